@@ -1,0 +1,52 @@
+# Drydock's chores. `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(shell git rev-parse HEAD 2>/dev/null)
+program = $(shell $(GO) run ./internal/lab/programs/build $(1) | tail -n 1 | awk '{print $$NF}')
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluster on this machine
+	@$(GO) run ./test/demo
+
+.PHONY: test
+test: needs ## Everything: promtool, unit, API server and end-to-end tests (20 min warm, 45 cold)
+	@test/run
+
+.PHONY: unit
+unit: needs ## The tests that need no lab, with the race detector
+	@test/run unit
+
+.PHONY: soak
+soak: needs ## The property tests again, a hundred times as many histories
+	DRYDOCK_SOAK=1 $(GO) test -race -timeout 60m ./remediations/...
+
+.PHONY: build
+build: ## bin/drydock, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/drydock ./cmd/drydock
+
+.PHONY: lab
+lab: needs ## Build the lab's programs into the cache folder
+	@$(GO) run ./internal/lab/programs/build lab
+
+.PHONY: lint
+lint: needs ## golangci-lint
+	@$(call program,golangci-lint) run ./...
+
+.PHONY: generate
+generate: ## Write again what is generated: docs/configuration.md, deploy/drydock.yaml
+	$(GO) run ./internal/config/gendocs
+	$(GO) run ./internal/lab/render
+
+.PHONY: verify
+verify: ## Fail where generated files, formatting or go.mod differ from what is committed
+	@test/verify
+
+.PHONY: needs
+needs:
+	@test/needs

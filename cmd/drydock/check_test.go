@@ -1,0 +1,38 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCheckSaysOkAndWarnings(t *testing.T) {
+	file := write(t, "drydock.yaml", sound+"webhook: {}\n")
+	code, stdout, stderr := call(t, "check", file)
+	require.Equal(t, exitOK, code)
+	require.Empty(t, stderr)
+	require.Contains(t, stdout, file+": ok\n"+file+":5: warning: webhook: ")
+	require.Contains(t, stdout, "warning: policies[0].plan[0]: step reboot of policy gpu-node-not-ready will be skipped: providers.civo is not configured\n")
+}
+
+func TestCheckPrintsEveryFault(t *testing.T) {
+	file := write(t, "drydock.yaml", sound+"mode: enforced\nlimit: {}\n")
+	code, stdout, stderr := call(t, "check", file)
+	require.Equal(t, exitFailed, code)
+	require.Empty(t, stderr)
+	require.Equal(t, file+`:5: mode: "enforced" is not one of observe, enforce; did you mean "enforce"?
+`+file+`:6: limit: unknown key; did you mean "limits"?
+`, stdout)
+}
+
+func TestCheckLooksAtFiles(t *testing.T) {
+	file := write(t, "drydock.yaml", "apiVersion: drydock.dev/v1alpha1\nkind: Config\nreceiver: {tokenFile: gone}\nalertmanager: {urls: [\"http://alertmanager:9093\"]}\n")
+	code, stdout, _ := call(t, "check", file)
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, file+`:3: receiver.tokenFile: file "`+filepath.Join(filepath.Dir(file), "gone")+`" does not exist; create it or correct the name`+"\n", stdout)
+
+	code, stdout, _ = call(t, "check", "testdata/no-such-file.yaml")
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, "testdata/no-such-file.yaml:1: document: cannot be read: no such file or directory\n", stdout)
+}

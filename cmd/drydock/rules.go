@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock.dev/drydock/rules"
+)
+
+func newRulesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rules [NAME]",
+		Short: "Print the alerting rules that come with Drydock",
+		Long: "Rules prints every rule file, each as a YAML document of its own, or with a name that one alone, which Prometheus\n" +
+			"and promtool take as it is.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := rules.Names()
+			if err != nil {
+				return err
+			}
+			text, err := ruleText(files, args)
+			if err != nil {
+				return err
+			}
+			if _, err := cmd.OutOrStdout().Write(text); err != nil {
+				return fmt.Errorf("printing rules, %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+// ruleText returns one file as it is, or all, each after a line that names it.
+func ruleText(files, args []string) ([]byte, error) {
+	if len(args) == 1 {
+		file := strings.TrimSuffix(args[0], ".yaml") + ".yaml"
+		if !slices.Contains(files, file) {
+			return nil, usageError{fmt.Errorf("there is no rule file %q; there are %s", args[0], strings.ReplaceAll(strings.Join(files, ", "), ".yaml", ""))}
+		}
+		return rules.Read(file)
+	}
+	var out bytes.Buffer
+	for _, file := range files {
+		data, err := rules.Read(file)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&out, "---\n# rules/%s\n%s\n", file, bytes.TrimSpace(data))
+	}
+	return out.Bytes(), nil
+}

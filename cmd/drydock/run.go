@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"drydock.dev/drydock/internal/config"
+)
+
+func newRunCommand() *cobra.Command {
+	var file, kubeconfig, pprof string
+	cmd := &cobra.Command{
+		Use:   "run --config FILE",
+		Short: "Receive alerts and, on the leader, repair nodes",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return usageError{errors.New("--config is missing: name the configuration file")}
+			}
+			return run(cmd.Context(), cmd.ErrOrStderr(), file, kubeconfig, pprof)
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration file")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; without it Drydock runs as its pod's ServiceAccount")
+	cmd.Flags().StringVar(&pprof, "pprof", "", "address for Go's profiler, such as 127.0.0.1:6060; empty: none")
+	return cmd
+}
+
+// run reads the configuration once and runs until ctx ends or the lead is lost: the process ends then, so that nothing
+// of a leader that was outlives its lead.
+func run(ctx context.Context, stderr io.Writer, file, kubeconfig, pprof string) error {
+	log := logr.FromSlogHandler(slog.NewTextHandler(stderr, nil))
+	ctrllog.SetLogger(log)
+	klog.SetLogger(log.WithName("client"))
+	cfg, warnings, err := config.Load(file, config.Options{})
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		log.Info("the configuration has a warning", "warning", w.String())
+	}
+	restConfig, err := restConfigOf(kubeconfig)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(ctx, cfg, restConfig, pprof, log)
+	if err != nil {
+		return err
+	}
+	log.Info("Drydock runs", "version", version, "mode", cfg.Mode, "config", file)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	return nil
+}
+
+func restConfigOf(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		c, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("this is no pod's container (%w): name the cluster with --kubeconfig", err)
+		}
+		return c, nil
+	}
+	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
+	}
+	return c, nil
+}

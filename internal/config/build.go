@@ -1,0 +1,194 @@
+package config
+
+import (
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// maxStaleness is invariant 5's bound: no side effect rests on a word of Alertmanager that is older.
+const maxStaleness = 30 * time.Second
+
+// renewJitter is client-go's leaderelection.JitterFactor: it refuses a deadline within one jittered retry.
+const renewJitter = 1.2
+
+// builder checks what a schema cannot say and compiles the types that the program runs on.
+type builder struct {
+	*document
+	dir       string
+	skipFiles bool
+
+	config   Config
+	core     remediations.Config
+	policies []PolicyInfo
+	shipped  []*document
+}
+
+// out returns what was built.
+func (b *builder) out() *Config {
+	c, core := b.config, b.core
+	for _, p := range b.policies {
+		core.Policies = append(core.Policies, p.Policy)
+	}
+	c.Core, c.Policies = &core, b.policies
+	return &c
+}
+
+// faults returns those of the file and of the shipped policies.
+func (b *builder) faults() []Fault {
+	out := b.document.faults
+	for _, d := range b.shipped {
+		out = append(out, d.faults...)
+	}
+	return out
+}
+
+func (b *builder) build(raw *rawConfig) {
+	root := pointer{}
+	b.config.Mode = remediations.Mode(raw.Mode)
+	b.core.ClusterLabel, b.core.ClusterValue = raw.Cluster.Label, raw.Cluster.Value
+	b.buildReceiver(raw)
+	b.config.MetricsListen = b.listen(root.to("metrics", "listen"), raw.Metrics.Listen)
+	b.config.HealthListen = b.listen(root.to("health", "listen"), raw.Health.Listen)
+	if w := raw.Webhook; w != nil {
+		b.config.Webhook = &Webhook{
+			Listen:      b.listen(root.to("webhook", "listen"), w.Listen),
+			CertDir:     b.resolve(w.CertDir),
+			ExemptUsers: w.Exempt.Users, ExemptGroups: w.Exempt.Groups,
+		}
+	}
+	b.distinctListeners()
+	b.buildLeaderElection(raw)
+	b.config.Ledger = ObjectName{
+		b.namespace(root.to("ledger", "namespace"), raw.Ledger.Namespace),
+		b.objectName(root.to("ledger", "name"), raw.Ledger.Name),
+	}
+	b.buildAlertmanager(raw)
+	b.buildLimits(raw)
+	b.buildWindows(raw)
+	b.buildCivo(raw)
+}
+
+func (b *builder) buildLeaderElection(raw *rawConfig) {
+	at, l := pointer{"leaderElection"}, raw.LeaderElection
+	lease, leaseOK := b.duration(at.to("leaseDuration"), l.LeaseDuration, time.Second)
+	renew, renewOK := b.duration(at.to("renewDeadline"), l.RenewDeadline, time.Nanosecond)
+	retry, retryOK := b.duration(at.to("retryPeriod"), l.RetryPeriod, time.Nanosecond)
+	if leaseOK && renewOK && renew >= lease {
+		b.fault(at.to("renewDeadline"), "%s is not shorter than leaseDuration (%s); write a shorter one", l.RenewDeadline, l.LeaseDuration)
+	}
+	if renewOK && retryOK && float64(renew) <= renewJitter*float64(retry) {
+		b.fault(at.to("retryPeriod"), "%s is too long: renewDeadline (%s) must be longer than 1.2 times it; write a shorter one", l.RetryPeriod, l.RenewDeadline)
+	}
+	b.config.LeaderElection = LeaderElection{
+		Enabled:       l.Enabled,
+		Lease:         ObjectName{b.namespace(at.to("namespace"), l.Namespace), b.objectName(at.to("name"), l.Name)},
+		LeaseDuration: lease, RenewDeadline: renew, RetryPeriod: retry,
+	}
+}
+
+func (b *builder) buildAlertmanager(raw *rawConfig) {
+	at, a := pointer{"alertmanager"}, raw.Alertmanager
+	out := Alertmanager{Receiver: a.Receiver}
+	seen := map[string]int{}
+	for i, text := range a.URLs {
+		p := at.to("urls", i)
+		u := b.url(p, text)
+		if u == nil {
+			continue
+		}
+		if first, twice := seen[u.String()]; twice {
+			b.fault(p, "is the same as item [%d]; remove one of them", first)
+		}
+		seen[u.String()] = i
+		out.URLs = append(out.URLs, u)
+	}
+	out.HTTPConfig = b.httpConfig(at.to("httpConfig"), a.HTTPConfig)
+	poll, pollOK := b.duration(at.to("pollInterval"), a.PollInterval, time.Second)
+	stale, staleOK := b.duration(at.to("maxStaleness"), a.MaxStaleness, time.Second)
+	if staleOK && stale > maxStaleness {
+		b.fault(at.to("maxStaleness"), "%s is too long; write at most 30s, no side effect may rest on an older word", a.MaxStaleness)
+	} else if pollOK && staleOK && poll > stale {
+		b.fault(at.to("pollInterval"), "%s is longer than maxStaleness (%s); write a shorter one", a.PollInterval, a.MaxStaleness)
+	}
+	out.PollInterval, b.core.MaxStaleness = poll, stale
+	b.core.RequireAll = a.Require == "all"
+	if a.Watchdog != "" {
+		out.Watchdog = b.matchers(at.to("watchdog"), a.Watchdog)
+		b.core.Watchdog = true
+		b.needsValue(at.to("watchdog"), out.Watchdog)
+	}
+	for i, text := range a.BlindWhen {
+		m := b.matchers(at.to("blindWhen", i), text)
+		b.needsValue(at.to("blindWhen", i), m)
+		out.BlindWhen = append(out.BlindWhen, m)
+	}
+	b.config.Alertmanager = out
+}
+
+func (b *builder) buildLimits(raw *rawConfig) {
+	at, l := pointer{"limits"}, raw.Limits
+	out := remediations.Limits{
+		Concurrent:        b.quantity(at.to("concurrent"), l.Concurrent),
+		ConcurrentPerZone: b.quantity(at.to("concurrentPerZone"), l.ConcurrentPerZone),
+		ConcurrentPerPool: b.quantity(at.to("concurrentPerPool"), l.ConcurrentPerPool),
+		Unhealthy:         b.quantity(at.to("unhealthy"), l.Unhealthy),
+		PoolLabels:        l.PoolLabels,
+		ZoneLabel:         l.ZoneLabel,
+		RepairsPerNode:    l.RepairsPerNode,
+	}
+	for i, key := range l.PoolLabels {
+		b.labelKey(at.to("poolLabels", i), key)
+	}
+	b.labelKey(at.to("zoneLabel"), l.ZoneLabel)
+	out.RepairsWindow, _ = b.duration(at.to("repairsWindow"), l.RepairsWindow, time.Minute)
+	out.StormCooldown, _ = b.duration(at.to("stormCooldown"), l.StormCooldown, 0)
+	out.StartupGrace, _ = b.duration(at.to("startupGrace"), l.StartupGrace, 0)
+	b.core.Limits = out
+}
+
+func (b *builder) buildCivo(raw *rawConfig) {
+	c := raw.Providers.Civo
+	if c == nil {
+		return
+	}
+	at := pointer{"providers", "civo"}
+	timeout, _ := b.duration(at.to("timeout"), c.Timeout, time.Second)
+	b.config.Civo = &Civo{
+		APIURL:    b.url(at.to("apiURL"), c.APIURL),
+		ClusterID: c.ClusterID, Region: c.Region,
+		APIKeyFile: b.secretFile(at.to("apiKeyFile"), c.APIKeyFile),
+		Timeout:    timeout,
+	}
+}
+
+// resolve returns a file's name as seen from the folder that the configuration is in.
+func (b *builder) resolve(file string) string {
+	if file == "" || filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(b.dir, file)
+}
+
+func (b *builder) namespace(p pointer, name string) string {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		b.fault(p, "%q is not a namespace; write for example drydock", name)
+	}
+	return name
+}
+
+func (b *builder) objectName(p pointer, name string) string {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		b.fault(p, "%q is not an object's name; write for example drydock", name)
+	}
+	return name
+}
+
+func (b *builder) labelKey(p pointer, key string) {
+	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		b.fault(p, "%q is not a node label's key; write for example topology.kubernetes.io/zone", key)
+	}
+}

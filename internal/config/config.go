@@ -1,0 +1,96 @@
+package config
+
+import (
+	"net/url"
+	"time"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	promconfig "github.com/prometheus/common/config"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Config is a configuration that has been checked and can be run on. It never changes.
+type Config struct {
+	// Mode is the global mode; each policy has its own.
+	Mode remediations.Mode
+
+	Receiver Receiver
+	// MetricsListen and HealthListen are the addresses of those servers.
+	MetricsListen, HealthListen string
+	// Webhook is nil where there is to be no admission server.
+	Webhook        *Webhook
+	LeaderElection LeaderElection
+	Ledger         ObjectName
+	Alertmanager   Alertmanager
+	// Civo is nil where the provider is not configured.
+	Civo *Civo
+
+	// Core is what decisions rest on, compiled.
+	Core *remediations.Config
+	// Policies describes Core.Policies for people, in the same order.
+	Policies []PolicyInfo
+}
+
+// Receiver is the server that takes Alertmanager's posts.
+type Receiver struct {
+	Listen string
+	// TokenFile is empty where no bearer token is asked for.
+	TokenFile string
+	TLS       TLS
+	// Insecure lets anybody post.
+	Insecure     bool
+	MaxBodyBytes int64
+}
+
+// TLS names the files of a server's TLS. Without CertFile it speaks plain HTTP; ClientCAFile asks for mutual TLS.
+type TLS struct{ CertFile, KeyFile, ClientCAFile string }
+
+// Webhook is the admission server.
+type Webhook struct {
+	Listen, CertDir           string
+	ExemptUsers, ExemptGroups []string
+}
+
+// LeaderElection is the election of the replica that repairs.
+type LeaderElection struct {
+	Enabled bool
+	Lease   ObjectName
+
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// ObjectName names a namespaced object.
+type ObjectName struct{ Namespace, Name string }
+
+// Alertmanager is the Alertmanager that is asked what is firing.
+type Alertmanager struct {
+	// URLs have no slash at the end.
+	URLs       []*url.URL
+	HTTPConfig promconfig.HTTPClientConfig
+	// Receiver is Alertmanager's name for the receiver that posts to us.
+	Receiver     string
+	PollInterval time.Duration
+	// Watchdog selects the Watchdog alert; nil: it is not asked for.
+	Watchdog labels.Matchers
+	// BlindWhen selects alerts of which any active one makes us blind: entries are alternatives.
+	BlindWhen []labels.Matchers
+}
+
+// Civo is the Civo provider.
+type Civo struct {
+	APIURL                        *url.URL
+	ClusterID, Region, APIKeyFile string
+	Timeout                       time.Duration
+}
+
+// PolicyInfo describes a policy for people.
+type PolicyInfo struct {
+	*remediations.Policy
+	// From is the configuration's file, or "shipped".
+	From string
+
+	source *document
+	at     pointer
+	tree   any
+}

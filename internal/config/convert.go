@@ -1,0 +1,124 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxDepth bounds the nesting, and with it the work on a document made to be deep.
+const maxDepth = 64
+
+// convert returns node as the types that a JSON schema is about, and notes where everything stands.
+func (d *document) convert(node *yaml.Node, at pointer, path string) any {
+	if len(at) > maxDepth {
+		d.fault(at, "is nested more than %d levels deep; nothing in a configuration is", maxDepth)
+		return nil
+	}
+	switch node.Kind {
+	case yaml.MappingNode:
+		if node.ShortTag() != "!!map" {
+			return d.tagged(node, at)
+		}
+		return d.convertMapping(node, at, path)
+	case yaml.SequenceNode:
+		if node.ShortTag() != "!!seq" {
+			return d.tagged(node, at)
+		}
+		out := make([]any, len(node.Content))
+		for i, item := range node.Content {
+			p, itemPath := at.to(i), fmt.Sprintf("%s[%d]", path, i)
+			d.places[p.key()] = place{path: itemPath, line: item.Line, keyLine: item.Line}
+			out[i] = d.convert(item, p, itemPath)
+		}
+		return out
+	case yaml.AliasNode:
+		d.fault(at, "is an alias of %q; aliases are not accepted, write the value out", node.Value)
+		return nil
+	default:
+		return d.convertScalar(node, at)
+	}
+}
+
+func (d *document) convertMapping(node *yaml.Node, at pointer, path string) any {
+	out := map[string]any{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			d.faults = append(d.faults, Fault{File: d.name, Line: key.Line, Path: display(path), Message: "has a key that is not text; write a name"})
+			continue
+		}
+		p, childPath := at.to(key.Value), join(path, key.Value)
+		if first, twice := d.places[p.key()]; twice {
+			d.faults = append(d.faults, Fault{File: d.name, Line: key.Line, Path: childPath,
+				Message: fmt.Sprintf("duplicate key; it is already on line %d, keep one of them", first.keyLine)})
+			continue
+		}
+		line := key.Line
+		if value.Kind == yaml.ScalarNode {
+			line = value.Line
+		}
+		d.places[p.key()] = place{path: childPath, line: line, keyLine: key.Line}
+		out[key.Value] = d.convert(value, p, childPath)
+	}
+	return out
+}
+
+func (d *document) convertScalar(node *yaml.Node, at pointer) any {
+	var err error
+	switch node.ShortTag() {
+	case "!!null":
+		return nil
+	case "!!str", "!!timestamp":
+		return node.Value
+	case "!!bool":
+		var v bool
+		if err = node.Decode(&v); err == nil {
+			return v
+		}
+	case "!!int":
+		var v int64
+		if err = node.Decode(&v); err == nil {
+			return v
+		}
+	case "!!float":
+		// Not a number and infinity are no JSON: they stay text, which no number accepts.
+		var v float64
+		if err = node.Decode(&v); err == nil {
+			if v-v != 0 {
+				return node.Value
+			}
+			return v
+		}
+	default:
+		return d.tagged(node, at)
+	}
+	d.fault(at, "%q cannot be read as a value of this kind; quote it if it is text", node.Value)
+	return nil
+}
+
+func (d *document) tagged(node *yaml.Node, at pointer) any {
+	d.fault(at, "has the tag %q; tags are not accepted, write the bare value", node.ShortTag())
+	return nil
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+func join(path, key string) string {
+	switch {
+	case !plainKey.MatchString(key):
+		return fmt.Sprintf("%s[%q]", path, key)
+	case path == "":
+		return key
+	default:
+		return path + "." + key
+	}
+}
+
+func display(path string) string {
+	if path == "" {
+		return documentPath
+	}
+	return path
+}

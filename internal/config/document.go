@@ -1,0 +1,181 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFileBytes bounds a configuration file. A ConfigMap holds no more than this either.
+const maxFileBytes = 1 << 20
+
+// documentPath is what a fault of the document as a whole names.
+const documentPath = "document"
+
+// document is one YAML document with the place of everything in it.
+type document struct {
+	name string
+	tree any
+	// places holds where each value stands, by the pointer's key.
+	places map[string]place
+	faults []Fault
+	// at holds the pointers that already have a fault: one is enough for a value and what is under it.
+	at map[string]bool
+}
+
+type place struct {
+	path          string
+	line, keyLine int
+}
+
+// pointer names a value in a document, like a JSON pointer.
+type pointer []string
+
+// to returns the pointer to what parts, field names and indexes, lead to from here.
+func (p pointer) to(parts ...any) pointer {
+	out := make(pointer, len(p), len(p)+len(parts))
+	copy(out, p)
+	for _, part := range parts {
+		out = append(out, fmt.Sprint(part))
+	}
+	return out
+}
+
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (p pointer) key() string {
+	var b strings.Builder
+	for _, token := range p {
+		b.WriteByte('/')
+		_, _ = pointerEscaper.WriteString(&b, token)
+	}
+	return b.String()
+}
+
+// parse reads data into a document. Whatever is wrong is among its faults; a tree that is nil cannot be used.
+// root is the path that the document's root has in faults; empty for a whole configuration.
+func parse(name string, data []byte, root string) *document {
+	d := &document{name: name, places: map[string]place{}, at: map[string]bool{}}
+	d.places[""] = place{path: root, line: 1, keyLine: 1}
+	if len(data) > maxFileBytes {
+		d.whole(1, "is larger than %d bytes; a configuration is far smaller, check that this is one", maxFileBytes)
+		return d
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var node yaml.Node
+	switch err := decoder.Decode(&node); {
+	case errors.Is(err, io.EOF) || err == nil && isEmpty(&node):
+		d.whole(1, "is empty; write at least apiVersion, kind, receiver and alertmanager")
+		return d
+	case err != nil:
+		d.syntax(err)
+		return d
+	}
+	d.tree = d.convert(node.Content[0], nil, root)
+	var next yaml.Node
+	switch err := decoder.Decode(&next); {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		d.syntax(err)
+	default:
+		d.whole(max(next.Line, 1), "is not the only one in the file; write one document")
+	}
+	return d
+}
+
+func isEmpty(n *yaml.Node) bool {
+	return n.Kind != yaml.DocumentNode || len(n.Content) == 0 || n.Content[0].ShortTag() == "!!null"
+}
+
+var yamlLine = regexp.MustCompile(`^(?:yaml: )?line ([0-9]+): (.*)$`)
+
+func (d *document) syntax(err error) {
+	line, message := 1, strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		message = m[2]
+	}
+	d.whole(line, "is not YAML: %s", message)
+}
+
+// whole adds a fault of the document as a whole. It hides no other.
+func (d *document) whole(line int, format string, args ...any) {
+	d.faults = append(d.faults, Fault{File: d.name, Line: line, Path: documentPath, Message: fmt.Sprintf(format, args...)})
+}
+
+// fault adds a fault of the value at p, unless that value, or one that it is part of, has one already.
+func (d *document) fault(p pointer, format string, args ...any) {
+	if d.faulty(p) {
+		return
+	}
+	d.at[p.key()] = true
+	d.faults = append(d.faults, d.locate(p, false, fmt.Sprintf(format, args...)))
+}
+
+// faulty says whether the value at p, or one that it is part of, has a fault.
+func (d *document) faulty(p pointer) bool {
+	for i := len(p); i >= 0; i-- {
+		if d.at[p[:i].key()] {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *document) locate(p pointer, warning bool, message string) Fault {
+	known := len(p)
+	for ; known > 0; known-- {
+		if _, ok := d.places[p[:known].key()]; ok {
+			break
+		}
+	}
+	at := d.places[p[:known].key()]
+	path := at.path
+	for _, token := range p[known:] {
+		path = join(path, token)
+	}
+	return Fault{File: d.name, Line: at.line, Path: display(path), Message: message, Warning: warning}
+}
+
+// value returns what stands at p, and nil where nothing does.
+func (d *document) value(p pointer) any {
+	v := d.tree
+	for _, token := range p {
+		switch parent := v.(type) {
+		case map[string]any:
+			v = parent[token]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(parent) {
+				return nil
+			}
+			v = parent[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// drop takes what stands at p out of the tree: decoding then sees the zero value.
+func (d *document) drop(p pointer) {
+	if len(p) == 0 {
+		d.tree = nil
+		return
+	}
+	last := p[len(p)-1]
+	switch parent := d.value(p[:len(p)-1]).(type) {
+	case map[string]any:
+		delete(parent, last)
+	case []any:
+		if i, err := strconv.Atoi(last); err == nil && i >= 0 && i < len(parent) {
+			parent[i] = nil
+		}
+	}
+}

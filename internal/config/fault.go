@@ -1,0 +1,47 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Fault is something wrong in a configuration, or something that a person should know about it.
+type Fault struct {
+	// File is the file's name as it was given; a shipped policy's is shipped/<name>.yaml.
+	File string
+	// Line is where the key or value stands; where it is absent, its nearest parent.
+	Line int
+	// Path names the value, such as policies[0].plan[1].wait.
+	Path string
+	// Message says what is wrong and what to write instead.
+	Message string
+	// Warning marks what does not keep the configuration from being used.
+	Warning bool
+}
+
+func (f Fault) String() string {
+	warning := ""
+	if f.Warning {
+		warning = "warning: "
+	}
+	return fmt.Sprintf("%s:%d: %s%s: %s", f.File, f.Line, warning, f.Path, f.Message)
+}
+
+// Faults is the error of a configuration that cannot be used. It holds every fault, not only the first.
+type Faults []Fault
+
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i := range f {
+		lines[i] = f[i].String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func sortFaults(faults []Fault) {
+	slices.SortStableFunc(faults, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path))
+	})
+}

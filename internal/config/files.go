@@ -1,0 +1,37 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+)
+
+// secretFile resolves the name of a file with a token or a key and looks whether there is one in it.
+func (b *builder) secretFile(p pointer, name string) string {
+	name = b.resolve(name)
+	if !b.skipFiles {
+		b.file(p, name)
+	}
+	return name
+}
+
+// file reads a file that the configuration names. It returns nil, and adds a fault, if it holds nothing to use.
+func (b *builder) file(p pointer, name string) []byte {
+	if name == "" {
+		return nil
+	}
+	data, err := read(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		b.fault(p, "file %q does not exist; create it or correct the name", name)
+	case err != nil:
+		b.fault(p, "file %q cannot be read (%s); correct the name or its permissions", name, cause(err))
+	case len(data) > maxFileBytes:
+		b.fault(p, "file %q is larger than %d bytes; correct the name", name, maxFileBytes)
+	case len(bytes.TrimSpace(data)) == 0:
+		b.fault(p, "file %q is empty; write the secret into it", name)
+	default:
+		return data
+	}
+	return nil
+}

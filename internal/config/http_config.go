@@ -1,0 +1,99 @@
+package config
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	promconfig "github.com/prometheus/common/config"
+	"go.yaml.in/yaml/v3"
+)
+
+// httpConfig reads how Alertmanager is talked to, by Prometheus' own strict decoder.
+func (b *builder) httpConfig(p pointer, tree map[string]any) promconfig.HTTPClientConfig {
+	if b.faulty(p) {
+		return promconfig.DefaultHTTPClientConfig
+	}
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		b.fault(p, "cannot be read: %v", err)
+		return promconfig.DefaultHTTPClientConfig
+	}
+	out, err := promconfig.LoadHTTPConfig(string(text))
+	if err != nil {
+		b.httpFaults(p, string(text), err)
+		return promconfig.DefaultHTTPClientConfig
+	}
+	out.SetDirectory(b.dir)
+	if !b.skipFiles {
+		b.httpFiles(p, tree)
+	}
+	return *out
+}
+
+var (
+	decoderLine  = regexp.MustCompile(`^\s*line ([0-9]+): (.*)$`)
+	unknownField = regexp.MustCompile(`^field (.+) not found in type `)
+)
+
+// httpFaults gives each complaint of the decoder its place: its lines are those of text.
+func (b *builder) httpFaults(p pointer, text string, err error) {
+	var parsed yaml.Node
+	located := false
+	if yaml.Unmarshal([]byte(text), &parsed) == nil && len(parsed.Content) > 0 {
+		for line := range strings.Lines(err.Error()) {
+			m := decoderLine.FindStringSubmatch(strings.TrimRight(line, "\n"))
+			if m == nil {
+				continue
+			}
+			n, _ := strconv.Atoi(m[1])
+			at, message := p.to(onLine(parsed.Content[0], n)...), m[2]
+			if unknownField.MatchString(message) {
+				message = "unknown key; known are those of Prometheus' http_config"
+			}
+			b.fault(at, "%s", message)
+			located = true
+		}
+	}
+	if !located {
+		b.fault(p, "is not what Prometheus' http_config allows: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+}
+
+// onLine returns the way to the last key that stands on the line.
+func onLine(n *yaml.Node, line int) []any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			last := i+3 >= len(n.Content)
+			if n.Content[i].Line <= line && (last || n.Content[i+2].Line > line) {
+				return append([]any{n.Content[i].Value}, onLine(n.Content[i+1], line)...)
+			}
+		}
+	case yaml.SequenceNode:
+		for i, item := range n.Content {
+			if last := i+1 >= len(n.Content); item.Line <= line && (last || n.Content[i+1].Line > line) {
+				return append([]any{i}, onLine(item, line)...)
+			}
+		}
+	}
+	return nil
+}
+
+// httpFiles looks at the files that the configuration names: by Prometheus' habit all keys that end so.
+func (b *builder) httpFiles(p pointer, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if name, ok := value.(string); ok && strings.HasSuffix(key, "_file") {
+				b.file(p.to(key), promconfig.JoinDir(b.dir, name))
+				continue
+			}
+			b.httpFiles(p.to(key), value)
+		}
+	case []any:
+		for i, value := range v {
+			b.httpFiles(p.to(i), value)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Options say how a configuration is loaded.
+type Options struct {
+	// SkipFiles leaves out the look at the files that the configuration names: tokens, keys and certificates.
+	SkipFiles bool
+	// Capabilities says of each remediation why this installation cannot carry it out; empty: it can.
+	// Nil: what Capabilities says of the configuration.
+	Capabilities map[string]string
+}
+
+// Load reads and checks the configuration in the file. The faults that it returns are warnings: the configuration can
+// be used. If it cannot, the error is a Faults. File names in it are relative to the folder that it is in.
+func Load(path string, o Options) (*Config, []Fault, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, nil, Faults{{File: path, Line: 1, Path: documentPath, Message: "cannot be read: " + cause(err)}}
+	}
+	return load(path, data, o)
+}
+
+// Shipped returns a configuration that holds nothing but the shipped policies, as defaults make them.
+func Shipped() *Config {
+	root := map[string]any{}
+	loadSchema().root.fill(root, root)
+	b := &builder{skipFiles: true}
+	b.mergePolicies(nil, nil, root)
+	return b.out()
+}
+
+// read reads a file up to one byte beyond the limit, so that what is too large is seen to be.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+}
+
+// cause is the system's word on what is wrong with a file, without the name that the message has already.
+func cause(err error) string {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
+func load(name string, data []byte, o Options) (*Config, []Fault, error) {
+	d := parse(name, data, "")
+	s := loadSchema()
+	root, isMapping := d.tree.(map[string]any)
+	b := &builder{document: d, dir: filepath.Dir(name), skipFiles: o.SkipFiles}
+	var raw rawConfig
+	if d.tree != nil {
+		if isMapping {
+			s.root.fill(root, root)
+		}
+		d.validate(s.validate, s.root)
+		d.decode(&raw)
+		if isMapping {
+			b.build(&raw)
+		}
+	}
+	b.mergePolicies(d, raw.Policies, root)
+	sortFaults(d.faults)
+	if faults := b.faults(); len(faults) > 0 {
+		return nil, nil, Faults(faults)
+	}
+	c := b.out()
+	caps := o.Capabilities
+	if caps == nil {
+		caps = Capabilities(c)
+	}
+	c.provide(caps)
+	return c, c.warnings(d, caps), nil
+}
+
+// Capabilities says of each remediation why this installation cannot carry it out; empty: it can.
+func Capabilities(c *Config) map[string]string {
+	out := map[string]string{}
+	for _, name := range remediationNames() {
+		out[name] = fmt.Sprintf("this version cannot %s (ProviderAbsent)", name)
+	}
+	out["reboot"] = ""
+	if c.Civo == nil {
+		out["reboot"] = "providers.civo is not configured"
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// compilePolicies checks the policies that stand in the list at list, and compiles them.
+func (b *builder) compilePolicies(list pointer, raw []rawPolicy, from string) []PolicyInfo {
+	var out []PolicyInfo
+	first := map[string]int{}
+	for i := range raw {
+		at, r := list.to(i), &raw[i]
+		if other, twice := first[r.Name]; twice {
+			b.fault(at.to("name"), "%q is already the name of policies[%d]; write another", r.Name, other)
+		} else if !b.faulty(at.to("name")) {
+			first[r.Name] = i
+		}
+		out = append(out, PolicyInfo{Policy: b.policy(at, r), From: from, source: b.document, at: at, tree: b.value(at)})
+	}
+	return out
+}
+
+func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
+	p := &remediations.Policy{
+		Name:            r.Name,
+		NodeSelector:    b.nodeSelector(at.to("nodeSelector"), r.NodeSelector),
+		TargetLabel:     r.Target.Node,
+		Mode:            remediations.Mode(r.Mode),
+		Approval:        r.Approval,
+		CordonExhausted: r.OnExhausted == "cordon",
+	}
+	p.For, _ = b.duration(at.to("for"), r.For, 0)
+	p.ProofFor, _ = b.duration(at.to("proofFor"), r.ProofFor, 0)
+	p.Cooldown, _ = b.duration(at.to("cooldown"), r.Cooldown, 0)
+	clean := true
+	for i, text := range r.Match {
+		m := at.to("match", i)
+		p.Match = append(p.Match, b.matchers(m, text)...)
+		clean = clean && !b.faulty(m)
+	}
+	if clean && len(p.Match) > 0 {
+		b.needsValue(at.to("match"), p.Match)
+	}
+	for i := range r.Plan {
+		p.Plan = append(p.Plan, b.step(at.to("plan", i), &r.Plan[i]))
+	}
+	return p
+}
+
+// nodeSelector returns nil for the selector that selects every node.
+func (b *builder) nodeSelector(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
+	if s == nil {
+		return nil
+	}
+	for key, value := range s.MatchLabels {
+		b.selects(at.to("matchLabels", key), &metav1.LabelSelector{MatchLabels: map[string]string{key: value}})
+	}
+	for i, e := range s.MatchExpressions {
+		b.selects(at.to("matchExpressions", i), &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}})
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil || selector.Empty() {
+		return nil
+	}
+	return selector
+}
+
+// selects finds the part of a selector that Kubernetes does not take.
+func (b *builder) selects(at pointer, s *metav1.LabelSelector) {
+	// Where a key or an operator has its fault already, Kubernetes' word on what is left of it would mislead.
+	if b.faulty(at.to("key")) || b.faulty(at.to("operator")) || b.faulty(at.to("values")) {
+		return
+	}
+	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
+		// Kubernetes goes on with examples and a regular expression.
+		problem, _, _ := strings.Cut(err.Error(), " (e.g. ")
+		b.fault(at, "is no requirement that a label selector can have: %s", problem)
+	}
+}
+
+func (b *builder) step(at pointer, r *rawStep) remediations.Step {
+	s := remediations.Step{Name: r.Step, Attempts: 1, ContinueOnTimeout: r.OnTimeout == "continue"}
+	known, ok := remediations.Registry[r.Step]
+	if !ok {
+		hint := "known are " + list(remediationNames())
+		if near := nearest(r.Step, remediationNames()); near != "" {
+			hint += "; did you mean \"" + near + "\"?"
+		}
+		b.fault(at.to("step"), "no such remediation %s; %s", show(r.Step), hint)
+		return s
+	}
+	if known.Once {
+		b.onlyFor(at, known.Name, "timeout", "onTimeout")
+		if r.Wait == "" {
+			b.fault(at.to("wait"), "missing; step %s has no default, write for example 10m", known.Name)
+		}
+		s.Wait, _ = b.duration(at.to("wait"), r.Wait, time.Second)
+		if r.Attempts != nil {
+			s.Attempts = *r.Attempts
+		}
+		return s
+	}
+	b.onlyFor(at, known.Name, "wait", "attempts")
+	if r.Timeout == "" {
+		b.fault(at.to("timeout"), "missing; step %s has no default, write for example 30m", known.Name)
+	}
+	s.Timeout, _ = b.duration(at.to("timeout"), r.Timeout, time.Second)
+	return s
+}
+
+// onlyFor refuses keys that mean nothing on a step of this name.
+func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
+	step, _ := b.value(at).(map[string]any)
+	instead := "a repeatable step is bounded by timeout and onTimeout"
+	if slices.Contains(senseless, "timeout") {
+		instead = "it is bounded by wait and attempts"
+	}
+	for _, key := range senseless {
+		if _, present := step[key]; present {
+			b.fault(at.to(key), "makes no sense on step %s: %s; remove it", name, instead)
+		}
+	}
+}

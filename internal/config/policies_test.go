@@ -1,0 +1,116 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func names(c *Config) []string {
+	var out []string
+	for _, p := range c.Policies {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+func TestTheUsersPoliciesComeFirst(t *testing.T) {
+	c, _ := mustLoad(t, base+`mode: enforce
+policies:
+- {name: zzz, match: ['a="b"'], plan: [{step: reboot}]}
+- {name: gpu-node-not-ready, match: ['a="b"'], mode: "off", plan: [{step: reboot}]}
+`)
+	require.Equal(t, []string{"zzz", "gpu-node-not-ready", "node-not-ready"}, names(c))
+	require.Equal(t, []string{"drydock.yaml", "drydock.yaml", "shipped"}, []string{c.Policies[0].From, c.Policies[1].From, c.Policies[2].From})
+	require.Equal(t, remediations.ModeOff, c.Policies[1].Mode)
+	require.Equal(t, remediations.ModeEnforce, c.Policies[2].Mode, "a shipped policy takes the global mode")
+}
+
+func TestShippedPolicies(t *testing.T) {
+	c := Shipped()
+	require.Equal(t, []string{"gpu-node-not-ready", "node-not-ready"}, names(c), "the one for some nodes must be asked first")
+	out, err := c.PoliciesYAML()
+	require.NoError(t, err)
+	golden(t, "testdata/shipped.yaml", string(out))
+	b := &builder{}
+	b.loadShipped(map[string]any{"mode": "observe"})
+	for _, d := range b.shipped {
+		require.Empty(t, d.faults)
+	}
+}
+
+// A shipped policy is of no use without the alert that it answers, and that is of no use untested or unexplained.
+func TestShippedPoliciesHaveARuleATestAndARunbook(t *testing.T) {
+	for _, p := range Shipped().Policies {
+		wanted := ""
+		for _, m := range p.Match {
+			if m.Name == "remediation" && m.Type == labels.MatchEqual {
+				wanted = m.Value
+			}
+		}
+		require.NotEmpty(t, wanted, "policy %s must match on remediation", p.Name)
+		rule := ruleFor(t, wanted)
+		require.NotEmpty(t, rule, "no file of rules/ has a rule with the label remediation: %s, which policy %s asks for", wanted, p.Name)
+		require.FileExists(t, filepath.Join("../../rules/tests", rule+".yaml"))
+		require.FileExists(t, filepath.Join("../../rules/runbooks", rule+".md"))
+	}
+}
+
+// ruleFor returns the name, without its ending, of the rule file whose rule carries the label.
+func ruleFor(t *testing.T, remediation string) string {
+	t.Helper()
+	files, err := filepath.Glob("../../rules/*.yaml")
+	require.NoError(t, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var content struct {
+			Groups []struct {
+				Rules []struct {
+					Labels map[string]string `yaml:"labels"`
+				} `yaml:"rules"`
+			} `yaml:"groups"`
+		}
+		require.NoError(t, yaml.Unmarshal(data, &content))
+		for _, g := range content.Groups {
+			for _, r := range g.Rules {
+				if r.Labels["remediation"] == remediation {
+					return strings.TrimSuffix(filepath.Base(file), ".yaml")
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func TestEffectivePoliciesLoadAgain(t *testing.T) {
+	for name, text := range map[string]string{
+		"shipped": base,
+		"full":    FullExample,
+		"odd": base + `policies:
+- name: odd
+  match: ['a="b", c=~"d|e"', "f!=\"it's\""]
+  mode: "off"
+  nodeSelector: {matchLabels: {a: "1", "x.example.com/b": "true"}, matchExpressions: [{key: c, operator: NotIn, values: ["1", no]}]}
+  plan: [{step: drain}, {step: reboot, attempts: 10}]
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, _ := mustLoad(t, text)
+			out, err := first.PoliciesYAML()
+			require.NoError(t, err)
+			second, _ := mustLoad(t, base+string(out))
+			again, err := second.PoliciesYAML()
+			require.NoError(t, err)
+			require.Equal(t, string(out), string(again))
+			require.Equal(t, first.Core.Policies, second.Core.Policies)
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"go.yaml.in/yaml/v3"
+)
+
+// Matchers renders what the policy matches, as Alertmanager would.
+func (p PolicyInfo) Matchers() string {
+	return strings.TrimSuffix(strings.TrimPrefix(p.Match.String(), "{"), "}")
+}
+
+// Selector renders the nodes that the policy is for.
+func (p PolicyInfo) Selector() string {
+	if p.NodeSelector == nil {
+		return "all nodes"
+	}
+	return p.NodeSelector.String()
+}
+
+// Steps renders the plan in short.
+func (p PolicyInfo) Steps() string {
+	var out []string
+	for _, s := range p.Plan {
+		var text string
+		switch {
+		case s.Timeout > 0 && s.ContinueOnTimeout:
+			text = fmt.Sprintf("%s %s or continue", s.Name, model.Duration(s.Timeout))
+		case s.Timeout > 0:
+			text = fmt.Sprintf("%s %s or stop", s.Name, model.Duration(s.Timeout))
+		default:
+			text = fmt.Sprintf("%s %s", s.Name, model.Duration(s.Wait))
+		}
+		if s.Attempts > 1 {
+			text = fmt.Sprintf("%s x%d", text, s.Attempts)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
+// PoliciesYAML renders the effective policies with all defaults filled in, as the key policies of a configuration.
+func (c *Config) PoliciesYAML() ([]byte, error) {
+	list := make([]any, len(c.Policies))
+	for i, p := range c.Policies {
+		list[i] = p.tree
+	}
+	s := loadSchema()
+	root := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{scalar("policies"), s.policies.ordered(list)}}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(root); err != nil {
+		return nil, fmt.Errorf("rendering policies, %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+func scalar(v any) *yaml.Node {
+	n := &yaml.Node{}
+	// A scalar out of a YAML document can always be encoded again.
+	_ = n.Encode(v)
+	return n
+}
+
+// ordered returns v with the keys of each mapping in the schema's order.
+func (s *schema) ordered(v any) *yaml.Node {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(s.properties) == 0 {
+			return scalar(v)
+		}
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, p := range s.properties {
+			if value, ok := v[p.name]; ok {
+				n.Content = append(n.Content, scalar(p.name), p.ordered(value))
+			}
+		}
+		return n
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range v {
+			child := &schema{}
+			if s.items != nil {
+				child = s.items
+			}
+			n.Content = append(n.Content, child.ordered(item))
+		}
+		return n
+	default:
+		return scalar(v)
+	}
+}

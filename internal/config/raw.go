@@ -1,0 +1,89 @@
+package config
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// rawConfig is a configuration as it is written, after defaults.
+type rawConfig struct {
+	Mode    string
+	Cluster struct{ Label, Value string }
+
+	Receiver struct {
+		Listen, TokenFile string
+		TLS               struct{ CertFile, KeyFile, ClientCAFile string }
+		Insecure          bool
+		MaxBodyBytes      int64
+	}
+	Metrics, Health struct{ Listen string }
+	Webhook         *struct {
+		Listen, CertDir string
+		Exempt          struct{ Users, Groups []string }
+	}
+	LeaderElection struct {
+		Enabled                                   bool
+		Namespace, Name                           string
+		LeaseDuration, RenewDeadline, RetryPeriod string
+	}
+	Ledger struct{ Namespace, Name string }
+
+	Alertmanager struct {
+		URLs                       []string
+		HTTPConfig                 map[string]any
+		Receiver, Require          string
+		PollInterval, MaxStaleness string
+		Watchdog                   string
+		BlindWhen                  []string
+	}
+	Limits struct {
+		Concurrent, ConcurrentPerZone, ConcurrentPerPool any
+		PoolLabels                                       []string
+		ZoneLabel                                        string
+		Unhealthy                                        any
+		RepairsPerNode                                   int
+		RepairsWindow, StormCooldown, StartupGrace       string
+	}
+	Windows []struct {
+		Days               []string
+		From, To, Timezone string
+	}
+	Providers struct {
+		Civo *struct{ APIURL, ClusterID, Region, APIKeyFile, Timeout string }
+	}
+	Policies []rawPolicy
+}
+
+type rawPolicy struct {
+	Name         string
+	Match        []string
+	NodeSelector *metav1.LabelSelector
+	Target       struct{ Node string }
+	Mode         string
+	For          string
+	Plan         []rawStep
+	ProofFor     string
+	Cooldown     string
+	Approval     bool
+	OnExhausted  string
+}
+
+type rawStep struct {
+	Step, Wait string
+	Attempts   *int
+	Timeout    string
+	OnTimeout  string
+}
+
+// decode fills out from the tree. Validation has been there before: it cannot fail but for a schema that allows what
+// the types cannot hold.
+func (d *document) decode(out any) {
+	data, err := json.Marshal(d.tree)
+	if err == nil {
+		err = json.Unmarshal(data, out)
+	}
+	if err != nil {
+		d.whole(1, "cannot be decoded: %v", err)
+	}
+}

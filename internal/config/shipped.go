@@ -1,0 +1,81 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// shippedFrom is what PolicyInfo.From says of a policy that came with Drydock.
+const shippedFrom = "shipped"
+
+// remediationNames returns the names that a step may have.
+func remediationNames() []string { return remediations.Names() }
+
+func list(words []string) string { return strings.Join(words, ", ") }
+
+// mergePolicies puts the user's policies before the shipped ones that none of them replaces. root is the
+// configuration from which the shipped ones take their mode.
+func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string]any) {
+	if user != nil {
+		b.policies = b.compilePolicies(pointer{"policies"}, raw, user.name)
+	}
+	replaced := map[string]bool{}
+	for _, p := range b.policies {
+		replaced[p.Name] = true
+	}
+	for _, p := range b.loadShipped(root) {
+		if !replaced[p.Name] {
+			b.policies = append(b.policies, p)
+		}
+	}
+}
+
+// loadShipped returns the shipped policies: those for some nodes before those for all, then by name, so that a policy
+// for few nodes is asked before the one for the rest.
+func (b *builder) loadShipped(root map[string]any) []PolicyInfo {
+	var out []PolicyInfo
+	files, err := fs.Glob(remediations.ShippedPolicies(), "*.yaml")
+	if err != nil {
+		panic(fmt.Errorf("listing the shipped policies, %w", err)) // Impossible: the pattern is a constant.
+	}
+	for _, file := range files {
+		data, err := fs.ReadFile(remediations.ShippedPolicies(), file)
+		if err != nil {
+			panic(fmt.Errorf("reading the shipped policy %s, %w", file, err)) // Impossible: it is embedded.
+		}
+		d, policies := loadPolicyFile("shipped/"+file, data, root)
+		b.shipped = append(b.shipped, d)
+		out = append(out, policies...)
+	}
+	slices.SortStableFunc(out, func(a, b PolicyInfo) int {
+		return cmp.Or(cmp.Compare(forAll(a), forAll(b)), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func forAll(p PolicyInfo) int {
+	if p.NodeSelector == nil {
+		return 1
+	}
+	return 0
+}
+
+// loadPolicyFile reads a file that holds a list of policies in the form of the configuration's.
+func loadPolicyFile(name string, data []byte, root map[string]any) (*document, []PolicyInfo) {
+	d := parse(name, data, "policies")
+	if d.tree == nil {
+		return d, nil
+	}
+	s := loadSchema()
+	s.policies.fill(d.tree, root)
+	d.validate(s.policyList, s.policies)
+	var raw []rawPolicy
+	d.decode(&raw)
+	b := &builder{document: d, skipFiles: true}
+	return d, b.compilePolicies(pointer{}, raw, shippedFrom)
+}

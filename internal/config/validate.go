@@ -1,0 +1,211 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// validate adds the faults that the schema finds, each as a sentence, and takes what is at fault out of the tree.
+func (d *document) validate(validator *jsonschema.Schema, s *schema) {
+	err := validator.Validate(d.tree)
+	if err == nil {
+		return
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		d.whole(1, "cannot be validated: %v", err)
+		return
+	}
+	var drop []pointer
+	for _, leaf := range leaves(invalid) {
+		drop = append(drop, d.translate(leaf, s)...)
+	}
+	for _, p := range drop {
+		d.drop(p)
+	}
+}
+
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var out []*jsonschema.ValidationError
+	for _, cause := range e.Causes {
+		out = append(out, leaves(cause)...)
+	}
+	return out
+}
+
+// translate adds the fault that e is about and returns what of the tree cannot be used.
+func (d *document) translate(e *jsonschema.ValidationError, root *schema) []pointer {
+	at := pointer(slices.Clone(e.InstanceLocation))
+	s := root.at(at)
+	switch k := e.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		var drop []pointer
+		for _, name := range k.Properties {
+			p := at.to(name)
+			d.unknownKey(p, s)
+			drop = append(drop, p)
+		}
+		return drop
+	case *kind.Required:
+		for _, name := range k.Missing {
+			p := at.to(name)
+			d.fault(p, "missing; %s", root.at(p).instead())
+		}
+		return nil
+	case *kind.UniqueItems:
+		p := at.to(k.Duplicates[1])
+		d.fault(p, "is the same as item [%d]; remove one of them", k.Duplicates[0])
+		return []pointer{p}
+	default:
+		d.fault(at, "%s", s.complain(e.ErrorKind, d.value(at)))
+		return []pointer{at}
+	}
+}
+
+func (d *document) unknownKey(p pointer, s *schema) {
+	known := s.names()
+	hint := "known are " + list(known)
+	if near := nearest(p[len(p)-1], known); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	if d.faulty(p) {
+		return
+	}
+	d.at[p.key()] = true
+	f := d.locate(p, false, "unknown key; "+hint)
+	f.Line = d.places[p.key()].keyLine
+	d.faults = append(d.faults, f)
+}
+
+// complain says what is wrong with value, and what to write instead.
+func (s *schema) complain(k jsonschema.ErrorKind, value any) string {
+	switch k := k.(type) {
+	case *kind.Type:
+		if value == nil {
+			return fmt.Sprintf("has no value; %s, or remove the key", s.instead())
+		}
+		return fmt.Sprintf("%s is not %s; %s", show(value), s.noun(), s.instead())
+	case *kind.Const:
+		return fmt.Sprintf("%s is not known here; %s", show(value), s.instead())
+	case *kind.Enum:
+		var known []string
+		for _, v := range k.Want {
+			known = append(known, fmt.Sprint(v))
+		}
+		text := fmt.Sprintf("%s is not one of %s", show(value), list(known))
+		if near := nearest(fmt.Sprint(value), known); near != "" {
+			text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		return text
+	case *kind.Pattern:
+		return fmt.Sprintf("%s is not %s; %s", show(value), s.noun(), s.instead())
+	case *kind.MinLength, *kind.MinItems:
+		return fmt.Sprintf("is empty; %s", s.instead())
+	case *kind.MaxLength:
+		return fmt.Sprintf("is longer than %d characters; write a shorter one", k.Want)
+	case *kind.MaxItems:
+		return fmt.Sprintf("has more than %d entries; write fewer", k.Want)
+	case *kind.MaxProperties:
+		return fmt.Sprintf("has more than %d entries; write fewer", k.Want)
+	case *kind.Minimum:
+		return fmt.Sprintf("%s is too small; write at least %s", show(value), plain(k.Want))
+	case *kind.Maximum:
+		return fmt.Sprintf("%s is too large; write at most %s", show(value), plain(k.Want))
+	default:
+		return k.LocalizedString(message.NewPrinter(language.English))
+	}
+}
+
+func (s *schema) names() []string {
+	out := make([]string, len(s.properties))
+	for i, p := range s.properties {
+		out[i] = p.name
+	}
+	return out
+}
+
+// noun names what the schema wants.
+func (s *schema) noun() string {
+	if s.title != "" {
+		return s.title
+	}
+	nouns := map[string]string{"object": "a mapping", "array": "a list", "string": "text", "integer": "a whole number", "boolean": "true or false"}
+	var out []string
+	for _, t := range s.types {
+		out = append(out, nouns[t])
+	}
+	return strings.Join(out, " or ")
+}
+
+// instead says what to write.
+func (s *schema) instead() string {
+	switch {
+	case s.constant != nil:
+		return fmt.Sprintf("write %v", s.constant)
+	case len(s.enum) > 0:
+		return fmt.Sprintf("write for example %v", s.enum[0])
+	case len(s.required) > 0:
+		return "write a mapping with " + list(s.required)
+	case len(s.properties) > 0:
+		return "write a mapping with " + list(s.names())
+	case len(s.examples) > 0:
+		return "write for example " + flow(s.examples[0])
+	case s.fallback != nil:
+		return "write for example " + flow(decoded[any](s.fallback))
+	default:
+		return "write " + s.noun()
+	}
+}
+
+// flow renders v as YAML on one line.
+func flow(v any) string {
+	var n yaml.Node
+	if err := n.Encode(v); err != nil {
+		return fmt.Sprint(v)
+	}
+	n.Style = yaml.FlowStyle
+	out, err := yaml.Marshal(&n)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// show renders a value out of a configuration for a message, shortened and without control characters.
+func show(v any) string {
+	switch v := v.(type) {
+	case string:
+		if r := []rune(v); len(r) > 64 {
+			return strconv.Quote(string(r[:64]) + "...")
+		}
+		return strconv.Quote(v)
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case nil:
+		return "no value"
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func plain(r *big.Rat) string {
+	if r.IsInt() {
+		return r.Num().String()
+	}
+	return r.RatString()
+}

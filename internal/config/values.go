@@ -1,0 +1,103 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/alertmanager/matcher/compat"
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/promslog"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// duration reads a duration in Prometheus' format: whole numbers with units from y to ms, the largest first.
+func (b *builder) duration(p pointer, text string, least time.Duration) (time.Duration, bool) {
+	d, err := model.ParseDuration(text)
+	switch {
+	case err != nil:
+		b.fault(p, "%s is not a duration; write whole numbers with units, the largest first, for example 1h30m", show(text))
+	case time.Duration(d) < least && least == time.Nanosecond:
+		b.fault(p, "%s is too short; write more than 0s", text)
+	case time.Duration(d) < least:
+		b.fault(p, "%s is too short; write at least %s", text, model.Duration(least))
+	}
+	return time.Duration(d), !b.faulty(p)
+}
+
+// quantity reads a number or a percentage; the schema has seen that it is one of them and in range.
+func (b *builder) quantity(p pointer, v any) remediations.Quantity {
+	switch v := v.(type) {
+	case float64:
+		return remediations.Quantity{Value: int(v)}
+	case string:
+		number, percent := strings.CutSuffix(v, "%")
+		n, err := strconv.Atoi(number)
+		if err == nil && percent {
+			return remediations.Quantity{Value: n, Percent: true}
+		}
+	}
+	b.fault(p, "%s is neither a number nor a percentage; write for example 10%%", show(v))
+	return remediations.Quantity{}
+}
+
+// parseMatchers reads matchers as Alertmanager does by default: by its new parser, and by its old one what only that
+// understands.
+var parseMatchers = compat.FallbackMatchersParser(promslog.NewNopLogger())
+
+// matchers reads one or several matchers, separated by commas.
+func (b *builder) matchers(p pointer, text string) labels.Matchers {
+	m, err := parseMatchers(text, "config")
+	if err == nil && len(m) == 0 {
+		err = errors.New("there is no matcher in it")
+	}
+	if err != nil {
+		b.fault(p, "%s is not a matcher in Alertmanager's syntax (%v); write for example %s", show(text), err, `alertname="NodeNotReady"`)
+		return nil
+	}
+	return m
+}
+
+// needsValue refuses matchers that an alert with none of their labels satisfies: they would select nearly everything.
+func (b *builder) needsValue(p pointer, m labels.Matchers) {
+	for _, matcher := range m {
+		if !matcher.Matches("") {
+			return
+		}
+	}
+	b.fault(p, "selects alerts that have none of its labels; add a matcher that asks for a value, for example %s", `remediation="node-not-ready"`)
+}
+
+// url reads the URL of an HTTP server. Credentials have no place in it, for it is a metric's label and is logged.
+func (b *builder) url(p pointer, text string) *url.URL {
+	u, err := url.Parse(text)
+	switch {
+	case strings.Contains(text, "@"):
+		b.fault(p, "has credentials in the URL; take them out and write them to a file that this configuration names")
+		return nil
+	case err != nil || u.Host == "" || u.Opaque != "":
+		b.fault(p, "%s is not a URL; write for example http://alertmanager:9093", show(text))
+		return nil
+	case u.Scheme != "http" && u.Scheme != "https":
+		b.fault(p, "%s is neither http nor https; write one of them", show(text))
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		b.fault(p, "%s has a query or a fragment; write only scheme, host and path", show(text))
+	case u.Hostname() == "" || !validPort(u.Port()):
+		b.fault(p, "%s has no host or an impossible port; write for example http://alertmanager:9093", show(text))
+	}
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
+	u.Host, u.Scheme = strings.ToLower(u.Host), strings.ToLower(u.Scheme)
+	return u
+}
+
+func validPort(port string) bool {
+	if port == "" {
+		return true
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
+}

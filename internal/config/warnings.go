@@ -1,0 +1,72 @@
+package config
+
+import (
+	"fmt"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// provide notes in the core which remediations can be carried out.
+func (c *Config) provide(capabilities map[string]string) {
+	c.Core.Provided = map[string]bool{}
+	for name, missing := range capabilities {
+		if missing == "" {
+			c.Core.Provided[name] = true
+		}
+	}
+}
+
+// warnings returns what a person should know about a configuration that can be used.
+func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
+	var out []Fault
+	warn := func(d *document, p pointer, format string, args ...any) {
+		out = append(out, d.locate(p, true, fmt.Sprintf(format, args...)))
+	}
+	if c.Webhook != nil {
+		warn(d, pointer{"webhook"}, "this version has no admission server; the key is accepted and has no effect")
+	}
+	if c.Alertmanager.Watchdog == nil {
+		warn(d, pointer{"alertmanager", "watchdog"}, "no Watchdog is asked for: that Prometheus stopped sending alerts will look like all alerts having ended")
+	}
+	if c.Receiver.Insecure && c.enforces() {
+		warn(d, pointer{"receiver", "insecure"}, "anybody who reaches the receiver can post alerts, and a policy enforces; set tokenFile or mutual TLS")
+	}
+	if c.Civo != nil && c.Civo.APIURL.Scheme != "https" && !loopbackHost(c.Civo.APIURL.Hostname()) {
+		warn(d, pointer{"providers", "civo", "apiURL"}, "is not https: the API key travels in clear text")
+	}
+	sortFaults(out)
+	for _, p := range c.Policies {
+		var of []Fault
+		able := false
+		for i, step := range p.Plan {
+			missing, known := capabilities[step.Name]
+			if !known {
+				missing = "this version does not know it (ProviderAbsent)"
+			}
+			if missing == "" {
+				able = true
+				continue
+			}
+			of = append(of, p.source.locate(p.at.to("plan", i), true,
+				fmt.Sprintf("step %s of policy %s will be skipped: %s", step.Name, p.Name, missing)))
+		}
+		if !able {
+			of = append(of, p.source.locate(p.at.to("plan"), true,
+				fmt.Sprintf("policy %s can do nothing: none of its steps can be carried out", p.Name)))
+		}
+		if p.Mode != remediations.ModeOff {
+			sortFaults(of)
+			out = append(out, of...)
+		}
+	}
+	return out
+}
+
+func (c *Config) enforces() bool {
+	for _, p := range c.Policies {
+		if p.Mode == remediations.ModeEnforce {
+			return true
+		}
+	}
+	return c.Mode == remediations.ModeEnforce
+}

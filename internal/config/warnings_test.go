@@ -1,0 +1,53 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWarnings(t *testing.T) {
+	_, warnings := mustLoad(t, `apiVersion: drydock.dev/v1alpha1
+kind: Config
+mode: enforce
+receiver:
+  insecure: true
+webhook: {}
+alertmanager:
+  urls: ["http://alertmanager:9093"]
+  watchdog: ""
+policies:
+- name: nothing
+  match: ['a="b"']
+  plan:
+  - step: drain
+  - step: reboot
+- {name: silent, match: ['a="b"'], mode: "off", plan: [{step: drain}]}
+`)
+	golden(t, "testdata/all.warnings", lines(warnings))
+	for _, w := range warnings {
+		require.True(t, w.Warning)
+	}
+}
+
+func TestCapabilitiesAreAParameter(t *testing.T) {
+	all := map[string]string{}
+	for _, name := range remediationNames() {
+		all[name] = ""
+	}
+	c, warnings, err := load("drydock.yaml", []byte(base), Options{SkipFiles: true, Capabilities: all})
+	require.NoError(t, err)
+	require.Empty(t, warnings)
+	require.Len(t, c.Core.Provided, len(all))
+}
+
+func TestCivoOverPlainHTTPIsSaid(t *testing.T) {
+	for url, said := range map[string]bool{"http://civo.example.com": true, "http://127.0.0.1": false, "https://civo.example.com": false} {
+		_, warnings := mustLoad(t, base+"providers: {civo: {apiURL: \""+url+"\", clusterID: c, region: r, apiKeyFile: f}}\n")
+		if said {
+			require.Contains(t, lines(warnings), "drydock.yaml:5: warning: providers.civo.apiURL: is not https")
+		} else {
+			require.NotContains(t, lines(warnings), "apiURL")
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"fmt"
+	"time"
+	_ "time/tzdata" // Windows name time zones, and an image may have no database of them.
+
+	"drydock.dev/drydock/remediations"
+)
+
+// weekdays are the names that the schema allows.
+var weekdays = map[string]time.Weekday{
+	"Sun": time.Sunday, "Mon": time.Monday, "Tue": time.Tuesday, "Wed": time.Wednesday,
+	"Thu": time.Thursday, "Fri": time.Friday, "Sat": time.Saturday,
+}
+
+func (b *builder) buildWindows(raw *rawConfig) {
+	for i, w := range raw.Windows {
+		at := pointer{"windows"}.to(i)
+		window := remediations.Window{
+			From:     b.wallTime(at.to("from"), w.From),
+			To:       b.wallTime(at.to("to"), w.To),
+			Location: b.location(at.to("timezone"), w.Timezone),
+		}
+		if w.From == w.To {
+			b.fault(at.to("to"), "%q is the same as from; write another time, or 00:00 to 24:00 for the whole day", w.To)
+		}
+		for _, day := range w.Days {
+			if d, ok := weekdays[day]; ok {
+				window.Days = append(window.Days, d)
+			}
+		}
+		b.core.Windows = append(b.core.Windows, window)
+	}
+}
+
+// wallTime reads a time of day; the schema has seen that it is one.
+func (b *builder) wallTime(p pointer, text string) remediations.WallTime {
+	var t remediations.WallTime
+	if _, err := fmt.Sscanf(text, "%02d:%02d", &t.Hour, &t.Minute); err != nil {
+		b.fault(p, "%s is not a time of day; write for example 22:00", show(text))
+	}
+	return t
+}
+
+// location reads a time zone. "Local" would mean another zone on another machine.
+func (b *builder) location(p pointer, name string) *time.Location {
+	l, err := time.LoadLocation(name)
+	if err != nil || name == "Local" || name == "" {
+		b.fault(p, "%s is not a time zone of the IANA database; write for example Europe/Berlin", show(name))
+		return time.UTC
+	}
+	return l
+}

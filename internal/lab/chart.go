@@ -1,0 +1,104 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// RenderChart renders charts/drydock as `helm template` would, with Helm's own library, and returns the manifests by
+// file name.
+func RenderChart(release, namespace string, values map[string]any) (map[string]string, error) {
+	root, err := programs.ModuleRoot()
+	if err != nil {
+		return nil, fmt.Errorf("finding the chart: %w", err)
+	}
+	chart, err := loader.LoadDir(filepath.Join(root, "charts", "drydock"))
+	if err != nil {
+		return nil, fmt.Errorf("loading the chart: %w", err)
+	}
+	all, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("reading the chart's values: %w", err)
+	}
+	rendered, err := engine.Render(chart, all)
+	if err != nil {
+		return nil, fmt.Errorf("rendering the chart: %w", err)
+	}
+	maps.DeleteFunc(rendered, func(name, text string) bool {
+		return strings.HasPrefix(filepath.Base(name), "_") || filepath.Base(name) == "NOTES.txt" || strings.TrimSpace(text) == ""
+	})
+	return rendered, nil
+}
+
+// InstallChart applies the chart to the lab's API server, so that Drydock runs there with exactly the rights that it
+// ships with.
+func (l *Lab) InstallChart(ctx context.Context, release, namespace string, values map[string]any) error {
+	_, err := l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making the namespace %s: %w", namespace, err)
+	}
+	manifests, err := RenderChart(release, namespace, values)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(manifests)) {
+		if err := l.Apply(ctx, []byte(manifests[name])); err != nil {
+			return fmt.Errorf("applying %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Apply applies the objects of a YAML stream to the API server, as `kubectl apply --server-side` does.
+func (l *Lab) Apply(ctx context.Context, stream []byte) error {
+	client, err := dynamic.NewForConfig(l.admin)
+	if err != nil {
+		return err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(l.client.Discovery()))
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&o.Object); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading a manifest: %w", err)
+		case len(o.Object) == 0:
+			continue
+		}
+		m, err := mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+		if err != nil {
+			return fmt.Errorf("finding the kind %s: %w", o.GroupVersionKind(), err)
+		}
+		resource := dynamic.ResourceInterface(client.Resource(m.Resource))
+		if o.GetNamespace() != "" {
+			resource = client.Resource(m.Resource).Namespace(o.GetNamespace())
+		}
+		if _, err := resource.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "drydock-lab", Force: true}); err != nil {
+			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+}

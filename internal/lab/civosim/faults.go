@@ -1,0 +1,181 @@
+package civosim
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Fault is one way in which the provider misbehaves. Unless it is wrapped in
+// After, or is about a list, nothing is done for the call that it hits.
+type Fault struct {
+	name  string
+	after bool
+	// Exactly one of these is set.
+	end   func(s *Server, w http.ResponseWriter, r *http.Request) // writes an answer of its own, or none
+	reply *reply
+	list  func([]Instance) []Instance
+	delay time.Duration
+}
+
+// String names the fault as Call.Fault does.
+func (f Fault) String() string { return f.name }
+
+// After makes a fault strike when the work is done: the machine reboots, and
+// the caller does not learn it.
+func After(f Fault) Fault {
+	f.name, f.after = "after the work: "+f.name, true
+	return f
+}
+
+// Hang never answers; it ends when the caller goes or the simulator closes.
+func Hang() Fault {
+	return Fault{name: "hang", end: func(s *Server, _ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-s.stopping.Done():
+		}
+		panic(http.ErrAbortHandler)
+	}}
+}
+
+// Cut closes the connection without an answer.
+func Cut() Fault {
+	return Fault{name: "cut", end: func(*Server, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }}
+}
+
+// Slow does the work at once and answers after a while.
+func Slow(delay time.Duration) Fault { return Fault{name: "slow", after: true, delay: delay} }
+
+// HTML answers with a page instead of JSON, as a proxy in between does.
+func HTML(status int) Fault {
+	return Fault{name: "html", end: func(_ *Server, w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(status)
+		// Some proxies print the request's headers on the page.
+		_, _ = w.Write([]byte("<html><body><h1>Sorry</h1><pre>Authorization: " + r.Header.Get("Authorization") + "</pre></body></html>"))
+	}}
+}
+
+// Oversize answers 200 with this many bytes of valid but useless JSON.
+func Oversize(bytes int) Fault {
+	return Fault{name: "oversize", end: func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		chunk := []byte(strings.Repeat(" ", 64<<10))
+		for written := 0; written < bytes; written += len(chunk) {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+		_, _ = w.Write([]byte(`[]`))
+	}}
+}
+
+// Redirect sends the caller to the same place again with 307, which a client
+// that follows it answers with a second POST.
+func Redirect() Fault {
+	return Fault{name: "redirect", end: func(_ *Server, w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.String(), http.StatusTemporaryRedirect)
+	}}
+}
+
+// Answer answers with this status and body, whatever was asked.
+func Answer(status int, body any) Fault {
+	return Fault{name: "answer", reply: &reply{status: status, body: body}}
+}
+
+// ServerError is a 500 in the form that civogo knows.
+func ServerError() Fault {
+	return Answer(http.StatusInternalServerError, map[string]any{"status": 500, "error": "Internal Server Error"}).named("server error")
+}
+
+// Unauthorized refuses the key.
+func Unauthorized() Fault {
+	refusal := unauthorized()
+	return Fault{name: "unauthorized", reply: &refusal}
+}
+
+// Quota answers that the account's quota is reached.
+func Quota() Fault {
+	refusal := failure(http.StatusForbidden, "quota_limit_reached", "Quota limit reached")
+	return Fault{name: "quota", reply: &refusal}
+}
+
+// Failed answers 200 with a result that is not success, which civogo does not
+// take for an error.
+func Failed() Fault {
+	return Answer(http.StatusOK, map[string]any{
+		"result": "failed", "code": "openstack_instance_reboot", "reason": "Failed to reboot the instance", "details": "no host",
+	}).named("failed")
+}
+
+// PanicReason answers an error whose reason is no string, on which civogo panics.
+func PanicReason(status int) Fault {
+	return Answer(status, map[string]any{"code": "openstack_instance_reboot", "reason": 42}).named("panic reason")
+}
+
+// Missing leaves a hostname out of the list of instances.
+func Missing(hostname string) Fault {
+	return Fault{name: "missing " + hostname, list: func(all []Instance) []Instance {
+		return slices.DeleteFunc(all, func(in Instance) bool { return in.Hostname == hostname })
+	}}
+}
+
+// Twice adds a second instance of a hostname to the list, with an ID of its own.
+func Twice(hostname string) Fault {
+	return Fault{name: "twice " + hostname, list: func(all []Instance) []Instance {
+		return append(all, Instance{ID: randomID(), Hostname: hostname, Pool: "pool-1", Status: "ACTIVE"})
+	}}
+}
+
+func (f Fault) named(name string) Fault {
+	f.name = name
+	return f
+}
+
+type injected struct {
+	fault Fault
+	left  int // calls that it still hits; negative: all
+}
+
+// Inject makes every call to the operation suffer the fault until Heal.
+func (s *Server) Inject(op Op, f Fault) { s.InjectNext(op, -1, f) }
+
+// InjectNext makes the next n calls suffer the fault. Faults of one operation
+// queue up, and go before those of Any.
+func (s *Server) InjectNext(op Op, n int, f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults[op] = append(s.faults[op], injected{f, n})
+}
+
+// Heal ends the faults of these operations; of all, if none is named. Calls
+// that hang already go on hanging.
+func (s *Server) Heal(ops ...Op) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(ops) == 0 {
+		clear(s.faults)
+	}
+	for _, op := range ops {
+		delete(s.faults, op)
+	}
+}
+
+func (s *Server) takeFault(op Op) Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range []Op{op, Any} {
+		for queue := s.faults[key]; len(queue) > 0; queue = s.faults[key] {
+			if queue[0].left == 0 {
+				s.faults[key] = queue[1:]
+				continue
+			}
+			if queue[0].left > 0 {
+				queue[0].left--
+			}
+			return queue[0].fault
+		}
+	}
+	return Fault{}
+}

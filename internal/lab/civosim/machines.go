@@ -1,0 +1,148 @@
+package civosim
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Instance is one machine as Civo lists it.
+type Instance struct {
+	ID       string // Civo's own; a UUID at the real one
+	Hostname string // the Node's name
+	Pool     string // the ID of the node pool
+	Status   string // ACTIVE, BUILDING or DELETING
+}
+
+// ProviderID is the spec.providerID that the Node of the instance has.
+func (in Instance) ProviderID() string { return "civo://" + in.ID }
+
+// Machines is what becomes of the simulated machines in the cluster. Calls come
+// from the background, each with a context that ends when the simulator closes;
+// an error goes to Options.Logf.
+type Machines interface {
+	// Reboot is called when the machine is back: its Node heartbeats again, under this boot ID.
+	Reboot(ctx context.Context, in Instance, bootID string) error
+	// Remove is called when the machine was deleted: its Node goes.
+	Remove(ctx context.Context, in Instance) error
+	// Add is called when a new machine is up: it registers a Node, which has
+	// a UID of its own even if the hostname was there before.
+	Add(ctx context.Context, in Instance) error
+}
+
+// Instances returns the machines as they are now, in the order of the list that
+// callers of the API get.
+func (s *Server) Instances() []Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.instances)
+}
+
+// admit adds an instance to the list and returns it with its gaps filled.
+// The caller holds mu, or is alone.
+func (s *Server) admit(in Instance) Instance {
+	if in.ID == "" {
+		in.ID = randomID()
+	}
+	if in.Pool == "" {
+		in.Pool = "pool-1"
+	}
+	if in.Status == "" {
+		in.Status = "ACTIVE"
+	}
+	if !slices.Contains(s.pools, in.Pool) {
+		s.pools = append(s.pools, in.Pool)
+	}
+	s.instances = append(s.instances, in)
+	return in
+}
+
+// find returns the first instance that matches. The caller holds mu.
+func (s *Server) find(match func(Instance) bool) (Instance, bool) {
+	i := slices.IndexFunc(s.instances, match)
+	if i < 0 {
+		return Instance{}, false
+	}
+	return s.instances[i], true
+}
+
+// reboot takes the machine away and brings it back after RebootTime. The caller
+// holds mu.
+func (s *Server) reboot(in Instance) {
+	s.later(s.o.RebootTime, "rebooting "+in.Hostname, func(m Machines) error {
+		return m.Reboot(s.stopping, in, randomID())
+	})
+}
+
+// remove deletes the machine at once. The caller holds mu.
+func (s *Server) remove(in Instance) {
+	s.instances = slices.DeleteFunc(s.instances, func(have Instance) bool { return have.ID == in.ID })
+	s.later(0, "removing "+in.Hostname, func(m Machines) error { return m.Remove(s.stopping, in) })
+}
+
+// build adds a machine that is BUILDING, and ACTIVE after BuildTime. The caller
+// holds mu.
+func (s *Server) build(hostname, pool string) Instance {
+	in := s.admit(Instance{Hostname: hostname, Pool: pool, Status: "BUILDING"})
+	s.later(s.o.BuildTime, "adding "+hostname, func(m Machines) error {
+		up, there := s.activate(in.ID)
+		if !there {
+			return nil // deleted while it was being built
+		}
+		return m.Add(s.stopping, up)
+	})
+	return in
+}
+
+func (s *Server) activate(id string) (Instance, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.instances {
+		if s.instances[i].ID == id {
+			s.instances[i].Status = "ACTIVE"
+			return s.instances[i], true
+		}
+	}
+	return Instance{}, false
+}
+
+// later tells Machines something after a while, unless the simulator closes
+// first. The caller holds mu.
+func (s *Server) later(wait time.Duration, what string, tell func(Machines) error) {
+	if s.closed {
+		return
+	}
+	s.work.Go(func() {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-s.stopping.Done():
+			return
+		case <-timer.C:
+		}
+		machines := s.o.Machines
+		if machines == nil {
+			machines = nobody{}
+		}
+		if err := tell(machines); err != nil && s.stopping.Err() == nil {
+			s.o.Logf("civosim: %s: %v", what, err)
+		}
+	})
+}
+
+// nobody is the Machines of a simulator without a cluster.
+type nobody struct{}
+
+func (nobody) Reboot(context.Context, Instance, string) error { return nil }
+func (nobody) Remove(context.Context, Instance) error         { return nil }
+func (nobody) Add(context.Context, Instance) error            { return nil }
+
+// randomID is a version 4 UUID, the form of Civo's IDs and of Linux's boot IDs.
+func randomID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: it ends the process instead
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

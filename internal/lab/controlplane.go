@@ -1,0 +1,116 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// startControlPlane starts etcd and the API server, and makes the clients.
+func (l *Lab) startControlPlane(ctx context.Context) error {
+	etcd, err := l.startEtcd(ctx)
+	if err != nil {
+		return err
+	}
+	admin, err := l.userConfig("admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(admin)
+	if err != nil {
+		return fmt.Errorf("making the administrator's client: %w", err)
+	}
+	if err := l.startAPIServer(ctx, etcd, client); err != nil {
+		return err
+	}
+	admin.Host = l.api
+	l.admin = admin
+	if l.client, err = kubernetes.NewForConfigAndClient(admin, client); err != nil {
+		return fmt.Errorf("making the administrator's client: %w", err)
+	}
+	if l.kubelet, err = kubernetes.NewForConfig(l.kubeletConfig()); err != nil {
+		return fmt.Errorf("making the kubelets' client: %w", err)
+	}
+	_, err = l.writeKubeconfig("admin", admin)
+	return err
+}
+
+func (l *Lab) startEtcd(ctx context.Context) (url string, err error) {
+	_, ports, err := l.startOnPorts(ctx, 2, func(ports []int) Spec {
+		clients, peers := "http://"+address(ports[0]), "http://"+address(ports[1])
+		return Spec{Name: "etcd", ReadyURL: clients + "/readyz", Args: []string{
+			"--data-dir=" + filepath.Join(l.dataDir(), "etcd"),
+			"--listen-client-urls=" + clients, "--advertise-client-urls=" + clients,
+			"--listen-peer-urls=" + peers, "--initial-advertise-peer-urls=" + peers,
+			"--initial-cluster=default=" + peers,
+			"--unsafe-no-fsync", // nobody needs this data after a crash of the machine
+		}}
+	})
+	if err != nil {
+		return "", err
+	}
+	return "http://" + address(ports[0]), nil
+}
+
+func (l *Lab) startAPIServer(ctx context.Context, etcd string, client *http.Client) error {
+	accounts := filepath.Join(l.certDir(), "service-accounts")
+	_, ports, err := l.startOnPorts(ctx, 1, func(ports []int) Spec {
+		url := "https://" + address(ports[0])
+		return Spec{Name: "kube-apiserver", ReadyURL: url + "/readyz", ReadyClient: client, Args: append([]string{
+			"--etcd-servers=" + etcd,
+			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
+			// A loopback address may not be an endpoint of the service
+			// "kubernetes", and nobody in a lab goes there.
+			"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+			"--service-cluster-ip-range=10.0.0.0/24",
+			"--tls-cert-file=" + l.serving.certFile, "--tls-private-key-file=" + l.serving.keyFile,
+			"--client-ca-file=" + l.ca.file(), "--token-auth-file=" + l.tokenFile(),
+			"--authorization-mode=RBAC", "--allow-privileged=true",
+			"--service-account-issuer=https://kubernetes.default.svc",
+			"--service-account-key-file=" + accounts + ".key",
+			"--service-account-signing-key-file=" + accounts + ".key",
+			"--api-audiences=https://kubernetes.default.svc",
+		}, l.options.APIServerFlags...)}
+	})
+	if err != nil {
+		return err
+	}
+	l.api = "https://" + address(ports[0])
+	return nil
+}
+
+// startController starts kube-controller-manager, with each controller under
+// its own service account, as clusters have it and as admission tells them
+// apart.
+func (l *Lab) startController(ctx context.Context) error {
+	c, err := l.userConfig("system:kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := l.writeKubeconfig("kube-controller-manager", c)
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(l.anonymousConfig())
+	if err != nil {
+		return fmt.Errorf("making the client of kube-controller-manager's health: %w", err)
+	}
+	_, _, err = l.startOnPorts(ctx, 1, func(ports []int) Spec {
+		url := "https://" + address(ports[0])
+		return Spec{Name: "kube-controller-manager", ReadyURL: url + "/healthz", ReadyClient: client, Args: []string{
+			"--kubeconfig=" + kubeconfig, "--leader-elect=false",
+			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
+			"--tls-cert-file=" + l.serving.certFile, "--tls-private-key-file=" + l.serving.keyFile,
+			"--use-service-account-credentials=true",
+			"--service-account-private-key-file=" + filepath.Join(l.certDir(), "service-accounts.key"),
+			"--root-ca-file=" + l.ca.file(),
+			"--node-monitor-period=1s", "--node-monitor-grace-period=" + l.options.NodeGrace.String(),
+			"--kube-api-qps=500", "--kube-api-burst=1000",
+		}}
+	})
+	return err
+}

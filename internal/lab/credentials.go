@@ -1,0 +1,131 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// kubeletToken is what the made-up kubelets show. It is a secret of nobody:
+// the API server listens on loopback and lives for minutes. KWOK's token goes
+// through a proxy, which a client certificate would not.
+const kubeletToken = "drydock-lab-kubelet"
+
+func (l *Lab) certDir() string { return filepath.Join(l.dir, "certs") }
+
+func (l *Lab) tokenFile() string { return filepath.Join(l.certDir(), "tokens.csv") }
+
+// makeCredentials makes the certificates and keys that the parts start with.
+func (l *Lab) makeCredentials() error {
+	var err error
+	if l.ca, err = newAuthority(l.certDir()); err != nil {
+		return err
+	}
+	if l.serving, err = l.ca.issue("serving"); err != nil {
+		return err
+	}
+	if _, err = l.ca.issue("service-accounts"); err != nil {
+		return err
+	}
+	// system:nodes is what real kubelets are in, and what admission looks at;
+	// system:masters stands in for the Node authorizer, which asks for one
+	// identity a node.
+	tokens := kubeletToken + `,system:node:drydock-lab,drydock-lab-kubelet,"system:nodes,system:masters"` + "\n"
+	if err := os.WriteFile(l.tokenFile(), []byte(tokens), 0o600); err != nil {
+		return fmt.Errorf("writing the kubelets' token: %w", err)
+	}
+	return nil
+}
+
+// userConfig is the configuration of a user that shows a certificate.
+func (l *Lab) userConfig(name string, groups ...string) (*rest.Config, error) {
+	k, err := l.ca.issue(name, groups...)
+	if err != nil {
+		return nil, err
+	}
+	c := l.anonymousConfig()
+	c.CertData, c.KeyData = k.certPEM, k.keyPEM
+	return c, nil
+}
+
+func (l *Lab) anonymousConfig() *rest.Config {
+	return &rest.Config{
+		Host:            l.api,
+		TLSClientConfig: rest.TLSClientConfig{CAData: l.ca.certPEM},
+		QPS:             -1, // the API server has its own fairness
+	}
+}
+
+// kubeletConfig is the configuration of the made-up kubelets.
+func (l *Lab) kubeletConfig() *rest.Config {
+	c := l.anonymousConfig()
+	c.BearerToken = kubeletToken
+	return c
+}
+
+// writeKubeconfig writes a configuration as a file of the lab.
+func (l *Lab) writeKubeconfig(name string, c *rest.Config) (string, error) {
+	path := filepath.Join(l.dir, name+".kubeconfig")
+	file := clientcmdapi.Config{
+		CurrentContext: "lab",
+		Contexts:       map[string]*clientcmdapi.Context{"lab": {Cluster: "lab", AuthInfo: "lab"}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: c.Host, CertificateAuthorityData: c.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"lab": {
+			ClientCertificateData: c.CertData,
+			ClientKeyData:         c.KeyData,
+			Token:                 c.BearerToken,
+		}},
+	}
+	if err := clientcmd.WriteToFile(file, path); err != nil {
+		return "", fmt.Errorf("writing the kubeconfig of %s: %w", name, err)
+	}
+	return path, nil
+}
+
+// AdminKubeconfig is the path of an administrator's kubeconfig.
+func (l *Lab) AdminKubeconfig() string { return filepath.Join(l.dir, "admin.kubeconfig") }
+
+// ServiceAccountKubeconfig writes a kubeconfig with a token of a service
+// account, which it makes, with its namespace, where they do not exist.
+// server is a Proxy's URL; empty: the API server itself.
+func (l *Lab) ServiceAccountKubeconfig(ctx context.Context, namespace, name, server string) (string, error) {
+	fail := func(err error) (string, error) {
+		return "", fmt.Errorf("making a kubeconfig for service account %s/%s: %w", namespace, name, err)
+	}
+	meta := metav1.ObjectMeta{Name: namespace}
+	_, err := l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fail(err)
+	}
+	accounts := l.client.CoreV1().ServiceAccounts(namespace)
+	meta = metav1.ObjectMeta{Name: name}
+	_, err = accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fail(err)
+	}
+	day := int64(24 * 60 * 60)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}
+	token, err := accounts.CreateToken(ctx, name, request, metav1.CreateOptions{})
+	if err != nil {
+		return fail(err)
+	}
+	c := l.anonymousConfig()
+	c.BearerToken = token.Status.Token
+	file := namespace + "-" + name
+	if server != "" {
+		c.Host = server
+		// One account may have one kubeconfig for each proxy.
+		file += "-" + server[strings.LastIndex(server, ":")+1:]
+	}
+	return l.writeKubeconfig(file, c)
+}

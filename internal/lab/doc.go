@@ -1,0 +1,19 @@
+// Package lab runs a whole cluster on one machine, for the demo, the tests
+// and the benchmarks: etcd, kube-apiserver, kube-controller-manager, KWOK
+// nodes, kube-state-metrics, Prometheus and Alertmanager. All of them are the
+// real programs (package programs builds them); what is made up is only the
+// kubelets, and those keep real leases.
+//
+// The fault that matters most here is a node that is lost. KWOK reaches the
+// API server through a Proxy; [Lab.Break] makes the proxy refuse what the
+// node's kubelet would write, so that kube-controller-manager itself finds
+// the node lost, and [Lab.Heal] lets the node come back with another boot ID:
+//
+//	KWOK ──lease, status──▶ Proxy ──▶ kube-apiserver ◀── kube-controller-manager
+//	                          ╳ broken nodes                  Ready=Unknown
+//
+// Everything listens on free loopback ports, so labs run side by side. Every
+// child dies with the process that started it, however that one ends.
+//
+// Linux only: the children's end hangs on PR_SET_PDEATHSIG.
+package lab

@@ -1,0 +1,132 @@
+package lab
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// Namespace is where Drydock's own objects are in a lab.
+const Namespace = "drydock"
+
+// DrydockOptions say how Drydock is run.
+type DrydockOptions struct {
+	// Name tells replicas and their logs apart; empty: drydock.
+	Name string
+	// Config is laid over the lab's own configuration, key by key.
+	Config map[string]any
+	// Civo is the provider; nil: none is configured.
+	Civo *Civo
+	// Server is the URL of a Proxy; empty: the API server itself.
+	Server string
+	// Port is the receiver's; zero: a free one.
+	Port int
+}
+
+// Drydock is the program as it runs in a lab: a process under the chart's ServiceAccount.
+type Drydock struct {
+	*Process
+	ReceiverURL, MetricsURL string
+	TokenFile, ConfigFile   string
+}
+
+// PrepareDrydock builds the program from this checkout, installs the chart, and makes the token that posts must carry.
+func (l *Lab) PrepareDrydock(ctx context.Context) (tokenFile string, err error) {
+	root, err := programs.ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", l.drydockBinary(), "./cmd/drydock")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building drydock: %w\n%s", err, out)
+	}
+	if err := l.InstallChart(ctx, "drydock", Namespace, nil); err != nil {
+		return "", err
+	}
+	return l.WriteSecret("receiver-token", "token-"+rand.Text())
+}
+
+func (l *Lab) drydockBinary() string { return filepath.Join(l.dir, "bin", "drydock") }
+
+// DrydockConfig is the configuration that the lab runs Drydock with, before DrydockOptions.Config: one of DESIGN's
+// form, with short times.
+func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map[string]any {
+	c := map[string]any{
+		"apiVersion": "drydock.dev/v1alpha1", "kind": "Config", "mode": "enforce",
+		"receiver": map[string]any{"listen": address(ports[0]), "tokenFile": tokenFile},
+		"metrics":  map[string]any{"listen": address(ports[1])},
+		"health":   map[string]any{"listen": address(ports[2])},
+		"alertmanager": map[string]any{
+			"urls": l.AlertmanagerURLs(), "pollInterval": "2s", "maxStaleness": "10s",
+		},
+		"leaderElection": map[string]any{"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"},
+		"limits":         map[string]any{"startupGrace": "0s"},
+	}
+	if o.Civo != nil {
+		c["providers"] = map[string]any{"civo": map[string]any{
+			"apiURL": o.Civo.URL(), "clusterID": o.Civo.ClusterID, "region": o.Civo.Region, "apiKeyFile": o.Civo.KeyFile, "timeout": "5s",
+		}}
+	}
+	return overlay(c, o.Config)
+}
+
+// overlay lays b over a, map by map.
+func overlay(a, b map[string]any) map[string]any {
+	for k, v := range b {
+		if old, ok := a[k].(map[string]any); ok {
+			if further, ok := v.(map[string]any); ok {
+				a[k] = overlay(old, further)
+				continue
+			}
+		}
+		a[k] = v
+	}
+	return a
+}
+
+// StartDrydock runs Drydock and returns when it is ready. PrepareDrydock comes before the first.
+func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptions) (*Drydock, error) {
+	if o.Name == "" {
+		o.Name = "drydock"
+	}
+	kubeconfig, err := l.ServiceAccountKubeconfig(ctx, Namespace, "drydock", o.Server)
+	if err != nil {
+		return nil, err
+	}
+	ports := make([]int, 3)
+	for i := range ports {
+		if ports[i], err = FreePort(); err != nil {
+			return nil, err
+		}
+	}
+	if o.Port != 0 {
+		ports[0] = o.Port
+	}
+	text, err := yaml.Marshal(l.drydockConfig(o, tokenFile, ports))
+	if err != nil {
+		return nil, fmt.Errorf("writing Drydock's configuration: %w", err)
+	}
+	file := filepath.Join(l.dir, o.Name+".yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, fmt.Errorf("writing Drydock's configuration: %w", err)
+	}
+	p, err := l.startPart(ctx, Spec{
+		Name: o.Name, Path: l.drydockBinary(), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
+		ReadyURL: "http://" + address(ports[2]) + "/readyz",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Drydock{
+		Process: p, TokenFile: tokenFile, ConfigFile: file,
+		ReceiverURL: "http://" + address(ports[0]) + "/v1/alerts", MetricsURL: "http://" + address(ports[1]) + "/metrics",
+	}, nil
+}

@@ -1,0 +1,109 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Break cuts the node's kubelet off: neither its lease nor its status nor the
+// end of its pods reaches the API server any more. kube-controller-manager
+// sets Ready=Unknown when NodeGrace has passed.
+func (l *Lab) Break(node string) { l.setBroken(node, true) }
+
+// Heal brings the node back as its kubelet would after a reboot: Ready, with
+// the new boot ID (empty: the one it had, as after a mere network fault) and
+// a fresh lease, which KWOK keeps from then on.
+func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
+	now := time.Now()
+	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("healing node %s: %w", node, err)
+	}
+	conditions := healthy(now)
+	for i := range conditions {
+		keepTransition(&conditions[i], live.Status.Conditions)
+	}
+	status := map[string]any{"conditions": conditions}
+	if bootID != "" {
+		status["nodeInfo"] = map[string]any{"bootID": bootID}
+	}
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return fmt.Errorf("healing node %s: encoding its status: %w", node, err)
+	}
+	// The lease first, or the controller might see a node that is Ready and
+	// silent; the proxy last, so that nothing that KWOK still has under way
+	// makes the node Ready before it has its boot ID.
+	if err := l.renewLease(ctx, node, now); err != nil {
+		return fmt.Errorf("healing node %s: renewing its lease: %w", node, err)
+	}
+	if err := l.patchStatus(ctx, node, patch); err != nil {
+		return fmt.Errorf("healing node %s: patching its status: %w", node, err)
+	}
+	l.setBroken(node, false)
+	return nil
+}
+
+// renewLease renews a lease in KWOK's place, which may only come round after
+// a quarter of the lease's duration.
+func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(now)}})
+	if err != nil {
+		return fmt.Errorf("encoding the renewal: %w", err)
+	}
+	_, err = l.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // KWOK makes one
+	}
+	return err
+}
+
+// SetCondition sets one of the node's conditions, like its kubelet or the
+// node problem detector would. It stays until it is set again or the node is
+// healed (which knows only a kubelet's own conditions).
+func (l *Lab) SetCondition(ctx context.Context, node string, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) error {
+	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("setting condition %s of node %s: %w", kind, node, err)
+	}
+	now := metav1.Now()
+	condition := corev1.NodeCondition{
+		Type: kind, Status: status, Reason: reason, Message: "set by the lab",
+		LastHeartbeatTime: now, LastTransitionTime: now,
+	}
+	keepTransition(&condition, live.Status.Conditions)
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{condition}}})
+	if err != nil {
+		return fmt.Errorf("setting condition %s of node %s: encoding it: %w", kind, node, err)
+	}
+	if err := l.patchStatus(ctx, node, patch); err != nil {
+		return fmt.Errorf("setting condition %s of node %s: %w", kind, node, err)
+	}
+	return nil
+}
+
+// keepTransition keeps the time since when a condition has had its status.
+func keepTransition(c *corev1.NodeCondition, before []corev1.NodeCondition) {
+	for _, b := range before {
+		if b.Type == c.Type && b.Status == c.Status {
+			c.LastTransitionTime = b.LastTransitionTime
+		}
+	}
+}
+
+func (l *Lab) setBroken(node string, broken bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if broken {
+		l.broken[node] = true
+	} else {
+		delete(l.broken, node)
+	}
+}

@@ -1,0 +1,147 @@
+package lab_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+// hook is a webhook that hands over each alert as "alertname/node/status".
+func hook(t *testing.T, token string) (url string, alerts <-chan string) {
+	c := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var post struct {
+			Alerts []struct {
+				Status string
+				Labels map[string]string
+			}
+		}
+		if r.Header.Get("Authorization") != "Bearer "+token || json.NewDecoder(r.Body).Decode(&post) != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		for _, a := range post.Alerts {
+			c <- a.Labels["alertname"] + "/" + a.Labels["node"] + "/" + a.Status
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, c
+}
+
+func awaitAlert(t *testing.T, alerts <-chan string, want string) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		select {
+		case got := <-alerts:
+			if got == want {
+				return
+			}
+			require.Failf(t, "another alert came", "want %s, got %s", want, got)
+		case <-deadline:
+			require.Failf(t, "the alert did not come", "want %s", want)
+		}
+	}
+}
+
+func ready(n *corev1.Node) corev1.ConditionStatus {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// awaitNode watches the node until it is as wanted, and returns how long that took.
+func awaitNode(t *testing.T, l *lab.Lab, name string, within time.Duration, is func(*corev1.Node) bool) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	w, err := l.Client().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	require.NoError(t, err)
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if node, ok := event.Object.(*corev1.Node); ok && is(node) {
+			return time.Since(begun)
+		}
+	}
+	require.Failf(t, "the node did not get there", "%s within %s", name, within)
+	return 0
+}
+
+// awaitRenewal returns when KWOK renews the lease again.
+func awaitRenewal(t *testing.T, l *lab.Lab, node string) {
+	t.Helper()
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	w, err := l.Client().CoordinationV1().Leases(corev1.NamespaceNodeLease).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + node})
+	require.NoError(t, err)
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if event.Type == "MODIFIED" {
+			t.Logf("lease renewed within %s", time.Since(begun))
+			return
+		}
+	}
+	require.Fail(t, "the lease is not renewed")
+}
+
+// requireReadyFor watches that no node stops being Ready.
+func requireReadyFor(t *testing.T, l *lab.Lab, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	w, err := l.Client().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		node, ok := event.Object.(*corev1.Node)
+		require.True(t, ok)
+		require.Equal(t, corev1.ConditionTrue, ready(node), node.Name)
+		require.NotEmpty(t, node.Status.NodeInfo.BootID, node.Name)
+	}
+}
+
+// children lists the processes whose command line names the folder.
+func children(t *testing.T, dir string) []string {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(t, err)
+	var found []string
+	for _, path := range lines {
+		line, err := os.ReadFile(path) // a process that has just ended is none of ours
+		if err == nil && strings.Contains(string(line), dir) {
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+func get(t *testing.T, url string) (string, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return string(body), err
+}

@@ -1,0 +1,130 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// stages is what KWOK's kubelets do. KWOK's own node stages are not used: they
+// make a lost node Ready by themselves, with the boot ID it had before and
+// with transition times in the past.
+//
+//go:embed stages.yaml
+var stages []byte
+
+// startKWOK starts KWOK behind the proxy that Break and Heal work.
+func (l *Lab) startKWOK(ctx context.Context) error {
+	proxy, err := l.NewProxy()
+	if err != nil {
+		return err
+	}
+	l.kwokTo = proxy
+	proxy.Before(l.cutOff)
+
+	c := l.kubeletConfig()
+	c.Host = proxy.URL()
+	kubeconfig, err := l.writeKubeconfig("kwok", c)
+	if err != nil {
+		return err
+	}
+	config := filepath.Join(l.dir, "kwok-stages.yaml")
+	if err := os.WriteFile(config, stages, 0o600); err != nil {
+		return fmt.Errorf("writing the stages of KWOK: %w", err)
+	}
+	_, _, err = l.startOnPorts(ctx, 1, func(ports []int) Spec {
+		return Spec{Name: "kwok", ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: []string{
+			"--kubeconfig=" + kubeconfig, "--config=" + config, "--manage-all-nodes",
+			fmt.Sprintf("--node-lease-duration-seconds=%d", l.options.leaseSeconds()),
+			"--server-address=" + address(ports[0]),
+		}}
+	})
+	return err
+}
+
+const leases = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
+
+// cutOff is the hook of KWOK's proxy: it refuses what the kubelet of a broken
+// node would write. It answers 403, which KWOK drops; what it is told to try
+// later it tries after Heal too, with what it knew before.
+func (l *Lab) cutOff(r *http.Request) Verdict {
+	if r.Method == http.MethodGet || !l.anyBroken() {
+		return Pass
+	}
+	path := r.URL.Path
+	switch {
+	case path == leases:
+		if l.isBroken(leaseName(r)) {
+			return Forbidden
+		}
+	case strings.HasPrefix(path, leases+"/"):
+		if l.isBroken(path[len(leases)+1:]) {
+			return Forbidden
+		}
+	case strings.HasPrefix(path, "/api/v1/nodes/"):
+		name, _, _ := strings.Cut(path[len("/api/v1/nodes/"):], "/")
+		if l.isBroken(name) {
+			return Forbidden
+		}
+	case strings.HasPrefix(path, "/api/v1/namespaces/") && strings.Contains(path, "/pods/"):
+		// Nobody ends the pods of a lost node: they stay Terminating. Their
+		// end must come after Heal, so this is for KWOK to try again.
+		if l.isBroken(l.nodeOfPod(r)) {
+			return Unavailable
+		}
+	}
+	return Pass
+}
+
+// leaseName reads the name out of a request that makes a lease, and puts the
+// body back.
+func leaseName(r *http.Request) string {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return ""
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return ""
+	}
+	if lease, ok := object.(*coordinationv1.Lease); ok {
+		return lease.Name
+	}
+	return ""
+}
+
+func (l *Lab) nodeOfPod(r *http.Request) string {
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"), "/")
+	if len(parts) < 3 {
+		return ""
+	}
+	pod, err := l.client.CoreV1().Pods(parts[0]).Get(r.Context(), parts[2], metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	return pod.Spec.NodeName
+}
+
+func (l *Lab) anyBroken() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.broken) > 0
+}
+
+func (l *Lab) isBroken(node string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broken[node]
+}

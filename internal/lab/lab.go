@@ -1,0 +1,200 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// Lab is a running cluster. Its methods may be used at the same time.
+type Lab struct {
+	options Options
+	*folder
+	programs map[string]string
+	began    time.Time
+	release  func() bool // forgets the context given to Start
+
+	ca      *authority
+	serving keypair
+	api     string // the API server's URL
+	admin   *rest.Config
+	client  kubernetes.Interface
+	kubelet kubernetes.Interface // with the identity of the made-up kubelets
+	version string               // Kubernetes', which the kubelets say is theirs
+	kwokTo  *Proxy
+
+	prometheus    string
+	alertmanagers []*replica
+
+	mu        sync.Mutex
+	processes map[string]*Process
+	proxies   []*Proxy
+	broken    map[string]bool // nodes whose kubelet is cut off
+	webhook   WebhookTarget
+	stopped   bool
+}
+
+// Start builds what is not built yet, starts every part and returns when all
+// are ready and every node is. When the context ends, at any time, all the
+// lab's processes are killed; Stop also removes its folder. If Start fails it
+// has stopped everything, and the logs are where the error says.
+func Start(ctx context.Context, o Options) (*Lab, error) {
+	// Builds are always shown: twelve silent minutes look like a hang.
+	builds := o.Out
+	if builds == nil {
+		builds = os.Stderr
+	}
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	paths, err := programs.Build(ctx, builds, o.programs()...)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the lab: %w", err)
+	}
+	version, err := programs.Version("kube-apiserver")
+	if err != nil {
+		return nil, fmt.Errorf("preparing the lab: %w", err)
+	}
+	l := &Lab{
+		version:   version,
+		options:   o,
+		programs:  paths,
+		began:     time.Now(),
+		webhook:   o.Webhook,
+		processes: map[string]*Process{},
+		broken:    map[string]bool{},
+	}
+	if l.folder, err = openFolder(o.Dir); err != nil {
+		return nil, err
+	}
+	l.release = context.AfterFunc(ctx, l.kill)
+	if err := l.start(ctx); err != nil {
+		l.Keep()
+		l.Stop()
+		return nil, fmt.Errorf("starting the lab (logs: %s): %w", l.LogDir(), err)
+	}
+	return l, nil
+}
+
+func (l *Lab) start(ctx context.Context) error {
+	if err := l.makeCredentials(); err != nil {
+		return err
+	}
+	// Alertmanager needs nobody, so it starts beside the control plane.
+	g, gctx := errgroup.WithContext(ctx)
+	if l.options.Components == Everything {
+		g.Go(func() error { return l.startAlertmanagers(gctx) })
+	}
+	g.Go(func() error { return l.startControlPlane(gctx) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	g, gctx = errgroup.WithContext(ctx)
+	if l.options.Components == Everything {
+		g.Go(func() error { return l.startMonitoring(gctx) })
+	}
+	if l.options.Components != APIServerOnly {
+		g.Go(func() error { return l.startController(gctx) })
+		g.Go(func() error { return l.startKWOK(gctx) })
+	}
+	g.Go(func() error { return l.addFirstNodes(gctx) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if l.options.Components != APIServerOnly && len(l.options.NodeSpecs) > 0 {
+		if err := l.awaitNodes(ctx); err != nil {
+			return err
+		}
+		l.say("%d nodes ready", len(l.options.NodeSpecs))
+	}
+	return nil
+}
+
+// Stop ends every process and removes the lab's folder, unless it was given
+// in the options or Keep was called. Calling it again does nothing.
+func (l *Lab) Stop() {
+	l.release()
+	l.kill()
+	l.close()
+}
+
+// kill ends all processes at once: nothing that they hold is worth a shutdown.
+func (l *Lab) kill() {
+	l.mu.Lock()
+	l.stopped = true
+	processes, proxies := l.processes, l.proxies
+	l.processes, l.proxies = map[string]*Process{}, nil
+	l.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, p := range processes {
+		wg.Go(p.Kill)
+	}
+	for _, p := range proxies {
+		p.Close()
+	}
+	wg.Wait()
+}
+
+// startPart starts a process of the lab and keeps it under its name.
+func (l *Lab) startPart(ctx context.Context, s Spec) (*Process, error) {
+	if s.Path == "" {
+		s.Path = l.programs[s.Name]
+	}
+	s.Log = filepath.Join(l.LogDir(), s.Name+".log")
+	p := &Process{spec: s}
+	if err := p.launch(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", s.Name, err)
+	}
+	// From here on the lab owns it, so that it ends with the lab even if it
+	// never gets ready.
+	l.mu.Lock()
+	l.processes[s.Name] = p
+	stopped := l.stopped
+	l.mu.Unlock()
+	if stopped {
+		p.Kill()
+		return nil, fmt.Errorf("starting %s: the lab has been stopped", s.Name)
+	}
+	if err := p.awaitReady(ctx); err != nil {
+		p.Kill()
+		return nil, fmt.Errorf("starting %s: %w; %s", s.Name, err, p.LogEnd())
+	}
+	l.say("%s ready", s.Name)
+	return p, nil
+}
+
+func (l *Lab) say(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintf(l.options.Out, "%5.1f s  "+format+"\n", append([]any{time.Since(l.began).Seconds()}, args...)...)
+}
+
+// Process finds a part by its program's name, or alertmanager-0 and so on;
+// nil when there is none. It may be killed and started again.
+func (l *Lab) Process(name string) *Process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.processes[name]
+}
+
+// Client reaches the API server as an administrator.
+func (l *Lab) Client() kubernetes.Interface { return l.client }
+
+// AdminConfig is an administrator's configuration; a copy, to be changed freely.
+func (l *Lab) AdminConfig() *rest.Config { return rest.CopyConfig(l.admin) }
+
+// APIServerURL is where the API server listens.
+func (l *Lab) APIServerURL() string { return l.api }
+
+// PrometheusURL is where Prometheus listens; empty when there is none.
+func (l *Lab) PrometheusURL() string { return l.prometheus }

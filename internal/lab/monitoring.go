@@ -1,0 +1,89 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+// startMonitoring starts kube-state-metrics and then Prometheus, which must
+// know where to scrape.
+func (l *Lab) startMonitoring(ctx context.Context) error {
+	_, ports, err := l.startOnPorts(ctx, 2, func(ports []int) Spec {
+		return Spec{Name: "kube-state-metrics", ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: []string{
+			"--kubeconfig=" + l.AdminKubeconfig(), "--resources=nodes,pods,leases",
+			"--host=127.0.0.1", fmt.Sprintf("--port=%d", ports[0]),
+			"--telemetry-host=127.0.0.1", fmt.Sprintf("--telemetry-port=%d", ports[1]),
+		}}
+	})
+	if err != nil {
+		return err
+	}
+	config, err := l.writePrometheusConfig(address(ports[0]))
+	if err != nil {
+		return err
+	}
+	_, ports, err = l.startOnPorts(ctx, 1, func(ports []int) Spec {
+		return Spec{Name: "prometheus", ReadyURL: "http://" + address(ports[0]) + "/-/ready", Args: []string{
+			"--config.file=" + config, "--web.listen-address=" + address(ports[0]), "--web.enable-lifecycle",
+			"--storage.tsdb.path=" + filepath.Join(l.dataDir(), "prometheus"),
+			// An Alertmanager that has lost its memory learns again what fires
+			// within seconds, not a minute.
+			"--rules.alert.resend-delay=5s",
+		}}
+	})
+	if err != nil {
+		return err
+	}
+	l.prometheus = "http://" + address(ports[0])
+	return nil
+}
+
+func (l *Lab) writePrometheusConfig(stateMetrics string) (string, error) {
+	rules, err := l.writeRules()
+	if err != nil {
+		return "", err
+	}
+	job := func(name string, addresses ...string) map[string]any {
+		return map[string]any{
+			"job_name":     name,
+			"honor_labels": true, // kube-state-metrics says itself which node, namespace and pod it means
+			"static_configs": []any{
+				map[string]any{"targets": addresses},
+			},
+		}
+	}
+	jobs := []any{job("kube-state-metrics", stateMetrics)}
+	for _, name := range slices.Sorted(maps.Keys(l.options.Scrape)) {
+		jobs = append(jobs, job(name, l.options.Scrape[name]...))
+	}
+	var alertmanagers []string
+	for _, r := range l.alertmanagers {
+		alertmanagers = append(alertmanagers, address(r.port))
+	}
+	interval := prometheusDuration(l.options.Interval)
+	data, err := yaml.Marshal(map[string]any{
+		"global": map[string]any{
+			"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval,
+			"external_labels": l.options.ExternalLabels,
+		},
+		"rule_files":     rules,
+		"scrape_configs": jobs,
+		"alerting": map[string]any{"alertmanagers": []any{
+			map[string]any{"static_configs": []any{map[string]any{"targets": alertmanagers}}},
+		}},
+	})
+	if err != nil {
+		return "", fmt.Errorf("encoding the configuration of Prometheus: %w", err)
+	}
+	path := filepath.Join(l.dir, "prometheus.yaml")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return "", fmt.Errorf("writing the configuration of Prometheus: %w", err)
+	}
+	return path, nil
+}

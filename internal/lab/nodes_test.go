@@ -1,0 +1,109 @@
+package lab_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+func TestAConditionStaysAsItIsSet(t *testing.T) {
+	ctx, l := t.Context(), lab.Shared(t)
+	require.NoError(t, l.SetCondition(ctx, "node-0", "GPUFallen", corev1.ConditionTrue, "Xid79"))
+	require.NoError(t, l.SetCondition(ctx, "node-0", corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
+	awaitNode(t, l, "node-0", 3*time.Second, func(n *corev1.Node) bool {
+		return ready(n) == corev1.ConditionFalse && len(n.Spec.Taints) > 0
+	})
+	require.NoError(t, l.Heal(ctx, "node-0", ""))
+	node, err := l.Client().CoreV1().Nodes().Get(ctx, "node-0", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, corev1.ConditionTrue, ready(node))
+	require.NotEmpty(t, node.Status.NodeInfo.BootID)
+	require.Contains(t, node.Status.Conditions, findCondition(node, "GPUFallen"))
+	require.Equal(t, corev1.ConditionTrue, findCondition(node, "GPUFallen").Status)
+}
+
+func findCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+// A machine that is replaced comes back under its name, and KWOK must keep
+// the new node's lease although it kept the old one's.
+func TestANodeIsReplacedUnderItsName(t *testing.T) {
+	ctx, l := t.Context(), lab.Shared(t)
+	nodes := l.Client().CoreV1().Nodes()
+	require.NoError(t, l.AddNode(ctx, lab.NodeSpec{Name: "replaced", Zone: "z", Pool: "p", ControlPlane: true}))
+	awaitRenewal(t, l, "replaced")
+	old, err := nodes.Get(ctx, "replaced", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "z", old.Labels[corev1.LabelTopologyZone])
+
+	l.Break("replaced")
+	require.NoError(t, nodes.Delete(ctx, "replaced", metav1.DeleteOptions{}))
+	require.NoError(t, l.AddNode(ctx, lab.NodeSpec{Name: "replaced"}))
+	t.Cleanup(func() { _ = nodes.Delete(context.WithoutCancel(ctx), "replaced", metav1.DeleteOptions{}) })
+	fresh, err := nodes.Get(ctx, "replaced", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotEqual(t, old.Spec.ProviderID, fresh.Spec.ProviderID)
+	require.NotEqual(t, old.Status.NodeInfo.BootID, fresh.Status.NodeInfo.BootID)
+	requireReadyFor(t, l, 14*time.Second)
+	lease, err := l.Client().CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, "replaced", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, fresh.UID, lease.OwnerReferences[0].UID)
+}
+
+func TestPodsOfALostNodeStayTerminatingUntilItReturns(t *testing.T) {
+	ctx, l := t.Context(), lab.Shared(t)
+	pods := l.Client().CoreV1().Pods("default")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec:       corev1.PodSpec{NodeName: "node-2", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	require.Eventually(t, func() bool { // needs the namespace's service account, which a controller makes
+		_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+		return err == nil
+	}, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		p, err := pods.Get(ctx, "p", metav1.GetOptions{})
+		return err == nil && p.Status.Phase == corev1.PodRunning
+	}, 5*time.Second, 20*time.Millisecond)
+
+	l.Break("node-2")
+	require.NoError(t, pods.Delete(ctx, "p", metav1.DeleteOptions{}))
+	require.Never(t, func() bool {
+		_, err := pods.Get(ctx, "p", metav1.GetOptions{})
+		return err != nil
+	}, 2*time.Second, 100*time.Millisecond)
+	require.NoError(t, l.Heal(ctx, "node-2", "second"))
+	require.Eventually(t, func() bool {
+		_, err := pods.Get(ctx, "p", metav1.GetOptions{})
+		return err != nil
+	}, 10*time.Second, 50*time.Millisecond)
+}
+
+func TestAlertmanagersAreStoppedAndStartedAndTheWebhookMoves(t *testing.T) {
+	ctx, l := t.Context(), lab.Shared(t)
+	require.Len(t, l.AlertmanagerURLs(), 2)
+	l.StopAlertmanager(1)
+	_, err := get(t, l.AlertmanagerURLs()[1]+"/-/ready")
+	require.Error(t, err)
+	require.NoError(t, l.SetWebhook(ctx, lab.WebhookTarget{URL: "http://127.0.0.1:1/moved"}))
+	body, err := get(t, l.AlertmanagerURLs()[0]+"/api/v2/status")
+	require.NoError(t, err)
+	require.Contains(t, body, "send_resolved: true")
+	require.NoError(t, l.StartAlertmanager(ctx, 1))
+	require.Eventually(t, func() bool {
+		body, err := get(t, l.AlertmanagerURLs()[1]+"/api/v2/alerts?filter=alertname%3DWatchdog")
+		return err == nil && len(body) > 5
+	}, 15*time.Second, 50*time.Millisecond)
+}

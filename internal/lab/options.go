@@ -1,0 +1,153 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Components says how much of the lab is started.
+type Components int
+
+const (
+	// Everything is the control plane, KWOK, kube-state-metrics, Prometheus
+	// and Alertmanager.
+	Everything Components = iota
+	// APIServerOnly is etcd and kube-apiserver. Nodes exist but nobody keeps
+	// them: no leases, no controllers.
+	APIServerOnly
+	// ControlPlane adds kube-controller-manager and KWOK.
+	ControlPlane
+)
+
+// Options says what a lab is made of. The zero value is a whole lab without
+// nodes.
+type Options struct {
+	Components Components
+
+	// Nodes is how many plain nodes there are, node-0 and up.
+	Nodes int
+	// NodeSpecs are further nodes.
+	NodeSpecs []NodeSpec
+	// NodeGrace is how long a node may be silent before
+	// kube-controller-manager sets Ready=Unknown; zero: 8 s. KWOK renews leases
+	// six times in it, which for thousands of nodes is many writes: give them
+	// minutes.
+	NodeGrace time.Duration
+
+	// RuleFiles are Prometheus rule files, or PrometheusRule objects.
+	RuleFiles []string
+	// RuleFor replaces every rule's for and keep_firing_for; nil leaves them.
+	RuleFor *time.Duration
+	// Interval is how often Prometheus scrapes and evaluates; zero: 1 s.
+	Interval time.Duration
+	// ExternalLabels are what Prometheus adds to every alert.
+	ExternalLabels map[string]string
+	// Scrape adds jobs: a name, and host:port addresses that serve /metrics.
+	Scrape map[string][]string
+
+	// Alertmanagers is how many there are; zero: 1, negative: none.
+	Alertmanagers int
+	// AlertmanagerCluster makes them gossip; otherwise they know nothing of
+	// each other.
+	AlertmanagerCluster bool
+	// AlertmanagerConfig replaces the lab's own configuration, which sends
+	// everything but the Watchdog to Webhook.
+	AlertmanagerConfig string
+	// GroupWait of the lab's own configuration; zero: at once.
+	GroupWait time.Duration
+	// GroupInterval of the lab's own configuration; zero: 1 s.
+	GroupInterval time.Duration
+	// RepeatInterval of the lab's own configuration; zero: 4 h.
+	RepeatInterval time.Duration
+	// Webhook takes the alerts; with no URL nobody does, until SetWebhook.
+	Webhook WebhookTarget
+
+	// APIServerFlags are added to the kube-apiserver's.
+	APIServerFlags []string
+
+	// Dir takes everything the lab writes and is never removed. Empty: a
+	// temporary folder that Stop removes.
+	Dir string
+	// Out takes a line for each part that is up, and the progress of builds.
+	Out io.Writer
+}
+
+// NodeSpec is a node to make.
+type NodeSpec struct {
+	Name         string
+	Labels       map[string]string
+	Taints       []corev1.Taint
+	ProviderID   string              // empty: one of the lab's own, unique
+	BootID       string              // empty: one of the lab's own, unique
+	Allocatable  corev1.ResourceList // added to cpu 8, memory 32Gi, pods 110
+	Zone         string              // topology.kubernetes.io/zone
+	Pool         string              // kubernetes.civo.com/civo-node-pool
+	ControlPlane bool                // node-role.kubernetes.io/control-plane
+}
+
+// WebhookTarget is where Alertmanager posts alerts.
+type WebhookTarget struct {
+	URL       string
+	TokenFile string // holds the bearer token; empty: none is sent
+	CAFile    string // whom to trust for an https URL; empty: the system
+}
+
+// withDefaults fills in what was left out, and refuses what cannot work.
+func (o Options) withDefaults() (Options, error) {
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	if o.NodeGrace == 0 {
+		o.NodeGrace = 8 * time.Second
+	}
+	if o.Interval == 0 {
+		o.Interval = time.Second
+	}
+	if o.GroupInterval == 0 {
+		o.GroupInterval = time.Second
+	}
+	if o.RepeatInterval == 0 {
+		o.RepeatInterval = 4 * time.Hour
+	}
+	if o.Alertmanagers == 0 {
+		o.Alertmanagers = 1
+	}
+	o.Alertmanagers = max(o.Alertmanagers, 0)
+	// A lease lasts whole seconds, and KWOK renews it four times in that.
+	if o.NodeGrace < 3*time.Second {
+		return o, fmt.Errorf("checking the lab's options: a NodeGrace of %s leaves no room for a lease: give at least 3s", o.NodeGrace)
+	}
+	specs := make([]NodeSpec, 0, o.Nodes+len(o.NodeSpecs))
+	for i := range o.Nodes {
+		specs = append(specs, NodeSpec{Name: fmt.Sprintf("node-%d", i)})
+	}
+	o.NodeSpecs = append(specs, o.NodeSpecs...)
+	for _, s := range o.NodeSpecs {
+		if s.Name == "" {
+			return o, errors.New("checking the lab's options: a node has no name")
+		}
+	}
+	return o, nil
+}
+
+// leaseSeconds is how long KWOK's leases last: two thirds of the grace, as a
+// kubelet's 40 s are of 50 s or so, which with four renewals in it makes six
+// in the grace.
+func (o Options) leaseSeconds() int { return max(2, int(o.NodeGrace.Seconds()*2/3)) }
+
+// programs are what must be built for these components.
+func (o Options) programs() []string {
+	names := []string{"etcd", "kube-apiserver"}
+	if o.Components == APIServerOnly {
+		return names
+	}
+	names = append(names, "kube-controller-manager", "kwok")
+	if o.Components == ControlPlane {
+		return names
+	}
+	return append(names, "kube-state-metrics", "prometheus", "alertmanager")
+}

@@ -1,0 +1,223 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Spec says what a Process runs and how it is known to be ready.
+type Spec struct {
+	Name string // how errors call it
+	Path string
+	Args []string
+	Env  []string // added to this process's environment
+	Dir  string   // working directory; empty: this process's
+	Log  string   // file that takes its output, appended to
+
+	// ReadyURL is polled until it answers 200. Empty: ready once started.
+	ReadyURL string
+	// ReadyClient polls ReadyURL; nil: http.DefaultClient.
+	ReadyClient *http.Client
+	// ReadyWithin bounds the wait; zero: one minute.
+	ReadyWithin time.Duration
+}
+
+// Process is a child that dies with this process. It can be killed and
+// started again.
+type Process struct {
+	spec Spec
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{} // closed when cmd has ended
+	err  error         // what cmd.Wait said, once done is closed
+}
+
+// StartProcess starts the process and waits until it is ready. The context
+// bounds the wait, not the process. A process that does not get ready is
+// killed, and the error shows the end of its log.
+func StartProcess(ctx context.Context, spec Spec) (*Process, error) {
+	p := &Process{spec: spec}
+	if err := p.Start(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Start starts a process that has ended once more, with the same arguments,
+// and waits until it is ready.
+func (p *Process) Start(ctx context.Context) error {
+	if err := p.launch(); err != nil {
+		return fmt.Errorf("starting %s: %w", p.spec.Name, err)
+	}
+	if err := p.awaitReady(ctx); err != nil {
+		p.Kill()
+		return fmt.Errorf("starting %s: %w; %s", p.spec.Name, err, p.LogEnd())
+	}
+	return nil
+}
+
+func (p *Process) launch() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil && !closed(p.done) {
+		return errors.New("it is running already")
+	}
+	if err := os.MkdirAll(filepath.Dir(p.spec.Log), 0o755); err != nil {
+		return fmt.Errorf("making the log's folder: %w", err)
+	}
+	log, err := os.OpenFile(p.spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	defer log.Close() // the child has its own descriptor
+	cmd := exec.Command(p.spec.Path, p.spec.Args...) //nolint:noctx // it outlives the context of its start
+	cmd.Dir = p.spec.Dir
+	cmd.Env = append(os.Environ(), p.spec.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := spawn(cmd); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	p.cmd, p.done, p.err = cmd, done, nil
+	go func() {
+		err := cmd.Wait()
+		p.mu.Lock()
+		p.err = err
+		p.mu.Unlock()
+		close(done)
+	}()
+	return nil
+}
+
+func (p *Process) awaitReady(ctx context.Context) error {
+	if p.spec.ReadyURL == "" {
+		return nil
+	}
+	within := p.spec.ReadyWithin
+	if within == 0 {
+		within = time.Minute
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	last := errors.New("nothing asked yet")
+	for {
+		select {
+		case <-p.Done():
+			return fmt.Errorf("it ended before it was ready: %w", p.exitError())
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w (last answer: %w)", p.spec.ReadyURL, ctx.Err(), last)
+		case <-tick.C:
+			err := p.probe(ctx)
+			if err == nil {
+				return nil
+			}
+			if ctx.Err() == nil { // the deadline's own error says nothing of the process
+				last = err
+			}
+		}
+	}
+}
+
+func (p *Process) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.spec.ReadyURL, nil)
+	if err != nil {
+		return err
+	}
+	client := p.spec.ReadyClient
+	if client == nil {
+		client = http.DefaultClient
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s", res.Status)
+	}
+	return nil
+}
+
+// PID is the process ID of the last start.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Pid
+}
+
+// Done is closed when the process (of the last start) has ended.
+func (p *Process) Done() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
+// Signal sends a signal; a process that has ended gives an error.
+func (p *Process) Signal(sig syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		return fmt.Errorf("sending %s to %s: %w", sig, p.spec.Name, err)
+	}
+	return nil
+}
+
+// Kill ends the process with SIGKILL and returns when it is gone.
+func (p *Process) Kill() {
+	// The only error is that it has ended, which is what is wanted.
+	_ = p.Signal(syscall.SIGKILL)
+	<-p.Done()
+}
+
+// Stop ends the process with SIGTERM and returns when it is gone, killing it
+// when the context ends first. A process that ends other than with status 0
+// gives an error.
+func (p *Process) Stop(ctx context.Context) error {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := p.Wait(ctx); err != nil {
+		p.Kill()
+		return err
+	}
+	return nil
+}
+
+// Wait returns when the process has ended: nil for exit status 0, else an
+// error (an *exec.ExitError inside it) with the end of the log.
+func (p *Process) Wait(ctx context.Context) error {
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for %s to end: %w; %s", p.spec.Name, ctx.Err(), p.LogEnd())
+	}
+	p.mu.Lock()
+	err := p.err
+	p.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("%s ended: %w; %s", p.spec.Name, err, p.LogEnd())
+	}
+	return nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,87 @@
+package lab_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+// helperVariable makes the test binary a program that starts a lab and waits
+// to be killed.
+const helperVariable = "DRYDOCK_LAB_HELPER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperVariable) != "" {
+		l, err := lab.Start(context.Background(), lab.Options{Components: lab.APIServerOnly})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(l.Dir())
+		select {}
+	}
+	lab.Main(m, lab.Options{Nodes: 3, Alertmanagers: 2})
+}
+
+func TestNothingOutlivesAParentThatIsKilled(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	helper := exec.Command(self)
+	helper.Env = append(os.Environ(), helperVariable+"=1", "TMPDIR="+t.TempDir())
+	helper.Stderr = t.Output()
+	out, err := helper.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, helper.Start())
+	dir, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	dir = strings.TrimSpace(dir)
+	require.Len(t, children(t, dir), 2)
+
+	require.NoError(t, helper.Process.Kill())
+	require.Error(t, helper.Wait())
+	require.Eventually(t, func() bool { return len(children(t, dir)) == 0 }, 5*time.Second, 20*time.Millisecond)
+}
+
+func shell(t *testing.T, script string) lab.Spec {
+	return lab.Spec{Name: "sh", Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(t.TempDir(), "sh.log")}
+}
+
+func TestAProcessThatFailsShowsItsLog(t *testing.T) {
+	spec := shell(t, "echo no such luck; exit 3")
+	spec.ReadyURL = "http://127.0.0.1:1/"
+	_, err := lab.StartProcess(t.Context(), spec)
+	require.ErrorContains(t, err, "no such luck")
+	require.ErrorContains(t, err, "exit status 3")
+	require.ErrorContains(t, err, spec.Log)
+
+	spec = shell(t, "echo waiting; exec cat /dev/zero >/dev/null")
+	spec.ReadyURL, spec.ReadyWithin = "http://127.0.0.1:1/", 300*time.Millisecond
+	_, err = lab.StartProcess(t.Context(), spec)
+	require.ErrorContains(t, err, "connection refused")
+	require.ErrorContains(t, err, "waiting")
+}
+
+func TestAProcessIsSignalledStoppedAndStartedAgain(t *testing.T) {
+	p, err := lab.StartProcess(t.Context(), shell(t, `trap 'echo bye; exit 0' TERM; echo up; while :; do read x </dev/zero; done`))
+	require.NoError(t, err)
+	require.Error(t, p.Start(t.Context()), "it is running")
+	require.Eventually(t, func() bool { return strings.Contains(p.LogEnd(), "up") }, 5*time.Second, 10*time.Millisecond)
+	first := p.PID()
+	p.Kill()
+	require.ErrorContains(t, p.Wait(t.Context()), "killed")
+	require.Error(t, p.Signal(syscall.SIGTERM))
+	require.NoError(t, p.Start(t.Context()))
+	require.NotEqual(t, first, p.PID())
+	p.Kill()
+}

@@ -1,0 +1,41 @@
+package lab
+
+import (
+	"errors"
+	"os"
+	"strings"
+)
+
+// Log is the path of the file that takes the process's output.
+func (p *Process) Log() string { return p.spec.Log }
+
+// LogEnd names the log file and shows its last lines, for use in errors.
+func (p *Process) LogEnd() string {
+	return "its log " + p.spec.Log + " ends:\n" + tail(p.spec.Log, 15)
+}
+
+func (p *Process) exitError() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		return errors.New("exit status 0")
+	}
+	return p.err
+}
+
+// tail reads the last lines of a file, of its last 16 KiB at most.
+func tail(path string, lines int) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return "(" + err.Error() + ")"
+	}
+	defer f.Close()
+	buf := make([]byte, 16<<10)
+	info, err := f.Stat()
+	if err != nil {
+		return "(" + err.Error() + ")"
+	}
+	n, _ := f.ReadAt(buf, max(0, info.Size()-int64(len(buf)))) // io.EOF when the file is short
+	all := strings.Split(strings.TrimRight(string(buf[:n]), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

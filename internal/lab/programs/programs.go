@@ -1,0 +1,189 @@
+package programs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Lab names the programs that a whole lab and its demo use.
+var Lab = []string{
+	"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kwok",
+	"kube-state-metrics", "prometheus", "alertmanager", "amtool",
+}
+
+// Check names the programs that test, lint and check the repository.
+var Check = []string{"gotestsum", "golangci-lint", "promtool"}
+
+// program says how one program is built.
+type program struct {
+	tool   string // the folder under tools/ whose go.mod pins it
+	module string // the module that carries the program, its version is the program's
+	pkg    string // the main package, relative to module
+	tags   string
+	// stamp lists the variables that must be set to the version at link time.
+	stamp func(version string) map[string]string
+}
+
+const prometheusTags = "remove_all_sd,enable_kubernetes_sd" // every other discovery plugin costs minutes
+
+var all = map[string]program{
+	"etcd":                    {tool: "etcd", module: "go.etcd.io/etcd/server/v3"},
+	"kube-apiserver":          {tool: "kubernetes", module: "k8s.io/kubernetes", pkg: "cmd/kube-apiserver", stamp: kubernetesVersion},
+	"kube-controller-manager": {tool: "kubernetes", module: "k8s.io/kubernetes", pkg: "cmd/kube-controller-manager", stamp: kubernetesVersion},
+	"kubectl":                 {tool: "kubernetes", module: "k8s.io/kubernetes", pkg: "cmd/kubectl", stamp: kubernetesVersion},
+	"kwok":                    {tool: "kwok", module: "sigs.k8s.io/kwok", pkg: "cmd/kwok"},
+	"kube-state-metrics":      {tool: "kube-state-metrics", module: "k8s.io/kube-state-metrics/v2"},
+	"prometheus":              {tool: "prometheus", module: "github.com/prometheus/prometheus", pkg: "cmd/prometheus", tags: prometheusTags},
+	"promtool":                {tool: "prometheus", module: "github.com/prometheus/prometheus", pkg: "cmd/promtool", tags: prometheusTags},
+	"alertmanager":            {tool: "alertmanager", module: "github.com/prometheus/alertmanager", pkg: "cmd/alertmanager"},
+	"amtool":                  {tool: "alertmanager", module: "github.com/prometheus/alertmanager", pkg: "cmd/amtool"},
+	"gotestsum":               {tool: "gotestsum", module: "gotest.tools/gotestsum"},
+	"golangci-lint":           {tool: "golangci-lint", module: "github.com/golangci/golangci-lint/v2", pkg: "cmd/golangci-lint"},
+}
+
+// kubernetesVersion makes the API server say its version. Without it kubectl
+// and Helm cannot parse what it says.
+func kubernetesVersion(version string) map[string]string {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	const p = "k8s.io/component-base/version."
+	return map[string]string{p + "gitVersion": version, p + "gitMajor": parts[0], p + "gitMinor": parts[1]}
+}
+
+// Names lists every program there is, sorted.
+func Names() []string {
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Path is where the program is once it is built. It builds nothing; the file
+// may not exist yet.
+func Path(name string) (string, error) {
+	t, err := find(name)
+	if err != nil {
+		return "", err
+	}
+	return t.path, nil
+}
+
+// Version is the version at which the program is pinned, like v1.36.3.
+func Version(name string) (string, error) {
+	t, err := find(name)
+	if err != nil {
+		return "", err
+	}
+	return t.version, nil
+}
+
+// target is a program resolved against this checkout and this cache.
+type target struct {
+	program
+	name, version string
+	dir           string // the tool's folder
+	folder        string // the folder in the cache that holds the program
+	path          string
+}
+
+func (t target) built() bool {
+	_, err := os.Stat(t.path)
+	return err == nil
+}
+
+func find(name string) (target, error) {
+	p, ok := all[name]
+	if !ok {
+		return target{}, fmt.Errorf("finding program %q: it is none of %s", name, strings.Join(Names(), ", "))
+	}
+	root, err := ModuleRoot()
+	if err != nil {
+		return target{}, fmt.Errorf("finding program %s: %w", name, err)
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return target{}, fmt.Errorf("finding program %s: %w", name, err)
+	}
+	t := target{program: p, name: name, dir: filepath.Join(root, "tools", p.tool)}
+	mod, err := os.ReadFile(filepath.Join(t.dir, "go.mod"))
+	if err != nil {
+		return target{}, fmt.Errorf("reading the pin of %s: %w", name, err)
+	}
+	sum, err := os.ReadFile(filepath.Join(t.dir, "go.sum"))
+	if err != nil {
+		return target{}, fmt.Errorf("reading the checksums of %s: %w", name, err)
+	}
+	if t.version = pinned(string(mod), p.module); t.version == "" {
+		return target{}, fmt.Errorf("reading the pin of %s: %s/go.mod does not require %s", name, t.dir, p.module)
+	}
+	h := sha256.New()
+	for _, part := range []string{string(mod), string(sum), strings.Join(t.args(""), "\n"), runtime.Version(), runtime.GOARCH} {
+		fmt.Fprintf(h, "%d\n%s\n", len(part), part)
+	}
+	t.folder = filepath.Join(cache, "lab", name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
+	t.path = filepath.Join(t.folder, name)
+	return t, nil
+}
+
+// args are the arguments of the go command that builds the program into out.
+func (t target) args(out string) []string {
+	ld := "-s -w"
+	if t.stamp != nil {
+		stamps := t.stamp(t.version)
+		for _, name := range slices.Sorted(maps.Keys(stamps)) {
+			ld += " -X " + name + "=" + stamps[name]
+		}
+	}
+	args := []string{"build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags=" + ld, "-o=" + out}
+	if t.tags != "" {
+		args = append(args, "-tags="+t.tags)
+	}
+	pkg := t.module
+	if t.pkg != "" {
+		pkg += "/" + t.pkg
+	}
+	return append(args, pkg)
+}
+
+// pinned finds the version of a module in the text of a go.mod.
+func pinned(mod, module string) string {
+	for line := range strings.Lines(mod) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) >= 2 && fields[0] == module && strings.HasPrefix(fields[1], "v") {
+			return fields[1]
+		}
+	}
+	return ""
+}
+
+func cacheDir() (string, error) {
+	if dir := os.Getenv("DRYDOCK_CACHE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("choosing a cache folder (set DRYDOCK_CACHE): %w", err)
+	}
+	return filepath.Join(dir, "drydock"), nil
+}
+
+// ModuleRoot is the checkout: it walks up from the working directory, which for a test is the
+// folder of its package, to the checkout that carries tools/.
+func ModuleRoot() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the checkout: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && slices.Contains(strings.Split(string(mod), "\n"), "module drydock.dev/drydock") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no checkout of drydock.dev/drydock at or above %s: run this inside one", start)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package lab
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Verdict is what a Proxy does with a request or an answer.
+type Verdict int
+
+const (
+	// Pass lets it through.
+	Pass Verdict = iota
+	// Unavailable answers 503 in its place, which clients take for a fault that passes.
+	Unavailable
+	// Forbidden answers 403 in its place, which clients do not try again.
+	Forbidden
+	// Reset breaks the connection (or the HTTP/2 stream) without an answer.
+	Reset
+)
+
+// Proxy stands between a client and an API server and breaks what its hooks
+// say. Watches flow through it unbuffered. A client's token passes through; a
+// client certificate cannot.
+type Proxy struct {
+	server *http.Server
+	url    string
+	before atomic.Pointer[func(*http.Request) Verdict]
+	after  atomic.Pointer[func(*http.Response) Verdict]
+}
+
+// NewProxy starts a proxy on a free loopback port. upstream is the API
+// server's URL and toUpstream the TLS configuration for it; serving is the
+// configuration (with a certificate) that the proxy itself serves with: it is
+// always TLS, because client-go sends no token over plain HTTP.
+func NewProxy(upstream string, toUpstream, serving *tls.Config) (*Proxy, error) {
+	target, err := url.Parse(upstream)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the proxy's upstream %q: %w", upstream, err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback does not block
+	if err != nil {
+		return nil, fmt.Errorf("starting the proxy: %w", err)
+	}
+	p := &Proxy{url: "https://" + listener.Addr().String()}
+	quiet := log.New(io.Discard, "", 0) // aborted requests are what a fault proxy is for
+	reverse := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     &http.Transport{TLSClientConfig: toUpstream, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 100},
+		FlushInterval: -1, // at once, or a watch would be delivered late
+		ErrorLog:      quiet,
+		ModifyResponse: func(res *http.Response) error {
+			if hook := p.after.Load(); hook != nil && *hook != nil {
+				if v := (*hook)(res); v != Pass {
+					return broken(v)
+				}
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			v := Reset // the upstream is gone; so is the connection to it
+			if b := broken(0); errors.As(err, &b) {
+				v = Verdict(b)
+			}
+			refuse(w, v)
+		},
+	}
+	p.server = &http.Server{
+		TLSConfig: serving.Clone(),
+		ErrorLog:  quiet,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if hook := p.before.Load(); hook != nil && *hook != nil {
+				if v := (*hook)(r); v != Pass {
+					refuse(w, v)
+					return
+				}
+			}
+			reverse.ServeHTTP(w, r)
+		}),
+	}
+	go p.server.ServeTLS(listener, "", "") //nolint:errcheck // it always ends with ErrServerClosed, by Close
+	return p, nil
+}
+
+// Before sets the hook that sees each request before the upstream does; nil
+// removes it. A hook that reads the body must put it back.
+func (p *Proxy) Before(hook func(*http.Request) Verdict) { p.before.Store(&hook) }
+
+// After sets the hook that sees each answer before the client does, when what
+// was asked has been done: the place to kill a process between its write and
+// the answer. nil removes it.
+func (p *Proxy) After(hook func(*http.Response) Verdict) { p.after.Store(&hook) }
+
+// URL is where the proxy listens.
+func (p *Proxy) URL() string { return p.url }
+
+// Close ends the proxy and every connection through it.
+func (p *Proxy) Close() { _ = p.server.Close() }
+
+// broken carries a hook's verdict through the reverse proxy.
+type broken Verdict
+
+func (b broken) Error() string { return fmt.Sprintf("broken by the lab (%d)", int(b)) }
+
+// refuse answers like an API server would, since clients look into the body.
+func refuse(w http.ResponseWriter, v Verdict) {
+	code, reason := http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
+	switch v {
+	case Forbidden:
+		code, reason = http.StatusForbidden, metav1.StatusReasonForbidden
+	case Reset, Pass:
+		panic(http.ErrAbortHandler)
+	case Unavailable:
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure,
+		Code:     int32(code),
+		Reason:   reason,
+		Message:  "broken by the lab",
+	})
+}
+
+// NewProxy starts a proxy to this lab's API server, ended with the lab. Give
+// its URL to ServiceAccountKubeconfig.
+func (l *Lab) NewProxy() (*Proxy, error) {
+	cert, err := l.serving.tls()
+	if err != nil {
+		return nil, fmt.Errorf("reading the proxy's certificate: %w", err)
+	}
+	p, err := NewProxy(l.APIServerURL(), &tls.Config{RootCAs: l.ca.pool()}, &tls.Config{Certificates: []tls.Certificate{cert}})
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proxies = append(l.proxies, p)
+	return p, nil
+}

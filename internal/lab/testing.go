@@ -1,0 +1,66 @@
+package lab
+
+import (
+	"context"
+	"sync"
+	"testing"
+)
+
+// shared is the one lab of a test binary.
+var shared struct {
+	once    sync.Once
+	options Options
+	lab     *Lab
+	err     error
+}
+
+// Main runs a package's tests with one lab for all of them:
+//
+//	func TestMain(m *testing.M) { lab.Main(m, lab.Options{Nodes: 3}) }
+//
+// The lab is started by the first test that asks for it with Shared, so tests
+// that do not need it do not wait for it.
+func Main(m *testing.M, o Options) {
+	shared.options = o
+	m.Run() // TestMain passes the result on itself
+	if shared.lab != nil {
+		shared.lab.Stop()
+	}
+}
+
+// Shared is the lab that the package's tests share. A test that leaves a node
+// broken leaves it so for the next one.
+func Shared(t testing.TB) *Lab {
+	t.Helper()
+	shared.once.Do(func() {
+		// It outlives the test that happens to be the first.
+		shared.lab, shared.err = Start(context.WithoutCancel(t.Context()), shared.options)
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	keepOnFailure(t, shared.lab)
+	return shared.lab
+}
+
+// New is a lab of the test's own, stopped when the test ends.
+func New(t testing.TB, o Options) *Lab {
+	t.Helper()
+	l, err := Start(context.WithoutCancel(t.Context()), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Stop)
+	keepOnFailure(t, l)
+	return l
+}
+
+// keepOnFailure keeps the logs of a failed test and says where they are.
+func keepOnFailure(t testing.TB, l *Lab) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			l.Keep()
+			t.Logf("the lab's logs: %s", l.LogDir())
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package receiver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// refusal is an answer other than 200: its code, and a sentence for people.
+type refusal struct {
+	code     int
+	sentence string
+}
+
+func refuse(code int, format string, args ...any) *refusal {
+	return &refusal{code: code, sentence: fmt.Sprintf(format, args...)}
+}
+
+// routes has one path. gin logs nothing here: its logger would print whole
+// requests, and its debug mode routes.
+func (s *Server) routes() *gin.Engine {
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	e.HandleMethodNotAllowed = true
+	e.RedirectTrailingSlash = false
+	e.Use(s.countAnswer, s.answerPanic)
+	e.NoRoute(func(c *gin.Context) {
+		answer(c, refuse(http.StatusNotFound, "there is nothing here; alerts are posted to /v1/alerts"))
+	})
+	e.NoMethod(func(c *gin.Context) {
+		answer(c, refuse(http.StatusMethodNotAllowed, "only POST is understood here"))
+	})
+	e.POST("/v1/alerts", func(c *gin.Context) {
+		if r := s.receive(c); r != nil {
+			answer(c, r)
+		}
+	})
+	return e
+}
+
+func (s *Server) countAnswer(c *gin.Context) {
+	c.Next()
+	s.metrics.posts.WithLabelValues(strconv.Itoa(c.Writer.Status())).Inc()
+}
+
+func (s *Server) answerPanic(c *gin.Context) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		s.log.Error(fmt.Errorf("panic: %v", p), "answering a post panicked", "stack", string(debug.Stack()))
+		c.Abort()
+		if !c.Writer.Written() {
+			answer(c, refuse(http.StatusInternalServerError, "the receiver has a fault; its log says more"))
+		}
+	}()
+	c.Next()
+}
+
+// answer writes a refusal.
+func answer(c *gin.Context, r *refusal) {
+	switch r.code {
+	case http.StatusUnauthorized:
+		c.Header("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable:
+		c.Header("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	case http.StatusRequestEntityTooLarge:
+		// Or net/http would read on, to use the connection again.
+		c.Header("Connection", "close")
+	}
+	sentence := r.sentence
+	if len(sentence) > maxSentenceBytes {
+		sentence = strings.ToValidUTF8(sentence[:maxSentenceBytes], "") + "..."
+	}
+	c.JSON(r.code, gin.H{"error": sentence})
+}
+
+// receive is the ladder: who, what, how much, and only then the alerts. It
+// returns nil when it has answered 200.
+func (s *Server) receive(c *gin.Context) *refusal {
+	if s.token != nil {
+		if err := s.token.check(c.Request.Header, s.log); err != nil {
+			return refuse(http.StatusUnauthorized, "%s", err)
+		}
+	}
+	if r := checkContent(c.Request.Header); r != nil {
+		return r
+	}
+	if !s.takePlace(c.Request.Context()) {
+		return refuse(http.StatusServiceUnavailable, "%d posts are under way already; post again later", maxPosts)
+	}
+	// The place is given back by whoever is last: this function, or a Recorder
+	// that has not returned at the deadline.
+	giveBack := func() { <-s.posts }
+	handedOver := false
+	defer func() {
+		if !handedOver {
+			giveBack()
+		}
+	}()
+	p, r := s.read(c)
+	if r != nil {
+		return r
+	}
+	s.note(p)
+	handedOver = true
+	t := s.handOver(c.Request.Context(), p.alerts, giveBack)
+	if t.failed > 0 {
+		return s.later(p, t)
+	}
+	c.JSON(http.StatusOK, gin.H{"accepted": t.accepted, "ignored": t.ignored + len(p.unusable)})
+	return nil
+}
+
+// takePlace waits a little for one of the places: a storm of small posts is
+// then served in turn, and none of those that wait holds a body yet.
+func (s *Server) takePlace(ctx context.Context) bool {
+	select {
+	case s.posts <- struct{}{}:
+		return true
+	default:
+	}
+	patience := time.NewTimer(s.timeouts.place)
+	defer patience.Stop()
+	select {
+	case s.posts <- struct{}{}:
+		return true
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func checkContent(h http.Header) *refusal {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return refuse(http.StatusUnsupportedMediaType, "the content type has to be application/json")
+	}
+	if coding := h.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return refuse(http.StatusUnsupportedMediaType, "the body has to come without a content encoding")
+	}
+	return nil
+}
+
+// read takes in the body, and no more of it than is allowed, and decodes it.
+func (s *Server) read(c *gin.Context) (post, *refusal) {
+	limit := s.options.MaxBodyBytes
+	var body bytes.Buffer
+	if n := c.Request.ContentLength; n > limit {
+		return post{}, s.oversized("the body is longer than %d bytes; let the route group by node", limit)
+	} else if n > 0 {
+		body.Grow(int(n) + bytes.MinRead)
+	}
+	if _, err := body.ReadFrom(http.MaxBytesReader(c.Writer, c.Request.Body, limit)); err != nil {
+		var tooLong *http.MaxBytesError
+		if errors.As(err, &tooLong) {
+			return post{}, s.oversized("the body is longer than %d bytes; let the route group by node", limit)
+		}
+		return post{}, refuse(http.StatusBadRequest, "the body did not arrive whole within %s", s.timeouts.read)
+	}
+	p, err := decode(body.Bytes())
+	switch {
+	case errors.Is(err, errTooManyAlerts):
+		return post{}, s.oversized("%s", err)
+	case err != nil:
+		return post{}, refuse(http.StatusBadRequest, "%s", err)
+	}
+	return p, nil
+}
+
+func (s *Server) oversized(format string, args ...any) *refusal {
+	if s.options.Oversized != nil {
+		s.options.Oversized()
+	}
+	return refuse(http.StatusRequestEntityTooLarge, format, args...)
+}
+
+// note counts and logs what no Recorder will see.
+func (s *Server) note(p post) {
+	s.metrics.alerts.WithLabelValues(string(NoTarget)).Add(float64(len(p.unusable)))
+	if len(p.unusable) > 0 {
+		s.log.Info("ignoring alerts that cannot be used", "alerts", len(p.unusable), "first", p.unusable[0], "group", short(p.groupKey))
+	}
+	if p.truncated == 0 {
+		return
+	}
+	s.log.Info("Alertmanager cut alerts off a post; leave max_alerts at 0", "alerts", p.truncated, "receiver", short(p.receiver), "group", short(p.groupKey))
+	if s.options.Truncated != nil {
+		s.options.Truncated(p.truncated)
+	}
+}
+
+// later answers a post of which something usable is not durable.
+func (s *Server) later(p post, t tally) *refusal {
+	s.log.Error(t.firstErr, "alerts of a post could not be written", "alerts", t.failed, "of", len(p.alerts), "group", short(p.groupKey))
+	if t.panicked > 0 {
+		return refuse(http.StatusInternalServerError, "%d of %d alerts could not be written, by a fault of the receiver; its log says more", t.failed, len(p.alerts))
+	}
+	return refuse(http.StatusServiceUnavailable, "%d of %d alerts could not be written within %s, the others are; post again later", t.failed, len(p.alerts), s.timeouts.handOver)
+}
+
+// short cuts what others wrote to what fits in a log line.
+func short(text string) string {
+	const longest = 200
+	if len(text) > longest {
+		return strings.ToValidUTF8(text[:longest], "") + "..."
+	}
+	return text
+}

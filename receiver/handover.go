@@ -1,0 +1,108 @@
+package receiver
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// outcome is what became of one alert that was handed to the Recorder.
+type outcome struct {
+	result   Result
+	err      error
+	panicked bool
+}
+
+// tally is what became of a post's alerts.
+type tally struct {
+	accepted int
+	ignored  int
+	failed   int   // usable, and not durable
+	panicked int   // of those, by a fault of ours
+	firstErr error // of those
+}
+
+// handOver gives every alert to the Recorder, 16 at once, and waits for all of
+// them or for the deadline, whichever is first: what is not durable then has
+// failed, whether or not the Recorder listens to its context. A failure stops no
+// other alert. done is called when the last Record has returned.
+func (s *Server) handOver(ctx context.Context, alerts []Alert, done func()) tally {
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.handOver)
+	outcomes := make(chan outcome, len(alerts)) // nobody who writes to it ever waits
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(writesAtOnce, len(alerts)) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(alerts)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				outcomes <- s.record(ctx, alerts[i])
+			}
+		})
+	}
+	finished := make(chan struct{})
+	go func() {
+		workers.Wait()
+		done()
+		close(finished)
+		cancel()
+	}()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+	}
+	return s.count(outcomes, len(alerts), ctx.Err())
+}
+
+// count adds up the outcomes that are there. Those missing have failed, because
+// of ended.
+func (s *Server) count(outcomes <-chan outcome, expected int, ended error) tally {
+	var t tally
+	for range expected {
+		select {
+		case o := <-outcomes:
+			t.add(o)
+			if o.err == nil {
+				s.metrics.alerts.WithLabelValues(string(o.result)).Inc()
+			}
+		default:
+			t.add(outcome{err: fmt.Errorf("waiting for alerts to be written: %w", ended)})
+		}
+	}
+	return t
+}
+
+func (t *tally) add(o outcome) {
+	switch {
+	case o.err == nil && o.result.durable():
+		t.accepted++
+	case o.err == nil:
+		t.ignored++
+	default:
+		t.failed++
+		if t.firstErr == nil {
+			t.firstErr = o.err
+		}
+		if o.panicked {
+			t.panicked++
+		}
+	}
+}
+
+// record runs outside the request's goroutine, where net/http would not catch a
+// panic, so it has to.
+func (s *Server) record(ctx context.Context, alert Alert) (o outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			err := fmt.Errorf("recording an alert: panic: %v", p)
+			s.log.Error(err, "recording an alert panicked", "alert", alert.Labels["alertname"], "stack", string(debug.Stack()))
+			o = outcome{err: err, panicked: true}
+		}
+	}()
+	result, err := s.options.Recorder.Record(ctx, alert)
+	if err == nil && !result.known() {
+		// A 200 must not rest on an answer that nobody understands.
+		err = fmt.Errorf("recording an alert: the recorder gave the unknown result %q", result)
+	}
+	return outcome{result: result, err: err}
+}

@@ -1,0 +1,157 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/require"
+)
+
+func group(n int) string {
+	alerts := make([]string, n)
+	for i := range alerts {
+		alerts[i] = fire(fmt.Sprintf("n%d", i))
+	}
+	return postOf(alerts...)
+}
+
+func TestOneThatCannotBeWrittenLosesNoOther(t *testing.T) {
+	b := &book{verdict: func(a Alert) (Result, error) {
+		if a.Labels["node"] == "n7" {
+			return "", errors.New("conflict")
+		}
+		return Accepted, nil
+	}}
+	w := do(newServer(t, Options{Recorder: b}), request("POST", "/v1/alerts", group(100)))
+	require.Equal(t, 503, w.Code)
+	require.Equal(t, "5", w.Header().Get("Retry-After"))
+	require.Contains(t, errorOf(t, w), "1 of 100 alerts")
+	require.Len(t, b.names(), 99)
+}
+
+func TestWritesAtOnceAreBounded(t *testing.T) {
+	var now, most atomic.Int32
+	full := make(chan struct{})
+	var once sync.Once
+	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, Alert) (Result, error) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		if n == writesAtOnce {
+			once.Do(func() { close(full) })
+		}
+		<-full // nobody goes on until sixteen are here
+		return Accepted, nil
+	})})
+	require.Equal(t, 200, do(s, request("POST", "/v1/alerts", group(100))).Code)
+	require.EqualValues(t, writesAtOnce, most.Load())
+}
+
+func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
+	release := make(chan struct{})
+	returned := make(chan struct{})
+	s := newServer(t, Options{Recorder: RecorderFunc(func(_ context.Context, a Alert) (Result, error) {
+		if a.Labels["node"] == "n1" {
+			<-release
+			close(returned)
+		}
+		return Accepted, nil
+	})})
+	s.timeouts.handOver = 50 * time.Millisecond
+	w := do(s, request("POST", "/v1/alerts", group(3)))
+	require.Equal(t, 503, w.Code)
+	require.Contains(t, errorOf(t, w), "1 of 3 alerts could not be written within 50ms")
+	require.Len(t, s.posts, 1, "it holds its place while it runs")
+	close(release)
+	<-returned
+	require.Eventually(t, func() bool { return len(s.posts) == 0 }, time.Minute, time.Millisecond)
+}
+
+func TestAGoneClientEndsTheWriting(t *testing.T) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ Alert) (Result, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	})})
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	require.Equal(t, 503, do(s, request("POST", "/v1/alerts", group(50)).WithContext(ctx)).Code)
+}
+
+func TestPostsAtOnceAreBounded(t *testing.T) {
+	release := make(chan struct{})
+	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, Alert) (Result, error) {
+		<-release
+		return Accepted, nil
+	})})
+	s.timeouts.place = 20 * time.Millisecond
+	var posts sync.WaitGroup
+	answers := make([]*httptest.ResponseRecorder, maxPosts)
+	for i := range answers {
+		posts.Go(func() { answers[i] = do(s, request("POST", "/v1/alerts", group(1))) })
+	}
+	require.Eventually(t, func() bool { return len(s.posts) == maxPosts }, time.Minute, time.Millisecond)
+	w := do(s, request("POST", "/v1/alerts", group(1)))
+	require.Equal(t, 503, w.Code)
+	require.NotEmpty(t, w.Header().Get("Retry-After"))
+	require.Contains(t, errorOf(t, w), "16 posts are under way")
+
+	// One that waits gets the place of the first that ends.
+	s.timeouts.place = time.Minute
+	waiting := make(chan *httptest.ResponseRecorder, 1)
+	go func() { waiting <- do(s, request("POST", "/v1/alerts", group(1))) }()
+	close(release)
+	require.Equal(t, 200, (<-waiting).Code)
+	posts.Wait()
+	for _, w := range answers {
+		require.Equal(t, 200, w.Code)
+	}
+}
+
+func TestAPanicIsAnAnswer(t *testing.T) {
+	var logged atomic.Int32
+	log := funcr.New(func(_, line string) {
+		logged.Add(1)
+		if strings.Contains(line, secret) {
+			t.Error("the token is in the log")
+		}
+	}, funcr.Options{})
+	cases := map[string]Options{
+		"of the recorder": {Recorder: RecorderFunc(func(_ context.Context, a Alert) (Result, error) {
+			if a.Labels["node"] == "n1" {
+				panic("out of cheese")
+			}
+			return Accepted, nil
+		})},
+		"of a hook": {MaxBodyBytes: 10, Oversized: func() { panic("out of cheese") }},
+	}
+	for name, o := range cases {
+		t.Run(name, func(t *testing.T) {
+			logged.Store(0)
+			o.Logger = log
+			s := newServer(t, o)
+			w := do(s, request("POST", "/v1/alerts", group(3)))
+			require.Equal(t, 500, w.Code)
+			require.Contains(t, errorOf(t, w), "its log says more")
+			require.NotContains(t, w.Body.String(), "cheese")
+			require.Positive(t, logged.Load())
+			require.Eventually(t, func() bool { return len(s.posts) == 0 }, time.Minute, time.Millisecond)
+		})
+	}
+}
+
+func TestTruncatedAlertsAreTold(t *testing.T) {
+	var truncated uint64
+	s := newServer(t, Options{Truncated: func(n uint64) { truncated += n }})
+	body := `{"version":"4","truncatedAlerts":12,"alerts":[` + fire("n1") + `]}`
+	require.Equal(t, 200, do(s, request("POST", "/v1/alerts", body)).Code)
+	require.EqualValues(t, 12, truncated)
+}

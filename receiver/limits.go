@@ -1,0 +1,80 @@
+package receiver
+
+import "time"
+
+// Limits on what one post, one alert and one connection may take.
+const (
+	// defaultMaxBodyBytes is room for about 2,500 alerts of 1.5 KiB.
+	defaultMaxBodyBytes = 4 << 20
+
+	// maxAlerts bounds the alerts of one post. A post is one group, and a group
+	// is meant to be one node's.
+	maxAlerts = 10_000
+
+	// maxLabels and maxAnnotations bound one alert. Prometheus's own advice for
+	// label_limit is about 30.
+	maxLabels      = 64
+	maxAnnotations = 64
+
+	// maxNameBytes bounds a label's or annotation's name, maxValueBytes its value.
+	// A node's name has at most 253 bytes; all else is for people to read.
+	maxNameBytes  = 256
+	maxValueBytes = 4 << 10
+
+	// maxMapBytes bounds all labels, or all annotations, of one alert as they
+	// arrive. Beyond it they are not decoded at all: a map takes ten times the
+	// memory of its text.
+	maxMapBytes = 64 << 10
+
+	// maxURLBytes bounds generatorURL, which carries the whole expression.
+	maxURLBytes = 8 << 10
+
+	// maxSentenceBytes bounds an error answer, because a decoder's error may
+	// quote what it could not read.
+	maxSentenceBytes = 300
+
+	// maxTokenBytes bounds the token file.
+	maxTokenBytes = 16 << 10
+
+	// maxHeaderBytes is for an Authorization header and little else.
+	maxHeaderBytes = 16 << 10
+
+	// maxConnections bounds open connections; an Alertmanager keeps a few.
+	maxConnections = 512
+
+	// maxPosts bounds the posts under way, and with them the memory: decoding the
+	// worst body takes some fifteen times its length, a real one about three.
+	maxPosts = 16
+
+	// writesAtOnce bounds the alerts of one post that are being written.
+	writesAtOnce = 16
+
+	// retryAfter is what a 503 asks for. Alertmanager has its own back-off.
+	retryAfter = 5 * time.Second
+
+	// shutdownGrace lets posts under way finish when the process ends. It is less
+	// than a Pod's 30 s, and the deadline below does not fit into it: who is cut
+	// off posts again.
+	shutdownGrace = 5 * time.Second
+)
+
+// timeouts are constants but for tests.
+type timeouts struct {
+	header   time.Duration // the request's header has to be there
+	read     time.Duration // header and body have to be there
+	write    time.Duration // from the header's end to the answer's end
+	place    time.Duration // one of maxPosts has to be free; part of read
+	idle     time.Duration // between two posts on one connection
+	handOver time.Duration // all alerts of a post have to be durable
+}
+
+func defaultTimeouts() timeouts {
+	return timeouts{
+		header:   5 * time.Second,
+		read:     10 * time.Second,
+		write:    25 * time.Second, // read + handOver, and 5 s to answer
+		place:    5 * time.Second,
+		idle:     2 * time.Minute,
+		handOver: 10 * time.Second,
+	}
+}

@@ -1,0 +1,53 @@
+package receiver
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// serverMetrics are drydock_alerts_received_total{result} and
+// drydock_posts_total{code}. All their series exist from the start, so that
+// rate() sees the first event.
+type serverMetrics struct {
+	alerts *prometheus.CounterVec
+	posts  *prometheus.CounterVec
+}
+
+// codes are all the answers there are.
+func codes() []int {
+	return []int{
+		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusInternalServerError, http.StatusServiceUnavailable,
+	}
+}
+
+func newServerMetrics(registerer prometheus.Registerer) (serverMetrics, error) {
+	m := serverMetrics{
+		alerts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "drydock_alerts_received_total",
+			Help: "Alerts received by webhook, by what became of them. One that could not be written yet is not counted: its post is answered 503 and comes again.",
+		}, []string{"result"}),
+		posts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "drydock_posts_total",
+			Help: "Requests to the receiver, by the status code of the answer.",
+		}, []string{"code"}),
+	}
+	for _, r := range Results() {
+		m.alerts.WithLabelValues(string(r))
+	}
+	for _, c := range codes() {
+		m.posts.WithLabelValues(strconv.Itoa(c))
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.alerts, m.posts} {
+		if err := registerer.Register(c); err != nil {
+			return serverMetrics{}, fmt.Errorf("registering the receiver's metrics: %w", err)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,104 @@
+package receiver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// errTooManyAlerts is answered 413, as too many bytes are.
+var errTooManyAlerts = fmt.Errorf("the post has more than %d alerts; let the route group by node", maxAlerts)
+
+// envelope is what is read of Alertmanager's webhook payload, version 4. It
+// mirrors notify/webhook.Message, which would bring in 525 packages. Keys grow
+// with each release, so others are ignored. The group's status and the alerts'
+// fingerprints are left out on purpose: nothing may depend on them.
+type envelope struct {
+	Version         string          `json:"version"`
+	GroupKey        string          `json:"groupKey"`
+	Receiver        string          `json:"receiver"`
+	TruncatedAlerts uint64          `json:"truncatedAlerts"`
+	Alerts          json.RawMessage `json:"alerts"`
+}
+
+type wireAlert struct {
+	Status       string    `json:"status"`
+	Labels       texts     `json:"labels"`
+	Annotations  texts     `json:"annotations"`
+	StartsAt     time.Time `json:"startsAt"`
+	EndsAt       time.Time `json:"endsAt"`
+	GeneratorURL string    `json:"generatorURL"`
+}
+
+// texts are labels or annotations.
+type texts struct {
+	values  map[string]string
+	tooLong bool // there were more than maxMapBytes, and none is decoded
+}
+
+// UnmarshalJSON decodes within maxMapBytes.
+func (t *texts) UnmarshalJSON(data []byte) error {
+	*t = texts{}
+	if len(data) > maxMapBytes && data[0] == '{' {
+		t.tooLong = true
+		return nil
+	}
+	return json.Unmarshal(data, &t.values)
+}
+
+// post is a decoded payload.
+type post struct {
+	groupKey  string
+	receiver  string
+	truncated uint64
+	alerts    []Alert  // usable as far as can be told here, each once
+	unusable  []string // why the others are not
+}
+
+// decode reads a payload. An error means that this is none of version 4, and is
+// a sentence for the answer. What Alertmanager's users can cause with a label
+// makes an alert unusable, never an error: one odd alert must not cost a node
+// all others of its group.
+func decode(body []byte) (post, error) {
+	var e envelope
+	if err := json.Unmarshal(body, &e); err != nil {
+		return post{}, fmt.Errorf("the body is not an Alertmanager payload: %w", err)
+	}
+	if e.Version != "4" {
+		return post{}, fmt.Errorf("the payload's version is %.20q; only version 4 is understood", e.Version)
+	}
+	wire, err := decodeAlerts(e.Alerts)
+	if err != nil {
+		return post{}, err
+	}
+	p := post{groupKey: e.GroupKey, receiver: e.Receiver, truncated: e.TruncatedAlerts}
+	p.take(wire)
+	return p, nil
+}
+
+// decodeAlerts decodes one by one, so that a body of ten bytes an alert cannot
+// ask for a million of them.
+func decodeAlerts(raw json.RawMessage) ([]wireAlert, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	first, err := d.Token()
+	if err != nil || first != json.Delim('[') {
+		return nil, errors.New("the payload has no list of alerts")
+	}
+	var alerts []wireAlert
+	for d.More() {
+		if len(alerts) == maxAlerts {
+			return nil, errTooManyAlerts
+		}
+		var a *wireAlert
+		if err := d.Decode(&a); err != nil {
+			return nil, fmt.Errorf("alert %d of the payload cannot be read: %w", len(alerts)+1, err)
+		}
+		if a == nil {
+			return nil, fmt.Errorf("alert %d of the payload is null", len(alerts)+1)
+		}
+		alerts = append(alerts, *a)
+	}
+	return alerts, nil
+}

@@ -1,0 +1,83 @@
+package receiver
+
+import (
+	"context"
+	"time"
+)
+
+// Alert is one alert of a post, within the bounds of limits.go. It may still be
+// unusable; that is the Recorder's to find out.
+type Alert struct {
+	// Labels identify the alert: at least one, at most 64, none of them empty,
+	// because an empty label is the same as none. The fingerprint has to be
+	// computed from them.
+	Labels map[string]string
+	// Annotations are for people. Those beyond the bounds are left out.
+	Annotations map[string]string
+	// Status is "firing" or "resolved", of this alert and not of its group.
+	Status string
+	// StartsAt is when it began to fire; zero if the post does not say.
+	StartsAt time.Time
+	// EndsAt is when it ended; zero while it fires.
+	EndsAt time.Time
+	// GeneratorURL leads to the expression; empty if it was beyond the bounds.
+	GeneratorURL string
+}
+
+// The two statuses of an alert.
+const (
+	StatusFiring   = "firing"
+	StatusResolved = "resolved"
+)
+
+// Result is what became of one alert. It is a value of the label `result` of
+// drydock_alerts_received_total.
+type Result string
+
+// The closed list of results. Accepted and Unchanged are durable; the others are
+// ignored for good and never change the answer to a post.
+const (
+	Accepted     Result = "accepted"      // written to its Node
+	Unchanged    Result = "unchanged"     // its Node had it already
+	NoPolicy     Result = "no_policy"     // no policy matches it
+	NoTarget     Result = "no_target"     // it names no target, or the receiver found it unusable
+	UnknownNode  Result = "unknown_node"  // the node that it names does not exist
+	OtherCluster Result = "other_cluster" // it is another cluster's
+	NodeFull     Result = "node_full"     // its Node has no room for one more alert
+)
+
+// Results are all of them, in the order of the documentation.
+func Results() []Result {
+	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, OtherCluster, NodeFull}
+}
+
+// durable says whether the alert is on its Node now.
+func (r Result) durable() bool { return r == Accepted || r == Unchanged }
+
+func (r Result) known() bool {
+	for _, k := range Results() {
+		if r == k {
+			return true
+		}
+	}
+	return false
+}
+
+// Recorder makes one alert durable on its Node, or says why it cannot be used.
+//
+// It is called for up to 16 alerts of a post, and for several posts, at the same
+// time, and for the same alert again whenever Alertmanager repeats it. It must
+// return soon after ctx ends. An error means that the alert is usable but could
+// not be written: the post is answered 503 and comes again. A Result means that
+// the alert needs no second look.
+type Recorder interface {
+	Record(ctx context.Context, alert Alert) (Result, error)
+}
+
+// RecorderFunc is a Recorder of one function.
+type RecorderFunc func(ctx context.Context, alert Alert) (Result, error)
+
+var _ Recorder = RecorderFunc(nil)
+
+// Record calls f.
+func (f RecorderFunc) Record(ctx context.Context, alert Alert) (Result, error) { return f(ctx, alert) }

@@ -1,0 +1,217 @@
+package remediations
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+)
+
+// Statuses of an alert, as Alertmanager's payload names them.
+const (
+	StatusFiring   = "firing"
+	StatusResolved = "resolved"
+)
+
+// An alert's labels on the Node: those a reader needs, never all, since an alert may carry a kilobyte each.
+const (
+	maxAlertLabels     = 16
+	maxAlertLabelBytes = 256
+)
+
+// Alert is one alert as the Node carries it under AlertPrefix + its fingerprint.
+type Alert struct {
+	V          int               `json:"v"`
+	Name       string            `json:"alertname"`
+	Policy     string            `json:"policy"`
+	Status     string            `json:"status"`
+	StartsAt   time.Time         `json:"startsAt"`
+	ReceivedAt time.Time         `json:"receivedAt"`
+	Labels     map[string]string `json:"labels"`
+
+	// Fingerprint is the key's last part, not repeated in the value.
+	Fingerprint string `json:"-"`
+}
+
+// Fingerprint identifies an alert by its labels, as Alertmanager computes it. It is never taken from a post.
+func Fingerprint(labels map[string]string) string {
+	ls := make(model.LabelSet, len(labels))
+	for k, v := range labels {
+		ls[model.LabelName(k)] = model.LabelValue(v)
+	}
+	return ls.Fingerprint().String()
+}
+
+// Route is where an alert belongs.
+type Route struct {
+	Policy *Policy
+	// Node is the name that the alert's target label gives. It may be no Node's name at all.
+	Node string
+}
+
+// Misroute is why an alert is none of ours; its values are those of the metric drydock_alerts_received_total.
+type Misroute string
+
+const (
+	MisrouteNone         Misroute = ""
+	MisrouteNoPolicy     Misroute = "no_policy"
+	MisrouteNoTarget     Misroute = "no_target"
+	MisrouteUnknownNode  Misroute = "unknown_node"
+	MisrouteOtherCluster Misroute = "other_cluster"
+)
+
+// Route finds the policy and the node of an alert. node looks a Node up by its exact name.
+func (c *Config) Route(labels map[string]string, node func(name string) *corev1.Node) (Route, Misroute) {
+	if c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue {
+		return Route{}, MisrouteOtherCluster
+	}
+	ls := make(model.LabelSet, len(labels))
+	for k, v := range labels {
+		ls[model.LabelName(k)] = model.LabelValue(v)
+	}
+	why := MisrouteNoPolicy
+	for _, p := range c.Policies {
+		if p.Mode == ModeOff || !p.Match.Matches(ls) {
+			continue
+		}
+		name := labels[p.TargetLabel]
+		if ValidNodeName(name) != nil {
+			why = MisrouteNoTarget
+			continue
+		}
+		n := node(name)
+		if n == nil {
+			return Route{}, MisrouteUnknownNode
+		}
+		if p.NodeSelector == nil || p.NodeSelector.Matches(k8slabels.Set(n.Labels)) {
+			return Route{Policy: p, Node: name}, MisrouteNone
+		}
+	}
+	return Route{}, why
+}
+
+// NewAlert makes what is kept of an alert for the policy: the labels that name the target and the cluster, and severity.
+func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, startsAt, receivedAt time.Time) Alert {
+	kept := map[string]string{}
+	for _, k := range []string{p.TargetLabel, c.ClusterLabel, "severity"} {
+		if v, ok := labels[k]; ok && k != "" && len(kept) < maxAlertLabels {
+			kept[k] = clip(v, maxAlertLabelBytes-len("…"))
+		}
+	}
+	return Alert{
+		V: recordVersion, Name: clip(labels[model.AlertNameLabel], maxAlertLabelBytes), Policy: p.Name, Status: status,
+		StartsAt: startsAt.UTC(), ReceivedAt: receivedAt.UTC().Truncate(time.Second), Labels: kept,
+		Fingerprint: Fingerprint(labels),
+	}
+}
+
+// Key is the annotation's key of the alert.
+func (a Alert) Key() string { return AlertPrefix + a.Fingerprint }
+
+// Same says that two alerts tell the same, whenever they arrived.
+func (a Alert) Same(b Alert) bool {
+	return a.Fingerprint == b.Fingerprint && a.Name == b.Name && a.Policy == b.Policy && a.Status == b.Status &&
+		a.StartsAt.Equal(b.StartsAt) && maps.Equal(a.Labels, b.Labels)
+}
+
+// Encode gives the annotation's value.
+func (a Alert) Encode() string { return encode(a) }
+
+// DecodeAlert reads an alert's annotation. A value that is not one of ours is an error; nothing is guessed.
+func DecodeAlert(key, value string) (Alert, error) {
+	var a Alert
+	if err := decodeStrict(value, &a); err != nil {
+		return Alert{}, fmt.Errorf("reading %s: %w", clip(key, 80), err)
+	}
+	if a.V != recordVersion || a.Policy == "" || (a.Status != StatusFiring && a.Status != StatusResolved) {
+		return Alert{}, fmt.Errorf("reading %s: not an alert of version %d", clip(key, 80), recordVersion)
+	}
+	a.Fingerprint = strings.TrimPrefix(key, AlertPrefix)
+	return a, nil
+}
+
+// AlertsOn reads all alerts on a Node, oldest first. An unreadable one is left out: it cannot cause a repair, and the
+// poll brings a real one again.
+func AlertsOn(annotations map[string]string) []Alert {
+	var out []Alert
+	for k, v := range annotations {
+		if !strings.HasPrefix(k, AlertPrefix) {
+			continue
+		}
+		if a, err := DecodeAlert(k, v); err == nil {
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, func(a, b Alert) int {
+		if c := a.StartsAt.Compare(b.StartsAt); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Fingerprint, b.Fingerprint)
+	})
+	return out
+}
+
+// Admit says which keys must go for one more alert to fit on the Node, and whether it fits at all: the oldest resolved
+// ones go first; a firing one is never dropped for another.
+func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
+	count, size := 0, len(a.Key())+len(a.Encode())
+	for k, v := range annotations {
+		if k == a.Key() {
+			continue
+		}
+		if strings.HasPrefix(k, AlertPrefix) {
+			count++
+		}
+		if Relevant(k) {
+			size += len(k) + len(v)
+		}
+	}
+	fits := func() bool { return count < MaxAlertsPerNode && size <= MaxBytesPerNode }
+	for _, old := range AlertsOn(annotations) {
+		if fits() {
+			break
+		}
+		if old.Status == StatusResolved && old.Fingerprint != a.Fingerprint {
+			drop = append(drop, old.Key())
+			count--
+			size -= len(old.Key()) + len(annotations[old.Key()])
+		}
+	}
+	if !fits() {
+		return nil, false
+	}
+	return drop, true
+}
+
+// encode gives JSON without HTML escapes, so that a person reads "<" as "<".
+func encode(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic("encoding a record: " + err.Error()) // only plain data is encoded here
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// decodeStrict refuses unknown keys and anything behind the value: what this version does not understand, it must not act on.
+func decodeStrict(s string, v any) error {
+	d := json.NewDecoder(strings.NewReader(s))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	// Not d.More(): that takes a closing bracket too many for the end.
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("something follows the JSON value")
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package alertmanager
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+)
+
+func node(name string) map[string]string {
+	return map[string]string{"alertname": "NodeNotReady", "node": name, "remediation": "node-not-ready"}
+}
+
+func keyOf(labels map[string]string) string {
+	return (&model.Alert{Labels: labelSet(labels)}).Fingerprint().String()
+}
+
+func TestClientReportsEveryState(t *testing.T) {
+	url := replies(t,
+		shown("active", node("n1")),
+		silenced(shown("suppressed", node("n2")), "f1b1c9b0-0000-4000-8000-000000000001"),
+		inhibited(shown("suppressed", node("n3")), "9f2c0e5b6d1a4c33"),
+		shown("unprocessed", node("n4")),
+		shown("pondering", node("n5")),
+	)
+	r := only(t, Options{URLs: []string{url}})
+	require.NoError(t, r.Err)
+	require.Len(t, r.Alerts, 5)
+	require.Equal(t, Alert{
+		Labels: node("n1"), State: StateActive,
+		StartsAt: began, EndsAt: began.Add(time.Hour), UpdatedAt: began.Add(time.Minute),
+		SilencedBy: []string{}, InhibitedBy: []string{}, MutedBy: []string{},
+	}, r.Alerts[keyOf(node("n1"))])
+	require.Equal(t, StateSuppressed, r.Alerts[keyOf(node("n2"))].State)
+	require.Equal(t, []string{"f1b1c9b0-0000-4000-8000-000000000001"}, r.Alerts[keyOf(node("n2"))].SilencedBy)
+	require.Equal(t, []string{"9f2c0e5b6d1a4c33"}, r.Alerts[keyOf(node("n3"))].InhibitedBy)
+	require.Equal(t, StateUnprocessed, r.Alerts[keyOf(node("n4"))].State)
+	require.Equal(t, "pondering", r.Alerts[keyOf(node("n5"))].State)
+}
+
+func TestClientAsksForAllStatesBelowThePrefix(t *testing.T) {
+	asked := make(chan *http.Request, 1)
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- r
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_, _ = w.Write([]byte("[]\n"))
+	})
+	r := only(t, Options{URLs: []string{url + "/alertmanager/"}})
+	require.NoError(t, r.Err)
+	require.Empty(t, r.Alerts)
+	require.Equal(t, url+"/alertmanager", r.URL)
+	req := <-asked
+	require.Equal(t, "/alertmanager/api/v2/alerts", req.URL.Path)
+	for _, q := range []string{"active", "silenced", "inhibited", "unprocessed"} {
+		require.Equal(t, "true", req.URL.Query().Get(q), q)
+	}
+}
+
+func TestFingerprintIsAlertmanagersOwn(t *testing.T) {
+	for _, labels := range []map[string]string{
+		node("n1"),
+		{"alertname": "Ünïcode", "k": ""},
+		{"alertname": "a", "le": "+Inf", "z": strings.Repeat("x", 5000)},
+	} {
+		r := only(t, Options{URLs: []string{replies(t, shown("active", labels))}})
+		require.NoError(t, r.Err)
+		require.Contains(t, r.Alerts, keyOf(labels))
+		require.NotContains(t, r.Alerts, "0000000000000000")
+	}
+}
+
+func TestClientKeepsWhatIsOfInterestAndJudgesTheRest(t *testing.T) {
+	r := only(t, Options{
+		URLs: []string{replies(t,
+			shown("active", node("n1")),
+			shown("active", map[string]string{"alertname": "Watchdog"}),
+			shown("active", map[string]string{"alertname": "DrydockSourceDown"}),
+			shown("active", map[string]string{"alertname": "HighLatency"}),
+		)},
+		Watchdog:  `alertname="Watchdog"`,
+		BlindWhen: []string{`alertname="DrydockSourceDown"`},
+		Keep:      func(l map[string]string) bool { return l["remediation"] != "" },
+	})
+	require.NoError(t, r.Err)
+	require.True(t, r.Watchdog)
+	require.Equal(t, []string{"DrydockSourceDown"}, r.BlindBy)
+	require.Len(t, r.Alerts, 1)
+	require.Contains(t, r.Alerts, keyOf(node("n1")))
+}
+
+func TestClientLooksForTheWatchdog(t *testing.T) {
+	watchdog := map[string]string{"alertname": "Watchdog", "cluster": "prod-1"}
+	cases := map[string]struct {
+		url      string
+		matchers string
+		want     bool
+	}{
+		"present":               {replies(t, shown("active", watchdog)), `alertname="Watchdog"`, true},
+		"silenced still proves": {replies(t, silenced(shown("suppressed", watchdog), "s1")), `alertname="Watchdog"`, true},
+		"absent":                {replies(t, shown("active", node("n1"))), `alertname="Watchdog"`, false},
+		"of another cluster":    {replies(t, shown("active", watchdog)), `{alertname="Watchdog",cluster="prod-2"}`, false},
+		"not asked for":         {replies(t, shown("active", watchdog)), "", false},
+		"no reply":              {says(t, 500, "application/json", []byte(`"boom"`)), `alertname="Watchdog"`, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, only(t, Options{URLs: []string{tc.url}, Watchdog: tc.matchers}).Watchdog)
+		})
+	}
+}
+
+func TestClientIsBlindByActiveAlertsOnly(t *testing.T) {
+	down := map[string]string{"alertname": "DrydockSourceDown"}
+	nameless := map[string]string{"job": "kube-state-metrics"}
+	options := Options{BlindWhen: []string{`alertname="DrydockSourceDown"`, `job=~"kube-state-.*"`}}
+	options.URLs = []string{replies(t, shown("active", nameless), shown("active", down), shown("suppressed", node("n1")))}
+	require.Equal(t, []string{"DrydockSourceDown", keyOf(nameless)}, only(t, options).BlindBy)
+	options.URLs = []string{replies(t, silenced(shown("suppressed", down), "s1"), shown("unprocessed", nameless))}
+	require.Empty(t, only(t, options).BlindBy)
+}
+
+func TestClientRefusesWhatIsNotAnAnswer(t *testing.T) {
+	const json = "application/json"
+	whole := list(t, shown("active", node("n1")))
+	noState, noStart := shown("active", node("n1")), shown("active", node("n1"))
+	noState.Status.State, noStart.StartsAt = nil, nil
+	cases := map[string]struct {
+		code        int
+		contentType string
+		body        string
+		want        string
+	}{
+		"nothing":                {200, json, "", "the answer is empty"},
+		"null":                   {200, json, "null", "not a list of alerts"},
+		"an object":              {200, json, `{"status":"success","data":[]}`, "not a list of alerts"},
+		"a login page":           {200, "text/html; charset=utf-8", "<html>sign in</html>", `content of type "text/html; charset=utf-8"`},
+		"no type of content":     {200, "", "[]", `content of type ""`},
+		"a page called JSON":     {200, json, "<html>sign in</html>", "invalid character '<'"},
+		"a list cut short":       {200, json, string(whole[:len(whole)-2]), "unexpected EOF"},
+		"a list without its end": {200, json, string(whole[:len(whole)-1]), "unexpected EOF"},
+		"a list and more":        {200, json, string(whole) + "[]", "goes on after the list"},
+		"a list and garbage":     {200, json, string(whole) + "<", "invalid character '<'"},
+		"a list of nulls":        {200, json, "[null]", "is not Alertmanager's"},
+		"a list of numbers":      {200, json, "[1]", "cannot unmarshal"},
+		"an alert without state": {200, json, string(list(t, noState)), "is not Alertmanager's"},
+		"an alert without begin": {200, json, string(list(t, noStart)), "is not Alertmanager's"},
+		"an alert of no labels":  {200, json, string(list(t, shown("active", nil))), "is not Alertmanager's"},
+		"an alert twice":         {200, json, string(list(t, shown("active", node("n1")), shown("suppressed", node("n1")))), "NodeNotReady twice"},
+		"too many requests":      {503, "text/plain", "Limit of concurrent GET requests reached (16), try again later.", "503 Service Unavailable"},
+		"not allowed":            {401, "text/plain", "Unauthorized", "401 Unauthorized"},
+		"no such page":           {404, "text/plain", "404", "404 Not Found"},
+		"an empty 204":           {204, json, "", "204 No Content"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			url := says(t, tc.code, tc.contentType, []byte(tc.body))
+			r := only(t, Options{URLs: []string{url}, Watchdog: `alertname="Watchdog"`})
+			require.ErrorContains(t, r.Err, "asking Alertmanager "+url)
+			require.ErrorContains(t, r.Err, tc.want)
+			require.Nil(t, r.Alerts)
+		})
+	}
+}
+
+func TestClientFollowsNoRedirect(t *testing.T) {
+	target := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") })
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target, http.StatusFound) })
+	r := only(t, Options{URLs: []string{url}, HTTPConfig: config.HTTPClientConfig{FollowRedirects: true}})
+	require.ErrorContains(t, r.Err, "302 Found, and redirects are not followed")
+}
+
+func TestClientRefusesAHugeAnswer(t *testing.T) {
+	whole := list(t, shown("active", node("n1")), shown("active", node("n2")))
+	c := newClient(t, Options{URLs: []string{says(t, 200, "application/json", whole)}})
+	require.EqualValues(t, 64<<20, c.answerBytes)
+
+	c.answerBytes = int64(len(whole))
+	require.NoError(t, c.Poll(t.Context()).Replicas[0].Err, "exactly the limit")
+
+	c.Close() // the next poll makes its replica anew, with the limit of then
+	c.answerBytes--
+	r := c.Poll(t.Context()).Replicas[0]
+	require.ErrorContains(t, r.Err, fmt.Sprintf("the answer is longer than %d bytes", len(whole)-1))
+	require.Nil(t, r.Alerts)
+}
+
+func TestClientRefusesTooManyAlerts(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString("[")
+	for i := range maxAlerts + 1 {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, `{"labels":{"alertname":"A","node":"n%d"},"startsAt":"2026-11-20T20:55:00Z","status":{"state":"active"}}`, i)
+	}
+	b.WriteString("]")
+	url := says(t, 200, "application/json", b.Bytes())
+	r := only(t, Options{URLs: []string{url}, Timeout: time.Minute})
+	require.ErrorContains(t, r.Err, "more than 20000 alerts of interest")
+	require.Nil(t, r.Alerts)
+
+	few := func(l map[string]string) bool { return l["node"] == "n20000" }
+	r = only(t, Options{URLs: []string{url}, Timeout: time.Minute, Keep: few})
+	require.NoError(t, r.Err, "only the alerts of interest count")
+	require.Len(t, r.Alerts, 1)
+}
+
+func TestMetricFollowsTheReplicas(t *testing.T) {
+	up, down := replies(t), says(t, 500, "text/plain", nil)
+	registry := prometheus.NewPedanticRegistry()
+	known := names{"gone.test": {"127.0.0.1"}}
+	c := newClient(t, Options{URLs: []string{up, down, "http://gone.test:" + portOf(t, up) + "/prefix"}, Registerer: registry, Resolver: known.resolve})
+	const help = "# HELP drydock_alertmanager_up Whether the Alertmanager replica answered the last poll with a list of alerts (1) or not (0).\n# TYPE drydock_alertmanager_up gauge\n"
+	expect := func(lines ...string) {
+		t.Helper()
+		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(help+strings.Join(lines, "\n")+"\n")))
+	}
+	series := func(url string, v int) string { return fmt.Sprintf("drydock_alertmanager_up{url=%q} %d", url, v) }
+	c.Poll(t.Context())
+	expect(series(up, 1), series(down, 0), series(up+"/prefix", 1))
+	delete(known, "gone.test")
+	c.Poll(t.Context())
+	expect(series(up, 1), series(down, 0), series("http://gone.test:"+portOf(t, up)+"/prefix", 0))
+}

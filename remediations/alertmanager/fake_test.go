@@ -1,0 +1,123 @@
+package alertmanager
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/go-openapi/strfmt"
+	"github.com/prometheus/alertmanager/api/v2/models"
+	"github.com/stretchr/testify/require"
+)
+
+var began = time.Date(2026, 11, 20, 20, 55, 0, 0, time.UTC)
+
+// shown is an alert as a replica shows it.
+func shown(state string, labels map[string]string) *models.GettableAlert {
+	start, end, updated := strfmt.DateTime(began), strfmt.DateTime(began.Add(time.Hour)), strfmt.DateTime(began.Add(time.Minute))
+	// The real API has a true fingerprint here. This one is a lie, to show that
+	// nobody reads it.
+	lie := "0000000000000000"
+	receiver := "drydock"
+	return &models.GettableAlert{
+		Alert:       models.Alert{Labels: labels},
+		Annotations: models.LabelSet{},
+		EndsAt:      &end, StartsAt: &start, UpdatedAt: &updated,
+		Fingerprint: &lie,
+		Receivers:   []*models.ReceiverReference{{Name: &receiver}},
+		Status:      &models.AlertStatus{State: &state, SilencedBy: []string{}, InhibitedBy: []string{}, MutedBy: []string{}},
+	}
+}
+
+func silenced(a *models.GettableAlert, ids ...string) *models.GettableAlert {
+	a.Status.SilencedBy = ids
+	return a
+}
+
+func inhibited(a *models.GettableAlert, by ...string) *models.GettableAlert {
+	a.Status.InhibitedBy = by
+	return a
+}
+
+func list(t testing.TB, alerts ...*models.GettableAlert) []byte {
+	t.Helper()
+	if alerts == nil {
+		alerts = []*models.GettableAlert{}
+	}
+	b, err := json.Marshal(alerts)
+	require.NoError(t, err)
+	return b
+}
+
+// replies is a replica that answers every request with a list of alerts.
+func replies(t testing.TB, alerts ...*models.GettableAlert) string {
+	t.Helper()
+	return says(t, http.StatusOK, "application/json", list(t, alerts...))
+}
+
+// says is a replica that answers every request the same.
+func says(t testing.TB, code int, contentType string, body []byte) string {
+	t.Helper()
+	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(code)
+		_, _ = w.Write(body)
+	})
+}
+
+func serve(t testing.TB, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// serveAt is a server at one address and port of this machine.
+func serveAt(t testing.TB, address string, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	s := httptest.NewUnstartedServer(h)
+	require.NoError(t, s.Listener.Close())
+	s.Listener = l
+	t.Cleanup(s.Close)
+	return s
+}
+
+func portOf(t testing.TB, raw string) string {
+	t.Helper()
+	u, err := url.Parse(raw)
+	require.NoError(t, err)
+	return u.Port()
+}
+
+func newClient(t testing.TB, o Options) *Client {
+	t.Helper()
+	c, err := New(o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// only polls a client of one replica.
+func only(t testing.TB, o Options) Replica {
+	t.Helper()
+	s := newClient(t, o).Poll(t.Context())
+	require.Len(t, s.Replicas, 1)
+	return s.Replicas[0]
+}
+
+// names gives host names addresses.
+type names map[string][]string
+
+func (n names) resolve(_ context.Context, host string) ([]string, error) {
+	if a, ok := n[host]; ok {
+		return a, nil
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}

@@ -1,0 +1,118 @@
+package alertmanager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// knownReplicas are those of the last poll, so that connections are reused.
+type knownReplicas struct {
+	mu   sync.Mutex
+	byID map[string]*replica
+}
+
+// get returns the replica at an address, the one of the last poll if there was one.
+func (k *knownReplicas) get(e *endpoint, address string, prepare func() (*replica, error)) (*replica, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id := e.display + " " + address
+	if r := k.byID[id]; r != nil {
+		return r, nil
+	}
+	r, err := prepare()
+	if err != nil {
+		return nil, err
+	}
+	if k.byID == nil {
+		k.byID = map[string]*replica{}
+	}
+	k.byID[id] = r
+	return r, nil
+}
+
+// keepOnly forgets all replicas but these.
+func (k *knownReplicas) keepOnly(current map[*replica]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, r := range k.byID {
+		if !current[r] {
+			r.close()
+			delete(k.byID, id)
+		}
+	}
+}
+
+// seat is a place in the Snapshot: a replica to ask, or why there is none.
+type seat struct {
+	replica *replica
+	failed  Replica
+}
+
+// seats looks every name up and returns whom to ask, in a stable order. An
+// address that two URLs lead to is asked once, as the first of them says.
+func (c *Client) seats(ctx context.Context) []seat {
+	type lookup struct {
+		addresses []string
+		err       error
+	}
+	found := make([]lookup, len(c.endpoints))
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i, e := range c.endpoints {
+		wg.Go(func() { found[i].addresses, found[i].err = e.addresses(ctx, c.lookups) })
+	}
+	wg.Wait()
+
+	var seats []seat
+	taken := map[string]bool{}
+	for i, e := range c.endpoints {
+		if found[i].err != nil {
+			seats = append(seats, seat{failed: Replica{URL: e.display, Err: found[i].err}})
+			continue
+		}
+		for _, address := range found[i].addresses {
+			url := e.withHost(address)
+			if taken[url] {
+				continue
+			}
+			taken[url] = true
+			seats = append(seats, c.seatAt(e, address, url))
+		}
+	}
+	return seats
+}
+
+func (c *Client) seatAt(e *endpoint, address, url string) seat {
+	r, err := c.known.get(e, address, func() (*replica, error) { return newReplica(e, address, c.timeout, c.answerBytes) })
+	if err != nil {
+		return seat{failed: Replica{URL: url, Err: fmt.Errorf("preparing to ask Alertmanager %s: %w", url, err)}}
+	}
+	return seat{replica: r}
+}
+
+// askAll is one poll.
+func (c *Client) askAll(ctx context.Context) Snapshot {
+	s := Snapshot{At: c.now()}
+	seats := c.seats(ctx)
+	s.Replicas = make([]Replica, len(seats))
+	current := map[*replica]bool{}
+	var wg sync.WaitGroup
+	for i, seat := range seats {
+		if seat.replica == nil {
+			s.Replicas[i] = seat.failed
+			continue
+		}
+		current[seat.replica] = true
+		wg.Go(func() { s.Replicas[i] = seat.replica.ask(ctx, c.interests) })
+	}
+	wg.Wait()
+	// Nobody waits any more, so the errors are our own cancelling: they say
+	// nothing of the replicas.
+	if ctx.Err() == nil {
+		c.known.keepOnly(current)
+		c.up.set(s.Replicas)
+	}
+	return s
+}

@@ -1,0 +1,70 @@
+package alertmanager
+
+import (
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+)
+
+// guard lets pass only what can be Alertmanager's answer, and no more of it than
+// limit bytes. It stands outermost, so it judges what the decoder would read.
+type guard struct {
+	next  http.RoundTripper
+	limit int64
+}
+
+// RoundTrip refuses every status but 200, redirects with them, and every type of
+// content but JSON. The body is not quoted: it may be a login page.
+func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := g.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := judge(resp); err != nil {
+		_ = resp.Body.Close()
+		return nil, err
+	}
+	resp.Body = &limitedBody{ReadCloser: resp.Body, left: g.limit, limit: g.limit}
+	return resp, nil
+}
+
+func judge(resp *http.Response) error {
+	status := fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return fmt.Errorf("it answered %s, and redirects are not followed", status)
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("it answered %s", status)
+	}
+	content := resp.Header.Get("Content-Type")
+	if kind, _, err := mime.ParseMediaType(content); err != nil || kind != "application/json" {
+		return fmt.Errorf("it answered 200 OK with content of type %.64q instead of JSON", content)
+	}
+	return nil
+}
+
+// limitedBody fails, instead of ending, where a body goes on beyond its limit: a
+// list that is cut short must not look complete.
+type limitedBody struct {
+	io.ReadCloser
+	left, limit int64
+	excess      error
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if b.excess != nil {
+		return 0, b.excess
+	}
+	// One byte more than is left is asked for, to tell an end from an excess.
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if int64(n) > b.left {
+		b.excess = fmt.Errorf("the answer is longer than %d bytes", b.limit)
+		return int(b.left), b.excess
+	}
+	b.left -= int64(n)
+	return n, err
+}

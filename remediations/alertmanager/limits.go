@@ -1,0 +1,34 @@
+package alertmanager
+
+import "time"
+
+// Limits on what others may send. Each is far above what a healthy fleet needs,
+// so that reaching one means that something is wrong, and is said as an error.
+const (
+	// defaultTimeout bounds one replica from dialling to the last byte. A poll
+	// asks all replicas at once, so with the lookup of names it lasts at most
+	// twice this, well within the 15 s between polls.
+	defaultTimeout = 3 * time.Second
+
+	// maxAnswerBytes bounds one replica's answer. An alert takes 1 to 2 KiB, so
+	// this is room for about 40,000 of them, of interest or not.
+	maxAnswerBytes = 64 << 20
+
+	// maxAlerts bounds the alerts of interest kept of one replica.
+	maxAlerts = 20_000
+
+	// maxURLs bounds the configured URLs.
+	maxURLs = 64
+
+	// maxAddresses bounds the replicas behind one name. Alertmanager's gossip is
+	// not run with more than a handful.
+	maxAddresses = 64
+
+	// maxBlindBy bounds the names kept of alerts that blind; one is enough to
+	// hold, the others are for people to read.
+	maxBlindBy = 16
+
+	// idleConnections outlive one poll interval, so that each poll reuses them,
+	// but not a replica that has moved.
+	idleConnections = time.Minute
+)

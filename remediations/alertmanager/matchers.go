@@ -1,0 +1,70 @@
+package alertmanager
+
+import (
+	"fmt"
+
+	"github.com/prometheus/alertmanager/matcher/compat"
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/promslog"
+)
+
+// interests say what is looked for in an answer.
+type interests struct {
+	watchdog  labels.Matchers // nil: not asked for
+	blindWhen []labels.Matchers
+	keep      func(map[string]string) bool // nil: all
+}
+
+func newInterests(o Options) (interests, error) {
+	in := interests{keep: o.Keep}
+	if o.Watchdog != "" {
+		m, err := parseMatchers(o.Watchdog, "watchdog")
+		if err != nil {
+			return interests{}, err
+		}
+		in.watchdog = m
+	}
+	for i, s := range o.BlindWhen {
+		m, err := parseMatchers(s, fmt.Sprintf("blindWhen[%d]", i))
+		if err != nil {
+			return interests{}, err
+		}
+		in.blindWhen = append(in.blindWhen, m)
+	}
+	return in, nil
+}
+
+// parseMatchers parses as Alertmanager does by default: its new parser, with the
+// classic one to fall back on. An empty set would match every alert there is, so
+// it is refused: as a watchdog it would prove nothing, as blindWhen hold all.
+func parseMatchers(input, option string) (labels.Matchers, error) {
+	parse := compat.FallbackMatchersParser(promslog.NewNopLogger())
+	m, err := parse(input, option)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: parsing the matchers %q: %w", option, input, err)
+	}
+	if len(m) == 0 {
+		return nil, fmt.Errorf("reading %s: %q has no matcher and would match every alert", option, input)
+	}
+	return m, nil
+}
+
+// blinds says whether one set of blindWhen matches.
+func (in interests) blinds(ls model.LabelSet) bool {
+	for _, m := range in.blindWhen {
+		if m.Matches(ls) {
+			return true
+		}
+	}
+	return false
+}
+
+// labelSet is the form that matchers and fingerprints need.
+func labelSet(ls map[string]string) model.LabelSet {
+	set := make(model.LabelSet, len(ls))
+	for name, value := range ls {
+		set[model.LabelName(name)] = model.LabelValue(value)
+	}
+	return set
+}

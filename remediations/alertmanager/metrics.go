@@ -1,0 +1,37 @@
+package alertmanager
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// upMetric has one series a replica of the last poll. The series of a replica
+// that is gone go with it, so an address that a restart left behind does not
+// alert for ever.
+type upMetric struct {
+	gauge *prometheus.GaugeVec
+	last  map[string]bool
+}
+
+func newUpMetric() *upMetric {
+	return &upMetric{gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "drydock_alertmanager_up",
+		Help: "Whether the Alertmanager replica answered the last poll with a list of alerts (1) or not (0).",
+	}, []string{"url"})}
+}
+
+// set is called by one poll at a time.
+func (m *upMetric) set(replicas []Replica) {
+	current := make(map[string]bool, len(replicas))
+	for _, r := range replicas {
+		up := 0.0
+		if r.Err == nil {
+			up = 1
+		}
+		m.gauge.WithLabelValues(r.URL).Set(up)
+		current[r.URL] = true
+	}
+	for url := range m.last {
+		if !current[url] {
+			m.gauge.DeleteLabelValues(url)
+		}
+	}
+	m.last = current
+}

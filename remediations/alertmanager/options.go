@@ -1,0 +1,166 @@
+package alertmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/config"
+)
+
+// Options say whom to ask and what to look for. The zero value of every field
+// but URLs is usable.
+type Options struct {
+	// URLs of the Alertmanagers, each `http` or `https`, with a path where
+	// Alertmanager has a route prefix. Every address of a host name is a replica.
+	// Credentials in a URL are used as basic authentication. At least one.
+	URLs []string
+	// HTTPConfig is how to authenticate and which TLS to use. Files that it names
+	// are read again by its own library when they change. Redirects are never
+	// followed, whatever it says. With a proxy, the names are not resolved here
+	// and each URL is one replica.
+	HTTPConfig config.HTTPClientConfig
+	// Timeout bounds one replica's reply, from dialling to its last byte, and
+	// separately the lookup of a name. Default 3 s.
+	Timeout time.Duration
+	// Watchdog are matchers in Alertmanager's syntax, all of which the alert that
+	// always fires matches. Empty: Replica.Watchdog is not asked for.
+	Watchdog string
+	// BlindWhen are matchers, one set a string: an active alert that matches all
+	// of one set is named in Replica.BlindBy.
+	BlindWhen []string
+	// Keep says which alerts are of interest, to bound what a Snapshot holds. It
+	// is called at the same time for several replicas and must neither keep nor
+	// change the labels. Nil keeps all.
+	Keep func(labels map[string]string) bool
+	// Resolver gives the addresses of a host name, without ports. It must return
+	// when its context ends. Nil means net.DefaultResolver. Tests give names
+	// addresses with it.
+	Resolver func(ctx context.Context, host string) ([]string, error)
+	// Now is the clock that Snapshot.At is read from. Default time.Now.
+	Now func() time.Time
+	// Registerer takes the metric drydock_alertmanager_up. Nil: not registered.
+	Registerer prometheus.Registerer
+}
+
+// Client asks all replicas. It is made by New, and its methods may be called at
+// the same time.
+type Client struct {
+	endpoints []*endpoint
+	timeout   time.Duration
+	lookups   func(ctx context.Context, host string) ([]string, error)
+	now       func() time.Time
+	interests interests
+	up        *upMetric
+	// answerBytes is maxAnswerBytes, but for tests.
+	answerBytes int64
+	rounds      rounds
+	known       knownReplicas
+}
+
+// New makes a Client. It asks nobody yet. An error is a fault of the options: it
+// names the one that is wrong and is safe to show.
+func New(o Options) (*Client, error) {
+	interests, err := newInterests(o)
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := newEndpoints(o.URLs, o.HTTPConfig)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		endpoints:   endpoints,
+		timeout:     o.Timeout,
+		lookups:     o.Resolver,
+		now:         o.Now,
+		interests:   interests,
+		up:          newUpMetric(),
+		answerBytes: maxAnswerBytes,
+	}
+	if o.Timeout < 0 {
+		return nil, fmt.Errorf("the timeout of a replica is %s; it must be positive", o.Timeout)
+	}
+	if c.timeout == 0 {
+		c.timeout = defaultTimeout
+	}
+	if c.lookups == nil {
+		c.lookups = net.DefaultResolver.LookupHost
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	// Said now rather than at the first poll: a missing file or a wrong key.
+	for _, e := range endpoints {
+		r, err := newReplica(e, "", c.timeout, c.answerBytes)
+		if err != nil {
+			return nil, fmt.Errorf("reading the HTTP configuration for Alertmanager %s: %w", e.display, err)
+		}
+		r.close()
+	}
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(c.up.gauge); err != nil {
+			return nil, fmt.Errorf("registering the metric drydock_alertmanager_up: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Close closes idle connections. Polls under way end as they would have.
+func (c *Client) Close() { c.known.keepOnly(nil) }
+
+// newEndpoints reads every URL, or says which one is at fault.
+func newEndpoints(urls []string, cfg config.HTTPClientConfig) ([]*endpoint, error) {
+	if len(urls) == 0 {
+		return nil, errors.New("no URL of an Alertmanager is given; at least one is needed")
+	}
+	if len(urls) > maxURLs {
+		return nil, fmt.Errorf("%d URLs of Alertmanagers are given; at most %d are allowed", len(urls), maxURLs)
+	}
+	if err := validateHTTPConfig(&cfg); err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	endpoints := make([]*endpoint, 0, len(urls))
+	for i, raw := range urls {
+		e, err := newEndpoint(raw, cfg)
+		if err != nil {
+			return nil, fmt.Errorf("reading URL %d of Alertmanager: %w", i+1, err)
+		}
+		if seen[e.display] {
+			return nil, fmt.Errorf("the URL %s of Alertmanager is given twice", e.display)
+		}
+		seen[e.display] = true
+		endpoints = append(endpoints, e)
+	}
+	return endpoints, nil
+}
+
+// validateHTTPConfig refuses what the library refuses. Its check also moves
+// deprecated fields to their successors, which is why cfg is a copy.
+func validateHTTPConfig(cfg *config.HTTPClientConfig) error {
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("reading the HTTP configuration of Alertmanager: %w", err)
+	}
+	// The library reads the proxy's URL only when it dials.
+	if cfg.ProxyURL.URL != nil && cfg.ProxyURL.Host == "" {
+		return errors.New("reading the HTTP configuration of Alertmanager: the proxy URL names no host")
+	}
+	return nil
+}
+
+// throughProxy says whether requests leave by a proxy, which then does the
+// resolving and dialling.
+func throughProxy(cfg *config.HTTPClientConfig, e *endpoint) bool {
+	proxy := cfg.Proxy()
+	if proxy == nil {
+		return false
+	}
+	u, err := proxy(&http.Request{URL: e.base()})
+	// An error is said again, with its cause, by the first request.
+	return err != nil || u != nil
+}

@@ -1,0 +1,168 @@
+// Package civo reboots (and later replaces) the machines behind Nodes through
+// Civo's API.
+//
+// The calls are civogo's, but civogo cannot be trusted with a machine on its
+// own. What v0.6.5 does, and what is done about it here:
+//
+//   - Its calls take no context and have no time limit, and sendRequest replaces
+//     the http.Client's transport on every call, so no option of civogo's can
+//     bound them. Each new transport also leaves an idle connection behind,
+//     ignores the proxy settings, and follows redirects with the POST repeated.
+//     Therefore civogo speaks to a gateway of ours on the loopback interface,
+//     open for that one call, and the gateway speaks to Civo: with a context,
+//     time limits, an answer of bounded size, and exact knowledge of whether a
+//     request left. The API key is the gateway's; civogo never has it.
+//   - Its finder falls back to a partial match: with node-1 gone it returns
+//     node-10. It is not used. A machine is found by whole ID or whole hostname.
+//   - HTTP 200 with a result other than "success" is no error to it. Here it is.
+//   - Its error decoder panics on a reason that is no string. Calls run with recover.
+//   - A lost connection and a refused one look the same in its errors. What
+//     happened is taken from the gateway, never from the error's text.
+//   - LastJSONResponse is not synchronised. Every call has a client of its own.
+package civo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/civo/civogo"
+)
+
+const (
+	defaultTimeout = 30 * time.Second
+	// defaultIssueWithin is the design's: a call goes out within 10 s of its
+	// intent or not at all.
+	defaultIssueWithin = 10 * time.Second
+	// maxAnswer bounds what Civo may answer. A list entry is about 1.5 kB, so
+	// this is room for some ten thousand machines.
+	maxAnswer = 16 << 20
+)
+
+// Options configure a Client.
+type Options struct {
+	// APIURL is Civo's API, such as https://api.civo.com. ClusterID is the UUID
+	// of the cluster, Region its region. APIKeyFile is read again for each call,
+	// so a new key needs no restart. All four are required.
+	APIURL, ClusterID, Region, APIKeyFile string
+	// Timeout bounds how long a caller waits for one request. Zero: 30 s.
+	Timeout time.Duration
+	// IssueWithin is how long after Reboot was called its request may still
+	// leave, looking up the machine and waiting for another call included.
+	// Later, it is refused. Zero: 10 s.
+	IssueWithin time.Duration
+	// UserAgentVersion is Drydock's version, for Civo's logs. Empty: "dev".
+	UserAgentVersion string
+	// Late, if set, hears of an answer that came after Reboot had given up with
+	// an UnknownError: nil if the reboot was accepted, else what Reboot would
+	// have returned. It is not called if no answer comes within another Timeout.
+	// It runs on a goroutine of its own.
+	Late func(Machine, error)
+}
+
+// Machine identifies the machine behind a Node.
+type Machine struct {
+	NodeName   string // the Node's name
+	ProviderID string // its spec.providerID; may be empty
+}
+
+// Client calls Civo, one call at a time. It is safe for concurrent use.
+type Client struct {
+	o    Options
+	api  *url.URL
+	turn chan struct{} // holds one token: whoever has it may call
+}
+
+// New checks the options and that the key file can be read. It does not call
+// Civo. The error names the option that is missing or wrong.
+func New(o Options) (*Client, error) {
+	for _, required := range []struct{ name, value string }{
+		{"API URL", o.APIURL}, {"cluster ID", o.ClusterID}, {"region", o.Region}, {"API key file", o.APIKeyFile},
+	} {
+		if strings.TrimSpace(required.value) == "" {
+			return nil, fmt.Errorf("configuring Civo: the %s is empty", required.name)
+		}
+	}
+	if !plainID(o.ClusterID) {
+		return nil, fmt.Errorf("configuring Civo: the cluster ID %q is not an ID of letters, digits and dashes", o.ClusterID)
+	}
+	api, err := url.Parse(o.APIURL)
+	if err != nil || (api.Scheme != "https" && api.Scheme != "http") || api.Host == "" ||
+		api.User != nil || api.RawQuery != "" || api.Fragment != "" {
+		return nil, errors.New("configuring Civo: the API URL is not of the form https://host")
+	}
+	if o.Timeout < 0 || o.IssueWithin < 0 {
+		return nil, errors.New("configuring Civo: a time limit is negative")
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.IssueWithin == 0 {
+		o.IssueWithin = defaultIssueWithin
+	}
+	if o.UserAgentVersion == "" {
+		o.UserAgentVersion = "dev"
+	}
+	if _, err := readKey(o.APIKeyFile); err != nil {
+		return nil, fmt.Errorf("configuring Civo: %w", err)
+	}
+	c := &Client{o: o, api: api, turn: make(chan struct{}, 1)}
+	c.turn <- struct{}{}
+	return c, nil
+}
+
+// Name is how configuration, events and metrics call this provider.
+func (c *Client) Name() string { return "civo" }
+
+// Reboot hard-reboots the machine. Nil means that Civo accepted it, not that the
+// machine is back. A *RefusedError means that Civo certainly did nothing, an
+// *UnknownError that it may have: the reboot must then count as issued.
+//
+// mayStill is asked at the last moment, with the connection standing and before
+// the first byte of the request leaves; where it gives an error the request does
+// not leave. Nil: nobody is asked.
+func (c *Client) Reboot(ctx context.Context, m Machine, mayStill func() error) error {
+	issue, cancel := context.WithTimeout(ctx, c.o.IssueWithin)
+	defer cancel()
+	t := task{verb: "rebooting", machine: m}
+	if err := c.takeTurn(issue); err != nil {
+		return c.refuse(t, Busy, err, "waiting for an earlier call to Civo to end")
+	}
+	in, err := c.find(issue, t)
+	if err != nil {
+		c.giveTurn()
+		return err
+	}
+	t.instance = in.ID
+	return c.write(ctx, issue, t, mayStill, func(api *civogo.Client) (*civogo.SimpleResponse, error) {
+		return api.HardRebootInstance(in.ID)
+	})
+}
+
+// takeTurn waits until no other call is under way.
+func (c *Client) takeTurn(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err // select would choose at random
+	}
+	select {
+	case <-c.turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *Client) giveTurn() { c.turn <- struct{}{} }
+
+// plainID reports whether an ID can stand in a path as it is. Civo's are UUIDs.
+func plainID(id string) bool {
+	for _, r := range id {
+		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' {
+			return false
+		}
+	}
+	return id != "" && len(id) <= 128
+}

@@ -1,0 +1,239 @@
+package civo
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab/civosim"
+)
+
+const (
+	clusterID = "9c89d8b9-463d-45f2-8928-455eb3f3726a"
+	region    = "LON1"
+	apiKey    = "correct-horse-battery-staple"
+)
+
+var node1 = Machine{NodeName: "node-1", ProviderID: "civo://i-1"}
+
+func provider(t *testing.T) *civosim.Server {
+	t.Helper()
+	sim, err := civosim.New(civosim.Options{
+		ClusterID: clusterID, Region: region, APIKey: apiKey,
+		Instances: []civosim.Instance{{ID: "i-1", Hostname: "node-1"}, {ID: "i-10", Hostname: "node-10"}},
+	})
+	require.NoError(t, err)
+	t.Cleanup(sim.Close)
+	return sim
+}
+
+func keyFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "civo-api-key")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func client(t *testing.T, url string, adjust ...func(*Options)) *Client {
+	t.Helper()
+	o := Options{
+		APIURL: url, ClusterID: clusterID, Region: region, APIKeyFile: keyFile(t, "  "+apiKey+"\n"),
+		Timeout: 20 * time.Second, IssueWithin: 20 * time.Second, UserAgentVersion: "test",
+	}
+	for _, f := range adjust {
+		f(&o)
+	}
+	c, err := New(o)
+	require.NoError(t, err)
+	return c
+}
+
+func timeout(d time.Duration) func(*Options) { return func(o *Options) { o.Timeout = d } }
+
+func requireRefused(t *testing.T, err error, why Reason, texts ...string) {
+	t.Helper()
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, why, refused.Reason, err)
+	require.ErrorContains(t, err, "nothing was done")
+	requireText(t, err, texts...)
+}
+
+func requireUnknown(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	var unknown *UnknownError
+	require.ErrorAs(t, err, &unknown)
+	require.ErrorContains(t, err, "it may have been done")
+	requireText(t, err, texts...)
+}
+
+// requireText also asserts what holds for every error of this package.
+func requireText(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		require.ErrorContains(t, err, text)
+	}
+	require.LessOrEqual(t, len(err.Error()), 1000)
+	require.NotContains(t, err.Error(), "\n")
+	for ; err != nil; err = errors.Unwrap(err) {
+		require.NotContains(t, err.Error(), apiKey)
+	}
+}
+
+func TestRebootIsOneHardRebootOfThatInstance(t *testing.T) {
+	for name, m := range map[string]Machine{
+		"by provider ID": node1,
+		"by hostname":    {NodeName: "node-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := provider(t)
+			c := client(t, sim.URL()+"/")
+			require.NoError(t, c.Reboot(t.Context(), m, nil))
+			require.Equal(t, "civo", c.Name())
+
+			calls := sim.Calls()
+			require.Len(t, calls, 2, "the list, then the reboot")
+			require.Equal(t, civosim.ListInstances, calls[0].Op)
+			reboot := calls[1]
+			require.Equal(t, "/v2/instances/i-1/hard_reboots", reboot.Path)
+			require.Equal(t, "hard reboot i-1", reboot.Done)
+			require.JSONEq(t, `{"region":"LON1"}`, reboot.Body)
+			require.Equal(t, region, reboot.Query.Get("region"))
+			require.True(t, strings.HasPrefix(reboot.UserAgent, "drydock/test civogo/"), reboot.UserAgent)
+		})
+	}
+}
+
+func TestFindLooksAndTouchesNothing(t *testing.T) {
+	sim := provider(t)
+	in, err := client(t, sim.URL()).Find(t.Context(), Machine{NodeName: "node-10"})
+	require.NoError(t, err)
+	require.Equal(t, Instance{ID: "i-10", Hostname: "node-10", Status: "ACTIVE"}, in)
+	require.Empty(t, sim.Done(civosim.Any))
+}
+
+func TestOnlyTheMachineOfTheNodeIsRebooted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		machine Machine
+		fault   civosim.Fault
+		why     Reason
+		text    string
+		noCall  bool
+	}{
+		"hostname gone, a longer one there": {
+			machine: Machine{NodeName: "node-1"}, fault: civosim.Missing("node-1"), why: NotFound, text: "exactly that hostname",
+		},
+		"ID gone, hostname of another": {
+			machine: Machine{NodeName: "node-10", ProviderID: "civo://i-9"}, why: NotFound, text: "no instance of that ID",
+		},
+		"ID gone, a longer one there": {
+			machine: node1, fault: civosim.Missing("node-1"), why: NotFound, text: "(instance i-1)",
+		},
+		"part of an ID": {
+			machine: Machine{NodeName: "node-1", ProviderID: "civo://i-"}, why: NotFound, text: "no instance of that ID",
+		},
+		"two of one hostname": {
+			machine: Machine{NodeName: "node-1"}, fault: civosim.Twice("node-1"), why: Ambiguous, text: "2 instances have that hostname: i-1, ",
+		},
+		"ID of another host": {
+			machine: Machine{NodeName: "node-1", ProviderID: "civo://i-10"}, why: Ambiguous, text: `another host, "node-10"`,
+		},
+		"another provider": {
+			machine: Machine{NodeName: "node-1", ProviderID: "aws:///i-1"}, why: NotFound, text: `"aws:///i-1" is not of the form civo://`, noCall: true,
+		},
+		"ID that is a path": {
+			machine: Machine{NodeName: "node-1", ProviderID: "civo://i-10/hard_reboots?"}, why: NotFound, noCall: true,
+		},
+		"empty ID":    {machine: Machine{NodeName: "node-1", ProviderID: "civo://"}, why: NotFound, noCall: true},
+		"no name":     {machine: Machine{ProviderID: "civo://i-1"}, why: NotFound, noCall: true},
+		"null list":   {machine: node1, fault: civosim.Answer(200, nil), why: NotFound},
+		"no own ID":   {machine: Machine{NodeName: "n"}, fault: civosim.Answer(200, []any{map[string]any{"hostname": "n"}}), why: BadAnswer},
+		"evil own ID": {machine: Machine{NodeName: "n"}, fault: civosim.Answer(200, []any{map[string]any{"hostname": "n", "id": "../i-1"}}), why: BadAnswer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := provider(t)
+			if tc.fault.String() != "" {
+				sim.Inject(civosim.ListInstances, tc.fault)
+			}
+			err := client(t, sim.URL()).Reboot(t.Context(), tc.machine, nil)
+			requireRefused(t, err, tc.why, `rebooting node "`+tc.machine.NodeName+`"`, tc.text)
+			require.Empty(t, sim.CallsTo(civosim.HardReboots))
+			require.Equal(t, tc.noCall, len(sim.Calls()) == 0)
+		})
+	}
+}
+
+func TestOfTwoOfOneHostnameTheProviderIDPicksOne(t *testing.T) {
+	sim := provider(t)
+	sim.Inject(civosim.ListInstances, civosim.Twice("node-1"))
+	require.NoError(t, client(t, sim.URL()).Reboot(t.Context(), node1, nil))
+	require.Equal(t, "hard reboot i-1", sim.Done(civosim.HardReboots)[0].Done)
+}
+
+func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
+	for name, tc := range map[string]struct {
+		adjust func(*Options)
+		text   string
+	}{
+		"no URL":        {func(o *Options) { o.APIURL = "" }, "API URL is empty"},
+		"no cluster":    {func(o *Options) { o.ClusterID = " " }, "cluster ID is empty"},
+		"odd cluster":   {func(o *Options) { o.ClusterID = "../x" }, "cluster ID"},
+		"no region":     {func(o *Options) { o.Region = "" }, "region is empty"},
+		"no key file":   {func(o *Options) { o.APIKeyFile = "" }, "API key file is empty"},
+		"no host":       {func(o *Options) { o.APIURL = "https://" }, "https://host"},
+		"no scheme":     {func(o *Options) { o.APIURL = "api.example" }, "https://host"},
+		"secret in URL": {func(o *Options) { o.APIURL = "https://u:" + apiKey + "@host" }, "https://host"},
+		"missing file":  {func(o *Options) { o.APIKeyFile = "/nowhere/key" }, "/nowhere/key"},
+		"empty file":    {func(o *Options) { o.APIKeyFile = keyFile(t, "\n") }, "civo-api-key: it is empty"},
+		"two words":     {func(o *Options) { o.APIKeyFile = keyFile(t, apiKey+"\n"+apiKey) }, "more than one word"},
+		"long file":     {func(o *Options) { o.APIKeyFile = keyFile(t, strings.Repeat(apiKey, 1000)) }, "longer than"},
+		"negative time": {func(o *Options) { o.Timeout = -1 }, "time limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{APIURL: "https://host", ClusterID: clusterID, Region: region, APIKeyFile: keyFile(t, apiKey)}
+			tc.adjust(&o)
+			_, err := New(o)
+			require.ErrorContains(t, err, "configuring Civo")
+			requireText(t, err, tc.text)
+		})
+	}
+}
+
+func TestTheKeyIsReadAgain(t *testing.T) {
+	sim := provider(t)
+	path := keyFile(t, "old")
+	c := client(t, sim.URL(), func(o *Options) { o.APIKeyFile = path })
+	requireRefused(t, c.Reboot(t.Context(), node1, nil), Unauthorized, "put a valid API key into "+path)
+	require.NoError(t, os.WriteFile(path, []byte(apiKey), 0o600))
+	require.NoError(t, c.Reboot(t.Context(), node1, nil))
+
+	require.NoError(t, os.Remove(path))
+	calls := len(sim.Calls())
+	err := c.Reboot(t.Context(), node1, nil)
+	requireRefused(t, err, Unauthorized, path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.Len(t, sim.Calls(), calls)
+}
+
+func TestWrongClusterAndRegionAreToldApart(t *testing.T) {
+	sim := provider(t)
+	c := client(t, sim.URL(), func(o *Options) { o.ClusterID = "other" })
+	requireRefused(t, c.Reboot(t.Context(), node1, nil), UnknownCluster, "check clusterID other and region LON1")
+	c = client(t, sim.URL(), func(o *Options) { o.Region = "NYC1" })
+	requireRefused(t, c.Reboot(t.Context(), node1, nil), WrongRegion, "check region NYC1")
+	require.Empty(t, sim.Done(civosim.Any))
+}
+
+// over is a context that has ended.
+func over(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}

@@ -1,0 +1,149 @@
+package civo
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/civo/civogo"
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab/civosim"
+)
+
+// TestFaultsOfTheLookup: whatever goes wrong before the write, nothing was done.
+func TestFaultsOfTheLookup(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault civosim.Fault
+		why   Reason
+		is    error
+		text  string
+		short bool // needs a short Timeout
+	}{
+		"hang":                {fault: civosim.Hang(), why: Unreachable, text: "did not answer", short: true},
+		"server error":        {fault: civosim.ServerError(), why: BadAnswer, is: civogo.InternalServerError, text: "HTTP 500"},
+		"unauthorized":        {fault: civosim.Unauthorized(), why: Unauthorized, is: civogo.AuthenticationError, text: "civo-api-key"},
+		"key of nobody":       {fault: civosim.Answer(404, map[string]any{"code": "database_account_not_found", "reason": "x"}), why: Unauthorized},
+		"forbidden":           {fault: civosim.Answer(403, map[string]any{"code": "new_code", "reason": "x"}), why: Unauthorized},
+		"quota":               {fault: civosim.Quota(), why: Quota, is: civogo.QuotaLimitReachedError},
+		"cut":                 {fault: civosim.Cut(), why: Unreachable},
+		"page":                {fault: civosim.HTML(http.StatusOK), why: BadAnswer},
+		"page with a 403":     {fault: civosim.HTML(http.StatusForbidden), why: BadAnswer, text: "[API key]"},
+		"page with a 401":     {fault: civosim.HTML(http.StatusUnauthorized), why: Unauthorized},
+		"object, not a list":  {fault: civosim.Failed(), why: BadAnswer},
+		"panic of a decoder":  {fault: civosim.PanicReason(400), why: BadAnswer, text: "civogo panicked"},
+		"too long":            {fault: civosim.Oversize(maxAnswer + 1), why: BadAnswer, is: errTooBig},
+		"redirect":            {fault: civosim.Redirect(), why: BadAnswer, text: "HTTP 307"},
+		"rate limit":          {fault: civosim.Answer(429, map[string]any{"code": "slow_down", "reason": "x"}), why: Rejected},
+		"region not in order": {fault: civosim.Answer(400, map[string]any{"code": "region_unavailable", "reason": "x"}), why: WrongRegion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := provider(t)
+			sim.Inject(civosim.ListInstances, tc.fault)
+			c := client(t, sim.URL())
+			if tc.short {
+				c.o.Timeout = 300 * time.Millisecond
+			}
+			err := c.Reboot(t.Context(), node1, nil)
+			requireRefused(t, err, tc.why, `rebooting node "node-1"`, tc.text)
+			if tc.is != nil {
+				require.ErrorIs(t, err, tc.is)
+			}
+			require.Len(t, sim.Calls(), 1, "one question, no second try, no reboot")
+
+			sim.Heal()
+			c.o.Timeout = 20 * time.Second
+			require.NoError(t, c.Reboot(t.Context(), node1, nil), "it works again at once")
+		})
+	}
+}
+
+// TestFaultsOfTheWrite: refused only where it is certain that nothing was done.
+func TestFaultsOfTheWrite(t *testing.T) {
+	const unknown Reason = ""
+	for name, tc := range map[string]struct {
+		fault civosim.Fault
+		why   Reason // empty: an UnknownError
+		is    error
+		text  string
+		done  int // what really happened at the provider
+		short bool
+	}{
+		"unauthorized":           {fault: civosim.Unauthorized(), why: Unauthorized, is: civogo.AuthenticationError},
+		"quota":                  {fault: civosim.Quota(), why: Quota, is: civogo.QuotaLimitReachedError, text: "raise the account's quota"},
+		"instance just deleted":  {fault: civosim.Answer(404, map[string]any{"code": "database_instance_find", "reason": "x"}), why: NotFound},
+		"state does not allow":   {fault: civosim.Answer(409, map[string]any{"code": "instance_state_must_be_active_or_shutoff", "reason": "building"}), why: Rejected, text: "building"},
+		"200 and failed":         {fault: civosim.Failed(), why: Rejected, text: "Failed to reboot the instance"},
+		"200 and quota":          {fault: civosim.Answer(200, map[string]any{"result": "failed", "code": "quota_limit_reached"}), why: Quota},
+		"200 and no result":      {fault: civosim.After(civosim.Answer(200, map[string]any{})), why: unknown, done: 1, text: "has no result"},
+		"200 and null":           {fault: civosim.After(civosim.Answer(200, nil)), why: unknown, done: 1},
+		"500":                    {fault: civosim.ServerError(), why: unknown, is: civogo.InternalServerError, text: "HTTP 500"},
+		"500 after the work":     {fault: civosim.After(civosim.ServerError()), why: unknown, done: 1},
+		"cut":                    {fault: civosim.Cut(), why: unknown, text: "the request left"},
+		"cut after the work":     {fault: civosim.After(civosim.Cut()), why: unknown, done: 1},
+		"hang":                   {fault: civosim.Hang(), why: unknown, text: "no answer came in time", short: true},
+		"hang after the work":    {fault: civosim.After(civosim.Hang()), why: unknown, done: 1, short: true},
+		"page with a 200":        {fault: civosim.After(civosim.HTML(200)), why: unknown, done: 1, text: "cannot be read"},
+		"page with a 403":        {fault: civosim.HTML(403), why: unknown, text: "[API key]"},
+		"page with a 502":        {fault: civosim.After(civosim.HTML(502)), why: unknown, done: 1},
+		"panic of a decoder":     {fault: civosim.After(civosim.PanicReason(400)), why: unknown, done: 1, text: "civogo panicked"},
+		"200, reason a number":   {fault: civosim.After(civosim.PanicReason(200)), why: unknown, done: 1},
+		"too long":               {fault: civosim.After(civosim.Oversize(maxAnswer + 1)), why: unknown, is: errTooBig, done: 1},
+		"redirect, not repeated": {fault: civosim.After(civosim.Redirect()), why: unknown, done: 1, text: "HTTP 307"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := provider(t)
+			sim.InjectNext(civosim.HardReboots, 1, tc.fault)
+			c := client(t, sim.URL())
+			if tc.short {
+				c.o.Timeout = time.Second
+			}
+			err := c.Reboot(t.Context(), node1, nil)
+			if tc.why == unknown {
+				requireUnknown(t, err, `rebooting node "node-1" (instance i-1)`, tc.text)
+			} else {
+				requireRefused(t, err, tc.why, `rebooting node "node-1" (instance i-1)`, tc.text)
+			}
+			if tc.is != nil {
+				require.ErrorIs(t, err, tc.is)
+			}
+			require.Len(t, sim.CallsTo(civosim.HardReboots), 1, "one request, never a second")
+			require.Len(t, sim.Done(civosim.HardReboots), tc.done)
+
+			require.NoError(t, c.Reboot(t.Context(), node1, nil), "a fault does not outlive its call")
+		})
+	}
+}
+
+func TestNobodyListensAtAll(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	err = client(t, "http://"+listener.Addr().String()).Reboot(t.Context(), node1, nil)
+	requireRefused(t, err, Unreachable, "connection refused", "check the network")
+}
+
+// TestProviderGoneBetweenLookupAndWrite: a refused connection is no lost one.
+func TestProviderGoneBetweenLookupAndWrite(t *testing.T) {
+	var api *httptest.Server
+	api = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = api.Listener.Close()
+		_, _ = w.Write([]byte(`[{"id":"i-1","hostname":"node-1"}]`))
+	}))
+	defer api.Close()
+	err := client(t, api.URL).Reboot(t.Context(), node1, nil)
+	requireRefused(t, err, Unreachable, "(instance i-1)", "the request did not reach Civo", "connection refused")
+}
+
+func TestErrorsAreOfTwoKinds(t *testing.T) {
+	cause := errors.New("cause")
+	require.ErrorIs(t, &RefusedError{Err: cause}, cause)
+	require.ErrorIs(t, &UnknownError{Err: cause}, cause)
+	for why := range advice {
+		c := &Client{o: Options{ClusterID: clusterID, Region: region, APIKeyFile: "/key"}}
+		require.NotContains(t, c.refuse(task{}, why, nil, "x").Error(), "{", why)
+	}
+}

@@ -1,0 +1,152 @@
+package remediations
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/prometheus/common/model"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+)
+
+// Mode says how far Drydock may go.
+type Mode string
+
+const (
+	// ModeOff leaves the policy's alerts alone.
+	ModeOff Mode = "off"
+	// ModeObserve decides and says what it would do, and does nothing to the node.
+	ModeObserve Mode = "observe"
+	// ModeEnforce repairs.
+	ModeEnforce Mode = "enforce"
+)
+
+// Config is all of the configuration that a decision rests on. It is read once at start and never changes.
+type Config struct {
+	// ClusterLabel and ClusterValue tell our alerts from another cluster's; an empty label: no check.
+	ClusterLabel, ClusterValue string
+	// Policies in the order in which they are asked: the first that matches takes the alert.
+	Policies []*Policy
+	Limits   Limits
+	Windows  []Window
+	// MaxStaleness is how old Alertmanager's word may be when a side effect rests on it.
+	MaxStaleness time.Duration
+	// RequireAll makes an Alertmanager that does not answer a hold, even while another answers.
+	RequireAll bool
+	// Watchdog says that a replica's word counts only while it shows the Watchdog alert.
+	Watchdog bool
+	// Provided holds the names of the remediations that this installation can carry out.
+	Provided map[string]bool
+}
+
+// Policy says what is done about one kind of alert.
+type Policy struct {
+	Name string
+	// Match selects the alerts, all of them must match. NodeSelector selects the nodes; nil: all.
+	Match        labels.Matchers
+	NodeSelector k8slabels.Selector
+	// TargetLabel is the alert's label that names the node.
+	TargetLabel string
+	Mode        Mode
+	// For is how long the alert must have been firing, beyond its rule's own for.
+	For  time.Duration
+	Plan []Step
+	// ProofFor is how long a proof must hold without a break before it counts.
+	ProofFor time.Duration
+	// Cooldown is the least time between the end of a repair and the start of the next one of this policy on the node.
+	Cooldown time.Duration
+	// Approval makes the repair wait for a person before its first step.
+	Approval bool
+	// RepairCordoned lets the policy repair nodes that somebody else cordoned.
+	RepairCordoned bool
+	// CordonExhausted cordons a node on which a disruptive plan ran out.
+	CordonExhausted bool
+}
+
+// Step is one step of a plan.
+type Step struct {
+	// Name is a remediation's name out of Registry.
+	Name string
+	// Wait is how long the step's proof may take to appear after the step was issued.
+	Wait time.Duration
+	// Attempts is how often the step may be issued, at least 1.
+	Attempts int
+	// Timeout and ContinueOnTimeout bound a repeatable step, such as drain.
+	Timeout           time.Duration
+	ContinueOnTimeout bool
+}
+
+// Limits bound the disruptive repairs.
+type Limits struct {
+	Concurrent, ConcurrentPerZone, ConcurrentPerPool Quantity
+	PoolLabels                                       []string
+	ZoneLabel                                        string
+	// Unhealthy is the share of nodes beyond which the breaker opens.
+	Unhealthy Quantity
+	// RepairsPerNode disruptive repairs may begin on one machine in RepairsWindow.
+	RepairsPerNode int
+	RepairsWindow  time.Duration
+	// StormCooldown is how long the fleet must have been well before an open breaker lets go.
+	StormCooldown time.Duration
+	// StartupGrace is the age below which a node is neither repaired nor counted.
+	StartupGrace time.Duration
+}
+
+// Quantity is a number of nodes, or a percentage of them.
+type Quantity struct {
+	Value   int
+	Percent bool
+}
+
+// Of returns how many of total the quantity allows at once. A percentage is rounded down, but never to nothing:
+// a limit that could never be met would stop repairs without a word.
+func (q Quantity) Of(total int) int {
+	if !q.Percent {
+		return q.Value
+	}
+	n := int(math.Floor(float64(total) * float64(q.Value) / 100))
+	if n == 0 && q.Value > 0 {
+		return 1
+	}
+	return n
+}
+
+// Exceeded says whether count of total is more than the quantity.
+func (q Quantity) Exceeded(count, total int) bool {
+	if !q.Percent {
+		return count > q.Value
+	}
+	return count*100 > total*q.Value
+}
+
+func (q Quantity) String() string {
+	if q.Percent {
+		return fmt.Sprintf("%d%%", q.Value)
+	}
+	return fmt.Sprintf("%d", q.Value)
+}
+
+// Policy returns the policy of that name, or nil.
+func (c *Config) Policy(name string) *Policy {
+	for _, p := range c.Policies {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Wants says whether any policy could want an alert with these labels, whichever node it names.
+func (c *Config) Wants(alert map[string]string) bool {
+	ls := make(model.LabelSet, len(alert))
+	for k, v := range alert {
+		ls[model.LabelName(k)] = model.LabelValue(v)
+	}
+	for _, p := range c.Policies {
+		if p.Mode != ModeOff && p.Match.Matches(ls) {
+			return true
+		}
+	}
+	return false
+}

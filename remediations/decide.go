@@ -1,0 +1,365 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// actingFor is how long a call may take, by far: a call still without an outcome then counts as perhaps done.
+	actingFor = time.Minute
+	// pendingFor bounds how long a repair may be held before it ends; if its alert still fires, a new one begins.
+	pendingFor = 24 * time.Hour
+	// refusedFor is the least time before the next attempt after a provider refused one.
+	refusedFor = time.Minute
+	// unconfirmedFor is how long an alert that no Alertmanager knows is kept: a post may overtake the poll.
+	unconfirmedFor = time.Minute
+	// lookFor is how fresh a look must be when a side effect rests on it. It is longer than a replica may take to
+	// answer, and far below the 30 s of invariant 5, so that a silence made a moment ago is seen.
+	lookFor = 10 * time.Second
+	// leaseAgain is how soon a lease that was found stale is read again.
+	leaseAgain = 5 * time.Second
+)
+
+// Decide says what is to be done about one node now. It is pure: the same state and time give the same decision.
+func Decide(s *State, now time.Time) Decision {
+	d := decide(s, now)
+	s.consume(&d, now)
+	s.prune(&d, now)
+	return d
+}
+
+func decide(s *State, now time.Time) Decision {
+	r := s.Journal.Record
+	if _, ok := s.Node.Annotations[ResetKey]; ok && ParseReset(s.Node.Annotations[ResetKey]) == nil {
+		switch {
+		case s.Journal.Malformed != nil:
+			return Decision{Verb: Reset, Message: fmt.Sprintf("a record that could not be read was dropped: %s", clip(s.Node.Annotations[NodeRepairKey], 1024))}
+		case r != nil && r.Phase == Exhausted:
+			return Decision{Verb: Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Uncordon: len(r.Undo) > 0}
+		}
+	}
+	switch {
+	case s.Journal.Malformed != nil:
+		return Decision{Verb: Keep, Reason: RecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, ResetKey)}
+	case r == nil || (r.Phase == Pending && r.Intent == nil):
+		return s.start(now)
+	case r.Phase == Acting:
+		return s.settle(now)
+	case r.Phase == Verifying && now.Before(r.Deadline):
+		return s.await(now)
+	case r.Phase == Exhausted:
+		return Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is mended", r.ID, ResetKey)}
+	}
+	return s.proceed(now)
+}
+
+// start looks for an alert that no guard holds. A repair that is Pending and has not acted yet is no obstacle: it goes
+// on if its own alert may, and gives way if only another one may.
+func (s *State) start(now time.Time) Decision {
+	r := s.Journal.Record
+	if r != nil && !now.Before(r.Deadline) {
+		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+	}
+	var held *Decision
+	for i := range s.Journal.Alerts {
+		a := &s.Journal.Alerts[i]
+		p := s.Config.Policy(a.Policy)
+		if p == nil || p.Mode == ModeOff {
+			continue
+		}
+		if s.stale() {
+			return s.look("asking Alertmanager about " + a.Name)
+		}
+		if s.over(a, now) {
+			continue
+		}
+		d := s.consider(p, a, now)
+		if d.Verb != Keep {
+			return d
+		}
+		if held == nil {
+			held = &d
+		}
+	}
+	switch {
+	case held != nil:
+		return *held
+	case r != nil:
+		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: s.Config.Policy(r.Policy)}
+	}
+	return Decision{Verb: Rest}
+}
+
+// consider asks the guards about one alert that has not led to anything yet.
+func (s *State) consider(p *Policy, a *Alert, now time.Time) Decision {
+	step, ok := s.firstStep(p)
+	if !ok {
+		return Decision{Verb: Keep, Reason: ProviderAbsent, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+	}
+	r := s.Journal.Record
+	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
+		r = &Record{
+			V: recordVersion, ID: s.NewID, Policy: p.Name, Cause: Cause{Alert: a.Fingerprint}, Phase: Pending,
+			Step: step, Began: at(now), Since: at(now), Deadline: at(now.Add(pendingFor)),
+		}
+	}
+	c := &candidate{State: s, now: now, policy: p, step: step, alert: a, verdict: s.Word.about(a.Fingerprint, s.Config)}
+	return s.act(c, r)
+}
+
+// proceed goes on with a repair whose last attempt is over: it is Pending between attempts, or its proof did not come
+// in time.
+func (s *State) proceed(now time.Time) Decision {
+	r := s.Journal.Record
+	p := s.Config.Policy(r.Policy)
+	if p == nil {
+		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured", r.Policy), now)
+	}
+	if s.stale() {
+		return s.look("asking Alertmanager before the next step")
+	}
+	c := &candidate{State: s, now: now, policy: p, alert: s.alert(r.Cause.Alert), verdict: s.Word.about(r.Cause.Alert, s.Config), repair: r.ID}
+	var cure Decision
+	if c.resolved() {
+		var well bool
+		if cure, well = s.recovered(p, now); cure.Verb == End {
+			return cure
+		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
+			return cure
+		}
+	}
+	if r.Phase == Pending && !now.Before(r.Deadline) {
+		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+	}
+	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
+	step, ok := r.Step, true
+	if r.Intent.ID == intentID(r, step) || !s.doable(p, step) {
+		step, ok = s.nextStep(p, step)
+	}
+	next := r.clone()
+	if r.Phase == Verifying {
+		next.Phase, next.Since, next.Deadline = Pending, at(now), at(now.Add(pendingFor))
+	}
+	if ok {
+		c.step, next.Step = step, step
+	} else if reason, f := c.hold(); f == nil || reason == Observing {
+		return s.exhaust(p, now)
+	}
+	d := s.act(c, next)
+	d.Well, d.Ask.Lease = cure.Well, cure.Ask.Lease
+	return d
+}
+
+// act issues the candidate's step, or holds it. pending is the record as it would be while held.
+func (s *State) act(c *candidate, pending *Record) Decision {
+	d := Decision{Policy: c.policy}
+	if s.Ledger == nil {
+		d.Verb, d.Reason = Keep, RecordMalformed
+		d.Message = fmt.Sprintf("%v; mend it, or delete it and it is made anew from the Nodes", s.LedgerErr)
+		return d
+	}
+	c.own = pending.ID
+	reason, f := c.hold()
+	if f == nil {
+		if c.now.Sub(s.LookSince) > lookFor {
+			return s.look("asking Alertmanager once more before the side effect")
+		}
+		return s.issue(c, pending)
+	}
+	d.Verb, d.Reason, d.Message, d.Recheck = Keep, reason, f.message, f.until
+	hold := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(c.now)}
+	if !f.until.IsZero() {
+		until := at(f.until)
+		hold.Until = &until
+	}
+	was := s.Journal.Record
+	moved := was != nil && was.Phase != pending.Phase
+	if moved || (reason.aboutNode() && (was == nil || was.ID != pending.ID || !was.Hold.same(hold))) {
+		d.Record = pending.clone()
+		d.Record.Hold = hold
+	}
+	return d
+}
+
+func (s *State) issue(c *candidate, pending *Record) Decision {
+	n, now := s.Node, c.now
+	r := pending.clone()
+	r.Phase, r.Step, r.Hold = Acting, c.step, nil
+	r.Since, r.Deadline = at(now), at(now.Add(actingFor))
+	r.Done = append(r.Done, c.step.String())
+	r.Intent = &Intent{
+		ID: intentID(r, c.step), At: at(now),
+		BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID,
+	}
+	return Decision{
+		Verb: Issue, Policy: c.policy, Record: r,
+		Message: fmt.Sprintf("%s %s (attempt %d) by policy %s", c.remediation().Verb, n.Name, c.step.Attempt, c.policy.Name),
+	}
+}
+
+// intentID names one attempt of one step of one repair.
+func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
+
+// settle moves a repair on from Acting once its call is over. A call that this process knows nothing of was made, or
+// not, by one that is gone: it counts as issued.
+func (s *State) settle(now time.Time) Decision {
+	old := s.Journal.Record
+	outcome, why := CallUnknown, "nobody knows the call's answer, since Drydock was restarted or lost its lead"
+	if c := s.Call; c != nil && c.IntentID == old.Intent.ID {
+		if c.Outcome == "" && now.Before(old.Deadline) {
+			return Decision{Verb: Wait, Recheck: old.Deadline, Policy: s.Config.Policy(old.Policy), Message: "the call is under way"}
+		}
+		outcome, why = c.Outcome, c.Why
+		if outcome == "" {
+			outcome, why = CallUnknown, "the call had no answer in time"
+		}
+	}
+	r := old.clone()
+	r.Phase, r.Since = Verifying, at(now)
+	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
+	wait := s.waitOf(r)
+	r.Deadline = at(r.Intent.At.Add(wait))
+	if outcome == CallRefused {
+		r.Deadline = at(now.Add(min(wait, refusedFor)))
+	}
+	if outcome == CallAccepted {
+		why = "accepted"
+	}
+	return Decision{Verb: Verify, Record: r, Policy: s.Config.Policy(r.Policy), Message: fmt.Sprintf("%s: %s; waiting for proof until %s", r.Step, why, r.Deadline.Format(time.RFC3339))}
+}
+
+// waitOf is how long the issued step's proof may take; a policy that is gone leaves the time that its record implies.
+func (s *State) waitOf(r *Record) time.Duration {
+	if p := s.Config.Policy(r.Policy); p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name {
+		return p.Plan[r.Step.Index].Wait
+	}
+	return 10 * time.Minute
+}
+
+// await waits for the proof of the attempt that was issued.
+func (s *State) await(now time.Time) Decision {
+	r := s.Journal.Record
+	p := s.Config.Policy(r.Policy)
+	d := Decision{Verb: Wait, Policy: p, Recheck: r.Deadline}
+	if proven, missing := s.proven(); !proven {
+		d.Message = missing
+		return d
+	}
+	if d, ok := s.recovered(p, now); ok {
+		return d
+	}
+	d.Message = "the step's proof is there, the node is not well yet"
+	return d
+}
+
+// proven asks for the issued step's own proof.
+func (s *State) proven() (bool, string) {
+	r := s.Journal.Record
+	if r.Intent.Outcome == CallRefused {
+		return false, "the provider refused: " + r.Intent.Why
+	}
+	name := stepName(lastDone(r))
+	proof := Registry[name].proof
+	if proof == nil {
+		return false, "this version knows no proof for the step " + name
+	}
+	return proof(r.Intent, facts(s.Node))
+}
+
+// end closes the repair.
+func (s *State) end(o Outcome, why string, now time.Time) Decision {
+	r := s.Journal.Record
+	return Decision{
+		Verb: End, Message: why, Policy: s.Config.Policy(r.Policy), Uncordon: len(r.Undo) > 0,
+		Ended: &Entry{ID: r.ID, Policy: r.Policy, Outcome: o, Steps: slices.Clone(r.Done), Began: r.Began, Ended: at(now), Why: clip(why, 300)},
+	}
+}
+
+// exhaust ends the plan; the record stays until a person has looked.
+func (s *State) exhaust(p *Policy, now time.Time) Decision {
+	d := s.end(OutcomeExhausted, "", now)
+	r := s.Journal.Record.clone()
+	_, missing := s.proven()
+	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s", joined(r.Done), missing)
+	d.Ended.Why = clip(d.Message, 300)
+	d.Uncordon = false
+	r.Phase, r.Since, r.Deadline, r.Hold = Exhausted, at(now), time.Time{}, nil
+	disruptive := slices.ContainsFunc(r.Done, func(done string) bool { return Registry[stepName(done)].Disruptive })
+	if p.CordonExhausted && p.Mode == ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
+		d.Cordon = true
+		r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: at(now)})
+	}
+	d.Record = r
+	return d
+}
+
+// stale says that the Alertmanagers were last asked before this node wanted to know.
+func (s *State) stale() bool {
+	return s.LookSince.IsZero() || s.Word == nil || s.Word.AskedAt.Before(s.LookSince)
+}
+
+func (s *State) look(why string) Decision {
+	return Decision{Verb: Look, Ask: Ask{Alerts: true}, Message: why}
+}
+
+// over says that an alert that has led to nothing needs no more thought: nobody has it, and it was said to be
+// resolved, or nobody has heard of it for a while.
+func (s *State) over(a *Alert, now time.Time) bool {
+	return s.Word.about(a.Fingerprint, s.Config).gone && s.Word.BlindCause(s.Config) == "" &&
+		(a.Status == StatusResolved || now.Sub(a.ReceivedAt) > unconfirmedFor)
+}
+
+func (s *State) alert(fingerprint string) *Alert {
+	for i := range s.Journal.Alerts {
+		if s.Journal.Alerts[i].Fingerprint == fingerprint {
+			return &s.Journal.Alerts[i]
+		}
+	}
+	return nil
+}
+
+// prune drops the alerts that are over and that no repair refers to any more.
+func (s *State) prune(d *Decision, now time.Time) {
+	if s.stale() || d.Verb == Look {
+		return
+	}
+	kept := s.Journal.Record
+	switch {
+	case d.Record != nil:
+		kept = d.Record
+	case d.Verb == End || d.Verb == Drop || d.Verb == Reset:
+		kept = nil
+	}
+	for i := range s.Journal.Alerts {
+		a := &s.Journal.Alerts[i]
+		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) {
+			d.Prune = append(d.Prune, a.Key())
+		}
+	}
+}
+
+// consume takes people's keys whose time is over or whose effect this decision is, and names those that nobody can read.
+func (s *State) consume(d *Decision, now time.Time) {
+	if v, ok := s.Node.Annotations[PauseKey]; ok {
+		p, err := ParsePause(v)
+		switch {
+		case err != nil:
+			d.Invalid = append(d.Invalid, err.Error())
+		case !p.Until.IsZero() && !now.Before(p.Until):
+			d.Consume = append(d.Consume, PauseKey)
+		}
+	}
+	if v, ok := s.Node.Annotations[ResetKey]; ok {
+		d.Consume = append(d.Consume, ResetKey)
+		if err := ParseReset(v); err != nil {
+			d.Invalid = append(d.Invalid, err.Error())
+		} else if d.Verb != Reset {
+			d.Invalid = append(d.Invalid, ResetKey+": there is no exhausted or malformed repair on this node to forget")
+		}
+	}
+}
+
+// at is a time as a record holds it.
+func at(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

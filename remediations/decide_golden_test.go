@@ -1,0 +1,144 @@
+package remediations
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// verdictFile is a Decision as a golden shows it.
+type verdictFile struct {
+	Verb     Verb       `json:"verb"`
+	Reason   Reason     `json:"reason,omitempty"`
+	Message  string     `json:"message,omitempty"`
+	Policy   string     `json:"policy,omitempty"`
+	Recheck  *time.Time `json:"recheck,omitempty"`
+	Ask      []string   `json:"ask,omitempty"`
+	Well     bool       `json:"well,omitempty"`
+	Cordon   bool       `json:"cordon,omitempty"`
+	Uncordon bool       `json:"uncordon,omitempty"`
+	Record   *Record    `json:"record,omitempty"`
+	Ended    *Entry     `json:"ended,omitempty"`
+	Prune    []string   `json:"prune,omitempty"`
+	Consume  []string   `json:"consume,omitempty"`
+	Invalid  []string   `json:"invalid,omitempty"`
+}
+
+func render(t testing.TB, d Decision) string {
+	t.Helper()
+	v := verdictFile{
+		Verb: d.Verb, Reason: d.Reason, Message: d.Message, Well: d.Well, Cordon: d.Cordon, Uncordon: d.Uncordon,
+		Record: d.Record, Ended: d.Ended, Prune: d.Prune, Consume: d.Consume, Invalid: d.Invalid,
+	}
+	if d.Policy != nil {
+		v.Policy = d.Policy.Name
+	}
+	if !d.Recheck.IsZero() {
+		v.Recheck = &d.Recheck
+	}
+	if d.Ask.Alerts {
+		v.Ask = append(v.Ask, "alerts")
+	}
+	if d.Ask.Lease {
+		v.Ask = append(v.Ask, "lease")
+	}
+	b, err := yaml.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}
+
+type golden struct {
+	name, input, output string
+}
+
+func goldens(t testing.TB) []golden {
+	t.Helper()
+	inputs, err := filepath.Glob("testdata/decide/*.input.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, inputs)
+	var out []golden
+	for _, in := range inputs {
+		out = append(out, golden{
+			name:  strings.TrimSuffix(filepath.Base(in), ".input.yaml"),
+			input: in, output: strings.TrimSuffix(in, ".input.yaml") + ".output.yaml",
+		})
+	}
+	return out
+}
+
+func (g golden) state(t testing.TB) *State {
+	t.Helper()
+	text, err := os.ReadFile(g.input)
+	require.NoError(t, err)
+	return readScene(t, text).state(t)
+}
+
+func (g golden) want(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(g.output)
+	require.NoError(t, err, "UPDATE=1 writes it")
+	return string(text)
+}
+
+// TestDecideGoldens pins every decision that a reader must be able to trust. UPDATE=1 rewrites the outputs: read the
+// difference before you keep it.
+func TestDecideGoldens(t *testing.T) {
+	for _, g := range goldens(t) {
+		t.Run(g.name, func(t *testing.T) {
+			got := render(t, Decide(g.state(t), noon))
+			if os.Getenv("UPDATE") != "" {
+				require.NoError(t, os.WriteFile(g.output, []byte(got), 0o644))
+			}
+			require.Equal(t, g.want(t), got)
+		})
+	}
+}
+
+// TestDecideChangesNothingAndRepeatsItself: Decide is pure, so the webhook and a replay may call it as they like.
+func TestDecideChangesNothingAndRepeatsItself(t *testing.T) {
+	for _, g := range goldens(t) {
+		t.Run(g.name, func(t *testing.T) {
+			s := g.state(t)
+			first := render(t, Decide(s, noon))
+			require.Equal(t, g.state(t), s)
+			require.Equal(t, first, render(t, Decide(s, noon)))
+		})
+	}
+}
+
+// TestEveryOutputHasAnInput: an output whose input was renamed pins nothing.
+func TestEveryOutputHasAnInput(t *testing.T) {
+	outputs, err := filepath.Glob("testdata/decide/*.output.yaml")
+	require.NoError(t, err)
+	require.Len(t, outputs, len(goldens(t)))
+}
+
+// later are reasons whose guards are not built yet.
+var later = map[Reason]bool{PolicyFailing: true, AwaitingApproval: true}
+
+// TestEveryReasonAndVerbHasAGolden keeps the closed lists honest.
+func TestEveryReasonAndVerbHasAGolden(t *testing.T) {
+	reasons, verbs, outcomes := map[Reason]bool{}, map[Verb]bool{}, map[Outcome]bool{}
+	for _, g := range goldens(t) {
+		var v verdictFile
+		require.NoError(t, yaml.UnmarshalStrict([]byte(g.want(t)), &v))
+		reasons[v.Reason], verbs[v.Verb] = true, true
+		if v.Ended != nil {
+			outcomes[v.Ended.Outcome] = true
+		}
+	}
+	for _, r := range Reasons {
+		require.Equal(t, !later[r], reasons[r], "reason %s", r)
+	}
+	for _, v := range Verbs {
+		require.True(t, verbs[v], "verb %s", v)
+	}
+	for _, o := range Outcomes {
+		require.Equal(t, o != Superseded, outcomes[o], "outcome %s", o)
+	}
+}

@@ -1,0 +1,257 @@
+// Package engine runs the loop: gather what is known, decide, record the intent, act, verify. It runs on the leader
+// alone, in one goroutine that owns all of its state; only calls to providers and looks at Alertmanager run beside it.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Options are all that the engine needs; none may be left out.
+type Options struct {
+	Config    *remediations.Config
+	Fleet     Fleet
+	Journal   Journal
+	Ledger    LedgerStore
+	Alerts    AlertSource
+	Actuators map[string]Actuator
+	Events    Recorder
+	Metrics   prometheus.Registerer
+	Clock     clock.WithTicker
+	Log       logr.Logger
+	// PollInterval is the time between two looks at Alertmanager that nobody asked for.
+	PollInterval time.Duration
+	// CallTimeout bounds one call to a provider, by far.
+	CallTimeout time.Duration
+	// NewID gives a fresh repair id.
+	NewID func() string
+}
+
+// Engine is the loop. It is a manager.Runnable that needs leadership.
+type Engine struct {
+	Options
+	metrics *metrics
+	notice  chan struct{}
+
+	looks chan looked
+	calls chan called
+	// looking says that a look is under way, lookAgain that one more was asked for after it began.
+	looking, lookAgain bool
+	underway           int
+
+	word        *remediations.Word
+	sawWatchdog time.Time
+	firing      map[string]time.Time
+	replicaDown map[string]bool
+	ledger      *remediations.Ledger
+	ledgerErr   error
+	ledgerAt    string
+	statusSaved remediations.LedgerStatus
+	memory      map[string]*memory
+	fleetHolds  map[remediations.Reason]string
+	again       bool
+}
+
+type looked struct {
+	askedAt  time.Time
+	replicas []remediations.ReplicaWord
+}
+
+type called struct {
+	node string
+	call remediations.Call
+	step string
+}
+
+// memory is what the engine remembers of one node between passes. All of it may be lost: the record has what counts.
+type memory struct {
+	lookSince, wellSince time.Time
+	lease                *remediations.Lease
+	call                 *remediations.Call
+	alerts               uint64
+	// newID is kept until a record bears it: the ledger counts repairs by id, and a write that met somebody else's must
+	// not count twice.
+	newID string
+	// written is the Node as this process last wrote it, until the cache has caught up.
+	written *corev1.Node
+	// told are the events already sent, by repair and reason.
+	told map[string]bool
+}
+
+// intentGood is how long after its intent a call may still go out: invariant 4.
+const intentGood = 10 * time.Second
+
+// graceful is how long a stopping engine waits for calls under way, to put their outcomes on record.
+const graceful = 5 * time.Second
+
+// New makes an engine.
+func New(o Options) *Engine {
+	return &Engine{
+		Options: o, metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1),
+		looks: make(chan looked, 1), calls: make(chan called, 16),
+		memory: map[string]*memory{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
+	}
+}
+
+// NeedLeaderElection makes the manager start the engine on the leader only.
+func (e *Engine) NeedLeaderElection() bool { return true }
+
+// Notice tells the engine that some Node changed in a way that may matter. It never blocks.
+func (e *Engine) Notice() {
+	select {
+	case e.notice <- struct{}{}:
+	default:
+	}
+}
+
+// Start runs until ctx ends: leadership is lost, or the program stops.
+func (e *Engine) Start(ctx context.Context) error {
+	e.metrics.leader.Set(1)
+	defer e.metrics.reset()
+	e.Log.Info("leading", "policies", len(e.Config.Policies))
+	poll := e.Clock.NewTicker(e.PollInterval)
+	defer poll.Stop()
+	e.look(ctx)
+	for {
+		next := e.pass(ctx)
+		timer := e.Clock.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			e.finish(ctx)
+			return nil
+		case <-e.notice:
+		case l := <-e.looks:
+			e.heard(ctx, l)
+		case <-poll.C():
+			e.look(ctx)
+		case c := <-e.calls:
+			e.answered(c)
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// look asks Alertmanager without waiting for the answer. One look at a time; one that is asked for while another runs
+// follows it, since the running one may have asked before whatever the caller wants to know.
+func (e *Engine) look(ctx context.Context) {
+	if e.looking {
+		e.lookAgain = true
+		return
+	}
+	e.looking, e.lookAgain = true, false
+	askedAt := e.Clock.Now()
+	go func() {
+		e.looks <- looked{askedAt: askedAt, replicas: e.Alerts.Look(ctx)}
+	}()
+}
+
+// heard takes in what the Alertmanagers said.
+func (e *Engine) heard(ctx context.Context, l looked) {
+	e.looking = false
+	w := &remediations.Word{AskedAt: l.askedAt, Replicas: l.replicas}
+	for _, r := range l.replicas {
+		if r.Err == nil && r.Watchdog {
+			e.sawWatchdog = l.askedAt
+		}
+		if down := r.Err != nil; down != e.replicaDown[r.URL] {
+			e.replicaDown[r.URL] = down
+			if down {
+				e.Log.Error(r.Err, "an Alertmanager does not answer", "url", r.URL)
+				e.Events.Event("", Event{Warning: true, Reason: "AlertmanagerDown", Action: r.URL, Note: fmt.Sprintf("%s does not answer: %v. It is passed over while another answers.", r.URL, r.Err)})
+			} else {
+				e.Log.Info("an Alertmanager answers again", "url", r.URL)
+			}
+		}
+	}
+	w.WatchdogMisses = -1
+	if !e.sawWatchdog.IsZero() {
+		w.WatchdogMisses = int(l.askedAt.Sub(e.sawWatchdog) / e.PollInterval)
+	}
+	e.word = w
+	e.adopt(ctx)
+	if e.lookAgain {
+		e.look(ctx)
+	}
+}
+
+// answered remembers what became of a call until the record has it.
+func (e *Engine) answered(c called) {
+	e.underway--
+	e.metrics.steps.WithLabelValues(c.step, string(c.call.Outcome)).Inc()
+	e.Log.Info("the provider answered", "node", c.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
+	if m := e.remember(c.node); m.call == nil || m.call.IntentID == c.call.IntentID {
+		m.call = &c.call // a late answer to an earlier attempt says nothing of the one under way
+	}
+}
+
+// finish waits a little for calls under way, so that a restart knows their outcomes. The writes are checked against
+// the resourceVersion, so they do no harm where another replica leads already.
+func (e *Engine) finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
+	defer cancel()
+	for e.underway > 0 {
+		select {
+		case c := <-e.calls:
+			e.answered(c)
+			e.settleOnly(ctx, c.node)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Engine) remember(node string) *memory {
+	m := e.memory[node]
+	if m == nil {
+		m = &memory{told: map[string]bool{}}
+		e.memory[node] = m
+	}
+	return m
+}
+
+// loadLedger reads the ledger, and makes it from the Nodes where there is none.
+func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
+	data, version, err := e.Options.Ledger.Load(ctx)
+	if errors.Is(err, ErrNotFound) {
+		l := remediations.RebuildLedger(e.Config, nodes, e.Clock.Now())
+		if err := e.saveLedger(ctx, l, ""); err == nil {
+			e.Log.Info("the ledger was made from the Nodes", "slots", len(l.Slots))
+		}
+		return
+	}
+	if err != nil {
+		e.ledgerErr = fmt.Errorf("reading the ledger: %w", err)
+		e.ledger = nil
+		return
+	}
+	l, err := remediations.DecodeLedger(data)
+	if err != nil {
+		e.ledger, e.ledgerErr = nil, err
+		return
+	}
+	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved = l, nil, version, l.Status
+}
+
+// saveLedger writes the ledger by compare-and-swap. After any error what is in store is unknown, so it is read again
+// before anything else is decided.
+func (e *Engine) saveLedger(ctx context.Context, l *remediations.Ledger, version string) error {
+	v, err := e.Options.Ledger.Save(ctx, l.Encode(), version)
+	if err != nil {
+		e.ledger, e.ledgerErr, e.again = nil, fmt.Errorf("saving the ledger: %w", err), true
+		e.Log.Error(err, "the ledger could not be saved; it is read again")
+		return err
+	}
+	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved = l, nil, v, l.Status
+	return nil
+}

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// metrics are the fleet's figures. Only the leader has them: rules and dashboards aggregate with max by.
+type metrics struct {
+	repairs  *prometheus.GaugeVec
+	ended    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	steps    *prometheus.CounterVec
+	holds    *prometheus.GaugeVec
+	breaker  *prometheus.GaugeVec
+	blind    *prometheus.GaugeVec
+	leader   prometheus.Gauge
+}
+
+var phases = []remediations.Phase{remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted}
+
+var callOutcomes = []remediations.CallOutcome{remediations.CallAccepted, remediations.CallRefused, remediations.CallUnknown}
+
+// Causes of blindness, as the metric names them.
+const blindAlertmanager = "alertmanager"
+
+func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
+	m := &metrics{
+		repairs: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "drydock_repairs", Help: "Repairs on record, by policy and phase.",
+		}, []string{"policy", "phase"}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "drydock_repairs_total", Help: "Repairs that ended, by policy and outcome.",
+		}, []string{"policy", "outcome"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "drydock_repair_duration_seconds", Help: "Time from a repair's beginning to its end.",
+			Buckets: []float64{15, 30, 60, 120, 300, 600, 1200, 2400, 4800, 9600},
+		}, []string{"policy", "outcome"}),
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "drydock_steps_total", Help: "Attempts of steps that were issued, by step and what the provider said.",
+		}, []string{"step", "outcome"}),
+		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "drydock_holds", Help: "Repairs held by a guard, by policy and reason.",
+		}, []string{"policy", "reason"}),
+		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "drydock_breaker_state", Help: "1 for the state that the breaker of the scope is in.",
+		}, []string{"scope", "state"}),
+		blind: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "drydock_blind", Help: "1 while no alert can be trusted, by cause.",
+		}, []string{"cause"}),
+		leader: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "drydock_leader", Help: "1 on the replica that leads.",
+		}),
+	}
+	reg.MustRegister(m.repairs, m.ended, m.duration, m.steps, m.holds, m.breaker, m.blind, m.leader)
+	for _, p := range c.Policies {
+		for _, o := range remediations.Outcomes {
+			m.ended.WithLabelValues(p.Name, string(o))
+		}
+	}
+	for step := range c.Provided {
+		for _, o := range callOutcomes {
+			m.steps.WithLabelValues(step, string(o))
+		}
+	}
+	return m
+}
+
+// tally is one pass's count, set on the gauges all at once at its end.
+type tally struct {
+	repairs map[[2]string]int
+	holds   map[[2]string]int
+}
+
+func newTally() *tally { return &tally{repairs: map[[2]string]int{}, holds: map[[2]string]int{}} }
+
+func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, blind string) {
+	m.repairs.Reset()
+	m.holds.Reset()
+	for _, p := range c.Policies {
+		for _, ph := range phases {
+			m.repairs.WithLabelValues(p.Name, string(ph)).Set(0)
+		}
+		for _, r := range remediations.Reasons {
+			m.holds.WithLabelValues(p.Name, string(r)).Set(0)
+		}
+	}
+	for k, n := range t.repairs {
+		m.repairs.WithLabelValues(k[0], k[1]).Set(float64(n))
+	}
+	for k, n := range t.holds {
+		m.holds.WithLabelValues(k[0], k[1]).Set(float64(n))
+	}
+	m.breaker.Reset()
+	m.setBreaker(remediations.ScopeCluster, f.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen)
+	for scope, b := range f.Breakers {
+		m.setBreaker(scope, b.State == remediations.BreakerOpen)
+	}
+	m.blind.WithLabelValues(blindAlertmanager).Set(gauge(blind != ""))
+}
+
+func (m *metrics) setBreaker(scope string, open bool) {
+	m.breaker.WithLabelValues(scope, string(remediations.BreakerOpen)).Set(gauge(open))
+	m.breaker.WithLabelValues(scope, string(remediations.BreakerClosed)).Set(gauge(!open))
+}
+
+// reset takes the fleet's figures away from a replica that no longer leads.
+func (m *metrics) reset() {
+	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind} {
+		g.Reset()
+	}
+	m.leader.Set(0)
+}
+
+func gauge(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

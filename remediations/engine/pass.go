@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	// idle is the longest time between two passes; each look at Alertmanager causes one in any case.
+	idle = time.Minute
+	// soon is when to go again after a write met somebody else's: the cache needs a moment to catch up.
+	soon = 50 * time.Millisecond
+	// later is when to go again after the API server refused or did not answer.
+	later = 2 * time.Second
+)
+
+// pass decides about every node that Drydock has anything on, oldest fault first, and says when to pass again.
+func (e *Engine) pass(ctx context.Context) time.Duration {
+	e.again = false
+	all, err := e.Fleet.Nodes(ctx)
+	if err != nil {
+		e.Log.Error(err, "the Nodes cannot be listed; nothing is decided")
+		return later
+	}
+	nodes := e.current(all)
+	if e.ledger == nil {
+		e.loadLedger(ctx, nodes)
+	}
+	ledger := e.ledger
+	if ledger == nil {
+		ledger = &remediations.Ledger{}
+	}
+	now := e.Clock.Now()
+	fleet := remediations.NewFleet(e.Config, nodes, ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, now)
+	p := &passing{Engine: e, ctx: ctx, now: now, fleet: fleet, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
+	for _, n := range e.order(nodes) {
+		if ctx.Err() != nil {
+			return later
+		}
+		p.node(n)
+	}
+	p.sweep(nodes)
+	p.publish()
+	switch {
+	case p.failed:
+		return later
+	case e.again:
+		return soon
+	}
+	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
+}
+
+// current is the fleet as this process knows it: the cache, or its own last write where the cache is still behind it.
+func (e *Engine) current(all []*corev1.Node) []*corev1.Node {
+	nodes := make([]*corev1.Node, 0, len(all))
+	here := make(map[string]bool, len(all))
+	for _, n := range all {
+		here[n.Name] = true
+		if m := e.memory[n.Name]; m != nil && m.written != nil {
+			if m.written.UID == n.UID && older(n, m.written) {
+				n = m.written
+			} else {
+				m.written = nil
+			}
+		}
+		nodes = append(nodes, n)
+	}
+	for name := range e.memory {
+		if !here[name] {
+			delete(e.memory, name)
+		}
+	}
+	return nodes
+}
+
+// older says that a was read before b was written. Versions that cannot be compared count as not older: the write
+// that follows is checked against the version anyway.
+func older(a, b *corev1.Node) bool {
+	c, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && c < 0
+}
+
+// order picks the nodes that Drydock has anything on: those under repair first, then by the age of their fault.
+func (e *Engine) order(nodes []*corev1.Node) []*corev1.Node {
+	var out []*corev1.Node
+	for _, n := range nodes {
+		if concerned(n) {
+			out = append(out, n)
+		}
+	}
+	rank := func(n *corev1.Node) (int, time.Time) {
+		if remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight() {
+			return 0, time.Time{}
+		}
+		if t, ok := e.firing[n.Name]; ok {
+			return 1, t
+		}
+		return 2, time.Time{}
+	}
+	slices.SortStableFunc(out, func(a, b *corev1.Node) int {
+		ra, ta := rank(a)
+		rb, tb := rank(b)
+		if ra != rb {
+			return ra - rb
+		}
+		if c := ta.Compare(tb); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out
+}
+
+// concerned says that the Node carries anything that a decision could rest on.
+func concerned(n *corev1.Node) bool {
+	if n.Labels[remediations.PhaseLabel] != "" {
+		return true
+	}
+	for k := range n.Annotations {
+		if remediations.Relevant(k) && k != remediations.HistoryKey {
+			return true
+		}
+	}
+	return false
+}
+
+// state gathers what Decide must know of a node.
+func (p *passing) state(n *corev1.Node) *remediations.State {
+	m := p.remember(n.Name)
+	if sig := alertSignature(n); sig != m.alerts {
+		// Something new was said of the node: what Alertmanager said before that is too old to decide by.
+		m.alerts, m.lookSince = sig, time.Time{}
+	}
+	journal := remediations.ReadJournal(n)
+	if m.newID == "" || journal.Knows(m.newID) {
+		m.newID = p.NewID()
+	}
+	return &remediations.State{
+		Config: p.Config, Node: n, Journal: journal, Word: p.word, Fleet: p.fleet,
+		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Call: m.call,
+		LookSince: m.lookSince, WellSince: m.wellSince, NewID: m.newID,
+	}
+}
+
+func alertSignature(n *corev1.Node) uint64 {
+	var sum uint64
+	for k, v := range n.Annotations {
+		if strings.HasPrefix(k, remediations.AlertPrefix) {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(k + "\x00" + v))
+			sum += h.Sum64()
+		}
+	}
+	return sum
+}
+
+// adopt writes alerts on their Nodes that the poll has seen and no post has brought, and remembers which nodes have an
+// alert of a policy firing, and since when.
+func (e *Engine) adopt(ctx context.Context) {
+	all, err := e.Fleet.Nodes(ctx)
+	if err != nil {
+		e.Log.Error(err, "the Nodes cannot be listed; alerts that only the poll saw wait for the next one")
+		return
+	}
+	byName := make(map[string]*corev1.Node, len(all))
+	for _, n := range e.current(all) {
+		byName[n.Name] = n
+	}
+	e.firing = map[string]time.Time{}
+	for _, r := range e.word.Replicas {
+		for fp, a := range r.Alerts {
+			if !a.Active {
+				continue
+			}
+			route, why := e.Config.Route(a.Labels, func(name string) *corev1.Node { return byName[name] })
+			if why != remediations.MisrouteNone {
+				continue
+			}
+			if t, ok := e.firing[route.Node]; !ok || a.StartsAt.Before(t) {
+				e.firing[route.Node] = a.StartsAt
+			}
+			n := byName[route.Node]
+			v, has := n.Annotations[remediations.AlertPrefix+fp]
+			if old, err := remediations.DecodeAlert(remediations.AlertPrefix+fp, v); has && err == nil && old.Status == remediations.StatusFiring && old.Policy == route.Policy.Name {
+				continue
+			}
+			alert := e.Config.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, e.Clock.Now())
+			drop, ok := remediations.Admit(n.Annotations, alert)
+			if !ok {
+				continue // the receiver said so once; the poll comes back to it
+			}
+			value := alert.Encode()
+			change := NodeChange{Annotations: map[string]*string{alert.Key(): &value}}
+			for _, k := range drop {
+				change.Annotations[k] = nil
+			}
+			if written, err := e.write(ctx, n, change); err == nil {
+				byName[route.Node] = written
+				e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp)
+			}
+		}
+	}
+}
+
+// write changes a Node and remembers it as written, so that the next decision does not rest on a cache that is behind.
+func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
+	written, err := e.Journal.Write(ctx, n, c)
+	switch {
+	case err == nil:
+		m := e.remember(n.Name)
+		m.written = written
+		m.alerts = alertSignature(written)
+		return written, nil
+	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
+		e.again = true
+	default:
+		e.Log.Error(err, "a Node could not be written", "node", n.Name)
+	}
+	return nil, err
+}

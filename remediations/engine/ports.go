@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// ErrConflict: the object changed since it was read; nothing was written. Decide again.
+var ErrConflict = errors.New("the object was changed by somebody else in the meantime")
+
+// ErrNotFound: the object does not exist.
+var ErrNotFound = errors.New("the object does not exist")
+
+// Fleet shows the cluster's Nodes.
+type Fleet interface {
+	// Nodes returns all Nodes as the cache has them. They are shared: read only.
+	Nodes(ctx context.Context) ([]*corev1.Node, error)
+	// Node reads one Node from the API server itself. ErrNotFound: it is gone.
+	Node(ctx context.Context, name string) (*corev1.Node, error)
+	// Lease reads a node's heartbeat from the API server. ErrNotFound: the node has none.
+	Lease(ctx context.Context, node string) (renewedAt time.Time, duration time.Duration, err error)
+}
+
+// NodeChange is one write to a Node, all of it or nothing. A nil value removes the key.
+type NodeChange struct {
+	Annotations, Labels map[string]*string
+	Unschedulable       *bool
+}
+
+// Journal writes Drydock's word on Nodes.
+type Journal interface {
+	// Write applies the change to the Node as it was read. ErrConflict: the Node is not as it was any more.
+	// ErrNotFound: it is gone. Any other error: it may have been written or not; read before deciding again.
+	Write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error)
+	// OwnsCordon asks managedFields whether the cordon is Drydock's own. One live read.
+	OwnsCordon(ctx context.Context, node string) (bool, error)
+}
+
+// LedgerStore keeps the ledger.
+type LedgerStore interface {
+	// Load returns the data and the version to hand to Save. ErrNotFound: there is no ledger.
+	Load(ctx context.Context) (data map[string]string, version string, err error)
+	// Save replaces the data if the ledger still has that version; an empty version creates it. ErrConflict: somebody
+	// else saved, or created, in the meantime. ErrNotFound: it was deleted. Any other error: it may have been saved.
+	Save(ctx context.Context, data map[string]string, version string) (newVersion string, err error)
+}
+
+// AlertSource asks the Alertmanagers.
+type AlertSource interface {
+	// Look asks every replica now. What a replica would not say is in its own Err; Look itself does not fail.
+	Look(ctx context.Context) []remediations.ReplicaWord
+}
+
+// Machine is what an actuator acts on.
+type Machine struct{ Node, ProviderID string }
+
+// Actuator carries out one remediation that must happen at most once an attempt.
+type Actuator interface {
+	// Act calls the provider. It asks mayStill at the very last moment before the call that changes something, and
+	// does not make it where that gives an error. The outcome is never empty; the error says why it is not accepted.
+	Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error)
+}
+
+// Recorder tells people. Regarding is a Node's name; empty: Drydock itself, by its ledger.
+type Recorder interface {
+	Event(regarding string, e Event)
+}
+
+// Event is one Kubernetes Event. Events of one reason and action on one object within minutes are folded into a
+// series that keeps the first note, so Action must differ where notes must not be lost.
+type Event struct {
+	Warning              bool
+	Reason, Action, Note string
+}

@@ -1,0 +1,278 @@
+package remediations
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Fleet is what a decision about one node must know of all others. It is made once a pass, from the Nodes and the
+// ledger, and Occupy keeps it true while a pass goes on.
+type Fleet struct {
+	nodes int
+	// occupied holds every node with a disruptive repair in Acting or Verifying, by the ledger or by its own record,
+	// and, in observe mode, those that would be repaired now.
+	occupied map[string]place
+	zones    map[string]*census
+	pools    map[string]int
+	total    census
+
+	controlPlane      int
+	controlPlaneReady map[string]bool
+
+	// Breakers are those in force, by scope.
+	Breakers map[string]Breaker
+	// windowOpen and nextWindow say whether disruptive repairs may begin now, and when they may if not.
+	windowOpen bool
+	nextWindow time.Time
+}
+
+// place is where an occupied node stands. wouldBe marks a repair that observe mode only speaks of: it counts against
+// other would-be repairs, never against a real one.
+type place struct {
+	zone, pool            string
+	controlPlane, wouldBe bool
+}
+
+// census counts nodes old enough to be judged.
+type census struct{ nodes, unhealthy int }
+
+// Breaker is the state of the storm guard in one scope.
+type Breaker struct {
+	State BreakerState `json:"state"`
+	// Since is when it took this state; Unhealthy and Nodes are the count that made it.
+	Since     time.Time `json:"since"`
+	Unhealthy int       `json:"unhealthy"`
+	Nodes     int       `json:"nodes"`
+	// LastOver is when the share was last over the limit.
+	LastOver time.Time `json:"lastOver"`
+}
+
+// BreakerState is open or closed; half-open comes with the storm work.
+type BreakerState string
+
+const (
+	BreakerClosed BreakerState = "closed"
+	BreakerOpen   BreakerState = "open"
+)
+
+// ScopeCluster is the breaker over all nodes.
+const ScopeCluster = "cluster"
+
+func zoneScope(zone string) string { return "zone/" + zone }
+
+// Zone is the value of the node's zone label; empty: it has none, and no zone limit binds it.
+func (c *Config) Zone(n *corev1.Node) string { return n.Labels[c.Limits.ZoneLabel] }
+
+// Pool is the value of the first pool label that the node has; empty: no pool limit binds it.
+func (c *Config) Pool(n *corev1.Node) string {
+	for _, l := range c.Limits.PoolLabels {
+		if v := n.Labels[l]; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// ControlPlane says whether the node bears the control-plane role.
+func ControlPlane(n *corev1.Node) bool {
+	_, cp := n.Labels["node-role.kubernetes.io/control-plane"]
+	_, master := n.Labels["node-role.kubernetes.io/master"]
+	return cp || master
+}
+
+// ReadyCondition returns the node's Ready condition; nil: the node has none, which is no data and not a fault.
+func ReadyCondition(n *corev1.Node) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == corev1.NodeReady {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func ready(n *corev1.Node) bool {
+	r := ReadyCondition(n)
+	return r != nil && r.Status == corev1.ConditionTrue
+}
+
+// NewFleet counts the fleet. firing says whether an alert of a policy is active on the node and not silenced. The
+// breakers carry on from those in the ledger.
+func NewFleet(c *Config, nodes []*corev1.Node, l *Ledger, firing func(node string) bool, now time.Time) *Fleet {
+	f := &Fleet{
+		nodes: len(nodes), occupied: map[string]place{}, zones: map[string]*census{}, pools: map[string]int{},
+		controlPlaneReady: map[string]bool{}, Breakers: map[string]Breaker{},
+	}
+	controlPlane := map[string]bool{}
+	for _, n := range nodes {
+		f.count(c, n, firing(n.Name), now)
+		controlPlane[n.Name] = ControlPlane(n)
+	}
+	for _, s := range l.Slots {
+		if p, ok := f.occupied[s.Node]; !ok || p.wouldBe {
+			f.occupied[s.Node] = place{zone: s.Zone, pool: s.Pool, controlPlane: controlPlane[s.Node]}
+		}
+	}
+	f.judge(c, l.Status.Breakers, now)
+	f.windowOpen = len(c.Windows) == 0
+	for _, w := range c.Windows {
+		f.windowOpen = f.windowOpen || w.Contains(now)
+	}
+	if !f.windowOpen {
+		f.nextWindow = nextOpening(c.Windows, now)
+	}
+	return f
+}
+
+func (f *Fleet) count(c *Config, n *corev1.Node, firing bool, now time.Time) {
+	zone, pool, controlPlane := c.Zone(n), c.Pool(n), ControlPlane(n)
+	if pool != "" {
+		f.pools[pool]++
+	}
+	if controlPlane {
+		f.controlPlane++
+		if ready(n) {
+			f.controlPlaneReady[n.Name] = true
+		}
+	}
+	phase := Phase(n.Labels[PhaseLabel])
+	if phase.InFlight() {
+		// The label is written in the same PATCH as the record; the record itself says whether the step disrupts.
+		if r := ReadJournal(n).Record; r == nil || Registry[r.Step.Name].Disruptive {
+			f.occupied[n.Name] = place{zone: zone, pool: pool, controlPlane: controlPlane}
+		}
+	}
+	if phase == Pending {
+		if r := ReadJournal(n).Record; r != nil && r.Hold != nil && r.Hold.Reason == Observing {
+			f.occupied[n.Name] = place{zone, pool, controlPlane, true}
+		}
+	}
+	if zone != "" && f.zones[zone] == nil {
+		f.zones[zone] = &census{}
+	}
+	if now.Sub(n.CreationTimestamp.Time) < c.Limits.StartupGrace {
+		return
+	}
+	unhealthy := 0
+	if !ready(n) || firing || phase == Exhausted {
+		unhealthy = 1
+	}
+	f.total.nodes, f.total.unhealthy = f.total.nodes+1, f.total.unhealthy+unhealthy
+	if zone != "" {
+		z := f.zones[zone]
+		z.nodes, z.unhealthy = z.nodes+1, z.unhealthy+unhealthy
+	}
+}
+
+// judge sets the breakers. A zone that is open stops itself alone: its nodes are taken out of the cluster's count, so
+// that one lost zone does not stop the others, but two lost zones are the cluster's trouble.
+func (f *Fleet) judge(c *Config, before map[string]Breaker, now time.Time) {
+	rest, open := f.total, 0
+	for zone, z := range f.zones {
+		if len(f.zones) < 2 {
+			break
+		}
+		if f.trip(c, zoneScope(zone), *z, before, now) {
+			open++
+			rest.nodes, rest.unhealthy = rest.nodes-z.nodes, rest.unhealthy-z.unhealthy
+		}
+	}
+	if open > 1 {
+		rest = f.total
+	}
+	f.trip(c, ScopeCluster, rest, before, now)
+}
+
+// trip opens or keeps open the breaker of one scope; true: it is open.
+func (f *Fleet) trip(c *Config, scope string, of census, before map[string]Breaker, now time.Time) bool {
+	b, was := before[scope]
+	over := of.unhealthy >= 2 && c.Limits.Unhealthy.Exceeded(of.unhealthy, of.nodes)
+	switch {
+	case over && !was:
+		b = Breaker{State: BreakerOpen, Since: now.UTC().Truncate(time.Second), LastOver: now.UTC()}
+	case over:
+		b.LastOver = now.UTC()
+	case !was || now.Sub(b.LastOver) >= c.Limits.StormCooldown:
+		return false
+	}
+	b.Unhealthy, b.Nodes = of.unhealthy, of.nodes
+	f.Breakers[scope] = b
+	return true
+}
+
+// Occupy counts a repair that this pass has just begun or, in observe mode, would have begun.
+func (f *Fleet) Occupy(c *Config, n *corev1.Node, wouldBe bool) {
+	if p, ok := f.occupied[n.Name]; ok && wouldBe && !p.wouldBe {
+		return // a repair that is still under way on record counts until it is written that it is not
+	}
+	f.occupied[n.Name] = place{c.Zone(n), c.Pool(n), ControlPlane(n), wouldBe}
+}
+
+// Vacate takes a repair out of the count that this pass has just ended.
+func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
+
+// stopped says which open breaker stops the node, if any.
+func (f *Fleet) stopped(zone string) (scope string, b Breaker, ok bool) {
+	if b, ok := f.Breakers[ScopeCluster]; ok {
+		return ScopeCluster, b, true
+	}
+	b, ok = f.Breakers[zoneScope(zone)]
+	return zoneScope(zone), b, ok && zone != ""
+}
+
+// atLimit says which limit a further disruptive repair on the node would exceed; empty: none.
+func (f *Fleet) atLimit(c *Config, n *corev1.Node, observing bool) string {
+	zone, pool := c.Zone(n), c.Pool(n)
+	inAll, inZone, inPool := 0, 0, 0
+	var busy string
+	for name, p := range f.occupied {
+		if name == n.Name || (p.wouldBe && !observing) {
+			continue
+		}
+		inAll++
+		if busy == "" || name < busy {
+			busy = name
+		}
+		if zone != "" && p.zone == zone {
+			inZone++
+		}
+		if pool != "" && p.pool == pool {
+			inPool++
+		}
+	}
+	l := c.Limits
+	zoneSize := 0
+	if z := f.zones[zone]; z != nil {
+		zoneSize = z.nodes
+	}
+	switch {
+	case inAll >= l.Concurrent.Of(f.nodes):
+		return fmt.Sprintf("%d of at most %d repairs are under way in the cluster (%s); limits.concurrent is %s", inAll, l.Concurrent.Of(f.nodes), busy, l.Concurrent)
+	case zone != "" && inZone >= l.ConcurrentPerZone.Of(zoneSize):
+		return fmt.Sprintf("%d of at most %d repairs are under way in zone %s; limits.concurrentPerZone is %s", inZone, l.ConcurrentPerZone.Of(zoneSize), zone, l.ConcurrentPerZone)
+	case pool != "" && inPool >= l.ConcurrentPerPool.Of(f.pools[pool]):
+		return fmt.Sprintf("%d of at most %d repairs are under way in pool %s; limits.concurrentPerPool is %s", inPool, l.ConcurrentPerPool.Of(f.pools[pool]), pool, l.ConcurrentPerPool)
+	}
+	return ""
+}
+
+// controlPlaneBusy says why a control-plane node must wait: another one is being repaired, or too few would be left.
+func (f *Fleet) controlPlaneBusy(n *corev1.Node) string {
+	if !ControlPlane(n) {
+		return ""
+	}
+	for name, p := range f.occupied {
+		if name != n.Name && p.controlPlane && !p.wouldBe {
+			return fmt.Sprintf("control-plane node %s is under repair; control-plane nodes are repaired one at a time", name)
+		}
+	}
+	others := len(f.controlPlaneReady)
+	if f.controlPlaneReady[n.Name] {
+		others--
+	}
+	if need := f.controlPlane/2 + 1; others < need {
+		return fmt.Sprintf("only %d of the other control-plane nodes are Ready, etcd needs %d of %d", others, need, f.controlPlane)
+	}
+	return ""
+}

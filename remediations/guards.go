@@ -1,0 +1,275 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// candidate is one repair that might act now, as the guards see it.
+type candidate struct {
+	*State
+	now     time.Time
+	policy  *Policy
+	step    StepRef
+	alert   *Alert
+	verdict verdict
+	// repair is the id of the repair that would act, where it has acted before; empty: it has not.
+	repair string
+	// own is the id under which it would act, new or not: what was counted for it does not hold it.
+	own string
+}
+
+func (c *candidate) remediation() Remediation { return Registry[c.step.Name] }
+func (c *candidate) disruptive() bool         { return c.remediation().Disruptive }
+
+// finding is a guard's word: why not, and until when where that is known.
+type finding struct {
+	message string
+	until   time.Time
+}
+
+func because(format string, args ...any) *finding {
+	return &finding{message: fmt.Sprintf(format, args...)}
+}
+
+// guard returns nil where it has nothing against the repair.
+type guard struct {
+	reason Reason
+	find   func(*candidate) *finding
+}
+
+// guards in the order in which they are asked; the first that finds something holds the repair. RecordMalformed comes
+// before all of them, in Decide: without a record there is no candidate.
+var guards = []guard{
+	{ReasonExcluded, excluded},
+	{Paused, paused},
+	{NodeLeaving, nodeLeaving},
+	{CordonedByOther, cordonedByOther},
+	{AlertUnconfirmed, confirmedAs(AlertUnconfirmed)},
+	{Blind, blind},
+	{Silenced, confirmedAs(Silenced)},
+	{Inhibited, confirmedAs(Inhibited)},
+	{AlertResolved, alertResolved},
+	{TooYoung, tooYoung},
+	{FleetUnhealthy, fleetUnhealthy},
+	{OutsideWindow, outsideWindow},
+	{NodeUnderRepair, nodeUnderRepair},
+	{Cooldown, cooldown},
+	{RepairsSpent, repairsSpent},
+	// PolicyFailing takes its place here with the work on failing policies.
+	{ControlPlaneBusy, controlPlaneBusy},
+	{AtLimit, atLimit},
+	// AwaitingApproval takes its place here with the work on people's overrides.
+	{Observing, observing},
+}
+
+// hold asks the guards in order.
+func (c *candidate) hold() (Reason, *finding) {
+	for _, g := range guards {
+		if f := g.find(c); f != nil {
+			return g.reason, f
+		}
+	}
+	return "", nil
+}
+
+func excluded(c *candidate) *finding {
+	if !Excluded(c.Node) {
+		return nil
+	}
+	return because("the label %s=%s takes the node out of Drydock's hands; remove it to end that", ExcludeLabel, clip(c.Node.Labels[ExcludeLabel], 63))
+}
+
+func paused(c *candidate) *finding {
+	if why, ok := c.Node.Annotations[BreakGlassKey]; ok {
+		return because("%s is set (%s); remove it to end that", BreakGlassKey, clip(why, 80))
+	}
+	v, ok := c.Node.Annotations[PauseKey]
+	if !ok {
+		return nil
+	}
+	p, err := ParsePause(v)
+	switch {
+	case err != nil:
+		return because("%v; until then the node is paused", err)
+	case p.Until.IsZero():
+		return because("paused by %s%s; remove it to go on", PauseKey, aside(p.Why))
+	case c.now.Before(p.Until):
+		return &finding{message: fmt.Sprintf("paused by %s%s", PauseKey, aside(p.Why)), until: p.Until}
+	}
+	return nil
+}
+
+func aside(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + clip(why, 80) + ")"
+}
+
+// leavingTaints mark a node that another system is taking away or shutting down.
+var leavingTaints = []string{
+	"DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler",
+	"karpenter.sh/disrupted", "karpenter.sh/disruption",
+	"node.cloudprovider.kubernetes.io/shutdown",
+}
+
+func nodeLeaving(c *candidate) *finding {
+	if c.Node.DeletionTimestamp != nil {
+		return because("the Node is being deleted")
+	}
+	for _, t := range c.Node.Spec.Taints {
+		if slices.Contains(leavingTaints, t.Key) {
+			return because("the taint %s says that the node is being taken away", t.Key)
+		}
+	}
+	return nil
+}
+
+func cordonedByOther(c *candidate) *finding {
+	if !c.Node.Spec.Unschedulable || c.policy.RepairCordoned || c.cordonedByUs() {
+		return nil
+	}
+	return because("the node was cordoned, and not by this repair; somebody may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.policy.Name)
+}
+
+func (c *candidate) cordonedByUs() bool {
+	r := c.Journal.Record
+	return r != nil && slices.ContainsFunc(r.Undo, func(u Undo) bool { return u.Kind == UndoCordon })
+}
+
+// confirmedAs lets one guard through the verdict of the Alertmanagers, which carries its own reason.
+func confirmedAs(reason Reason) func(*candidate) *finding {
+	return func(c *candidate) *finding {
+		if c.verdict.reason != reason || (reason == AlertUnconfirmed && c.resolved()) {
+			return nil
+		}
+		return &finding{message: c.verdict.message}
+	}
+}
+
+func blind(c *candidate) *finding {
+	if why := c.Word.BlindCause(c.Config); why != "" {
+		return because("%s; no alert is acted upon until that ends", why)
+	}
+	if c.verdict.reason == Blind {
+		return &finding{message: c.verdict.message}
+	}
+	return nil
+}
+
+// resolved says that the alert is over: nobody has it, and either it was said to be resolved or this repair has
+// already acted, so that its end is the likely effect.
+func (c *candidate) resolved() bool {
+	return c.verdict.gone && (c.alert == nil || c.alert.Status == StatusResolved || c.repair != "")
+}
+
+func alertResolved(c *candidate) *finding {
+	if !c.resolved() {
+		return nil
+	}
+	return because("the alert is over; nothing more is done unless it fires again")
+}
+
+func tooYoung(c *candidate) *finding {
+	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.now.Before(grown) {
+		return &finding{message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", c.Config.Limits.StartupGrace), until: grown}
+	}
+	if due := c.verdict.startsAt.Add(c.policy.For); c.now.Before(due) {
+		return &finding{message: fmt.Sprintf("the alert has not been firing for %s yet", c.policy.For), until: due}
+	}
+	return nil
+}
+
+func fleetUnhealthy(c *candidate) *finding {
+	if !c.disruptive() {
+		return nil
+	}
+	scope, b, stopped := c.Fleet.stopped(c.Config.Zone(c.Node))
+	if !stopped {
+		return nil
+	}
+	return because("the breaker of %s is open: %d of %d nodes are unhealthy, more than limits.unhealthy (%s); it closes %s after that ends",
+		scope, b.Unhealthy, b.Nodes, c.Config.Limits.Unhealthy, c.Config.Limits.StormCooldown)
+}
+
+func outsideWindow(c *candidate) *finding {
+	if !c.disruptive() || c.Fleet.windowOpen {
+		return nil
+	}
+	return &finding{message: "outside all of the configured windows", until: c.Fleet.nextWindow}
+}
+
+func nodeUnderRepair(c *candidate) *finding {
+	for _, r := range c.Journal.OtherRepairs {
+		return because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
+	}
+	return nil
+}
+
+func cooldown(c *candidate) *finding {
+	if !c.disruptive() || c.repair != "" {
+		return nil
+	}
+	for _, e := range c.Journal.History {
+		if e.Policy != c.policy.Name || kindOf(e.Target) != "" {
+			continue
+		}
+		if over := e.Ended.Add(c.policy.Cooldown); c.now.Before(over) {
+			return &finding{message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.policy.Cooldown), until: over}
+		}
+		return nil
+	}
+	return nil
+}
+
+func repairsSpent(c *candidate) *finding {
+	if !c.disruptive() {
+		return nil
+	}
+	l := c.Config.Limits
+	begun, oldest := c.Ledger.begun(Machine(c.Node), c.own, c.now, l.RepairsWindow)
+	if begun < l.RepairsPerNode {
+		return nil
+	}
+	return &finding{
+		message: fmt.Sprintf("%d repairs began on this machine within %s, limits.repairsPerNode is %d; somebody must look at it", begun, l.RepairsWindow, l.RepairsPerNode),
+		until:   oldest.Add(l.RepairsWindow),
+	}
+}
+
+func controlPlaneBusy(c *candidate) *finding {
+	if !c.disruptive() {
+		return nil
+	}
+	if why := c.Fleet.controlPlaneBusy(c.Node); why != "" {
+		return &finding{message: why}
+	}
+	return nil
+}
+
+func atLimit(c *candidate) *finding {
+	if !c.disruptive() {
+		return nil
+	}
+	if why := c.Fleet.atLimit(c.Config, c.Node, c.policy.Mode == ModeObserve); why != "" {
+		return &finding{message: why}
+	}
+	return nil
+}
+
+// observing comes last, so that it is reached only by what would be done this very moment.
+func observing(c *candidate) *finding {
+	if c.policy.Mode == ModeEnforce {
+		return nil
+	}
+	return because("would %s %s now (policy %s, attempt %d); the mode is observe", c.remediation().Verb, c.Node.Name, c.policy.Name, c.step.Attempt)
+}
+
+// bootID is a shorthand for tests and proofs alike.
+func facts(n *corev1.Node) *NodeFacts {
+	return &NodeFacts{BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
+}

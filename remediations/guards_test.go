@@ -1,0 +1,106 @@
+package remediations
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// designOrder is the order that the design gives. PolicyFailing and AwaitingApproval are not built yet.
+var designOrder = []Reason{
+	ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited, AlertResolved,
+	TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, ControlPlaneBusy, AtLimit, Observing,
+}
+
+func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
+	var got []Reason
+	for _, g := range guards {
+		got = append(got, g.reason)
+	}
+	require.Equal(t, designOrder, got)
+
+	var listed []Reason
+	for _, r := range Reasons {
+		if r != RecordMalformed && r != ProviderAbsent && !later[r] {
+			listed = append(listed, r)
+		}
+	}
+	require.Equal(t, designOrder, listed, "Reasons, which docs and metrics follow, has the same order")
+}
+
+// everythingWrong has a cause for each guard at once. Only one thing can be wrong with the alert itself.
+const everythingWrong = `
+policy: {mode: observe, for: 30m}
+windows: ["02:00-04:00"]
+limits: {repairsPerNode: 1}
+node:
+  labels: {drydock.dev/exclude: ""}
+  annotations: {drydock.dev/pause: "true"}
+  taints: [ToBeDeletedByClusterAutoscaler]
+  cordoned: true
+  controlPlane: true
+history: [{id: r0, policy: node-not-ready, outcome: Recovered, steps: ["reboot:1"], began: "<now-9m>", ended: "<now-1m>"}]
+leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, phase: Verifying, step: {index: 0, name: reboot, attempt: 1},
+  began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>"}}
+word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
+ledger: {begun: [20h]}
+fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1}
+`
+
+// TestEachGuardSpeaksBeforeThoseBehindIt takes the causes away one after the other, each the one that was just named:
+// what is named next must be the guard that stands next. It shows the composed chain, not the list.
+func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
+	sc := readScene(t, []byte(everythingWrong))
+	remedies := map[Reason]func(){
+		ReasonExcluded:  func() { delete(sc.Node.Labels, ExcludeLabel) },
+		Paused:          func() { delete(sc.Node.Annotations, PauseKey) },
+		NodeLeaving:     func() { sc.Node.Taints = nil },
+		CordonedByOther: func() { sc.Node.Cordoned = false },
+		AlertUnconfirmed: func() {
+			sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", ""
+		},
+		Blind:            func() { sc.Word.WatchdogMisses = 0 },
+		Silenced:         func() { sc.Word.Replicas[0].Alert = "active" },
+		Inhibited:        func() { sc.Word.Replicas[1].Alert = "active" },
+		TooYoung:         func() { sc.Policy.For = "1m" },
+		FleetUnhealthy:   func() { sc.Fleet.Unhealthy = 0; sc.Node.Ready = "True"; sc.Fleet.ControlPlaneDown = 1 },
+		OutsideWindow:    func() { sc.Windows = nil },
+		NodeUnderRepair:  func() { sc.Leader = nil },
+		Cooldown:         func() { sc.History = nil },
+		RepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
+		ControlPlaneBusy: func() { sc.Fleet.ControlPlane, sc.Fleet.ControlPlaneDown = 0, 0; sc.Node.ControlPlane = false },
+		AtLimit:          func() { sc.Fleet.InFlight = 0 },
+		Observing:        func() { sc.Policy.Mode = ModeEnforce },
+	}
+	for _, want := range designOrder {
+		if want == AlertResolved {
+			continue // an alert cannot be over and fire: held-AlertResolved has it
+		}
+		d := Decide(sc.state(t), noon)
+		require.Equal(t, Keep, d.Verb, "%s: %s", want, d.Message)
+		require.Equal(t, want, d.Reason, d.Message)
+		remedies[want]()
+	}
+	require.Equal(t, Issue, Decide(sc.state(t), noon).Verb, "with every cause gone it is done")
+}
+
+// TestNoGuardIsIdle takes each guard away in turn. The golden that is named after its reason must then come out
+// otherwise; a guard whose loss no golden shows is a guard that nobody tests.
+func TestNoGuardIsIdle(t *testing.T) {
+	all := guards
+	t.Cleanup(func() { guards = all })
+	pinned := map[string]golden{}
+	for _, g := range goldens(t) {
+		pinned[g.name] = g
+	}
+	for i, gone := range all {
+		t.Run(string(gone.reason), func(t *testing.T) {
+			g, ok := pinned["held-"+string(gone.reason)]
+			require.True(t, ok, "no golden held-%s", gone.reason)
+			guards = all
+			require.Equal(t, g.want(t), render(t, Decide(g.state(t), noon)))
+			guards = append(append([]guard{}, all[:i]...), all[i+1:]...)
+			require.NotEqual(t, g.want(t), render(t, Decide(g.state(t), noon)))
+		})
+	}
+}

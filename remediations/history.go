@@ -1,0 +1,74 @@
+package remediations
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// Outcome is how a repair ended.
+type Outcome string
+
+const (
+	// Recovered: the step's own proof held for proofFor.
+	Recovered Outcome = "Recovered"
+	// SelfRecovered: the node is well and the alert gone, but the step's own proof never came.
+	SelfRecovered Outcome = "SelfRecovered"
+	// Superseded: what was to be repaired is no longer there to repair.
+	Superseded Outcome = "Superseded"
+	// Cancelled: a person, or the end of the phase's time, ended it before the plan did.
+	Cancelled Outcome = "Cancelled"
+	// OutcomeExhausted: the plan ran out.
+	OutcomeExhausted Outcome = "Exhausted"
+)
+
+// Outcomes is the closed list, for metrics and docs.
+var Outcomes = []Outcome{Recovered, SelfRecovered, Superseded, Cancelled, OutcomeExhausted}
+
+// maxHistory is how many repairs of one kind of target a Node remembers.
+const maxHistory = 10
+
+// Entry is one ended repair in drydock.dev/history, newest first.
+type Entry struct {
+	ID      string    `json:"id"`
+	Target  string    `json:"target,omitempty"` // absent: the node itself
+	Policy  string    `json:"policy"`
+	Outcome Outcome   `json:"outcome"`
+	Steps   []string  `json:"steps"`
+	Began   time.Time `json:"began"`
+	Ended   time.Time `json:"ended"`
+	Why     string    `json:"why,omitempty"`
+}
+
+// DecodeHistory reads the history. It is told to people and used for the cooldown alone; what cannot be read is left
+// out rather than held against the node.
+func DecodeHistory(value string) []Entry {
+	if value == "" {
+		return nil
+	}
+	var es []Entry
+	if err := decodeLoose(value, &es); err != nil {
+		return nil
+	}
+	return es
+}
+
+// EncodeHistory puts e in front and forgets the oldest of its kind of target beyond the tenth.
+func EncodeHistory(old []Entry, e Entry) string {
+	out, same := []Entry{e}, 1
+	for _, o := range old {
+		if kindOf(o.Target) == kindOf(e.Target) {
+			if same == maxHistory {
+				continue
+			}
+			same++
+		}
+		out = append(out, o)
+	}
+	return encode(out)
+}
+
+// kindOf folds all sidecars of a node into one kind.
+func kindOf(target string) string { kind, _, _ := strings.Cut(target, "-"); return kind }
+
+func decodeLoose(s string, v any) error { return json.Unmarshal([]byte(s), v) }

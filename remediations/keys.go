@@ -1,0 +1,110 @@
+package remediations
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Keys on the Node. AlertPrefix, RepairPrefix, HistoryKey and PhaseLabel are Drydock's own; the others are people's.
+const (
+	AlertPrefix   = "alert.drydock.dev/"
+	RepairPrefix  = "repair.drydock.dev/"
+	NodeRepairKey = RepairPrefix + "node"
+	HistoryKey    = "drydock.dev/history"
+	PhaseLabel    = "drydock.dev/phase"
+
+	PauseKey      = "drydock.dev/pause"
+	ResetKey      = "drydock.dev/reset"
+	BreakGlassKey = "drydock.dev/break-glass"
+	ExcludeLabel  = "drydock.dev/exclude"
+)
+
+// FieldManager is the name under which Drydock writes; managedFields carry it, which is how an undo knows its own work.
+const FieldManager = "drydock"
+
+// Bounds of what is kept on one Node.
+const (
+	MaxAlertsPerNode = 64
+	MaxBytesPerNode  = 64 << 10
+)
+
+// Owned says whether key is one that only Drydock may write.
+func Owned(key string) bool {
+	return strings.HasPrefix(key, AlertPrefix) || strings.HasPrefix(key, RepairPrefix) ||
+		key == HistoryKey || key == PhaseLabel
+}
+
+// Relevant says whether key is any that Drydock reads or writes.
+func Relevant(key string) bool {
+	return Owned(key) || strings.HasPrefix(key, "drydock.dev/")
+}
+
+// Excluded says whether a person took the node out of Drydock's hands: the label drydock.dev/exclude with any value but "false".
+func Excluded(n *corev1.Node) bool {
+	v, ok := n.Labels[ExcludeLabel]
+	return ok && v != "false"
+}
+
+// Pause is what drydock.dev/pause says.
+type Pause struct {
+	// Until is when it ends by itself; zero: not before somebody removes it.
+	Until time.Time
+	Why   string
+}
+
+// ParsePause reads "true[ why]" or "<RFC 3339>[ why]". The error says how to write it; a caller that cannot read the
+// value must hold, as the person who wrote it meant to.
+func ParsePause(v string) (Pause, error) {
+	head, why, _ := strings.Cut(strings.TrimSpace(v), " ")
+	why = strings.TrimSpace(why)
+	if head == "true" {
+		return Pause{Why: why}, nil
+	}
+	until, err := time.Parse(time.RFC3339, head)
+	if err != nil {
+		return Pause{}, fmt.Errorf("%s=%q is not understood: write %q or an end such as %q, each with a reason behind a space if you like",
+			PauseKey, clip(v, 80), "true", "2026-01-31T18:00:00Z")
+	}
+	return Pause{Until: until, Why: why}, nil
+}
+
+// ParseReset reads drydock.dev/reset, whose only value is "true".
+func ParseReset(v string) error {
+	if v != "true" {
+		return fmt.Errorf("%s=%q is not understood: the only value is \"true\"", ResetKey, clip(v, 80))
+	}
+	return nil
+}
+
+// errEmptyName is for names that are no object's name at all.
+var errEmptyName = errors.New("the name is empty")
+
+// ValidNodeName says why name cannot be a Node's. A name from an alert is used only where it equals an existing
+// object's; this check keeps nonsense out of look-ups, logs and messages before that.
+func ValidNodeName(name string) error {
+	if name == "" {
+		return errEmptyName
+	}
+	if len(name) > 253 {
+		return fmt.Errorf("the name has %d characters, a Node's has at most 253", len(name))
+	}
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.') {
+			return fmt.Errorf("the name has the character %s, a Node's has only lower-case letters, digits, '-' and '.'", strconv.QuoteRune(r))
+		}
+	}
+	return nil
+}
+
+// clip cuts s to at most n bytes for a message, at a rune's edge.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

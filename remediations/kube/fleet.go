@@ -1,0 +1,127 @@
+// Package kube is Drydock's side of the API server: the Nodes as a trimmed cache, the journal that is written on them,
+// the ledger, and the alerts that the receiver hands over.
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Fleet shows the cluster's Nodes out of an informer's cache.
+type Fleet struct {
+	Client  kubernetes.Interface
+	Indexer cache.Indexer
+}
+
+var _ engine.Fleet = Fleet{}
+
+// Nodes returns all Nodes in the cache, shared and read-only.
+func (f Fleet) Nodes(context.Context) ([]*corev1.Node, error) {
+	objs := f.Indexer.List()
+	nodes := make([]*corev1.Node, 0, len(objs))
+	for _, o := range objs {
+		n, ok := o.(*corev1.Node)
+		if !ok {
+			return nil, fmt.Errorf("the cache of Nodes holds a %T", o)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// Cached returns the Node of exactly that name as the cache has it; nil: there is none.
+func (f Fleet) Cached(name string) *corev1.Node {
+	o, ok, err := f.Indexer.GetByKey(name)
+	if err != nil || !ok {
+		return nil
+	}
+	n, _ := o.(*corev1.Node)
+	return n
+}
+
+// Node reads one Node from the API server.
+func (f Fleet) Node(ctx context.Context, name string) (*corev1.Node, error) {
+	n, err := f.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, translate("reading Node "+name, err)
+	}
+	return Trim(n), nil
+}
+
+// Lease reads a node's heartbeat.
+func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration, error) {
+	l, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return time.Time{}, 0, translate("reading the lease of Node "+node, err)
+	}
+	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+		return time.Time{}, 0, fmt.Errorf("the lease of Node %s has no renewTime or no leaseDurationSeconds", node)
+	}
+	return l.Spec.RenewTime.Time, time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second, nil
+}
+
+// Trim keeps of a Node what decisions rest on. A real one weighs tens of kilobytes, most of it images, managed fields
+// and other people's annotations.
+func Trim(n *corev1.Node) *corev1.Node {
+	t := &corev1.Node{
+		TypeMeta: n.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels,
+			CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp,
+		},
+		Spec: corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints},
+	}
+	for k, v := range n.Annotations {
+		if remediations.Relevant(k) {
+			if t.Annotations == nil {
+				t.Annotations = map[string]string{}
+			}
+			t.Annotations[k] = v
+		}
+	}
+	if c := remediations.ReadyCondition(n); c != nil {
+		t.Status.Conditions = []corev1.NodeCondition{*c}
+	}
+	t.Status.NodeInfo.BootID = n.Status.NodeInfo.BootID
+	return t
+}
+
+// TrimTransform is Trim for an informer.
+func TrimTransform(o any) (any, error) {
+	if n, ok := o.(*corev1.Node); ok {
+		return Trim(n), nil
+	}
+	return o, nil
+}
+
+// Matters says whether a change of a Node could change a decision; heartbeats do not.
+func Matters(a, b *corev1.Node) bool {
+	ra, rb := remediations.ReadyCondition(a), remediations.ReadyCondition(b)
+	return a.UID != b.UID || a.Spec.Unschedulable != b.Spec.Unschedulable || len(a.Spec.Taints) != len(b.Spec.Taints) ||
+		a.Spec.ProviderID != b.Spec.ProviderID || a.Status.NodeInfo.BootID != b.Status.NodeInfo.BootID ||
+		(a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
+		(ra == nil) != (rb == nil) || (ra != nil && rb != nil && ra.Status != rb.Status) ||
+		!maps.Equal(a.Annotations, b.Annotations) || !maps.Equal(a.Labels, b.Labels)
+}
+
+// translate gives the engine's errors for the API server's.
+func translate(doing string, err error) error {
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%s: %w", doing, engine.ErrNotFound)
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("%s: %w", doing, engine.ErrConflict)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

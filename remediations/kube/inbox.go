@@ -1,0 +1,92 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Results of an alert that were not Misroutes; all of them are values of drydock_alerts_received_total.
+const (
+	ResultAccepted  = "accepted"
+	ResultUnchanged = "unchanged"
+	ResultNodeFull  = "node_full"
+)
+
+// Inbox writes received alerts on their Nodes. Every replica has one; two that write the same alert write the same key.
+type Inbox struct {
+	Config *remediations.Config
+	Client kubernetes.Interface
+	// Node looks a Node up in the cache by its exact name; nil: there is none.
+	Node func(name string) *corev1.Node
+	Now  func() time.Time
+	// Full is told the node that had no room for one more alert.
+	Full func(node string)
+}
+
+// writeAgain is how a write that failed is tried again until the caller's context ends.
+var writeAgain = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 2 * time.Second}
+
+// Record makes an alert durable on its Node. An alert that cannot be used is a result, not an error; an error means
+// that a usable one could not be written before ctx ended.
+func (i Inbox) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
+	route, why := i.Config.Route(labels, i.Node)
+	if why != remediations.MisrouteNone {
+		return string(why), nil
+	}
+	n := i.Node(route.Node)
+	if n == nil {
+		return string(remediations.MisrouteUnknownNode), nil
+	}
+	a := i.Config.NewAlert(route.Policy, labels, status, startsAt, i.Now())
+	value, known := n.Annotations[a.Key()]
+	switch old, err := remediations.DecodeAlert(a.Key(), value); {
+	case known && err == nil && old.Same(a):
+		return ResultUnchanged, nil
+	case !known && status == remediations.StatusResolved:
+		return ResultUnchanged, nil // the end of something that nobody acts upon is no news
+	}
+	drop, ok := remediations.Admit(n.Annotations, a)
+	if !ok {
+		if i.Full != nil {
+			i.Full(n.Name)
+		}
+		return ResultNodeFull, nil
+	}
+	encoded := a.Encode()
+	// Bound to the Node's UID, not to its version: one key an alert, so writers never overwrite each other.
+	p := nodePatch{Metadata: patchMeta{UID: n.UID, Annotations: map[string]*string{a.Key(): &encoded}}}
+	for _, k := range drop {
+		p.Metadata.Annotations[k] = nil
+	}
+	err := i.write(ctx, n.Name, p)
+	switch {
+	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrConflict):
+		return string(remediations.MisrouteUnknownNode), nil // deleted, or another Node of that name by now
+	case err != nil:
+		return "", err
+	}
+	return ResultAccepted, nil
+}
+
+func (i Inbox) write(ctx context.Context, name string, p nodePatch) error {
+	var last error
+	err := wait.ExponentialBackoffWithContext(ctx, writeAgain, func(ctx context.Context) (bool, error) {
+		_, last = patchNode(ctx, i.Client, name, p)
+		if errors.Is(last, engine.ErrNotFound) || errors.Is(last, engine.ErrConflict) {
+			return false, last
+		}
+		return last == nil, nil
+	})
+	if err != nil && last != nil {
+		return last
+	}
+	return err
+}

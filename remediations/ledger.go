@@ -1,0 +1,174 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Ledger is the ConfigMap that fences disruptive repairs: written by the leader alone, by compare-and-swap.
+type Ledger struct {
+	// Slots holds every disruptive repair in Acting or Verifying.
+	Slots []Slot
+	// Repairs holds, by machine, the disruptive repairs begun in the window.
+	Repairs map[string][]Begun
+	// Status is told to people; no decision but the breaker's rests on it.
+	Status LedgerStatus
+}
+
+// Slot is one disruptive repair that occupies the fleet.
+type Slot struct {
+	Node       string    `json:"node"`
+	UID        string    `json:"uid,omitempty"`
+	ProviderID string    `json:"providerID,omitempty"`
+	Zone       string    `json:"zone,omitempty"`
+	Pool       string    `json:"pool,omitempty"`
+	Repair     string    `json:"repair"`
+	Attempt    string    `json:"attempt"`
+	Since      time.Time `json:"since"`
+}
+
+// Begun is one disruptive repair that began on a machine.
+type Begun struct {
+	Repair string    `json:"repair"`
+	At     time.Time `json:"at"`
+}
+
+// LedgerStatus is what `kubectl drydock status` prints.
+type LedgerStatus struct {
+	Mode string `json:"mode,omitempty"`
+	// Breakers by scope: "cluster" or "zone/<name>"; only those that are not closed.
+	Breakers map[string]Breaker `json:"breakers,omitempty"`
+	// Blind is why Drydock trusts no alert; empty: it does.
+	Blind string `json:"blind,omitempty"`
+	// Holds are those that lie with the fleet, by reason, each with a sentence.
+	Holds map[Reason]string `json:"holds,omitempty"`
+}
+
+// Data keys of the ConfigMap: the version, and one JSON value each.
+const (
+	ledgerVersion = "v"
+	ledgerSlots   = "slots"
+	ledgerRepairs = "repairs"
+	ledgerStatus  = "status"
+)
+
+// Encode gives the ConfigMap's data.
+func (l *Ledger) Encode() map[string]string {
+	return map[string]string{
+		ledgerVersion: strconv.Itoa(recordVersion),
+		ledgerSlots:   encode(append([]Slot{}, l.Slots...)),
+		ledgerRepairs: encode(l.Repairs),
+		ledgerStatus:  encode(l.Status),
+	}
+}
+
+// DecodeLedger reads the ConfigMap's data. An error holds every repair until a person mends or deletes the ConfigMap.
+func DecodeLedger(data map[string]string) (*Ledger, error) {
+	if v := data[ledgerVersion]; v != strconv.Itoa(recordVersion) {
+		return nil, fmt.Errorf("the ledger has version %q, this Drydock knows version %d", clip(v, 20), recordVersion)
+	}
+	l := &Ledger{}
+	for key, into := range map[string]any{ledgerSlots: &l.Slots, ledgerRepairs: &l.Repairs, ledgerStatus: &l.Status} {
+		if err := decodeStrict(data[key], into); err != nil {
+			return nil, fmt.Errorf("the ledger's %q is not readable: %w", key, err)
+		}
+	}
+	if l.Repairs == nil {
+		l.Repairs = map[string][]Begun{}
+	}
+	return l, nil
+}
+
+// Clone copies the ledger, so that a change that was not saved is not remembered either.
+func (l *Ledger) Clone() *Ledger {
+	c := &Ledger{Slots: slices.Clone(l.Slots), Repairs: make(map[string][]Begun, len(l.Repairs)), Status: l.Status}
+	for k, v := range l.Repairs {
+		c.Repairs[k] = slices.Clone(v)
+	}
+	return c
+}
+
+// Machine identifies the machine behind a Node across re-registrations: its providerID, else the Node's name.
+func Machine(n *corev1.Node) string {
+	if n.Spec.ProviderID != "" {
+		return n.Spec.ProviderID
+	}
+	return n.Name
+}
+
+// Reserve takes the slot for an attempt, or moves the repair's slot on to its next attempt, and counts the repair
+// against its machine. It changes nothing else; the limits were asked by Decide.
+func (l *Ledger) Reserve(c *Config, n *corev1.Node, r *Record, now time.Time) {
+	l.Release(n.Name)
+	since := now.UTC().Truncate(time.Second)
+	l.Slots = append(l.Slots, Slot{
+		Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
+		Repair: r.ID, Attempt: r.Intent.ID, Since: since,
+	})
+	m := Machine(n)
+	if !slices.ContainsFunc(l.Repairs[m], func(b Begun) bool { return b.Repair == r.ID }) {
+		l.Repairs[m] = append(l.Repairs[m], Begun{Repair: r.ID, At: since})
+	}
+	l.prune(now, c.Limits.RepairsWindow)
+}
+
+// Release frees the node's slot; it says whether there was one.
+func (l *Ledger) Release(node string) bool {
+	before := len(l.Slots)
+	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Node == node })
+	return len(l.Slots) != before
+}
+
+// Forget drops what was counted against a machine, when a person resets it.
+func (l *Ledger) Forget(machine string) { delete(l.Repairs, machine) }
+
+// begun counts the disruptive repairs on the machine in the window, other than the repair named.
+func (l *Ledger) begun(machine, except string, now time.Time, window time.Duration) (count int, oldest time.Time) {
+	for _, b := range l.Repairs[machine] {
+		if b.Repair == except || now.Sub(b.At) >= window {
+			continue
+		}
+		count++
+		if oldest.IsZero() || b.At.Before(oldest) {
+			oldest = b.At
+		}
+	}
+	return count, oldest
+}
+
+func (l *Ledger) prune(now time.Time, window time.Duration) {
+	for m, begun := range l.Repairs {
+		begun = slices.DeleteFunc(begun, func(b Begun) bool { return now.Sub(b.At) >= window })
+		if len(begun) == 0 {
+			delete(l.Repairs, m)
+			continue
+		}
+		l.Repairs[m] = begun
+	}
+}
+
+// RebuildLedger makes a ledger from what the Nodes say, for a cluster that has none: a new one, or one whose ledger a
+// person deleted.
+func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
+	l := &Ledger{Repairs: map[string][]Begun{}}
+	for _, n := range nodes {
+		r := ReadJournal(n).Record
+		if r == nil || r.Intent == nil || !Registry[r.Step.Name].Disruptive {
+			continue
+		}
+		m := Machine(n)
+		l.Repairs[m] = append(l.Repairs[m], Begun{Repair: r.ID, At: r.Began})
+		if r.Phase.InFlight() {
+			l.Slots = append(l.Slots, Slot{
+				Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
+				Repair: r.ID, Attempt: r.Intent.ID, Since: r.Since,
+			})
+		}
+	}
+	l.prune(now, c.Limits.RepairsWindow)
+	return l
+}

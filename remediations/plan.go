@@ -1,0 +1,59 @@
+package remediations
+
+import "strings"
+
+// doable says that the step stands in the plan as named, and that this installation can carry it out.
+func (s *State) doable(p *Policy, ref StepRef) bool {
+	return ref.Index < len(p.Plan) && p.Plan[ref.Index].Name == ref.Name && ref.Attempt <= p.Plan[ref.Index].Attempts &&
+		s.Config.Provided[ref.Name]
+}
+
+// firstStep is the first step of the plan that can be carried out.
+func (s *State) firstStep(p *Policy) (StepRef, bool) { return s.stepFrom(p, 0) }
+
+// nextStep is what comes after an issued attempt: the step's next attempt, else the next step that can be carried out.
+func (s *State) nextStep(p *Policy, after StepRef) (StepRef, bool) {
+	again := StepRef{Index: after.Index, Name: after.Name, Attempt: after.Attempt + 1}
+	if s.doable(p, again) {
+		return again, true
+	}
+	return s.stepFrom(p, after.Index+1)
+}
+
+func (s *State) stepFrom(p *Policy, index int) (StepRef, bool) {
+	for i := index; i < len(p.Plan); i++ {
+		ref := StepRef{Index: i, Name: p.Plan[i].Name, Attempt: 1}
+		if s.doable(p, ref) {
+			return ref, true
+		}
+	}
+	return StepRef{}, false
+}
+
+func joined(steps []string) string { return strings.Join(steps, ", ") }
+
+func (r *Record) holdReason() string {
+	if r.Hold == nil {
+		return "no reason on record"
+	}
+	return r.Hold.Message
+}
+
+func (h *Hold) same(o *Hold) bool {
+	if h == nil || o == nil {
+		return h == o
+	}
+	untilSame := (h.Until == nil) == (o.Until == nil) && (h.Until == nil || h.Until.Equal(*o.Until))
+	return h.Reason == o.Reason && untilSame
+}
+
+// lastDone is the attempt that was issued last, as "reboot:1"; while Pending, Step already names the next one.
+func lastDone(r *Record) string {
+	if len(r.Done) == 0 {
+		return r.Step.String()
+	}
+	return r.Done[len(r.Done)-1]
+}
+
+// stepName is the remediation's name in an attempt written as "reboot:1".
+func stepName(done string) string { name, _, _ := strings.Cut(done, ":"); return name }

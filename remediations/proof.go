@@ -1,0 +1,61 @@
+package remediations
+
+import (
+	"fmt"
+	"time"
+)
+
+// recovered asks whether the repair's cure is proven: the node Ready, the alert gone while its source lives, the
+// kubelet's lease fresh, all of it for proofFor, and asked for again at the end of that time. With the step's own
+// proof that is Recovered, without it SelfRecovered. ok is false where the node is not well.
+func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
+	r := s.Journal.Record
+	var proofFor time.Duration
+	if p != nil {
+		proofFor = p.ProofFor
+	}
+	if !ready(s.Node) {
+		return Decision{}, false
+	}
+	due := now.Add(-s.Config.MaxStaleness)
+	matured := !s.WellSince.IsZero() && !now.Before(s.WellSince.Add(proofFor))
+	if matured {
+		due = s.WellSince.Add(proofFor)
+	}
+	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !s.WellSince.IsZero()}
+	cause := s.alert(r.Cause.Alert)
+	saidResolved := cause != nil && cause.Status == StatusResolved
+	if s.Word == nil || s.Word.AskedAt.Before(due) || (saidResolved && s.stale()) {
+		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
+		return d, true
+	}
+	if s.Word.BlindCause(s.Config) != "" || !s.Word.about(r.Cause.Alert, s.Config).gone {
+		return Decision{}, false
+	}
+	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.Lease.fresh() && now.Sub(s.Lease.ReadAt) >= leaseAgain) {
+		d.Ask.Lease, d.Message = true, "reading the node's lease"
+		return d, true
+	}
+	if !s.Lease.fresh() {
+		return Decision{Verb: Wait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}, true
+	}
+	d.Well = true
+	if !matured {
+		since := s.WellSince
+		if since.IsZero() {
+			since = now
+		}
+		d.Recheck, d.Message = since.Add(proofFor), fmt.Sprintf("the node is well; it counts once that has held for %s", proofFor)
+		if proofFor > 0 {
+			return d, true
+		}
+	}
+	outcome, why := Recovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", lastDone(r))
+	if proven, missing := s.proven(); !proven {
+		outcome, why = SelfRecovered, "the node is well and the alert is gone, but not by this repair: "+missing
+	}
+	return s.end(outcome, why, now), true
+}
+
+// fresh says that the kubelet's last renewal was good when the lease was read.
+func (l *Lease) fresh() bool { return l.ReadAt.Sub(l.RenewedAt) <= l.Duration }

@@ -1,0 +1,52 @@
+package remediations
+
+// Reason is why a repair is held: a closed list, in the order in which the guards are asked.
+type Reason string
+
+const (
+	RecordMalformed  Reason = "RecordMalformed"
+	ReasonExcluded   Reason = "Excluded"
+	Paused           Reason = "Paused"
+	NodeLeaving      Reason = "NodeLeaving"
+	CordonedByOther  Reason = "CordonedByOther"
+	AlertUnconfirmed Reason = "AlertUnconfirmed"
+	Blind            Reason = "Blind"
+	Silenced         Reason = "Silenced"
+	Inhibited        Reason = "Inhibited"
+	AlertResolved    Reason = "AlertResolved"
+	TooYoung         Reason = "TooYoung"
+	FleetUnhealthy   Reason = "FleetUnhealthy"
+	OutsideWindow    Reason = "OutsideWindow"
+	NodeUnderRepair  Reason = "NodeUnderRepair"
+	Cooldown         Reason = "Cooldown"
+	RepairsSpent     Reason = "RepairsSpent"
+	PolicyFailing    Reason = "PolicyFailing"
+	ControlPlaneBusy Reason = "ControlPlaneBusy"
+	AtLimit          Reason = "AtLimit"
+	AwaitingApproval Reason = "AwaitingApproval"
+	Observing        Reason = "Observing"
+
+	// ProviderAbsent is no guard: no step of the plan can be carried out by this installation.
+	ProviderAbsent Reason = "ProviderAbsent"
+)
+
+// Reasons is the closed list, in guard order, for metrics and docs.
+var Reasons = []Reason{
+	RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited,
+	AlertResolved, TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
+	ControlPlaneBusy, AtLimit, AwaitingApproval, Observing, ProviderAbsent,
+}
+
+// aboutNode says that the reason lies with the node or its alert, so that the Node itself should show the hold. The
+// others lie with the fleet, the clock or the alert source: a thousand nodes held by one such cause are told once, in
+// the ledger, and not by a thousand writes.
+func (r Reason) aboutNode() bool {
+	switch r {
+	case Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit, ProviderAbsent, RecordMalformed:
+		return false
+	case ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Silenced, Inhibited, AlertResolved,
+		TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing:
+		return true
+	}
+	return true
+}

@@ -1,0 +1,16 @@
+package remediations
+
+// reboot restarts the machine through its provider. A new boot ID is its proof: a node that merely came back did not
+// come back because of it.
+var reboot = Remediation{
+	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true,
+	proof: func(intent *Intent, n *NodeFacts) (bool, string) {
+		switch {
+		case intent.BootID == "" || n.BootID == "":
+			return false, "the node reports no boot ID, so a reboot cannot be told from a recovery"
+		case intent.BootID == n.BootID:
+			return false, "the boot ID is still the one from before the reboot"
+		}
+		return true, ""
+	},
+}

@@ -1,0 +1,232 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// recordVersion is the version of everything that Drydock writes on a Node and in the ledger.
+const recordVersion = 1
+
+// maxRecordBytes bounds one record; a longer one was not written by Drydock.
+const maxRecordBytes = 8 << 10
+
+// Phase is where a repair stands.
+type Phase string
+
+const (
+	// Pending: matched; held by a guard, or between attempts. It occupies no slot and denies nobody anything.
+	Pending Phase = "Pending"
+	// Acting: the intent is written, the side effect was issued or is about to be.
+	Acting Phase = "Acting"
+	// Verifying: waiting for proof.
+	Verifying Phase = "Verifying"
+	// Exhausted: the plan has run out; a person must look.
+	Exhausted Phase = "Exhausted"
+)
+
+// InFlight says that a repair in this phase occupies its node.
+func (p Phase) InFlight() bool { return p == Acting || p == Verifying }
+
+// CallOutcome is what is known of a call to a provider. Absent: not known to have been sent.
+type CallOutcome string
+
+const (
+	CallAccepted CallOutcome = "accepted"
+	// CallRefused: the provider certainly did nothing.
+	CallRefused CallOutcome = "refused"
+	// CallUnknown: perhaps done.
+	CallUnknown CallOutcome = "unknown"
+)
+
+// Record is the repair under way on a Node, under RepairPrefix + its target. Times are RFC 3339, UTC.
+type Record struct {
+	V      int    `json:"v"`
+	ID     string `json:"id"`
+	Policy string `json:"policy"`
+	Cause  Cause  `json:"cause"`
+	Phase  Phase  `json:"phase"`
+	// Step is the step that is being done, or that comes next while Pending.
+	Step StepRef `json:"step"`
+	// Done are the attempts already issued, as "reboot:1", oldest first.
+	Done []string `json:"done,omitempty"`
+	// Began is when the repair was first recorded, Since when its phase began, Deadline when the phase is over.
+	Began    time.Time `json:"began"`
+	Since    time.Time `json:"since"`
+	Deadline time.Time `json:"deadline"`
+	// Intent is the last attempt that was issued.
+	Intent *Intent `json:"intent,omitempty"`
+	// Hold is what keeps the next side effect back.
+	Hold *Hold `json:"hold,omitempty"`
+	// Undo is what Drydock did to the Node and must take back.
+	Undo []Undo `json:"undo,omitempty"`
+}
+
+// Cause is why the repair exists: an alert's fingerprint, or a person's request.
+type Cause struct {
+	Alert   string `json:"alert,omitempty"`
+	Request string `json:"request,omitempty"`
+}
+
+// StepRef points at one attempt of one step of the plan: the step's index from 0, its name, the attempt from 1.
+type StepRef struct {
+	Index   int    `json:"index"`
+	Name    string `json:"name"`
+	Attempt int    `json:"attempt"`
+}
+
+func (s StepRef) String() string { return fmt.Sprintf("%s:%d", s.Name, s.Attempt) }
+
+// Intent is written before the call. Without an outcome it counts as issued.
+type Intent struct {
+	// ID is the repair's id, the step's index and the attempt: one for each side effect.
+	ID string    `json:"id"`
+	At time.Time `json:"at"`
+	// BootID, UID and ProviderID are those of the machine before the call; the proof is that they changed, or did not.
+	BootID     string      `json:"bootID,omitempty"`
+	UID        string      `json:"uid,omitempty"`
+	ProviderID string      `json:"providerID,omitempty"`
+	Outcome    CallOutcome `json:"outcome,omitempty"`
+	// Why is the provider's word where the outcome is not accepted.
+	Why string `json:"why,omitempty"`
+}
+
+// Hold is what keeps a repair back.
+type Hold struct {
+	Reason  Reason     `json:"reason"`
+	Message string     `json:"message"`
+	Since   time.Time  `json:"since"`
+	Until   *time.Time `json:"until,omitempty"`
+}
+
+// Undo is one thing that Drydock did to a Node: {"kind":"cordon"}.
+type Undo struct {
+	Kind string    `json:"kind"`
+	At   time.Time `json:"at"`
+}
+
+// UndoCordon is the kind of an Undo that sets spec.unschedulable back.
+const UndoCordon = "cordon"
+
+// Encode gives the annotation's value.
+func (r *Record) Encode() string { return encode(r) }
+
+// clone copies a record, so that a transition never changes the one that was read.
+func (r *Record) clone() *Record {
+	c := *r
+	c.Done = append([]string(nil), r.Done...)
+	c.Undo = append([]Undo(nil), r.Undo...)
+	if r.Intent != nil {
+		i := *r.Intent
+		c.Intent = &i
+	}
+	if r.Hold != nil {
+		h := *r.Hold
+		c.Hold = &h
+	}
+	return &c
+}
+
+// DecodeRecord reads a record. Anything that this version would not itself have written is an error: the node is then
+// held with RecordMalformed and its bytes are left alone until a person resets it.
+func DecodeRecord(value string) (*Record, error) {
+	if len(value) > maxRecordBytes {
+		return nil, fmt.Errorf("the record has %d bytes, Drydock writes at most %d", len(value), maxRecordBytes)
+	}
+	var v struct {
+		V int `json:"v"`
+	}
+	if err := decodeLoose(value, &v); err != nil {
+		return nil, fmt.Errorf("the record is not JSON: %w", err)
+	}
+	if v.V != recordVersion {
+		return nil, fmt.Errorf("the record has version %d, this Drydock knows version %d", v.V, recordVersion)
+	}
+	var r Record
+	if err := decodeStrict(value, &r); err != nil {
+		return nil, fmt.Errorf("the record is not readable: %w", err)
+	}
+	return &r, r.validate()
+}
+
+func (r *Record) validate() error {
+	switch r.Phase {
+	case Pending, Acting, Verifying, Exhausted:
+	default:
+		return fmt.Errorf("the record's phase %q is unknown", clip(string(r.Phase), 40))
+	}
+	switch {
+	case r.ID == "" || r.Policy == "":
+		return fmt.Errorf("the record lacks its id or its policy")
+	case (r.Cause.Alert == "") == (r.Cause.Request == ""):
+		return fmt.Errorf("the record's cause must be one alert or one request")
+	case r.Step.Index < 0 || r.Step.Attempt < 1:
+		return fmt.Errorf("the record's step %d, attempt %d, cannot be", r.Step.Index, r.Step.Attempt)
+	case r.Phase.InFlight() && (r.Intent == nil || r.Intent.ID == "" || r.Intent.At.IsZero()):
+		return fmt.Errorf("the record is %s but has no intent", r.Phase)
+	case r.Since.IsZero() || (r.Phase != Exhausted && r.Deadline.IsZero()):
+		return fmt.Errorf("the record has no since or no deadline")
+	}
+	if _, ok := Registry[r.Step.Name]; !ok {
+		return fmt.Errorf("the record's step %q is no remediation", clip(r.Step.Name, 40))
+	}
+	return nil
+}
+
+// Journal is all of Drydock's that a Node carries, decoded.
+type Journal struct {
+	Record *Record
+	// Malformed is why the record cannot be read; Record is nil then.
+	Malformed error
+	Alerts    []Alert
+	History   []Entry
+	// OtherRepairs are the records of the node's other targets that are in flight.
+	OtherRepairs []*Record
+}
+
+// Knows says whether the journal names a repair of that id, under way or ended.
+func (j Journal) Knows(id string) bool {
+	return (j.Record != nil && j.Record.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
+}
+
+// ReadJournal decodes a Node's annotations.
+func ReadJournal(n *corev1.Node) Journal {
+	j := Journal{Alerts: AlertsOn(n.Annotations), History: DecodeHistory(n.Annotations[HistoryKey])}
+	for k, v := range n.Annotations {
+		if !strings.HasPrefix(k, RepairPrefix) {
+			continue
+		}
+		r, err := DecodeRecord(v)
+		switch {
+		case err != nil:
+			j.Malformed = fmt.Errorf("%s: %w", clip(k, 80), err)
+		case k == NodeRepairKey:
+			j.Record = r
+		case r.Phase.InFlight():
+			j.OtherRepairs = append(j.OtherRepairs, r)
+		}
+	}
+	if j.Malformed != nil {
+		j.Record = nil
+	}
+	return j
+}
+
+// InFlight says which repair, if any, occupies the node: the webhook asks it before it lets a person in. Sidecar
+// repairs occupy nobody's node.
+func InFlight(n *corev1.Node) *Record {
+	for _, target := range []string{"node", "leader"} {
+		v, ok := n.Annotations[RepairPrefix+target]
+		if !ok {
+			continue
+		}
+		if r, err := DecodeRecord(v); err == nil && r.Phase.InFlight() {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package remediations
+
+import (
+	"maps"
+	"slices"
+)
+
+// Remediation is one kind of step that a plan can name.
+type Remediation struct {
+	Name string
+	// Verb says in a sentence what it does to a node: "would <verb> n1 now".
+	Verb string
+	// Disruptive remediations are bound by limits, breaker, windows and cooldown; the others have a limit of their own.
+	Disruptive bool
+	// Once remediations must reach the provider at most once an attempt; the others may be repeated freely.
+	Once bool
+	// proof is what shows, beyond the node being well and the alert gone, that this very step was what cured it.
+	proof func(intent *Intent, n *NodeFacts) (proven bool, missing string)
+}
+
+// Registry holds every remediation that a plan may name, whether or not this installation can carry it out.
+// A new one is one file and one line here.
+var Registry = map[string]Remediation{
+	"reboot": reboot,
+
+	// Known from the first day, so that a plan can name them; each comes with its own issue.
+	"drain":           {Name: "drain", Verb: "drain", Disruptive: true},
+	"mark-ready":      {Name: "mark-ready", Verb: "mark ready the sidecar on", Once: true},
+	"promote-leader":  {Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true},
+	"replace":         {Name: "replace", Verb: "replace", Disruptive: true, Once: true},
+	"restart-kubelet": {Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true},
+}
+
+// Names returns the names of all remediations, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(Registry)) }

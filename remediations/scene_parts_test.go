@@ -1,0 +1,165 @@
+package remediations
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func (sc *scene) node(t testing.TB) *corev1.Node {
+	n := bare("n1")
+	in := sc.Node
+	for k, v := range in.Labels {
+		n.Labels[k] = v
+	}
+	for k, v := range in.Annotations {
+		n.Annotations[k] = v
+	}
+	if in.ControlPlane {
+		n.Labels["node-role.kubernetes.io/control-plane"] = ""
+	}
+	switch in.Ready {
+	case "":
+		unready(n)
+	case "none":
+		n.Status.Conditions = nil
+	default:
+		n.Status.Conditions[0].Status = corev1.ConditionStatus(in.Ready)
+	}
+	if in.BootID != nil {
+		n.Status.NodeInfo.BootID = *in.BootID
+	}
+	n.CreationTimestamp = metav1.NewTime(ago(in.Age, "48h"))
+	n.Spec.Unschedulable = in.Cordoned
+	for _, key := range in.Taints {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key})
+	}
+	if in.Deleting {
+		n.DeletionTimestamp = &metav1.Time{Time: noon}
+	}
+	alerts := sc.Alerts
+	if alerts == nil {
+		alerts = []sceneAlert{{}}
+	}
+	for _, a := range alerts {
+		alert := Alert{
+			V: recordVersion, Name: "NodeNotReady", Policy: a.Policy, Status: a.Status, Fingerprint: a.Fingerprint,
+			StartsAt: ago(a.Started, "10m"), ReceivedAt: ago(a.Received, "5m"), Labels: map[string]string{"node": "n1"},
+		}
+		if alert.Policy == "" {
+			alert.Policy = "node-not-ready"
+		}
+		if alert.Status == "" {
+			alert.Status = StatusFiring
+		}
+		if alert.Fingerprint == "" {
+			alert.Fingerprint = fp
+		}
+		n.Annotations[alert.Key()] = alert.Encode()
+	}
+	if sc.History != nil {
+		n.Annotations[HistoryKey] = encode(sc.History)
+	}
+	annotate(t, n, NodeRepairKey, sc.Record)
+	annotate(t, n, RepairPrefix+"leader", sc.Leader)
+	return n
+}
+
+// annotate writes a record as the scene has it: a string is taken as it is, so that a scene can hold what is no record.
+func annotate(t testing.TB, n *corev1.Node, key string, record any) {
+	if record == nil {
+		return
+	}
+	text, ok := record.(string)
+	if !ok {
+		b, err := yaml.Marshal(record)
+		require.NoError(t, err)
+		b, err = yaml.YAMLToJSON(b)
+		require.NoError(t, err)
+		text = string(b)
+	}
+	n.Annotations[key] = text
+	if r, err := DecodeRecord(text); err == nil && key == NodeRepairKey {
+		n.Labels[PhaseLabel] = string(r.Phase)
+	}
+}
+
+func (sc *scene) word() *Word {
+	if sc.Word.Never {
+		return nil
+	}
+	w := &Word{AskedAt: ago(sc.Word.Age, "2s"), WatchdogMisses: sc.Word.WatchdogMisses}
+	replicas := sc.Word.Replicas
+	if replicas == nil {
+		replicas = []sceneReplica{{}, {}}
+	}
+	for i, r := range replicas {
+		w.Replicas = append(w.Replicas, r.word(i))
+	}
+	return w
+}
+
+func (r sceneReplica) word(i int) ReplicaWord {
+	rw := ReplicaWord{URL: fmt.Sprintf("http://alertmanager-%d", i), Watchdog: !r.NoWatchdog, BlindBy: r.BlindBy, Alerts: map[string]AlertWord{}}
+	if r.Err != "" {
+		return ReplicaWord{URL: rw.URL, Err: errors.New(r.Err)}
+	}
+	a := AlertWord{Labels: map[string]string{"node": "n1"}, StartsAt: noon.Add(-10 * time.Minute)}
+	switch r.Alert {
+	case "", "active":
+		a.Active = true
+	case "silenced":
+		a.SilencedBy = []string{"maintenance"}
+	case "muted":
+		a.MutedBy = []string{"nights"}
+	case "inhibited":
+		a.InhibitedBy = []string{"1234"}
+	case "unprocessed":
+	case "absent":
+		return rw
+	default:
+		panic(r.Alert)
+	}
+	rw.Alerts[fp] = a
+	return rw
+}
+
+// others are the nine nodes beside n1.
+func (sc *scene) others() []*corev1.Node {
+	var out []*corev1.Node
+	for i := range 9 {
+		n := bare(fmt.Sprintf("n%d", i+2))
+		if i < sc.Fleet.ControlPlane {
+			n.Labels["node-role.kubernetes.io/control-plane"] = ""
+			if i < sc.Fleet.ControlPlaneDown {
+				unready(n)
+			}
+		}
+		if i >= 9-sc.Fleet.Unhealthy {
+			unready(n)
+		}
+		if i < sc.Fleet.InFlight {
+			inFlight(n, "reboot")
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// inFlight puts a repair in Verifying on the node.
+func inFlight(n *corev1.Node, step string) *corev1.Node {
+	r := Record{
+		V: recordVersion, ID: "r" + n.Name, Policy: "node-not-ready", Cause: Cause{Alert: "aa"}, Phase: Verifying,
+		Step: StepRef{Name: step, Attempt: 1}, Began: noon, Since: noon, Deadline: noon.Add(time.Minute),
+		Intent: &Intent{ID: "r" + n.Name + "-0-1", At: noon},
+	}
+	n.Annotations[NodeRepairKey] = r.Encode()
+	n.Labels[PhaseLabel] = string(Verifying)
+	return n
+}

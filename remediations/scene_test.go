@@ -1,0 +1,256 @@
+package remediations
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+// noon is the moment at which every scene plays; a file says <now>, <now-5m> or <now+1h30m>.
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// The alert of every scene. Its fingerprint is written out, so that a file can name it.
+const fp = "8b2d1f0c3a4e5d67"
+
+// scene is a State in a form that a person can read. What it leaves out is as on an ordinary bad day: node n1 of ten is
+// not Ready, its alert has been firing for ten minutes, both Alertmanagers say so, nobody objects, the mode is enforce.
+type scene struct {
+	Policy  scenePolicy `json:"policy"`
+	Limits  sceneLimits `json:"limits"`
+	Windows []string    `json:"windows"`
+	// Provided are the remediations of this installation; absent: reboot.
+	Provided   []string `json:"provided"`
+	RequireAll bool     `json:"requireAll"`
+
+	Node    sceneNode    `json:"node"`
+	Alerts  []sceneAlert `json:"alerts"`
+	Record  any          `json:"record"`
+	Leader  any          `json:"leader"`
+	History []Entry      `json:"history"`
+
+	Word  sceneWord   `json:"word"`
+	Lease *sceneLease `json:"lease"`
+	Call  *Call       `json:"call"`
+	// WellFor is how long the node has been seen well.
+	WellFor string      `json:"wellFor"`
+	Ledger  sceneLedger `json:"ledger"`
+	Fleet   sceneFleet  `json:"fleet"`
+}
+
+type scenePolicy struct {
+	Gone           bool     `json:"gone"`
+	Mode           Mode     `json:"mode"`
+	For            string   `json:"for"`
+	ProofFor       string   `json:"proofFor"`
+	Cooldown       string   `json:"cooldown"`
+	Plan           []string `json:"plan"` // "reboot" for each step; "reboot 2" for two attempts
+	RepairCordoned bool     `json:"repairCordoned"`
+	OnExhausted    string   `json:"onExhausted"`
+}
+
+type sceneLimits struct {
+	RepairsPerNode int `json:"repairsPerNode"`
+	Concurrent     int `json:"concurrent"`
+}
+
+type sceneNode struct {
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	Ready        string            `json:"ready"` // True, False, Unknown, none
+	BootID       *string           `json:"bootID"`
+	Age          string            `json:"age"`
+	Cordoned     bool              `json:"cordoned"`
+	Taints       []string          `json:"taints"`
+	Deleting     bool              `json:"deleting"`
+	ControlPlane bool              `json:"controlPlane"`
+}
+
+type sceneAlert struct {
+	Fingerprint string `json:"fingerprint"`
+	Policy      string `json:"policy"`
+	Status      string `json:"status"`
+	Received    string `json:"received"` // how long ago
+	Started     string `json:"started"`  // how long ago
+}
+
+type sceneWord struct {
+	Never          bool           `json:"never"`
+	Age            string         `json:"age"`
+	Asked          string         `json:"asked"` // how long ago the node asked for a look; "never"
+	WatchdogMisses int            `json:"watchdogMisses"`
+	Replicas       []sceneReplica `json:"replicas"`
+}
+
+type sceneReplica struct {
+	Err        string `json:"err"`
+	NoWatchdog bool   `json:"noWatchdog"`
+	BlindBy    string `json:"blindBy"`
+	// Alert is what the replica has: active, silenced, inhibited, muted, unprocessed, absent.
+	Alert string `json:"alert"`
+}
+
+type sceneLease struct {
+	Read    string `json:"read"`    // how long ago
+	Renewed string `json:"renewed"` // how long ago
+}
+
+type sceneLedger struct {
+	Unreadable string `json:"unreadable"`
+	// Begun are the ages of earlier repairs on the machine.
+	Begun []string `json:"begun"`
+	// Mine is a repair that began on the machine a moment ago.
+	Mine  string `json:"mine"`
+	Slots []Slot   `json:"slots"`
+}
+
+type sceneFleet struct {
+	// Unhealthy of the nine others are not Ready; InFlight have a repair under way; ControlPlane bear that role, and
+	// ControlPlaneDown of those are not Ready.
+	Unhealthy        int `json:"unhealthy"`
+	InFlight         int `json:"inFlight"`
+	ControlPlane     int `json:"controlPlane"`
+	ControlPlaneDown int `json:"controlPlaneDown"`
+}
+
+var nowPattern = regexp.MustCompile(`<now([+-][0-9a-z]+)?>`)
+
+// readScene decodes a scene; an unknown field is an error, since a golden with a typo would pin something else.
+func readScene(t testing.TB, text []byte) *scene {
+	t.Helper()
+	text = nowPattern.ReplaceAllFunc(text, func(m []byte) []byte {
+		at := noon
+		if sub := nowPattern.FindSubmatch(m)[1]; len(sub) > 0 {
+			d, err := time.ParseDuration(string(sub))
+			require.NoError(t, err)
+			at = at.Add(d)
+		}
+		return []byte(at.Format(time.RFC3339))
+	})
+	s := &scene{}
+	require.NoError(t, yaml.UnmarshalStrict(text, s))
+	return s
+}
+
+func ago(text, otherwise string) time.Time { return noon.Add(-span(text, otherwise)) }
+
+func span(text, otherwise string) time.Duration {
+	if text == "" {
+		text = otherwise
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// state builds what Decide is given.
+func (sc *scene) state(t testing.TB) *State {
+	t.Helper()
+	c := sc.config(t)
+	n := sc.node(t)
+	s := &State{
+		Config: c, Node: n, Journal: ReadJournal(n), Word: sc.word(), Call: sc.Call, NewID: "new1",
+		Ledger: &Ledger{Repairs: map[string][]Begun{}, Slots: sc.Ledger.Slots},
+	}
+	for i, age := range sc.Ledger.Begun {
+		s.Ledger.Repairs[Machine(n)] = append(s.Ledger.Repairs[Machine(n)], Begun{Repair: fmt.Sprintf("old%d", i), At: ago(age, "")})
+	}
+	if sc.Ledger.Mine != "" {
+		s.Ledger.Repairs[Machine(n)] = append(s.Ledger.Repairs[Machine(n)], Begun{Repair: sc.Ledger.Mine, At: noon})
+	}
+	ledger := s.Ledger
+	if sc.Ledger.Unreadable != "" {
+		s.Ledger, s.LedgerErr = nil, errors.New(sc.Ledger.Unreadable)
+	}
+	s.Fleet = NewFleet(c, append(sc.others(), n), ledger, func(string) bool { return false }, noon)
+	if sc.Word.Asked != "never" {
+		s.LookSince = ago(sc.Word.Asked, "3s")
+	}
+	if sc.WellFor != "" {
+		s.WellSince = ago(sc.WellFor, "")
+	}
+	if sc.Lease != nil {
+		s.Lease = &Lease{ReadAt: ago(sc.Lease.Read, "0s"), RenewedAt: ago(sc.Lease.Renewed, "4s"), Duration: 40 * time.Second}
+	}
+	return s
+}
+
+func (sc *scene) config(t testing.TB) *Config {
+	c := &Config{
+		Limits: Limits{
+			Concurrent: Quantity{Value: max(sc.Limits.Concurrent, 1)}, ConcurrentPerZone: Quantity{Value: 9}, ConcurrentPerPool: Quantity{Value: 9},
+			ZoneLabel: "zone", PoolLabels: []string{"pool"}, Unhealthy: Quantity{Value: 20, Percent: true},
+			RepairsPerNode: max(sc.Limits.RepairsPerNode, 1), RepairsWindow: 24 * time.Hour,
+			StormCooldown: 10 * time.Minute, StartupGrace: 10 * time.Minute,
+		},
+		MaxStaleness: 30 * time.Second, Watchdog: true, RequireAll: sc.RequireAll, Provided: map[string]bool{"reboot": true},
+	}
+	for _, w := range sc.Windows {
+		var from, to WallTime
+		_, err := fmt.Sscanf(w, "%d:%d-%d:%d", &from.Hour, &from.Minute, &to.Hour, &to.Minute)
+		require.NoError(t, err)
+		c.Windows = append(c.Windows, Window{From: from, To: to, Location: time.UTC})
+	}
+	if sc.Provided != nil {
+		c.Provided = map[string]bool{}
+		for _, p := range sc.Provided {
+			c.Provided[p] = true
+		}
+	}
+	if sc.Policy.Gone {
+		return c
+	}
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
+	require.NoError(t, err)
+	p := &Policy{
+		Name: "node-not-ready", Match: labels.Matchers{m}, TargetLabel: "node", Mode: ModeEnforce,
+		For: span(sc.Policy.For, "2m"), ProofFor: span(sc.Policy.ProofFor, "30s"), Cooldown: span(sc.Policy.Cooldown, "5m"),
+		RepairCordoned: sc.Policy.RepairCordoned, CordonExhausted: sc.Policy.OnExhausted != "none",
+	}
+	if sc.Policy.Mode != "" {
+		p.Mode = sc.Policy.Mode
+	}
+	plan := sc.Policy.Plan
+	if plan == nil {
+		plan = []string{"reboot 2"}
+	}
+	for _, step := range plan {
+		st := Step{Wait: 10 * time.Minute, Attempts: 1}
+		if n, _ := fmt.Sscanf(step, "%s %d", &st.Name, &st.Attempts); n == 0 {
+			t.Fatalf("step %q", step)
+		}
+		p.Plan = append(p.Plan, st)
+	}
+	c.Policies = []*Policy{p}
+	return c
+}
+
+// bare is a healthy node, old enough to be judged.
+func bare(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(noon.Add(-48 * time.Hour)),
+			Labels: map[string]string{}, Annotations: map[string]string{},
+		},
+		Spec: corev1.NodeSpec{ProviderID: "civo://" + name},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			NodeInfo:   corev1.NodeSystemInfo{BootID: "boot1"},
+		},
+	}
+}
+
+func unready(n *corev1.Node) *corev1.Node {
+	n.Status.Conditions[0].Status = corev1.ConditionUnknown
+	return n
+}

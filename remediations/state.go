@@ -1,0 +1,101 @@
+package remediations
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// State is all that Decide may know about one node.
+type State struct {
+	Config  *Config
+	Node    *corev1.Node
+	Journal Journal
+	Word    *Word
+	Fleet   *Fleet
+	// Ledger is nil where it cannot be read; LedgerErr says why, and everything is held.
+	Ledger    *Ledger
+	LedgerErr error
+	// Lease is the node's lease as last read; nil: not read.
+	Lease *Lease
+	// Call is what this process knows of the call for the intent on record; nil: it did not make it.
+	Call *Call
+	// LookSince is when a look at Alertmanager was first asked for on this node's account; zero: not yet.
+	LookSince time.Time
+	// WellSince is when the node was first seen well without a break since; zero: it was not.
+	WellSince time.Time
+	// NewID is a fresh identifier for a repair that this decision may begin.
+	NewID string
+}
+
+// Lease is a node's heartbeat.
+type Lease struct {
+	// ReadAt is when it was read, RenewedAt when the kubelet last renewed it.
+	ReadAt, RenewedAt time.Time
+	// Duration is how long a renewal is good for.
+	Duration time.Duration
+}
+
+// Call is one call to a provider.
+type Call struct {
+	IntentID string
+	// Outcome is empty while the call is under way.
+	Outcome CallOutcome
+	Why     string
+}
+
+// NodeFacts is what a step's proof is judged by.
+type NodeFacts struct{ BootID, UID, ProviderID string }
+
+// Verb is what is to be done about a node now.
+type Verb string
+
+const (
+	// Rest: nothing is asked.
+	Rest Verb = "Rest"
+	// Look: what is known is too old to decide by; Ask says what to read again.
+	Look Verb = "Look"
+	// Keep: a guard holds; Reason and Message say which and why.
+	Keep Verb = "Hold"
+	// Issue: take the slot, write Record, then act.
+	Issue Verb = "Issue"
+	// Verify: the call is over; write Record and wait for proof.
+	Verify Verb = "Verify"
+	// Wait: in flight, and nothing is due.
+	Wait Verb = "Wait"
+	// End: the repair is over; Ended says how.
+	End Verb = "End"
+	// Drop: a Pending repair that never acted is no longer wanted; its record goes without a trace in the history.
+	Drop Verb = "Drop"
+	// Reset: a person wants an exhausted or malformed record forgotten.
+	Reset Verb = "Reset"
+)
+
+// Verbs is the closed list.
+var Verbs = []Verb{Rest, Look, Keep, Issue, Verify, Wait, End, Drop, Reset}
+
+// Ask is what must be read again before a decision can be made.
+type Ask struct{ Alerts, Lease bool }
+
+// Decision is what is to be done about one node, and why.
+type Decision struct {
+	Verb    Verb
+	Reason  Reason
+	Message string
+	// Recheck is when to decide again though nothing changed; zero: only on a change.
+	Recheck time.Time
+	Ask     Ask
+
+	Policy *Policy
+	// Record is the record to write; nil with End, Drop and Reset, which remove it, and where nothing is to be written.
+	Record *Record
+	Ended  *Entry
+	// Prune are alert keys to remove in the same write, Consume are people's keys whose effect this is.
+	Prune, Consume []string
+	// Cordon makes the node unschedulable in the same write. Uncordon takes that back where it is still ours.
+	Cordon, Uncordon bool
+	// Well says that the node was found well, all but for time: see State.WellSince.
+	Well bool
+	// Invalid are people's annotations that cannot be understood, each with how to write it.
+	Invalid []string
+}

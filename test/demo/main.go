@@ -1,0 +1,111 @@
+// Command demo runs Drydock's main job on a whole cluster on this machine: a node breaks, Prometheus raises the alert,
+// Alertmanager brings it, Drydock reboots the node through (simulated) Civo, and proves the cure.
+//
+// KEEP=1 keeps everything up until it is interrupted.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// The demo's own times: a real cluster takes 50 s to miss a heartbeat and 5 minutes to raise the alert.
+const (
+	nodeGrace  = 6 * time.Second
+	ruleFor    = 3 * time.Second
+	policyFor  = 2 * time.Second
+	proofFor   = 3 * time.Second
+	rebootTime = 4 * time.Second
+	stepWithin = 60 * time.Second
+	broken     = "node-2"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := demo(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func demo(ctx context.Context) error {
+	root, err := programs.ModuleRoot()
+	if err != nil {
+		return err
+	}
+	if _, err := programs.Build(ctx, os.Stdout, "kubectl"); err != nil {
+		return err
+	}
+	fmt.Println("Starting a cluster of 5 nodes on this machine: the real etcd, kube-apiserver, kube-controller-manager,\nkube-state-metrics, Prometheus and Alertmanager, KWOK for the kubelets, a simulator for Civo's API.")
+	port, err := lab.FreePort()
+	if err != nil {
+		return err
+	}
+	grown := ruleFor
+	l, err := lab.Start(ctx, lab.Options{
+		NodeSpecs: lab.CivoNodes(5), NodeGrace: nodeGrace, RuleFor: &grown, Out: os.Stdout,
+		RuleFiles: []string{filepath.Join(root, "rules", "NodeNotReady.yaml")},
+	})
+	if err != nil {
+		return err
+	}
+	defer l.Stop()
+	if err := repair(ctx, l, port); err != nil {
+		l.Keep()
+		return fmt.Errorf("%w; the logs are in %s", err, l.LogDir())
+	}
+	return nil
+}
+
+func repair(ctx context.Context, l *lab.Lab, port int) error {
+	token, err := l.PrepareDrydock(ctx)
+	if err != nil {
+		return err
+	}
+	civo, err := l.StartCivo(ctx, lab.CivoOptions{RebootTime: rebootTime})
+	if err != nil {
+		return err
+	}
+	defer civo.Close()
+	drydock, err := l.StartDrydock(ctx, token, lab.DrydockOptions{Civo: civo, Port: port, Config: map[string]any{
+		"policies": []any{map[string]any{
+			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": policyFor.String(),
+			"proofFor": proofFor.String(), "cooldown": "0s",
+			"plan": []any{map[string]any{"step": "reboot", "wait": "60s", "attempts": 2}},
+		}},
+	}})
+	if err != nil {
+		return err
+	}
+	if err := l.SetWebhook(ctx, lab.WebhookTarget{URL: drydock.ReceiverURL, TokenFile: token}); err != nil {
+		return err
+	}
+	fmt.Printf("\nThe demo shortens what a real cluster does: a node may be silent for %s (usually 50 s), the rule's \"for\" is\n%s (ships with 5 m), the policy's %s (2 m), a cure counts after %s (30 s), a reboot takes %s.\n\n",
+		nodeGrace, ruleFor, policyFor, proofFor, rebootTime)
+	if err := watch(ctx, l, civo); err != nil {
+		return err
+	}
+	if err := describe(ctx, l); err != nil {
+		return err
+	}
+	fmt.Printf("\nEndpoints:\n  API server    KUBECONFIG=%s\n  Prometheus    %s\n  Alertmanager  %s\n  Drydock       %s\n  logs          %s\n",
+		l.AdminKubeconfig(), l.PrometheusURL(), strings.Join(l.AlertmanagerURLs(), " "), drydock.MetricsURL, l.LogDir())
+	if os.Getenv("KEEP") == "1" {
+		fmt.Println("\nKEEP=1: all of it stays up until Ctrl-C.")
+		<-ctx.Done()
+		return nil
+	}
+	fmt.Println("\nDone; all of it is taken down. KEEP=1 make demo keeps it up.")
+	return nil
+}
