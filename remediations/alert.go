@@ -3,6 +3,7 @@ package remediations
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -210,7 +211,7 @@ func decodeStrict(s string, v any) error {
 		return err
 	}
 	// Not d.More(): that takes a closing bracket too many for the end.
-	if _, err := d.Token(); err != io.EOF {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("something follows the JSON value")
 	}
 	return nil

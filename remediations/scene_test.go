@@ -109,7 +109,7 @@ type sceneLedger struct {
 	Begun []string `json:"begun"`
 	// Mine is a repair that began on the machine a moment ago.
 	Mine  string `json:"mine"`
-	Slots []Slot   `json:"slots"`
+	Slots []Slot `json:"slots"`
 }
 
 type sceneFleet struct {

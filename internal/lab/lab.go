@@ -150,6 +150,9 @@ func (l *Lab) startPart(ctx context.Context, s Spec) (*Process, error) {
 	if s.Path == "" {
 		s.Path = l.programs[s.Name]
 	}
+	if before := l.Process(s.Name); before != nil && !closed(before.Done()) {
+		return nil, fmt.Errorf("starting %s: the lab already runs one of this name", s.Name)
+	}
 	s.Log = filepath.Join(l.LogDir(), s.Name+".log")
 	p := &Process{spec: s}
 	if err := p.launch(); err != nil {

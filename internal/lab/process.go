@@ -78,7 +78,7 @@ func (p *Process) launch() error {
 	if err != nil {
 		return fmt.Errorf("opening the log: %w", err)
 	}
-	defer log.Close() // the child has its own descriptor
+	defer log.Close()                                // the child has its own descriptor
 	cmd := exec.Command(p.spec.Path, p.spec.Args...) //nolint:noctx // it outlives the context of its start
 	cmd.Dir = p.spec.Dir
 	cmd.Env = append(os.Environ(), p.spec.Env...)

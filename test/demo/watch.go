@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +20,22 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// sighting is one thing that must happen, and how it is seen. It returns what to print, or nothing while it has not
-// happened yet.
+// sighting is one thing that must happen, and how it is seen: on the Node, whose every change is looked at, or by
+// asking. It gives what to print, or nothing while it has not happened.
 type sighting struct {
 	what string
-	seen func(context.Context) string
+	node func(*corev1.Node) string
+	ask  func(context.Context) string
+}
+
+func (s sighting) seen(ctx context.Context, n *corev1.Node) string {
+	switch {
+	case s.ask != nil:
+		return s.ask(ctx)
+	case n != nil:
+		return s.node(n)
+	}
+	return ""
 }
 
 // watch breaks the node and prints a line for each thing that happens, with the time since the break.
@@ -39,39 +50,31 @@ func watch(ctx context.Context, l *lab.Lab, civo *lab.Civo) error {
 	line(0, "broken", broken+"'s kubelet is cut off: its lease is no longer renewed")
 
 	sightings := list(l, civo, bootID)
-	var mu sync.Mutex
-	missing := make(map[string]bool, len(sightings))
-	for _, s := range sightings {
-		missing[s.what] = true
-	}
 	ctx, cancel := context.WithTimeout(ctx, stepWithin)
 	defer cancel()
-	var wg sync.WaitGroup
-	for _, s := range sightings {
-		wg.Go(func() {
-			ticker := time.NewTicker(20 * time.Millisecond)
-			defer ticker.Stop()
-			for {
-				if text := s.seen(ctx); text != "" {
-					mu.Lock()
-					defer mu.Unlock()
-					delete(missing, s.what)
-					line(time.Since(t0), s.what, text)
-					return
-				}
-				select {
-				case <-ticker.C:
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
+	changes, err := l.Client().CoreV1().Nodes().Watch(ctx, metav1.SingleObject(node.ObjectMeta))
+	if err != nil {
+		return fmt.Errorf("watching the node: %w", err)
 	}
-	wg.Wait()
-	for _, s := range sightings {
-		if missing[s.what] {
-			return fmt.Errorf("%q did not come within %s", s.what, stepWithin)
+	defer changes.Stop()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for len(sightings) > 0 {
+		var n *corev1.Node
+		select {
+		case e := <-changes.ResultChan():
+			n, _ = e.Object.(*corev1.Node)
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%q did not come within %s", sightings[0].what, stepWithin)
 		}
+		sightings = slices.DeleteFunc(sightings, func(s sighting) bool {
+			text := s.seen(ctx, n)
+			if text != "" {
+				line(time.Since(t0), s.what, text)
+			}
+			return text != ""
+		})
 	}
 	return nil
 }
@@ -81,78 +84,68 @@ func line(since time.Duration, what, text string) {
 }
 
 func list(l *lab.Lab, civo *lab.Civo, bootID string) []sighting {
-	onNode := func(see func(*corev1.Node) string) func(context.Context) string {
-		return func(ctx context.Context) string {
-			n, err := l.Client().CoreV1().Nodes().Get(ctx, broken, metav1.GetOptions{ResourceVersion: "0"})
-			if err != nil {
-				return ""
-			}
-			return see(n)
-		}
-	}
-	record := func(phase remediations.Phase, say func(*remediations.Record) string) func(context.Context) string {
-		return onNode(func(n *corev1.Node) string {
+	record := func(phase remediations.Phase, say func(*remediations.Record) string) func(*corev1.Node) string {
+		return func(n *corev1.Node) string {
 			r := remediations.ReadJournal(n).Record
 			if r == nil || r.Phase != phase {
 				return ""
 			}
 			return say(r)
-		})
+		}
 	}
 	return []sighting{
-		{"heartbeat lost", func(ctx context.Context) string {
+		{what: "heartbeat lost", ask: func(ctx context.Context) string {
 			lease, err := l.Client().CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, broken, metav1.GetOptions{ResourceVersion: "0"})
 			if err != nil || lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) < time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second {
 				return ""
 			}
 			return fmt.Sprintf("the lease ran out: not renewed for %d s", *lease.Spec.LeaseDurationSeconds)
 		}},
-		{"Unknown", onNode(func(n *corev1.Node) string {
+		{what: "Unknown", node: func(n *corev1.Node) string {
 			if c := remediations.ReadyCondition(n); c == nil || c.Status != corev1.ConditionUnknown {
 				return ""
 			}
 			return "kube-controller-manager set Ready=Unknown"
-		})},
-		{"alert firing", func(ctx context.Context) string { return firing(ctx, l.PrometheusURL()) }},
-		{"received", onNode(func(n *corev1.Node) string {
+		}},
+		{what: "alert firing", ask: func(ctx context.Context) string { return firing(ctx, l.PrometheusURL()) }},
+		{what: "received", node: func(n *corev1.Node) string {
 			for _, a := range remediations.AlertsOn(n.Annotations) {
 				return "Drydock wrote the alert on the Node: " + a.Key()
 			}
 			return ""
-		})},
-		{"intent", record(remediations.Acting, func(r *remediations.Record) string {
+		}},
+		{what: "intent", node: record(remediations.Acting, func(r *remediations.Record) string {
 			return fmt.Sprintf("repair %s: intent %s is on the Node, the slot in the ledger", r.ID, r.Intent.ID)
 		})},
-		{"reboot call", func(ctx context.Context) string {
-			c, err := civo.AwaitCall(ctx, func(c civosim.Call) bool { return c.Op == civosim.HardReboots })
-			if err != nil {
-				return ""
+		{what: "reboot call", ask: func(context.Context) string {
+			for _, c := range civo.CallsTo(civosim.HardReboots) {
+				return c.Method + " " + c.Path
 			}
-			return c.Method + " " + c.Path
+			return ""
 		}},
-		{"verifying", record(remediations.Verifying, func(r *remediations.Record) string {
+		{what: "verifying", node: record(remediations.Verifying, func(r *remediations.Record) string {
 			return fmt.Sprintf("Civo's answer: %s; waiting for proof until %s", r.Intent.Outcome, r.Deadline.Format(time.TimeOnly))
 		})},
-		{"back", onNode(func(n *corev1.Node) string {
+		{what: "back", node: func(n *corev1.Node) string {
 			if c := remediations.ReadyCondition(n); n.Status.NodeInfo.BootID == bootID || c == nil || c.Status != corev1.ConditionTrue {
 				return ""
 			}
 			return "Ready again, boot ID " + n.Status.NodeInfo.BootID
-		})},
-		{"verified", onNode(func(n *corev1.Node) string {
+		}},
+		{what: "verified", node: func(n *corev1.Node) string {
 			for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 				return e.Why
 			}
 			return ""
-		})},
-		{"Recovered", onNode(func(n *corev1.Node) string {
+		}},
+		{what: "Recovered", node: func(n *corev1.Node) string {
 			for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 				if e.Outcome == remediations.Recovered && n.Labels[remediations.PhaseLabel] == "" {
 					return fmt.Sprintf("repair %s ended after %s (%s); the slot is free", e.ID, e.Ended.Sub(e.Began), strings.Join(e.Steps, ", "))
 				}
 			}
 			return ""
-		})},
+		}},
 	}
 }
 
@@ -199,10 +192,16 @@ func describe(ctx context.Context, l *lab.Lab) error {
 		return fmt.Errorf("describing the node: %w", err)
 	}
 	fmt.Printf("\n$ kubectl describe node %s      (what concerns the repair)\n", broken)
-	events := false
+	shown := false
 	for text := range strings.Lines(string(out)) {
-		events = events || strings.HasPrefix(text, "Events:")
-		if events || strings.HasPrefix(text, "Name:") || strings.Contains(text, "drydock.dev") || strings.HasPrefix(strings.TrimSpace(text), "Ready ") {
+		heading := !strings.HasPrefix(text, " ")
+		switch {
+		case heading:
+			shown = strings.HasPrefix(text, "Name:") || strings.HasPrefix(text, "Annotations:") || strings.HasPrefix(text, "Events:")
+		case strings.Contains(text, "kwok.x-k8s.io") || strings.Contains(text, "node.alpha.kubernetes.io"):
+			continue
+		}
+		if shown || strings.HasPrefix(strings.TrimSpace(text), "Ready ") {
 			fmt.Print(text)
 		}
 	}

@@ -1,0 +1,167 @@
+package remediations
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var anyAlert = rapid.Custom(func(t *rapid.T) Alert {
+	return Alert{
+		V: recordVersion, Name: anyText.Draw(t, "name"), Policy: "p" + anyText.Draw(t, "policy"),
+		Status:   rapid.SampledFrom([]string{StatusFiring, StatusResolved}).Draw(t, "status"),
+		StartsAt: anyTime.Draw(t, "starts"), ReceivedAt: anyTime.Draw(t, "received"),
+		Labels:      rapid.MapOfN(anyID, anyText, 0, 4).Draw(t, "labels"),
+		Fingerprint: rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "fp"),
+	}
+})
+
+func TestAlertReadsBackAsWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := anyAlert.Draw(t, "alert")
+		got, err := DecodeAlert(a.Key(), a.Encode())
+		require.NoError(t, err)
+		require.Equal(t, a, got)
+		require.True(t, a.Same(got))
+	})
+}
+
+func TestAlertThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
+	const good = `{"v":1,"alertname":"A","policy":"p","status":"firing","startsAt":"2026-01-01T00:00:00Z","receivedAt":"2026-01-01T00:00:00Z","labels":{}}`
+	_, err := DecodeAlert(AlertPrefix+fp, good)
+	require.NoError(t, err, "the control")
+	for name, text := range map[string]string{
+		"empty":               "",
+		"an unknown field":    strings.Replace(good, `"v":1`, `"v":1,"x":0`, 1),
+		"a later version":     strings.Replace(good, `"v":1`, `"v":2`, 1),
+		"no policy":           strings.Replace(good, `"policy":"p",`, ``, 1),
+		"another status":      strings.Replace(good, `firing`, `burning`, 1),
+		"something behind it": good + "1",
+		"a brace behind it":   good + "}",
+		"a bracket behind it": good + "]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := DecodeAlert(AlertPrefix+fp, text)
+			require.Error(t, err)
+			require.Empty(t, AlertsOn(map[string]string{AlertPrefix + fp: text}))
+		})
+	}
+}
+
+func TestAlertsComeOldestFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		on := map[string]string{"other/key": "x", NodeRepairKey: "{}"}
+		for _, a := range rapid.SliceOfN(anyAlert, 0, 6).Draw(t, "alerts") {
+			on[a.Key()] = a.Encode()
+		}
+		got := AlertsOn(on)
+		require.Len(t, got, len(on)-2)
+		for i := 1; i < len(got); i++ {
+			require.False(t, got[i].StartsAt.Before(got[i-1].StartsAt))
+		}
+	})
+}
+
+func TestFingerprintIsThatOfAlertmanager(t *testing.T) {
+	// FNV-1a over the sorted names and values, each followed by 0xff.
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("alertname\xffNodeDown\xffnode\xffn1\xff"))
+	require.Equal(t, fmt.Sprintf("%016x", h.Sum64()), Fingerprint(map[string]string{"node": "n1", "alertname": "NodeDown"}))
+}
+
+func TestOnlyTheLabelsThatAreNeededAreKept(t *testing.T) {
+	c := &Config{ClusterLabel: "cluster"}
+	p := &Policy{Name: "p", TargetLabel: "node"}
+	labels := map[string]string{"alertname": "A", "node": "n1", "cluster": "prod", "severity": "page", "secret": "x", "runbook": "y"}
+	a := c.NewAlert(p, labels, StatusFiring, noon, noon.Add(time.Millisecond))
+	require.Equal(t, map[string]string{"node": "n1", "cluster": "prod", "severity": "page"}, a.Labels)
+	require.Equal(t, noon, a.ReceivedAt)
+	require.Equal(t, Fingerprint(labels), a.Fingerprint, "the fingerprint is that of all labels")
+
+	labels["severity"] = strings.Repeat("ü", 500)
+	a = c.NewAlert(p, labels, StatusFiring, noon, noon)
+	require.LessOrEqual(t, len(a.Labels["severity"]), maxAlertLabelBytes)
+	_, err := DecodeAlert(a.Key(), a.Encode())
+	require.NoError(t, err)
+}
+
+// full returns a Node's annotations with n alerts, the first resolved of them resolved, oldest first.
+func full(n, resolved int) map[string]string {
+	on := map[string]string{}
+	for i := range n {
+		a := Alert{V: 1, Name: "A", Policy: "p", Status: StatusFiring, StartsAt: noon.Add(time.Duration(i) * time.Second), ReceivedAt: noon, Fingerprint: fmt.Sprintf("%016x", i)}
+		if i < resolved {
+			a.Status = StatusResolved
+		}
+		on[a.Key()] = a.Encode()
+	}
+	return on
+}
+
+func TestAdmitMakesRoomByDroppingTheOldestResolved(t *testing.T) {
+	one := Alert{V: 1, Name: "A", Policy: "p", Status: StatusFiring, StartsAt: noon, ReceivedAt: noon, Fingerprint: "ffffffffffffffff"}
+
+	drop, ok := Admit(full(63, 63), one)
+	require.True(t, ok)
+	require.Empty(t, drop, "the 64th fits")
+
+	drop, ok = Admit(full(64, 2), one)
+	require.True(t, ok)
+	require.Equal(t, []string{AlertPrefix + "0000000000000000"}, drop)
+
+	_, ok = Admit(full(64, 0), one)
+	require.False(t, ok, "a firing one is never dropped for another")
+
+	again := one
+	again.Fingerprint = "0000000000000000"
+	drop, ok = Admit(full(64, 0), again)
+	require.True(t, ok, "one that is there already takes no more room")
+	require.Empty(t, drop)
+}
+
+// TestAdmitKeepsTheNodeBounded: whatever is on the Node, what Admit lets in leaves it within both bounds.
+func TestAdmitKeepsTheNodeBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		on := map[string]string{HistoryKey: strings.Repeat("h", rapid.IntRange(0, MaxBytesPerNode+10).Draw(t, "history")), "other/key": strings.Repeat("x", 99999)}
+		size := rapid.IntRange(1, 3000).Draw(t, "size")
+		firing := 0
+		for i := range rapid.IntRange(0, 70).Draw(t, "alerts") {
+			a := Alert{V: 1, Name: strings.Repeat("a", size), Policy: "p", Status: StatusFiring, StartsAt: noon.Add(time.Duration(i)), Fingerprint: fmt.Sprintf("%016x", i)}
+			if rapid.Bool().Draw(t, "resolved") {
+				a.Status = StatusResolved
+			} else {
+				firing++
+			}
+			on[a.Key()] = a.Encode()
+		}
+		one := Alert{V: 1, Name: strings.Repeat("n", size), Policy: "p", Status: StatusFiring, Fingerprint: "ffffffffffffffff"}
+		drop, ok := Admit(on, one)
+		if !ok {
+			require.Empty(t, drop)
+			return
+		}
+		for _, k := range drop {
+			a, err := DecodeAlert(k, on[k])
+			require.NoError(t, err)
+			require.Equal(t, StatusResolved, a.Status)
+			delete(on, k)
+		}
+		on[one.Key()] = one.Encode()
+		count, bytes := 0, 0
+		for k, v := range on {
+			if strings.HasPrefix(k, AlertPrefix) {
+				count++
+			}
+			if Relevant(k) {
+				bytes += len(k) + len(v)
+			}
+		}
+		require.LessOrEqual(t, count, MaxAlertsPerNode)
+		require.LessOrEqual(t, bytes, MaxBytesPerNode)
+	})
+}

@@ -1,0 +1,59 @@
+package remediations
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
+	return Entry{
+		ID: anyID.Draw(t, "id"), Target: rapid.SampledFrom([]string{"", "leader", "sidecar-0a", "sidecar-0b"}).Draw(t, "target"),
+		Policy: anyText.Draw(t, "policy"), Outcome: rapid.SampledFrom(Outcomes).Draw(t, "outcome"), Steps: []string{"reboot:1"},
+		Began: anyTime.Draw(t, "began"), Ended: anyTime.Draw(t, "ended"), Why: anyText.Draw(t, "why"),
+	}
+})
+
+// TestHistoryRemembersTenOfEachKind: one kind that is busy never makes Drydock forget another.
+func TestHistoryRemembersTenOfEachKind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var text string
+		all := map[string][]Entry{}
+		for _, e := range rapid.SliceOfN(anyEntry, 1, 40).Draw(t, "entries") {
+			before := DecodeHistory(text)
+			text = EncodeHistory(before, e)
+			kind := kindOf(e.Target)
+			all[kind] = append([]Entry{e}, all[kind]...)
+		}
+		got := map[string][]Entry{}
+		for _, e := range DecodeHistory(text) {
+			got[kindOf(e.Target)] = append(got[kindOf(e.Target)], e)
+		}
+		require.Len(t, got, len(all))
+		for kind, entries := range all {
+			require.Equal(t, entries[:min(len(entries), maxHistory)], got[kind], "newest first")
+		}
+	})
+}
+
+func TestHistoryThatCannotBeReadIsLeftOut(t *testing.T) {
+	for _, text := range []string{"", "null", "no JSON", `{"id":"x"}`, `[{"id":1}]`} {
+		require.Empty(t, DecodeHistory(text), text)
+	}
+	require.Len(t, DecodeHistory(`[{"id":"r0","colour":"red"}]`), 1, "a later version's history is still told")
+}
+
+// TestHistoryIsBounded: the longest that Drydock itself writes leaves room for the rest of what a Node carries.
+func TestHistoryIsBounded(t *testing.T) {
+	var es []Entry
+	var text string
+	for i := range 100 {
+		e := Entry{ID: fmt.Sprintf("r%d", i), Target: []string{"", "leader", "sidecar-0a"}[i%3], Policy: "p", Why: clip(string(make([]byte, 300)), 300)}
+		text = EncodeHistory(es, e)
+		es = DecodeHistory(text)
+	}
+	require.Len(t, es, 3*maxHistory)
+	require.Less(t, len(text), MaxBytesPerNode)
+}

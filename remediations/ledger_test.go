@@ -1,0 +1,128 @@
+package remediations
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
+	l := &Ledger{Slots: []Slot{}, Repairs: map[string][]Begun{}}
+	for range rapid.IntRange(0, 3).Draw(t, "slots") {
+		l.Slots = append(l.Slots, Slot{
+			Node: anyID.Draw(t, "node"), UID: anyText.Draw(t, "uid"), ProviderID: anyText.Draw(t, "pid"), Zone: anyText.Draw(t, "zone"),
+			Pool: anyText.Draw(t, "pool"), Repair: anyID.Draw(t, "repair"), Attempt: anyID.Draw(t, "attempt"), Since: anyTime.Draw(t, "since"),
+		})
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "machines") {
+		l.Repairs[anyID.Draw(t, "machine")] = []Begun{{Repair: anyID.Draw(t, "begun"), At: anyTime.Draw(t, "at")}}
+	}
+	if rapid.Bool().Draw(t, "status") {
+		l.Status = LedgerStatus{
+			Mode: "enforce", Blind: anyText.Draw(t, "blind"), Holds: map[Reason]string{AtLimit: anyText.Draw(t, "hold")},
+			Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: anyTime.Draw(t, "open"), Unhealthy: 3, Nodes: 9, LastOver: anyTime.Draw(t, "over")}},
+		}
+	}
+	return l
+})
+
+func TestLedgerReadsBackAsWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := anyLedger.Draw(t, "ledger")
+		got, err := DecodeLedger(l.Encode())
+		require.NoError(t, err)
+		require.Equal(t, l, got)
+	})
+	got, err := DecodeLedger((&Ledger{}).Encode())
+	require.NoError(t, err)
+	require.NotNil(t, got.Repairs, "an empty ledger can be written to")
+}
+
+func TestLedgerThatIsNotUnderstoodIsAnError(t *testing.T) {
+	good := (&Ledger{}).Encode()
+	for name, damage := range map[string]func(map[string]string){
+		"empty":                      func(d map[string]string) { clear(d) },
+		"a later version":            func(d map[string]string) { d[ledgerVersion] = "2" },
+		"no version":                 func(d map[string]string) { delete(d, ledgerVersion) },
+		"no slots":                   func(d map[string]string) { delete(d, ledgerSlots) },
+		"no repairs":                 func(d map[string]string) { delete(d, ledgerRepairs) },
+		"an unknown field in a slot": func(d map[string]string) { d[ledgerSlots] = `[{"node":"n1","lane":3}]` },
+		"something behind the slots": func(d map[string]string) { d[ledgerSlots] = `[] []` },
+		"a bracket behind the slots": func(d map[string]string) { d[ledgerSlots] = `[]]` },
+		"a brace behind the repairs": func(d map[string]string) { d[ledgerRepairs] = `{}}` },
+		"slots that are an object":   func(d map[string]string) { d[ledgerSlots] = `{}` },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := maps.Clone(good)
+			_, err := DecodeLedger(d)
+			require.NoError(t, err, "the control")
+			damage(d)
+			_, err = DecodeLedger(d)
+			require.Error(t, err)
+		})
+	}
+}
+
+func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
+	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour, ZoneLabel: "zone"}}, bare("n1")
+	n.Labels["zone"] = "z1"
+	l := &Ledger{Repairs: map[string][]Begun{}}
+	r := &Record{ID: "r1", Intent: &Intent{ID: "r1-0-1"}}
+	l.Reserve(c, n, r, noon)
+	r.Intent.ID = "r1-0-2"
+	l.Reserve(c, n, r, noon.Add(time.Hour))
+	require.Equal(t, []Slot{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Zone: "z1", Repair: "r1", Attempt: "r1-0-2", Since: noon.Add(time.Hour)}}, l.Slots)
+	require.Equal(t, map[string][]Begun{"civo://n1": {{Repair: "r1", At: noon}}}, l.Repairs)
+
+	require.True(t, l.Release("n1"))
+	require.False(t, l.Release("n1"))
+	require.Len(t, l.Repairs, 1, "what began has begun, whatever becomes of its slot")
+
+	r.ID = "r2"
+	l.Reserve(c, n, r, noon.Add(25*time.Hour))
+	require.Equal(t, "r2", l.Repairs["civo://n1"][0].Repair, "a repair beyond the window is forgotten")
+	require.Len(t, l.Repairs["civo://n1"], 1)
+	l.Forget("civo://n1")
+	require.Empty(t, l.Repairs)
+}
+
+// TestCloneOfTheLedgerIsItsOwn: a change that was not saved must not be remembered either.
+func TestCloneOfTheLedgerIsItsOwn(t *testing.T) {
+	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, bare("n1")
+	l := &Ledger{Repairs: map[string][]Begun{}}
+	l.Reserve(c, n, &Record{ID: "r1", Intent: &Intent{ID: "r1-0-1"}}, noon)
+	before := l.Encode()
+	copied := l.Clone()
+	copied.Reserve(c, bare("n2"), &Record{ID: "r2", Intent: &Intent{ID: "r2-0-1"}}, noon.Add(time.Hour))
+	copied.Release("n1")
+	copied.Forget("civo://n1")
+	require.Equal(t, before, l.Encode())
+}
+
+// TestMachineSurvivesItsNode: a Node that is deleted and registered anew starts with the repairs that it had.
+func TestMachineSurvivesItsNode(t *testing.T) {
+	a, b := bare("n1"), bare("n1-again")
+	b.Spec.ProviderID = a.Spec.ProviderID
+	require.Equal(t, Machine(a), Machine(b))
+	a.Spec.ProviderID = ""
+	require.Equal(t, "n1", Machine(a))
+}
+
+func TestRebuiltLedgerHoldsWhatTheNodesShow(t *testing.T) {
+	c := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}
+	flying, waiting, gentle, quiet := inFlight(bare("n1"), "reboot"), bare("n2"), inFlight(bare("n3"), "mark-ready"), bare("n4")
+	r, err := DecodeRecord(flying.Annotations[NodeRepairKey])
+	require.NoError(t, err)
+	r.ID, r.Phase = "r2", Pending
+	waiting.Annotations[NodeRepairKey] = r.Encode()
+	l := RebuildLedger(c, []*corev1.Node{flying, waiting, gentle, quiet}, noon)
+	require.Len(t, l.Slots, 1)
+	require.Equal(t, "n1", l.Slots[0].Node)
+	require.Equal(t, map[string][]Begun{"civo://n1": {{Repair: "rn1", At: noon}}, "civo://n2": {{Repair: "r2", At: noon}}}, l.Repairs)
+	_, err = DecodeLedger(l.Encode())
+	require.NoError(t, err)
+}

@@ -1,0 +1,193 @@
+package remediations
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var (
+	anyText = rapid.StringN(0, 40, 120)
+	anyID   = rapid.StringMatching(`[a-z0-9]{6}`)
+	anyTime = rapid.Custom(func(t *rapid.T) time.Time {
+		return time.Unix(rapid.Int64Range(1_600_000_000, 4_000_000_000).Draw(t, "unix"), 0).UTC()
+	})
+	anyStep = rapid.Custom(func(t *rapid.T) StepRef {
+		return StepRef{
+			Index: rapid.IntRange(0, 9).Draw(t, "index"), Name: rapid.SampledFrom(Names()).Draw(t, "name"),
+			Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
+		}
+	})
+	anyIntent = rapid.Custom(func(t *rapid.T) *Intent {
+		return &Intent{
+			ID: anyID.Draw(t, "id"), At: anyTime.Draw(t, "at"), BootID: anyText.Draw(t, "boot"), UID: anyText.Draw(t, "uid"),
+			ProviderID: anyText.Draw(t, "providerID"), Why: anyText.Draw(t, "why"),
+			Outcome: rapid.SampledFrom([]CallOutcome{"", CallAccepted, CallRefused, CallUnknown}).Draw(t, "outcome"),
+		}
+	})
+)
+
+var anyRecord = rapid.Custom(func(t *rapid.T) *Record {
+	r := &Record{
+		V: recordVersion, ID: anyID.Draw(t, "id"), Policy: "p" + anyText.Draw(t, "policy"),
+		Phase: rapid.SampledFrom([]Phase{Pending, Acting, Verifying, Exhausted}).Draw(t, "phase"),
+		Step:  anyStep.Draw(t, "step"), Began: anyTime.Draw(t, "began"), Since: anyTime.Draw(t, "since"), Deadline: anyTime.Draw(t, "deadline"),
+		Done: rapid.SliceOfN(rapid.Map(anyStep, StepRef.String), 0, 5).Draw(t, "done"),
+	}
+	if len(r.Done) == 0 {
+		r.Done = nil
+	}
+	if rapid.Bool().Draw(t, "requested") {
+		r.Cause.Request = "remediation/reboot"
+	} else {
+		r.Cause.Alert = anyID.Draw(t, "alert")
+	}
+	if r.Phase != Pending || rapid.Bool().Draw(t, "acted") {
+		r.Intent = anyIntent.Draw(t, "intent")
+	}
+	if rapid.Bool().Draw(t, "held") {
+		r.Hold = &Hold{Reason: rapid.SampledFrom(Reasons).Draw(t, "reason"), Message: anyText.Draw(t, "message"), Since: anyTime.Draw(t, "holdSince")}
+		if rapid.Bool().Draw(t, "ends") {
+			until := anyTime.Draw(t, "until")
+			r.Hold.Until = &until
+		}
+	}
+	if rapid.Bool().Draw(t, "cordoned") {
+		r.Undo = []Undo{{Kind: UndoCordon, At: anyTime.Draw(t, "undoAt")}}
+	}
+	return r
+})
+
+func TestRecordReadsBackAsWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRecord.Draw(t, "record")
+		got, err := DecodeRecord(r.Encode())
+		require.NoError(t, err)
+		require.Equal(t, r, got)
+		require.Equal(t, r.Encode(), got.Encode())
+	})
+}
+
+// TestCloneSharesNothing: a transition works on a clone, and what it was made from is compared with it afterwards.
+func TestCloneSharesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRecord.Draw(t, "record")
+		before := r.Encode()
+		c := r.clone()
+		require.Equal(t, before, c.Encode())
+		c.Done, c.Undo = append(c.Done[:0], "x"), append(c.Undo[:0], Undo{Kind: "x"})
+		if c.Intent != nil {
+			c.Intent.ID = "x"
+		}
+		if c.Hold != nil {
+			c.Hold.Reason = "x"
+		}
+		require.Equal(t, before, r.Encode())
+	})
+}
+
+const goodRecord = `{"v":1,"id":"r1","policy":"p","cause":{"alert":"a"},"phase":"Verifying","step":{"index":0,"name":"reboot","attempt":1},` +
+	`"began":"2026-01-01T00:00:00Z","since":"2026-01-01T00:00:00Z","deadline":"2026-01-01T00:10:00Z","intent":{"id":"r1-0-1","at":"2026-01-01T00:00:00Z"}}`
+
+func TestRecordThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
+	_, err := DecodeRecord(goodRecord)
+	require.NoError(t, err, "the control")
+	_, err = DecodeRecord(" " + goodRecord + "\n")
+	require.NoError(t, err, "white space that an editor left is no harm")
+
+	change := func(old, new string) string {
+		require.Contains(t, goodRecord, old)
+		return strings.Replace(goodRecord, old, new, 1)
+	}
+	for name, text := range map[string]string{
+		"empty":                                 "",
+		"no JSON":                               "Verifying",
+		"null":                                  "null",
+		"an array":                              "[" + goodRecord + "]",
+		"an unknown field":                      change(`"v":1`, `"v":1,"colour":"red"`),
+		"an unknown field of the intent":        change(`"id":"r1-0-1"`, `"id":"r1-0-1","retry":true`),
+		"a later version":                       change(`"v":1`, `"v":2`),
+		"no version":                            change(`"v":1,`, ``),
+		"a version that is a string":            change(`"v":1`, `"v":"1"`),
+		"something behind it":                   goodRecord + goodRecord,
+		"a bracket behind it":                   goodRecord + "}",
+		"cut in the middle":                     goodRecord[:len(goodRecord)/2],
+		"longer than Drydock writes":            change(`"policy":"p"`, `"policy":"`+strings.Repeat("p", maxRecordBytes)+`"`),
+		"no id":                                 change(`"id":"r1",`, ``),
+		"no policy":                             change(`"policy":"p",`, ``),
+		"no cause":                              change(`"alert":"a"`, ``),
+		"two causes":                            change(`"alert":"a"`, `"alert":"a","request":"remediation/reboot"`),
+		"a phase that does not exist":           change(`"Verifying"`, `"Recovered"`),
+		"a phase in other letters":              change(`"Verifying"`, `"verifying"`),
+		"a step that is no remediation":         change(`"name":"reboot"`, `"name":"format-disks"`),
+		"a step before the first":               change(`"index":0`, `"index":-1`),
+		"attempt 0":                             change(`"attempt":1`, `"attempt":0`),
+		"a time that is none":                   change(`"since":"2026-01-01T00:00:00Z"`, `"since":"yesterday"`),
+		"no deadline":                           change(`,"deadline":"2026-01-01T00:10:00Z"`, ``),
+		"no since":                              change(`"since":"2026-01-01T00:00:00Z",`, ``),
+		"in flight without an intent":           change(`,"intent":{"id":"r1-0-1","at":"2026-01-01T00:00:00Z"}`, ``),
+		"in flight with an intent without time": change(`"id":"r1-0-1","at":"2026-01-01T00:00:00Z"`, `"id":"r1-0-1"`),
+		"in flight with an intent without id":   change(`"id":"r1-0-1",`, ``),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := DecodeRecord(text)
+			require.Error(t, err)
+			require.Less(t, len(err.Error()), 300, "what is unreadable is not repeated at length")
+
+			n := bare("n1")
+			n.Annotations[NodeRepairKey] = text
+			j := ReadJournal(n)
+			require.Error(t, j.Malformed)
+			require.Nil(t, j.Record)
+			require.Nil(t, InFlight(n))
+		})
+	}
+}
+
+// TestLongestRecordIsReadable: a record that Drydock writes and cannot read would hold its node for ever.
+func TestLongestRecordIsReadable(t *testing.T) {
+	nasty := strings.Repeat("\x00", 400)
+	r := Record{
+		V: 1, ID: "r1", Policy: strings.Repeat("p", 63), Cause: Cause{Alert: fp}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1},
+		Began: noon, Since: noon, Deadline: noon, Hold: &Hold{Reason: Paused, Message: nasty, Since: noon},
+		Intent: &Intent{ID: "r1-0-1", At: noon, BootID: nasty[:40], UID: nasty[:40], ProviderID: nasty[:60], Outcome: CallRefused, Why: nasty[:300]},
+	}
+	for i := range 60 {
+		r.Done = append(r.Done, fmt.Sprintf("restart-kubelet:%d", i+1))
+	}
+	_, err := DecodeRecord(r.Encode())
+	require.NoError(t, err)
+}
+
+func TestOtherTargetsOfTheNode(t *testing.T) {
+	n := bare("n1")
+	n.Annotations[RepairPrefix+"sidecar-0a1b"] = goodRecord
+	require.Nil(t, InFlight(n), "a sidecar's repair occupies nobody's node")
+	j := ReadJournal(n)
+	require.Nil(t, j.Record)
+	require.Len(t, j.OtherRepairs, 1, "but a node's repair waits for it")
+
+	n.Annotations[RepairPrefix+"leader"] = goodRecord
+	require.Equal(t, "r1", InFlight(n).ID)
+
+	n.Annotations[RepairPrefix+"sidecar-0a1b"] = "{}"
+	require.Error(t, ReadJournal(n).Malformed, "one unreadable record holds the whole node")
+}
+
+func TestPhasesInFlight(t *testing.T) {
+	for _, p := range []Phase{Pending, Acting, Verifying, Exhausted} {
+		require.Equal(t, p == Acting || p == Verifying, p.InFlight(), p)
+	}
+}
+
+// TestEncodedTextStaysReadable: people read these values with kubectl.
+func TestEncodedTextStaysReadable(t *testing.T) {
+	r := Record{Policy: `a<b & "c"`}
+	require.Contains(t, r.Encode(), `a<b & \"c\"`)
+	require.True(t, json.Valid([]byte(r.Encode())))
+}

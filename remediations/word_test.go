@@ -1,0 +1,105 @@
+package remediations
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhatTheAlertmanagersTogetherSay is invariant 5: one replica that says active, and shows the Watchdog, is enough;
+// one that says silenced or inhibited holds; one that does not answer is passed over; none answering holds.
+func TestWhatTheAlertmanagersTogetherSay(t *testing.T) {
+	since := noon.Add(-time.Hour)
+	var (
+		dead       = ReplicaWord{URL: "http://a", Err: errors.New("refused")}
+		active     = replica(AlertWord{Active: true, StartsAt: since})
+		silenced   = replica(AlertWord{SilencedBy: []string{"s1"}})
+		muted      = replica(AlertWord{MutedBy: []string{"nights"}})
+		inhibited  = replica(AlertWord{InhibitedBy: []string{"i1"}})
+		both       = replica(AlertWord{SilencedBy: []string{"s1"}, InhibitedBy: []string{"i1"}})
+		unready    = replica(AlertWord{})
+		absent     = ReplicaWord{URL: "http://a", Watchdog: true}
+		unwatched  = func(r ReplicaWord) ReplicaWord { r.Watchdog = false; return r }
+		none       Reason
+		anyReplica = Config{Watchdog: true}
+		all        = Config{Watchdog: true, RequireAll: true}
+		noWatchdog = Config{}
+	)
+	for name, c := range map[string]struct {
+		config   Config
+		replicas []ReplicaWord
+		want     Reason
+		gone     bool
+	}{
+		"both say active":                                        {anyReplica, []ReplicaWord{active, active}, none, false},
+		"one says active, the other is dead":                     {anyReplica, []ReplicaWord{dead, active}, none, false},
+		"one says active, the other has not heard of it":         {anyReplica, []ReplicaWord{absent, active}, none, false},
+		"one says active, the other has not processed it":        {anyReplica, []ReplicaWord{unready, active}, none, false},
+		"both are dead":                                          {anyReplica, []ReplicaWord{dead, dead}, AlertUnconfirmed, false},
+		"there is none at all":                                   {anyReplica, nil, AlertUnconfirmed, false},
+		"one is dead and all are required":                       {all, []ReplicaWord{active, dead}, AlertUnconfirmed, false},
+		"all are required and there":                             {all, []ReplicaWord{active, active}, none, false},
+		"all are required, one dead, none has it: not even gone": {all, []ReplicaWord{absent, dead}, AlertUnconfirmed, false},
+		"the confirming replica shows no Watchdog":               {anyReplica, []ReplicaWord{unwatched(active), absent}, Blind, false},
+		"another confirms with a Watchdog":                       {anyReplica, []ReplicaWord{unwatched(active), active}, none, false},
+		"the Watchdog is not asked for":                          {noWatchdog, []ReplicaWord{unwatched(active)}, none, false},
+		"silenced on one of two":                                 {anyReplica, []ReplicaWord{active, silenced}, Silenced, false},
+		"silenced on the one that shows no Watchdog":             {anyReplica, []ReplicaWord{active, unwatched(silenced)}, Silenced, false},
+		"muted on one of two":                                    {anyReplica, []ReplicaWord{muted, active}, Silenced, false},
+		"inhibited on one of two":                                {anyReplica, []ReplicaWord{active, inhibited}, Inhibited, false},
+		"silenced goes before inhibited":                         {anyReplica, []ReplicaWord{both}, Silenced, false},
+		"not processed anywhere":                                 {anyReplica, []ReplicaWord{unready, absent}, AlertUnconfirmed, false},
+		"nobody has it":                                          {anyReplica, []ReplicaWord{absent, absent}, AlertUnconfirmed, true},
+		"nobody who answers has it":                              {anyReplica, []ReplicaWord{absent, dead}, AlertUnconfirmed, true},
+		"nobody has it, one shows the Watchdog":                  {anyReplica, []ReplicaWord{absent, unwatched(absent)}, AlertUnconfirmed, true},
+		"nobody has it, nobody shows the Watchdog: no data":      {anyReplica, []ReplicaWord{unwatched(absent), unwatched(absent)}, AlertUnconfirmed, false},
+		"nobody has it, and no Watchdog is asked for":            {noWatchdog, []ReplicaWord{unwatched(absent)}, AlertUnconfirmed, true},
+		"a silenced alert is not gone":                           {anyReplica, []ReplicaWord{silenced, absent}, Silenced, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := Word{AskedAt: noon, Replicas: c.replicas}
+			v := w.about(fp, &c.config)
+			require.Equal(t, c.want, v.reason, v.message)
+			require.Equal(t, c.gone, v.gone)
+			if c.want == none {
+				require.Equal(t, since, v.startsAt)
+			} else {
+				require.NotEmpty(t, v.message)
+			}
+		})
+	}
+}
+
+func replica(a AlertWord) ReplicaWord {
+	return ReplicaWord{URL: "http://a", Watchdog: true, Alerts: map[string]AlertWord{fp: a}}
+}
+
+func TestBlindness(t *testing.T) {
+	asked := func(misses int, r ...ReplicaWord) *Word {
+		return &Word{AskedAt: noon, WatchdogMisses: misses, Replicas: r}
+	}
+	alive, dead := ReplicaWord{Watchdog: true}, ReplicaWord{Err: errors.New("refused"), BlindBy: "X"}
+	watched := &Config{Watchdog: true}
+	for name, c := range map[string]struct {
+		config *Config
+		word   *Word
+		blind  bool
+	}{
+		"nobody was asked":                           {watched, nil, true},
+		"the word is empty":                          {watched, &Word{}, true},
+		"the Watchdog is there":                      {watched, asked(0, alive), false},
+		"it was missed twice":                        {watched, asked(2, alive), false},
+		"it was missed three times":                  {watched, asked(3, alive), true},
+		"it was never seen":                          {watched, asked(-1, alive), true},
+		"it is not asked for":                        {&Config{}, asked(-1, alive), false},
+		"an alert of blindWhen is active on one":     {&Config{}, asked(0, alive, ReplicaWord{BlindBy: "X"}), true},
+		"a replica without an answer says nothing":   {watched, asked(0, alive, dead), false},
+		"a dead replica does not lend its blindWhen": {&Config{}, asked(0, dead), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.blind, c.word.BlindCause(c.config) != "", c.word.BlindCause(c.config))
+		})
+	}
+}
