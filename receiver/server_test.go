@@ -112,7 +112,7 @@ func TestPostsUnderWayFinishAtShutdown(t *testing.T) {
 	url := "http://" + s.Addr().String()
 	code := make(chan int, 1)
 	go func() {
-		c, err := postTo(t, http.DefaultClient, url, "", postOf(fire("n1")))
+		c, err := postTo(t, http.DefaultClient, url, "", postOf(fire("n1"))) //nolint:testifylint // its requires are about its own arguments
 		if err != nil {
 			t.Error(err)
 		}
@@ -152,6 +152,7 @@ func TestASlowBodyIsCutOff(t *testing.T) {
 			if strings.HasPrefix(what, "a body") {
 				resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(string(answer))), nil)
 				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
 				require.Equal(t, 400, resp.StatusCode)
 				require.Contains(t, string(answer), "did not arrive whole within 200ms")
 			}

@@ -176,7 +176,7 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 	}
 	was := s.Journal.Record
 	moved := was != nil && was.Phase != pending.Phase
-	if moved || (reason.aboutNode() && (was == nil || was.ID != pending.ID || !was.Hold.same(hold))) {
+	if moved || (!reason.Fleetwide() && (was == nil || was.ID != pending.ID || !was.Hold.same(hold))) {
 		d.Record = pending.clone()
 		d.Record.Hold = hold
 	}

@@ -94,7 +94,7 @@ func ValidNodeName(name string) error {
 		return fmt.Errorf("the name has %d characters, a Node's has at most 253", len(name))
 	}
 	for _, r := range name {
-		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.') {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' {
 			return fmt.Errorf("the name has the character %s, a Node's has only lower-case letters, digits, '-' and '.'", strconv.QuoteRune(r))
 		}
 	}

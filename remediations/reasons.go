@@ -37,16 +37,15 @@ var Reasons = []Reason{
 	ControlPlaneBusy, AtLimit, AwaitingApproval, Observing, ProviderAbsent,
 }
 
-// aboutNode says that the reason lies with the node or its alert, so that the Node itself should show the hold. The
-// others lie with the fleet, the clock or the alert source: a thousand nodes held by one such cause are told once, in
-// the ledger, and not by a thousand writes.
-func (r Reason) aboutNode() bool {
+// Fleetwide says that the reason lies with the fleet, the clock, the configuration or the alert source, and not with
+// the node or its alert. A thousand nodes held by one such cause are told once, in the ledger, and not by a thousand
+// writes on Nodes.
+func (r Reason) Fleetwide() bool {
 	switch r {
-	case Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit, ProviderAbsent, RecordMalformed:
-		return false
-	case ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Silenced, Inhibited, AlertResolved,
-		TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing:
+	case Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit, ProviderAbsent:
 		return true
+	case RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Silenced, Inhibited,
+		AlertResolved, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing:
 	}
-	return true
+	return false
 }

@@ -155,7 +155,7 @@ func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Flee
 	}
 	return engine.New(engine.Options{
 		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
-		Ledger: kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
+		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
 		Alerts: alertSource{am}, Actuators: actuators, Events: tell, Metrics: metrics.Registry,
 		Clock: clock.RealClock{}, Log: log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
 		CallTimeout: callTimeout, NewID: newID,

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -27,7 +26,7 @@ func FuzzLoad(f *testing.F) {
 		c, _, err := load("fuzz.yaml", data, Options{SkipFiles: true})
 		if err != nil {
 			var faults Faults
-			require.True(t, errors.As(err, &faults))
+			require.ErrorAs(t, err, &faults)
 			for _, fault := range faults {
 				require.Positive(t, fault.Line)
 				require.NotEmpty(t, fault.Path)

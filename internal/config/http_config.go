@@ -62,7 +62,7 @@ func (b *builder) httpFaults(p pointer, text string, err error) {
 
 // onLine returns the way to the last key that stands on the line.
 func onLine(n *yaml.Node, line int) []any {
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // the others have no keys
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			last := i+3 >= len(n.Content)

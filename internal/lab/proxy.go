@@ -61,7 +61,7 @@ func NewProxy(upstream string, toUpstream, serving *tls.Config) (*Proxy, error) 
 		FlushInterval: -1, // at once, or a watch would be delivered late
 		ErrorLog:      quiet,
 		ModifyResponse: func(res *http.Response) error {
-			if hook := p.after.Load(); hook != nil && *hook != nil {
+			if hook := p.after.Load(); hook != nil && *hook != nil { //nolint:bodyclose // the reverse proxy closes it
 				if v := (*hook)(res); v != Pass {
 					return broken(v)
 				}

@@ -141,8 +141,8 @@ func TestLateAnswers(t *testing.T) {
 			if fault.String() != "" {
 				sim.InjectNext(civosim.HardReboots, 1, fault)
 			}
-			release := make(chan struct{})
-			sim.OnReboot(func() { <-release })
+			hold, release := context.WithCancel(t.Context())
+			sim.OnReboot(func() { <-hold.Done() })
 			late := make(chan lateAnswer, 1)
 			c := client(t, sim.URL(), func(o *Options) {
 				o.Late = func(m Machine, err error) { late <- lateAnswer{m, err} }
@@ -161,8 +161,13 @@ func TestLateAnswers(t *testing.T) {
 			requireRefused(t, c.Reboot(waiting, node1, nil), Busy, "earlier call")
 			require.Len(t, sim.Calls(), before)
 
-			close(release)
-			answer := <-late
+			release()
+			var answer lateAnswer
+			select {
+			case answer = <-late:
+			case <-time.After(20 * time.Second):
+				require.FailNow(t, "Late heard of nothing")
+			}
 			require.Equal(t, node1, answer.machine)
 			if name == "accepted" {
 				require.NoError(t, answer.err)

@@ -47,10 +47,10 @@ type gateway struct {
 }
 
 func openGateway(ctx context.Context, api *url.URL, key string, g *gate) (*gateway, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		var errV6 error
-		if listener, errV6 = net.Listen("tcp", "[::1]:0"); errV6 != nil {
+		if listener, errV6 = new(net.ListenConfig).Listen(ctx, "tcp", "[::1]:0"); errV6 != nil {
 			return nil, fmt.Errorf("listening on the loopback interface: %w", err)
 		}
 	}
@@ -59,12 +59,12 @@ func openGateway(ctx context.Context, api *url.URL, key string, g *gate) (*gatew
 		url: "http://" + listener.Addr().String(), err: errUnused,
 	}
 	gw.server = &http.Server{Handler: gw, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
-	// civogo would keep a connection, with two goroutines, for every call.
-	gw.server.SetKeepAlivesEnabled(false)
 	go func() { _ = gw.server.Serve(listener) }()
 	return gw, nil
 }
 
+// close also ends the idle connection that civogo keeps, with two goroutines,
+// for every call it ever made.
 func (g *gateway) close() { _ = g.server.Close() }
 
 // result is Civo's HTTP status, or why there is no whole answer.

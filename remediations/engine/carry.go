@@ -133,7 +133,7 @@ func (p *passing) put(s *remediations.State, d remediations.Decision) *corev1.No
 	}
 	written, err := p.write(p.ctx, s.Node, *c)
 	if err != nil {
-		p.failed = p.failed || !(errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound))
+		p.failed = p.failed || (!errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound))
 		return nil
 	}
 	return written
@@ -222,23 +222,13 @@ func (p *passing) keep(s *remediations.State, d remediations.Decision) {
 			p.release(n.Name)
 		}
 	}
-	if d.Reason == remediations.ProviderAbsent || fleetwide(d.Reason) {
+	if d.Reason.Fleetwide() {
 		p.holds[d.Reason] = d.Message
 		return
 	}
 	if d.Record == nil || wrote {
 		p.tell(n.Name, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason), Note: string(d.Reason) + ": " + d.Message})
 	}
-}
-
-// fleetwide says that the hold is told once, for the fleet.
-func fleetwide(r remediations.Reason) bool {
-	switch r {
-	case remediations.Blind, remediations.FleetUnhealthy, remediations.OutsideWindow, remediations.PolicyFailing,
-		remediations.ControlPlaneBusy, remediations.AtLimit:
-		return true
-	}
-	return false
 }
 
 func (p *passing) end(s *remediations.State, d remediations.Decision) {

@@ -21,7 +21,7 @@ type Options struct {
 	Config    *remediations.Config
 	Fleet     Fleet
 	Journal   Journal
-	Ledger    LedgerStore
+	Store     LedgerStore
 	Alerts    AlertSource
 	Actuators map[string]Actuator
 	Events    Recorder
@@ -222,7 +222,7 @@ func (e *Engine) remember(node string) *memory {
 
 // loadLedger reads the ledger, and makes it from the Nodes where there is none.
 func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
-	data, version, err := e.Options.Ledger.Load(ctx)
+	data, version, err := e.Store.Load(ctx)
 	if errors.Is(err, ErrNotFound) {
 		l := remediations.RebuildLedger(e.Config, nodes, e.Clock.Now())
 		if err := e.saveLedger(ctx, l, ""); err == nil {
@@ -246,7 +246,7 @@ func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
 // saveLedger writes the ledger by compare-and-swap. After any error what is in store is unknown, so it is read again
 // before anything else is decided.
 func (e *Engine) saveLedger(ctx context.Context, l *remediations.Ledger, version string) error {
-	v, err := e.Options.Ledger.Save(ctx, l.Encode(), version)
+	v, err := e.Store.Save(ctx, l.Encode(), version)
 	if err != nil {
 		e.ledger, e.ledgerErr, e.again = nil, fmt.Errorf("saving the ledger: %w", err), true
 		e.Log.Error(err, "the ledger could not be saved; it is read again")

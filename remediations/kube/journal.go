@@ -65,7 +65,7 @@ func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
 		var fields struct {
 			Spec map[string]any `json:"f:spec"`
 		}
-		if err := json.Unmarshal(f.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields); err != nil {
 			return false, fmt.Errorf("reading managedFields of Node %s: %w", node, err)
 		}
 		if _, ok := fields.Spec["f:unschedulable"]; ok {

@@ -77,7 +77,7 @@ func New(o Options) (*Server, error) {
 	if o.Rename == nil {
 		o.Rename = func(old Instance) string { return old.Pool + "-" + randomID()[:8] }
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening for civosim: %w", err)
 	}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// story is one course of events, in which the first engine dies as told and another takes over.
+type story struct {
+	config *remediations.Config
+	// before is what has happened already, then begin is what happens next.
+	before, begin func(w *world)
+	after         func(t *testing.T, w *world)
+}
+
+func stories() map[string]story {
+	held := modelConfig()
+	held.Policies[0].For = 2 * time.Minute
+	return map[string]story{
+		"two reboots cure it": {config: modelConfig(), begin: func(w *world) {
+			w.ail("n0", 2)
+			w.post("n0", remediations.StatusFiring)
+		}, after: func(t *testing.T, w *world) {
+			// An intent without a call is an attempt that is spent: the second reboot never was, and a person must look.
+			want := remediations.Recovered
+			if w.callCount() < 2 {
+				want = remediations.OutcomeExhausted
+			}
+			requireEnd(t, w, want)
+		}},
+		"held at first, and found by the poll": {config: held, begin: func(w *world) { w.ail("n0", 1) }, after: func(t *testing.T, w *world) {
+			// One reboot cures it; if the first attempt never reached the provider, the second does.
+			require.Equal(t, 1, w.callCount())
+			requireEnd(t, w, remediations.Recovered)
+		}},
+		"nothing cures it": {config: modelConfig(), begin: func(w *world) { w.ail("n0", 9) }, after: func(t *testing.T, w *world) {
+			requireEnd(t, w, remediations.OutcomeExhausted)
+		}},
+		"a person resets it": {config: modelConfig(), before: func(w *world) {
+			w.do(func() { w.ail("n0", 9) })
+			w.until(time.Hour, func() bool { return w.nodes["n0"].Spec.Unschedulable })
+			w.pass(time.Minute)
+		}, begin: func(w *world) {
+			w.heal("n0")
+			w.edit("n0", func(n *corev1.Node) { n.Annotations[remediations.ResetKey] = "true" })
+		}, after: func(t *testing.T, w *world) {
+			require.False(t, w.nodes["n0"].Spec.Unschedulable)
+			require.Nil(t, w.record("n0"))
+			require.Empty(t, w.slots(t))
+			require.NotContains(t, w.nodes["n0"].Annotations, remediations.ResetKey)
+		}},
+	}
+}
+
+func requireEnd(t *testing.T, w *world, want remediations.Outcome) {
+	t.Helper()
+	require.Equal(t, []remediations.Outcome{want}, w.outcomes(), "calls: %v", w.calls)
+	require.Empty(t, w.slots(t))
+	require.Equal(t, want == remediations.OutcomeExhausted, w.nodes["n0"].Spec.Unschedulable)
+	require.Equal(t, want == remediations.OutcomeExhausted, w.record("n0") != nil)
+	require.LessOrEqual(t, w.callCount(), 2)
+}
+
+// tell runs a story; crashAt 0: nobody dies. It returns the port calls of the first engine that change something.
+func (s story) tell(t *testing.T, crashAt int, after bool) (log []string) {
+	inWorld(t, s.config, 6, func(t *testing.T, w *world) {
+		first := w.start()
+		w.pass(20 * time.Second) // the ledger is there, Alertmanager was asked
+		if s.before != nil {
+			s.before(w)
+		}
+		w.do(func() {
+			first.changes, first.log = 0, nil
+			first.crashAt, first.crashAfter = crashAt, after
+			s.begin(w)
+		})
+		if crashAt > 0 {
+			require.True(t, w.until(2*time.Hour, func() bool { return first.dead }), "it never came to step %d", crashAt)
+			w.pass(15 * time.Second) // the lease must run out
+			w.start()
+		}
+		w.pass(2 * time.Hour)
+		log = slices.Clone(first.log)
+		s.after(t, w)
+	})
+	return log
+}
+
+// TestCrashAtEveryStep kills the engine before and after each of its port calls that change something. Whichever it
+// is, each attempt reaches the provider at most once, and the repair comes to its end.
+func TestCrashAtEveryStep(t *testing.T) {
+	for name, s := range stories() {
+		t.Run(name, func(t *testing.T) {
+			steps := s.tell(t, 0, false)
+			require.GreaterOrEqual(t, len(steps), 2)
+			t.Logf("the steps are %s", strings.Join(steps, " | "))
+			for k, step := range steps {
+				for _, after := range []bool{false, true} {
+					when := map[bool]string{false: "before", true: "after"}[after]
+					t.Run(fmt.Sprintf("%s step %02d %s", when, k+1, step), func(t *testing.T) {
+						s.tell(t, k+1, after)
+					})
+				}
+			}
+		})
+	}
+}

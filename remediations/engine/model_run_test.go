@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestMain keeps the ordinary run short. DRYDOCK_SOAK=1 looks for longer; -rapid.checks says how long exactly.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
+	if !chosen {
+		checks := "60"
+		if os.Getenv("DRYDOCK_SOAK") != "" {
+			checks = "5000"
+		}
+		_ = flag.Set("rapid.checks", checks)
+	}
+	os.Exit(m.Run())
+}
+
+// modelConfig is one policy that reboots twice, on a fleet that repairs one node at a time.
+func modelConfig() *remediations.Config {
+	match, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
+	if err != nil {
+		panic(err)
+	}
+	return &remediations.Config{
+		Policies: []*remediations.Policy{{
+			Name: "node-not-ready", Match: labels.Matchers{match}, TargetLabel: "node", Mode: remediations.ModeEnforce,
+			Plan:     []remediations.Step{{Name: "reboot", Wait: 10 * time.Minute, Attempts: 2}},
+			ProofFor: 30 * time.Second, Cooldown: 5 * time.Minute, CordonExhausted: true,
+		}},
+		Limits: remediations.Limits{
+			Concurrent: remediations.Quantity{Value: 1}, ConcurrentPerZone: remediations.Quantity{Value: 9}, ConcurrentPerPool: remediations.Quantity{Value: 9},
+			ZoneLabel: "zone", Unhealthy: remediations.Quantity{Value: 60, Percent: true},
+			RepairsPerNode: 3, RepairsWindow: 24 * time.Hour, StormCooldown: 2 * time.Minute, StartupGrace: time.Minute,
+		},
+		MaxStaleness: 30 * time.Second, Watchdog: true, Provided: map[string]bool{"reboot": true},
+	}
+}
+
+// inBubble runs f in a bubble of its own time. A panic, which is how rapid gives up on a case, is carried out of it.
+func inBubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	var caught any
+	synctest.Test(t, func(t *testing.T) {
+		defer func() { caught = recover() }()
+		f(t)
+	})
+	if caught != nil {
+		panic(caught)
+	}
+}
+
+// inWorld runs f on a world of its own, and ends all of its processes after that.
+func inWorld(t *testing.T, c *remediations.Config, nodes int, f func(t *testing.T, w *world)) {
+	t.Helper()
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(c, nodes)
+		defer w.close()
+		f(t, w)
+		require.Empty(t, w.violated())
+	})
+}
+
+func (w *world) close() {
+	w.do(func() {
+		for _, i := range w.instances {
+			i.dead = true
+			i.cancel()
+		}
+	})
+	time.Sleep(10 * time.Minute) // whatever hangs has an end
+	synctest.Wait()
+}
+
+// do changes the world from outside, as nature or a person does.
+func (w *world) do(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+func (w *world) violated() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.violation
+}
+
+// pass lets time go by, in the bubble.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// until lets time go by until something is so; false: it never was.
+func (w *world) until(atMost time.Duration, so func() bool) bool {
+	for end := time.Now().Add(atMost); ; w.pass(time.Second) {
+		met := false
+		w.do(func() { met = so() })
+		if met || time.Now().After(end) {
+			return met
+		}
+	}
+}
+
+// outcomes are those of the repairs that ended, oldest first.
+func (w *world) outcomes() []remediations.Outcome {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []remediations.Outcome
+	for _, e := range w.ended {
+		out = append(out, e.Outcome)
+	}
+	return out
+}
+
+func (w *world) slots(t testing.TB) []remediations.Slot {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l, err := remediations.DecodeLedger(w.ledger)
+	require.NoError(t, err)
+	return l.Slots
+}
+
+// at is what of the node somebody wants to know.
+func at[T any](w *world, f func() T) T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return f()
+}
+
+func (w *world) callCount() int { return at(w, func() int { return len(w.calls) }) }

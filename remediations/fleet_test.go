@@ -1,0 +1,283 @@
+package remediations
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+)
+
+func limits() *Config {
+	return &Config{Limits: Limits{
+		Concurrent: Quantity{Value: 2}, ConcurrentPerZone: Quantity{Value: 9}, ConcurrentPerPool: Quantity{Value: 9},
+		ZoneLabel: "zone", PoolLabels: []string{"pool", "old-pool"}, Unhealthy: Quantity{Value: 20, Percent: true},
+		StormCooldown: 10 * time.Minute, StartupGrace: 10 * time.Minute,
+	}}
+}
+
+// herd returns count nodes, the first bad of them not Ready, in zones in turn.
+func herd(count, bad int, zones ...string) []*corev1.Node {
+	var out []*corev1.Node
+	for i := range count {
+		n := bare(fmt.Sprintf("n%03d", i))
+		if len(zones) > 0 {
+			n.Labels["zone"] = zones[i%len(zones)]
+		}
+		if i < bad {
+			unready(n)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func quiet(string) bool { return false }
+
+func fleetOf(c *Config, nodes []*corev1.Node, l *Ledger, now time.Time) *Fleet {
+	if l == nil {
+		l = &Ledger{}
+	}
+	return NewFleet(c, nodes, l, quiet, now)
+}
+
+func TestBreakerOpensAtTheShareAndNeverForOneNode(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes, bad int
+		open       bool
+	}{
+		"nobody":                             {10, 0, false},
+		"one of ten":                         {10, 1, false},
+		"exactly the share":                  {10, 2, false},
+		"one more":                           {10, 3, true},
+		"one of one: never for a single one": {1, 1, false},
+		"two of two":                         {2, 2, true},
+		"one of three":                       {3, 1, false},
+		"all of a thousand":                  {1000, 1000, true},
+		"200 of a thousand":                  {1000, 200, false},
+		"201 of a thousand":                  {1000, 201, true},
+		"no nodes at all":                    {0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleetOf(limits(), herd(c.nodes, c.bad), nil, noon)
+			require.Equal(t, c.open, len(f.Breakers) == 1)
+			_, _, stopped := f.stopped("")
+			require.Equal(t, c.open, stopped)
+		})
+	}
+}
+
+func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
+	open := func(nodes []*corev1.Node, firing func(string) bool) bool {
+		return len(NewFleet(limits(), nodes, &Ledger{}, firing, noon).Breakers) > 0
+	}
+	require.False(t, open(herd(10, 2), quiet), "the control")
+	require.True(t, open(herd(10, 2), func(n string) bool { return n == "n009" }), "a node with an alert of a policy")
+	require.False(t, open(herd(10, 2), func(n string) bool { return n == "n000" }), "a node counts once")
+
+	nodes := herd(10, 2)
+	nodes[9].Labels[PhaseLabel] = string(Exhausted)
+	require.True(t, open(nodes, quiet), "an exhausted node")
+
+	nodes = herd(10, 2)
+	nodes[9].Status.Conditions = nil
+	require.True(t, open(nodes, quiet), "a node whose health nobody knows does not count as well")
+
+	nodes = herd(11, 3)
+	require.True(t, open(nodes, quiet))
+	nodes[0].CreationTimestamp = metav1.NewTime(noon.Add(-5 * time.Minute))
+	require.False(t, open(nodes, quiet), "a node that has just joined does not count at all")
+}
+
+func TestBreakerStaysOpenForTheStormCooldown(t *testing.T) {
+	c, l := limits(), &Ledger{}
+	after := func(d time.Duration, bad int) bool {
+		f := fleetOf(c, herd(10, bad), l, noon.Add(d))
+		l.Status.Breakers = f.Breakers
+		return len(f.Breakers) > 0
+	}
+	require.True(t, after(0, 3))
+	require.True(t, after(5*time.Minute, 0), "the fleet is well, but not for long enough")
+	require.True(t, after(8*time.Minute, 3), "it is bad again: the time begins anew")
+	require.True(t, after(17*time.Minute, 0))
+	require.Equal(t, noon, l.Status.Breakers[ScopeCluster].Since)
+	require.False(t, after(18*time.Minute, 0))
+	require.False(t, after(19*time.Minute, 2), "and stays closed")
+}
+
+func TestZoneThatIsDownStopsItselfAlone(t *testing.T) {
+	nodes := herd(30, 0, "a", "b", "c")
+	for _, n := range nodes {
+		if n.Labels["zone"] == "a" {
+			unready(n)
+		}
+	}
+	stops := func(zone string) bool {
+		_, _, ok := fleetOf(limits(), nodes, nil, noon).stopped(zone)
+		return ok
+	}
+	require.True(t, stops("a"))
+	require.False(t, stops("b"))
+	require.False(t, stops(""), "a node without a zone is stopped by the cluster's breaker alone")
+	for _, n := range nodes {
+		if n.Labels["zone"] == "b" {
+			unready(n)
+		}
+	}
+	require.True(t, stops("c"), "two zones down are the cluster's trouble")
+}
+
+func TestLimits(t *testing.T) {
+	one := Quantity{Value: 1}
+	for name, c := range map[string]struct {
+		change func(*Config)
+		flying int
+		held   string
+	}{
+		"nothing under way":         {func(*Config) {}, 0, ""},
+		"one of two":                {func(*Config) {}, 1, ""},
+		"two of two":                {func(*Config) {}, 2, "limits.concurrent is 2"},
+		"one in the zone":           {func(c *Config) { c.Limits.ConcurrentPerZone = one }, 1, "limits.concurrentPerZone is 1"},
+		"one in the pool":           {func(c *Config) { c.Limits.ConcurrentPerPool = one }, 1, "limits.concurrentPerPool is 1"},
+		"nothing is allowed":        {func(c *Config) { c.Limits.Concurrent = Quantity{} }, 0, "limits.concurrent is 0"},
+		"ten percent of ten is one": {func(c *Config) { c.Limits.Concurrent = Quantity{Value: 10, Percent: true} }, 1, "limits.concurrent is 10%"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := limits()
+			c.change(conf)
+			nodes := herd(10, 0, "a")
+			for i, n := range nodes {
+				n.Labels["old-pool"] = "p"
+				if i < c.flying {
+					inFlight(n, "reboot")
+				}
+			}
+			why := fleetOf(conf, nodes, nil, noon).atLimit(conf, nodes[9], false)
+			if c.held == "" {
+				require.Empty(t, why)
+			} else {
+				require.Contains(t, why, c.held)
+			}
+		})
+	}
+}
+
+// TestLimitsCountTheHigherOfLedgerAndNodes is invariant 3's arithmetic.
+func TestLimitsCountTheHigherOfLedgerAndNodes(t *testing.T) {
+	c := limits()
+	nodes := herd(10, 0)
+	inFlight(nodes[0], "reboot")
+	count := func(l *Ledger) int { return len(fleetOf(c, nodes, l, noon).occupied) }
+	require.Equal(t, 1, count(&Ledger{}), "the Node says so, the ledger does not")
+	require.Equal(t, 1, count(&Ledger{Slots: []Slot{{Node: "n000"}}}), "both say so")
+	require.Equal(t, 2, count(&Ledger{Slots: []Slot{{Node: "n001"}}}), "each knows of one")
+	require.Equal(t, 2, count(&Ledger{Slots: []Slot{{Node: "of a Node that is gone"}}}))
+	inFlight(nodes[2], "mark-ready")
+	require.Equal(t, 1, count(&Ledger{}), "what disrupts nobody takes no place")
+	nodes[2].Annotations[NodeRepairKey] = "unreadable"
+	require.Equal(t, 2, count(&Ledger{}), "unless nobody can read what it is")
+}
+
+func TestWouldBeRepairsCountInObserveModeOnly(t *testing.T) {
+	c := limits()
+	c.Limits.Concurrent = Quantity{Value: 1}
+	nodes := herd(10, 0)
+	r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1},
+		Began: noon, Since: noon, Deadline: noon, Hold: &Hold{Reason: Observing, Message: "would", Since: noon}}
+	nodes[0].Annotations[NodeRepairKey], nodes[0].Labels[PhaseLabel] = r.Encode(), string(Pending)
+	f := fleetOf(c, nodes, nil, noon)
+	require.NotEmpty(t, f.atLimit(c, nodes[1], true))
+	require.Empty(t, f.atLimit(c, nodes[1], false))
+	require.Empty(t, f.atLimit(c, nodes[0], true), "a repair does not hold itself")
+
+	f = fleetOf(c, nodes, &Ledger{Slots: []Slot{{Node: "n000"}}}, noon)
+	require.NotEmpty(t, f.atLimit(c, nodes[1], false), "a slot in the ledger is real, whatever the Node still says")
+
+	f.Occupy(c, nodes[0], true)
+	require.NotEmpty(t, f.atLimit(c, nodes[1], false), "and observe mode does not talk it away")
+	f.Vacate("n000")
+	require.Empty(t, f.atLimit(c, nodes[1], false))
+}
+
+func controlPlane(nodes []*corev1.Node, count int) []*corev1.Node {
+	for _, n := range nodes[:count] {
+		n.Labels["node-role.kubernetes.io/control-plane"] = ""
+	}
+	return nodes
+}
+
+func TestControlPlaneKeepsItsQuorum(t *testing.T) {
+	for name, c := range map[string]struct {
+		count, down int
+		held        bool
+	}{
+		"the only one":                    {1, 1, true},
+		"one of two":                      {2, 1, true},
+		"one of three":                    {3, 1, false},
+		"one of three, another down":      {3, 2, true},
+		"one of five, another down":       {5, 2, false},
+		"one of five, two others down":    {5, 3, true},
+		"one of three that is Ready":      {3, 0, false},
+		"one of four: three must be left": {4, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := controlPlane(herd(10, c.down), c.count)
+			f := fleetOf(limits(), nodes, nil, noon)
+			require.Equal(t, c.held, f.controlPlaneBusy(nodes[0]) != "")
+			require.Empty(t, f.controlPlaneBusy(nodes[9]), "a worker is no matter of the control plane")
+		})
+	}
+}
+
+func TestControlPlaneNodesAreRepairedOneAtATime(t *testing.T) {
+	nodes := controlPlane(herd(10, 0), 5)
+	f := fleetOf(limits(), nodes, nil, noon)
+	require.Empty(t, f.controlPlaneBusy(nodes[0]), "the control")
+	f.Occupy(limits(), nodes[1], false)
+	require.NotEmpty(t, f.controlPlaneBusy(nodes[0]), "one that this pass began")
+
+	f = fleetOf(limits(), nodes, &Ledger{Slots: []Slot{{Node: "n001"}}}, noon)
+	require.NotEmpty(t, f.controlPlaneBusy(nodes[0]), "one whose slot is taken while the cache is behind")
+
+	inFlight(nodes[1], "reboot")
+	require.NotEmpty(t, fleetOf(limits(), nodes, nil, noon).controlPlaneBusy(nodes[0]), "one on record")
+}
+
+// TestFleetNeverExceedsALimit: however the fleet looks, filling it until atLimit says stop keeps every limit.
+func TestFleetNeverExceedsALimit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := rapid.Custom(func(t *rapid.T) Quantity {
+			return Quantity{Value: rapid.IntRange(0, 40).Draw(t, "value"), Percent: rapid.Bool().Draw(t, "percent")}
+		})
+		c := limits()
+		c.Limits.Concurrent, c.Limits.ConcurrentPerZone, c.Limits.ConcurrentPerPool = q.Draw(t, "all"), q.Draw(t, "zone"), q.Draw(t, "pool")
+		nodes := herd(rapid.IntRange(1, 40).Draw(t, "nodes"), 0)
+		zones, pools := map[string]int{}, map[string]int{}
+		for _, n := range nodes {
+			n.Labels["zone"] = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "z")
+			n.Labels["pool"] = rapid.SampledFrom([]string{"", "p", "q"}).Draw(t, "p")
+			zones[c.Zone(n)]++
+			pools[c.Pool(n)]++
+		}
+		f := fleetOf(c, nodes, nil, noon)
+		inAll, inZone, inPool := 0, map[string]int{}, map[string]int{}
+		for _, n := range nodes {
+			if f.atLimit(c, n, false) == "" {
+				f.Occupy(c, n, false)
+				inAll++
+				inZone[c.Zone(n)]++
+				inPool[c.Pool(n)]++
+			}
+		}
+		require.LessOrEqual(t, inAll, c.Limits.Concurrent.Of(len(nodes)))
+		for z, n := range inZone {
+			require.True(t, z == "" || n <= c.Limits.ConcurrentPerZone.Of(zones[z]))
+		}
+		for p, n := range inPool {
+			require.True(t, p == "" || n <= c.Limits.ConcurrentPerPool.Of(pools[p]))
+		}
+	})
+}

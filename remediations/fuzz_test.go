@@ -1,0 +1,106 @@
+package remediations
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzDecodeRecord: what decodes is written the same way again, so that no pass changes what it did not mean to.
+func FuzzDecodeRecord(f *testing.F) {
+	f.Add(goodRecord)
+	f.Add(goodRecord + "}")
+	f.Add(`{"v":1,"hold":{"until":null}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := DecodeRecord(text)
+		if err != nil {
+			return
+		}
+		again, err := DecodeRecord(r.Encode())
+		require.NoError(t, err)
+		require.Equal(t, r.Encode(), again.Encode())
+		require.Equal(t, r.clone().Encode(), r.Encode())
+	})
+}
+
+// FuzzDecodeLedger does the same for the fence.
+func FuzzDecodeLedger(f *testing.F) {
+	f.Add("1", `[{"node":"n1","repair":"r1","attempt":"r1-0-1","since":"2026-01-01T00:00:00Z"}]`, `{"m":[{"repair":"r1","at":"2026-01-01T00:00:00Z"}]}`, `{"breakers":{"cluster":{"state":"open"}}}`)
+	f.Add("1", "null", "null", "{}")
+	f.Fuzz(func(t *testing.T, v, slots, repairs, status string) {
+		l, err := DecodeLedger(map[string]string{ledgerVersion: v, ledgerSlots: slots, ledgerRepairs: repairs, ledgerStatus: status})
+		if err != nil {
+			return
+		}
+		again, err := DecodeLedger(l.Encode())
+		require.NoError(t, err)
+		require.Equal(t, l.Encode(), again.Encode())
+		require.Equal(t, l.Encode(), l.Clone().Encode())
+	})
+}
+
+// FuzzDecodeAlert does the same for alerts.
+func FuzzDecodeAlert(f *testing.F) {
+	f.Add(AlertPrefix+fp, `{"v":1,"alertname":"A","policy":"p","status":"firing","startsAt":"2026-01-01T00:00:00Z","receivedAt":"2026-01-01T00:00:00Z","labels":{"node":"n1"}}`)
+	f.Fuzz(func(t *testing.T, key, text string) {
+		a, err := DecodeAlert(key, text)
+		if err != nil {
+			return
+		}
+		again, err := DecodeAlert(key, a.Encode())
+		require.NoError(t, err)
+		require.Equal(t, a.Encode(), again.Encode())
+		require.True(t, a.Same(again))
+	})
+}
+
+// FuzzDecide throws arbitrary annotations at a decision that all else would allow. It must not panic, must not act on
+// what a person forbade or nobody can read, and must say the same thing twice.
+func FuzzDecide(f *testing.F) {
+	for _, g := range goldens(f) {
+		text, err := os.ReadFile(g.input)
+		require.NoError(f, err)
+		n := readScene(f, text).node(f)
+		f.Add(n.Annotations[NodeRepairKey], n.Annotations[AlertPrefix+fp], n.Annotations[PauseKey], n.Annotations[ResetKey], n.Annotations[HistoryKey], n.Labels[ExcludeLabel] != "", int64(0))
+	}
+	f.Fuzz(func(t *testing.T, record, alert, pause, reset, history string, exclude bool, seconds int64) {
+		s := (&scene{}).state(t)
+		for key, v := range map[string]string{NodeRepairKey: record, AlertPrefix + fp: alert, PauseKey: pause, ResetKey: reset, HistoryKey: history} {
+			delete(s.Node.Annotations, key)
+			if v != "" {
+				s.Node.Annotations[key] = v
+			}
+		}
+		if exclude {
+			s.Node.Labels[ExcludeLabel] = ""
+		}
+		s.Journal = ReadJournal(s.Node)
+		now := noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
+		s.LookSince, s.Word.AskedAt = now, now
+		d := Decide(s, now)
+		require.Equal(t, render(t, d), render(t, Decide(s, now)))
+		if d.Verb != Issue {
+			return
+		}
+		require.False(t, exclude, "excluded")
+		require.NoError(t, s.Journal.Malformed)
+		if pause != "" {
+			p, err := ParsePause(pause)
+			require.NoError(t, err)
+			require.False(t, p.Until.IsZero() || now.Before(p.Until), "paused")
+		}
+		require.NotContains(t, recordIDs(s.Journal.Record), d.Record.Intent.ID, "no intent is issued twice")
+		again, err := DecodeRecord(d.Record.Encode())
+		require.NoError(t, err, "what Decide writes, Decide reads")
+		require.Equal(t, Acting, again.Phase)
+	})
+}
+
+func recordIDs(r *Record) []string {
+	if r == nil || r.Intent == nil {
+		return nil
+	}
+	return []string{r.Intent.ID}
+}

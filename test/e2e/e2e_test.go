@@ -1,0 +1,236 @@
+// Package e2e runs the real program in the lab: a fault on a Node, Prometheus's alert, Alertmanager's post, and what
+// becomes of the machine at the (simulated) provider. Tests assert the state of the world: the Node, the ledger, the
+// provider's own record.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// within bounds every wait: far beyond what it takes, so that only a fault meets it.
+const within = 90 * time.Second
+
+func TestMain(m *testing.M) {
+	ruleFor := time.Second
+	lab.Main(m, lab.Options{
+		NodeSpecs: lab.CivoNodes(12), NodeGrace: 4 * time.Second, RuleFor: &ruleFor, Alertmanagers: 2,
+		RuleFiles: []string{"../../rules/NodeNotReady.yaml"},
+	})
+}
+
+// yard is what one test has: the shared lab, a provider of its own, and Drydock as it configures it.
+type yard struct {
+	t     *testing.T
+	lab   *lab.Lab
+	civo  *lab.Civo
+	token string
+}
+
+var token string
+
+func newYard(t *testing.T) *yard {
+	t.Helper()
+	l := lab.Shared(t)
+	var err error
+	if token == "" {
+		token, err = l.PrepareDrydock(t.Context())
+		require.NoError(t, err)
+	}
+	y := &yard{t: t, lab: l, token: token}
+	y.civo, err = l.StartCivo(t.Context(), lab.CivoOptions{RebootTime: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(y.civo.Close)
+	return y
+}
+
+// policy is the shipped one with short times; further keys are laid over it.
+func policy(over map[string]any) map[string]any {
+	p := map[string]any{
+		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s",
+		"cooldown": "0s", "plan": []any{map[string]any{"step": "reboot", "wait": "30s", "attempts": 2}},
+	}
+	for k, v := range over {
+		p[k] = v
+	}
+	return p
+}
+
+func config(p map[string]any) map[string]any { return map[string]any{"policies": []any{p}} }
+
+// run starts Drydock, sends Alertmanager's posts to it, and ends it with the test.
+func (y *yard) run(o lab.DrydockOptions) *lab.Drydock {
+	y.t.Helper()
+	if o.Civo == nil {
+		o.Civo = y.civo
+	}
+	d, err := y.lab.StartDrydock(y.t.Context(), y.token, o)
+	require.NoError(y.t, err)
+	y.t.Cleanup(d.Kill)
+	require.NoError(y.t, y.lab.SetWebhook(y.t.Context(), lab.WebhookTarget{URL: d.ReceiverURL, TokenFile: y.token}))
+	return d
+}
+
+// fail makes the node say that it is not Ready, which is a fault at once; a reboot cures it.
+func (y *yard) fail(node string) {
+	y.t.Helper()
+	require.NoError(y.t, y.lab.SetCondition(y.t.Context(), node, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
+	y.t.Cleanup(func() { _ = y.lab.Heal(context.WithoutCancel(y.t.Context()), node, "") })
+}
+
+func (y *yard) node(name string) *corev1.Node {
+	y.t.Helper()
+	n, err := y.lab.Client().CoreV1().Nodes().Get(y.t.Context(), name, metav1.GetOptions{})
+	require.NoError(y.t, err)
+	return n
+}
+
+// await watches a node until it is as wanted.
+func (y *yard) await(name, what string, wanted func(*corev1.Node) bool) *corev1.Node {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	defer cancel()
+	n := y.node(name)
+	for !wanted(n) {
+		w, err := watchtools.NewRetryWatcherWithContext(ctx, n.ResourceVersion, nodeWatch{y.lab, name})
+		require.NoError(y.t, err)
+		e, err := watchtools.UntilWithoutRetry(ctx, w, func(e watch.Event) (bool, error) {
+			seen, ok := e.Object.(*corev1.Node)
+			if ok {
+				n = seen
+			}
+			return ok && wanted(seen), nil
+		})
+		require.NoErrorf(y.t, err, "waiting for node %s: %s; it has %v", name, what, drydocks(n))
+		_ = e
+	}
+	return n
+}
+
+type nodeWatch struct {
+	lab  *lab.Lab
+	name string
+}
+
+func (w nodeWatch) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	o.FieldSelector = "metadata.name=" + w.name
+	return w.lab.Client().CoreV1().Nodes().Watch(ctx, o)
+}
+
+func drydocks(n *corev1.Node) []string {
+	var out []string
+	for k, v := range n.Annotations {
+		if remediations.Relevant(k) {
+			out = append(out, k+"="+v)
+		}
+	}
+	return out
+}
+
+// ended waits for the newest entry of the node's history to be one that began after the test did.
+func (y *yard) ended(name string, since time.Time) remediations.Entry {
+	y.t.Helper()
+	var e remediations.Entry
+	y.await(name, "a repair to end", func(n *corev1.Node) bool {
+		h := remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
+		if len(h) == 0 || h[0].Ended.Before(since.Truncate(time.Second)) {
+			return false
+		}
+		e = h[0]
+		return true
+	})
+	return e
+}
+
+// held waits for the node's repair to be held for the reason.
+func (y *yard) held(name string, reason remediations.Reason) *remediations.Record {
+	y.t.Helper()
+	var r *remediations.Record
+	y.await(name, "held with "+string(reason), func(n *corev1.Node) bool {
+		r = remediations.ReadJournal(n).Record
+		return r != nil && r.Hold != nil && r.Hold.Reason == reason
+	})
+	return r
+}
+
+// reboots are the calls to which the provider really did something for that node.
+func (y *yard) reboots(node string) int {
+	id := strings.TrimPrefix(y.node(node).Spec.ProviderID, "civo://")
+	count := 0
+	for _, c := range y.civo.Done(civosim.HardReboots) {
+		if strings.Contains(c.Path, id) {
+			count++
+		}
+	}
+	return count
+}
+
+// told waits for an Event about the node whose note has the text.
+func (y *yard) told(node, reason, text string) {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	defer cancel()
+	var notes []string
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		events, err := y.lab.Client().EventsV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
+		require.NoErrorf(y.t, err, "waiting for the Event %s about %s with %q; there are %q", reason, node, text, notes)
+		notes = nil
+		for _, e := range events.Items {
+			if strings.Contains(e.Note, text) {
+				return
+			}
+			notes = append(notes, e.Note)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// noSecret fails where the provider's key or the receiver's token is in anything that was written.
+func (y *yard) noSecret() {
+	y.t.Helper()
+	var secrets []string
+	for _, f := range []string{y.civo.KeyFile, y.token} {
+		data, err := os.ReadFile(f)
+		require.NoError(y.t, err)
+		secrets = append(secrets, strings.TrimSpace(string(data)))
+	}
+	logs, err := filepath.Glob(filepath.Join(y.lab.LogDir(), "drydock*.log"))
+	require.NoError(y.t, err)
+	require.NotEmpty(y.t, logs)
+	var all strings.Builder
+	for _, f := range logs {
+		data, err := os.ReadFile(f)
+		require.NoError(y.t, err)
+		all.Write(data)
+	}
+	nodes, err := y.lab.Client().CoreV1().Nodes().List(y.t.Context(), metav1.ListOptions{})
+	require.NoError(y.t, err)
+	events, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{})
+	require.NoError(y.t, err)
+	maps, err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).List(y.t.Context(), metav1.ListOptions{})
+	require.NoError(y.t, err)
+	fmt.Fprint(&all, nodes, events, maps)
+	for _, s := range secrets {
+		require.NotContains(y.t, all.String(), s)
+	}
+}

@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+)
+
+// The whole chain: a kubelet falls silent, kube-controller-manager finds out, Prometheus raises the alert, Alertmanager
+// brings it, Drydock reboots the machine once and proves the cure.
+func TestASilentNodeIsRebootedAndProven(t *testing.T) {
+	y, began := newYard(t), time.Now()
+	y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	before := y.node("node-0")
+
+	y.lab.Break("node-0")
+	e := y.ended("node-0", began)
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, 1, y.reboots("node-0"))
+	after := y.node("node-0")
+	require.NotEqual(t, before.Status.NodeInfo.BootID, after.Status.NodeInfo.BootID)
+	require.Equal(t, corev1.ConditionTrue, remediations.ReadyCondition(after).Status)
+	require.NotContains(t, after.Annotations, remediations.NodeRepairKey)
+	require.NotContains(t, after.Labels, remediations.PhaseLabel)
+	require.False(t, after.Spec.Unschedulable)
+	ledger, err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(t.Context(), "drydock-ledger", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Contains(t, ledger.Data["repairs"], before.Spec.ProviderID)
+	for _, reason := range []string{"RepairStarted", "RepairStepIssued", "RepairVerifying", "RepairRecovered"} {
+		y.told("node-0", reason, "")
+	}
+	y.noSecret()
+}
+
+// Drydock dies when the provider has done the work and before its answer: the machine was rebooted once, and that is
+// found out afterwards.
+func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
+	y, began := newYard(t), time.Now()
+	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	y.civo.OnReboot(func() { d.Kill() })
+
+	y.fail("node-1")
+	y.died(d)
+	y.civo.OnReboot(nil)
+	require.NoError(t, d.Start(t.Context()))
+	e := y.ended("node-1", began)
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, 1, y.reboots("node-1"))
+}
+
+// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the next one is.
+func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
+	y, began := newYard(t), time.Now()
+	proxy, err := y.lab.NewProxy()
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	short := policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "8s", "attempts": 2}}})
+	d := y.run(lab.DrydockOptions{Config: config(short), Server: proxy.URL()})
+	proxy.After(killOn(d, "node-2", remediations.Acting))
+
+	y.fail("node-2")
+	y.died(d)
+	proxy.After(nil)
+	r := remediations.ReadJournal(y.node("node-2")).Record
+	require.NotNil(t, r, "the intent is on the Node")
+	require.Equal(t, remediations.Acting, r.Phase)
+	require.Zero(t, y.reboots("node-2"), "the call was not made")
+	require.NoError(t, d.Start(t.Context()))
+	e := y.ended("node-2", began)
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)
+	require.Equal(t, 1, y.reboots("node-2"), "attempt 1 was never made, attempt 2 once")
+}
+
+// The plan runs out on a machine that reboots and does not get well: the node is cordoned and left, until a person
+// says that it is mended.
+func TestExhaustedIsCordonedUntilReset(t *testing.T) {
+	y, began := newYard(t), time.Now()
+	var err error
+	y.civo.Close()
+	y.civo, err = y.lab.StartCivo(t.Context(), lab.CivoOptions{Machines: hopeless{}})
+	require.NoError(t, err)
+	t.Cleanup(y.civo.Close)
+	short := policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "2s", "attempts": 2}}})
+	y.run(lab.DrydockOptions{Config: config(short)})
+
+	y.fail("node-3")
+	e := y.ended("node-3", began)
+
+	require.Equal(t, remediations.OutcomeExhausted, e.Outcome)
+	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)
+	require.Equal(t, 2, y.reboots("node-3"))
+	n := y.node("node-3")
+	require.True(t, n.Spec.Unschedulable)
+	require.Equal(t, "Exhausted", n.Labels[remediations.PhaseLabel])
+
+	require.NoError(t, y.lab.Heal(t.Context(), "node-3", "a-new-boot"))
+	y.annotate("node-3", remediations.ResetKey, "true")
+	n = y.await("node-3", "the repair forgotten", func(n *corev1.Node) bool { return n.Labels[remediations.PhaseLabel] == "" })
+	require.False(t, n.Spec.Unschedulable, "the cordon was Drydock's own")
+	require.NotContains(t, n.Annotations, remediations.ResetKey, "the wish is consumed")
+	require.NotContains(t, n.Annotations, remediations.NodeRepairKey)
+}

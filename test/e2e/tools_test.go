@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// alert is one as Alertmanager posts it, with just the labels that the shipped rule gives, so that it is the same
+// alert as Prometheus's own.
+func alert(status, node string) map[string]any {
+	return map[string]any{
+		"status": status, "startsAt": time.Now().Add(-time.Minute).UTC(), "endsAt": time.Time{}, "fingerprint": "0000000000000000",
+		"labels": map[string]string{"alertname": "NodeNotReady", "node": node, "remediation": "node-not-ready", "severity": "critical"},
+	}
+}
+
+func payload(alerts ...map[string]any) string {
+	data, err := json.Marshal(map[string]any{"version": "4", "receiver": "drydock", "status": "firing", "alerts": alerts})
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// post sends a body as Alertmanager does.
+func (y *yard) post(d *lab.Drydock, body string) (int, string) {
+	y.t.Helper()
+	secret, err := os.ReadFile(d.TokenFile)
+	require.NoError(y.t, err)
+	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodPost, d.ReceiverURL, strings.NewReader(body))
+	require.NoError(y.t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(secret)))
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(y.t, err)
+	defer func() { _ = res.Body.Close() }()
+	answer, err := io.ReadAll(res.Body)
+	require.NoError(y.t, err)
+	return res.StatusCode, string(answer)
+}
+
+func (y *yard) metrics(d *lab.Drydock) string {
+	y.t.Helper()
+	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, d.MetricsURL, nil)
+	require.NoError(y.t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(y.t, err)
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(y.t, err)
+	return string(text)
+}
+
+func (y *yard) annotate(node, key, value string) {
+	y.t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	_, err := y.lab.Client().CoreV1().Nodes().Patch(y.t.Context(), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(y.t, err)
+}
+
+// died waits for Drydock to have been killed by a test's hook.
+func (y *yard) died(d *lab.Drydock) {
+	y.t.Helper()
+	select {
+	case <-d.Done():
+	case <-time.After(within):
+		y.t.Fatalf("Drydock was not killed within %s; %s", within, d.LogEnd())
+	}
+}
+
+func (y *yard) dead(alertmanager int) bool {
+	select {
+	case <-y.lab.Process(fmt.Sprintf("alertmanager-%d", alertmanager)).Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// killOn kills Drydock when the API server has written that phase on the node, before the answer gets back.
+func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Response) lab.Verdict {
+	return func(res *http.Response) lab.Verdict {
+		if res.Request.Method != http.MethodPatch || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {
+			return lab.Pass
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body = io.NopCloser(bytes.NewReader(body))
+		if err != nil {
+			return lab.Pass
+		}
+		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+		if n, ok := o.(*corev1.Node); err != nil || !ok || n.Labels[remediations.PhaseLabel] != string(phase) {
+			return lab.Pass
+		}
+		d.Kill()
+		return lab.Reset
+	}
+}
+
+// hopeless are machines that nothing cures.
+type hopeless struct{}
+
+func (hopeless) Reboot(context.Context, civosim.Instance, string) error { return nil }
+func (hopeless) Remove(context.Context, civosim.Instance) error         { return nil }
+func (hopeless) Add(context.Context, civosim.Instance) error            { return nil }
+
+func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
+	t.Helper()
+	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	client, err := kubernetes.NewForConfig(c)
+	require.NoError(t, err)
+	return client
+}
+
+func second[T any](_ T, err error) error { return err }
