@@ -187,9 +187,12 @@ func (l *life) calm(t *rapid.T) {
 	w.pass(40 * time.Minute)
 	w.do(func() { w.overdue(time.Minute) })
 	l.check(t)
-	slots := at(w, func() int { return len(mustLedger(w).Slots) })
-	require.Zero(t, slots, "a slot is left over")
 	w.do(func() {
+		for _, s := range mustLedger(w).Slots {
+			// A record that nobody can read keeps its slot: it may be in flight.
+			n := w.nodes[s.Node]
+			require.True(t, n != nil && remediations.ReadJournal(n).Malformed != nil, "a slot is left over: %v", s)
+		}
 		for n := range w.nodes {
 			r := w.record(n)
 			require.True(t, r == nil || r.Phase == remediations.Exhausted, "%s has a repair left over: %v", n, r)
