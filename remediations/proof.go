@@ -19,8 +19,9 @@ func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 	}
 	due := now.Add(-s.Config.MaxStaleness)
 	matured := !s.WellSince.IsZero() && !now.Before(s.WellSince.Add(proofFor))
-	if matured {
-		due = s.WellSince.Add(proofFor)
+	// What is asked for at the end of that time must still be fresh when it is used: this process may have slept since.
+	if end := s.WellSince.Add(proofFor); matured && end.After(due) {
+		due = end
 	}
 	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !s.WellSince.IsZero()}
 	cause := s.alert(r.Cause.Alert)

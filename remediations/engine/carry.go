@@ -248,17 +248,19 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 }
 
 func (p *passing) reset(s *remediations.State, d remediations.Decision) {
+	// The counts go first: until the record goes the wish stands on the Node, so what a crash leaves undone is done again.
+	if p.ledger != nil {
+		l := p.ledger.Clone()
+		l.Release(s.Node.Name)
+		l.Forget(remediations.Machine(s.Node))
+		if p.saveLedger(p.ctx, l, p.ledgerAt) != nil {
+			return
+		}
+	}
 	if p.put(s, d) == nil {
 		return
 	}
 	p.tell(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message})
-	if p.ledger == nil {
-		return
-	}
-	l := p.ledger.Clone()
-	l.Release(s.Node.Name)
-	l.Forget(remediations.Machine(s.Node))
-	_ = p.saveLedger(p.ctx, l, p.ledgerAt) // a failure is logged, and the ledger read again
 	p.fleet.Vacate(s.Node.Name)
 }
 

@@ -52,20 +52,20 @@ func stories() map[string]story {
 			w.heal("n0")
 			w.edit("n0", func(n *corev1.Node) { n.Annotations[remediations.ResetKey] = "true" })
 		}, after: func(t *testing.T, w *world) {
-			require.False(t, w.nodes["n0"].Spec.Unschedulable)
-			require.Nil(t, w.record("n0"))
+			require.False(t, w.nodeOf("n0").Spec.Unschedulable)
+			require.Nil(t, w.recordOf("n0"))
 			require.Empty(t, w.slots(t))
-			require.NotContains(t, w.nodes["n0"].Annotations, remediations.ResetKey)
+			require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
 		}},
 	}
 }
 
 func requireEnd(t *testing.T, w *world, want remediations.Outcome) {
 	t.Helper()
-	require.Equal(t, []remediations.Outcome{want}, w.outcomes(), "calls: %v", w.calls)
+	require.Equal(t, []remediations.Outcome{want}, w.outcomes())
 	require.Empty(t, w.slots(t))
-	require.Equal(t, want == remediations.OutcomeExhausted, w.nodes["n0"].Spec.Unschedulable)
-	require.Equal(t, want == remediations.OutcomeExhausted, w.record("n0") != nil)
+	require.Equal(t, want == remediations.OutcomeExhausted, w.nodeOf("n0").Spec.Unschedulable)
+	require.Equal(t, want == remediations.OutcomeExhausted, w.recordOf("n0") != nil)
 	require.LessOrEqual(t, w.callCount(), 2)
 }
 
@@ -88,7 +88,7 @@ func (s story) tell(t *testing.T, crashAt int, after bool) (log []string) {
 			w.start()
 		}
 		w.pass(2 * time.Hour)
-		log = slices.Clone(first.log)
+		w.do(func() { log = slices.Clone(first.log) })
 		s.after(t, w)
 	})
 	return log

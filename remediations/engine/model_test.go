@@ -1,10 +1,11 @@
 package engine
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
@@ -23,6 +24,13 @@ var nodeNames = []string{"n0", "n1", "n2", "n3", "n4", "n5"}
 
 func pick(t *rapid.T) string { return rapid.SampledFrom(nodeNames).Draw(t, "node") }
 
+// oneOf takes one of the actions. There are more ways to be in the way of a repair than to come on with one: drawn all
+// alike, hardly a world would see any.
+func oneOf(actions map[string]func(*rapid.T)) func(*rapid.T) {
+	names := slices.Sorted(maps.Keys(actions))
+	return func(t *rapid.T) { actions[rapid.SampledFrom(names).Draw(t, "what")](t) }
+}
+
 func (l *life) actions() map[string]func(*rapid.T) {
 	do := func(f func(t *rapid.T, w *world)) func(*rapid.T) {
 		return func(t *rapid.T) { l.w.do(func() { f(t, l.w) }) }
@@ -30,37 +38,7 @@ func (l *life) actions() map[string]func(*rapid.T) {
 	edit := func(key, value string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Annotations[key] = value }
 	}
-	return map[string]func(*rapid.T){
-		"": l.check,
-		"time passes": func(t *rapid.T) {
-			l.w.pass(rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, 16 * time.Second, time.Minute, 4 * time.Minute, 11 * time.Minute}).Draw(t, "for"))
-		},
-		"a machine fails": do(func(t *rapid.T, w *world) {
-			n := pick(t)
-			w.ail(n, rapid.SampledFrom([]int{1, 1, 2, 9}).Draw(t, "reboots needed"))
-			if rapid.Bool().Draw(t, "posted") {
-				w.post(n, remediations.StatusFiring)
-			}
-		}),
-		"a machine heals": do(func(t *rapid.T, w *world) {
-			n := pick(t)
-			w.heal(n)
-			if rapid.Bool().Draw(t, "posted") {
-				w.post(n, remediations.StatusResolved)
-			}
-		}),
-		"a forged post":    do(func(t *rapid.T, w *world) { w.post(pick(t), remediations.StatusFiring) }),
-		"somebody reboots": do(func(t *rapid.T, w *world) { w.reboot(pick(t)) }),
-		"booting takes": do(func(t *rapid.T, w *world) {
-			if m := w.machines[pick(t)]; m != nil {
-				m.bootTakes = rapid.SampledFrom([]time.Duration{5 * time.Second, time.Minute, 9 * time.Minute, 25 * time.Minute}).Draw(t, "time")
-			}
-		}),
-		"a lease freezes or thaws": do(func(t *rapid.T, w *world) {
-			if m := w.machines[pick(t)]; m != nil {
-				m.leaseFrozen = !m.leaseFrozen
-			}
-		}),
+	alertmanagers := map[string]func(*rapid.T){
 		"a silence comes or goes": do(func(t *rapid.T, w *world) {
 			if m := w.machines[pick(t)]; m != nil {
 				m.silenced, m.silencedHere = !m.silenced, rapid.IntRange(0, 2).Draw(t, "here")
@@ -86,11 +64,8 @@ func (l *life) actions() map[string]func(*rapid.T) {
 		"a look takes": do(func(t *rapid.T, w *world) {
 			w.lookTakes = rapid.SampledFrom([]time.Duration{0, time.Second, 8 * time.Second, 20 * time.Second}).Draw(t, "time")
 		}),
-		"the provider's mood": do(func(t *rapid.T, w *world) {
-			w.mood = rapid.SampledFrom([]providerMood{
-				{}, {}, {refuse: true}, {cut: true}, {before: 8 * time.Second}, {before: 12 * time.Second}, {after: 20 * time.Second}, {after: time.Hour},
-			}).Draw(t, "mood")
-		}),
+	}
+	people := map[string]func(*rapid.T){
 		"a person holds the node": do(func(t *rapid.T, w *world) {
 			w.hold(pick(t), rapid.SampledFrom([]func(*corev1.Node){
 				edit(remediations.PauseKey, "true"), edit(remediations.PauseKey, "never mind"), edit(remediations.BreakGlassKey, "why"),
@@ -111,6 +86,25 @@ func (l *life) actions() map[string]func(*rapid.T) {
 				w.edit(n, edit(remediations.NodeRepairKey, rapid.SampledFrom([]string{"{}", `{"v":2}`, ""}).Draw(t, "record")))
 			}
 		}),
+		"a forged post":    do(func(t *rapid.T, w *world) { w.post(pick(t), remediations.StatusFiring) }),
+		"somebody reboots": do(func(t *rapid.T, w *world) { w.reboot(pick(t)) }),
+	}
+	infrastructure := map[string]func(*rapid.T){
+		"booting takes": do(func(t *rapid.T, w *world) {
+			if m := w.machines[pick(t)]; m != nil {
+				m.bootTakes = rapid.SampledFrom([]time.Duration{5 * time.Second, time.Minute, 9 * time.Minute, 25 * time.Minute}).Draw(t, "time")
+			}
+		}),
+		"a lease freezes or thaws": do(func(t *rapid.T, w *world) {
+			if m := w.machines[pick(t)]; m != nil {
+				m.leaseFrozen = !m.leaseFrozen
+			}
+		}),
+		"the provider's mood": do(func(t *rapid.T, w *world) {
+			w.mood = rapid.SampledFrom([]providerMood{
+				{}, {}, {refuse: true}, {cut: true}, {before: 8 * time.Second}, {before: 12 * time.Second}, {after: 20 * time.Second}, {after: time.Hour},
+			}).Draw(t, "mood")
+		}),
 		"a write or a read is lost": do(func(t *rapid.T, w *world) {
 			op := rapid.SampledFrom([]string{"write", "save", "load", "nodes"}).Draw(t, "operation")
 			w.faults[op] = rapid.SliceOfN(rapid.SampledFrom([]string{"conflict", "lost", "written"}), 1, 3).Draw(t, "faults")
@@ -124,6 +118,8 @@ func (l *life) actions() map[string]func(*rapid.T) {
 				w.join(n, "civo://again-"+n)
 			}
 		}),
+	}
+	processes := map[string]func(*rapid.T){
 		"the process dies": func(t *rapid.T) {
 			l.w.do(func() {
 				for _, i := range l.w.instances {
@@ -153,6 +149,46 @@ func (l *life) actions() map[string]func(*rapid.T) {
 			l.w.start()
 		},
 	}
+	return map[string]func(*rapid.T){
+		"": l.check,
+		"time passes": func(t *rapid.T) {
+			l.w.pass(rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, 16 * time.Second, time.Minute, 4 * time.Minute, 11 * time.Minute}).Draw(t, "for"))
+		},
+		"a machine fails, and time passes": func(t *rapid.T) {
+			l.w.do(func() {
+				n := pick(t)
+				l.w.ail(n, rapid.SampledFrom([]int{1, 2, 9}).Draw(t, "reboots needed"))
+				l.w.post(n, remediations.StatusFiring)
+			})
+			l.w.pass(rapid.SampledFrom([]time.Duration{5 * time.Second, 30 * time.Second, 90 * time.Second, 9 * time.Minute}).Draw(t, "for"))
+		},
+		"more time passes": func(t *rapid.T) {
+			l.w.pass(rapid.SampledFrom([]time.Duration{10 * time.Second, 45 * time.Second, 2 * time.Minute}).Draw(t, "for"))
+		},
+		"all is well with the world, for once": do(func(_ *rapid.T, w *world) {
+			w.replicas, w.sourceDead, w.blindBy, w.lookTakes, w.mood = [2]replicaState{}, false, "", 0, providerMood{}
+			for _, n := range nodeNames {
+				if m := w.machines[n]; m != nil {
+					m.silenced, m.inhibited, m.unheardBy, m.unprocessed, m.leaseFrozen = false, false, false, false, false
+				}
+			}
+		}),
+		"a machine fails": do(func(t *rapid.T, w *world) {
+			n := pick(t)
+			w.ail(n, rapid.SampledFrom([]int{1, 1, 2, 9}).Draw(t, "reboots needed"))
+			if rapid.Bool().Draw(t, "posted") {
+				w.post(n, remediations.StatusFiring)
+			}
+		}),
+		"a machine heals": do(func(t *rapid.T, w *world) {
+			n := pick(t)
+			w.heal(n)
+			if rapid.Bool().Draw(t, "posted") {
+				w.post(n, remediations.StatusResolved)
+			}
+		}),
+		"an Alertmanager": oneOf(alertmanagers), "a person": oneOf(people), "the infrastructure": oneOf(infrastructure), "a process": oneOf(processes),
+	}
 }
 
 // check looks at the world after every step. A leader that died is followed by another.
@@ -178,26 +214,32 @@ func (l *life) calm(t *rapid.T) {
 		for _, n := range nodeNames {
 			if m := w.machines[n]; m != nil {
 				m.silenced, m.inhibited, m.unheardBy, m.unprocessed, m.leaseFrozen = false, false, false, false, false
+				m.bootTakes = time.Minute
 				w.unhold(n)
 				w.heal(n)
 			}
 		}
 	})
 	l.check(t)
-	w.pass(40 * time.Minute)
+	w.pass(25 * time.Minute)
 	w.do(func() { w.overdue(time.Minute) })
 	l.check(t)
 	w.do(func() {
 		for _, s := range mustLedger(w).Slots {
 			// A record that nobody can read keeps its slot: it may be in flight.
 			n := w.nodes[s.Node]
-			require.True(t, n != nil && remediations.ReadJournal(n).Malformed != nil, "a slot is left over: %v", s)
+			if n == nil || remediations.ReadJournal(n).Malformed == nil {
+				w.fail("a slot is left over: %v", s)
+			}
 		}
 		for n := range w.nodes {
 			r := w.record(n)
-			require.True(t, r == nil || r.Phase == remediations.Exhausted, "%s has a repair left over: %v", n, r)
+			if r != nil && r.Phase != remediations.Exhausted {
+				w.fail("%s has a repair left over: %s", n, r.Encode())
+			}
 		}
 	})
+	l.check(t)
 }
 
 func mustLedger(w *world) *remediations.Ledger {

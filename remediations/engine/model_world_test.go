@@ -30,6 +30,7 @@ const (
 type machine struct {
 	name, providerID string
 	boots            int
+	booting          int // which of its boots is under way; one that was overtaken comes to nothing
 	up               bool
 	// sick is how many reboots are needed to cure it; 0: it is well.
 	sick                   int
@@ -185,7 +186,7 @@ func (w *world) ail(name string, reboots int) {
 // heal makes the machine well without a reboot.
 func (w *world) heal(name string) {
 	if m := w.machines[name]; m != nil && !m.well() {
-		m.sick, m.up, m.since = 0, true, time.Now()
+		m.sick, m.up, m.since, m.booting = 0, true, time.Now(), m.booting+1
 		w.report(m)
 	}
 }
@@ -201,12 +202,13 @@ func (w *world) reboot(name string) {
 	}
 	m.up = false
 	m.boots++
-	boot := m.boots
+	m.booting++
+	booting := m.booting
 	w.report(m)
 	time.AfterFunc(m.bootTakes, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.machines[name] != m || m.boots != boot {
+		if w.machines[name] != m || m.booting != booting {
 			return
 		}
 		m.up, m.sick = true, max(0, m.sick-1)

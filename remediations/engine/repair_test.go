@@ -44,17 +44,17 @@ func TestNodeThatNothingCuresIsCordonedAndLeftToAPerson(t *testing.T) {
 		require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.outcomes())
 		require.Equal(t, 2, w.callCount())
 		require.Empty(t, w.slots(t))
-		require.True(t, w.nodes["n0"].Spec.Unschedulable)
-		require.Equal(t, remediations.Exhausted, w.record("n0").Phase)
+		require.True(t, w.nodeOf("n0").Spec.Unschedulable)
+		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
 
 		w.do(func() {
 			w.heal("n0")
 			w.edit("n0", func(n *corev1.Node) { n.Annotations[remediations.ResetKey] = "true" })
 		})
 		w.pass(5 * time.Minute)
-		require.False(t, w.nodes["n0"].Spec.Unschedulable, "Drydock takes its own cordon back")
-		require.NotContains(t, w.nodes["n0"].Annotations, remediations.ResetKey)
-		require.Nil(t, w.record("n0"))
+		require.False(t, w.nodeOf("n0").Spec.Unschedulable, "Drydock takes its own cordon back")
+		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
+		require.Nil(t, w.recordOf("n0"))
 	})
 }
 
@@ -69,8 +69,8 @@ func TestCordonOfAPersonSurvivesAReset(t *testing.T) {
 			w.edit("n0", func(n *corev1.Node) { n.Annotations[remediations.ResetKey] = "true" })
 		})
 		w.pass(5 * time.Minute)
-		require.True(t, w.nodes["n0"].Spec.Unschedulable)
-		require.Equal(t, remediations.CordonedByOther, w.record("n0").Hold.Reason, "and means hands off")
+		require.True(t, w.nodeOf("n0").Spec.Unschedulable)
+		require.Equal(t, remediations.CordonedByOther, w.recordOf("n0").Hold.Reason, "and means hands off")
 	})
 }
 
@@ -91,8 +91,8 @@ func TestObserveModeSpeaksAndDoesNothing(t *testing.T) {
 				w.pass(15 * time.Minute)
 				require.Equal(t, c.calls, w.callCount())
 				if c.mode == remediations.ModeObserve {
-					require.Equal(t, remediations.Observing, w.record("n0").Hold.Reason)
-					require.Nil(t, w.record("n1"), "in observe mode the limits count the would-be repairs")
+					require.Equal(t, remediations.Observing, w.recordOf("n0").Hold.Reason)
+					require.Nil(t, w.recordOf("n1"), "in observe mode the limits count the would-be repairs")
 				}
 			})
 		})
@@ -173,7 +173,7 @@ func TestSilenceBetweenTwoAttemptsHoldsTheSecond(t *testing.T) {
 		w.do(func() { w.machines["n0"].silenced = true })
 		w.pass(time.Hour)
 		require.Equal(t, 1, w.callCount())
-		require.Equal(t, remediations.Silenced, w.record("n0").Hold.Reason)
+		require.Equal(t, remediations.Silenced, w.recordOf("n0").Hold.Reason)
 		require.Empty(t, w.slots(t), "what waits occupies nobody's place")
 		w.do(func() { w.machines["n0"].silenced = false })
 		w.pass(5 * time.Minute)
