@@ -59,10 +59,10 @@ var guards = []guard{
 	{NodeUnderRepair, nodeUnderRepair},
 	{Cooldown, cooldown},
 	{RepairsSpent, repairsSpent},
-	// PolicyFailing takes its place here with the work on failing policies.
+	{PolicyFailing, policyFailing},
 	{ControlPlaneBusy, controlPlaneBusy},
 	{AtLimit, atLimit},
-	// AwaitingApproval takes its place here with the work on people's overrides.
+	{AwaitingApproval, awaitingApproval},
 	{Observing, observing},
 }
 
@@ -158,13 +158,16 @@ func blind(c *candidate) *finding {
 	if c.verdict.reason == Blind {
 		return &finding{message: c.verdict.message}
 	}
+	if why := c.Heartbeats.Blind(); why != "" {
+		return because("%s; nothing is done until that ends", why)
+	}
 	return nil
 }
 
 // resolved says that the alert is over: nobody has it, and either it was said to be resolved or this repair has
 // already acted, so that its end is the likely effect.
 func (c *candidate) resolved() bool {
-	return c.verdict.gone && (c.alert == nil || c.alert.Status == StatusResolved || c.repair != "")
+	return c.verdict.gone && (c.alert == nil || c.alert.Status == StatusResolved || c.acted())
 }
 
 func alertResolved(c *candidate) *finding {
@@ -188,11 +191,17 @@ func fleetUnhealthy(c *candidate) *finding {
 	if !c.disruptive() {
 		return nil
 	}
-	scope, b, stopped := c.Fleet.stopped(c.Config.Zone(c.Node))
-	if !stopped {
+	scope, b := c.Fleet.breakerFor(c.Config.Zone(c.Node))
+	if scope == "" {
 		return nil
 	}
-	return because("the breaker of %s is open: %d of %d nodes are unhealthy, more than limits.unhealthy (%s); it closes %s after that ends",
+	if b.State == BreakerHalfOpen {
+		if b.Trial == c.repair && (c.acted() || !c.Fleet.busy(scope, c.Node.Name)) {
+			return nil
+		}
+		return because("the breaker of %s is half-open: one node is repaired first, and the others wait for how it ends", scope)
+	}
+	return because("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; it lets go %s after that ends",
 		scope, b.Unhealthy, b.Nodes, c.Config.Limits.Unhealthy, c.Config.Limits.StormCooldown)
 }
 
@@ -211,7 +220,7 @@ func nodeUnderRepair(c *candidate) *finding {
 }
 
 func cooldown(c *candidate) *finding {
-	if !c.disruptive() || c.repair != "" {
+	if !c.disruptive() || c.acted() {
 		return nil
 	}
 	for _, e := range c.Journal.History {
@@ -241,6 +250,13 @@ func repairsSpent(c *candidate) *finding {
 	}
 }
 
+func policyFailing(c *candidate) *finding {
+	if !c.Ledger.Failing(c.policy.Name) {
+		return nil
+	}
+	return because("the last %d repairs by policy %s all ran out of steps; set %s=true on one of their nodes, once its cause is found, to go on", failingAfter, c.policy.Name, ResetKey)
+}
+
 func controlPlaneBusy(c *candidate) *finding {
 	if !c.disruptive() {
 		return nil
@@ -260,6 +276,22 @@ func atLimit(c *candidate) *finding {
 	}
 	return nil
 }
+
+// awaitingApproval holds the first step of a repair whose policy wants a person's word.
+func awaitingApproval(c *candidate) *finding {
+	r := c.Journal.Record
+	if !c.policy.Approval || c.acted() || (r != nil && c.Node.Annotations[ApproveKey] == r.ID) {
+		return nil
+	}
+	id := c.NewID
+	if r != nil && r.Cause.Alert == c.alert.Fingerprint {
+		id = r.ID
+	}
+	return because("policy %s wants a person's approval: kubectl annotate node %s %s=%s", c.policy.Name, c.Node.Name, ApproveKey, id)
+}
+
+// acted says that the repair has issued a step already.
+func (c *candidate) acted() bool { return c.repair != "" }
 
 // observing comes last, so that it is reached only by what would be done this very moment.
 func observing(c *candidate) *finding {

@@ -20,6 +20,7 @@ const (
 
 	PauseKey      = "drydock.dev/pause"
 	ResetKey      = "drydock.dev/reset"
+	ApproveKey    = "drydock.dev/approve"
 	BreakGlassKey = "drydock.dev/break-glass"
 	ExcludeLabel  = "drydock.dev/exclude"
 )

@@ -2,6 +2,7 @@ package remediations
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -22,6 +23,7 @@ type Ledger struct {
 // Slot is one disruptive repair that occupies the fleet.
 type Slot struct {
 	Node       string    `json:"node"`
+	Policy     string    `json:"policy"`
 	UID        string    `json:"uid,omitempty"`
 	ProviderID string    `json:"providerID,omitempty"`
 	Zone       string    `json:"zone,omitempty"`
@@ -44,6 +46,8 @@ type LedgerStatus struct {
 	Breakers map[string]Breaker `json:"breakers,omitempty"`
 	// Blind is why Drydock trusts no alert; empty: it does.
 	Blind string `json:"blind,omitempty"`
+	// Exhausted counts, by policy, the repairs in a row that ran out of steps.
+	Exhausted map[string]int `json:"exhausted,omitempty"`
 	// Holds are those that lie with the fleet, by reason, each with a sentence.
 	Holds map[Reason]string `json:"holds,omitempty"`
 }
@@ -86,6 +90,7 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 // Clone copies the ledger, so that a change that was not saved is not remembered either.
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{Slots: slices.Clone(l.Slots), Repairs: make(map[string][]Begun, len(l.Repairs)), Status: l.Status}
+	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
 	for k, v := range l.Repairs {
 		c.Repairs[k] = slices.Clone(v)
 	}
@@ -106,7 +111,7 @@ func (l *Ledger) Reserve(c *Config, n *corev1.Node, r *Record, now time.Time) {
 	l.Release(n.Name)
 	since := now.UTC().Truncate(time.Second)
 	l.Slots = append(l.Slots, Slot{
-		Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
+		Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
 		Repair: r.ID, Attempt: r.Intent.ID, Since: since,
 	})
 	m := Machine(n)
@@ -122,6 +127,29 @@ func (l *Ledger) Release(node string) bool {
 	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Node == node })
 	return len(l.Slots) != before
 }
+
+// failingAfter is how many repairs of a policy must have run out in a row for it to be stopped.
+const failingAfter = 3
+
+// Failing says that the policy is stopped: its last repairs all ran out of steps.
+func (l *Ledger) Failing(policy string) bool { return l.Status.Exhausted[policy] >= failingAfter }
+
+// Finished counts how a repair of the policy ended. A stopped policy goes on after a Recovered (of a repair that was
+// under way) or a person's reset; a row that is not full yet is broken by any other end.
+func (l *Ledger) Finished(policy string, o Outcome) {
+	switch {
+	case o == OutcomeExhausted:
+		if l.Status.Exhausted == nil {
+			l.Status.Exhausted = map[string]int{}
+		}
+		l.Status.Exhausted[policy]++
+	case o == Recovered || !l.Failing(policy):
+		delete(l.Status.Exhausted, policy)
+	}
+}
+
+// Allow lets a stopped policy go on, by a person's reset.
+func (l *Ledger) Allow(policy string) { delete(l.Status.Exhausted, policy) }
 
 // Forget drops what was counted against a machine, when a person resets it.
 func (l *Ledger) Forget(machine string) { delete(l.Repairs, machine) }
@@ -157,6 +185,9 @@ func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 	l := &Ledger{Repairs: map[string][]Begun{}}
 	for _, n := range nodes {
 		r := ReadJournal(n).Record
+		if r != nil && r.Phase == Exhausted {
+			l.Finished(r.Policy, OutcomeExhausted)
+		}
 		if r == nil || r.Intent == nil || !Registry[r.Step.Name].Disruptive {
 			continue
 		}
@@ -164,7 +195,7 @@ func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 		l.Repairs[m] = append(l.Repairs[m], Begun{Repair: r.ID, At: r.Began})
 		if r.Phase.InFlight() {
 			l.Slots = append(l.Slots, Slot{
-				Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
+				Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
 				Repair: r.ID, Attempt: r.Intent.ID, Since: r.Since,
 			})
 		}

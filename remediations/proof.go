@@ -57,5 +57,9 @@ func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 	return s.end(outcome, why, now), true
 }
 
-// fresh says that the kubelet's last renewal was good when the lease was read.
-func (l *Lease) fresh() bool { return l.ReadAt.Sub(l.RenewedAt) <= l.Duration }
+// fresh says that the kubelet's last renewal was good when the lease was read. One from far in the future says that one
+// of the two clocks is wrong, and proves nothing.
+func (l *Lease) fresh() bool {
+	age := l.ReadAt.Sub(l.RenewedAt)
+	return age <= l.Duration && age >= -leaseAhead
+}

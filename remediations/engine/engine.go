@@ -52,6 +52,7 @@ type Engine struct {
 	sawWatchdog time.Time
 	firing      map[string]time.Time
 	replicaDown map[string]bool
+	heartbeats  *remediations.Heartbeats
 	ledger      *remediations.Ledger
 	ledgerErr   error
 	ledgerAt    string
@@ -59,6 +60,8 @@ type Engine struct {
 	memory      map[string]*memory
 	fleetHolds  map[remediations.Reason]string
 	again       bool
+	// here are the nodes that exist: leases of others may linger.
+	here map[string]bool
 }
 
 type looked struct {
