@@ -169,13 +169,10 @@ func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
 			continue
 		}
 		if strings.HasPrefix(k, AlertPrefix) {
-			count++
-		}
-		if Relevant(k) {
-			size += len(k) + len(v)
+			count, size = count+1, size+len(k)+len(v)
 		}
 	}
-	fits := func() bool { return count < MaxAlertsPerNode && size <= MaxBytesPerNode }
+	fits := func() bool { return count < MaxAlertsPerNode && size <= maxAlertBytes }
 	for _, old := range AlertsOn(annotations) {
 		if fits() {
 			break

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,7 +36,7 @@ func decide(s *State, now time.Time) Decision {
 	if _, ok := s.Node.Annotations[ResetKey]; ok && ParseReset(s.Node.Annotations[ResetKey]) == nil {
 		switch {
 		case s.Journal.Malformed != nil:
-			return Decision{Verb: Reset, Message: fmt.Sprintf("a record that could not be read was dropped: %s", clip(s.Node.Annotations[NodeRepairKey], 1024))}
+			return s.dropMalformed(now)
 		case r != nil && r.Phase == Exhausted:
 			return Decision{Verb: Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Uncordon: len(r.Undo) > 0}
 		}
@@ -63,12 +64,8 @@ func (s *State) start(now time.Time) Decision {
 		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
 	}
 	var held *Decision
-	for i := range s.Journal.Alerts {
-		a := &s.Journal.Alerts[i]
+	for _, a := range s.mildestFirst() {
 		p := s.Config.Policy(a.Policy)
-		if p == nil || p.Mode == ModeOff {
-			continue
-		}
 		if s.stale() {
 			return s.look("asking Alertmanager about " + a.Name)
 		}
@@ -96,7 +93,7 @@ func (s *State) start(now time.Time) Decision {
 func (s *State) consider(p *Policy, a *Alert, now time.Time) Decision {
 	step, ok := s.firstStep(p)
 	if !ok {
-		return Decision{Verb: Keep, Reason: ProviderAbsent, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+		return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 	}
 	r := s.Journal.Record
 	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
@@ -155,20 +152,27 @@ func (s *State) proceed(now time.Time) Decision {
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
 func (s *State) act(c *candidate, pending *Record) Decision {
 	d := Decision{Policy: c.policy}
+	if s.Ledger == nil && !errors.Is(s.LedgerErr, ErrLedgerMalformed) {
+		d.Verb, d.Message = Look, fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)
+		return d
+	}
 	if s.Ledger == nil {
-		d.Verb, d.Reason = Keep, RecordMalformed
+		d.Verb, d.Reason, d.Fleetwide = Keep, RecordMalformed, true
 		d.Message = fmt.Sprintf("%v; mend it, or delete it and it is made anew from the Nodes", s.LedgerErr)
 		return d
 	}
 	c.own = pending.ID
 	reason, f := c.hold()
+	beats := s.Heartbeats == nil || c.now.Sub(s.Heartbeats.ReadAt) > lookFor
 	if f == nil {
-		if c.now.Sub(s.LookSince) > lookFor {
-			return s.look("asking Alertmanager once more before the side effect")
+		if ask := (Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats && c.disruptive()}); ask != (Ask{}) {
+			return Decision{Verb: Look, Ask: ask, Policy: c.policy, Message: "looking once more before the side effect"}
 		}
 		return s.issue(c, pending)
 	}
 	d.Verb, d.Reason, d.Message, d.Recheck = Keep, reason, f.message, f.until
+	d.Fleetwide = f.fleetwide || reason.Fleetwide()
+	d.Ask.Heartbeats = reason == Blind && beats && s.Heartbeats.Blind() != ""
 	hold := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(c.now)}
 	if !f.until.IsZero() {
 		until := at(f.until)
@@ -176,9 +180,9 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 	}
 	was := s.Journal.Record
 	moved := was != nil && was.Phase != pending.Phase
-	if moved || (!reason.Fleetwide() && (was == nil || was.ID != pending.ID || !was.Hold.same(hold))) {
+	if moved || (!d.Fleetwide && (was == nil || was.ID != pending.ID || !was.Hold.same(hold))) {
 		d.Record = pending.clone()
-		d.Record.Hold = hold
+		d.Record.Hold, d.Record.Also = hold, s.also(pending)
 	}
 	return d
 }
@@ -188,7 +192,7 @@ func (s *State) issue(c *candidate, pending *Record) Decision {
 	r := pending.clone()
 	r.Phase, r.Step, r.Hold = Acting, c.step, nil
 	r.Since, r.Deadline = at(now), at(now.Add(actingFor))
-	r.Done = append(r.Done, c.step.String())
+	r.Done, r.Also = append(r.Done, c.step.String()), s.also(r)
 	r.Intent = &Intent{
 		ID: intentID(r, c.step), At: at(now),
 		BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID,
@@ -273,7 +277,7 @@ func (s *State) end(o Outcome, why string, now time.Time) Decision {
 	r := s.Journal.Record
 	return Decision{
 		Verb: End, Message: why, Policy: s.Config.Policy(r.Policy), Uncordon: len(r.Undo) > 0,
-		Ended: &Entry{ID: r.ID, Policy: r.Policy, Outcome: o, Steps: slices.Clone(r.Done), Began: r.Began, Ended: at(now), Why: clip(why, 300)},
+		Ended: &Entry{ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now), Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Why: clip(why, 300)},
 	}
 }
 
@@ -304,13 +308,6 @@ func (s *State) look(why string) Decision {
 	return Decision{Verb: Look, Ask: Ask{Alerts: true}, Message: why}
 }
 
-// over says that an alert that has led to nothing needs no more thought: nobody has it, and it was said to be
-// resolved, or nobody has heard of it for a while.
-func (s *State) over(a *Alert, now time.Time) bool {
-	return s.Word.about(a.Fingerprint, s.Config).gone && s.Word.BlindCause(s.Config) == "" &&
-		(a.Status == StatusResolved || now.Sub(a.ReceivedAt) > unconfirmedFor)
-}
-
 func (s *State) alert(fingerprint string) *Alert {
 	for i := range s.Journal.Alerts {
 		if s.Journal.Alerts[i].Fingerprint == fingerprint {
@@ -318,47 +315,6 @@ func (s *State) alert(fingerprint string) *Alert {
 		}
 	}
 	return nil
-}
-
-// prune drops the alerts that are over and that no repair refers to any more.
-func (s *State) prune(d *Decision, now time.Time) {
-	if s.stale() || d.Verb == Look {
-		return
-	}
-	kept := s.Journal.Record
-	switch {
-	case d.Record != nil:
-		kept = d.Record
-	case d.Verb == End || d.Verb == Drop || d.Verb == Reset:
-		kept = nil
-	}
-	for i := range s.Journal.Alerts {
-		a := &s.Journal.Alerts[i]
-		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) {
-			d.Prune = append(d.Prune, a.Key())
-		}
-	}
-}
-
-// consume takes people's keys whose time is over or whose effect this decision is, and names those that nobody can read.
-func (s *State) consume(d *Decision, now time.Time) {
-	if v, ok := s.Node.Annotations[PauseKey]; ok {
-		p, err := ParsePause(v)
-		switch {
-		case err != nil:
-			d.Invalid = append(d.Invalid, err.Error())
-		case !p.Until.IsZero() && !now.Before(p.Until):
-			d.Consume = append(d.Consume, PauseKey)
-		}
-	}
-	if v, ok := s.Node.Annotations[ResetKey]; ok {
-		d.Consume = append(d.Consume, ResetKey)
-		if err := ParseReset(v); err != nil {
-			d.Invalid = append(d.Invalid, err.Error())
-		} else if d.Verb != Reset {
-			d.Invalid = append(d.Invalid, ResetKey+": there is no exhausted or malformed repair on this node to forget")
-		}
-	}
 }
 
 // at is a time as a record holds it.

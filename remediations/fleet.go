@@ -38,30 +38,6 @@ type place struct {
 // census counts nodes old enough to be judged.
 type census struct{ nodes, unhealthy int }
 
-// Breaker is the state of the storm guard in one scope.
-type Breaker struct {
-	State BreakerState `json:"state"`
-	// Since is when it took this state; Unhealthy and Nodes are the count that made it.
-	Since     time.Time `json:"since"`
-	Unhealthy int       `json:"unhealthy"`
-	Nodes     int       `json:"nodes"`
-	// LastOver is when the share was last over the limit.
-	LastOver time.Time `json:"lastOver"`
-}
-
-// BreakerState is open or closed; half-open comes with the storm work.
-type BreakerState string
-
-const (
-	BreakerClosed BreakerState = "closed"
-	BreakerOpen   BreakerState = "open"
-)
-
-// ScopeCluster is the breaker over all nodes.
-const ScopeCluster = "cluster"
-
-func zoneScope(zone string) string { return "zone/" + zone }
-
 // Zone is the value of the node's zone label; empty: it has none, and no zone limit binds it.
 func (c *Config) Zone(n *corev1.Node) string { return n.Labels[c.Limits.ZoneLabel] }
 
@@ -165,42 +141,6 @@ func (f *Fleet) count(c *Config, n *corev1.Node, firing bool, now time.Time) {
 	}
 }
 
-// judge sets the breakers. A zone that is open stops itself alone: its nodes are taken out of the cluster's count, so
-// that one lost zone does not stop the others, but two lost zones are the cluster's trouble.
-func (f *Fleet) judge(c *Config, before map[string]Breaker, now time.Time) {
-	rest, open := f.total, 0
-	for zone, z := range f.zones {
-		if len(f.zones) < 2 {
-			break
-		}
-		if f.trip(c, zoneScope(zone), *z, before, now) {
-			open++
-			rest.nodes, rest.unhealthy = rest.nodes-z.nodes, rest.unhealthy-z.unhealthy
-		}
-	}
-	if open > 1 {
-		rest = f.total
-	}
-	f.trip(c, ScopeCluster, rest, before, now)
-}
-
-// trip opens or keeps open the breaker of one scope; true: it is open.
-func (f *Fleet) trip(c *Config, scope string, of census, before map[string]Breaker, now time.Time) bool {
-	b, was := before[scope]
-	over := of.unhealthy >= 2 && c.Limits.Unhealthy.Exceeded(of.unhealthy, of.nodes)
-	switch {
-	case over && !was:
-		b = Breaker{State: BreakerOpen, Since: now.UTC().Truncate(time.Second), LastOver: now.UTC()}
-	case over:
-		b.LastOver = now.UTC()
-	case !was || now.Sub(b.LastOver) >= c.Limits.StormCooldown:
-		return false
-	}
-	b.Unhealthy, b.Nodes = of.unhealthy, of.nodes
-	f.Breakers[scope] = b
-	return true
-}
-
 // Occupy counts a repair that this pass has just begun or, in observe mode, would have begun.
 func (f *Fleet) Occupy(c *Config, n *corev1.Node, wouldBe bool) {
 	if p, ok := f.occupied[n.Name]; ok && wouldBe && !p.wouldBe {
@@ -211,15 +151,6 @@ func (f *Fleet) Occupy(c *Config, n *corev1.Node, wouldBe bool) {
 
 // Vacate takes a repair out of the count that this pass has just ended.
 func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
-
-// stopped says which open breaker stops the node, if any.
-func (f *Fleet) stopped(zone string) (scope string, b Breaker, ok bool) {
-	if b, ok := f.Breakers[ScopeCluster]; ok {
-		return ScopeCluster, b, true
-	}
-	b, ok = f.Breakers[zoneScope(zone)]
-	return zoneScope(zone), b, ok && zone != ""
-}
 
 // atLimit says which limit a further disruptive repair on the node would exceed; empty: none.
 func (f *Fleet) atLimit(c *Config, n *corev1.Node, observing bool) string {

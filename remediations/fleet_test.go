@@ -64,8 +64,8 @@ func TestBreakerOpensAtTheShareAndNeverForOneNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := fleetOf(limits(), herd(c.nodes, c.bad), nil, noon)
 			require.Equal(t, c.open, len(f.Breakers) == 1)
-			_, _, stopped := f.stopped("")
-			require.Equal(t, c.open, stopped)
+			_, b := f.breakerFor("")
+			require.Equal(t, c.open, b.State == BreakerOpen)
 		})
 	}
 }

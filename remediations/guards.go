@@ -29,6 +29,8 @@ func (c *candidate) disruptive() bool         { return c.remediation().Disruptiv
 type finding struct {
 	message string
 	until   time.Time
+	// fleetwide: the cause is not the node's, though the reason may be.
+	fleetwide bool
 }
 
 func because(format string, args ...any) *finding {
@@ -59,10 +61,10 @@ var guards = []guard{
 	{NodeUnderRepair, nodeUnderRepair},
 	{Cooldown, cooldown},
 	{RepairsSpent, repairsSpent},
-	// PolicyFailing takes its place here with the work on failing policies.
+	{PolicyFailing, policyFailing},
 	{ControlPlaneBusy, controlPlaneBusy},
 	{AtLimit, atLimit},
-	// AwaitingApproval takes its place here with the work on people's overrides.
+	{AwaitingApproval, awaitingApproval},
 	{Observing, observing},
 }
 
@@ -147,7 +149,7 @@ func confirmedAs(reason Reason) func(*candidate) *finding {
 		if c.verdict.reason != reason || (reason == AlertUnconfirmed && c.resolved()) {
 			return nil
 		}
-		return &finding{message: c.verdict.message}
+		return &finding{message: c.verdict.message, fleetwide: c.verdict.fleetwide}
 	}
 }
 
@@ -158,13 +160,16 @@ func blind(c *candidate) *finding {
 	if c.verdict.reason == Blind {
 		return &finding{message: c.verdict.message}
 	}
+	if why := c.Heartbeats.Blind(); why != "" {
+		return because("%s; nothing is done until that ends", why)
+	}
 	return nil
 }
 
 // resolved says that the alert is over: nobody has it, and either it was said to be resolved or this repair has
 // already acted, so that its end is the likely effect.
 func (c *candidate) resolved() bool {
-	return c.verdict.gone && (c.alert == nil || c.alert.Status == StatusResolved || c.repair != "")
+	return c.verdict.gone && (c.alert == nil || c.alert.Status == StatusResolved || c.acted())
 }
 
 func alertResolved(c *candidate) *finding {
@@ -188,11 +193,17 @@ func fleetUnhealthy(c *candidate) *finding {
 	if !c.disruptive() {
 		return nil
 	}
-	scope, b, stopped := c.Fleet.stopped(c.Config.Zone(c.Node))
-	if !stopped {
+	scope, b := c.Fleet.breakerFor(c.Config.Zone(c.Node))
+	if scope == "" {
 		return nil
 	}
-	return because("the breaker of %s is open: %d of %d nodes are unhealthy, more than limits.unhealthy (%s); it closes %s after that ends",
+	if b.State == BreakerHalfOpen {
+		if b.Trial == c.own || (b.Trial == "" && !c.Fleet.busy(scope, c.Node.Name)) {
+			return nil
+		}
+		return because("the breaker of %s is half-open: one node is repaired first, and the others wait for how it ends", scope)
+	}
+	return because("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; it lets go %s after that ends",
 		scope, b.Unhealthy, b.Nodes, c.Config.Limits.Unhealthy, c.Config.Limits.StormCooldown)
 }
 
@@ -211,11 +222,11 @@ func nodeUnderRepair(c *candidate) *finding {
 }
 
 func cooldown(c *candidate) *finding {
-	if !c.disruptive() || c.repair != "" {
+	if !c.disruptive() || c.acted() {
 		return nil
 	}
 	for _, e := range c.Journal.History {
-		if e.Policy != c.policy.Name || kindOf(e.Target) != "" {
+		if e.Policy != c.policy.Name || kindOf(e.Target) != "" || len(e.Steps) == 0 {
 			continue
 		}
 		if over := e.Ended.Add(c.policy.Cooldown); c.now.Before(over) {
@@ -241,6 +252,13 @@ func repairsSpent(c *candidate) *finding {
 	}
 }
 
+func policyFailing(c *candidate) *finding {
+	if !c.Ledger.Failing(c.policy.Name) {
+		return nil
+	}
+	return because("the last %d repairs by policy %s all ran out of steps; set %s=true on one of their nodes, once its cause is found, to go on", failingAfter, c.policy.Name, ResetKey)
+}
+
 func controlPlaneBusy(c *candidate) *finding {
 	if !c.disruptive() {
 		return nil
@@ -261,6 +279,22 @@ func atLimit(c *candidate) *finding {
 	return nil
 }
 
+// awaitingApproval holds the first step of a repair whose policy wants a person's word.
+func awaitingApproval(c *candidate) *finding {
+	r := c.Journal.Record
+	if !c.policy.Approval || c.acted() || (r != nil && c.Node.Annotations[ApproveKey] == r.ID) {
+		return nil
+	}
+	id := c.NewID
+	if r != nil && r.Cause.Alert == c.alert.Fingerprint {
+		id = r.ID
+	}
+	return because("policy %s wants a person's approval: kubectl annotate node %s %s=%s", c.policy.Name, c.Node.Name, ApproveKey, id)
+}
+
+// acted says that the repair has issued a step already.
+func (c *candidate) acted() bool { return c.repair != "" }
+
 // observing comes last, so that it is reached only by what would be done this very moment.
 func observing(c *candidate) *finding {
 	if c.policy.Mode == ModeEnforce {
@@ -269,7 +303,28 @@ func observing(c *candidate) *finding {
 	return because("would %s %s now (policy %s, attempt %d); the mode is observe", c.remediation().Verb, c.Node.Name, c.policy.Name, c.step.Attempt)
 }
 
-// bootID is a shorthand for tests and proofs alike.
+// MayStillAct asks, right before a call leaves, whether what people and the record say of the node still lets it: the
+// intent is still on record, and nobody has put in a word since it was written.
+func MayStillAct(n *corev1.Node, intentID string) error {
+	r := ReadJournal(n).Record
+	switch {
+	case r == nil || r.Phase != Acting || r.Intent.ID != intentID:
+		return fmt.Errorf("the intent %s is no longer on record", intentID)
+	case Excluded(n):
+		return fmt.Errorf("the node was excluded by the label %s", ExcludeLabel)
+	case n.DeletionTimestamp != nil:
+		return fmt.Errorf("the Node is being deleted")
+	}
+	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
+	for _, key := range []string{BreakGlassKey, PauseKey} {
+		if _, ok := n.Annotations[key]; ok {
+			return fmt.Errorf("%s was set in the meantime", key)
+		}
+	}
+	return nil
+}
+
+// facts is what a proof is judged by.
 func facts(n *corev1.Node) *NodeFacts {
 	return &NodeFacts{BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
 }

@@ -37,7 +37,10 @@ type Entry struct {
 	Steps   []string  `json:"steps"`
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended"`
-	Why     string    `json:"why,omitempty"`
+	// Cause is the alert that the repair was for, Also those that were firing beside it.
+	Cause string   `json:"cause,omitempty"`
+	Also  []string `json:"also,omitempty"`
+	Why   string   `json:"why,omitempty"`
 }
 
 // DecodeHistory reads the history. It is told to people and used for the cooldown alone; what cannot be read is left

@@ -20,6 +20,7 @@ const (
 
 	PauseKey      = "drydock.dev/pause"
 	ResetKey      = "drydock.dev/reset"
+	ApproveKey    = "drydock.dev/approve"
 	BreakGlassKey = "drydock.dev/break-glass"
 	ExcludeLabel  = "drydock.dev/exclude"
 )
@@ -31,6 +32,8 @@ const FieldManager = "drydock"
 const (
 	MaxAlertsPerNode = 64
 	MaxBytesPerNode  = 64 << 10
+	// maxAlertBytes is the alerts' part of it: the rest is room for the record and the history.
+	maxAlertBytes = MaxBytesPerNode - maxRecordBytes - 12<<10
 )
 
 // Owned says whether key is one that only Drydock may write.

@@ -1,7 +1,9 @@
 package remediations
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -22,6 +24,7 @@ type Ledger struct {
 // Slot is one disruptive repair that occupies the fleet.
 type Slot struct {
 	Node       string    `json:"node"`
+	Policy     string    `json:"policy"`
 	UID        string    `json:"uid,omitempty"`
 	ProviderID string    `json:"providerID,omitempty"`
 	Zone       string    `json:"zone,omitempty"`
@@ -44,6 +47,8 @@ type LedgerStatus struct {
 	Breakers map[string]Breaker `json:"breakers,omitempty"`
 	// Blind is why Drydock trusts no alert; empty: it does.
 	Blind string `json:"blind,omitempty"`
+	// Exhausted counts, by policy, the repairs in a row that ran out of steps.
+	Exhausted map[string]int `json:"exhausted,omitempty"`
 	// Holds are those that lie with the fleet, by reason, each with a sentence.
 	Holds map[Reason]string `json:"holds,omitempty"`
 }
@@ -66,15 +71,18 @@ func (l *Ledger) Encode() map[string]string {
 	}
 }
 
+// ErrLedgerMalformed: what the ledger holds is not what Drydock writes. A person must mend or delete it.
+var ErrLedgerMalformed = errors.New("the ledger cannot be understood")
+
 // DecodeLedger reads the ConfigMap's data. An error holds every repair until a person mends or deletes the ConfigMap.
 func DecodeLedger(data map[string]string) (*Ledger, error) {
 	if v := data[ledgerVersion]; v != strconv.Itoa(recordVersion) {
-		return nil, fmt.Errorf("the ledger has version %q, this Drydock knows version %d", clip(v, 20), recordVersion)
+		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrLedgerMalformed, clip(v, 20), recordVersion)
 	}
 	l := &Ledger{}
 	for key, into := range map[string]any{ledgerSlots: &l.Slots, ledgerRepairs: &l.Repairs, ledgerStatus: &l.Status} {
 		if err := decodeStrict(data[key], into); err != nil {
-			return nil, fmt.Errorf("the ledger's %q is not readable: %w", key, err)
+			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrLedgerMalformed, key, err)
 		}
 	}
 	if l.Repairs == nil {
@@ -86,6 +94,7 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 // Clone copies the ledger, so that a change that was not saved is not remembered either.
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{Slots: slices.Clone(l.Slots), Repairs: make(map[string][]Begun, len(l.Repairs)), Status: l.Status}
+	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
 	for k, v := range l.Repairs {
 		c.Repairs[k] = slices.Clone(v)
 	}
@@ -106,7 +115,7 @@ func (l *Ledger) Reserve(c *Config, n *corev1.Node, r *Record, now time.Time) {
 	l.Release(n.Name)
 	since := now.UTC().Truncate(time.Second)
 	l.Slots = append(l.Slots, Slot{
-		Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
+		Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
 		Repair: r.ID, Attempt: r.Intent.ID, Since: since,
 	})
 	m := Machine(n)
@@ -122,6 +131,29 @@ func (l *Ledger) Release(node string) bool {
 	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Node == node })
 	return len(l.Slots) != before
 }
+
+// failingAfter is how many repairs of a policy must have run out in a row for it to be stopped.
+const failingAfter = 3
+
+// Failing says that the policy is stopped: its last repairs all ran out of steps.
+func (l *Ledger) Failing(policy string) bool { return l.Status.Exhausted[policy] >= failingAfter }
+
+// Finished counts how a repair of the policy ended. A stopped policy goes on after a Recovered (of a repair that was
+// under way) or a person's reset; a row that is not full yet is broken by any other end.
+func (l *Ledger) Finished(policy string, o Outcome) {
+	switch {
+	case o == OutcomeExhausted:
+		if l.Status.Exhausted == nil {
+			l.Status.Exhausted = map[string]int{}
+		}
+		l.Status.Exhausted[policy]++
+	case o == Recovered || !l.Failing(policy):
+		delete(l.Status.Exhausted, policy)
+	}
+}
+
+// Allow lets a stopped policy go on, by a person's reset.
+func (l *Ledger) Allow(policy string) { delete(l.Status.Exhausted, policy) }
 
 // Forget drops what was counted against a machine, when a person resets it.
 func (l *Ledger) Forget(machine string) { delete(l.Repairs, machine) }
@@ -156,15 +188,25 @@ func (l *Ledger) prune(now time.Time, window time.Duration) {
 func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 	l := &Ledger{Repairs: map[string][]Begun{}}
 	for _, n := range nodes {
-		r := ReadJournal(n).Record
+		j := ReadJournal(n)
+		r := j.Record
+		for _, e := range j.History {
+			if kindOf(e.Target) == "" && slices.ContainsFunc(e.Steps, func(done string) bool { return Registry[stepName(done)].Disruptive }) {
+				l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: e.ID, At: e.Began})
+			}
+		}
+		if r != nil && r.Phase == Exhausted {
+			l.Finished(r.Policy, OutcomeExhausted)
+		}
 		if r == nil || r.Intent == nil || !Registry[r.Step.Name].Disruptive {
 			continue
 		}
-		m := Machine(n)
-		l.Repairs[m] = append(l.Repairs[m], Begun{Repair: r.ID, At: r.Began})
+		if r.Phase != Exhausted { // an exhausted one is in the history, too
+			l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: r.ID, At: r.Began})
+		}
 		if r.Phase.InFlight() {
 			l.Slots = append(l.Slots, Slot{
-				Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
+				Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
 				Repair: r.ID, Attempt: r.Intent.ID, Since: r.Since,
 			})
 		}

@@ -1,6 +1,9 @@
 package remediations
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // doable says that the step stands in the plan as named, and that this installation can carry it out.
 func (s *State) doable(p *Policy, ref StepRef) bool {
@@ -57,3 +60,45 @@ func lastDone(r *Record) string {
 
 // stepName is the remediation's name in an attempt written as "reboot:1".
 func stepName(done string) string { name, _, _ := strings.Cut(done, ":"); return name }
+
+// mildestFirst are the node's alerts that a policy takes: the one with the mildest first step goes first, so that a more
+// invasive plan does not race it, and then the older one.
+func (s *State) mildestFirst() []*Alert {
+	type ranked struct {
+		*Alert
+		invasive int
+	}
+	var all []ranked
+	for i := range s.Journal.Alerts {
+		a := &s.Journal.Alerts[i]
+		p := s.Config.Policy(a.Policy)
+		if p == nil || p.Mode == ModeOff {
+			continue
+		}
+		r := ranked{a, len(Registry)}
+		if step, ok := s.firstStep(p); ok {
+			r.invasive = Registry[step.Name].Invasive
+		}
+		all = append(all, r)
+	}
+	slices.SortStableFunc(all, func(a, b ranked) int { return a.invasive - b.invasive })
+	out := make([]*Alert, len(all))
+	for i, r := range all {
+		out[i] = r.Alert
+	}
+	return out
+}
+
+// alsoMost bounds what a record names of further alerts.
+const alsoMost = 16
+
+// also are the node's other alerts that Alertmanager says are active.
+func (s *State) also(r *Record) []string {
+	var out []string
+	for _, a := range s.mildestFirst() {
+		if a.Fingerprint != r.Cause.Alert && s.Word.about(a.Fingerprint, s.Config).reason == "" && len(out) < alsoMost {
+			out = append(out, a.Fingerprint)
+		}
+	}
+	return out
+}

@@ -52,11 +52,19 @@ func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 		}
 	}
 	outcome, why := Recovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", lastDone(r))
-	if proven, missing := s.proven(); !proven {
+	proven, missing := s.proven()
+	if proven && r.Phase == Pending && s.WellSince.After(r.Intent.At.Add(s.waitOf(r)+proofFor)) {
+		proven, missing = false, "the boot came long after the attempt's time was over"
+	}
+	if !proven {
 		outcome, why = SelfRecovered, "the node is well and the alert is gone, but not by this repair: "+missing
 	}
 	return s.end(outcome, why, now), true
 }
 
-// fresh says that the kubelet's last renewal was good when the lease was read.
-func (l *Lease) fresh() bool { return l.ReadAt.Sub(l.RenewedAt) <= l.Duration }
+// fresh says that the kubelet's last renewal was good when the lease was read. One from far in the future says that one
+// of the two clocks is wrong, and proves nothing.
+func (l *Lease) fresh() bool {
+	age := l.ReadAt.Sub(l.RenewedAt)
+	return age <= l.Duration && age >= -leaseAhead
+}

@@ -3,7 +3,7 @@ package remediations
 // reboot restarts the machine through its provider. A new boot ID is its proof: a node that merely came back did not
 // come back because of it.
 var reboot = Remediation{
-	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true,
+	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, Invasive: 3,
 	proof: func(intent *Intent, n *NodeFacts) (bool, string) {
 		switch {
 		case intent.BootID == "" || n.BootID == "":

@@ -49,7 +49,10 @@ type Record struct {
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	Cause  Cause  `json:"cause"`
-	Phase  Phase  `json:"phase"`
+	// Also are further alerts on the node that were firing when the record was last written. They get no repair beside
+	// this one; what is left of them when it has ended begins one of its own.
+	Also  []string `json:"also,omitempty"`
+	Phase Phase    `json:"phase"`
 	// Step is the step that is being done, or that comes next while Pending.
 	Step StepRef `json:"step"`
 	// Done are the attempts already issued, as "reboot:1", oldest first.
@@ -119,6 +122,7 @@ func (r *Record) Encode() string { return encode(r) }
 func (r *Record) clone() *Record {
 	c := *r
 	c.Done = append([]string(nil), r.Done...)
+	c.Also = append([]string(nil), r.Also...)
 	c.Undo = append([]Undo(nil), r.Undo...)
 	if r.Intent != nil {
 		i := *r.Intent

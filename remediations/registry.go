@@ -12,6 +12,8 @@ type Remediation struct {
 	Verb string
 	// Disruptive remediations are bound by limits, breaker, windows and cooldown; the others have a limit of their own.
 	Disruptive bool
+	// Invasive ranks the remediations, the mildest first: of two alerts on one node the milder plan goes first.
+	Invasive int
 	// Once remediations must reach the provider at most once an attempt; the others may be repeated freely.
 	Once bool
 	// proof is what shows, beyond the node being well and the alert gone, that this very step was what cured it.
@@ -24,11 +26,11 @@ var Registry = map[string]Remediation{
 	"reboot": reboot,
 
 	// Known from the first day, so that a plan can name them; each comes with its own issue.
-	"drain":           {Name: "drain", Verb: "drain", Disruptive: true},
-	"mark-ready":      {Name: "mark-ready", Verb: "mark ready the sidecar on", Once: true},
-	"promote-leader":  {Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true},
-	"replace":         {Name: "replace", Verb: "replace", Disruptive: true, Once: true},
-	"restart-kubelet": {Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true},
+	"drain":           {Name: "drain", Verb: "drain", Disruptive: true, Invasive: 4},
+	"mark-ready":      {Name: "mark-ready", Verb: "mark ready the sidecar on", Once: true, Invasive: 0},
+	"promote-leader":  {Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Invasive: 1},
+	"replace":         {Name: "replace", Verb: "replace", Disruptive: true, Once: true, Invasive: 5},
+	"restart-kubelet": {Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, Invasive: 2},
 }
 
 // Names returns the names of all remediations, sorted.

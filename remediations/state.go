@@ -18,6 +18,8 @@ type State struct {
 	LedgerErr error
 	// Lease is the node's lease as last read; nil: not read.
 	Lease *Lease
+	// Heartbeats is the count of all nodes' leases as last read; nil: not read.
+	Heartbeats *Heartbeats
 	// Call is what this process knows of the call for the intent on record; nil: it did not make it.
 	Call *Call
 	// LookSince is when a look at Alertmanager was first asked for on this node's account; zero: not yet.
@@ -74,14 +76,16 @@ const (
 // Verbs is the closed list.
 var Verbs = []Verb{Rest, Look, Keep, Issue, Verify, Wait, End, Drop, Reset}
 
-// Ask is what must be read again before a decision can be made.
-type Ask struct{ Alerts, Lease bool }
+// Ask is what must be read again before a decision can be made: the Alertmanagers, the node's lease, all leases.
+type Ask struct{ Alerts, Lease, Heartbeats bool }
 
 // Decision is what is to be done about one node, and why.
 type Decision struct {
 	Verb    Verb
 	Reason  Reason
 	Message string
+	// Fleetwide: what holds it is not the node's own, and is told once for all.
+	Fleetwide bool
 	// Recheck is when to decide again though nothing changed; zero: only on a change.
 	Recheck time.Time
 	Ask     Ask

@@ -71,6 +71,8 @@ type verdict struct {
 	message string
 	// startsAt is when it began to fire, by the replica that confirms it.
 	startsAt time.Time
+	// fleetwide: it is the Alertmanagers that do not answer, for whichever alert.
+	fleetwide bool
 	// gone says that somebody whose word counts answered, and nobody who answered has the alert, muted or not.
 	gone bool
 }
@@ -104,9 +106,9 @@ func (w *Word) about(fingerprint string, c *Config) verdict {
 	}
 	switch {
 	case answered == 0:
-		return verdict{reason: AlertUnconfirmed, message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(w.Replicas), clip(strings.Join(dead, "; "), 200))}
+		return verdict{reason: AlertUnconfirmed, fleetwide: true, message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(w.Replicas), clip(strings.Join(dead, "; "), 200))}
 	case c.RequireAll && len(dead) > 0:
-		return verdict{reason: AlertUnconfirmed, message: fmt.Sprintf("alertmanager.require is all, and %s", clip(strings.Join(dead, "; "), 200))}
+		return verdict{reason: AlertUnconfirmed, fleetwide: true, message: fmt.Sprintf("alertmanager.require is all, and %s", clip(strings.Join(dead, "; "), 200))}
 	case activeAnywhere && confirmed.reason != "":
 		return verdict{reason: Blind, message: "the Alertmanager that has the alert does not show the Watchdog, so its word does not count"}
 	case len(silencedBy) > 0:

@@ -85,7 +85,7 @@ func newManager(ctx context.Context, cfg *config.Config, restConfig *rest.Config
 	if !ok {
 		return nil, fmt.Errorf("watching Nodes: the cache gives a %T", informer)
 	}
-	fleet := kube.Fleet{Client: clients, Indexer: shared.GetIndexer()}
+	fleet := kube.Fleet{Client: clients, Indexer: shared.GetIndexer(), Now: time.Now}
 	tell := recorder{events: mgr.GetEventRecorder("drydock"), node: fleet.Cached, ledger: cfg.Ledger}
 
 	eng, err := newEngine(cfg, clients, fleet, tell, log)

@@ -52,6 +52,7 @@ type Engine struct {
 	sawWatchdog time.Time
 	firing      map[string]time.Time
 	replicaDown map[string]bool
+	heartbeats  *remediations.Heartbeats
 	ledger      *remediations.Ledger
 	ledgerErr   error
 	ledgerAt    string
@@ -59,6 +60,8 @@ type Engine struct {
 	memory      map[string]*memory
 	fleetHolds  map[remediations.Reason]string
 	again       bool
+	// here are the nodes that exist: leases of others may linger.
+	here map[string]bool
 }
 
 type looked struct {
@@ -160,12 +163,15 @@ func (e *Engine) look(ctx context.Context) {
 func (e *Engine) heard(ctx context.Context, l looked) {
 	e.looking = false
 	w := &remediations.Word{AskedAt: l.askedAt, Replicas: l.replicas}
+	before := e.replicaDown
+	e.replicaDown = make(map[string]bool, len(l.replicas)) // replicas come and go with their addresses
 	for _, r := range l.replicas {
 		if r.Err == nil && r.Watchdog {
 			e.sawWatchdog = l.askedAt
 		}
-		if down := r.Err != nil; down != e.replicaDown[r.URL] {
-			e.replicaDown[r.URL] = down
+		down := r.Err != nil
+		e.replicaDown[r.URL] = down
+		if down != before[r.URL] {
 			if down {
 				e.Log.Error(r.Err, "an Alertmanager does not answer", "url", r.URL)
 				e.Events.Event("", Event{Warning: true, Reason: "AlertmanagerDown", Action: r.URL, Note: fmt.Sprintf("%s does not answer: %v. It is passed over while another answers.", r.URL, r.Err)})

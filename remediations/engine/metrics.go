@@ -23,7 +23,10 @@ var phases = []remediations.Phase{remediations.Pending, remediations.Acting, rem
 var callOutcomes = []remediations.CallOutcome{remediations.CallAccepted, remediations.CallRefused, remediations.CallUnknown}
 
 // Causes of blindness, as the metric names them.
-const blindAlertmanager = "alertmanager"
+const (
+	blindAlertmanager = "alertmanager"
+	blindLeases       = "leases"
+)
 
 func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 	m := &metrics{
@@ -75,7 +78,7 @@ type tally struct {
 
 func newTally() *tally { return &tally{repairs: map[[2]string]int{}, holds: map[[2]string]int{}} }
 
-func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, blind string) {
+func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, blindAlerts, blindHeartbeats bool) {
 	m.repairs.Reset()
 	m.holds.Reset()
 	for _, p := range c.Policies {
@@ -93,16 +96,21 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, b
 		m.holds.WithLabelValues(k[0], k[1]).Set(float64(n))
 	}
 	m.breaker.Reset()
-	m.setBreaker(remediations.ScopeCluster, f.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen)
+	m.setBreaker(remediations.ScopeCluster, f.Breakers[remediations.ScopeCluster].State)
 	for scope, b := range f.Breakers {
-		m.setBreaker(scope, b.State == remediations.BreakerOpen)
+		m.setBreaker(scope, b.State)
 	}
-	m.blind.WithLabelValues(blindAlertmanager).Set(gauge(blind != ""))
+	m.blind.WithLabelValues(blindAlertmanager).Set(gauge(blindAlerts))
+	m.blind.WithLabelValues(blindLeases).Set(gauge(blindHeartbeats))
 }
 
-func (m *metrics) setBreaker(scope string, open bool) {
-	m.breaker.WithLabelValues(scope, string(remediations.BreakerOpen)).Set(gauge(open))
-	m.breaker.WithLabelValues(scope, string(remediations.BreakerClosed)).Set(gauge(!open))
+func (m *metrics) setBreaker(scope string, state remediations.BreakerState) {
+	if state == "" {
+		state = remediations.BreakerClosed
+	}
+	for _, s := range remediations.BreakerStates {
+		m.breaker.WithLabelValues(scope, string(s)).Set(gauge(s == state))
+	}
 }
 
 // reset takes the fleet's figures away from a replica that no longer leads.

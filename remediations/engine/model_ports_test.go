@@ -189,6 +189,17 @@ func (i *instance) Lease(_ context.Context, node string) (time.Time, time.Durati
 	return m.renewed(), leaseFor, nil
 }
 
+func (i *instance) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
+	i.enter("heartbeats", false)
+	i.w.mu.Lock()
+	defer i.w.mu.Unlock()
+	out := map[string]remediations.Lease{}
+	for name, m := range i.w.machines {
+		out[name] = remediations.Lease{ReadAt: time.Now(), RenewedAt: m.renewed(), Duration: leaseFor}
+	}
+	return out, nil
+}
+
 func (m *machine) renewed() time.Time {
 	if m.well() && !m.leaseFrozen {
 		return time.Now()

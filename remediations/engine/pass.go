@@ -74,6 +74,7 @@ func (e *Engine) current(all []*corev1.Node) []*corev1.Node {
 		}
 		nodes = append(nodes, n)
 	}
+	e.here = here
 	for name := range e.memory {
 		if !here[name] {
 			delete(e.memory, name)
@@ -146,7 +147,7 @@ func (p *passing) state(n *corev1.Node) *remediations.State {
 	}
 	return &remediations.State{
 		Config: p.Config, Node: n, Journal: journal, Word: p.word, Fleet: p.fleet,
-		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Call: m.call,
+		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
 		LookSince: m.lookSince, WellSince: m.wellSince, NewID: m.newID,
 	}
 }

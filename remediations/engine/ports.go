@@ -24,6 +24,8 @@ type Fleet interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	// Lease reads a node's heartbeat from the API server. ErrNotFound: the node has none.
 	Lease(ctx context.Context, node string) (renewedAt time.Time, duration time.Duration, err error)
+	// Heartbeats reads all nodes' leases, by node.
+	Heartbeats(ctx context.Context) (map[string]remediations.Lease, error)
 }
 
 // NodeChange is one write to a Node, all of it or nothing. A nil value removes the key.

@@ -26,10 +26,20 @@ import (
 // within bounds every wait: far beyond what it takes, so that only a fault meets it.
 const within = 90 * time.Second
 
+// The fleet is large enough for shares of it to mean something; node-i is in zone i modulo zones.
+const (
+	fleet = 200
+	zones = 4
+)
+
 func TestMain(m *testing.M) {
 	ruleFor := time.Second
+	nodes := lab.CivoNodes(fleet)
+	for i := range nodes {
+		nodes[i].Zone = fmt.Sprintf("zone-%d", i%zones)
+	}
 	lab.Main(m, lab.Options{
-		NodeSpecs: lab.CivoNodes(12), NodeGrace: 4 * time.Second, RuleFor: &ruleFor, Alertmanagers: 2,
+		NodeSpecs: nodes, NodeGrace: 4 * time.Second, RuleFor: &ruleFor, Alertmanagers: 2,
 		RuleFiles: []string{"../../rules/NodeNotReady.yaml"},
 	})
 }
@@ -40,6 +50,8 @@ type yard struct {
 	lab   *lab.Lab
 	civo  *lab.Civo
 	token string
+	// past are the repairs that earlier tests left in the nodes' histories.
+	past map[string]bool
 }
 
 var token string
@@ -52,7 +64,14 @@ func newYard(t *testing.T) *yard {
 		token, err = l.PrepareDrydock(t.Context())
 		require.NoError(t, err)
 	}
-	y := &yard{t: t, lab: l, token: token}
+	y := &yard{t: t, lab: l, token: token, past: map[string]bool{}}
+	nodes, err := l.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for _, n := range nodes.Items {
+		for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
+			y.past[e.ID] = true
+		}
+	}
 	y.civo, err = l.StartCivo(t.Context(), lab.CivoOptions{RebootTime: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(y.civo.Close)
@@ -142,19 +161,26 @@ func drydocks(n *corev1.Node) []string {
 	return out
 }
 
-// ended waits for the newest entry of the node's history to be one that began after the test did.
-func (y *yard) ended(name string, since time.Time) remediations.Entry {
+// ended waits for a repair of the node to end that the test has caused.
+func (y *yard) ended(name string) remediations.Entry {
 	y.t.Helper()
-	var e remediations.Entry
+	return y.entry(name, func(remediations.Entry) bool { return true })
+}
+
+// entry waits for such an entry in the node's history, left by this test.
+func (y *yard) entry(name string, wanted func(remediations.Entry) bool) remediations.Entry {
+	y.t.Helper()
+	var found remediations.Entry
 	y.await(name, "a repair to end", func(n *corev1.Node) bool {
-		h := remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
-		if len(h) == 0 || h[0].Ended.Before(since.Truncate(time.Second)) {
-			return false
+		for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
+			if !y.past[e.ID] && wanted(e) {
+				found = e
+				return true
+			}
 		}
-		e = h[0]
-		return true
+		return false
 	})
-	return e
+	return found
 }
 
 // held waits for the node's repair to be held for the reason.

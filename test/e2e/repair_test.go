@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -15,12 +14,12 @@ import (
 // The whole chain: a kubelet falls silent, kube-controller-manager finds out, Prometheus raises the alert, Alertmanager
 // brings it, Drydock reboots the machine once and proves the cure.
 func TestASilentNodeIsRebootedAndProven(t *testing.T) {
-	y, began := newYard(t), time.Now()
+	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	before := y.node("node-0")
 
 	y.lab.Break("node-0")
-	e := y.ended("node-0", began)
+	e := y.ended("node-0")
 
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1"}, e.Steps)
@@ -43,7 +42,7 @@ func TestASilentNodeIsRebootedAndProven(t *testing.T) {
 // Drydock dies when the provider has done the work and before its answer: the machine was rebooted once, and that is
 // found out afterwards.
 func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
-	y, began := newYard(t), time.Now()
+	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.civo.OnReboot(func() { d.Kill() })
 
@@ -51,7 +50,7 @@ func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 	y.died(d)
 	y.civo.OnReboot(nil)
 	require.NoError(t, d.Start(t.Context()))
-	e := y.ended("node-1", began)
+	e := y.ended("node-1")
 
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1"}, e.Steps)
@@ -60,7 +59,7 @@ func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 
 // Drydock dies when its intent is on the Node and before the call: that attempt is never made, the next one is.
 func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
-	y, began := newYard(t), time.Now()
+	y := newYard(t)
 	proxy, err := y.lab.NewProxy()
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
@@ -76,7 +75,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	require.Equal(t, remediations.Acting, r.Phase)
 	require.Zero(t, y.reboots("node-2"), "the call was not made")
 	require.NoError(t, d.Start(t.Context()))
-	e := y.ended("node-2", began)
+	e := y.ended("node-2")
 
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)
@@ -86,7 +85,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 // The plan runs out on a machine that reboots and does not get well: the node is cordoned and left, until a person
 // says that it is mended.
 func TestExhaustedIsCordonedUntilReset(t *testing.T) {
-	y, began := newYard(t), time.Now()
+	y := newYard(t)
 	var err error
 	y.civo.Close()
 	y.civo, err = y.lab.StartCivo(t.Context(), lab.CivoOptions{Machines: hopeless{}})
@@ -96,7 +95,7 @@ func TestExhaustedIsCordonedUntilReset(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: config(short)})
 
 	y.fail("node-3")
-	e := y.ended("node-3", began)
+	e := y.ended("node-3")
 
 	require.Equal(t, remediations.OutcomeExhausted, e.Outcome)
 	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)

@@ -78,6 +78,13 @@ func (y *yard) annotate(node, key, value string) {
 	require.NoError(y.t, err)
 }
 
+func (y *yard) unannotate(node, key string) {
+	y.t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, key)
+	_, err := y.lab.Client().CoreV1().Nodes().Patch(y.t.Context(), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(y.t, err)
+}
+
 // died waits for Drydock to have been killed by a test's hook.
 func (y *yard) died(d *lab.Drydock) {
 	y.t.Helper()

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func (p *passing) end(s *remediations.State, d remediations.Decision) {
+	n := s.Node
+	if p.put(s, d) == nil {
+		return
+	}
+	e := d.Ended
+	p.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
+	p.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
+	p.Log.Info("a repair ended", "node", n.Name, "repair", e.ID, "outcome", e.Outcome, "why", e.Why)
+	p.tell(n.Name, e.ID, Event{
+		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
+		Note: fmt.Sprintf("repair %s by policy %s after %s (%s): %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
+	})
+	if p.ledger == nil {
+		return
+	}
+	l := p.ledger.Clone()
+	freed := l.Release(n.Name)
+	l.Finished(e.Policy, e.Outcome)
+	p.fleet.Tried(e.ID, e.Outcome, p.now)
+	if freed || l.Failing(e.Policy) != p.ledger.Failing(e.Policy) || e.Outcome == remediations.OutcomeExhausted {
+		_ = p.save(l) // a failure is logged, and the ledger read again
+	}
+	p.fleet.Vacate(n.Name)
+	p.again = true // somebody may have waited for the slot
+}
+
+// save writes the ledger with the breakers as this pass has them.
+func (p *passing) save(l *remediations.Ledger) error {
+	l.Status.Breakers = maps.Clone(p.fleet.Breakers)
+	return p.saveLedger(p.ctx, l, p.ledgerAt)
+}
+
+func (p *passing) reset(s *remediations.State, d remediations.Decision) {
+	// The counts go first: until the record goes the wish stands on the Node, so what a crash leaves undone is done again.
+	if p.ledger != nil {
+		l := p.ledger.Clone()
+		l.Release(s.Node.Name)
+		l.Forget(remediations.Machine(s.Node))
+		if r := s.Journal.Record; r != nil {
+			l.Allow(r.Policy)
+		}
+		if p.save(l) != nil {
+			return
+		}
+	}
+	if p.put(s, d) == nil {
+		return
+	}
+	p.tell(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message})
+	p.fleet.Vacate(s.Node.Name)
+}
+
+// release frees the node's slot; a failure leaves it to sweep.
+func (p *passing) release(node string) {
+	p.fleet.Vacate(node)
+	if p.ledger == nil {
+		return
+	}
+	l := p.ledger.Clone()
+	if l.Release(node) {
+		_ = p.save(l)
+	}
+	p.again = true // somebody may have waited for the slot
+}
+
+// slotYoung is longer than an intent is good for, and than a write to the API server may take, together.
+const slotYoung = 30 * time.Second
+
+// sweep frees slots whose node shows no repair in flight: the intent was never written, or the release was lost. The
+// Node is read from the API server first, since the cache may be behind.
+func (p *passing) sweep(nodes []*corev1.Node) {
+	if p.ledger == nil {
+		return
+	}
+	flying := map[string]bool{}
+	for _, n := range nodes {
+		flying[n.Name] = remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight()
+	}
+	for _, slot := range p.ledger.Slots {
+		m := p.memory[slot.Node]
+		if flying[slot.Node] || (m != nil && m.written != nil) {
+			continue
+		}
+		live, err := p.Fleet.Node(p.ctx, slot.Node)
+		gone := errors.Is(err, ErrNotFound)
+		if err != nil && !gone {
+			p.failed = true
+			continue
+		}
+		replaced := gone || string(live.UID) != slot.UID
+		// A leader that lost its lead after it took the slot may yet write its intent: a young slot is left to it.
+		if replaced || (remediations.InFlight(live) == nil && p.now.Sub(slot.Since) > slotYoung) {
+			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "nodeGone", gone)
+			p.fleet.Tried(slot.Repair, remediations.Superseded, p.now)
+			if replaced {
+				p.superseded(slot)
+			}
+			p.release(slot.Node)
+			return // the ledger is another one now; the next pass goes on
+		}
+	}
+}
+
+// superseded tells how a repair ended whose Node was deleted under it. A Node that has its name by now is another one,
+// and starts with what was counted against its machine.
+func (p *passing) superseded(slot remediations.Slot) {
+	p.metrics.ended.WithLabelValues(slot.Policy, string(remediations.Superseded)).Inc()
+	p.Events.Event("", Event{
+		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair,
+		Note: fmt.Sprintf("repair %s by policy %s: Node %s was deleted while it was under repair (%s); nothing more is done for it", slot.Repair, slot.Policy, slot.Node, slot.Attempt),
+	})
+}
+
+// settleOnly puts a call's outcome on record and nothing else, for an engine that is stopping.
+func (e *Engine) settleOnly(ctx context.Context, node string) {
+	n, err := e.Fleet.Node(ctx, node)
+	if err != nil {
+		return
+	}
+	s := &remediations.State{Config: e.Config, Node: n, Journal: remediations.ReadJournal(n), Call: e.remember(node).call}
+	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting {
+		return
+	}
+	if c := change(n, s.Journal, remediations.Decide(s, e.Clock.Now())); c != nil {
+		_, _ = e.write(ctx, n, *c)
+	}
+}

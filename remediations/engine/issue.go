@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// issue takes the slot, writes the intent, and lets the call go out; each only after the one before is durable.
+func (p *passing) issue(s *remediations.State, d remediations.Decision) {
+	n, step := s.Node, d.Record.Step
+	if remediations.Registry[step.Name].Disruptive {
+		l := p.ledger.Clone()
+		l.Reserve(p.Config, n, d.Record, p.now)
+		p.fleet.Try(p.Config.Zone(n), d.Record.ID)
+		if p.save(l) != nil {
+			return
+		}
+		p.fleet.Occupy(p.Config, n, false)
+	}
+	if p.Clock.Now().Sub(p.now) > intentGood {
+		return // an intent that is too old to act upon is not even written
+	}
+	if p.put(s, d) == nil {
+		return // the slot stays until sweep has seen that nothing came of it
+	}
+	p.begin(n, d)
+	if s.Journal.Record == nil || s.Journal.Record.Intent == nil {
+		p.tell(n.Name, d.Record.ID, Event{Reason: "RepairStarted", Action: d.Record.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", d.Record.ID, d.Policy.Name, p.causeOf(s, d.Record))})
+	}
+	p.tell(n.Name, d.Record.Intent.ID, Event{Warning: true, Reason: "RepairStepIssued", Action: d.Record.Intent.ID, Note: d.Message})
+}
+
+// lastLook bounds the read of the Node right before the call.
+const lastLook = 2 * time.Second
+
+// begin lets the call go out beside the loop. It may be made only while this process leads and its intent is young.
+func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
+	intent, step, since := *d.Record.Intent, d.Record.Step.Name, p.now
+	p.remember(n.Name).call = &remediations.Call{IntentID: intent.ID}
+	p.underway++
+	p.Log.Info("issuing", "node", n.Name, "step", step, "intent", intent.ID)
+	mayStill := func() error {
+		if p.ctx.Err() != nil {
+			return errors.New("this Drydock is stopping, or no longer leads")
+		}
+		// Both clocks: the monotonic one does not count the time that a suspended machine slept.
+		now := p.Clock.Now()
+		if now.Sub(since) > intentGood || now.Round(0).Sub(since.Round(0)) > intentGood {
+			return fmt.Errorf("the intent is older than %s, so the call was not made", intentGood)
+		}
+		ctx, cancel := context.WithTimeout(p.ctx, lastLook)
+		defer cancel()
+		live, err := p.Fleet.Node(ctx, n.Name)
+		if err != nil {
+			return fmt.Errorf("looking at the node once more: %w", err)
+		}
+		return remediations.MayStillAct(live, intent.ID)
+	}
+	actuator := p.Actuators[step]
+	machine := Machine{Node: n.Name, ProviderID: n.Spec.ProviderID}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
+		defer cancel()
+		outcome, err := actuator.Act(ctx, machine, mayStill)
+		call := remediations.Call{IntentID: intent.ID, Outcome: outcome}
+		if err != nil {
+			call.Why = err.Error()
+		}
+		p.calls <- called{node: n.Name, call: call, step: step}
+	}()
+}
+
+func (p *passing) causeOf(s *remediations.State, r *remediations.Record) string {
+	for _, a := range s.Journal.Alerts {
+		if a.Fingerprint == r.Cause.Alert {
+			return "alert " + a.Name + " firing since " + a.StartsAt.Format(time.RFC3339)
+		}
+	}
+	return "alert " + r.Cause.Alert
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"maps"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func (p *passing) readLease(node string) {
+	renewed, duration, err := p.Fleet.Lease(p.ctx, node)
+	if err != nil {
+		p.Log.Error(err, "a node's lease cannot be read; without it no cure is proven", "node", node)
+		renewed, duration = time.Time{}, 0
+	}
+	p.remember(node).lease = &remediations.Lease{ReadAt: p.Clock.Now(), RenewedAt: renewed, Duration: duration}
+}
+
+// readHeartbeats counts all leases, once for all nodes that ask in a row.
+func (p *passing) readHeartbeats() {
+	if p.heartbeats != nil && !p.heartbeats.ReadAt.Before(p.now) {
+		return
+	}
+	leases, err := p.Fleet.Heartbeats(p.ctx)
+	if err != nil {
+		p.Log.Error(err, "the nodes' leases cannot be listed; nothing is begun without them")
+		p.failed = true
+		return
+	}
+	h := &remediations.Heartbeats{ReadAt: p.Clock.Now()}
+	for node, l := range leases {
+		if p.here[node] {
+			h.Count(l)
+		}
+	}
+	p.heartbeats = h
+}
+
+// tell sends an Event once for each key of the node; an empty key once for each note.
+func (p *passing) tell(node, key string, e Event) {
+	m := p.remember(node)
+	k := key + "|" + e.Reason
+	if key == "" {
+		k = e.Note
+	}
+	if m.told[k] {
+		return
+	}
+	if len(m.told) > 256 {
+		m.told = map[string]bool{}
+	}
+	m.told[k] = true
+	p.Events.Event(node, e)
+}
+
+func (p *passing) count(s *remediations.State, d remediations.Decision) {
+	r := s.Journal.Record
+	if d.Record != nil {
+		r = d.Record
+	} else if d.Verb == remediations.End || d.Verb == remediations.Drop || d.Verb == remediations.Reset {
+		r = nil
+	}
+	if r != nil {
+		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
+	}
+	if d.Verb == remediations.Keep {
+		policy := ""
+		if d.Policy != nil {
+			policy = d.Policy.Name
+		}
+		p.tally.holds[[2]string{policy, string(d.Reason)}]++
+	}
+}
+
+// publish sets the gauges, and puts into the ledger what lies with the fleet where that changed.
+func (p *passing) publish() {
+	blind := p.word.BlindCause(p.Config)
+	p.metrics.set(p.Config, p.tally, p.fleet, blind != "", p.heartbeats.Blind() != "")
+	if blind == "" {
+		blind = p.heartbeats.Blind()
+	}
+	if p.ledger == nil {
+		return
+	}
+	for reason, message := range p.holds {
+		if _, told := p.fleetHolds[reason]; !told {
+			p.Log.Info("repairs are held", "reason", reason, "message", message)
+			p.Events.Event("", Event{Warning: true, Reason: "RepairHeld", Action: string(reason), Note: string(reason) + ": " + message})
+		}
+	}
+	p.fleetHolds = maps.Clone(p.holds)
+	status := remediations.LedgerStatus{Breakers: maps.Clone(p.fleet.Breakers), Blind: blind, Exhausted: p.ledger.Status.Exhausted, Holds: p.holds}
+	p.ledger.Status = status // goes along with the next write, whatever its reason
+	if sameStatus(status, p.statusSaved) {
+		return
+	}
+	_ = p.save(p.ledger.Clone())
+}
+
+// sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold. A
+// count that moved, or a share that is still over its limit, is not.
+func sameStatus(a, b remediations.LedgerStatus) bool {
+	if (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) {
+		return false
+	}
+	for scope, x := range a.Breakers {
+		y, ok := b.Breakers[scope]
+		if !ok || x.State != y.State || x.Trial != y.Trial || x.Quiet.Sub(y.Quiet) > time.Minute {
+			return false
+		}
+	}
+	for r := range a.Holds {
+		if _, ok := b.Holds[r]; !ok {
+			return false
+		}
+	}
+	return true
+}

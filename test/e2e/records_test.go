@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+)
+
+// A record that nobody can read holds its node alone, untouched, until a person drops it.
+func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	const bytes = `{"v":7,"phase":"Dreaming"}`
+	y.annotate("node-30", remediations.NodeRepairKey, bytes)
+	y.told("node-30", "RepairHeld", "RecordMalformed: ")
+
+	y.fail("node-30")
+	y.await("node-30", "its alert on it", func(n *corev1.Node) bool { return len(remediations.AlertsOn(n.Annotations)) > 0 })
+	y.fail("node-31")
+	require.Equal(t, remediations.Recovered, y.ended("node-31").Outcome, "other nodes are unaffected")
+	require.Zero(t, y.reboots("node-30"))
+	require.Equal(t, bytes, y.node("node-30").Annotations[remediations.NodeRepairKey], "the bytes stay")
+
+	y.annotate("node-30", remediations.ResetKey, "true")
+	e := y.entry("node-30", func(e remediations.Entry) bool { return e.Outcome == remediations.Recovered })
+	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Equal(t, bytes, y.entry("node-30", func(e remediations.Entry) bool { return e.Outcome == remediations.Cancelled }).Why)
+	y.told("node-30", "RepairCancelled", bytes)
+}
+
+// A ledger that nobody can read holds everything; one that a person deletes is made anew from the Nodes.
+func TestALedgerThatCannotBeReadHoldsEverything(t *testing.T) {
+	y := newYard(t)
+	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	y.fail("node-32")
+	require.Equal(t, remediations.Recovered, y.ended("node-32").Outcome)
+	maps := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace)
+	cm, err := maps.Get(t.Context(), "drydock-ledger", metav1.GetOptions{})
+	require.NoError(t, err)
+	cm.Data["slots"] = "nonsense"
+	_, err = maps.Update(t.Context(), cm, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
+	y.fail("node-33")
+	y.told("node-33", "RepairHeld", "the ledger's \"slots\" is not readable")
+	require.Zero(t, y.reboots("node-33"))
+	require.Contains(t, y.metrics(d), `drydock_holds{policy="node-not-ready",reason="RecordMalformed"} 1`)
+
+	require.NoError(t, maps.Delete(t.Context(), "drydock-ledger", metav1.DeleteOptions{}))
+	require.Equal(t, remediations.Recovered, y.ended("node-33").Outcome)
+	require.Equal(t, 1, y.reboots("node-33"))
+}
+
+// A policy with approval waits for a person's word about this very repair.
+func TestApprovalIsAwaited(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"approval": true}))})
+	y.fail("node-34")
+	r := y.held("node-34", remediations.AwaitingApproval)
+	require.Contains(t, r.Hold.Message, remediations.ApproveKey+"="+r.ID)
+	y.annotate("node-34", remediations.ApproveKey, "another")
+	y.told("node-34", "AnnotationInvalid", "another")
+	require.Zero(t, y.reboots("node-34"))
+
+	y.annotate("node-34", remediations.ApproveKey, r.ID)
+	require.Equal(t, remediations.Recovered, y.ended("node-34").Outcome)
+	require.Equal(t, 1, y.reboots("node-34"))
+	require.NotContains(t, y.node("node-34").Annotations, remediations.ApproveKey)
+}
+
+// A pause holds also where it cannot be read; taken away, the repair goes on.
+func TestAPauseHoldsEvenUnreadable(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	y.annotate("node-35", remediations.PauseKey, "tomorrow, perhaps")
+	y.fail("node-35")
+	y.held("node-35", remediations.Paused)
+	y.told("node-35", "AnnotationInvalid", "write \"true\" or an end such as")
+	require.Zero(t, y.reboots("node-35"))
+
+	y.unannotate("node-35", remediations.PauseKey)
+	require.Equal(t, remediations.Recovered, y.ended("node-35").Outcome)
+	require.Equal(t, 1, y.reboots("node-35"))
+}
+
+// The Node is deleted under its repair: the slot is freed, and the next node's repair goes on.
+func TestANodeDeletedUnderItsRepair(t *testing.T) {
+	y := newYard(t)
+	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	y.civo.OnReboot(func() {
+		_ = y.lab.Client().CoreV1().Nodes().Delete(t.Context(), "node-36", metav1.DeleteOptions{})
+	})
+	y.fail("node-36")
+	y.ledger("the slot is taken", func(l *remediations.Ledger) bool { return len(l.Slots) == 1 && l.Slots[0].Node == "node-36" })
+	y.ledger("the slot is free again", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 })
+	require.Contains(t, y.metrics(d), `drydock_repairs_total{outcome="Superseded",policy="node-not-ready"} 1`)
+	y.civo.OnReboot(nil)
+	y.fail("node-37")
+	require.Equal(t, remediations.Recovered, y.ended("node-37").Outcome)
+}

@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// Prometheus dies while a reboot is verified, as it would if it ran on that very node. Its alerts resolve by
+// themselves after a while; that proves nothing. When it is back, the cure is proven.
+func TestADeadPrometheusProvesNothing(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "90s"}}}))})
+	prometheus := y.lab.Process("prometheus")
+	y.civo.OnReboot(prometheus.Kill)
+
+	y.fail("node-20")
+	y.await("node-20", "back with a new boot", func(n *corev1.Node) bool {
+		r := remediations.ReadJournal(n).Record
+		return r != nil && r.Phase == remediations.Verifying && n.Status.NodeInfo.BootID != r.Intent.BootID
+	})
+	y.ledger("Drydock says that it is blind", func(l *remediations.Ledger) bool { return l.Status.Blind != "" })
+	r := remediations.ReadJournal(y.node("node-20")).Record
+	require.NotNil(t, r, "the alert is gone, but so is its source")
+	require.Equal(t, remediations.Verifying, r.Phase)
+
+	require.NoError(t, prometheus.Start(t.Context()))
+	e := y.ended("node-20")
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, 1, y.reboots("node-20"))
+}
+
+// Both Alertmanagers go away with the reboot, as they would if they ran on that node: the reboot is verified when one is
+// back.
+func TestTheRebootTakesAlertmanagerAlong(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	y.civo.OnReboot(func() {
+		for i := range 2 {
+			y.lab.StopAlertmanager(i)
+		}
+	})
+	y.fail("node-21")
+	y.await("node-21", "back with a new boot", func(n *corev1.Node) bool {
+		r := remediations.ReadJournal(n).Record
+		return r != nil && r.Phase == remediations.Verifying && n.Status.NodeInfo.BootID != r.Intent.BootID
+	})
+	for i := range 2 {
+		require.NoError(t, y.lab.StartAlertmanager(t.Context(), i))
+	}
+	e := y.ended("node-21")
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, 1, y.reboots("node-21"))
+}
+
+// Drydock reboots the node that it runs on, and dies with it: whoever leads next finds the story on the Node.
+func TestDrydockRebootsItsOwnNode(t *testing.T) {
+	y := newYard(t)
+	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	y.civo.OnReboot(func() { d.Kill() })
+	y.fail("node-22")
+	y.died(d)
+	y.civo.OnReboot(nil)
+	y.run(lab.DrydockOptions{Config: config(policy(nil)), Name: "drydock-elsewhere"})
+	e := y.ended("node-22")
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Len(t, y.civo.Done(civosim.HardReboots), 1)
+}

@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// stormLimit is how many repairs may be under way at once in the storms' configuration.
+const stormLimit = 3
+
+// The policy's for is longer than kube-controller-manager needs to see them all, so that the breaker knows the whole
+// storm before the first node is old enough to be repaired.
+func stormy() map[string]any {
+	c := config(policy(map[string]any{"for": "6s"}))
+	c["limits"] = map[string]any{"concurrent": stormLimit, "concurrentPerZone": stormLimit, "unhealthy": "20%", "stormCooldown": "3s"}
+	return c
+}
+
+// Half of all nodes are lost at once: nothing is done. Then most come back: one is tried, and after it the others, never
+// more at once than the limit, until all are cured.
+func TestHalfOfTheFleetIsLost(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: stormy()})
+	most := y.watchFleet()
+
+	var lost []string
+	for i := 0; i < fleet; i += 2 {
+		lost = append(lost, fmt.Sprintf("node-%d", i))
+	}
+	y.lose(lost...)
+	y.received(lost...)
+	y.ledger("the breaker holds everything", func(l *remediations.Ledger) bool {
+		return l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen && l.Status.Holds[remediations.FleetUnhealthy] != ""
+	})
+	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
+
+	// The control: all but 10 (5% of the fleet) come back, and those are repaired.
+	left := lost[:10]
+	y.restore(lost[10:]...)
+	y.ledger("one node is tried", func(l *remediations.Ledger) bool {
+		return l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerHalfOpen || len(l.Slots) > 0
+	})
+	for _, n := range left {
+		e := y.ended(n)
+		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", n, e.Why)
+	}
+	require.Len(t, y.civo.Done(civosim.HardReboots), len(left))
+	require.LessOrEqual(t, most(), stormLimit)
+	require.Positive(t, most(), "the watch saw them at all")
+}
+
+// One whole zone is lost: it is left alone, and a node of another zone is repaired.
+func TestOneZoneIsLost(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: stormy()})
+	var zone []string
+	for i := 1; i < fleet; i += zones {
+		zone = append(zone, fmt.Sprintf("node-%d", i))
+	}
+	y.lose(zone...)
+	y.received(zone...)
+	y.ledger("the zone's breaker is open, and no other", func(l *remediations.Ledger) bool {
+		return l.Status.Breakers["zone/zone-1"].State == remediations.BreakerOpen && len(l.Status.Breakers) == 1
+	})
+
+	y.fail("node-2")
+	require.Equal(t, remediations.Recovered, y.ended("node-2").Outcome)
+	require.Len(t, y.civo.Done(civosim.HardReboots), 1, "the node of the other zone, and nothing in the lost one")
+}
+
+// lose breaks the nodes' kubelets, and gives them back when the test ends.
+func (y *yard) lose(nodes ...string) {
+	y.t.Helper()
+	for _, n := range nodes {
+		y.lab.Break(n)
+	}
+	y.t.Cleanup(func() { y.restore(nodes...) })
+}
+
+func (y *yard) restore(nodes ...string) {
+	y.t.Helper()
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 16)
+	for _, n := range nodes {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if err := y.lab.Heal(context.WithoutCancel(y.t.Context()), n, ""); err != nil {
+				y.t.Errorf("bringing %s back: %v", n, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// received waits until every node carries an alert.
+func (y *yard) received(nodes ...string) {
+	y.t.Helper()
+	for _, n := range nodes {
+		y.await(n, "its alert on it", func(n *corev1.Node) bool { return len(remediations.AlertsOn(n.Annotations)) > 0 })
+	}
+}
+
+// ledger waits until the ledger is as wanted.
+func (y *yard) ledger(what string, wanted func(*remediations.Ledger) bool) {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	defer cancel()
+	w, err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=drydock-ledger"})
+	require.NoError(y.t, err)
+	defer w.Stop()
+	last := "nothing"
+	for {
+		select {
+		case e := <-w.ResultChan():
+			cm, ok := e.Object.(*corev1.ConfigMap)
+			if !ok {
+				continue
+			}
+			last = fmt.Sprint(cm.Data)
+			l, err := remediations.DecodeLedger(cm.Data)
+			require.NoError(y.t, err)
+			if wanted(l) {
+				return
+			}
+		case <-ctx.Done():
+			y.t.Fatalf("waiting for the ledger: %s; it has %s", what, last)
+		}
+	}
+}
+
+// watchFleet counts, at every change of any node, how many are under repair; it gives the most there ever were.
+func (y *yard) watchFleet() (most func() int) {
+	y.t.Helper()
+	w, err := y.lab.Client().CoreV1().Nodes().Watch(y.t.Context(), metav1.ListOptions{LabelSelector: remediations.PhaseLabel})
+	require.NoError(y.t, err)
+	y.t.Cleanup(w.Stop)
+	var mu sync.Mutex
+	count := 0
+	go func() {
+		flying := map[string]bool{}
+		for e := range w.ResultChan() {
+			n, ok := e.Object.(*corev1.Node)
+			if !ok {
+				continue
+			}
+			flying[n.Name] = e.Type != watch.Deleted && remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight()
+			now := 0
+			for _, f := range flying {
+				if f {
+					now++
+				}
+			}
+			mu.Lock()
+			count = max(count, now)
+			mu.Unlock()
+		}
+	}()
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return count
+	}
+}
