@@ -180,6 +180,9 @@ func alertResolved(c *candidate) *finding {
 }
 
 func tooYoung(c *candidate) *finding {
+	if ReadyCondition(c.Node) == nil {
+		return because("the node has no Ready condition yet; no data is not a fault")
+	}
 	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.now.Before(grown) {
 		return &finding{message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", c.Config.Limits.StartupGrace), until: grown}
 	}
@@ -282,14 +285,10 @@ func atLimit(c *candidate) *finding {
 // awaitingApproval holds the first step of a repair whose policy wants a person's word.
 func awaitingApproval(c *candidate) *finding {
 	r := c.Journal.Record
-	if !c.policy.Approval || c.acted() || (r != nil && c.Node.Annotations[ApproveKey] == r.ID) {
+	if !c.policy.Approval || c.acted() || (r != nil && r.ID == c.own && c.Node.Annotations[ApproveKey] == c.own) {
 		return nil
 	}
-	id := c.NewID
-	if r != nil && r.Cause.Alert == c.alert.Fingerprint {
-		id = r.ID
-	}
-	return because("policy %s wants a person's approval: kubectl annotate node %s %s=%s", c.policy.Name, c.Node.Name, ApproveKey, id)
+	return because("policy %s wants a person's approval: kubectl annotate node %s %s=%s", c.policy.Name, c.Node.Name, ApproveKey, c.own)
 }
 
 // acted says that the repair has issued a step already.

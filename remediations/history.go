@@ -25,8 +25,11 @@ const (
 // Outcomes is the closed list, for metrics and docs.
 var Outcomes = []Outcome{Recovered, SelfRecovered, Superseded, Cancelled, OutcomeExhausted}
 
-// maxHistory is how many repairs of one kind of target a Node remembers.
-const maxHistory = 10
+// maxHistory is how many repairs of one kind of target a Node remembers, in so many bytes at most.
+const (
+	maxHistory      = 10
+	maxHistoryBytes = 12 << 10
+)
 
 // Entry is one ended repair in drydock.dev/history, newest first.
 type Entry struct {
@@ -56,7 +59,8 @@ func DecodeHistory(value string) []Entry {
 	return es
 }
 
-// EncodeHistory puts e in front and forgets the oldest of its kind of target beyond the tenth.
+// EncodeHistory puts e in front and forgets the oldest of its kind of target beyond the tenth, and the oldest of all
+// while the text is too long.
 func EncodeHistory(old []Entry, e Entry) string {
 	out, same := []Entry{e}, 1
 	for _, o := range old {
@@ -68,7 +72,12 @@ func EncodeHistory(old []Entry, e Entry) string {
 		}
 		out = append(out, o)
 	}
-	return encode(out)
+	text := encode(out)
+	for len(text) > maxHistoryBytes && len(out) > 1 {
+		out = out[:len(out)-1]
+		text = encode(out)
+	}
+	return text
 }
 
 // kindOf folds all sidecars of a node into one kind.

@@ -2,6 +2,7 @@ package remediations
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,7 +11,8 @@ import (
 // dropMalformed forgets a record that nobody can read. What it said is kept, cut, in the history.
 func (s *State) dropMalformed(now time.Time) Decision {
 	var bytes string
-	for k, v := range s.Node.Annotations {
+	for _, k := range slices.Sorted(maps.Keys(s.Node.Annotations)) {
+		v := s.Node.Annotations[k]
 		if _, err := DecodeRecord(v); strings.HasPrefix(k, RepairPrefix) && err != nil {
 			bytes = v
 		}

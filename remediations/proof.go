@@ -40,16 +40,18 @@ func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 	if !s.Lease.fresh() {
 		return Decision{Verb: Wait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}, true
 	}
-	d.Well = true
-	if !matured {
-		since := s.WellSince
-		if since.IsZero() {
-			since = now
-		}
+	d.Well, d.Heard = true, s.Word.heardAt()
+	since := s.WellSince
+	if since.IsZero() {
+		since = now
+	}
+	switch {
+	case !matured && proofFor > 0:
 		d.Recheck, d.Message = since.Add(proofFor), fmt.Sprintf("the node is well; it counts once that has held for %s", proofFor)
-		if proofFor > 0 {
-			return d, true
-		}
+		return d, true
+	case s.Config.Watchdog && (s.WellSince.IsZero() || !d.Heard.After(s.WellHeard)):
+		d.Message = "the node is well; it counts once the Watchdog has come again, which shows that the alert's source still lives"
+		return d, true
 	}
 	outcome, why := Recovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", lastDone(r))
 	proven, missing := s.proven()

@@ -2,6 +2,7 @@ package remediations
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -200,11 +201,11 @@ func (j Journal) Knows(id string) bool {
 // ReadJournal decodes a Node's annotations.
 func ReadJournal(n *corev1.Node) Journal {
 	j := Journal{Alerts: AlertsOn(n.Annotations), History: DecodeHistory(n.Annotations[HistoryKey])}
-	for k, v := range n.Annotations {
+	for _, k := range slices.Sorted(maps.Keys(n.Annotations)) { // of two that cannot be read, always the same is named
 		if !strings.HasPrefix(k, RepairPrefix) {
 			continue
 		}
-		r, err := DecodeRecord(v)
+		r, err := DecodeRecord(n.Annotations[k])
 		switch {
 		case err != nil:
 			j.Malformed = fmt.Errorf("%s: %w", clip(k, 80), err)

@@ -26,6 +26,9 @@ type State struct {
 	LookSince time.Time
 	// WellSince is when the node was first seen well without a break since; zero: it was not.
 	WellSince time.Time
+	// WellHeard is when the Watchdog had last been received then: only if it has come again since does the alert's end
+	// say something, because a dead source's alerts end by themselves, some of them before the Watchdog does.
+	WellHeard time.Time
 	// NewID is a fresh identifier for a repair that this decision may begin.
 	NewID string
 }
@@ -100,6 +103,8 @@ type Decision struct {
 	Cordon, Uncordon bool
 	// Well says that the node was found well, all but for time: see State.WellSince.
 	Well bool
+	// Heard goes with Well: see State.WellHeard.
+	Heard time.Time
 	// Invalid are people's annotations that cannot be understood, each with how to write it.
 	Invalid []string
 }

@@ -22,6 +22,8 @@ type ReplicaWord struct {
 	Err error
 	// Watchdog says that the replica shows the Watchdog as active.
 	Watchdog bool
+	// WatchdogAt is when it last received the Watchdog, by its own clock.
+	WatchdogAt time.Time
 	// BlindBy names an active alert that matches blindWhen; empty: none.
 	BlindBy string
 	// Alerts by fingerprint: all that are not expired and that a policy might want.
@@ -32,9 +34,28 @@ type ReplicaWord struct {
 type AlertWord struct {
 	Labels   map[string]string
 	StartsAt time.Time
+	// EndsAt is when it counts as resolved unless it is sent again, UpdatedAt when it was last sent; zero: not known.
+	EndsAt, UpdatedAt time.Time
 	// Active is Alertmanager's state "active": neither silenced nor inhibited, and processed.
 	Active                           bool
 	SilencedBy, InhibitedBy, MutedBy []string
+}
+
+// silent says that whoever sends the alert has missed two of the times at which it would have sent it again: Prometheus
+// gives an alert an end of four such times with each sending, so an alert outlives its dead source by minutes.
+func (a AlertWord) silent(now time.Time) bool {
+	life := a.EndsAt.Sub(a.UpdatedAt)
+	return !a.EndsAt.IsZero() && !a.UpdatedAt.IsZero() && life > 0 && now.Sub(a.UpdatedAt) > life/2
+}
+
+// heardAt is when any replica that answered last received the Watchdog.
+func (w *Word) heardAt() (at time.Time) {
+	for _, r := range w.Replicas {
+		if r.Err == nil && r.WatchdogAt.After(at) {
+			at = r.WatchdogAt
+		}
+	}
+	return at
 }
 
 // watchdogMissLimit is how many polls in a row may lack the Watchdog before Drydock calls itself blind.
@@ -82,6 +103,7 @@ type verdict struct {
 func (w *Word) about(fingerprint string, c *Config) verdict {
 	var silencedBy, inhibitedBy, dead []string
 	answered, alive, activeAnywhere, known := 0, false, false, false
+	var silent time.Time
 	confirmed := verdict{reason: AlertUnconfirmed}
 	for _, r := range w.Replicas {
 		if r.Err != nil {
@@ -99,7 +121,10 @@ func (w *Word) about(fingerprint string, c *Config) verdict {
 		inhibitedBy = append(inhibitedBy, a.InhibitedBy...)
 		if a.Active {
 			activeAnywhere = true
-			if r.Watchdog || !c.Watchdog {
+			switch {
+			case a.silent(w.AskedAt):
+				silent = a.UpdatedAt
+			case r.Watchdog || !c.Watchdog:
 				confirmed = verdict{startsAt: a.StartsAt}
 			}
 		}
@@ -109,6 +134,8 @@ func (w *Word) about(fingerprint string, c *Config) verdict {
 		return verdict{reason: AlertUnconfirmed, fleetwide: true, message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(w.Replicas), clip(strings.Join(dead, "; "), 200))}
 	case c.RequireAll && len(dead) > 0:
 		return verdict{reason: AlertUnconfirmed, fleetwide: true, message: fmt.Sprintf("alertmanager.require is all, and %s", clip(strings.Join(dead, "; "), 200))}
+	case activeAnywhere && confirmed.reason != "" && !silent.IsZero():
+		return verdict{reason: Blind, message: fmt.Sprintf("the alert was last sent to Alertmanager at %s and should have been sent again since, so its source seems to be gone", silent.UTC().Format(time.RFC3339))}
 	case activeAnywhere && confirmed.reason != "":
 		return verdict{reason: Blind, message: "the Alertmanager that has the alert does not show the Watchdog, so its word does not count"}
 	case len(silencedBy) > 0:

@@ -57,7 +57,7 @@ func run(ctx context.Context, stderr io.Writer, file, kubeconfig, pprof string) 
 	if err != nil {
 		return err
 	}
-	log.Info("Drydock runs", "version", version, "mode", cfg.Mode, "config", file)
+	log.Info("Drydock runs", "version", versionNow(), "mode", cfg.Mode, "config", file)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}

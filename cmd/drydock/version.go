@@ -25,6 +25,17 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
+// versionNow is the version alone, as logs and metrics say it.
+func versionNow() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
 // versionLine returns what drydock version prints; info is nil in a build without modules.
 func versionLine(info *debug.BuildInfo) string {
 	v, revision, goVersion := version, commit, "unknown"

@@ -142,7 +142,7 @@ func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Flee
 	if c := cfg.Civo; c != nil {
 		provider, err := civo.New(civo.Options{
 			APIURL: c.APIURL.String(), ClusterID: c.ClusterID, Region: c.Region, APIKeyFile: c.APIKeyFile,
-			Timeout: c.Timeout, UserAgentVersion: version,
+			Timeout: c.Timeout, UserAgentVersion: versionNow(),
 			Late: func(m civo.Machine, err error) {
 				log.Info("Civo answered after its time was over", "node", m.NodeName, "error", errorText(err))
 			},
@@ -193,10 +193,10 @@ func (s alertSource) Look(ctx context.Context) []remediations.ReplicaWord {
 	snapshot := s.client.Poll(ctx)
 	words := make([]remediations.ReplicaWord, 0, len(snapshot.Replicas))
 	for _, r := range snapshot.Replicas {
-		w := remediations.ReplicaWord{URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, BlindBy: strings.Join(r.BlindBy, ", "), Alerts: make(map[string]remediations.AlertWord, len(r.Alerts))}
+		w := remediations.ReplicaWord{URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, BlindBy: strings.Join(r.BlindBy, ", "), Alerts: make(map[string]remediations.AlertWord, len(r.Alerts))}
 		for fingerprint, a := range r.Alerts {
 			w.Alerts[fingerprint] = remediations.AlertWord{
-				Labels: a.Labels, StartsAt: a.StartsAt, Active: a.State == alertmanager.StateActive,
+				Labels: a.Labels, StartsAt: a.StartsAt, EndsAt: a.EndsAt, UpdatedAt: a.UpdatedAt, Active: a.State == alertmanager.StateActive,
 				SilencedBy: a.SilencedBy, InhibitedBy: a.InhibitedBy, MutedBy: a.MutedBy,
 			}
 		}
@@ -274,7 +274,7 @@ func (r recorder) Event(regarding string, e engine.Event) {
 func registerBuildInfo(reg prometheus.Registerer) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "drydock_build_info", Help: "1, with the version that runs.",
-		ConstLabels: prometheus.Labels{"version": version},
+		ConstLabels: prometheus.Labels{"version": versionNow()},
 	})
 	info.Set(1)
 	reg.MustRegister(info)

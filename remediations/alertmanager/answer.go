@@ -21,10 +21,11 @@ import (
 type answer struct {
 	interests interests
 
-	watchdog bool
-	blindBy  map[string]bool
-	alerts   map[string]Alert
-	complete bool // the list was read to its end, and nothing follows it
+	watchdog   bool
+	watchdogAt time.Time
+	blindBy    map[string]bool
+	alerts     map[string]Alert
+	complete   bool // the list was read to its end, and nothing follows it
 }
 
 func newAnswer(in interests) *answer {
@@ -87,6 +88,9 @@ func (a *answer) add(m *models.GettableAlert) error {
 	state := *m.Status.State
 	if a.interests.watchdog != nil && a.interests.watchdog.Matches(set) {
 		a.watchdog = true
+		if at := timeOf(m.UpdatedAt); at.After(a.watchdogAt) {
+			a.watchdogAt = at
+		}
 	}
 	if state == StateActive && len(a.blindBy) < maxBlindBy && a.interests.blinds(set) {
 		a.blindBy[nameOf(set)] = true

@@ -69,7 +69,7 @@ func (r *replica) ask(ctx context.Context, in interests) Replica {
 	if err := r.getAlerts(ctx, a); err != nil {
 		return Replica{URL: r.url, Err: fmt.Errorf("asking Alertmanager %s: %w", r.url, r.explain(ctx, err))}
 	}
-	return Replica{URL: r.url, Watchdog: a.watchdog, BlindBy: a.names(), Alerts: a.alerts}
+	return Replica{URL: r.url, Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: a.names(), Alerts: a.alerts}
 }
 
 func (r *replica) getAlerts(ctx context.Context, a *answer) error {

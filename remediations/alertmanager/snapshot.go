@@ -36,6 +36,9 @@ type Replica struct {
 	// silenced or inhibited one counts too, because it proves the same: alerts
 	// arrive here. Always false where no Watchdog is asked for.
 	Watchdog bool
+	// WatchdogAt is when the replica last received it, by its own clock: a source
+	// that is gone leaves the Watchdog there for minutes, but sends it no more.
+	WatchdogAt time.Time
 	// BlindBy names (label alertname, else the fingerprint) the active alerts
 	// that one of Options.BlindWhen matches, sorted, each once, at most 16.
 	BlindBy []string

@@ -45,7 +45,7 @@ func (p *passing) node(n *corev1.Node) {
 	case !d.Well:
 		m.wellSince = time.Time{}
 	case m.wellSince.IsZero():
-		m.wellSince = p.now
+		m.wellSince, m.wellHeard = p.now, d.Heard
 	}
 	if d.Ask.Alerts {
 		if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {

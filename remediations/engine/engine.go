@@ -78,6 +78,7 @@ type called struct {
 // memory is what the engine remembers of one node between passes. All of it may be lost: the record has what counts.
 type memory struct {
 	lookSince, wellSince time.Time
+	wellHeard            time.Time
 	lease                *remediations.Lease
 	call                 *remediations.Call
 	alerts               uint64

@@ -148,7 +148,7 @@ func (p *passing) state(n *corev1.Node) *remediations.State {
 	return &remediations.State{
 		Config: p.Config, Node: n, Journal: journal, Word: p.word, Fleet: p.fleet,
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
-		LookSince: m.lookSince, WellSince: m.wellSince, NewID: m.newID,
+		LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.newID,
 	}
 }
 

@@ -79,9 +79,6 @@ func (p *passing) publish() {
 	if blind == "" {
 		blind = p.heartbeats.Blind()
 	}
-	if p.ledger == nil {
-		return
-	}
 	for reason, message := range p.holds {
 		if _, told := p.fleetHolds[reason]; !told {
 			p.Log.Info("repairs are held", "reason", reason, "message", message)
@@ -89,6 +86,9 @@ func (p *passing) publish() {
 		}
 	}
 	p.fleetHolds = maps.Clone(p.holds)
+	if p.ledger == nil {
+		return
+	}
 	status := remediations.LedgerStatus{Breakers: maps.Clone(p.fleet.Breakers), Blind: blind, Exhausted: p.ledger.Status.Exhausted, Holds: p.holds}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
 	if sameStatus(status, p.statusSaved) {

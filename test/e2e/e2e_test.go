@@ -206,7 +206,7 @@ func (y *yard) reboots(node string) int {
 	return count
 }
 
-// told waits for an Event about the node whose note has the text.
+// told waits for an Event about the node, or Drydock's ledger, whose note has the text.
 func (y *yard) told(node, reason, text string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), within)
@@ -215,7 +215,7 @@ func (y *yard) told(node, reason, text string) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		events, err := y.lab.Client().EventsV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
+		events, err := y.lab.Client().EventsV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
 		require.NoErrorf(y.t, err, "waiting for the Event %s about %s with %q; there are %q", reason, node, text, notes)
 		notes = nil
 		for _, e := range events.Items {

@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
@@ -40,14 +42,14 @@ func TestALedgerThatCannotBeReadHoldsEverything(t *testing.T) {
 	y.fail("node-32")
 	require.Equal(t, remediations.Recovered, y.ended("node-32").Outcome)
 	maps := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace)
-	cm, err := maps.Get(t.Context(), "drydock-ledger", metav1.GetOptions{})
-	require.NoError(t, err)
-	cm.Data["slots"] = "nonsense"
-	_, err = maps.Update(t.Context(), cm, metav1.UpdateOptions{})
+	t.Cleanup(func() {
+		_ = maps.Delete(context.WithoutCancel(t.Context()), "drydock-ledger", metav1.DeleteOptions{})
+	})
+	_, err := maps.Patch(t.Context(), "drydock-ledger", types.MergePatchType, []byte(`{"data":{"slots":"nonsense"}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 
 	y.fail("node-33")
-	y.told("node-33", "RepairHeld", "the ledger's \"slots\" is not readable")
+	y.told("drydock-ledger", "RepairHeld", "its \"slots\" is not readable")
 	require.Zero(t, y.reboots("node-33"))
 	require.Contains(t, y.metrics(d), `drydock_holds{policy="node-not-ready",reason="RecordMalformed"} 1`)
 

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,13 @@ func TestADeadPrometheusProvesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "90s"}}}))})
 	prometheus := y.lab.Process("prometheus")
+	t.Cleanup(func() {
+		select {
+		case <-prometheus.Done():
+			require.NoError(t, prometheus.Start(context.WithoutCancel(t.Context())))
+		default:
+		}
+	})
 	y.civo.OnReboot(prometheus.Kill)
 
 	y.fail("node-20")
@@ -24,6 +32,7 @@ func TestADeadPrometheusProvesNothing(t *testing.T) {
 		r := remediations.ReadJournal(n).Record
 		return r != nil && r.Phase == remediations.Verifying && n.Status.NodeInfo.BootID != r.Intent.BootID
 	})
+	y.ledger("Drydock trusts its sources", func(l *remediations.Ledger) bool { return l.Status.Blind == "" })
 	y.ledger("Drydock says that it is blind", func(l *remediations.Ledger) bool { return l.Status.Blind != "" })
 	r := remediations.ReadJournal(y.node("node-20")).Record
 	require.NotNil(t, r, "the alert is gone, but so is its source")
@@ -40,6 +49,7 @@ func TestADeadPrometheusProvesNothing(t *testing.T) {
 func TestTheRebootTakesAlertmanagerAlong(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	t.Cleanup(y.startAlertmanagers)
 	y.civo.OnReboot(func() {
 		for i := range 2 {
 			y.lab.StopAlertmanager(i)
@@ -50,9 +60,7 @@ func TestTheRebootTakesAlertmanagerAlong(t *testing.T) {
 		r := remediations.ReadJournal(n).Record
 		return r != nil && r.Phase == remediations.Verifying && n.Status.NodeInfo.BootID != r.Intent.BootID
 	})
-	for i := range 2 {
-		require.NoError(t, y.lab.StartAlertmanager(t.Context(), i))
-	}
+	y.startAlertmanagers()
 	e := y.ended("node-21")
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
 	require.Equal(t, 1, y.reboots("node-21"))

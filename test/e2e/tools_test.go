@@ -95,12 +95,15 @@ func (y *yard) died(d *lab.Drydock) {
 	}
 }
 
-func (y *yard) dead(alertmanager int) bool {
-	select {
-	case <-y.lab.Process(fmt.Sprintf("alertmanager-%d", alertmanager)).Done():
-		return true
-	default:
-		return false
+// startAlertmanagers starts those again that a test has stopped.
+func (y *yard) startAlertmanagers() {
+	y.t.Helper()
+	for i := range 2 {
+		select {
+		case <-y.lab.Process(fmt.Sprintf("alertmanager-%d", i)).Done():
+			require.NoError(y.t, y.lab.StartAlertmanager(context.WithoutCancel(y.t.Context()), i))
+		default:
+		}
 	}
 }
 
