@@ -91,6 +91,7 @@ func TestClientKeepsWhatIsOfInterestAndJudgesTheRest(t *testing.T) {
 	})
 	require.NoError(t, r.Err)
 	require.True(t, r.Watchdog)
+	require.Equal(t, began.Add(time.Minute), r.WatchdogAt, "when it was last received")
 	require.Equal(t, []string{"DrydockSourceDown"}, r.BlindBy)
 	require.Len(t, r.Alerts, 1)
 	require.Contains(t, r.Alerts, keyOf(node("n1")))

@@ -4,8 +4,10 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -126,19 +128,31 @@ func TrimTransform(o any) (any, error) {
 // Matters says whether a change of a Node could change a decision; heartbeats do not.
 func Matters(a, b *corev1.Node) bool {
 	ra, rb := remediations.ReadyCondition(a), remediations.ReadyCondition(b)
-	return a.UID != b.UID || a.Spec.Unschedulable != b.Spec.Unschedulable || len(a.Spec.Taints) != len(b.Spec.Taints) ||
+	return a.UID != b.UID || a.Spec.Unschedulable != b.Spec.Unschedulable || !slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, sameTaint) ||
 		a.Spec.ProviderID != b.Spec.ProviderID || a.Status.NodeInfo.BootID != b.Status.NodeInfo.BootID ||
 		(a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
 		(ra == nil) != (rb == nil) || (ra != nil && rb != nil && ra.Status != rb.Status) ||
 		!maps.Equal(a.Annotations, b.Annotations) || !maps.Equal(a.Labels, b.Labels)
 }
 
+// otherUID says that a patch was meant for another object of that name: the API server answers that the UID cannot be
+// changed.
+func otherUID(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
+
+func sameTaint(a, b corev1.Taint) bool { return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect }
+
 // translate gives the engine's errors for the API server's.
 func translate(doing string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s: %w", doing, engine.ErrNotFound)
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), otherUID(err):
 		return fmt.Errorf("%s: %w", doing, engine.ErrConflict)
 	}
 	return fmt.Errorf("%s: %w", doing, err)

@@ -1,0 +1,292 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/kube"
+)
+
+func TestMain(m *testing.M) {
+	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Nodes: 12})
+}
+
+func node(t *testing.T, name string) *corev1.Node {
+	t.Helper()
+	n, err := lab.Shared(t).Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return n
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestAWriteIsAllOrNothingAndOnlyOnTheNodeThatWasRead(t *testing.T) {
+	j := kube.Journal{Client: lab.Shared(t).Client()}
+	read := node(t, "node-0")
+	change := engine.NodeChange{
+		Annotations: map[string]*string{remediations.NodeRepairKey: ptr("a record")}, Labels: map[string]*string{remediations.PhaseLabel: ptr("Acting")},
+		Unschedulable: ptr(true),
+	}
+	written, err := j.Write(t.Context(), read, change)
+	require.NoError(t, err)
+	require.Equal(t, "a record", written.Annotations[remediations.NodeRepairKey])
+	now := node(t, "node-0")
+	require.Equal(t, "Acting", now.Labels[remediations.PhaseLabel])
+	require.True(t, now.Spec.Unschedulable)
+	require.Equal(t, now.ResourceVersion, written.ResourceVersion)
+
+	_, err = j.Write(t.Context(), read, change)
+	require.ErrorIs(t, err, engine.ErrConflict, "the Node is not as it was read")
+	another := now.DeepCopy()
+	another.UID = "another"
+	_, err = j.Write(t.Context(), another, change)
+	require.ErrorIs(t, err, engine.ErrConflict, "another Node of that name")
+	gone := now.DeepCopy()
+	gone.Name = "no-such-node"
+	_, err = j.Write(t.Context(), gone, change)
+	require.ErrorIs(t, err, engine.ErrNotFound)
+
+	_, err = j.Write(t.Context(), now, engine.NodeChange{
+		Annotations: map[string]*string{remediations.NodeRepairKey: nil}, Labels: map[string]*string{remediations.PhaseLabel: nil}, Unschedulable: ptr(false),
+	})
+	require.NoError(t, err)
+	now = node(t, "node-0")
+	require.NotContains(t, now.Annotations, remediations.NodeRepairKey)
+	require.NotContains(t, now.Labels, remediations.PhaseLabel)
+	require.False(t, now.Spec.Unschedulable)
+}
+
+func TestACordonIsOwnedByWhoeverSetItLast(t *testing.T) {
+	client := lab.Shared(t).Client()
+	j := kube.Journal{Client: client}
+	owns := func() bool {
+		owned, err := j.OwnsCordon(t.Context(), "node-1")
+		require.NoError(t, err)
+		return owned
+	}
+	by := func(manager, body string) {
+		_, err := client.CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: manager})
+		require.NoError(t, err)
+	}
+	require.False(t, owns(), "nobody has cordoned it")
+	_, err := j.Write(t.Context(), node(t, "node-1"), engine.NodeChange{Unschedulable: ptr(true)})
+	require.NoError(t, err)
+	require.True(t, owns())
+	by("kubectl-cordon", `{"spec":{"unschedulable":null}}`)
+	by("kubectl-cordon", `{"spec":{"unschedulable":true}}`)
+	require.False(t, owns(), "a person uncordoned it and cordoned it again")
+}
+
+func TestTheLedgerIsSavedByCompareAndSwap(t *testing.T) {
+	s := kube.LedgerStore{Client: lab.Shared(t).Client(), Namespace: metav1.NamespaceDefault, Name: "ledger-of-this-test"}
+	_, _, err := s.Load(t.Context())
+	require.ErrorIs(t, err, engine.ErrNotFound)
+	_, err = s.Save(t.Context(), map[string]string{"v": "1"}, "77")
+	require.ErrorIs(t, err, engine.ErrNotFound, "it was deleted since it was read")
+	first, err := s.Save(t.Context(), map[string]string{"v": "1"}, "")
+	require.NoError(t, err)
+	_, err = s.Save(t.Context(), map[string]string{"v": "mine"}, "")
+	require.ErrorIs(t, err, engine.ErrConflict, "somebody else created it")
+	second, err := s.Save(t.Context(), map[string]string{"v": "2"}, first)
+	require.NoError(t, err)
+	_, err = s.Save(t.Context(), map[string]string{"v": "late"}, first)
+	require.ErrorIs(t, err, engine.ErrConflict, "a leader that is none any more")
+	data, version, err := s.Load(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, second, version)
+	require.Equal(t, map[string]string{"v": "2"}, data)
+}
+
+func TestLeasesAreReadOneByOneAndAllAtOnce(t *testing.T) {
+	client := lab.Shared(t).Client()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	f := kube.Fleet{Client: client, Now: func() time.Time { return now }}
+	_, _, err := f.Lease(t.Context(), "node-2")
+	require.ErrorIs(t, err, engine.ErrNotFound)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-2", Namespace: corev1.NamespaceNodeLease},
+		Spec:       coordinationv1.LeaseSpec{RenewTime: ptr(metav1.NewMicroTime(now)), LeaseDurationSeconds: ptr(int32(40))},
+	}
+	_, err = client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(t.Context(), lease, metav1.CreateOptions{})
+	require.NoError(t, err)
+	renewed, duration, err := f.Lease(t.Context(), "node-2")
+	require.NoError(t, err)
+	require.True(t, now.Equal(renewed))
+	require.Equal(t, 40*time.Second, duration)
+	require.Eventually(t, func() bool { // the list is the API server's cache, which may be a moment behind
+		all, err := f.Heartbeats(t.Context())
+		return err == nil && all["node-2"].Duration == 40*time.Second && all["node-2"].RenewedAt.Equal(now)
+	}, 10*time.Second, 20*time.Millisecond)
+}
+
+// inbox is one over the lab, with the Node as it is, not as a cache has it.
+func inbox(t *testing.T, client kubernetes.Interface) kube.Inbox {
+	t.Helper()
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
+	require.NoError(t, err)
+	return kube.Inbox{
+		Config: &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, TargetLabel: "node"}}},
+		Client: client, Now: time.Now,
+		Node: func(name string) *corev1.Node {
+			n, err := lab.Shared(t).Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return nil
+			}
+			return n
+		},
+	}
+}
+
+func about(node string) map[string]string {
+	return map[string]string{"alertname": "A", "remediation": "node-not-ready", "node": node, "severity": "critical", "pod": "x"}
+}
+
+func TestAnAlertIsOnItsNodeWhenItIsAccepted(t *testing.T) {
+	in, began := inbox(t, lab.Shared(t).Client()), time.Now().Add(-time.Minute)
+	record := func(l map[string]string, status string) string {
+		result, err := in.Record(t.Context(), l, status, began)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, "unchanged", record(about("node-3"), "resolved"), "the end of something that nobody heard of")
+	require.Empty(t, remediations.AlertsOn(node(t, "node-3").Annotations))
+	require.Equal(t, "accepted", record(about("node-3"), "firing"))
+	on := remediations.AlertsOn(node(t, "node-3").Annotations)
+	require.Len(t, on, 1)
+	require.Equal(t, "firing", on[0].Status)
+	require.Equal(t, map[string]string{"node": "node-3", "severity": "critical"}, on[0].Labels, "what a reader needs, not all")
+	version := node(t, "node-3").ResourceVersion
+	require.Equal(t, "unchanged", record(about("node-3"), "firing"))
+	require.Equal(t, version, node(t, "node-3").ResourceVersion, "no write at all")
+	require.Equal(t, "accepted", record(about("node-3"), "resolved"))
+	require.Equal(t, "resolved", remediations.AlertsOn(node(t, "node-3").Annotations)[0].Status)
+
+	for name, want := range map[string]string{
+		"no-such-node": "unknown_node", "node-3; reboot": "no_target", "../node-3": "no_target", "": "no_target", strings.Repeat("n", 300): "no_target", "NODE-3": "no_target",
+	} {
+		require.Equal(t, want, record(about(name), "firing"), "%q", name)
+	}
+	other := about("node-3")
+	other["remediation"] = "something-else"
+	require.Equal(t, "no_policy", record(other, "firing"))
+}
+
+func TestANodeThatIsFullRefusesOneMoreAndSaysSo(t *testing.T) {
+	in := inbox(t, lab.Shared(t).Client())
+	var full []string
+	in.Full = func(n string) { full = append(full, n) }
+	record := func(i int, status string) string {
+		l := about("node-4")
+		l["alertname"] = fmt.Sprint("A", i)
+		result, err := in.Record(t.Context(), l, status, time.Now())
+		require.NoError(t, err)
+		return result
+	}
+	for i := range remediations.MaxAlertsPerNode {
+		require.Equal(t, "accepted", record(i, "firing"))
+	}
+	require.Equal(t, "node_full", record(100, "firing"))
+	require.Equal(t, []string{"node-4"}, full)
+	require.Equal(t, "accepted", record(7, "resolved"))
+	require.Equal(t, "accepted", record(100, "firing"), "a resolved one made room")
+	require.Len(t, remediations.AlertsOn(node(t, "node-4").Annotations), remediations.MaxAlertsPerNode)
+}
+
+// The API server fails for a while: the alert is written when it is back, or the caller hears that it was not.
+func TestAWriteIsTriedAgainUntilTheCallerGivesUp(t *testing.T) {
+	l := lab.Shared(t)
+	proxy, err := l.NewProxy()
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	file, err := l.ServiceAccountKubeconfig(t.Context(), "kube-system", "writer", proxy.URL())
+	require.NoError(t, err)
+	require.NoError(t, l.Apply(t.Context(), []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"writer"},
+		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"ServiceAccount","name":"writer","namespace":"kube-system"}]}`)))
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	require.NoError(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	in := inbox(t, client)
+
+	var failures atomic.Int32
+	proxy.Before(func(r *http.Request) lab.Verdict {
+		if r.Method == http.MethodPatch && failures.Add(1) <= 3 {
+			return lab.Reset
+		}
+		return lab.Pass
+	})
+	result, err := in.Record(t.Context(), about("node-5"), "firing", time.Now())
+	require.NoError(t, err)
+	require.Equal(t, "accepted", result)
+	require.Len(t, remediations.AlertsOn(node(t, "node-5").Annotations), 1)
+
+	proxy.Before(func(r *http.Request) lab.Verdict {
+		if r.Method == http.MethodPatch {
+			return lab.Reset
+		}
+		return lab.Pass
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = in.Record(ctx, about("node-6"), "firing", time.Now())
+	require.ErrorContains(t, err, "node-6")
+	require.Empty(t, remediations.AlertsOn(node(t, "node-6").Annotations))
+}
+
+func TestTrimKeepsWhatDecisionsRestOn(t *testing.T) {
+	n := node(t, "node-7")
+	n.Annotations = map[string]string{"a.cni/s": strings.Repeat("x", 1000), remediations.HistoryKey: "[]", remediations.PauseKey: "true"}
+	n.Status.Images = []corev1.ContainerImage{{Names: []string{"image"}}}
+	small := kube.Trim(n)
+	require.Equal(t, map[string]string{remediations.HistoryKey: "[]", remediations.PauseKey: "true"}, small.Annotations)
+	require.Empty(t, small.Status.Images)
+	require.Empty(t, small.ManagedFields)
+	require.Equal(t, n.Status.NodeInfo.BootID, small.Status.NodeInfo.BootID)
+	require.Equal(t, n.Spec.ProviderID, small.Spec.ProviderID)
+	require.Equal(t, n.UID, small.UID)
+	require.NotNil(t, remediations.ReadyCondition(small))
+}
+
+func TestOnlyWhatCouldChangeADecisionMatters(t *testing.T) {
+	base := kube.Trim(node(t, "node-8"))
+	for what, change := range map[string]func(*corev1.Node){
+		"a word of a person":  func(n *corev1.Node) { n.Annotations = map[string]string{remediations.PauseKey: "true"} },
+		"readiness":           func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown },
+		"no readiness at all": func(n *corev1.Node) { n.Status.Conditions = nil },
+		"a boot":              func(n *corev1.Node) { n.Status.NodeInfo.BootID = "another" },
+		"a cordon":            func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"a taint":             func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "k"}) },
+		"another taint":       func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} },
+		"a label":             func(n *corev1.Node) { n.Labels = map[string]string{} },
+		"its deletion":        func(n *corev1.Node) { n.DeletionTimestamp = ptr(metav1.Now()) },
+		"another machine":     func(n *corev1.Node) { n.Spec.ProviderID = "civo://another" },
+	} {
+		one, other := base.DeepCopy(), base.DeepCopy()
+		if what == "another taint" {
+			one.Spec.Taints = []corev1.Taint{{Key: "k"}}
+		}
+		change(other)
+		require.True(t, kube.Matters(one, other), what)
+	}
+	beat := base.DeepCopy()
+	beat.ResourceVersion = "9"
+	beat.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+	require.False(t, kube.Matters(base, beat), "a heartbeat")
+}
