@@ -1,0 +1,39 @@
+package remediations
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A remediation that can prove its cure is one that can be carried out: it needs its page, and goldens that show it
+// issued and proven. The others are names only, until their providers come.
+func TestARemediationComesWithItsPageAndItsGoldens(t *testing.T) {
+	outputs, err := filepath.Glob("testdata/decide/*.output.yaml")
+	require.NoError(t, err)
+	var goldens strings.Builder
+	for _, f := range outputs {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		goldens.Write(text)
+	}
+	whole := 0
+	for name, r := range Registry {
+		require.Equal(t, name, r.Name)
+		require.NotEmpty(t, r.Verb, name)
+		if r.proof == nil {
+			continue
+		}
+		whole++
+		page, err := os.ReadFile(filepath.Join("..", "docs", "remediations", name+".md"))
+		require.NoErrorf(t, err, "docs/remediations/%s.md is missing", name)
+		require.True(t, strings.HasPrefix(string(page), "# "+name+"\n"), "its page begins with its name")
+		require.Contains(t, goldens.String(), name+":1", "no golden shows %s issued", name)
+		require.Contains(t, goldens.String(), name+":1 cured it", "no golden shows %s proven", name)
+	}
+	require.Positive(t, whole)
+	require.IsIncreasing(t, Names())
+}
