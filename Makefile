@@ -23,8 +23,12 @@ unit: needs ## The tests that need no lab, with the race detector
 	@test/run unit
 
 .PHONY: soak
-soak: needs ## The property tests again, a hundred times as many histories
-	DRYDOCK_SOAK=1 $(GO) test -race -timeout 60m ./remediations/...
+soak: needs ## What make test samples, whole: a hundred times the histories, every crash point
+	DRYDOCK_SOAK=1 $(GO) test -race -timeout 90m ./remediations/... ./test/crash/...
+
+.PHONY: fuzz
+fuzz: ## Each fuzz target for a minute
+	@test/fuzz
 
 .PHONY: build
 build: ## bin/drydock, static

@@ -29,7 +29,7 @@ type passing struct {
 func (p *passing) node(n *corev1.Node) {
 	p.now = p.Clock.Now() // a pass over a storm takes a while, and an intent must be young when its call goes out
 	s := p.state(n)
-	d := remediations.Decide(s, p.now)
+	d := decide(s, p.now)
 	if d.Ask.Lease || d.Ask.Heartbeats {
 		if d.Ask.Lease {
 			p.readLease(n.Name)
@@ -38,7 +38,7 @@ func (p *passing) node(n *corev1.Node) {
 			p.readHeartbeats()
 		}
 		s = p.state(n)
-		d = remediations.Decide(s, p.now)
+		d = decide(s, p.now)
 	}
 	m := p.remember(n.Name)
 	switch {
@@ -78,7 +78,13 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 		p.end(s, d)
 	case remediations.Reset:
 		p.reset(s, d)
-	case remediations.Drop, remediations.Rest, remediations.Look, remediations.Wait:
+	case remediations.Look:
+		if d.Policy != nil {
+			// No guard holds it: it only looks once more. It keeps its place, so that a younger fault does not pass it.
+			p.fleet.Occupy(p.Config, s.Node, d.Policy.Mode == remediations.ModeObserve)
+		}
+		p.put(s, d)
+	case remediations.Drop, remediations.Rest, remediations.Wait:
 		p.put(s, d)
 	}
 }
