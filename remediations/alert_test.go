@@ -127,7 +127,10 @@ func TestAdmitMakesRoomByDroppingTheOldestResolved(t *testing.T) {
 // TestAdmitKeepsTheNodeBounded: whatever is on the Node, what Admit lets in leaves it within both bounds.
 func TestAdmitKeepsTheNodeBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		on := map[string]string{HistoryKey: strings.Repeat("h", rapid.IntRange(0, MaxBytesPerNode+10).Draw(t, "history")), "other/key": strings.Repeat("x", 99999)}
+		on := map[string]string{
+			HistoryKey:    strings.Repeat("h", rapid.IntRange(0, maxHistoryBytes).Draw(t, "history")),
+			NodeRepairKey: strings.Repeat("r", rapid.IntRange(0, maxRecordBytes).Draw(t, "record")), "other/key": strings.Repeat("x", 99999),
+		}
 		size := rapid.IntRange(1, 3000).Draw(t, "size")
 		firing := 0
 		for i := range rapid.IntRange(0, 70).Draw(t, "alerts") {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 )
 
@@ -42,92 +41,6 @@ func fleetOf(c *Config, nodes []*corev1.Node, l *Ledger, now time.Time) *Fleet {
 		l = &Ledger{}
 	}
 	return NewFleet(c, nodes, l, quiet, now)
-}
-
-func TestBreakerOpensAtTheShareAndNeverForOneNode(t *testing.T) {
-	for name, c := range map[string]struct {
-		nodes, bad int
-		open       bool
-	}{
-		"nobody":                             {10, 0, false},
-		"one of ten":                         {10, 1, false},
-		"exactly the share":                  {10, 2, false},
-		"one more":                           {10, 3, true},
-		"one of one: never for a single one": {1, 1, false},
-		"two of two":                         {2, 2, true},
-		"one of three":                       {3, 1, false},
-		"all of a thousand":                  {1000, 1000, true},
-		"200 of a thousand":                  {1000, 200, false},
-		"201 of a thousand":                  {1000, 201, true},
-		"no nodes at all":                    {0, 0, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := fleetOf(limits(), herd(c.nodes, c.bad), nil, noon)
-			require.Equal(t, c.open, len(f.Breakers) == 1)
-			_, b := f.breakerFor("")
-			require.Equal(t, c.open, b.State == BreakerOpen)
-		})
-	}
-}
-
-func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
-	open := func(nodes []*corev1.Node, firing func(string) bool) bool {
-		return len(NewFleet(limits(), nodes, &Ledger{}, firing, noon).Breakers) > 0
-	}
-	require.False(t, open(herd(10, 2), quiet), "the control")
-	require.True(t, open(herd(10, 2), func(n string) bool { return n == "n009" }), "a node with an alert of a policy")
-	require.False(t, open(herd(10, 2), func(n string) bool { return n == "n000" }), "a node counts once")
-
-	nodes := herd(10, 2)
-	nodes[9].Labels[PhaseLabel] = string(Exhausted)
-	require.True(t, open(nodes, quiet), "an exhausted node")
-
-	nodes = herd(10, 2)
-	nodes[9].Status.Conditions = nil
-	require.True(t, open(nodes, quiet), "a node whose health nobody knows does not count as well")
-
-	nodes = herd(11, 3)
-	require.True(t, open(nodes, quiet))
-	nodes[0].CreationTimestamp = metav1.NewTime(noon.Add(-5 * time.Minute))
-	require.False(t, open(nodes, quiet), "a node that has just joined does not count at all")
-}
-
-func TestBreakerStaysOpenForTheStormCooldown(t *testing.T) {
-	c, l := limits(), &Ledger{}
-	after := func(d time.Duration, bad int) bool {
-		f := fleetOf(c, herd(10, bad), l, noon.Add(d))
-		l.Status.Breakers = f.Breakers
-		return len(f.Breakers) > 0
-	}
-	require.True(t, after(0, 3))
-	require.True(t, after(5*time.Minute, 0), "the fleet is well, but not for long enough")
-	require.True(t, after(8*time.Minute, 3), "it is bad again: the time begins anew")
-	require.True(t, after(17*time.Minute, 0))
-	require.Equal(t, noon, l.Status.Breakers[ScopeCluster].Since)
-	require.False(t, after(18*time.Minute, 0))
-	require.False(t, after(19*time.Minute, 2), "and stays closed")
-}
-
-func TestZoneThatIsDownStopsItselfAlone(t *testing.T) {
-	nodes := herd(30, 0, "a", "b", "c")
-	for _, n := range nodes {
-		if n.Labels["zone"] == "a" {
-			unready(n)
-		}
-	}
-	stops := func(zone string) bool {
-		_, _, ok := fleetOf(limits(), nodes, nil, noon).stopped(zone)
-		return ok
-	}
-	require.True(t, stops("a"))
-	require.False(t, stops("b"))
-	require.False(t, stops(""), "a node without a zone is stopped by the cluster's breaker alone")
-	for _, n := range nodes {
-		if n.Labels["zone"] == "b" {
-			unready(n)
-		}
-	}
-	require.True(t, stops("c"), "two zones down are the cluster's trouble")
 }
 
 func TestLimits(t *testing.T) {

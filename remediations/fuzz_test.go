@@ -63,11 +63,13 @@ func FuzzDecide(f *testing.F) {
 		text, err := os.ReadFile(g.input)
 		require.NoError(f, err)
 		n := readScene(f, text).node(f)
-		f.Add(n.Annotations[NodeRepairKey], n.Annotations[AlertPrefix+fp], n.Annotations[PauseKey], n.Annotations[ResetKey], n.Annotations[HistoryKey], n.Labels[ExcludeLabel] != "", int64(0))
+		f.Add(n.Annotations[NodeRepairKey], n.Annotations[AlertPrefix+fp], n.Annotations[PauseKey], n.Annotations[ResetKey], n.Annotations[HistoryKey], n.Annotations[ApproveKey], n.Labels[ExcludeLabel] != "", int64(0))
 	}
-	f.Fuzz(func(t *testing.T, record, alert, pause, reset, history string, exclude bool, seconds int64) {
-		s := (&scene{}).state(t)
-		for key, v := range map[string]string{NodeRepairKey: record, AlertPrefix + fp: alert, PauseKey: pause, ResetKey: reset, HistoryKey: history} {
+	f.Fuzz(func(t *testing.T, record, alert, pause, reset, history, approve string, exclude bool, seconds int64) {
+		sc := &scene{}
+		sc.Policy.Approval = approve != ""
+		s := sc.state(t)
+		for key, v := range map[string]string{NodeRepairKey: record, AlertPrefix + fp: alert, PauseKey: pause, ResetKey: reset, HistoryKey: history, ApproveKey: approve} {
 			delete(s.Node.Annotations, key)
 			if v != "" {
 				s.Node.Annotations[key] = v
@@ -78,9 +80,14 @@ func FuzzDecide(f *testing.F) {
 		}
 		s.Journal = ReadJournal(s.Node)
 		now := noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
-		s.LookSince, s.Word.AskedAt = now, now
+		s.LookSince, s.Word.AskedAt, s.Heartbeats.ReadAt = now, now, now
+		for i, r := range s.Word.Replicas {
+			a := r.Alerts[fp]
+			a.UpdatedAt, a.EndsAt = now, now.Add(4*time.Minute)
+			s.Word.Replicas[i].Alerts[fp] = a
+		}
 		d := Decide(s, now)
-		require.Equal(t, render(t, d), render(t, Decide(s, now)))
+		require.Equal(t, d, Decide(s, now))
 		if d.Verb != Issue {
 			return
 		}
@@ -90,6 +97,9 @@ func FuzzDecide(f *testing.F) {
 			p, err := ParsePause(pause)
 			require.NoError(t, err)
 			require.False(t, p.Until.IsZero() || now.Before(p.Until), "paused")
+		}
+		if r := s.Journal.Record; sc.Policy.Approval && (r == nil || r.Intent == nil) {
+			require.Equal(t, approve, d.Record.ID, "nobody approved this repair")
 		}
 		require.NotContains(t, recordIDs(s.Journal.Record), d.Record.Intent.ID, "no intent is issued twice")
 		again, err := DecodeRecord(d.Record.Encode())

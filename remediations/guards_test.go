@@ -6,10 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// designOrder is the order that the design gives. PolicyFailing and AwaitingApproval are not built yet.
+// designOrder is the order that the design gives.
 var designOrder = []Reason{
 	ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited, AlertResolved,
-	TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, ControlPlaneBusy, AtLimit, Observing,
+	TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
+	ControlPlaneBusy, AtLimit, AwaitingApproval, Observing,
 }
 
 func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
@@ -21,7 +22,7 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 
 	var listed []Reason
 	for _, r := range Reasons {
-		if r != RecordMalformed && r != ProviderAbsent && !later[r] {
+		if r != RecordMalformed && r != ProviderAbsent {
 			listed = append(listed, r)
 		}
 	}
@@ -30,7 +31,7 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 
 // everythingWrong has a cause for each guard at once. Only one thing can be wrong with the alert itself.
 const everythingWrong = `
-policy: {mode: observe, for: 30m}
+policy: {mode: observe, for: 30m, approval: true}
 windows: ["02:00-04:00"]
 limits: {repairsPerNode: 1}
 node:
@@ -43,7 +44,7 @@ history: [{id: r0, policy: node-not-ready, outcome: Recovered, steps: ["reboot:1
 leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, phase: Verifying, step: {index: 0, name: reboot, attempt: 1},
   began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>"}}
 word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
-ledger: {begun: [20h]}
+ledger: {begun: [20h], exhausted: {node-not-ready: 3}}
 fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1}
 `
 
@@ -68,6 +69,8 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 		NodeUnderRepair:  func() { sc.Leader = nil },
 		Cooldown:         func() { sc.History = nil },
 		RepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
+		PolicyFailing:    func() { sc.Ledger.Exhausted = nil },
+		AwaitingApproval: func() { sc.Policy.Approval = false },
 		ControlPlaneBusy: func() { sc.Fleet.ControlPlane, sc.Fleet.ControlPlaneDown = 0, 0; sc.Node.ControlPlane = false },
 		AtLimit:          func() { sc.Fleet.InFlight = 0 },
 		Observing:        func() { sc.Policy.Mode = ModeEnforce },

@@ -2,6 +2,7 @@ package remediations
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,15 +46,18 @@ func TestHistoryThatCannotBeReadIsLeftOut(t *testing.T) {
 	require.Len(t, DecodeHistory(`[{"id":"r0","colour":"red"}]`), 1, "a later version's history is still told")
 }
 
-// TestHistoryIsBounded: the longest that Drydock itself writes leaves room for the rest of what a Node carries.
+// TestHistoryIsBounded: however long what it tells, it leaves room for the rest of what a Node carries.
 func TestHistoryIsBounded(t *testing.T) {
-	var es []Entry
-	var text string
-	for i := range 100 {
-		e := Entry{ID: fmt.Sprintf("r%d", i), Target: []string{"", "leader", "sidecar-0a"}[i%3], Policy: "p", Why: clip(string(make([]byte, 300)), 300)}
-		text = EncodeHistory(es, e)
-		es = DecodeHistory(text)
+	for name, why := range map[string]string{"plain": strings.Repeat("x", 300), "nothing but escapes": strings.Repeat("\x00", 1024)} {
+		t.Run(name, func(t *testing.T) {
+			var text string
+			for i := range 100 {
+				e := Entry{ID: fmt.Sprintf("r%d", i), Target: []string{"", "leader", "sidecar-0a"}[i%3], Policy: "p", Why: why}
+				text = EncodeHistory(DecodeHistory(text), e)
+				require.LessOrEqual(t, len(text), maxHistoryBytes)
+				require.Equal(t, e.ID, DecodeHistory(text)[0].ID, "the newest is never what is forgotten")
+			}
+			require.LessOrEqual(t, len(DecodeHistory(text)), 3*maxHistory)
+		})
 	}
-	require.Len(t, es, 3*maxHistory)
-	require.Less(t, len(text), MaxBytesPerNode)
 }

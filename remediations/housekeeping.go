@@ -27,7 +27,7 @@ func (s *State) dropMalformed(now time.Time) Decision {
 // resolved, or nobody has heard of it for a while.
 func (s *State) over(a *Alert, now time.Time) bool {
 	return s.Word.about(a.Fingerprint, s.Config).gone && s.Word.BlindCause(s.Config) == "" &&
-		(a.Status == StatusResolved || now.Sub(a.ReceivedAt) > unconfirmedFor)
+		(a.Status == StatusResolved || now.Sub(a.ReceivedAt).Abs() > unconfirmedFor) // or received by a clock that was wrong
 }
 
 // prune drops the alerts that are over and that no repair refers to any more.

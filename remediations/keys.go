@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -104,8 +105,14 @@ func ValidNodeName(name string) error {
 	return nil
 }
 
-// clip cuts s to at most n bytes for a message, at a rune's edge.
+// clip makes s fit for a message: at most n bytes, cut at a rune's edge, and nothing in it that a terminal would obey.
 func clip(s string, n int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
 	if len(s) <= n {
 		return s
 	}

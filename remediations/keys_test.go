@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -119,12 +120,15 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-func TestClipCutsAtARune(t *testing.T) {
+// TestClipCutsAtARuneAndLeavesNothingThatATerminalObeys: messages are printed by kubectl.
+func TestClipCutsAtARuneAndLeavesNothingThatATerminalObeys(t *testing.T) {
+	require.Equal(t, "a [31mb c", clip("a\x1b[31mb\nc", 80))
 	rapid.Check(t, func(t *rapid.T) {
 		s, n := rapid.String().Draw(t, "s"), rapid.IntRange(0, 20).Draw(t, "n")
 		got := clip(s, n)
 		require.LessOrEqual(t, len(got), n+len("…"))
-		if len(s) <= n {
+		require.False(t, strings.ContainsFunc(got, unicode.IsControl))
+		if len(s) <= n && !strings.ContainsFunc(s, unicode.IsControl) {
 			require.Equal(t, s, got)
 		}
 		require.Equal(t, strings.ToValidUTF8(got, ""), got)

@@ -23,8 +23,8 @@ var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
 	}
 	if rapid.Bool().Draw(t, "status") {
 		l.Status = LedgerStatus{
-			Mode: "enforce", Blind: anyText.Draw(t, "blind"), Holds: map[Reason]string{AtLimit: anyText.Draw(t, "hold")},
-			Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: anyTime.Draw(t, "open"), Unhealthy: 3, Nodes: 9, LastOver: anyTime.Draw(t, "over")}},
+			Mode: "enforce", Blind: anyText.Draw(t, "blind"), Exhausted: map[string]int{anyID.Draw(t, "policy"): 2}, Holds: map[Reason]string{AtLimit: anyText.Draw(t, "hold")},
+			Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: anyTime.Draw(t, "open"), Unhealthy: 3, Nodes: 9, Quiet: anyTime.Draw(t, "quiet"), Trial: anyText.Draw(t, "trial")}},
 		}
 	}
 	return l
@@ -86,7 +86,9 @@ func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
 	l.Reserve(c, n, r, noon.Add(25*time.Hour))
 	require.Equal(t, "r2", l.Repairs["civo://n1"][0].Repair, "a repair beyond the window is forgotten")
 	require.Len(t, l.Repairs["civo://n1"], 1)
-	l.Forget("civo://n1")
+	l.Reserve(c, bare("n2"), &Record{ID: "r3", Intent: &Intent{ID: "r3-0-1"}}, noon.Add(50*time.Hour))
+	require.NotContains(t, l.Repairs, "civo://n1", "a machine with nothing left is forgotten, too")
+	l.Forget("civo://n2")
 	require.Empty(t, l.Repairs)
 }
 

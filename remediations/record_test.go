@@ -185,9 +185,32 @@ func TestPhasesInFlight(t *testing.T) {
 	}
 }
 
+// TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed: Decide says the same thing twice.
+func TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed(t *testing.T) {
+	n := bare("n1")
+	n.Annotations[NodeRepairKey], n.Annotations[RepairPrefix+"leader"] = "node's", "leader's"
+	n.Annotations[ResetKey] = "true"
+	s := &State{Config: &Config{}, Node: n, Journal: ReadJournal(n)}
+	for range 50 {
+		require.Equal(t, s.Journal.Malformed.Error(), ReadJournal(n).Malformed.Error())
+		require.Contains(t, Decide(s, noon).Ended.Why, "node's")
+	}
+}
+
+func TestJournalKnowsItsRepairs(t *testing.T) {
+	j := Journal{Record: &Record{ID: "r1"}, History: []Entry{{ID: "r0"}}}
+	require.True(t, j.Knows("r1"))
+	require.True(t, j.Knows("r0"))
+	require.False(t, j.Knows("r2"))
+}
+
 // TestEncodedTextStaysReadable: people read these values with kubectl.
 func TestEncodedTextStaysReadable(t *testing.T) {
 	r := Record{Policy: `a<b & "c"`}
 	require.Contains(t, r.Encode(), `a<b & \"c\"`)
 	require.True(t, json.Valid([]byte(r.Encode())))
+}
+
+func TestWhatIsNoPlainDataIsNeverWritten(t *testing.T) {
+	require.Panics(t, func() { encode(func() {}) })
 }

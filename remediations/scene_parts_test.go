@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -100,17 +101,24 @@ func (sc *scene) word() *Word {
 		replicas = []sceneReplica{{}, {}}
 	}
 	for i, r := range replicas {
-		w.Replicas = append(w.Replicas, r.word(i))
+		rw := r.word(i)
+		for _, a := range sc.Alerts {
+			if a.Active && rw.Err == nil {
+				rw.Alerts[a.Fingerprint] = AlertWord{Labels: map[string]string{"node": "n1"}, StartsAt: ago(a.Started, "10m"), Active: true}
+			}
+		}
+		w.Replicas = append(w.Replicas, rw)
 	}
 	return w
 }
 
 func (r sceneReplica) word(i int) ReplicaWord {
-	rw := ReplicaWord{URL: fmt.Sprintf("http://alertmanager-%d", i), Watchdog: !r.NoWatchdog, BlindBy: r.BlindBy, Alerts: map[string]AlertWord{}}
+	rw := ReplicaWord{URL: fmt.Sprintf("http://alertmanager-%d", i), Watchdog: !r.NoWatchdog, BlindBy: r.BlindBy, WatchdogAt: ago(r.WatchdogSent, "20s"), Alerts: map[string]AlertWord{}}
 	if r.Err != "" {
 		return ReplicaWord{URL: rw.URL, Err: errors.New(r.Err)}
 	}
-	a := AlertWord{Labels: map[string]string{"node": "n1"}, StartsAt: noon.Add(-10 * time.Minute)}
+	a := AlertWord{Labels: map[string]string{"node": "n1"}, StartsAt: noon.Add(-10 * time.Minute), UpdatedAt: ago(r.Sent, "20s")}
+	a.EndsAt = a.UpdatedAt.Add(4 * time.Minute)
 	switch r.Alert {
 	case "", "active":
 		a.Active = true
@@ -161,5 +169,25 @@ func inFlight(n *corev1.Node, step string) *corev1.Node {
 	}
 	n.Annotations[NodeRepairKey] = r.Encode()
 	n.Labels[PhaseLabel] = string(Verifying)
+	return n
+}
+
+// bare is a healthy node, old enough to be judged.
+func bare(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(noon.Add(-48 * time.Hour)),
+			Labels: map[string]string{}, Annotations: map[string]string{},
+		},
+		Spec: corev1.NodeSpec{ProviderID: "civo://" + name},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			NodeInfo:   corev1.NodeSystemInfo{BootID: "boot1"},
+		},
+	}
+}
+
+func unready(n *corev1.Node) *corev1.Node {
+	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	return n
 }

@@ -9,9 +9,6 @@ import (
 
 	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -30,6 +27,8 @@ type scene struct {
 	// Provided are the remediations of this installation; absent: reboot.
 	Provided   []string `json:"provided"`
 	RequireAll bool     `json:"requireAll"`
+	// Others are further policies, each with its plan.
+	Others []sceneOther `json:"others"`
 
 	Node    sceneNode    `json:"node"`
 	Alerts  []sceneAlert `json:"alerts"`
@@ -39,9 +38,11 @@ type scene struct {
 
 	Word  sceneWord   `json:"word"`
 	Lease *sceneLease `json:"lease"`
+	Beats sceneBeats  `json:"heartbeats"`
 	Call  *Call       `json:"call"`
-	// WellFor is how long the node has been seen well.
+	// WellFor is how long the node has been seen well, Heard how old the Watchdog was then, seen from now.
 	WellFor string      `json:"wellFor"`
+	Heard   string      `json:"heard"`
 	Ledger  sceneLedger `json:"ledger"`
 	Fleet   sceneFleet  `json:"fleet"`
 }
@@ -54,7 +55,14 @@ type scenePolicy struct {
 	Cooldown       string   `json:"cooldown"`
 	Plan           []string `json:"plan"` // "reboot" for each step; "reboot 2" for two attempts
 	RepairCordoned bool     `json:"repairCordoned"`
+	Approval       bool     `json:"approval"`
 	OnExhausted    string   `json:"onExhausted"`
+}
+
+type sceneOther struct {
+	Name string   `json:"name"`
+	Mode Mode     `json:"mode"`
+	Plan []string `json:"plan"`
 }
 
 type sceneLimits struct {
@@ -80,6 +88,8 @@ type sceneAlert struct {
 	Status      string `json:"status"`
 	Received    string `json:"received"` // how long ago
 	Started     string `json:"started"`  // how long ago
+	// Active: Alertmanager says so, as it always does of the first.
+	Active bool `json:"active"`
 }
 
 type sceneWord struct {
@@ -96,6 +106,15 @@ type sceneReplica struct {
 	BlindBy    string `json:"blindBy"`
 	// Alert is what the replica has: active, silenced, inhibited, muted, unprocessed, absent.
 	Alert string `json:"alert"`
+	// Sent and WatchdogSent are how long ago the alert and the Watchdog were last received.
+	Sent         string `json:"sent"`
+	WatchdogSent string `json:"watchdogSent"`
+}
+
+// sceneBeats are the leases of all ten nodes.
+type sceneBeats struct {
+	Read  string `json:"read"` // how long ago; "never"
+	Stale int    `json:"stale"`
 }
 
 type sceneLease struct {
@@ -104,12 +123,17 @@ type sceneLease struct {
 }
 
 type sceneLedger struct {
+	// Unreadable is why the ledger could not be read just now, Malformed why it makes no sense.
 	Unreadable string `json:"unreadable"`
+	Malformed  string `json:"malformed"`
 	// Begun are the ages of earlier repairs on the machine.
 	Begun []string `json:"begun"`
 	// Mine is a repair that began on the machine a moment ago.
 	Mine  string `json:"mine"`
 	Slots []Slot `json:"slots"`
+	// Breakers by scope, and the repairs in a row that ran out of steps, by policy.
+	Breakers  map[string]Breaker `json:"breakers"`
+	Exhausted map[string]int     `json:"exhausted"`
 }
 
 type sceneFleet struct {
@@ -160,7 +184,7 @@ func (sc *scene) state(t testing.TB) *State {
 	n := sc.node(t)
 	s := &State{
 		Config: c, Node: n, Journal: ReadJournal(n), Word: sc.word(), Call: sc.Call, NewID: "new1",
-		Ledger: &Ledger{Repairs: map[string][]Begun{}, Slots: sc.Ledger.Slots},
+		Ledger: &Ledger{Repairs: map[string][]Begun{}, Slots: sc.Ledger.Slots, Status: LedgerStatus{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted}},
 	}
 	for i, age := range sc.Ledger.Begun {
 		s.Ledger.Repairs[Machine(n)] = append(s.Ledger.Repairs[Machine(n)], Begun{Repair: fmt.Sprintf("old%d", i), At: ago(age, "")})
@@ -169,15 +193,21 @@ func (sc *scene) state(t testing.TB) *State {
 		s.Ledger.Repairs[Machine(n)] = append(s.Ledger.Repairs[Machine(n)], Begun{Repair: sc.Ledger.Mine, At: noon})
 	}
 	ledger := s.Ledger
-	if sc.Ledger.Unreadable != "" {
+	switch {
+	case sc.Ledger.Unreadable != "":
 		s.Ledger, s.LedgerErr = nil, errors.New(sc.Ledger.Unreadable)
+	case sc.Ledger.Malformed != "":
+		s.Ledger, s.LedgerErr = nil, fmt.Errorf("%w: %s", ErrLedgerMalformed, sc.Ledger.Malformed)
 	}
 	s.Fleet = NewFleet(c, append(sc.others(), n), ledger, func(string) bool { return false }, noon)
+	if sc.Beats.Read != "never" {
+		s.Heartbeats = &Heartbeats{ReadAt: ago(sc.Beats.Read, "1s"), Nodes: 10, Stale: sc.Beats.Stale}
+	}
 	if sc.Word.Asked != "never" {
 		s.LookSince = ago(sc.Word.Asked, "3s")
 	}
 	if sc.WellFor != "" {
-		s.WellSince = ago(sc.WellFor, "")
+		s.WellSince, s.WellHeard = ago(sc.WellFor, ""), ago(sc.Heard, "1m30s")
 	}
 	if sc.Lease != nil {
 		s.Lease = &Lease{ReadAt: ago(sc.Lease.Read, "0s"), RenewedAt: ago(sc.Lease.Renewed, "4s"), Duration: 40 * time.Second}
@@ -215,7 +245,7 @@ func (sc *scene) config(t testing.TB) *Config {
 	p := &Policy{
 		Name: "node-not-ready", Match: labels.Matchers{m}, TargetLabel: "node", Mode: ModeEnforce,
 		For: span(sc.Policy.For, "2m"), ProofFor: span(sc.Policy.ProofFor, "30s"), Cooldown: span(sc.Policy.Cooldown, "5m"),
-		RepairCordoned: sc.Policy.RepairCordoned, CordonExhausted: sc.Policy.OnExhausted != "none",
+		RepairCordoned: sc.Policy.RepairCordoned, Approval: sc.Policy.Approval, CordonExhausted: sc.Policy.OnExhausted != "none",
 	}
 	if sc.Policy.Mode != "" {
 		p.Mode = sc.Policy.Mode
@@ -224,33 +254,26 @@ func (sc *scene) config(t testing.TB) *Config {
 	if plan == nil {
 		plan = []string{"reboot 2"}
 	}
+	p.Plan = steps(t, plan)
+	c.Policies = []*Policy{p}
+	for _, o := range sc.Others {
+		other := *p
+		other.Name, other.Plan = o.Name, steps(t, o.Plan)
+		if o.Mode != "" {
+			other.Mode = o.Mode
+		}
+		c.Policies = append(c.Policies, &other)
+	}
+	return c
+}
+
+func steps(t testing.TB, plan []string) (out []Step) {
 	for _, step := range plan {
 		st := Step{Wait: 10 * time.Minute, Attempts: 1}
 		if n, _ := fmt.Sscanf(step, "%s %d", &st.Name, &st.Attempts); n == 0 {
 			t.Fatalf("step %q", step)
 		}
-		p.Plan = append(p.Plan, st)
+		out = append(out, st)
 	}
-	c.Policies = []*Policy{p}
-	return c
-}
-
-// bare is a healthy node, old enough to be judged.
-func bare(name string) *corev1.Node {
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(noon.Add(-48 * time.Hour)),
-			Labels: map[string]string{}, Annotations: map[string]string{},
-		},
-		Spec: corev1.NodeSpec{ProviderID: "civo://" + name},
-		Status: corev1.NodeStatus{
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-			NodeInfo:   corev1.NodeSystemInfo{BootID: "boot1"},
-		},
-	}
-}
-
-func unready(n *corev1.Node) *corev1.Node {
-	n.Status.Conditions[0].Status = corev1.ConditionUnknown
-	return n
+	return out
 }

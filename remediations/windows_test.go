@@ -83,6 +83,11 @@ func TestNextOpening(t *testing.T) {
 	}
 }
 
+func TestNextOpeningIsUnknownBeyondEightDays(t *testing.T) {
+	skipped := Window{Days: []time.Weekday{time.Sunday}, From: at2(2, 15), To: at2(2, 45), Location: berlin(t)}
+	require.Zero(t, nextOpening([]Window{skipped}, time.Date(2026, 3, 22, 3, 0, 0, 0, berlin(t))), "the next Sunday has no such hour")
+}
+
 // TestNextOpeningIsTheFirst: nothing before it is open, and it is.
 func TestNextOpeningIsTheFirst(t *testing.T) {
 	b := berlin(t)

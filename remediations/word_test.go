@@ -103,3 +103,38 @@ func TestBlindness(t *testing.T) {
 		})
 	}
 }
+
+// TestAlertThatIsNotSentAgainIsNotBelieved: a source that died leaves its alerts active for minutes.
+func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
+	sent := func(updated, life time.Duration) AlertWord {
+		a := AlertWord{Active: true, UpdatedAt: noon.Add(-updated)}
+		a.EndsAt = a.UpdatedAt.Add(life)
+		return a
+	}
+	for name, c := range map[string]struct {
+		a    AlertWord
+		want Reason
+	}{
+		"sent a moment ago":              {sent(time.Second, 4*time.Minute), ""},
+		"one sending missed":             {sent(119*time.Second, 4*time.Minute), ""},
+		"two sendings missed":            {sent(121*time.Second, 4*time.Minute), Blind},
+		"nobody says when it was sent":   {AlertWord{Active: true, EndsAt: noon}, ""},
+		"nobody says when it ends":       {AlertWord{Active: true, UpdatedAt: noon.Add(-time.Hour)}, ""},
+		"it ended before it was sent":    {sent(time.Hour, -time.Minute), ""},
+		"sent by a clock that is ahead":  {sent(-time.Hour, 4*time.Minute), ""},
+		"a source that sends once a day": {sent(11*time.Hour, 24*time.Hour), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := Word{AskedAt: noon, Replicas: []ReplicaWord{replica(c.a)}}
+			require.Equal(t, c.want, w.about(fp, &Config{Watchdog: true}).reason)
+		})
+	}
+	w := Word{AskedAt: noon, Replicas: []ReplicaWord{replica(sent(time.Hour, 4*time.Minute)), replica(sent(0, 4*time.Minute))}}
+	require.Empty(t, w.about(fp, &Config{Watchdog: true}).reason, "one replica that hears of it is enough")
+}
+
+func TestWatchdogWasHeardByTheReplicaThatHeardItLast(t *testing.T) {
+	w := Word{Replicas: []ReplicaWord{{WatchdogAt: noon}, {WatchdogAt: noon.Add(time.Second)}, {WatchdogAt: noon.Add(time.Hour), Err: errors.New("refused")}}}
+	require.Equal(t, noon.Add(time.Second), w.heardAt())
+	require.Zero(t, (&Word{}).heardAt())
+}

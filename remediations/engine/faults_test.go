@@ -21,7 +21,11 @@ func TestDeathOfTheAlertSourceIsNoCure(t *testing.T) {
 				w.do(func() { w.ail("n0", 1) })
 				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
 				require.True(t, w.until(time.Hour, func() bool { return w.machines["n0"].well() }), "the worst moment: only the alert is left")
-				w.do(func() { w.sourceDead = dies })
+				w.do(func() {
+					if dies {
+						w.killSource()
+					}
+				})
 				w.pass(3 * time.Hour)
 				if !dies {
 					require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
@@ -30,9 +34,9 @@ func TestDeathOfTheAlertSourceIsNoCure(t *testing.T) {
 				require.Empty(t, w.outcomes())
 				require.Equal(t, 1, w.callCount(), "and nothing more is done for an alert that nobody confirms")
 				require.Equal(t, remediations.Pending, w.recordOf("n0").Phase, "no phase outlives its deadline")
-				w.do(func() { w.sourceDead = false })
+				w.do(w.reviveSource)
 				w.pass(2 * time.Minute)
-				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes(), "it is proven once the source lives again")
+				require.Equal(t, []remediations.Outcome{remediations.SelfRecovered}, w.outcomes(), "it is well once the source lives again, but nobody can say any more what cured it")
 			})
 		})
 	}

@@ -137,7 +137,7 @@ func (e *Engine) settleOnly(ctx context.Context, node string) {
 	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting {
 		return
 	}
-	if c := change(n, s.Journal, remediations.Decide(s, e.Clock.Now())); c != nil {
+	if c := change(n, s.Journal, decide(s, e.Clock.Now())); c != nil {
 		_, _ = e.write(ctx, n, *c)
 	}
 }

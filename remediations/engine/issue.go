@@ -60,7 +60,7 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 		if err != nil {
 			return fmt.Errorf("looking at the node once more: %w", err)
 		}
-		return remediations.MayStillAct(live, intent.ID)
+		return mayStillAct(live, intent.ID)
 	}
 	actuator := p.Actuators[step]
 	machine := Machine{Node: n.Name, ProviderID: n.Spec.ProviderID}

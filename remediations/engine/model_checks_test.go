@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -10,8 +9,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
+// Each violation begins with the number of DESIGN's invariant, or with the name of the guard that let it pass.
+
 // truncated is what a record's times lose: it keeps whole seconds.
 const truncated = time.Second
+
+// behind is how long what an engine knows may lag behind what is so: its cache's three seconds, and a pass.
+const behind = 5 * time.Second
 
 // checkName is invariant 10: a name that was never a Node's reaches no port.
 func (w *world) checkName(name string) {
@@ -26,6 +30,7 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		switch {
 		case remediations.Owned(k):
 		case k == remediations.ResetKey && v == nil:
+		case k == remediations.ApproveKey && v == nil:
 		case k == remediations.PauseKey && v == nil:
 			if p, err := remediations.ParsePause(cur.Annotations[k]); err != nil || p.Until.IsZero() || time.Now().Before(p.Until) {
 				w.fail("9: the pause %q of %s was removed before its time", cur.Annotations[k], cur.Name)
@@ -39,7 +44,12 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 			w.fail("1: wrote the label %s on %s", k, cur.Name)
 		}
 	}
-	w.checkCordon(cur, c)
+	if _, done := c.Annotations[remediations.ResetKey]; done && c.Labels[remediations.PhaseLabel] == nil {
+		if _, dropped := c.Annotations[remediations.NodeRepairKey]; dropped {
+			delete(w.begun, remediations.Machine(cur)) // a person's reset forgets the counts
+		}
+	}
+	w.checkCordon(i, cur, c)
 	w.checkRecord(i, cur, c)
 	if v := c.Annotations[remediations.HistoryKey]; v != nil {
 		e := remediations.DecodeHistory(*v)[0]
@@ -48,23 +58,35 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 }
 
-// checkCordon is invariants 1 and 8.
-func (w *world) checkCordon(cur *corev1.Node, c NodeChange) {
+// checkCordon is invariants 1 and 8. What Drydock did while it enforced it takes back in observe mode, too.
+func (w *world) checkCordon(i *instance, cur *corev1.Node, c NodeChange) {
 	if c.Unschedulable == nil {
 		return
 	}
 	by := w.machines[cur.Name].cordonedBy
+	if !*c.Unschedulable {
+		if by != "drydock" {
+			w.fail("8: took back the cordon of %s, which is %q's", cur.Name, by)
+		}
+		return
+	}
+	r, err := remediations.DecodeRecord(*c.Annotations[remediations.NodeRepairKey])
 	switch {
-	case w.config.Policies[0].Mode != remediations.ModeEnforce:
-		w.fail("1: changed spec.unschedulable of %s in observe mode", cur.Name)
-	case *c.Unschedulable && cur.Spec.Unschedulable:
+	case err != nil || len(r.Undo) == 0:
+		w.fail("8: cordoned %s, and its record does not say so", cur.Name)
+	case !i.enforces(r.Policy):
+		w.fail("1: cordoned %s in observe mode", cur.Name)
+	case cur.Spec.Unschedulable:
 		w.fail("8: cordoned %s, which %q had cordoned", cur.Name, by)
-	case !*c.Unschedulable && by != "drydock":
-		w.fail("8: took back the cordon of %s, which is %q's", cur.Name, by)
 	}
 }
 
-// checkRecord is what must hold when an intent is written: invariants 1, 3, 4, 9.
+func (i *instance) enforces(policy string) bool {
+	p := i.config.Policy(policy)
+	return p != nil && p.Mode == remediations.ModeEnforce
+}
+
+// checkRecord is what must hold when a record is written: invariants 1, 2, 4, 8, 9, and the limits of a new intent.
 func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 	v := c.Annotations[remediations.NodeRepairKey]
 	if v == nil {
@@ -82,30 +104,57 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 	if next.Intent == nil || (was != nil && was.Intent != nil && was.Intent.ID == next.Intent.ID) {
 		return
 	}
-	if next.Phase != remediations.Acting {
+	switch since, held := w.paused[cur.Name]; {
+	case next.Phase != remediations.Acting:
 		w.fail("4: a new intent in phase %s", next.Phase)
-	}
-	if w.config.Policies[0].Mode != remediations.ModeEnforce {
+	case !i.enforces(next.Policy):
 		w.fail("1: an intent in observe mode on %s", cur.Name)
-	}
-	if since, held := w.paused[cur.Name]; held {
+	case held:
 		w.fail("9: an intent on %s, which a person has held since %s", cur.Name, since)
-	}
-	if cur.Spec.Unschedulable {
+	case cur.Spec.Unschedulable && len(next.Undo) == 0 && !i.config.Policy(next.Policy).RepairCordoned:
 		w.fail("8: an intent on %s, which is cordoned", cur.Name)
-	}
-	if time.Since(next.Intent.At) > 30*time.Second && i.stall == 0 {
+	case was != nil && was.Phase.InFlight() && was.ID != next.ID:
+		w.fail("2: the repair %s on %s, where %s is in flight", next.ID, cur.Name, was.ID)
+	case len(remediations.ReadJournal(cur).OtherRepairs) > 0:
+		w.fail("2: an intent on %s, where a sidecar's repair is in flight", cur.Name)
+	case time.Since(next.Intent.At)+i.offset > 30*time.Second && i.stall == 0:
 		w.fail("4: an intent of %s was written at %s", next.Intent.At, time.Now())
 	}
+	w.checkIntent(i, cur, was, next)
 }
 
-// checkState is invariants 3 and 11, of all Nodes at once.
-func (w *world) checkState() {
-	var flying []string
-	for _, n := range w.nodes {
-		if r := remediations.InFlight(n); r != nil {
-			flying = append(flying, n.Name)
+// checkIntent is what the guards promise of a new intent, beyond what holds for every side effect.
+func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediations.Record) {
+	p := i.config.Policy(next.Policy)
+	if p == nil {
+		return // said by checkRecord
+	}
+	machine := remediations.Machine(cur)
+	if was == nil || was.ID != next.ID || was.Intent == nil {
+		if p.Approval && cur.Annotations[remediations.ApproveKey] != next.ID {
+			w.fail("AwaitingApproval: %s began to act on %s, and nobody approved it", next.ID, cur.Name)
 		}
+		if last, ok := w.finished[cur.Name+"/"+p.Name]; ok && time.Since(last)+truncated < p.Cooldown {
+			w.fail("Cooldown: %s began on %s, the last repair ended at %s", next.ID, cur.Name, last)
+		}
+		recent := 0
+		for _, at := range w.begun[machine] {
+			if time.Since(at) < i.config.Limits.RepairsWindow-truncated {
+				recent++
+			}
+		}
+		if recent >= i.config.Limits.RepairsPerNode {
+			w.fail("RepairsSpent: %s is repair %d of %s", next.ID, recent+1, machine)
+		}
+		w.begun[machine] = append(w.begun[machine], time.Now())
+	}
+	w.checkLimits(i, cur, next)
+	w.checkBreaker(cur, next)
+}
+
+// checkState is invariant 11, of all Nodes at once.
+func (w *world) checkState() {
+	for _, n := range w.nodes {
 		alerts, size := 0, 0
 		for k, v := range n.Annotations {
 			if strings.HasPrefix(k, remediations.AlertPrefix) {
@@ -119,112 +168,9 @@ func (w *world) checkState() {
 			w.fail("11: %s carries %d alerts, %d bytes", n.Name, alerts, size)
 		}
 	}
-	if limit := w.config.Limits.Concurrent.Of(len(w.nodes)); len(flying) > limit {
-		slices.Sort(flying)
-		w.fail("3: %v are in flight at once, limits.concurrent is %d", flying, limit)
-	}
 }
 
-// checkCall is what must hold when the provider hears of an attempt: invariants 1, 3, 4, 5, 6, 9, 10.
-func (w *world) checkCall(i *instance, m Machine) {
-	w.checkName(m.Node)
-	now := time.Now()
-	if w.config.Policies[0].Mode != remediations.ModeEnforce {
-		w.fail("1: a call for %s in observe mode", m.Node)
-	}
-	n := w.nodes[m.Node]
-	if n == nil {
-		return // deleted since its intent was written
-	}
-	r := remediations.ReadJournal(n).Record
-	if r == nil || r.Intent == nil {
-		if n.Annotations[remediations.NodeRepairKey] == "" && w.machines[m.Node].providerID == m.ProviderID {
-			w.fail("4: a call for %s, which has no intent", m.Node)
-		}
-		return
-	}
-	for _, c := range w.calls {
-		if c.intent == r.Intent.ID {
-			w.fail("4: the intent %s reached the provider twice", c.intent)
-		}
-	}
-	w.calls = append(w.calls, rebootCall{node: m.Node, intent: r.Intent.ID, at: now})
-	if late := now.Sub(r.Intent.At); late > intentGood+truncated {
-		w.fail("4: the call for %s went out %s after its intent", r.Intent.ID, late)
-	}
-	if since, held := w.paused[m.Node]; held && since.Before(r.Intent.At) {
-		w.fail("9: a call for %s, held since %s", m.Node, since)
-	}
-	if !w.confirmed(i, r.Cause.Alert, now) {
-		w.fail("5: a call for %s, and no Alertmanager had said so in the last 30 s", m.Node)
-	}
-	w.checkState()
-}
-
-// confirmed is invariant 5, computed here in the plainest way from what the instance was told.
-func (w *world) confirmed(i *instance, fp string, now time.Time) bool {
-	for _, l := range w.looks {
-		if l.by != i || now.Sub(l.at) > 30*time.Second {
-			continue
-		}
-		active, muted, dead := false, false, false
-		for _, r := range l.replicas {
-			a, has := r.Alerts[fp]
-			switch {
-			case r.Err != nil:
-				dead = true
-			case has && len(a.SilencedBy)+len(a.InhibitedBy)+len(a.MutedBy) > 0:
-				muted = true
-			case has && a.Active && r.Watchdog:
-				active = true
-			}
-			muted = muted || r.BlindBy != ""
-		}
-		if active && !muted && !(dead && w.config.RequireAll) {
-			return true
-		}
-	}
-	return false
-}
-
-// checkEnd is invariant 7.
-func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
-	was := remediations.ReadJournal(cur).Record
-	if was == nil || was.ID != e.ID {
-		w.fail("7: the repair %s ended, and %s carries no such record", e.ID, cur.Name)
-		return
-	}
-	if e.Outcome != remediations.Recovered && e.Outcome != remediations.SelfRecovered {
-		return
-	}
-	m := w.machines[cur.Name]
-	if remediations.ReadyCondition(cur).Status != ready {
-		w.fail("7: %s of %s, which is not Ready", e.Outcome, cur.Name)
-	}
-	if time.Since(m.renewed()) > leaseFor {
-		w.fail("7: %s of %s, whose lease is stale", e.Outcome, cur.Name)
-	}
-	if e.Outcome == remediations.Recovered && (was.Intent == nil || was.Intent.BootID == cur.Status.NodeInfo.BootID) {
-		w.fail("7: Recovered, and the boot ID of %s is the old one", cur.Name)
-	}
-	seenGone := false
-	for _, l := range w.looks {
-		if l.by != i || time.Since(l.at) > 30*time.Second {
-			continue
-		}
-		alive, has := false, false
-		for _, r := range l.replicas {
-			_, h := r.Alerts[was.Cause.Alert]
-			alive, has = alive || (r.Err == nil && r.Watchdog), has || h
-		}
-		seenGone = seenGone || (alive && !has)
-	}
-	if !seenGone {
-		w.fail("7: %s of %s, and nobody said that its alert is gone", e.Outcome, cur.Name)
-	}
-}
-
-// overdue is the rest of invariant 7: no phase but Exhausted outlives its deadline by more than a pass.
+// overdue is invariant 7's last sentence: no phase but Exhausted outlives its deadline by more than a pass.
 func (w *world) overdue(slack time.Duration) {
 	for name := range w.nodes {
 		if r := w.record(name); r != nil && r.Phase != remediations.Exhausted && time.Since(r.Deadline) > slack {

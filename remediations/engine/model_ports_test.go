@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
@@ -31,6 +33,10 @@ type instance struct {
 	cancel context.CancelFunc
 	dead   bool
 
+	config *remediations.Config
+	// offset is how wrong its clock is.
+	offset time.Duration
+
 	// seen is how far its cache has come in the world's events; view is the cache.
 	seen int
 	view map[string]*corev1.Node
@@ -42,17 +48,29 @@ type instance struct {
 	// passes counts looks into the cache within one second: an engine that spins would never let time go by.
 	passes int
 	second int64
-	// stall makes its next port call take that long: a process that was suspended.
-	stall time.Duration
+	// stall makes its next port call that begins with stallAt take that long: a process that was suspended.
+	stall   time.Duration
+	stallAt string
 }
 
-// start runs an engine on the world.
-func (w *world) start() *instance {
-	i := &instance{w: w, view: map[string]*corev1.Node{}}
-	actuators := map[string]Actuator{"reboot": rebooter{i}}
+// wrongClock is a process's own idea of the time.
+type wrongClock struct {
+	clock.RealClock
+	by time.Duration
+}
+
+func (c wrongClock) Now() time.Time                  { return time.Now().Add(c.by) }
+func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// start runs an engine on the world, startWith one with another configuration or a wrong clock.
+func (w *world) start() *instance { return w.startWith(w.config, 0) }
+
+func (w *world) startWith(c *remediations.Config, offset time.Duration) *instance {
+	i := &instance{w: w, view: map[string]*corev1.Node{}, config: c, offset: offset}
+	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}}
 	i.engine = New(Options{
-		Config: w.config, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Events: i,
-		Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: 15 * time.Second,
+		Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Events: i,
+		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset}, Log: logr.Discard(), PollInterval: 15 * time.Second,
 		CallTimeout: 45 * time.Second, NewID: w.newID,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -82,12 +100,14 @@ func (w *world) newID() string {
 // process is to die after it.
 func (i *instance) enter(op string, changing bool) (fatal bool) {
 	i.w.mu.Lock()
-	stall := i.stall
-	i.stall = 0
-	i.w.mu.Unlock()
-	if changing {
-		stall += 10 * time.Millisecond // what a round trip takes at least
+	var stall time.Duration
+	if strings.HasPrefix(op, i.stallAt) {
+		stall, i.stall = i.stall, 0
 	}
+	if changing {
+		stall += i.w.roundTrip
+	}
+	i.w.mu.Unlock()
 	if stall > 0 {
 		time.Sleep(stall)
 	}
@@ -117,10 +137,10 @@ func (i *instance) leave(fatal bool) {
 	}
 }
 
-// crash kills the process where it stands.
-func (i *instance) crash() { i.dead = true }
-
 func (i *instance) fault(op string) string {
+	if f := i.w.always[op]; f != "" {
+		return f
+	}
 	f := i.w.faults[op]
 	if len(f) == 0 {
 		return ""
@@ -144,7 +164,11 @@ func (i *instance) Nodes(context.Context) ([]*corev1.Node, error) {
 		i.dead = true
 		runtime.Goexit()
 	}
-	if i.fault("nodes") != "" {
+	switch i.fault("nodes") {
+	case "":
+	case "empty":
+		return nil, nil
+	default:
 		return nil, errLost
 	}
 	for ; i.seen < len(i.w.events); i.seen++ {
@@ -159,6 +183,9 @@ func (i *instance) Nodes(context.Context) ([]*corev1.Node, error) {
 		}
 	}
 	nodes := make([]*corev1.Node, 0, len(i.view))
+	if i.w.lies.ghosts {
+		nodes = append(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ghost"}})
+	}
 	for _, n := range i.view {
 		nodes = append(nodes, n)
 	}
@@ -186,7 +213,10 @@ func (i *instance) Lease(_ context.Context, node string) (time.Time, time.Durati
 	if m == nil {
 		return time.Time{}, 0, ErrNotFound
 	}
-	return m.renewed(), leaseFor, nil
+	if i.fault("lease") != "" {
+		return time.Time{}, 0, errLost
+	}
+	return i.w.renewed(m), leaseFor, nil
 }
 
 func (i *instance) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
@@ -194,84 +224,17 @@ func (i *instance) Heartbeats(context.Context) (map[string]remediations.Lease, e
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
 	out := map[string]remediations.Lease{}
+	switch i.fault("heartbeats") {
+	case "":
+	case "empty":
+		return out, nil
+	default:
+		return nil, errLost
+	}
 	for name, m := range i.w.machines {
-		out[name] = remediations.Lease{ReadAt: time.Now(), RenewedAt: m.renewed(), Duration: leaseFor}
+		out[name] = remediations.Lease{ReadAt: time.Now().Add(i.offset), RenewedAt: i.w.renewed(m), Duration: leaseFor}
 	}
 	return out, nil
-}
-
-func (m *machine) renewed() time.Time {
-	if m.well() && !m.leaseFrozen {
-		return time.Now()
-	}
-	return time.Now().Add(-time.Hour)
-}
-
-func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
-	fatal := i.enter("write "+describe(n, c), true)
-	i.w.mu.Lock()
-	defer i.w.mu.Unlock()
-	i.w.checkName(n.Name)
-	fault := i.fault("write")
-	cur := i.w.nodes[n.Name]
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case fault == "lost":
-		return nil, errLost
-	case cur == nil:
-		return nil, ErrNotFound
-	case fault == "conflict" || cur.UID != n.UID || cur.ResourceVersion != n.ResourceVersion:
-		return nil, ErrConflict
-	}
-	i.w.checkWrite(i, cur, c)
-	i.w.edit(n.Name, func(n *corev1.Node) {
-		apply(n.Annotations, c.Annotations)
-		apply(n.Labels, c.Labels)
-		if c.Unschedulable != nil {
-			n.Spec.Unschedulable = *c.Unschedulable
-			i.w.machines[n.Name].cordonedBy = map[bool]string{true: "drydock"}[*c.Unschedulable]
-		}
-	})
-	i.w.checkState()
-	i.leave(fatal)
-	if fault == "written" {
-		return nil, errLost
-	}
-	return i.w.nodes[n.Name].DeepCopy(), nil
-}
-
-func apply(to map[string]string, change map[string]*string) {
-	for k, v := range change {
-		if v == nil {
-			delete(to, k)
-		} else {
-			to[k] = *v
-		}
-	}
-}
-
-// describe names a write in the list of port calls.
-func describe(n *corev1.Node, c NodeChange) string {
-	phase := "other"
-	if v, ok := c.Labels[remediations.PhaseLabel]; ok {
-		phase = "end"
-		if v != nil {
-			phase = *v
-		}
-	}
-	return n.Name + " " + phase
-}
-
-func (i *instance) OwnsCordon(_ context.Context, node string) (bool, error) {
-	i.enter("ownsCordon", false)
-	i.w.mu.Lock()
-	defer i.w.mu.Unlock()
-	m := i.w.machines[node]
-	if m == nil {
-		return false, ErrNotFound
-	}
-	return m.cordonedBy == "drydock", nil
 }
 
 // Look answers after a while with what was so at its beginning: the worst that the network can do.

@@ -8,14 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
 )
 
-// TestMain keeps the ordinary run short. DRYDOCK_SOAK=1 looks for longer; -rapid.checks says how long exactly.
+// TestMain keeps the ordinary run short. DRYDOCK_SOAK=1 looks at a hundred times as many histories; -rapid.checks says how long exactly.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	chosen := false
@@ -23,32 +22,11 @@ func TestMain(m *testing.M) {
 	if !chosen {
 		checks := "40"
 		if os.Getenv("DRYDOCK_SOAK") != "" {
-			checks = "5000"
+			checks = "4000"
 		}
 		_ = flag.Set("rapid.checks", checks)
 	}
 	os.Exit(m.Run())
-}
-
-// modelConfig is one policy that reboots twice, on a fleet that repairs one node at a time.
-func modelConfig() *remediations.Config {
-	match, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
-	if err != nil {
-		panic(err)
-	}
-	return &remediations.Config{
-		Policies: []*remediations.Policy{{
-			Name: "node-not-ready", Match: labels.Matchers{match}, TargetLabel: "node", Mode: remediations.ModeEnforce,
-			Plan:     []remediations.Step{{Name: "reboot", Wait: 10 * time.Minute, Attempts: 2}},
-			ProofFor: 30 * time.Second, Cooldown: 5 * time.Minute, CordonExhausted: true,
-		}},
-		Limits: remediations.Limits{
-			Concurrent: remediations.Quantity{Value: 1}, ConcurrentPerZone: remediations.Quantity{Value: 9}, ConcurrentPerPool: remediations.Quantity{Value: 9},
-			ZoneLabel: "zone", Unhealthy: remediations.Quantity{Value: 60, Percent: true},
-			RepairsPerNode: 3, RepairsWindow: 24 * time.Hour, StormCooldown: 2 * time.Minute, StartupGrace: time.Minute,
-		},
-		MaxStaleness: 30 * time.Second, Watchdog: true, Provided: map[string]bool{"reboot": true},
-	}
 }
 
 // inBubble runs f in a bubble of its own time. A panic, which is how rapid gives up on a case, is carried out of it.

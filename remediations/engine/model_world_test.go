@@ -2,48 +2,24 @@ package engine
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
 )
 
 // The model world is all that the engine touches, in memory: an API server with resourceVersions, a ledger, machines
 // that break and boot, two Alertmanagers, a provider. It runs in a synctest bubble, so that its time is nobody's time.
-// It checks what must always hold at every write and every call; see model_checks_test.go.
+// It checks what must always hold at every write and every call; see model_check*_test.go.
 
 const (
-	ready     = corev1.ConditionTrue
-	gone      = corev1.ConditionUnknown
-	alertTail = 20 * time.Second // an alert outlives its cause by the next scrape and evaluation
-	leaseFor  = 40 * time.Second
+	ready    = corev1.ConditionTrue
+	gone     = corev1.ConditionUnknown
+	leaseFor = 40 * time.Second
 )
-
-// machine is what a Node stands for.
-type machine struct {
-	name, providerID string
-	boots            int
-	booting          int // which of its boots is under way; one that was overtaken comes to nothing
-	up               bool
-	// sick is how many reboots are needed to cure it; 0: it is well.
-	sick                   int
-	since                  time.Time // when its health last changed
-	leaseFrozen            bool
-	bootTakes              time.Duration
-	cordonedBy             string
-	silenced, inhibited    bool
-	silencedHere           int // a silence that only this replica has heard of; 0: both
-	unprocessed, unheardBy bool
-}
-
-func (m *machine) well() bool { return m.up && m.sick == 0 }
 
 // nodeEvent is one change of a Node, as a watch tells it.
 type nodeEvent struct {
@@ -52,16 +28,15 @@ type nodeEvent struct {
 	node *corev1.Node // nil: deleted
 }
 
-type replicaState struct{ dead, noWatchdog bool }
-
 // providerMood is how the provider treats the next calls.
 type providerMood struct {
-	refuse, cut bool
+	// refuse: it says no. cut: it does it, and the answer is lost. idle: it says yes, and does nothing.
+	refuse, cut, idle bool
 	// before and after are how long it takes before and after the work is done.
 	before, after time.Duration
 }
 
-type rebootCall struct {
+type providerCall struct {
 	node, intent string
 	at           time.Time
 }
@@ -69,13 +44,18 @@ type rebootCall struct {
 type world struct {
 	mu     sync.Mutex
 	config *remediations.Config
+	layout layout
 
 	rv       int
 	nodes    map[string]*corev1.Node
 	machines map[string]*machine
 	events   []nodeEvent
 	lag      int
-	known    map[string]bool
+	// roundTrip is what a call that changes something takes at least.
+	roundTrip time.Duration
+	known     map[string]bool
+	// overSince is since when, without a break, more nodes of the scope were not Ready than its breaker lets be.
+	overSince map[string]time.Time
 
 	ledger   map[string]string
 	ledgerRV int
@@ -83,25 +63,46 @@ type world struct {
 	replicas   [2]replicaState
 	lookTakes  time.Duration
 	sourceDead bool
+	sourceDied time.Time
+	lastSent   []sent
+	crowd      int // so many more alerts fire on n0
 	blindBy    string
 	looks      []lookAnswer
+	// leasesFrozen is since when no lease is renewed; zero: they are.
+	leasesFrozen time.Time
 
 	mood   providerMood
-	calls  []rebootCall
-	faults map[string][]string // by operation: conflict, lost, written
+	calls  []providerCall
+	faults map[string][]string // by operation: conflict, lost, written, empty
+	always map[string]string   // a fault that does not end
+	// blindSince is when such a fault of the leases began.
+	blindSince time.Time
+	lies       lies
 
 	ids       int
 	instances []*instance
 	violation string
 	told      []Event
 	ended     []remediations.Entry
-	paused    map[string]time.Time // since when a person holds the node
+	begun     map[string][]time.Time // by machine, when its repairs began to act
+	finished  map[string]time.Time   // by node and policy, when the last repair that acted ended
+	paused    map[string]time.Time   // since when a person holds the node
+}
+
+// lies are ports that do not keep what they promise: the knock-out turns them on.
+type lies struct {
+	forgetIntents, forgetSlots, ignoreNodeVersion, ignoreLedgerVersion, neverAsk, ownsEveryCordon, ghosts bool
 }
 
 func newWorld(c *remediations.Config, nodes int) *world {
+	return newWorldOf(c, nodes, layout{nodes, 1, 0})
+}
+
+func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	w := &world{
-		config: c, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
-		known: map[string]bool{}, paused: map[string]time.Time{}, rv: 100,
+		config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
+		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
+		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, rv: 100, roundTrip: 10 * time.Millisecond,
 	}
 	for i := range nodes {
 		w.join(fmt.Sprintf("n%d", i), "civo://m"+strconv.Itoa(i))
@@ -114,30 +115,6 @@ func (w *world) fail(format string, args ...any) {
 	if w.violation == "" {
 		w.violation = time.Now().UTC().Format("15:04:05") + " " + fmt.Sprintf(format, args...)
 	}
-}
-
-// join registers a machine as a new Node.
-func (w *world) join(name, providerID string) {
-	w.ids++
-	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), bootTakes: time.Minute}
-	w.machines[name], w.known[name] = m, true
-	w.nodes[name] = &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID(fmt.Sprintf("uid-%d", w.ids)), CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
-			Labels: map[string]string{"zone": "z" + name[len(name)-1:]}, Annotations: map[string]string{},
-		},
-		Spec: corev1.NodeSpec{ProviderID: providerID},
-	}
-	w.report(m)
-}
-
-// leave deletes the Node; its machine goes with it.
-func (w *world) leave(name string) {
-	delete(w.nodes, name)
-	delete(w.machines, name)
-	delete(w.paused, name)
-	w.events = append(w.events, nodeEvent{at: time.Now(), name: name})
-	w.notice()
 }
 
 // edit changes the Node as the API server has it.
@@ -161,111 +138,6 @@ func (w *world) notice() {
 			i.engine.Notice()
 		}
 	}
-}
-
-// report puts the machine's health on its Node, as the kubelet and the node controller do.
-func (w *world) report(m *machine) {
-	w.edit(m.name, func(n *corev1.Node) {
-		status := gone
-		if m.well() {
-			status = ready
-		}
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
-		n.Status.NodeInfo.BootID = fmt.Sprintf("%s-boot%d", m.name, m.boots)
-	})
-}
-
-// ail makes the machine sick until it has been rebooted so many times.
-func (w *world) ail(name string, reboots int) {
-	if m := w.machines[name]; m != nil && m.well() {
-		m.sick, m.since = reboots, time.Now()
-		w.report(m)
-	}
-}
-
-// heal makes the machine well without a reboot.
-func (w *world) heal(name string) {
-	if m := w.machines[name]; m != nil && !m.well() {
-		m.sick, m.up, m.since, m.booting = 0, true, time.Now(), m.booting+1
-		w.report(m)
-	}
-}
-
-// reboot takes the machine down; it comes back with a new boot ID.
-func (w *world) reboot(name string) {
-	m := w.machines[name]
-	if m == nil {
-		return
-	}
-	if m.well() {
-		m.since = time.Now()
-	}
-	m.up = false
-	m.boots++
-	m.booting++
-	booting := m.booting
-	w.report(m)
-	time.AfterFunc(m.bootTakes, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.machines[name] != m || m.booting != booting {
-			return
-		}
-		m.up, m.sick = true, max(0, m.sick-1)
-		if m.well() {
-			m.since = time.Now()
-		}
-		w.report(m)
-	})
-}
-
-// labelsOf are those of the machine's alert.
-func labelsOf(node string) map[string]string {
-	return map[string]string{"alertname": "NodeNotReady", "node": node, "remediation": "node-not-ready"}
-}
-
-func (m *machine) firing() bool { return !m.well() || time.Since(m.since) < alertTail && m.boots > 1 }
-
-// answer is what one Alertmanager says now.
-func (w *world) answer(i int) remediations.ReplicaWord {
-	url := "http://alertmanager-" + strconv.Itoa(i)
-	r := w.replicas[i]
-	if r.dead {
-		return remediations.ReplicaWord{URL: url, Err: fmt.Errorf("connection refused")}
-	}
-	word := remediations.ReplicaWord{URL: url, Watchdog: !r.noWatchdog && !w.sourceDead, BlindBy: w.blindBy, Alerts: map[string]remediations.AlertWord{}}
-	if w.sourceDead {
-		return word
-	}
-	for _, nonsense := range []string{"ghost", "N0; reboot", "../n0"} {
-		word.Alerts[remediations.Fingerprint(labelsOf(nonsense))] = remediations.AlertWord{Labels: labelsOf(nonsense), StartsAt: time.Now().Add(-time.Hour), Active: true}
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
-		m := w.machines[name]
-		if !m.firing() || (m.unheardBy && i == 1) {
-			continue
-		}
-		a := remediations.AlertWord{Labels: labelsOf(name), StartsAt: m.since}
-		if m.silenced && (m.silencedHere == 0 || m.silencedHere == i+1) {
-			a.SilencedBy = []string{"maintenance"}
-		}
-		if m.inhibited {
-			a.InhibitedBy = []string{"ClusterDown"}
-		}
-		a.Active = len(a.SilencedBy)+len(a.InhibitedBy) == 0 && !m.unprocessed
-		word.Alerts[remediations.Fingerprint(a.Labels)] = a
-	}
-	return word
-}
-
-// post brings the machine's alert to its Node, as the receiver does.
-func (w *world) post(name, status string) {
-	m := w.machines[name]
-	if m == nil {
-		return
-	}
-	a := w.config.NewAlert(w.config.Policies[0], labelsOf(name), status, m.since, time.Now())
-	w.edit(name, func(n *corev1.Node) { n.Annotations[a.Key()] = a.Encode() })
 }
 
 // hold and unhold are a person's pause, exclusion or broken glass.
@@ -293,4 +165,13 @@ func (w *world) record(name string) *remediations.Record {
 		return remediations.ReadJournal(n).Record
 	}
 	return nil
+}
+
+// book is the ledger as it is kept; nil: there is none, or it cannot be read.
+func (w *world) book() *remediations.Ledger {
+	l, err := remediations.DecodeLedger(w.ledger)
+	if err != nil {
+		return nil
+	}
+	return l
 }

@@ -195,7 +195,7 @@ func (e *Engine) adopt(ctx context.Context) {
 				continue
 			}
 			alert := e.Config.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, e.Clock.Now())
-			drop, ok := remediations.Admit(n.Annotations, alert)
+			drop, ok := admit(n.Annotations, alert)
 			if !ok {
 				continue // the receiver said so once; the poll comes back to it
 			}

@@ -33,6 +33,11 @@ func (p *passing) readHeartbeats() {
 			h.Count(l)
 		}
 	}
+	if h.Nodes == 0 {
+		p.Log.Error(nil, "no Node has a lease; nothing is begun without them")
+		p.failed = true
+		return
+	}
 	p.heartbeats = h
 }
 

@@ -1,0 +1,74 @@
+// Package remediations is the core of Drydock: policies, the record on the Node, the guards, and Decide, which says what
+// is to be done about one node now. It is pure: it knows no client, no clock and no network, and the same state and
+// time give the same decision. Package engine carries the decisions out.
+//
+// # The life of a repair
+//
+//	an alert that a policy takes
+//	          |
+//	          v
+//	       Pending <---------------------------------+
+//	     held by a guard, or between two attempts    |
+//	     deadline: 24 h, then Cancelled              |
+//	          |         |                            |
+//	          |         +--> dropped: the alert is   |
+//	          |              over before anything    |
+//	          |              was done                |
+//	          | no guard holds: slot in the ledger,  |
+//	          | intent on the Node, then the call    |
+//	          v                                      |
+//	       Acting                                    |
+//	     the call is under way                       |
+//	     deadline: 1 min, then nobody knows          |
+//	          |                                      |
+//	          | the call's outcome                   |
+//	          v                                      |
+//	      Verifying ------- no proof in time: -------+
+//	     waiting for the    the next attempt, the next
+//	     step's own proof   step, through all guards
+//	     deadline: the step's wait
+//	          |
+//	          +--> Recovered      the step's own proof held for proofFor
+//	          +--> SelfRecovered  well for as long, but not by the step
+//	          +--> Exhausted      the plan ran out: stays on record, and the node
+//	          |                   cordoned, until a person's reset
+//	          +--> Cancelled      the policy is gone, or Pending for a day
+//	          +--> Superseded     the Node was deleted under its repair
+//
+// Acting and Verifying are in flight: they hold a slot in the ledger, and the webhook keeps people from the node. No
+// phase but Exhausted outlives its deadline.
+//
+// # What must always hold
+//
+// Each with the tests that guard it. Over all of them stand TestWhateverHappens, which drives a model world through
+// random histories and checks them at every write and every call, and TestEachClauseIsNeeded, which takes their clauses
+// away one by one and requires that the check fails then.
+//
+//  1. In observe mode nothing changes but Drydock's own keys, ledger, events and metrics:
+//     TestObserveModeSpeaksAndDoesNothing, TestWouldBeRepairsCountInObserveModeOnly.
+//  2. One repair in flight on a node; a node's repair and a sidecar's on it exclude each other: TestTwoEnginesAtOnce,
+//     TestOtherTargetsOfTheNode.
+//  3. Disruptive repairs in flight never exceed a limit, and none begins while its breaker is open:
+//     TestFleetNeverExceedsALimit, TestLimitsCountTheHigherOfLedgerAndNodes, TestControlPlaneKeepsItsQuorum,
+//     TestOneNodeAtATime, TestStorms, TestEndOfTheTrialDecidesAboutTheBreaker.
+//  4. An attempt reaches the provider at most once, after its intent is durable and within ten seconds of it:
+//     TestCrashAtEveryStep, TestLeaderThatSleptAfterItsIntentCallsNobody,
+//     TestIntentWhoseWriteHadNoAnswerIsNotCalled, TestLastLookBeforeTheCall, FuzzDecide.
+//  5. No side effect for an alert that no Alertmanager confirmed in the last thirty seconds:
+//     TestWhatTheAlertmanagersTogetherSay, TestAlertThatIsNotSentAgainIsNotBelieved,
+//     TestAlertsThatComeTwiceLateOrOutOfOrder.
+//  6. No data is never a fault: TestNoDataIsNoFault, TestBlindness, TestLeasesThatBlameTheControlPath,
+//     TestClockThatIsWrongCallsNobody.
+//  7. Recovered needs the step's own proof, held for proofFor, and no phase outlives its deadline:
+//     TestDeathOfTheAlertSourceIsNoCure, TestNodeThatARebootCuresIsRecovered, TestDecideGoldens.
+//  8. What Drydock did is on the record, and undone by Drydock alone, where it is still its own:
+//     TestCordonOfAPersonSurvivesAReset, TestNodeThatNothingCuresIsCordonedAndLeftToAPerson.
+//  9. A person's word wins, also in mid-repair: TestPersonsWord, TestSilenceBetweenTwoAttemptsHoldsTheSecond,
+//     TestLastLookBeforeTheCall, TestApprovedRepairBegins.
+//  10. A name from an alert is used only where it equals an existing object's: TestRoute, TestValidNodeName.
+//  11. Everything that arrives is bounded: TestAdmitKeepsTheNodeBounded, TestHistoryIsBounded,
+//     TestHistoryRemembersTenOfEachKind, TestLongestRecordIsReadable.
+//
+// The guards stand in the order of the design (TestGuardsStandInTheOrderOfTheDesign), each speaks before those behind it
+// (TestEachGuardSpeaksBeforeThoseBehindIt), and none is idle (TestNoGuardIsIdle).
+package remediations

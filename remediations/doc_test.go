@@ -1,0 +1,56 @@
+package remediations
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var testName = regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w+`)
+
+// testsOfTheRepository are all tests that there are, by name.
+func testsOfTheRepository(t *testing.T) map[string]bool {
+	t.Helper()
+	declared, all := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z]\w+)\(`), map[string]bool{}
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+			all[m[1]] = true
+		}
+		return err
+	}))
+	return all
+}
+
+// TestInvariantsNameTestsThatExist: the package documentation and docs/safety.md have all eleven, each with tests, and
+// no test that is not there.
+func TestInvariantsNameTestsThatExist(t *testing.T) {
+	all := testsOfTheRepository(t)
+	require.True(t, all["TestInvariantsNameTestsThatExist"], "the control")
+	for file, heading := range map[string]string{"doc.go": "//  %d. ", "../docs/safety.md": "## %d. "} {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			b, err := os.ReadFile(file)
+			require.NoError(t, err)
+			text := string(b)
+			for _, name := range testName.FindAllString(text, -1) {
+				require.True(t, all[name], "%s is no test", name)
+			}
+			for i := 1; i <= 11; i++ {
+				_, part, ok := strings.Cut(text, fmt.Sprintf(heading, i))
+				require.True(t, ok, "invariant %d", i)
+				part, _, _ = strings.Cut(part, fmt.Sprintf(heading, i+1))
+				part, _, _ = strings.Cut(part, "\n## ")
+				require.NotEmpty(t, testName.FindAllString(part, -1), "invariant %d", i)
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// breakers lets Decide see the fleet without the breakers in that state.
+func breakers(state remediations.BreakerState) func(*hands) {
+	return func(h *hands) {
+		h.state(func(s *remediations.State, _ time.Time) {
+			f := *s.Fleet
+			f.Breakers = maps.Clone(f.Breakers)
+			maps.DeleteFunc(f.Breakers, func(_ string, b remediations.Breaker) bool { return b.State == state })
+			s.Fleet = &f
+		})
+	}
+}
+
+func (h *hands) ledger(change func(*remediations.Ledger)) {
+	h.state(func(s *remediations.State, _ time.Time) {
+		if s.Ledger != nil {
+			s.Ledger = s.Ledger.Clone()
+			change(s.Ledger)
+		}
+	})
+}
+
+// again is the tale of a node that is cured, and fails once more after a while.
+func again(while time.Duration) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		sickNode(t, w)
+		w.pass(while)
+		w.do(func() { w.ail("n0", 1) })
+		w.pass(2 * time.Minute)
+	}
+}
+
+// guardKnockOuts are the guards that count: what they promise takes more than one decision to see. TestNoGuardIsIdle
+// has all of them, one decision each.
+func guardKnockOuts() map[string]knockOut {
+	return map[string]knockOut{
+		"FleetUnhealthy: open": {
+			take: breakers(remediations.BreakerOpen), speaks: "FleetUnhealthy: an intent on n0, and cluster is in a storm",
+			tale: func(_ *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					for _, n := range nodeNames[:5] {
+						w.ail(n, 1)
+					}
+				})
+				w.pass(5 * time.Minute)
+			},
+		},
+		"FleetUnhealthy: half-open": {
+			config: three, take: breakers(remediations.BreakerHalfOpen), speaks: "FleetUnhealthy: r",
+			tale: func(_ *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					for _, n := range nodeNames[:5] {
+						w.ail(n, 1)
+					}
+				})
+				w.pass(10 * time.Second)
+				w.do(func() {
+					for _, n := range nodeNames[2:] {
+						w.heal(n)
+					}
+				})
+				w.pass(20 * time.Minute)
+			},
+		},
+		"PolicyFailing": {
+			nodes: 10, config: func(c *remediations.Config) { c.Policies[0].Plan[0].Attempts = 1 },
+			take:   func(h *hands) { h.ledger(func(l *remediations.Ledger) { l.Status.Exhausted = nil }) },
+			speaks: "PolicyFailing: the intent",
+			tale: func(_ *testing.T, w *world) {
+				w.start()
+				w.do(func() {
+					for _, n := range nodeNames[:4] {
+						w.ail(n, 9)
+					}
+				})
+				w.pass(2 * time.Hour)
+			},
+		},
+		"AwaitingApproval": {
+			config: func(c *remediations.Config) { c.Policies[0].Approval = true },
+			take:   func(h *hands) { h.config(func(_ *remediations.Config, p *remediations.Policy) { p.Approval = false }) },
+			tale:   sickNode, speaks: "AwaitingApproval: r",
+		},
+		"Cooldown": {
+			config: func(c *remediations.Config) { c.Policies[0].Cooldown = time.Hour },
+			take:   func(h *hands) { h.config(func(_ *remediations.Config, p *remediations.Policy) { p.Cooldown = 0 }) },
+			tale:   again(time.Minute), speaks: "Cooldown: r",
+		},
+		"RepairsSpent": {
+			config: func(c *remediations.Config) { c.Limits.RepairsPerNode = 1 },
+			take:   func(h *hands) { h.ledger(func(l *remediations.Ledger) { clear(l.Repairs) }) },
+			tale:   again(10 * time.Minute), speaks: "RepairsSpent: r",
+		},
+	}
+}

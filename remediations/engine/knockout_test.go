@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// knockOut is one clause of what must always hold, and how to take it away. The tale is a course of events in which
+// the clause is all that stands between the engine and what must not be: with it nothing does, without it the world's
+// check of that invariant, the same that TestWhateverHappens asks, must speak.
+type knockOut struct {
+	config func(*remediations.Config)
+	nodes  int // 0: six
+	layout layout
+	take   func(*hands)
+	tale   func(*testing.T, *world)
+	// speaks is how the check's sentence begins.
+	speaks string
+}
+
+// knockOuts are all tables; each file has those of some invariants.
+func knockOuts() map[string]knockOut {
+	all := map[string]knockOut{}
+	for _, some := range []map[string]knockOut{actKnockOuts(), limitKnockOuts(), wordKnockOuts(), dataKnockOuts(), proofKnockOuts(), traceKnockOuts(), guardKnockOuts()} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+// hands take things away from the engine.
+type hands struct {
+	t *testing.T
+	w *world
+}
+
+// state lets Decide see another state than the one that is.
+func (h *hands) state(change func(*remediations.State, time.Time)) {
+	decide = func(s *remediations.State, now time.Time) remediations.Decision {
+		c := *s
+		change(&c, now)
+		return remediations.Decide(&c, now)
+	}
+}
+
+// decision lets the engine carry out another decision than Decide's.
+func (h *hands) decision(change func(*remediations.State, *remediations.Decision)) {
+	decide = func(s *remediations.State, now time.Time) remediations.Decision {
+		d := remediations.Decide(s, now)
+		change(s, &d)
+		return d
+	}
+}
+
+// config lets Decide see another configuration. Its first policy is a copy, too.
+func (h *hands) config(change func(*remediations.Config, *remediations.Policy)) {
+	h.state(func(s *remediations.State, _ time.Time) {
+		c := *s.Config
+		c.Policies = slices.Clone(c.Policies)
+		p := *c.Policies[0]
+		c.Policies[0] = &p
+		change(&c, &p)
+		s.Config = &c
+	})
+}
+
+// node lets Decide see another Node.
+func (h *hands) node(change func(*corev1.Node)) {
+	h.state(func(s *remediations.State, _ time.Time) {
+		s.Node = s.Node.DeepCopy()
+		change(s.Node)
+	})
+}
+
+// word lets Decide hear something else from each Alertmanager.
+func (h *hands) word(change func(i int, s *remediations.State, r *remediations.ReplicaWord)) {
+	h.state(func(s *remediations.State, _ time.Time) { hear(s, change) })
+}
+
+func hear(s *remediations.State, change func(i int, s *remediations.State, r *remediations.ReplicaWord)) {
+	if s.Word == nil {
+		return
+	}
+	w := *s.Word
+	w.Replicas = slices.Clone(w.Replicas)
+	for i := range w.Replicas {
+		w.Replicas[i].Alerts = maps.Clone(w.Replicas[i].Alerts)
+		change(i, s, &w.Replicas[i])
+	}
+	s.Word = &w
+}
+
+// alerts changes what an Alertmanager says of each alert.
+func alerts(change func(*remediations.AlertWord)) func(int, *remediations.State, *remediations.ReplicaWord) {
+	return func(_ int, _ *remediations.State, r *remediations.ReplicaWord) {
+		for fp, a := range r.Alerts {
+			change(&a)
+			r.Alerts[fp] = a
+		}
+	}
+}
+
+// sickNode is the plainest tale: n0 fails, its alert is posted, and one reboot would cure it.
+func sickNode(_ *testing.T, w *world) {
+	w.start()
+	w.pass(16 * time.Second)
+	w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+	w.pass(5 * time.Minute)
+}
+
+// after is that tale with something before it.
+func after(first func(w *world)) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		w.do(func() { first(w) })
+		sickNode(t, w)
+	}
+}
+
+// restart ends the leader in good order; another one follows it.
+func (w *world) restart(c *remediations.Config) {
+	w.do(w.last().cancel)
+	w.pass(6 * time.Second)
+	w.startWith(c, 0)
+}
+
+func (k knockOut) run(t *testing.T, take func(*hands)) string {
+	t.Helper()
+	before, good, last, let := decide, intentGood, mayStillAct, admit
+	defer func() { decide, intentGood, mayStillAct, admit = before, good, last, let }()
+	c := modelConfig()
+	if k.config != nil {
+		k.config(c)
+	}
+	nodes, ways := max(k.nodes, 6), k.layout
+	if ways == (layout{}) {
+		ways = layout{nodes, 1, 0}
+	}
+	var said string
+	inBubble(t, func(t *testing.T) {
+		w := newWorldOf(c, nodes, ways)
+		defer w.close()
+		take(&hands{t, w})
+		k.tale(t, w)
+		said = w.violated()
+	})
+	return said
+}
+
+// TestEachClauseIsNeeded takes each clause of the invariants away, one by one, and requires that the check of that
+// invariant fails then; and that it does not where nothing is taken away.
+func TestEachClauseIsNeeded(t *testing.T) {
+	clock := regexp.MustCompile(`^[0-9:]+ `)
+	for name, k := range knockOuts() {
+		t.Run(name, func(t *testing.T) {
+			require.Empty(t, k.run(t, func(*hands) {}), "the control")
+			said := clock.ReplaceAllString(k.run(t, k.take), "")
+			require.True(t, strings.HasPrefix(said, k.speaks), "without the clause the check must say %q, it says %q", k.speaks, said)
+		})
+	}
+}
+
+// TestEachInvariantHasItsKnockOuts: what DESIGN says must always hold, by its number.
+func TestEachInvariantHasItsKnockOuts(t *testing.T) {
+	seen := map[string]int{}
+	for _, k := range knockOuts() {
+		number, _, _ := strings.Cut(k.speaks, ":")
+		seen[number]++
+	}
+	for _, number := range []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"} {
+		require.NotZero(t, seen[number], "invariant %s", number)
+	}
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/remediations"
+)
+
+var nodeNames = []string{"n0", "n1", "n2", "n3", "n4", "n5"}
+
+func pick(t *rapid.T) string { return rapid.SampledFrom(nodeNames).Draw(t, "node") }
+
+// oneOf takes one of the actions. There are more ways to be in the way of a repair than to come on with one: drawn all
+// alike, hardly a world would see any.
+func oneOf(actions map[string]func(*rapid.T)) func(*rapid.T) {
+	names := slices.Sorted(maps.Keys(actions))
+	return func(t *rapid.T) { actions[rapid.SampledFrom(names).Draw(t, "what")](t) }
+}
+
+// do makes an action of what changes the world at once.
+func (l *life) do(f func(t *rapid.T, w *world)) func(*rapid.T) {
+	return func(t *rapid.T) { l.w.do(func() { f(t, l.w) }) }
+}
+
+func edit(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Annotations[key] = value }
+}
+
+func toggled(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Now()
+	}
+	return time.Time{}
+}
+
+// mend makes well what is nobody's machine.
+func (w *world) mend() {
+	w.replicas, w.blindBy, w.lookTakes, w.mood, w.leasesFrozen = [2]replicaState{}, "", 0, providerMood{}, time.Time{}
+	w.reviveSource()
+	for _, m := range w.machines {
+		m.silenced, m.inhibited, m.unheardBy, m.unprocessed, m.leaseFrozen = false, false, false, false, time.Time{}
+	}
+}
+
+func (l *life) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"": l.check,
+		"time passes": func(t *rapid.T) {
+			l.w.pass(rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, 16 * time.Second, time.Minute, 4 * time.Minute, 11 * time.Minute}).Draw(t, "for"))
+		},
+		"a machine fails, and time passes": func(t *rapid.T) {
+			l.w.do(func() {
+				n := pick(t)
+				l.w.ail(n, rapid.SampledFrom([]int{1, 2, 9}).Draw(t, "reboots needed"))
+				l.w.post(n, remediations.StatusFiring)
+			})
+			l.w.pass(rapid.SampledFrom([]time.Duration{5 * time.Second, 30 * time.Second, 90 * time.Second, 9 * time.Minute}).Draw(t, "for"))
+		},
+		"more time passes": func(t *rapid.T) {
+			l.w.pass(rapid.SampledFrom([]time.Duration{10 * time.Second, 45 * time.Second, 2 * time.Minute}).Draw(t, "for"))
+		},
+		"all is well with the world, for once": l.do(func(_ *rapid.T, w *world) {
+			w.mend()
+		}),
+		"a machine fails": l.do(func(t *rapid.T, w *world) {
+			n := pick(t)
+			w.ail(n, rapid.SampledFrom([]int{1, 1, 2, 9}).Draw(t, "reboots needed"))
+			if rapid.Bool().Draw(t, "posted") {
+				w.post(n, remediations.StatusFiring)
+			}
+		}),
+		"a storm": func(t *rapid.T) {
+			l.w.do(func() {
+				for _, n := range nodeNames[:rapid.IntRange(2, len(nodeNames)).Draw(t, "machines")] {
+					l.w.ail(n, rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "reboots needed"))
+				}
+			})
+			l.w.pass(rapid.SampledFrom([]time.Duration{10 * time.Second, time.Minute, 3 * time.Minute}).Draw(t, "for"))
+			l.w.do(func() {
+				for _, n := range nodeNames[rapid.IntRange(0, 3).Draw(t, "still sick"):] {
+					l.w.heal(n)
+				}
+			})
+		},
+		"a machine heals": l.do(func(t *rapid.T, w *world) {
+			n := pick(t)
+			w.heal(n)
+			if rapid.Bool().Draw(t, "posted") {
+				w.post(n, remediations.StatusResolved)
+			}
+		}),
+		"an Alertmanager": oneOf(l.alertmanagers()), "a person": oneOf(l.people()), "the infrastructure": oneOf(l.infrastructure()), "a process": oneOf(l.processes()),
+	}
+}

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	// alertTail: an alert outlives its cause by the next scrape and evaluation.
+	alertTail = 20 * time.Second
+	// sendEvery is how often the source sends its alerts again, alertLife how long each sending lasts.
+	sendEvery = 15 * time.Second
+	alertLife = 8 * sendEvery
+)
+
+// replicaState is how one Alertmanager is. An empty one has been restarted: it shows the Watchdog, and no alert yet.
+type replicaState struct{ dead, noWatchdog, empty bool }
+
+// labelsOf are those of the machine's alert, labelsOfSecond those of its alert of the milder policy.
+func labelsOf(node string) map[string]string {
+	return map[string]string{"alertname": "NodeNotReady", "node": node, "remediation": "node-not-ready"}
+}
+
+func labelsOfSecond(node string) map[string]string {
+	return map[string]string{"alertname": "KubeletDown", "node": node, "remediation": "kubelet-down"}
+}
+
+func fingerprintOf(node string) string { return remediations.Fingerprint(labelsOf(node)) }
+
+// sent is one alert as the source sent it.
+type sent struct {
+	node   string
+	labels map[string]string
+	starts time.Time
+	at     time.Time
+}
+
+// sending are the alerts as the source has sent them, the last before it died.
+func (w *world) sending() []sent {
+	if w.sourceDead {
+		return w.lastSent
+	}
+	var out []sent
+	at := time.Now().Truncate(sendEvery)
+	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
+		m := w.machines[name]
+		if m.firing() {
+			out = append(out, sent{name, labelsOf(name), m.since, at})
+		}
+		if m.second && !m.well() {
+			out = append(out, sent{name, labelsOfSecond(name), m.since, at})
+		}
+	}
+	for i := range w.crowd {
+		labels := labelsOf("n0")
+		labels["core"] = strconv.Itoa(i)
+		out = append(out, sent{"n0", labels, time.Now().Add(-time.Hour), at})
+	}
+	for _, nonsense := range []string{"ghost", "N0; reboot", "../n0"} {
+		out = append(out, sent{"", labelsOf(nonsense), time.Now().Add(-time.Hour), at})
+	}
+	return out
+}
+
+// killSource ends the source of alerts. What it has sent ends by itself, each a little earlier or later.
+func (w *world) killSource() {
+	if w.sourceDead {
+		return
+	}
+	w.lastSent = w.sending()
+	for i := range w.lastSent {
+		w.lastSent[i].at = w.lastSent[i].at.Add(-time.Duration(i%3) * 4 * time.Second)
+	}
+	w.sourceDead, w.sourceDied = true, time.Now()
+}
+
+func (w *world) reviveSource() { w.sourceDead = false }
+
+// answer is what one Alertmanager says now.
+func (w *world) answer(i int) remediations.ReplicaWord {
+	now, url, r := time.Now(), "http://alertmanager-"+strconv.Itoa(i), w.replicas[i]
+	if r.dead {
+		return remediations.ReplicaWord{URL: url, Err: fmt.Errorf("connection refused")}
+	}
+	word := remediations.ReplicaWord{URL: url, BlindBy: w.blindBy, Alerts: map[string]remediations.AlertWord{}}
+	watchdogAt := now.Truncate(sendEvery)
+	if w.sourceDead {
+		watchdogAt = w.sourceDied.Truncate(sendEvery)
+	}
+	if !r.noWatchdog && now.Before(watchdogAt.Add(alertLife)) {
+		word.Watchdog, word.WatchdogAt = true, watchdogAt
+	}
+	for _, s := range w.sending() {
+		m := w.machines[s.node]
+		if r.empty || !now.Before(s.at.Add(alertLife)) || (m != nil && m.unheardBy && i == 1) {
+			continue
+		}
+		a := remediations.AlertWord{Labels: s.labels, StartsAt: s.starts, UpdatedAt: s.at, EndsAt: s.at.Add(alertLife)}
+		if m != nil {
+			if m.silenced && (m.silencedHere == 0 || m.silencedHere == i+1) {
+				a.SilencedBy = []string{"maintenance"}
+			}
+			if m.inhibited {
+				a.InhibitedBy = []string{"ClusterDown"}
+			}
+		}
+		a.Active = len(a.SilencedBy)+len(a.InhibitedBy) == 0 && (m == nil || !m.unprocessed)
+		word.Alerts[remediations.Fingerprint(s.labels)] = a
+	}
+	return word
+}
+
+// post brings the machine's alert to its Node, as the receiver does.
+func (w *world) post(name, status string) {
+	if m := w.machines[name]; m != nil {
+		w.postSince(name, status, m.since)
+	}
+}
+
+// postSince brings it as it once was: late, twice, or out of order.
+func (w *world) postSince(name, status string, since time.Time) {
+	a := w.config.NewAlert(w.config.Policies[0], labelsOf(name), status, since, time.Now())
+	w.edit(name, func(n *corev1.Node) { n.Annotations[a.Key()] = a.Encode() })
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// lastWord is how long before a call a person's word may come too late for it: a round trip.
+const lastWord = 100 * time.Millisecond
+
+// checkCall is what must hold when the provider hears of an attempt: invariants 1, 4, 5, 6, 9, 10.
+func (w *world) checkCall(i *instance, m Machine) {
+	w.checkName(m.Node)
+	now := time.Now()
+	n := w.nodes[m.Node]
+	if n == nil {
+		return // deleted since its intent was written
+	}
+	r := remediations.ReadJournal(n).Record
+	if r == nil || r.Intent == nil {
+		if n.Annotations[remediations.NodeRepairKey] == "" && w.machines[m.Node].providerID == m.ProviderID {
+			w.fail("4: a call for %s, which has no intent", m.Node)
+		}
+		return
+	}
+	if !i.enforces(r.Policy) {
+		w.fail("1: a call for %s in observe mode", m.Node)
+	}
+	for _, c := range w.calls {
+		if c.intent == r.Intent.ID {
+			w.fail("4: the intent %s reached the provider twice", c.intent)
+		}
+	}
+	w.calls = append(w.calls, providerCall{node: m.Node, intent: r.Intent.ID, at: now})
+	if late := now.Sub(r.Intent.At); late > 10*time.Second+truncated {
+		w.fail("4: the call for %s went out %s after its intent", r.Intent.ID, late)
+	}
+	if since, held := w.paused[m.Node]; held && now.Sub(since) > lastWord {
+		w.fail("9: a call for %s, held since %s", m.Node, since)
+	}
+	if !w.confirmed(i, r.Cause.Alert, now) {
+		w.fail("5: a call for %s, and no Alertmanager had said so in the last 30 s", m.Node)
+	}
+	w.checkData(i, m.Node, now)
+}
+
+// checkData is invariant 6: where data is missing, nothing is done.
+func (w *world) checkData(i *instance, node string, now time.Time) {
+	if c := remediations.ReadyCondition(w.nodes[node]); c == nil && now.Sub(w.machines[node].since) > 2*behind+lookedFor {
+		w.fail("6: a call for %s, which reports no Ready condition", node)
+	}
+	if w.sourceDead && now.Sub(w.sourceDied) > alertLife/2+lookedFor {
+		w.fail("6: a call for %s, and the source of its alert died at %s", node, w.sourceDied)
+	}
+	if len(w.nodes) < 3 {
+		return
+	}
+	if !w.leasesFrozen.IsZero() && now.Sub(w.leasesFrozen) > leaseFor+lookedFor {
+		w.fail("6: a call for %s, and no lease is renewed since %s", node, w.leasesFrozen)
+	}
+	if i.offset > 5*time.Minute || i.offset < -5*time.Minute {
+		w.fail("6: a call for %s by a Drydock whose clock is %s wrong", node, i.offset)
+	}
+	if w.always["heartbeats"] != "" && now.Sub(w.blindSince) > lookedFor {
+		w.fail("6: a call for %s, and nobody can count the leases", node)
+	}
+}
+
+// lookedFor is how old what an engine has read may be when its call leaves: ten seconds at the intent, ten until it goes.
+const lookedFor = 22 * time.Second
+
+// confirmed is invariant 5, computed here in the plainest way from what the instance was told.
+func (w *world) confirmed(i *instance, fp string, now time.Time) bool {
+	for _, l := range w.looks {
+		if l.by != i || now.Sub(l.at) > 30*time.Second {
+			continue
+		}
+		active, muted, dead := false, false, false
+		for _, r := range l.replicas {
+			a, has := r.Alerts[fp]
+			switch {
+			case r.Err != nil:
+				dead = true
+			case has && len(a.SilencedBy)+len(a.InhibitedBy)+len(a.MutedBy) > 0:
+				muted = true
+			case has && a.Active && r.Watchdog:
+				active = true
+			}
+			muted = muted || r.BlindBy != ""
+		}
+		if active && !muted && (!dead || !i.config.RequireAll) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// checkEnd is invariant 7.
+func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
+	if len(e.Steps) > 0 {
+		w.finished[cur.Name+"/"+e.Policy] = time.Now()
+	}
+	was := remediations.ReadJournal(cur).Record
+	if e.ID == "unreadable" {
+		return // a person dropped what nobody could read
+	}
+	if was == nil || was.ID != e.ID {
+		w.fail("7: the repair %s ended, and %s carries no such record", e.ID, cur.Name)
+		return
+	}
+	if e.Outcome != remediations.Recovered && e.Outcome != remediations.SelfRecovered {
+		return
+	}
+	m := w.machines[cur.Name]
+	if c := remediations.ReadyCondition(cur); c == nil || c.Status != ready {
+		w.fail("7: %s of %s, which is not Ready", e.Outcome, cur.Name)
+	}
+	if time.Since(w.renewed(m)) > leaseFor+lookedFor {
+		w.fail("7: %s of %s, whose lease is stale", e.Outcome, cur.Name)
+	}
+	if e.Outcome == remediations.Recovered && (was.Intent == nil || was.Intent.BootID == cur.Status.NodeInfo.BootID) {
+		w.fail("7: Recovered, and the boot ID of %s is the old one", cur.Name)
+	}
+	if p := i.config.Policy(e.Policy); p != nil && time.Since(m.since)+truncated < p.ProofFor {
+		w.fail("7: %s of %s after %s, proofFor is %s", e.Outcome, cur.Name, time.Since(m.since), p.ProofFor)
+	}
+	if w.sourceDead && time.Since(w.sourceDied) > sendEvery+lookedFor+10*time.Second {
+		w.fail("7: %s of %s, and the source that would say otherwise died at %s", e.Outcome, cur.Name, w.sourceDied)
+	}
+	seenGone := false
+	for _, l := range w.looks {
+		if l.by != i || time.Since(l.at) > 30*time.Second {
+			continue
+		}
+		alive, has := false, false
+		for _, r := range l.replicas {
+			_, h := r.Alerts[was.Cause.Alert]
+			alive, has = alive || (r.Err == nil && r.Watchdog), has || h
+		}
+		seenGone = seenGone || (alive && !has)
+	}
+	if !seenGone {
+		w.fail("7: %s of %s, and nobody said that its alert is gone", e.Outcome, cur.Name)
+	}
+}

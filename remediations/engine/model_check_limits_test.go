@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// inFlight are the Nodes other than this one whose record says that a repair is in flight, as the API server has them.
+func (w *world) inFlight(except string) (out []*corev1.Node) {
+	for _, n := range w.nodes {
+		if n.Name != except && remediations.InFlight(n) != nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// checkLimits is invariant 3, computed in the plainest way from what is really in flight. A share is that of the fleet
+// as it is or as the engine's cache has it: a Node may have come or gone a moment ago.
+func (w *world) checkLimits(i *instance, cur *corev1.Node, next *remediations.Record) {
+	l, flying := i.config.Limits, w.inFlight(cur.Name)
+	count := func(in []*corev1.Node, same func(*corev1.Node) bool) (n int) {
+		for _, o := range in {
+			if same(o) {
+				n++
+			}
+		}
+		return n
+	}
+	view := make([]*corev1.Node, 0, len(i.view))
+	for _, n := range i.view {
+		view = append(view, n)
+	}
+	all := make([]*corev1.Node, 0, len(w.nodes))
+	for _, n := range w.nodes {
+		all = append(all, n)
+	}
+	limit := func(what string, q remediations.Quantity, same func(*corev1.Node) bool) {
+		most := max(q.Of(count(all, same)), q.Of(count(view, same)))
+		if n := count(flying, same) + 1; n > most {
+			w.fail("3: the intent on %s makes %d in flight in the %s, the limit is %s", cur.Name, n, what, q)
+		}
+	}
+	sameLabel := func(key string) func(*corev1.Node) bool {
+		return func(n *corev1.Node) bool { return n.Labels[key] == cur.Labels[key] }
+	}
+	limit("cluster", l.Concurrent, func(*corev1.Node) bool { return true })
+	limit("zone", l.ConcurrentPerZone, sameLabel("zone"))
+	limit("pool", l.ConcurrentPerPool, sameLabel("pool"))
+	if remediations.ControlPlane(cur) {
+		if count(flying, remediations.ControlPlane) > 0 {
+			w.fail("3: the intent on %s, where another control-plane node is in flight", cur.Name)
+		}
+		need := count(all, remediations.ControlPlane)/2 + 1
+		if w.controlPlaneLeft(cur.Name, time.Now()) < need && w.controlPlaneLeft(cur.Name, time.Now().Add(-behind)) < need {
+			w.fail("3: the intent on %s leaves fewer than %d control-plane nodes", cur.Name, need)
+		}
+	}
+	w.checkSlot(cur, next)
+}
+
+// checkSlot is the fence: a Node has its slot in the ledger before its intent. Of two engines that begin on one Node at
+// once the slot may bear the other's name: the Node's resourceVersion decides between them.
+func (w *world) checkSlot(cur *corev1.Node, next *remediations.Record) {
+	l := w.book()
+	if l == nil {
+		return // a person deleted or spoilt it a moment ago
+	}
+	has := func(s remediations.Slot) bool { return s.Node == cur.Name }
+	if !slices.ContainsFunc(l.Slots, has) {
+		w.fail("3: the intent %s has no slot in the ledger", next.Intent.ID)
+	}
+	if l.Failing(next.Policy) {
+		w.fail("PolicyFailing: the intent %s of policy %s, which is stopped", next.Intent.ID, next.Policy)
+	}
+}
+
+// controlPlaneLeft counts the Ready control-plane nodes other than this one, as they were then.
+func (w *world) controlPlaneLeft(except string, then time.Time) int {
+	latest := map[string]*corev1.Node{}
+	for _, e := range w.events {
+		if !e.at.After(then) {
+			latest[e.name] = e.node
+		}
+	}
+	left := 0
+	for name, n := range latest {
+		if n == nil || name == except || !remediations.ControlPlane(n) {
+			continue
+		}
+		if c := remediations.ReadyCondition(n); c != nil && c.Status == ready {
+			left++
+		}
+	}
+	return left
+}
+
+// judge notes, after every change of a Node's health, since when a scope is unhealthier than its breaker lets be.
+func (w *world) judge() {
+	type census struct{ nodes, down int }
+	zones, total := map[string]census{}, census{}
+	for _, n := range w.nodes {
+		down := 1
+		if c := remediations.ReadyCondition(n); c != nil && c.Status == ready {
+			down = 0
+		}
+		z := zones[n.Labels["zone"]]
+		zones[n.Labels["zone"]] = census{z.nodes + 1, z.down + down}
+		total = census{total.nodes + 1, total.down + down}
+	}
+	over := func(c census) bool { return c.down >= 2 && w.config.Limits.Unhealthy.Exceeded(c.down, c.nodes) }
+	note := func(scope string, is bool) {
+		if !is {
+			delete(w.overSince, scope)
+		} else if _, was := w.overSince[scope]; !was {
+			w.overSince[scope] = time.Now()
+		}
+	}
+	// One zone may be taken out of the cluster's count: it is over only if it would be without any one of them.
+	cluster := over(total)
+	for zone, z := range zones {
+		note("zone/"+zone, len(zones) > 1 && over(z))
+		cluster = cluster && (len(zones) < 2 || over(census{total.nodes - z.nodes, total.down - z.down}))
+	}
+	note(remediations.ScopeCluster, cluster)
+}
+
+// checkBreaker is the storm guard, once by what is so and once by what the ledger says of it.
+func (w *world) checkBreaker(cur *corev1.Node, next *remediations.Record) {
+	for _, scope := range []string{remediations.ScopeCluster, "zone/" + cur.Labels["zone"]} {
+		if since, over := w.overSince[scope]; over && time.Since(since) > behind {
+			w.fail("FleetUnhealthy: an intent on %s, and %s is in a storm since %s", cur.Name, scope, since)
+		}
+		l := w.book()
+		if l == nil {
+			continue
+		}
+		switch b := l.Status.Breakers[scope]; b.State {
+		case remediations.BreakerClosed:
+		case remediations.BreakerOpen:
+			w.fail("FleetUnhealthy: an intent on %s while the breaker of %s is open", cur.Name, scope)
+		case remediations.BreakerHalfOpen:
+			others := w.inFlight(cur.Name)
+			others = slices.DeleteFunc(others, func(n *corev1.Node) bool {
+				return scope != remediations.ScopeCluster && n.Labels["zone"] != cur.Labels["zone"]
+			})
+			if len(others) > 0 || b.Trial != next.ID {
+				w.fail("FleetUnhealthy: %s on %s beside the trial %s of the half-open breaker of %s", next.ID, cur.Name, b.Trial, scope)
+			}
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// modelConfig is one policy that reboots twice, on a fleet that repairs one node at a time.
+func modelConfig() *remediations.Config {
+	match, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
+	if err != nil {
+		panic(err)
+	}
+	return &remediations.Config{
+		Policies: []*remediations.Policy{{
+			Name: "node-not-ready", Match: labels.Matchers{match}, TargetLabel: "node", Mode: remediations.ModeEnforce,
+			Plan:     []remediations.Step{{Name: "reboot", Wait: 10 * time.Minute, Attempts: 2}},
+			ProofFor: 30 * time.Second, Cooldown: 5 * time.Minute, CordonExhausted: true,
+		}},
+		Limits: remediations.Limits{
+			Concurrent: remediations.Quantity{Value: 1}, ConcurrentPerZone: remediations.Quantity{Value: 9}, ConcurrentPerPool: remediations.Quantity{Value: 9},
+			ZoneLabel: "zone", PoolLabels: []string{"pool"}, Unhealthy: remediations.Quantity{Value: 60, Percent: true},
+			RepairsPerNode: 3, RepairsWindow: 24 * time.Hour, StormCooldown: 2 * time.Minute, StartupGrace: time.Minute,
+		},
+		MaxStaleness: 30 * time.Second, Watchdog: true, Provided: map[string]bool{"reboot": true},
+	}
+}
+
+// kubeletDown is a milder policy: its plan begins with a restart of the kubelet, of which nobody knows a proof.
+func kubeletDown(c *remediations.Config) *remediations.Policy {
+	match, err := labels.NewMatcher(labels.MatchEqual, "remediation", "kubelet-down")
+	if err != nil {
+		panic(err)
+	}
+	p := *c.Policies[0]
+	p.Name, p.Match = "kubelet-down", labels.Matchers{match}
+	p.Plan = []remediations.Step{{Name: "restart-kubelet", Wait: 3 * time.Minute, Attempts: 1}, {Name: "drain", Wait: time.Minute, Attempts: 1}, {Name: "reboot", Wait: 10 * time.Minute, Attempts: 1}}
+	return &p
+}
+
+// anyConfig is any that an operator might write.
+func anyConfig(t *rapid.T) *remediations.Config {
+	c := modelConfig()
+	p := c.Policies[0]
+	p.For = rapid.SampledFrom([]time.Duration{0, 2 * time.Minute}).Draw(t, "for")
+	p.Mode = rapid.SampledFrom([]remediations.Mode{remediations.ModeEnforce, remediations.ModeEnforce, remediations.ModeEnforce, remediations.ModeObserve}).Draw(t, "mode")
+	p.Approval = rapid.IntRange(0, 4).Draw(t, "approval") == 0
+	if rapid.Bool().Draw(t, "several steps") {
+		p.Plan = append([]remediations.Step{{Name: "restart-kubelet", Wait: 2 * time.Minute, Attempts: 1}}, p.Plan...)
+	}
+	c.Provided["restart-kubelet"] = true
+	if rapid.Bool().Draw(t, "a second policy") {
+		c.Policies = append(c.Policies, kubeletDown(c))
+	}
+	c.RequireAll = rapid.IntRange(0, 3).Draw(t, "require all") == 0
+	c.Limits.Concurrent = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 2}, {Value: 3}, {Value: 40, Percent: true}}).Draw(t, "concurrent")
+	c.Limits.ConcurrentPerZone = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 9}, {Value: 50, Percent: true}}).Draw(t, "per zone")
+	c.Limits.ConcurrentPerPool = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 9}, {Value: 34, Percent: true}}).Draw(t, "per pool")
+	return c
+}
+
+// otherConfig is what a restart may bring: a policy renamed, removed, with a shorter plan, or only observing.
+func otherConfig(t *rapid.T, old *remediations.Config) *remediations.Config {
+	c, p := *old, *old.Policies[0]
+	c.Policies = append([]*remediations.Policy{&p}, old.Policies[1:]...)
+	switch rapid.SampledFrom([]string{"renamed", "removed", "shorter", "observe", "off", "as it was"}).Draw(t, "the policy") {
+	case "renamed":
+		p.Name = "another-name"
+	case "removed":
+		c.Policies = c.Policies[1:]
+	case "shorter":
+		p.Plan = []remediations.Step{p.Plan[len(p.Plan)-1]}
+		p.Plan[0].Attempts = 1
+	case "observe":
+		p.Mode = remediations.ModeObserve
+	case "off":
+		p.Mode = remediations.ModeOff
+	default:
+		return old
+	}
+	return &c
+}

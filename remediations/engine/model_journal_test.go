@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
+	fatal := i.enter("write "+describe(n, c), true)
+	i.w.mu.Lock()
+	defer i.w.mu.Unlock()
+	i.w.checkName(n.Name)
+	fault := i.fault("write")
+	cur := i.w.nodes[n.Name]
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case fault == "lost":
+		return nil, errLost
+	case cur == nil:
+		return nil, ErrNotFound
+	case fault == "conflict" || cur.UID != n.UID || (cur.ResourceVersion != n.ResourceVersion && !i.w.lies.ignoreNodeVersion):
+		return nil, ErrConflict
+	}
+	if phase := c.Labels[remediations.PhaseLabel]; i.w.lies.forgetIntents && phase != nil && *phase == string(remediations.Acting) {
+		return n.DeepCopy(), nil
+	}
+	i.w.checkWrite(i, cur, c)
+	i.w.edit(n.Name, func(n *corev1.Node) {
+		apply(n.Annotations, c.Annotations)
+		apply(n.Labels, c.Labels)
+		if c.Unschedulable != nil {
+			n.Spec.Unschedulable = *c.Unschedulable
+			i.w.machines[n.Name].cordonedBy = map[bool]string{true: "drydock"}[*c.Unschedulable]
+		}
+	})
+	i.w.checkState()
+	i.leave(fatal)
+	if fault == "written" {
+		return nil, errLost
+	}
+	return i.w.nodes[n.Name].DeepCopy(), nil
+}
+
+func apply(to map[string]string, change map[string]*string) {
+	for k, v := range change {
+		if v == nil {
+			delete(to, k)
+		} else {
+			to[k] = *v
+		}
+	}
+}
+
+// describe names a write in the list of port calls.
+func describe(n *corev1.Node, c NodeChange) string {
+	phase := "other"
+	if v, ok := c.Labels[remediations.PhaseLabel]; ok {
+		phase = "end"
+		if v != nil {
+			phase = *v
+		}
+	}
+	return n.Name + " " + phase
+}
+
+func (i *instance) OwnsCordon(_ context.Context, node string) (bool, error) {
+	i.enter("ownsCordon", false)
+	i.w.mu.Lock()
+	defer i.w.mu.Unlock()
+	m := i.w.machines[node]
+	if m == nil {
+		return false, ErrNotFound
+	}
+	return m.cordonedBy == "drydock" || i.w.lies.ownsEveryCordon, nil
+}

@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"strings"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// ledgerPort is the ledger's ConfigMap, which only a compare-and-swap changes.
+type ledgerPort struct{ *instance }
+
+func (l ledgerPort) Load(context.Context) (map[string]string, string, error) {
+	l.enter("load", false)
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	switch {
+	case l.fault("load") != "":
+		return nil, "", errLost
+	case l.w.ledger == nil:
+		return nil, "", ErrNotFound
+	}
+	return maps.Clone(l.w.ledger), strconv.Itoa(l.w.ledgerRV), nil
+}
+
+func (l ledgerPort) Save(ctx context.Context, data map[string]string, version string) (string, error) {
+	fatal := l.enter("save "+strings.Join(slotsOf(data), ","), true)
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	fault := l.fault("save")
+	conflict := l.w.ledger != nil && version != strconv.Itoa(l.w.ledgerRV) && !l.w.lies.ignoreLedgerVersion
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case fault == "lost":
+		return "", errLost
+	case l.w.ledger == nil && version != "":
+		return "", ErrNotFound
+	case fault == "conflict" || conflict:
+		return "", ErrConflict
+	}
+	l.w.ledgerRV++
+	l.w.ledger = maps.Clone(data)
+	if l.w.lies.forgetSlots {
+		l.w.ledger["slots"] = "[]"
+	}
+	l.leave(fatal)
+	if fault == "written" {
+		return "", errLost
+	}
+	return strconv.Itoa(l.w.ledgerRV), nil
+}
+
+func slotsOf(data map[string]string) []string {
+	l, err := remediations.DecodeLedger(data)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var out []string
+	for _, s := range l.Slots {
+		out = append(out, s.Attempt)
+	}
+	return out
+}

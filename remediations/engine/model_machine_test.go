@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// machine is what a Node stands for.
+type machine struct {
+	name, providerID string
+	boots            int
+	booting          int // which of its boots is under way; one that was overtaken comes to nothing
+	up               bool
+	// sick is how many reboots are needed to cure it; 0: it is well. kubelet: a restart of the kubelet cures it, too.
+	sick    int
+	kubelet bool
+	since   time.Time // when its health last changed
+	// mute: it reports no Ready condition. stuck: its alert goes on though it is well. second: while it is not well, an
+	// alert of the milder policy is firing, too.
+	mute, stuck, second    bool
+	leaseFrozen            time.Time // since when its kubelet renews no lease; zero: it does
+	bootTakes              time.Duration
+	cordonedBy             string
+	silenced, inhibited    bool
+	silencedHere           int // a silence that only this replica has heard of; 0: both
+	unprocessed, unheardBy bool
+}
+
+func (m *machine) well() bool { return m.up && m.sick == 0 }
+
+func (m *machine) firing() bool {
+	return m.stuck || !m.well() || time.Since(m.since) < alertTail && m.boots > 1
+}
+
+// renewed is when the kubelet renewed its lease, by the clock that all but a Drydock with a wrong one share.
+func (w *world) renewed(m *machine) time.Time {
+	at := time.Now()
+	if !m.well() {
+		at = m.since
+	}
+	for _, frozen := range []time.Time{m.leaseFrozen, w.leasesFrozen} {
+		if !frozen.IsZero() && frozen.Before(at) {
+			at = frozen
+		}
+	}
+	return at
+}
+
+// layout is how the machines are laid out. Machine i is in zone i mod zones, and in pool i mod pools.
+type layout struct{ zones, pools, controlPlane int }
+
+// join registers a machine as a new Node.
+func (w *world) join(name, providerID string) {
+	w.ids++
+	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), bootTakes: time.Minute}
+	w.machines[name], w.known[name] = m, true
+	i, _ := strconv.Atoi(name[1:])
+	labels := map[string]string{"zone": "z" + strconv.Itoa(i%w.layout.zones), "pool": "p" + strconv.Itoa(i%w.layout.pools)}
+	if i < w.layout.controlPlane {
+		labels["node-role.kubernetes.io/control-plane"] = ""
+	}
+	w.nodes[name] = &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(fmt.Sprintf("uid-%d", w.ids)), CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
+			Labels: labels, Annotations: map[string]string{},
+		},
+		Spec: corev1.NodeSpec{ProviderID: providerID},
+	}
+	w.report(m)
+}
+
+// leave deletes the Node; its machine goes with it.
+func (w *world) leave(name string) {
+	delete(w.nodes, name)
+	delete(w.machines, name)
+	delete(w.paused, name)
+	w.events = append(w.events, nodeEvent{at: time.Now(), name: name})
+	w.judge()
+	w.notice()
+}
+
+// report puts the machine's health on its Node, as the kubelet and the node controller do.
+func (w *world) report(m *machine) {
+	w.edit(m.name, func(n *corev1.Node) {
+		status := gone
+		if m.well() {
+			status = ready
+		}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+		if m.mute {
+			n.Status.Conditions = nil
+		}
+		n.Status.NodeInfo.BootID = fmt.Sprintf("%s-boot%d", m.name, m.boots)
+	})
+	w.judge()
+}
+
+// ail makes the machine sick until it has been rebooted so many times.
+func (w *world) ail(name string, reboots int) {
+	if m := w.machines[name]; m != nil && m.well() {
+		m.sick, m.since = reboots, time.Now()
+		w.report(m)
+	}
+}
+
+// heal makes the machine well without a reboot.
+func (w *world) heal(name string) {
+	if m := w.machines[name]; m != nil && (!m.well() || m.mute || m.stuck) {
+		m.sick, m.up, m.mute, m.stuck, m.since, m.booting = 0, true, false, false, time.Now(), m.booting+1
+		w.report(m)
+	}
+}
+
+// restartKubelet cures a machine whose kubelet is all that is sick, without a boot.
+func (w *world) restartKubelet(name string) {
+	if m := w.machines[name]; m != nil && m.up && m.sick > 0 && m.kubelet {
+		m.sick, m.since = 0, time.Now()
+		w.report(m)
+	}
+}
+
+// reboot takes the machine down; it comes back with a new boot ID.
+func (w *world) reboot(name string) {
+	m := w.machines[name]
+	if m == nil {
+		return
+	}
+	if m.well() {
+		m.since = time.Now()
+	}
+	m.up = false
+	m.boots++
+	m.booting++
+	booting := m.booting
+	w.report(m)
+	time.AfterFunc(m.bootTakes, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.machines[name] != m || m.booting != booting {
+			return
+		}
+		m.up, m.sick = true, max(0, m.sick-1)
+		if m.well() {
+			m.since = time.Now()
+		}
+		w.report(m)
+	})
+}

@@ -1,0 +1,49 @@
+package remediations
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLeasesThatBlameTheControlPath(t *testing.T) {
+	for _, c := range []struct {
+		stale, nodes int
+		blind        bool
+	}{
+		{0, 0, false}, {1, 1, false}, {2, 2, false}, {3, 3, true}, {2, 3, false}, {3, 5, true}, {3, 6, false},
+		{6, 10, true}, {5, 10, false}, {599, 1000, false}, {600, 1000, true},
+	} {
+		t.Run(fmt.Sprintf("%d of %d", c.stale, c.nodes), func(t *testing.T) {
+			h := &Heartbeats{Nodes: c.nodes, Stale: c.stale}
+			require.Equal(t, c.blind, h.Blind() != "")
+		})
+	}
+	require.Empty(t, (*Heartbeats)(nil).Blind(), "leases that nobody has read say nothing; Decide asks for them before it acts")
+}
+
+func TestLeaseIsFreshByTheClockThatReadIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		renewed time.Duration
+		fresh   bool
+	}{
+		"just renewed":                       {0, true},
+		"at the end of its time":             {-40 * time.Second, true},
+		"beyond it":                          {-41 * time.Second, false},
+		"a kubelet's clock a little ahead":   {time.Minute, true},
+		"a clock that is wrong: far ahead":   {time.Minute + time.Second, false},
+		"a clock that is wrong: hours ahead": {3 * time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := Lease{ReadAt: noon, RenewedAt: noon.Add(c.renewed), Duration: 40 * time.Second}
+			require.Equal(t, c.fresh, l.fresh())
+			h := &Heartbeats{}
+			h.Count(l)
+			require.Equal(t, 1, h.Nodes)
+			require.Equal(t, !c.fresh, h.Stale == 1)
+		})
+	}
+	require.False(t, (&Lease{ReadAt: noon}).fresh(), "a lease that is not there is not fresh")
+}
