@@ -101,8 +101,11 @@ func TestNextOpeningIsTheFirst(t *testing.T) {
 		}
 		from := time.Date(2026, time.Month(rapid.SampledFrom([]int{3, 10}).Draw(t, "month")), rapid.IntRange(20, 31).Draw(t, "date"), rapid.IntRange(0, 23).Draw(t, "h"), 7, 30, 0, b)
 		next := nextOpening([]Window{w}, from)
-		require.False(t, next.IsZero())
-		require.True(t, w.Contains(next))
+		if next.IsZero() { // the one day of its week has no such hour
+			next = from.Add(8 * 24 * time.Hour)
+		} else {
+			require.True(t, w.Contains(next))
+		}
 		for at := from.Truncate(time.Minute).Add(time.Minute); at.Before(next); at = at.Add(time.Minute) {
 			require.False(t, w.Contains(at), at)
 		}

@@ -20,6 +20,9 @@ const Namespace = "drydock"
 type DrydockOptions struct {
 	// Name tells replicas and their logs apart; empty: drydock.
 	Name string
+	// Namespace is where the replica's ledger, Lease and ServiceAccount are: also the name of the chart's release that
+	// InstallChart put there. Empty: Namespace, the one of PrepareDrydock.
+	Namespace string
 	// Config is laid over the lab's own configuration, key by key.
 	Config map[string]any
 	// Civo is the provider; nil: none is configured.
@@ -67,8 +70,11 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 		"alertmanager": map[string]any{
 			"urls": l.AlertmanagerURLs(), "pollInterval": "2s", "maxStaleness": "10s",
 		},
-		"leaderElection": map[string]any{"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"},
-		"limits":         map[string]any{"startupGrace": "0s"},
+		"leaderElection": map[string]any{
+			"namespace": o.Namespace, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms",
+		},
+		"ledger": map[string]any{"namespace": o.Namespace},
+		"limits": map[string]any{"startupGrace": "0s"},
 	}
 	if o.Civo != nil {
 		c["providers"] = map[string]any{"civo": map[string]any{
@@ -97,15 +103,16 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 	if o.Name == "" {
 		o.Name = "drydock"
 	}
-	kubeconfig, err := l.ServiceAccountKubeconfig(ctx, Namespace, "drydock", o.Server)
+	if o.Namespace == "" {
+		o.Namespace = Namespace
+	}
+	kubeconfig, err := l.ServiceAccountKubeconfig(ctx, o.Namespace, o.Namespace, o.Server)
 	if err != nil {
 		return nil, err
 	}
-	ports := make([]int, 3)
-	for i := range ports {
-		if ports[i], err = FreePort(); err != nil {
-			return nil, err
-		}
+	ports, err := freePorts(3)
+	if err != nil {
+		return nil, err
 	}
 	if o.Port != 0 {
 		ports[0] = o.Port

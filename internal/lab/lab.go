@@ -92,7 +92,7 @@ func (l *Lab) start(ctx context.Context) error {
 	}
 	// Alertmanager needs nobody, so it starts beside the control plane.
 	g, gctx := errgroup.WithContext(ctx)
-	if l.options.Components == Everything {
+	if l.options.Alertmanagers > 0 {
 		g.Go(func() error { return l.startAlertmanagers(gctx) })
 	}
 	g.Go(func() error { return l.startControlPlane(gctx) })

@@ -49,7 +49,8 @@ type Options struct {
 	// Scrape adds jobs: a name, and host:port addresses that serve /metrics.
 	Scrape map[string][]string
 
-	// Alertmanagers is how many there are; zero: 1, negative: none.
+	// Alertmanagers is how many there are; negative: none; zero: 1 with
+	// Everything, else none. Without Prometheus they know what a test posts.
 	Alertmanagers int
 	// AlertmanagerCluster makes them gossip; otherwise they know nothing of
 	// each other.
@@ -113,7 +114,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.RepeatInterval == 0 {
 		o.RepeatInterval = 4 * time.Hour
 	}
-	if o.Alertmanagers == 0 {
+	if o.Alertmanagers == 0 && o.Components == Everything {
 		o.Alertmanagers = 1
 	}
 	o.Alertmanagers = max(o.Alertmanagers, 0)
@@ -142,12 +143,14 @@ func (o Options) leaseSeconds() int { return max(2, int(o.NodeGrace.Seconds()*2/
 // programs are what must be built for these components.
 func (o Options) programs() []string {
 	names := []string{"etcd", "kube-apiserver"}
-	if o.Components == APIServerOnly {
-		return names
+	if o.Components != APIServerOnly {
+		names = append(names, "kube-controller-manager", "kwok")
 	}
-	names = append(names, "kube-controller-manager", "kwok")
-	if o.Components == ControlPlane {
-		return names
+	if o.Components == Everything {
+		names = append(names, "kube-state-metrics", "prometheus")
 	}
-	return append(names, "kube-state-metrics", "prometheus", "alertmanager")
+	if o.Components == Everything || o.Alertmanagers > 0 {
+		names = append(names, "alertmanager")
+	}
+	return names
 }

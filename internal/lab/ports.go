@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,6 +21,21 @@ func FreePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
+// freePorts picks n ports that differ.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	for len(ports) < n {
+		port, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+	}
+	return ports, nil
+}
+
 // address is the loopback address of a port.
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
@@ -28,13 +44,9 @@ func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Ito
 func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Spec) (*Process, []int, error) {
 	const attempts = 4
 	for attempt := 1; ; attempt++ {
-		ports := make([]int, n)
-		for i := range ports {
-			port, err := FreePort()
-			if err != nil {
-				return nil, nil, err
-			}
-			ports[i] = port
+		ports, err := freePorts(n)
+		if err != nil {
+			return nil, nil, err
 		}
 		s := spec(ports)
 		p, err := l.startPart(ctx, s)

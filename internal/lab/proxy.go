@@ -26,6 +26,11 @@ const (
 	Unavailable
 	// Forbidden answers 403 in its place, which clients do not try again.
 	Forbidden
+	// TooManyRequests answers 429 in its place and asks to come again in a
+	// second, which clients do by themselves.
+	TooManyRequests
+	// InternalError answers 500 in its place.
+	InternalError
 	// Reset breaks the connection (or the HTTP/2 stream) without an answer.
 	Reset
 )
@@ -119,6 +124,11 @@ func refuse(w http.ResponseWriter, v Verdict) {
 	switch v {
 	case Forbidden:
 		code, reason = http.StatusForbidden, metav1.StatusReasonForbidden
+	case TooManyRequests:
+		code, reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
+		w.Header().Set("Retry-After", "1")
+	case InternalError:
+		code, reason = http.StatusInternalServerError, metav1.StatusReasonInternalError
 	case Reset, Pass:
 		panic(http.ErrAbortHandler)
 	case Unavailable:

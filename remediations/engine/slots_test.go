@@ -56,7 +56,7 @@ func TestSlowWritesLeaveEachIntentYoung(t *testing.T) {
 		w.start()
 		w.pass(16 * time.Second)
 		w.do(func() {
-			w.roundTrip = 2 * time.Second
+			w.roundTrip = 3 * time.Second
 			for _, n := range []string{"n0", "n1", "n2"} {
 				w.ail(n, 1)
 				w.post(n, remediations.StatusFiring)
@@ -65,7 +65,60 @@ func TestSlowWritesLeaveEachIntentYoung(t *testing.T) {
 		w.pass(10 * time.Minute)
 		require.Equal(t, []remediations.Outcome{remediations.Recovered, remediations.Recovered, remediations.Recovered}, w.outcomes())
 		require.Equal(t, 3, w.callCount())
+		for _, e := range at(w, func() []remediations.Entry { return w.ended }) {
+			require.Equal(t, []string{"reboot:1"}, e.Steps, "no attempt was spent on an intent that was too old")
+		}
 	})
+}
+
+// TestLeaderThatLostItsLeadAfterItsIntentCallsNobody: the next one leads by now.
+func TestLeaderThatLostItsLeadAfterItsIntentCallsNobody(t *testing.T) {
+	for name, loses := range map[string]bool{"it lost it": true, "it leads on": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				first := w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					w.mood.before = 3 * time.Second
+					w.ail("n0", 1)
+					w.post("n0", remediations.StatusFiring)
+				})
+				require.True(t, w.until(10*time.Second, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Acting }))
+				if loses {
+					w.do(first.cancel)
+				}
+				w.pass(10 * time.Second)
+				require.Equal(t, loses, w.callCount() == 0)
+				require.Equal(t, remediations.Verifying, w.recordOf("n0").Phase, "its outcome is on record all the same")
+			})
+		})
+	}
+}
+
+// TestResetForgetsWhatWasCounted: a person has looked, and the machine starts anew.
+func TestResetForgetsWhatWasCounted(t *testing.T) {
+	for name, resets := range map[string]bool{"reset": true, "only healed": false} {
+		t.Run(name, func(t *testing.T) {
+			conf := modelConfig()
+			conf.Limits.RepairsPerNode, conf.Policies[0].Plan[0].Attempts, conf.Policies[0].CordonExhausted = 1, 1, false
+			inWorld(t, conf, 6, func(t *testing.T, w *world) {
+				w.start()
+				w.do(func() { w.ail("n0", 9) })
+				w.pass(30 * time.Minute)
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.outcomes())
+				w.do(func() {
+					w.heal("n0")
+					if resets {
+						w.edit("n0", edit(remediations.ResetKey, "true"))
+					}
+				})
+				w.pass(10 * time.Minute)
+				w.do(func() { w.ail("n0", 1) })
+				w.pass(10 * time.Minute)
+				require.Equal(t, resets, w.callCount() == 2)
+			})
+		})
+	}
 }
 
 // TestHoldOfTheFleetIsToldOnce: when no Alertmanager answers, five sick nodes are one Event, and no write on a Node.

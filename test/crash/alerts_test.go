@@ -1,0 +1,135 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// alerts is a yard's Prometheus, and the half of its Alertmanager that posts: Alertmanager itself is the real one and is
+// asked by Drydock, but it has one configuration for all yards. Like Alertmanager, it posts until it is answered 200.
+type alerts struct {
+	yard    *yard
+	posting sync.WaitGroup
+	ctx     context.Context // ends the posts that nobody takes
+	began   time.Time
+}
+
+func newAlerts(y *yard) *alerts {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
+	a := &alerts{yard: y, ctx: ctx, began: time.Now().Add(-time.Minute).UTC()}
+	y.t.Cleanup(func() {
+		cancel()
+		a.posting.Wait()
+	})
+	return a
+}
+
+func labelsOf(node string) map[string]string {
+	return map[string]string{"alertname": "NodeNotReady", "node": node, "remediation": "node-not-ready", "severity": "critical"}
+}
+
+// fire makes the node's alert fire; its post is under way when fire returns.
+func (a *alerts) fire(ctx context.Context, node string) error {
+	if err := tell(ctx, a.yard.lab.AlertmanagerURLs(), labelsOf(node), a.began, time.Now().Add(time.Hour)); err != nil {
+		return err
+	}
+	a.post("firing", node)
+	return nil
+}
+
+// resolve ends it, and waits a little for the post to be taken.
+func (a *alerts) resolve(ctx context.Context, node string) error {
+	if err := tell(ctx, a.yard.lab.AlertmanagerURLs(), labelsOf(node), a.began, time.Now()); err != nil {
+		return err
+	}
+	select {
+	case <-a.post("resolved", node):
+	case <-time.After(500 * time.Millisecond):
+	}
+	return nil
+}
+
+// post brings the alert to any replica, again and again until one has it. The channel is closed then.
+func (a *alerts) post(status, node string) <-chan struct{} {
+	body := encoded(map[string]any{"version": "4", "receiver": "drydock", "status": status, "alerts": []any{map[string]any{
+		"status": status, "startsAt": a.began, "endsAt": time.Time{}, "labels": labelsOf(node),
+	}}})
+	taken := make(chan struct{})
+	a.posting.Go(func() {
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			for _, r := range a.yard.replicas {
+				if err := r.deliver(a.ctx, body); err == nil {
+					close(taken)
+					return
+				}
+			}
+			select {
+			case <-tick.C:
+			case <-a.ctx.Done():
+				return
+			}
+		}
+	})
+	return taken
+}
+
+// deliver posts to the replica's receiver.
+func (r *replica) deliver(ctx context.Context, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, 12*time.Second) // the receiver answers 503 within 10 s
+	defer cancel()
+	secret, err := os.ReadFile(r.token)
+	if err != nil {
+		return err
+	}
+	return send(ctx, r.ReceiverURL, strings.TrimSpace(string(secret)), body)
+}
+
+// tell tells Alertmanager of an alert as Prometheus does.
+func tell(ctx context.Context, alertmanagers []string, labels map[string]string, starts, ends time.Time) error {
+	body := encoded([]any{map[string]any{"labels": labels, "startsAt": starts, "endsAt": ends.UTC()}})
+	for _, url := range alertmanagers {
+		if err := send(ctx, url+"/api/v2/alerts", "", body); err != nil {
+			return fmt.Errorf("telling Alertmanager of %v: %w", labels, err)
+		}
+	}
+	return nil
+}
+
+func send(ctx context.Context, url, token string, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	if err := res.Body.Close(); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s", res.Status)
+	}
+	return nil
+}
+
+func encoded(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}

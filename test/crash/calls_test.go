@@ -1,0 +1,173 @@
+package crash
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+)
+
+// moment is where a call stands.
+type moment string
+
+const (
+	before moment = "before" // it has not taken effect
+	after  moment = "after"  // it has, and the caller does not know
+)
+
+// call is one request of a Drydock, to the API server or to the provider.
+type call struct {
+	from *replica // nil: the provider cannot tell
+	// name says in words what the call changes; empty: nothing that counts.
+	name string
+	// first is the name without the number of its repetition.
+	first string
+	// what is the object, as far as a test needs it: a Node's name, or "ledger".
+	what    string
+	request *http.Request
+	answer  *http.Response // after
+	lease   *coordinationv1.Lease
+}
+
+// hook sees every call at both of its moments and says what becomes of it.
+type hook func(c *call, when moment) lab.Verdict
+
+// kind is a call's first name without numbers, so that the same write of another attempt is of the same kind.
+func (c *call) kind() string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, c.first)
+}
+
+// describe names a request to the API server by what it changes. Two kinds of writes have no name, since no repair
+// rests on them: Events, which are told after the fact and from goroutines of their own; and renewals of the leader's
+// Lease, which come by the clock (that a leader is lost at any time is what TestLeadersAreKilled is about).
+func (y *yard) describe(r *http.Request, body []byte) *call {
+	c := &call{request: r}
+	path := r.URL.Path
+	node, isNode := strings.CutPrefix(path, "/api/v1/nodes/")
+	switch {
+	case r.Method == http.MethodGet || strings.Contains(path, "/events"):
+	case strings.Contains(path, "/leases"):
+		if o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
+			c.lease, _ = o.(*coordinationv1.Lease)
+		}
+		if r.Method == http.MethodPost {
+			c.name = "Lease CREATE"
+		}
+	case strings.Contains(path, "/configmaps"):
+		verb := map[string]string{http.MethodPost: "CREATE", http.MethodPut: "UPDATE"}[r.Method]
+		c.what, c.name = "ledger", "ledger "+verb+" "+y.describeLedger(body)
+	case isNode && r.Method == http.MethodPatch:
+		c.what, c.name = node, y.short(node)+" PATCH "+describePatch(body)
+	default:
+		c.name = r.Method + " " + path
+	}
+	return c
+}
+
+// short is the node's name without its yard's, the same in every run.
+func (y *yard) short(node string) string { return strings.TrimPrefix(node, y.name+"-") }
+
+func (y *yard) describeLedger(body []byte) string {
+	o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	cm, ok := o.(*corev1.ConfigMap)
+	if err != nil || !ok {
+		return fmt.Sprintf("unreadable: %v", err)
+	}
+	l, err := remediations.DecodeLedger(cm.Data)
+	if err != nil {
+		return "unreadable: " + err.Error()
+	}
+	begun := 0
+	for _, of := range l.Repairs {
+		begun += len(of)
+	}
+	words := []string{fmt.Sprintf("repairs=%d slots=%d", begun, len(l.Slots))}
+	for _, s := range l.Slots {
+		words = append(words, y.short(s.Node)+" attempt "+attemptOf(s.Attempt))
+	}
+	if l.Status.Blind != "" {
+		words = append(words, "blind")
+	}
+	for _, reason := range slices.Sorted(maps.Keys(l.Status.Holds)) {
+		words = append(words, "held "+string(reason))
+	}
+	return strings.Join(words, " ")
+}
+
+// attemptOf is the last part of an intent's id: the attempt's number.
+func attemptOf(intent string) string { return intent[strings.LastIndex(intent, "-")+1:] }
+
+func describePatch(body []byte) string {
+	var p struct {
+		Metadata struct {
+			Annotations map[string]*string `json:"annotations"`
+		} `json:"metadata"`
+		Spec struct {
+			Unschedulable *bool `json:"unschedulable"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		return "unreadable: " + err.Error()
+	}
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(p.Metadata.Annotations)) {
+		words = append(words, describeAnnotation(key, p.Metadata.Annotations[key]))
+	}
+	if p.Spec.Unschedulable != nil {
+		words = append(words, map[bool]string{true: "cordon", false: "uncordon"}[*p.Spec.Unschedulable])
+	}
+	return strings.Join(words, ", ")
+}
+
+func describeAnnotation(key string, value *string) string {
+	switch {
+	case strings.HasPrefix(key, remediations.AlertPrefix):
+		if value == nil {
+			return "alert dropped"
+		}
+		a, err := remediations.DecodeAlert(key, *value)
+		if err != nil {
+			return err.Error()
+		}
+		return "alert " + a.Status
+	case key == remediations.NodeRepairKey:
+		if value == nil {
+			return "record dropped"
+		}
+		return describeRecord(*value)
+	case key == remediations.HistoryKey && value != nil:
+		return "history " + string(remediations.DecodeHistory(*value)[0].Outcome)
+	case value == nil:
+		return key + " dropped"
+	}
+	return key
+}
+
+func describeRecord(value string) string {
+	r, err := remediations.DecodeRecord(value)
+	if err != nil {
+		return err.Error()
+	}
+	words := []string{string(r.Phase), r.Step.String()}
+	if r.Phase == remediations.Verifying {
+		words = append(words, string(r.Intent.Outcome))
+	}
+	if r.Hold != nil {
+		words = append(words, "held "+string(r.Hold.Reason))
+	}
+	return strings.Join(words, " ")
+}

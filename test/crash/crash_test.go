@@ -1,0 +1,196 @@
+// Package crash kills the real program at each call that changes something, breaks the API server under it, stops and
+// kills its leaders, and holds what comes of it against the promises of the package remediations: an attempt reaches
+// the provider at most once, whatever happens; no limit is exceeded at any time; every repair comes to its end, and to
+// the end that the reboots that really arrived allow.
+//
+// DRYDOCK_SOAK=1 runs every crash point and the long forms, which otherwise are a sample. The sample's seed is printed;
+// DRYDOCK_SEED sets it.
+package crash
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+// atOnce is how many tests run side by side: they wait far more than they compute.
+const atOnce = "12"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
+	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Alertmanagers: 1})
+}
+
+// site is a lab in which yards can be made.
+type site struct {
+	lab   *lab.Lab
+	token string
+}
+
+var prepared = struct {
+	sync.Mutex
+	site
+}{}
+
+// shared is the package's lab.
+func shared(t *testing.T) site {
+	t.Helper()
+	prepared.Lock()
+	defer prepared.Unlock()
+	l := lab.Shared(t)
+	if prepared.lab == nil {
+		prepared.site = prepare(t, l)
+	}
+	return prepared.site
+}
+
+// prepare builds Drydock for a lab and makes its Watchdog fire for ever.
+func prepare(t *testing.T, l *lab.Lab) site {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	token, err := l.PrepareDrydock(ctx)
+	require.NoError(t, err)
+	watchdog := func() error {
+		return tell(ctx, l.AlertmanagerURLs(), map[string]string{"alertname": "Watchdog"}, time.Now(), time.Now().Add(time.Minute))
+	}
+	require.NoError(t, watchdog())
+	go func() { // as Prometheus sends what fires again and again
+		for watchdog() == nil { // until the lab has been stopped
+			<-time.After(500 * time.Millisecond)
+		}
+	}()
+	return site{lab: l, token: token}
+}
+
+func soak() bool { return os.Getenv("DRYDOCK_SOAK") != "" }
+
+// seeded gives the test's randomness, and prints what makes it the same again.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("DRYDOCK_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err, "DRYDOCK_SEED")
+	}
+	t.Logf("DRYDOCK_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// sample is how many of the crash points run in make test.
+const sample = 24
+
+// golden is the list of all points at which the program is killed.
+var golden = filepath.Join("testdata", "points.golden")
+
+// TestCrashAtEveryStep first lists the calls of each story that change something, then plays the story again for each of
+// them and kills the program there, once before the call takes effect and once after, before its answer. A process that
+// died is started again, and the story must come to its end.
+func TestCrashAtEveryStep(t *testing.T) {
+	s, random := shared(t), seeded(t)
+	lists := make([][]string, len(stories))
+	t.Run("recording", func(t *testing.T) {
+		for i, story := range stories {
+			t.Run(story.name, func(t *testing.T) {
+				t.Parallel()
+				lists[i] = story.record(t, s)
+			})
+		}
+	})
+	var list strings.Builder
+	type point struct {
+		story
+		name string
+		when moment
+	}
+	var points []point
+	for i, story := range stories {
+		fmt.Fprintf(&list, "%s:\n", story.name)
+		for _, name := range lists[i] {
+			fmt.Fprintf(&list, "  %s\n", name)
+			points = append(points, point{story, name, before}, point{story, name, after})
+		}
+	}
+	t.Logf("the program is killed before and after each of these calls:\n%s", &list)
+	if os.Getenv("UPDATE") != "" {
+		require.NoError(t, os.MkdirAll(filepath.Dir(golden), 0o755))
+		require.NoError(t, os.WriteFile(golden, []byte(list.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), list.String(), "UPDATE=1 writes %s again", golden)
+
+	random.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+	if !soak() {
+		points = points[:sample]
+	}
+	for _, p := range points {
+		t.Run(fmt.Sprintf("%s/%s %s", p.story.name, p.when, p.name), func(t *testing.T) {
+			t.Parallel()
+			p.killedAt(t, s, p.name, p.when)
+		})
+	}
+}
+
+// record plays the story undisturbed and lists what the program changed, in order.
+func (s story) record(t *testing.T, at site) []string {
+	y := newYard(t, at, s.options)
+	var mu sync.Mutex
+	var names []string
+	y.on(func(c *call, when moment) lab.Verdict {
+		if c.name != "" && when == after && c.answer.StatusCode < 300 {
+			mu.Lock()
+			defer mu.Unlock()
+			names = append(names, c.name)
+		}
+		return lab.Pass
+	})
+	y.start()
+	y.sees()
+	s.play(y)
+	y.settled()
+	mu.Lock()
+	defer mu.Unlock()
+	return inOrder(names)
+}
+
+// killedAt plays the story and kills the program at the point.
+func (s story) killedAt(t *testing.T, at site, point string, when moment) {
+	y := newYard(t, at, s.options)
+	var once sync.Once
+	killed := make(chan struct{})
+	y.on(func(c *call, m moment) lab.Verdict {
+		v := lab.Pass
+		if c.name == point && m == when && (m == before || c.answer.StatusCode < 300) {
+			once.Do(func() {
+				y.replicas[0].Kill()
+				close(killed)
+				v = lab.Reset
+			})
+		}
+		return v
+	})
+	y.start()
+	y.sees()
+	s.play(y)
+	select {
+	case <-killed:
+	case <-time.After(within):
+		require.Failf(t, "it was not killed", "it never came to %q", point)
+	}
+}

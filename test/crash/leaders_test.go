@@ -1,0 +1,106 @@
+package crash
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLeadersAreKilled has two replicas repair several nodes, some at once, while whoever leads is killed every few
+// seconds. A replica that died is started again, and is the other's successor before long.
+func TestLeadersAreKilled(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, shared(t), options{nodes: fleet(), replicas: 2, slots: 2, attempts: 10})
+	fallen := y.fell(seeded(t), func(r *replica, _ *rand.Rand) { r.Kill() })
+	y.repairAll()
+	require.GreaterOrEqual(t, fallen(), 2, "leaders that were killed")
+}
+
+// TestLeadersStall is the same with leaders that are stopped for a while, longer than their Lease or not, and wake in the
+// middle of whatever they were at. A step's proof is waited for longer than a call may be late, as in any sane plan, so
+// that a late call can only be of the attempt that is on record.
+func TestLeadersStall(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, shared(t), options{nodes: fleet(), replicas: 2, slots: 2, attempts: 10, wait: "15s"})
+	fallen := y.fell(seeded(t), func(r *replica, random *rand.Rand) {
+		y.signal(r, syscall.SIGSTOP)
+		<-time.After(time.Duration(500+random.IntN(12000)) * time.Millisecond)
+		y.signal(r, syscall.SIGCONT)
+	})
+	y.repairAll()
+	require.GreaterOrEqual(t, fallen(), 1, "leaders that were stopped")
+}
+
+func fleet() int {
+	if soak() {
+		return 20
+	}
+	return 6
+}
+
+// repairAll makes all nodes fail and waits for all to be cured. The plan has attempts to spare, so whatever is lost on
+// the way, none may be exhausted.
+func (y *yard) repairAll() {
+	y.t.Helper()
+	y.start()
+	for i := range y.nodes {
+		y.fail(i)
+	}
+	y.kept()
+	for _, node := range y.nodes {
+		require.NotEmpty(y.t, y.provider.calls(node))
+	}
+	y.view.mu.Lock()
+	defer y.view.mu.Unlock()
+	require.Equal(y.t, y.slots, y.view.most, "as many slots at once as the limit allows")
+}
+
+// fell makes every leader fall a moment after it has begun to lead, one after the other, until the returned function is
+// called, which says how many that were.
+func (y *yard) fell(random *rand.Rand, how func(*replica, *rand.Rand)) (stop func() int) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
+	count := 0
+	var work sync.WaitGroup
+	work.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			before := y.renewals()
+			moment := time.Duration(1000+random.IntN(2000)) * time.Millisecond
+			var led time.Time // since when somebody leads again
+			for led.IsZero() || time.Since(led) < moment {
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					return
+				}
+				if led.IsZero() && y.renewals() > before {
+					led = time.Now()
+				}
+			}
+			how(y.leading(), random)
+			count++
+		}
+	})
+	end := sync.OnceValue(func() int {
+		cancel()
+		work.Wait()
+		return count
+	})
+	y.t.Cleanup(func() { end() })
+	return end
+}
+
+// renewals counts how often anybody wrote that it leads.
+func (y *yard) renewals() int64 {
+	var n int64
+	for _, r := range y.replicas {
+		n += r.renewed.Load()
+	}
+	return n
+}

@@ -1,0 +1,82 @@
+package crash
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// ended waits until the node's repair has come to an end and its slot is free.
+func (y *yard) ended(i int) {
+	y.t.Helper()
+	node := y.nodes[i]
+	y.await("the end of the repair of "+y.short(node), func(v *view) bool {
+		r := v.record(node)
+		return len(history(v, node)) > 0 && (r == nil || r.Phase == remediations.Exhausted) &&
+			!slices.ContainsFunc(v.ledger.Slots, func(s remediations.Slot) bool { return s.Node == node })
+	})
+}
+
+func history(v *view, node string) []remediations.Entry {
+	return remediations.DecodeHistory(v.nodes[node].Annotations[remediations.HistoryKey])
+}
+
+// kept holds what became of every node against the promises, with the provider's own record as the measure: no attempt
+// arrived twice or without being on record, the repair ended as the number of reboots that arrived allows, and nothing
+// of it is left behind.
+func (y *yard) kept() {
+	t := y.t
+	t.Helper()
+	arrived := 0
+	for i, node := range y.nodes {
+		y.ended(i)
+		calls, last := y.provider.to(node)
+		arrived += len(calls)
+		y.view.mu.Lock()
+		n, l, past := y.view.nodes[node], y.view.ledger, history(y.view, node)
+		y.view.mu.Unlock()
+		require.Len(t, past, 1, "one repair of %s", y.short(node))
+		e := past[0]
+
+		require.LessOrEqual(t, len(e.Steps), y.attempts, "attempts: %v", e.Steps)
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(calls))), len(calls), "each attempt arrives once: %v", calls)
+		for _, intent := range calls {
+			require.True(t, strings.HasPrefix(intent, e.ID+"-"), "the call %s is of repair %s", intent, e.ID)
+			require.Contains(t, e.Steps, "reboot:"+attemptOf(intent), "the call %s is on record", intent)
+		}
+		want := remediations.Recovered
+		switch {
+		case len(calls) < y.cures:
+			want = remediations.OutcomeExhausted
+			require.Len(t, e.Steps, y.attempts, "it is not exhausted before the plan is")
+		case e.Outcome == remediations.SelfRecovered && e.Ended.After(last.Add(y.proof())):
+			// Nobody was there to see the proof while the attempt's time ran.
+			want = remediations.SelfRecovered
+		}
+		require.Equal(t, want, e.Outcome, "%d of the %d reboots arrived that cure it: %s", len(calls), y.cures, e.Why)
+		exhausted := want == remediations.OutcomeExhausted
+		if exhausted {
+			require.Equal(t, "Exhausted", n.Labels[remediations.PhaseLabel])
+		} else {
+			require.NotContains(t, n.Labels, remediations.PhaseLabel)
+			require.NotContains(t, n.Annotations, remediations.NodeRepairKey)
+		}
+		require.Equal(t, exhausted, n.Spec.Unschedulable)
+		require.True(t, slices.ContainsFunc(l.Repairs[n.Spec.ProviderID], func(b remediations.Begun) bool { return b.Repair == e.ID }),
+			"the repair counts against its machine: %v", l.Repairs)
+	}
+	require.Len(t, y.provider.civo.Done(civosim.HardReboots), arrived, "the provider's own record")
+	y.sound()
+}
+
+// sound fails where anything was seen on the way that must never be.
+func (y *yard) sound() {
+	y.t.Helper()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	require.Empty(y.t, y.breaches)
+}

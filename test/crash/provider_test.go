@@ -1,0 +1,178 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// intentGood is how long after its intent a call may still arrive: invariant 4's 10 s, one more since the record's times
+// have no fractions, and half of one on the way.
+const intentGood = 11500 * time.Millisecond
+
+// provider is a yard's own, behind a server that asks the test about each reboot and notes what arrives.
+type provider struct {
+	yard   *yard
+	civo   *lab.Civo
+	server *httptest.Server
+
+	mu       sync.Mutex
+	arrivals []arrival
+	rebooted map[string]int
+}
+
+// arrival is a reboot that reached the provider, with the intent that was on its Node at that time.
+type arrival struct {
+	node, intent string
+	since        time.Time // when the intent was written, in full seconds
+}
+
+func newProvider(y *yard) *provider {
+	y.t.Helper()
+	p := &provider{yard: y, rebooted: map[string]int{}}
+	var err error
+	p.civo, err = y.lab.StartCivo(y.t.Context(), lab.CivoOptions{RebootTime: y.rebootTime, Machines: p})
+	require.NoError(y.t, err)
+	upstream, err := url.Parse(p.civo.URL())
+	require.NoError(y.t, err)
+	reverse := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
+		ModifyResponse: func(res *http.Response) error {
+			c, ok := res.Request.Context().Value(callKey{}).(*call)
+			if !ok {
+				return nil
+			}
+			c.answer = res
+			if y.ask(c, after) != lab.Pass {
+				return errors.New("the answer is lost")
+			}
+			return nil
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &call{request: r}
+		node := p.nodeOf(r.URL.Path)
+		if r.Method == http.MethodPost {
+			c.what, c.name = node, "provider POST hard_reboots "+y.short(node)
+		}
+		if y.ask(c, before) != lab.Pass {
+			panic(http.ErrAbortHandler)
+		}
+		if r.Method == http.MethodPost {
+			p.arrived(node)
+		}
+		reverse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+	}))
+	y.t.Cleanup(p.civo.Close)
+	y.t.Cleanup(p.server.Close)
+	return p
+}
+
+func (p *provider) url() string { return p.server.URL }
+
+func (p *provider) nodeOf(path string) string {
+	for _, in := range p.civo.Instances() {
+		if strings.Contains(path, "/instances/"+in.ID+"/") {
+			return in.Hostname
+		}
+	}
+	return ""
+}
+
+// arrived holds a call against the promises at the time that it arrives: it has an intent on its Node that is young and
+// that no call came for yet, and a slot in the ledger for that very attempt.
+func (p *provider) arrived(node string) {
+	y, ctx := p.yard, context.WithoutCancel(p.yard.t.Context())
+	n, err := y.lab.Client().CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		y.breach("a reboot of %q arrived, and its Node cannot be read: %v", node, err)
+		return
+	}
+	a := arrival{node: node}
+	r := remediations.InFlight(n)
+	switch {
+	case r == nil:
+		y.breach("a reboot of %s arrived without an intent on the Node", node)
+	case time.Since(r.Intent.At) > intentGood:
+		y.breach("a reboot of %s arrived %s after its intent %s", node, time.Since(r.Intent.At), r.Intent.ID)
+	}
+	if r != nil {
+		a.intent, a.since = r.Intent.ID, r.Intent.At
+	}
+	ledger, err := y.readLedger(ctx)
+	if err != nil {
+		y.breach("a reboot of %s arrived, and the ledger cannot be read: %v", node, err)
+		return
+	}
+	held := false
+	for _, s := range ledger.Slots {
+		held = held || (s.Node == node && s.Attempt == a.intent)
+	}
+	if !held {
+		y.breach("a reboot of %s arrived for %s, and the ledger has no slot for it: %+v", node, a.intent, ledger.Slots)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.arrivals {
+		if a.node == b.node && a.intent == b.intent {
+			y.breach("attempt %s of %s arrived twice", a.intent, node)
+		}
+	}
+	p.arrivals = append(p.arrivals, a)
+}
+
+// to returns the intents whose calls reached the node's machine, and when the last of them was written.
+func (p *provider) to(node string) (intents []string, last time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range p.arrivals {
+		if a.node == node {
+			intents, last = append(intents, a.intent), a.since
+		}
+	}
+	return intents, last
+}
+
+// calls are the intents alone.
+func (p *provider) calls(node string) []string {
+	intents, _ := p.to(node)
+	return intents
+}
+
+// Reboot is civosim's: the machine is back, with a new boot ID, and well if this was the reboot that cures it.
+func (p *provider) Reboot(ctx context.Context, in civosim.Instance, bootID string) error {
+	p.mu.Lock()
+	p.rebooted[in.Hostname]++
+	cured := p.rebooted[in.Hostname] >= p.yard.cures
+	p.mu.Unlock()
+	if cured {
+		// The alert goes first, and is told to Drydock, so that what is written has one order on any machine.
+		if err := p.yard.alerts.resolve(ctx, in.Hostname); err != nil {
+			p.yard.breach("resolving the alert of %s: %v", in.Hostname, err)
+		}
+		return p.yard.lab.Heal(ctx, in.Hostname, bootID)
+	}
+	patch := fmt.Sprintf(`{"status":{"nodeInfo":{"bootID":%q}}}`, bootID)
+	_, err := p.yard.lab.Client().CoreV1().Nodes().Patch(ctx, in.Hostname, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	return err
+}
+
+// Remove and Add are civosim's; nothing here replaces a machine.
+func (p *provider) Remove(context.Context, civosim.Instance) error { return nil }
+func (p *provider) Add(context.Context, civosim.Instance) error    { return nil }

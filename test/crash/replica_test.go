@@ -1,0 +1,185 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+// replica is one process of a yard's Drydock, behind a proxy of its own.
+type replica struct {
+	*lab.Drydock
+	yard  *yard
+	index int
+	token string
+	proxy *lab.Proxy
+	// known is closed when the test has the process in hand: before that nothing it asks for is let through, or a hook
+	// would have nobody to kill.
+	known chan struct{}
+	// deaths counts how often the process has ended.
+	deaths atomic.Int64
+	// renewed counts how often it wrote that it leads.
+	renewed atomic.Int64
+}
+
+func newReplica(y *yard, index int, token string) *replica {
+	y.t.Helper()
+	proxy, err := y.lab.NewProxy()
+	require.NoError(y.t, err)
+	y.t.Cleanup(proxy.Close)
+	r := &replica{yard: y, index: index, token: token, proxy: proxy, known: make(chan struct{})}
+	proxy.Before(r.before)
+	proxy.After(r.after)
+	return r
+}
+
+func (r *replica) name() string { return fmt.Sprintf("drydock-%s-%d", r.yard.name, r.index) }
+
+// start runs the process, and starts it again whenever it has ended, as a kubelet would.
+func (r *replica) start() {
+	y := r.yard
+	y.t.Helper()
+	d, err := y.lab.StartDrydock(y.t.Context(), r.token, lab.DrydockOptions{
+		Name: r.name(), Namespace: y.name, Civo: y.provider.civo, Server: r.proxy.URL(), Config: y.config(),
+	})
+	require.NoError(y.t, err)
+	r.Drydock = d
+	close(r.known)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-d.Done():
+			}
+			r.deaths.Add(1)
+			y.note("replica %d has ended, and is started again", r.index)
+			if err := d.Start(ctx); err != nil && ctx.Err() == nil {
+				y.note("replica %d did not start: %v", r.index, err) // it is one more end
+			}
+		}
+	})
+	y.t.Cleanup(func() {
+		cancel()
+		work.Wait()
+		d.Kill()
+	})
+}
+
+type callKey struct{}
+
+// before is the proxy's hook: it shows the replica no Nodes but its yard's, and asks the test about the call.
+func (r *replica) before(req *http.Request) lab.Verdict {
+	if req.URL.Path == "/api/v1/nodes" {
+		q := req.URL.Query()
+		q.Set("labelSelector", yardLabel+"="+r.yard.name)
+		req.URL.RawQuery = q.Encode()
+	}
+	var body []byte
+	if req.Method != http.MethodGet {
+		select {
+		case <-r.known:
+		case <-req.Context().Done():
+			return lab.Reset
+		}
+		var err error
+		if body, err = io.ReadAll(req.Body); err != nil {
+			return lab.Reset
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	c := r.yard.describe(req, body)
+	c.from = r
+	*req = *req.WithContext(context.WithValue(req.Context(), callKey{}, c))
+	return r.yard.ask(c, before)
+}
+
+func (r *replica) after(res *http.Response) lab.Verdict {
+	c, ok := res.Request.Context().Value(callKey{}).(*call)
+	if !ok {
+		return lab.Pass
+	}
+	c.answer = res
+	done := res.StatusCode < http.StatusMultipleChoices
+	if c.lease != nil && done && c.lease.Spec.HolderIdentity != nil && *c.lease.Spec.HolderIdentity != "" {
+		r.yard.leads(r)
+	}
+	if !done {
+		r.yard.undo(c)
+	}
+	return r.yard.ask(c, after)
+}
+
+// ask numbers a call that has a name, notes it, and asks the test's hook. The second call of a name has #2 behind it.
+func (y *yard) ask(c *call, when moment) lab.Verdict {
+	y.mu.Lock()
+	if c.name != "" && when == before {
+		y.underway.Add(1)
+		c.first = c.name
+		y.seen[c.first]++
+		if n := y.seen[c.first]; n > 1 {
+			c.name = fmt.Sprintf("%s #%d", c.first, n)
+		}
+	}
+	h := y.hook
+	y.mu.Unlock()
+	v := lab.Pass
+	if h != nil {
+		v = h(c, when)
+	}
+	if c.name != "" {
+		if when == after || v != lab.Pass {
+			y.underway.Add(-1)
+		}
+		status := 0
+		if c.answer != nil {
+			status = c.answer.StatusCode
+		}
+		who := "-"
+		if c.from != nil {
+			who = fmt.Sprint(c.from.index)
+		}
+		y.note("%s %-6s %s (HTTP %d, verdict %d)", who, when, c.name, status, v)
+	}
+	return v
+}
+
+// undo takes a call that changed nothing out of the count, so that the one made in its place has its name.
+func (y *yard) undo(c *call) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if c.name != "" {
+		y.seen[c.first]--
+	}
+}
+
+// settled waits until no call that was seen is without its answer: a watch may show what it did before its hook runs.
+func (y *yard) settled() {
+	y.t.Helper()
+	require.Eventually(y.t, func() bool { return y.underway.Load() == 0 }, within, 10*time.Millisecond)
+}
+
+func (y *yard) leads(r *replica) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.leader = r
+	r.renewed.Add(1)
+}
+
+// leading is the replica that last renewed the Lease; nil: none has.
+func (y *yard) leading() *replica {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.leader
+}

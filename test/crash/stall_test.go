@@ -1,0 +1,170 @@
+package crash
+
+import (
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+)
+
+// tooLate is when a call may go out no more, counted from before its intent: invariant 4's 10 s.
+const tooLate = 11 * time.Second
+
+// TestALeaderThatStallsMakesNoLateCall stops the leader with SIGSTOP at three places between the decision and the call,
+// until another replica has taken over, made the next attempt and ended the repair, and wakes it then: by its own
+// reckoning it is in the middle of its attempt. A call from it would reboot a machine that is well. It must die without.
+//
+// The control stops it at the same place for a moment only: the call goes out then, once.
+func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		at   func(c *call, when moment) bool
+		lost bool // the other replica finds an intent, so that an attempt is spent
+	}{
+		"between the slot and the intent": {func(c *call, when moment) bool {
+			return c.what == "ledger" && when == after && c.first == "ledger UPDATE repairs=1 slots=1 node-0 attempt 1"
+		}, false},
+		"between the intent and the look at the provider": {func(c *call, when moment) bool {
+			return c.first == "node-0 PATCH Acting reboot:1" && when == after
+		}, true},
+		"between the look at the provider and the call": {func(c *call, when moment) bool {
+			return c.from == nil && c.name == "" && when == after
+		}, true},
+	} {
+		for until, least := range map[string]time.Duration{"until the other has ended it": 0, "until it is too late": tooLate} {
+			t.Run(name+" "+until, func(t *testing.T) {
+				t.Parallel()
+				y := newYard(t, shared(t), options{replicas: 2})
+				stopped := y.stopAt(c.at)
+				y.start()
+				y.fail(0)
+				first := <-stopped
+				late := time.After(least)
+
+				y.ended(0) // by the other one
+				calls := y.provider.calls(y.nodes[0])
+				require.Len(t, calls, 1)
+				require.Equal(t, map[bool]string{false: "1", true: "2"}[c.lost], attemptOf(calls[0]))
+				<-late
+				y.awake(first)
+				y.died(first)
+				y.kept()
+				require.Equal(t, calls, y.provider.calls(y.nodes[0]), "no call of the first leader's")
+			})
+		}
+		t.Run("control: a moment "+name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t, shared(t), options{replicas: 2})
+			stopped := y.stopAt(c.at)
+			y.start()
+			y.fail(0)
+			first := <-stopped
+			y.awake(first)
+			y.kept()
+			calls := y.provider.calls(y.nodes[0])
+			require.Len(t, calls, 1)
+			require.Equal(t, "1", attemptOf(calls[0]))
+			require.Equal(t, first, y.leading(), "the first leader's own")
+		})
+	}
+}
+
+// TestACallIsNotMadeAfterTenSeconds stops a Drydock that knows no leaders between its intent and its call, for longer than
+// the call may wait. It has lost nothing but time, so that only its intent's age forbids the call.
+func TestACallIsNotMadeAfterTenSeconds(t *testing.T) {
+	t.Parallel()
+	for name, stall := range map[string]time.Duration{"too long": tooLate, "control: a moment": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t, shared(t), options{unled: true})
+			// It asks the provider which machines there are, and calls then.
+			var once sync.Once
+			y.on(func(c *call, when moment) lab.Verdict {
+				if c.from == nil && c.name == "" && when == before {
+					once.Do(func() {
+						first := y.replicas[0]
+						y.signal(first, syscall.SIGSTOP)
+						time.AfterFunc(stall, func() { y.signal(first, syscall.SIGCONT) })
+					})
+				}
+				return lab.Pass
+			})
+			y.start()
+			y.fail(0)
+			y.kept()
+			calls := y.provider.calls(y.nodes[0])
+			require.Len(t, calls, 1)
+			require.Equal(t, map[bool]string{true: "2", false: "1"}[stall == tooLate], attemptOf(calls[0]))
+		})
+	}
+}
+
+// stopAt stops the replica that makes that call, once, and says which it was. A call to the provider is the leader's.
+func (y *yard) stopAt(at func(c *call, when moment) bool) <-chan *replica {
+	stopped := make(chan *replica, 1)
+	var once sync.Once
+	y.on(func(c *call, when moment) lab.Verdict {
+		if at(c, when) {
+			once.Do(func() {
+				r := c.from
+				if r == nil {
+					r = y.leading()
+				}
+				y.signal(r, syscall.SIGSTOP)
+				stopped <- r
+			})
+		}
+		return lab.Pass // the answer waits in the connection until the process wakes
+	})
+	return stopped
+}
+
+func (y *yard) signal(r *replica, s syscall.Signal) {
+	y.note("replica %d gets %s", r.index, s)
+	if err := r.Signal(s); err != nil {
+		y.breach("%v", err)
+	}
+}
+
+// awake lets a stopped replica go on.
+func (y *yard) awake(r *replica) { y.signal(r, syscall.SIGCONT) }
+
+// died waits for the process to end by itself: it finds that it does not lead any more.
+func (y *yard) died(r *replica) {
+	y.t.Helper()
+	require.Eventually(y.t, func() bool { return r.deaths.Load() > 0 }, within, 20*time.Millisecond)
+}
+
+// TestASlotThatAFormerLeaderLeftIsFreed writes a slot into the ledger behind the leader's back, as a leader does that
+// stalls, wakes, and is refused by the Node: it reads the ledger again after the first conflict, so the ledger's version
+// does not stop it. Nothing else makes the one that leads write, or read, the ledger.
+func TestASlotThatAFormerLeaderLeftIsFreed(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, shared(t), options{})
+	y.start()
+	y.sees()
+	maps := y.lab.Client().CoreV1().ConfigMaps(y.name)
+	cm, err := maps.Get(t.Context(), ledgerName, metav1.GetOptions{})
+	require.NoError(t, err)
+	l, err := remediations.DecodeLedger(cm.Data)
+	require.NoError(t, err)
+	y.view.mu.Lock()
+	uid := y.view.nodes[y.nodes[0]].UID
+	y.view.mu.Unlock()
+	l.Slots = append(l.Slots, remediations.Slot{
+		Node: y.nodes[0], UID: string(uid), Repair: "gone00", Attempt: "gone00-0-1", Policy: "node-not-ready", Since: time.Now().Add(-time.Minute).UTC(),
+	})
+	cm.Data = l.Encode()
+	_, err = maps.Update(t.Context(), cm, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	y.await("the slot to be seen", func(v *view) bool { return v.most == 1 })
+	y.await("the slot to be freed", func(v *view) bool { return len(v.ledger.Slots) == 0 })
+	y.fail(0) // and taken again
+	y.kept()
+}

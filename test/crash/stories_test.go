@@ -1,0 +1,100 @@
+package crash
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// story is a course of events that comes to its end whatever becomes of Drydock on the way.
+type story struct {
+	name string
+	options
+	play func(y *yard)
+}
+
+// never is a cure that no plan comes to.
+const never = 1000
+
+var stories = []story{
+	{"the second reboot cures", options{cures: 2}, func(y *yard) {
+		y.fail(0)
+		y.kept()
+	}},
+	{"nothing cures, and a person resets", options{cures: never, wait: "2s"}, func(y *yard) {
+		y.fail(0)
+		y.kept()
+		require.NoError(y.t, y.alerts.resolve(y.t.Context(), y.nodes[0]))
+		require.NoError(y.t, y.lab.Heal(y.t.Context(), y.nodes[0], "a-new-boot"))
+		y.annotate(0, remediations.ResetKey, "true")
+		y.await("the repair to be forgotten", func(v *view) bool {
+			n := v.nodes[y.nodes[0]]
+			return v.record(n.Name) == nil && n.Labels[remediations.PhaseLabel] == "" && !n.Spec.Unschedulable &&
+				n.Annotations[remediations.ResetKey] == "" && len(remediations.AlertsOn(n.Annotations)) == 0 && len(v.ledger.Repairs) == 0
+		})
+		y.sound()
+	}},
+	{"paused between the attempts", options{cures: 2, attempts: 3}, func(y *yard) {
+		y.fail(0)
+		y.await("the proof of the first attempt to be waited for", func(v *view) bool {
+			r := v.record(y.nodes[0])
+			return r != nil && r.Phase == remediations.Verifying
+		})
+		y.annotate(0, remediations.PauseKey, "true")
+		y.await("the hold, without a slot", func(v *view) bool {
+			r := v.record(y.nodes[0])
+			return r != nil && r.Phase == remediations.Pending && r.Hold != nil && r.Hold.Reason == remediations.Paused && len(v.ledger.Slots) == 0
+		})
+		y.annotate(0, remediations.PauseKey, "")
+		y.kept()
+	}},
+	{"two nodes and one slot", options{nodes: 2, attempts: 3, wait: "9s", rebootTime: 3 * time.Second}, func(y *yard) {
+		y.fail(0)
+		y.await("the slot to be taken", func(v *view) bool {
+			r := v.record(y.nodes[0])
+			return r != nil && r.Phase == remediations.Verifying
+		})
+		y.fail(1)
+		y.kept()
+	}},
+}
+
+// annotate sets a person's key on a node, or takes it away.
+func (y *yard) annotate(i int, key, value string) {
+	y.t.Helper()
+	v := fmt.Sprintf("%q", value)
+	if value == "" {
+		v = "null"
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, v)
+	_, err := y.lab.Client().CoreV1().Nodes().Patch(y.t.Context(), y.nodes[i], types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(y.t, err)
+}
+
+// inOrder puts each provider's call behind the intent that it is for: it goes out beside the loop, which may write to
+// the ledger before or after it.
+func inOrder(names []string) []string {
+	var out, intents []string
+	for _, name := range names {
+		if strings.HasPrefix(name, "provider ") {
+			i := slices.Index(out, intents[len(intents)-1])
+			out = slices.Insert(out, i+1, name)
+			continue
+		}
+		if strings.Contains(name, "PATCH alert firing #") {
+			continue // the poll may find an alert while its post is under way, and both write the same
+		}
+		if strings.Contains(name, " PATCH Acting ") {
+			intents = append(intents, name)
+		}
+		out = append(out, name)
+	}
+	return out
+}

@@ -1,0 +1,181 @@
+package crash
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+// within bounds every wait: far beyond what it takes, so that only a fault meets it.
+const within = 2 * time.Minute
+
+// yardLabel marks a Node as one yard's.
+const yardLabel = "drydock-lab/yard"
+
+// yard is one Drydock with all that is its own: a namespace with the chart's roles, its ledger and its Lease, Nodes, a
+// provider, alerts. Many yards share one API server and one Alertmanager, and know nothing of each other: a yard's
+// proxy shows its Drydock the yard's Nodes alone.
+type yard struct {
+	options
+	t        *testing.T
+	lab      *lab.Lab
+	name     string
+	nodes    []string
+	provider *provider
+	replicas []*replica
+	view     *view
+	alerts   *alerts
+	underway atomic.Int64
+
+	mu       sync.Mutex
+	hook     hook
+	log      []string
+	seen     map[string]int
+	leader   *replica
+	breaches []string
+}
+
+// options say what a yard is like. The zero value has one node, one replica and one slot; the first reboot cures.
+type options struct {
+	nodes, replicas, slots int
+	// cures is which of the reboots that reach a machine cures it, from 1.
+	cures int
+	// attempts are the plan's, wait is how long each may take to be proven; zero: 2 and 6s.
+	attempts int
+	wait     string
+	// rebootTime is how long a machine is away; zero: 200ms.
+	rebootTime time.Duration
+	// unled turns the leader's election off.
+	unled bool
+}
+
+func (o options) withDefaults() options {
+	o.nodes, o.replicas, o.slots, o.cures = max(o.nodes, 1), max(o.replicas, 1), max(o.slots, 1), max(o.cures, 1)
+	if o.attempts == 0 {
+		o.attempts = 2
+	}
+	if o.wait == "" {
+		o.wait = "6s"
+	}
+	if o.rebootTime == 0 {
+		o.rebootTime = 200 * time.Millisecond
+	}
+	return o
+}
+
+var yards atomic.Int64
+
+// newYard makes a yard; nothing of Drydock runs in it before start.
+func newYard(t *testing.T, s site, o options) *yard {
+	t.Helper()
+	ctx := t.Context()
+	y := &yard{
+		options: o.withDefaults(), t: t, lab: s.lab, name: fmt.Sprintf("yard-%d", yards.Add(1)), seen: map[string]int{},
+	}
+	require.NoError(t, y.lab.InstallChart(ctx, y.name, y.name, nil))
+	for i := range y.options.nodes {
+		name := fmt.Sprintf("%s-node-%d", y.name, i)
+		spec := lab.NodeSpec{Name: name, ProviderID: "civo://" + uuid.NewString(), Labels: map[string]string{yardLabel: y.name}}
+		require.NoError(t, y.lab.AddNode(ctx, spec))
+		// Nobody renews a lease here, so this one is good for as long as any test takes.
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: ptr.To(metav1.NowMicro())},
+		}
+		_, err := y.lab.Client().CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, lease, metav1.CreateOptions{})
+		require.NoError(t, err)
+		y.nodes = append(y.nodes, name)
+	}
+	y.view = newView(y)
+	y.alerts = newAlerts(y)
+	y.provider = newProvider(y)
+	for i := range y.options.replicas {
+		y.replicas = append(y.replicas, newReplica(y, i, s.token))
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			y.mu.Lock()
+			defer y.mu.Unlock()
+			for _, l := range y.log {
+				t.Log(l)
+			}
+		}
+	})
+	return y
+}
+
+// start runs the replicas and returns when one of them leads.
+func (y *yard) start() {
+	y.t.Helper()
+	for _, r := range y.replicas {
+		r.start()
+	}
+	y.await("a leader", func(v *view) bool { return v.ledger != nil })
+}
+
+// sees waits until the leader has written that it was blind, as every Drydock is that starts, and that it is so no more.
+// Only where nothing disturbs it does it write both.
+func (y *yard) sees() {
+	y.t.Helper()
+	y.await("a leader that is not blind", func(v *view) bool { return v.wasBlind && v.ledger.Status.Blind == "" })
+}
+
+// config is that of every replica.
+func (y *yard) config() map[string]any {
+	return map[string]any{
+		"alertmanager":   map[string]any{"pollInterval": "1s"},
+		"limits":         map[string]any{"concurrent": y.slots, "unhealthy": "100%"},
+		"leaderElection": map[string]any{"enabled": !y.unled},
+		"providers":      map[string]any{"civo": map[string]any{"apiURL": y.provider.url(), "timeout": "20s"}},
+		"policies": []any{map[string]any{
+			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "1s", "cooldown": "0s",
+			"plan": []any{map[string]any{"step": "reboot", "wait": y.wait, "attempts": y.attempts}},
+		}},
+	}
+}
+
+// proof is how long after its intent an attempt's proof may come and hold.
+func (y *yard) proof() time.Duration {
+	wait, err := time.ParseDuration(y.wait)
+	require.NoError(y.t, err)
+	return wait + time.Second // proofFor
+}
+
+// fail makes the node say that it is not Ready, and its alert fire.
+func (y *yard) fail(i int) {
+	y.t.Helper()
+	require.NoError(y.t, y.lab.SetCondition(y.t.Context(), y.nodes[i], corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
+	require.NoError(y.t, y.alerts.fire(y.t.Context(), y.nodes[i]))
+}
+
+// on sets what looks at every call from now on; nil: nobody.
+func (y *yard) on(h hook) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.hook = h
+}
+
+// breach notes a promise that was broken. Hooks run in goroutines that may not end the test themselves.
+func (y *yard) breach(format string, args ...any) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.breaches = append(y.breaches, fmt.Sprintf(format, args...))
+}
+
+// note appends to what a failed test shows.
+func (y *yard) note(format string, args ...any) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.log = append(y.log, time.Now().Format("05.000 ")+fmt.Sprintf(format, args...))
+}
