@@ -111,8 +111,8 @@ func (s *State) consider(p *Policy, a *Alert, now time.Time) Decision {
 func (s *State) proceed(now time.Time) Decision {
 	r := s.Journal.Record
 	p := s.Config.Policy(r.Policy)
-	if p == nil {
-		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured", r.Policy), now)
+	if p == nil || p.Mode == ModeOff {
+		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	if s.stale() {
 		return s.look("asking Alertmanager before the next step")

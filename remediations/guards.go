@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -206,6 +207,9 @@ func fleetUnhealthy(c *candidate) *finding {
 		}
 		return because("the breaker of %s is half-open: one node is repaired first, and the others wait for how it ends", scope)
 	}
+	if calm := b.Quiet.Add(c.Config.Limits.StormCooldown); b.Quiet.Before(at(c.now)) {
+		return &finding{message: fmt.Sprintf("the breaker of %s is open: the storm was last seen at %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), c.Config.Limits.StormCooldown), until: calm}
+	}
 	return because("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; it lets go %s after that ends",
 		scope, b.Unhealthy, b.Nodes, c.Config.Limits.Unhealthy, c.Config.Limits.StormCooldown)
 }
@@ -311,8 +315,9 @@ func MayStillAct(n *corev1.Node, intentID string) error {
 		return fmt.Errorf("the intent %s is no longer on record", intentID)
 	case Excluded(n):
 		return fmt.Errorf("the node was excluded by the label %s", ExcludeLabel)
-	case n.DeletionTimestamp != nil:
-		return fmt.Errorf("the Node is being deleted")
+	}
+	if f := nodeLeaving(&candidate{State: &State{Node: n}}); f != nil {
+		return errors.New(f.message)
 	}
 	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
 	for _, key := range []string{BreakGlassKey, PauseKey} {

@@ -8,17 +8,28 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
-// FreePort picks a loopback port that nobody listens on. Somebody else may
-// take it before it is used.
+// Ports are picked below those that the kernel gives to clients (from 32768
+// on): one of these could be a connection's by the time that a part is started,
+// or started again. Processes begin at different places.
+const firstPort, portCount = 10000, 22000
+
+var portsPicked atomic.Int64
+
+// FreePort picks a loopback port that nobody listens on, and never the same one
+// twice. Another process may take it before it is used.
 func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback does not block
-	if err != nil {
-		return 0, fmt.Errorf("picking a free port: %w", err)
+	var err error
+	for range 1000 {
+		port := firstPort + int((int64(os.Getpid())*101+portsPicked.Add(1))%portCount)
+		var l net.Listener
+		if l, err = net.Listen("tcp", address(port)); err == nil { //nolint:noctx // loopback does not block
+			return port, l.Close()
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, fmt.Errorf("picking a free port: %w", err)
 }
 
 // freePorts picks n ports that differ.

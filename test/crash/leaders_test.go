@@ -28,7 +28,7 @@ func TestLeadersStall(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, shared(t), options{nodes: fleet(), replicas: 2, slots: 2, attempts: 10, wait: "15s"})
 	fallen := y.fell(seeded(t), func(r *replica, random *rand.Rand) {
-		y.signal(r, syscall.SIGSTOP)
+		y.stop(r)
 		<-time.After(time.Duration(500+random.IntN(12000)) * time.Millisecond)
 		y.signal(r, syscall.SIGCONT)
 	})

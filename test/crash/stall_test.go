@@ -1,6 +1,10 @@
 package crash
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -89,7 +93,7 @@ func TestACallIsNotMadeAfterTenSeconds(t *testing.T) {
 				if c.from == nil && c.name == "" && when == before {
 					once.Do(func() {
 						first := y.replicas[0]
-						y.signal(first, syscall.SIGSTOP)
+						y.stop(first)
 						time.AfterFunc(stall, func() { y.signal(first, syscall.SIGCONT) })
 					})
 				}
@@ -116,7 +120,7 @@ func (y *yard) stopAt(at func(c *call, when moment) bool) <-chan *replica {
 				if r == nil {
 					r = y.leading()
 				}
-				y.signal(r, syscall.SIGSTOP)
+				y.stop(r)
 				stopped <- r
 			})
 		}
@@ -129,6 +133,23 @@ func (y *yard) signal(r *replica, s syscall.Signal) {
 	y.note("replica %d gets %s", r.index, s)
 	if err := r.Signal(s); err != nil {
 		y.breach("%v", err)
+	}
+}
+
+// stop stops the process, and returns when none of its threads runs any more: the signal alone does not wait for that.
+func (y *yard) stop(r *replica) {
+	pid := r.PID()
+	y.signal(r, syscall.SIGSTOP)
+	tasks := fmt.Sprintf("/proc/%d/task/*/stat", pid)
+	for running, end := true, time.Now().Add(10*time.Second); running && time.Now().Before(end); {
+		running = false
+		files, _ := filepath.Glob(tasks) // the pattern is good
+		for _, f := range files {
+			stat, err := os.ReadFile(f)
+			// "1234 (name) S ...": the state is behind the name.
+			_, state, _ := strings.Cut(string(stat), ") ")
+			running = running || (err == nil && !strings.HasPrefix(state, "T"))
+		}
 	}
 }
 
