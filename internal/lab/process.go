@@ -177,9 +177,12 @@ func (p *Process) Signal(sig syscall.Signal) error {
 
 // Kill ends the process with SIGKILL and returns when it is gone.
 func (p *Process) Kill() {
-	// The only error is that it has ended, which is what is wanted.
-	_ = p.Signal(syscall.SIGKILL)
-	<-p.Done()
+	// Under one lock: somebody may be waiting for its end to start it again.
+	p.mu.Lock()
+	done := p.done
+	_ = p.cmd.Process.Kill() // the only error is that it has ended, which is what is wanted
+	p.mu.Unlock()
+	<-done
 }
 
 // Stop ends the process with SIGTERM and returns when it is gone, killing it

@@ -5,7 +5,10 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,8 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
@@ -67,6 +72,7 @@ func newYard(t *testing.T) *yard {
 	y := &yard{t: t, lab: l, token: token, past: map[string]bool{}}
 	nodes, err := l.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
+	y.settle(nodes.Items)
 	for _, n := range nodes.Items {
 		for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 			y.past[e.ID] = true
@@ -76,6 +82,58 @@ func newYard(t *testing.T) *yard {
 	require.NoError(t, err)
 	t.Cleanup(y.civo.Close)
 	return y
+}
+
+// settle takes away what earlier tests left: alerts that still fire, records, the ledger with its breakers. Only the
+// histories stay.
+func (y *yard) settle(nodes []corev1.Node) {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	defer cancel()
+	require.Eventually(y.t, func() bool {
+		for _, url := range y.lab.AlertmanagerURLs() {
+			if n, err := alertsAt(ctx, url); err != nil || n > 0 {
+				return false
+			}
+		}
+		return true
+	}, within, 100*time.Millisecond, "the alerts of earlier tests do not end")
+	for _, n := range nodes {
+		gone := map[string]any{}
+		for k := range n.Annotations {
+			if remediations.Relevant(k) && k != remediations.HistoryKey {
+				gone[k] = nil
+			}
+		}
+		if len(gone) == 0 && n.Labels[remediations.PhaseLabel] == "" {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"annotations": gone, "labels": map[string]any{remediations.PhaseLabel: nil}},
+			"spec":     map[string]any{"unschedulable": nil},
+		})
+		require.NoError(y.t, err)
+		_, err = y.lab.Client().CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		require.NoError(y.t, err)
+	}
+	err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Delete(ctx, "drydock-ledger", metav1.DeleteOptions{})
+	require.NoError(y.t, client.IgnoreNotFound(err))
+}
+
+// alertsAt counts the alerts about nodes that an Alertmanager has.
+func alertsAt(ctx context.Context, url string) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v2/alerts?filter=node%3D~%22.%2B%22", nil)
+	if err != nil {
+		return 0, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	var alerts []json.RawMessage
+	err = json.NewDecoder(res.Body).Decode(&alerts)
+	return len(alerts), err
 }
 
 // policy is the shipped one with short times; further keys are laid over it.
@@ -128,15 +186,18 @@ func (y *yard) await(name, what string, wanted func(*corev1.Node) bool) *corev1.
 	for !wanted(n) {
 		w, err := watchtools.NewRetryWatcherWithContext(ctx, n.ResourceVersion, nodeWatch{y.lab, name})
 		require.NoError(y.t, err)
-		e, err := watchtools.UntilWithoutRetry(ctx, w, func(e watch.Event) (bool, error) {
+		_, err = watchtools.UntilWithoutRetry(ctx, w, func(e watch.Event) (bool, error) {
 			seen, ok := e.Object.(*corev1.Node)
 			if ok {
 				n = seen
 			}
 			return ok && wanted(seen), nil
 		})
+		if errors.Is(err, watchtools.ErrWatchClosed) && ctx.Err() == nil {
+			n = y.node(name) // the watch was too far behind; it begins anew
+			continue
+		}
 		require.NoErrorf(y.t, err, "waiting for node %s: %s; it has %v", name, what, drydocks(n))
-		_ = e
 	}
 	return n
 }

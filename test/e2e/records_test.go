@@ -94,6 +94,12 @@ func TestAPauseHoldsEvenUnreadable(t *testing.T) {
 func TestANodeDeletedUnderItsRepair(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	machine := y.node("node-36")
+	t.Cleanup(func() {
+		require.NoError(t, y.lab.AddNode(context.WithoutCancel(t.Context()), lab.NodeSpec{
+			Name: machine.Name, ProviderID: machine.Spec.ProviderID, Zone: machine.Labels[corev1.LabelTopologyZone],
+		}))
+	})
 	y.civo.OnReboot(func() {
 		_ = y.lab.Client().CoreV1().Nodes().Delete(t.Context(), "node-36", metav1.DeleteOptions{})
 	})

@@ -60,6 +60,26 @@ func TestHalfOfTheFleetIsLost(t *testing.T) {
 	require.Positive(t, most(), "the watch saw them at all")
 }
 
+// A twentieth of all nodes is lost: below the breaker's share. They are cured, several at a time and never more than the
+// limit.
+func TestATwentiethOfTheFleetIsLost(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: stormy()})
+	most := y.watchFleet()
+	var lost []string
+	for i := range fleet / 20 {
+		lost = append(lost, fmt.Sprintf("node-%d", 100+i))
+	}
+	y.lose(lost...)
+	for _, n := range lost {
+		e := y.ended(n)
+		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", n, e.Why)
+	}
+	require.Len(t, y.civo.Done(civosim.HardReboots), len(lost))
+	require.LessOrEqual(t, most(), stormLimit)
+	require.Greater(t, most(), 1, "the limit is what bounds them, not the loop")
+}
+
 // One whole zone is lost: it is left alone, and a node of another zone is repaired.
 func TestOneZoneIsLost(t *testing.T) {
 	y := newYard(t)
