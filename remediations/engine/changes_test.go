@@ -43,7 +43,7 @@ func TestConfigurationChangedInMidRepair(t *testing.T) {
 			remediations.Cancelled, remediations.Recovered, // and the new one takes the alert on, with a repair of its own
 		}},
 		"removed":    {func(c *remediations.Config, _ *remediations.Policy) { c.Policies = nil }, 1, []remediations.Outcome{remediations.Cancelled}},
-		"off":        {func(_ *remediations.Config, p *remediations.Policy) { p.Mode = remediations.ModeOff }, 1, nil},
+		"off":        {func(_ *remediations.Config, p *remediations.Policy) { p.Mode = remediations.ModeOff }, 1, []remediations.Outcome{remediations.Cancelled}},
 		"shorter":    {func(_ *remediations.Config, p *remediations.Policy) { p.Plan[0].Attempts = 1 }, 1, []remediations.Outcome{remediations.OutcomeExhausted}},
 		"to observe": {func(_ *remediations.Config, p *remediations.Policy) { p.Mode = remediations.ModeObserve }, 1, nil},
 	} {
