@@ -110,7 +110,7 @@ func TestBadPostsChangeNothingAndLoseNothing(t *testing.T) {
 	require.Contains(t, metrics, `drydock_alerts_received_total{result="no_target"} 2`)
 	require.Contains(t, metrics, `drydock_alerts_received_total{result="unknown_node"} 1`)
 	require.Contains(t, metrics, `drydock_posts_total{code="413"} 1`)
-	require.Equal(t, 1, len(y.civo.Done("hard_reboots")))
+	require.Len(t, y.civo.Done("hard_reboots"), 1)
 }
 
 func TestWithoutTheTokenNobodyGetsIn(t *testing.T) {

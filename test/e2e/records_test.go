@@ -17,7 +17,7 @@ import (
 func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
-	const bytes = `{"v":7,"phase":"Dreaming"}`
+	const bytes = "v7 phase=Dreaming"
 	y.annotate("node-30", remediations.NodeRepairKey, bytes)
 	y.told("node-30", "RepairHeld", "RecordMalformed: ")
 

@@ -65,7 +65,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	short := policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "8s", "attempts": 2}}})
 	d := y.run(lab.DrydockOptions{Config: config(short), Server: proxy.URL()})
-	proxy.After(killOn(d, "node-2", remediations.Acting))
+	proxy.After(killOn(d, "node-2", remediations.Acting)) //nolint:bodyclose // the proxy closes it
 
 	y.fail("node-2")
 	y.died(d)
