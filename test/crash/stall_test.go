@@ -22,7 +22,7 @@ const tooLate = 11 * time.Second
 
 // TestALeaderThatStallsMakesNoLateCall stops the leader with SIGSTOP at three places between the decision and the call,
 // until another replica has taken over, made the next attempt and ended the repair, and wakes it then: by its own
-// reckoning it is in the middle of its attempt. A call from it would reboot a machine that is well. It must die without.
+// reckoning it is in the middle of its attempt. A call from it would reboot a machine that is well. It must make none.
 //
 // The control stops it at the same place for a moment only: the call goes out then, once.
 func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
@@ -56,8 +56,9 @@ func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
 				require.Len(t, calls, 1)
 				require.Equal(t, map[bool]string{false: "1", true: "2"}[c.lost], attemptOf(calls[0]))
 				<-late
+				led := first.renewed.Load()
 				y.awake(first)
-				y.died(first)
+				y.knows(first, led)
 				y.kept()
 				require.Equal(t, calls, y.provider.calls(y.nodes[0]), "no call of the first leader's")
 			})
@@ -156,10 +157,11 @@ func (y *yard) stop(r *replica) {
 // awake lets a stopped replica go on.
 func (y *yard) awake(r *replica) { y.signal(r, syscall.SIGCONT) }
 
-// died waits for the process to end by itself: it finds that it does not lead any more.
-func (y *yard) died(r *replica) {
+// knows waits until the process that slept has found out how it stands: it ends since another leads, or, where that one
+// has given the lead up meanwhile, it leads again. Whatever it was at when it slept is behind it then.
+func (y *yard) knows(r *replica, led int64) {
 	y.t.Helper()
-	require.Eventually(y.t, func() bool { return r.deaths.Load() > 0 }, within, 20*time.Millisecond)
+	require.Eventually(y.t, func() bool { return r.deaths.Load() > 0 || r.renewed.Load() > led }, within, 20*time.Millisecond)
 }
 
 // TestASlotThatAFormerLeaderLeftIsFreed writes a slot into the ledger behind the leader's back, as a leader does that
