@@ -24,6 +24,8 @@ const (
 
 // Config is all of the configuration that a decision rests on. It is read once at start and never changes.
 type Config struct {
+	// Mode is what a policy does that says nothing of its own, and what a person's request for a remediation follows.
+	Mode Mode
 	// ClusterLabel and ClusterValue tell our alerts from another cluster's; an empty label: no check.
 	ClusterLabel, ClusterValue string
 	// Policies in the order in which they are asked: the first that matches takes the alert.

@@ -20,8 +20,10 @@ const (
 	PhaseLabel    = "drydock.dev/phase"
 
 	PauseKey      = "drydock.dev/pause"
-	ResetKey      = "drydock.dev/reset"
+	RequestKey    = "drydock.dev/request"
 	ApproveKey    = "drydock.dev/approve"
+	CancelKey     = "drydock.dev/cancel"
+	ResetKey      = "drydock.dev/reset"
 	BreakGlassKey = "drydock.dev/break-glass"
 	ExcludeLabel  = "drydock.dev/exclude"
 )
@@ -43,9 +45,10 @@ func Owned(key string) bool {
 		key == HistoryKey || key == PhaseLabel
 }
 
-// Relevant says whether key is any that Drydock reads or writes.
+// Relevant says whether key is in Drydock's domain, whoever may write it.
 func Relevant(key string) bool {
-	return Owned(key) || strings.HasPrefix(key, "drydock.dev/")
+	prefix, _, ok := strings.Cut(key, "/")
+	return ok && (prefix == "drydock.dev" || strings.HasSuffix(prefix, ".drydock.dev"))
 }
 
 // Excluded says whether a person took the node out of Drydock's hands: the label drydock.dev/exclude with any value but "false".

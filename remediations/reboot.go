@@ -1,9 +1,11 @@
 package remediations
 
+import "time"
+
 // reboot restarts the machine through its provider. A new boot ID is its proof: a node that merely came back did not
 // come back because of it.
 var reboot = Remediation{
-	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, Invasive: 3,
+	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, Wait: 10 * time.Minute, Invasive: 3,
 	proof: func(intent *Intent, n *NodeFacts) (bool, string) {
 		switch {
 		case intent.BootID == "" || n.BootID == "":

@@ -107,14 +107,18 @@ type Hold struct {
 	Until   *time.Time `json:"until,omitempty"`
 }
 
-// Undo is one thing that Drydock did to a Node: {"kind":"cordon"}.
+// Undo is one thing that Drydock did to a Node: {"kind":"cordon"}, or {"kind":"taint","key":"…"}.
 type Undo struct {
 	Kind string    `json:"kind"`
+	Key  string    `json:"key,omitempty"`
 	At   time.Time `json:"at"`
 }
 
-// UndoCordon is the kind of an Undo that sets spec.unschedulable back.
-const UndoCordon = "cordon"
+// Kinds of Undo: UndoCordon sets spec.unschedulable back, UndoTaint takes away the taint with the Undo's Key.
+const (
+	UndoCordon = "cordon"
+	UndoTaint  = "taint"
+)
 
 // Encode gives the annotation's value.
 func (r *Record) Encode() string { return encode(r) }

@@ -3,6 +3,7 @@ package remediations
 import (
 	"maps"
 	"slices"
+	"time"
 )
 
 // Remediation is one kind of step that a plan can name.
@@ -12,6 +13,10 @@ type Remediation struct {
 	Verb string
 	// Disruptive remediations are bound by limits, breaker, windows and cooldown; the others have a limit of their own.
 	Disruptive bool
+	// Target is the kind of thing that it repairs; empty: the node itself.
+	Target string
+	// Wait is how long its proof may take where no policy says.
+	Wait time.Duration
 	// Invasive ranks the remediations, the mildest first: of two alerts on one node the milder plan goes first.
 	Invasive int
 	// Once remediations must reach the provider at most once an attempt; the others may be repeated freely.
@@ -27,10 +32,10 @@ var Registry = map[string]Remediation{
 
 	// Known from the first day, so that a plan can name them; each comes with its own issue.
 	"drain":           {Name: "drain", Verb: "drain", Disruptive: true, Invasive: 4},
-	"mark-ready":      {Name: "mark-ready", Verb: "mark ready the sidecar on", Once: true, Invasive: 0},
-	"promote-leader":  {Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Invasive: 1},
-	"replace":         {Name: "replace", Verb: "replace", Disruptive: true, Once: true, Invasive: 5},
-	"restart-kubelet": {Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, Invasive: 2},
+	"mark-ready":      {Name: "mark-ready", Verb: "mark ready the sidecar on", Once: true, Target: "sidecar", Invasive: 0},
+	"promote-leader":  {Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Target: "leader", Invasive: 1},
+	"replace":         {Name: "replace", Verb: "replace", Disruptive: true, Once: true, Wait: 20 * time.Minute, Invasive: 5},
+	"restart-kubelet": {Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, Wait: 3 * time.Minute, Invasive: 2},
 }
 
 // Names returns the names of all remediations, sorted.

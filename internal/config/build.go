@@ -49,6 +49,7 @@ func (b *builder) faults() []Fault {
 func (b *builder) build(raw *rawConfig) {
 	root := pointer{}
 	b.config.Mode = remediations.Mode(raw.Mode)
+	b.core.Mode = b.config.Mode
 	b.core.ClusterLabel, b.core.ClusterValue = raw.Cluster.Label, raw.Cluster.Value
 	b.buildReceiver(raw)
 	b.config.MetricsListen = b.listen(root.to("metrics", "listen"), raw.Metrics.Listen)
