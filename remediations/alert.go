@@ -44,11 +44,7 @@ type Alert struct {
 
 // Fingerprint identifies an alert by its labels, as Alertmanager computes it. It is never taken from a post.
 func Fingerprint(labels map[string]string) string {
-	ls := make(model.LabelSet, len(labels))
-	for k, v := range labels {
-		ls[model.LabelName(k)] = model.LabelValue(v)
-	}
-	return ls.Fingerprint().String()
+	return labelSet(labels).Fingerprint().String()
 }
 
 // Route is where an alert belongs.
@@ -74,11 +70,7 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 	if c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue {
 		return Route{}, MisrouteOtherCluster
 	}
-	ls := make(model.LabelSet, len(labels))
-	for k, v := range labels {
-		ls[model.LabelName(k)] = model.LabelValue(v)
-	}
-	why := MisrouteNoPolicy
+	ls, why := labelSet(labels), MisrouteNoPolicy
 	for _, p := range c.Policies {
 		if p.Mode == ModeOff || !p.Match.Matches(ls) {
 			continue

@@ -95,6 +95,14 @@ type Limits struct {
 	StartupGrace time.Duration
 }
 
+// Words are the limits as people configured them, by their keys.
+func (l Limits) Words() map[string]string {
+	return map[string]string{
+		"concurrent": l.Concurrent.String(), "concurrentPerZone": l.ConcurrentPerZone.String(),
+		"concurrentPerPool": l.ConcurrentPerPool.String(), "unhealthy": l.Unhealthy.String(),
+	}
+}
+
 // Quantity is a number of nodes, or a percentage of them.
 type Quantity struct {
 	Value   int
@@ -141,14 +149,29 @@ func (c *Config) Policy(name string) *Policy {
 
 // Wants says whether any policy could want an alert with these labels, whichever node it names.
 func (c *Config) Wants(alert map[string]string) bool {
-	ls := make(model.LabelSet, len(alert))
-	for k, v := range alert {
-		ls[model.LabelName(k)] = model.LabelValue(v)
-	}
+	ls := labelSet(alert)
 	for _, p := range c.Policies {
 		if p.Mode != ModeOff && p.Match.Matches(ls) {
 			return true
 		}
 	}
 	return false
+}
+
+// names says whether an alert with these labels is about the node, by any policy.
+func (c *Config) names(alert map[string]string, node string) bool {
+	for _, p := range c.Policies {
+		if p.Mode != ModeOff && alert[p.TargetLabel] == node && p.Match.Matches(labelSet(alert)) {
+			return true
+		}
+	}
+	return false
+}
+
+func labelSet(labels map[string]string) model.LabelSet {
+	ls := make(model.LabelSet, len(labels))
+	for k, v := range labels {
+		ls[model.LabelName(k)] = model.LabelValue(v)
+	}
+	return ls
 }

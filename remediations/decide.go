@@ -41,6 +41,9 @@ func decide(s *State, now time.Time) Decision {
 			return Decision{Verb: Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Uncordon: len(r.Undo) > 0}
 		}
 	}
+	if r != nil && s.Node.Annotations[CancelKey] == r.ID && (r.Phase == Pending || r.Phase == Verifying) {
+		return s.cancel(now) // a call under way is not torn: it is cancelled when it is over
+	}
 	switch {
 	case s.Journal.Malformed != nil:
 		return Decision{Verb: Keep, Reason: RecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, ResetKey)}
@@ -63,6 +66,9 @@ func (s *State) start(now time.Time) Decision {
 	if r != nil && !now.Before(r.Deadline) {
 		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
 	}
+	if request := s.request(); request != "" {
+		return s.asked(request, now)
+	}
 	var held *Decision
 	for _, a := range s.mildestFirst() {
 		p := s.Config.Policy(a.Policy)
@@ -72,7 +78,7 @@ func (s *State) start(now time.Time) Decision {
 		if s.over(a, now) {
 			continue
 		}
-		d := s.consider(p, a, now)
+		d := s.consider(p, a, "", now)
 		if d.Verb != Keep {
 			return d
 		}
@@ -84,40 +90,60 @@ func (s *State) start(now time.Time) Decision {
 	case held != nil:
 		return *held
 	case r != nil:
-		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: s.Config.Policy(r.Policy)}
+		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: s.policy()}
 	}
 	return Decision{Verb: Rest}
 }
 
-// consider asks the guards about one alert that has not led to anything yet.
-func (s *State) consider(p *Policy, a *Alert, now time.Time) Decision {
+// consider asks the guards about one alert, or a person's request, that has not led to anything yet.
+func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Decision {
 	step, ok := s.firstStep(p)
 	if !ok {
 		return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 	}
+	c := &candidate{State: s, now: now, policy: p, step: step, alert: a, request: request}
+	cause := Cause{Request: request}
+	if a != nil {
+		cause.Alert = a.Fingerprint
+	}
+	c.verdict = s.verdictOn(cause)
 	r := s.Journal.Record
-	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
+	if r == nil || r.Cause != cause || r.Policy != p.Name {
 		r = &Record{
-			V: recordVersion, ID: s.NewID, Policy: p.Name, Cause: Cause{Alert: a.Fingerprint}, Phase: Pending,
+			V: recordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: Pending,
 			Step: step, Began: at(now), Since: at(now), Deadline: at(now.Add(pendingFor)),
 		}
 	}
-	c := &candidate{State: s, now: now, policy: p, step: step, alert: a, verdict: s.Word.about(a.Fingerprint, s.Config)}
 	return s.act(c, r)
+}
+
+// verdictOn is what the Alertmanagers say of the repair's cause.
+func (s *State) verdictOn(cause Cause) verdict {
+	if cause.Request != "" {
+		return s.Word.aboutNode(s.Node.Name, s.Config, s.ownSilence())
+	}
+	return s.Word.about(cause.Alert, s.Config, s.ownSilence())
+}
+
+func (s *State) ownSilence() string {
+	if r := s.Journal.Record; r != nil {
+		return r.Silence
+	}
+	return ""
 }
 
 // proceed goes on with a repair whose last attempt is over: it is Pending between attempts, or its proof did not come
 // in time.
 func (s *State) proceed(now time.Time) Decision {
 	r := s.Journal.Record
-	p := s.Config.Policy(r.Policy)
+	p := s.policy()
 	if p == nil || p.Mode == ModeOff {
 		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	if s.stale() {
 		return s.look("asking Alertmanager before the next step")
 	}
-	c := &candidate{State: s, now: now, policy: p, alert: s.alert(r.Cause.Alert), verdict: s.Word.about(r.Cause.Alert, s.Config), repair: r.ID}
+	c := &candidate{State: s, now: now, policy: p, alert: s.alert(r.Cause.Alert), request: r.Cause.Request, verdict: s.verdictOn(r.Cause), repair: r.ID}
 	var cure Decision
 	if c.resolved() {
 		var well bool
@@ -170,7 +196,10 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 		}
 		return s.issue(c, pending)
 	}
-	d.Verb, d.Reason, d.Message, d.Recheck = Keep, reason, f.message, f.until
+	d.Verb, d.Reason, d.Message = Keep, reason, f.message
+	if f.until.After(c.now) {
+		d.Recheck = f.until
+	}
 	d.Fleetwide = f.fleetwide || reason.Fleetwide()
 	d.Ask.Heartbeats = reason == Blind && beats && s.Heartbeats.Blind() != ""
 	hold := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(c.now)}
@@ -180,6 +209,8 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 	}
 	was := s.Journal.Record
 	moved := was != nil && was.Phase != pending.Phase
+	// A person's request is consumed with the record of it, whatever holds it.
+	moved = moved || (c.request != "" && (was == nil || was.ID != pending.ID))
 	if moved || (!d.Fleetwide && (was == nil || was.ID != pending.ID || !was.Hold.same(hold))) {
 		d.Record = pending.clone()
 		d.Record.Hold, d.Record.Also = hold, s.also(pending)
@@ -199,7 +230,7 @@ func (s *State) issue(c *candidate, pending *Record) Decision {
 	}
 	return Decision{
 		Verb: Issue, Policy: c.policy, Record: r,
-		Message: fmt.Sprintf("%s %s (attempt %d) by policy %s", c.remediation().Verb, n.Name, c.step.Attempt, c.policy.Name),
+		Message: fmt.Sprintf("%s %s (attempt %d) %s", c.remediation().Verb, n.Name, c.step.Attempt, c.by()),
 	}
 }
 
@@ -213,7 +244,7 @@ func (s *State) settle(now time.Time) Decision {
 	outcome, why := CallUnknown, "nobody knows the call's answer, since Drydock was restarted or lost its lead"
 	if c := s.Call; c != nil && c.IntentID == old.Intent.ID {
 		if c.Outcome == "" && now.Before(old.Deadline) {
-			return Decision{Verb: Wait, Recheck: old.Deadline, Policy: s.Config.Policy(old.Policy), Message: "the call is under way"}
+			return Decision{Verb: Wait, Recheck: old.Deadline, Policy: s.policy(), Message: "the call is under way"}
 		}
 		outcome, why = c.Outcome, c.Why
 		if outcome == "" {
@@ -222,6 +253,9 @@ func (s *State) settle(now time.Time) Decision {
 	}
 	r := old.clone()
 	r.Phase, r.Since = Verifying, at(now)
+	if s.Call != nil && s.Call.IntentID == old.Intent.ID && s.Call.Silence != "" {
+		r.Silence = s.Call.Silence
+	}
 	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
 	wait := s.waitOf(r)
 	r.Deadline = at(r.Intent.At.Add(wait))
@@ -231,12 +265,12 @@ func (s *State) settle(now time.Time) Decision {
 	if outcome == CallAccepted {
 		why = "accepted"
 	}
-	return Decision{Verb: Verify, Record: r, Policy: s.Config.Policy(r.Policy), Message: fmt.Sprintf("%s: %s; waiting for proof until %s", r.Step, why, r.Deadline.Format(time.RFC3339))}
+	return Decision{Verb: Verify, Record: r, Policy: s.policy(), Message: fmt.Sprintf("%s: %s; waiting for proof until %s", r.Step, why, r.Deadline.Format(time.RFC3339))}
 }
 
 // waitOf is how long the issued step's proof may take; a policy that is gone leaves the time that its record implies.
 func (s *State) waitOf(r *Record) time.Duration {
-	if p := s.Config.Policy(r.Policy); p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name {
+	if p := s.policy(); p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name {
 		return p.Plan[r.Step.Index].Wait
 	}
 	return 10 * time.Minute
@@ -245,7 +279,7 @@ func (s *State) waitOf(r *Record) time.Duration {
 // await waits for the proof of the attempt that was issued.
 func (s *State) await(now time.Time) Decision {
 	r := s.Journal.Record
-	p := s.Config.Policy(r.Policy)
+	p := s.policy()
 	d := Decision{Verb: Wait, Policy: p, Recheck: r.Deadline}
 	if proven, missing := s.proven(); !proven {
 		d.Message = missing
@@ -276,10 +310,23 @@ func (s *State) proven() (bool, string) {
 func (s *State) end(o Outcome, why string, now time.Time) Decision {
 	r := s.Journal.Record
 	return Decision{
-		Verb: End, Message: why, Policy: s.Config.Policy(r.Policy), Uncordon: len(r.Undo) > 0,
-		Ended: &Entry{ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now), Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Why: clip(why, 300)},
+		Verb: End, Message: why, Policy: s.policy(), Uncordon: len(r.Undo) > 0,
+		Ended: &Entry{
+			ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now),
+			Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: clip(why, 300),
+		},
 	}
 }
+
+// cancel ends the repair by a person's word. What Drydock did to the node is taken back with it.
+func (s *State) cancel(now time.Time) Decision {
+	d := s.end(Cancelled, fmt.Sprintf("somebody set %s", CancelKey), now)
+	d.Ended.By = ByPerson
+	return d
+}
+
+// policy is that of the repair on record.
+func (s *State) policy() *Policy { return s.Config.PolicyOf(s.Journal.Record.Policy, s.Node) }
 
 // exhaust ends the plan; the record stays until a person has looked.
 func (s *State) exhaust(p *Policy, now time.Time) Decision {

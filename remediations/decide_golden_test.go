@@ -28,14 +28,15 @@ type verdictFile struct {
 	Ended    *Entry     `json:"ended,omitempty"`
 	Prune    []string   `json:"prune,omitempty"`
 	Consume  []string   `json:"consume,omitempty"`
-	Invalid  []string   `json:"invalid,omitempty"`
+	Notices  []Notice   `json:"notices,omitempty"`
+	Pause    string     `json:"pause,omitempty"`
 }
 
 func render(t testing.TB, d Decision) string {
 	t.Helper()
 	v := verdictFile{
 		Verb: d.Verb, Reason: d.Reason, Message: d.Message, Fleet: d.Fleetwide, Well: d.Well, Cordon: d.Cordon, Uncordon: d.Uncordon,
-		Record: d.Record, Ended: d.Ended, Prune: d.Prune, Consume: d.Consume, Invalid: d.Invalid,
+		Record: d.Record, Ended: d.Ended, Prune: d.Prune, Consume: d.Consume, Notices: d.Notices, Pause: d.Pause,
 	}
 	if d.Policy != nil {
 		v.Policy = d.Policy.Name

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,7 @@ func TestHoldThatIsTheFleetsIsWrittenOnNoNode(t *testing.T) {
 			continue
 		}
 		require.True(t, d.Fleetwide || !d.Reason.Fleetwide(), g.name)
-		if r := s.Journal.Record; d.Fleetwide && (r == nil || r.Phase == Pending) {
+		if r := s.Journal.Record; d.Fleetwide && (r == nil || r.Phase == Pending) && !slices.Contains(d.Consume, RequestKey) {
 			seen++
 			require.Nil(t, d.Record, "%s: no write but one that is due anyway", g.name)
 		}

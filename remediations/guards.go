@@ -12,10 +12,12 @@ import (
 // candidate is one repair that might act now, as the guards see it.
 type candidate struct {
 	*State
-	now     time.Time
-	policy  *Policy
-	step    StepRef
+	now    time.Time
+	policy *Policy
+	step   StepRef
+	// alert is the repair's, request what a person asked for; a repair has one of the two.
 	alert   *Alert
+	request string
 	verdict verdict
 	// repair is the id of the repair that would act, where it has acted before; empty: it has not.
 	repair string
@@ -25,6 +27,14 @@ type candidate struct {
 
 func (c *candidate) remediation() Remediation { return Registry[c.step.Name] }
 func (c *candidate) disruptive() bool         { return c.remediation().Disruptive }
+
+// by says by what right it would act.
+func (c *candidate) by() string {
+	if c.request != "" {
+		return "as " + RequestKey + " asked: " + c.request
+	}
+	return "by policy " + c.policy.Name
+}
 
 // finding is a guard's word: why not, and until when where that is known.
 type finding struct {
@@ -87,12 +97,19 @@ func excluded(c *candidate) *finding {
 }
 
 func paused(c *candidate) *finding {
-	if why, ok := c.Node.Annotations[BreakGlassKey]; ok {
-		return because("%s is set (%s); remove it to end that", BreakGlassKey, clip(why, 80))
+	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && !c.glassMended(c.now) {
+		f := because("%s is set (%s); remove it to end that", BreakGlassKey, clip(why, 80))
+		if since := c.glassSince(); !since.IsZero() {
+			f.until = since.Add(glassFor)
+		}
+		return f
+	}
+	if v, ok := c.Node.Annotations[CancelKey]; ok && !isID(v) {
+		return because("somebody wrote %s=%q and may have meant this repair", CancelKey, clip(v, 40))
 	}
 	v, ok := c.Node.Annotations[PauseKey]
 	if !ok {
-		return nil
+		return cancelled(c)
 	}
 	p, err := ParsePause(v)
 	switch {
@@ -102,6 +119,28 @@ func paused(c *candidate) *finding {
 		return because("paused by %s%s; remove it to go on", PauseKey, aside(p.Why))
 	case c.now.Before(p.Until):
 		return &finding{message: fmt.Sprintf("paused by %s%s", PauseKey, aside(p.Why)), until: p.Until}
+	}
+	return cancelled(c)
+}
+
+// cancelled holds an alert whose last repair a person cancelled, until it has ended and fires again: the next repair
+// would only be the cancelled one under another name.
+func cancelled(c *candidate) *finding {
+	if c.alert == nil || c.acted() {
+		return nil
+	}
+	startsAt := c.verdict.startsAt
+	if startsAt.IsZero() {
+		startsAt = c.alert.StartsAt
+	}
+	for _, e := range c.Journal.History {
+		if e.Cause != c.alert.Fingerprint || (e.By == "" && len(e.Steps) == 0) {
+			continue
+		}
+		if e.By == ByPerson && !startsAt.After(e.Ended) {
+			return because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again, or by %s=%s%s", e.ID, e.Ended.Format(time.RFC3339), RequestKey, requestPolicy, c.policy.Name)
+		}
+		return nil
 	}
 	return nil
 }
@@ -150,7 +189,7 @@ func confirmedAs(reason Reason) func(*candidate) *finding {
 		if c.verdict.reason != reason || (reason == AlertUnconfirmed && c.resolved()) {
 			return nil
 		}
-		return &finding{message: c.verdict.message, fleetwide: c.verdict.fleetwide}
+		return &finding{message: c.verdict.message, until: c.verdict.until, fleetwide: c.verdict.fleetwide}
 	}
 }
 
@@ -174,7 +213,7 @@ func (c *candidate) resolved() bool {
 }
 
 func alertResolved(c *candidate) *finding {
-	if !c.resolved() {
+	if c.request != "" || !c.resolved() {
 		return nil
 	}
 	return because("the alert is over; nothing more is done unless it fires again")
@@ -187,7 +226,7 @@ func tooYoung(c *candidate) *finding {
 	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.now.Before(grown) {
 		return &finding{message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", c.Config.Limits.StartupGrace), until: grown}
 	}
-	if due := c.verdict.startsAt.Add(c.policy.For); c.now.Before(due) {
+	if due := c.verdict.startsAt.Add(c.policy.For); c.request == "" && c.now.Before(due) {
 		return &finding{message: fmt.Sprintf("the alert has not been firing for %s yet", c.policy.For), until: due}
 	}
 	return nil
@@ -303,7 +342,7 @@ func observing(c *candidate) *finding {
 	if c.policy.Mode == ModeEnforce {
 		return nil
 	}
-	return because("would %s %s now (policy %s, attempt %d); the mode is observe", c.remediation().Verb, c.Node.Name, c.policy.Name, c.step.Attempt)
+	return because("would %s %s now (attempt %d) %s; the mode is observe", c.remediation().Verb, c.Node.Name, c.step.Attempt, c.by())
 }
 
 // MayStillAct asks, right before a call leaves, whether what people and the record say of the node still lets it: the
@@ -320,7 +359,7 @@ func MayStillAct(n *corev1.Node, intentID string) error {
 		return errors.New(f.message)
 	}
 	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
-	for _, key := range []string{BreakGlassKey, PauseKey} {
+	for _, key := range []string{BreakGlassKey, PauseKey, CancelKey} {
 		if _, ok := n.Annotations[key]; ok {
 			return fmt.Errorf("%s was set in the meantime", key)
 		}

@@ -40,11 +40,17 @@ type Entry struct {
 	Steps   []string  `json:"steps"`
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended"`
-	// Cause is the alert that the repair was for, Also those that were firing beside it.
-	Cause string   `json:"cause,omitempty"`
-	Also  []string `json:"also,omitempty"`
-	Why   string   `json:"why,omitempty"`
+	// Cause is the alert that the repair was for, Also those that were firing beside it, Request what a person asked for.
+	Cause   string   `json:"cause,omitempty"`
+	Also    []string `json:"also,omitempty"`
+	Request string   `json:"request,omitempty"`
+	Why     string   `json:"why,omitempty"`
+	// By is who ended it, where that was not Drydock.
+	By string `json:"by,omitempty"`
 }
+
+// ByPerson in Entry.By: somebody cancelled the repair.
+const ByPerson = "person"
 
 // DecodeHistory reads the history. It is told to people and used for the cooldown alone; what cannot be read is left
 // out rather than held against the node.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // dropMalformed forgets a record that nobody can read. What it said is kept, cut, in the history.
@@ -26,7 +28,7 @@ func (s *State) dropMalformed(now time.Time) Decision {
 // over says that an alert that has led to nothing needs no more thought: nobody has it, and it was said to be
 // resolved, or nobody has heard of it for a while.
 func (s *State) over(a *Alert, now time.Time) bool {
-	return s.Word.about(a.Fingerprint, s.Config).gone && s.Word.BlindCause(s.Config) == "" &&
+	return s.Word.about(a.Fingerprint, s.Config, s.ownSilence()).gone && s.Word.BlindCause(s.Config) == "" &&
 		(a.Status == StatusResolved || now.Sub(a.ReceivedAt).Abs() > unconfirmedFor) // or received by a clock that was wrong
 }
 
@@ -63,18 +65,21 @@ func (s *State) consume(d *Decision, now time.Time) {
 		p, err := ParsePause(v)
 		switch {
 		case err != nil:
-			d.Invalid = append(d.Invalid, err.Error())
-		case !p.Until.IsZero() && !now.Before(p.Until):
+			d.notice(AnnotationInvalid, "%v", err)
+		case !p.Until.IsZero() && !now.Before(p.Until) && s.clockTrusted(d, now):
 			d.Consume = append(d.Consume, PauseKey)
 		}
 	}
+	s.consumeRequest(d)
 	s.approval(d)
+	s.cancellation(d)
+	s.glass(d, now)
 	if v, ok := s.Node.Annotations[ResetKey]; ok {
 		d.Consume = append(d.Consume, ResetKey)
 		if err := ParseReset(v); err != nil {
-			d.Invalid = append(d.Invalid, err.Error())
+			d.notice(AnnotationInvalid, "%v", err)
 		} else if d.Verb != Reset {
-			d.Invalid = append(d.Invalid, ResetKey+": there is no exhausted or malformed repair on this node to forget")
+			d.notice(AnnotationInvalid, "%s: there is no exhausted or malformed repair on this node to forget", ResetKey)
 		}
 	}
 }
@@ -92,6 +97,85 @@ func (s *State) approval(d *Decision) {
 	}
 	d.Consume = append(d.Consume, ApproveKey)
 	if d.Verb != Issue || d.Record.ID != v {
-		d.Invalid = append(d.Invalid, fmt.Sprintf("%s=%q: no repair of that id waits for approval on this node", ApproveKey, clip(v, 40)))
+		d.notice(AnnotationInvalid, "%s=%q: no repair of that id waits for approval on this node", ApproveKey, clip(v, 40))
 	}
 }
+
+// cancellation takes drydock.dev/cancel: with the end of the repair that it names, or with the answer that there is none.
+// Somebody who wrote something else than an id wanted something to stop, so the node is paused instead.
+func (s *State) cancellation(d *Decision) {
+	v, ok := s.Node.Annotations[CancelKey]
+	if !ok {
+		return
+	}
+	r := s.Journal.Record
+	if r != nil && r.ID == v && r.Phase == Acting {
+		return // the call under way is not torn
+	}
+	d.Consume = append(d.Consume, CancelKey)
+	switch {
+	case d.Verb == End && d.Ended.ID == v:
+	case r != nil && r.Phase == Exhausted:
+		d.notice(AnnotationInvalid, "%s=%q: repair %s has run out of steps already; set %s=true when the node is mended", CancelKey, clip(v, 40), r.ID, ResetKey)
+	case isID(v) || (r == nil && d.Record == nil):
+		d.notice(AnnotationInvalid, "%s=%q: no repair of that id is under way on this node", CancelKey, clip(v, 40))
+	default:
+		if d.Record != nil {
+			r = d.Record
+		}
+		d.notice(AnnotationInvalid, "%s=%q is not understood: write the repair's id, %s=%s. The node is paused meanwhile; remove %s to go on", CancelKey, clip(v, 40), CancelKey, r.ID, PauseKey)
+		if _, paused := s.Node.Annotations[PauseKey]; !paused {
+			d.Pause = fmt.Sprintf("true %s=%s was not understood", CancelKey, clip(v, 40))
+		}
+	}
+}
+
+// glassFor is how long a broken glass stays broken.
+const glassFor = time.Hour
+
+// glass takes drydock.dev/break-glass off when its hour is over.
+func (s *State) glass(d *Decision, now time.Time) {
+	if _, broken := s.Node.Annotations[BreakGlassKey]; !broken {
+		return
+	}
+	since := s.glassSince()
+	if s.glassMended(now) {
+		if !s.clockTrusted(d, now) {
+			return
+		}
+		d.Consume = append(d.Consume, BreakGlassKey)
+		d.notice(GlassMended, "%s was set at %s and is taken off after %s; Drydock goes on with this node", BreakGlassKey, since.Format(time.RFC3339), glassFor)
+	} else if over := since.Add(glassFor); !since.IsZero() && (d.Recheck.IsZero() || over.Before(d.Recheck)) {
+		d.Recheck = over
+	}
+}
+
+// clockTrusted asks the kubelets' leases whether this process's clock can be right, before a person's word is taken off
+// because its time is over: a clock that is hours ahead would end every pause for good.
+func (s *State) clockTrusted(d *Decision, now time.Time) bool {
+	if h := s.Heartbeats; h == nil || now.Sub(h.ReadAt) > lookFor {
+		d.Ask.Heartbeats = true
+		return false
+	}
+	return s.Heartbeats.Blind() == ""
+}
+
+// glassMended says that the hour is over.
+func (s *State) glassMended(now time.Time) bool {
+	since := s.glassSince()
+	return !since.IsZero() && !now.Before(since.Add(glassFor))
+}
+
+// glassSince is when the glass was first seen broken; zero: not yet, or nobody knows.
+func (s *State) glassSince() time.Time {
+	if s.Ledger == nil {
+		return time.Time{}
+	}
+	if g := s.Ledger.Status.Glass[s.Node.Name]; g.Why == GlassWhy(s.Node) {
+		return g.Since
+	}
+	return time.Time{}
+}
+
+// GlassWhy is why the node's glass was broken, cut as the ledger keeps it.
+func GlassWhy(n *corev1.Node) string { return clip(n.Annotations[BreakGlassKey], 80) }

@@ -45,11 +45,8 @@ func Owned(key string) bool {
 		key == HistoryKey || key == PhaseLabel
 }
 
-// Relevant says whether key is in Drydock's domain, whoever may write it.
-func Relevant(key string) bool {
-	prefix, _, ok := strings.Cut(key, "/")
-	return ok && (prefix == "drydock.dev" || strings.HasSuffix(prefix, ".drydock.dev"))
-}
+// Relevant says whether key is any that Drydock reads or writes.
+func Relevant(key string) bool { return Owned(key) || strings.HasPrefix(key, "drydock.dev/") }
 
 // Excluded says whether a person took the node out of Drydock's hands: the label drydock.dev/exclude with any value but "false".
 func Excluded(n *corev1.Node) bool {
@@ -86,6 +83,16 @@ func ParseReset(v string) error {
 		return fmt.Errorf("%s=%q is not understood: the only value is \"true\"", ResetKey, clip(v, 80))
 	}
 	return nil
+}
+
+// isID says whether v has the form of a repair's id.
+func isID(v string) bool {
+	for _, r := range v {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') {
+			return false
+		}
+	}
+	return len(v) == idLength
 }
 
 // errEmptyName is for names that are no object's name at all.

@@ -17,7 +17,7 @@ type Ledger struct {
 	Slots []Slot
 	// Repairs holds, by machine, the disruptive repairs begun in the window.
 	Repairs map[string][]Begun
-	// Status is told to people; no decision but the breaker's rests on it.
+	// Status is told to people; no decision rests on it but the breaker's, and when a broken glass is mended.
 	Status LedgerStatus
 }
 
@@ -42,7 +42,11 @@ type Begun struct {
 
 // LedgerStatus is what `kubectl drydock status` prints.
 type LedgerStatus struct {
-	Mode string `json:"mode,omitempty"`
+	Mode Mode `json:"mode,omitempty"`
+	// Limits are those configured, by their key under limits.
+	Limits map[string]string `json:"limits,omitempty"`
+	// Glass are the nodes that have drydock.dev/break-glass.
+	Glass map[string]Glass `json:"glass,omitempty"`
 	// Breakers by scope: "cluster" or "zone/<name>"; only those that are not closed.
 	Breakers map[string]Breaker `json:"breakers,omitempty"`
 	// Blind is why Drydock trusts no alert; empty: it does.
@@ -51,6 +55,12 @@ type LedgerStatus struct {
 	Exhausted map[string]int `json:"exhausted,omitempty"`
 	// Holds are those that lie with the fleet, by reason, each with a sentence.
 	Holds map[Reason]string `json:"holds,omitempty"`
+}
+
+// Glass is one node's drydock.dev/break-glass: its value, and since when. Another value begins another hour.
+type Glass struct {
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"`
 }
 
 // Data keys of the ConfigMap: the version, and one JSON value each.
@@ -95,6 +105,7 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{Slots: slices.Clone(l.Slots), Repairs: make(map[string][]Begun, len(l.Repairs)), Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
+	c.Status.Glass = maps.Clone(l.Status.Glass)
 	for k, v := range l.Repairs {
 		c.Repairs[k] = slices.Clone(v)
 	}

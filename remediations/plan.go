@@ -96,7 +96,7 @@ const alsoMost = 16
 func (s *State) also(r *Record) []string {
 	var out []string
 	for _, a := range s.mildestFirst() {
-		if a.Fingerprint != r.Cause.Alert && s.Word.about(a.Fingerprint, s.Config).reason == "" && len(out) < alsoMost {
+		if a.Fingerprint != r.Cause.Alert && s.Word.about(a.Fingerprint, s.Config, s.ownSilence()).reason == "" && len(out) < alsoMost {
 			out = append(out, a.Fingerprint)
 		}
 	}

@@ -30,7 +30,7 @@ func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
 		return d, true
 	}
-	if s.Word.BlindCause(s.Config) != "" || !s.Word.about(r.Cause.Alert, s.Config).gone {
+	if s.Word.BlindCause(s.Config) != "" || !s.verdictOn(r.Cause).gone {
 		return Decision{}, false
 	}
 	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.Lease.fresh() && now.Sub(s.Lease.ReadAt) >= leaseAgain) {

@@ -13,6 +13,9 @@ import (
 // recordVersion is the version of everything that Drydock writes on a Node and in the ledger.
 const recordVersion = 1
 
+// idLength is that of a repair's id.
+const idLength = 6
+
 // maxRecordBytes bounds one record; a longer one was not written by Drydock.
 const maxRecordBytes = 8 << 10
 
@@ -68,12 +71,21 @@ type Record struct {
 	Hold *Hold `json:"hold,omitempty"`
 	// Undo is what Drydock did to the Node and must take back.
 	Undo []Undo `json:"undo,omitempty"`
+	// Silence is the id of the silence that Drydock made for this repair.
+	Silence string `json:"silence,omitempty"`
 }
 
 // Cause is why the repair exists: an alert's fingerprint, or a person's request.
 type Cause struct {
 	Alert   string `json:"alert,omitempty"`
 	Request string `json:"request,omitempty"`
+}
+
+func (c Cause) String() string {
+	if c.Request != "" {
+		return "request " + c.Request
+	}
+	return "alert " + c.Alert
 }
 
 // StepRef points at one attempt of one step of the plan: the step's index from 0, its name, the attempt from 1.

@@ -69,7 +69,7 @@ func (c *Config) requested(request string, n *corev1.Node) *Policy {
 		return nil
 	}
 	name := strings.TrimPrefix(request, requestRemediation)
-	out := &Policy{Name: request, Mode: c.Mode, Plan: []Step{{Name: name, Wait: Registry[name].Wait, Attempts: 1}}, ProofFor: requestProofFor}
+	out := &Policy{Name: request, TargetLabel: "node", Mode: c.Mode, Plan: []Step{{Name: name, Wait: Registry[name].Wait, Attempts: 1}}, ProofFor: requestProofFor}
 	for _, p := range c.Policies {
 		if !selects(p) {
 			continue
@@ -77,7 +77,7 @@ func (c *Config) requested(request string, n *corev1.Node) *Policy {
 		for _, s := range p.Plan {
 			if s.Name == name {
 				s.Attempts = 1
-				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned = p.Mode, []Step{s}, p.ProofFor, p.RepairCordoned
+				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned, out.TargetLabel = p.Mode, []Step{s}, p.ProofFor, p.RepairCordoned, p.TargetLabel
 				return out
 			}
 		}
@@ -85,10 +85,93 @@ func (c *Config) requested(request string, n *corev1.Node) *Policy {
 	return out
 }
 
-// policyOf is the policy of a repair on the node, which is no configured one where a person asked for a remediation.
-func (c *Config) policyOf(name string, n *corev1.Node) *Policy {
+// PolicyNames are the names under which repairs are counted: the policies', and the requests for a remediation alone.
+func (c *Config) PolicyNames() []string {
+	var out []string
+	for _, p := range c.Policies {
+		out = append(out, p.Name)
+	}
+	for _, name := range nodeRemediations() {
+		if c.Provided[name] {
+			out = append(out, requestRemediation+name)
+		}
+	}
+	return out
+}
+
+// PolicyOf is the policy of that name of a repair on the node: a configured one, or the one behind a person's request for
+// a remediation. nil: it is not configured any more.
+func (c *Config) PolicyOf(name string, n *corev1.Node) *Policy {
 	if strings.HasPrefix(name, requestRemediation) {
 		return c.requested(name, n)
 	}
 	return c.Policy(name)
+}
+
+// request is what a person asks of this node and has not led to anything yet: it is on record, or new. Empty: nothing.
+func (s *State) request() string {
+	if r := s.Journal.Record; r != nil && r.Cause.Request != "" {
+		return r.Cause.Request
+	}
+	v, ok := s.Node.Annotations[RequestKey]
+	if !ok {
+		return ""
+	}
+	request, err := s.Config.ParseRequest(v)
+	if err != nil {
+		return "" // consume answers it
+	}
+	return request
+}
+
+// asked decides about a request. It goes before the node's alerts, which wait for it as for any repair under way.
+func (s *State) asked(request string, now time.Time) Decision {
+	p := s.Config.requested(request, s.Node)
+	if p == nil {
+		return s.refuse("policy %s does not take this node, or is off", strings.TrimPrefix(request, requestPolicy))
+	}
+	if s.stale() {
+		return s.look("asking Alertmanager whether the node is silenced")
+	}
+	d := s.consider(p, nil, request, now)
+	if d.Reason == Observing || d.Reason == ProviderAbsent {
+		return s.refuse("%s: %s", d.Reason, d.Message)
+	}
+	return d
+}
+
+// refuse answers a request of which nothing comes.
+func (s *State) refuse(format string, args ...any) Decision {
+	d := Decision{Verb: Rest}
+	d.Message = fmt.Sprintf(format, args...)
+	d.notice(RequestRefused, "%s", d.Message)
+	if r := s.Journal.Record; r != nil && r.Cause.Request != "" {
+		d.Verb = Drop
+	}
+	return d
+}
+
+// consumeRequest takes the request off the Node in the write that records its effect, or with the refusal.
+func (s *State) consumeRequest(d *Decision) {
+	v, ok := s.Node.Annotations[RequestKey]
+	if !ok {
+		return
+	}
+	r := s.Journal.Record
+	request, err := s.Config.ParseRequest(v)
+	refused := slices.ContainsFunc(d.Notices, func(n Notice) bool { return n.Reason == RequestRefused })
+	switch {
+	case err != nil:
+		d.notice(AnnotationInvalid, "%v", err)
+	case refused, d.Record != nil && d.Record.Cause.Request == request && (r == nil || r.ID != d.Record.ID):
+	case s.Journal.Malformed != nil:
+		d.notice(RequestRefused, "%s: the node's record cannot be read; set %s=true first, which drops it", request, ResetKey)
+	case r != nil && r.Phase == Exhausted:
+		d.notice(RequestRefused, "%s: repair %s has run out of steps here; set %s=true first, when the node is mended", request, r.ID, ResetKey)
+	case r != nil && (r.Intent != nil || r.Cause.Request != ""):
+		d.notice(RequestRefused, "%s: repair %s by policy %s is under way; cancel it with %s=%s, or wait for its end", request, r.ID, r.Policy, CancelKey, r.ID)
+	default:
+		return // nothing was decided yet
+	}
+	d.Consume = append(d.Consume, RequestKey)
 }

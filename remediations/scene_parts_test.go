@@ -117,13 +117,26 @@ func (r sceneReplica) word(i int) ReplicaWord {
 	if r.Err != "" {
 		return ReplicaWord{URL: rw.URL, Err: errors.New(r.Err)}
 	}
-	a := AlertWord{Labels: map[string]string{"node": "n1"}, StartsAt: noon.Add(-10 * time.Minute), UpdatedAt: ago(r.Sent, "20s")}
+	a := AlertWord{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": "n1"}, StartsAt: noon.Add(-10 * time.Minute), UpdatedAt: ago(r.Sent, "20s")}
 	a.EndsAt = a.UpdatedAt.Add(4 * time.Minute)
 	switch r.Alert {
 	case "", "active":
 		a.Active = true
 	case "silenced":
 		a.SilencedBy = []string{"maintenance"}
+		if r.Silences != nil {
+			a.SilencedBy = nil
+		}
+		rw.Silences = map[string]Silence{}
+		for _, text := range r.Silences {
+			var id, end string
+			var of Silence
+			if n, _ := fmt.Sscan(text, &id, &of.Author, &of.Comment, &end); n == 4 {
+				of.EndsAt = noon.Add(span(end, ""))
+				rw.Silences[id] = of
+			}
+			a.SilencedBy = append(a.SilencedBy, id)
+		}
 	case "muted":
 		a.MutedBy = []string{"nights"}
 	case "inhibited":

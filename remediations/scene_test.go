@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 )
 
@@ -57,6 +58,8 @@ type scenePolicy struct {
 	RepairCordoned bool     `json:"repairCordoned"`
 	Approval       bool     `json:"approval"`
 	OnExhausted    string   `json:"onExhausted"`
+	// NodeSelector selects by one label's presence.
+	NodeSelector string `json:"nodeSelector"`
 }
 
 type sceneOther struct {
@@ -106,6 +109,9 @@ type sceneReplica struct {
 	BlindBy    string `json:"blindBy"`
 	// Alert is what the replica has: active, silenced, inhibited, muted, unprocessed, absent.
 	Alert string `json:"alert"`
+	// Silences are those that silence it, each with its author, comment and end where the replica gave them: "id",
+	// or "id author comment end".
+	Silences []string `json:"silences"`
 	// Sent and WatchdogSent are how long ago the alert and the Watchdog were last received.
 	Sent         string `json:"sent"`
 	WatchdogSent string `json:"watchdogSent"`
@@ -134,6 +140,8 @@ type sceneLedger struct {
 	// Breakers by scope, and the repairs in a row that ran out of steps, by policy.
 	Breakers  map[string]Breaker `json:"breakers"`
 	Exhausted map[string]int     `json:"exhausted"`
+	// GlassFor is how long the node's glass has been broken.
+	GlassFor string `json:"glassFor"`
 }
 
 type sceneFleet struct {
@@ -192,6 +200,9 @@ func (sc *scene) state(t testing.TB) *State {
 	if sc.Ledger.Mine != "" {
 		s.Ledger.Repairs[Machine(n)] = append(s.Ledger.Repairs[Machine(n)], Begun{Repair: sc.Ledger.Mine, At: noon})
 	}
+	if sc.Ledger.GlassFor != "" {
+		s.Ledger.Status.Glass = map[string]Glass{n.Name: {Since: ago(sc.Ledger.GlassFor, ""), Why: n.Annotations[BreakGlassKey]}}
+	}
 	ledger := s.Ledger
 	switch {
 	case sc.Ledger.Unreadable != "":
@@ -223,7 +234,7 @@ func (sc *scene) config(t testing.TB) *Config {
 			RepairsPerNode: max(sc.Limits.RepairsPerNode, 1), RepairsWindow: 24 * time.Hour,
 			StormCooldown: 10 * time.Minute, StartupGrace: 10 * time.Minute,
 		},
-		MaxStaleness: 30 * time.Second, Watchdog: true, RequireAll: sc.RequireAll, Provided: map[string]bool{"reboot": true},
+		Mode: ModeEnforce, MaxStaleness: 30 * time.Second, Watchdog: true, RequireAll: sc.RequireAll, Provided: map[string]bool{"reboot": true},
 	}
 	for _, w := range sc.Windows {
 		var from, to WallTime
@@ -248,13 +259,17 @@ func (sc *scene) config(t testing.TB) *Config {
 		RepairCordoned: sc.Policy.RepairCordoned, Approval: sc.Policy.Approval, CordonExhausted: sc.Policy.OnExhausted != "none",
 	}
 	if sc.Policy.Mode != "" {
-		p.Mode = sc.Policy.Mode
+		p.Mode, c.Mode = sc.Policy.Mode, sc.Policy.Mode
 	}
 	plan := sc.Policy.Plan
 	if plan == nil {
 		plan = []string{"reboot 2"}
 	}
 	p.Plan = steps(t, plan)
+	if sc.Policy.NodeSelector != "" {
+		p.NodeSelector, err = k8slabels.Parse(sc.Policy.NodeSelector)
+		require.NoError(t, err)
+	}
 	c.Policies = []*Policy{p}
 	for _, o := range sc.Others {
 		other := *p

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,8 @@ type Call struct {
 	// Outcome is empty while the call is under way.
 	Outcome CallOutcome
 	Why     string
+	// Silence is the id of the silence that was made when the call was accepted.
+	Silence string
 }
 
 // NodeFacts is what a step's proof is judged by.
@@ -105,6 +108,30 @@ type Decision struct {
 	Well bool
 	// Heard goes with Well: see State.WellHeard.
 	Heard time.Time
-	// Invalid are people's annotations that cannot be understood, each with how to write it.
-	Invalid []string
+	// Pause is what to write into PauseKey: somebody wanted to stop a repair, and said it so that nobody can read it.
+	Pause string
+	// Notices are answers to what people wrote on the Node.
+	Notices []Notice
+}
+
+// Notice is an answer to a person, sent as an Event.
+type Notice struct {
+	Reason  NoticeReason `json:"reason"`
+	Message string       `json:"message"`
+}
+
+// NoticeReason is an Event's reason.
+type NoticeReason string
+
+const (
+	// AnnotationInvalid: the value cannot be understood; the message says how to write it.
+	AnnotationInvalid NoticeReason = "AnnotationInvalid"
+	// RequestRefused: the request is understood, and nothing comes of it.
+	RequestRefused NoticeReason = "RequestRefused"
+	// GlassMended: drydock.dev/break-glass was taken off when its hour was over.
+	GlassMended NoticeReason = "GlassMended"
+)
+
+func (d *Decision) notice(reason NoticeReason, format string, args ...any) {
+	d.Notices = append(d.Notices, Notice{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }

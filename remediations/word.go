@@ -2,8 +2,12 @@ package remediations
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 // Word is what the Alertmanagers said when they were last asked.
@@ -28,6 +32,14 @@ type ReplicaWord struct {
 	BlindBy string
 	// Alerts by fingerprint: all that are not expired and that a policy might want.
 	Alerts map[string]AlertWord
+	// Silences by id: those of the silences in SilencedBy whose details the replica gave.
+	Silences map[string]Silence
+}
+
+// Silence is what people said when they made it.
+type Silence struct {
+	Author, Comment string
+	EndsAt          time.Time
 }
 
 // AlertWord is one alert as a replica has it.
@@ -85,11 +97,13 @@ func (w *Word) BlindCause(c *Config) string {
 	return ""
 }
 
-// verdict is what a word says of one alert.
+// verdict is what a word says of one alert, or of all alerts about a node.
 type verdict struct {
 	// reason is empty where the alert is confirmed: active, and on a replica whose word counts.
 	reason  Reason
 	message string
+	// until is when what holds it will be over, where Alertmanager knows.
+	until time.Time
 	// startsAt is when it began to fire, by the replica that confirms it.
 	startsAt time.Time
 	// fleetwide: it is the Alertmanagers that do not answer, for whichever alert.
@@ -99,54 +113,179 @@ type verdict struct {
 }
 
 // about says what the replicas together say of the alert: invariant 5. One replica that says active is enough, if it
-// also shows the Watchdog; one that says silenced or inhibited holds; one that does not answer is passed over.
-func (w *Word) about(fingerprint string, c *Config) verdict {
-	var silencedBy, inhibitedBy, dead []string
-	answered, alive, activeAnywhere, known := 0, false, false, false
-	var silent time.Time
-	confirmed := verdict{reason: AlertUnconfirmed}
-	for _, r := range w.Replicas {
-		if r.Err != nil {
-			dead = append(dead, fmt.Sprintf("%s: %v", r.URL, r.Err))
-			continue
+// also shows the Watchdog; one that says silenced or inhibited holds; one that does not answer is passed over. own is
+// the id of the silence that Drydock made for this very repair: it holds nothing.
+func (w *Word) about(fingerprint string, c *Config, own string) verdict {
+	h := hearing{word: w, config: c, own: own}
+	h.listen(func(r *ReplicaWord) {
+		if a, ok := r.Alerts[fingerprint]; ok {
+			h.alert(r, a)
 		}
-		answered++
-		alive = alive || r.Watchdog || !c.Watchdog
-		a, ok := r.Alerts[fingerprint]
-		if !ok {
-			continue
-		}
-		known = true
-		silencedBy = append(append(silencedBy, a.SilencedBy...), a.MutedBy...)
-		inhibitedBy = append(inhibitedBy, a.InhibitedBy...)
-		if a.Active {
-			activeAnywhere = true
-			switch {
-			case a.silent(w.AskedAt):
-				silent = a.UpdatedAt
-			case r.Watchdog || !c.Watchdog:
-				confirmed = verdict{startsAt: a.StartsAt}
-			}
-		}
-	}
+	})
 	switch {
-	case answered == 0:
-		return verdict{reason: AlertUnconfirmed, fleetwide: true, message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(w.Replicas), clip(strings.Join(dead, "; "), 200))}
-	case c.RequireAll && len(dead) > 0:
-		return verdict{reason: AlertUnconfirmed, fleetwide: true, message: fmt.Sprintf("alertmanager.require is all, and %s", clip(strings.Join(dead, "; "), 200))}
-	case activeAnywhere && confirmed.reason != "" && !silent.IsZero():
-		return verdict{reason: Blind, message: fmt.Sprintf("the alert was last sent to Alertmanager at %s and should have been sent again since, so its source seems to be gone", silent.UTC().Format(time.RFC3339))}
-	case activeAnywhere && confirmed.reason != "":
+	case h.absent() != nil:
+		return *h.absent()
+	case h.active && !h.confirmed && !h.silent.IsZero():
+		return verdict{reason: Blind, message: fmt.Sprintf("the alert was last sent to Alertmanager at %s and should have been sent again since, so its source seems to be gone", h.silent.UTC().Format(time.RFC3339))}
+	case h.active && !h.confirmed:
 		return verdict{reason: Blind, message: "the Alertmanager that has the alert does not show the Watchdog, so its word does not count"}
-	case len(silencedBy) > 0:
-		return verdict{reason: Silenced, message: fmt.Sprintf("silenced by %s; it goes on when the silence ends", clip(strings.Join(silencedBy, ", "), 120))}
-	case len(inhibitedBy) > 0:
-		return verdict{reason: Inhibited, message: fmt.Sprintf("inhibited by the alert %s", clip(strings.Join(inhibitedBy, ", "), 120))}
-	case activeAnywhere:
-		return confirmed
-	case known:
+	case h.muted() != nil:
+		return *h.muted()
+	case h.active:
+		return verdict{startsAt: h.startsAt}
+	case h.known:
 		return verdict{reason: AlertUnconfirmed, message: "Alertmanager has the alert but has not processed it yet"}
 	default:
-		return verdict{reason: AlertUnconfirmed, gone: alive, message: fmt.Sprintf("none of the %d Alertmanagers that answered has this alert firing", answered)}
+		return verdict{reason: AlertUnconfirmed, gone: h.alive, message: fmt.Sprintf("none of the %d Alertmanagers that answered has this alert firing", h.answered)}
 	}
+}
+
+// aboutNode says whether any alert about the node is silenced or inhibited: a person's request needs no alert, but a
+// silence holds it as well. What a request waits for is never an alert's end, so nothing is in its way there: gone.
+func (w *Word) aboutNode(node string, c *Config, own string) verdict {
+	h := hearing{word: w, config: c, own: own}
+	h.listen(func(r *ReplicaWord) {
+		for _, a := range r.Alerts {
+			if c.names(a.Labels, node) {
+				h.alert(r, a)
+			}
+		}
+	})
+	switch {
+	case h.absent() != nil:
+		return *h.absent()
+	case h.muted() != nil:
+		v := *h.muted()
+		v.gone = h.alive
+		return v
+	}
+	return verdict{gone: h.alive}
+}
+
+// hearing gathers what the replicas say.
+type hearing struct {
+	word   *Word
+	config *Config
+	own    string
+
+	answered             int
+	dead                 []string
+	alive, known         bool
+	active, confirmed    bool
+	startsAt, silent     time.Time
+	silences             map[string]Silence
+	mutedBy, inhibitedBy []string
+}
+
+func (h *hearing) listen(each func(*ReplicaWord)) {
+	for i := range h.word.Replicas {
+		r := &h.word.Replicas[i]
+		if r.Err != nil {
+			h.dead = append(h.dead, fmt.Sprintf("%s: %v", r.URL, r.Err))
+			continue
+		}
+		h.answered++
+		h.alive = h.alive || r.Watchdog || !h.config.Watchdog
+		each(r)
+	}
+}
+
+func (h *hearing) alert(r *ReplicaWord, a AlertWord) {
+	h.known = true
+	others := 0
+	for _, id := range a.SilencedBy {
+		if id == h.own {
+			continue
+		}
+		others++
+		if h.silences == nil {
+			h.silences = map[string]Silence{}
+		}
+		if s, ok := r.Silences[id]; ok || h.silences[id] == (Silence{}) {
+			h.silences[id] = s
+		}
+	}
+	h.mutedBy = append(h.mutedBy, a.MutedBy...)
+	for _, fingerprint := range a.InhibitedBy {
+		h.inhibitedBy = append(h.inhibitedBy, nameIn(r, fingerprint))
+	}
+	// An alert that nothing but our own silence covers is as good as active.
+	ours := len(a.SilencedBy) > 0 && others == 0 && len(a.InhibitedBy) == 0
+	if !a.Active && !ours {
+		return
+	}
+	h.active = true
+	switch {
+	case a.silent(h.word.AskedAt):
+		h.silent = a.UpdatedAt
+	case r.Watchdog || !h.config.Watchdog:
+		h.confirmed, h.startsAt = true, a.StartsAt
+	}
+}
+
+// nameIn is how people know an alert, where the replica told us of it.
+func nameIn(r *ReplicaWord, fingerprint string) string {
+	if name := r.Alerts[fingerprint].Labels[model.AlertNameLabel]; name != "" {
+		return name + " (" + fingerprint + ")"
+	}
+	return fingerprint
+}
+
+// absent is the verdict where too few answered; nil: enough did.
+func (h *hearing) absent() *verdict {
+	switch {
+	case h.answered == 0:
+		return &verdict{reason: AlertUnconfirmed, fleetwide: true, message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(h.word.Replicas), clip(strings.Join(h.dead, "; "), 200))}
+	case h.config.RequireAll && len(h.dead) > 0:
+		return &verdict{reason: AlertUnconfirmed, fleetwide: true, message: fmt.Sprintf("alertmanager.require is all, and %s", clip(strings.Join(h.dead, "; "), 200))}
+	}
+	return nil
+}
+
+// muted is the verdict where a person, a time interval or another alert keeps it quiet; nil: nobody does.
+func (h *hearing) muted() *verdict {
+	switch {
+	case len(h.silences) > 0:
+		text, until := describe(h.silences)
+		return &verdict{reason: Silenced, until: until, message: text + "; it goes on when that ends"}
+	case len(h.mutedBy) > 0:
+		return &verdict{reason: Silenced, message: fmt.Sprintf("muted by Alertmanager's time interval %s; it goes on when that ends", names(h.mutedBy))}
+	case len(h.inhibitedBy) > 0:
+		return &verdict{reason: Inhibited, message: "inhibited by the alert " + names(h.inhibitedBy)}
+	}
+	return nil
+}
+
+func names(all []string) string {
+	return clip(strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), ", "), 160)
+}
+
+// silencesNamed is how many silences a sentence names.
+const silencesNamed = 2
+
+// describe names the silences, and when the last of them ends; zero where that is not known of all.
+func describe(silences map[string]Silence) (string, time.Time) {
+	var parts []string
+	var until time.Time
+	known := true
+	for _, id := range slices.Sorted(maps.Keys(silences)) {
+		s := silences[id]
+		part := "silence " + clip(id, 40)
+		if s.EndsAt.IsZero() {
+			known = false
+		} else {
+			part += fmt.Sprintf(" of %s (%s) until %s", clip(s.Author, 60), clip(s.Comment, 80), s.EndsAt.UTC().Format(time.RFC3339))
+		}
+		if s.EndsAt.After(until) {
+			until = s.EndsAt
+		}
+		parts = append(parts, part)
+	}
+	if more := len(parts) - silencesNamed; more > 0 {
+		parts = append(parts[:silencesNamed], fmt.Sprintf("%d more", more))
+	}
+	if !known {
+		until = time.Time{}
+	}
+	return "covered by " + strings.Join(parts, " and "), until
 }

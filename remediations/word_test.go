@@ -60,7 +60,7 @@ func TestWhatTheAlertmanagersTogetherSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Word{AskedAt: noon, Replicas: c.replicas}
-			v := w.about(fp, &c.config)
+			v := w.about(fp, &c.config, "")
 			require.Equal(t, c.want, v.reason, v.message)
 			require.Equal(t, c.gone, v.gone)
 			if c.want == none {
@@ -126,11 +126,11 @@ func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Word{AskedAt: noon, Replicas: []ReplicaWord{replica(c.a)}}
-			require.Equal(t, c.want, w.about(fp, &Config{Watchdog: true}).reason)
+			require.Equal(t, c.want, w.about(fp, &Config{Watchdog: true}, "").reason)
 		})
 	}
 	w := Word{AskedAt: noon, Replicas: []ReplicaWord{replica(sent(time.Hour, 4*time.Minute)), replica(sent(0, 4*time.Minute))}}
-	require.Empty(t, w.about(fp, &Config{Watchdog: true}).reason, "one replica that hears of it is enough")
+	require.Empty(t, w.about(fp, &Config{Watchdog: true}, "").reason, "one replica that hears of it is enough")
 }
 
 func TestWatchdogWasHeardByTheReplicaThatHeardItLast(t *testing.T) {

@@ -2,9 +2,6 @@ package alertmanager
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -15,9 +12,7 @@ import (
 )
 
 // answer collects what is of interest while a replica's list of alerts streams
-// in, so that an answer is never held whole. It is a runtime.Consumer: the
-// generated client hands it the body in place of its own JSON reader, which
-// would take an empty body for "no alerts" and ignore what follows the list.
+// in.
 type answer struct {
 	interests interests
 
@@ -25,65 +20,35 @@ type answer struct {
 	watchdogAt time.Time
 	blindBy    map[string]bool
 	alerts     map[string]Alert
-	complete   bool // the list was read to its end, and nothing follows it
 }
 
 func newAnswer(in interests) *answer {
 	return &answer{interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}}
 }
 
-// Consume reads the whole list. The second argument, the client's own payload,
-// is left empty. No error is io.EOF, which the generated client would ignore.
-func (a *answer) Consume(body io.Reader, _ any) error {
-	d := json.NewDecoder(body)
-	first, err := d.Token()
-	if errors.Is(err, io.EOF) {
-		return errors.New("the answer is empty")
+// read reads one alert of the list.
+func (a *answer) read(d *json.Decoder) error {
+	var alert *models.GettableAlert
+	if err := d.Decode(&alert); err != nil {
+		return err
 	}
-	if err != nil {
-		return notAlerts(err)
+	if err := genuine(alert); err != nil {
+		return err
 	}
-	if first != json.Delim('[') {
-		return errors.New("the answer is JSON, but not a list of alerts")
-	}
-	for d.More() {
-		var alert *models.GettableAlert
-		if err := d.Decode(&alert); err != nil {
-			return notAlerts(err)
-		}
-		if err := a.add(alert); err != nil {
-			return err
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return notAlerts(err)
-	}
-	switch _, err := d.Token(); {
-	case errors.Is(err, io.EOF):
-		a.complete = true
-		return nil
-	case err != nil:
-		return notAlerts(err)
-	default:
-		return errors.New("the answer goes on after the list of alerts")
-	}
+	return a.add(alert)
 }
 
-// notAlerts wraps an error of the decoder, and hides an io.EOF in it.
-func notAlerts(err error) error {
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("reading the answer as a list of alerts: %w", err)
-}
-
-// add looks at one alert and keeps it if it is of interest. An alert without
-// labels, state or begin was not written by an Alertmanager, so nothing else in
-// the answer can be trusted either.
-func (a *answer) add(m *models.GettableAlert) error {
+// genuine refuses an alert without labels, state or begin: it was not written by
+// an Alertmanager, so nothing else in the answer can be trusted either.
+func genuine(m *models.GettableAlert) error {
 	if m == nil || len(m.Labels) == 0 || m.StartsAt == nil || m.Status == nil || m.Status.State == nil || *m.Status.State == "" {
-		return errors.New("the answer has an alert without labels, state or startsAt, so it is not Alertmanager's")
+		return foreign("the answer has an alert without labels, state or startsAt, so it is not Alertmanager's")
 	}
+	return nil
+}
+
+// add looks at one alert and keeps it if it is of interest.
+func (a *answer) add(m *models.GettableAlert) error {
 	set := labelSet(m.Labels)
 	state := *m.Status.State
 	if a.interests.watchdog != nil && a.interests.watchdog.Matches(set) {
@@ -95,15 +60,15 @@ func (a *answer) add(m *models.GettableAlert) error {
 	if state == StateActive && len(a.blindBy) < maxBlindBy && a.interests.blinds(set) {
 		a.blindBy[nameOf(set)] = true
 	}
-	if a.interests.keep != nil && !a.interests.keep(m.Labels) {
+	if !a.interests.keeps(m.Labels) {
 		return nil
 	}
 	key := set.Fingerprint().String()
 	if _, twice := a.alerts[key]; twice {
-		return fmt.Errorf("the answer has the alert %s twice, so it is not Alertmanager's", nameOf(set))
+		return foreign("the answer has the alert %s twice, so it is not Alertmanager's", nameOf(set))
 	}
 	if len(a.alerts) == maxAlerts {
-		return fmt.Errorf("the answer has more than %d alerts of interest", maxAlerts)
+		return foreign("the answer has more than %d alerts of interest", maxAlerts)
 	}
 	a.alerts[key] = Alert{
 		Labels:      m.Labels,
@@ -116,6 +81,26 @@ func (a *answer) add(m *models.GettableAlert) error {
 		MutedBy:     m.Status.MutedBy,
 	}
 	return nil
+}
+
+// mute says of each alert who mutes it. An alert that only the groups show came
+// between the two requests: the next poll has it.
+func (a *answer) mute(by map[string][]string) {
+	for key, alert := range a.alerts {
+		alert.MutedBy = by[key]
+		a.alerts[key] = alert
+	}
+}
+
+// silenceIDs are the silences of the alerts, sorted, each once.
+func (a *answer) silenceIDs() []string {
+	ids := map[string]bool{}
+	for _, alert := range a.alerts {
+		for _, id := range alert.SilencedBy {
+			ids[id] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(ids))
 }
 
 // names are the alerts that blind, sorted.

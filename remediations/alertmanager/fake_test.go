@@ -3,10 +3,12 @@ package alertmanager
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +70,42 @@ func says(t testing.TB, code int, contentType string, body []byte) string {
 		w.WriteHeader(code)
 		_, _ = w.Write(body)
 	})
+}
+
+// parts is a replica that answers each path below /api/v2 in its own way, GET
+// alerts with the list, and all else with 404.
+func parts(t testing.TB, list []byte, handlers map[string]http.HandlerFunc) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v2/alerts", jsonly(list))
+	for pattern, h := range handlers {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(method+" /api/v2"+path, h)
+	}
+	return serve(t, mux.ServeHTTP)
+}
+
+// jsonly answers with JSON.
+func jsonly(body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+	}
+}
+
+// code answers with a status and, where it is not empty, a text.
+func code(status int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(text))
+	}
+}
+
+// hang never answers.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	// The server notices that its client left only when the body was read.
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
 }
 
 func serve(t testing.TB, h http.HandlerFunc) string {

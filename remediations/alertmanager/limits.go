@@ -10,12 +10,26 @@ const (
 	// twice this, well within the 15 s between polls.
 	defaultTimeout = 3 * time.Second
 
-	// maxAnswerBytes bounds one replica's answer. An alert takes 1 to 2 KiB, so
+	// maxAnswerBytes bounds one answer of a replica. An alert takes 1 to 2 KiB, so
 	// this is room for about 40,000 of them, of interest or not.
 	maxAnswerBytes = 64 << 20
 
 	// maxAlerts bounds the alerts of interest kept of one replica.
 	maxAlerts = 20_000
+
+	// maxSilences bounds the silences whose details one poll asks one replica for.
+	// The ids of all are known; details of the rest would read the same.
+	maxSilences = 16
+
+	// silencesAtOnce bounds the requests for them under way, so that they do not
+	// use up what a small Alertmanager answers at once, which is 8.
+	silencesAtOnce = 4
+
+	// maxObjectBytes bounds an answer that is not a list: a silence, or its id.
+	maxObjectBytes = 256 << 10
+
+	// maxWords bounds what is kept of an author's name and of a comment.
+	maxWords = 256
 
 	// maxURLs bounds the configured URLs.
 	maxURLs = 64

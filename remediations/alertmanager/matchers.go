@@ -14,10 +14,11 @@ type interests struct {
 	watchdog  labels.Matchers // nil: not asked for
 	blindWhen []labels.Matchers
 	keep      func(map[string]string) bool // nil: all
+	receiver  string                       // empty: mute times are not asked for
 }
 
 func newInterests(o Options) (interests, error) {
-	in := interests{keep: o.Keep}
+	in := interests{keep: o.Keep, receiver: o.Receiver}
 	if o.Watchdog != "" {
 		m, err := parseMatchers(o.Watchdog, "watchdog")
 		if err != nil {
@@ -49,6 +50,9 @@ func parseMatchers(input, option string) (labels.Matchers, error) {
 	}
 	return m, nil
 }
+
+// keeps says whether an alert is of interest.
+func (in interests) keeps(ls map[string]string) bool { return in.keep == nil || in.keep(ls) }
 
 // blinds says whether one set of blindWhen matches.
 func (in interests) blinds(ls model.LabelSet) bool {

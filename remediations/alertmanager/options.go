@@ -24,8 +24,8 @@ type Options struct {
 	// followed, whatever it says. With a proxy, the names are not resolved here
 	// and each URL is one replica.
 	HTTPConfig config.HTTPClientConfig
-	// Timeout bounds one replica's reply, from dialling to its last byte, and
-	// separately the lookup of a name. Default 3 s.
+	// Timeout bounds one replica's reply, from dialling to the last byte of the
+	// last answer that it takes, and separately the lookup of a name. Default 3 s.
 	Timeout time.Duration
 	// Watchdog are matchers in Alertmanager's syntax, all of which the alert that
 	// always fires matches. Empty: Replica.Watchdog is not asked for.
@@ -33,9 +33,14 @@ type Options struct {
 	// BlindWhen are matchers, one set a string: an active alert that matches all
 	// of one set is named in Replica.BlindBy.
 	BlindWhen []string
+	// Receiver is how Alertmanager's configuration names the receiver that posts
+	// to Drydock. With it, each poll asks for that receiver's groups too, and
+	// Alert.MutedBy is filled. Empty: mute times are not asked for. A name that
+	// Alertmanager does not have mutes nothing.
+	Receiver string
 	// Keep says which alerts are of interest, to bound what a Snapshot holds. It
-	// is called at the same time for several replicas and must neither keep nor
-	// change the labels. Nil keeps all.
+	// is called at the same time for several replicas and answers, and must neither
+	// keep nor change the labels. Nil keeps all.
 	Keep func(labels map[string]string) bool
 	// Resolver gives the addresses of a host name, without ports. It must return
 	// when its context ends. Nil means net.DefaultResolver. Tests give names

@@ -26,7 +26,7 @@ type round struct {
 
 // Poll asks all replicas at once, and returns what each said. It never fails as
 // a whole: every failure is a replica's. All replies were asked for at or after
-// the call. Callers at the same time share one poll, and no replica is asked
+// the call. Callers at the same time share one poll, and no replica is polled
 // twice at once. It returns within twice the timeout plus, for a call during
 // another's poll, the rest of that one.
 //

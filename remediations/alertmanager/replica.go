@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/go-openapi/runtime"
@@ -61,36 +62,60 @@ func newReplica(e *endpoint, address string, timeout time.Duration, answerBytes 
 	}, nil
 }
 
-// ask is one request. It returns within the timeout.
+// ask is one replica's part of a poll. It returns within the timeout.
 func (r *replica) ask(ctx context.Context, in interests) Replica {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
+	var groups sync.WaitGroup
+	var groupsErr error
+	m := newMutes(in)
+	if in.receiver != "" {
+		groups.Go(func() {
+			if err := r.getGroups(ctx, m); err != nil {
+				groupsErr = fmt.Errorf("asking Alertmanager %s for the groups of the receiver %q: %w", r.url, in.receiver, r.explain(ctx, err))
+			}
+		})
+	}
 	a := newAnswer(in)
 	if err := r.getAlerts(ctx, a); err != nil {
-		return Replica{URL: r.url, Err: fmt.Errorf("asking Alertmanager %s: %w", r.url, r.explain(ctx, err))}
+		err = fmt.Errorf("asking Alertmanager %s: %w", r.url, r.explain(ctx, err))
+		cancel()
+		groups.Wait()
+		return Replica{URL: r.url, Err: err}
 	}
-	return Replica{URL: r.url, Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: a.names(), Alerts: a.alerts}
+	groups.Wait()
+	if groupsErr != nil {
+		// Whether an alert is muted is not known then, so nothing is.
+		return Replica{URL: r.url, Err: groupsErr}
+	}
+	if in.receiver != "" {
+		a.mute(m.by)
+	}
+	return Replica{
+		URL: r.url, Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: a.names(),
+		Alerts: a.alerts, Silences: r.getSilences(ctx, a.silenceIDs()),
+	}
 }
 
 func (r *replica) getAlerts(ctx context.Context, a *answer) error {
-	e := r.endpoint
-	transport := httptransport.New(e.origin(), e.path+client.DefaultBasePath, []string{e.scheme})
-	// The environment variable DEBUG would print requests, credentials and all.
-	transport.Debug = false
-	transport.Consumers = map[string]runtime.Consumer{runtime.JSONMime: a}
+	list := &stream{of: "alerts", element: a.read}
 	yes := true
-	_, err := client.New(transport, strfmt.Default).Alert.GetAlerts(
+	_, err := r.api(list).Alert.GetAlerts(
 		alert.NewGetAlertsParamsWithTimeout(r.timeout).
 			WithContext(ctx).
 			WithHTTPClient(r.client).
 			WithActive(&yes).WithSilenced(&yes).WithInhibited(&yes).WithUnprocessed(&yes))
-	if err != nil {
-		return err
-	}
-	if !a.complete {
-		return errors.New("the answer was not read to its end")
-	}
-	return nil
+	return list.ended(err)
+}
+
+// api is the generated client, with a reader of our own for the answer.
+func (r *replica) api(reader runtime.Consumer) *client.AlertmanagerAPI {
+	e := r.endpoint
+	transport := httptransport.New(e.origin(), e.path+client.DefaultBasePath, []string{e.scheme})
+	// The environment variable DEBUG would print requests, credentials and all.
+	transport.Debug = false
+	transport.Consumers = map[string]runtime.Consumer{runtime.JSONMime: reader}
+	return client.New(transport, strfmt.Default)
 }
 
 // explain drops the request's own URL from an error, because the sentence has

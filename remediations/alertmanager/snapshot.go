@@ -3,7 +3,8 @@ package alertmanager
 import "time"
 
 // The states of an alert that Alertmanager 0.34 knows. A newer one may say
-// others; only StateActive means that the alert fires and nothing mutes it.
+// others; only StateActive means that the alert fires and neither a silence nor
+// an inhibition covers it. A mute time does not show in the state.
 const (
 	StateActive      = "active"
 	StateSuppressed  = "suppressed"
@@ -29,8 +30,9 @@ type Replica struct {
 	// through a proxy, keeps the name.
 	URL string
 	// Err says why there is no reply: the name did not resolve, the replica did
-	// not answer in time, or what it answered is not a list of alerts. With an
-	// Err all else is empty and means nothing; in particular no alert is absent.
+	// not answer in time, or what it answered is not a list of alerts, or of groups
+	// where Options.Receiver asks for them. With an Err all else is empty and means
+	// nothing; in particular no alert is absent.
 	Err error
 	// Watchdog: the replica shows an alert that Options.Watchdog matches. A
 	// silenced or inhibited one counts too, because it proves the same: alerts
@@ -45,6 +47,10 @@ type Replica struct {
 	// Alerts are the alerts that Options.Keep wants, by fingerprint: 16 lower-case
 	// hexadecimal digits, computed from the labels.
 	Alerts map[string]Alert
+	// Silences are the details of those that silence Alerts, by id, as this
+	// replica knows them: at most 16, and one whose details could not be had is
+	// missing. An id in SilencedBy silences whether it is here or not.
+	Silences map[string]Silence
 }
 
 // Alert is one alert as one replica sees it. Alertmanager reports no alert whose
@@ -65,7 +71,10 @@ type Alert struct {
 	SilencedBy []string
 	// InhibitedBy are the fingerprints of the alerts that inhibit it.
 	InhibitedBy []string
-	// MutedBy are the time intervals that mute it. Alertmanager 0.34 fills it
-	// only for groups, so here it is empty; do not conclude anything from that.
+	// MutedBy are the time intervals that mute it, sorted: those of every group of
+	// Options.Receiver that has it. They are as old as the group's last flush: a
+	// mute time that begins or ends shows a group_interval later, and a new group
+	// is not muted until its group_wait has passed. Alertmanager 0.34 says them of
+	// groups only, so without Options.Receiver this is empty and means nothing.
 	MutedBy []string
 }

@@ -11,13 +11,12 @@ import (
 
 // outcome is what is known after a call.
 type outcome struct {
-	status    int   // of Civo's answer; 0 if there is no whole answer
+	answer
 	transport error // why there is none
 	err       error // civogo's, once there is one
 	panicked  bool  // civogo did, on that answer
 	keyError  error // the call was never tried, for want of a key
 	result    civogo.SimpleResponse
-	key       string // what no text may show
 }
 
 // call runs one call of civogo through a gateway of its own. It returns soon
@@ -27,6 +26,7 @@ func (c *Client) call(ctx context.Context, g *gate, use func(*civogo.Client) err
 	if err != nil {
 		return outcome{keyError: err}
 	}
+	c.keys.add(key)
 	gw, err := openGateway(ctx, c.api, key, g)
 	if err != nil {
 		return outcome{transport: err}
@@ -41,11 +41,7 @@ func (c *Client) call(ctx context.Context, g *gate, use func(*civogo.Client) err
 		if reason := recover(); reason != nil {
 			o.panicked, o.err = true, fmt.Errorf("civogo panicked: %v", reason)
 		}
-		if o.err != nil {
-			o.err = &civogoError{text: redact(o.err.Error(), key), original: o.err}
-		}
-		o.key = key
-		o.status, o.transport = gw.result()
+		o.answer, o.transport = gw.result()
 		if errors.Is(o.transport, errUnused) && o.err != nil {
 			o.transport = fmt.Errorf("%w: %w", errUnused, o.err)
 		}

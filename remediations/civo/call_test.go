@@ -119,7 +119,7 @@ func TestAGateThatIsShutLetsNothingOut(t *testing.T) {
 func TestWriteThatMayNotBeIssuedAnyMore(t *testing.T) {
 	sim := provider(t)
 	c := client(t, sim.URL())
-	require.NoError(t, c.takeTurn(t.Context()))
+	require.NoError(t, c.takeTurn(t.Context(), task{}))
 	err := c.write(t.Context(), over(t), task{verb: "rebooting", machine: node1}, nil, func(api *civogo.Client) (*civogo.SimpleResponse, error) {
 		return api.HardRebootInstance("i-1")
 	})

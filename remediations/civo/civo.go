@@ -1,5 +1,4 @@
-// Package civo reboots (and later replaces) the machines behind Nodes through
-// Civo's API.
+// Package civo reboots and replaces the machines behind Nodes through Civo's API.
 //
 // The calls are civogo's, but civogo cannot be trusted with a machine on its
 // own. What v0.6.5 does, and what is done about it here:
@@ -19,6 +18,18 @@
 //   - A lost connection and a refused one look the same in its errors. What
 //     happened is taken from the gateway, never from the error's text.
 //   - LastJSONResponse is not synchronised. Every call has a client of its own.
+//   - Its errors quote what Civo, or a page in its place, said. Every text that
+//     leaves this package is bounded, and the API key is taken out of it.
+//
+// A question is asked again where the answer may be another one in a moment; a
+// write never is. What is recycled is named to Civo by its hostname alone, and
+// Civo takes no condition with it, so the look-up right before the call is all
+// there is to say that the hostname is still the same machine's.
+//
+// The order for a reboot: Find (changes nothing: before the intent is written),
+// then Reboot or SoftReboot. For a replacement: Look, whose Before goes on record
+// with the intent, then Recycle, then Replaced until it says that nothing is
+// missing.
 package civo
 
 import (
@@ -28,8 +39,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/civo/civogo"
 )
 
 const (
@@ -37,6 +46,8 @@ const (
 	// defaultIssueWithin is the design's: a call goes out within 10 s of its
 	// intent or not at all.
 	defaultIssueWithin = 10 * time.Second
+	// defaultBackoff and its double fit well into the time in which a call must go out.
+	defaultBackoff = 500 * time.Millisecond
 	// maxAnswer bounds what Civo may answer. A list entry is about 1.5 kB, so
 	// this is room for some ten thousand machines.
 	maxAnswer = 16 << 20
@@ -50,23 +61,29 @@ type Options struct {
 	APIURL, ClusterID, Region, APIKeyFile string
 	// Timeout bounds how long a caller waits for one request. Zero: 30 s.
 	Timeout time.Duration
-	// IssueWithin is how long after Reboot was called its request may still
+	// IssueWithin is how long after a write was asked for its request may still
 	// leave, looking up the machine and waiting for another call included.
 	// Later, it is refused. Zero: 10 s.
 	IssueWithin time.Duration
+	// Backoff is how long to wait before a question is asked a second time; it
+	// doubles for the third, which is the last. Zero: 500 ms.
+	Backoff time.Duration
 	// UserAgentVersion is Drydock's version, for Civo's logs. Empty: "dev".
 	UserAgentVersion string
-	// Late, if set, hears of an answer that came after Reboot had given up with
-	// an UnknownError: nil if the reboot was accepted, else what Reboot would
-	// have returned. It is not called if no answer comes within another Timeout.
-	// It runs on a goroutine of its own.
+	// Late, if set, hears of an answer that came after a write had given up with
+	// an UnknownError: nil if it was accepted, else what the write would have
+	// returned. It is not called if no answer comes within another Timeout. It
+	// runs on a goroutine of its own.
 	Late func(Machine, error)
 }
 
 // Machine identifies the machine behind a Node.
 type Machine struct {
 	NodeName   string // the Node's name
-	ProviderID string // its spec.providerID; may be empty
+	ProviderID string // its spec.providerID; a reboot does without, a replacement does not
+	// Ref is the caller's own name for the call, such as its intent's ID. Late
+	// gets it back; it is used for nothing else.
+	Ref string
 }
 
 // Client calls Civo, one call at a time. It is safe for concurrent use.
@@ -74,6 +91,7 @@ type Client struct {
 	o    Options
 	api  *url.URL
 	turn chan struct{} // holds one token: whoever has it may call
+	keys keyring
 }
 
 // New checks the options and that the key file can be read. It does not call
@@ -94,7 +112,7 @@ func New(o Options) (*Client, error) {
 		api.User != nil || api.RawQuery != "" || api.Fragment != "" {
 		return nil, errors.New("configuring Civo: the API URL is not of the form https://host")
 	}
-	if o.Timeout < 0 || o.IssueWithin < 0 {
+	if o.Timeout < 0 || o.IssueWithin < 0 || o.Backoff < 0 {
 		return nil, errors.New("configuring Civo: a time limit is negative")
 	}
 	if o.Timeout == 0 {
@@ -102,6 +120,9 @@ func New(o Options) (*Client, error) {
 	}
 	if o.IssueWithin == 0 {
 		o.IssueWithin = defaultIssueWithin
+	}
+	if o.Backoff == 0 {
+		o.Backoff = defaultBackoff
 	}
 	if o.UserAgentVersion == "" {
 		o.UserAgentVersion = "dev"
@@ -117,42 +138,18 @@ func New(o Options) (*Client, error) {
 // Name is how configuration, events and metrics call this provider.
 func (c *Client) Name() string { return "civo" }
 
-// Reboot hard-reboots the machine. Nil means that Civo accepted it, not that the
-// machine is back. A *RefusedError means that Civo certainly did nothing, an
-// *UnknownError that it may have: the reboot must then count as issued.
-//
-// mayStill is asked at the last moment, with the connection standing and before
-// the first byte of the request leaves; where it gives an error the request does
-// not leave. Nil: nobody is asked.
-func (c *Client) Reboot(ctx context.Context, m Machine, mayStill func() error) error {
-	issue, cancel := context.WithTimeout(ctx, c.o.IssueWithin)
-	defer cancel()
-	t := task{verb: "rebooting", machine: m}
-	if err := c.takeTurn(issue); err != nil {
-		return c.refuse(t, Busy, err, "waiting for an earlier call to Civo to end")
-	}
-	in, err := c.find(issue, t)
-	if err != nil {
-		c.giveTurn()
-		return err
-	}
-	t.instance = in.ID
-	return c.write(ctx, issue, t, mayStill, func(api *civogo.Client) (*civogo.SimpleResponse, error) {
-		return api.HardRebootInstance(in.ID)
-	})
-}
-
 // takeTurn waits until no other call is under way.
-func (c *Client) takeTurn(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err // select would choose at random
+func (c *Client) takeTurn(ctx context.Context, t task) error {
+	err := ctx.Err() // select would choose at random
+	if err == nil {
+		select {
+		case <-c.turn:
+			return nil
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
 	}
-	select {
-	case <-c.turn:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return c.refuse(t, Busy, err, "waiting for an earlier call to Civo to end")
 }
 
 func (c *Client) giveTurn() { c.turn <- struct{}{} }

@@ -22,12 +22,16 @@ const (
 
 var node1 = Machine{NodeName: "node-1", ProviderID: "civo://i-1"}
 
-func provider(t *testing.T) *civosim.Server {
+func provider(t *testing.T, adjust ...func(*civosim.Options)) *civosim.Server {
 	t.Helper()
-	sim, err := civosim.New(civosim.Options{
-		ClusterID: clusterID, Region: region, APIKey: apiKey,
+	o := civosim.Options{
+		ClusterID: clusterID, Region: region, OtherRegions: []string{"FRA1"}, APIKey: apiKey,
 		Instances: []civosim.Instance{{ID: "i-1", Hostname: "node-1"}, {ID: "i-10", Hostname: "node-10"}},
-	})
+	}
+	for _, f := range adjust {
+		f(&o)
+	}
+	sim, err := civosim.New(o)
 	require.NoError(t, err)
 	t.Cleanup(sim.Close)
 	return sim
@@ -44,7 +48,7 @@ func client(t *testing.T, url string, adjust ...func(*Options)) *Client {
 	t.Helper()
 	o := Options{
 		APIURL: url, ClusterID: clusterID, Region: region, APIKeyFile: keyFile(t, "  "+apiKey+"\n"),
-		Timeout: 20 * time.Second, IssueWithin: 20 * time.Second, UserAgentVersion: "test",
+		Timeout: 20 * time.Second, IssueWithin: 20 * time.Second, Backoff: time.Millisecond, UserAgentVersion: "test",
 	}
 	for _, f := range adjust {
 		f(&o)
@@ -114,7 +118,8 @@ func TestFindLooksAndTouchesNothing(t *testing.T) {
 	sim := provider(t)
 	in, err := client(t, sim.URL()).Find(t.Context(), Machine{NodeName: "node-10"})
 	require.NoError(t, err)
-	require.Equal(t, Instance{ID: "i-10", Hostname: "node-10", Status: "ACTIVE"}, in)
+	require.Equal(t, []string{"i-10", "node-10", "ACTIVE"}, []string{in.ID, in.Hostname, in.Status})
+	require.False(t, in.CreatedAt.IsZero())
 	require.Empty(t, sim.Done(civosim.Any))
 }
 
@@ -219,15 +224,6 @@ func TestTheKeyIsReadAgain(t *testing.T) {
 	requireRefused(t, err, Unauthorized, path)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.Len(t, sim.Calls(), calls)
-}
-
-func TestWrongClusterAndRegionAreToldApart(t *testing.T) {
-	sim := provider(t)
-	c := client(t, sim.URL(), func(o *Options) { o.ClusterID = "other" })
-	requireRefused(t, c.Reboot(t.Context(), node1, nil), UnknownCluster, "check clusterID other and region LON1")
-	c = client(t, sim.URL(), func(o *Options) { o.Region = "NYC1" })
-	requireRefused(t, c.Reboot(t.Context(), node1, nil), WrongRegion, "check region NYC1")
-	require.Empty(t, sim.Done(civosim.Any))
 }
 
 // over is a context that has ended.

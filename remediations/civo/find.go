@@ -2,8 +2,8 @@ package civo
 
 import (
 	"context"
-	"fmt"
 	"strings"
+	"time"
 
 	"github.com/civo/civogo"
 )
@@ -14,13 +14,19 @@ const scheme = "civo://"
 // Instance is a machine as Civo knows it.
 type Instance struct {
 	ID, Hostname, Status string
+	CreatedAt            time.Time // by Civo's clock; zero: Civo did not say
 }
 
-// Find looks up the machine and changes nothing. Its errors are *RefusedError.
+func asInstance(in civogo.Instance) Instance {
+	return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status, CreatedAt: in.CreatedAt}
+}
+
+// Find looks up the machine for a reboot, and changes nothing. Its errors are
+// *RefusedError: what it cannot find, Reboot cannot either.
 func (c *Client) Find(ctx context.Context, m Machine) (Instance, error) {
 	t := task{verb: "finding", machine: m}
-	if err := c.takeTurn(ctx); err != nil {
-		return Instance{}, c.refuse(t, Busy, err, "waiting for an earlier call to Civo to end")
+	if err := c.takeTurn(ctx, t); err != nil {
+		return Instance{}, err
 	}
 	defer c.giveTurn()
 	return c.find(ctx, t)
@@ -32,14 +38,8 @@ func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
-	var listed []civogo.Instance
-	o := c.call(ctx, nil, func(api *civogo.Client) (err error) {
-		listed, err = api.ListKubernetesClusterInstances(c.o.ClusterID)
-		return err
-	})
-	if err := c.readVerdict(t, o); err != nil {
+	listed, err := c.instances(ctx, t)
+	if err != nil {
 		return Instance{}, err
 	}
 	if id != "" {
@@ -74,31 +74,35 @@ func (c *Client) pickByID(t task, id string, listed []civogo.Instance) (Instance
 		// Civo's cloud controller manager sets provider IDs with civogo's
 		// finder, partial matches included, so an ID alone may be a neighbour's.
 		if in.Hostname != "" && !strings.EqualFold(in.Hostname, t.machine.NodeName) {
-			return Instance{}, c.refuse(t, Ambiguous, nil, "its spec.providerID names the instance of another host, %.200q", in.Hostname)
+			return Instance{}, c.refuse(t, Ambiguous, nil, "its spec.providerID names the instance of another host, %s", c.quote(in.Hostname))
 		}
-		return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status}, nil
+		return asInstance(in), nil
 	}
-	return Instance{}, c.refuse(t, NotFound, nil, "cluster %s has no instance of that ID", c.o.ClusterID)
+	return Instance{}, c.refuse(t, NotFound, nil, "the instance no longer exists: cluster %s has no instance of that ID", c.o.ClusterID)
 }
 
 func (c *Client) pickByHostname(t task, listed []civogo.Instance) (Instance, error) {
-	var found []Instance
+	var found []civogo.Instance
 	for _, in := range listed {
 		if in.Hostname == t.machine.NodeName {
-			found = append(found, Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status})
+			found = append(found, in)
 		}
 	}
 	switch {
 	case len(found) == 0:
-		return Instance{}, c.refuse(t, NotFound, nil, "cluster %s has no instance of exactly that hostname", c.o.ClusterID)
+		return Instance{}, c.refuse(t, NotFound, nil, "the instance no longer exists: cluster %s has no instance of exactly that hostname", c.o.ClusterID)
 	case len(found) > 1:
-		ids := make([]string, 0, len(found))
-		for _, in := range found {
-			ids = append(ids, in.ID)
-		}
-		return Instance{}, c.refuse(t, Ambiguous, nil, "%d instances have that hostname: %.200s", len(found), strings.Join(ids, ", "))
+		return Instance{}, c.twoOfOneName(t, found)
 	case !plainID(found[0].ID):
-		return Instance{}, c.refuse(t, BadAnswer, fmt.Errorf("instance ID %.100q", found[0].ID), "the instance of that hostname has an ID that is none")
+		return Instance{}, c.refuse(t, BadAnswer, nil, "the instance of that hostname has an ID that is none: %s", c.quote(found[0].ID))
 	}
-	return found[0], nil
+	return asInstance(found[0]), nil
+}
+
+func (c *Client) twoOfOneName(t task, found []civogo.Instance) error {
+	ids := make([]string, 0, len(found))
+	for _, in := range found {
+		ids = append(ids, in.ID)
+	}
+	return c.refuse(t, Ambiguous, nil, "two instances of one name: %d instances have that hostname: %s", len(found), c.keys.redact(strings.Join(ids, ", ")))
 }

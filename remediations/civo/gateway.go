@@ -42,8 +42,14 @@ type gateway struct {
 
 	mu     sync.Mutex
 	used   bool
-	status int   // of Civo's answer; 0 if there is no whole answer
-	err    error // why there is none
+	answer answer
+	err    error // why there is no whole answer
+}
+
+// answer is what is kept of Civo's answer.
+type answer struct {
+	status int  // 0 if there is no whole answer
+	page   bool // it is HTML, so not the API's
 }
 
 func openGateway(ctx context.Context, api *url.URL, key string, g *gate) (*gateway, error) {
@@ -67,11 +73,11 @@ func openGateway(ctx context.Context, api *url.URL, key string, g *gate) (*gatew
 // for every call it ever made.
 func (g *gateway) close() { _ = g.server.Close() }
 
-// result is Civo's HTTP status, or why there is no whole answer.
-func (g *gateway) result() (int, error) {
+// result is Civo's answer, or why there is no whole one.
+func (g *gateway) result() (answer, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.status, g.err
+	return g.answer, g.err
 }
 
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +89,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status, body, err := g.forward(r)
 	g.mu.Lock()
-	g.status, g.err = status, err
+	g.answer, g.err = answer{status: status, page: bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))}, err
 	g.mu.Unlock()
 	if err != nil || status < http.StatusOK {
 		status = http.StatusBadGateway // for civogo; the outcome is taken from result

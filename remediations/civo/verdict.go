@@ -9,21 +9,51 @@ import (
 	"github.com/civo/civogo"
 )
 
-// readVerdict judges a call that changes nothing: nil or a *RefusedError.
-func (c *Client) readVerdict(t task, o outcome) error {
+// readVerdict judges a call that changes nothing: nil or a *RefusedError. A
+// question was answered only by what civogo could read of a 2xx.
+func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	switch {
 	case o.keyError != nil:
 		return c.refuse(t, Unauthorized, o.keyError, "there is no API key")
 	case errors.Is(o.transport, errTooBig):
-		return c.refuse(t, BadAnswer, o.transport, "Civo's list of instances is no list")
+		return c.refuse(t, BadAnswer, o.transport, "Civo's %s is none", asked)
 	case o.transport != nil:
-		return c.refuse(t, Unreachable, o.transport, "Civo at %s did not answer", c.api.Host)
+		return c.refuse(t, Unreachable, o.transport, "the network does not answer: nothing came from Civo at %s", c.api.Host)
+	case o.status >= http.StatusInternalServerError || o.status == http.StatusTooManyRequests:
+		return c.refuse(t, Unavailable, o.err, "Civo's API cannot answer just now: %s", o.kind())
 	case o.err == nil:
 		return nil
 	case o.status == http.StatusUnauthorized, o.status/100 == 4 && !unreadable(o):
-		return c.refuse(t, c.reasonOf(o), o.err, "Civo answered with HTTP %d", o.status)
+		return c.rejection(t, o)
 	}
-	return c.refuse(t, BadAnswer, o.err, "Civo answered with HTTP %d, and not with a list of instances", o.status)
+	return c.refuse(t, BadAnswer, o.err, "what answers at %s is not Civo's API: %s, and not the %s", c.api.Host, o.kind(), asked)
+}
+
+// kind says what sort of answer it is.
+func (o outcome) kind() string {
+	if o.page {
+		return fmt.Sprintf("it sent an HTML page, HTTP %d", o.status)
+	}
+	return fmt.Sprintf("it sent HTTP %d", o.status)
+}
+
+// rejection is a 4xx of Civo's own, in words that tell the cases apart.
+func (c *Client) rejection(t task, o outcome) error {
+	why := c.reasonOf(o)
+	switch why {
+	case UnknownCluster:
+		// Civo says the same of a cluster that is in another region.
+		return c.refuse(t, why, o.err, "unknown cluster, or wrong region: Civo has no cluster %s in region %s", c.o.ClusterID, c.o.Region)
+	case WrongRegion:
+		return c.refuse(t, why, o.err, "wrong region: Civo has no region %s, or not just now", c.o.Region)
+	case NotFound:
+		return c.refuse(t, why, o.err, "the instance no longer exists, says Civo with HTTP %d", o.status)
+	case Unauthorized:
+		return c.refuse(t, why, o.err, "Civo refuses the API key with HTTP %d", o.status)
+	case Quota:
+		return c.refuse(t, why, o.err, "the account's quota at Civo is reached")
+	}
+	return c.refuse(t, why, o.err, "Civo answered with HTTP %d", o.status)
 }
 
 // writeVerdict judges a write: nil, *RefusedError, or *UnknownError wherever it
@@ -45,13 +75,13 @@ func (c *Client) writeVerdict(t task, g *gate, o outcome) error {
 		return c.doubt(t, o.transport, "the request left and no whole answer came")
 	case unreadable(o):
 		// Whoever wrote this is not Civo's API, so its status proves nothing.
-		return c.doubt(t, o.err, "the answer, HTTP %d, cannot be read", o.status)
+		return c.doubt(t, o.err, "the answer cannot be read: %s", o.kind())
 	case o.status/100 == 4:
-		return c.refuse(t, c.reasonOf(o), o.err, "Civo answered with HTTP %d", o.status)
+		return c.rejection(t, o)
 	case o.status/100 != 2:
 		return c.doubt(t, o.err, "Civo answered with HTTP %d", o.status)
 	case o.err != nil:
-		return c.doubt(t, o.err, "the answer, HTTP %d, cannot be read", o.status)
+		return c.doubt(t, o.err, "the answer cannot be read: %s", o.kind())
 	case o.result.Result != civogo.ResultSuccess:
 		return c.resultVerdict(t, o)
 	}
@@ -69,8 +99,8 @@ func (c *Client) resultVerdict(t task, o outcome) error {
 	if r.ErrorCode == "quota_limit_reached" {
 		why = Quota
 	}
-	said := redact(fmt.Sprintf("%s %s %s %s", r.Result, r.ErrorCode, r.ErrorReason, r.ErrorDetails), o.key)
-	return c.refuse(t, why, nil, "Civo's result is no success but %q", said)
+	said := c.quote(fmt.Sprintf("%s %s %s %s", r.Result, r.ErrorCode, r.ErrorReason, r.ErrorDetails))
+	return c.refuse(t, why, nil, "Civo's result is no success but %s", said)
 }
 
 // unreadable reports an error answer that civogo could not take apart.
@@ -88,6 +118,9 @@ var sentinels = []struct {
 	{civogo.AuthenticationInvalidKeyError, Unauthorized},
 	{civogo.AuthenticationAccessDeniedError, Unauthorized},
 	{civogo.DatabaseAccountNotFoundError, Unauthorized}, // what the real API says to a key of nobody
+	{civogo.DatabaseAccountAccessDeniedError, Unauthorized},
+	{civogo.AccountNotEnabledIncCardError, Unauthorized},
+	{civogo.AccountNotEnabledWithoutCardError, Unauthorized},
 	{civogo.DatabaseKubernetesClusterNotFoundError, UnknownCluster},
 	{civogo.RegionUnavailableError, WrongRegion},
 	{civogo.DatabaseInstanceNotFoundError, NotFound},
@@ -105,6 +138,8 @@ func (c *Client) reasonOf(o outcome) Reason {
 	switch {
 	case strings.Contains(o.err.Error(), "database_region_not_found"): // civogo has no name for it
 		return WrongRegion
+	case o.status == http.StatusTooManyRequests:
+		return Unavailable
 	case o.status == http.StatusUnauthorized || o.status == http.StatusForbidden:
 		return Unauthorized
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 
@@ -56,11 +57,26 @@ func (p *passing) node(n *corev1.Node) {
 	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
 		p.next = d.Recheck
 	}
-	for _, sentence := range d.Invalid {
-		p.tell(n.Name, "", Event{Warning: true, Reason: "AnnotationInvalid", Action: "Refused", Note: sentence})
-	}
+	before := m.written
 	p.carry(s, d)
+	p.answer(n.Name, d, m.written != nil && m.written != before)
 	p.count(s, d)
+}
+
+// answer tells people what became of what they wrote on the Node. A key that is taken off is answered with the write
+// that takes it off, and each time anew: somebody may ask twice.
+func (p *passing) answer(node string, d remediations.Decision, wrote bool) {
+	for _, notice := range d.Notices {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(notice.Message))
+		e := Event{Warning: true, Reason: string(notice.Reason), Action: fmt.Sprintf("Answer-%x", h.Sum32()), Note: notice.Message}
+		switch {
+		case len(d.Consume) == 0:
+			p.tell(node, "", e)
+		case wrote:
+			p.Events.Event(node, e)
+		}
+	}
 }
 
 func (p *passing) carry(s *remediations.State, d remediations.Decision) {
@@ -114,6 +130,9 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 	if d.Ended != nil {
 		history := remediations.EncodeHistory(journal.History, *d.Ended)
 		c.Annotations[remediations.HistoryKey] = &history
+	}
+	if d.Pause != "" {
+		c.Annotations[remediations.PauseKey] = &d.Pause
 	}
 	if d.Cordon {
 		yes := true

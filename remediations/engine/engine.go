@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Options are all that the engine needs; none may be left out.
+// Options are all that the engine needs; none but the Silencer may be left out.
 type Options struct {
 	Config    *remediations.Config
 	Fleet     Fleet
@@ -24,10 +24,12 @@ type Options struct {
 	Store     LedgerStore
 	Alerts    AlertSource
 	Actuators map[string]Actuator
-	Events    Recorder
-	Metrics   prometheus.Registerer
-	Clock     clock.WithTicker
-	Log       logr.Logger
+	// Silencer is nil where Drydock makes no silences.
+	Silencer Silencer
+	Events   Recorder
+	Metrics  prometheus.Registerer
+	Clock    clock.WithTicker
+	Log      logr.Logger
 	// PollInterval is the time between two looks at Alertmanager that nobody asked for.
 	PollInterval time.Duration
 	// CallTimeout bounds one call to a provider, by far.

@@ -19,6 +19,9 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 		return
 	}
 	e := d.Ended
+	if id := s.Journal.Record.Silence; id != "" && p.Silencer != nil {
+		go p.speakAgain(id)
+	}
 	p.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
 	p.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
 	p.Log.Info("a repair ended", "node", n.Name, "repair", e.ID, "outcome", e.Outcome, "why", e.Why)
@@ -38,6 +41,43 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 	}
 	p.fleet.Vacate(n.Name)
 	p.again = true // somebody may have waited for the slot
+}
+
+// speakAgain ends the repair's silence; one that could not be ended has an end of its own.
+func (p *passing) speakAgain(id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
+	defer cancel()
+	if err := p.Silencer.Expire(ctx, id); err != nil {
+		p.Log.Error(err, "a repair's silence could not be ended; it ends by itself", "silence", id)
+	}
+}
+
+// glass keeps in the ledger since when the glass of which node is broken, so that its hour outlives a restart.
+func (p *passing) glass(nodes []*corev1.Node) {
+	if p.ledger == nil {
+		return
+	}
+	was, is := p.ledger.Status.Glass, map[string]remediations.Glass{}
+	for _, n := range nodes {
+		if _, broken := n.Annotations[remediations.BreakGlassKey]; !broken {
+			continue
+		}
+		glass, why := was[n.Name], remediations.GlassWhy(n)
+		if glass.Since.IsZero() || glass.Why != why {
+			// A clock that is wrong would mend it at once, or never: the hour begins when the leases agree with it.
+			if p.readHeartbeats(); p.heartbeats == nil || p.heartbeats.ReadAt.Before(p.now) || p.heartbeats.Blind() != "" {
+				continue
+			}
+			glass = remediations.Glass{Since: p.now.UTC().Truncate(time.Second), Why: why}
+		}
+		is[n.Name] = glass
+	}
+	if maps.Equal(was, is) {
+		return
+	}
+	l := p.ledger.Clone()
+	l.Status.Glass = is
+	_ = p.save(l)
 }
 
 // save writes the ledger with the breakers as this pass has them.

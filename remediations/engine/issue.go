@@ -72,8 +72,28 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 		if err != nil {
 			call.Why = err.Error()
 		}
+		if p.Silencer != nil && outcome == remediations.CallAccepted {
+			call.Silence = p.silence(ctx, n.Name, d)
+		}
 		p.calls <- called{node: n.Name, call: call, step: step}
 	}()
+}
+
+// silence keeps Alertmanager from waking people about a node that is being repaired, for as long as the step's proof may
+// take. It is made when the call is accepted, so that one whose id is lost in a crash holds nothing that would have come
+// before its end. A failure costs a page and nothing else.
+func (p *passing) silence(ctx context.Context, node string, d remediations.Decision) string {
+	r, policy := d.Record, d.Policy
+	about := map[string]string{policy.TargetLabel: node}
+	if p.Config.ClusterLabel != "" {
+		about[p.Config.ClusterLabel] = p.Config.ClusterValue
+	}
+	until := r.Intent.At.Add(policy.Plan[r.Step.Index].Wait)
+	id, err := p.Silencer.Silence(ctx, about, until, fmt.Sprintf("repair %s: %s", r.ID, d.Message))
+	if err != nil {
+		p.Log.Error(err, "the alerts about a node under repair could not be silenced", "node", node)
+	}
+	return id
 }
 
 func (p *passing) causeOf(s *remediations.State, r *remediations.Record) string {
@@ -82,5 +102,5 @@ func (p *passing) causeOf(s *remediations.State, r *remediations.Record) string 
 			return "alert " + a.Name + " firing since " + a.StartsAt.Format(time.RFC3339)
 		}
 	}
-	return "alert " + r.Cause.Alert
+	return r.Cause.String()
 }

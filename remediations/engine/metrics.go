@@ -57,9 +57,9 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 		}),
 	}
 	reg.MustRegister(m.repairs, m.ended, m.duration, m.steps, m.holds, m.breaker, m.blind, m.leader)
-	for _, p := range c.Policies {
+	for _, policy := range c.PolicyNames() {
 		for _, o := range remediations.Outcomes {
-			m.ended.WithLabelValues(p.Name, string(o))
+			m.ended.WithLabelValues(policy, string(o))
 		}
 	}
 	for step := range c.Provided {
@@ -81,12 +81,12 @@ func newTally() *tally { return &tally{repairs: map[[2]string]int{}, holds: map[
 func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, blindAlerts, blindHeartbeats bool) {
 	m.repairs.Reset()
 	m.holds.Reset()
-	for _, p := range c.Policies {
+	for _, policy := range c.PolicyNames() {
 		for _, ph := range phases {
-			m.repairs.WithLabelValues(p.Name, string(ph)).Set(0)
+			m.repairs.WithLabelValues(policy, string(ph)).Set(0)
 		}
 		for _, r := range remediations.Reasons {
-			m.holds.WithLabelValues(p.Name, string(r)).Set(0)
+			m.holds.WithLabelValues(policy, string(r)).Set(0)
 		}
 	}
 	for k, n := range t.repairs {

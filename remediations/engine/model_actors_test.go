@@ -51,9 +51,26 @@ func (l *life) people() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"a person holds the node": l.do(func(t *rapid.T, w *world) {
 			w.hold(pick(t), rapid.SampledFrom([]func(*corev1.Node){
-				edit(remediations.PauseKey, "true"), edit(remediations.PauseKey, "never mind"), edit(remediations.BreakGlassKey, "why"),
+				edit(remediations.PauseKey, "true"), edit(remediations.PauseKey, "never mind"),
 				func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" },
 			}).Draw(t, "how"))
+		}),
+		"a person breaks the glass": l.do(func(t *rapid.T, w *world) { w.breakGlass(pick(t)) }),
+		"a person asks for a repair": l.do(func(t *rapid.T, w *world) {
+			w.edit(pick(t), edit(remediations.RequestKey, rapid.SampledFrom([]string{
+				"reboot", "remediation/reboot", "policy/node-not-ready", "policy/kubelet-down", "policy/none", "drain", "do it",
+			}).Draw(t, "request")))
+		}),
+		"a person cancels": l.do(func(t *rapid.T, w *world) {
+			n, id := pick(t), rapid.SampledFrom([]string{"zzzzzz", "yes", ""}).Draw(t, "another id")
+			if r := w.record(n); r != nil && rapid.IntRange(0, 4).Draw(t, "the right one") > 0 {
+				id = r.ID
+				w.cancelled[id] = time.Now()
+			}
+			if node := w.nodes[n]; node != nil && node.Annotations[remediations.CancelKey] != id {
+				delete(w.cancelled, node.Annotations[remediations.CancelKey]) // written over before anybody read it
+			}
+			w.edit(n, edit(remediations.CancelKey, id))
 		}),
 		"a person lets go": l.do(func(t *rapid.T, w *world) { w.unhold(pick(t)) }),
 		"a person resets":  l.do(func(t *rapid.T, w *world) { w.edit(pick(t), edit(remediations.ResetKey, "true")) }),

@@ -39,7 +39,13 @@ func (w *world) checkCall(i *instance, m Machine) {
 	if since, held := w.paused[m.Node]; held && now.Sub(since) > lastWord {
 		w.fail("9: a call for %s, held since %s", m.Node, since)
 	}
-	if !w.confirmed(i, r.Cause.Alert, now) {
+	if since, cancelled := w.cancelled[r.ID]; cancelled && now.Sub(since) > lastWord {
+		w.fail("9: a call for %s, cancelled at %s", r.ID, since)
+	}
+	if r.Cause.Request != "" && !w.unsilenced(i, m.Node, now) {
+		w.fail("5: a call for %s, and nobody had said in the last 30 s that it is not silenced", m.Node)
+	}
+	if r.Cause.Request == "" && !w.confirmed(i, r.Cause.Alert, now) {
 		w.fail("5: a call for %s, and no Alertmanager had said so in the last 30 s", m.Node)
 	}
 	w.checkData(i, m.Node, now)
@@ -69,6 +75,27 @@ func (w *world) checkData(i *instance, node string, now time.Time) {
 
 // lookedFor is how old what an engine has read may be when its call leaves: ten seconds at the intent, ten until it goes.
 const lookedFor = 22 * time.Second
+
+// unsilenced is what a person's request needs of invariant 5: somebody answered, and nobody said that an alert about the
+// node is silenced or inhibited.
+func (w *world) unsilenced(i *instance, node string, now time.Time) bool {
+	for _, l := range w.looks {
+		if l.by != i || now.Sub(l.at) > 30*time.Second {
+			continue
+		}
+		answered, muted, dead := false, false, false
+		for _, r := range l.replicas {
+			answered, dead, muted = answered || r.Err == nil, dead || r.Err != nil, muted || r.BlindBy != ""
+			for _, a := range r.Alerts {
+				muted = muted || (a.Labels["node"] == node && len(a.SilencedBy)+len(a.InhibitedBy)+len(a.MutedBy) > 0)
+			}
+		}
+		if answered && !muted && (!dead || !i.config.RequireAll) {
+			return true
+		}
+	}
+	return false
+}
 
 // confirmed is invariant 5, computed here in the plainest way from what the instance was told.
 func (w *world) confirmed(i *instance, fp string, now time.Time) bool {

@@ -30,7 +30,11 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		switch {
 		case remediations.Owned(k):
 		case k == remediations.ResetKey && v == nil:
-		case k == remediations.ApproveKey && v == nil:
+		case (k == remediations.ApproveKey || k == remediations.RequestKey || k == remediations.CancelKey) && v == nil:
+		case k == remediations.BreakGlassKey && v == nil:
+			w.mended(cur)
+		case k == remediations.PauseKey && v != nil && cur.Annotations[k] == "" && len(cur.Annotations[remediations.CancelKey]) != 6:
+			w.paused[cur.Name] = time.Now() // somebody wanted something to stop, and could not write it
 		case k == remediations.PauseKey && v == nil:
 			if p, err := remediations.ParsePause(cur.Annotations[k]); err != nil || p.Until.IsZero() || time.Now().Before(p.Until) {
 				w.fail("9: the pause %q of %s was removed before its time", cur.Annotations[k], cur.Name)
@@ -82,7 +86,7 @@ func (w *world) checkCordon(i *instance, cur *corev1.Node, c NodeChange) {
 }
 
 func (i *instance) enforces(policy string) bool {
-	p := i.config.Policy(policy)
+	p := i.config.PolicyOf(policy, &corev1.Node{})
 	return p != nil && p.Mode == remediations.ModeEnforce
 }
 
@@ -109,9 +113,11 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 		w.fail("4: a new intent in phase %s", next.Phase)
 	case !i.enforces(next.Policy):
 		w.fail("1: an intent in observe mode on %s", cur.Name)
+	case !w.cancelled[next.ID].IsZero():
+		w.fail("9: an intent of the repair %s, cancelled at %s", next.ID, w.cancelled[next.ID])
 	case held:
 		w.fail("9: an intent on %s, which a person has held since %s", cur.Name, since)
-	case cur.Spec.Unschedulable && len(next.Undo) == 0 && !i.config.Policy(next.Policy).RepairCordoned:
+	case cur.Spec.Unschedulable && len(next.Undo) == 0 && !i.config.PolicyOf(next.Policy, cur).RepairCordoned:
 		w.fail("8: an intent on %s, which is cordoned", cur.Name)
 	case was != nil && was.Phase.InFlight() && was.ID != next.ID:
 		w.fail("2: the repair %s on %s, where %s is in flight", next.ID, cur.Name, was.ID)
@@ -125,7 +131,7 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 
 // checkIntent is what the guards promise of a new intent, beyond what holds for every side effect.
 func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediations.Record) {
-	p := i.config.Policy(next.Policy)
+	p := i.config.PolicyOf(next.Policy, cur)
 	if p == nil {
 		return // said by checkRecord
 	}

@@ -87,6 +87,8 @@ type world struct {
 	begun     map[string][]time.Time // by machine, when its repairs began to act
 	finished  map[string]time.Time   // by node and policy, when the last repair that acted ended
 	paused    map[string]time.Time   // since when a person holds the node
+	glass     map[string]time.Time   // since when its glass is broken
+	cancelled map[string]time.Time   // by repair, since when a person wants it cancelled
 }
 
 // lies are ports that do not keep what they promise: the knock-out turns them on.
@@ -102,7 +104,7 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	w := &world{
 		config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
-		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, rv: 100, roundTrip: 10 * time.Millisecond,
+		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, rv: 100, roundTrip: 10 * time.Millisecond,
 	}
 	for i := range nodes {
 		w.join(fmt.Sprintf("n%d", i), "civo://m"+strconv.Itoa(i))
@@ -149,6 +151,25 @@ func (w *world) hold(name string, change func(*corev1.Node)) {
 		w.paused[name] = time.Now()
 	}
 	w.edit(name, change)
+}
+
+// breakGlass holds the node for an hour.
+func (w *world) breakGlass(name string) {
+	if w.nodes[name] != nil {
+		w.glass[name] = time.Now()
+		w.hold(name, edit(remediations.BreakGlassKey, "why, at "+time.Now().String()))
+	}
+}
+
+// mended is told that Drydock takes the glass's key off.
+func (w *world) mended(n *corev1.Node) {
+	if since := w.glass[n.Name]; time.Since(since)+truncated < time.Hour {
+		w.fail("9: the glass of %s was mended %s after it was broken", n.Name, time.Since(since))
+	}
+	_, paused := n.Annotations[remediations.PauseKey]
+	if !paused && !remediations.Excluded(n) {
+		delete(w.paused, n.Name)
+	}
 }
 
 func (w *world) unhold(name string) {

@@ -42,6 +42,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	now := e.Clock.Now()
 	fleet := remediations.NewFleet(e.Config, nodes, ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, now)
 	p := &passing{Engine: e, ctx: ctx, now: now, fleet: fleet, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
+	p.glass(nodes)
 	for _, n := range e.order(nodes) {
 		if ctx.Err() != nil {
 			return later

@@ -58,6 +58,15 @@ type AlertSource interface {
 	Look(ctx context.Context) []remediations.ReplicaWord
 }
 
+// Silencer keeps Alertmanager quiet about a node under repair.
+type Silencer interface {
+	// Silence makes a silence of the alerts that carry all of the labels, until then, and returns its id. After an error
+	// it may have been made or not.
+	Silence(ctx context.Context, labels map[string]string, until time.Time, comment string) (id string, err error)
+	// Expire ends it before its time; one that is unknown or over is no error.
+	Expire(ctx context.Context, id string) error
+}
+
 // Machine is what an actuator acts on.
 type Machine struct{ Node, ProviderID string }
 

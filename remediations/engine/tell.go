@@ -94,7 +94,10 @@ func (p *passing) publish() {
 	if p.ledger == nil {
 		return
 	}
-	status := remediations.LedgerStatus{Breakers: maps.Clone(p.fleet.Breakers), Blind: blind, Exhausted: p.ledger.Status.Exhausted, Holds: p.holds}
+	status := remediations.LedgerStatus{
+		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
+		Exhausted: p.ledger.Status.Exhausted, Holds: p.holds, Glass: p.ledger.Status.Glass,
+	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
 	if sameStatus(status, p.statusSaved) {
 		return
@@ -105,7 +108,7 @@ func (p *passing) publish() {
 // sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold. A
 // count that moved, or a share that is still over its limit, is not.
 func sameStatus(a, b remediations.LedgerStatus) bool {
-	if (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) {
+	if a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) {
 		return false
 	}
 	for scope, x := range a.Breakers {

@@ -1,0 +1,191 @@
+package remediations
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// byNodeIdentity: a kubelet has no business with Drydock's domain. It could otherwise ask for its own repair, forge one,
+// or hide one, since nothing else keeps it from its Node's annotations.
+func byNodeIdentity(ch *Change, _ *occupation) *objection {
+	if !ch.ofNode() {
+		return nil
+	}
+	written, removed := ch.keys(Relevant)
+	if len(written)+len(removed) == 0 {
+		return nil
+	}
+	key := append(written, removed...)[0]
+	return &objection{reason: NodeIdentity, what: "changing " + key, message: fmt.Sprintf(
+		"%s is changed by %s: a node's own identity never writes, changes or removes a key of drydock.dev; the kubelet, or what runs with its credentials, must be looked at", key, clip(ch.User, 120))}
+}
+
+// ownKeyWritten: what only Drydock may write is Drydock's word about the node, and repairs rest on it.
+func ownKeyWritten(ch *Change, _ *occupation) *objection {
+	if ch.ofNode() {
+		return nil
+	}
+	written, _ := ch.keys(Owned)
+	if len(written) == 0 {
+		return nil
+	}
+	return &objection{reason: OwnKey, what: "writing " + written[0], message: fmt.Sprintf(
+		"%s is written by Drydock alone, and %s is not Drydock; what people write is %s", written[0], clip(ch.User, 120), peoplesKeys())}
+}
+
+// ownKeyRemoved: with the record a repair in flight would lose its count, its proof and what it must undo. Whom other
+// rules exempt has no more reason for it than anybody else.
+func ownKeyRemoved(ch *Change, busy *occupation) *objection {
+	if ch.New == nil || ch.ofNode() || !busy.inFlight() {
+		return nil
+	}
+	_, removed := ch.keys(Owned)
+	if len(removed) == 0 {
+		return nil
+	}
+	return busy.objects(OwnKeyRemoved, byGlass, "removing "+removed[0])
+}
+
+// requestPending: two requests on one node would be two people's, and only one can be served.
+func requestPending(ch *Change, _ *occupation) *objection {
+	asked, ok := ch.asks()
+	if !ok || ch.Old == nil || ch.ofNode() {
+		return nil
+	}
+	if old, pending := ch.Old.Annotations[RequestKey]; pending {
+		return &objection{reason: RequestPending, lift: byGlass, what: "asking for " + clip(asked, 80), message: fmt.Sprintf(
+			"%s=%q is on node %s already and waits to be taken; to take it back: kubectl annotate node %s %s-", RequestKey, clip(old, 80), ch.Old.Name, ch.Old.Name, RequestKey)}
+	}
+	r := ReadJournal(ch.Old).Record
+	if r == nil || r.Cause.Request == "" || r.Phase == Exhausted {
+		return nil
+	}
+	return &objection{reason: RequestPending, lift: byGlass, what: "asking for " + clip(asked, 80), message: fmt.Sprintf(
+		"repair %s of node %s (%s) is under way, %s since %s, by an earlier request; wait for its end, or end it: %s",
+		r.ID, ch.Old.Name, r.Cause.Request, r.Phase, stamp(r.Since), howToCancel(ch.Old.Name, r.ID))}
+}
+
+// cordonFlipped: an uncordon lets pods onto a node that is about to go, a cordon makes the repair a stranger's.
+func cordonFlipped(ch *Change, busy *occupation) *objection {
+	if !ch.bound(busy) || ch.New == nil || ch.Old.Spec.Unschedulable == ch.New.Spec.Unschedulable {
+		return nil
+	}
+	what := "uncordoning it"
+	if ch.New.Spec.Unschedulable {
+		what = "cordoning it"
+	}
+	return busy.objects(Cordon, byGlassOrExempt, what)
+}
+
+// taintRemoved: a taint on the record is Drydock's, and Drydock's to take away.
+func taintRemoved(ch *Change, busy *occupation) *objection {
+	if !ch.bound(busy) || ch.New == nil || busy.record == nil {
+		return nil
+	}
+	for _, t := range ch.Old.Spec.Taints {
+		ours := slices.ContainsFunc(busy.record.Undo, func(u Undo) bool { return u.Kind == UndoTaint && u.Key == t.Key })
+		if ours && !tainted(ch.New, t) {
+			return busy.objects(TaintRemoved, byGlassOrExempt, "taking away its taint "+taintText(t))
+		}
+	}
+	return nil
+}
+
+// noExecuteAdded: it evicts at once what the repair may be about to move in order.
+func noExecuteAdded(ch *Change, busy *occupation) *objection {
+	if !ch.bound(busy) || ch.New == nil {
+		return nil
+	}
+	for _, t := range ch.New.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoExecute && !tainted(ch.Old, t) {
+			return busy.objects(NoExecute, byGlassOrExempt, "tainting it with "+taintText(t))
+		}
+	}
+	return nil
+}
+
+// meshLeaderChanged: a leader chosen during a repair moves the mesh onto, or off, a node that is about to go.
+func meshLeaderChanged(ch *Change, busy *occupation) *objection {
+	if !ch.bound(busy) || ch.New == nil {
+		return nil
+	}
+	before, was := ch.Old.Annotations[MeshLeaderKey]
+	after, is := ch.New.Annotations[MeshLeaderKey]
+	if was == is && before == after {
+		return nil
+	}
+	return busy.objects(MeshLeader, byGlassOrExempt, "changing "+MeshLeaderKey)
+}
+
+// deleted: with the Node its record would go.
+func deleted(ch *Change, busy *occupation) *objection {
+	if !ch.bound(busy) || ch.New != nil {
+		return nil
+	}
+	return busy.objects(Deletion, byGlassOrExempt, "deleting it")
+}
+
+func requestInFlight(ch *Change, busy *occupation) *objection {
+	asked, ok := ch.asks()
+	if !ok || !ch.bound(busy) {
+		return nil
+	}
+	return busy.objects(RequestInFlight, byGlassOrExempt, "asking for "+clip(asked, 80))
+}
+
+// bound: the change is to a node with a repair in flight, by somebody who must not collide with it. Nodes' own
+// identities are held by the first rule alone: whatever else a kubelet does to its Node must never depend on Drydock.
+func (ch *Change) bound(busy *occupation) bool { return busy.inFlight() && !ch.ofNode() }
+
+// asks says what the change newly asks for by RequestKey.
+func (ch *Change) asks() (request string, asks bool) {
+	if ch.New == nil {
+		return "", false
+	}
+	v, ok := ch.New.Annotations[RequestKey]
+	if !ok {
+		return "", false
+	}
+	if ch.Old == nil {
+		return v, true
+	}
+	before, was := ch.Old.Annotations[RequestKey]
+	return v, !was || before != v
+}
+
+// keys are the annotations and labels that the change adds or alters, and those that it removes, each sorted. A Node
+// that is deleted takes its keys along, which is another matter.
+func (ch *Change) keys(of func(string) bool) (written, removed []string) {
+	if ch.New == nil {
+		return nil, nil
+	}
+	old := &corev1.Node{}
+	if ch.Old != nil {
+		old = ch.Old
+	}
+	for _, m := range []struct{ before, after map[string]string }{
+		{old.Annotations, ch.New.Annotations}, {old.Labels, ch.New.Labels},
+	} {
+		for _, k := range slices.Sorted(maps.Keys(m.after)) {
+			if v, ok := m.before[k]; of(k) && (!ok || v != m.after[k]) {
+				written = append(written, k)
+			}
+		}
+		for _, k := range slices.Sorted(maps.Keys(m.before)) {
+			if _, ok := m.after[k]; of(k) && !ok {
+				removed = append(removed, k)
+			}
+		}
+	}
+	return written, removed
+}
+
+// tainted says whether the node has that taint, whatever its value.
+func tainted(n *corev1.Node, t corev1.Taint) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect })
+}
+
+func taintText(t corev1.Taint) string { return fmt.Sprintf("%s:%s", t.Key, t.Effect) }

@@ -1,0 +1,203 @@
+package remediations_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+func judge(mode remediations.Mode, ch *remediations.Change, others ...*corev1.Node) remediations.Verdict {
+	return requests.Config(mode).Judge(ch, func() []*corev1.Node { return append(others, requests.Bare()) }, requests.Now)
+}
+
+// TestAdmissionTable holds the core against the table that the webhook and the real API server are held against, too.
+func TestAdmissionTable(t *testing.T) {
+	for _, c := range requests.Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			v := judge(remediations.ModeEnforce, c.ChangeOf())
+			want := c.Reason
+			if want == "" {
+				want = remediations.NothingAgainst
+			}
+			require.Equal(t, want, v.Reason, "%+v", v)
+			require.Equal(t, !c.Denied, v.Allowed, "%+v", v)
+			require.Equal(t, c.Warned, len(v.Warnings) > 0, "%+v", v)
+			require.Equal(t, c.Glass, v.Glass, "%+v", v)
+			require.Equal(t, c.Denied || c.Glass, v.Message != "", "%+v", v)
+			require.Contains(t, remediations.AdmissionReasons, v.Reason)
+
+			// In observe mode the same is let through, and where it was denied it is said.
+			v = judge(remediations.ModeObserve, c.ChangeOf())
+			require.True(t, v.Allowed)
+			require.False(t, v.Glass, "nothing was broken through")
+			if c.Denied {
+				require.NotEmpty(t, v.Warnings)
+				require.Equal(t, want, v.Reason)
+			}
+		})
+	}
+}
+
+// TestEveryAdmissionReasonIsInTheTable, but for those that need more than one Node.
+func TestEveryAdmissionReasonIsInTheTable(t *testing.T) {
+	seen := map[remediations.AdmissionReason]bool{
+		remediations.NothingAgainst: true, remediations.Eviction: true, remediations.RequestQueued: true,
+	}
+	for _, c := range requests.Cases() {
+		seen[c.Reason] = true
+	}
+	for _, r := range remediations.AdmissionReasons {
+		require.True(t, seen[r], "%s", r)
+	}
+}
+
+// TestDenialSaysWhatToDo: which repair, which step, since when, for how long, and the three ways out.
+func TestDenialSaysWhatToDo(t *testing.T) {
+	n := requests.Bare()
+	requests.Put(n, requests.Record(remediations.Verifying))
+	after := n.DeepCopy()
+	after.Spec.Unschedulable = true
+	v := judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane"})
+	require.Equal(t, "node n1 is under repair n7q4k2 by policy node-not-ready: reboot, attempt 1, is Verifying since "+
+		"2026-11-20T21:00:00Z and over by 2026-11-20T21:10:00Z at the latest; cordoning it would collide with it. "+
+		"To wait: kubectl drydock status -w, or kubectl get node n1 -L drydock.dev/phase -w. "+
+		"To cancel it: kubectl drydock cancel n1, or kubectl annotate node n1 drydock.dev/cancel=n7q4k2. "+
+		`To break the glass: kubectl annotate node n1 drydock.dev/break-glass="<why>", and try again.`, v.Message)
+}
+
+// TestRequestSaysWhatItQueuesBehind: the limit in use, and the node that uses it.
+func TestRequestSaysWhatItQueuesBehind(t *testing.T) {
+	busy := requests.Bare()
+	busy.Name = "n2"
+	requests.Put(busy, requests.Record(remediations.Acting))
+	n := requests.Bare()
+	after := n.DeepCopy()
+	after.Annotations[remediations.RequestKey] = "remediation/reboot"
+	v := judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane"}, busy)
+	require.True(t, v.Allowed)
+	require.Equal(t, remediations.RequestQueued, v.Reason)
+	require.Len(t, v.Warnings, 1)
+	require.Contains(t, v.Warnings[0], "(n2); limits.concurrent is 1")
+
+	v = judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane"})
+	require.Empty(t, v.Warnings, "the control")
+}
+
+// TestRequestOfAControlPlaneNodeSaysWhyItWaits.
+func TestRequestOfAControlPlaneNodeSaysWhyItWaits(t *testing.T) {
+	n := requests.Bare()
+	n.Labels["node-role.kubernetes.io/control-plane"] = ""
+	after := n.DeepCopy()
+	after.Annotations[remediations.RequestKey] = "remediation/reboot"
+	other := n.DeepCopy()
+	other.Name, other.Status.Conditions = "n2", []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	v := requests.Config(remediations.ModeEnforce).Judge(&remediations.Change{Old: n, New: after, User: "jane"}, func() []*corev1.Node { return []*corev1.Node{n, other} }, requests.Now)
+	require.Equal(t, remediations.RequestQueued, v.Reason)
+	require.Contains(t, v.Warnings[0], "etcd needs")
+}
+
+func TestEvictionsFromANodeInFlight(t *testing.T) {
+	c := requests.Config(remediations.ModeEnforce)
+	for name, tc := range map[string]struct {
+		phase  remediations.Phase
+		glass  bool
+		by     requests.User
+		denied bool
+	}{
+		"in flight":                 {remediations.Verifying, false, requests.Person, true},
+		"pending":                   {remediations.Pending, false, requests.Person, false},
+		"nothing":                   {"", false, requests.Person, false},
+		"glass broken":              {remediations.Verifying, true, requests.Person, false},
+		"by Drydock":                {remediations.Verifying, false, requests.Drydock, false},
+		"by one exempt":             {remediations.Verifying, false, requests.Autoscale, false},
+		"by the node's own kubelet": {remediations.Verifying, false, requests.Kubelet, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := requests.Bare()
+			if tc.phase != "" {
+				requests.Put(n, requests.Record(tc.phase))
+			}
+			if tc.glass {
+				n.Annotations[remediations.BreakGlassKey] = "why"
+			}
+			ch := &remediations.Change{Old: n, User: tc.by.Name, Groups: tc.by.Groups, Drydock: tc.by.Name == requests.Drydock.Name, Exempt: requests.Exempt.Covers(tc.by.Name, tc.by.Groups)}
+			v := c.JudgeEviction(ch)
+			require.Equal(t, tc.denied, !v.Allowed)
+			require.Equal(t, tc.glass, v.Glass)
+			if tc.denied {
+				require.Equal(t, remediations.Eviction, v.Reason)
+				require.Contains(t, v.Message, "evicting a pod from it would collide")
+			}
+			require.True(t, requests.Config(remediations.ModeObserve).JudgeEviction(ch).Allowed)
+		})
+	}
+}
+
+// TestJudgeChangesNothing: the Nodes come out of caches.
+func TestJudgeChangesNothing(t *testing.T) {
+	for _, c := range requests.Cases() {
+		ch, same := c.ChangeOf(), c.ChangeOf()
+		judge(remediations.ModeEnforce, ch)
+		require.Equal(t, same, ch, c.Name)
+	}
+}
+
+// TestRepairOfAPersonsRequestIsInFlight: its policy is no configured one, and follows the mode.
+func TestRepairOfAPersonsRequestIsInFlight(t *testing.T) {
+	n := requests.Bare()
+	n.CreationTimestamp = metav1.NewTime(requests.Now.Add(-time.Hour))
+	r := requests.Record(remediations.Acting)
+	r.Policy, r.Cause = "remediation/reboot", remediations.Cause{Request: "remediation/reboot"}
+	requests.Put(n, r)
+	v := judge(remediations.ModeEnforce, &remediations.Change{Old: n, User: "jane"})
+	require.False(t, v.Allowed)
+	require.Contains(t, v.Message, "which a person asked for, by policy remediation/reboot")
+
+	// A policy that is gone has not taken its repair along.
+	r.Policy, r.Cause = "gone", remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}
+	requests.Put(n, r)
+	require.False(t, judge(remediations.ModeEnforce, &remediations.Change{Old: n, User: "jane"}).Allowed)
+}
+
+// TestAnyRequest: whatever is asked, and whatever the Node is like.
+func TestAnyRequest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := requests.Generate(t)
+		ch := c.ChangeOf()
+		if c.Status && ch.Old != nil && ch.New != nil {
+			ch.New.Spec = *ch.Old.Spec.DeepCopy() // as the API server does before admission
+		}
+		v := judge(remediations.ModeEnforce, ch)
+		require.Contains(t, remediations.AdmissionReasons, v.Reason)
+		require.Equal(t, v.Message != "", !v.Allowed || v.Glass)
+
+		if ch.Drydock {
+			require.Equal(t, remediations.Verdict{Allowed: true, Reason: remediations.NothingAgainst}, v)
+		}
+		core := map[remediations.AdmissionReason]bool{
+			remediations.NodeIdentity: true, remediations.OwnKey: true, remediations.OwnKeyRemoved: true,
+			remediations.Cordon: true, remediations.Deletion: true,
+		}[v.Reason]
+		byLabel := v.Reason == remediations.NodeIdentity || v.Reason == remediations.OwnKey || (ch.Old != nil && remediations.Phase(ch.Old.Labels[remediations.PhaseLabel]).InFlight())
+		require.Equal(t, c.HardCore(), !v.Allowed && core && byLabel, "%+v", v)
+
+		// The broken glass lifts all but the writing of Drydock's keys, and nodes' own identities.
+		if ch.Old != nil && !v.Allowed && v.Reason != remediations.NodeIdentity && v.Reason != remediations.OwnKey {
+			for _, n := range []*corev1.Node{ch.Old, ch.New} {
+				if n != nil {
+					n.Annotations[remediations.BreakGlassKey] = "why"
+				}
+			}
+			require.True(t, judge(remediations.ModeEnforce, ch).Glass)
+		}
+		// Observe mode lets everything through.
+		require.True(t, judge(remediations.ModeObserve, ch).Allowed)
+	})
+}

@@ -1,0 +1,134 @@
+package alertmanager
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+
+	"github.com/prometheus/alertmanager/api/v2/client/alertgroup"
+	"github.com/prometheus/alertmanager/api/v2/models"
+)
+
+// mutes collects, while a replica's groups stream in, which time intervals mute
+// which alert of interest. They are a route's, so they are known of groups only,
+// and one alert may be in several: muted in one of them is muted.
+type mutes struct {
+	interests interests
+	by        map[string][]string // by fingerprint, sorted, each once
+}
+
+func newMutes(in interests) *mutes { return &mutes{interests: in, by: map[string][]string{}} }
+
+// getGroups asks for the groups routed to Drydock's receiver. What the server
+// does with the parameters, read in 0.31.1 and the same in 0.34.2:
+//
+//   - receiver is a regular expression that the server anchors itself, as
+//     ^(?:…)$. It is anchored here as well, which changes nothing, and quoted. It
+//     is only an economy: the name in the answer is what is judged.
+//   - muted=false leaves out every group that time intervals mute, and nothing
+//     else (the description speaks of silences and inhibitions, wrongly). With
+//     true, the default, such a group comes with all of its alerts, each with the
+//     names in status.mutedBy and the state suppressed.
+//   - active=false leaves out an alert that neither a silence nor an inhibition
+//     covers, muted or not.
+//
+// A mute time is noted on the group when its notification is due: not before
+// group_wait has passed, then at each group_interval, and not at all while every
+// alert in it is inhibited. An Alertmanager that was started again knows none
+// until then.
+func (r *replica) getGroups(ctx context.Context, m *mutes) error {
+	list := &stream{of: "groups", element: m.read}
+	yes, receiver := true, "^(?:"+regexp.QuoteMeta(m.interests.receiver)+")$"
+	_, err := r.api(list).Alertgroup.GetAlertGroups(
+		alertgroup.NewGetAlertGroupsParamsWithTimeout(r.timeout).
+			WithContext(ctx).
+			WithHTTPClient(r.client).
+			WithReceiver(&receiver).
+			WithActive(&yes).WithSilenced(&yes).WithInhibited(&yes).WithMuted(&yes))
+	return list.ended(err)
+}
+
+// read reads one group, alert by alert: one group may hold all alerts there are.
+// Alertmanager writes the receiver after them.
+func (m *mutes) read(d *json.Decoder) error {
+	begin, err := d.Token()
+	if err != nil {
+		return err
+	}
+	if begin != json.Delim('{') {
+		return foreign("the answer is a list, but not of groups")
+	}
+	var receiver *models.ReceiverReference
+	var muted map[string][]string // nil: no alerts were read
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch key {
+		case "alerts":
+			muted, err = m.readAlerts(d)
+		case "receiver":
+			err = d.Decode(&receiver)
+		default:
+			var skipped json.RawMessage
+			err = d.Decode(&skipped)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	if receiver == nil || receiver.Name == nil || muted == nil {
+		return foreign("the answer has a group without alerts or receiver, so it is not Alertmanager's")
+	}
+	if *receiver.Name != m.interests.receiver {
+		return nil
+	}
+	return m.add(muted)
+}
+
+// readAlerts reads the alerts of one group and returns those that are muted.
+func (m *mutes) readAlerts(d *json.Decoder) (map[string][]string, error) {
+	begin, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	if begin != json.Delim('[') {
+		return nil, foreign("the answer has a group whose alerts are not a list")
+	}
+	muted := map[string][]string{}
+	for d.More() {
+		var alert *models.GettableAlert
+		if err := d.Decode(&alert); err != nil {
+			return nil, err
+		}
+		if err := genuine(alert); err != nil {
+			return nil, err
+		}
+		if len(alert.Status.MutedBy) == 0 || !m.interests.keeps(alert.Labels) {
+			continue
+		}
+		if len(muted) == maxAlerts {
+			return nil, foreign("the answer has a group with more than %d alerts of interest", maxAlerts)
+		}
+		muted[labelSet(alert.Labels).Fingerprint().String()] = alert.Status.MutedBy
+	}
+	_, err = d.Token()
+	return muted, err
+}
+
+func (m *mutes) add(muted map[string][]string) error {
+	for key, by := range muted {
+		all := slices.Concat(m.by[key], by)
+		slices.Sort(all)
+		m.by[key] = slices.Compact(all)
+	}
+	if len(m.by) > maxAlerts {
+		return foreign("the answer has more than %d alerts of interest", maxAlerts)
+	}
+	return nil
+}

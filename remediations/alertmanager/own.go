@@ -1,0 +1,170 @@
+package alertmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-openapi/strfmt"
+	"github.com/prometheus/alertmanager/api/v2/client/silence"
+	"github.com/prometheus/alertmanager/api/v2/models"
+)
+
+// ErrSilenceMayExist is in the error of Silence when a replica may have made the
+// silence though it did not say so. It is not known by an id then; it ends by
+// itself.
+var ErrSilenceMayExist = errors.New("the silence may exist all the same")
+
+// NewSilence is a silence to make. All fields must be given.
+type NewSilence struct {
+	// Matchers are labels and the values that they must equal. An empty value
+	// would match every alert without the label, so it is refused.
+	Matchers map[string]string
+	// StartsAt may be past: it begins at once then.
+	StartsAt, EndsAt time.Time
+	// Author and Comment are for people to read.
+	Author, Comment string
+}
+
+// Silence makes a silence on the first replica, in the order of the URLs, that
+// takes it. Replicas that gossip tell each other; others never know of it. Those
+// that cannot be reached or refuse it with a 3xx or 4xx are passed over, each
+// within a timeout of its own. Any other failure ends the search, because a second
+// silence would be one too many: the error is ErrSilenceMayExist.
+func (c *Client) Silence(ctx context.Context, s NewSilence) (id string, err error) {
+	posted, err := s.postable()
+	if err != nil {
+		return "", fmt.Errorf("making a silence: %w", err)
+	}
+	var passed []error
+	for _, seat := range c.seats(ctx) {
+		if seat.replica == nil {
+			passed = append(passed, seat.failed.Err)
+			continue
+		}
+		id, err := seat.replica.postSilence(ctx, posted)
+		if err == nil {
+			return id, nil
+		}
+		err = fmt.Errorf("making a silence on Alertmanager %s: %w", seat.replica.url, err)
+		if errors.Is(err, ErrSilenceMayExist) {
+			return "", err
+		}
+		passed = append(passed, err)
+	}
+	return "", errors.Join(passed...)
+}
+
+// Expire ends a silence on every replica that knows it. It is done when one
+// replica says so, since one that gossips tells the others and one that does not
+// is the only one that knows the id, or when all answer that they do not know it.
+// Ending one that is over is no error. Expire may be repeated at will.
+func (c *Client) Expire(ctx context.Context, id string) error {
+	if !strfmt.IsUUID(id) {
+		return fmt.Errorf("ending the silence %.64q: this is not the id of a silence", id)
+	}
+	seats := c.seats(ctx)
+	failed := make([]error, len(seats))
+	var ended atomic.Bool
+	var wg sync.WaitGroup
+	for i, seat := range seats {
+		if seat.replica == nil {
+			failed[i] = seat.failed.Err
+			continue
+		}
+		wg.Go(func() {
+			known, err := seat.replica.deleteSilence(ctx, id)
+			if err != nil {
+				failed[i] = fmt.Errorf("ending the silence %s on Alertmanager %s: %w", id, seat.replica.url, err)
+			}
+			if known {
+				ended.Store(true)
+			}
+		})
+	}
+	wg.Wait()
+	if ended.Load() {
+		return nil
+	}
+	return errors.Join(failed...)
+}
+
+// postable refuses a silence that is not narrow, does not end, or that nobody
+// could make sense of.
+func (s NewSilence) postable() (*models.PostableSilence, error) {
+	switch {
+	case len(s.Matchers) == 0:
+		return nil, errors.New("it has no matcher and would silence every alert")
+	case s.StartsAt.IsZero() || !s.EndsAt.After(s.StartsAt):
+		return nil, errors.New("it must begin, and end after that")
+	case s.Author == "" || s.Comment == "":
+		return nil, errors.New("it needs an author and a comment")
+	}
+	var matchers models.Matchers
+	for _, name := range slices.Sorted(maps.Keys(s.Matchers)) {
+		value := s.Matchers[name]
+		if name == "" || value == "" {
+			return nil, fmt.Errorf("its matcher %.64q=%.64q would match alerts that have no such label", name, value)
+		}
+		equal, regex := true, false
+		matchers = append(matchers, &models.Matcher{Name: &name, Value: &value, IsEqual: &equal, IsRegex: &regex})
+	}
+	start, end := strfmt.DateTime(s.StartsAt.UTC()), strfmt.DateTime(s.EndsAt.UTC())
+	return &models.PostableSilence{Silence: models.Silence{
+		Matchers: matchers, StartsAt: &start, EndsAt: &end, CreatedBy: &s.Author, Comment: &s.Comment,
+	}}, nil
+}
+
+// postSilence is one request, sent once: net/http repeats no POST of which a
+// byte was written.
+func (r *replica) postSilence(ctx context.Context, s *models.PostableSilence) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	var connected atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	ok, err := r.api(object{}).Silence.PostSilences(
+		silence.NewPostSilencesParamsWithTimeout(r.timeout).
+			WithContext(traced).
+			WithHTTPClient(r.client).
+			WithSilence(s))
+	var status *statusError
+	switch {
+	case err == nil && ok.Payload != nil && strfmt.IsUUID(ok.Payload.SilenceID):
+		return ok.Payload.SilenceID, nil
+	case err == nil:
+		return "", fmt.Errorf("the answer has no id of a silence; %w", ErrSilenceMayExist)
+	case !connected.Load() || errors.As(err, &status) && status.code >= 300 && status.code < 500:
+		return "", r.explain(ctx, err)
+	default:
+		return "", fmt.Errorf("%w; %w", r.explain(ctx, err), ErrSilenceMayExist)
+	}
+}
+
+// deleteSilence says whether the replica knew the silence, which it then ended.
+func (r *replica) deleteSilence(ctx context.Context, id string) (known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	_, err = r.api(object{}).Silence.DeleteSilence(
+		silence.NewDeleteSilenceParamsWithTimeout(r.timeout).
+			WithContext(ctx).
+			WithHTTPClient(r.client).
+			WithSilenceID(strfmt.UUID(id)))
+	var status *statusError
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &status) && status.code == http.StatusNotFound:
+		return false, nil
+	default:
+		return false, r.explain(ctx, err)
+	}
+}

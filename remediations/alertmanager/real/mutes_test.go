@@ -1,0 +1,55 @@
+package real
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/alertmanager"
+)
+
+func TestMuteTimesMuteTheReceiversGroups(t *testing.T) {
+	w := newWorld(t)
+	muted, inactive, plain := alert("muted", "mute=mute"), alert("inactive", "mute=inactive"), alert("awake")
+	// The first control is muted for the pager, and goes to Drydock as well.
+	others := alert("others", "mute=others")
+	w.fire(muted, inactive, plain, others)
+	by := func(names ...string) func(alertmanager.Alert) bool {
+		return func(a alertmanager.Alert) bool { return slices.Equal(names, a.MutedBy) }
+	}
+	w.eventually(muted, by("always"))
+	w.eventually(inactive, by("long-ago"))
+	w.pager().eventually(others, by("always")) // so the pager's group was flushed, and is muted
+	for _, r := range w.poll() {
+		require.Equal(t, alertmanager.StateActive, of(t, r, muted).State, "a mute time is not in the alert's own state")
+		require.Empty(t, of(t, r, others).MutedBy, "the pager's mute time is not Drydock's")
+		require.Empty(t, of(t, r, plain).MutedBy)
+	}
+	for _, r := range w.pager().poll() {
+		require.Empty(t, of(t, r, muted).MutedBy, "Drydock's mute time is not the pager's")
+	}
+}
+
+// TestAMuteTimeIsAsOldAsTheLastFlush holds what the documentation says of it: a
+// group that was never flushed is not known to be muted.
+func TestAMuteTimeIsAsOldAsTheLastFlush(t *testing.T) {
+	w := newWorld(t)
+	late, muted := alert("late", "mute=late"), alert("late-not", "mute=mute")
+	w.fire(late, muted)
+	w.eventually(muted, func(a alertmanager.Alert) bool { return len(a.MutedBy) > 0 })
+	for _, r := range w.poll() {
+		require.Empty(t, of(t, r, late).MutedBy)
+	}
+}
+
+// pager is the same world, asked about the pager's groups.
+func (w *world) pager() *world {
+	w.t.Helper()
+	client, err := alertmanager.New(alertmanager.Options{URLs: w.urls, Receiver: "pager"})
+	require.NoError(w.t, err)
+	w.t.Cleanup(client.Close)
+	other := *w
+	other.client = client
+	return &other
+}

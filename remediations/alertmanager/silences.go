@@ -1,0 +1,91 @@
+package alertmanager
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-openapi/strfmt"
+	"github.com/prometheus/alertmanager/api/v2/client/silence"
+	"github.com/prometheus/alertmanager/api/v2/models"
+)
+
+// Silence is who silences, why and until when, as one replica says.
+type Silence struct {
+	ID string
+	// Author and Comment are as people wrote them, cut to 256 bytes.
+	Author, Comment  string
+	StartsAt, EndsAt time.Time
+}
+
+// getSilences asks for the details of silences. They are for people to read, so
+// whatever is wrong with one is left out and nothing is said: that its id
+// silences is known without them.
+func (r *replica) getSilences(ctx context.Context, ids []string) map[string]Silence {
+	var asked []string
+	for _, id := range ids {
+		// Alertmanager's ids are all of this form. Nothing else gets into a path.
+		if strfmt.IsUUID(id) && len(asked) < maxSilences {
+			asked = append(asked, id)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	found := make([]*Silence, len(asked))
+	turns := make(chan struct{}, silencesAtOnce)
+	var wg sync.WaitGroup
+	for i, id := range asked {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			if s, err := r.getSilence(ctx, id); err == nil {
+				found[i] = s
+			}
+		})
+	}
+	wg.Wait()
+	silences := map[string]Silence{}
+	for _, s := range found {
+		if s != nil {
+			silences[s.ID] = *s
+		}
+	}
+	return silences
+}
+
+func (r *replica) getSilence(ctx context.Context, id string) (*Silence, error) {
+	ok, err := r.api(object{}).Silence.GetSilence(
+		silence.NewGetSilenceParamsWithTimeout(r.timeout).
+			WithContext(ctx).
+			WithHTTPClient(r.client).
+			WithSilenceID(strfmt.UUID(id)))
+	if err != nil {
+		return nil, err
+	}
+	return newSilence(ok.Payload, id)
+}
+
+// newSilence refuses what is not the silence that was asked for, whole.
+func newSilence(m *models.GettableSilence, id string) (*Silence, error) {
+	if m == nil || m.ID == nil || *m.ID != id || m.CreatedBy == nil || m.Comment == nil || m.StartsAt == nil || m.EndsAt == nil {
+		return nil, errors.New("the answer is not the silence that was asked for")
+	}
+	return &Silence{
+		ID:       id,
+		Author:   clip(*m.CreatedBy),
+		Comment:  clip(*m.Comment),
+		StartsAt: timeOf(m.StartsAt),
+		EndsAt:   timeOf(m.EndsAt),
+	}, nil
+}
+
+// clip cuts a text of people's at the edge of a character.
+func clip(s string) string {
+	if len(s) > maxWords {
+		s = s[:maxWords]
+	}
+	return strings.ToValidUTF8(s, "")
+}

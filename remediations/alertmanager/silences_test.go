@@ -1,0 +1,139 @@
+package alertmanager
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-openapi/strfmt"
+	"github.com/prometheus/alertmanager/api/v2/models"
+	"github.com/stretchr/testify/require"
+)
+
+func silenceID(n int) string { return fmt.Sprintf("f1b1c9b0-0000-4000-8000-%012d", n) }
+
+// details are a silence as a replica shows it.
+func details(t testing.TB, id, author, comment string) []byte {
+	t.Helper()
+	start, end := strfmt.DateTime(began), strfmt.DateTime(began.Add(2*time.Hour))
+	active := "active"
+	b, err := json.Marshal(models.GettableSilence{
+		ID: &id, Status: &models.SilenceStatus{State: &active}, UpdatedAt: &start,
+		Silence: models.Silence{CreatedBy: &author, Comment: &comment, StartsAt: &start, EndsAt: &end, Matchers: models.Matchers{}},
+	})
+	require.NoError(t, err)
+	return b
+}
+
+func TestSilencesSayWhoWhyAndUntilWhen(t *testing.T) {
+	var asked sync.Map
+	long := strings.Repeat("x", 255) + "é"
+	url := parts(t, list(t,
+		silenced(shown("suppressed", node("n1")), silenceID(1), silenceID(2)),
+		silenced(shown("suppressed", node("n2")), silenceID(1)),
+		silenced(shown("suppressed", node("not-ours")), silenceID(3)),
+	), map[string]http.HandlerFunc{"GET /silence/{id}": func(w http.ResponseWriter, r *http.Request) {
+		if _, twice := asked.LoadOrStore(r.PathValue("id"), true); twice {
+			t.Errorf("the silence %s was asked for twice", r.PathValue("id"))
+		}
+		author, comment := "ada", "disk swap"
+		if r.PathValue("id") == silenceID(2) {
+			author, comment = long, long
+		}
+		jsonly(details(t, r.PathValue("id"), author, comment))(w, r)
+	}})
+	r := only(t, Options{URLs: []string{url}, Keep: func(l map[string]string) bool { return l["node"] != "not-ours" }})
+	require.NoError(t, r.Err)
+	end := began.Add(2 * time.Hour)
+	require.Equal(t, map[string]Silence{
+		silenceID(1): {ID: silenceID(1), Author: "ada", Comment: "disk swap", StartsAt: began, EndsAt: end},
+		silenceID(2): {ID: silenceID(2), Author: long[:255], Comment: long[:255], StartsAt: began, EndsAt: end},
+	}, r.Silences)
+}
+
+func TestNoSilenceIsAskedForWhereNoneSilences(t *testing.T) {
+	url := parts(t, list(t, shown("active", node("n1")), silenced(shown("suppressed", node("n2")), "../status", "", "s1")), map[string]http.HandlerFunc{
+		"GET /": func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was asked for", r.URL) },
+	})
+	r := only(t, Options{URLs: []string{url}})
+	require.NoError(t, r.Err)
+	require.Empty(t, r.Silences)
+	require.Equal(t, []string{"../status", "", "s1"}, r.Alerts[keyOf(node("n2"))].SilencedBy)
+}
+
+func TestASilenceWithoutDetailsStillSilences(t *testing.T) {
+	one, two := silenceID(1), silenceID(2)
+	whole := details(t, one, "ada", "disk swap")
+	without := func(field string) []byte {
+		var m map[string]any
+		require.NoError(t, json.Unmarshal(whole, &m))
+		delete(m, field)
+		b, err := json.Marshal(m)
+		require.NoError(t, err)
+		return b
+	}
+	cases := map[string]http.HandlerFunc{
+		"unknown":  code(http.StatusNotFound, ""),
+		"an error": code(http.StatusInternalServerError, `"boom"`),
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/api/v2/silence/"+two, http.StatusFound)
+		},
+		"no answer":        hang,
+		"nothing":          jsonly(nil),
+		"null":             jsonly([]byte("null")),
+		"a list":           jsonly([]byte("[]")),
+		"cut short":        jsonly(whole[:len(whole)-1]),
+		"more than one":    jsonly(append(append([]byte{}, whole...), whole...)),
+		"a login page":     code(http.StatusOK, "<html>sign in</html>"),
+		"another's":        jsonly(details(t, two, "bob", "not this one")),
+		"no author":        jsonly(without("createdBy")),
+		"no comment":       jsonly(without("comment")),
+		"no end":           jsonly(without("endsAt")),
+		"no begin":         jsonly(without("startsAt")),
+		"a longer comment": jsonly(details(t, one, "ada", strings.Repeat("x", maxObjectBytes))),
+	}
+	for name, h := range cases {
+		t.Run(name, func(t *testing.T) {
+			url := parts(t, list(t, silenced(shown("suppressed", node("n1")), one, two)), map[string]http.HandlerFunc{
+				"GET /silence/" + one: h,
+				"GET /silence/" + two: jsonly(details(t, two, "bob", "rack move")),
+			})
+			r := only(t, Options{URLs: []string{url}, Timeout: 300 * time.Millisecond})
+			require.NoError(t, r.Err)
+			require.Equal(t, []string{one, two}, r.Alerts[keyOf(node("n1"))].SilencedBy)
+			require.Equal(t, StateSuppressed, r.Alerts[keyOf(node("n1"))].State)
+			require.NotContains(t, r.Silences, one)
+			require.Equal(t, "bob", r.Silences[two].Author, "one that fails does not cost another")
+		})
+	}
+}
+
+func TestFewSilencesAreAskedForAndFewerAtOnce(t *testing.T) {
+	var ids []string
+	for i := range 2 * maxSilences {
+		ids = append(ids, silenceID(i))
+	}
+	var atOnce, most, total atomic.Int32
+	url := parts(t, list(t, silenced(shown("suppressed", node("n1")), ids...)), map[string]http.HandlerFunc{
+		"GET /silence/{id}": func(w http.ResponseWriter, r *http.Request) {
+			now := atOnce.Add(1)
+			for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
+			}
+			total.Add(1)
+			body := details(t, r.PathValue("id"), "ada", "disk swap")
+			atOnce.Add(-1) // before the answer, which makes room for the next
+			jsonly(body)(w, r)
+		},
+	})
+	r := only(t, Options{URLs: []string{url}, Timeout: time.Minute})
+	require.NoError(t, r.Err)
+	require.Len(t, r.Alerts[keyOf(node("n1"))].SilencedBy, 2*maxSilences, "all of them silence")
+	require.Len(t, r.Silences, maxSilences)
+	require.EqualValues(t, maxSilences, total.Load())
+	require.LessOrEqual(t, most.Load(), int32(silencesAtOnce))
+}

@@ -1,0 +1,98 @@
+package alertmanager
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// stream reads a JSON list element by element, so that an answer is never held
+// whole. It is a runtime.Consumer: the generated client hands it the body in
+// place of its own JSON reader, which would take an empty body for an empty list
+// and ignore what follows the list.
+type stream struct {
+	of       string                    // what the elements are, as in "alerts"
+	element  func(*json.Decoder) error // reads just one
+	complete bool                      // the list was read to its end, and nothing follows it
+}
+
+// Consume reads the whole list. The second argument, the client's own payload,
+// is left empty. No error is io.EOF, which the generated client would ignore.
+func (s *stream) Consume(body io.Reader, _ any) error {
+	d := json.NewDecoder(body)
+	first, err := d.Token()
+	if errors.Is(err, io.EOF) {
+		return errors.New("the answer is empty")
+	}
+	if err != nil {
+		return s.unreadable(err)
+	}
+	if first != json.Delim('[') {
+		return fmt.Errorf("the answer is JSON, but not a list of %s", s.of)
+	}
+	for d.More() {
+		if err := s.element(d); err != nil {
+			return s.unreadable(err)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return s.unreadable(err)
+	}
+	switch _, err := d.Token(); {
+	case errors.Is(err, io.EOF):
+		s.complete = true
+		return nil
+	case err != nil:
+		return s.unreadable(err)
+	default:
+		return fmt.Errorf("the answer goes on after the list of %s", s.of)
+	}
+}
+
+// ended is the error of a request whose answer this reads, if the list was not
+// read to its end for whatever reason.
+func (s *stream) ended(err error) error {
+	if err == nil && !s.complete {
+		return errors.New("the answer was not read to its end")
+	}
+	return err
+}
+
+// unreadable wraps an error of the decoder, and hides an io.EOF in it. What is
+// readable and yet not Alertmanager's is said as it is.
+func (s *stream) unreadable(err error) error {
+	var foreign *foreignError
+	if errors.As(err, &foreign) {
+		return err
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("reading the answer as a list of %s: %w", s.of, err)
+}
+
+// foreignError is JSON that an Alertmanager does not write, or more of it than
+// one may.
+type foreignError struct{ sentence string }
+
+func (e *foreignError) Error() string { return e.sentence }
+
+func foreign(format string, args ...any) error {
+	return &foreignError{sentence: fmt.Sprintf(format, args...)}
+}
+
+// object reads one small JSON object and refuses whatever else there is.
+type object struct{}
+
+// Consume reads the body into the generated client's payload.
+func (object) Consume(body io.Reader, into any) error {
+	whole, err := io.ReadAll(&limitedBody{ReadCloser: io.NopCloser(body), left: maxObjectBytes, limit: maxObjectBytes})
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(whole, into); err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package civo
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/civo/civogo"
+)
+
+// tries is how often a question is asked at most.
+const tries = 3
+
+// ask asks a question, again where another answer may come in a moment. Timeout
+// bounds all of it. Only the holder of the turn asks.
+func (c *Client) ask(ctx context.Context, use func(*civogo.Client) error) outcome {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	for try, wait := 1, c.o.Backoff; ; try, wait = try+1, 2*wait {
+		o := c.call(ctx, nil, use)
+		if try == tries || !o.transient() || !pause(ctx, wait) {
+			return o
+		}
+	}
+}
+
+// transient reports that the same question may be answered in a moment. Who
+// refuses the key, or answers with a page, will do so again.
+func (o outcome) transient() bool {
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case o.keyError != nil, errors.Is(o.transport, errTooBig), errors.Is(o.transport, errUnused), errors.As(o.transport, &untrusted):
+		return false
+	case o.transport != nil:
+		return true
+	}
+	return o.status >= http.StatusInternalServerError || o.status == http.StatusTooManyRequests
+}
+
+// pause waits, and reports false if the context ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// instances lists the cluster's instances for the holder of the turn.
+func (c *Client) instances(ctx context.Context, t task) ([]civogo.Instance, error) {
+	var listed []civogo.Instance
+	o := c.ask(ctx, func(api *civogo.Client) (err error) {
+		listed, err = api.ListKubernetesClusterInstances(c.o.ClusterID)
+		return err
+	})
+	return listed, c.readVerdict(t, o, "list of instances")
+}
+
+// pools lists the cluster's node pools for the holder of the turn.
+func (c *Client) pools(ctx context.Context, t task) ([]civogo.KubernetesPool, error) {
+	var listed []civogo.KubernetesPool
+	o := c.ask(ctx, func(api *civogo.Client) (err error) {
+		listed, err = api.ListKubernetesClusterPools(c.o.ClusterID)
+		return err
+	})
+	return listed, c.readVerdict(t, o, "list of node pools")
+}

@@ -1,0 +1,51 @@
+package civo
+
+import (
+	"context"
+
+	"github.com/civo/civogo"
+)
+
+// Reboot hard-reboots the machine: as if its power were cut. Nil means that Civo
+// accepted it, not that the machine is back. A *RefusedError means that Civo
+// certainly did nothing, an *UnknownError that it may have: the reboot must then
+// count as issued.
+//
+// mayStill is asked at the last moment, with the connection standing and before
+// the first byte of the request leaves; where it gives an error the request does
+// not leave. Nil: nobody is asked.
+func (c *Client) Reboot(ctx context.Context, m Machine, mayStill func() error) error {
+	return c.reboot(ctx, task{verb: "rebooting", machine: m}, mayStill, (*civogo.Client).HardRebootInstance)
+}
+
+// SoftReboot asks the machine's operating system to restart, which one that
+// hangs does not do; for the rest it is as Reboot.
+func (c *Client) SoftReboot(ctx context.Context, m Machine, mayStill func() error) error {
+	return c.reboot(ctx, task{verb: "soft-rebooting", machine: m}, mayStill, (*civogo.Client).SoftRebootInstance)
+}
+
+func (c *Client) reboot(ctx context.Context, t task, mayStill func() error, call func(*civogo.Client, string) (*civogo.SimpleResponse, error)) error {
+	return c.once(ctx, t, mayStill, c.find, func(api *civogo.Client, in Instance) (*civogo.SimpleResponse, error) {
+		return call(api, in.ID)
+	})
+}
+
+// once makes one write: it waits for its turn, looks the machine up, and sends
+// the request, all while it may still be issued.
+func (c *Client) once(ctx context.Context, t task, mayStill func() error,
+	lookUp func(context.Context, task) (Instance, error),
+	use func(*civogo.Client, Instance) (*civogo.SimpleResponse, error),
+) error {
+	issue, cancel := context.WithTimeout(ctx, c.o.IssueWithin)
+	defer cancel()
+	if err := c.takeTurn(issue, t); err != nil {
+		return err
+	}
+	in, err := lookUp(issue, t)
+	if err != nil {
+		c.giveTurn()
+		return err
+	}
+	t.instance = in.ID
+	return c.write(ctx, issue, t, mayStill, func(api *civogo.Client) (*civogo.SimpleResponse, error) { return use(api, in) })
+}

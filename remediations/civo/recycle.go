@@ -1,0 +1,136 @@
+package civo
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/civo/civogo"
+)
+
+// Statuses of an instance, as Civo writes them.
+const (
+	active   = "ACTIVE"
+	building = "BUILDING"
+	deleting = "DELETING"
+)
+
+// Before is what Look saw of the machine and its pool. It goes on record with
+// the intent, before the call: without it nobody can prove afterwards that the
+// machine was replaced, and not merely deleted.
+type Before struct {
+	InstanceID, Hostname string
+	PoolID               string
+	PoolCount            int // how many instances the pool should have
+	// Newest is when the youngest of the cluster's instances was created, by
+	// Civo's clock: what is younger came later. Zero: Civo did not say.
+	Newest time.Time
+}
+
+// Look looks up the machine and its pool for a replacement, and changes nothing.
+// It insists on more than a reboot does: the ID out of the provider ID and the
+// exact hostname are of one instance, no second one bears that hostname, Civo is
+// not building or deleting it, and one pool lists it. Its errors are
+// *RefusedError.
+func (c *Client) Look(ctx context.Context, m Machine) (Before, error) {
+	t := task{verb: "looking up", machine: m}
+	if err := c.takeTurn(ctx, t); err != nil {
+		return Before{}, err
+	}
+	defer c.giveTurn()
+	in, all, err := c.pickForRecycling(ctx, t)
+	if err != nil {
+		return Before{}, err
+	}
+	t.instance = in.ID
+	pool, err := c.poolOf(ctx, t)
+	if err != nil {
+		return Before{}, err
+	}
+	return Before{InstanceID: in.ID, Hostname: in.Hostname, PoolID: pool.ID, PoolCount: pool.Count, Newest: newest(all)}, nil
+}
+
+// Recycle has Civo delete the machine and build another of its pool, without a
+// drain. It is recycled only while it is the one that Look saw, which is looked
+// up once more right before the call. Errors and mayStill are as for Reboot;
+// accepted means that Civo has begun, and Replaced says when it is done.
+func (c *Client) Recycle(ctx context.Context, m Machine, before Before, mayStill func() error) error {
+	lookUp := func(ctx context.Context, t task) (Instance, error) {
+		in, _, err := c.pickForRecycling(ctx, t)
+		if err == nil && (in.ID != before.InstanceID || in.Hostname != before.Hostname) {
+			t.instance = in.ID
+			err = c.refuse(t, Changed, nil, "the machine that was looked at is instance %.100q of hostname %.200q", before.InstanceID, before.Hostname)
+		}
+		return in, err
+	}
+	return c.once(ctx, task{verb: "recycling", machine: m}, mayStill, lookUp, func(api *civogo.Client, in Instance) (*civogo.SimpleResponse, error) {
+		return api.RecycleKubernetesCluster(c.o.ClusterID, in.Hostname)
+	})
+}
+
+// pickForRecycling returns the one instance that may be recycled, and all of
+// them. A recycle is told the hostname alone, so a hostname that is another's
+// too, even in other letters, is nobody's.
+func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civogo.Instance, error) {
+	fail := func(err error) (Instance, []civogo.Instance, error) { return Instance{}, nil, err }
+	id, err := c.instanceID(t)
+	if err != nil {
+		return fail(err)
+	}
+	if id == "" {
+		return fail(c.refuse(t, NotFound, nil, "the node has no spec.providerID, so its machine could not be told from the next one"))
+	}
+	listed, err := c.instances(ctx, t)
+	if err != nil {
+		return fail(err)
+	}
+	in, err := c.pickByID(t, id, listed)
+	if err != nil {
+		return fail(err)
+	}
+	t.instance = id
+	namesakes := slices.DeleteFunc(slices.Clone(listed), func(i civogo.Instance) bool { return !strings.EqualFold(i.Hostname, t.machine.NodeName) })
+	switch {
+	case in.Hostname != t.machine.NodeName:
+		return fail(c.refuse(t, Ambiguous, nil, "its hostname at Civo is %s, which is not exactly the node's name", c.quote(in.Hostname)))
+	case len(namesakes) > 1:
+		return fail(c.twoOfOneName(t, namesakes))
+	case in.Status == deleting, in.Status == building:
+		return fail(c.refuse(t, InTransition, nil, "the instance is %s", in.Status))
+	}
+	return in, listed, nil
+}
+
+// poolOf finds the pool that lists the instance.
+func (c *Client) poolOf(ctx context.Context, t task) (civogo.KubernetesPool, error) {
+	listed, err := c.pools(ctx, t)
+	if err != nil {
+		return civogo.KubernetesPool{}, err
+	}
+	found := slices.DeleteFunc(listed, func(p civogo.KubernetesPool) bool { return !lists(p, t.instance) })
+	switch {
+	case len(found) == 0:
+		return civogo.KubernetesPool{}, c.refuse(t, NotFound, nil, "no node pool of cluster %s lists the instance, so no new one would come for it", c.o.ClusterID)
+	case len(found) > 1:
+		return civogo.KubernetesPool{}, c.refuse(t, Ambiguous, nil, "%d node pools of cluster %s list the instance", len(found), c.o.ClusterID)
+	case !plainID(found[0].ID) || found[0].Count < 1:
+		return civogo.KubernetesPool{}, c.refuse(t, BadAnswer, nil, "its node pool has the ID %s and should have %d instances, which cannot be", c.quote(found[0].ID), found[0].Count)
+	}
+	return found[0], nil
+}
+
+func lists(p civogo.KubernetesPool, id string) bool {
+	return slices.ContainsFunc(p.Instances, func(in civogo.KubernetesInstance) bool { return in.ID == id })
+}
+
+// newest is when the youngest instance was created.
+func newest(all []civogo.Instance) time.Time {
+	var latest time.Time
+	for _, in := range all {
+		if in.CreatedAt.After(latest) {
+			latest = in.CreatedAt
+		}
+	}
+	return latest
+}

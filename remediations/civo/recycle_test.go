@@ -1,0 +1,212 @@
+package civo
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab/civosim"
+)
+
+// TestSoftRebootIsTheOtherCall: both are there, and which is which shows at the provider.
+func TestSoftRebootIsTheOtherCall(t *testing.T) {
+	sim := provider(t)
+	c := client(t, sim.URL())
+	require.NoError(t, c.SoftReboot(t.Context(), node1, nil))
+	require.Empty(t, sim.CallsTo(civosim.HardReboots))
+	require.NoError(t, c.Reboot(t.Context(), node1, nil))
+	soft := sim.Done(civosim.SoftReboots)
+	require.Len(t, soft, 1)
+	require.Equal(t, "/v2/instances/i-1/soft_reboots", soft[0].Path)
+	require.JSONEq(t, `{"region":"LON1"}`, soft[0].Body)
+
+	sim.InjectNext(civosim.SoftReboots, 1, civosim.Failed())
+	requireRefused(t, c.SoftReboot(t.Context(), node1, nil), Rejected, `soft-rebooting node "node-1" (instance i-1)`)
+}
+
+// TestRecycleNamesTheExactHostname: the whole of a replacement, on the wire.
+func TestRecycleNamesTheExactHostname(t *testing.T) {
+	sim := provider(t)
+	c := client(t, sim.URL())
+	seen, err := c.Look(t.Context(), node1)
+	require.NoError(t, err)
+	require.Empty(t, sim.Done(civosim.Any), "looking changes nothing")
+	require.False(t, seen.Newest.IsZero())
+	want := before
+	want.Newest = seen.Newest
+	require.Equal(t, want, seen)
+
+	require.NoError(t, c.Recycle(t.Context(), node1, seen, nil))
+	calls := sim.CallsTo(civosim.Recycle)
+	require.Len(t, calls, 1)
+	require.Equal(t, "/v2/kubernetes/clusters/"+clusterID+"/recycle", calls[0].Path)
+	require.JSONEq(t, `{"hostname":"node-1","region":"LON1"}`, calls[0].Body)
+	require.Contains(t, calls[0].Done, "recycle i-1 as ")
+	require.Len(t, sim.Done(civosim.Any), 1, "one machine, once")
+}
+
+// TestOnlyTheMachineThatWasLookedAtIsRecycled: everything that could make the hostname another machine's is refused.
+func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
+	list := func(entries ...map[string]any) civosim.Fault { return civosim.Answer(200, entries) }
+	instance := func(id, hostname, status string) map[string]any {
+		return map[string]any{"id": id, "hostname": hostname, "status": status}
+	}
+	for name, tc := range map[string]struct {
+		machine Machine
+		fault   civosim.Fault
+		why     Reason
+		text    string
+	}{
+		"no provider ID": {machine: Machine{NodeName: "node-1"}, why: NotFound, text: "no spec.providerID"},
+		"partial match":  {machine: node1, fault: civosim.Missing("node-1"), why: NotFound, text: "no longer exists"},
+		"two of one hostname": {
+			machine: node1, fault: civosim.Twice("node-1"), why: Ambiguous, text: "2 instances have that hostname: i-1, ",
+		},
+		"two but for the letters": {
+			machine: node1, fault: list(instance("i-1", "node-1", active), instance("i-2", "Node-1", active)),
+			why: Ambiguous, text: "2 instances have that hostname: i-1, i-2",
+		},
+		"hostname in other letters": {
+			machine: node1, fault: list(instance("i-1", "Node-1", active)), why: Ambiguous, text: `"Node-1", which is not exactly`,
+		},
+		"no hostname":   {machine: node1, fault: list(instance("i-1", "", active)), why: Ambiguous, text: "not exactly the node's name"},
+		"another's ID":  {machine: Machine{NodeName: "node-1", ProviderID: "civo://i-10"}, why: Ambiguous, text: "another host"},
+		"being deleted": {machine: node1, fault: list(instance("i-1", "node-1", deleting)), why: InTransition, text: "the instance is DELETING"},
+		"being built":   {machine: node1, fault: list(instance("i-1", "node-1", building)), why: InTransition, text: "the instance is BUILDING"},
+		"successor, same name": {
+			machine: Machine{NodeName: "node-1", ProviderID: "civo://i-2"}, fault: list(instance("i-2", "node-1", active)), why: Changed,
+			text: `the machine that was looked at is instance "i-1"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := provider(t)
+			if tc.fault.String() != "" {
+				sim.Inject(civosim.ListInstances, tc.fault)
+			}
+			c := client(t, sim.URL())
+			requireRefused(t, c.Recycle(t.Context(), tc.machine, before, nil), tc.why, "recycling node", tc.text)
+			require.Empty(t, sim.CallsTo(civosim.Recycle))
+			if tc.why != Changed {
+				_, err := c.Look(t.Context(), tc.machine)
+				requireRefused(t, err, tc.why, "looking up node", tc.text)
+			}
+		})
+	}
+}
+
+func TestNoPoolNoReplacement(t *testing.T) {
+	pool := func(id string, count int, instances ...string) map[string]any {
+		members := []any{}
+		for _, in := range instances {
+			members = append(members, map[string]any{"id": in, "status": active})
+		}
+		return map[string]any{"id": id, "count": count, "instances": members}
+	}
+	for name, tc := range map[string]struct {
+		pools []any
+		why   Reason
+		text  string
+	}{
+		"none":       {nil, NotFound, "no node pool"},
+		"another's":  {[]any{pool("p", 1, "i-10")}, NotFound, "no node pool of cluster " + clusterID + " lists the instance"},
+		"part of ID": {[]any{pool("p", 1, "i-")}, NotFound, "no node pool"},
+		"two":        {[]any{pool("p", 1, "i-1"), pool("q", 1, "i-1")}, Ambiguous, "2 node pools"},
+		"no count":   {[]any{pool("p", 0, "i-1")}, BadAnswer, "should have 0 instances"},
+		"evil ID":    {[]any{pool("../p", 1, "i-1")}, BadAnswer, `"../p"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := provider(t)
+			sim.Inject(civosim.ListPools, civosim.Answer(200, tc.pools))
+			_, err := client(t, sim.URL()).Look(t.Context(), node1)
+			requireRefused(t, err, tc.why, `looking up node "node-1" (instance i-1)`, tc.text)
+		})
+	}
+}
+
+// TestFaultsOfTheRecycle: a recycle that may have been done is never a refusal, and is never sent twice.
+func TestFaultsOfTheRecycle(t *testing.T) {
+	const unknown Reason = ""
+	for name, tc := range map[string]struct {
+		fault civosim.Fault
+		why   Reason
+		done  int
+	}{
+		"200 and failed":       {fault: civosim.Failed(), why: Rejected},
+		"node just gone":       {fault: civosim.Answer(404, map[string]any{"code": "database_kubernetes_node_not_found", "reason": "x"}), why: NotFound},
+		"rate limit":           {fault: civosim.Answer(429, map[string]any{"code": "slow_down", "reason": "x"}), why: Unavailable},
+		"cluster just gone":    {fault: civosim.Answer(404, map[string]any{"code": "database_kubernetes_cluster_not_found", "reason": "x"}), why: UnknownCluster},
+		"500 after the work":   {fault: civosim.After(civosim.ServerError()), why: unknown, done: 1},
+		"cut":                  {fault: civosim.Cut(), why: unknown},
+		"cut after the work":   {fault: civosim.After(civosim.Cut()), why: unknown, done: 1},
+		"page after the work":  {fault: civosim.After(civosim.HTML(200)), why: unknown, done: 1},
+		"panic of a decoder":   {fault: civosim.After(civosim.PanicReason(400)), why: unknown, done: 1},
+		"answer after we left": {fault: civosim.Slow(2 * time.Second), why: unknown, done: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := provider(t)
+			sim.InjectNext(civosim.Recycle, 1, tc.fault)
+			late := make(chan lateAnswer, 1)
+			c := client(t, sim.URL(), timeout(time.Second), func(o *Options) {
+				o.Timeout, o.Late = 1500*time.Millisecond, func(m Machine, err error) { late <- lateAnswer{m, err} }
+			})
+			m := node1
+			m.Ref = "n7q4k2-3-1"
+			err := c.Recycle(t.Context(), m, before, nil)
+			if tc.why == unknown {
+				requireUnknown(t, err, `recycling node "node-1" (instance i-1)`)
+			} else {
+				requireRefused(t, err, tc.why, `recycling node "node-1" (instance i-1)`)
+			}
+			if name == "answer after we left" {
+				select {
+				case answer := <-late:
+					require.NoError(t, answer.err)
+					require.Equal(t, "n7q4k2-3-1", answer.machine.Ref, "the caller's own name for the call comes back")
+				case <-time.After(20 * time.Second):
+					require.FailNow(t, "Late heard of nothing")
+				}
+			}
+			require.Len(t, sim.CallsTo(civosim.Recycle), 1, "one request, never a second")
+			require.Len(t, sim.Done(civosim.Recycle), tc.done)
+		})
+	}
+}
+
+func TestTheCallerHasTheLastWordOnARecycle(t *testing.T) {
+	sim := provider(t)
+	err := client(t, sim.URL()).Recycle(t.Context(), node1, before, func() error { return errors.New("silenced") })
+	requireRefused(t, err, Withheld, "silenced")
+	require.Empty(t, sim.CallsTo(civosim.Recycle))
+}
+
+// TestAQuestionIsAskedAgainAndAWriteIsNot: two failures that pass, and the third answer counts.
+func TestAQuestionIsAskedAgainAndAWriteIsNot(t *testing.T) {
+	for name, call := range operations {
+		for _, f := range []civosim.Fault{civosim.ServerError(), civosim.Cut(), civosim.HTML(502), civosim.Answer(429, nil)} {
+			t.Run(fmt.Sprintf("%s: %s", name, f), func(t *testing.T) {
+				sim := provider(t)
+				sim.InjectNext(civosim.ListInstances, 2, f)
+				sim.InjectNext(civosim.ListPools, 2, f)
+				require.NoError(t, call(t.Context(), client(t, sim.URL())))
+				require.Len(t, sim.CallsTo(civosim.ListInstances), 3)
+				for _, op := range []civosim.Op{civosim.HardReboots, civosim.SoftReboots, civosim.Recycle} {
+					require.LessOrEqual(t, len(sim.CallsTo(op)), 1)
+				}
+			})
+		}
+	}
+}
+
+// TestBackoffEndsWithItsTime: whoever may not wait longer is told what happened so far, and nothing is written.
+func TestBackoffEndsWithItsTime(t *testing.T) {
+	sim := provider(t)
+	sim.Inject(civosim.ListInstances, civosim.ServerError())
+	c := client(t, sim.URL(), func(o *Options) { o.Backoff, o.IssueWithin = time.Hour, 200*time.Millisecond })
+	requireRefused(t, c.Recycle(t.Context(), node1, before, nil), Unavailable, "HTTP 500")
+	require.Len(t, sim.Calls(), 1)
+	sim.Heal()
+	require.NoError(t, c.Reboot(t.Context(), node1, nil), "the turn is given back")
+}

@@ -1,0 +1,113 @@
+package civo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/civo/civogo"
+)
+
+// Replacement is how far Civo is with a machine that was recycled.
+type Replacement struct {
+	// OldGone: the old instance is in no list of Civo's any more. One that is
+	// DELETING is not gone: its disks may still be written to.
+	OldGone bool
+	// Successors are the pool's ACTIVE instances that are younger than all that
+	// there were before; empty where Civo does not say when they were created.
+	Successors []Instance
+	// Missing is what the proof still lacks, for people; empty: the provider
+	// proves that the machine was replaced.
+	Missing string
+}
+
+// Replaced asks Civo whether the machine was replaced: the old instance gone,
+// the pool's count what it was, and that many of its instances ACTIVE. What
+// could not be asked is a *RefusedError, and proves nothing.
+func (c *Client) Replaced(ctx context.Context, before Before) (Replacement, error) {
+	t := task{verb: "looking at the replacement of", machine: Machine{NodeName: before.Hostname}, instance: before.InstanceID}
+	if before.InstanceID == "" || before.PoolID == "" || before.PoolCount < 1 {
+		return Replacement{}, c.refuse(t, NotFound, nil, "the record does not say which instance and pool there were before")
+	}
+	if err := c.takeTurn(ctx, t); err != nil {
+		return Replacement{}, err
+	}
+	defer c.giveTurn()
+	all, err := c.instances(ctx, t)
+	if err != nil {
+		return Replacement{}, err
+	}
+	pools, err := c.pools(ctx, t)
+	if err != nil {
+		return Replacement{}, err
+	}
+	var r Replacement
+	var lacks, also []string
+	r.OldGone, lacks = c.oldGone(before, all, pools)
+	r.Successors, also = c.poolWhole(before, all, pools)
+	r.Missing = c.keys.hide(strings.Join(append(lacks, also...), "; "))
+	return r, nil
+}
+
+// oldGone says whether the old instance is gone, and else why that is not known.
+// That a list does not have it counts only if the list has what it must have.
+func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (bool, []string) {
+	unlisted := 0
+	for _, p := range pools {
+		for _, in := range p.Instances {
+			switch {
+			case in.ID == before.InstanceID:
+				return false, []string{fmt.Sprintf("node pool %s still has the old instance %s, %s", c.quote(p.ID), in.ID, c.quote(in.Status))}
+			case in.Status == active && byID(all, in.ID) == nil:
+				unlisted++
+			}
+		}
+	}
+	switch old := byID(all, before.InstanceID); {
+	case old != nil:
+		return false, []string{fmt.Sprintf("the old instance %s is still there, %s", old.ID, c.quote(old.Status))}
+	case len(all) == 0:
+		return false, []string{"Civo lists no instances at all, which proves nothing"}
+	case unlisted > 0:
+		return false, []string{fmt.Sprintf("Civo's list of instances lacks %d that its node pools have, so it may lack the old one too", unlisted)}
+	}
+	return true, nil
+}
+
+// poolWhole returns the pool's new instances, and what the pool lacks of what it was.
+func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (successors []Instance, lacks []string) {
+	i := slices.IndexFunc(pools, func(p civogo.KubernetesPool) bool { return p.ID == before.PoolID })
+	if i < 0 {
+		return nil, []string{fmt.Sprintf("node pool %s no longer exists", before.PoolID)}
+	}
+	up := 0
+	for _, member := range pools[i].Instances {
+		in := byID(all, member.ID)
+		if in == nil || in.Status != active {
+			continue
+		}
+		up++
+		if !before.Newest.IsZero() && in.CreatedAt.After(before.Newest) {
+			successors = append(successors, asInstance(*in))
+		}
+	}
+	if pools[i].Count != before.PoolCount {
+		lacks = append(lacks, fmt.Sprintf("node pool %s should have had %d instances and should now have %d, so somebody scaled it", before.PoolID, before.PoolCount, pools[i].Count))
+	}
+	if up != before.PoolCount {
+		lacks = append(lacks, fmt.Sprintf("node pool %s has %d ACTIVE instances, and had to have %d", before.PoolID, up, before.PoolCount))
+	}
+	if len(successors) == 0 && !before.Newest.IsZero() {
+		lacks = append(lacks, fmt.Sprintf("node pool %s has no new instance that is ACTIVE", before.PoolID))
+	}
+	return successors, lacks
+}
+
+func byID(all []civogo.Instance, id string) *civogo.Instance {
+	i := slices.IndexFunc(all, func(in civogo.Instance) bool { return in.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}

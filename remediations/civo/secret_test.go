@@ -1,0 +1,152 @@
+package civo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/internal/lab/civosim"
+)
+
+// everyText is all that an error or a value could put into a log or an event.
+func everyText(values ...any) string {
+	var all strings.Builder
+	for _, v := range values {
+		fmt.Fprintf(&all, "%v %+v %#v\n", v, v, v)
+		err, _ := v.(error)
+		for ; err != nil; err = errors.Unwrap(err) {
+			fmt.Fprintf(&all, "%v %+v %#v\n", err, err, err)
+		}
+	}
+	return all.String()
+}
+
+// tattling answers whatever is asked with every place of an answer full of the key.
+func tattling(key string) map[string]civosim.Fault {
+	refusal := func(code string) map[string]any {
+		return map[string]any{"result": "failed", "code": code, "reason": "bearer " + key, "details": strings.Repeat("x", 250) + key}
+	}
+	instance := func(id, hostname string) map[string]any {
+		return map[string]any{"id": id, "hostname": hostname, "status": key + " DELETING"}
+	}
+	return map[string]civosim.Fault{
+		"fine":         {},
+		"page 200":     civosim.HTML(200),
+		"page 401":     civosim.HTML(401),
+		"page 502":     civosim.HTML(502),
+		"panic":        civosim.Answer(400, map[string]any{"reason": map[string]any{"k": key}}),
+		"unknown code": civosim.Answer(400, refusal("code-"+key)),
+		"auth":         civosim.Answer(401, refusal("authentication_failed")),
+		"quota":        civosim.Answer(403, refusal("quota_limit_reached")),
+		"cluster":      civosim.Answer(404, refusal("database_kubernetes_cluster_not_found")),
+		"region":       civosim.Answer(404, refusal("database_region_not_found")),
+		"instance":     civosim.Answer(404, refusal("database_instance_find")),
+		"500":          civosim.Answer(500, refusal(key)),
+		"200 failed":   civosim.Answer(200, refusal(key)),
+		"text":         civosim.Answer(200, key),
+		"text 400":     civosim.Answer(400, key),
+		"hostname":     civosim.Answer(200, []any{instance("i-1", strings.Repeat("h", 190)+key)}),
+		"status":       civosim.Answer(200, []any{instance("i-1", "node-1")}),
+		"IDs":          civosim.Answer(200, []any{instance("i-1", "node-1"), instance(key, "node-1")}),
+		"pool":         civosim.Answer(200, []any{map[string]any{"id": key, "count": 1, "instances": []any{instance("i-1", "node-1")}}}),
+		"hang":         civosim.Hang(),
+		"cut":          civosim.Cut(),
+		"redirect":     civosim.Redirect(),
+		"too long":     civosim.Oversize(maxAnswer + 1),
+	}
+}
+
+// TestTheKeyIsInNoText: whatever goes wrong, wherever, and whatever the other side makes of the key, no error, value
+// or late answer shows it in any spelling.
+func TestTheKeyIsInNoText(t *testing.T) {
+	path := keyFile(t, "x")
+	rapid.Check(t, func(r *rapid.T) {
+		key := rapid.StringMatching(`[!-~]{16,48}`).Draw(r, "key")
+		require.NoError(r, os.WriteFile(path, []byte(key), 0o600))
+		sim, err := civosim.New(civosim.Options{
+			ClusterID: clusterID, Region: region, APIKey: key, Instances: []civosim.Instance{{ID: "i-1", Hostname: "node-1"}},
+		})
+		require.NoError(r, err)
+		defer sim.Close()
+		faults := tattling(key)
+		name := rapid.SampledFrom(slices.Sorted(maps.Keys(faults))).Draw(r, "fault")
+		op := rapid.SampledFrom([]civosim.Op{civosim.ListInstances, civosim.ListPools, civosim.HardReboots, civosim.SoftReboots, civosim.Recycle}).Draw(r, "at")
+		if faults[name].String() != "" {
+			sim.Inject(op, faults[name])
+		}
+		late := make(chan error, 1)
+		c, err := New(Options{
+			APIURL: sim.URL(), ClusterID: clusterID, Region: region, APIKeyFile: path, Backoff: time.Millisecond,
+			Timeout: 200 * time.Millisecond, Late: func(_ Machine, err error) { late <- err },
+		})
+		require.NoError(r, err)
+		operation := rapid.SampledFrom(slices.Sorted(maps.Keys(operations))).Draw(r, "operation")
+		texts := []any{operations[operation](context.Background(), c)} //nolint:usetesting // rapid's T has no context of its own
+		seen, err := c.Look(context.Background(), node1)               //nolint:usetesting // as above
+		texts = append(texts, seen.PoolCount, err)
+		progress, err := c.Replaced(context.Background(), before) //nolint:usetesting // as above
+		texts = append(texts, progress.Missing, err)
+		select {
+		case err := <-late:
+			texts = append(texts, err)
+		default:
+		}
+		said := everyText(texts...)
+		for _, form := range spellings(key) {
+			require.NotContains(r, said, form)
+		}
+		require.NotContains(r, said, key[:len(key)-1], "nor most of it")
+	})
+}
+
+// TestTheKeyIsNotInWhatATransportQuotes: Go's own errors quote the first line of what is no HTTP.
+func TestTheKeyIsNotInWhatATransportQuotes(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			req, err := http.ReadRequest(bufio.NewReader(connection))
+			if err == nil {
+				_, _ = fmt.Fprintf(connection, "%s, you say\r\n\r\n", req.Header.Get("Authorization"))
+			}
+			_ = connection.Close()
+		}
+	}()
+	c := client(t, "http://"+listener.Addr().String())
+	for name, call := range operations {
+		err := call(t.Context(), c)
+		require.Error(t, err, name)
+		require.ErrorContains(t, err, "[API key]", name)
+		require.NotContains(t, everyText(err), apiKey, name)
+	}
+}
+
+// TestAKeyThatChangedIsStillASecret: an answer to the old key may come after the new one is in use.
+func TestAKeyThatChangedIsStillASecret(t *testing.T) {
+	var k keyring
+	for i := range keysKept {
+		k.add(fmt.Sprintf("key-number-%d", i))
+		k.add(fmt.Sprintf("key-number-%d", i))
+	}
+	require.Equal(t, "[API key] [API key]", k.hide("key-number-0 key-number-3"))
+	require.Len(t, k.forms, keysKept)
+	k.add("one-more")
+	require.Len(t, k.forms, keysKept, "it does not grow for ever")
+}

@@ -1,0 +1,83 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestAPodIsOverdueByWhatItsNodeIs(t *testing.T) {
+	now := time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+	for name, c := range map[string]struct {
+		ready   corev1.ConditionStatus // empty: the node has no such condition
+		since   time.Duration
+		deleted time.Duration // ago
+		grace   int64
+		want    bool
+	}{
+		"a well node":                              {corev1.ConditionTrue, time.Hour, time.Hour, 30, false},
+		"no condition is no fault":                 {"", time.Hour, time.Hour, 30, false},
+		"silent, deleted a moment ago":             {corev1.ConditionUnknown, time.Hour, 59 * time.Second, 0, false},
+		"silent, waited for":                       {corev1.ConditionUnknown, time.Hour, 61 * time.Second, 30, true},
+		"silent, its grace period means nothing":   {corev1.ConditionUnknown, time.Hour, 61 * time.Second, 3600, true},
+		"silent only now, it may have been ending": {corev1.ConditionUnknown, 59 * time.Second, time.Hour, 30, false},
+		"unwell but talking, in its grace period":  {corev1.ConditionFalse, time.Hour, 10 * time.Minute, 3600, false},
+		"unwell but talking, just after it":        {corev1.ConditionFalse, time.Hour, 89 * time.Second, 30, false},
+		"unwell but talking, long after it":        {corev1.ConditionFalse, time.Hour, 91 * time.Second, 30, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &corev1.Node{}
+			if c.ready != "" {
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: c.ready, LastTransitionTime: ago(c.since)}}
+			}
+			ends := ago(c.deleted - time.Duration(c.grace)*time.Second)
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &ends, DeletionGracePeriodSeconds: &c.grace}}
+			r := &drainRun{Drainer: Drainer{Now: func() time.Time { return now }}, DrainOptions: DrainOptions{DeadAfter: time.Minute}}
+			require.Equal(t, c.want, r.overdue(n, pod))
+		})
+	}
+}
+
+func TestOnlyAnAnswerThatWouldComeAgainIsFinal(t *testing.T) {
+	code := func(c int32) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: c}}
+	}
+	for _, c := range []int32{400, 401, 403, 405, 413, 422} {
+		require.True(t, final(code(c)), c)
+	}
+	for _, c := range []int32{408, 429, 500, 502, 503, 504} {
+		require.False(t, final(code(c)), c)
+	}
+	require.False(t, final(errors.New("connection refused")))
+	leaving := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-0", errors.New("the namespace is being deleted"))
+	require.True(t, final(leaving))
+	leaving.ErrStatus.Details.Causes = append(leaving.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+	require.False(t, final(leaving), "its pods go in a moment")
+}
+
+func TestAReportIsASentenceThatIsNotTooLong(t *testing.T) {
+	held := Held{Pod: "default/web-1", Budget: "default/web", Why: "is held back by PodDisruptionBudget default/web (needs 2 healthy, has 2)"}
+	for want, r := range map[string]DrainReport{
+		"no pod had to go":                           {},
+		"7 of 7 pods are gone":                       {Total: 7, Evicted: 7},
+		"reading the Node: no":                       {Trouble: "reading the Node: no"},
+		"1 of 2 pods are left":                       {Total: 2, Left: 1},
+		"2 of 7 pods are left; reading its pods: no": {Total: 7, Left: 2, Trouble: "reading its pods: no"},
+		"2 of 7 pods are left; default/web-1 is held back by PodDisruptionBudget default/web (needs 2 healthy, has 2)": {Total: 7, Left: 2, Held: []Held{held}},
+		"5 of 7 pods are gone; 2 not counted, which are terminating on a node that does not end them":                  {Total: 7, Stuck: 2},
+	} {
+		require.Equal(t, want, r.String())
+	}
+	long := brief(fmt.Errorf("denied: %s", strings.Repeat("ä", 5000)))
+	require.LessOrEqual(t, len(long), maxSaid+len("…"))
+	require.True(t, strings.HasSuffix(long, "ä…"), "cut between characters")
+}

@@ -1,0 +1,94 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubectl/pkg/drain"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// podsLeft are the pods of a node that have to go, by what is to be done about them.
+type podsLeft struct {
+	evict  []corev1.Pod // to be asked for
+	ending []corev1.Pod // asked for, by whomever, and to be waited for
+	stuck  []corev1.Pod // asked for, but there is no kubelet to end them: as good as gone
+	// These refuse the drain.
+	unmanaged, emptyDir []corev1.Pod
+}
+
+// pods lists the node's pods, and no others, page by page, and leaves it to kubectl which of them a drain concerns: not
+// mirror pods, not those of a DaemonSet that exists. kubectl is told to let everything else through, since its refusals
+// speak of kubectl's flags, and it would refuse or wait for what is on its way out already.
+func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	var left podsLeft
+	h := drain.Helper{
+		Ctx: ctx, Client: r.Client, ChunkSize: podsPerPage, GracePeriodSeconds: -1,
+		Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
+	}
+	list, errs := h.GetPodsForDeletion(n.Name)
+	if len(errs) > 0 {
+		return left, errors.Join(errs...)
+	}
+	for _, pod := range list.Pods() {
+		switch {
+		case pod.DeletionTimestamp != nil && r.overdue(n, &pod):
+			left.stuck = append(left.stuck, pod)
+		case pod.DeletionTimestamp != nil:
+			left.ending = append(left.ending, pod)
+		case finished(&pod):
+			left.evict = append(left.evict, pod)
+		case !r.Unmanaged && unmanaged(&pod):
+			left.unmanaged = append(left.unmanaged, pod)
+		case r.KeepEmptyDir && hasEmptyDir(&pod):
+			left.emptyDir = append(left.emptyDir, pod)
+		default:
+			left.evict = append(left.evict, pod)
+		}
+	}
+	return left, nil
+}
+
+// overdue says that a terminating pod will not end because of what its node is. A silent kubelet (Ready is Unknown) knows
+// nothing of the deletion, so the pod's grace period means nothing: the wait counts from the deletion, or from the silence
+// if that came later. One that reports Ready=False may still be ending the pod, which has its grace period first. No
+// condition at all is no fault.
+func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
+	ready := remediations.ReadyCondition(n)
+	if ready == nil || ready.Status == corev1.ConditionTrue {
+		return false
+	}
+	since := pod.DeletionTimestamp.Time // the API server sets it to the end of the grace period
+	if ready.Status == corev1.ConditionUnknown && pod.DeletionGracePeriodSeconds != nil {
+		since = since.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
+	}
+	if unready := ready.LastTransitionTime.Time; unready.After(since) {
+		since = unready
+	}
+	return r.Now().Sub(since) > r.DeadAfter
+}
+
+// unmanaged pods have no controller, or a DaemonSet that is gone: kubectl lets no other DaemonSet's pod through.
+func unmanaged(pod *corev1.Pod) bool {
+	c := metav1.GetControllerOf(pod)
+	return c == nil || c.Kind == "DaemonSet" && c.APIVersion == "apps/v1"
+}
+
+func hasEmptyDir(pod *corev1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].EmptyDir != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}

@@ -1,0 +1,198 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	// maxNamed is how many pods are named where there may be hundreds.
+	maxNamed = 5
+	// maxSaid bounds what is repeated of an error that others worded.
+	maxSaid = 200
+	// pdbsPerPage bounds the answer for one namespace.
+	pdbsPerPage = 500
+)
+
+// DrainReport is how far a drain is. It counts what this call has seen.
+type DrainReport struct {
+	// Total are the pods that had to go, Left those still there, Terminating those of Left that were asked to end.
+	Total, Left, Terminating int
+	// Evicted are the evictions that this call got accepted, Gone the pods that ended by themselves before theirs.
+	Evicted, Gone int
+	// Stuck are not in Left though the API server still shows them: they are terminating on a node that does not end them.
+	Stuck int
+	// Held are the first pods, by name, that something keeps; More is how many more there are.
+	Held []Held
+	More int
+	// Trouble is why the node or its pods could not be read in the last round.
+	Trouble string
+}
+
+// Held is a pod that does not go, and why.
+type Held struct {
+	Pod    string // namespace/name
+	Budget string // namespace/name of the PodDisruptionBudget that holds it, where it is one
+	Why    string // "is held back by …": what comes after the pod's name in a sentence
+}
+
+// String is the report for people.
+func (r DrainReport) String() string {
+	var s []string
+	switch {
+	case r.Left == 0 && r.Stuck == 0 && r.Total == 0 && r.Trouble != "":
+	case r.Total == 0:
+		s = append(s, "no pod had to go")
+	case r.Left == 0 && r.Stuck == r.Total:
+		s = append(s, "no pod is left to wait for")
+	case r.Left == 0:
+		s = append(s, fmt.Sprintf("%d of %d pods are gone", r.Total-r.Stuck, r.Total))
+	default:
+		left := fmt.Sprintf("%d of %d pods are left", r.Left, r.Total)
+		if r.Terminating > 0 {
+			left += fmt.Sprintf(", %d of them terminating", r.Terminating)
+		}
+		s = append(s, left)
+	}
+	if r.Stuck > 0 {
+		s = append(s, fmt.Sprintf("%d not counted, which are terminating on a node that does not end them", r.Stuck))
+	}
+	for _, h := range r.Held {
+		s = append(s, h.Pod+" "+h.Why)
+	}
+	if r.More > 0 {
+		s = append(s, fmt.Sprintf("and %d more", r.More))
+	}
+	if r.Trouble != "" {
+		s = append(s, r.Trouble)
+	}
+	return strings.Join(s, "; ")
+}
+
+// heldPod is a pod whose eviction was put off.
+type heldPod struct {
+	pod *corev1.Pod
+	by  error
+}
+
+// explain says of all that do not go why, by name; the budgets are read only for those that will be named.
+func (r *drainRun) explain(ctx context.Context, n *corev1.Node, left podsLeft, held []heldPod) []Held {
+	var all []heldPod
+	for i := range left.ending {
+		if r.Now().Sub(left.ending[i].DeletionTimestamp.Time) > r.DeadAfter {
+			all = append(all, heldPod{pod: &left.ending[i]})
+		}
+	}
+	all = append(all, held...)
+	slices.SortFunc(all, func(a, b heldPod) int { return cmp.Compare(nameOf(a.pod), nameOf(b.pod)) })
+	budgets := map[string][]policyv1.PodDisruptionBudget{}
+	out := make([]Held, len(all))
+	for i, h := range all {
+		switch {
+		case i >= maxNamed:
+		case h.by == nil:
+			out[i] = Held{Pod: nameOf(h.pod), Why: overstays(h.pod)}
+		default:
+			out[i] = r.heldBy(ctx, h, budgets)
+		}
+	}
+	return out
+}
+
+// heldBy names the budget behind the API server's answer, which says its name in a sentence only, if at all.
+func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]policyv1.PodDisruptionBudget) Held {
+	ns, out := h.pod.Namespace, Held{Pod: nameOf(h.pod)}
+	budget := apierrors.HasStatusCause(h.by, policyv1.DisruptionBudgetCause)
+	var status apierrors.APIStatus
+	if budget || errors.As(h.by, &status) && status.Status().Code == http.StatusInternalServerError {
+		if _, known := budgets[ns]; !known {
+			call, cancel := context.WithTimeout(ctx, callTimeout)
+			list, err := r.Client.PolicyV1().PodDisruptionBudgets(ns).List(call, metav1.ListOptions{Limit: pdbsPerPage})
+			cancel()
+			if err != nil {
+				list = &policyv1.PodDisruptionBudgetList{} // the API server's own words have to do
+			}
+			budgets[ns] = list.Items
+		}
+	}
+	var match []string
+	var b policyv1.PodDisruptionBudget
+	for _, p := range budgets[ns] {
+		if s, err := metav1.LabelSelectorAsSelector(p.Spec.Selector); err == nil && s.Matches(labels.Set(h.pod.Labels)) {
+			b, match = p, append(match, p.Namespace+"/"+p.Name)
+		}
+	}
+	switch {
+	case len(match) > 1:
+		out.Why = fmt.Sprintf("has %d PodDisruptionBudgets (%s), and no pod with more than one can be evicted: delete all but one", len(match), first(match))
+	case budget && len(match) == 1 && b.Status.ObservedGeneration < b.Generation:
+		out.Budget, out.Why = match[0], fmt.Sprintf("is held back by PodDisruptionBudget %s (which its controller has not looked at yet)", match[0])
+	case budget && len(match) == 1:
+		out.Budget, out.Why = match[0], fmt.Sprintf("is held back by PodDisruptionBudget %s (needs %d healthy, has %d)", match[0], b.Status.DesiredHealthy, b.Status.CurrentHealthy)
+	default:
+		out.Why = "could not be evicted yet: " + brief(h.by)
+	}
+	return out
+}
+
+// overstays is for a pod whose grace period is over long since, on a node that should have ended it.
+func overstays(pod *corev1.Pod) string {
+	s := "should have ended by " + pod.DeletionTimestamp.UTC().Format(time.RFC3339)
+	if len(pod.Finalizers) > 0 {
+		s += " and has the finalizers " + first(pod.Finalizers)
+	}
+	return s
+}
+
+func nameOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// some names a few pods out of many.
+func some(pods []corev1.Pod) string {
+	names := make([]string, len(pods))
+	for i := range pods {
+		names[i] = nameOf(&pods[i])
+	}
+	slices.Sort(names)
+	return first(names)
+}
+
+func first(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// brief is what was said, with the causes that make it specific, but not at any length.
+func brief(err error) string {
+	said := err.Error()
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, c := range status.Status().Details.Causes {
+			if c.Message != "" && !strings.Contains(said, c.Message) {
+				said += " " + c.Message
+			}
+		}
+	}
+	if len(said) <= maxSaid {
+		return said
+	}
+	cut := maxSaid
+	for !utf8.RuneStart(said[cut]) {
+		cut--
+	}
+	return said[:cut] + "…"
+}
