@@ -8,11 +8,11 @@ import (
 )
 
 func TestCheckSaysOkAndWarnings(t *testing.T) {
-	file := write(t, "drydock.yaml", sound+"webhook: {}\n")
+	file := write(t, "drydock.yaml", sound+"webhook: {exempt: {groups: [\"system:authenticated\"]}}\n")
 	code, stdout, stderr := call(t, "check", file)
 	require.Equal(t, exitOK, code)
 	require.Empty(t, stderr)
-	require.Contains(t, stdout, file+": ok\n"+file+":5: warning: webhook: ")
+	require.Contains(t, stdout, file+": ok\n"+file+":5: warning: webhook.exempt.groups[0]: ")
 	require.Contains(t, stdout, "warning: policies[0].plan[0]: step reboot of policy gpu-node-not-ready will be skipped: providers.civo is not configured\n")
 }
 

@@ -153,8 +153,13 @@ func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Flee
 		actuators["reboot"] = civoReboot{provider}
 		callTimeout += 2 * c.Timeout // the machine is looked up first
 	}
+	var silencer engine.Silencer
+	if cfg.Alertmanager.SilenceRepairs {
+		silencer = repairSilencer{am}
+	}
 	return engine.New(engine.Options{
-		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
+		Silencer: silencer,
+		Config:   cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
 		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
 		Alerts: alertSource{am}, Actuators: actuators, Events: tell, Metrics: metrics.Registry,
 		Clock: clock.RealClock{}, Log: log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
@@ -172,7 +177,7 @@ func newID() string {
 func newAlertmanager(cfg *config.Config) (*alertmanager.Client, error) {
 	o := alertmanager.Options{
 		HTTPConfig: cfg.Alertmanager.HTTPConfig, Registerer: metrics.Registry,
-		Keep: cfg.Core.Wants,
+		Keep: cfg.Core.Wants, Receiver: cfg.Alertmanager.Receiver,
 	}
 	for _, u := range cfg.Alertmanager.URLs {
 		o.URLs = append(o.URLs, u.String())
@@ -193,7 +198,10 @@ func (s alertSource) Look(ctx context.Context) []remediations.ReplicaWord {
 	snapshot := s.client.Poll(ctx)
 	words := make([]remediations.ReplicaWord, 0, len(snapshot.Replicas))
 	for _, r := range snapshot.Replicas {
-		w := remediations.ReplicaWord{URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, BlindBy: strings.Join(r.BlindBy, ", "), Alerts: make(map[string]remediations.AlertWord, len(r.Alerts))}
+		w := remediations.ReplicaWord{URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, BlindBy: strings.Join(r.BlindBy, ", "), Alerts: make(map[string]remediations.AlertWord, len(r.Alerts)), Silences: make(map[string]remediations.Silence, len(r.Silences))}
+		for id, s := range r.Silences {
+			w.Silences[id] = remediations.Silence{Author: s.Author, Comment: s.Comment, EndsAt: s.EndsAt}
+		}
 		for fingerprint, a := range r.Alerts {
 			w.Alerts[fingerprint] = remediations.AlertWord{
 				Labels: a.Labels, StartsAt: a.StartsAt, EndsAt: a.EndsAt, UpdatedAt: a.UpdatedAt, Active: a.State == alertmanager.StateActive,
@@ -204,6 +212,15 @@ func (s alertSource) Look(ctx context.Context) []remediations.ReplicaWord {
 	}
 	return words
 }
+
+// repairSilencer makes Drydock's own silences.
+type repairSilencer struct{ client *alertmanager.Client }
+
+func (s repairSilencer) Silence(ctx context.Context, labels map[string]string, until time.Time, comment string) (string, error) {
+	return s.client.Silence(ctx, alertmanager.NewSilence{Matchers: labels, StartsAt: time.Now(), EndsAt: until, Author: "drydock", Comment: comment})
+}
+
+func (s repairSilencer) Expire(ctx context.Context, id string) error { return s.client.Expire(ctx, id) }
 
 // civoReboot makes Civo's errors the three outcomes that the record knows.
 type civoReboot struct{ client *civo.Client }

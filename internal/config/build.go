@@ -54,13 +54,7 @@ func (b *builder) build(raw *rawConfig) {
 	b.buildReceiver(raw)
 	b.config.MetricsListen = b.listen(root.to("metrics", "listen"), raw.Metrics.Listen)
 	b.config.HealthListen = b.listen(root.to("health", "listen"), raw.Health.Listen)
-	if w := raw.Webhook; w != nil {
-		b.config.Webhook = &Webhook{
-			Listen:      b.listen(root.to("webhook", "listen"), w.Listen),
-			CertDir:     b.resolve(w.CertDir),
-			ExemptUsers: w.Exempt.Users, ExemptGroups: w.Exempt.Groups,
-		}
-	}
+	b.buildWebhook(raw)
 	b.distinctListeners()
 	b.buildLeaderElection(raw)
 	b.config.Ledger = ObjectName{
@@ -93,7 +87,7 @@ func (b *builder) buildLeaderElection(raw *rawConfig) {
 
 func (b *builder) buildAlertmanager(raw *rawConfig) {
 	at, a := pointer{"alertmanager"}, raw.Alertmanager
-	out := Alertmanager{Receiver: a.Receiver}
+	out := Alertmanager{Receiver: a.Receiver, SilenceRepairs: a.SilenceRepairs}
 	seen := map[string]int{}
 	for i, text := range a.URLs {
 		p := at.to("urls", i)

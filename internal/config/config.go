@@ -48,8 +48,16 @@ type TLS struct{ CertFile, KeyFile, ClientCAFile string }
 
 // Webhook is the admission server.
 type Webhook struct {
-	Listen, CertDir           string
-	ExemptUsers, ExemptGroups []string
+	Listen, CertDir string
+	// Rotate: Drydock makes the certificate, with these DNSNames, keeps it in Secret, and writes its authority into the
+	// ValidatingWebhookConfiguration of that name. Otherwise it only reads CertDir.
+	Rotate        bool
+	DNSNames      []string
+	Secret        ObjectName
+	Configuration string
+	// Evictions are looked at, too.
+	Evictions bool
+	Exempt    remediations.Exemption
 }
 
 // LeaderElection is the election of the replica that repairs.
@@ -69,8 +77,10 @@ type Alertmanager struct {
 	URLs       []*url.URL
 	HTTPConfig promconfig.HTTPClientConfig
 	// Receiver is Alertmanager's name for the receiver that posts to us.
-	Receiver     string
-	PollInterval time.Duration
+	Receiver string
+	// SilenceRepairs makes a silence for each node under repair.
+	SilenceRepairs bool
+	PollInterval   time.Duration
 	// Watchdog selects the Watchdog alert; nil: it is not asked for.
 	Watchdog labels.Matchers
 	// BlindWhen selects alerts of which any active one makes us blind: entries are alternatives.

@@ -19,8 +19,12 @@ type rawConfig struct {
 	}
 	Metrics, Health struct{ Listen string }
 	Webhook         *struct {
-		Listen, CertDir string
-		Exempt          struct{ Users, Groups []string }
+		Listen, CertDir, Certificates, Configuration string
+
+		DNSNames  []string
+		Secret    struct{ Namespace, Name string }
+		Evictions bool
+		Exempt    struct{ Users, Groups []string }
 	}
 	LeaderElection struct {
 		Enabled                                   bool
@@ -33,6 +37,7 @@ type rawConfig struct {
 		URLs                       []string
 		HTTPConfig                 map[string]any
 		Receiver, Require          string
+		SilenceRepairs             bool
 		PollInterval, MaxStaleness string
 		Watchdog                   string
 		BlindWhen                  []string

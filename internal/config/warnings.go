@@ -23,7 +23,9 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 		out = append(out, d.locate(p, true, fmt.Sprintf(format, args...)))
 	}
 	if c.Webhook != nil {
-		warn(d, pointer{"webhook"}, "this version has no admission server; the key is accepted and has no effect")
+		for _, i := range c.Webhook.exemptsNearlyAll() {
+			warn(d, pointer{"webhook"}.to("exempt", "groups", i), "%s is nearly everybody: whom it exempts is not kept from a node under repair; name the controllers instead", c.Webhook.Exempt.Groups[i])
+		}
 	}
 	if c.Alertmanager.Watchdog == nil {
 		warn(d, pointer{"alertmanager", "watchdog"}, "no Watchdog is asked for: that Prometheus stopped sending alerts will look like all alerts having ended")

@@ -12,7 +12,7 @@ kind: Config
 mode: enforce
 receiver:
   insecure: true
-webhook: {}
+webhook: {exempt: {groups: ["system:authenticated"]}}
 alertmanager:
   urls: ["http://alertmanager:9093"]
   watchdog: ""

@@ -1,0 +1,49 @@
+package config
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func (b *builder) buildWebhook(raw *rawConfig) {
+	w := raw.Webhook
+	if w == nil {
+		return
+	}
+	at := pointer{"webhook"}
+	for i, name := range w.DNSNames {
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			b.fault(at.to("dnsNames", i), "%q is not a DNS name; write for example drydock-webhook.drydock.svc", name)
+		}
+	}
+	b.config.Webhook = &Webhook{
+		Listen:   b.listen(at.to("listen"), w.Listen),
+		CertDir:  b.resolve(w.CertDir),
+		Rotate:   w.Certificates != "mounted",
+		DNSNames: w.DNSNames,
+		Secret: ObjectName{
+			b.namespace(at.to("secret", "namespace"), w.Secret.Namespace),
+			b.objectName(at.to("secret", "name"), w.Secret.Name),
+		},
+		Configuration: b.objectName(at.to("configuration"), w.Configuration),
+		Evictions:     w.Evictions,
+		Exempt:        remediations.Exemption{Users: w.Exempt.Users, Groups: w.Exempt.Groups},
+	}
+}
+
+// everybody's groups: who is exempt by one of them leaves nobody to be denied anything.
+var everybody = []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}
+
+// exemptsNearlyAll are the indexes of groups that hold far more than one meant to exempt.
+func (w *Webhook) exemptsNearlyAll() []int {
+	var out []int
+	for i, g := range w.Exempt.Groups {
+		if slices.Contains(everybody, g) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
