@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -142,6 +143,8 @@ type sceneLedger struct {
 	Exhausted map[string]int     `json:"exhausted"`
 	// GlassFor is how long the node's glass has been broken.
 	GlassFor string `json:"glassFor"`
+	// GlassWhy is why it was broken, where the ledger knows of another breaking than the node's.
+	GlassWhy string `json:"glassWhy"`
 }
 
 type sceneFleet struct {
@@ -201,7 +204,7 @@ func (sc *scene) state(t testing.TB) *State {
 		s.Ledger.Repairs[Machine(n)] = append(s.Ledger.Repairs[Machine(n)], Begun{Repair: sc.Ledger.Mine, At: noon})
 	}
 	if sc.Ledger.GlassFor != "" {
-		s.Ledger.Status.Glass = map[string]Glass{n.Name: {Since: ago(sc.Ledger.GlassFor, ""), Why: n.Annotations[BreakGlassKey]}}
+		s.Ledger.Status.Glass = map[string]Glass{n.Name: {Since: ago(sc.Ledger.GlassFor, ""), Why: cmp.Or(sc.Ledger.GlassWhy, n.Annotations[BreakGlassKey])}}
 	}
 	ledger := s.Ledger
 	switch {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
 )
 
@@ -137,4 +138,26 @@ func TestWatchdogWasHeardByTheReplicaThatHeardItLast(t *testing.T) {
 	w := Word{Replicas: []ReplicaWord{{WatchdogAt: noon}, {WatchdogAt: noon.Add(time.Second)}, {WatchdogAt: noon.Add(time.Hour), Err: errors.New("refused")}}}
 	require.Equal(t, noon.Add(time.Second), w.heardAt())
 	require.Zero(t, (&Word{}).heardAt())
+}
+
+// TestInhibitingAlertIsNamed: by its name where the replica told us of it.
+func TestInhibitingAlertIsNamed(t *testing.T) {
+	r := replica(AlertWord{InhibitedBy: []string{"i1", "i2"}})
+	r.Alerts["i1"] = AlertWord{Labels: map[string]string{"alertname": "ClusterDown"}, Active: true}
+	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{r}}
+	require.Equal(t, "inhibited by the alert ClusterDown (i1), i2", w.about(fp, &Config{}, "").message)
+}
+
+// TestSilenceOfAnotherNodeHoldsNoRequest: a request is held by what is said of its own node.
+func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
+	require.NoError(t, err)
+	c := &Config{Policies: []*Policy{{Name: "off", Mode: ModeOff, TargetLabel: "node"}, {Name: "p", Mode: ModeEnforce, Match: labels.Matchers{m}, TargetLabel: "node"}}}
+	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{{Alerts: map[string]AlertWord{
+		"a": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n2"}, SilencedBy: []string{"s1"}},
+		"b": {Labels: map[string]string{"remediation": "another", "node": "n1"}, SilencedBy: []string{"s2"}},
+	}}}}
+	require.Empty(t, w.aboutNode("n1", c, "").reason)
+	require.Equal(t, Silenced, w.aboutNode("n2", c, "").reason)
+	require.Empty(t, w.aboutNode("n2", c, "s1").reason, "our own")
 }

@@ -2,6 +2,8 @@ package alertmanager
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -42,7 +44,7 @@ func (a *answer) read(d *json.Decoder) error {
 // an Alertmanager, so nothing else in the answer can be trusted either.
 func genuine(m *models.GettableAlert) error {
 	if m == nil || len(m.Labels) == 0 || m.StartsAt == nil || m.Status == nil || m.Status.State == nil || *m.Status.State == "" {
-		return foreign("the answer has an alert without labels, state or startsAt, so it is not Alertmanager's")
+		return errors.New("it has an alert without labels, state or startsAt, so it is not Alertmanager's")
 	}
 	return nil
 }
@@ -65,10 +67,10 @@ func (a *answer) add(m *models.GettableAlert) error {
 	}
 	key := set.Fingerprint().String()
 	if _, twice := a.alerts[key]; twice {
-		return foreign("the answer has the alert %s twice, so it is not Alertmanager's", nameOf(set))
+		return fmt.Errorf("it has the alert %s twice, so it is not Alertmanager's", nameOf(set))
 	}
 	if len(a.alerts) == maxAlerts {
-		return foreign("the answer has more than %d alerts of interest", maxAlerts)
+		return fmt.Errorf("it has more than %d alerts of interest", maxAlerts)
 	}
 	a.alerts[key] = Alert{
 		Labels:      m.Labels,

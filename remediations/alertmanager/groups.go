@@ -3,6 +3,8 @@ package alertmanager
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 
@@ -57,7 +59,7 @@ func (m *mutes) read(d *json.Decoder) error {
 		return err
 	}
 	if begin != json.Delim('{') {
-		return foreign("the answer is a list, but not of groups")
+		return errors.New("it is a list of something else")
 	}
 	var receiver *models.ReceiverReference
 	var muted map[string][]string // nil: no alerts were read
@@ -83,7 +85,7 @@ func (m *mutes) read(d *json.Decoder) error {
 		return err
 	}
 	if receiver == nil || receiver.Name == nil || muted == nil {
-		return foreign("the answer has a group without alerts or receiver, so it is not Alertmanager's")
+		return errors.New("it has a group without alerts or receiver, so it is not Alertmanager's")
 	}
 	if *receiver.Name != m.interests.receiver {
 		return nil
@@ -98,7 +100,7 @@ func (m *mutes) readAlerts(d *json.Decoder) (map[string][]string, error) {
 		return nil, err
 	}
 	if begin != json.Delim('[') {
-		return nil, foreign("the answer has a group whose alerts are not a list")
+		return nil, errors.New("it has a group whose alerts are not a list")
 	}
 	muted := map[string][]string{}
 	for d.More() {
@@ -113,7 +115,7 @@ func (m *mutes) readAlerts(d *json.Decoder) (map[string][]string, error) {
 			continue
 		}
 		if len(muted) == maxAlerts {
-			return nil, foreign("the answer has a group with more than %d alerts of interest", maxAlerts)
+			return nil, fmt.Errorf("it has a group with more than %d alerts of interest", maxAlerts)
 		}
 		muted[labelSet(alert.Labels).Fingerprint().String()] = alert.Status.MutedBy
 	}
@@ -128,7 +130,7 @@ func (m *mutes) add(muted map[string][]string) error {
 		m.by[key] = slices.Compact(all)
 	}
 	if len(m.by) > maxAlerts {
-		return foreign("the answer has more than %d alerts of interest", maxAlerts)
+		return fmt.Errorf("it has more than %d alerts of interest", maxAlerts)
 	}
 	return nil
 }

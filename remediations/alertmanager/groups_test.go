@@ -82,7 +82,7 @@ func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
 		"null":                  {jsonly([]byte("null")), "not a list of groups"},
 		"an object":             {jsonly([]byte("{}")), "not a list of groups"},
 		"a list of alerts":      {jsonly(list(t, shown("active", node("n1")))), "a group without alerts or receiver"},
-		"a list of nulls":       {jsonly([]byte("[null]")), "but not of groups"},
+		"a list of nulls":       {jsonly([]byte("[null]")), "it is a list of something else"},
 		"cut in the list":       {jsonly(whole[:len(whole)-1]), "unexpected EOF"},
 		"cut in the group":      {jsonly(whole[:len(whole)-2]), "unexpected EOF"},
 		"cut in the alerts":     {jsonly(whole[:strings.Index(string(whole), `}],"labels":`)+1]), "unexpected EOF"},
@@ -125,11 +125,14 @@ func TestGroupsAreBoundedAsAlertsAre(t *testing.T) {
 		}
 		return jsonly([]byte("[" + strings.Join(all, ",") + "]"))
 	}
-	for name, h := range map[string]http.HandlerFunc{"in one group": many(1, maxAlerts+1), "in all groups": many(2, maxAlerts/2+1)} {
-		t.Run(name, func(t *testing.T) {
+	for want, h := range map[string]http.HandlerFunc{
+		"it has a group with more than 20000 alerts of interest": many(1, maxAlerts+1),
+		"it has more than 20000 alerts of interest":              many(2, maxAlerts/2+1),
+	} {
+		t.Run(want, func(t *testing.T) {
 			am := parts(t, list(t), map[string]http.HandlerFunc{"GET /alerts/groups": h})
 			o := Options{URLs: []string{am}, Receiver: "drydock", Timeout: time.Minute}
-			require.ErrorContains(t, only(t, o).Err, "more than 20000 alerts of interest")
+			require.ErrorContains(t, only(t, o).Err, want)
 			o.Keep = func(map[string]string) bool { return false }
 			require.NoError(t, only(t, o).Err, "only the alerts of interest count")
 		})

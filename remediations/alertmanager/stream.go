@@ -59,27 +59,13 @@ func (s *stream) ended(err error) error {
 	return err
 }
 
-// unreadable wraps an error of the decoder, and hides an io.EOF in it. What is
-// readable and yet not Alertmanager's is said as it is.
+// unreadable wraps an error of an element or of the decoder, and hides an io.EOF
+// in it.
 func (s *stream) unreadable(err error) error {
-	var foreign *foreignError
-	if errors.As(err, &foreign) {
-		return err
-	}
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("reading the answer as a list of %s: %w", s.of, err)
-}
-
-// foreignError is JSON that an Alertmanager does not write, or more of it than
-// one may.
-type foreignError struct{ sentence string }
-
-func (e *foreignError) Error() string { return e.sentence }
-
-func foreign(format string, args ...any) error {
-	return &foreignError{sentence: fmt.Sprintf(format, args...)}
 }
 
 // object reads one small JSON object and refuses whatever else there is.

@@ -69,7 +69,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	i := &instance{w: w, view: map[string]*corev1.Node{}, config: c, offset: offset}
 	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}}
 	i.engine = New(Options{
-		Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Events: i,
+		Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset}, Log: logr.Discard(), PollInterval: 15 * time.Second,
 		CallTimeout: 45 * time.Second, NewID: w.newID,
 	})

@@ -79,6 +79,8 @@ type world struct {
 	blindSince time.Time
 	lies       lies
 
+	silencer Silencer // nil: Drydock makes no silences
+
 	ids       int
 	instances []*instance
 	violation string

@@ -47,6 +47,19 @@ func TestAPodIsOverdueByWhatItsNodeIs(t *testing.T) {
 	}
 }
 
+func TestAPodWhoseDaemonSetIsGoneHasNoController(t *testing.T) {
+	by := func(kind, version string) *corev1.Pod {
+		yes := true
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "o", Controller: &yes}}}}
+	}
+	require.True(t, unmanaged(by("DaemonSet", "apps/v1")), "kubectl has looked for it, and lets only those through whose DaemonSet is gone")
+	require.False(t, unmanaged(by("DaemonSet", "apps.kruise.io/v1alpha1")))
+	require.False(t, unmanaged(by("ReplicaSet", "apps/v1")))
+	owned := by("Node", "v1")
+	owned.OwnerReferences[0].Controller = nil
+	require.True(t, unmanaged(owned), "an owner that does not control it makes no other")
+}
+
 func TestOnlyAnAnswerThatWouldComeAgainIsFinal(t *testing.T) {
 	code := func(c int32) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: c}}

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestRequestedRebootNeedsNoAlert: a healthy node is rebooted because a person asked, proven, and left alone.
+func TestRequestedRebootNeedsNoAlert(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.edit("n0", edit(remediations.RequestKey, "reboot")) })
+		w.pass(10 * time.Minute)
+		require.Equal(t, 1, w.callCount())
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, "remediation/reboot", w.ended[0].Request)
+		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.RequestKey)
+		require.Empty(t, w.slots(t))
+	})
+}
+
+// TestCancelledRepairStaysCancelled: the alert fires on, and nothing begins before it has ended and fires again.
+func TestCancelledRepairStaysCancelled(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.ail("n0", 2) })
+		require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
+		w.pass(time.Minute)
+		w.do(func() { cancel(w) })
+		w.pass(26 * time.Hour)
+		require.Equal(t, 1, w.callCount(), "not even after the day at which a held repair ends")
+		require.Equal(t, remediations.ByPerson, w.ended[0].By)
+		require.Empty(t, w.slots(t))
+		require.Equal(t, remediations.Paused, w.recordOf("n0").Hold.Reason)
+
+		w.do(func() { w.heal("n0") })
+		w.pass(10 * time.Minute)
+		w.do(func() { w.ail("n0", 1) })
+		w.pass(20 * time.Minute)
+		require.Greater(t, w.callCount(), 1, "the alert ended and fires again")
+	})
+}
+
+// TestBrokenGlassIsMendedAfterAnHour: and its hour outlives a restart.
+func TestBrokenGlassIsMendedAfterAnHour(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.breakGlass("n0"); w.ail("n0", 1) })
+		w.pass(40 * time.Minute)
+		w.restart(w.config)
+		w.pass(15 * time.Minute)
+		require.Zero(t, w.callCount())
+		require.Contains(t, w.nodeOf("n0").Annotations, remediations.BreakGlassKey)
+		w.pass(10 * time.Minute)
+		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.BreakGlassKey)
+		require.Equal(t, 1, w.callCount())
+	})
+}
+
+// TestAnswersToPeopleAreEvents: each wish that is refused is answered, and answered again when it is said again.
+func TestAnswersToPeopleAreEvents(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		told := func(reason string) int {
+			return at(w, func() int {
+				n := 0
+				for _, e := range w.told {
+					if e.Reason == reason {
+						n++
+					}
+				}
+				return n
+			})
+		}
+		for i := range 2 {
+			w.do(func() { w.edit("n0", edit(remediations.RequestKey, "do it")) })
+			w.pass(30 * time.Second)
+			require.Equal(t, i+1, told("AnnotationInvalid"))
+		}
+		w.do(func() { w.edit("n0", edit(remediations.PauseKey, "till noon")) })
+		w.pass(10 * time.Minute)
+		require.Equal(t, 3, told("AnnotationInvalid"), "one that stays is told once")
+	})
+}
+
+// TestSilenceOfARepair: it is made when the call is accepted, goes on record, holds nothing, and ends with the repair.
+func TestSilenceOfARepair(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		quiet := &silencer{}
+		w.silencer = quiet
+		w.start()
+		w.do(func() { w.ail("n0", 2) })
+		require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
+		w.pass(time.Second)
+		require.Equal(t, "s1", w.recordOf("n0").Silence)
+		require.Equal(t, map[string]string{"node": "n0"}, quiet.made["s1"])
+		require.True(t, w.until(15*time.Minute, func() bool { return len(w.calls) == 2 }), "the second attempt is not held by it")
+		w.pass(5 * time.Minute)
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []string{"s2"}, quiet.expired)
+	})
+}
+
+// silencer remembers the silences that it was asked for.
+type silencer struct {
+	made    map[string]map[string]string
+	expired []string
+}
+
+func (s *silencer) Silence(_ context.Context, labels map[string]string, _ time.Time, _ string) (string, error) {
+	if s.made == nil {
+		s.made = map[string]map[string]string{}
+	}
+	id := fmt.Sprintf("s%d", len(s.made)+1)
+	s.made[id] = labels
+	return id, nil
+}
+
+func (s *silencer) Expire(_ context.Context, id string) error {
+	s.expired = append(s.expired, id)
+	return nil
+}

@@ -1,0 +1,83 @@
+package remediations
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+)
+
+func requestConfig() *Config {
+	gpu, _ := k8slabels.Parse("gpu")
+	return &Config{
+		Mode: ModeObserve, Provided: map[string]bool{"reboot": true, "drain": true},
+		Policies: []*Policy{
+			{Name: "gpu", Mode: ModeEnforce, NodeSelector: gpu, TargetLabel: "gpu_node", ProofFor: time.Minute, Plan: []Step{{Name: "reboot", Wait: 40 * time.Minute, Attempts: 3}}},
+			{Name: "unwanted", Mode: ModeOff, Plan: []Step{{Name: "reboot", Wait: time.Hour, Attempts: 1}}},
+			{Name: "plain", Mode: ModeEnforce, TargetLabel: "node", Plan: []Step{{Name: "reboot", Wait: 5 * time.Minute, Attempts: 2}}},
+			{Name: "drain", Mode: ModeEnforce},
+		},
+	}
+}
+
+func TestRequestIsReadStrictly(t *testing.T) {
+	c := requestConfig()
+	for v, want := range map[string]string{
+		"policy/plain": "policy/plain", "plain": "policy/plain", " plain ": "policy/plain", "remediation/reboot": "remediation/reboot",
+		"reboot": "remediation/reboot", "policy/drain": "policy/drain", "remediation/drain": "remediation/drain",
+	} {
+		got, err := c.ParseRequest(v)
+		require.NoError(t, err, v)
+		require.Equal(t, want, got, v)
+	}
+	for v, says := range map[string]string{
+		"": "write policy/<name>", "true": "write policy/<name>", "policy/": "no policy", "policy/none": "no policy", "unwanted": "write policy/<name>",
+		"policy/unwanted": "no policy", "remediation/mark-ready": "drain, reboot, replace, restart-kubelet", "remediation/explode": "no remediation of a node",
+		"remediation/replace": "provider is not configured", "drain": "both a policy and a remediation", "Reboot": "write policy/<name>", "policy/plain now": "no policy",
+	} {
+		_, err := c.ParseRequest(v)
+		require.ErrorContains(t, err, says, v)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		v := rapid.String().Draw(t, "request")
+		if got, err := c.ParseRequest(v); err == nil {
+			again, err := c.ParseRequest(got)
+			require.NoError(t, err)
+			require.Equal(t, got, again)
+		} else {
+			require.Less(t, len(err.Error()), 400)
+		}
+	})
+}
+
+// TestRequestFollowsThePolicyOfTheNode: a requested step is the one that the node's own policy would take, once.
+func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
+	c, n := requestConfig(), bare("n1")
+	p := c.PolicyOf("remediation/reboot", n)
+	require.Equal(t, []Step{{Name: "reboot", Wait: 5 * time.Minute, Attempts: 1}}, p.Plan)
+	require.Equal(t, ModeEnforce, p.Mode)
+	require.Equal(t, 2, c.Policies[2].Plan[0].Attempts, "the policy itself is as it was")
+	n.Labels["gpu"] = "8"
+	p = c.PolicyOf("remediation/reboot", n)
+	require.Equal(t, []Step{{Name: "reboot", Wait: 40 * time.Minute, Attempts: 1}}, p.Plan, "a GPU node boots for longer, whoever asked")
+	require.Equal(t, "gpu_node", p.TargetLabel)
+	require.Equal(t, time.Minute, p.ProofFor)
+
+	c.Policies = nil
+	p = c.PolicyOf("remediation/reboot", n)
+	require.Equal(t, ModeObserve, p.Mode, "no policy says otherwise")
+	require.Equal(t, reboot.Wait, p.Plan[0].Wait)
+	require.Equal(t, requestProofFor, p.ProofFor)
+	require.Nil(t, c.PolicyOf("gpu", n))
+}
+
+func TestPolicyNamesAreAllThatRepairsAreCountedUnder(t *testing.T) {
+	require.Equal(t, []string{"gpu", "unwanted", "plain", "drain", "remediation/drain", "remediation/reboot"}, requestConfig().PolicyNames())
+}
+
+func TestCauseReadsAsASentence(t *testing.T) {
+	require.Equal(t, "alert 9f", Cause{Alert: "9f"}.String())
+	require.Equal(t, "request policy/x", Cause{Request: "policy/x"}.String())
+}
