@@ -123,10 +123,9 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 		return true, nil
 	}
 	held, err := r.evict(ctx, left.evict)
-	if err == nil && ctx.Err() != nil {
-		return false, nil // cut short: what holds the others is as it was
+	if err != nil || ctx.Err() == nil { // a round cut short knows no better than the one before what holds the others
+		r.count(left, r.explain(ctx, left, held))
 	}
-	r.count(left, r.explain(ctx, n, left, held))
 	return false, err
 }
 
@@ -157,9 +156,6 @@ func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, err
 	g.SetLimit(evictAtOnce)
 	for i := range pods {
 		g.Go(func() error {
-			if gctx.Err() != nil {
-				return nil
-			}
 			var err error
 			answers[i], err = r.evictOne(gctx, &pods[i])
 			return err

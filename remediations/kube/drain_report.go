@@ -89,7 +89,7 @@ type heldPod struct {
 }
 
 // explain says of all that do not go why, by name; the budgets are read only for those that will be named.
-func (r *drainRun) explain(ctx context.Context, n *corev1.Node, left podsLeft, held []heldPod) []Held {
+func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) []Held {
 	var all []heldPod
 	for i := range left.ending {
 		if r.Now().Sub(left.ending[i].DeletionTimestamp.Time) > r.DeadAfter {
