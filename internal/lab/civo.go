@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab/civosim"
@@ -32,10 +33,17 @@ type Civo struct {
 
 // CivoOptions say how the simulated provider behaves.
 type CivoOptions struct {
-	// RebootTime is how long a machine is away.
-	RebootTime time.Duration
+	// RebootTime is how long a machine is away, DeleteTime how long a recycled
+	// one is DELETING, BuildTime how long the new one takes from then on.
+	RebootTime, DeleteTime, BuildTime time.Duration
+	// KeepHostname gives a recycled machine's name to its successor.
+	KeepHostname bool
+	// Cures says which reboots help which machine; nil: all do.
+	Cures func(in civosim.Instance, op civosim.Op) bool
 	// Machines is what becomes of machines; nil: they come back healthy.
 	Machines civosim.Machines
+	// Logf hears what went wrong behind the provider; nil: nobody does.
+	Logf func(format string, args ...any)
 }
 
 // StartCivo simulates Civo over those of the lab's nodes whose providerID is Civo's. The caller closes it.
@@ -45,9 +53,10 @@ func (l *Lab) StartCivo(ctx context.Context, o CivoOptions) (*Civo, error) {
 		return nil, fmt.Errorf("listing the nodes for the Civo simulator: %w", err)
 	}
 	var instances []civosim.Instance
-	for _, n := range nodes.Items {
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
 		if id, ok := strings.CutPrefix(n.Spec.ProviderID, "civo://"); ok {
-			instances = append(instances, civosim.Instance{ID: id, Hostname: n.Name})
+			instances = append(instances, civosim.Instance{ID: id, Hostname: n.Name, Pool: poolOf(n)})
 		}
 	}
 	if o.Machines == nil {
@@ -58,28 +67,24 @@ func (l *Lab) StartCivo(ctx context.Context, o CivoOptions) (*Civo, error) {
 	if c.KeyFile, err = l.WriteSecret("civo-api-key-"+rand.Text()[:6], key); err != nil {
 		return nil, err
 	}
+	var rename func(civosim.Instance) string
+	if o.KeepHostname {
+		rename = func(old civosim.Instance) string { return old.Hostname }
+	}
 	c.Server, err = civosim.New(civosim.Options{
 		ClusterID: c.ClusterID, Region: c.Region, APIKey: key, Instances: instances,
-		Machines: o.Machines, RebootTime: o.RebootTime,
+		Machines: o.Machines, RebootTime: o.RebootTime, DeleteTime: o.DeleteTime, BuildTime: o.BuildTime,
+		Cures: o.Cures, Rename: rename, Logf: o.Logf,
 	})
 	return c, err
 }
 
-// Machines makes the provider's machines the lab's nodes.
-func (l *Lab) Machines() civosim.Machines { return machines{l} }
-
-type machines struct{ lab *Lab }
-
-func (m machines) Reboot(ctx context.Context, in civosim.Instance, bootID string) error {
-	return m.lab.Heal(ctx, in.Hostname, bootID)
-}
-
-func (m machines) Remove(ctx context.Context, in civosim.Instance) error {
-	return m.lab.client.CoreV1().Nodes().Delete(ctx, in.Hostname, metav1.DeleteOptions{})
-}
-
-func (m machines) Add(ctx context.Context, in civosim.Instance) error {
-	return m.lab.AddNode(ctx, NodeSpec{Name: in.Hostname, ProviderID: in.ProviderID(), Pool: in.Pool})
+// poolOf is the node's pool by either of the labels that Civo uses; empty: it has none.
+func poolOf(n *corev1.Node) string {
+	if pool := n.Labels["kubernetes.civo.com/civo-node-pool"]; pool != "" {
+		return pool
+	}
+	return n.Labels["kubernetes.civo.com/node-pool"]
 }
 
 // WriteSecret writes a file that only this user may read.

@@ -46,7 +46,7 @@ func (c *Client) Replaced(ctx context.Context, before Before) (Replacement, erro
 	var lacks, also []string
 	r.OldGone, lacks = c.oldGone(before, all, pools)
 	r.Successors, also = c.poolWhole(before, all, pools)
-	r.Missing = c.keys.hide(strings.Join(append(lacks, also...), "; "))
+	r.Missing = strings.Join(append(lacks, also...), "; ")
 	return r, nil
 }
 

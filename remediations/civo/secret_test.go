@@ -2,12 +2,14 @@ package civo
 
 import (
 	"bufio"
-	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -93,10 +95,10 @@ func TestTheKeyIsInNoText(t *testing.T) {
 		})
 		require.NoError(r, err)
 		operation := rapid.SampledFrom(slices.Sorted(maps.Keys(operations))).Draw(r, "operation")
-		texts := []any{operations[operation](context.Background(), c)} //nolint:usetesting // rapid's T has no context of its own
-		seen, err := c.Look(context.Background(), node1)               //nolint:usetesting // as above
+		texts := []any{operations[operation](t.Context(), c)}
+		seen, err := c.Look(t.Context(), node1)
 		texts = append(texts, seen.PoolCount, err)
-		progress, err := c.Replaced(context.Background(), before) //nolint:usetesting // as above
+		progress, err := c.Replaced(t.Context(), before)
 		texts = append(texts, progress.Missing, err)
 		select {
 		case err := <-late:
@@ -104,7 +106,9 @@ func TestTheKeyIsInNoText(t *testing.T) {
 		default:
 		}
 		said := everyText(texts...)
-		for _, form := range spellings(key) {
+		inJSON, err := json.Marshal(key)
+		require.NoError(r, err)
+		for _, form := range []string{key, strings.Trim(string(inJSON), `"`), html.EscapeString(key), url.QueryEscape(key)} {
 			require.NotContains(r, said, form)
 		}
 		require.NotContains(r, said, key[:len(key)-1], "nor most of it")
@@ -135,6 +139,36 @@ func TestTheKeyIsNotInWhatATransportQuotes(t *testing.T) {
 		require.Error(t, err, name)
 		require.ErrorContains(t, err, "[API key]", name)
 		require.NotContains(t, everyText(err), apiKey, name)
+	}
+}
+
+// TestTheKeyAsAName: the other side may call a machine by the key, or by something that ends in the middle of it.
+func TestTheKeyAsAName(t *testing.T) {
+	sim := provider(t)
+	c := client(t, sim.URL())
+	named := func(id, hostname string) civosim.Fault {
+		return civosim.Answer(200, []any{map[string]any{"id": id, "hostname": hostname, "status": active}})
+	}
+	sim.InjectNext(civosim.ListInstances, 1, named(apiKey, "node-1"))
+	err := c.Reboot(t.Context(), Machine{NodeName: "node-1"}, nil)
+	require.ErrorContains(t, err, "(instance [API key])")
+	require.NotContains(t, everyText(err), apiKey)
+
+	sim.InjectNext(civosim.ListInstances, 1, named("i-1", strings.Repeat("h", 190)+apiKey))
+	err = c.Reboot(t.Context(), node1, nil)
+	requireRefused(t, err, Ambiguous)
+	require.NotContains(t, everyText(err), apiKey[:9], "nor a part of it")
+}
+
+// TestAKeyInOtherSpellings: what quotes a request may have escaped it first.
+func TestAKeyInOtherSpellings(t *testing.T) {
+	const key = `a"b\c<d>e&f+g/h%i'j`
+	var k keyring
+	k.add(key)
+	inJSON, err := json.Marshal(key)
+	require.NoError(t, err)
+	for _, form := range []string{key, string(inJSON), fmt.Sprintf("%q", key), html.EscapeString(key), url.QueryEscape(key), url.PathEscape(key)} {
+		require.Contains(t, []string{"[API key]", `"[API key]"`}, k.hide(form))
 	}
 }
 

@@ -52,8 +52,9 @@ func (c *Client) rejection(t task, o outcome) error {
 		return c.refuse(t, why, o.err, "Civo refuses the API key with HTTP %d", o.status)
 	case Quota:
 		return c.refuse(t, why, o.err, "the account's quota at Civo is reached")
+	default:
+		return c.refuse(t, why, o.err, "Civo answered with HTTP %d", o.status)
 	}
-	return c.refuse(t, why, o.err, "Civo answered with HTTP %d", o.status)
 }
 
 // writeVerdict judges a write: nil, *RefusedError, or *UnknownError wherever it

@@ -156,7 +156,7 @@ func TestRecycleBuildsAnotherMachineInThePool(t *testing.T) {
 
 			all := s.Instances()
 			require.Len(t, all, 3)
-			require.Equal(t, Instance{ID: heardOf["add"].id, Hostname: heardOf["add"].hostname, Pool: "workers", Status: "ACTIVE"}, all[2])
+			require.Equal(t, Instance{ID: heardOf["add"].id, Hostname: heardOf["add"].hostname, Pool: "workers", Status: "ACTIVE", Replaces: "i-1"}, all[2])
 			require.Equal(t, "civo://"+all[2].ID, all[2].ProviderID())
 		})
 	}

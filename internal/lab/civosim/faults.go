@@ -16,6 +16,7 @@ type Fault struct {
 	end   func(s *Server, w http.ResponseWriter, r *http.Request) // writes an answer of its own, or none
 	reply *reply
 	list  func([]Instance) []Instance
+	pools func([]poolJSON) []poolJSON
 	delay time.Duration
 }
 
@@ -126,6 +127,25 @@ func Twice(hostname string) Fault {
 	return Fault{name: "twice " + hostname, list: func(all []Instance) []Instance {
 		return append(all, Instance{ID: randomID(), Hostname: hostname, Pool: "pool-1", Status: "ACTIVE"})
 	}}
+}
+
+// Pools changes the list of pools: a pool as Civo has it goes in, what it is told
+// as comes out.
+func Pools(name string, change func(Pool) Pool) Fault {
+	return Fault{name: name, pools: func(all []poolJSON) []poolJSON {
+		for i, p := range all {
+			changed := change(Pool{ID: p.ID, Count: p.Count, Instances: len(p.Instances)})
+			all[i].ID, all[i].Count, all[i].Instances = changed.ID, changed.Count, p.Instances[:changed.Instances]
+		}
+		return all
+	}}
+}
+
+// Pool is what Pools can change of a pool: its ID, the count that was asked for,
+// and how many of its instances are told.
+type Pool struct {
+	ID               string
+	Count, Instances int
 }
 
 func (f Fault) named(name string) Fault {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // Each handler runs under mu, and only for a caller that authorize let through.
@@ -22,7 +23,7 @@ func (s *Server) asJSON(instances []Instance) []instanceJSON {
 	for _, in := range instances {
 		out = append(out, instanceJSON{
 			ID: in.ID, Hostname: in.Hostname, Status: in.Status, Region: s.o.Region,
-			CreatedAt: "2026-01-02T03:04:05Z", Tags: []string{"civo-kubernetes"},
+			CreatedAt: s.created[in.ID].UTC().Format(time.RFC3339Nano), Tags: []string{"civo-kubernetes"},
 		})
 	}
 	return out
@@ -44,25 +45,26 @@ func (s *Server) getInstance(r *http.Request, _ requestBody, _ Fault) reply {
 	return reply{status: http.StatusOK, body: s.asJSON([]Instance{in})[0]}
 }
 
-func (s *Server) rebootInstance(verb string) handler {
+func (s *Server) rebootInstance(op Op, verb string) handler {
 	return func(r *http.Request, _ requestBody, _ Fault) reply {
 		in, found := s.find(func(in Instance) bool { return in.ID == r.PathValue("instance") })
-		if !found {
+		switch {
+		case !found:
 			return noInstance()
+		case in.Status != "ACTIVE":
+			return failure(http.StatusConflict, "instance_state_must_be_active_or_shutoff", "The instance is "+in.Status)
 		}
-		s.reboot(in)
+		s.reboot(in, op)
 		return success(verb + " " + in.ID)
 	}
 }
 
 func (s *Server) recycle(_ *http.Request, body requestBody, _ Fault) reply {
-	old, found := s.find(func(in Instance) bool { return in.Hostname == body.Hostname })
+	old, found := s.find(func(in Instance) bool { return in.Hostname == body.Hostname && in.Status != "DELETING" })
 	if !found {
 		return failure(http.StatusNotFound, "database_kubernetes_node_not_found", "Failed to find the node within the internal database")
 	}
-	s.remove(old)
-	rebuilt := s.build(s.o.Rename(old), old.Pool)
-	return success(fmt.Sprintf("recycle %s as %s", old.ID, rebuilt.ID))
+	return success(fmt.Sprintf("recycle %s as %s", old.ID, s.replace(old).ID))
 }
 
 type poolJSON struct {
@@ -77,40 +79,44 @@ func (s *Server) members(pool string) []Instance {
 	return slices.DeleteFunc(slices.Clone(s.instances), func(in Instance) bool { return in.Pool != pool })
 }
 
-func (s *Server) poolAsJSON(pool string) poolJSON {
-	members := s.members(pool)
-	out := poolJSON{ID: pool, Count: len(members), Size: "g4s.kube.medium", InstanceNames: []string{}, Instances: s.asJSON(members)}
+func (s *Server) poolAsJSON(p *pool) poolJSON {
+	members := s.members(p.id)
+	out := poolJSON{ID: p.id, Count: p.count, Size: "g4s.kube.medium", InstanceNames: []string{}, Instances: s.asJSON(members)}
 	for _, in := range members {
 		out.InstanceNames = append(out.InstanceNames, in.Hostname)
 	}
 	return out
 }
 
-func (s *Server) listPools(*http.Request, requestBody, Fault) reply {
+func (s *Server) listPools(_ *http.Request, _ requestBody, fault Fault) reply {
 	out := []poolJSON{}
-	for _, pool := range s.pools {
-		out = append(out, s.poolAsJSON(pool))
+	for _, p := range s.pools {
+		out = append(out, s.poolAsJSON(p))
+	}
+	if fault.pools != nil {
+		out = fault.pools(out)
 	}
 	return reply{status: http.StatusOK, body: out}
 }
 
 func (s *Server) getPool(r *http.Request, _ requestBody, _ Fault) reply {
-	if !slices.Contains(s.pools, r.PathValue("pool")) {
+	p := s.pool(r.PathValue("pool"))
+	if p == nil {
 		return noPool()
 	}
-	return reply{status: http.StatusOK, body: s.poolAsJSON(r.PathValue("pool"))}
+	return reply{status: http.StatusOK, body: s.poolAsJSON(p)}
 }
 
 // updatePool scales a pool: upwards by building, downwards by deleting the
 // newest first.
 func (s *Server) updatePool(r *http.Request, body requestBody, _ Fault) reply {
-	pool := r.PathValue("pool")
-	if !slices.Contains(s.pools, pool) {
+	p := s.pool(r.PathValue("pool"))
+	if p == nil {
 		return noPool()
 	}
-	members := s.members(pool)
+	members := s.members(p.id)
 	answer := reply{status: http.StatusOK}
-	if body.Count != nil && *body.Count != len(members) {
+	if body.Count != nil && (*body.Count != len(members) || *body.Count != p.count) {
 		if *body.Count < 0 || *body.Count > len(members)+100 {
 			return failure(http.StatusBadRequest, "parameter_value_missing", "The count is out of range")
 		}
@@ -118,25 +124,27 @@ func (s *Server) updatePool(r *http.Request, body requestBody, _ Fault) reply {
 			s.remove(members[i])
 		}
 		for range *body.Count - len(members) {
-			s.build(pool+"-"+randomID()[:8], pool)
+			s.build(p.id+"-"+randomID()[:8], p.id)
 		}
-		answer.done = fmt.Sprintf("scale %s from %d to %d", pool, len(members), *body.Count)
+		answer.done = fmt.Sprintf("scale %s from %d to %d", p.id, p.count, *body.Count)
+		p.count = *body.Count
 	}
-	answer.body = s.poolAsJSON(pool)
+	answer.body = s.poolAsJSON(p)
 	return answer
 }
 
 // deletePoolInstance is a scale-down: nothing is built in its place.
 func (s *Server) deletePoolInstance(r *http.Request, _ requestBody, _ Fault) reply {
-	pool := r.PathValue("pool")
-	if !slices.Contains(s.pools, pool) {
+	p := s.pool(r.PathValue("pool"))
+	if p == nil {
 		return noPool()
 	}
-	in, found := s.find(func(in Instance) bool { return in.ID == r.PathValue("instance") && in.Pool == pool })
+	in, found := s.find(func(in Instance) bool { return in.ID == r.PathValue("instance") && in.Pool == p.id })
 	if !found {
 		return failure(http.StatusNotFound, "database_cluster_pool_instance_not_found", "Failed to find the instance within the pool")
 	}
 	s.remove(in)
+	p.count--
 	return success("delete " + in.ID)
 }
 

@@ -14,6 +14,8 @@ type Instance struct {
 	Hostname string // the Node's name
 	Pool     string // the ID of the node pool
 	Status   string // ACTIVE, BUILDING or DELETING
+	// Replaces is the ID of the machine that a recycle deleted for it; empty: it is nobody's successor.
+	Replaces string
 }
 
 // ProviderID is the spec.providerID that the Node of the instance has.
@@ -52,11 +54,27 @@ func (s *Server) admit(in Instance) Instance {
 	if in.Status == "" {
 		in.Status = "ACTIVE"
 	}
-	if !slices.Contains(s.pools, in.Pool) {
-		s.pools = append(s.pools, in.Pool)
+	if s.pool(in.Pool) == nil {
+		s.pools = append(s.pools, &pool{id: in.Pool})
 	}
 	s.instances = append(s.instances, in)
+	s.created[in.ID] = s.o.Now()
 	return in
+}
+
+// pool is a node pool. Its count is what was asked for, whatever there is of it: a recycle does not change it.
+type pool struct {
+	id    string
+	count int
+}
+
+// pool returns the pool of that ID, or nil. The caller holds mu, or is alone.
+func (s *Server) pool(id string) *pool {
+	i := slices.IndexFunc(s.pools, func(p *pool) bool { return p.id == id })
+	if i < 0 {
+		return nil
+	}
+	return s.pools[i]
 }
 
 // find returns the first instance that matches. The caller holds mu.
@@ -68,17 +86,53 @@ func (s *Server) find(match func(Instance) bool) (Instance, bool) {
 	return s.instances[i], true
 }
 
-// reboot takes the machine away and brings it back after RebootTime. The caller
-// holds mu.
-func (s *Server) reboot(in Instance) {
+// reboot takes the machine away and brings it back after RebootTime, if a
+// reboot of this kind helps it. The caller holds mu.
+func (s *Server) reboot(in Instance, op Op) {
 	s.later(s.o.RebootTime, "rebooting "+in.Hostname, func(m Machines) error {
+		if s.o.Cures != nil && !s.o.Cures(in, op) {
+			return nil
+		}
 		return m.Reboot(s.stopping, in, randomID())
 	})
 }
 
+// replace deletes the machine and builds another in its place. Both are in the
+// list until the old one is gone; the new one joins when it is built, and not
+// before the old one's Node went, whose name it may have. The caller holds mu.
+func (s *Server) replace(old Instance) Instance {
+	s.mark(old.ID, "DELETING")
+	fresh := s.admit(Instance{Hostname: s.o.Rename(old), Pool: old.Pool, Status: "BUILDING", Replaces: old.ID})
+	s.later(s.o.DeleteTime, "recycling "+old.Hostname, func(m Machines) error {
+		s.mu.Lock()
+		s.drop(old.ID)
+		s.mu.Unlock()
+		err := m.Remove(s.stopping, old)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.join(fresh)
+		return err
+	})
+	return fresh
+}
+
+// mark sets the status of an instance. The caller holds mu.
+func (s *Server) mark(id, status string) {
+	for i := range s.instances {
+		if s.instances[i].ID == id {
+			s.instances[i].Status = status
+		}
+	}
+}
+
+// drop takes an instance off the list. The caller holds mu.
+func (s *Server) drop(id string) {
+	s.instances = slices.DeleteFunc(s.instances, func(have Instance) bool { return have.ID == id })
+}
+
 // remove deletes the machine at once. The caller holds mu.
 func (s *Server) remove(in Instance) {
-	s.instances = slices.DeleteFunc(s.instances, func(have Instance) bool { return have.ID == in.ID })
+	s.drop(in.ID)
 	s.later(0, "removing "+in.Hostname, func(m Machines) error { return m.Remove(s.stopping, in) })
 }
 
@@ -86,14 +140,19 @@ func (s *Server) remove(in Instance) {
 // holds mu.
 func (s *Server) build(hostname, pool string) Instance {
 	in := s.admit(Instance{Hostname: hostname, Pool: pool, Status: "BUILDING"})
-	s.later(s.o.BuildTime, "adding "+hostname, func(m Machines) error {
+	s.join(in)
+	return in
+}
+
+// join makes a machine ACTIVE after BuildTime. The caller holds mu.
+func (s *Server) join(in Instance) {
+	s.later(s.o.BuildTime, "adding "+in.Hostname, func(m Machines) error {
 		up, there := s.activate(in.ID)
 		if !there {
 			return nil // deleted while it was being built
 		}
 		return m.Add(s.stopping, up)
 	})
-	return in
 }
 
 func (s *Server) activate(id string) (Instance, bool) {
@@ -115,12 +174,16 @@ func (s *Server) later(wait time.Duration, what string, tell func(Machines) erro
 		return
 	}
 	s.work.Go(func() {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
+		over := s.o.After
+		if over == nil {
+			timer := time.NewTimer(wait)
+			defer timer.Stop()
+			over = func(time.Duration) <-chan time.Time { return timer.C }
+		}
 		select {
 		case <-s.stopping.Done():
 			return
-		case <-timer.C:
+		case <-over(wait):
 		}
 		machines := s.o.Machines
 		if machines == nil {

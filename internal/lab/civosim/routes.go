@@ -34,8 +34,8 @@ func (s *Server) routes() http.Handler {
 	add("DELETE "+cluster+"/pools/{pool}/instances/{instance}", DeletePoolNode, s.deletePoolInstance)
 	add("POST "+cluster+"/recycle", Recycle, s.recycle)
 	add("GET /v2/instances/{instance}", GetInstance, s.getInstance)
-	add("POST /v2/instances/{instance}/hard_reboots", HardReboots, s.rebootInstance("hard reboot"))
-	add("POST /v2/instances/{instance}/soft_reboots", SoftReboots, s.rebootInstance("soft reboot"))
+	add("POST /v2/instances/{instance}/hard_reboots", HardReboots, s.rebootInstance(HardReboots, "hard reboot"))
+	add("POST /v2/instances/{instance}/soft_reboots", SoftReboots, s.rebootInstance(SoftReboots, "soft reboot"))
 	add("/", UnknownOp, func(*http.Request, requestBody, Fault) reply {
 		return failure(http.StatusNotFound, "not_found", "The simulator does not serve this path")
 	})
@@ -62,10 +62,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, op Op, h handler)
 	})
 
 	var answer reply
-	if fault.name == "" || fault.after || fault.list != nil {
+	if fault.name == "" || fault.after || fault.list != nil || fault.pools != nil {
 		answer = s.perform(r, raw, h, fault)
 		s.amend(number, func(c *Call) { c.Done = answer.done })
-		if hook := s.rebootHook(op); hook != nil && answer.done != "" {
+		if hook := s.hook(op); hook != nil && answer.done != "" {
 			hook()
 		}
 	}
@@ -110,13 +110,10 @@ func (s *Server) perform(r *http.Request, raw []byte, h handler, fault Fault) re
 	return h(r, body, fault)
 }
 
-func (s *Server) rebootHook(op Op) func() {
-	if op != HardReboots && op != SoftReboots {
-		return nil
-	}
+func (s *Server) hook(op Op) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.onReboot
+	return s.hooks[op]
 }
 
 // pause waits, and reports false if the caller or the simulator went meanwhile.

@@ -4,10 +4,14 @@
 // interface. What happens to a machine is handed to a Machines, so that a lab
 // can wire it to the Nodes of a real API server.
 //
-// Two error bodies are what users of the real API have published: a refused key
-// ({"result":"requires_authentication","status":401}) and an unknown region
-// (code database_region_not_found). The codes of the others come from civogo's
-// table; their HTTP statuses and their wording are assumptions.
+// Three error bodies are what users of the real API have published: a refused
+// key ({"result":"requires_authentication","status":401}), a region that Civo
+// does not know, or does not reach just now (code database_region_not_found),
+// and a cluster that is not in the region asked for, which is told like one that
+// is nowhere (code database_kubernetes_cluster_not_found). The codes of the
+// others come from civogo's table; their HTTP statuses and their wording are
+// assumptions. So is how a recycle looks from outside: Civo's documentation says
+// that it deletes the node, then builds another to match it, without a drain.
 package civosim
 
 import (
@@ -17,6 +21,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -25,20 +30,29 @@ import (
 type Options struct {
 	// ClusterID, Region and APIKey are what callers must present. All are required.
 	ClusterID, Region, APIKey string
+	// OtherRegions are regions that exist, and in which this cluster is not.
+	OtherRegions []string
 	// Instances are the machines at the start. An empty ID is filled in, an
 	// empty Pool is "pool-1", an empty Status is ACTIVE.
 	Instances []Instance
 	// Machines hears what happens to the machines. Nil: nobody does.
 	Machines Machines
-	// RebootTime is how long a machine is away when it is rebooted, BuildTime
-	// how long a new one takes to join. Zero: no time at all.
-	RebootTime, BuildTime time.Duration
+	// RebootTime is how long a machine is away when it is rebooted, DeleteTime
+	// how long a recycled one is DELETING, BuildTime how long a new one takes
+	// to join from then on. Zero: no time at all.
+	RebootTime, DeleteTime, BuildTime time.Duration
+	// Cures says whether a reboot (HardReboots or SoftReboots) helps the
+	// machine; one that it does not help stays as it is. Nil: it always does.
+	Cures func(in Instance, op Op) bool
 	// Rename gives the hostname of the machine that a recycle builds in place
 	// of old. Nil: the pool's name and a random end. Return old.Hostname for a
 	// provider that keeps it.
 	Rename func(old Instance) string
-	// Now gives the times in the record. Nil: time.Now.
+	// Now gives the times in the record, and of the machines' creation. Nil: time.Now.
 	Now func() time.Time
+	// After is the clock by which machines go and come: it gets the times above,
+	// and a test that answers in its own time sees every stage. Nil: a real one.
+	After func(time.Duration) <-chan time.Time
 	// Logf hears of Machines' errors, which no caller of the API could be told.
 	// Nil: they are dropped.
 	Logf func(format string, args ...any)
@@ -56,9 +70,10 @@ type Server struct {
 	mu        sync.Mutex
 	closed    bool // from here on nothing may join work
 	instances []Instance
-	pools     []string // in order of appearance; a pool outlives its last instance
+	created   map[string]time.Time // by instance ID
+	pools     []*pool              // in order of appearance; a pool outlives its last instance
 	faults    map[Op][]injected
-	onReboot  func()
+	hooks     map[Op]func()
 	calls     []Call
 	changed   chan struct{} // closed and replaced whenever calls changes
 }
@@ -84,11 +99,13 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		o:       o,
 		url:     "http://" + listener.Addr().String(),
+		created: map[string]time.Time{},
 		faults:  map[Op][]injected{},
+		hooks:   map[Op]func(){},
 		changed: make(chan struct{}),
 	}
 	for _, in := range o.Instances {
-		s.admit(in)
+		s.pool(s.admit(in).Pool).count++
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second}
@@ -110,12 +127,19 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// OnReboot sets what runs in every reboot call after the work is done and
-// before it is answered: where a test kills the caller. Nil: nothing.
-func (s *Server) OnReboot(hook func()) {
+// On sets what runs in every call to the operation that did something, after
+// the work is done and before it is answered: where a test kills the caller.
+// Nil: nothing.
+func (s *Server) On(op Op, hook func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.onReboot = hook
+	s.hooks[op] = hook
+}
+
+// OnReboot is On for both kinds of reboot.
+func (s *Server) OnReboot(hook func()) {
+	s.On(HardReboots, hook)
+	s.On(SoftReboots, hook)
 }
 
 // reply is what a handler wants to be answered, and what it did to get there.
@@ -132,11 +156,16 @@ func (s *Server) authorize(r *http.Request, body requestBody) (reply, bool) {
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte(want)) != 1 {
 		return unauthorized(), false
 	}
-	if r.URL.Query().Get("region") != s.o.Region || (body.Region != "" && body.Region != s.o.Region) {
+	region := r.URL.Query().Get("region")
+	elsewhere := slices.Contains(s.o.OtherRegions, region)
+	if (region != s.o.Region && !elsewhere) || (body.Region != "" && body.Region != region) {
 		return failure(http.StatusNotFound, "database_region_not_found", "Failed to find the region within the internal database"), false
 	}
-	if id := r.PathValue("cluster"); id != "" && id != s.o.ClusterID {
+	if id := r.PathValue("cluster"); id != "" && (id != s.o.ClusterID || elsewhere) {
 		return failure(http.StatusNotFound, "database_kubernetes_cluster_not_found", "Failed to find the Kubernetes cluster within the internal database"), false
+	}
+	if elsewhere && r.PathValue("instance") != "" {
+		return noInstance(), false
 	}
 	return reply{}, true
 }

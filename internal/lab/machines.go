@@ -1,0 +1,116 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/internal/lab/civosim"
+)
+
+// Machines makes the provider's machines the lab's nodes. A test that wants some of it otherwise embeds it.
+func (l *Lab) Machines() civosim.Machines { return &machines{lab: l, models: map[string]NodeSpec{}} }
+
+type machines struct {
+	lab *Lab
+
+	mu         sync.Mutex
+	controller kubernetes.Interface // with the identity of Civo's cloud controller
+	models     map[string]NodeSpec  // what a machine was like, by its ID, for its successor
+}
+
+func (m *machines) Reboot(ctx context.Context, in civosim.Instance, bootID string) error {
+	return m.lab.Heal(ctx, in.Hostname, bootID)
+}
+
+// Remove deletes the Node of the machine, as Civo's cloud controller does when the machine is gone. It cuts the kubelet
+// off first, which went with the machine. A Node of that name on another machine is not touched.
+func (m *machines) Remove(ctx context.Context, in civosim.Instance) error {
+	controller, err := m.cloudController()
+	if err != nil {
+		return err
+	}
+	node, err := controller.CoreV1().Nodes().Get(ctx, in.Hostname, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // somebody was faster
+	}
+	if err != nil {
+		return fmt.Errorf("removing the Node of instance %s: %w", in.ID, err)
+	}
+	if node.Spec.ProviderID != in.ProviderID() {
+		return nil
+	}
+	m.remember(in.ID, model(node))
+	m.lab.Break(in.Hostname)
+	uid := node.UID
+	err = controller.CoreV1().Nodes().Delete(ctx, in.Hostname, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("removing the Node of instance %s: %w", in.ID, err)
+	}
+	return nil
+}
+
+// Add registers the Node of a new machine: a UID, a providerID and a boot ID of its own, and for the rest like the one
+// that it replaces.
+func (m *machines) Add(ctx context.Context, in civosim.Instance) error {
+	m.mu.Lock()
+	spec, known := m.models[in.Replaces]
+	m.mu.Unlock()
+	if !known {
+		spec = NodeSpec{Pool: in.Pool}
+	}
+	spec.Name, spec.ProviderID = in.Hostname, in.ProviderID()
+	m.remember(in.ID, spec)
+	return m.lab.AddNode(ctx, spec)
+}
+
+func (m *machines) remember(id string, spec NodeSpec) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.models[id] = spec
+}
+
+// cloudController deletes under the name that admission knows as Civo's cloud controller.
+func (m *machines) cloudController() (kubernetes.Interface, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.controller != nil {
+		return m.controller, nil
+	}
+	config, err := m.lab.userConfig("system:cloud-controller-manager", "system:masters")
+	if err != nil {
+		return nil, fmt.Errorf("making the cloud controller's credentials: %w", err)
+	}
+	if m.controller, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("making the cloud controller's client: %w", err)
+	}
+	return m.controller, nil
+}
+
+// model is what the provider builds anew: the pool's labels and taints and the hardware, and nothing that others wrote
+// on the Node later.
+func model(n *corev1.Node) NodeSpec {
+	spec := NodeSpec{Labels: map[string]string{}, Allocatable: n.Status.Capacity}
+	for key, value := range n.Labels {
+		if key != corev1.LabelHostname && !others(key) {
+			spec.Labels[key] = value
+		}
+	}
+	for _, taint := range n.Spec.Taints {
+		if !others(taint.Key) {
+			spec.Taints = append(spec.Taints, taint)
+		}
+	}
+	return spec
+}
+
+// others says that a label or taint comes from what happened to the Node: Drydock's own, and those of the node lifecycle.
+func others(key string) bool {
+	return strings.HasPrefix(key, "drydock.dev/") || strings.HasPrefix(key, "node.kubernetes.io/")
+}

@@ -1,0 +1,89 @@
+package lab_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/civo/civogo"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+)
+
+// TestARecycledMachineComesBackAsAnother: the Node goes with its machine, and what comes has a UID, a providerID and a
+// boot ID of its own, is Ready, and for the rest is like the old one; what happened to the old one does not come along.
+func TestARecycledMachineComesBackAsAnother(t *testing.T) {
+	ctx, l := t.Context(), lab.Shared(t)
+	for name, keep := range map[string]bool{"kept": true, "renamed": false} {
+		t.Run(name, func(t *testing.T) {
+			nodes := l.Client().CoreV1().Nodes()
+			require.NoError(t, l.AddNode(ctx, lab.NodeSpec{
+				Name: "recycled-" + name, ProviderID: "civo://old-" + name, Zone: "z", Pool: "p", Labels: map[string]string{"nvidia.com/gpu.count": "1"},
+				Taints: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}},
+			}))
+			t.Cleanup(func() {
+				_ = nodes.DeleteCollection(context.WithoutCancel(ctx), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "kubernetes.civo.com/civo-node-pool=p"})
+			})
+			patch := []byte(`{"metadata":{"labels":{"drydock.dev/phase":"Verifying"}},"spec":{"unschedulable":true}}`)
+			old, err := nodes.Patch(ctx, "recycled-"+name, types.MergePatchType, patch, metav1.PatchOptions{})
+			require.NoError(t, err)
+			l.Break(old.Name)
+
+			civo, err := l.StartCivo(ctx, lab.CivoOptions{KeepHostname: keep, BuildTime: 200 * time.Millisecond, Logf: t.Logf})
+			require.NoError(t, err)
+			t.Cleanup(civo.Close)
+			key, err := os.ReadFile(civo.KeyFile)
+			require.NoError(t, err)
+			api, err := civogo.NewClientWithURL(strings.TrimSpace(string(key)), civo.URL(), civo.Region)
+			require.NoError(t, err)
+			_, err = api.RecycleKubernetesCluster(civo.ClusterID, old.Name)
+			require.NoError(t, err)
+
+			var fresh *corev1.Node
+			require.Eventually(t, func() bool {
+				all, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.civo.com/civo-node-pool=p"})
+				require.NoError(t, err)
+				for i := range all.Items {
+					if fresh = &all.Items[i]; fresh.UID != old.UID {
+						return len(all.Items) == 1 && ready(fresh) == corev1.ConditionTrue
+					}
+				}
+				return false
+			}, 20*time.Second, 20*time.Millisecond)
+			all := civo.Instances()
+			successor := all[len(all)-1]
+			require.Equal(t, []string{"ACTIVE", "p", "old-" + name}, []string{successor.Status, successor.Pool, successor.Replaces})
+			require.Equal(t, successor.ProviderID(), fresh.Spec.ProviderID)
+			require.Equal(t, keep, fresh.Name == old.Name)
+			require.NotEqual(t, old.Status.NodeInfo.BootID, fresh.Status.NodeInfo.BootID)
+			require.Equal(t, []string{"z", "1", fresh.Name}, []string{fresh.Labels[corev1.LabelTopologyZone], fresh.Labels["nvidia.com/gpu.count"], fresh.Labels[corev1.LabelHostname]})
+			require.Equal(t, old.Status.Allocatable, fresh.Status.Allocatable)
+			require.Contains(t, fresh.Spec.Taints, old.Spec.Taints[0])
+			require.NotContains(t, fresh.Labels, "drydock.dev/phase")
+			require.False(t, fresh.Spec.Unschedulable)
+			awaitRenewal(t, l, fresh.Name)
+		})
+	}
+}
+
+// TestANodeOfAnotherMachineIsLeftAlone: the provider deletes by machine, and a Node that was registered anew under the
+// name is another machine's.
+func TestANodeOfAnotherMachineIsLeftAlone(t *testing.T) {
+	ctx, l := t.Context(), lab.Shared(t)
+	node, err := l.Client().CoreV1().Nodes().Get(ctx, "node-0", metav1.GetOptions{})
+	require.NoError(t, err)
+	m := l.Machines()
+	require.NoError(t, m.Remove(ctx, civosim.Instance{ID: "another", Hostname: "node-0"}))
+	require.NoError(t, m.Remove(ctx, civosim.Instance{ID: "another", Hostname: "nowhere"}))
+	after, err := l.Client().CoreV1().Nodes().Get(ctx, "node-0", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, node.UID, after.UID)
+	require.Nil(t, after.DeletionTimestamp)
+}
