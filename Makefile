@@ -31,8 +31,9 @@ fuzz: ## Each fuzz target for a minute
 	@test/fuzz
 
 .PHONY: build
-build: ## bin/drydock, static
+build: ## bin/drydock and bin/kubectl-drydock, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/drydock ./cmd/drydock
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-drydock ./cmd/kubectl-drydock
 
 .PHONY: lab
 lab: needs ## Build the lab's programs into the cache folder

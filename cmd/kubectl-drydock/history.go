@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// history is what became of a Node's last repairs, newest first.
+type history struct {
+	APIVersion string               `json:"apiVersion"`
+	Kind       string               `json:"kind"`
+	Node       string               `json:"node"`
+	Repairs    []remediations.Entry `json:"repairs"`
+}
+
+func (p *plugin) newHistoryCommand() *cobra.Command {
+	var o output
+	cmd := &cobra.Command{
+		Use:     "history NODE [-o wide|json|yaml]",
+		Short:   "Show how the last repairs of a node ended",
+		Long:    "History shows the repairs of a node that have ended, the newest first: the last ten of each kind. With -o wide\nalso the times themselves, the cause, and why each ended so.",
+		Example: "  kubectl drydock history node-3 -o wide",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			c, err := p.connect()
+			if err != nil {
+				return err
+			}
+			n, err := c.Nodes().Get(cmd.Context(), args[0], metav1.GetOptions{})
+			if err != nil {
+				return asking(err, "reading node "+args[0], args[0])
+			}
+			h := history{APIVersion: apiVersion, Kind: "History", Node: n.Name, Repairs: remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])}
+			if value := n.Annotations[remediations.HistoryKey]; h.Repairs == nil && value != "" {
+				return fmt.Errorf("the history of %s cannot be read: its annotation %s is not what Drydock writes", n.Name, remediations.HistoryKey)
+			}
+			if h.Repairs == nil {
+				h.Repairs = []remediations.Entry{} // a list in JSON, too
+			}
+			if to := o.printer(); to != nil {
+				return printObject(to, h, p.Out)
+			}
+			p.printHistory(h, o.wide())
+			return nil
+		},
+	}
+	o.bind(cmd)
+	return cmd
+}
+
+func (p *plugin) printHistory(h history, wide bool) {
+	if len(h.Repairs) == 0 {
+		say(p.ErrOut, "No repair of %s has ended yet.", h.Node)
+		return
+	}
+	now := p.now()
+	header := []string{"REPAIR", "TARGET", "POLICY", "OUTCOME", "STEPS", "ENDED", "TOOK"}
+	if wide {
+		header = append(header, "BEGAN AT", "ENDED AT", "CAUSE", "WHY")
+	}
+	rows := [][]string{header}
+	for _, e := range h.Repairs {
+		target := e.Target
+		if target == "" {
+			target = "node"
+		}
+		row := cells(e.ID, target, e.Policy, string(e.Outcome), strings.Join(e.Steps, ","), age(now, e.Ended)+" ago", duration.HumanDuration(max(0, e.Ended.Sub(e.Began))))
+		if wide {
+			row = append(row, cells(stamp(e.Began), stamp(e.Ended), endedCause(e), e.Why)...)
+		}
+		rows = append(rows, row)
+	}
+	(&table{out: p.Out}).print(rows...)
+}
+
+func endedCause(e remediations.Entry) string {
+	switch {
+	case e.Request != "":
+		return "request/" + e.Request
+	case e.Cause != "":
+		return "alert/" + e.Cause
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// line is one thing that the ledger says of the fleet.
+type line struct {
+	// label says what it is about, subject which one of its kind.
+	label, subject string
+	text           string
+	// same is what must differ for the line to count as changed; empty: the text.
+	same string
+}
+
+func (l line) key() string { return l.label + " " + l.subject }
+
+func (l line) changed(before line) bool { return l.sameness() != before.sameness() }
+
+func (l line) sameness() string {
+	if l.same != "" {
+		return l.same
+	}
+	return l.text
+}
+
+// lines say what the ledger says. What depends on when it is said alone counts for no change.
+func (s *status) lines(now time.Time) []line {
+	name := s.Ledger.Name
+	if s.Ledger.Namespace != "" {
+		name = s.Ledger.Namespace + "/" + name
+	}
+	if s.Ledger.Problem != "" {
+		return []line{{label: "Ledger", text: name + ": " + s.Ledger.Problem}}
+	}
+	st := s.Ledger.Status
+	out := []line{{label: "Ledger", text: name}}
+	switch st.Mode {
+	case "":
+	case remediations.ModeObserve:
+		out = append(out, line{label: "Mode", text: "observe: nothing is done to any node, except by policies that enforce by themselves"})
+	default:
+		out = append(out, line{label: "Mode", text: string(st.Mode)})
+	}
+	out = append(out, breakers(st, now)...)
+	if st.Blind == "" {
+		out = append(out, line{label: "Blind", text: "no"})
+	} else {
+		out = append(out, line{label: "Blind", text: st.Blind})
+	}
+	for _, policy := range slices.Sorted(maps.Keys(st.Exhausted)) {
+		if s.Ledger.whole.Failing(policy) {
+			out = append(out, line{label: "Stopped", subject: policy, text: fmt.Sprintf(
+				"policy %s: its last %d repairs all ran out of steps; once the cause is found, `kubectl drydock reset --policy %s`", policy, st.Exhausted[policy], policy)})
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(st.Holds)) {
+		out = append(out, line{label: "Held", subject: string(reason), text: fmt.Sprintf("%s: %s", reason, st.Holds[reason])})
+	}
+	for _, node := range slices.Sorted(maps.Keys(st.Glass)) {
+		out = append(out, line{label: "Glass", subject: node, same: stamp(st.Glass[node].Since), text: fmt.Sprintf(
+			"%s broken since %s: nothing new is issued there; mended after an hour, or by `kubectl drydock resume %s`", node, since(now, st.Glass[node].Since), node)})
+	}
+	return append(out, line{label: "Limits", text: limits(s.Ledger.Slots, st.Limits)})
+}
+
+func breakers(st *remediations.LedgerStatus, now time.Time) []line {
+	var out []line
+	if _, ok := st.Breakers[remediations.ScopeCluster]; !ok {
+		out = append(out, line{label: "Breaker", subject: remediations.ScopeCluster, text: "cluster closed"})
+	}
+	for _, scope := range slices.Sorted(maps.Keys(st.Breakers)) {
+		b := st.Breakers[scope]
+		l := line{label: "Breaker", subject: scope, same: fmt.Sprintf("%s %s %d/%d %s", b.State, stamp(b.Since), b.Unhealthy, b.Nodes, b.Trial)}
+		count := fmt.Sprintf("%s %s since %s: %d of %d nodes are unhealthy", scope, b.State, since(now, b.Since), b.Unhealthy, b.Nodes)
+		switch b.State {
+		case remediations.BreakerHalfOpen:
+			trial := "one node is repaired first, and the others wait for how it ends"
+			if b.Trial != "" {
+				trial = fmt.Sprintf("repair %s goes first, and the others wait for how it ends", b.Trial)
+			}
+			l.text = count + "; " + trial
+		default:
+			l.text = fmt.Sprintf("%s; no disruptive repair begins until %s", count, calm(b, st.Limits))
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func since(now, then time.Time) string {
+	return fmt.Sprintf("%s (%s ago)", stamp(then), age(now, then))
+}
+
+// calm says when an open breaker lets go, as far as the ledger knows.
+func calm(b remediations.Breaker, limits map[string]string) string {
+	cooldown, err := time.ParseDuration(limits["stormCooldown"])
+	if err != nil {
+		return fmt.Sprintf("the storm, last seen at %s, has been over for limits.stormCooldown", stamp(b.Quiet))
+	}
+	return fmt.Sprintf("%s at the earliest, the storm having been last seen at %s", stamp(b.Quiet.Add(cooldown)), stamp(b.Quiet))
+}
+
+// limits says which slots are taken, against what is configured.
+func limits(slots []remediations.Slot, configured map[string]string) string {
+	var nodes []string
+	zones, pools := map[string]int{}, map[string]int{}
+	for _, s := range slots {
+		nodes = append(nodes, s.Node)
+		if s.Zone != "" {
+			zones[s.Zone]++
+		}
+		if s.Pool != "" {
+			pools[s.Pool]++
+		}
+	}
+	slices.Sort(nodes)
+	of := func(n int, key string) string {
+		if limit := configured[key]; limit != "" {
+			return fmt.Sprintf("%d of %s", n, limit)
+		}
+		return fmt.Sprint(n)
+	}
+	all := "cluster " + of(len(slots), "concurrent")
+	if len(nodes) > 0 {
+		all += " (" + strings.Join(nodes, ", ") + ")"
+	}
+	out := []string{all}
+	for _, zone := range slices.Sorted(maps.Keys(zones)) {
+		out = append(out, fmt.Sprintf("zone %s %s", zone, of(zones[zone], "concurrentPerZone")))
+	}
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		out = append(out, fmt.Sprintf("pool %s %s", pool, of(pools[pool], "concurrentPerPool")))
+	}
+	if share := configured["unhealthy"]; share != "" {
+		out = append(out, "breaker at "+share+" unhealthy")
+	}
+	return strings.Join(out, ", ")
+}

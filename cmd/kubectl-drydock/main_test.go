@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestUsageErrorsEndWithTwo(t *testing.T) {
+	for args, want := range map[string]string{
+		"stauts":                   `unknown command "stauts" for "kubectl drydock"`,
+		"status node-1":            `unknown command "node-1" for "kubectl drydock status"`,
+		"status -o table":          `--output is "table"; write wide, json or yaml`,
+		"status --fast":            "unknown flag: --fast",
+		"history":                  "accepts 1 arg(s), received 0",
+		"history n -o name":        `--output is "name"; write wide, json or yaml`,
+		"pause":                    "requires at least 1 arg(s), only received 0",
+		"pause n --for soon":       `invalid argument "soon" for "--for" flag`,
+		"pause n --for 0s":         "--for must be longer than nothing, such as 30m, 2h or 1d",
+		"resume":                   "requires at least 1 arg(s), only received 0",
+		"repair n":                 "say what is to be done: --with REMEDIATION or --policy NAME",
+		"repair n m --with reboot": "accepts 1 arg(s), received 2",
+		"approve":                  "accepts between 1 and 2 arg(s), received 0",
+		"cancel a b c":             "accepts between 1 and 2 arg(s), received 3",
+		"reset":                    "say what is to be reset: a node, or --policy NAME",
+		"reset a b":                "accepts at most 1 arg(s), received 2",
+		"break-glass n":            "--why is needed",
+		"pause n --why " + strings.Repeat("x", maxWhy+1): "--why has 257 bytes; give at most 256",
+	} {
+		d := newDesk(t, node("n", nil))
+		code, stdout, stderr := d.run(strings.Fields(args)...)
+		require.Equal(t, exitUsage, code, args)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, "error: "+want)
+		require.Contains(t, stderr, "Run 'kubectl drydock --help'")
+		require.Empty(t, d.cluster.Actions(), args)
+	}
+}
+
+func TestHelpSaysWhatPeopleType(t *testing.T) {
+	for _, args := range []string{"", "--help", "help", "pause --help", "status -h"} {
+		code, stdout, stderr := newDesk(t).run(strings.Fields(args)...)
+		require.Equal(t, exitOK, code)
+		require.Contains(t, stdout, "kubectl drydock")
+		require.NotContains(t, stdout, "kubectl-drydock")
+		require.Contains(t, stdout, "--kubeconfig", "the usual flags")
+		require.Empty(t, stderr)
+	}
+}
+
+// A plugin that people copy about must not carry the controller.
+func TestNothingOfTheControllerIsLinkedIn(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	require.NoError(t, err)
+	for _, pkg := range strings.Fields(string(out)) {
+		if rest, ok := strings.CutPrefix(pkg, "drydock.dev/drydock/"); ok {
+			require.Contains(t, []string{"remediations", "cmd/kubectl-drydock"}, rest)
+		}
+		require.NotContains(t, pkg, "controller-runtime")
+		require.NotContains(t, pkg, "civogo")
+	}
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	// apiVersion and the kinds name what -o json and -o yaml print.
+	apiVersion = "drydock.dev/v1alpha1"
+
+	// ledgerSelector finds the ledger wherever Drydock was installed; ledgerNamespace is where it is by default.
+	ledgerSelector  = "app.kubernetes.io/name=drydock,app.kubernetes.io/component=ledger"
+	ledgerNamespace = "drydock"
+	ledgerName      = "drydock-ledger"
+)
+
+// status is what Drydock is doing, as the ledger and the Nodes say.
+type status struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Ledger     ledger   `json:"ledger"`
+	Repairs    []repair `json:"repairs"`
+}
+
+// ledger is the ledger as it was read, or why it was not.
+type ledger struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Problem is why the rest is empty: missing, forbidden, or malformed.
+	Problem string                     `json:"problem,omitempty"`
+	Slots   []remediations.Slot        `json:"slots,omitempty"`
+	Status  *remediations.LedgerStatus `json:"status,omitempty"`
+
+	missing bool
+	whole   *remediations.Ledger
+}
+
+// repair is one record on a Node.
+type repair struct {
+	Node string `json:"node"`
+	// Target is "node", "leader" or "sidecar-<hash>".
+	Target string               `json:"target"`
+	Record *remediations.Record `json:"record,omitempty"`
+	// Problem is why there is no record to show, though the Node says that it has one.
+	Problem string `json:"problem,omitempty"`
+}
+
+// read gathers the status. The ledger comes last: a repair has its slot before it shows on its Node.
+func (p *plugin) read(ctx context.Context, c corev1client.CoreV1Interface) (*status, error) {
+	nodes, err := c.Nodes().List(ctx, metav1.ListOptions{LabelSelector: remediations.PhaseLabel})
+	if err != nil {
+		return nil, asking(err, "listing the nodes under repair", "")
+	}
+	s := &status{APIVersion: apiVersion, Kind: "Status", Repairs: []repair{}}
+	for i := range nodes.Items {
+		s.Repairs = append(s.Repairs, repairsOn(&nodes.Items[i])...)
+	}
+	slices.SortStableFunc(s.Repairs, func(a, b repair) int {
+		return cmp.Or(a.rank()-b.rank(), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
+	})
+	if s.Ledger, err = p.readLedger(ctx, c); err != nil {
+		return nil, err
+	}
+	if s.Ledger.missing && len(s.Repairs) == 0 {
+		return nil, fmt.Errorf("no Drydock was found: %s, and no node has the label %s; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere",
+			s.Ledger.Problem, remediations.PhaseLabel)
+	}
+	return s, nil
+}
+
+// repairsOn decodes every record that the Node carries.
+func repairsOn(n *corev1.Node) []repair {
+	var out []repair
+	for key, value := range n.Annotations {
+		target, ok := strings.CutPrefix(key, remediations.RepairPrefix)
+		if !ok {
+			continue
+		}
+		r := repair{Node: n.Name, Target: target}
+		record, err := remediations.DecodeRecord(value)
+		if err != nil {
+			r.Problem = fmt.Sprintf("%v; nothing is done here until somebody drops it with `kubectl drydock reset %s`", err, n.Name)
+		} else {
+			r.Record = record
+		}
+		out = append(out, r)
+	}
+	if label, ok := n.Labels[remediations.PhaseLabel]; ok && len(out) == 0 {
+		out = append(out, repair{Node: n.Name, Target: "node", Problem: fmt.Sprintf("the label %s=%s is there but no record", remediations.PhaseLabel, label)})
+	}
+	slices.SortFunc(out, func(a, b repair) int { return cmp.Compare(a.Target, b.Target) })
+	return out
+}
+
+// rank puts first what a person must see: what cannot be read, what is in flight, what needs somebody.
+func (r repair) rank() int {
+	if r.Record == nil {
+		return 0
+	}
+	return 1 + slices.Index([]remediations.Phase{remediations.Acting, remediations.Verifying, remediations.Exhausted, remediations.Pending}, r.Record.Phase)
+}
+
+// readLedger finds the ledger by its labels in all namespaces, or by its name where -n says so or listing is forbidden.
+func (p *plugin) readLedger(ctx context.Context, c corev1client.CoreV1Interface) (ledger, error) {
+	namespace, where := *p.flags.Namespace, ""
+	if namespace == "" {
+		list, err := c.ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: ledgerSelector})
+		switch {
+		case apierrors.IsForbidden(err):
+			where = " (and you may not list ConfigMaps in all namespaces: name Drydock's with -n)"
+		case err != nil:
+			return ledger{}, asking(err, "listing ConfigMaps to find the ledger", "")
+		default:
+			where = ", nor one with its labels in any other"
+			found := slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool { return cm.Name != p.ledger })
+			if len(found) == 1 {
+				return decodeLedger(&found[0]), nil
+			}
+			if len(found) > 1 {
+				return ledger{}, fmt.Errorf("there is more than one ledger: %s; say which with -n", namespaces(found))
+			}
+		}
+		namespace = ledgerNamespace
+	}
+	cm, err := c.ConfigMaps(namespace).Get(ctx, p.ledger, metav1.GetOptions{})
+	l := ledger{Namespace: namespace, Name: p.ledger}
+	switch {
+	case apierrors.IsNotFound(err):
+		l.missing, l.Problem = true, fmt.Sprintf("there is no ConfigMap %s in namespace %s%s", p.ledger, namespace, where)
+		return l, nil
+	case apierrors.IsForbidden(err):
+		l.Problem = fmt.Sprintf("you may not read it, so only the nodes are shown: %v", err)
+		return l, nil
+	case err != nil:
+		return l, asking(err, "reading the ledger", "")
+	}
+	return decodeLedger(cm), nil
+}
+
+func namespaces(cms []corev1.ConfigMap) string {
+	var names []string
+	for _, cm := range cms {
+		names = append(names, cm.Namespace+"/"+cm.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func decodeLedger(cm *corev1.ConfigMap) ledger {
+	l := ledger{Namespace: cm.Namespace, Name: cm.Name}
+	whole, err := remediations.DecodeLedger(cm.Data)
+	switch {
+	case errors.Is(err, remediations.ErrLedgerMalformed):
+		l.Problem = fmt.Sprintf("%v; unless this plugin is older than Drydock, every repair is held: mend the ConfigMap, or delete it and it is made anew from the Nodes", err)
+	case err != nil:
+		l.Problem = err.Error()
+	default:
+		l.whole, l.Slots, l.Status = whole, whole.Slots, &whole.Status
+	}
+	return l
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// storm is a fleet with one of everything that status can say.
+func storm() []runtime.Object {
+	l := calmLedger()
+	l.Slots = []remediations.Slot{{Node: "node-1", Policy: "node-not-ready", Repair: "aaaaaa", Attempt: "aaaaaa-1-1", Zone: "fra1", Pool: "gpu", Since: now.Add(-3 * time.Minute)}}
+	l.Status.Breakers = map[string]remediations.Breaker{
+		"cluster":   {State: remediations.BreakerHalfOpen, Since: now.Add(-10 * time.Minute), Unhealthy: 4, Nodes: 20, Quiet: now, Trial: "aaaaaa"},
+		"zone/fra2": {State: remediations.BreakerOpen, Since: now.Add(-time.Hour), Unhealthy: 3, Nodes: 6, Quiet: now.Add(-time.Minute)},
+	}
+	l.Status.Blind = "no Alertmanager has shown the Watchdog alert for 3 polls"
+	l.Status.Exhausted = map[string]int{"gpu-node-not-ready": 3, "node-not-ready": 1}
+	l.Status.Holds = map[remediations.Reason]string{
+		remediations.AtLimit:       "1 of at most 1 repairs are under way in the cluster (node-1); limits.concurrent is 1",
+		remediations.OutsideWindow: "outside all of the configured windows",
+	}
+	l.Status.Glass = map[string]remediations.Glass{"node-5": {Since: now.Add(-20 * time.Minute), Why: "swapping a disk"}}
+	malformed := node("node-6", map[string]string{remediations.NodeRepairKey: `{"v":2,"id":"zzzzzz"}`})
+	malformed.Labels[remediations.PhaseLabel] = "Acting"
+	bare := node("node-7", nil)
+	bare.Labels[remediations.PhaseLabel] = "Verifying"
+	leader := node("node-8", map[string]string{remediations.RepairPrefix + "leader": record("eeeeee", remediations.Acting, func(r *remediations.Record) {
+		r.Step.Name = "promote-leader"
+	}).Encode()})
+	leader.Labels[remediations.PhaseLabel] = "Acting"
+	return []runtime.Object{
+		ledgerOf(l),
+		node("node-0", nil),
+		under("node-1", record("aaaaaa", remediations.Verifying)),
+		under("node-2", record("bbbbbb", remediations.Pending, held(remediations.Silenced, "silenced by 8a1 (alice: disk swap), until 2026-11-20T22:00:00Z; it goes on when that ends", now.Add(55*time.Minute)))),
+		under("node-3", record("cccccc", remediations.Exhausted, func(r *remediations.Record) { r.Began = now.Add(-26 * time.Hour) })),
+		under("node-4", record("dddddd", remediations.Pending, held(remediations.AwaitingApproval, "policy node-not-ready wants a person's approval", time.Time{}), func(r *remediations.Record) {
+			r.Cause = remediations.Cause{Request: "remediation/reboot"}
+		})),
+		malformed, bare, leader,
+	}
+}
+
+func TestStatusShowsWhatIsGoingOn(t *testing.T) {
+	observe := calmLedger()
+	observe.Status.Mode = remediations.ModeObserve
+	cooldown := calmLedger()
+	cooldown.Status.Limits = map[string]string{"concurrent": "10%", "stormCooldown": "10m0s"}
+	cooldown.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now, Unhealthy: 5, Nodes: 20, Quiet: now}}
+	old := calmLedger()
+	old.Status = remediations.LedgerStatus{}
+	for name, c := range map[string]struct {
+		objects []runtime.Object
+		args    []string
+	}{
+		"status":             {storm(), nil},
+		"status-wide":        {storm(), []string{"-o", "wide"}},
+		"status-json":        {storm(), []string{"-o", "json"}},
+		"status-yaml":        {storm(), []string{"-o", "yaml"}},
+		"status-calm":        {[]runtime.Object{ledgerOf(calmLedger()), node("node-0", nil)}, nil},
+		"status-calm-json":   {[]runtime.Object{ledgerOf(calmLedger())}, []string{"-o", "json"}},
+		"status-observe":     {[]runtime.Object{ledgerOf(observe), under("node-1", record("aaaaaa", remediations.Pending, held(remediations.Observing, "would reboot node-1 now (policy node-not-ready, attempt 1); the mode is observe", time.Time{})))}, []string{"-o", "wide"}},
+		"status-cooling":     {[]runtime.Object{ledgerOf(cooldown)}, nil},
+		"status-no-limits":   {[]runtime.Object{ledgerOf(old)}, nil},
+		"status-bad-ledger":  {[]runtime.Object{ledgerIn("ops", map[string]string{"v": "1", "slots": "[", "repairs": "{}", "status": "{}"}), under("node-1", record("aaaaaa", remediations.Verifying))}, nil},
+		"status-new-ledger":  {[]runtime.Object{ledgerIn("ops", map[string]string{"v": "2"})}, nil},
+		"status-no-ledger":   {[]runtime.Object{under("node-1", record("aaaaaa", remediations.Verifying))}, nil},
+		"status-escape-code": {[]runtime.Object{ledgerOf(calmLedger()), under("node-1", record("aaaaaa", remediations.Pending, held(remediations.Paused, "paused (\x1b[2J\nnode-9 is fine)", time.Time{})))}, []string{"-o", "wide"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := newDesk(t, c.objects...).run(append([]string{"status"}, c.args...)...)
+			require.Equal(t, exitOK, code, stderr)
+			require.Empty(t, stderr)
+			require.NotContains(t, stdout, "\x1b")
+			golden(t, name, stdout)
+		})
+	}
+}
+
+func TestStatusInJSONAndYAMLHoldsTheRecordsThemselves(t *testing.T) {
+	d := newDesk(t, storm()...)
+	for format, parse := range map[string]func([]byte, any) error{
+		"json": json.Unmarshal,
+		"yaml": func(text []byte, into any) error { return yaml.UnmarshalStrict(text, into) },
+	} {
+		_, stdout, _ := d.run("status", "-o", format)
+		var s status
+		require.NoError(t, parse([]byte(stdout), &s))
+		require.Equal(t, "Status", s.Kind)
+		require.Equal(t, "node-1", s.Ledger.Slots[0].Node)
+		require.Equal(t, "20%", s.Ledger.Status.Limits["unhealthy"])
+		found := map[string]repair{}
+		for _, r := range s.Repairs {
+			found[r.Node] = r
+		}
+		require.Equal(t, record("aaaaaa", remediations.Verifying), found["node-1"].Record)
+		require.Nil(t, found["node-6"].Record)
+		require.Contains(t, found["node-6"].Problem, "version 2")
+	}
+}
+
+func forbid(d *desk, verb, resource string) {
+	d.cluster.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if resource == "configmaps" && verb == "list" && a.GetNamespace() != "" {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errNotYours(verb+" "+resource))
+	})
+}
+
+type errNotYours string
+
+func (e errNotYours) Error() string { return `User "dev" cannot ` + string(e) }
+
+func TestTheLedgerIsFound(t *testing.T) {
+	elsewhere := ledgerIn("ops", calmLedger().Encode())
+	unlabelled := ledgerOf(calmLedger())
+	unlabelled.Labels = nil
+	renamed := ledgerIn("ops", calmLedger().Encode())
+	renamed.Name = "second"
+	for name, c := range map[string]struct {
+		objects []runtime.Object
+		args    []string
+		forbid  bool
+		want    string
+	}{
+		"by its labels, in any namespace":         {objects: []runtime.Object{elsewhere}, want: "ops/drydock-ledger"},
+		"by -n where there are two":               {objects: []runtime.Object{elsewhere, ledgerOf(calmLedger())}, args: []string{"-n", "ops"}, want: "ops/drydock-ledger"},
+		"by --ledger where there are two":         {objects: []runtime.Object{renamed, ledgerOf(calmLedger())}, args: []string{"--ledger", "second"}, want: "ops/second"},
+		"by its name where somebody took labels":  {objects: []runtime.Object{unlabelled}, want: "drydock/drydock-ledger"},
+		"in drydock where listing is forbidden":   {objects: []runtime.Object{ledgerOf(calmLedger())}, forbid: true, want: "drydock/drydock-ledger"},
+		"by -n and --ledger, listing nothing":     {objects: []runtime.Object{renamed}, args: []string{"-n", "ops", "--ledger", "second"}, forbid: true, want: "ops/second"},
+		"not another's, though it has the labels": {objects: []runtime.Object{renamed, unlabelled}, want: "drydock/drydock-ledger"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, c.objects...)
+			if c.forbid {
+				forbid(d, "list", "configmaps")
+			}
+			code, stdout, stderr := d.run(append([]string{"status"}, c.args...)...)
+			require.Equal(t, exitOK, code, stderr)
+			require.Contains(t, stdout, "Ledger:   "+c.want+"\n")
+		})
+	}
+}
+
+func TestStatusRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		objects []runtime.Object
+		forbid  [][2]string
+		want    string
+	}{
+		"no Drydock":       {[]runtime.Object{node("node-0", nil)}, nil, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock, nor one with its labels in any other, and no node has the label drydock.dev/phase; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere\n"},
+		"not in drydock":   {nil, [][2]string{{"list", "configmaps"}}, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock (and you may not list ConfigMaps in all namespaces: name Drydock's with -n), and no node has"},
+		"two of them":      {[]runtime.Object{ledgerOf(calmLedger()), ledgerIn("ops", nil)}, nil, "error: there is more than one ledger: drydock/drydock-ledger, ops/drydock-ledger; say which with -n\n"},
+		"nodes unreadable": {nil, [][2]string{{"list", "nodes"}}, "error: listing the nodes under repair was refused: nodes is forbidden: User \"dev\" cannot list nodes\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, c.objects...)
+			for _, f := range c.forbid {
+				forbid(d, f[0], f[1])
+			}
+			code, stdout, stderr := d.run("status")
+			require.Equal(t, exitRefused, code)
+			require.Empty(t, stdout)
+			require.Contains(t, stderr, c.want)
+			require.Regexp(t, `\A[^\n]+\n\z`, stderr, "one sentence")
+		})
+	}
+}
+
+// Nodes are what people have a right to; the ledger lies in another's namespace.
+func TestWhoMayNotReadTheLedgerSeesTheNodes(t *testing.T) {
+	d := newDesk(t, ledgerOf(calmLedger()), under("node-1", record("aaaaaa", remediations.Verifying)))
+	forbid(d, "list", "configmaps")
+	forbid(d, "get", "configmaps")
+	code, stdout, stderr := d.run("status")
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, "you may not read it, so only the nodes are shown")
+	require.Regexp(t, `node-1 +aaaaaa +node-not-ready +Verifying`, stdout)
+}

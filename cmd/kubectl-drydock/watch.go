@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/printers"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	// settleFor lets what changes together be read together: a repair's slot, intent and label are three writes.
+	settleFor = 200 * time.Millisecond
+	// readAgain is how often the status is read though no watch said that it changed, for who may list but not watch.
+	readAgain = 15 * time.Second
+	// watchAgain is how soon a watch that ended is begun anew.
+	watchAgain = time.Second
+)
+
+// watchWidths are room for what is likely to come below a header that is printed before anything is known.
+var watchWidths = []int{len("21:05:00Z"), 12, len("REPAIR"), 14, len("Verifying"), len("reboot:1"), len("AGE"), len("CordonedByOther"), len(time.RFC3339) - 5, len("alert/9f2c0e5b6d1a4c33")}
+
+// follow prints the status, and then what changes. A watch only says when to look; what is printed is always read.
+func (p *plugin) follow(ctx context.Context, c corev1client.CoreV1Interface, o output) error {
+	f := &follower{plugin: p, client: c, output: o, objects: o.printer(), table: &table{out: p.Out, widths: slices.Clone(watchWidths)}}
+	s, err := p.read(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := f.first(s); err != nil {
+		return err
+	}
+	nudge := make(chan struct{}, 1)
+	go f.listen(ctx, nudge, c.Nodes().Watch, metav1.ListOptions{LabelSelector: remediations.PhaseLabel})
+	go f.listen(ctx, nudge, c.ConfigMaps(cmp.Or(s.Ledger.Namespace, ledgerNamespace)).Watch, metav1.ListOptions{FieldSelector: "metadata.name=" + p.ledger})
+	tick := time.NewTicker(readAgain)
+	defer tick.Stop()
+	lost := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-nudge:
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(settleFor):
+			}
+		case <-tick.C:
+		}
+		s, err := p.read(ctx, c)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !lost:
+			say(p.ErrOut, "%s cannot be read: %s; trying again", p.clock(), sentence(err))
+		case err == nil && lost:
+			say(p.ErrOut, "%s can be read again", p.clock())
+		}
+		if lost = err != nil; lost {
+			continue
+		}
+		if err := f.next(ctx, s); err != nil {
+			return err
+		}
+	}
+}
+
+// clock is the time of day that every line of -w begins with.
+func (p *plugin) clock() string { return p.now().UTC().Format("15:04:05Z") }
+
+// follower prints the differences between one status and the next.
+type follower struct {
+	*plugin
+	client  corev1client.CoreV1Interface
+	output  output
+	table   *table
+	lines   map[string]line
+	repairs map[string]repair
+	// objects prints whole statuses instead; nil: a table.
+	objects printers.ResourcePrinter
+}
+
+// first prints the whole status.
+func (f *follower) first(s *status) error {
+	f.remember(s)
+	if f.objects != nil {
+		return printObject(f.objects, s, f.Out)
+	}
+	now := f.now()
+	printLines(f.Out, s.lines(now))
+	rows := [][]string{append([]string{"TIME"}, statusHeader(f.output.wide())...)}
+	for _, r := range s.Repairs {
+		rows = append(rows, append([]string{f.clock()}, r.row(now, f.output.wide())...))
+	}
+	fmt.Fprintln(f.Out)
+	f.table.print(rows...)
+	return nil
+}
+
+func (f *follower) remember(s *status) {
+	f.lines, f.repairs = map[string]line{}, map[string]repair{}
+	for _, l := range s.lines(f.now()) {
+		f.lines[l.key()] = l
+	}
+	for _, r := range s.Repairs {
+		f.repairs[r.key()] = r
+	}
+}
+
+func (r repair) key() string {
+	key := r.Node + "/" + r.Target
+	if r.Record != nil {
+		key += "/" + r.Record.ID
+	}
+	return key
+}
+
+// next prints what is no longer as it was: the ledger's lines that changed, repairs that ended, then those that moved.
+func (f *follower) next(ctx context.Context, s *status) error {
+	lines, repairs := f.lines, f.repairs
+	f.remember(s)
+	var told []string
+	for _, l := range s.lines(f.now()) {
+		if before, ok := lines[l.key()]; !ok || l.changed(before) {
+			told = append(told, f.clock()+"   "+l.label+": "+plain(l.text))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(lines)) {
+		if _, ok := f.lines[key]; !ok {
+			told = append(told, f.clock()+"   "+strings.TrimSpace(key)+": over")
+		}
+	}
+	var rows [][]string
+	for _, key := range slices.Sorted(maps.Keys(repairs)) {
+		if _, ok := f.repairs[key]; !ok {
+			rows = append(rows, append([]string{f.clock()}, f.ended(ctx, repairs[key])...))
+		}
+	}
+	now, wide := f.now(), f.output.wide()
+	for _, r := range s.Repairs {
+		if before, ok := repairs[r.key()]; !ok || !slices.Equal(r.row(time.Time{}, true), before.row(time.Time{}, true)) {
+			rows = append(rows, append([]string{f.clock()}, r.row(now, wide)...))
+		}
+	}
+	switch {
+	case len(told)+len(rows) == 0:
+		return nil
+	case f.objects != nil:
+		return printObject(f.objects, s, f.Out)
+	}
+	for _, l := range told {
+		fmt.Fprintln(f.Out, l)
+	}
+	f.table.print(rows...)
+	return nil
+}
+
+// ended is the last row of a repair that is no longer on its Node: how it ended, as the Node's history says.
+func (f *follower) ended(ctx context.Context, r repair) []string {
+	row := r.row(f.now(), f.output.wide())
+	const phase, hold = 3, 6
+	message := "it is no longer on the Node"
+	row[phase], row[hold] = "Gone", "-"
+	n, err := f.client.Nodes().Get(ctx, r.Node, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		message = "the Node itself is gone"
+	case err == nil && r.Record != nil:
+		for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
+			if e.ID == r.Record.ID {
+				row[phase], message = string(e.Outcome), e.Why
+			}
+		}
+	}
+	if f.output.wide() {
+		row[len(row)-3], row[len(row)-1] = "-", cells(message)[0]
+	}
+	return row
+}
+
+// listen nudges at every event of a watch, and begins it anew when it ends. Who may not watch is left to the clock.
+func (f *follower) listen(ctx context.Context, nudge chan<- struct{}, begin func(context.Context, metav1.ListOptions) (watch.Interface, error), o metav1.ListOptions) {
+	for ctx.Err() == nil {
+		w, err := begin(ctx, o)
+		if apierrors.IsForbidden(err) {
+			say(f.ErrOut, "what you may not watch is read every %s instead: %s", readAgain, sentence(err))
+			return
+		}
+		if err == nil {
+			for range w.ResultChan() {
+				select {
+				case nudge <- struct{}{}:
+				default: // it will be read anyway
+				}
+			}
+			w.Stop()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchAgain):
+		}
+	}
+}

@@ -1,0 +1,198 @@
+// Package plugin runs the built kubectl-drydock as people do: by the real kubectl, which finds it on the PATH, against a
+// real API server. No Drydock is there; the records are written as it would write them.
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/programs"
+	"drydock.dev/drydock/remediations"
+)
+
+// within bounds every wait: far beyond what it takes, so that only a fault meets it.
+const within = 60 * time.Second
+
+func TestMain(m *testing.M) {
+	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Nodes: 6})
+}
+
+// terminal is where somebody types: the lab, and who is logged in.
+type terminal struct {
+	t          *testing.T
+	lab        *lab.Lab
+	kubectl    string
+	path       string // the folder with the plugin
+	kubeconfig string
+}
+
+var built struct {
+	sync.Once
+	kubectl, plugin string
+	err             error
+}
+
+// newTerminal is an administrator's, on a cluster with a calm Drydock and nothing on any node.
+func newTerminal(t *testing.T) *terminal {
+	t.Helper()
+	l := lab.Shared(t)
+	built.Do(func() {
+		paths, err := programs.Build(context.WithoutCancel(t.Context()), os.Stderr, "kubectl")
+		if err != nil {
+			built.err = err
+			return
+		}
+		built.kubectl = paths["kubectl"]
+		built.plugin = filepath.Join(filepath.Dir(l.AdminKubeconfig()), "plugins")
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(built.plugin, "kubectl-drydock"), "../../cmd/kubectl-drydock").CombinedOutput()
+		if err != nil {
+			built.err = fmt.Errorf("building the plugin: %w: %s", err, out)
+		}
+	})
+	require.NoError(t, built.err)
+	s := &terminal{t: t, lab: l, kubectl: built.kubectl, path: built.plugin, kubeconfig: l.AdminKubeconfig()}
+	s.settle()
+	return s
+}
+
+// settle takes away what earlier tests left on the nodes, and writes a calm ledger.
+func (s *terminal) settle() {
+	s.t.Helper()
+	nodes, err := s.lab.Client().CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
+	require.NoError(s.t, err)
+	for _, n := range nodes.Items {
+		gone := map[string]any{}
+		for k := range n.Annotations {
+			if remediations.Relevant(k) {
+				gone[k] = nil
+			}
+		}
+		s.patch(n.Name, gone, map[string]any{remediations.PhaseLabel: nil})
+	}
+	_, err = s.lab.Client().CoreV1().Namespaces().Create(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: lab.Namespace}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(s.t, err)
+	}
+	s.ledger(&remediations.Ledger{Status: remediations.LedgerStatus{Mode: remediations.ModeEnforce}})
+}
+
+func (s *terminal) ledger(l *remediations.Ledger) {
+	s.t.Helper()
+	cms := s.lab.Client().CoreV1().ConfigMaps(lab.Namespace)
+	err := cms.Delete(s.t.Context(), "drydock-ledger", metav1.DeleteOptions{})
+	if !apierrors.IsNotFound(err) {
+		require.NoError(s.t, err)
+	}
+	_, err = cms.Create(s.t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "drydock-ledger", Labels: map[string]string{"app.kubernetes.io/name": "drydock", "app.kubernetes.io/component": "ledger"}},
+		Data:       l.Encode(),
+	}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+}
+
+func (s *terminal) patch(node string, annotations, labels map[string]any) {
+	s.t.Helper()
+	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations, "labels": labels}})
+	require.NoError(s.t, err)
+	_, err = s.lab.Client().CoreV1().Nodes().Patch(context.WithoutCancel(s.t.Context()), node, types.MergePatchType, text, metav1.PatchOptions{FieldManager: remediations.FieldManager})
+	require.NoError(s.t, err)
+}
+
+// record writes a repair on the node, as Drydock does: record and label in one PATCH.
+func (s *terminal) record(node, id string, phase remediations.Phase) *remediations.Record {
+	s.t.Helper()
+	at := time.Now().UTC().Truncate(time.Second)
+	r := &remediations.Record{
+		V: 1, ID: id, Policy: "node-not-ready", Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Phase: phase,
+		Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: at, Since: at, Deadline: at.Add(time.Hour),
+	}
+	if phase != remediations.Pending {
+		r.Intent = &remediations.Intent{ID: id + "-0-1", At: at}
+		r.Done = []string{"reboot:1"}
+	}
+	s.patch(node, map[string]any{remediations.NodeRepairKey: r.Encode()}, map[string]any{remediations.PhaseLabel: string(phase)})
+	return r
+}
+
+func (s *terminal) node(name string) *corev1.Node {
+	s.t.Helper()
+	n, err := s.lab.Client().CoreV1().Nodes().Get(s.t.Context(), name, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	return n
+}
+
+// as is the same terminal for a service account with these rules, through server; empty: the API server itself.
+func (s *terminal) as(name, rules, server string) *terminal {
+	s.t.Helper()
+	kubeconfig, err := s.lab.ServiceAccountKubeconfig(s.t.Context(), "people", name, server)
+	require.NoError(s.t, err)
+	require.NoError(s.t, s.lab.Apply(s.t.Context(), fmt.Appendf(nil, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %[1]s}
+rules: %[2]s
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}
+subjects: [{kind: ServiceAccount, namespace: people, name: %[1]s}]
+`, name, rules)))
+	// The authorizer sees a new role in a moment.
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:people:" + name,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"},
+	}}
+	require.Eventually(s.t, func() bool {
+		answer, err := s.lab.Client().AuthorizationV1().SubjectAccessReviews().Create(s.t.Context(), review, metav1.CreateOptions{})
+		return err == nil && (answer.Status.Allowed || rules == nothing)
+	}, within, 20*time.Millisecond)
+	other := *s
+	other.kubeconfig = kubeconfig
+	return &other
+}
+
+func (s *terminal) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, s.kubectl, append([]string{"drydock"}, args...)...)
+	cmd.Env = []string{"PATH=" + s.path, "HOME=" + s.t.TempDir(), "KUBECONFIG=" + s.kubeconfig}
+	return cmd
+}
+
+// run types `kubectl drydock` and the arguments.
+func (s *terminal) run(args ...string) (code int, stdout, stderr string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), within)
+	defer cancel()
+	var out, problems bytes.Buffer
+	cmd := s.command(ctx, args...)
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(s.t, err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), problems.String()
+}
+
+func (s *terminal) typed(line string) (code int, stdout, stderr string) {
+	s.t.Helper()
+	return s.run(strings.Fields(line)...)
+}
