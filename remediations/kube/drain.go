@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -70,6 +69,7 @@ type DrainOptions struct {
 func (d Drainer) Drain(ctx context.Context, node string, o DrainOptions) (DrainReport, error) {
 	d.Every, o.DeadAfter = cmp.Or(d.Every, drainEvery), cmp.Or(o.DeadAfter, deadAfter)
 	r := &drainRun{Drainer: d, DrainOptions: o, node: node, seen: map[types.UID]bool{}, terminating: map[types.UID]bool{}}
+	r.report.Trouble = "its pods have not been read yet"
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for {
@@ -119,12 +119,16 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	case len(left.emptyDir) > 0:
 		return false, fmt.Errorf("%w: %s: its emptyDir volume would be lost; delete it, or let the step evict it", ErrDrainRefused, some(left.emptyDir))
 	case len(left.evict)+len(left.ending) == 0:
-		r.count(left, nil)
+		r.count(left)
+		r.report.Held, r.report.More = nil, 0
 		return true, nil
 	}
+	r.count(left)
+	r.tell()
 	held, err := r.evict(ctx, left.evict)
-	if err != nil || ctx.Err() == nil { // a round cut short knows no better than the one before what holds the others
-		r.count(left, r.explain(ctx, left, held))
+	r.count(left)
+	if ctx.Err() == nil { // else what holds the others is known from the round before
+		r.explain(ctx, left, held)
 	}
 	return false, err
 }
@@ -177,8 +181,8 @@ func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, err
 	return held, err
 }
 
-// count brings the report up to what the round has found.
-func (r *drainRun) count(left podsLeft, held []Held) {
+// count brings the report up to what the round has found, and asked for so far.
+func (r *drainRun) count(left podsLeft) {
 	r.report.Stuck, r.report.Terminating = len(left.stuck), len(left.ending)
 	for _, list := range [][]corev1.Pod{left.stuck, left.ending, left.evict} {
 		for i := range list {
@@ -191,8 +195,6 @@ func (r *drainRun) count(left podsLeft, held []Held) {
 		}
 	}
 	r.report.Total, r.report.Left = len(r.seen), len(left.ending)+len(left.evict)
-	r.report.More = max(0, len(held)-maxNamed)
-	r.report.Held = slices.Clip(held[:min(len(held), maxNamed)])
 }
 
 // trouble is for reading that failed: missing rights end the drain, the rest is tried again and said.

@@ -38,7 +38,7 @@ type DrainReport struct {
 	// Held are the first pods, by name, that something keeps; More is how many more there are.
 	Held []Held
 	More int
-	// Trouble is why the node or its pods could not be read in the last round.
+	// Trouble is why the rest is not of now: the node or its pods could not be read, or not yet.
 	Trouble string
 }
 
@@ -53,7 +53,7 @@ type Held struct {
 func (r DrainReport) String() string {
 	var s []string
 	switch {
-	case r.Left == 0 && r.Stuck == 0 && r.Total == 0 && r.Trouble != "":
+	case r.Total == 0 && r.Trouble != "":
 	case r.Total == 0:
 		s = append(s, "no pod had to go")
 	case r.Left == 0 && r.Stuck == r.Total:
@@ -88,28 +88,24 @@ type heldPod struct {
 	by  error
 }
 
-// explain says of all that do not go why, by name; the budgets are read only for those that will be named.
-func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) []Held {
-	var all []heldPod
+// explain reports why pods do not go, of the first few by name. The budgets are read only for those.
+func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	for i := range left.ending {
 		if r.Now().Sub(left.ending[i].DeletionTimestamp.Time) > r.DeadAfter {
-			all = append(all, heldPod{pod: &left.ending[i]})
+			held = append(held, heldPod{pod: &left.ending[i]})
 		}
 	}
-	all = append(all, held...)
-	slices.SortFunc(all, func(a, b heldPod) int { return cmp.Compare(nameOf(a.pod), nameOf(b.pod)) })
+	slices.SortFunc(held, func(a, b heldPod) int { return cmp.Compare(nameOf(a.pod), nameOf(b.pod)) })
+	named := held[:min(len(held), maxNamed)]
+	r.report.Held, r.report.More = nil, len(held)-len(named)
 	budgets := map[string][]policyv1.PodDisruptionBudget{}
-	out := make([]Held, len(all))
-	for i, h := range all {
-		switch {
-		case i >= maxNamed:
-		case h.by == nil:
-			out[i] = Held{Pod: nameOf(h.pod), Why: overstays(h.pod)}
-		default:
-			out[i] = r.heldBy(ctx, h, budgets)
+	for _, h := range named {
+		if h.by == nil {
+			r.report.Held = append(r.report.Held, Held{Pod: nameOf(h.pod), Why: overstays(h.pod)})
+			continue
 		}
+		r.report.Held = append(r.report.Held, r.heldBy(ctx, h, budgets))
 	}
-	return out
 }
 
 // heldBy names the budget behind the API server's answer, which says its name in a sentence only, if at all.
