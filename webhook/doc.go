@@ -1,4 +1,9 @@
-// Package webhook is the place of the validating webhook: it will refuse manual repairs that collide with one under
-// way, by calling remediations.InFlight and remediations.Owned. It has no rule of its own, and this version does not
-// serve it yet.
+// Package webhook is the validating webhook: it keeps people and automation from changing a node while a repair is in
+// flight on it. It has no rule of its own: it reads a request, asks remediations.Judge, and passes the answer on, with
+// the Events and metrics that belong to it. What it cannot read, it lets through: like the failurePolicy Ignore of its
+// configuration, because an admission server that is at fault must never hold up the cluster.
+//
+// Every replica serves it. The certificate comes from cert-controller, which keeps it in a Secret that is mounted here
+// and writes its authority into the ValidatingWebhookConfiguration, or from whoever else fills the folder. Neither the
+// lack of a certificate nor that of a configuration ends the process: repairs go on, and /readyz says what is missing.
 package webhook

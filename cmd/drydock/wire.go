@@ -104,11 +104,15 @@ func newManager(ctx context.Context, cfg *config.Config, restConfig *rest.Config
 			return nil, fmt.Errorf("preparing to run: %w", err)
 		}
 	}
+	admission, err := addWebhook(mgr, cfg, clients, fleet, tell, log)
+	if err != nil {
+		return nil, err
+	}
 	ready := func(*http.Request) error {
 		if !shared.HasSynced() {
 			return errors.New("the cache of Nodes is not filled yet")
 		}
-		return recv.Ready()
+		return errors.Join(recv.Ready(), admission())
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", ready)); err != nil {
 		return nil, fmt.Errorf("preparing to run: %w", err)

@@ -150,7 +150,7 @@ func (l *Lab) ownAlertmanagerConfig() map[string]any {
 		}
 		drydock["webhook_configs"] = []any{map[string]any{"url": target.URL, "send_resolved": true, "http_config": client}}
 	}
-	return map[string]any{
+	return overlay(map[string]any{
 		"route": map[string]any{
 			"receiver":        "drydock",
 			"group_by":        []string{"alertname", "node"},
@@ -160,5 +160,5 @@ func (l *Lab) ownAlertmanagerConfig() map[string]any {
 			"routes":          []any{map[string]any{"matchers": []string{`alertname="Watchdog"`}, "receiver": "nobody"}},
 		},
 		"receivers": []any{drydock, map[string]any{"name": "nobody"}},
-	}
+	}, target.Config)
 }

@@ -53,11 +53,14 @@ func RenderChart(release, namespace string, values map[string]any) (map[string]s
 }
 
 // InstallChart applies the chart to the lab's API server, so that Drydock runs there with exactly the rights that it
-// ships with.
+// ships with. Without values there is no admission, which other releases in the same lab would meet, too.
 func (l *Lab) InstallChart(ctx context.Context, release, namespace string, values map[string]any) error {
 	_, err := l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making the namespace %s: %w", namespace, err)
+	}
+	if values == nil {
+		values = map[string]any{"admission": map[string]any{"policy": map[string]any{"enabled": false}}}
 	}
 	manifests, err := RenderChart(release, namespace, values)
 	if err != nil {

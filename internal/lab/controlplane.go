@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"path/filepath"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -69,7 +71,7 @@ func (l *Lab) startAPIServer(ctx context.Context, etcd string, client *http.Clie
 			"--service-cluster-ip-range=10.0.0.0/24",
 			"--tls-cert-file=" + l.serving.certFile, "--tls-private-key-file=" + l.serving.keyFile,
 			"--client-ca-file=" + l.ca.file(), "--token-auth-file=" + l.tokenFile(),
-			"--authorization-mode=RBAC", "--allow-privileged=true",
+			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 			"--service-account-issuer=https://kubernetes.default.svc",
 			"--service-account-key-file=" + accounts + ".key",
 			"--service-account-signing-key-file=" + accounts + ".key",
@@ -84,10 +86,10 @@ func (l *Lab) startAPIServer(ctx context.Context, etcd string, client *http.Clie
 }
 
 // startController starts kube-controller-manager, with each controller under
-// its own service account, as clusters have it and as admission tells them
-// apart.
+// its own service account, as most clusters have it, or all of them under the
+// manager's name: admission sees the difference.
 func (l *Lab) startController(ctx context.Context) error {
-	c, err := l.userConfig("system:kube-controller-manager")
+	c, err := l.userConfig(controllerManager)
 	if err != nil {
 		return err
 	}
@@ -99,13 +101,18 @@ func (l *Lab) startController(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making the client of kube-controller-manager's health: %w", err)
 	}
+	if l.options.SharedControllerIdentity {
+		if err := l.grantController(ctx); err != nil {
+			return err
+		}
+	}
 	_, _, err = l.startOnPorts(ctx, 1, func(ports []int) Spec {
 		url := "https://" + address(ports[0])
 		return Spec{Name: "kube-controller-manager", ReadyURL: url + "/healthz", ReadyClient: client, Args: []string{
 			"--kubeconfig=" + kubeconfig, "--leader-elect=false",
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
 			"--tls-cert-file=" + l.serving.certFile, "--tls-private-key-file=" + l.serving.keyFile,
-			"--use-service-account-credentials=true",
+			fmt.Sprintf("--use-service-account-credentials=%t", !l.options.SharedControllerIdentity),
 			"--service-account-private-key-file=" + filepath.Join(l.certDir(), "service-accounts.key"),
 			"--root-ca-file=" + l.ca.file(),
 			"--node-monitor-period=1s", "--node-monitor-grace-period=" + l.options.NodeGrace.String(),
@@ -114,3 +121,19 @@ func (l *Lab) startController(ctx context.Context) error {
 	})
 	return err
 }
+
+// grantController lets the manager do what its controllers do by their own
+// roles otherwise.
+func (l *Lab) grantController(ctx context.Context) error {
+	_, err := l.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "drydock-lab-controller"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: controllerManager}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("granting kube-controller-manager what its controllers need: %w", err)
+	}
+	return nil
+}
+
+const controllerManager = "system:kube-controller-manager"

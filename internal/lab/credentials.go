@@ -39,8 +39,9 @@ func (l *Lab) makeCredentials() error {
 	}
 	// system:nodes is what real kubelets are in, and what admission looks at;
 	// system:masters stands in for the Node authorizer, which asks for one
-	// identity a node.
-	tokens := kubeletToken + `,system:node:drydock-lab,drydock-lab-kubelet,"system:nodes,system:masters"` + "\n"
+	// identity a node. So does NodeRestriction, which is why the name is not
+	// that of a node.
+	tokens := kubeletToken + `,drydock-lab-kubelets,drydock-lab-kubelets,"system:nodes,system:masters"` + "\n"
 	if err := os.WriteFile(l.tokenFile(), []byte(tokens), 0o600); err != nil {
 		return fmt.Errorf("writing the kubelets' token: %w", err)
 	}

@@ -31,6 +31,8 @@ type DrydockOptions struct {
 	Server string
 	// Port is the receiver's; zero: a free one.
 	Port int
+	// Admission makes it serve admission; the chart must have been installed with its Values. Nil: it does not.
+	Admission *Admission
 }
 
 // Drydock is the program as it runs in a lab: a process under the chart's ServiceAccount.
@@ -40,8 +42,14 @@ type Drydock struct {
 	TokenFile, ConfigFile   string
 }
 
-// PrepareDrydock builds the program from this checkout, installs the chart, and makes the token that posts must carry.
+// PrepareDrydock builds the program from this checkout, installs the chart without admission, and makes the token that
+// posts must carry.
 func (l *Lab) PrepareDrydock(ctx context.Context) (tokenFile string, err error) {
+	return l.PrepareDrydockWith(ctx, nil)
+}
+
+// PrepareDrydockWith is PrepareDrydock with values for the chart, such as an Admission's.
+func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (tokenFile string, err error) {
 	root, err := programs.ModuleRoot()
 	if err != nil {
 		return "", err
@@ -51,7 +59,7 @@ func (l *Lab) PrepareDrydock(ctx context.Context) (tokenFile string, err error) 
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building drydock: %w\n%s", err, out)
 	}
-	if err := l.InstallChart(ctx, "drydock", Namespace, nil); err != nil {
+	if err := l.InstallChart(ctx, "drydock", Namespace, values); err != nil {
 		return "", err
 	}
 	return l.WriteSecret("receiver-token", "token-"+rand.Text())
@@ -118,6 +126,13 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 	}
 	if o.Port != 0 {
 		ports[0] = o.Port
+	}
+	if o.Admission != nil {
+		certDir := filepath.Join(l.dir, o.Name+"-certs")
+		if err := l.Project(ctx, o.Namespace, o.Namespace+"-webhook", certDir); err != nil {
+			return nil, err
+		}
+		o.Config = overlay(map[string]any{"webhook": o.Admission.config(o.Namespace, certDir)}, o.Config)
 	}
 	text, err := yaml.Marshal(l.drydockConfig(o, tokenFile, ports))
 	if err != nil {

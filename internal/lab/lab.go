@@ -40,6 +40,7 @@ type Lab struct {
 	proxies   []*Proxy
 	broken    map[string]bool // nodes whose kubelet is cut off
 	webhook   WebhookTarget
+	ends      []context.CancelFunc // of what runs in this process
 	stopped   bool
 }
 
@@ -132,9 +133,12 @@ func (l *Lab) Stop() {
 func (l *Lab) kill() {
 	l.mu.Lock()
 	l.stopped = true
-	processes, proxies := l.processes, l.proxies
-	l.processes, l.proxies = map[string]*Process{}, nil
+	processes, proxies, ends := l.processes, l.proxies, l.ends
+	l.processes, l.proxies, l.ends = map[string]*Process{}, nil, nil
 	l.mu.Unlock()
+	for _, end := range ends {
+		end()
+	}
 	var wg sync.WaitGroup
 	for _, p := range processes {
 		wg.Go(p.Kill)

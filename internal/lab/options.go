@@ -67,6 +67,10 @@ type Options struct {
 	// Webhook takes the alerts; with no URL nobody does, until SetWebhook.
 	Webhook WebhookTarget
 
+	// SharedControllerIdentity runs all controllers as
+	// system:kube-controller-manager, without --use-service-account-credentials.
+	SharedControllerIdentity bool
+
 	// APIServerFlags are added to the kube-apiserver's.
 	APIServerFlags []string
 
@@ -95,6 +99,8 @@ type WebhookTarget struct {
 	URL       string
 	TokenFile string // holds the bearer token; empty: none is sent
 	CAFile    string // whom to trust for an https URL; empty: the system
+	// Config is laid over the lab's own configuration of Alertmanager, key by key.
+	Config map[string]any
 }
 
 // withDefaults fills in what was left out, and refuses what cannot work.

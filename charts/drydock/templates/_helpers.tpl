@@ -8,3 +8,72 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
+
+
+{{- /* The user that Drydock is for the API server. */ -}}
+{{- define "drydock.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "drydock.fullname" . }}
+{{- end -}}
+
+{{- /* Whether anything in the configuration enforces: "true", or nothing. */ -}}
+{{- define "drydock.enforces" -}}
+{{- $enforces := eq (default "observe" .Values.config.mode) "enforce" -}}
+{{- range .Values.config.policies -}}
+{{- if eq (default "" .mode) "enforce" -}}{{- $enforces = true -}}{{- end -}}
+{{- end -}}
+{{- if $enforces -}}true{{- end -}}
+{{- end -}}
+
+{{- /* Whether there is a webhook: Drydock serves it where its configuration says so. "true", or nothing. */ -}}
+{{- define "drydock.webhook" -}}
+{{- if and (hasKey .Values.config "webhook") .Values.admission.webhook.enabled -}}true{{- end -}}
+{{- end -}}
+
+{{- /* Whether Drydock makes the webhook's certificate itself: "true", or nothing. */ -}}
+{{- define "drydock.rotates" -}}
+{{- $webhook := default dict .Values.config.webhook -}}
+{{- if and (include "drydock.webhook" .) (eq (default "rotate" $webhook.certificates) "rotate") -}}
+{{- if .Values.admission.certManager.enabled -}}
+{{- fail "admission.certManager.enabled needs config.webhook.certificates to be \"mounted\", or both would write the certificate" -}}
+{{- end -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- /* Whether evictions are looked at, too: "true", or nothing. */ -}}
+{{- define "drydock.evictions" -}}
+{{- $webhook := default dict .Values.config.webhook -}}
+{{- if and (include "drydock.webhook" .) $webhook.evictions -}}true{{- end -}}
+{{- end -}}
+
+{{- define "drydock.secret" -}}
+{{- $webhook := default dict .Values.config.webhook -}}
+{{- dig "secret" "name" (printf "%s-webhook" (include "drydock.fullname" .)) $webhook -}}
+{{- end -}}
+
+{{- define "drydock.configuration" -}}
+{{- $webhook := default dict .Values.config.webhook -}}
+{{- dig "configuration" (include "drydock.fullname" .) $webhook -}}
+{{- end -}}
+
+{{- /* Whom repairs in flight do not bind, as lists in CEL. Drydock has the first of each built in. */ -}}
+{{- define "drydock.exempt.users" -}}
+{{- $webhook := default dict .Values.config.webhook -}}
+{{- concat (list "system:kube-controller-manager" "system:cloud-controller-manager") (default list (dig "exempt" "users" list $webhook)) | toJson -}}
+{{- end -}}
+{{- define "drydock.exempt.groups" -}}
+{{- $webhook := default dict .Values.config.webhook -}}
+{{- concat (list "system:serviceaccounts:kube-system") (default list (dig "exempt" "groups" list $webhook)) | toJson -}}
+{{- end -}}
+{{- define "drydock.cel.exempt" -}}
+(request.userInfo.?username.orValue('') in {{ include "drydock.exempt.users" . }} ||
+ request.userInfo.?groups.orValue([]).exists(g, g in {{ include "drydock.exempt.groups" . }}))
+{{- end -}}
+
+{{- /* The CEL of which key k is in Drydock's domain, and which only Drydock may write. */ -}}
+{{- define "drydock.cel.ours" -}}
+(k.startsWith('drydock.dev/') || k.startsWith('alert.drydock.dev/') || k.startsWith('repair.drydock.dev/'))
+{{- end -}}
+{{- define "drydock.cel.own" -}}
+(k.startsWith('alert.drydock.dev/') || k.startsWith('repair.drydock.dev/') || k in ['drydock.dev/history', 'drydock.dev/phase'])
+{{- end -}}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/webhook"
+)
+
+// addWebhook adds the admission server where the configuration has one. ready says what it lacks.
+func addWebhook(mgr manager.Manager, cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, tell engine.Recorder, log logr.Logger) (ready func() error, err error) {
+	w := cfg.Webhook
+	if w == nil {
+		return func() error { return nil }, nil
+	}
+	o := webhook.Options{
+		Listen: w.Listen, CertDir: w.CertDir, Config: cfg.Core, Exempt: w.Exempt, Evictions: w.Evictions,
+		Client: clients, Node: fleet.Cached,
+		Nodes: func() []*corev1.Node {
+			nodes, err := fleet.Nodes(context.Background())
+			if err != nil {
+				log.Error(err, "reading the cache of Nodes")
+			}
+			return nodes
+		},
+		GlassBroken: func(node, action, note string) {
+			tell.Event(node, engine.Event{Warning: true, Reason: "GlassBroken", Action: action, Note: note})
+		},
+		Registerer: metrics.Registry, Log: log.WithName("webhook"), Clock: clock.RealClock{},
+	}
+	if w.Rotate {
+		o.Rotation = &webhook.Rotation{
+			Secret:   types.NamespacedName{Namespace: w.Secret.Namespace, Name: w.Secret.Name},
+			DNSNames: w.DNSNames, Configuration: w.Configuration,
+		}
+	}
+	s, err := webhook.Add(mgr, o)
+	if err != nil {
+		return nil, fmt.Errorf("preparing admission: %w", err)
+	}
+	return s.Ready, nil
+}

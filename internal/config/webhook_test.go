@@ -1,0 +1,28 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func TestWebhook(t *testing.T) {
+	c, _ := mustLoad(t, base)
+	require.Nil(t, c.Webhook, "absent: no admission server")
+
+	c, _ = mustLoad(t, base+"webhook: {}\n")
+	require.Equal(t, &Webhook{
+		Listen: ":9443", CertDir: "/var/run/drydock/certs", Rotate: true, DNSNames: []string{"drydock-webhook.drydock.svc"},
+		Secret: ObjectName{"drydock", "drydock-webhook"}, Configuration: "drydock",
+		Exempt: remediations.Exemption{Users: []string{}, Groups: []string{}},
+	}, c.Webhook)
+
+	c, warnings := mustLoad(t, base+`webhook: {certificates: mounted, evictions: true, exempt: {users: [u], groups: [g, "system:serviceaccounts"]}}`+"\n")
+	require.False(t, c.Webhook.Rotate)
+	require.True(t, c.Webhook.Evictions)
+	require.Equal(t, remediations.Exemption{Users: []string{"u"}, Groups: []string{"g", "system:serviceaccounts"}}, c.Webhook.Exempt)
+	require.Contains(t, lines(warnings), "webhook.exempt.groups[1]: system:serviceaccounts is nearly everybody")
+	require.NotContains(t, lines(warnings), "groups[0]")
+}

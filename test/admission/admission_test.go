@@ -1,0 +1,113 @@
+// Package admission holds what is denied, and what is not, against the real API server: with the
+// ValidatingAdmissionPolicy alone, and with the real webhook beside it.
+package admission
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+// within bounds every wait: far beyond what it takes, so that only a fault meets it.
+const within = 60 * time.Second
+
+func TestMain(m *testing.M) {
+	nodes := []lab.NodeSpec{{Name: requests.Node}}
+	for _, name := range []string{"n2", "n3", "n4", "n5"} {
+		nodes = append(nodes, lab.NodeSpec{Name: name})
+	}
+	lab.Main(m, lab.Options{Components: lab.ControlPlane, NodeSpecs: nodes})
+}
+
+// values of the chart: everything that this package needs of a configuration.
+func values(mode string, webhook map[string]any) map[string]any {
+	return map[string]any{
+		"config": map[string]any{"mode": mode, "webhook": webhook},
+	}
+}
+
+func exempt() map[string]any {
+	return map[string]any{"users": asAny(requests.Exempt.Users), "groups": asAny(requests.Exempt.Groups)}
+}
+
+func asAny(in []string) []any {
+	var out []any
+	for _, s := range in {
+		out = append(out, s)
+	}
+	return out
+}
+
+// as is a client of that user who may do everything that admission does not deny.
+func as(t *testing.T, l *lab.Lab, u requests.User) kubernetes.Interface {
+	t.Helper()
+	c, err := l.ClientAs(u.Name, append([]string{"system:masters"}, u.Groups...)...)
+	require.NoError(t, err)
+	return c
+}
+
+// denier is who denied the request: "policy", "webhook", another part of the API server, or "" where nobody did.
+func denier(err error) string {
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return ""
+	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
+		return "policy"
+	case strings.Contains(err.Error(), "admission webhook"):
+		return "webhook"
+	}
+	return err.Error()
+}
+
+// put makes the Node what the case begins with, as Drydock, whom admission lets.
+func put(t require.TestingT, ctx context.Context, drydock kubernetes.Interface, before *corev1.Node) *corev1.Node {
+	live, err := drydock.CoreV1().Nodes().Get(ctx, before.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	live.ResourceVersion = "" // whoever wrote meanwhile
+	live.Annotations, live.Labels = before.Annotations, before.Labels
+	live.Spec.Unschedulable, live.Spec.Taints = before.Spec.Unschedulable, before.Spec.Taints
+	live, err = drydock.CoreV1().Nodes().Update(ctx, live, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	return live
+}
+
+// try makes the case's request without its taking effect.
+func try(t require.TestingT, ctx context.Context, drydock, user kubernetes.Interface, c *requests.Case) error {
+	before, after := c.Nodes()
+	if c.Create {
+		before = requests.Bare()
+	}
+	requests.Normalize(before)
+	live := put(t, ctx, drydock, before)
+	nodes, dry := user.CoreV1().Nodes(), []string{metav1.DryRunAll}
+	if after != nil {
+		requests.Normalize(after)
+	}
+	switch {
+	case c.Create:
+		_, err := nodes.Create(ctx, after, metav1.CreateOptions{DryRun: dry})
+		return err
+	case after == nil:
+		return nodes.Delete(ctx, before.Name, metav1.DeleteOptions{DryRun: dry})
+	}
+	live.ResourceVersion = ""
+	live.Annotations, live.Labels = after.Annotations, after.Labels
+	live.Spec.Unschedulable, live.Spec.Taints = after.Spec.Unschedulable, after.Spec.Taints
+	var err error
+	if c.Status {
+		_, err = nodes.UpdateStatus(ctx, live, metav1.UpdateOptions{DryRun: dry})
+	} else {
+		_, err = nodes.Update(ctx, live, metav1.UpdateOptions{DryRun: dry})
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package admission
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	policyFile  = "drydock/templates/validatingadmissionpolicy.yaml"
+	webhookFile = "drydock/templates/validatingwebhook.yaml"
+	certsFile   = "drydock/templates/certificates.yaml"
+)
+
+func render(t *testing.T, values map[string]any) map[string]string {
+	t.Helper()
+	m, err := lab.RenderChart("drydock", "drydock", values)
+	require.NoError(t, err)
+	return m
+}
+
+type m = map[string]any
+
+// TestChartFollowsTheConfiguration: there is a webhook where Drydock serves one, and denial where something enforces.
+func TestChartFollowsTheConfiguration(t *testing.T) {
+	byDefault := render(t, nil)
+	require.NotContains(t, byDefault, webhookFile, "nobody would answer")
+	require.NotContains(t, byDefault, certsFile)
+	require.Contains(t, byDefault[policyFile], "validationActions: [Warn, Audit]")
+
+	for name, config := range map[string]m{
+		"the mode": {"mode": "enforce"},
+		"a policy": {"mode": "observe", "policies": []any{m{"name": "a"}, m{"name": "b", "mode": "enforce"}}},
+	} {
+		require.Contains(t, render(t, m{"config": config})[policyFile], "validationActions: [Deny]", name)
+	}
+	require.Contains(t, render(t, m{"config": m{"policies": []any{m{"mode": "observe"}}}})[policyFile], "[Warn, Audit]")
+	require.NotContains(t, render(t, m{"admission": m{"policy": m{"enabled": false}}}), policyFile)
+
+	plain := render(t, m{"config": m{"webhook": nil}})
+	require.Contains(t, plain[webhookFile], "targetPort: 9443")
+	require.NotContains(t, plain[webhookFile], "evictions")
+	require.NotContains(t, plain["drydock/templates/clusterrole.yaml"], "pods")
+	require.Contains(t, plain[certsFile], `resourceNames: ["drydock-webhook"]`)
+
+	named := render(t, m{"config": m{"webhook": m{
+		"listen": "0.0.0.0:1234", "evictions": true, "configuration": "other", "secret": m{"name": "certs"},
+		"exempt": m{"users": []any{"system:serviceaccount:a:b"}, "groups": []any{`it's "c"`}},
+	}}})
+	require.Contains(t, named[webhookFile], "targetPort: 1234")
+	require.Contains(t, named[webhookFile], "name: evictions.admission.drydock.dev")
+	require.Contains(t, named["drydock/templates/clusterrole.yaml"], "resources: [pods]")
+	require.Contains(t, named[certsFile], `resourceNames: ["certs"]`)
+	require.Contains(t, named[certsFile], `resourceNames: ["other"]`)
+
+	require.NotContains(t, render(t, m{"config": m{"webhook": m{}}, "admission": m{"webhook": m{"enabled": false}}}), webhookFile)
+	byURL := render(t, m{"config": m{"webhook": m{}}, "admission": m{"webhook": m{"url": "https://drydock.example.com:9443/"}}})
+	require.Contains(t, byURL[webhookFile], "url: https://drydock.example.com:9443/v1/admit/nodes\n")
+	require.NotContains(t, byURL[webhookFile], "kind: Service")
+}
+
+// TestChartExemptsWhomTheCoreExempts, in both objects.
+func TestChartExemptsWhomTheCoreExempts(t *testing.T) {
+	all := render(t, m{"config": m{"webhook": m{"exempt": m{"users": []any{"u"}, "groups": []any{"g"}}}}})
+	for _, list := range [][]string{append(remediations.AlwaysExempt.Users, "u"), append(remediations.AlwaysExempt.Groups, "g")} {
+		text, err := json.Marshal(list)
+		require.NoError(t, err)
+		require.Contains(t, all[policyFile], string(text))
+		require.Contains(t, all[webhookFile], string(text))
+	}
+}
+
+// TestChartWithCertManager: it makes the certificate then, and Drydock gets no right to a Secret.
+func TestChartWithCertManager(t *testing.T) {
+	manager := m{"certManager": m{"enabled": true}}
+	_, err := lab.RenderChart("drydock", "drydock", m{"config": m{"webhook": m{}}, "admission": manager})
+	require.ErrorContains(t, err, `needs config.webhook.certificates to be "mounted"`)
+	all := render(t, m{"config": m{"webhook": m{"certificates": "mounted"}}, "admission": manager})
+	require.Contains(t, all[webhookFile], "cert-manager.io/inject-ca-from: drydock/drydock-webhook")
+	require.Contains(t, all[certsFile], "kind: Certificate")
+	require.Contains(t, all[certsFile], "drydock-webhook.drydock.svc")
+	require.NotContains(t, all[certsFile], "kind: Role")
+	require.NotContains(t, render(t, m{"config": m{"webhook": m{"certificates": "mounted"}}}), certsFile)
+}
+
+// TestChartRefusesUnknownValues.
+func TestChartRefusesUnknownValues(t *testing.T) {
+	for _, values := range []m{
+		{"admission": m{"evictions": true}},
+		{"admission": m{"webhook": m{"url": "http://plain.example.com"}}},
+		{"admision": m{}},
+	} {
+		_, err := lab.RenderChart("drydock", "drydock", values)
+		require.Error(t, err, "%v", values)
+	}
+}

@@ -1,0 +1,112 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+// heartbeat is what a kubelet writes: its status, its labels, its lease.
+func heartbeat(t *testing.T, kubelet kubernetes.Interface, node string) {
+	t.Helper()
+	ctx := t.Context()
+	_, err := kubelet.CoreV1().Nodes().PatchStatus(ctx, node, fmt.Appendf(nil, `{"status":{"conditions":[{"type":"MemoryPressure","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339)))
+	require.NoError(t, err)
+	_, err = kubelet.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(`{"metadata":{"labels":{"beta.kubernetes.io/os":"linux"},"annotations":{"volumes.kubernetes.io/controller-managed-attach-detach":"true"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	leases := kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	lease, err := leases.Get(ctx, node, metav1.GetOptions{})
+	require.NoError(t, err)
+	_, err = leases.Patch(ctx, lease.Name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, metav1.NowMicro().UTC().Format("2006-01-02T15:04:05.000000Z")), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// TestKubelets, each with the client certificate of its node: what they must write passes, and never reaches the
+// webhook; what is Drydock's does not.
+func TestKubelets(t *testing.T) {
+	l := lab.Shared(t)
+	y := newYard(t, l, "enforce")
+	const n = "n5"
+	kubelet, err := l.NodeClient(n)
+	require.NoError(t, err)
+	for _, phase := range []remediations.Phase{"", remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted} {
+		y.becomes(n, phase)
+		before := int(y.metric("drydock_admission_duration_seconds_count"))
+		heartbeat(t, kubelet, n)
+		require.Equal(t, before, int(y.metric("drydock_admission_duration_seconds_count")), "a heartbeat was asked about")
+	}
+
+	y.becomes(n, remediations.Verifying)
+	record := requests.Record(remediations.Acting).Encode()
+	for name, patch := range map[string]string{
+		"asks for its own repair": fmt.Sprintf(`{"metadata":{"annotations":{%q:"remediation/reboot"}}}`, remediations.RequestKey),
+		"forges a record":         fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, remediations.NodeRepairKey, record),
+		"takes the label off":     fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, remediations.PhaseLabel),
+		"takes the record off":    fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, remediations.NodeRepairKey),
+		"breaks the glass":        fmt.Sprintf(`{"metadata":{"annotations":{%q:"why"}}}`, remediations.BreakGlassKey),
+	} {
+		for _, sub := range [][]string{nil, {"status"}} {
+			_, err := kubelet.CoreV1().Nodes().Patch(t.Context(), n, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub...)
+			require.Equal(t, "policy", denier(err), "%s through %v: %v", name, sub, err)
+		}
+	}
+
+	// The webhook alone says the same: without the policy it is asked, kubelet or not.
+	require.NoError(t, l.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), "drydock", metav1.DeleteOptions{}))
+	await(t, "the policy to be forgotten", func() bool { return forged(t, l) == "webhook" })
+	for _, sub := range [][]string{nil, {"status"}} {
+		_, err := kubelet.CoreV1().Nodes().Patch(t.Context(), n, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, remediations.PhaseLabel), metav1.PatchOptions{}, sub...)
+		require.Equal(t, "webhook", denier(err), "%v", err)
+		require.ErrorContains(t, err, "a node's own identity")
+	}
+	y.becomes(n, "")
+}
+
+// TestNodeControllerTaints: the real controller manager taints a node that is lost in mid-repair, and takes the taints
+// off when it is back, under its controllers' own accounts and under the manager's one name.
+func TestNodeControllerTaints(t *testing.T) {
+	for name, shared := range map[string]bool{"each controller by its own account": false, "all as the manager": true} {
+		t.Run(name, func(t *testing.T) {
+			l := lab.New(t, lab.Options{Components: lab.ControlPlane, NodeGrace: 4 * time.Second, NodeSpecs: []lab.NodeSpec{{Name: requests.Node}, {Name: "n2"}, {Name: "n3"}}, SharedControllerIdentity: shared})
+			y := newYard(t, l, "enforce")
+			y.becomes(requests.Node, remediations.Verifying)
+			l.Break(requests.Node)
+			unreachable := func() (taints int) {
+				for _, taint := range y.node(requests.Node).Spec.Taints {
+					if taint.Key == corev1.TaintNodeUnreachable {
+						taints++
+					}
+				}
+				return taints
+			}
+			await(t, "both taints", func() bool { return unreachable() == 2 })
+			require.NoError(t, l.Heal(context.WithoutCancel(t.Context()), requests.Node, ""))
+			await(t, "them to go", func() bool { return unreachable() == 0 })
+			manager := false
+			for _, f := range y.managers(requests.Node) {
+				manager = manager || f == "kube-controller-manager"
+			}
+			require.True(t, manager, "the control")
+			y.isDenied("cordon", requests.Node)
+		})
+	}
+}
+
+func (y *yard) managers(node string) []string {
+	var out []string
+	for _, f := range y.node(node).ManagedFields {
+		out = append(out, f.Manager)
+	}
+	return out
+}

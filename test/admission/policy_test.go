@@ -1,0 +1,153 @@
+package admission
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+// installPolicy installs the ValidatingAdmissionPolicy alone, and takes it away with the test.
+func installPolicy(t *testing.T, l *lab.Lab, mode string) {
+	t.Helper()
+	v := values(mode, map[string]any{"exempt": exempt()})
+	v["admission"] = map[string]any{"webhook": map[string]any{"enabled": false}}
+	require.NoError(t, l.InstallChart(t.Context(), "drydock", lab.Namespace, v))
+	t.Cleanup(func() { removeAdmission(t, l) })
+}
+
+// removeAdmission deletes the two objects, as docs/admission.md tells an administrator to, and waits until nothing is
+// denied any more.
+func removeAdmission(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	admission := l.Client().AdmissionregistrationV1()
+	_ = admission.ValidatingWebhookConfigurations().Delete(ctx, "drydock", metav1.DeleteOptions{}) // there may be none
+	_ = admission.ValidatingAdmissionPolicies().Delete(ctx, "drydock", metav1.DeleteOptions{})
+	await(t, "nothing to be denied any more", func() bool { return forged(t, l) == "" })
+}
+
+// forged is who denies a person Drydock's own keys, which is the first that any admission does.
+func forged(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	c := requests.Case{Change: requests.Forge, By: requests.Person}
+	return denier(try(t, context.WithoutCancel(t.Context()), as(t, l, requests.Drydock), as(t, l, requests.Person), &c))
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	require.Eventually(t, is, within, 50*time.Millisecond, "waiting for %s", what)
+}
+
+// TestPolicyAndCoreSayTheSame: on the hard core the API server with the policy alone denies what the core denies;
+// everywhere else it allows. The fixed table first, then whatever rapid thinks of.
+func TestPolicyAndCoreSayTheSame(t *testing.T) {
+	l := lab.Shared(t)
+	installPolicy(t, l, "enforce")
+	await(t, "the policy", func() bool { return forged(t, l) == "policy" })
+	clients := map[string]kubernetes.Interface{}
+	client := func(u requests.User) kubernetes.Interface {
+		if clients[u.Name] == nil {
+			clients[u.Name] = as(t, l, u)
+		}
+		return clients[u.Name]
+	}
+	drydock := client(requests.Drydock)
+	denied := 0
+	for _, c := range requests.Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			err := try(t, t.Context(), drydock, client(c.By), &c)
+			want := ""
+			if c.Core {
+				want = "policy"
+				denied++
+			}
+			require.Equal(t, want, denier(err), "%v", err)
+			require.Equal(t, c.Core, c.HardCore(), "the table and the oracle")
+		})
+	}
+	require.Greater(t, denied, 20, "the control")
+
+	t.Run("whatever", func(t *testing.T) {
+		ctx, others := t.Context(), 0
+		rapid.Check(t, func(t *rapid.T) {
+			c := requests.Generate(t)
+			got := denier(try(t, ctx, drydock, client(c.By), &c))
+			if strings.Contains(got, "is not allowed to") { // NodeRestriction's word, which comes first
+				others++
+				return
+			}
+			ch := c.ChangeOf()
+			if c.Status && ch.New != nil {
+				ch.New.Spec = *ch.Old.Spec.DeepCopy()
+			}
+			v := requests.Config(remediations.ModeEnforce).Judge(ch, func() []*corev1.Node { return nil }, requests.Now)
+			want := ""
+			if c.HardCore() {
+				want = "policy"
+				require.False(t, v.Allowed, "the core")
+			}
+			require.Equal(t, want, got)
+		})
+		t.Logf("%d requests were denied by others", others)
+	})
+
+	// Every expression is total: one that failed would have let its request through without a word, but for this count.
+	metrics, err := l.Client().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	require.NoError(t, err)
+	seen := 0
+	for line := range strings.Lines(string(metrics)) {
+		if strings.HasPrefix(line, "apiserver_validating_admission_policy_check_total{") {
+			seen++
+			require.NotContains(t, line, `enforcement_action="allow"`)
+		}
+		require.NotRegexp(t, `^apiserver_admission_match_condition_evaluation_errors_total`, line)
+	}
+	require.NotZero(t, seen, "the control")
+	await(t, "the controller manager to have checked the expressions' types", func() bool {
+		policy, err := l.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), "drydock", metav1.GetOptions{})
+		require.NoError(t, err)
+		if policy.Status.TypeChecking == nil {
+			return false
+		}
+		require.Empty(t, policy.Status.TypeChecking.ExpressionWarnings)
+		return true
+	})
+}
+
+// TestPolicyOnlyWarnsWhereNothingEnforces.
+func TestPolicyOnlyWarnsWhereNothingEnforces(t *testing.T) {
+	l := lab.Shared(t)
+	installPolicy(t, l, "observe")
+	warned := &warnings{}
+	c := l.ConfigAs(requests.Person.Name, "system:masters")
+	c.WarningHandler = warned
+	person, err := kubernetes.NewForConfig(c)
+	require.NoError(t, err)
+	drydock := as(t, l, requests.Drydock)
+	for _, c := range requests.Cases() {
+		if !c.Core || c.By.Name != requests.Person.Name {
+			continue
+		}
+		if warned.count() == 0 { // it takes the API server a moment to have read the policy
+			await(t, "a warning", func() bool {
+				require.NoError(t, try(t, t.Context(), drydock, person, &c))
+				return warned.count() > 0
+			})
+		}
+		before := warned.count()
+		err := try(t, t.Context(), drydock, person, &c)
+		require.Empty(t, denier(err), "%s: %v", c.Name, err)
+		require.Greater(t, warned.count(), before, c.Name)
+	}
+}

@@ -1,0 +1,231 @@
+package requests
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// States of the Node before a request.
+func inFlight(n *corev1.Node) { Put(n, Record(remediations.Verifying)) }
+func acting(n *corev1.Node)   { Put(n, Record(remediations.Acting)) }
+func pending(n *corev1.Node)  { Put(n, Record(remediations.Pending)) }
+
+func exhausted(n *corev1.Node) { Put(n, Record(remediations.Exhausted)) }
+
+func observing(n *corev1.Node) {
+	r := Record(remediations.Pending)
+	r.Hold = &remediations.Hold{Reason: remediations.Observing, Message: "would reboot n1 now", Since: Now}
+	Put(n, r)
+}
+
+func leaderInFlight(n *corev1.Node) {
+	n.Annotations[remediations.RepairPrefix+"leader"] = Record(remediations.Acting).Encode()
+	n.Labels[remediations.PhaseLabel] = "Acting"
+}
+
+func sidecarInFlight(n *corev1.Node) {
+	n.Annotations[remediations.RepairPrefix+"sidecar-3f"] = Record(remediations.Acting).Encode()
+}
+
+func labelOnly(n *corev1.Node) { n.Labels[remediations.PhaseLabel] = "Acting" }
+
+func malformed(n *corev1.Node) {
+	n.Labels[remediations.PhaseLabel] = "Verifying"
+	n.Annotations[remediations.NodeRepairKey] = "{"
+}
+
+// recordOnly: the label is gone, the record is not.
+func recordOnly(n *corev1.Node) { inFlight(n); delete(n.Labels, remediations.PhaseLabel) }
+
+func observedNow(n *corev1.Node) {
+	r := Record(remediations.Verifying)
+	r.Policy = "only-observes"
+	n.Annotations[remediations.NodeRepairKey] = r.Encode()
+}
+
+func requested(n *corev1.Node) {
+	r := Record(remediations.Pending)
+	r.Cause = remediations.Cause{Request: "remediation/reboot"}
+	Put(n, r)
+}
+
+func tainted(n *corev1.Node) {
+	r := Record(remediations.Verifying)
+	r.Undo = []remediations.Undo{{Kind: remediations.UndoTaint, Key: "drydock.example/draining", At: Now}}
+	Put(n, r)
+	taint("drydock.example/draining", corev1.TaintEffectNoSchedule)(n)
+	taint("example.com/other", corev1.TaintEffectNoSchedule)(n)
+}
+
+func glass(before func(*corev1.Node)) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		before(n)
+		n.Annotations[remediations.BreakGlassKey] = "the rack is on fire"
+	}
+}
+
+// Changes.
+func cordon(n *corev1.Node)   { n.Spec.Unschedulable = true }
+func uncordon(n *corev1.Node) { n.Spec.Unschedulable = false }
+
+func cordoned(before func(*corev1.Node)) func(*corev1.Node) {
+	return func(n *corev1.Node) { before(n); cordon(n) }
+}
+
+func nothing(*corev1.Node) {}
+
+func taint(key string, effect corev1.TaintEffect) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
+}
+
+func with(before func(*corev1.Node), key string, effect corev1.TaintEffect) func(*corev1.Node) {
+	return func(n *corev1.Node) { before(n); taint(key, effect)(n) }
+}
+
+func untaint(key string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		var kept []corev1.Taint
+		for _, t := range n.Spec.Taints {
+			if t.Key != key {
+				kept = append(kept, t)
+			}
+		}
+		n.Spec.Taints = kept
+	}
+}
+
+func annotate(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Annotations[key] = value }
+}
+func remove(key string) func(*corev1.Node) {
+	return func(n *corev1.Node) { delete(n.Annotations, key); delete(n.Labels, key) }
+}
+func label(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Labels[key] = value }
+}
+
+// Cases is the table.
+func Cases() []Case {
+	out := []Case{
+		{Name: "a cordon of a node on which nothing goes on", Change: cordon, By: Person},
+		{Name: "a cordon while Pending", Before: pending, Change: cordon, By: Person},
+		{Name: "a cordon while Exhausted", Before: exhausted, Change: cordon, By: Person},
+		{Name: "a cordon while a sidecar is repaired", Before: sidecarInFlight, Change: cordon, By: Person},
+		{Name: "an uncordon while Pending", Before: cordoned(pending), Change: uncordon, By: Person},
+		{Name: "a deletion while Pending", Before: pending, By: Person},
+		{Name: "a deletion while Exhausted", Before: exhausted, By: Person},
+		{Name: "a NoExecute taint while Pending", Before: pending, Change: taint("x", corev1.TaintEffectNoExecute), By: Person},
+		{Name: "a label that is not ours in flight", Before: inFlight, Change: label("team", "a"), By: Person},
+		{Name: "an annotation that is not ours in flight", Before: inFlight, Change: annotate("example.com/rack", "r2"), By: Person},
+		{Name: "nothing at all in flight", Before: inFlight, Change: nothing, By: Person},
+
+		{Name: "a cordon in flight", Before: inFlight, Change: cordon, By: Person, Reason: remediations.Cordon, Denied: true, Core: true},
+		{Name: "a cordon while Acting", Before: acting, Change: cordon, By: Person, Reason: remediations.Cordon, Denied: true, Core: true},
+		{Name: "a cordon while the mesh leader is repaired", Before: leaderInFlight, Change: cordon, By: Person, Reason: remediations.Cordon, Denied: true, Core: true},
+		{Name: "a cordon where only the label says so", Before: labelOnly, Change: cordon, By: Person, Reason: remediations.Cordon, Denied: true, Core: true},
+		{Name: "a cordon where the record is malformed", Before: malformed, Change: cordon, By: Person, Reason: remediations.Cordon, Denied: true, Core: true},
+		{Name: "a cordon where only the record says so", Before: recordOnly, Change: cordon, By: Person, Reason: remediations.Cordon, Denied: true},
+		{Name: "a cordon during a repair of a policy that observes now", Before: observedNow, Change: cordon, By: Person, Reason: remediations.Cordon, Warned: true},
+		{Name: "an uncordon in flight", Before: cordoned(inFlight), Change: uncordon, By: Person, Reason: remediations.Cordon, Denied: true, Core: true},
+		{Name: "a deletion in flight", Before: inFlight, By: Person, Reason: remediations.Deletion, Denied: true, Core: true},
+		{Name: "the removal of our taint in flight", Before: tainted, Change: untaint("drydock.example/draining"), By: Person, Reason: remediations.TaintRemoved, Denied: true},
+		{Name: "the removal of another taint in flight", Before: tainted, Change: untaint("example.com/other"), By: Person},
+		{Name: "a NoExecute taint in flight", Before: inFlight, Change: taint("x", corev1.TaintEffectNoExecute), By: Person, Reason: remediations.NoExecute, Denied: true},
+		{Name: "a NoSchedule taint in flight", Before: inFlight, Change: taint("x", corev1.TaintEffectNoSchedule), By: Person},
+		{Name: "the mesh leader's key in flight", Before: inFlight, Change: annotate(remediations.MeshLeaderKey, ""), By: Person, Reason: remediations.MeshLeader, Denied: true},
+		{Name: "the mesh leader's key taken off in flight", Before: func(n *corev1.Node) { inFlight(n); n.Annotations[remediations.MeshLeaderKey] = "" }, Change: remove(remediations.MeshLeaderKey), By: Person, Reason: remediations.MeshLeader, Denied: true},
+		{Name: "the mesh leader's key while Pending", Before: pending, Change: annotate(remediations.MeshLeaderKey, ""), By: Person},
+		{Name: "a request in flight", Before: inFlight, Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: remediations.RequestInFlight, Denied: true},
+
+		{Name: "a record by a person", Change: annotate(remediations.NodeRepairKey, Record(remediations.Pending).Encode()), By: Person, Reason: remediations.OwnKey, Denied: true, Core: true},
+		{Name: "a record by one who is exempt", Change: annotate(remediations.NodeRepairKey, "{}"), By: Autoscale, Reason: remediations.OwnKey, Denied: true, Core: true},
+		{Name: "a record with the glass broken", Before: glass(nothing), Change: annotate(remediations.NodeRepairKey, "{}"), By: Person, Reason: remediations.OwnKey, Denied: true, Core: true},
+		{Name: "an alert by a person", Change: annotate(remediations.AlertPrefix+"9f2c0e5b6d1a4c33", "{}"), By: Person, Reason: remediations.OwnKey, Denied: true, Core: true},
+		{Name: "a history by a person", Change: annotate(remediations.HistoryKey, "[]"), By: Person, Reason: remediations.OwnKey, Denied: true, Core: true},
+		{Name: "the phase label by a person", Before: inFlight, Change: label(remediations.PhaseLabel, "Pending"), By: Person, Reason: remediations.OwnKey, Denied: true, Core: true},
+		{Name: "a Node made with a record", Create: true, Change: inFlight, By: Person, Reason: remediations.OwnKey, Denied: true, Core: true},
+		{Name: "a Node made with nothing of ours", Create: true, Change: nothing, By: Person},
+		{Name: "a record by a person through nodes/status", Status: true, Change: annotate(remediations.NodeRepairKey, "{}"), By: Person, Reason: remediations.OwnKey, Denied: true, Core: true},
+		{Name: "a record taken off while Pending", Before: pending, Change: remove(remediations.NodeRepairKey), By: Person},
+		{Name: "a record taken off in flight", Before: inFlight, Change: remove(remediations.NodeRepairKey), By: Person, Reason: remediations.OwnKeyRemoved, Denied: true, Core: true},
+		{Name: "a record taken off in flight by one who is exempt", Before: inFlight, Change: remove(remediations.NodeRepairKey), By: Autoscale, Reason: remediations.OwnKeyRemoved, Denied: true, Core: true},
+		{Name: "the label taken off in flight", Before: inFlight, Change: remove(remediations.PhaseLabel), By: Person, Reason: remediations.OwnKeyRemoved, Denied: true, Core: true},
+		{Name: "the label taken off in flight with the glass broken", Before: glass(inFlight), Change: remove(remediations.PhaseLabel), By: Person, Reason: remediations.OwnKeyRemoved, Glass: true},
+		{Name: "a record by Drydock", Change: inFlight, By: Drydock},
+		{Name: "a record taken off in flight by Drydock", Before: inFlight, Change: remove(remediations.NodeRepairKey), By: Drydock},
+		{Name: "a cordon in flight by Drydock", Before: inFlight, Change: cordon, By: Drydock},
+
+		{Name: "a cordon with the glass broken", Before: glass(inFlight), Change: cordon, By: Person, Reason: remediations.Cordon, Glass: true},
+		{Name: "a deletion with the glass broken", Before: glass(inFlight), By: Person, Reason: remediations.Deletion, Glass: true},
+		{Name: "a cordon that breaks the glass in one request", Before: inFlight, Change: func(n *corev1.Node) { glass(cordon)(n) }, By: Person, Reason: remediations.Cordon, Denied: true, Core: true},
+		{Name: "a cordon with the glass broken where nothing goes on", Before: glass(nothing), Change: cordon, By: Person},
+		{Name: "the glass broken in flight", Before: inFlight, Change: glass(nothing), By: Person},
+		{Name: "the glass broken without a reason", Before: inFlight, Change: annotate(remediations.BreakGlassKey, ""), By: Person, Reason: remediations.Unreadable, Warned: true},
+
+		{Name: "a request by a person", Change: annotate(remediations.RequestKey, "reboot"), By: Person},
+		{Name: "a request that nobody understands", Change: annotate(remediations.RequestKey, "rebooot"), By: Person, Reason: remediations.Unreadable, Warned: true},
+		{Name: "a request to a policy that observes", Change: annotate(remediations.RequestKey, "policy/only-observes"), By: Person, Reason: remediations.RequestIdle, Warned: true},
+		{Name: "a second request", Before: annotate(remediations.RequestKey, "policy/node-not-ready"), Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: remediations.RequestPending, Denied: true},
+		{Name: "a second request by one who is exempt", Before: annotate(remediations.RequestKey, "policy/node-not-ready"), Change: annotate(remediations.RequestKey, "reboot"), By: Autoscale, Reason: remediations.RequestPending, Denied: true},
+		{Name: "a request while an earlier one is Pending", Before: requested, Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: remediations.RequestPending, Denied: true},
+		{Name: "a request while Exhausted", Before: exhausted, Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: remediations.RequestExhausted, Warned: true},
+		{Name: "a request while an alert's repair is Pending", Before: pending, Change: annotate(remediations.RequestKey, "reboot"), By: Person},
+		{Name: "a request taken back", Before: annotate(remediations.RequestKey, "reboot"), Change: remove(remediations.RequestKey), By: Person},
+		{Name: "a pause", Before: inFlight, Change: annotate(remediations.PauseKey, "true at work on it"), By: Person},
+		{Name: "a pause that nobody understands", Change: annotate(remediations.PauseKey, "tomorrow"), By: Person, Reason: remediations.Unreadable, Warned: true},
+		{Name: "a reset that nobody understands", Change: annotate(remediations.ResetKey, "yes"), By: Person, Reason: remediations.Unreadable, Warned: true},
+		{Name: "a cancel of the repair", Before: inFlight, Change: annotate(remediations.CancelKey, ID), By: Person},
+		{Name: "a cancel of another repair", Before: inFlight, Change: annotate(remediations.CancelKey, "zzzzzz"), By: Person, Reason: remediations.UnknownRepair, Warned: true},
+		{Name: "an approval where nothing goes on", Change: annotate(remediations.ApproveKey, ID), By: Person, Reason: remediations.UnknownRepair, Warned: true},
+		{Name: "a key misspelt", Change: annotate("drydock.dev/pasue", "true"), By: Person, Reason: remediations.Unreadable, Warned: true},
+		{Name: "an exclusion", Before: inFlight, Change: label(remediations.ExcludeLabel, "true"), By: Person},
+		{Name: "a cordon that collides with what observe mode would do", Before: observing, Change: cordon, By: Person, Reason: remediations.WouldCollide, Warned: true},
+
+		{Name: "a kubelet that asks for its own repair", Change: annotate(remediations.RequestKey, "reboot"), By: Kubelet, Reason: remediations.NodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet that asks through nodes/status", Status: true, Change: annotate(remediations.RequestKey, "reboot"), By: Kubelet, Reason: remediations.NodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet that forges a record through nodes/status", Status: true, Change: annotate(remediations.NodeRepairKey, Record(remediations.Acting).Encode()), By: Kubelet, Reason: remediations.NodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet that takes the label off through nodes/status", Status: true, Before: inFlight, Change: remove(remediations.PhaseLabel), By: Kubelet, Reason: remediations.NodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet that takes a pause off", Status: true, Before: annotate(remediations.PauseKey, "true"), Change: remove(remediations.PauseKey), By: Kubelet, Reason: remediations.NodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet that breaks the glass", Before: inFlight, Change: glass(nothing), By: Kubelet, Reason: remediations.NodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet with the glass broken", Status: true, Before: glass(inFlight), Change: remove(remediations.BreakGlassKey), By: Kubelet, Reason: remediations.NodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet that excludes itself", Change: label(remediations.ExcludeLabel, "true"), By: Kubelet, Reason: remediations.NodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet that registers with a request", Create: true, Change: annotate(remediations.RequestKey, "reboot"), By: Kubelet, Reason: remediations.NodeIdentity, Denied: true, Core: true},
+		{Name: "a node's name without the nodes' group", Change: annotate(remediations.PauseKey, "true"), By: NodeUser, Reason: remediations.NodeIdentity, Denied: true, Core: true},
+		{Name: "a kubelet's label in flight", Before: inFlight, Change: label("beta.kubernetes.io/os", "linux"), By: Kubelet},
+		{Name: "a kubelet's annotation in flight", Status: true, Before: inFlight, Change: annotate("volumes.kubernetes.io/controller-managed-attach-detach", "true"), By: Kubelet},
+		{Name: "a kubelet cordons its own node in flight", Before: inFlight, Change: cordon, By: Kubelet},
+		{Name: "a kubelet registers", Create: true, Change: nothing, By: Kubelet},
+	}
+	return append(out, passing()...)
+}
+
+// passing is the traffic of the cluster's own parts, which must get through a repair in flight.
+func passing() []Case {
+	var out []Case
+	for name, c := range map[string]Case{
+		"Cilium removes its taint":                          {Before: with(inFlight, "node.cilium.io/agent-not-ready", corev1.TaintEffectNoExecute), Change: untaint("node.cilium.io/agent-not-ready"), By: Cilium},
+		"the cloud's controller removes its taint":          {Before: with(inFlight, "node.cloudprovider.kubernetes.io/uninitialized", corev1.TaintEffectNoSchedule), Change: untaint("node.cloudprovider.kubernetes.io/uninitialized"), By: Cloud},
+		"the cloud's controller deletes the node":           {Before: inFlight, By: Cloud},
+		"the GPU operator removes its taint":                {Before: with(inFlight, "nvidia.com/gpu", corev1.TaintEffectNoSchedule), Change: untaint("nvidia.com/gpu"), By: GPU},
+		"the GPU operator cordons for a driver":             {Before: inFlight, Change: cordon, By: GPU},
+		"the node controller taints, by its account":        {Before: inFlight, Change: taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute), By: NodeCtl},
+		"the node controller taints, as the manager":        {Before: inFlight, Change: taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute), By: Manager},
+		"the node controller untaints, as the manager":      {Before: with(inFlight, corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute), Change: untaint(corev1.TaintNodeNotReady), By: Manager},
+		"Kilo checks in":                                    {Before: inFlight, Change: annotate("kilo.squat.ai/last-seen", "1763672520"), By: Kilo},
+		"the cluster autoscaler deletes the node":           {Before: inFlight, By: Autoscale},
+		"the cluster autoscaler marks the node":             {Before: inFlight, Change: taint("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule), By: Autoscale},
+		"an exempt controller takes our taint off":          {Before: tainted, Change: untaint("drydock.example/draining"), By: GPU},
+		"an exempt controller asks for a repair in flight":  {Before: inFlight, Change: annotate(remediations.RequestKey, "reboot"), By: GPU},
+		"an exempt controller chooses the leader in flight": {Before: inFlight, Change: annotate(remediations.MeshLeaderKey, ""), By: GPU},
+	} {
+		c.Name = strings.TrimSpace(name)
+		out = append(out, c)
+	}
+	return out
+}
+
+// Forge is a change that nobody but Drydock may make.
+func Forge(n *corev1.Node) { inFlight(n) }

@@ -1,0 +1,120 @@
+package requests
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// keys that a generated request may touch: Drydock's, people's, and what only looks like them.
+var keys = []string{
+	remediations.NodeRepairKey, remediations.RepairPrefix + "leader", remediations.RepairPrefix + "sidecar-3f",
+	remediations.AlertPrefix + "9f2c0e5b6d1a4c33", remediations.HistoryKey,
+	remediations.PauseKey, remediations.RequestKey, remediations.ApproveKey, remediations.CancelKey, remediations.ResetKey,
+	remediations.BreakGlassKey, remediations.ExcludeLabel, remediations.MeshLeaderKey,
+	"drydock.dev/unknown", "other.drydock.dev/x", "notdrydock.dev/history", "drydock.dev.example.com/x", "example.com/rack",
+}
+
+var users = []User{Drydock, Person, Kubelet, NodeUser, Manager, Cloud, NodeCtl, Cilium, GPU, Kilo, Autoscale}
+
+// Generate draws any request whatever.
+func Generate(t *rapid.T) Case {
+	c := Case{
+		Name: "generated", By: rapid.SampledFrom(users).Draw(t, "user"), Status: rapid.Bool().Draw(t, "status"),
+		Create: rapid.IntRange(0, 9).Draw(t, "create") == 0,
+	}
+	if !c.Create {
+		c.Before = anyState(t)
+	}
+	if c.Create || rapid.IntRange(0, 6).Draw(t, "delete") > 0 {
+		c.Change = anyChange(t)
+	} else {
+		c.Status = false
+	}
+	c.Status = c.Status && !c.Create
+	return c
+}
+
+func anyState(t *rapid.T) func(*corev1.Node) {
+	states := []func(*corev1.Node){
+		nothing, inFlight, acting, pending, exhausted, observing, leaderInFlight, sidecarInFlight, labelOnly, malformed,
+		recordOnly, requested, tainted,
+	}
+	state := rapid.SampledFrom(states).Draw(t, "state")
+	broken, cordoned := rapid.IntRange(0, 3).Draw(t, "glass") == 0, rapid.Bool().Draw(t, "cordoned")
+	more := rapid.SliceOfN(rapid.SampledFrom(keys[5:]), 0, 2).Draw(t, "keys before")
+	return func(n *corev1.Node) {
+		state(n)
+		n.Spec.Unschedulable = cordoned
+		for _, k := range more {
+			if k != remediations.BreakGlassKey {
+				n.Annotations[k] = "before"
+			}
+		}
+		if broken {
+			n.Annotations[remediations.BreakGlassKey] = "why"
+		}
+	}
+}
+
+func anyChange(t *rapid.T) func(*corev1.Node) {
+	var all []func(*corev1.Node)
+	for range rapid.IntRange(0, 3).Draw(t, "changes") {
+		key, value := rapid.SampledFrom(keys).Draw(t, "key"), rapid.SampledFrom([]string{"before", "after", "true", "reboot", ID, ""}).Draw(t, "value")
+		t := rapid.SampledFrom([]func(*corev1.Node){
+			annotate(key, value), remove(key), label(key, labelValue(value)), annotate(key, value), remove(key),
+			label(remediations.PhaseLabel, "Pending"), remove(remediations.PhaseLabel), cordon, uncordon,
+			taint("x", corev1.TaintEffectNoExecute), untaint("drydock.example/draining"),
+		}).Draw(t, "change")
+		all = append(all, t)
+	}
+	return func(n *corev1.Node) {
+		for _, f := range all {
+			f(n)
+		}
+	}
+}
+
+func labelValue(v string) string { return strings.ReplaceAll(v, " ", "-") }
+
+// HardCore says, by the keys' names and the phase label alone, whether the request is one of those that the hard core
+// denies: an oracle beside the core and the policy, neither of which it calls.
+func (c *Case) HardCore() bool {
+	before, after := c.Nodes()
+	if c.By.Name == Drydock.Name {
+		return false
+	}
+	node := strings.HasPrefix(c.By.Name, "system:node:") || slices.Contains(c.By.Groups, "system:nodes")
+	exempt := node || strings.HasPrefix(c.By.Name, "system:serviceaccount:kube-system:") ||
+		slices.Contains([]string{Manager.Name, Cloud.Name, GPU.Name, Autoscale.Name}, c.By.Name)
+	if before == nil {
+		before = &corev1.Node{}
+	}
+	phase := before.Labels["drydock.dev/phase"]
+	_, broken := before.Annotations["drydock.dev/break-glass"]
+	busy := (phase == "Acting" || phase == "Verifying") && !broken
+	if after == nil {
+		return busy && !exempt
+	}
+	for _, m := range [][2]map[string]string{{before.Annotations, after.Annotations}, {before.Labels, after.Labels}} {
+		for _, k := range slices.Concat(slices.Collect(maps.Keys(m[0])), slices.Collect(maps.Keys(m[1]))) {
+			old, was := m[0][k]
+			now, is := m[1][k]
+			if was == is && old == now {
+				continue
+			}
+			own := strings.HasPrefix(k, "alert.drydock.dev/") || strings.HasPrefix(k, "repair.drydock.dev/") ||
+				k == "drydock.dev/history" || k == "drydock.dev/phase"
+			ours := own || strings.HasPrefix(k, "drydock.dev/")
+			if node && ours || own && is || own && busy {
+				return true
+			}
+		}
+	}
+	return busy && !exempt && !c.Status && before.Spec.Unschedulable != after.Spec.Unschedulable
+}

@@ -1,0 +1,219 @@
+package admission
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+// TestWholeTable goes through the real API server with both the policy and the webhook's own process.
+func TestWholeTable(t *testing.T) {
+	l := lab.Shared(t)
+	y := newYard(t, l, "enforce")
+	for _, c := range requests.Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			heard := &warnings{}
+			config := l.ConfigAs(c.By.Name, append([]string{"system:masters"}, c.By.Groups...)...)
+			config.WarningHandler = heard
+			client, err := kubernetes.NewForConfig(config)
+			require.NoError(t, err)
+			err = try(t, t.Context(), y.user, client, &c)
+			switch {
+			case c.Core:
+				require.Equal(t, "policy", denier(err), "%v", err)
+			case c.Denied:
+				require.Equal(t, "webhook", denier(err), "%v", err)
+			default:
+				require.Empty(t, denier(err), "%v", err)
+				require.Equal(t, c.Warned, heard.count() > 0, "%q", heard.texts())
+			}
+		})
+	}
+}
+
+// TestPeopleDoNotCollide drives the real kubectl: denied in flight, allowed before, after and while only held.
+func TestPeopleDoNotCollide(t *testing.T) {
+	l := lab.Shared(t)
+	y := newYard(t, l, "enforce")
+	const n = "n2"
+	bound(t, l, "victim", n)
+	quiet := func(when string) {
+		y.does("cordon", n)
+		require.True(t, y.node(n).Spec.Unschedulable, when)
+		y.does("uncordon", n)
+		require.False(t, y.node(n).Spec.Unschedulable, when)
+		y.does("taint", "node", n, "maintenance=yes:NoExecute", "--dry-run=server")
+		y.does("drain", n, "--force", "--dry-run=server")
+		y.does("delete", "node", n, "--dry-run=server")
+	}
+	quiet("before")
+	y.becomes(n, remediations.Pending)
+	quiet("while it is only held")
+
+	for _, phase := range []remediations.Phase{remediations.Acting, remediations.Verifying} {
+		y.becomes(n, phase)
+		for _, args := range [][]string{{"cordon", n}, {"drain", n, "--force", "--timeout=5s"}, {"delete", "node", n}, {"taint", "node", n, "maintenance=yes:NoExecute"}} {
+			out := y.isDenied(args...)
+			for _, text := range []string{
+				requests.ID, "node-not-ready", "reboot", "is " + string(phase), "since 2026-11-20T21:00:00Z", "by 2026-11-20T21:10:00Z",
+				"kubectl drydock status -w", "kubectl annotate node n2 drydock.dev/cancel=" + requests.ID, "kubectl annotate node n2 drydock.dev/break-glass=",
+			} {
+				require.Contains(t, out, text, "%v", args)
+			}
+		}
+		err := as(t, l, requests.Person).CoreV1().Nodes().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=" + n})
+		require.Equal(t, "policy", denier(err), "all at once: %v", err)
+		require.False(t, y.node(n).Spec.Unschedulable)
+		require.Empty(t, y.node(n).Spec.Taints)
+		_, err = l.Client().CoreV1().Pods("default").Get(t.Context(), "victim", metav1.GetOptions{})
+		require.NoError(t, err, "drain evicted after its cordon was refused")
+		y.becomes(n, phase, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		y.isDenied("uncordon", n)
+	}
+	require.NotZero(t, y.metric(`drydock_admission_total{reason="NoExecute",verdict="denied"}`))
+	require.NotZero(t, y.metric(`drydock_admission_total{reason="Eviction",verdict="denied"}`))
+
+	// The glass lets them through, and Events say who.
+	y.becomes(n, remediations.Verifying)
+	y.does("annotate", "node", n, remediations.BreakGlassKey+"=the rack is on fire")
+	y.told(n, "GlassBroken", "jane broke the glass: the rack is on fire")
+	y.does("cordon", n)
+	y.told(n, "GlassBroken", "jane got through by the broken glass: cordoning it")
+	require.Contains(t, y.isDenied("annotate", "node", n, remediations.HistoryKey+"=[]", "--overwrite"), "Drydock alone")
+	y.does("drain", n, "--force", "--timeout=60s")
+	_, err := l.Client().CoreV1().Pods("default").Get(t.Context(), "victim", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	y.told(n, "GlassBroken", "jane got through", "evicting a pod")
+	y.does("taint", "node", n, "maintenance=yes:NoExecute")
+	y.told(n, "GlassBroken", "jane got through", "tainting it with maintenance:NoExecute")
+	y.does("delete", "node", n)
+	y.told(n, "GlassBroken", "jane got through", "deleting it")
+	require.NoError(t, l.AddNode(t.Context(), lab.NodeSpec{Name: n}))
+	y.becomes(n, "")
+	quiet("after")
+}
+
+// TestDryRunTellsNobody: what a dry run asks is answered, and nothing else.
+func TestDryRunTellsNobody(t *testing.T) {
+	l := lab.Shared(t)
+	y := newYard(t, l, "enforce")
+	const n = "n3"
+	y.becomes(n, remediations.Verifying, func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "why" })
+	before := y.metric(`drydock_admission_total{reason="Cordon",verdict="allowed"}`)
+	y.does("cordon", n, "--dry-run=server")
+	require.Greater(t, y.metric(`drydock_admission_total{reason="Cordon",verdict="allowed"}`), before, "the control")
+	y.does("taint", "node", n, "maintenance=yes:NoExecute") // a marker: by its Event the dry run's would be there
+	y.told(n, "GlassBroken", "tainting it")
+	events, err := l.Client().EventsV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "regarding.name=" + n})
+	require.NoError(t, err)
+	for _, e := range events.Items {
+		require.NotContains(t, e.Note, "cordoning it")
+	}
+	y.becomes(n, "")
+}
+
+// TestObserveModeOnlyWarns, with the real kubectl.
+func TestObserveModeOnlyWarns(t *testing.T) {
+	l := lab.Shared(t)
+	y := newYard(t, l, "observe")
+	const n = "n3"
+	y.becomes(n, remediations.Verifying)
+	await(t, "a warning", func() bool {
+		return strings.Contains(y.does("cordon", n, "--dry-run=server"), "Warning: in enforce mode this would be denied: node n3 is under repair")
+	})
+	y.does("cordon", n)
+	require.True(t, y.node(n).Spec.Unschedulable)
+	require.Contains(t, y.does("taint", "node", n, "maintenance=yes:NoExecute"), "Warning: in enforce mode this would be denied")
+
+	y.becomes(n, remediations.Pending, func(n *corev1.Node) {
+		r := requests.Record(remediations.Pending)
+		r.Hold = &remediations.Hold{Reason: remediations.Observing, Message: "would reboot n3 now", Since: requests.Now}
+		requests.Put(n, r)
+	})
+	require.Contains(t, y.does("cordon", n), "Warning: Drydock would reboot n3 now")
+	y.becomes(n, "")
+}
+
+// TestWebhookGone: with its process killed nodes still update, the hard core is still refused, and what only the
+// webhook knows is let through, the evictions of a drain among it.
+func TestWebhookGone(t *testing.T) {
+	l := lab.Shared(t)
+	y := newYard(t, l, "enforce")
+	const n = "n4"
+	y.becomes(n, remediations.Verifying)
+	bound(t, l, "left", n)
+	y.drydock.Kill()
+
+	y.does("label", "node", n, "team=a")
+	kubelet, err := l.NodeClient(n)
+	require.NoError(t, err)
+	heartbeat(t, kubelet, n)
+	for _, args := range [][]string{{"cordon", n}, {"delete", "node", n}, {"label", "node", n, remediations.PhaseLabel + "-"}, {"annotate", "node", n, remediations.NodeRepairKey + "-"}} {
+		require.Contains(t, y.isDenied(args...), "ValidatingAdmissionPolicy", "%v", args)
+	}
+	y.does("taint", "node", n, "maintenance=yes:NoSchedule", "--overwrite")
+	require.Contains(t, y.isDenied("drain", n, "--force", "--timeout=60s"), "ValidatingAdmissionPolicy")
+	_, err = l.Client().CoreV1().Pods("default").Get(t.Context(), "left", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "drain evicts after its cordon was refused: the hole that the opt-in closes, and only while a replica answers; %v", err)
+
+	// Deleting both objects always recovers the cluster.
+	removeAdmission(t, l)
+	y.does("cordon", n)
+	y.does("annotate", "node", n, remediations.NodeRepairKey+"-")
+	y.becomes(n, "")
+}
+
+// TestConfigurationThatIsDeletedStaysDeleted: Drydock goes on, and makes nothing anew.
+func TestConfigurationThatIsDeletedStaysDeleted(t *testing.T) {
+	l := lab.Shared(t)
+	y := newYard(t, l, "enforce")
+	removeAdmission(t, l)
+	patch := []byte(`{"metadata":{"annotations":{"touched":"true"}}}`) // the rotator looks again
+	_, err := l.Client().CoreV1().Secrets(lab.Namespace).Patch(t.Context(), "drydock-webhook", types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	await(t, "the rotator to look for the configuration", func() bool {
+		log, err := os.ReadFile(filepath.Join(l.LogDir(), "drydock.log"))
+		require.NoError(t, err)
+		return strings.Contains(string(log), "Webhook not found")
+	})
+	_, err = l.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "drydock", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	select {
+	case <-y.drydock.Done():
+		require.Fail(t, "Drydock ended", y.drydock.LogEnd())
+	default:
+	}
+	require.Zero(t, y.metric("drydock_leader"))
+}
+
+// bound makes a pod that runs on the node.
+func bound(t *testing.T, l *lab.Lab, name, node string) {
+	t.Helper()
+	pods := l.Client().CoreV1().Pods("default")
+	await(t, "the namespace's service account", func() bool {
+		_, err := l.Client().CoreV1().ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
+	})
+	_, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "none"}}, TerminationGracePeriodSeconds: new(int64)},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	await(t, "the pod to run", func() bool {
+		p, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		return p.Status.Phase == corev1.PodRunning
+	})
+}

@@ -1,0 +1,158 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+var bg = context.Background()
+
+// yard is a Drydock that serves admission, with both of the chart's objects installed. Another replica leads, so that
+// the records that a test writes are nobody's business: those that do not lead serve admission, too.
+type yard struct {
+	t       *testing.T
+	lab     *lab.Lab
+	drydock *lab.Drydock
+	user    kubernetes.Interface // Drydock's own user, whom admission lets
+	kubectl
+}
+
+func newYard(t *testing.T, l *lab.Lab, mode string) *yard {
+	t.Helper()
+	admission, err := lab.NewAdmission(map[string]any{"evictions": true, "exempt": exempt()})
+	require.NoError(t, err)
+	token, err := l.PrepareDrydockWith(t.Context(), admission.Values(map[string]any{"mode": mode}))
+	require.NoError(t, err)
+	t.Cleanup(func() { removeAdmission(t, l) })
+	y := &yard{t: t, lab: l, user: as(t, l, requests.Drydock), kubectl: newKubectl(t, l)}
+	y.anotherLeads()
+	key, err := l.WriteSecret("civo-key", "nobody's")
+	require.NoError(t, err)
+	plan := []any{map[string]any{"step": "reboot"}}
+	y.drydock, err = l.StartDrydock(t.Context(), token, lab.DrydockOptions{
+		Admission: admission,
+		Config: map[string]any{
+			"mode": mode, "alertmanager": map[string]any{"urls": []any{"http://127.0.0.1:9"}},
+			"providers": map[string]any{"civo": map[string]any{"apiURL": "http://127.0.0.1:9", "clusterID": "c", "region": "r", "apiKeyFile": key}},
+			"policies": []any{
+				map[string]any{"name": "node-not-ready", "match": []any{`a="b"`}, "plan": plan},
+				map[string]any{"name": "only-observes", "match": []any{`a="b"`}, "mode": "observe", "plan": plan},
+			},
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(y.drydock.Kill)
+	if mode == "enforce" {
+		await(t, "the policy", func() bool { return forged(t, l) == "policy" })
+		// What only the webhook denies.
+		c := requests.Case{Before: flight, Change: noExecute, By: requests.Person}
+		await(t, "the webhook", func() bool {
+			return denier(try(t, t.Context(), y.user, as(t, l, requests.Person), &c)) == "webhook"
+		})
+	}
+	return y
+}
+
+func flight(n *corev1.Node) { requests.Put(n, requests.Record(remediations.Verifying)) }
+
+func noExecute(n *corev1.Node) {
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoExecute})
+}
+
+// anotherLeads holds the leader's Lease for an hour.
+func (y *yard) anotherLeads() {
+	y.t.Helper()
+	leases := y.lab.Client().CoordinationV1().Leases(lab.Namespace)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "drydock"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("another"), LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: ptr.To(metav1.NowMicro()),
+		},
+	}
+	if _, err := leases.Create(y.t.Context(), lease, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		require.NoError(y.t, err)
+	}
+}
+
+// becomes writes what Drydock would have on the node: a repair in that phase, or none.
+func (y *yard) becomes(node string, phase remediations.Phase, more ...func(*corev1.Node)) {
+	y.t.Helper()
+	n := requests.Bare()
+	n.Name = node
+	n.Labels[corev1.LabelHostname] = node
+	if phase != "" {
+		requests.Put(n, requests.Record(phase))
+	}
+	for _, f := range more {
+		f(n)
+	}
+	put(y.t, y.t.Context(), y.user, n)
+}
+
+func (y *yard) node(name string) *corev1.Node {
+	y.t.Helper()
+	n, err := y.lab.Client().CoreV1().Nodes().Get(y.t.Context(), name, metav1.GetOptions{})
+	require.NoError(y.t, err)
+	return n
+}
+
+// told waits for an Event about the node that has all of the texts.
+func (y *yard) told(node, reason string, texts ...string) {
+	y.t.Helper()
+	var notes []string
+	require.Eventually(y.t, func() bool {
+		events, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
+		require.NoError(y.t, err)
+		notes = nil
+		for _, e := range events.Items {
+			notes = append(notes, e.Note)
+			all := true
+			for _, text := range texts {
+				all = all && strings.Contains(e.Note, text)
+			}
+			if all {
+				return true
+			}
+		}
+		return false
+	}, within, 50*time.Millisecond, "no Event %s about %s with %q; there are %q", reason, node, texts, &notes)
+}
+
+// metric reads one of Drydock's figures.
+func (y *yard) metric(name string) float64 {
+	y.t.Helper()
+	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, y.drydock.MetricsURL, nil)
+	require.NoError(y.t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(y.t, err)
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(y.t, err)
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, name+" "); ok {
+			var v float64
+			_, err := fmt.Sscan(rest, &v)
+			require.NoError(y.t, err)
+			return v
+		}
+	}
+	require.Fail(y.t, "there is no such metric", name)
+	return 0
+}

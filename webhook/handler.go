@@ -1,0 +1,135 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// handler answers one kind of request. self is the user that Drydock is for the API server.
+type handler struct {
+	Options
+	self    string
+	metrics *metrics
+	judge   func(*handler, context.Context, admission.Request) (node string, v remediations.Verdict)
+}
+
+var _ admission.Handler = &handler{}
+
+// Handle judges, counts and tells. Whatever goes wrong lets the request through.
+func (h *handler) Handle(ctx context.Context, req admission.Request) (res admission.Response) {
+	began := h.Clock.Now()
+	v := remediations.Verdict{Allowed: true, Reason: panicked}
+	defer func() {
+		if r := recover(); r != nil {
+			h.Log.Error(fmt.Errorf("%v", r), "judging panicked; the request is let through", "name", req.Name, "user", req.UserInfo.Username)
+			res = admission.Allowed("").WithWarnings("Drydock failed to judge this request, and lets it through")
+		}
+		h.metrics.total.WithLabelValues(verdictOf(v), string(v.Reason)).Inc()
+		h.metrics.duration.Observe(h.Clock.Since(began).Seconds())
+	}()
+	node, judged := h.judge(h, ctx, req)
+	v = judged
+	if v.Glass && !dryRun(req) {
+		h.tell(node, string(v.Reason), req, "%s got through by the broken glass: %s", req.UserInfo.Username, v.Message)
+	}
+	if !v.Allowed {
+		h.Log.Info("a request is denied", "node", node, "user", req.UserInfo.Username, "operation", req.Operation, "reason", v.Reason)
+		return admission.Denied(v.Message)
+	}
+	return admission.Allowed("").WithWarnings(v.Warnings...)
+}
+
+func verdictOf(v remediations.Verdict) string {
+	switch {
+	case !v.Allowed:
+		return denied
+	case len(v.Warnings) > 0 && v.Reason != undecodable:
+		return warned
+	}
+	return allowed
+}
+
+// actionLimit is the API server's bound of an Event's action, in bytes.
+const actionLimit = 128
+
+func (h *handler) tell(node, action string, req admission.Request, format string, args ...any) {
+	action += " by " + req.UserInfo.Username
+	h.GlassBroken(node, strings.ToValidUTF8(action[:min(len(action), actionLimit)], ""), fmt.Sprintf(format, args...))
+}
+
+func dryRun(req admission.Request) bool { return req.DryRun != nil && *req.DryRun }
+
+// judgeNode is for nodes and nodes/status.
+func judgeNode(h *handler, _ context.Context, req admission.Request) (string, remediations.Verdict) {
+	ch := h.change(req)
+	var err error
+	if ch.Old, err = decode(req.OldObject, req.Operation != admissionv1.Create); err == nil {
+		ch.New, err = decode(req.Object, req.Operation != admissionv1.Delete)
+	}
+	if err != nil {
+		h.Log.Error(err, "a request cannot be read; it is let through", "name", req.Name, "user", req.UserInfo.Username)
+		return req.Name, remediations.Verdict{Allowed: true, Reason: undecodable, Warnings: []string{
+			fmt.Sprintf("Drydock cannot read this request, and lets it through: %v", err),
+		}}
+	}
+	v := h.Config.Judge(ch, h.Nodes, h.Clock.Now())
+	if why, breaks := ch.BreaksGlass(); breaks && v.Allowed && !dryRun(req) {
+		h.tell(req.Name, "BreakGlass", req, "%s broke the glass: %s. Until %s is gone Drydock issues nothing new here, and admission lets everything through but writes to Drydock's own keys",
+			req.UserInfo.Username, why, remediations.BreakGlassKey)
+	}
+	return req.Name, v
+}
+
+// judgeEviction is for pods/eviction. The pod is read live: a cache of all pods would be the largest thing in Drydock,
+// for the rarest of its questions.
+func judgeEviction(h *handler, ctx context.Context, req admission.Request) (string, remediations.Verdict) {
+	ch := h.change(req)
+	if ch.Drydock || ch.Exempt {
+		return "", remediations.Verdict{Allowed: true, Reason: remediations.NothingAgainst}
+	}
+	node, err := h.nodeOf(ctx, req.Namespace, req.Name)
+	if err != nil {
+		h.Log.Error(err, "an eviction cannot be judged; it is let through", "namespace", req.Namespace, "pod", req.Name, "user", req.UserInfo.Username)
+		return "", remediations.Verdict{Allowed: true, Reason: podUnreadable}
+	}
+	if ch.Old = h.Node(node); ch.Old == nil {
+		return node, remediations.Verdict{Allowed: true, Reason: remediations.NothingAgainst}
+	}
+	return node, h.Config.JudgeEviction(ch)
+}
+
+func (h *handler) change(req admission.Request) *remediations.Change {
+	user := req.UserInfo
+	return &remediations.Change{
+		User: user.Username, Groups: user.Groups,
+		Drydock: user.Username == h.self, Exempt: h.Exempt.Covers(user.Username, user.Groups),
+	}
+}
+
+// decode reads a Node out of a request; nil where there is none and none is wanted. What this version does not know of
+// a Node is no reason to refuse it.
+func decode(raw runtime.RawExtension, wanted bool) (*corev1.Node, error) {
+	if len(raw.Raw) == 0 {
+		if wanted {
+			return nil, fmt.Errorf("it lacks an object")
+		}
+		return nil, nil
+	}
+	if !wanted {
+		return nil, nil
+	}
+	n := &corev1.Node{}
+	if err := json.Unmarshal(raw.Raw, n); err != nil {
+		return nil, fmt.Errorf("reading a Node: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,261 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+// desk is a handler with all that it needs, and what it has told.
+type desk struct {
+	*handler
+	client *fake.Clientset
+	nodes  map[string]*corev1.Node
+	told   []string
+}
+
+func newDesk(t require.TestingT, mode remediations.Mode) *desk {
+	d := &desk{client: fake.NewClientset(), nodes: map[string]*corev1.Node{}}
+	m, err := newMetrics(prometheus.NewRegistry())
+	require.NoError(t, err)
+	d.handler = &handler{
+		Options: Options{
+			Config: requests.Config(mode), Exempt: requests.Exempt, Client: d.client,
+			Node:  func(name string) *corev1.Node { return d.nodes[name] },
+			Nodes: func() []*corev1.Node { return nil },
+			GlassBroken: func(node, action, note string) {
+				d.told = append(d.told, node+": "+action+": "+note)
+			},
+			Log: logr.Discard(), Clock: clocktesting.NewFakeClock(requests.Now),
+		},
+		self: requests.Drydock.Name, metrics: m, judge: judgeNode,
+	}
+	return d
+}
+
+func (d *desk) count(verdict string, reason remediations.AdmissionReason) int {
+	return int(testutil.ToFloat64(d.metrics.total.WithLabelValues(verdict, string(reason))))
+}
+
+// request is the case as the API server sends it.
+func request(t require.TestingT, c *requests.Case) admission.Request {
+	before, after := c.Nodes()
+	req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		UID: "1", Name: requests.Node, Operation: admissionv1.Update,
+		UserInfo: authenticationv1.UserInfo{Username: c.By.Name, Groups: c.By.Groups},
+	}}
+	raw := func(n *corev1.Node) runtime.RawExtension {
+		if n == nil {
+			return runtime.RawExtension{}
+		}
+		b, err := json.Marshal(n)
+		require.NoError(t, err)
+		return runtime.RawExtension{Raw: b}
+	}
+	req.OldObject, req.Object = raw(before), raw(after)
+	switch {
+	case before == nil:
+		req.Operation = admissionv1.Create
+	case after == nil:
+		req.Operation = admissionv1.Delete
+	}
+	if c.Status {
+		req.SubResource = "status"
+	}
+	return req
+}
+
+// TestHandlerSaysWhatTheCoreSays, for the whole table, and counts it.
+func TestHandlerSaysWhatTheCoreSays(t *testing.T) {
+	for _, c := range requests.Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			d := newDesk(t, remediations.ModeEnforce)
+			res := d.Handle(t.Context(), request(t, &c))
+			require.Equal(t, !c.Denied, res.Allowed)
+			require.Equal(t, c.Warned, len(res.Warnings) > 0)
+			verdict, reason := allowed, c.Reason
+			if reason == "" {
+				reason = remediations.NothingAgainst
+			}
+			switch {
+			case c.Denied:
+				verdict = denied
+				require.Equal(t, metav1.StatusReasonForbidden, res.Result.Reason)
+				require.NotEmpty(t, res.Result.Message)
+			case c.Warned:
+				verdict = warned
+			}
+			require.Equal(t, 1, d.count(verdict, reason))
+			if c.Glass {
+				require.Len(t, d.told, 1)
+				require.Contains(t, d.told[0], "n1: "+string(c.Reason)+" by jane: jane got through by the broken glass: ")
+			}
+		})
+	}
+}
+
+func TestHandlerSaysWhatTheCoreSaysWhateverIsAsked(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := requests.Generate(t)
+		d := newDesk(t, remediations.ModeEnforce)
+		want := d.Config.Judge(c.ChangeOf(), d.Nodes, requests.Now)
+		res := d.Handle(context.Background(), request(t, &c))
+		require.Equal(t, want.Allowed, res.Allowed)
+		require.Equal(t, want.Warnings, res.Warnings)
+	})
+}
+
+// TestGlassIsToldOnceAndNotOnDryRun.
+func TestGlassIsToldOnceAndNotOnDryRun(t *testing.T) {
+	c := requests.Case{By: requests.Person, Change: func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "the rack is on fire" }}
+	d := newDesk(t, remediations.ModeEnforce)
+	req := request(t, &c)
+	req.DryRun = ptr.To(true)
+	require.True(t, d.Handle(t.Context(), req).Allowed)
+	require.Empty(t, d.told)
+	req.DryRun = nil
+	require.True(t, d.Handle(t.Context(), req).Allowed)
+	require.Len(t, d.told, 1)
+	require.Contains(t, d.told[0], "n1: BreakGlass by jane: jane broke the glass: the rack is on fire.")
+
+	through := requests.Case{By: requests.Person, Before: func(n *corev1.Node) {
+		requests.Put(n, requests.Record(remediations.Acting))
+		n.Annotations[remediations.BreakGlassKey] = "the rack is on fire"
+	}}
+	req = request(t, &through)
+	req.DryRun = ptr.To(true)
+	require.True(t, d.Handle(t.Context(), req).Allowed)
+	require.Equal(t, 1, d.count(allowed, remediations.Deletion))
+	require.Len(t, d.told, 1)
+
+	// With it there already, another change says nothing of it.
+	c.Before, c.Change = c.Change, func(n *corev1.Node) { n.Annotations["example.com/x"] = "y" }
+	d.Handle(t.Context(), request(t, &c))
+	require.Len(t, d.told, 1)
+	// Nor does what is denied.
+	c = requests.Case{By: requests.Kubelet, Change: func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "mine" }}
+	require.False(t, d.Handle(t.Context(), request(t, &c)).Allowed)
+	require.Len(t, d.told, 1)
+
+	// However long a name, the Event's action fits.
+	long := requests.Case{By: requests.User{Name: strings.Repeat("ä", 200)}, Change: func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "why" }}
+	d.Handle(t.Context(), request(t, &long))
+	_, rest, _ := strings.Cut(d.told[1], ": ")
+	action, _, _ := strings.Cut(rest, ": ")
+	require.LessOrEqual(t, len(action), actionLimit)
+}
+
+// TestRequestsThatCannotBeReadAreLetThrough.
+func TestRequestsThatCannotBeReadAreLetThrough(t *testing.T) {
+	c := requests.Case{By: requests.Person}
+	for name, break_ := range map[string]func(*admission.Request){
+		"no JSON":          func(r *admission.Request) { r.OldObject.Raw = []byte("{") },
+		"no Node":          func(r *admission.Request) { r.OldObject.Raw = []byte(`{"spec":1}`) },
+		"no old object":    func(r *admission.Request) { r.OldObject.Raw = nil },
+		"no object at all": func(r *admission.Request) { r.Operation = admissionv1.Update; r.Object.Raw = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, remediations.ModeEnforce)
+			req := request(t, &c)
+			break_(&req)
+			res := d.Handle(t.Context(), req)
+			require.True(t, res.Allowed)
+			require.Len(t, res.Warnings, 1)
+			require.Equal(t, 1, d.count(allowed, undecodable))
+		})
+	}
+}
+
+// TestPanicLetsThrough: also through controller-runtime's own handler, which would deny.
+func TestPanicLetsThrough(t *testing.T) {
+	d := newDesk(t, remediations.ModeEnforce)
+	d.judge = func(*handler, context.Context, admission.Request) (string, remediations.Verdict) { panic("oh") }
+	c := requests.Case{By: requests.Person}
+	res := (&admission.Webhook{Handler: d.handler}).Handle(t.Context(), request(t, &c))
+	require.True(t, res.Allowed)
+	require.Equal(t, 1, d.count(allowed, panicked))
+}
+
+func TestEvictions(t *testing.T) {
+	d := newDesk(t, remediations.ModeEnforce)
+	d.judge = judgeEviction
+	n := requests.Bare()
+	requests.Put(n, requests.Record(remediations.Acting))
+	d.nodes[n.Name] = n
+	d.nodes["n2"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}
+	for pod, node := range map[string]string{"busy": "n1", "well": "n2", "unscheduled": "", "strange": "n9"} {
+		_, err := d.client.CoreV1().Pods("ns").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}, Spec: corev1.PodSpec{NodeName: node}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	evict := func(pod string, by requests.User) admission.Response {
+		return d.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Namespace: "ns", Name: pod, Operation: admissionv1.Create, SubResource: "eviction",
+			UserInfo: authenticationv1.UserInfo{Username: by.Name, Groups: by.Groups},
+		}})
+	}
+	require.False(t, evict("busy", requests.Person).Allowed)
+	require.Equal(t, 1, d.count(denied, remediations.Eviction))
+	for _, pod := range []string{"well", "unscheduled", "strange"} {
+		require.True(t, evict(pod, requests.Person).Allowed, pod)
+	}
+	require.Zero(t, d.count(allowed, podUnreadable))
+	require.True(t, evict("gone", requests.Person).Allowed)
+	require.Equal(t, 1, d.count(allowed, podUnreadable))
+	reads := len(d.client.Actions())
+	require.True(t, evict("busy", requests.Autoscale).Allowed)
+	require.True(t, evict("busy", requests.Drydock).Allowed)
+	require.Len(t, d.client.Actions(), reads, "no read for those who are let through anyway")
+	d.client.PrependReactor("get", "pods", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no") })
+	require.True(t, evict("busy", requests.Person).Allowed)
+	require.Equal(t, 2, d.count(allowed, podUnreadable))
+}
+
+// TestSeriesAreThereFromTheStart.
+func TestSeriesAreThereFromTheStart(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m, err := newMetrics(reg)
+	require.NoError(t, err)
+	require.Equal(t, 3*len(remediations.AdmissionReasons)+3, testutil.CollectAndCount(m.total))
+	_, err = newMetrics(reg)
+	require.Error(t, err, "the control: they are registered")
+}
+
+func TestSelf(t *testing.T) {
+	client := fake.NewClientset()
+	name := requests.Drydock.Name
+	var fails error
+	client.PrependReactor("create", "selfsubjectreviews", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: name}}}, fails
+	})
+	got, err := Self(t.Context(), client)
+	require.NoError(t, err)
+	require.Equal(t, requests.Drydock.Name, got)
+	name = ""
+	_, err = Self(t.Context(), client)
+	require.ErrorContains(t, err, "gives no name")
+	fails = fmt.Errorf("no")
+	_, err = Self(t.Context(), client)
+	require.ErrorContains(t, err, "asking the API server who Drydock is")
+}

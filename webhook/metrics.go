@@ -1,0 +1,59 @@
+package webhook
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Verdicts, as the metric names them.
+const (
+	allowed = "allowed"
+	warned  = "warned"
+	denied  = "denied"
+)
+
+// Reasons beyond the core's, all of them of requests that are let through because they could not be judged.
+const (
+	undecodable   remediations.AdmissionReason = "Undecodable"
+	podUnreadable remediations.AdmissionReason = "PodUnreadable"
+	panicked      remediations.AdmissionReason = "Panicked"
+)
+
+// metrics are drydock_admission_total{verdict,reason} and drydock_admission_duration_seconds. All series exist from the
+// start, so that rate() sees the first denial.
+type metrics struct {
+	total    *prometheus.CounterVec
+	duration prometheus.Histogram
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "drydock_admission_total", Help: "Requests to change a Node, or to evict a pod, by verdict and its reason.",
+		}, []string{"verdict", "reason"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "drydock_admission_duration_seconds", Help: "Time to judge a request; the API server waits for 2 s.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2},
+		}),
+	}
+	for _, verdict := range []string{allowed, warned, denied} {
+		for _, reason := range remediations.AdmissionReasons {
+			m.total.WithLabelValues(verdict, string(reason))
+		}
+	}
+	for _, reason := range []remediations.AdmissionReason{undecodable, podUnreadable, panicked} {
+		m.total.WithLabelValues(allowed, string(reason))
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.total, m.duration} {
+		if err := registerer.Register(c); err != nil {
+			return nil, fmt.Errorf("registering the webhook's metrics: %w", err)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,182 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Rotation says how the certificate is made and renewed, in every replica alike: the first to write the Secret wins,
+// and the others take what it wrote.
+type Rotation struct {
+	// Secret keeps the certificate and its authority. It must exist, and be mounted at CertDir.
+	Secret types.NamespacedName
+	// DNSNames are the certificate's, at least one.
+	DNSNames []string
+	// Configuration is the ValidatingWebhookConfiguration that is told whom to trust. Where there is none, none is made.
+	Configuration string
+	// Validity of the certificate, renewed when RenewBefore of it is left, which is looked at every CheckEvery. Zero: a
+	// year, 90 days, 12 hours. The authority's is ten years.
+	Validity, RenewBefore, CheckEvery time.Duration
+}
+
+// triesAgainAfter is how long it waits after the rotator gave up, or while its Secret is not there.
+const triesAgainAfter = 10 * time.Second
+
+// rotation runs cert-controller's rotator. That ends its manager when the Secret is missing, or not mounted for a
+// quarter of an hour; here it is started anew instead, and repairs go on meanwhile.
+type rotation struct {
+	Rotation
+	mgr     manager.Manager
+	client  kubernetes.Interface
+	certDir string
+	clock   clock.WithTicker
+	log     logr.Logger
+
+	mu      sync.Mutex
+	missing error
+}
+
+// rotators counts those that this process has made: each is a controller, and controllers' names must differ.
+var rotators atomic.Int64
+
+func newRotation(mgr manager.Manager, o Options) *rotation {
+	return &rotation{
+		Rotation: *o.Rotation, mgr: mgr, client: o.Client, certDir: o.CertDir, clock: o.Clock, log: o.Log,
+		missing: errors.New("its certificate has not been made yet"),
+	}
+}
+
+// NeedLeaderElection says no: a replica that does not lead serves, too, and must know when it can.
+func (*rotation) NeedLeaderElection() bool { return false }
+
+// Start keeps the certificate until ctx ends.
+func (r *rotation) Start(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := r.secretExists(ctx)
+		if err == nil {
+			err = r.rotate(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			r.note(err)
+			r.log.Error(err, "the webhook's certificate is not kept; trying again", "after", triesAgainAfter)
+			select {
+			case <-ctx.Done():
+			case <-r.clock.After(triesAgainAfter):
+			}
+		}
+	}
+	return nil
+}
+
+// lacks says why there is no certificate to serve with yet.
+func (r *rotation) lacks() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.missing
+}
+
+func (r *rotation) note(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.missing != nil { // a certificate that was there once stays good to serve with
+		r.missing = fmt.Errorf("its certificate: %w", err)
+	}
+}
+
+func (r *rotation) secretExists(ctx context.Context) error {
+	if _, err := r.client.CoreV1().Secrets(r.Secret.Namespace).Get(ctx, r.Secret.Name, metav1.GetOptions{}); err != nil {
+		return fmt.Errorf("reading the Secret %s, which the chart makes: %w", r.Secret, err)
+	}
+	return nil
+}
+
+// rotate runs one rotator until it gives up or ctx ends.
+func (r *rotation) rotate(ctx context.Context) error {
+	parts := &collector{Manager: r.mgr, config: oneOfEach(r.mgr.GetConfig(), r.Secret.Name, r.Configuration)}
+	ready := make(chan struct{})
+	err := rotator.AddRotator(parts, &rotator.CertRotator{
+		SecretKey: r.Secret, CertDir: r.certDir, CAName: "drydock-webhook-ca", CAOrganization: "drydock",
+		DNSName: r.DNSNames[0], ExtraDNSNames: r.DNSNames[1:], IsReady: ready,
+		Webhooks:           []rotator.WebhookInfo{{Name: r.Configuration, Type: rotator.Validating}},
+		ServerCertDuration: r.Validity, LookaheadInterval: r.RenewBefore, RotationCheckFrequency: r.CheckEvery,
+		FieldOwner: "drydock", ControllerName: fmt.Sprintf("webhook-certificate-%d", rotators.Add(1)),
+	})
+	if err != nil {
+		return fmt.Errorf("preparing to make it: %w", err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, part := range parts.runnables {
+		g.Go(func() error { return part.Start(ctx) })
+	}
+	g.Go(func() error {
+		select {
+		case <-ready:
+			r.mu.Lock()
+			r.missing = nil
+			r.mu.Unlock()
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// collector takes what the rotator would add to its manager.
+type collector struct {
+	manager.Manager
+	config    *rest.Config
+	runnables []manager.Runnable
+}
+
+func (c *collector) Add(r manager.Runnable) error {
+	c.runnables = append(c.runnables, r)
+	return nil
+}
+
+func (c *collector) GetConfig() *rest.Config { return c.config }
+
+// oneOfEach narrows the rotator's lists and watches, which ask for every Secret of the namespace and every webhook
+// configuration of the cluster, to the two objects that it is about: so Drydock needs no right to read any other.
+func oneOfEach(c *rest.Config, secret, configuration string) *rest.Config {
+	c = rest.CopyConfig(c)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			var name string
+			switch {
+			case req.Method != http.MethodGet:
+			case strings.HasSuffix(req.URL.Path, "/secrets"):
+				name = secret
+			case strings.HasSuffix(req.URL.Path, "/validatingwebhookconfigurations"):
+				name = configuration
+			}
+			if name != "" {
+				req = req.Clone(req.Context())
+				q := req.URL.Query()
+				q.Set("fieldSelector", "metadata.name="+name)
+				req.URL.RawQuery = q.Encode()
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	return c
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -1,0 +1,31 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Self asks the API server whom it takes this process for: the one user who may write Drydock's own keys.
+func Self(ctx context.Context, client kubernetes.Interface) (string, error) {
+	r, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking the API server who Drydock is: %w", err)
+	}
+	if r.Status.UserInfo.Username == "" {
+		return "", fmt.Errorf("asking the API server who Drydock is: it gives no name")
+	}
+	return r.Status.UserInfo.Username, nil
+}
+
+// nodeOf reads the pod and says which node it is on; empty: it is on none.
+func (h *handler) nodeOf(ctx context.Context, namespace, pod string) (string, error) {
+	p, err := h.Client.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading the pod to be evicted: %w", err)
+	}
+	return p.Spec.NodeName, nil
+}
