@@ -180,14 +180,16 @@ func (e *Engine) adopt(ctx context.Context) {
 	e.firing = map[string]time.Time{}
 	for _, r := range e.word.Replicas {
 		for fp, a := range r.Alerts {
-			if !a.Active {
+			// One that a person silenced is written too, so that people see what their silence holds. An inhibited one is not:
+			// what inhibits may do so for the whole fleet at once.
+			if !a.Active && len(a.SilencedBy) == 0 {
 				continue
 			}
 			route, why := e.Config.Route(a.Labels, func(name string) *corev1.Node { return byName[name] })
 			if why != remediations.MisrouteNone {
 				continue
 			}
-			if t, ok := e.firing[route.Node]; !ok || a.StartsAt.Before(t) {
+			if t, ok := e.firing[route.Node]; a.Active && (!ok || a.StartsAt.Before(t)) {
 				e.firing[route.Node] = a.StartsAt
 			}
 			n := byName[route.Node]

@@ -1,5 +1,6 @@
 // Command demo runs Drydock's main job on a whole cluster on this machine: a node breaks, Prometheus raises the alert,
-// Alertmanager brings it, Drydock reboots the node through (simulated) Civo, and proves the cure.
+// Alertmanager brings it, Drydock reboots the node through (simulated) Civo, and proves the cure. In a second act people
+// come first: a silence holds a repair, and a drain of a node under repair is refused.
 //
 // KEEP=1 keeps everything up until it is interrupted.
 package main
@@ -44,7 +45,7 @@ func demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := programs.Build(ctx, os.Stdout, "kubectl"); err != nil {
+	if _, err := programs.Build(ctx, os.Stdout, "kubectl", "amtool"); err != nil {
 		return err
 	}
 	fmt.Println("Starting a cluster of 5 nodes on this machine: the real etcd, kube-apiserver, kube-controller-manager,\nkube-state-metrics, Prometheus and Alertmanager, KWOK for the kubelets, a simulator for Civo's API.")
@@ -69,7 +70,11 @@ func demo(ctx context.Context) error {
 }
 
 func repair(ctx context.Context, l *lab.Lab, port int) error {
-	token, err := l.PrepareDrydock(ctx)
+	admission, err := lab.NewAdmission(nil)
+	if err != nil {
+		return err
+	}
+	token, err := l.PrepareDrydockWith(ctx, admission.Values(map[string]any{"mode": "enforce"}))
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func repair(ctx context.Context, l *lab.Lab, port int) error {
 		return err
 	}
 	defer civo.Close()
-	drydock, err := l.StartDrydock(ctx, token, lab.DrydockOptions{Civo: civo, Port: port, Config: map[string]any{
+	drydock, err := l.StartDrydock(ctx, token, lab.DrydockOptions{Civo: civo, Port: port, Admission: admission, Config: map[string]any{
 		"policies": []any{map[string]any{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": policyFor.String(),
 			"proofFor": proofFor.String(), "cooldown": "0s",
@@ -97,6 +102,9 @@ func repair(ctx context.Context, l *lab.Lab, port int) error {
 		return err
 	}
 	if err := describe(ctx, l); err != nil {
+		return err
+	}
+	if err := people(ctx, l); err != nil {
 		return err
 	}
 	fmt.Printf("\nEndpoints:\n  API server    KUBECONFIG=%s\n  Prometheus    %s\n  Alertmanager  %s\n  Drydock       %s\n  logs          %s\n",

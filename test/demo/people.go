@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/programs"
+	"drydock.dev/drydock/remediations"
+)
+
+// touchy is the node of the second act.
+const touchy = "node-3"
+
+// people is the second act: a person silences a node, then drains it while it is under repair.
+func people(ctx context.Context, l *lab.Lab) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*stepWithin)
+	defer cancel()
+	amtool, err := programs.Path("amtool")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nThe second act: people come first. Somebody swaps a disk of %s and silences it; then it breaks.\n\n", touchy)
+	add := []string{"--alertmanager.url=" + l.AlertmanagerURLs()[0], "silence", "add", "node=" + touchy, "--author=ada", "--comment=swapping a disk", "--duration=1h"}
+	id, err := output(ctx, amtool, add...)
+	if err != nil {
+		return err
+	}
+	shown("amtool "+strings.Join(add[1:], " "), id)
+	l.Break(touchy)
+	if err := until(ctx, l, func(n *corev1.Node) bool {
+		r := remediations.ReadJournal(n).Record
+		return r != nil && r.Hold != nil && r.Hold.Reason == remediations.Silenced
+	}); err != nil {
+		return fmt.Errorf("the silence held nothing: %w", err)
+	}
+	if err := plugin(ctx, l, "status", "-o", "wide"); err != nil {
+		return err
+	}
+	if _, err := output(ctx, amtool, "--alertmanager.url="+l.AlertmanagerURLs()[0], "silence", "expire", strings.TrimSpace(id)); err != nil {
+		return err
+	}
+	shown("amtool silence expire "+strings.TrimSpace(id), "")
+	began := time.Now()
+	if err := until(ctx, l, func(n *corev1.Node) bool { return remediations.InFlight(n) != nil }); err != nil {
+		return fmt.Errorf("the repair did not go on: %w", err)
+	}
+	fmt.Printf("The repair went on %.1f s after the silence ended. Meanwhile somebody drains the node:\n\n", time.Since(began).Seconds())
+	kubectl, err := programs.Path("kubectl")
+	if err != nil {
+		return err
+	}
+	said, err := output(ctx, kubectl, "--kubeconfig", l.AdminKubeconfig(), "drain", touchy, "--ignore-daemonsets")
+	shown("kubectl drain "+touchy+" --ignore-daemonsets", said)
+	if err == nil && !strings.Contains(said, "is under repair") {
+		return errors.New("the drain was not refused")
+	}
+	fmt.Print("(kubectl evicts pods though its cordon was refused; webhook.evictions: true has Drydock refuse those, too.)\n\n")
+	if err := until(ctx, l, func(n *corev1.Node) bool {
+		return remediations.InFlight(n) == nil && len(remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])) > 0
+	}); err != nil {
+		return fmt.Errorf("the repair did not end: %w", err)
+	}
+	return plugin(ctx, l, "history", touchy)
+}
+
+func shown(command, text string) {
+	fmt.Printf("$ %s\n", command)
+	if text = strings.TrimRight(text, "\n"); text != "" {
+		fmt.Println(text)
+	}
+	fmt.Println()
+}
+
+// output runs a program and gives what it prints, on both streams.
+func output(ctx context.Context, path string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("%s: %w: %s", filepath.Base(path), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
+// plugin runs kubectl-drydock and shows what it prints.
+func plugin(ctx context.Context, l *lab.Lab, args ...string) error {
+	root, err := programs.ModuleRoot()
+	if err != nil {
+		return err
+	}
+	binary := filepath.Join(filepath.Dir(l.AdminKubeconfig()), "kubectl-drydock")
+	if _, err := os.Stat(binary); err != nil {
+		build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/kubectl-drydock")
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building kubectl-drydock: %w\n%s", err, out)
+		}
+	}
+	out, err := output(ctx, binary, append([]string{"--kubeconfig", l.AdminKubeconfig()}, args...)...)
+	if err != nil {
+		return err
+	}
+	shown("kubectl drydock "+strings.Join(args, " "), out)
+	return nil
+}
+
+// until watches the node of the second act.
+func until(ctx context.Context, l *lab.Lab, wanted func(*corev1.Node) bool) error {
+	nodes := l.Client().CoreV1().Nodes()
+	changes, err := nodes.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + touchy})
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", touchy, err)
+	}
+	defer changes.Stop()
+	for {
+		select {
+		case e := <-changes.ResultChan():
+			if n, ok := e.Object.(*corev1.Node); ok && wanted(n) {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
