@@ -4,7 +4,7 @@
 //
 // # The life of a repair
 //
-//	an alert that a policy takes
+//	an alert that a policy takes, or a person's request
 //	          |
 //	          v
 //	       Pending <---------------------------------+
@@ -32,7 +32,7 @@
 //	          +--> SelfRecovered  well for as long, but not by the step
 //	          +--> Exhausted      the plan ran out: stays on record, and the node
 //	          |                   cordoned, until a person's reset
-//	          +--> Cancelled      the policy is gone, or Pending for a day
+//	          +--> Cancelled      by a person; or the policy is gone, or Pending for a day
 //	          +--> Superseded     the Node was deleted under its repair
 //
 // Acting and Verifying are in flight: they hold a slot in the ledger, and the webhook keeps people from the node. No
@@ -64,7 +64,8 @@
 //  8. What Drydock did is on the record, and undone by Drydock alone, where it is still its own:
 //     TestCordonOfAPersonSurvivesAReset, TestNodeThatNothingCuresIsCordonedAndLeftToAPerson.
 //  9. A person's word wins, also in mid-repair: TestPersonsWord, TestSilenceBetweenTwoAttemptsHoldsTheSecond,
-//     TestLastLookBeforeTheCall, TestApprovedRepairBegins.
+//     TestLastLookBeforeTheCall, TestApprovedRepairBegins, TestCancelledRepairStaysCancelled,
+//     TestRequestedRebootNeedsNoAlert, TestBrokenGlassIsMendedAfterAnHour, TestAdmissionTable.
 //  10. A name from an alert is used only where it equals an existing object's: TestRoute, TestValidNodeName.
 //  11. Everything that arrives is bounded: TestAdmitKeepsTheNodeBounded, TestHistoryIsBounded,
 //     TestHistoryRemembersTenOfEachKind, TestLongestRecordIsReadable.
