@@ -76,7 +76,9 @@ func peopleKnockOuts() map[string]knockOut {
 		},
 		"9: no clock that is wrong mends it": {
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, now time.Time) { s.Heartbeats = &remediations.Heartbeats{ReadAt: now, Nodes: 6} })
+				h.state(func(s *remediations.State, now time.Time) {
+					s.Heartbeats = &remediations.Heartbeats{ReadAt: now, Nodes: 6}
+				})
 			},
 			tale: func(_ *testing.T, w *world) {
 				w.start()

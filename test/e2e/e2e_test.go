@@ -55,8 +55,9 @@ type yard struct {
 	lab   *lab.Lab
 	civo  *lab.Civo
 	token string
-	// past are the repairs that earlier tests left in the nodes' histories.
-	past map[string]bool
+	// past are the repairs that earlier tests left in the nodes' histories; Events before began are theirs, too.
+	past  map[string]bool
+	began time.Time
 }
 
 var token string
@@ -69,7 +70,7 @@ func newYard(t *testing.T) *yard {
 		token, err = l.PrepareDrydock(t.Context())
 		require.NoError(t, err)
 	}
-	y := &yard{t: t, lab: l, token: token, past: map[string]bool{}}
+	y := &yard{t: t, lab: l, token: token, past: map[string]bool{}, began: time.Now()}
 	nodes, err := l.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	y.settle(nodes.Items)
@@ -267,7 +268,7 @@ func (y *yard) reboots(node string) int {
 	return count
 }
 
-// told waits for an Event about the node, or Drydock's ledger, whose note has the text.
+// told waits for an Event of this test about the node, or Drydock's ledger, whose note has the text.
 func (y *yard) told(node, reason, text string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), within)
@@ -280,6 +281,9 @@ func (y *yard) told(node, reason, text string) {
 		require.NoErrorf(y.t, err, "waiting for the Event %s about %s with %q; there are %q", reason, node, text, notes)
 		notes = nil
 		for _, e := range events.Items {
+			if e.EventTime.Time.Before(y.began) {
+				continue
+			}
 			if strings.Contains(e.Note, text) {
 				return
 			}
