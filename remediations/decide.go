@@ -167,8 +167,10 @@ func (s *State) proceed(now time.Time) Decision {
 	}
 	if ok {
 		c.step, next.Step = step, step
-	} else if reason, f := c.hold(); f == nil || reason == Observing {
-		return s.exhaust(p, now)
+	} else if s.Ledger != nil { // without it act waits, as before any step
+		if reason, f := c.hold(); f == nil || reason == Observing {
+			return s.exhaust(p, now)
+		}
 	}
 	d := s.act(c, next)
 	d.Well, d.Ask.Lease = cure.Well, cure.Ask.Lease

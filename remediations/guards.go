@@ -137,7 +137,7 @@ func cancelled(c *candidate) *finding {
 		if e.Cause != c.alert.Fingerprint || (e.By == "" && len(e.Steps) == 0) {
 			continue
 		}
-		if e.By == ByPerson && !startsAt.After(e.Ended) {
+		if e.By == ByPerson && !at(startsAt).After(e.Ended) {
 			return because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again, or by %s=%s%s", e.ID, e.Ended.Format(time.RFC3339), RequestKey, requestPolicy, c.policy.Name)
 		}
 		return nil

@@ -32,6 +32,8 @@ type ReplicaWord struct {
 	BlindBy string
 	// Alerts by fingerprint: all that are not expired and that a policy might want.
 	Alerts map[string]AlertWord
+	// Inhibitors are the names of the alerts in InhibitedBy, by fingerprint, where the replica showed them.
+	Inhibitors map[string]string
 	// Silences by id: those of the silences in SilencedBy whose details the replica gave.
 	Silences map[string]Silence
 }
@@ -225,7 +227,11 @@ func (h *hearing) alert(r *ReplicaWord, a AlertWord) {
 
 // nameIn is how people know an alert, where the replica told us of it.
 func nameIn(r *ReplicaWord, fingerprint string) string {
-	if name := r.Alerts[fingerprint].Labels[model.AlertNameLabel]; name != "" {
+	name := r.Alerts[fingerprint].Labels[model.AlertNameLabel]
+	if name == "" {
+		name = r.Inhibitors[fingerprint]
+	}
+	if name != "" {
 		return name + " (" + fingerprint + ")"
 	}
 	return fingerprint

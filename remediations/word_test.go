@@ -161,3 +161,11 @@ func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
 	require.Equal(t, Silenced, w.aboutNode("n2", c, "").reason)
 	require.Empty(t, w.aboutNode("n2", c, "s1").reason, "our own")
 }
+
+// TestInhibitingAlertOfNoPolicyIsNamed: the replica showed it, though no policy wants it.
+func TestInhibitingAlertOfNoPolicyIsNamed(t *testing.T) {
+	r := replica(AlertWord{InhibitedBy: []string{"i1"}})
+	r.Inhibitors = map[string]string{"i1": "ClusterDown"}
+	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{r}}
+	require.Equal(t, "inhibited by the alert ClusterDown (i1)", w.about(fp, &Config{}, "").message)
+}

@@ -202,7 +202,7 @@ func (s alertSource) Look(ctx context.Context) []remediations.ReplicaWord {
 	snapshot := s.client.Poll(ctx)
 	words := make([]remediations.ReplicaWord, 0, len(snapshot.Replicas))
 	for _, r := range snapshot.Replicas {
-		w := remediations.ReplicaWord{URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, BlindBy: strings.Join(r.BlindBy, ", "), Alerts: make(map[string]remediations.AlertWord, len(r.Alerts)), Silences: make(map[string]remediations.Silence, len(r.Silences))}
+		w := remediations.ReplicaWord{URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, BlindBy: strings.Join(r.BlindBy, ", "), Alerts: make(map[string]remediations.AlertWord, len(r.Alerts)), Silences: make(map[string]remediations.Silence, len(r.Silences)), Inhibitors: r.Inhibitors}
 		for id, s := range r.Silences {
 			w.Silences[id] = remediations.Silence{Author: s.Author, Comment: s.Comment, EndsAt: s.EndsAt}
 		}

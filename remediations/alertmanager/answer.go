@@ -22,10 +22,12 @@ type answer struct {
 	watchdogAt time.Time
 	blindBy    map[string]bool
 	alerts     map[string]Alert
+	// names are those of alerts of no interest, by fingerprint: one of them may inhibit one that is.
+	names map[string]string
 }
 
 func newAnswer(in interests) *answer {
-	return &answer{interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}}
+	return &answer{interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}, names: map[string]string{}}
 }
 
 // read reads one alert of the list.
@@ -62,10 +64,13 @@ func (a *answer) add(m *models.GettableAlert) error {
 	if state == StateActive && len(a.blindBy) < maxBlindBy && a.interests.blinds(set) {
 		a.blindBy[nameOf(set)] = true
 	}
+	key := set.Fingerprint().String()
 	if !a.interests.keeps(m.Labels) {
+		if len(a.names) < maxAlerts {
+			a.names[key] = nameOf(set)
+		}
 		return nil
 	}
-	key := set.Fingerprint().String()
 	if _, twice := a.alerts[key]; twice {
 		return fmt.Errorf("it has the alert %s twice, so it is not Alertmanager's", nameOf(set))
 	}
@@ -105,8 +110,23 @@ func (a *answer) silenceIDs() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// names are the alerts that blind, sorted.
-func (a *answer) names() []string {
+// inhibitors names the alerts that inhibit those of interest, where the replica showed them.
+func (a *answer) inhibitors() map[string]string {
+	out := map[string]string{}
+	for _, alert := range a.alerts {
+		for _, key := range alert.InhibitedBy {
+			if by, ok := a.alerts[key]; ok {
+				out[key] = by.Labels[model.AlertNameLabel]
+			} else if name, ok := a.names[key]; ok {
+				out[key] = name
+			}
+		}
+	}
+	return out
+}
+
+// blinding are the alerts that blind, sorted.
+func (a *answer) blinding() []string {
 	if len(a.blindBy) == 0 {
 		return nil
 	}

@@ -92,8 +92,8 @@ func (r *replica) ask(ctx context.Context, in interests) Replica {
 		a.mute(m.by)
 	}
 	return Replica{
-		URL: r.url, Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: a.names(),
-		Alerts: a.alerts, Silences: r.getSilences(ctx, a.silenceIDs()),
+		URL: r.url, Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: a.blinding(),
+		Alerts: a.alerts, Inhibitors: a.inhibitors(), Silences: r.getSilences(ctx, a.silenceIDs()),
 	}
 }
 

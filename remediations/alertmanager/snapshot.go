@@ -47,6 +47,8 @@ type Replica struct {
 	// Alerts are the alerts that Options.Keep wants, by fingerprint: 16 lower-case
 	// hexadecimal digits, computed from the labels.
 	Alerts map[string]Alert
+	// Inhibitors are the names of the alerts that inhibit Alerts, by fingerprint: whoever they are of interest to.
+	Inhibitors map[string]string
 	// Silences are the details of those that silence Alerts, by id, as this
 	// replica knows them: at most 16, and one whose details could not be had is
 	// missing. An id in SilencedBy silences whether it is here or not.

@@ -196,6 +196,6 @@ func (p *passing) keep(s *remediations.State, d remediations.Decision) {
 		return
 	}
 	if d.Record == nil || wrote {
-		p.tell(n.Name, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason), Note: string(d.Reason) + ": " + d.Message})
+		p.tell(n.Name, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message})
 	}
 }

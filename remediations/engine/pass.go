@@ -138,8 +138,9 @@ func concerned(n *corev1.Node) bool {
 // state gathers what Decide must know of a node.
 func (p *passing) state(n *corev1.Node) *remediations.State {
 	m := p.remember(n.Name)
-	if sig := alertSignature(n); sig != m.alerts {
-		// Something new was said of the node: what Alertmanager said before that is too old to decide by.
+	if sig := signature(n); sig != m.alerts {
+		// Something new was said of the node, by an alert or by a person: what Alertmanager said before that is too old to
+		// decide by. Who takes a pause off may have made a silence a moment ago.
 		m.alerts, m.lookSince = sig, time.Time{}
 	}
 	journal := remediations.ReadJournal(n)
@@ -153,14 +154,20 @@ func (p *passing) state(n *corev1.Node) *remediations.State {
 	}
 }
 
-func alertSignature(n *corev1.Node) uint64 {
+func signature(n *corev1.Node) uint64 {
 	var sum uint64
 	for k, v := range n.Annotations {
-		if strings.HasPrefix(k, remediations.AlertPrefix) {
+		if strings.HasPrefix(k, remediations.AlertPrefix) || (remediations.Relevant(k) && !remediations.Owned(k)) {
 			h := fnv.New64a()
 			_, _ = h.Write([]byte(k + "\x00" + v))
 			sum += h.Sum64()
 		}
+	}
+	if remediations.Excluded(n) {
+		sum++
+	}
+	if n.Spec.Unschedulable {
+		sum += 2
 	}
 	return sum
 }
@@ -222,7 +229,7 @@ func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*core
 	case err == nil:
 		m := e.remember(n.Name)
 		m.written = written
-		m.alerts = alertSignature(written)
+		m.alerts = signature(written)
 		return written, nil
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
 		e.again = true

@@ -1,0 +1,400 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// label sets a label of people's on a Node, or takes it off.
+func (y *yard) label(node, key string, value any) {
+	y.t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
+	require.NoError(y.t, err)
+	_, err = y.lab.Client().CoreV1().Nodes().Patch(context.WithoutCancel(y.t.Context()), node, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(y.t, err)
+}
+
+// consumed waits for Drydock to have taken a person's key off the Node.
+func (y *yard) consumed(node, key string) {
+	y.t.Helper()
+	y.await(node, key+" consumed", func(n *corev1.Node) bool { _, there := n.Annotations[key]; return !there })
+}
+
+// cancelled waits for the repair to end by a person's word.
+func (y *yard) cancelled(node, id string) {
+	y.t.Helper()
+	e := y.entry(node, func(e remediations.Entry) bool { return e.ID == id })
+	require.Equal(y.t, remediations.Cancelled, e.Outcome, e.Why)
+	require.Equal(y.t, remediations.ByPerson, e.By)
+	require.Equal(y.t, "somebody set drydock.dev/cancel", e.Why)
+	y.told(node, "RepairCancelled", id)
+	y.consumed(node, remediations.CancelKey)
+}
+
+// A request on a node that is well: it is repaired once, through every guard but the alert's, and proven like any other.
+func TestARequestIsCarriedOut(t *testing.T) {
+	y := newYard(t)
+	d := y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
+	cases := []struct{ node, request, is string }{
+		{"node-130", "remediation/reboot", "remediation/reboot"},
+		{"node-131", "policy/node-not-ready", "policy/node-not-ready"},
+		{"node-132", "reboot", "remediation/reboot"},
+		{"node-133", "node-not-ready", "policy/node-not-ready"},
+	}
+	for _, c := range cases {
+		y.annotate(c.node, remediations.RequestKey, c.request)
+	}
+	for _, c := range cases {
+		e := y.recovers(c.node, 1)
+		require.Equal(t, c.is, e.Request, c.request)
+		require.Empty(t, e.Cause, c.request)
+		require.Equal(t, []string{"reboot:1"}, e.Steps, c.request)
+		n := y.node(c.node)
+		require.NotContains(t, n.Annotations, remediations.RequestKey, c.request)
+		require.NotContains(t, n.Annotations, remediations.NodeRepairKey, c.request)
+		y.told(c.node, "RepairStarted", "request "+c.is)
+		y.told(c.node, "RepairStepIssued", "as drydock.dev/request asked: "+c.is)
+	}
+	require.Contains(t, y.metrics(d), `drydock_repairs_total{outcome="Recovered",policy="remediation/reboot"} 2`)
+	require.Len(t, y.civo.Done(civosim.HardReboots), len(cases))
+}
+
+// A request that nobody can read is answered and does nothing; so is one that comes while a repair is under way.
+func TestARequestThatCannotBe(t *testing.T) {
+	y := newYard(t)
+	const nonsense, busy = "node-134", "node-135"
+	y.stubborn(busy)
+	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "80s", "attempts": 2}}}))})
+	for value, says := range map[string]string{
+		"make it well, please": "write policy/<name> or remediation/<name>",
+		"remediation/exorcise": "no remediation of a node of that name",
+		"policy/no-such":       "no policy of that name",
+		"remediation/replace":  "its provider is not configured",
+	} {
+		y.annotate(nonsense, remediations.RequestKey, value)
+		y.consumed(nonsense, remediations.RequestKey)
+		y.told(nonsense, "AnnotationInvalid", says)
+	}
+	require.NotContains(t, y.node(nonsense).Annotations, remediations.NodeRepairKey)
+
+	y.fail(busy)
+	r := y.record(busy, "its reboot verified", verifying)
+	y.annotate(busy, remediations.RequestKey, "remediation/reboot")
+	y.consumed(busy, remediations.RequestKey)
+	y.told(busy, "RequestRefused", "remediation/reboot: repair "+r.ID+" by policy node-not-ready is under way")
+	require.Equal(t, r, remediations.ReadJournal(y.node(busy)).Record, "it goes on as it was")
+	require.Equal(t, 1, y.reboots(busy))
+	require.Zero(t, y.reboots(nonsense))
+}
+
+// In observe mode a request is refused, with what would have been done.
+func TestARequestInObserveMode(t *testing.T) {
+	y := newYard(t)
+	c := config(policy(nil))
+	c["mode"] = "observe"
+	y.run(lab.DrydockOptions{Config: c})
+	for _, request := range []string{"remediation/reboot", "policy/node-not-ready"} {
+		y.annotate("node-136", remediations.RequestKey, request)
+		y.consumed("node-136", remediations.RequestKey)
+		y.told("node-136", "RequestRefused", "Observing: would reboot node-136 now (attempt 1) as drydock.dev/request asked: "+request)
+	}
+	require.NotContains(t, y.node("node-136").Annotations, remediations.NodeRepairKey)
+	require.Empty(t, y.civo.Calls())
+}
+
+// A request needs no alert, but a silence over one about the node holds it.
+func TestASilenceHoldsARequest(t *testing.T) {
+	y := newYard(t)
+	const node = "node-137"
+	y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	expire := y.silenceBoth("hands off", "node="+node)
+	y.fail(node)
+	y.alertmanagers(node, "silenced", isState("suppressed"))
+	require.NotEmpty(t, y.held(node, remediations.Silenced).Cause.Alert, "nobody posted it, and people see that it is held")
+	y.annotate(node, remediations.RequestKey, "remediation/reboot")
+	r := y.record(node, "held as a request", func(r *remediations.Record) bool {
+		return r.Cause.Request == "remediation/reboot" && r.Hold != nil && r.Hold.Reason == remediations.Silenced
+	})
+	require.Contains(t, r.Hold.Message, "hands off")
+	y.consumed(node, remediations.RequestKey)
+	require.Zero(t, y.reboots(node))
+	expire()
+	e := y.recovers(node, 1)
+	require.Equal(t, r.ID, e.ID)
+}
+
+// A pause with an end goes away by itself, and so does its key; a label keeps Drydock off for good.
+func TestAPauseAndALabelHold(t *testing.T) {
+	y := newYard(t)
+	const until, forever, unclear, label = "node-138", "node-139", "node-140", "node-141"
+	y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
+	end := time.Now().Add(12 * time.Second).UTC().Truncate(time.Second)
+	y.annotate(until, remediations.PauseKey, end.Format(time.RFC3339)+" fan swap")
+	y.annotate(forever, remediations.PauseKey, "true Ada is at it")
+	y.annotate(unclear, remediations.PauseKey, "until lunch")
+	y.label(label, remediations.ExcludeLabel, "true")
+	t.Cleanup(func() { y.label(label, remediations.ExcludeLabel, nil) })
+	for _, n := range []string{until, forever, unclear, label} {
+		y.fail(n)
+	}
+	r := y.held(until, remediations.Paused)
+	require.Contains(t, r.Hold.Message, "paused by drydock.dev/pause (fan swap)")
+	require.NotNil(t, r.Hold.Until)
+	require.Equal(t, end, r.Hold.Until.UTC())
+	require.Contains(t, y.held(forever, remediations.Paused).Hold.Message, "(Ada is at it); remove it to go on")
+	require.Contains(t, y.held(unclear, remediations.Paused).Hold.Message, "until then the node is paused")
+	y.told(unclear, "AnnotationInvalid", `drydock.dev/pause="until lunch" is not understood: write "true" or an end such as`)
+	require.Contains(t, y.held(label, remediations.ReasonExcluded).Hold.Message, "drydock.dev/exclude=true takes the node out of Drydock's hands")
+
+	y.recovers(until, 1)
+	require.NotContains(t, y.node(until).Annotations, remediations.PauseKey, "the leader took it off")
+	for _, n := range []string{forever, unclear, label} {
+		require.Zero(t, y.reboots(n), n)
+	}
+	require.Equal(t, "until lunch", y.node(unclear).Annotations[remediations.PauseKey], "a person's word stays")
+	require.Equal(t, 1, y.times(unclear, "AnnotationInvalid"), "it is said once")
+
+	y.unannotate(forever, remediations.PauseKey)
+	y.unannotate(unclear, remediations.PauseKey)
+	y.label(label, remediations.ExcludeLabel, nil)
+	for _, n := range []string{forever, unclear, label} {
+		y.recovers(n, 1)
+	}
+}
+
+// Approval is asked for with the very command to type, and is for that repair alone.
+func TestApprovalIsForOneRepair(t *testing.T) {
+	y := newYard(t)
+	const node = "node-142"
+	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"approval": true}))})
+	y.fail(node)
+	r := y.held(node, remediations.AwaitingApproval)
+	y.told(node, "RepairHeld", "AwaitingApproval: policy node-not-ready wants a person's approval: kubectl annotate node "+node+" drydock.dev/approve="+r.ID)
+	y.annotate(node, remediations.ApproveKey, "aaaaaa")
+	y.told(node, "AnnotationInvalid", `drydock.dev/approve="aaaaaa": no repair of that id waits for approval on this node`)
+	y.consumed(node, remediations.ApproveKey)
+	require.Zero(t, y.reboots(node))
+
+	y.annotate(node, remediations.ApproveKey, r.ID)
+	require.Equal(t, r.ID, y.recovers(node, 1).ID)
+	y.consumed(node, remediations.ApproveKey)
+}
+
+// times is how often an Event of this test with that reason was sent about the node.
+func (y *yard) times(node, reason string) (n int) {
+	y.t.Helper()
+	events, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
+	require.NoError(y.t, err)
+	for _, e := range events.Items {
+		switch {
+		case e.EventTime.Time.Before(y.began):
+		case e.Series != nil:
+			n += int(e.Series.Count)
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// Cancelled before its first step, between two, and while one is verified: it ends there, its slot is free, and the same
+// alert starts nothing while it fires on, until somebody asks for it.
+func TestCancel(t *testing.T) {
+	y := newYard(t)
+	const pending, between, verified, control = "node-143", "node-144", "node-145", "node-146"
+	reboots := map[string]int{pending: 0, between: 1, verified: 1}
+	y.stubborn(between, verified)
+	d := y.run(lab.DrydockOptions{Config: several(config(twice("8s", nil)))})
+	cancel := func(node string, r *remediations.Record) {
+		y.annotate(node, remediations.CancelKey, r.ID)
+		y.cancelled(node, r.ID)
+	}
+	one := y.silence(1, author, "not now", "node="+pending)
+	y.fail(pending)
+	cancel(pending, y.held(pending, remediations.Silenced))
+
+	y.fail(verified)
+	cancel(verified, y.record(verified, "its reboot verified", verifying))
+
+	y.fail(between)
+	y.record(between, "its reboot verified", verifying)
+	both := y.silenceBoth("not now", "node="+between)
+	r := y.held(between, remediations.Silenced)
+	require.Equal(t, []string{"reboot:1"}, r.Done)
+	cancel(between, r)
+	y.ledger("all slots are free", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 })
+
+	one.expire()
+	both()
+	d.Kill()
+	require.NoError(t, d.Start(t.Context()), "what was cancelled is on the Node, not in the process")
+	y.fail(control)
+	y.recovers(control, 1)
+	for node, n := range reboots {
+		r := y.held(node, remediations.Paused)
+		require.Contains(t, r.Hold.Message, "of this alert was cancelled at")
+		require.Contains(t, r.Hold.Message, "or by drydock.dev/request=policy/node-not-ready")
+		require.Equal(t, n, y.reboots(node), "%s: it fires on, and nothing new began", node)
+		require.False(t, y.node(node).Spec.Unschedulable)
+	}
+
+	for node := range reboots {
+		y.annotate(node, remediations.RequestKey, "policy/node-not-ready")
+	}
+	for node, n := range reboots {
+		require.Equal(t, "policy/node-not-ready", y.recovers(node, n+1).Request)
+	}
+}
+
+// Somebody wanted to stop something, and nobody can read what: the node is paused, and told so.
+func TestACancelThatNobodyCanRead(t *testing.T) {
+	y := newYard(t)
+	const node, idle = "node-147", "node-148"
+	y.stubborn(node)
+	y.run(lab.DrydockOptions{Config: config(twice("8s", nil))})
+	y.annotate(idle, remediations.CancelKey, "aaaaaa")
+	y.consumed(idle, remediations.CancelKey)
+	y.told(idle, "AnnotationInvalid", `drydock.dev/cancel="aaaaaa": no repair of that id is under way on this node`)
+
+	y.fail(node)
+	r := y.record(node, "its reboot verified", verifying)
+	y.annotate(node, remediations.CancelKey, "stop it!")
+	y.consumed(node, remediations.CancelKey)
+	y.told(node, "AnnotationInvalid", `drydock.dev/cancel="stop it!" is not understood: write the repair's id, drydock.dev/cancel=`+r.ID)
+	require.Equal(t, "true drydock.dev/cancel=stop it! was not understood", y.node(node).Annotations[remediations.PauseKey])
+	require.Equal(t, r.ID, y.held(node, remediations.Paused).ID)
+	require.Equal(t, 1, y.reboots(node))
+
+	y.unannotate(node, remediations.PauseKey)
+	require.Equal(t, r.ID, y.recovers(node, 2).ID)
+}
+
+// The glass is broken: nothing new starts on the node, and since when is in the ledger, which outlives a restart.
+func TestBrokenGlassHolds(t *testing.T) {
+	y := newYard(t)
+	const node = "node-149"
+	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	y.annotate(node, remediations.BreakGlassKey, "the console is open")
+	y.fail(node)
+	r := y.held(node, remediations.Paused)
+	require.Contains(t, r.Hold.Message, "drydock.dev/break-glass is set (the console is open)")
+	y.told(node, "RepairHeld", "Paused: drydock.dev/break-glass is set (the console is open)")
+	var glass remediations.Glass
+	broken := func(l *remediations.Ledger) bool {
+		glass = l.Status.Glass[node]
+		return !glass.Since.IsZero()
+	}
+	y.ledger("since when", broken)
+	require.WithinRange(t, glass.Since, y.began.Add(-time.Second), time.Now())
+	since := glass.Since
+
+	d.Kill()
+	require.NoError(t, d.Start(t.Context()))
+	y.fail("node-148") // shows that it leads again
+	y.recovers("node-148", 1)
+	y.ledger("since when", broken)
+	require.Equal(t, since, glass.Since)
+	require.Equal(t, r.ID, y.held(node, remediations.Paused).ID)
+	require.Zero(t, y.reboots(node))
+
+	y.unannotate(node, remediations.BreakGlassKey)
+	require.Equal(t, r.ID, y.recovers(node, 1).ID)
+	y.ledger("it is whole", func(l *remediations.Ledger) bool { return len(l.Status.Glass) == 0 })
+}
+
+// Killed and started again while every kind of hold stands: the records stay as they are and nothing is done. Then each
+// is taken away, and the same repair goes on.
+func TestKilledInEveryKindOfHold(t *testing.T) {
+	y := newYard(t)
+	const control, approved = "node-160", "node-155"
+	asked := policy(map[string]any{
+		"name": "asks-first", "approval": true,
+		"nodeSelector": map[string]any{"matchLabels": map[string]any{corev1.LabelHostname: approved}},
+	})
+	c := several(map[string]any{"policies": []any{asked, policy(nil)}})
+	d := y.run(lab.DrydockOptions{Config: c})
+	y.configure(d, inhibits("node-151"))
+	holds := []struct {
+		node   string
+		reason remediations.Reason
+		begin  func(node string) (end func(id string))
+	}{
+		{"node-150", remediations.Silenced, func(node string) func(string) {
+			s := y.silence(1, author, "not now", "node="+node)
+			return func(string) { s.expire() }
+		}},
+		{"node-151", remediations.Inhibited, func(string) func(string) {
+			end := y.inhibit()
+			return func(string) { end() }
+		}},
+		{"node-152", remediations.Paused, func(node string) func(string) {
+			y.annotate(node, remediations.PauseKey, "true not now")
+			return func(string) { y.unannotate(node, remediations.PauseKey) }
+		}},
+		{"node-153", remediations.Paused, func(node string) func(string) {
+			y.annotate(node, remediations.BreakGlassKey, "not now")
+			return func(string) { y.unannotate(node, remediations.BreakGlassKey) }
+		}},
+		{"node-154", remediations.ReasonExcluded, func(node string) func(string) {
+			y.label(node, remediations.ExcludeLabel, "true")
+			t.Cleanup(func() { y.label(node, remediations.ExcludeLabel, nil) })
+			return func(string) { y.label(node, remediations.ExcludeLabel, nil) }
+		}},
+		{approved, remediations.AwaitingApproval, func(node string) func(string) {
+			return func(id string) { y.annotate(node, remediations.ApproveKey, id) }
+		}},
+		{"node-156", remediations.Paused, func(node string) func(string) {
+			y.annotate(node, remediations.PauseKey, "until lunch")
+			return func(string) { y.unannotate(node, remediations.PauseKey) }
+		}},
+		{"node-157", remediations.CordonedByOther, func(node string) func(string) {
+			y.cordon(node, true)
+			t.Cleanup(func() { y.cordon(node, false) })
+			return func(string) { y.cordon(node, false) }
+		}},
+	}
+	end := make([]func(string), len(holds))
+	before := make([]*remediations.Record, len(holds))
+	for i, h := range holds {
+		end[i] = h.begin(h.node)
+		y.fail(h.node)
+	}
+	for i, h := range holds {
+		before[i] = y.held(h.node, h.reason)
+	}
+	d.Kill()
+	require.NoError(t, d.Start(t.Context()))
+	y.fail(control)
+	y.recovers(control, 1)
+	for i, h := range holds {
+		require.Equal(t, before[i], remediations.ReadJournal(y.node(h.node)).Record, "%s on %s", h.reason, h.node)
+	}
+	require.Len(t, y.civo.Done(civosim.HardReboots), 1, "the control's alone")
+
+	for i := range holds {
+		end[i](before[i].ID)
+	}
+	for i, h := range holds {
+		require.Equal(t, before[i].ID, y.recovers(h.node, 1).ID, "%s on %s", h.reason, h.node)
+	}
+}
+
+// cordon is what an administrator does.
+func (y *yard) cordon(node string, unschedulable bool) {
+	y.t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, unschedulable)
+	_, err := y.lab.Client().CoreV1().Nodes().Patch(context.WithoutCancel(y.t.Context()), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(y.t, err)
+}

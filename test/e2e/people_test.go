@@ -1,0 +1,326 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/internal/lab/programs"
+	"drydock.dev/drydock/remediations"
+)
+
+// author is who makes the tests' silences.
+const author = "ada@example.com"
+
+// amtool runs the real one against one of the Alertmanagers.
+func (y *yard) amtool(replica int, args ...string) string {
+	y.t.Helper()
+	out, err := y.tryAmtool(replica, args...)
+	require.NoError(y.t, err, out)
+	return strings.TrimSpace(out)
+}
+
+func (y *yard) tryAmtool(replica int, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), within)
+	defer cancel()
+	paths, err := programs.Build(ctx, os.Stderr, "amtool")
+	if err != nil {
+		return "", err
+	}
+	args = append([]string{"--alertmanager.url=" + y.lab.AlertmanagerURLs()[replica]}, args...)
+	out, err := exec.CommandContext(ctx, paths["amtool"], args...).CombinedOutput()
+	return string(out), err
+}
+
+// silence is one that stands on one Alertmanager.
+type silence struct {
+	y       *yard
+	replica int
+	id      string
+}
+
+// silence makes one for 20 minutes, which does not outlive the test.
+func (y *yard) silence(replica int, by, comment string, matchers ...string) silence {
+	y.t.Helper()
+	args := append([]string{"silence", "add", "--author=" + by, "--comment=" + comment, "--duration=20m"}, matchers...)
+	s := silence{y, replica, y.amtool(replica, args...)}
+	y.t.Cleanup(func() { _, _ = y.tryAmtool(replica, "silence", "expire", s.id) }) // the error is that it is over
+	return s
+}
+
+// silenceBoth makes one on each of the Alertmanagers, which know nothing of each other, and gives what ends both.
+func (y *yard) silenceBoth(comment string, matchers ...string) (expire func()) {
+	y.t.Helper()
+	a, b := y.silence(0, author, comment, matchers...), y.silence(1, author, comment, matchers...)
+	return func() {
+		y.t.Helper()
+		a.expire()
+		b.expire()
+	}
+}
+
+func (s silence) expire() {
+	s.y.t.Helper()
+	s.y.amtool(s.replica, "silence", "expire", s.id)
+}
+
+// standing is a silence as Alertmanager has it.
+type standing struct {
+	ID        string    `json:"id"`
+	CreatedBy string    `json:"createdBy"`
+	Comment   string    `json:"comment"`
+	EndsAt    time.Time `json:"endsAt"`
+	Matchers  []struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	} `json:"matchers"`
+	Status struct {
+		State string `json:"state"`
+	} `json:"status"`
+}
+
+// get reads from an Alertmanager's API.
+func (y *yard) get(replica int, path string, into any) {
+	y.t.Helper()
+	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, y.lab.AlertmanagerURLs()[replica]+"/api/v2/"+path, nil)
+	require.NoError(y.t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(y.t, err)
+	defer func() { _ = res.Body.Close() }()
+	require.Equal(y.t, http.StatusOK, res.StatusCode, path)
+	require.NoError(y.t, json.NewDecoder(res.Body).Decode(into))
+}
+
+func (y *yard) standing(replica int, id string) (s standing) {
+	y.t.Helper()
+	y.get(replica, "silence/"+id, &s)
+	return s
+}
+
+// alertmanagers waits until each of the two has the node's alert as wanted: its state, empty where it has none, and who
+// mutes it in the group that goes to Drydock.
+func (y *yard) alertmanagers(node, what string, wanted func(state string, mutedBy []string) bool) {
+	y.t.Helper()
+	type status struct {
+		Status struct {
+			State   string   `json:"state"`
+			MutedBy []string `json:"mutedBy"`
+		} `json:"status"`
+	}
+	filter := "?filter=" + url.QueryEscape(`node="`+node+`"`)
+	as := func(replica int) bool {
+		var alerts []status
+		var groups []struct {
+			Alerts []status `json:"alerts"`
+		}
+		y.get(replica, "alerts"+filter, &alerts)
+		y.get(replica, "alerts/groups"+filter+"&receiver=drydock", &groups)
+		state, muted := "", []string(nil)
+		for _, a := range alerts {
+			state = a.Status.State
+		}
+		for _, g := range groups {
+			for _, a := range g.Alerts {
+				muted = append(muted, a.Status.MutedBy...)
+			}
+		}
+		return wanted(state, muted)
+	}
+	require.Eventually(y.t, func() bool { return as(0) && as(1) }, within, 100*time.Millisecond, "the Alertmanagers' alert about %s: %s", node, what)
+}
+
+func isState(want string) func(string, []string) bool {
+	return func(state string, _ []string) bool { return state == want }
+}
+
+// configure lays keys over Alertmanager's configuration, until the next Drydock is run.
+func (y *yard) configure(d *lab.Drydock, over map[string]any) {
+	y.t.Helper()
+	require.NoError(y.t, y.lab.SetWebhook(y.t.Context(), lab.WebhookTarget{URL: d.ReceiverURL, TokenFile: y.token, Config: over}))
+}
+
+// posts is how many posts Drydock has had, by its own count.
+func (y *yard) posts(d *lab.Drydock) string {
+	y.t.Helper()
+	var lines []string
+	for line := range strings.Lines(y.metrics(d)) {
+		if strings.HasPrefix(line, "drydock_posts_total") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// asking is a policy that waits for a person's word: what Alertmanager says is asked before that, so a test sees Drydock
+// take it in.
+func asking() map[string]any { return policy(map[string]any{"approval": true}) }
+
+// waiting makes a fault that Alertmanager has posted and that waits for approval, and gives what approves it.
+func (y *yard) waiting(node string) (approve func()) {
+	y.t.Helper()
+	y.fail(node)
+	r := y.held(node, remediations.AwaitingApproval)
+	return func() {
+		y.t.Helper()
+		y.annotate(node, remediations.ApproveKey, r.ID)
+	}
+}
+
+// record waits for the node's repair to be as wanted.
+func (y *yard) record(node, what string, wanted func(*remediations.Record) bool) *remediations.Record {
+	y.t.Helper()
+	var r *remediations.Record
+	y.await(node, what, func(n *corev1.Node) bool {
+		r = remediations.ReadJournal(n).Record
+		return r != nil && wanted(r)
+	})
+	return r
+}
+
+func verifying(r *remediations.Record) bool { return r.Phase == remediations.Verifying }
+
+// recovers waits for the node to be cured after so many reboots by this test.
+func (y *yard) recovers(node string, reboots int) remediations.Entry {
+	y.t.Helper()
+	e := y.entry(node, func(e remediations.Entry) bool { return e.Outcome != remediations.Cancelled })
+	require.Equal(y.t, remediations.Recovered, e.Outcome, "%s: %s", node, e.Why)
+	require.Equal(y.t, reboots, y.reboots(node), node)
+	return e
+}
+
+// stubborn are machines that their first reboot does not help.
+func (y *yard) stubborn(nodes ...string) {
+	y.t.Helper()
+	var mu sync.Mutex
+	tries := map[string]int{}
+	for _, n := range nodes {
+		tries[n] = 1
+	}
+	y.civo.Close()
+	var err error
+	y.civo, err = y.lab.StartCivo(y.t.Context(), lab.CivoOptions{RebootTime: time.Second, Cures: func(in civosim.Instance, _ civosim.Op) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		tries[in.Hostname]--
+		return tries[in.Hostname] < 0
+	}})
+	require.NoError(y.t, err)
+	y.t.Cleanup(y.civo.Close)
+}
+
+// twice is a plan whose first reboot is soon given up.
+func twice(first string, over map[string]any) map[string]any {
+	p := policy(map[string]any{"plan": []any{
+		map[string]any{"step": "reboot", "wait": first, "attempts": 1}, map[string]any{"step": "reboot", "wait": "40s", "attempts": 1},
+	}})
+	for k, v := range over {
+		p[k] = v
+	}
+	return p
+}
+
+// several lets many repairs be under way at once, and one after the other on one machine.
+func several(c map[string]any) map[string]any {
+	c["limits"] = map[string]any{"concurrent": 10, "concurrentPerZone": 10, "concurrentPerPool": 10, "repairsPerNode": 100}
+	return c
+}
+
+// relay passes Alertmanager's posts on, and keeps them.
+type relay struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies [][]byte
+}
+
+func newRelay(t *testing.T, to string) *relay {
+	t.Helper()
+	r := &relay{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
+		body, err := io.ReadAll(in.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		out, err := http.NewRequestWithContext(in.Context(), in.Method, to, bytes.NewReader(body))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		out.Header = in.Header.Clone()
+		res, err := http.DefaultClient.Do(out)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer func() { _ = res.Body.Close() }()
+		r.mu.Lock()
+		r.bodies = append(r.bodies, body)
+		r.mu.Unlock()
+		w.WriteHeader(res.StatusCode)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// said tells whether a post of that group status came, and gives the nodes of its alerts by their own status.
+func (r *relay) said(t *testing.T, wanted func(status string, nodes map[string]string) bool) bool {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, body := range r.bodies {
+		var p struct {
+			Status string `json:"status"`
+			Alerts []struct {
+				Status string            `json:"status"`
+				Labels map[string]string `json:"labels"`
+			} `json:"alerts"`
+		}
+		require.NoError(t, json.Unmarshal(body, &p))
+		nodes := map[string]string{}
+		for _, a := range p.Alerts {
+			nodes[a.Labels["node"]] = a.Status
+		}
+		if wanted(p.Status, nodes) {
+			return true
+		}
+	}
+	return false
+}
+
+// inhibits is the rule by which a rack without power keeps a node's alert quiet.
+func inhibits(node string) map[string]any {
+	return map[string]any{"inhibit_rules": []any{map[string]any{
+		"source_matchers": []string{`alertname="RackWithoutPower"`}, "target_matchers": []string{`alertname="NodeNotReady"`, `node="` + node + `"`},
+	}}}
+}
+
+// inhibit makes one Alertmanager know of a rack without power, and gives what ends that.
+func (y *yard) inhibit() (end func()) {
+	y.t.Helper()
+	power := func(until time.Time) {
+		out, err := y.tryAmtool(1, "alert", "add", "RackWithoutPower", "rack=r7",
+			"--start="+y.began.Add(-time.Hour).Format(time.RFC3339), "--end="+until.Format(time.RFC3339))
+		if err != nil {
+			y.t.Errorf("posting an alert: %v: %s", err, out)
+		}
+	}
+	end = func() { power(time.Now().Add(-time.Minute)) }
+	power(time.Now().Add(20 * time.Minute))
+	y.t.Cleanup(end)
+	return end
+}

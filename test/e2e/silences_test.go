@@ -1,0 +1,316 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// A silence made beforehand on one of two Alertmanagers that know nothing of each other: the other one posts the alert,
+// and nothing is done. Who, why and until when stand where people look.
+func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
+	y := newYard(t)
+	d := y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
+	const node = "node-110"
+
+	for round, replica := range []int{1, 0} {
+		comment := []string{"the disk is being swapped", "the disk is swapped, the fan is not"}[round]
+		s := y.silence(replica, author, comment, "alertname=NodeNotReady", "node="+node)
+		ends := y.standing(replica, s.id).EndsAt.UTC().Truncate(time.Second)
+		y.fail(node)
+		r := y.held(node, remediations.Silenced)
+		for _, says := range []string{s.id, author, comment, ends.Format(time.RFC3339)} {
+			require.Contains(t, r.Hold.Message, says)
+		}
+		require.NotNil(t, r.Hold.Until)
+		require.Equal(t, ends, r.Hold.Until.UTC())
+		y.told(node, "RepairHeld", "Silenced: covered by silence "+s.id+" of "+author+" ("+comment+") until "+ends.Format(time.RFC3339))
+		require.Equal(t, round, y.reboots(node))
+
+		s.expire()
+		ended := time.Now()
+		y.record(node, "going on", func(r *remediations.Record) bool { return r.Intent != nil })
+		t.Logf("it went on %s after the silence ended", time.Since(ended).Round(10*time.Millisecond))
+		y.entry(node, func(e remediations.Entry) bool { return e.ID == r.ID && e.Outcome == remediations.Recovered })
+		require.Equal(t, round+1, y.reboots(node))
+	}
+	require.Contains(t, y.metrics(d), `drydock_holds{policy="node-not-ready",reason="Silenced"} 0`)
+}
+
+// A silence made while the first reboot is verified: that is recorded as it went, and the second one waits.
+func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
+	y := newYard(t)
+	const node = "node-111"
+	y.stubborn(node)
+	d := y.run(lab.DrydockOptions{Config: config(twice("8s", nil))})
+	y.fail(node)
+	y.record(node, "the first reboot verified", verifying)
+	expire := y.silenceBoth("I am at it", "node="+node)
+	r := y.held(node, remediations.Silenced)
+	require.Equal(t, remediations.Pending, r.Phase)
+	require.Equal(t, []string{"reboot:1"}, r.Done)
+	require.Equal(t, remediations.CallAccepted, r.Intent.Outcome, "what was issued is on record")
+	require.Equal(t, 1, r.Step.Index, "the next one is what waits")
+	y.ledger("its slot is free", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 })
+	require.Equal(t, 1, y.reboots(node))
+
+	// Alertmanager has posted this alert already, so it has no cause to say anything now.
+	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
+	before := y.posts(d)
+	expire()
+	ended := time.Now()
+	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
+	t.Logf("it went on %s after the silence ended", time.Since(ended).Round(10*time.Millisecond))
+	require.Equal(t, before, y.posts(d), "nobody told Drydock")
+	e := y.recovers(node, 2)
+	require.Equal(t, r.ID, e.ID)
+}
+
+// A silence made while a reboot is verified that helped: nothing is torn, the cure is proven and recorded under it.
+func TestASilenceTearsNothing(t *testing.T) {
+	y := newYard(t)
+	const node = "node-112"
+	y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	y.fail(node)
+	y.record(node, "the reboot verified", verifying)
+	y.silenceBoth("I am at it", "node="+node)
+	y.recovers(node, 1)
+}
+
+// The sequences in which Alertmanager, as measured, sends nothing or the wrong thing. Drydock reads what is so.
+
+func TestASilenceEndsAndNothingIsSent(t *testing.T) {
+	y := newYard(t)
+	const node = "node-113"
+	d := y.run(lab.DrydockOptions{Config: config(asking())})
+	approve := y.waiting(node)
+	expire := y.silenceBoth("not now", "node="+node)
+	y.held(node, remediations.Silenced)
+	approve()
+	before := y.posts(d)
+	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
+	expire()
+	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
+	require.Equal(t, before, y.posts(d), "nobody told Drydock")
+	y.recovers(node, 1)
+}
+
+func TestResolvedAndFiredAgainUnderASilence(t *testing.T) {
+	y := newYard(t)
+	const node = "node-114"
+	d := y.run(lab.DrydockOptions{Config: config(asking())})
+	approve := y.waiting(node)
+	expire := y.silenceBoth("not now", "node="+node)
+	y.held(node, remediations.Silenced)
+	approve()
+	before := y.posts(d)
+
+	require.NoError(t, y.lab.Heal(t.Context(), node, ""))
+	y.alertmanagers(node, "resolved", isState(""))
+	y.held(node, remediations.AlertUnconfirmed)
+	y.fail(node)
+	y.alertmanagers(node, "silenced", isState("suppressed"))
+	y.held(node, remediations.Silenced)
+	require.Zero(t, y.reboots(node))
+	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
+	expire()
+	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
+	require.Equal(t, before, y.posts(d), "neither its end nor its return was told")
+	y.recovers(node, 1)
+}
+
+// Two nodes in one group, one silenced and firing, one resolved: the post says "resolved" of the whole.
+func TestAGroupThatSaysResolved(t *testing.T) {
+	y := newYard(t)
+	const quiet, other = "node-115", "node-116"
+	d := y.run(lab.DrydockOptions{Config: config(asking())})
+	posts := newRelay(t, d.ReceiverURL)
+	require.NoError(t, y.lab.SetWebhook(t.Context(), lab.WebhookTarget{
+		URL: posts.URL, TokenFile: y.token, Config: map[string]any{"route": map[string]any{"group_by": []string{"alertname"}}},
+	}))
+	approve := y.waiting(quiet)
+	expire := y.silenceBoth("not now", "node="+quiet)
+	held := y.held(quiet, remediations.Silenced)
+	approve()
+
+	approveOther := y.waiting(other)
+	approveOther()
+	y.recovers(other, 1)
+	require.Eventually(t, func() bool {
+		return posts.said(t, func(status string, nodes map[string]string) bool {
+			return status == "resolved" && nodes[other] == "resolved" && nodes[quiet] == ""
+		})
+	}, within, 100*time.Millisecond, "the post of the group")
+	r := remediations.ReadJournal(y.node(quiet)).Record
+	require.NotNil(t, r, "the group's word is not its alerts'")
+	require.Equal(t, held, r)
+	require.Zero(t, y.reboots(quiet))
+
+	expire()
+	require.Equal(t, held.ID, y.recovers(quiet, 1).ID)
+	require.Equal(t, 1, y.reboots(other))
+}
+
+func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
+	y := newYard(t)
+	const node = "node-117"
+	d := y.run(lab.DrydockOptions{Config: config(asking())})
+	y.configure(d, map[string]any{"route": map[string]any{"group_interval": "1h"}})
+	approve := y.waiting(node)
+	first := remediations.AlertsOn(y.node(node).Annotations)[0].StartsAt
+	before := y.posts(d)
+
+	require.NoError(t, y.lab.Heal(t.Context(), node, ""))
+	y.alertmanagers(node, "resolved", isState(""))
+	y.held(node, remediations.AlertUnconfirmed)
+	approve()
+	require.Zero(t, y.reboots(node), "it is over, though nobody said so")
+	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
+	y.fail(node)
+	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
+	require.Equal(t, before, y.posts(d), "neither its end nor its return was told")
+	require.Equal(t, first, remediations.AlertsOn(y.node(node).Annotations)[0].StartsAt, "so this is old")
+	y.recovers(node, 1)
+}
+
+func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
+	y := newYard(t)
+	const node = "node-118"
+	d := y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"for": "10s"}))})
+	y.configure(d, map[string]any{"route": map[string]any{"group_wait": "1h"}})
+	before := y.posts(d)
+	y.fail(node)
+	y.held(node, remediations.TooYoung)
+	require.NoError(t, y.lab.Heal(t.Context(), node, ""))
+	y.alertmanagers(node, "resolved", isState(""))
+	y.held(node, remediations.AlertUnconfirmed)
+	require.Zero(t, y.reboots(node))
+
+	// The control: this time it stays. No post will come for an hour, and none is needed.
+	y.fail(node)
+	y.recovers(node, 1)
+	require.Equal(t, before, y.posts(d))
+}
+
+// A person takes a pause off right after making a silence: what Alertmanager said before that is no ground to act upon.
+func TestASilenceMadeBeforeAPauseWasTakenOff(t *testing.T) {
+	y := newYard(t)
+	const node = "node-124"
+	y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	y.annotate(node, remediations.PauseKey, "true")
+	y.fail(node)
+	y.held(node, remediations.Paused)
+	s := y.silence(1, author, "the pager, too", "node="+node)
+	y.unannotate(node, remediations.PauseKey)
+	y.held(node, remediations.Silenced)
+	require.Zero(t, y.reboots(node))
+	s.expire()
+	y.recovers(node, 1)
+}
+
+// Another alert inhibits this one, as an inhibit rule says, on one of the Alertmanagers.
+func TestAnInhibitionHolds(t *testing.T) {
+	y := newYard(t)
+	const node = "node-119"
+	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	y.configure(d, inhibits(node))
+	end := y.inhibit()
+	y.fail(node)
+	r := y.held(node, remediations.Inhibited)
+	require.Contains(t, r.Hold.Message, "RackWithoutPower")
+	y.told(node, "RepairHeld", "Inhibited: inhibited by the alert RackWithoutPower")
+	require.Zero(t, y.reboots(node))
+
+	end()
+	require.Equal(t, r.ID, y.recovers(node, 1).ID)
+}
+
+// A time interval that mutes the groups which go to Drydock holds; one that mutes somebody else's does not.
+func TestAMuteTimeHolds(t *testing.T) {
+	y := newYard(t)
+	const node, control = "node-120", "node-121"
+	d := y.run(lab.DrydockOptions{Config: config(asking())})
+	muted := func(route map[string]any) map[string]any {
+		route["mute_time_intervals"] = []string{"every-day"}
+		watchdog := map[string]any{"matchers": []string{`alertname="Watchdog"`}, "receiver": "nobody"}
+		return map[string]any{
+			"time_intervals": []any{map[string]any{"name": "every-day", "time_intervals": []any{map[string]any{"weekdays": []string{"sunday:saturday"}}}}},
+			"route":          map[string]any{"routes": []any{watchdog, route, map[string]any{"receiver": "drydock"}}},
+		}
+	}
+	y.configure(d, muted(map[string]any{"receiver": "nobody", "continue": true}))
+	approve := y.waiting(control)
+	approve()
+	y.recovers(control, 1)
+
+	approve = y.waiting(node)
+	y.configure(d, muted(map[string]any{"receiver": "drydock"}))
+	r := y.held(node, remediations.Silenced)
+	require.Contains(t, r.Hold.Message, "muted by Alertmanager's time interval every-day")
+	y.told(node, "RepairHeld", "Silenced: muted by Alertmanager's time interval every-day")
+	require.Nil(t, r.Hold.Until, "Alertmanager does not say when a mute time ends")
+	approve()
+	y.alertmanagers(node, "muted", func(_ string, by []string) bool { return len(by) > 0 })
+	require.Zero(t, y.reboots(node))
+
+	y.configure(d, nil)
+	require.Equal(t, r.ID, y.recovers(node, 1).ID)
+}
+
+// Drydock's own silence keeps the pager quiet and never Drydock: it is known by its id on the record. Somebody else's
+// that only looks like it holds.
+func TestDrydocksOwnSilence(t *testing.T) {
+	y := newYard(t)
+	const node, forged = "node-122", "node-123"
+	y.stubborn(node)
+	c := config(twice("10s", nil))
+	c["alertmanager"] = map[string]any{"silenceRepairs": true}
+	y.run(lab.DrydockOptions{Config: c})
+	t.Cleanup(y.expireAll)
+
+	y.fail(node)
+	r := y.record(node, "the first reboot verified, silenced", func(r *remediations.Record) bool { return verifying(r) && r.Silence != "" })
+	own := y.standing(0, r.Silence)
+	require.Equal(t, "active", own.Status.State)
+	require.Equal(t, "drydock", own.CreatedBy)
+	require.Contains(t, own.Comment, r.ID)
+	require.Len(t, own.Matchers, 1)
+	require.Equal(t, "node", own.Matchers[0].Name)
+	require.Equal(t, node, own.Matchers[0].Value)
+	require.Equal(t, r.Deadline, own.EndsAt.UTC().Truncate(time.Second))
+
+	// It is over when the proof's time is. Made longer, it still is Drydock's own and holds nothing.
+	require.Contains(t, y.amtool(0, "silence", "update", "--duration=20m", r.Silence), r.Silence)
+	next := y.record(node, "the second reboot verified", func(r *remediations.Record) bool { return verifying(r) && r.Step.Index == 1 && r.Silence != own.ID })
+	require.Equal(t, "active", y.standing(0, own.ID).Status.State)
+	y.amtool(0, "silence", "expire", own.ID)
+	require.Equal(t, "active", y.standing(0, next.Silence).Status.State)
+	require.Equal(t, r.ID, y.recovers(node, 2).ID)
+	require.Eventually(t, func() bool { return y.standing(0, next.Silence).Status.State == "expired" }, within, 50*time.Millisecond, "it ends with the repair")
+
+	s := y.silence(0, "drydock", "repair aaaaaa: reboot "+forged+" (attempt 1) by policy node-not-ready", "node="+forged)
+	y.fail(forged)
+	require.Contains(t, y.held(forged, remediations.Silenced).Hold.Message, s.id)
+	require.Zero(t, y.reboots(forged))
+	s.expire()
+	y.recovers(forged, 1)
+}
+
+// expireAll ends what silences there are.
+func (y *yard) expireAll() {
+	for replica := range 2 {
+		ids, err := y.tryAmtool(replica, "silence", "query", "--quiet")
+		if err != nil {
+			continue
+		}
+		for id := range strings.FieldsSeq(ids) {
+			_, _ = y.tryAmtool(replica, "silence", "expire", id)
+		}
+	}
+}
