@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
-	k8slabels "k8s.io/apimachinery/pkg/labels"
 )
 
 // Statuses of an alert, as Alertmanager's payload names them.
@@ -84,7 +83,7 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 		if n == nil {
 			return Route{}, MisrouteUnknownNode
 		}
-		if p.NodeSelector == nil || p.NodeSelector.Matches(k8slabels.Set(n.Labels)) {
+		if p.takes(n) {
 			return Route{Policy: p, Node: name}, MisrouteNone
 		}
 	}

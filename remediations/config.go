@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 )
 
@@ -66,6 +67,11 @@ type Policy struct {
 	CordonExhausted bool
 }
 
+// takes says whether the policy is for the node, by the node's labels as they are now.
+func (p *Policy) takes(n *corev1.Node) bool {
+	return p.NodeSelector == nil || p.NodeSelector.Matches(k8slabels.Set(n.Labels))
+}
+
 // Step is one step of a plan.
 type Step struct {
 	// Name is a remediation's name out of Registry.
@@ -74,6 +80,8 @@ type Step struct {
 	Wait time.Duration
 	// Attempts is how often the step may be issued, at least 1.
 	Attempts int
+	// Soft makes the first attempt of a reboot ask the machine's operating system; the others cut its power.
+	Soft bool
 	// Timeout and ContinueOnTimeout bound a repeatable step, such as drain.
 	Timeout           time.Duration
 	ContinueOnTimeout bool
@@ -99,7 +107,7 @@ type Limits struct {
 func (l Limits) Words() map[string]string {
 	return map[string]string{
 		"concurrent": l.Concurrent.String(), "concurrentPerZone": l.ConcurrentPerZone.String(),
-		"concurrentPerPool": l.ConcurrentPerPool.String(), "unhealthy": l.Unhealthy.String(),
+		"concurrentPerPool": l.ConcurrentPerPool.String(), "unhealthy": l.Unhealthy.String(), "stormCooldown": l.StormCooldown.String(),
 	}
 }
 

@@ -38,10 +38,14 @@ func decide(s *State, now time.Time) Decision {
 		case s.Journal.Malformed != nil:
 			return s.dropMalformed(now)
 		case r != nil && r.Phase == Exhausted:
-			return Decision{Verb: Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Uncordon: len(r.Undo) > 0}
+			d := Decision{Verb: Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Allow: []string{r.Policy}}
+			d.undo(r)
+			return d
+		case (r == nil || r.Phase == Pending) && len(s.stoppedHere()) > 0:
+			return Decision{Verb: Rest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + joined(s.stoppedHere())}
 		}
 	}
-	if r != nil && s.Node.Annotations[CancelKey] == r.ID && (r.Phase == Pending || r.Phase == Verifying) {
+	if r != nil && s.Node.Annotations[CancelKey] == r.ID && (r.Phase != Acting || !Registry[r.Step.Name].Once) && r.Phase != Exhausted {
 		return s.cancel(now) // a call under way is not torn: it is cancelled when it is over
 	}
 	switch {
@@ -49,6 +53,8 @@ func decide(s *State, now time.Time) Decision {
 		return Decision{Verb: Keep, Reason: RecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, ResetKey)}
 	case r == nil || (r.Phase == Pending && r.Intent == nil):
 		return s.start(now)
+	case r.Phase == Acting && !Registry[r.Step.Name].Once:
+		return s.work(now)
 	case r.Phase == Acting:
 		return s.settle(now)
 	case r.Phase == Verifying && now.Before(r.Deadline):
@@ -57,6 +63,26 @@ func decide(s *State, now time.Time) Decision {
 		return Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is mended", r.ID, ResetKey)}
 	}
 	return s.proceed(now)
+}
+
+// stoppedHere are the policies of the node's alerts, and of its repair, that are stopped.
+func (s *State) stoppedHere() []string {
+	if s.Ledger == nil {
+		return nil
+	}
+	var out []string
+	stopped := func(policy string) {
+		if (s.Ledger.Failing(policy) || s.Ledger.Status.Stopped[policy] != "") && !slices.Contains(out, policy) {
+			out = append(out, policy)
+		}
+	}
+	if r := s.Journal.Record; r != nil {
+		stopped(r.Policy)
+	}
+	for _, a := range s.Journal.Alerts {
+		stopped(a.Policy)
+	}
+	return out
 }
 
 // start looks for an alert that no guard holds. A repair that is Pending and has not acted yet is no obstacle: it goes
@@ -99,7 +125,7 @@ func (s *State) start(now time.Time) Decision {
 func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Decision {
 	step, ok := s.firstStep(p)
 	if !ok {
-		return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+		return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
 	}
 	c := &candidate{State: s, now: now, policy: p, step: step, alert: a, request: request}
 	cause := Cause{Request: request}
@@ -140,10 +166,13 @@ func (s *State) proceed(now time.Time) Decision {
 	if p == nil || p.Mode == ModeOff {
 		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
+	if !p.takes(s.Node) {
+		return s.end(Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
+	}
 	if s.stale() {
 		return s.look("asking Alertmanager before the next step")
 	}
-	c := &candidate{State: s, now: now, policy: p, alert: s.alert(r.Cause.Alert), request: r.Cause.Request, verdict: s.verdictOn(r.Cause), repair: r.ID}
+	c := &candidate{State: s, now: now, policy: p, alert: s.alert(r.Cause.Alert), request: r.Cause.Request, verdict: s.verdictOn(r.Cause), repair: r.ID, own: r.ID}
 	var cure Decision
 	if c.resolved() {
 		var well bool
@@ -158,11 +187,11 @@ func (s *State) proceed(now time.Time) Decision {
 	}
 	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
 	step, ok := r.Step, true
-	if r.Intent.ID == intentID(r, step) || !s.doable(p, step) {
+	if (r.Intent.ID == intentID(r, step) && !r.interrupted()) || !s.doable(p, step) {
 		step, ok = s.nextStep(p, step)
 	}
 	next := r.clone()
-	if r.Phase == Verifying {
+	if r.Phase.InFlight() {
 		next.Phase, next.Since, next.Deadline = Pending, at(now), at(now.Add(pendingFor))
 	}
 	if ok {
@@ -193,16 +222,23 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 	reason, f := c.hold()
 	beats := s.Heartbeats == nil || c.now.Sub(s.Heartbeats.ReadAt) > lookFor
 	if f == nil {
-		if ask := (Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats && c.disruptive()}); ask != (Ask{}) {
-			return Decision{Verb: Look, Ask: ask, Policy: c.policy, Message: "looking once more before the side effect"}
+		survey, trouble := s.surveyOf(c), s.trouble(c)
+		ask := Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats && c.disruptive(), Survey: survey == nil}
+		switch {
+		case trouble != nil: // it stands, and is told once, while the provider is asked again
+			d.Ask.Survey, d.AskStep = survey == nil, c.step.Name
+			reason, f = ProviderAbsent, trouble
+		case ask != (Ask{}):
+			return Decision{Verb: Look, Ask: ask, AskStep: c.step.Name, Policy: c.policy, Message: "looking once more before the side effect"}
+		default:
+			return s.issue(c, pending)
 		}
-		return s.issue(c, pending)
 	}
+	d.Fleetwide = f.fleetwide || reason.Fleetwide()
 	d.Verb, d.Reason, d.Message = Keep, reason, f.message
 	if f.until.After(c.now) {
 		d.Recheck = f.until
 	}
-	d.Fleetwide = f.fleetwide || reason.Fleetwide()
 	d.Ask.Heartbeats = reason == Blind && beats && s.Heartbeats.Blind() != ""
 	hold := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(c.now)}
 	if !f.until.IsZero() {
@@ -221,19 +257,32 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 }
 
 func (s *State) issue(c *candidate, pending *Record) Decision {
-	n, now := s.Node, c.now
+	n, now, once := s.Node, c.now, c.remediation().Once
 	r := pending.clone()
-	r.Phase, r.Step, r.Hold = Acting, c.step, nil
+	r.Phase, r.Step, r.Hold, r.Note = Acting, c.step, nil, ""
 	r.Since, r.Deadline = at(now), at(now.Add(actingFor))
-	r.Done, r.Also = append(r.Done, c.step.String()), s.also(r)
+	r.Also = s.also(r)
+	if !slices.Contains(r.Done, c.step.String()) {
+		r.Done = append(r.Done, c.step.String())
+	}
 	r.Intent = &Intent{
 		ID: intentID(r, c.step), At: at(now),
-		BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID,
+		BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Before: s.Survey.before(c.step.Name),
 	}
-	return Decision{
-		Verb: Issue, Policy: c.policy, Record: r,
-		Message: fmt.Sprintf("%s %s (attempt %d) %s", c.remediation().Verb, n.Name, c.step.Attempt, c.by()),
+	d := Decision{Verb: Issue, Policy: c.policy, Record: r}
+	if !once {
+		r.Deadline = at(now.Add(c.policy.Plan[c.step.Index].Timeout))
+		if !n.Spec.Unschedulable {
+			d.Cordon = true
+			r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: at(now)})
+		}
 	}
+	attempt := ""
+	if once {
+		attempt = fmt.Sprintf(" (attempt %d)", c.step.Attempt)
+	}
+	d.Message = fmt.Sprintf("%s %s%s %s", c.remediation().Verb, n.Name, attempt, c.by())
+	return d
 }
 
 // intentID names one attempt of one step of one repair.
@@ -267,7 +316,11 @@ func (s *State) settle(now time.Time) Decision {
 	if outcome == CallAccepted {
 		why = "accepted"
 	}
-	return Decision{Verb: Verify, Record: r, Policy: s.policy(), Message: fmt.Sprintf("%s: %s; waiting for proof until %s", r.Step, why, r.Deadline.Format(time.RFC3339))}
+	stop := ""
+	if s.Call != nil && s.Call.IntentID == old.Intent.ID && s.Call.Stop {
+		stop = clip(why, 300)
+	}
+	return Decision{Stop: stop, Verb: Verify, Record: r, Policy: s.policy(), Message: fmt.Sprintf("%s: %s; waiting for proof until %s", r.Step, why, r.Deadline.Format(time.RFC3339))}
 }
 
 // waitOf is how long the issued step's proof may take; a policy that is gone leaves the time that its record implies.
@@ -282,9 +335,13 @@ func (s *State) waitOf(r *Record) time.Duration {
 func (s *State) await(now time.Time) Decision {
 	r := s.Journal.Record
 	p := s.policy()
+	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
+		return s.settle(now) // the answer came late
+	}
 	d := Decision{Verb: Wait, Policy: p, Recheck: r.Deadline}
 	if proven, missing := s.proven(); !proven {
 		d.Message = missing
+		s.followReplacement(&d, now)
 		return d
 	}
 	if d, ok := s.recovered(p, now); ok {
@@ -297,26 +354,36 @@ func (s *State) await(now time.Time) Decision {
 // proven asks for the issued step's own proof.
 func (s *State) proven() (bool, string) {
 	r := s.Journal.Record
-	if r.Intent.Outcome == CallRefused {
+	name := stepName(lastDone(r))
+	if r.Intent.Outcome == CallRefused && Registry[name].Once {
 		return false, "the provider refused: " + r.Intent.Why
 	}
-	name := stepName(lastDone(r))
 	proof := Registry[name].proof
 	if proof == nil {
 		return false, "this version knows no proof for the step " + name
 	}
-	return proof(r.Intent, facts(s.Node))
+	return proof(r.Intent, facts(s.Node), s.Replacement)
 }
 
 // end closes the repair.
 func (s *State) end(o Outcome, why string, now time.Time) Decision {
 	r := s.Journal.Record
-	return Decision{
-		Verb: End, Message: why, Policy: s.policy(), Uncordon: len(r.Undo) > 0,
+	d := Decision{
+		Verb: End, Message: why, Policy: s.policy(),
 		Ended: &Entry{
 			ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now),
 			Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: clip(why, 300),
 		},
+	}
+	d.undo(r)
+	return d
+}
+
+// undo takes back what the record says that Drydock did to the node.
+func (d *Decision) undo(r *Record) {
+	for _, u := range r.Undo {
+		d.Uncordon = d.Uncordon || u.Kind == UndoCordon
+		d.Untaint = d.Untaint || u.Kind == UndoTaint
 	}
 }
 
@@ -337,7 +404,8 @@ func (s *State) exhaust(p *Policy, now time.Time) Decision {
 	_, missing := s.proven()
 	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s", joined(r.Done), missing)
 	d.Ended.Why = clip(d.Message, 300)
-	d.Uncordon = false
+	d.Uncordon, d.Untaint = false, false
+	r.Note = ""
 	r.Phase, r.Since, r.Deadline, r.Hold = Exhausted, at(now), time.Time{}, nil
 	disruptive := slices.ContainsFunc(r.Done, func(done string) bool { return Registry[stepName(done)].Disruptive })
 	if p.CordonExhausted && p.Mode == ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {

@@ -24,6 +24,10 @@ type verdictFile struct {
 	Heard    *time.Time `json:"heard,omitempty"`
 	Cordon   bool       `json:"cordon,omitempty"`
 	Uncordon bool       `json:"uncordon,omitempty"`
+	Taint    bool       `json:"taint,omitempty"`
+	Untaint  bool       `json:"untaint,omitempty"`
+	Stop     string     `json:"stop,omitempty"`
+	Allow    []string   `json:"allow,omitempty"`
 	Record   *Record    `json:"record,omitempty"`
 	Ended    *Entry     `json:"ended,omitempty"`
 	Prune    []string   `json:"prune,omitempty"`
@@ -36,6 +40,7 @@ func render(t testing.TB, d Decision) string {
 	t.Helper()
 	v := verdictFile{
 		Verb: d.Verb, Reason: d.Reason, Message: d.Message, Fleet: d.Fleetwide, Well: d.Well, Cordon: d.Cordon, Uncordon: d.Uncordon,
+		Taint: d.Taint, Untaint: d.Untaint, Stop: d.Stop, Allow: d.Allow,
 		Record: d.Record, Ended: d.Ended, Prune: d.Prune, Consume: d.Consume, Notices: d.Notices, Pause: d.Pause,
 	}
 	if d.Policy != nil {
@@ -56,6 +61,12 @@ func render(t testing.TB, d Decision) string {
 	if d.Ask.Heartbeats {
 		v.Ask = append(v.Ask, "heartbeats")
 	}
+	if d.Ask.Survey {
+		v.Ask = append(v.Ask, "survey of "+d.AskStep)
+	}
+	if d.Ask.Replacement {
+		v.Ask = append(v.Ask, "replacement")
+	}
 	b, err := yaml.Marshal(v)
 	require.NoError(t, err)
 	return string(b)
@@ -65,9 +76,11 @@ type golden struct {
 	name, input, output string
 }
 
-func goldens(t testing.TB) []golden {
+func goldens(t testing.TB) []golden { return goldensIn(t, "decide") }
+
+func goldensIn(t testing.TB, folder string) []golden {
 	t.Helper()
-	inputs, err := filepath.Glob("testdata/decide/*.input.yaml")
+	inputs, err := filepath.Glob("testdata/" + folder + "/*.input.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, inputs)
 	var out []golden

@@ -53,19 +53,23 @@
 //     TestOneNodeAtATime, TestStorms, TestEndOfTheTrialDecidesAboutTheBreaker.
 //  4. An attempt reaches the provider at most once, after its intent is durable and within ten seconds of it:
 //     TestCrashAtEveryStep, TestLeaderThatSleptAfterItsIntentCallsNobody,
-//     TestIntentWhoseWriteHadNoAnswerIsNotCalled, TestLastLookBeforeTheCall, FuzzDecide.
+//     TestIntentWhoseWriteHadNoAnswerIsNotCalled, TestLastLookBeforeTheCall, FuzzDecide. A drain goes on where it was,
+//     and ends with its leader: TestDrainOfALeaderThatIsNoMore, TestDrainOfANodeThatIsGone.
 //  5. No side effect for an alert that no Alertmanager confirmed in the last thirty seconds:
 //     TestWhatTheAlertmanagersTogetherSay, TestAlertThatIsNotSentAgainIsNotBelieved,
-//     TestAlertsThatComeTwiceLateOrOutOfOrder.
+//     TestAlertsThatComeTwiceLateOrOutOfOrder, TestDrainEndsWithinAPass.
 //  6. No data is never a fault: TestNoDataIsNoFault, TestBlindness, TestLeasesThatBlameTheControlPath,
-//     TestClockThatIsWrongCallsNobody.
+//     TestClockThatIsWrongCallsNobody, TestDrainOfWhichNothingCanBeDecided.
 //  7. Recovered needs the step's own proof, held for proofFor, and no phase outlives its deadline:
-//     TestDeathOfTheAlertSourceIsNoCure, TestNodeThatARebootCuresIsRecovered, TestDecideGoldens.
+//     TestDeathOfTheAlertSourceIsNoCure, TestNodeThatARebootCuresIsRecovered, TestDecideGoldens,
+//     TestMachineThatNoRebootCuresIsReplaced, TestNodeRegisteredAgainIsNoReplacement, TestReplacementThatNeverComes.
 //  8. What Drydock did is on the record, and undone by Drydock alone, where it is still its own:
-//     TestCordonOfAPersonSurvivesAReset, TestNodeThatNothingCuresIsCordonedAndLeftToAPerson.
+//     TestCordonOfAPersonSurvivesAReset, TestNodeThatNothingCuresIsCordonedAndLeftToAPerson,
+//     TestOutOfServiceOnlyWhereTheMachineIsGone.
 //  9. A person's word wins, also in mid-repair: TestPersonsWord, TestSilenceBetweenTwoAttemptsHoldsTheSecond,
 //     TestLastLookBeforeTheCall, TestApprovedRepairBegins, TestCancelledRepairStaysCancelled,
-//     TestRequestedRebootNeedsNoAlert, TestBrokenGlassIsMendedAfterAnHour, TestAdmissionTable.
+//     TestRequestedRebootNeedsNoAlert, TestBrokenGlassIsMendedAfterAnHour, TestAdmissionTable,
+//     TestSomebodyUncordonsInMidDrain, TestSomebodyCancelsInMidDrain.
 //  10. A name from an alert is used only where it equals an existing object's: TestRoute, TestValidNodeName.
 //  11. Everything that arrives is bounded: TestAdmitKeepsTheNodeBounded, TestHistoryIsBounded,
 //     TestHistoryRemembersTenOfEachKind, TestLongestRecordIsReadable.

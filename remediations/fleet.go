@@ -21,6 +21,8 @@ type Fleet struct {
 	controlPlane      int
 	controlPlaneReady map[string]bool
 
+	// ExpectedGPUs are how many GPUs each GPU node has by its label.
+	ExpectedGPUs map[string]int
 	// Breakers are those in force, by scope.
 	Breakers map[string]Breaker
 	// windowOpen and nextWindow say whether disruptive repairs may begin now, and when they may if not.
@@ -78,12 +80,15 @@ func ready(n *corev1.Node) bool {
 func NewFleet(c *Config, nodes []*corev1.Node, l *Ledger, firing func(node string) bool, now time.Time) *Fleet {
 	f := &Fleet{
 		nodes: len(nodes), occupied: map[string]place{}, zones: map[string]*census{}, pools: map[string]int{},
-		controlPlaneReady: map[string]bool{}, Breakers: map[string]Breaker{},
+		controlPlaneReady: map[string]bool{}, ExpectedGPUs: map[string]int{}, Breakers: map[string]Breaker{},
 	}
 	controlPlane := map[string]bool{}
 	for _, n := range nodes {
 		f.count(c, n, firing(n.Name), now)
 		controlPlane[n.Name] = ControlPlane(n)
+		if gpus, ok := ExpectedGPUs(n); ok {
+			f.ExpectedGPUs[n.Name] = gpus
+		}
 	}
 	for _, s := range l.Slots {
 		if p, ok := f.occupied[s.Node]; !ok || p.wouldBe {

@@ -34,6 +34,6 @@ func TestReasonsAreTheNodesOrTheFleets(t *testing.T) {
 			fleetwide = append(fleetwide, r)
 		}
 	}
-	require.Equal(t, []Reason{Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit, ProviderAbsent}, fleetwide)
+	require.Equal(t, []Reason{Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit}, fleetwide)
 	require.False(t, Reason("no such reason").Fleetwide())
 }

@@ -264,6 +264,9 @@ func nodeUnderRepair(c *candidate) *finding {
 	for _, r := range c.Journal.OtherRepairs {
 		return because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
 	}
+	if o := c.Ledger.replacing(c.Node); o != nil && o.Record.ID != c.own {
+		return because("repair %s by policy %s is replacing the machine of the Node that had this name or this machine before", o.Record.ID, o.Record.Policy)
+	}
 	return nil
 }
 
@@ -299,6 +302,9 @@ func repairsSpent(c *candidate) *finding {
 }
 
 func policyFailing(c *candidate) *finding {
+	if why := c.Ledger.Status.Stopped[c.policy.Name]; why != "" {
+		return because("policy %s is stopped, since the provider refuses its calls: %s; set %s=true on one of its nodes, once that is mended, to go on", c.policy.Name, clip(why, 200), ResetKey)
+	}
 	if !c.Ledger.Failing(c.policy.Name) {
 		return nil
 	}
@@ -331,7 +337,7 @@ func awaitingApproval(c *candidate) *finding {
 	if !c.policy.Approval || c.acted() || (r != nil && r.ID == c.own && c.Node.Annotations[ApproveKey] == c.own) {
 		return nil
 	}
-	return because("policy %s wants a person's approval: kubectl annotate node %s %s=%s", c.policy.Name, c.Node.Name, ApproveKey, c.own)
+	return because("policy %s wants a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.policy.Name, c.Node.Name, ApproveKey, c.own)
 }
 
 // acted says that the repair has issued a step already.
@@ -354,6 +360,9 @@ func MayStillAct(n *corev1.Node, intentID string) error {
 		return fmt.Errorf("the intent %s is no longer on record", intentID)
 	case Excluded(n):
 		return fmt.Errorf("the node was excluded by the label %s", ExcludeLabel)
+	}
+	if refuses := Registry[r.Step.Name].refuses; refuses != nil && refuses(n) != "" {
+		return errors.New(refuses(n))
 	}
 	if f := nodeLeaving(&candidate{State: &State{Node: n}}); f != nil {
 		return errors.New(f.message)

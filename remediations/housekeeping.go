@@ -78,7 +78,7 @@ func (s *State) consume(d *Decision, now time.Time) {
 		d.Consume = append(d.Consume, ResetKey)
 		if err := ParseReset(v); err != nil {
 			d.notice(AnnotationInvalid, "%v", err)
-		} else if d.Verb != Reset {
+		} else if d.Verb != Reset && len(d.Allow) == 0 {
 			d.notice(AnnotationInvalid, "%s: there is no exhausted or malformed repair on this node to forget", ResetKey)
 		}
 	}

@@ -43,6 +43,13 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 			r.Intent.ID = "r1-0-2"
 			n.Annotations[NodeRepairKey] = r.Encode()
 		}, false},
+		"a control-plane node is rebooted": {controlPlaneNode, true},
+		"a control-plane node is never replaced": {func(n *corev1.Node) {
+			controlPlaneNode(n)
+			r := ReadJournal(n).Record
+			r.Step.Name = "replace"
+			n.Annotations[NodeRepairKey] = r.Encode()
+		}, false},
 		"the attempt is over": {func(n *corev1.Node) {
 			r := ReadJournal(n).Record
 			r.Phase = Verifying
@@ -57,3 +64,5 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 		})
 	}
 }
+
+func controlPlaneNode(n *corev1.Node) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }

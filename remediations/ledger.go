@@ -17,6 +17,8 @@ type Ledger struct {
 	Slots []Slot
 	// Repairs holds, by machine, the disruptive repairs begun in the window.
 	Repairs map[string][]Begun
+	// Orphans are the repairs that may outlive their Node: those that replace its machine.
+	Orphans []Orphan
 	// Status is told to people; no decision rests on it but the breaker's, and when a broken glass is mended.
 	Status LedgerStatus
 }
@@ -40,6 +42,14 @@ type Begun struct {
 	At     time.Time `json:"at"`
 }
 
+// Orphan is a repair that replaces the machine of a Node, with what must be known when the Node is gone.
+type Orphan struct {
+	Node       string `json:"node"`
+	UID        string `json:"uid"`
+	ProviderID string `json:"providerID,omitempty"`
+	Record     Record `json:"record"`
+}
+
 // LedgerStatus is what `kubectl drydock status` prints.
 type LedgerStatus struct {
 	Mode Mode `json:"mode,omitempty"`
@@ -53,6 +63,8 @@ type LedgerStatus struct {
 	Blind string `json:"blind,omitempty"`
 	// Exhausted counts, by policy, the repairs in a row that ran out of steps.
 	Exhausted map[string]int `json:"exhausted,omitempty"`
+	// Stopped says, by policy, why the provider will refuse all of its calls until a person acts.
+	Stopped map[string]string `json:"stopped,omitempty"`
 	// Holds are those that lie with the fleet, by reason, each with a sentence.
 	Holds map[Reason]string `json:"holds,omitempty"`
 }
@@ -68,6 +80,7 @@ const (
 	ledgerVersion = "v"
 	ledgerSlots   = "slots"
 	ledgerRepairs = "repairs"
+	ledgerOrphans = "orphans"
 	ledgerStatus  = "status"
 )
 
@@ -77,6 +90,7 @@ func (l *Ledger) Encode() map[string]string {
 		ledgerVersion: strconv.Itoa(recordVersion),
 		ledgerSlots:   encode(append([]Slot{}, l.Slots...)),
 		ledgerRepairs: encode(l.Repairs),
+		ledgerOrphans: encode(append([]Orphan{}, l.Orphans...)),
 		ledgerStatus:  encode(l.Status),
 	}
 }
@@ -90,9 +104,14 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrLedgerMalformed, clip(v, 20), recordVersion)
 	}
 	l := &Ledger{}
-	for key, into := range map[string]any{ledgerSlots: &l.Slots, ledgerRepairs: &l.Repairs, ledgerStatus: &l.Status} {
+	for key, into := range map[string]any{ledgerSlots: &l.Slots, ledgerRepairs: &l.Repairs, ledgerOrphans: &l.Orphans, ledgerStatus: &l.Status} {
 		if err := decodeStrict(data[key], into); err != nil {
 			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrLedgerMalformed, key, err)
+		}
+	}
+	for _, o := range l.Orphans {
+		if err := o.Record.validate(); err != nil {
+			return nil, fmt.Errorf("%w: the orphan of Node %s: %w", ErrLedgerMalformed, clip(o.Node, 80), err)
 		}
 	}
 	if l.Repairs == nil {
@@ -103,9 +122,9 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 
 // Clone copies the ledger, so that a change that was not saved is not remembered either.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{Slots: slices.Clone(l.Slots), Repairs: make(map[string][]Begun, len(l.Repairs)), Status: l.Status}
+	c := &Ledger{Slots: slices.Clone(l.Slots), Orphans: slices.Clone(l.Orphans), Repairs: make(map[string][]Begun, len(l.Repairs)), Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
-	c.Status.Glass = maps.Clone(l.Status.Glass)
+	c.Status.Glass, c.Status.Stopped = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped)
 	for k, v := range l.Repairs {
 		c.Repairs[k] = slices.Clone(v)
 	}
@@ -133,14 +152,29 @@ func (l *Ledger) Reserve(c *Config, n *corev1.Node, r *Record, now time.Time) {
 	if !slices.ContainsFunc(l.Repairs[m], func(b Begun) bool { return b.Repair == r.ID }) {
 		l.Repairs[m] = append(l.Repairs[m], Begun{Repair: r.ID, At: since})
 	}
+	if r.Step.Name == replace.Name {
+		l.Orphans = append(l.Orphans, Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.clone()})
+	}
 	l.prune(now, c.Limits.RepairsWindow)
 }
 
-// Release frees the node's slot; it says whether there was one.
+// Release frees the node's slot, and forgets that its machine is being replaced; it says whether there was anything.
 func (l *Ledger) Release(node string) bool {
-	before := len(l.Slots)
+	before := len(l.Slots) + len(l.Orphans)
 	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Node == node })
-	return len(l.Slots) != before
+	l.Orphans = slices.DeleteFunc(l.Orphans, func(o Orphan) bool { return o.Node == node })
+	return len(l.Slots)+len(l.Orphans) != before
+}
+
+// replacing is the repair that replaces, or replaced, the machine of a Node of that name or of that machine; nil: none.
+func (l *Ledger) replacing(n *corev1.Node) *Orphan {
+	for i := range l.Orphans {
+		o := &l.Orphans[i]
+		if o.Node == n.Name || (o.ProviderID != "" && o.ProviderID == n.Spec.ProviderID) {
+			return o
+		}
+	}
+	return nil
 }
 
 // failingAfter is how many repairs of a policy must have run out in a row for it to be stopped.
@@ -161,10 +195,24 @@ func (l *Ledger) Finished(policy string, o Outcome) {
 	case o == Recovered || !l.Failing(policy):
 		delete(l.Status.Exhausted, policy)
 	}
+	if o == Recovered {
+		delete(l.Status.Stopped, policy)
+	}
 }
 
 // Allow lets a stopped policy go on, by a person's reset.
-func (l *Ledger) Allow(policy string) { delete(l.Status.Exhausted, policy) }
+func (l *Ledger) Allow(policy string) {
+	delete(l.Status.Exhausted, policy)
+	delete(l.Status.Stopped, policy)
+}
+
+// Stop stops a policy whose provider will refuse all calls until a person acts.
+func (l *Ledger) Stop(policy, why string) {
+	if l.Status.Stopped == nil {
+		l.Status.Stopped = map[string]string{}
+	}
+	l.Status.Stopped[policy] = why
+}
 
 // Forget drops what was counted against a machine, when a person resets it.
 func (l *Ledger) Forget(machine string) { delete(l.Repairs, machine) }
@@ -214,6 +262,9 @@ func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 		}
 		if r.Phase != Exhausted { // an exhausted one is in the history, too
 			l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: r.ID, At: r.Began})
+		}
+		if r.Phase.InFlight() && r.Step.Name == replace.Name {
+			l.Orphans = append(l.Orphans, Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r})
 		}
 		if r.Phase.InFlight() {
 			l.Slots = append(l.Slots, Slot{

@@ -11,7 +11,7 @@ import (
 )
 
 var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
-	l := &Ledger{Slots: []Slot{}, Repairs: map[string][]Begun{}}
+	l := &Ledger{Slots: []Slot{}, Orphans: []Orphan{}, Repairs: map[string][]Begun{}}
 	for range rapid.IntRange(0, 3).Draw(t, "slots") {
 		l.Slots = append(l.Slots, Slot{
 			Node: anyID.Draw(t, "node"), UID: anyText.Draw(t, "uid"), ProviderID: anyText.Draw(t, "pid"), Zone: anyText.Draw(t, "zone"),
@@ -20,6 +20,10 @@ var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "machines") {
 		l.Repairs[anyID.Draw(t, "machine")] = []Begun{{Repair: anyID.Draw(t, "begun"), At: anyTime.Draw(t, "at")}}
+	}
+	if rapid.Bool().Draw(t, "orphan") {
+		r := anyRecord.Draw(t, "record")
+		l.Orphans = append(l.Orphans, Orphan{Node: anyID.Draw(t, "orphan's node"), UID: anyText.Draw(t, "uid"), ProviderID: anyText.Draw(t, "pid"), Record: *r})
 	}
 	if rapid.Bool().Draw(t, "status") {
 		l.Status = LedgerStatus{
@@ -54,6 +58,7 @@ func TestLedgerThatIsNotUnderstoodIsAnError(t *testing.T) {
 		"something behind the slots": func(d map[string]string) { d[ledgerSlots] = `[] []` },
 		"a bracket behind the slots": func(d map[string]string) { d[ledgerSlots] = `[]]` },
 		"a brace behind the repairs": func(d map[string]string) { d[ledgerRepairs] = `{}}` },
+		"an orphan without a repair": func(d map[string]string) { d[ledgerOrphans] = `[{"node":"n1","uid":"u","record":{}}]` },
 		"slots that are an object":   func(d map[string]string) { d[ledgerSlots] = `{}` },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,4 +132,60 @@ func TestRebuiltLedgerHoldsWhatTheNodesShow(t *testing.T) {
 	require.Equal(t, map[string][]Begun{"civo://n1": {{Repair: "rn1", At: noon}}, "civo://n2": {{Repair: "r2", At: noon}}}, l.Repairs)
 	_, err = DecodeLedger(l.Encode())
 	require.NoError(t, err)
+}
+
+// TestReplacementIsInTheLedgerBeforeItsNodeGoes: the record outlives its Node, until somebody ends it.
+func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
+	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, inFlight(bare("n1"), "replace")
+	r, err := DecodeRecord(n.Annotations[NodeRepairKey])
+	require.NoError(t, err)
+	l := &Ledger{Repairs: map[string][]Begun{}}
+	l.Reserve(c, n, r, noon)
+	require.Equal(t, []Orphan{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Record: *r}}, l.Orphans)
+	require.Equal(t, l.Orphans, RebuildLedger(c, []*corev1.Node{n}, noon).Orphans, "one that was deleted is made anew with it")
+	copied := l.Clone()
+	require.True(t, copied.Release("n1"))
+	require.Empty(t, copied.Orphans)
+	require.Len(t, l.Orphans, 1)
+
+	again, another := bare("n9"), bare("n2")
+	again.Spec.ProviderID = "civo://n1"
+	require.NotNil(t, l.replacing(bare("n1")), "a Node of its name")
+	require.NotNil(t, l.replacing(again), "a Node of its machine")
+	require.Nil(t, l.replacing(another))
+}
+
+// TestStoppedPolicyGoesOn after a person's reset, or where a repair shows that the provider takes calls again.
+func TestStoppedPolicyGoesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		then    func(*Ledger)
+		stopped bool
+	}{
+		"nothing happens":            {func(*Ledger) {}, true},
+		"a reset":                    {func(l *Ledger) { l.Allow("p") }, false},
+		"a reset of another":         {func(l *Ledger) { l.Allow("q") }, true},
+		"a repair recovered":         {func(l *Ledger) { l.Finished("p", Recovered) }, false},
+		"a repair of another":        {func(l *Ledger) { l.Finished("q", Recovered) }, true},
+		"one recovered by itself":    {func(l *Ledger) { l.Finished("p", SelfRecovered) }, true},
+		"a copy of it was let go on": {func(l *Ledger) { l.Clone().Allow("p") }, true},
+		"a repair ran out of steps":  {func(l *Ledger) { l.Finished("p", OutcomeExhausted) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &Ledger{}
+			l.Stop("p", "the key was revoked")
+			c.then(l)
+			require.Equal(t, c.stopped, l.Status.Stopped["p"] == "the key was revoked")
+		})
+	}
+}
+
+// TestLimitsInWords: as people configured them, by their keys.
+func TestLimitsInWords(t *testing.T) {
+	l := Limits{
+		Concurrent: Quantity{Value: 3}, ConcurrentPerZone: Quantity{Value: 10, Percent: true}, ConcurrentPerPool: Quantity{Value: 1},
+		Unhealthy: Quantity{Value: 20, Percent: true}, StormCooldown: 10 * time.Minute,
+	}
+	require.Equal(t, map[string]string{
+		"concurrent": "3", "concurrentPerZone": "10%", "concurrentPerPool": "1", "unhealthy": "20%", "stormCooldown": "10m0s",
+	}, l.Words())
 }

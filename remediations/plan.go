@@ -5,8 +5,12 @@ import (
 	"strings"
 )
 
-// doable says that the step stands in the plan as named, and that this installation can carry it out.
+// doable says that the step stands in the plan as named, that this installation can carry it out, and that it takes
+// this node.
 func (s *State) doable(p *Policy, ref StepRef) bool {
+	if refuses := Registry[ref.Name].refuses; refuses != nil && refuses(s.Node) != "" {
+		return false
+	}
 	return ref.Index < len(p.Plan) && p.Plan[ref.Index].Name == ref.Name && ref.Attempt <= p.Plan[ref.Index].Attempts &&
 		s.Config.Provided[ref.Name]
 }
@@ -26,11 +30,32 @@ func (s *State) nextStep(p *Policy, after StepRef) (StepRef, bool) {
 func (s *State) stepFrom(p *Policy, index int) (StepRef, bool) {
 	for i := index; i < len(p.Plan); i++ {
 		ref := StepRef{Index: i, Name: p.Plan[i].Name, Attempt: 1}
-		if s.doable(p, ref) {
+		if s.doable(p, ref) && !s.idle(p, i) {
 			return ref, true
 		}
 	}
 	return StepRef{}, false
+}
+
+// idle says that the step only prepares others, and that none of those can be done: nobody wants a node emptied for
+// nothing. One that the plan ends with is what somebody wants.
+func (s *State) idle(p *Policy, index int) bool {
+	if Registry[p.Plan[index].Name].Once || index == len(p.Plan)-1 {
+		return false
+	}
+	_, more := s.stepFrom(p, index+1)
+	return !more
+}
+
+// refusals are why steps of the plan are never done to this node.
+func (s *State) refusals(p *Policy) string {
+	var out []string
+	for _, step := range p.Plan {
+		if refuses := Registry[step.Name].refuses; refuses != nil && refuses(s.Node) != "" {
+			out = append(out, "; "+refuses(s.Node))
+		}
+	}
+	return strings.Join(slices.Compact(out), "")
 }
 
 func joined(steps []string) string { return strings.Join(steps, ", ") }

@@ -26,7 +26,8 @@ const (
 	AwaitingApproval Reason = "AwaitingApproval"
 	Observing        Reason = "Observing"
 
-	// ProviderAbsent is no guard: no step of the plan can be carried out by this installation.
+	// ProviderAbsent is no guard: no step of the plan can be carried out by this installation, or the provider says
+	// beforehand that it would refuse. Whether that is the node's or the fleet's each says for itself.
 	ProviderAbsent Reason = "ProviderAbsent"
 )
 
@@ -42,10 +43,10 @@ var Reasons = []Reason{
 // writes on Nodes.
 func (r Reason) Fleetwide() bool {
 	switch r {
-	case Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit, ProviderAbsent:
+	case Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit:
 		return true
 	case RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Silenced, Inhibited,
-		AlertResolved, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing:
+		AlertResolved, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing, ProviderAbsent:
 	}
 	return false
 }

@@ -5,8 +5,8 @@ import "time"
 // reboot restarts the machine through its provider. A new boot ID is its proof: a node that merely came back did not
 // come back because of it.
 var reboot = Remediation{
-	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, Wait: 10 * time.Minute, Invasive: 3,
-	proof: func(intent *Intent, n *NodeFacts) (bool, string) {
+	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, LooksFirst: true, Wait: 10 * time.Minute, Invasive: 3,
+	proof: func(intent *Intent, n *NodeFacts, _ *Replacement) (bool, string) {
 		switch {
 		case intent.BootID == "" || n.BootID == "":
 			return false, "the node reports no boot ID, so a reboot cannot be told from a recovery"

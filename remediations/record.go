@@ -69,6 +69,8 @@ type Record struct {
 	Intent *Intent `json:"intent,omitempty"`
 	// Hold is what keeps the next side effect back.
 	Hold *Hold `json:"hold,omitempty"`
+	// Note is how far a step is that takes its time, and what is in its way.
+	Note string `json:"note,omitempty"`
 	// Undo is what Drydock did to the Node and must take back.
 	Undo []Undo `json:"undo,omitempty"`
 	// Silence is the id of the silence that Drydock made for this repair.
@@ -109,6 +111,8 @@ type Intent struct {
 	Outcome    CallOutcome `json:"outcome,omitempty"`
 	// Why is the provider's word where the outcome is not accepted.
 	Why string `json:"why,omitempty"`
+	// Before is what the provider said of the machine, where the step is a replacement.
+	Before *Before `json:"before,omitempty"`
 }
 
 // Hold is what keeps a repair back.
@@ -143,6 +147,10 @@ func (r *Record) clone() *Record {
 	c.Undo = append([]Undo(nil), r.Undo...)
 	if r.Intent != nil {
 		i := *r.Intent
+		if i.Before != nil {
+			b := *i.Before
+			i.Before = &b
+		}
 		c.Intent = &i
 	}
 	if r.Hold != nil {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Remediation is one kind of step that a plan can name.
@@ -21,20 +23,26 @@ type Remediation struct {
 	Invasive int
 	// Once remediations must reach the provider at most once an attempt; the others may be repeated freely.
 	Once bool
-	// proof is what shows, beyond the node being well and the alert gone, that this very step was what cured it.
-	proof func(intent *Intent, n *NodeFacts) (proven bool, missing string)
+	// LooksFirst: the provider is asked about the machine before the intent, so that what could only be refused costs no
+	// attempt.
+	LooksFirst bool
+	// refuses says why it is never done to the node, whatever a plan says; nil: it takes every node.
+	refuses func(n *corev1.Node) string
+	// proof is what shows, beyond the node being well and the alert gone, that this very step was what cured it. What the
+	// provider said is nil where it was not asked.
+	proof func(intent *Intent, n *NodeFacts, r *Replacement) (proven bool, missing string)
 }
 
 // Registry holds every remediation that a plan may name, whether or not this installation can carry it out.
 // A new one is one file and one line here.
 var Registry = map[string]Remediation{
-	"reboot": reboot,
+	"drain":   drain,
+	"reboot":  reboot,
+	"replace": replace,
 
 	// Known from the first day, so that a plan can name them; each comes with its own issue.
-	"drain":           {Name: "drain", Verb: "drain", Disruptive: true, Invasive: 4},
 	"mark-ready":      {Name: "mark-ready", Verb: "mark ready the sidecar on", Once: true, Target: "sidecar", Invasive: 0},
 	"promote-leader":  {Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Target: "leader", Invasive: 1},
-	"replace":         {Name: "replace", Verb: "replace", Disruptive: true, Once: true, Wait: 20 * time.Minute, Invasive: 5},
 	"restart-kubelet": {Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, Wait: 3 * time.Minute, Invasive: 2},
 }
 

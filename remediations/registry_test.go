@@ -12,7 +12,7 @@ import (
 // A remediation that can prove its cure is one that can be carried out: it needs its page, and goldens that show it
 // issued and proven. The others are names only, until their providers come.
 func TestARemediationComesWithItsPageAndItsGoldens(t *testing.T) {
-	outputs, err := filepath.Glob("testdata/decide/*.output.yaml")
+	outputs, err := filepath.Glob("testdata/*/*.output.yaml")
 	require.NoError(t, err)
 	var goldens strings.Builder
 	for _, f := range outputs {
@@ -32,7 +32,9 @@ func TestARemediationComesWithItsPageAndItsGoldens(t *testing.T) {
 		require.NoErrorf(t, err, "docs/remediations/%s.md is missing", name)
 		require.True(t, strings.HasPrefix(string(page), "# "+name+"\n"), "its page begins with its name")
 		require.Contains(t, goldens.String(), name+":1", "no golden shows %s issued", name)
-		require.Contains(t, goldens.String(), name+":1 cured it", "no golden shows %s proven", name)
+		if r.Once { // a repeatable step prepares another, which is what cures
+			require.Contains(t, goldens.String(), name+":1 cured it", "no golden shows %s proven", name)
+		}
 	}
 	require.Positive(t, whole)
 	require.IsIncreasing(t, Names())

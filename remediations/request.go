@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	k8slabels "k8s.io/apimachinery/pkg/labels"
 )
 
 // Forms of a request: what a person asks for in RequestKey.
@@ -31,6 +30,8 @@ func (c *Config) ParseRequest(v string) (string, error) {
 	}
 	if name, ok := strings.CutPrefix(v, requestRemediation); ok {
 		switch r, known := Registry[name]; {
+		case known && !r.Once:
+			return "", fmt.Errorf("%s=%q: it only prepares another step and would cure nothing; ask for a policy that has it, or use kubectl %s", RequestKey, clip(v, 80), name)
 		case !known || r.Target != "":
 			return "", fmt.Errorf("%s=%q: there is no remediation of a node of that name; there are %s", RequestKey, clip(v, 80), strings.Join(nodeRemediations(), ", "))
 		case !c.Provided[name]:
@@ -52,16 +53,14 @@ func (c *Config) ParseRequest(v string) (string, error) {
 }
 
 func nodeRemediations() []string {
-	return slices.DeleteFunc(Names(), func(name string) bool { return Registry[name].Target != "" })
+	return slices.DeleteFunc(Names(), func(name string) bool { return Registry[name].Target != "" || !Registry[name].Once })
 }
 
 // requested is the policy by which a request is carried out. For a remediation that is one attempt of its one step, as
 // the first policy has it that takes this node and has the step in its plan: a GPU node boots for as long as its own
 // policy says, whoever asked. nil: there is none for this node.
 func (c *Config) requested(request string, n *corev1.Node) *Policy {
-	selects := func(p *Policy) bool {
-		return p.Mode != ModeOff && (p.NodeSelector == nil || p.NodeSelector.Matches(k8slabels.Set(n.Labels)))
-	}
+	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.takes(n) }
 	if name, ok := strings.CutPrefix(request, requestPolicy); ok {
 		if p := c.Policy(name); p != nil && selects(p) {
 			return p

@@ -12,12 +12,13 @@ import (
 func requestConfig() *Config {
 	gpu, _ := k8slabels.Parse("gpu")
 	return &Config{
-		Mode: ModeObserve, Provided: map[string]bool{"reboot": true, "drain": true},
+		Mode: ModeObserve, Provided: map[string]bool{"reboot": true, "drain": true, "replace": true},
 		Policies: []*Policy{
 			{Name: "gpu", Mode: ModeEnforce, NodeSelector: gpu, TargetLabel: "gpu_node", ProofFor: time.Minute, Plan: []Step{{Name: "reboot", Wait: 40 * time.Minute, Attempts: 3}}},
 			{Name: "unwanted", Mode: ModeOff, Plan: []Step{{Name: "reboot", Wait: time.Hour, Attempts: 1}}},
 			{Name: "plain", Mode: ModeEnforce, TargetLabel: "node", Plan: []Step{{Name: "reboot", Wait: 5 * time.Minute, Attempts: 2}}},
 			{Name: "drain", Mode: ModeEnforce},
+			{Name: "replace", Mode: ModeEnforce},
 		},
 	}
 }
@@ -26,7 +27,7 @@ func TestRequestIsReadStrictly(t *testing.T) {
 	c := requestConfig()
 	for v, want := range map[string]string{
 		"policy/plain": "policy/plain", "plain": "policy/plain", " plain ": "policy/plain", "remediation/reboot": "remediation/reboot",
-		"reboot": "remediation/reboot", "policy/drain": "policy/drain", "remediation/drain": "remediation/drain",
+		"reboot": "remediation/reboot", "policy/drain": "policy/drain", "drain": "policy/drain", "policy/replace": "policy/replace", "remediation/replace": "remediation/replace",
 	} {
 		got, err := c.ParseRequest(v)
 		require.NoError(t, err, v)
@@ -34,8 +35,8 @@ func TestRequestIsReadStrictly(t *testing.T) {
 	}
 	for v, says := range map[string]string{
 		"": "write policy/<name>", "true": "write policy/<name>", "policy/": "no policy", "policy/none": "no policy", "unwanted": "write policy/<name>",
-		"policy/unwanted": "no policy", "remediation/mark-ready": "drain, reboot, replace, restart-kubelet", "remediation/explode": "no remediation of a node",
-		"remediation/replace": "provider is not configured", "drain": "both a policy and a remediation", "Reboot": "write policy/<name>", "policy/plain now": "no policy",
+		"policy/unwanted": "no policy", "remediation/mark-ready": "reboot, replace, restart-kubelet", "remediation/explode": "no remediation of a node",
+		"remediation/restart-kubelet": "provider is not configured", "replace": "both a policy and a remediation", "remediation/drain": "kubectl drain", "Reboot": "write policy/<name>", "policy/plain now": "no policy",
 	} {
 		_, err := c.ParseRequest(v)
 		require.ErrorContains(t, err, says, v)
@@ -74,7 +75,7 @@ func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 }
 
 func TestPolicyNamesAreAllThatRepairsAreCountedUnder(t *testing.T) {
-	require.Equal(t, []string{"gpu", "unwanted", "plain", "drain", "remediation/drain", "remediation/reboot"}, requestConfig().PolicyNames())
+	require.Equal(t, []string{"gpu", "unwanted", "plain", "drain", "replace", "remediation/reboot", "remediation/replace"}, requestConfig().PolicyNames())
 }
 
 func TestCauseReadsAsASentence(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,11 +43,43 @@ type scene struct {
 	Lease *sceneLease `json:"lease"`
 	Beats sceneBeats  `json:"heartbeats"`
 	Call  *Call       `json:"call"`
+	// Survey is what the provider said of the machine a moment ago; absent: nothing against a reboot.
+	Survey *sceneSurvey `json:"survey"`
+	// Replacement is what it said since; absent: it was not asked.
+	Replacement *sceneReplacement `json:"replacement"`
 	// WellFor is how long the node has been seen well, Heard how old the Watchdog was then, seen from now.
 	WellFor string      `json:"wellFor"`
 	Heard   string      `json:"heard"`
 	Ledger  sceneLedger `json:"ledger"`
 	Fleet   sceneFleet  `json:"fleet"`
+}
+
+type sceneSurvey struct {
+	Never     bool    `json:"never"`
+	Step      string  `json:"step"`
+	Asked     string  `json:"asked"` // how long ago
+	Trouble   string  `json:"trouble"`
+	Fleetwide bool    `json:"fleetwide"`
+	Again     string  `json:"again"`
+	Before    *Before `json:"before"`
+}
+
+func (v *sceneSurvey) survey() *Survey {
+	switch {
+	case v == nil:
+		return &Survey{Step: "reboot", At: ago("1s", "")}
+	case v.Never:
+		return nil
+	}
+	return &Survey{Step: v.Step, At: ago(v.Asked, "1s"), Trouble: v.Trouble, Fleetwide: v.Fleetwide, Again: span(v.Again, "5m"), Before: v.Before}
+}
+
+type sceneReplacement struct {
+	Asked   string `json:"asked"` // how long ago
+	OldGone bool   `json:"oldGone"`
+	Missing string `json:"missing"`
+	// Successors are the provider IDs of the machines that came; absent: that of the scene's own node.
+	Successors []string `json:"successors"`
 }
 
 type scenePolicy struct {
@@ -141,6 +174,8 @@ type sceneLedger struct {
 	// Breakers by scope, and the repairs in a row that ran out of steps, by policy.
 	Breakers  map[string]Breaker `json:"breakers"`
 	Exhausted map[string]int     `json:"exhausted"`
+	Stopped   map[string]string  `json:"stopped"`
+	Orphans   []Orphan           `json:"orphans"`
 	// GlassFor is how long the node's glass has been broken.
 	GlassFor string `json:"glassFor"`
 	// GlassWhy is why it was broken, where the ledger knows of another breaking than the node's.
@@ -195,7 +230,14 @@ func (sc *scene) state(t testing.TB) *State {
 	n := sc.node(t)
 	s := &State{
 		Config: c, Node: n, Journal: ReadJournal(n), Word: sc.word(), Call: sc.Call, NewID: "new1",
-		Ledger: &Ledger{Repairs: map[string][]Begun{}, Slots: sc.Ledger.Slots, Status: LedgerStatus{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted}},
+		Ledger: &Ledger{Repairs: map[string][]Begun{}, Slots: sc.Ledger.Slots, Orphans: sc.Ledger.Orphans, Status: LedgerStatus{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
+	}
+	s.Survey = sc.Survey.survey()
+	if r := sc.Replacement; r != nil {
+		s.Replacement = &Replacement{AskedAt: ago(r.Asked, "1s"), OldGone: r.OldGone, Missing: r.Missing, Successors: r.Successors}
+		if r.Successors == nil {
+			s.Replacement.Successors = []string{n.Spec.ProviderID}
+		}
 	}
 	for i, age := range sc.Ledger.Begun {
 		s.Ledger.Repairs[Machine(n)] = append(s.Ledger.Repairs[Machine(n)], Begun{Repair: fmt.Sprintf("old%d", i), At: ago(age, "")})
@@ -287,7 +329,8 @@ func (sc *scene) config(t testing.TB) *Config {
 
 func steps(t testing.TB, plan []string) (out []Step) {
 	for _, step := range plan {
-		st := Step{Wait: 10 * time.Minute, Attempts: 1}
+		st := Step{Wait: 10 * time.Minute, Timeout: 30 * time.Minute, Attempts: 1}
+		step, st.ContinueOnTimeout = strings.CutSuffix(step, " continue")
 		if n, _ := fmt.Sscanf(step, "%s %d", &st.Name, &st.Attempts); n == 0 {
 			t.Fatalf("step %q", step)
 		}

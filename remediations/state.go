@@ -23,6 +23,10 @@ type State struct {
 	Heartbeats *Heartbeats
 	// Call is what this process knows of the call for the intent on record; nil: it did not make it.
 	Call *Call
+	// Survey is what the provider said of the machine before the intent; nil: it was not asked.
+	Survey *Survey
+	// Replacement is what it said since, where the machine is being replaced; nil: it was not asked.
+	Replacement *Replacement
 	// LookSince is when a look at Alertmanager was first asked for on this node's account; zero: not yet.
 	LookSince time.Time
 	// WellSince is when the node was first seen well without a break since; zero: it was not.
@@ -42,12 +46,30 @@ type Lease struct {
 	Duration time.Duration
 }
 
-// Call is one call to a provider.
+// Survey is what a provider says of a machine that one of its steps would act on.
+type Survey struct {
+	// Step is the remediation's name, At when the answer came.
+	Step string
+	At   time.Time
+	// Before is kept with the intent of a replacement.
+	Before *Before
+	// Trouble is why the step could only be refused; empty: nothing is known against it. Fleetwide: whichever machine.
+	Trouble   string
+	Fleetwide bool
+	// Again is how long to wait before asking again after trouble.
+	Again time.Duration
+}
+
+// Call is one call to a provider, or one run of a step that takes its time.
 type Call struct {
 	IntentID string
 	// Outcome is empty while the call is under way.
 	Outcome CallOutcome
 	Why     string
+	// Stop: the provider's account is at fault, and no call for any machine will succeed until a person acts.
+	Stop bool
+	// Note is how far a step is that takes its time; Blocked names what is in its way, and stays while that does.
+	Note, Blocked string
 	// Silence is the id of the silence that was made when the call was accepted.
 	Silence string
 }
@@ -71,6 +93,8 @@ const (
 	Verify Verb = "Verify"
 	// Wait: in flight, and nothing is due.
 	Wait Verb = "Wait"
+	// Resume: a repeatable step is on record as under way, and this process is not doing it yet.
+	Resume Verb = "Resume"
 	// End: the repair is over; Ended says how.
 	End Verb = "End"
 	// Drop: a Pending repair that never acted is no longer wanted; its record goes without a trace in the history.
@@ -80,10 +104,11 @@ const (
 )
 
 // Verbs is the closed list.
-var Verbs = []Verb{Rest, Look, Keep, Issue, Verify, Wait, End, Drop, Reset}
+var Verbs = []Verb{Rest, Look, Keep, Issue, Verify, Wait, Resume, End, Drop, Reset}
 
-// Ask is what must be read again before a decision can be made: the Alertmanagers, the node's lease, all leases.
-type Ask struct{ Alerts, Lease, Heartbeats bool }
+// Ask is what must be read again before a decision can be made: the Alertmanagers, the node's lease, all leases; and of
+// the provider, the machine before a step, and whether it was replaced.
+type Ask struct{ Alerts, Lease, Heartbeats, Survey, Replacement bool }
 
 // Decision is what is to be done about one node, and why.
 type Decision struct {
@@ -95,6 +120,8 @@ type Decision struct {
 	// Recheck is when to decide again though nothing changed; zero: only on a change.
 	Recheck time.Time
 	Ask     Ask
+	// AskStep is the step about which Ask.Survey is.
+	AskStep string
 
 	Policy *Policy
 	// Record is the record to write; nil with End, Drop and Reset, which remove it, and where nothing is to be written.
@@ -104,6 +131,11 @@ type Decision struct {
 	Prune, Consume []string
 	// Cordon makes the node unschedulable in the same write. Uncordon takes that back where it is still ours.
 	Cordon, Uncordon bool
+	// Taint marks the node out of service, since its machine is proven gone. Untaint takes that back.
+	Taint, Untaint bool
+	// Stop is why the policy is stopped until a person resets it; Allow are stopped policies that a person lets go on.
+	Stop  string
+	Allow []string
 	// Well says that the node was found well, all but for time: see State.WellSince.
 	Well bool
 	// Heard goes with Well: see State.WellHeard.

@@ -29,7 +29,6 @@ import (
 	"drydock.dev/drydock/receiver"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alertmanager"
-	"drydock.dev/drydock/remediations/civo"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 )
@@ -141,34 +140,26 @@ func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Flee
 	if err != nil {
 		return nil, err
 	}
-	actuators := map[string]engine.Actuator{}
-	callTimeout := callMargin
-	if c := cfg.Civo; c != nil {
-		provider, err := civo.New(civo.Options{
-			APIURL: c.APIURL.String(), ClusterID: c.ClusterID, Region: c.Region, APIKeyFile: c.APIKeyFile,
-			Timeout: c.Timeout, UserAgentVersion: versionNow(),
-			Late: func(m civo.Machine, err error) {
-				log.Info("Civo answered after its time was over", "node", m.NodeName, "error", errorText(err))
-			},
-		})
-		if err != nil {
-			return nil, err
-		}
-		actuators["reboot"] = civoReboot{provider}
-		callTimeout += 2 * c.Timeout // the machine is looked up first
+	var eng *engine.Engine // a call's late answer goes to the engine that the actuators are made for
+	actuators, callTimeout, err := newActuators(cfg, func(node, attempt string, outcome remediations.CallOutcome, why string) {
+		eng.Late(node, attempt, outcome, why)
+	})
+	if err != nil {
+		return nil, err
 	}
 	var silencer engine.Silencer
 	if cfg.Alertmanager.SilenceRepairs {
 		silencer = repairSilencer{am}
 	}
-	return engine.New(engine.Options{
+	eng = engine.New(engine.Options{
 		Silencer: silencer,
 		Config:   cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
 		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
-		Alerts: alertSource{am}, Actuators: actuators, Events: tell, Metrics: metrics.Registry,
+		Alerts: alertSource{am}, Actuators: actuators, Workers: map[string]engine.Worker{"drain": drainer{kube.Drainer{Client: clients, Now: time.Now}}}, Events: tell, Metrics: metrics.Registry,
 		Clock: clock.RealClock{}, Log: log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
 		CallTimeout: callTimeout, NewID: newID,
-	}), nil
+	})
+	return eng, nil
 }
 
 // newID gives a repair's id: six characters that are easy to read out, 30 bits.
@@ -225,21 +216,6 @@ func (s repairSilencer) Silence(ctx context.Context, labels map[string]string, u
 }
 
 func (s repairSilencer) Expire(ctx context.Context, id string) error { return s.client.Expire(ctx, id) }
-
-// civoReboot makes Civo's errors the three outcomes that the record knows.
-type civoReboot struct{ client *civo.Client }
-
-func (c civoReboot) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
-	err := c.client.Reboot(ctx, civo.Machine{NodeName: m.Node, ProviderID: m.ProviderID}, mayStill)
-	var refused *civo.RefusedError
-	switch {
-	case err == nil:
-		return remediations.CallAccepted, nil
-	case errors.As(err, &refused):
-		return remediations.CallRefused, err
-	}
-	return remediations.CallUnknown, err
-}
 
 func newReceiver(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, tell engine.Recorder, log logr.Logger) (*receiver.Server, error) {
 	inbox := kube.Inbox{

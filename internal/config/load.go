@@ -91,9 +91,9 @@ func Capabilities(c *Config) map[string]string {
 	for _, name := range remediationNames() {
 		out[name] = fmt.Sprintf("this version cannot %s (ProviderAbsent)", name)
 	}
-	out["reboot"] = ""
+	out["drain"], out["reboot"], out["replace"] = "", "", ""
 	if c.Civo == nil {
-		out["reboot"] = "providers.civo is not configured"
+		out["reboot"], out["replace"] = "providers.civo is not configured", "providers.civo is not configured"
 	}
 	return out
 }

@@ -50,7 +50,7 @@ func TestSmallestExampleLoads(t *testing.T) {
 	require.Equal(t, filepath.Join(filepath.Dir(file), "etc/token"), c.Receiver.TokenFile)
 	require.Equal(t, filepath.Join(filepath.Dir(file), "etc/civo-api-key"), c.Civo.APIKeyFile)
 	require.Equal(t, remediations.ModeObserve, c.Mode)
-	require.Equal(t, map[string]bool{"reboot": true}, c.Core.Provided)
+	require.Equal(t, map[string]bool{"drain": true, "reboot": true, "replace": true}, c.Core.Provided)
 }
 
 func TestFullExampleLoads(t *testing.T) {
@@ -59,7 +59,8 @@ func TestFullExampleLoads(t *testing.T) {
 	require.NoError(t, err)
 	golden(t, "testdata/full.warnings", strings.ReplaceAll(lines(warnings), file, "full.yaml"))
 	require.Equal(t, remediations.ModeEnforce, c.Mode)
-	require.Len(t, c.Policies, 2, "the file's policies replace the shipped ones of the same names")
+	require.Equal(t, []string{"gpu-node-not-ready", "node-not-ready"}, names(c)[:2])
+	require.Len(t, c.Policies, len(Shipped().Policies), "the file's policies replace the shipped ones of the same names")
 	require.Equal(t, "cluster", c.Core.ClusterLabel)
 	require.Equal(t, "prod-1", c.Core.ClusterValue)
 	require.Equal(t, ":9443", c.Webhook.Listen)

@@ -34,6 +34,7 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 		TargetLabel:     r.Target.Node,
 		Mode:            remediations.Mode(r.Mode),
 		Approval:        r.Approval,
+		RepairCordoned:  r.RepairCordoned,
 		CordonExhausted: r.OnExhausted == "cordon",
 	}
 	p.For, _ = b.duration(at.to("for"), r.For, 0)
@@ -96,6 +97,9 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 		b.fault(at.to("step"), "no such remediation %s; %s", show(r.Step), hint)
 		return s
 	}
+	if s.Soft = r.Soft; known.Name != "reboot" {
+		b.onlyFor(at, known.Name, "soft")
+	}
 	if known.Once {
 		b.onlyFor(at, known.Name, "timeout", "onTimeout")
 		if r.Wait == "" {
@@ -104,6 +108,9 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 		s.Wait, _ = b.duration(at.to("wait"), r.Wait, time.Second)
 		if r.Attempts != nil {
 			s.Attempts = *r.Attempts
+		}
+		if s.Soft && s.Attempts < 2 {
+			b.fault(at.to("soft"), "leaves no attempt that cuts the power: the first is the soft one; write attempts: 2 or more")
 		}
 		return s
 	}
@@ -121,6 +128,9 @@ func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	instead := "a repeatable step is bounded by timeout and onTimeout"
 	if slices.Contains(senseless, "timeout") {
 		instead = "it is bounded by wait and attempts"
+	}
+	if slices.Contains(senseless, "soft") {
+		instead = "only a reboot can be a soft one"
 	}
 	for _, key := range senseless {
 		if _, present := step[key]; present {

@@ -72,11 +72,14 @@ type rawPolicy struct {
 	Cooldown     string
 	Approval     bool
 	OnExhausted  string
+
+	RepairCordoned bool
 }
 
 type rawStep struct {
 	Step, Wait string
 	Attempts   *int
+	Soft       bool
 	Timeout    string
 	OnTimeout  string
 }

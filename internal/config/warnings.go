@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -45,6 +46,9 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 			if !known {
 				missing = "this version does not know it (ProviderAbsent)"
 			}
+			if missing == "" && !remediations.Registry[step.Name].Once && i < len(p.Plan)-1 && !possible(p.Plan[i+1:], capabilities) {
+				missing = "it prepares those after it, of which none can be carried out"
+			}
 			if missing == "" {
 				able = true
 				continue
@@ -62,6 +66,14 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 		}
 	}
 	return out
+}
+
+// possible says that any of the steps can be carried out.
+func possible(steps []remediations.Step, capabilities map[string]string) bool {
+	return slices.ContainsFunc(steps, func(s remediations.Step) bool {
+		missing, known := capabilities[s.Name]
+		return known && missing == ""
+	})
 }
 
 func (c *Config) enforces() bool {

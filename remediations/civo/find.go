@@ -11,6 +11,9 @@ import (
 // scheme begins the provider IDs that Civo's cloud controller manager sets.
 const scheme = "civo://"
 
+// ProviderID is how a Node names the instance in spec.providerID.
+func ProviderID(instance string) string { return scheme + instance }
+
 // Instance is a machine as Civo knows it.
 type Instance struct {
 	ID, Hostname, Status string

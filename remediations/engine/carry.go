@@ -31,7 +31,8 @@ func (p *passing) node(n *corev1.Node) {
 	p.now = p.Clock.Now() // a pass over a storm takes a while, and an intent must be young when its call goes out
 	s := p.state(n)
 	d := decide(s, p.now)
-	if d.Ask.Lease || d.Ask.Heartbeats {
+	surveyed := d.Ask.Survey && p.survey(s, d)
+	if d.Ask.Lease || d.Ask.Heartbeats || surveyed {
 		if d.Ask.Lease {
 			p.readLease(n.Name)
 		}
@@ -42,6 +43,10 @@ func (p *passing) node(n *corev1.Node) {
 		d = decide(s, p.now)
 	}
 	m := p.remember(n.Name)
+	if d.Ask.Replacement {
+		p.askReplaced(m, s.Journal.Record)
+	}
+	m.keepWorking(s, d)
 	switch {
 	case !d.Well:
 		m.wellSince = time.Time{}
@@ -89,7 +94,10 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 		if p.put(s, d) != nil {
 			p.remember(s.Node.Name).call = nil
 			p.tell(s.Node.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message})
+			p.stop(d)
 		}
+	case remediations.Resume:
+		p.work(s.Node, d.Policy, s.Journal.Record)
 	case remediations.End:
 		p.end(s, d)
 	case remediations.Reset:
@@ -100,8 +108,14 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 			p.fleet.Occupy(p.Config, s.Node, d.Policy.Mode == remediations.ModeObserve)
 		}
 		p.put(s, d)
-	case remediations.Drop, remediations.Rest, remediations.Wait:
-		p.put(s, d)
+	case remediations.Wait:
+		if p.put(s, d) != nil && d.Record != nil && d.Record.Note != "" {
+			p.tell(s.Node.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
+		}
+	case remediations.Drop, remediations.Rest:
+		if len(d.Allow) == 0 || p.allow(d) {
+			p.put(s, d)
+		}
 	}
 }
 
@@ -137,6 +151,16 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 	if d.Cordon {
 		yes := true
 		c.Unschedulable = &yes
+	}
+	if d.Taint {
+		c.OutOfService = &d.Record.Undo[len(d.Record.Undo)-1].At
+	}
+	if r := journal.Record; d.Untaint && r != nil {
+		for i, u := range r.Undo {
+			if u.Kind == remediations.UndoTaint {
+				c.InService = &r.Undo[i].At
+			}
+		}
 	}
 	if len(c.Annotations) == 0 && len(c.Labels) == 0 && c.Unschedulable == nil {
 		return nil

@@ -44,6 +44,7 @@ func stories() map[string]story {
 		"nothing cures it": {config: modelConfig(), begin: func(w *world) { w.ail("n0", 9) }, after: func(t *testing.T, w *world) {
 			requireEnd(t, w, remediations.OutcomeExhausted)
 		}},
+		"replaced": {config: wholeConfig(), begin: func(w *world) { w.ail("n0", 9) }, after: requireReplaced},
 		"a person resets it": {config: modelConfig(), before: func(w *world) {
 			w.do(func() { w.ail("n0", 9) })
 			w.until(time.Hour, func() bool { return w.nodes["n0"].Spec.Unschedulable })
@@ -58,6 +59,27 @@ func stories() map[string]story {
 			require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
 		}},
 	}
+}
+
+// requireReplaced: an intent without a call is a replacement that never was, and a person must look.
+func requireReplaced(t *testing.T, w *world) {
+	calls := w.callsOf()
+	require.Subset(t, []string{"reboot", "replace"}, calls)
+	require.LessOrEqual(t, len(calls), 2)
+	require.Equal(t, 2, w.evicted(), "each pod once")
+	require.Empty(t, w.orphans(t))
+	if len(calls) == 0 || calls[len(calls)-1] != "replace" {
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.outcomes())
+		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		return
+	}
+	require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+	e := remediations.DecodeHistory(w.nodeOf("n60").Annotations[remediations.HistoryKey])
+	require.Len(t, e, 1)
+	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e[0].Steps)
+	require.Empty(t, w.slots(t))
+	// One whose slot was taken, and whose intent never was on record, counts as well: too high is safe.
+	require.LessOrEqual(t, len(at(w, func() []remediations.Begun { return w.book().Repairs["civo://m0"] })), 2)
 }
 
 func requireEnd(t *testing.T, w *world, want remediations.Outcome) {

@@ -24,6 +24,7 @@ type Options struct {
 	Store     LedgerStore
 	Alerts    AlertSource
 	Actuators map[string]Actuator
+	Workers   map[string]Worker
 	// Silencer is nil where Drydock makes no silences.
 	Silencer Silencer
 	Events   Recorder
@@ -46,6 +47,9 @@ type Engine struct {
 
 	looks chan looked
 	calls chan called
+	// asides bring what was found out beside the loop back into it.
+	asides chan func()
+	over   chan struct{}
 	// looking says that a look is under way, lookAgain that one more was asked for after it began.
 	looking, lookAgain bool
 	underway           int
@@ -60,8 +64,11 @@ type Engine struct {
 	ledgerAt    string
 	statusSaved remediations.LedgerStatus
 	memory      map[string]*memory
-	fleetHolds  map[remediations.Reason]string
-	again       bool
+	// orphans are the memories of repairs whose Node is gone, by repair.
+	orphans    map[string]*memory
+	runs       int
+	fleetHolds map[remediations.Reason]string
+	again      bool
 	// here are the nodes that exist: leases of others may linger.
 	here map[string]bool
 }
@@ -83,7 +90,13 @@ type memory struct {
 	wellHeard            time.Time
 	lease                *remediations.Lease
 	call                 *remediations.Call
-	alerts               uint64
+	// work is the repeatable step that this process is doing on the node; nil: none.
+	work *working
+	// survey and replacement are what the provider said; asking says that it is being asked.
+	survey      *remediations.Survey
+	replacement *remediations.Replacement
+	asking      bool
+	alerts      uint64
 	// newID is kept until a record bears it: the ledger counts repairs by id, and a write that met somebody else's must
 	// not count twice.
 	newID string
@@ -102,6 +115,7 @@ var (
 	decide      = remediations.Decide
 	mayStillAct = remediations.MayStillAct
 	admit       = remediations.Admit
+	successorOf = remediations.SuccessorOf
 )
 
 // graceful is how long a stopping engine waits for calls under way, to put their outcomes on record.
@@ -111,8 +125,8 @@ const graceful = 5 * time.Second
 func New(o Options) *Engine {
 	return &Engine{
 		Options: o, metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1),
-		looks: make(chan looked, 1), calls: make(chan called, 16),
-		memory: map[string]*memory{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
+		looks: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
+		memory: map[string]*memory{}, orphans: map[string]*memory{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
 	}
 }
 
@@ -131,6 +145,7 @@ func (e *Engine) Notice() {
 func (e *Engine) Start(ctx context.Context) error {
 	e.metrics.leader.Set(1)
 	defer e.metrics.reset()
+	defer close(e.over)
 	e.Log.Info("leading", "policies", len(e.Config.Policies))
 	poll := e.Clock.NewTicker(e.PollInterval)
 	defer poll.Stop()
@@ -152,6 +167,8 @@ func (e *Engine) Start(ctx context.Context) error {
 			e.look(ctx)
 		case c := <-e.calls:
 			e.answered(c)
+		case f := <-e.asides:
+			f()
 		case <-timer.C():
 		}
 		timer.Stop()

@@ -22,9 +22,7 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 	if id := s.Journal.Record.Silence; id != "" && p.Silencer != nil {
 		go p.speakAgain(id)
 	}
-	p.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
-	p.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
-	p.Log.Info("a repair ended", "node", n.Name, "repair", e.ID, "outcome", e.Outcome, "why", e.Why)
+	p.ended(e)
 	p.tell(n.Name, e.ID, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
 		Note: fmt.Sprintf("repair %s by policy %s after %s (%s): %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
@@ -41,6 +39,13 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 	}
 	p.fleet.Vacate(n.Name)
 	p.again = true // somebody may have waited for the slot
+}
+
+// ended counts a repair that is over.
+func (p *passing) ended(e *remediations.Entry) {
+	p.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
+	p.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
+	p.Log.Info("a repair ended", "repair", e.ID, "outcome", e.Outcome, "why", e.Why)
 }
 
 // speakAgain ends the repair's silence; one that could not be ended has an end of its own.
@@ -92,8 +97,8 @@ func (p *passing) reset(s *remediations.State, d remediations.Decision) {
 		l := p.ledger.Clone()
 		l.Release(s.Node.Name)
 		l.Forget(remediations.Machine(s.Node))
-		if r := s.Journal.Record; r != nil {
-			l.Allow(r.Policy)
+		for _, policy := range d.Allow {
+			l.Allow(policy)
 		}
 		if p.save(l) != nil {
 			return
@@ -104,6 +109,27 @@ func (p *passing) reset(s *remediations.State, d remediations.Decision) {
 	}
 	p.tell(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message})
 	p.fleet.Vacate(s.Node.Name)
+}
+
+// stop stops a policy whose provider refuses the account.
+func (p *passing) stop(d remediations.Decision) {
+	if d.Stop == "" || d.Policy == nil || p.ledger == nil {
+		return
+	}
+	l := p.ledger.Clone()
+	l.Stop(d.Policy.Name, d.Stop)
+	if p.save(l) == nil {
+		p.Events.Event("", Event{Warning: true, Reason: "PolicyStopped", Action: d.Policy.Name, Note: fmt.Sprintf("policy %s is stopped: %s", d.Policy.Name, d.Stop)})
+	}
+}
+
+// allow lets stopped policies go on; it says whether that is durable, so that the wish may be taken off the Node.
+func (p *passing) allow(d remediations.Decision) bool {
+	l := p.ledger.Clone()
+	for _, policy := range d.Allow {
+		l.Allow(policy)
+	}
+	return p.save(l) == nil
 }
 
 // release frees the node's slot; a failure leaves it to sweep.
@@ -128,6 +154,10 @@ func (p *passing) sweep(nodes []*corev1.Node) {
 	if p.ledger == nil {
 		return
 	}
+	outlives := map[string]bool{}
+	for _, o := range p.ledger.Orphans {
+		outlives[o.Record.ID] = true
+	}
 	flying := map[string]bool{}
 	for _, n := range nodes {
 		flying[n.Name] = remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight()
@@ -144,6 +174,9 @@ func (p *passing) sweep(nodes []*corev1.Node) {
 			continue
 		}
 		replaced := gone || string(live.UID) != slot.UID
+		if replaced && outlives[slot.Repair] {
+			continue // its machine is being replaced: the ledger has the repair
+		}
 		// A leader that lost its lead after it took the slot may yet write its intent: a young slot is left to it.
 		if replaced || (remediations.InFlight(live) == nil && p.now.Sub(slot.Since) > slotYoung) {
 			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "nodeGone", gone)
@@ -174,7 +207,7 @@ func (e *Engine) settleOnly(ctx context.Context, node string) {
 		return
 	}
 	s := &remediations.State{Config: e.Config, Node: n, Journal: remediations.ReadJournal(n), Call: e.remember(node).call}
-	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting {
+	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !remediations.Registry[r.Step.Name].Once {
 		return
 	}
 	if c := change(n, s.Journal, decide(s, e.Clock.Now())); c != nil {

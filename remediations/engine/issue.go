@@ -29,7 +29,11 @@ func (p *passing) issue(s *remediations.State, d remediations.Decision) {
 	if p.put(s, d) == nil {
 		return // the slot stays until sweep has seen that nothing came of it
 	}
-	p.begin(n, d)
+	if remediations.Registry[step.Name].Once {
+		p.begin(n, d)
+	} else {
+		p.work(n, d.Policy, d.Record)
+	}
 	if s.Journal.Record == nil || s.Journal.Record.Intent == nil {
 		p.tell(n.Name, d.Record.ID, Event{Reason: "RepairStarted", Action: d.Record.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", d.Record.ID, d.Policy.Name, p.causeOf(s, d.Record))})
 	}
@@ -63,20 +67,38 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 		return mayStillAct(live, intent.ID)
 	}
 	actuator := p.Actuators[step]
-	machine := Machine{Node: n.Name, ProviderID: n.Spec.ProviderID}
+	machine := machineOf(n)
+	machine.Attempt, machine.Before = intent.ID, intent.Before
+	machine.Soft = d.Policy.Plan[d.Record.Step.Index].Soft && d.Record.Step.Attempt == 1
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 		defer cancel()
 		outcome, err := actuator.Act(ctx, machine, mayStill)
 		call := remediations.Call{IntentID: intent.ID, Outcome: outcome}
 		if err != nil {
-			call.Why = err.Error()
+			call.Why, call.Stop = err.Error(), errors.Is(err, ErrAccount)
 		}
 		if p.Silencer != nil && outcome == remediations.CallAccepted {
 			call.Silence = p.silence(ctx, n.Name, d)
 		}
 		p.calls <- called{node: n.Name, call: call, step: step}
 	}()
+}
+
+// Late takes in an answer that came after the call's time was over, when the attempt already counted as perhaps done.
+func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, why string) {
+	e.aside(func() {
+		m := e.memory[node]
+		if m == nil || (m.call != nil && m.call.IntentID != attempt) {
+			return
+		}
+		e.Log.Info("the provider answered late", "node", node, "intent", attempt, "outcome", outcome, "why", why)
+		m.call = &remediations.Call{IntentID: attempt, Outcome: outcome, Why: why}
+	})
+}
+
+func machineOf(n *corev1.Node) Machine {
+	return Machine{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
 }
 
 // silence keeps Alertmanager from waking people about a node that is being repaired, for as long as the step's proof may

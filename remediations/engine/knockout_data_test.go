@@ -41,7 +41,7 @@ func dataKnockOuts() map[string]knockOut {
 					}
 				})
 			},
-			speaks: "6: a call for n0, which reports no Ready condition",
+			speaks: "6: something was done to n0, which reports no Ready condition",
 			tale: func(_ *testing.T, w *world) {
 				w.start()
 				w.do(func() { w.machines["n0"].mute = true; w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
@@ -49,7 +49,7 @@ func dataKnockOuts() map[string]knockOut {
 			},
 		},
 		"6: leases that nobody renews blame the control path": {
-			take: beating, speaks: "6: a call for n0, and no lease is renewed",
+			take: beating, speaks: "6: something was done to n0, and no lease is renewed",
 			tale: func(_ *testing.T, w *world) {
 				w.start()
 				w.do(func() { w.leasesFrozen = time.Now() })
@@ -58,8 +58,8 @@ func dataKnockOuts() map[string]knockOut {
 				w.pass(5 * time.Minute)
 			},
 		},
-		"6: leases that cannot be listed hold": {take: beating, tale: leasesBroken("lost"), speaks: "6: a call for n0, and nobody can count"},
-		"6: no leases at all hold":             {take: beating, tale: leasesBroken("empty"), speaks: "6: a call for n0, and nobody can count"},
+		"6: leases that cannot be listed hold": {take: beating, tale: leasesBroken("lost"), speaks: "6: something was done to n0, and nobody can count"},
+		"6: no leases at all hold":             {take: beating, tale: leasesBroken("empty"), speaks: "6: something was done to n0, and nobody can count"},
 		"6: a clock that is wrong calls nobody": {
 			take: func(h *hands) {
 				h.state(func(s *remediations.State, now time.Time) {
@@ -67,7 +67,7 @@ func dataKnockOuts() map[string]knockOut {
 					hear(s, alerts(neverSent))
 				})
 			},
-			speaks: "6: a call for n0 by a Drydock whose clock",
+			speaks: "6: something was done to n0 by a Drydock whose clock",
 			tale: func(_ *testing.T, w *world) {
 				w.startWith(w.config, 2*time.Hour)
 				w.pass(16 * time.Second)
@@ -77,7 +77,7 @@ func dataKnockOuts() map[string]knockOut {
 		},
 		"6: an alert that is not sent again is not believed": {
 			config: func(c *remediations.Config) { c.Policies[0].For = 95 * time.Second },
-			take:   func(h *hands) { h.word(alerts(neverSent)) }, speaks: "6: a call for n0, and the source of its alert died",
+			take:   func(h *hands) { h.word(alerts(neverSent)) }, speaks: "6: something was done to n0, and the source of its alert died",
 			tale: func(_ *testing.T, w *world) {
 				w.start()
 				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })

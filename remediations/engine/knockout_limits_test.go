@@ -38,26 +38,26 @@ func limitKnockOuts() map[string]knockOut {
 			take: func(h *hands) {
 				h.config(func(c *remediations.Config, _ *remediations.Policy) { c.Limits.Concurrent = many })
 			},
-			tale: sickNodes("n0", "n1", "n2"), speaks: "3: the intent on n1 makes 2 in flight in the cluster",
+			tale: sickNodes("n0", "n1", "n2"), speaks: "3: 2 in flight in the cluster",
 		},
 		"3: the zone's limit": {
 			nodes: 10, layout: layout{2, 1, 0}, config: func(c *remediations.Config) { three(c); c.Limits.ConcurrentPerZone = one },
 			take: func(h *hands) {
 				h.config(func(c *remediations.Config, _ *remediations.Policy) { c.Limits.ConcurrentPerZone = many })
 			},
-			tale: sickNodes("n0", "n2"), speaks: "3: the intent on n2 makes 2 in flight in the zone",
+			tale: sickNodes("n0", "n2"), speaks: "3: 2 in flight in the zone",
 		},
 		"3: the pool's limit": {
 			nodes: 10, layout: layout{10, 2, 0}, config: func(c *remediations.Config) { three(c); c.Limits.ConcurrentPerPool = one },
 			take: func(h *hands) {
 				h.config(func(c *remediations.Config, _ *remediations.Policy) { c.Limits.ConcurrentPerPool = many })
 			},
-			tale: sickNodes("n0", "n2"), speaks: "3: the intent on n2 makes 2 in flight in the pool",
+			tale: sickNodes("n0", "n2"), speaks: "3: 2 in flight in the pool",
 		},
 		"3: control-plane nodes one at a time": {
 			nodes: 10, layout: layout{10, 1, 5}, config: three,
 			take: func(h *hands) { h.node(noControlPlane) }, tale: sickNodes("n0", "n1"),
-			speaks: "3: the intent on n1, where another control-plane node",
+			speaks: "3: another control-plane node is in flight",
 		},
 		"3: the control plane keeps its quorum": {
 			nodes: 10, layout: layout{10, 1, 3},
@@ -71,7 +71,7 @@ func limitKnockOuts() map[string]knockOut {
 			},
 		},
 		"3: the ledger's compare-and-swap": {
-			take: func(h *hands) { h.w.do(func() { h.w.lies.ignoreLedgerVersion = true }) }, speaks: "3: the intent on n0 makes 2",
+			take: func(h *hands) { h.w.do(func() { h.w.lies.ignoreLedgerVersion = true }) }, speaks: "3: 2 in flight",
 			tale: func(_ *testing.T, w *world) {
 				first := w.start()
 				w.pass(16 * time.Second)
@@ -102,19 +102,16 @@ func limitKnockOuts() map[string]knockOut {
 					s.Fleet = remediations.NewFleet(s.Config, nodes, &remediations.Ledger{}, func(string) bool { return false }, now)
 				})
 			},
-			speaks: "3: the intent on n1 makes 2",
+			speaks: "3: 2 in flight",
 			tale: func(_ *testing.T, w *world) {
 				first := w.start()
-				w.pass(16 * time.Second)
-				w.do(func() {
-					first.crashAt, first.crashAfter = 0, true
-					for _, n := range []string{"n0", "n1"} {
-						w.ail(n, 1)
-						w.post(n, remediations.StatusFiring)
-					}
-				})
+				w.do(func() { w.ail("n1", 1); w.machines["n1"].silenced = true; w.post("n1", remediations.StatusFiring) })
+				w.pass(30 * time.Second)
+				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 				w.until(10*time.Second, func() bool { return len(w.calls) == 1 })
-				w.do(func() { first.dead, w.lag = true, 99 }) // the next one's cache is seconds behind
+				w.do(func() { // the next one's cache is seconds behind
+					first.dead, w.lag, w.machines["n1"].silenced = true, 99, false
+				})
 				w.start()
 				w.pass(5 * time.Minute)
 			},

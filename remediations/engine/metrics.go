@@ -15,7 +15,10 @@ type metrics struct {
 	holds    *prometheus.GaugeVec
 	breaker  *prometheus.GaugeVec
 	blind    *prometheus.GaugeVec
+	gpus     *prometheus.GaugeVec
 	leader   prometheus.Gauge
+	// gpuNodes are the nodes that gpus has a series of.
+	gpuNodes map[string]int
 }
 
 var phases = []remediations.Phase{remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted}
@@ -52,11 +55,14 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 		blind: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "drydock_blind", Help: "1 while no alert can be trusted, by cause.",
 		}, []string{"cause"}),
+		gpus: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "drydock_node_expected_gpus", Help: "GPUs that the node has by its label " + remediations.GPUCountLabel + ".",
+		}, []string{"node"}),
 		leader: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "drydock_leader", Help: "1 on the replica that leads.",
 		}),
 	}
-	reg.MustRegister(m.repairs, m.ended, m.duration, m.steps, m.holds, m.breaker, m.blind, m.leader)
+	reg.MustRegister(m.repairs, m.ended, m.duration, m.steps, m.holds, m.breaker, m.blind, m.gpus, m.leader)
 	for _, policy := range c.PolicyNames() {
 		for _, o := range remediations.Outcomes {
 			m.ended.WithLabelValues(policy, string(o))
@@ -102,6 +108,21 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, b
 	}
 	m.blind.WithLabelValues(blindAlertmanager).Set(gauge(blindAlerts))
 	m.blind.WithLabelValues(blindLeases).Set(gauge(blindHeartbeats))
+	m.setGPUs(f.ExpectedGPUs)
+}
+
+// setGPUs changes only what changed: a scrape in between must not find a node without its series, which to an alert would
+// look like one that has recovered.
+func (m *metrics) setGPUs(expected map[string]int) {
+	for node := range m.gpuNodes {
+		if _, ok := expected[node]; !ok {
+			m.gpus.DeleteLabelValues(node)
+		}
+	}
+	for node, n := range expected {
+		m.gpus.WithLabelValues(node).Set(float64(n))
+	}
+	m.gpuNodes = expected
 }
 
 func (m *metrics) setBreaker(scope string, state remediations.BreakerState) {
@@ -115,7 +136,7 @@ func (m *metrics) setBreaker(scope string, state remediations.BreakerState) {
 
 // reset takes the fleet's figures away from a replica that no longer leads.
 func (m *metrics) reset() {
-	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind} {
+	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.gpus} {
 		g.Reset()
 	}
 	m.leader.Set(0)

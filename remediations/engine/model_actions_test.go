@@ -47,6 +47,19 @@ func (w *world) mend() {
 	}
 }
 
+// tend gives every machine that there is an end of its trouble; of one that the provider took away the Node goes, too.
+func (w *world) tend() {
+	for _, n := range slices.Sorted(maps.Keys(w.machines)) {
+		m := w.machines[n]
+		m.bootTakes, m.pods = time.Minute, podsOf{}
+		w.unhold(n)
+		w.heal(n)
+		if !m.recycled.IsZero() {
+			w.leave(n)
+		}
+	}
+}
+
 func (l *life) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"": l.check,
@@ -60,6 +73,18 @@ func (l *life) actions() map[string]func(*rapid.T) {
 				l.w.post(n, remediations.StatusFiring)
 			})
 			l.w.pass(rapid.SampledFrom([]time.Duration{5 * time.Second, 30 * time.Second, 90 * time.Second, 9 * time.Minute}).Draw(t, "for"))
+		},
+		"a full machine fails for good, and is being drained": func(t *rapid.T) {
+			n := pick(t)
+			l.w.do(func() {
+				if m := l.w.machines[n]; m != nil {
+					m.pods = podsOf{left: 300}
+					l.w.ail(n, 9)
+					l.w.post(n, remediations.StatusFiring)
+				}
+			})
+			evicted := at(l.w, func() int { return len(l.w.evictions) })
+			l.w.until(13*time.Minute, func() bool { return len(l.w.evictions) > evicted })
 		},
 		"more time passes": func(t *rapid.T) {
 			l.w.pass(rapid.SampledFrom([]time.Duration{10 * time.Second, 45 * time.Second, 2 * time.Minute}).Draw(t, "for"))

@@ -58,7 +58,7 @@ func (l *life) people() map[string]func(*rapid.T) {
 		"a person breaks the glass": l.do(func(t *rapid.T, w *world) { w.breakGlass(pick(t)) }),
 		"a person asks for a repair": l.do(func(t *rapid.T, w *world) {
 			w.edit(pick(t), edit(remediations.RequestKey, rapid.SampledFrom([]string{
-				"reboot", "remediation/reboot", "policy/node-not-ready", "policy/kubelet-down", "policy/none", "drain", "do it",
+				"reboot", "remediation/reboot", "policy/node-not-ready", "policy/kubelet-down", "policy/none", "drain", "replace", "do it",
 			}).Draw(t, "request")))
 		}),
 		"a person cancels": l.do(func(t *rapid.T, w *world) {
@@ -97,7 +97,7 @@ func (l *life) people() map[string]func(*rapid.T) {
 			n, status := pick(t), rapid.SampledFrom([]string{remediations.StatusFiring, remediations.StatusResolved}).Draw(t, "status")
 			w.postSince(n, status, time.Now().Add(-rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "as of")))
 		}),
-		"a person deletes the ledger": l.do(func(_ *rapid.T, w *world) { w.ledger = nil }),
+		"a person deletes the ledger": l.do(func(_ *rapid.T, w *world) { w.loseLedger() }),
 		"a forged post":               l.do(func(t *rapid.T, w *world) { w.post(pick(t), remediations.StatusFiring) }),
 		"somebody reboots":            l.do(func(t *rapid.T, w *world) { w.reboot(pick(t)) }),
 	}
@@ -129,11 +129,27 @@ func (l *life) infrastructure() map[string]func(*rapid.T) {
 		}),
 		"the provider's mood": l.do(func(t *rapid.T, w *world) {
 			w.mood = rapid.SampledFrom([]providerMood{
-				{}, {}, {refuse: true}, {cut: true}, {idle: true}, {before: 8 * time.Second}, {before: 12 * time.Second}, {after: 20 * time.Second}, {after: time.Hour},
+				{}, {}, {}, {refuse: true}, {cut: true}, {idle: true}, {before: 8 * time.Second}, {before: 12 * time.Second}, {after: 20 * time.Second}, {after: time.Hour},
+				{after: time.Minute, late: true}, {trouble: "there are two of that name"}, {trouble: "the network is unknown", fleetwide: true}, {survey: 20 * time.Second},
 			}).Draw(t, "mood")
+			w.mood.account = rapid.IntRange(0, 9).Draw(t, "the account") == 0
 		}),
+		"a machine is full, or a budget blocks its pods, or they do not end": l.do(func(t *rapid.T, w *world) {
+			if m := w.machines[pick(t)]; m != nil {
+				how := rapid.SampledFrom([]string{"well", "well", "blocked", "forever", "refused"}).Draw(t, "how they go")
+				m.pods = podsOf{rapid.SampledFrom([]int{0, 9, 200}).Draw(t, "pods"), how == "blocked", how == "forever", how == "refused"}
+			}
+		}),
+		"recycling takes": l.do(func(t *rapid.T, w *world) {
+			w.recycling = recycling{
+				nodeGoes: rapid.SampledFrom([]time.Duration{5 * time.Second, time.Minute, 0}).Draw(t, "the Node"),
+				joins:    rapid.SampledFrom([]time.Duration{15 * time.Second, 2 * time.Minute, 9 * time.Minute, 0}).Draw(t, "the new one"),
+				oldName:  rapid.Bool().Draw(t, "the old name"),
+			}
+		}),
+		"a Node is deleted and registered again": l.do(func(t *rapid.T, w *world) { w.register(pick(t)) }),
 		"a write or a read is lost": l.do(func(t *rapid.T, w *world) {
-			op := rapid.SampledFrom([]string{"write", "save", "load", "nodes", "lease", "heartbeats"}).Draw(t, "operation")
+			op := rapid.SampledFrom([]string{"write", "save", "load", "nodes", "node", "lease", "heartbeats"}).Draw(t, "operation")
 			w.faults[op] = rapid.SliceOfN(rapid.SampledFrom([]string{"conflict", "lost", "written", "empty"}), 1, 3).Draw(t, "faults")
 		}),
 		"the cache falls behind": l.do(func(t *rapid.T, w *world) { w.lag = rapid.IntRange(0, 6).Draw(t, "events") }),
@@ -168,7 +184,7 @@ func (l *life) processes() map[string]func(*rapid.T) {
 			l.w.do(func() {
 				i := l.w.instances[len(l.w.instances)-1]
 				i.stall = rapid.SampledFrom([]time.Duration{16 * time.Second, 40 * time.Second, 5 * time.Minute}).Draw(t, "for")
-				time.AfterFunc(i.stall+2*time.Second, i.cancel) // awake again, it soon learns that it has lost the lead
+				l.w.in(i.stall+2*time.Second, i.cancel) // awake again, it soon learns that it has lost the lead
 			})
 			l.w.pass(16 * time.Second)
 			l.w.startWith(l.w.last().config, l.w.last().offset)

@@ -10,7 +10,7 @@ import (
 const lastWord = 100 * time.Millisecond
 
 // checkCall is what must hold when the provider hears of an attempt: invariants 1, 4, 5, 6, 9, 10.
-func (w *world) checkCall(i *instance, m Machine) {
+func (w *world) checkCall(i *instance, step string, m Machine) {
 	w.checkName(m.Node)
 	now := time.Now()
 	n := w.nodes[m.Node]
@@ -32,7 +32,10 @@ func (w *world) checkCall(i *instance, m Machine) {
 			w.fail("4: the intent %s reached the provider twice", c.intent)
 		}
 	}
-	w.calls = append(w.calls, providerCall{node: m.Node, intent: r.Intent.ID, at: now})
+	w.calls = append(w.calls, providerCall{node: m.Node, intent: r.Intent.ID, step: step, at: now})
+	if step == "replace" {
+		w.replacing[m.ProviderID] = r.ID
+	}
 	if late := now.Sub(r.Intent.At); late > 10*time.Second+truncated {
 		w.fail("4: the call for %s went out %s after its intent", r.Intent.ID, late)
 	}
@@ -48,28 +51,32 @@ func (w *world) checkCall(i *instance, m Machine) {
 	if r.Cause.Request == "" && !w.confirmed(i, r.Cause.Alert, now) {
 		w.fail("5: a call for %s, and no Alertmanager had said so in the last 30 s", m.Node)
 	}
-	w.checkData(i, m.Node, now)
+	w.checkData(i, m.Node, now, lookedFor)
 }
 
 // checkData is invariant 6: where data is missing, nothing is done.
-func (w *world) checkData(i *instance, node string, now time.Time) {
-	if c := remediations.ReadyCondition(w.nodes[node]); c == nil && now.Sub(w.machines[node].since) > 2*behind+lookedFor {
-		w.fail("6: a call for %s, which reports no Ready condition", node)
+func (w *world) checkData(i *instance, node string, now time.Time, looked time.Duration) {
+	if c := remediations.ReadyCondition(w.nodes[node]); c == nil && now.Sub(w.machines[node].since) > 2*behind+looked {
+		w.fail("6: something was done to %s, which reports no Ready condition", node)
 	}
-	if w.sourceDead && now.Sub(w.sourceDied) > alertLife/2+lookedFor {
-		w.fail("6: a call for %s, and the source of its alert died at %s", node, w.sourceDied)
+	heard := alertLife / 2 // two sendings of its alert are missed
+	if r := w.record(node); r != nil && r.Cause.Request != "" {
+		heard = alertLife + 4*sendEvery // a person's request rests on no alert: the Watchdog is missed
+	}
+	if w.sourceDead && now.Sub(w.sourceDied) > heard+looked {
+		w.fail("6: something was done to %s, and the source of its alert died at %s", node, w.sourceDied)
 	}
 	if len(w.nodes) < 3 {
 		return
 	}
-	if !w.leasesFrozen.IsZero() && now.Sub(w.leasesFrozen) > leaseFor+lookedFor {
-		w.fail("6: a call for %s, and no lease is renewed since %s", node, w.leasesFrozen)
+	if !w.leasesFrozen.IsZero() && now.Sub(w.leasesFrozen) > leaseFor+looked {
+		w.fail("6: something was done to %s, and no lease is renewed since %s", node, w.leasesFrozen)
 	}
 	if i.offset > 5*time.Minute || i.offset < -5*time.Minute {
-		w.fail("6: a call for %s by a Drydock whose clock is %s wrong", node, i.offset)
+		w.fail("6: something was done to %s by a Drydock whose clock is %s wrong", node, i.offset)
 	}
-	if w.always["heartbeats"] != "" && now.Sub(w.blindSince) > lookedFor {
-		w.fail("6: a call for %s, and nobody can count the leases", node)
+	if w.always["heartbeats"] != "" && now.Sub(w.blindSince) > looked {
+		w.fail("6: something was done to %s, and nobody can count the leases", node)
 	}
 }
 

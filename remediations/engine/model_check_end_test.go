@@ -17,6 +17,12 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	if e.ID == "unreadable" {
 		return // a person dropped what nobody could read
 	}
+	if o := w.orphan(e.ID); o != nil && (was == nil || was.ID != e.ID) {
+		if e.Outcome == remediations.Recovered {
+			w.checkSuccessor(cur, o)
+		}
+		was = &o.Record
+	}
 	if was == nil || was.ID != e.ID {
 		w.fail("7: the repair %s ended, and %s carries no such record", e.ID, cur.Name)
 		return
@@ -31,7 +37,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	if time.Since(w.renewed(m)) > leaseFor+lookedFor {
 		w.fail("7: %s of %s, whose lease is stale", e.Outcome, cur.Name)
 	}
-	if e.Outcome == remediations.Recovered && (was.Intent == nil || was.Intent.BootID == cur.Status.NodeInfo.BootID) {
+	if e.Outcome == remediations.Recovered && was.Step.Name != "replace" && (was.Intent == nil || was.Intent.BootID == cur.Status.NodeInfo.BootID) {
 		w.fail("7: Recovered, and the boot ID of %s is the old one", cur.Name)
 	}
 	if p := i.config.PolicyOf(e.Policy, cur); p != nil && time.Since(m.since)+truncated < p.ProofFor {
@@ -54,5 +60,29 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	}
 	if !seenGone {
 		w.fail("7: %s of %s, and nobody said that its alert is gone", e.Outcome, cur.Name)
+	}
+}
+
+// orphan is the repair of that id, if it outlives its Node.
+func (w *world) orphan(id string) *remediations.Orphan {
+	if l := w.book(); l != nil {
+		for i := range l.Orphans {
+			if l.Orphans[i].Record.ID == id {
+				return &l.Orphans[i]
+			}
+		}
+	}
+	return nil
+}
+
+// checkSuccessor is invariant 7 of a replacement: the old machine is off, and the Node is another one's, which came for it.
+func (w *world) checkSuccessor(cur *corev1.Node, o *remediations.Orphan) {
+	switch {
+	case string(cur.UID) == o.UID || cur.Spec.ProviderID == o.ProviderID:
+		w.fail("7: Recovered on %s, which is the same machine", cur.Name)
+	case !w.off(o.ProviderID):
+		w.fail("7: Recovered on %s, and the machine that it replaces is there", cur.Name)
+	case w.born[cur.Spec.ProviderID].Before(o.Record.Intent.At):
+		w.fail("7: Recovered on %s, which did not come for the machine of %s", cur.Name, o.Node)
 	}
 }

@@ -42,7 +42,7 @@ func (w *world) checkLimits(i *instance, cur *corev1.Node, next *remediations.Re
 	limit := func(what string, q remediations.Quantity, same func(*corev1.Node) bool) {
 		most := max(q.Of(count(all, same)), q.Of(count(view, same)))
 		if n := count(flying, same) + 1; n > most {
-			w.fail("3: the intent on %s makes %d in flight in the %s, the limit is %s", cur.Name, n, what, q)
+			w.fail("3: %d in flight in the %s with the intent on %s, the limit is %s", n, what, cur.Name, q)
 		}
 	}
 	sameLabel := func(key string) func(*corev1.Node) bool {
@@ -53,7 +53,7 @@ func (w *world) checkLimits(i *instance, cur *corev1.Node, next *remediations.Re
 	limit("pool", l.ConcurrentPerPool, sameLabel("pool"))
 	if remediations.ControlPlane(cur) {
 		if count(flying, remediations.ControlPlane) > 0 {
-			w.fail("3: the intent on %s, where another control-plane node is in flight", cur.Name)
+			w.fail("3: another control-plane node is in flight beside the intent on %s", cur.Name)
 		}
 		need := count(all, remediations.ControlPlane)/2 + 1
 		if w.controlPlaneLeft(cur.Name, time.Now()) < need && w.controlPlaneLeft(cur.Name, time.Now().Add(-behind)) < need {

@@ -54,10 +54,12 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		}
 	}
 	w.checkCordon(i, cur, c)
+	w.checkMark(cur.Name, c)
 	w.checkRecord(i, cur, c)
 	if v := c.Annotations[remediations.HistoryKey]; v != nil {
 		e := remediations.DecodeHistory(*v)[0]
 		w.ended = append(w.ended, e)
+		w.settled(e.ID)
 		w.checkEnd(i, cur, e)
 	}
 }
@@ -105,7 +107,11 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 		w.fail("the label of %s does not say %s", cur.Name, next.Phase)
 	}
 	was := remediations.ReadJournal(cur).Record
-	if next.Intent == nil || (was != nil && was.Intent != nil && was.Intent.ID == next.Intent.ID) {
+	if !next.Phase.InFlight() {
+		w.settled(next.ID)
+	}
+	again := was != nil && was.Phase == remediations.Pending && next.Phase == remediations.Acting // a drain that was held
+	if next.Intent == nil || (was != nil && was.Intent != nil && was.Intent.ID == next.Intent.ID && !again) {
 		return
 	}
 	switch since, held := w.paused[cur.Name]; {
@@ -153,6 +159,9 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 			w.fail("RepairsSpent: %s is repair %d of %s", next.ID, recent+1, machine)
 		}
 		w.begun[machine] = append(w.begun[machine], time.Now())
+	}
+	if id := w.replacing[machine]; id != "" && id != next.ID {
+		w.fail("2: an intent on %s, the machine of which %s has replaced", cur.Name, id)
 	}
 	w.checkLimits(i, cur, next)
 	w.checkBreaker(cur, next)

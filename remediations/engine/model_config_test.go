@@ -30,6 +30,17 @@ func modelConfig() *remediations.Config {
 	}
 }
 
+// wholeConfig reboots once, then empties the node and replaces its machine.
+func wholeConfig() *remediations.Config {
+	c := modelConfig()
+	c.Policies[0].Plan = []remediations.Step{
+		{Name: "reboot", Wait: 5 * time.Minute, Attempts: 1}, {Name: "drain", Timeout: 10 * time.Minute, Attempts: 1},
+		{Name: "replace", Wait: 15 * time.Minute, Attempts: 1},
+	}
+	c.Provided["drain"], c.Provided["replace"] = true, true
+	return c
+}
+
 // kubeletDown is a milder policy: its plan begins with a restart of the kubelet, of which nobody knows a proof.
 func kubeletDown(c *remediations.Config) *remediations.Policy {
 	match, err := labels.NewMatcher(labels.MatchEqual, "remediation", "kubelet-down")
@@ -38,7 +49,7 @@ func kubeletDown(c *remediations.Config) *remediations.Policy {
 	}
 	p := *c.Policies[0]
 	p.Name, p.Match = "kubelet-down", labels.Matchers{match}
-	p.Plan = []remediations.Step{{Name: "restart-kubelet", Wait: 3 * time.Minute, Attempts: 1}, {Name: "drain", Wait: time.Minute, Attempts: 1}, {Name: "reboot", Wait: 10 * time.Minute, Attempts: 1}}
+	p.Plan = []remediations.Step{{Name: "restart-kubelet", Wait: 3 * time.Minute, Attempts: 1}, {Name: "drain", Timeout: time.Minute, Attempts: 1}, {Name: "reboot", Wait: 10 * time.Minute, Attempts: 1}}
 	return &p
 }
 
@@ -51,6 +62,17 @@ func anyConfig(t *rapid.T) *remediations.Config {
 	p.Approval = rapid.IntRange(0, 4).Draw(t, "approval") == 0
 	if rapid.Bool().Draw(t, "several steps") {
 		p.Plan = append([]remediations.Step{{Name: "restart-kubelet", Wait: 2 * time.Minute, Attempts: 1}}, p.Plan...)
+	}
+	if rapid.IntRange(0, 2).Draw(t, "replaces") > 0 {
+		c.Provided["drain"], c.Provided["replace"] = true, rapid.IntRange(0, 5).Draw(t, "replace is provided") > 0
+		p.Plan[len(p.Plan)-1].Attempts = 1
+		p.Plan = append(p.Plan, remediations.Step{
+			Name: "drain", Timeout: rapid.SampledFrom([]time.Duration{time.Minute, 10 * time.Minute}).Draw(t, "drain for"), Attempts: 1,
+			ContinueOnTimeout: rapid.Bool().Draw(t, "onTimeout: continue"),
+		}, remediations.Step{Name: "replace", Wait: 8 * time.Minute, Attempts: 1})
+		if rapid.IntRange(0, 3).Draw(t, "drains first") == 0 {
+			p.Plan = p.Plan[len(p.Plan)-2:]
+		}
 	}
 	c.Provided["restart-kubelet"] = true
 	if rapid.Bool().Draw(t, "a second policy") {

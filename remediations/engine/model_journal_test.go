@@ -36,6 +36,12 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 			n.Spec.Unschedulable = *c.Unschedulable
 			i.w.machines[n.Name].cordonedBy = map[bool]string{true: "drydock"}[*c.Unschedulable]
 		}
+		if c.OutOfService != nil {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: remediations.OutOfServiceTaint})
+		}
+		if c.InService != nil {
+			n.Spec.Taints = nil
+		}
 	})
 	i.w.checkState()
 	i.leave(fatal)

@@ -46,6 +46,9 @@ func (l ledgerPort) Save(ctx context.Context, data map[string]string, version st
 	if l.w.lies.forgetSlots {
 		l.w.ledger["slots"] = "[]"
 	}
+	if l.w.lies.forgetOrphans {
+		l.w.ledger["orphans"] = "[]"
+	}
 	l.leave(fatal)
 	if fault == "written" {
 		return "", errLost

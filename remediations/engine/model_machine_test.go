@@ -29,6 +29,10 @@ type machine struct {
 	silenced, inhibited    bool
 	silencedHere           int // a silence that only this replica has heard of; 0: both
 	unprocessed, unheardBy bool
+	pods                   podsOf
+	// recycled is when the provider took it away, marked the time of Drydock's out-of-service taint; zero: it did not.
+	recycled, marked time.Time
+	registered       bool // again, as another Node
 }
 
 func (m *machine) well() bool { return m.up && m.sick == 0 }
@@ -57,7 +61,7 @@ type layout struct{ zones, pools, controlPlane int }
 // join registers a machine as a new Node.
 func (w *world) join(name, providerID string) {
 	w.ids++
-	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), bootTakes: time.Minute}
+	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), bootTakes: time.Minute, pods: podsOf{left: 2}}
 	w.machines[name], w.known[name] = m, true
 	i, _ := strconv.Atoi(name[1:])
 	labels := map[string]string{"zone": "z" + strconv.Itoa(i%w.layout.zones), "pool": "p" + strconv.Itoa(i%w.layout.pools)}
@@ -79,6 +83,9 @@ func (w *world) leave(name string) {
 	delete(w.nodes, name)
 	delete(w.machines, name)
 	delete(w.paused, name)
+	for _, p := range w.config.Policies {
+		delete(w.finished, name+"/"+p.Name) // its history goes with it
+	}
 	w.events = append(w.events, nodeEvent{at: time.Now(), name: name})
 	w.judge()
 	w.notice()
@@ -110,7 +117,7 @@ func (w *world) ail(name string, reboots int) {
 
 // heal makes the machine well without a reboot.
 func (w *world) heal(name string) {
-	if m := w.machines[name]; m != nil && (!m.well() || m.mute || m.stuck) {
+	if m := w.machines[name]; m != nil && m.recycled.IsZero() && (!m.well() || m.mute || m.stuck) {
 		m.sick, m.up, m.mute, m.stuck, m.since, m.booting = 0, true, false, false, time.Now(), m.booting+1
 		w.report(m)
 	}
@@ -127,7 +134,7 @@ func (w *world) restartKubelet(name string) {
 // reboot takes the machine down; it comes back with a new boot ID.
 func (w *world) reboot(name string) {
 	m := w.machines[name]
-	if m == nil {
+	if m == nil || !m.recycled.IsZero() {
 		return
 	}
 	if m.well() {

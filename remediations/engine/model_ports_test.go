@@ -22,6 +22,7 @@ import (
 type lookAnswer struct {
 	by       *instance
 	at       time.Time
+	heard    time.Time // when the answer comes
 	replicas []remediations.ReplicaWord
 }
 
@@ -51,7 +52,15 @@ type instance struct {
 	// stall makes its next port call that begins with stallAt take that long: a process that was suspended.
 	stall   time.Duration
 	stallAt string
+	// asleepUntil is when it wakes from such a stall, cancelled when it lost its lead.
+	asleepUntil, cancelled time.Time
 }
+
+// cacheLag is how far a cache may be behind.
+const cacheLag = 3 * time.Second
+
+// callTimeout bounds a call to the model's provider.
+const callTimeout = 45 * time.Second
 
 // wrongClock is a process's own idea of the time.
 type wrongClock struct {
@@ -67,14 +76,20 @@ func (w *world) start() *instance { return w.startWith(w.config, 0) }
 
 func (w *world) startWith(c *remediations.Config, offset time.Duration) *instance {
 	i := &instance{w: w, view: map[string]*corev1.Node{}, config: c, offset: offset}
-	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}}
+	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}, "replace": provider{i, "replace"}}
+	workers := map[string]Worker{"drain": drainer{i}}
 	i.engine = New(Options{
-		Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Events: i,
+		Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset}, Log: logr.Discard(), PollInterval: 15 * time.Second,
-		CallTimeout: 45 * time.Second, NewID: w.newID,
+		CallTimeout: callTimeout, NewID: w.newID,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	i.cancel = cancel
+	i.cancel = func() {
+		if i.cancelled.IsZero() {
+			i.cancelled = time.Now()
+		}
+		cancel()
+	}
 	w.instances = append(w.instances, i)
 	go func() {
 		defer func() {
@@ -103,6 +118,9 @@ func (i *instance) enter(op string, changing bool) (fatal bool) {
 	var stall time.Duration
 	if strings.HasPrefix(op, i.stallAt) {
 		stall, i.stall = i.stall, 0
+		if stall > 0 {
+			i.asleepUntil = time.Now().Add(stall)
+		}
 	}
 	if changing {
 		stall += i.w.roundTrip
@@ -173,7 +191,7 @@ func (i *instance) Nodes(context.Context) ([]*corev1.Node, error) {
 	}
 	for ; i.seen < len(i.w.events); i.seen++ {
 		e := i.w.events[i.seen]
-		if i.seen >= len(i.w.events)-i.w.lag && time.Since(e.at) < 3*time.Second {
+		if i.seen >= len(i.w.events)-i.w.lag && time.Since(e.at) < cacheLag {
 			break
 		}
 		if e.node == nil {
@@ -197,6 +215,9 @@ func (i *instance) Node(_ context.Context, name string) (*corev1.Node, error) {
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
 	i.w.checkName(name)
+	if i.fault("node") != "" {
+		return nil, errLost
+	}
 	n := i.w.nodes[name]
 	if n == nil {
 		return nil, ErrNotFound
@@ -243,7 +264,7 @@ func (i *instance) Look(context.Context) []remediations.ReplicaWord {
 	i.w.mu.Lock()
 	at, takes := time.Now(), i.w.lookTakes
 	words := []remediations.ReplicaWord{i.w.answer(0), i.w.answer(1)}
-	i.w.looks = append(i.w.looks, lookAnswer{by: i, at: at, replicas: words})
+	i.w.looks = append(i.w.looks, lookAnswer{by: i, at: at, heard: at.Add(takes), replicas: words})
 	if len(i.w.looks) > 40 {
 		i.w.looks = i.w.looks[1:]
 	}
@@ -257,4 +278,7 @@ func (i *instance) Event(_ string, e Event) {
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
 	i.w.told = append(i.w.told, e)
+	if e.Reason == "RepairExhausted" {
+		i.w.settled(e.Action)
+	}
 }

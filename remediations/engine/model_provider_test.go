@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"time"
 
@@ -23,8 +24,11 @@ func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (re
 	if at(r.w, func() bool { return r.dead }) {
 		runtime.Goexit()
 	}
-	if mood.refuse {
+	switch {
+	case mood.refuse:
 		return remediations.CallRefused, errors.New("no quota")
+	case mood.account:
+		return remediations.CallRefused, fmt.Errorf("%w: the key was revoked", ErrAccount)
 	}
 	if !at(r.w, func() bool { return r.w.lies.neverAsk }) {
 		if err := mayStill(); err != nil {
@@ -32,11 +36,13 @@ func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (re
 		}
 	}
 	r.w.do(func() {
-		r.w.checkCall(r.instance, m)
+		r.w.checkCall(r.instance, r.step, m)
 		switch {
 		case mood.idle:
 		case r.step == "reboot":
 			r.w.reboot(m.Node)
+		case r.step == "replace":
+			r.w.recycle(m.Node, m.ProviderID)
 		default:
 			r.w.restartKubelet(m.Node)
 		}
@@ -47,6 +53,9 @@ func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (re
 		case <-time.After(mood.after):
 		case <-ctx.Done():
 			mood.cut = true
+			if mood.late {
+				go r.late(m, mood.after-callTimeout)
+			}
 		}
 	}
 	if at(r.w, func() bool { return r.dead }) {
@@ -56,4 +65,12 @@ func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (re
 		return remediations.CallUnknown, errors.New("connection reset")
 	}
 	return remediations.CallAccepted, nil
+}
+
+// late answers an attempt that was given up.
+func (r provider) late(m Machine, after time.Duration) {
+	time.Sleep(after)
+	if !at(r.w, func() bool { return r.dead }) {
+		r.engine.Late(m.Node, m.Attempt, remediations.CallAccepted, "")
+	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -52,13 +53,7 @@ func (l *life) calm(t *rapid.T) {
 		for _, i := range w.instances {
 			i.crashAt = 0
 		}
-		for _, n := range nodeNames {
-			if m := w.machines[n]; m != nil {
-				m.bootTakes = time.Minute
-				w.unhold(n)
-				w.heal(n)
-			}
-		}
+		w.tend()
 	})
 	l.check(t)
 	if last := w.last(); last.offset != 0 || last.config != w.config {
@@ -73,6 +68,11 @@ func (l *life) calm(t *rapid.T) {
 			n := w.nodes[s.Node]
 			if n == nil || remediations.ReadJournal(n).Malformed == nil {
 				w.fail("a slot is left over: %v", s)
+			}
+		}
+		for _, o := range mustLedger(w).Orphans {
+			if w.nodes[o.Node] == nil {
+				w.fail("an orphan is left over: %v", o)
 			}
 		}
 		for n := range w.nodes {
@@ -102,6 +102,17 @@ func mustLedger(w *world) *remediations.Ledger {
 // write and every call. rapid prints the seed of a failure; -rapid.seed plays it again.
 func TestWhateverHappens(t *testing.T) {
 	calls, seen := 0, map[string]int{}
+	count := func(w *world) {
+		seen["evictions"] += len(w.evictions)
+		for _, c := range w.calls {
+			seen["calls to "+c.step]++
+		}
+		for _, e := range w.ended {
+			if slices.Contains(e.Steps, "replace:1") {
+				seen["replaced, "+string(e.Outcome)]++
+			}
+		}
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		c := anyConfig(rt)
 		ways := layout{zones: rapid.IntRange(1, 3).Draw(rt, "zones"), pools: rapid.IntRange(1, 2).Draw(rt, "pools"), controlPlane: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "control plane")}
@@ -112,6 +123,7 @@ func TestWhateverHappens(t *testing.T) {
 			rt.Repeat(l.actions())
 			l.calm(rt)
 			calls += l.w.callCount()
+			l.w.do(func() { count(l.w) })
 			for _, o := range l.w.outcomes() {
 				seen[string(o)]++
 			}

@@ -34,11 +34,16 @@ type providerMood struct {
 	refuse, cut, idle bool
 	// before and after are how long it takes before and after the work is done.
 	before, after time.Duration
+	// account: it refuses the account. late: it answers an attempt that was given up. survey is how long it takes to say
+	// what it knows of a machine, trouble what is against the step, fleetwide that this is so of each.
+	account, late, fleetwide bool
+	survey                   time.Duration
+	trouble                  string
 }
 
 type providerCall struct {
-	node, intent string
-	at           time.Time
+	node, intent, step string
+	at                 time.Time
 }
 
 type world struct {
@@ -71,10 +76,19 @@ type world struct {
 	// leasesFrozen is since when no lease is renewed; zero: they are.
 	leasesFrozen time.Time
 
-	mood   providerMood
-	calls  []providerCall
-	faults map[string][]string // by operation: conflict, lost, written, empty
-	always map[string]string   // a fault that does not end
+	mood  providerMood
+	calls []providerCall
+	// evictions are those of all drains.
+	evictions []providerCall
+	recycling recycling
+	// beforeDrain happens once, when a drain is about to begin; kept is a ledger that somebody spoilt.
+	beforeDrain func()
+	kept        map[string]string
+	recycled    int
+	born        map[string]time.Time // by providerID, when a machine came for another one
+	replacing   map[string]string    // by providerID, the repair that has it replaced
+	faults      map[string][]string  // by operation: conflict, lost, written, empty
+	always      map[string]string    // a fault that does not end
 	// blindSince is when such a fault of the leases began.
 	blindSince time.Time
 	lies       lies
@@ -91,11 +105,15 @@ type world struct {
 	paused    map[string]time.Time   // since when a person holds the node
 	glass     map[string]time.Time   // since when its glass is broken
 	cancelled map[string]time.Time   // by repair, since when a person wants it cancelled
+	// uncordoned is since when the node is not cordoned.
+	uncordoned map[string]time.Time
 }
 
 // lies are ports that do not keep what they promise: the knock-out turns them on.
 type lies struct {
 	forgetIntents, forgetSlots, ignoreNodeVersion, ignoreLedgerVersion, neverAsk, ownsEveryCordon, ghosts bool
+	// drains: that do not hear of their end, or do not look at the Node. provesAnything: each replacement is proven.
+	deafDrains, blindDrains, provesAnything, forgetOrphans bool
 }
 
 func newWorld(c *remediations.Config, nodes int) *world {
@@ -106,7 +124,8 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	w := &world{
 		config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
-		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, rv: 100, roundTrip: 10 * time.Millisecond,
+		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
+		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, rv: 100, roundTrip: 10 * time.Millisecond,
 	}
 	for i := range nodes {
 		w.join(fmt.Sprintf("n%d", i), "civo://m"+strconv.Itoa(i))
@@ -128,7 +147,11 @@ func (w *world) edit(name string, change func(*corev1.Node)) {
 		return
 	}
 	n = n.DeepCopy()
+	was := n.Spec.Unschedulable
 	change(n)
+	if was && !n.Spec.Unschedulable {
+		w.uncordoned[name] = time.Now()
+	}
 	w.rv++
 	n.ResourceVersion = strconv.Itoa(w.rv)
 	w.nodes[name] = n
@@ -136,7 +159,15 @@ func (w *world) edit(name string, change func(*corev1.Node)) {
 	w.notice()
 }
 
+// notice tells the engines, and once more when the last of their caches has caught up.
 func (w *world) notice() {
+	w.tellAll()
+	if w.lag > 0 {
+		w.in(cacheLag, w.tellAll)
+	}
+}
+
+func (w *world) tellAll() {
 	for _, i := range w.instances {
 		if !i.dead {
 			i.engine.Notice()

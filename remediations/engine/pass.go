@@ -28,7 +28,10 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.again = false
 	all, err := e.Fleet.Nodes(ctx)
 	if err != nil {
-		e.Log.Error(err, "the Nodes cannot be listed; nothing is decided")
+		e.Log.Error(err, "the Nodes cannot be listed; nothing is decided, and nothing goes on")
+		for _, m := range e.memory {
+			m.stopWork()
+		}
 		return later
 	}
 	nodes := e.current(all)
@@ -49,6 +52,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		}
 		p.node(n)
 	}
+	p.successors(nodes)
 	p.sweep(nodes)
 	p.publish()
 	switch {
@@ -78,6 +82,7 @@ func (e *Engine) current(all []*corev1.Node) []*corev1.Node {
 	e.here = here
 	for name := range e.memory {
 		if !here[name] {
+			e.memory[name].stopWork()
 			delete(e.memory, name)
 		}
 	}
@@ -95,7 +100,8 @@ func older(a, b *corev1.Node) bool {
 func (e *Engine) order(nodes []*corev1.Node) []*corev1.Node {
 	var out []*corev1.Node
 	for _, n := range nodes {
-		if concerned(n) {
+		m := e.memory[n.Name]
+		if concerned(n) || (m != nil && m.work != nil) {
 			out = append(out, n)
 		}
 	}
@@ -150,7 +156,7 @@ func (p *passing) state(n *corev1.Node) *remediations.State {
 	return &remediations.State{
 		Config: p.Config, Node: n, Journal: journal, Word: p.word, Fleet: p.fleet,
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
-		LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.newID,
+		Survey: m.survey, Replacement: m.replacement, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.newID,
 	}
 }
 

@@ -32,6 +32,9 @@ type Fleet interface {
 type NodeChange struct {
 	Annotations, Labels map[string]*string
 	Unschedulable       *bool
+	// OutOfService sets the taint that says that the machine is off for good, with that time, which makes it Drydock's
+	// own; InService takes the one with that time off.
+	OutOfService, InService *time.Time
 }
 
 // Journal writes Drydock's word on Nodes.
@@ -67,14 +70,45 @@ type Silencer interface {
 	Expire(ctx context.Context, id string) error
 }
 
-// Machine is what an actuator acts on.
-type Machine struct{ Node, ProviderID string }
+// Machine is what an actuator acts on, and what the step says of how.
+type Machine struct {
+	Node, UID, ProviderID string
+	// Attempt is the intent's id.
+	Attempt string
+	// Soft: the machine's operating system is asked, instead of its power being cut.
+	Soft bool
+	// Before is what the provider said of the machine before the intent; nil: it was not asked.
+	Before *remediations.Before
+}
+
+// ErrAccount: the provider refuses the account, or it is spent. No call for any machine will succeed until a person acts.
+var ErrAccount = errors.New("the provider refuses the account")
 
 // Actuator carries out one remediation that must happen at most once an attempt.
 type Actuator interface {
 	// Act calls the provider. It asks mayStill at the very last moment before the call that changes something, and
-	// does not make it where that gives an error. The outcome is never empty; the error says why it is not accepted.
+	// does not make it where that gives an error. The outcome is never empty; the error says why it is not accepted, and
+	// is ErrAccount where that concerns more than this machine.
 	Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error)
+}
+
+// Surveyor is an Actuator that can be asked about a machine before anything is decided.
+type Surveyor interface {
+	// Survey changes nothing. What could only be refused is in the answer's Trouble.
+	Survey(ctx context.Context, m Machine) remediations.Survey
+}
+
+// Prover is an Actuator that can tell what became of a replacement.
+type Prover interface {
+	// Replaced says how far it is. An error proves nothing.
+	Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error)
+}
+
+// Worker carries out one remediation that takes its time and may be repeated freely.
+type Worker interface {
+	// Work returns when it is done, when it cannot be, or soon after ctx ends; from then on it changes nothing more. It asks
+	// mayStill before it begins. tell is given how far it is, and what is in its way; empty: nothing.
+	Work(ctx context.Context, m Machine, mayStill func() error, tell func(note, blocked string)) error
 }
 
 // Recorder tells people. Regarding is a Node's name; empty: Drydock itself, by its ledger.

@@ -97,6 +97,7 @@ func (p *passing) publish() {
 	status := remediations.LedgerStatus{
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
 		Exhausted: p.ledger.Status.Exhausted, Holds: p.holds, Glass: p.ledger.Status.Glass,
+		Stopped: p.ledger.Status.Stopped,
 	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
 	if sameStatus(status, p.statusSaved) {

@@ -34,8 +34,12 @@ type patchMeta struct {
 // Write applies the change to the Node as it was read.
 func (j Journal) Write(ctx context.Context, n *corev1.Node, c engine.NodeChange) (*corev1.Node, error) {
 	p := nodePatch{Metadata: patchMeta{UID: n.UID, ResourceVersion: n.ResourceVersion, Annotations: c.Annotations, Labels: c.Labels}}
+	p.Spec = map[string]any{}
 	if c.Unschedulable != nil {
-		p.Spec = map[string]any{"unschedulable": *c.Unschedulable}
+		p.Spec["unschedulable"] = *c.Unschedulable
+	}
+	if c.OutOfService != nil || c.InService != nil {
+		p.Spec["taints"] = taintsAfter(n, c)
 	}
 	return patchNode(ctx, j.Client, n.Name, p)
 }

@@ -1,0 +1,46 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestExamplesOfTheCivoPageLoad: what people copy from docs/civo.md is taken as it stands, and replaces no GPU node.
+func TestExamplesOfTheCivoPageLoad(t *testing.T) {
+	page, err := os.ReadFile("../../docs/civo.md")
+	require.NoError(t, err)
+	blocks := strings.Split(string(page), "```yaml\n")[1:]
+	require.Len(t, blocks, 3)
+	for _, block := range blocks {
+		text, _, _ := strings.Cut(block, "```")
+		if !strings.HasPrefix(text, "apiVersion") {
+			text = base + "mode: enforce\nproviders: {civo: {clusterID: id, region: LON1, apiKeyFile: key}}\n" + text
+		}
+		c, warnings := mustLoad(t, text)
+		for _, w := range warnings {
+			if strings.Contains(w.Message, "will be skipped") {
+				require.Contains(t, w.Message, "restart-kubelet", "nothing else is missing")
+			}
+		}
+		for cause := range causes {
+			if p := planFor(c, cause, gpuNode[0]); p != nil {
+				require.False(t, replaces(p), p.Name)
+			}
+		}
+	}
+}
+
+// TestTheCivoPageNamesAllThatIsShipped: each alert, each policy.
+func TestTheCivoPageNamesAllThatIsShipped(t *testing.T) {
+	page, err := os.ReadFile("../../docs/civo.md")
+	require.NoError(t, err)
+	for _, c := range causes {
+		require.Contains(t, string(page), "["+c.rule+"](../rules/runbooks/"+c.rule+".md)")
+	}
+	for _, p := range Shipped().Policies {
+		require.Contains(t, string(page), "`"+p.Name+"`")
+	}
+}

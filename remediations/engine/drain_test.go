@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// fullOf gives the node so many pods that a drain takes a while.
+func fullOf(pods int) func(w *world) {
+	return func(w *world) { w.machines["n0"].pods.left = pods }
+}
+
+// inMidDrain is the tale of a node whose drain has evicted some of its pods.
+func inMidDrain(t *testing.T, w *world) {
+	t.Helper()
+	w.do(func() { fullOf(300)(w) })
+	w.during(t, "drain")
+	require.True(t, w.until(time.Minute, func() bool { return len(w.evictions) >= 3 }))
+}
+
+// TestDrainEndsWithinAPass of whatever holds it, and goes on where it was when that ends.
+func TestDrainEndsWithinAPass(t *testing.T) {
+	pause := func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true" }
+	for name, c := range map[string]struct {
+		hold, release func(w *world)
+		within        time.Duration
+		reason        remediations.Reason
+	}{
+		"a pause":        {func(w *world) { w.hold("n0", pause) }, func(w *world) { w.unhold("n0") }, time.Second, remediations.Paused},
+		"a broken glass": {func(w *world) { w.breakGlass("n0") }, func(w *world) { w.unhold("n0") }, time.Second, remediations.Paused},
+		"a silence": {
+			func(w *world) { w.machines["n0"].silenced = true }, func(w *world) { w.machines["n0"].silenced = false },
+			16 * time.Second, remediations.Silenced,
+		},
+		"no Alertmanager": {
+			func(w *world) { w.replicas = [2]replicaState{{dead: true}, {dead: true}} }, func(w *world) { w.mend() },
+			16 * time.Second, remediations.AlertUnconfirmed,
+		},
+		"looks that hang": {
+			func(w *world) { w.lookTakes = 10 * time.Minute }, func(w *world) { w.mend() },
+			31 * time.Second, remediations.AlertUnconfirmed,
+		},
+		"a storm": {
+			func(w *world) {
+				for _, n := range []string{"n1", "n2", "n3", "n4"} {
+					w.ail(n, 1)
+				}
+			}, func(w *world) {
+				for _, n := range []string{"n1", "n2", "n3", "n4"} {
+					w.heal(n)
+				}
+			}, time.Second, remediations.FleetUnhealthy,
+		},
+		"leases that nobody renews": {
+			func(w *world) { w.leasesFrozen = time.Now().Add(-leaseFor) }, func(w *world) { w.leasesFrozen = time.Time{} },
+			31 * time.Second, remediations.Blind,
+		},
+		"leases that cannot be counted": {
+			func(w *world) { w.always["heartbeats"], w.blindSince = "lost", time.Now() }, func(w *world) { clear(w.always) },
+			31 * time.Second, remediations.Blind,
+		},
+		"a ledger that somebody spoilt": {
+			func(w *world) { w.kept, w.ledger = w.ledger, map[string]string{"v": "9"}; w.ledgerRV++ }, func(w *world) { w.ledger = w.kept; w.ledgerRV++ },
+			16 * time.Second, remediations.RecordMalformed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+				inMidDrain(t, w)
+				w.do(func() { c.hold(w) })
+				w.pass(c.within)
+				before := w.evicted()
+				w.pass(time.Minute)
+				require.Equal(t, before, w.evicted(), "nothing is evicted any more")
+				r := w.recordOf("n0")
+				require.Equal(t, remediations.Pending, r.Phase)
+				require.Equal(t, c.reason, r.Hold.Reason)
+				require.True(t, w.nodeOf("n0").Spec.Unschedulable, "the cordon stays: it goes on in a moment")
+				w.do(func() { c.release(w) })
+				require.True(t, w.until(15*time.Minute, func() bool { return len(w.evictions) == 300 }), "it goes on where it was: %d", w.evicted())
+				w.pass(20 * time.Minute)
+				require.Equal(t, []string{"reboot", "replace"}, w.callsOf())
+				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, w.ended[0].Steps, "it is one attempt")
+			})
+		})
+	}
+}
+
+// TestSomebodyUncordonsInMidDrain: that is a person's word, and ends the repair.
+func TestSomebodyUncordonsInMidDrain(t *testing.T) {
+	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+		inMidDrain(t, w)
+		w.do(func() {
+			w.machines["n0"].cordonedBy = ""
+			w.edit("n0", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+		})
+		w.pass(2 * time.Second)
+		before := w.evicted()
+		require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.outcomes())
+		require.Equal(t, remediations.ByPerson, w.ended[0].By)
+		require.Empty(t, w.slots(t))
+		w.pass(2 * time.Hour)
+		require.Equal(t, before, w.evicted())
+		require.Equal(t, []string{"reboot"}, w.callsOf(), "and no other begins for this alert")
+	})
+}
+
+// TestSomebodyCancelsInMidDrain: nothing more is evicted, and Drydock's own cordon is taken back.
+func TestSomebodyCancelsInMidDrain(t *testing.T) {
+	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+		inMidDrain(t, w)
+		w.do(func() { cancel(w) })
+		w.pass(2 * time.Second)
+		before := w.evicted()
+		w.pass(time.Hour)
+		require.Equal(t, before, w.evicted())
+		require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.outcomes())
+		require.False(t, w.nodeOf("n0").Spec.Unschedulable)
+		require.Empty(t, w.slots(t))
+	})
+}
+
+// TestDrainThatTakesTooLong: what comes next is the plan's to say, but for a node that has nothing to lose.
+func TestDrainThatTakesTooLong(t *testing.T) {
+	for name, c := range map[string]struct {
+		ready, goesOn bool
+		calls         []string
+		end           remediations.Outcome
+	}{
+		"stop":                  {true, false, []string{"reboot"}, remediations.OutcomeExhausted},
+		"continue":              {true, true, []string{"reboot", "replace"}, remediations.Recovered},
+		"stop, but it is dead":  {false, false, []string{"reboot", "replace"}, remediations.Recovered},
+		"continue, and is dead": {false, true, []string{"reboot", "replace"}, remediations.Recovered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := wholeConfig()
+			conf.Policies[0].Plan[1].ContinueOnTimeout = c.goesOn
+			inWorld(t, conf, 6, func(t *testing.T, w *world) {
+				w.do(func() { w.machines["n0"].pods = podsOf{left: 5, blocked: true} })
+				w.during(t, "drain")
+				w.pass(5 * time.Second)
+				require.Contains(t, w.recordOf("n0").Note, "default/web", "who blocks it is on record")
+				require.Len(t, w.toldOf("RepairBlocked"), 1)
+				w.do(func() {
+					if c.ready { // but its alert goes on
+						w.machines["n0"].stuck, w.machines["n0"].sick = true, 0
+						w.report(w.machines["n0"])
+					}
+				})
+				w.pass(9 * time.Minute)
+				require.Equal(t, []string{"reboot"}, w.callsOf())
+				w.pass(31 * time.Minute)
+				require.Zero(t, w.evicted())
+				require.Equal(t, c.calls, w.callsOf())
+				require.Equal(t, []remediations.Outcome{c.end}, w.outcomes())
+				require.Len(t, w.toldOf("RepairBlocked"), 1)
+				require.Empty(t, w.slots(t))
+			})
+		})
+	}
+}
+
+// TestDrainHeldByABudgetGoesOnWhenItIsReleased: and its record says no longer that something is in its way.
+func TestDrainHeldByABudgetGoesOnWhenItIsReleased(t *testing.T) {
+	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+		w.do(func() { w.machines["n0"].pods = podsOf{left: 5, blocked: true} })
+		w.during(t, "drain")
+		w.pass(5 * time.Minute)
+		require.Zero(t, w.evicted())
+		w.do(func() { w.machines["n0"].pods.blocked = false })
+		w.pass(5 * time.Second)
+		require.Empty(t, w.recordOf("n0").Note)
+		w.pass(15 * time.Minute)
+		require.Equal(t, 5, w.evicted())
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+	})
+}
+
+// TestDrainThatCannotBeDone is over at once, as if its time were: nobody tries for half an hour what cannot be.
+func TestDrainThatCannotBeDone(t *testing.T) {
+	for name, goesOn := range map[string]bool{"stop": false, "continue": true} {
+		t.Run(name, func(t *testing.T) {
+			conf := wholeConfig()
+			conf.Policies[0].Plan[1].ContinueOnTimeout = goesOn
+			inWorld(t, conf, 6, func(t *testing.T, w *world) {
+				w.do(func() { w.machines["n0"].pods = podsOf{left: 5, blocked: true} })
+				w.during(t, "drain")
+				w.do(func() { // it is Ready again, and its alert goes on
+					m := w.machines["n0"]
+					m.stuck, m.sick, m.pods.refused = true, 0, true
+					w.report(m)
+				})
+				w.pass(10 * time.Second)
+				require.Zero(t, w.evicted())
+				if goesOn {
+					require.Equal(t, []string{"reboot", "replace"}, w.callsOf())
+					return
+				}
+				require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.outcomes())
+				require.Contains(t, w.ended[0].Why, "default/alone has no controller")
+			})
+		})
+	}
+}

@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// recycling is how the provider replaces machines.
+type recycling struct {
+	// nodeGoes is how long the old machine's Node outlives it, joins when the new machine's Node comes; zero: never.
+	nodeGoes, joins time.Duration
+	// oldName: the new machine's Node has the old one's name.
+	oldName bool
+}
+
+// off is how long a machine that was told to go is still there.
+const off = 10 * time.Second
+
+// Survey says what the provider knows of the machine.
+func (r provider) Survey(ctx context.Context, m Machine) remediations.Survey {
+	r.enter("survey", false)
+	mood := at(r.w, func() providerMood { return r.w.mood })
+	select {
+	case <-time.After(mood.survey):
+	case <-ctx.Done():
+		return remediations.Survey{Trouble: "the provider does not answer", Again: time.Minute, Fleetwide: true}
+	}
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	x := r.w.machines[m.Node]
+	switch {
+	case mood.trouble != "":
+		return remediations.Survey{Trouble: mood.trouble, Again: 5 * time.Minute, Fleetwide: mood.fleetwide}
+	case x == nil || x.providerID != m.ProviderID || !x.recycled.IsZero():
+		return remediations.Survey{Trouble: "the provider has no such machine", Again: 5 * time.Minute}
+	case r.step != "replace":
+		return remediations.Survey{}
+	}
+	return remediations.Survey{Before: &remediations.Before{Instance: m.ProviderID, Hostname: m.Node, Pool: "p", Count: 1, Newest: time.Now()}}
+}
+
+// Replaced says how far a replacement is.
+func (r provider) Replaced(_ context.Context, b remediations.Before) (remediations.Replacement, error) {
+	r.enter("replaced", false)
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	if r.w.mood.cut {
+		return remediations.Replacement{}, errors.New("connection reset")
+	}
+	answer := remediations.Replacement{OldGone: r.w.off(b.Instance), Successors: r.w.bornAfter(b.Newest)}
+	if r.w.lies.provesAnything {
+		return remediations.Replacement{OldGone: true, Successors: []string{b.Instance}}, nil
+	}
+	switch {
+	case !answer.OldGone:
+		answer.Missing = "the old instance is still there"
+	case len(answer.Successors) == 0:
+		answer.Missing = "there is no new instance"
+	}
+	return answer, nil
+}
+
+// off says that the machine is certainly gone.
+func (w *world) off(providerID string) bool {
+	for _, m := range w.machines {
+		if m.providerID == providerID && (m.recycled.IsZero() || time.Since(m.recycled) < off) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) bornAfter(then time.Time) (out []string) {
+	for providerID, at := range w.born {
+		if at.After(then) {
+			out = append(out, providerID)
+		}
+	}
+	return out
+}
+
+// recycle takes the machine away, and brings another one.
+func (w *world) recycle(name, providerID string) {
+	m := w.machines[name]
+	if m == nil || m.providerID != providerID || !m.recycled.IsZero() {
+		return
+	}
+	how := w.recycling
+	if m.well() {
+		m.since = time.Now()
+	}
+	m.up, m.recycled = false, time.Now()
+	m.booting++
+	w.report(m)
+	goes := func() {
+		if w.machines[name] == m {
+			w.leave(name)
+		}
+	}
+	if how.nodeGoes > 0 {
+		w.in(how.nodeGoes, goes)
+	}
+	if how.joins == 0 {
+		return
+	}
+	w.recycled++
+	i, _ := strconv.Atoi(name[1:])
+	next, id := "n"+strconv.Itoa(i+60), "civo://m"+strconv.Itoa(100+w.recycled)
+	if how.oldName {
+		next = name
+	}
+	w.in(how.joins-time.Second, func() { w.born[id] = time.Now() })
+	w.in(how.joins, func() {
+		if next == name {
+			goes() // there is one Node of a name
+		}
+		if w.nodes[next] == nil {
+			w.join(next, id)
+		}
+	})
+}
+
+func (w *world) in(d time.Duration, f func()) {
+	time.AfterFunc(d, func() { w.do(f) })
+}
+
+// loseLedger is what a person does who deletes it. It is made anew from the Nodes: of a machine whose Node was registered
+// again nothing says any more what began on it, two accidents at once.
+func (w *world) loseLedger() {
+	w.ledger = nil
+	clear(w.replacing)
+	for _, m := range w.machines {
+		if m.registered {
+			delete(w.begun, m.providerID)
+		}
+	}
+}
+
+// register deletes the machine's Node and registers it again: another Node of the same machine.
+func (w *world) register(name string) {
+	m := w.machines[name]
+	if m == nil {
+		return
+	}
+	w.leave(name)
+	w.join(name, m.providerID)
+	w.machines[name], m.registered = m, true
+	if w.ledger == nil {
+		delete(w.begun, m.providerID)
+	}
+	w.report(m)
+}
+
+// checkMark is invariant 8 of the out-of-service taint: only where the machine is off for good.
+func (w *world) checkMark(name string, c NodeChange) {
+	m := w.machines[name]
+	switch {
+	case c.OutOfService != nil && !w.off(m.providerID):
+		w.fail("8: %s is marked out of service, and its machine is there", name)
+	case c.OutOfService != nil && (c.Annotations[remediations.NodeRepairKey] == nil || !m.marked.IsZero()):
+		w.fail("8: %s is marked out of service, and its record does not say so", name)
+	case c.InService != nil && !c.InService.Equal(m.marked):
+		w.fail("8: took a mark off %s that is not Drydock's", name)
+	}
+	if c.OutOfService != nil {
+		m.marked = *c.OutOfService
+	}
+	if c.InService != nil {
+		m.marked = time.Time{}
+	}
+}
+
+// settled is told that a repair is over, or at rest.
+func (w *world) settled(repair string) {
+	maps.DeleteFunc(w.replacing, func(_, id string) bool { return id == repair })
+}
+
+// unaccounted finds the replacements of which nothing says how they ended, long after they must have.
+func (w *world) unaccounted() {
+	for machine, id := range w.replacing {
+		w.fail("7: the machine %s was replaced by %s, and nothing says how that ended", machine, id)
+	}
+}

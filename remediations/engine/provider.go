@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// survey asks the provider about the machine before a step. It says whether the answer is there at once: who cannot be
+// asked has nothing against it.
+func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
+	m, n := p.remember(s.Node.Name), s.Node
+	step := d.AskStep
+	surveyor, ok := p.Actuators[step].(Surveyor)
+	if !ok {
+		m.survey = &remediations.Survey{Step: step, At: p.now}
+		return true
+	}
+	if m.asking {
+		return false
+	}
+	m.asking = true
+	machine := machineOf(n)
+	go func() {
+		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
+		defer cancel()
+		answer := surveyor.Survey(ctx, machine)
+		answer.Step = step
+		p.aside(func() {
+			answer.At = p.Clock.Now() // of the answer: one that took its time is no worse for that
+			m.asking, m.survey = false, &answer
+			if answer.Trouble != "" {
+				p.Log.Info("the provider would refuse", "node", machine.Node, "step", step, "why", answer.Trouble)
+			}
+		})
+	}()
+	return false
+}
+
+// askReplaced asks the provider how far a replacement is.
+func (p *passing) askReplaced(m *memory, r *remediations.Record) {
+	prover, ok := p.Actuators[r.Step.Name].(Prover)
+	if !ok || m.asking || r.Intent.Before == nil {
+		return
+	}
+	m.asking = true
+	askedAt, before := p.now, *r.Intent.Before
+	go func() {
+		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
+		defer cancel()
+		answer, err := prover.Replaced(ctx, before)
+		if err != nil {
+			answer = remediations.Replacement{Missing: err.Error()}
+		}
+		answer.AskedAt = askedAt
+		p.aside(func() { m.asking, m.replacement = false, &answer })
+	}()
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// callsOf are the steps for which the provider was called, in order.
+func (w *world) callsOf() []string {
+	return at(w, func() (out []string) {
+		for _, c := range w.calls {
+			out = append(out, c.step)
+		}
+		return out
+	})
+}
+
+func (w *world) evicted() int { return at(w, func() int { return len(w.evictions) }) }
+
+func (w *world) orphans(t testing.TB) []remediations.Orphan {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l, err := remediations.DecodeLedger(w.ledger)
+	require.NoError(t, err)
+	return l.Orphans
+}
+
+// toldOf are the Events of that reason.
+func (w *world) toldOf(reason string) []Event {
+	return at(w, func() []Event {
+		return slices.DeleteFunc(slices.Clone(w.told), func(e Event) bool { return e.Reason != reason })
+	})
+}
+
+// during is the tale of a node that a reboot does not help, up to the moment at which that step is under way.
+func (w *world) during(t *testing.T, step string) {
+	t.Helper()
+	w.start()
+	w.pass(16 * time.Second)
+	w.do(func() { w.ail("n0", 9); w.post("n0", remediations.StatusFiring) })
+	require.True(t, w.until(20*time.Minute, func() bool {
+		r := w.record("n0")
+		return r != nil && r.Phase.InFlight() && r.Step.Name == step
+	}), "it never came to the %s", step)
+}
+
+// TestMachineThatNoRebootCuresIsReplaced: the node is emptied first, and the repair ends in the history of the Node of
+// the new machine, under whichever name that comes.
+func TestMachineThatNoRebootCuresIsReplaced(t *testing.T) {
+	for name, successor := range map[string]string{"a new name": "n60", "the old name": "n0"} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+				w.do(func() { w.recycling.oldName = successor == "n0" })
+				w.during(t, "replace")
+				require.Equal(t, 2, w.evicted(), "emptied first")
+				require.True(t, w.nodeOf("n0").Spec.Unschedulable)
+				require.Len(t, w.orphans(t), 1)
+				require.True(t, w.until(time.Minute, func() bool { return w.nodes["n0"] == nil }))
+				w.pass(20 * time.Second)
+				require.Len(t, w.slots(t), 1, "the repair outlives its Node, and so does its slot")
+				w.pass(10 * time.Minute)
+
+				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Equal(t, []string{"reboot", "replace"}, w.callsOf())
+				e := remediations.DecodeHistory(w.nodeOf(successor).Annotations[remediations.HistoryKey])[0]
+				require.Equal(t, remediations.Recovered, e.Outcome)
+				require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e.Steps)
+				require.Empty(t, w.slots(t))
+				require.Empty(t, w.orphans(t))
+				require.False(t, w.nodeOf(successor).Spec.Unschedulable)
+				repairs := at(w, func() map[string][]remediations.Begun { return w.book().Repairs })
+				require.Len(t, repairs["civo://m0"], 1, "three steps are one repair")
+				require.NotContains(t, repairs, "civo://m101", "the new machine starts with nothing")
+				require.Len(t, w.toldOf("RepairRecovered"), 1)
+			})
+		})
+	}
+}
+
+// TestNodeRegisteredAgainIsNoReplacement: its machine is the same, whatever its Node is.
+func TestNodeRegisteredAgainIsNoReplacement(t *testing.T) {
+	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+		w.do(func() { w.mood.idle = true })
+		w.during(t, "replace")
+		w.pass(time.Minute)
+		w.do(func() { w.register("n0"); w.heal("n0") })
+		w.pass(10 * time.Minute)
+		require.Empty(t, w.toldOf("RepairRecovered"))
+		require.Len(t, w.slots(t), 1)
+		w.pass(10 * time.Minute)
+		require.Empty(t, w.outcomes(), "no Node is the successor")
+		require.Len(t, w.toldOf("RepairExhausted"), 1)
+		require.Contains(t, w.toldOf("RepairExhausted")[0].Note, "the old instance is still there")
+		require.Empty(t, w.slots(t))
+		require.Empty(t, w.orphans(t))
+		require.Equal(t, []string{"reboot", "replace"}, w.callsOf())
+	})
+}
+
+// TestNodeOfAMachineThatIsBeingReplacedIsLeftAlone: sick as it is, the Node that was registered again waits for how the
+// replacement ends.
+func TestNodeOfAMachineThatIsBeingReplacedIsLeftAlone(t *testing.T) {
+	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+		w.do(func() { w.mood.idle = true })
+		w.during(t, "replace")
+		w.pass(time.Minute)
+		w.do(func() { w.register("n0"); w.post("n0", remediations.StatusFiring) })
+		w.pass(5 * time.Minute)
+		require.Equal(t, remediations.NodeUnderRepair, w.recordOf("n0").Hold.Reason)
+		require.Equal(t, 2, w.callCount())
+	})
+}
+
+// TestReplacementThatNeverComes ends at its deadline: where the Node stays on that Node, which a person must see, else
+// in an Event.
+func TestReplacementThatNeverComes(t *testing.T) {
+	for name, stays := range map[string]bool{"its Node stays": true, "its Node goes": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+				w.do(func() {
+					w.recycling.joins = 0
+					if stays {
+						w.recycling.nodeGoes = 0
+					}
+				})
+				w.during(t, "replace")
+				w.pass(14 * time.Minute)
+				require.Len(t, w.slots(t), 1)
+				w.pass(2 * time.Minute)
+				require.Empty(t, w.slots(t))
+				require.Empty(t, w.orphans(t))
+				require.Len(t, w.toldOf("RepairExhausted"), 1)
+				require.Contains(t, w.toldOf("RepairExhausted")[0].Note, "there is no new instance")
+				if stays {
+					require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+					require.True(t, w.nodeOf("n0").Spec.Unschedulable)
+				}
+				require.Equal(t, 1, at(w, func() int { return w.book().Status.Exhausted["node-not-ready"] }))
+			})
+		})
+	}
+}
+
+// TestOutOfServiceOnlyWhereTheMachineIsGone: pods and volumes are let go when nothing writes to them any more, and
+// a person's reset takes the mark off.
+func TestOutOfServiceOnlyWhereTheMachineIsGone(t *testing.T) {
+	for name, idle := range map[string]bool{"the provider does nothing": true, "the machine goes": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+				w.do(func() { w.mood.idle, w.recycling.nodeGoes, w.recycling.joins = idle, 0, 0 })
+				w.during(t, "replace")
+				marked := func() bool {
+					return slices.ContainsFunc(w.nodes["n0"].Spec.Taints, func(t corev1.Taint) bool { return t.Key == remediations.OutOfServiceTaint })
+				}
+				require.Equal(t, !idle, w.until(5*time.Minute, marked))
+				w.pass(20 * time.Minute)
+				require.Equal(t, !idle, at(w, marked), "it stays as long as nobody has looked")
+				w.do(func() { w.edit("n0", edit(remediations.ResetKey, "true")) })
+				w.pass(time.Minute)
+				require.False(t, at(w, marked))
+			})
+		})
+	}
+}
+
+// TestReplacementSurvivesItsLeader: whoever leads next knows from the ledger what it waits for.
+func TestReplacementSurvivesItsLeader(t *testing.T) {
+	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+		w.during(t, "replace")
+		require.True(t, w.until(time.Minute, func() bool { return w.nodes["n0"] == nil }))
+		for range 3 {
+			last := w.last()
+			w.do(func() { last.dead = true })
+			w.pass(15 * time.Second)
+			w.start()
+		}
+		w.pass(10 * time.Minute)
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Empty(t, w.orphans(t))
+	})
+}
+
+// TestControlPlaneIsNeverReplaced: nor emptied for nothing.
+func TestControlPlaneIsNeverReplaced(t *testing.T) {
+	conf := wholeConfig()
+	inBubble(t, func(t *testing.T) {
+		w := newWorldOf(conf, 6, layout{6, 1, 5})
+		defer w.close()
+		w.start()
+		w.do(func() { w.ail("n0", 9) })
+		w.pass(time.Hour)
+		require.Equal(t, []string{"reboot"}, w.callsOf())
+		require.Zero(t, w.evicted())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.outcomes())
+		require.Empty(t, w.violated())
+	})
+}

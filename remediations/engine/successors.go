@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// successors goes on with the repairs whose Node is gone because its machine was replaced. The ledger has them alone.
+func (p *passing) successors(nodes []*corev1.Node) {
+	if p.ledger == nil {
+		return
+	}
+	alive := map[string]bool{}
+	for _, o := range slices.Clone(p.ledger.Orphans) {
+		alive[o.Record.ID] = true
+		i := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == o.Node })
+		if i < 0 || o.Gone(nodes[i]) {
+			p.successor(&o, nodes)
+		}
+	}
+	for id := range p.orphans {
+		if !alive[id] {
+			delete(p.orphans, id)
+		}
+	}
+}
+
+func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
+	m := p.orphans[o.Record.ID]
+	if m == nil {
+		m = &memory{}
+		p.orphans[o.Record.ID] = m
+		p.Log.Info("a Node is gone, its repair goes on", "node", o.Node, "repair", o.Record.ID)
+	}
+	p.tally.repairs[[2]string{o.Record.Policy, string(remediations.Verifying)}]++
+	n := successorOf(o, m.replacement, nodes)
+	s := p.successorState(o, m, n)
+	d := remediations.DecideSuccessor(s, o, p.now)
+	if d.Ask.Lease && n != nil {
+		p.readLease(n.Name)
+		s = p.successorState(o, m, n)
+		d = remediations.DecideSuccessor(s, o, p.now)
+	}
+	switch {
+	case !d.Well:
+		m.wellSince = time.Time{}
+	case m.wellSince.IsZero():
+		m.wellSince, m.wellHeard = p.now, d.Heard
+	}
+	if d.Ask.Alerts {
+		if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {
+			m.lookSince = p.now
+		}
+		p.look(p.ctx)
+	}
+	if d.Ask.Replacement {
+		p.askReplaced(m, &o.Record)
+	}
+	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
+		p.next = d.Recheck
+	}
+	if d.Verb == remediations.End {
+		p.endOrphan(o, n, d)
+	}
+}
+
+func (p *passing) successorState(o *remediations.Orphan, m *memory, n *corev1.Node) *remediations.State {
+	s := &remediations.State{
+		Config: p.Config, Node: n, Journal: remediations.Journal{Record: &o.Record}, Word: p.word, Fleet: p.fleet, Ledger: p.ledger,
+		Heartbeats: p.heartbeats, Replacement: m.replacement, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard,
+	}
+	if n != nil {
+		s.Lease = p.remember(n.Name).lease
+		s.Journal.History = remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
+	}
+	return s
+}
+
+// endOrphan writes how the repair ended: into the successor's history first, then out of the ledger. What a crash leaves
+// undone in between is done again, and the history has it once.
+func (p *passing) endOrphan(o *remediations.Orphan, n *corev1.Node, d remediations.Decision) {
+	e, about := d.Ended, ""
+	if n != nil {
+		about = n.Name
+		history := remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
+		if !slices.ContainsFunc(history, func(h remediations.Entry) bool { return h.ID == e.ID }) {
+			text := remediations.EncodeHistory(history, *e)
+			if _, err := p.write(p.ctx, n, NodeChange{Annotations: map[string]*string{remediations.HistoryKey: &text}}); err != nil {
+				return
+			}
+		}
+	}
+	l := p.ledger.Clone()
+	l.Release(o.Node)
+	l.Finished(e.Policy, e.Outcome)
+	p.fleet.Tried(e.ID, e.Outcome, p.now)
+	if p.save(l) != nil {
+		return
+	}
+	p.fleet.Vacate(o.Node)
+	p.ended(e)
+	p.Events.Event(about, Event{
+		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
+		Note: fmt.Sprintf("repair %s of Node %s by policy %s after %s (%s): %s", e.ID, o.Node, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
+	})
+	if id := o.Record.Silence; id != "" && p.Silencer != nil {
+		go p.speakAgain(id)
+	}
+	p.again = true
+}

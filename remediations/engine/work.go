@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// working is a repeatable step under way in this process.
+type working struct {
+	intent string
+	run    int
+	cancel context.CancelFunc
+}
+
+// stopWork ends the step's context; nothing more is done for it.
+func (m *memory) stopWork() {
+	if m.work != nil {
+		m.work.cancel()
+		m.work, m.call = nil, nil
+	}
+}
+
+// keepWorking ends the work where the record, or the decision about it, no longer has it under way.
+func (m *memory) keepWorking(s *remediations.State, d remediations.Decision) {
+	if m.work == nil {
+		return
+	}
+	r := s.Journal.Record
+	if r == nil || r.Intent == nil || r.Intent.ID != m.work.intent || r.Phase != remediations.Acting || (d.Verb != remediations.Wait && d.Verb != remediations.Look) {
+		m.stopWork()
+	}
+}
+
+// work does a repeatable step beside the loop, until its deadline, or until a decision ends it.
+func (p *passing) work(n *corev1.Node, policy *remediations.Policy, r *remediations.Record) {
+	m, worker := p.remember(n.Name), p.Workers[r.Step.Name]
+	if worker == nil || m.work != nil {
+		return
+	}
+	intent := r.Intent.ID
+	ctx, cancel := context.WithTimeout(p.ctx, r.Deadline.Sub(p.Clock.Now()))
+	p.runs++
+	m.work = &working{intent: intent, run: p.runs, cancel: cancel}
+	m.call = &remediations.Call{IntentID: intent}
+	p.Log.Info("working", "node", n.Name, "step", r.Step.Name, "intent", intent, "policy", policy.Name)
+	var held atomic.Bool
+	mayStill := func() error {
+		look, cancel := context.WithTimeout(ctx, lastLook)
+		defer cancel()
+		live, err := p.Fleet.Node(look, n.Name)
+		if err == nil {
+			err = mayStillAct(live, intent)
+		}
+		held.Store(err != nil)
+		return err
+	}
+	machine, run, node, step := machineOf(n), p.runs, n.Name, r.Step.Name
+	go func() {
+		defer cancel()
+		err := worker.Work(ctx, machine, mayStill, func(note, blocked string) {
+			p.aside(func() {
+				if m.work != nil && m.work.run == run {
+					m.call.Note, m.call.Blocked = note, blocked
+				}
+			})
+		})
+		// Asked here, since the context ends with this function.
+		stopped := errors.Is(ctx.Err(), context.Canceled)
+		if held.Load() {
+			p.rest(ctx) // it did not begin, and is not over: what held it is asked again, and the cache shows it by then
+		}
+		p.aside(func() { p.worked(m, run, node, step, err, held.Load() || (err != nil && stopped)) })
+	}()
+}
+
+func (e *Engine) rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-e.Clock.After(later):
+	}
+}
+
+// worked takes in how the work ended. One that was ended from here has nothing to say; one that was broken off, because
+// something held it before it began or this process is stopping, goes on or is held by what is decided next.
+func (p *passing) worked(m *memory, run int, node, step string, err error, brokenOff bool) {
+	if m.work == nil || m.work.run != run {
+		return
+	}
+	m.work = nil
+	if brokenOff {
+		m.call = nil
+		return
+	}
+	m.call.Outcome = remediations.CallAccepted
+	if err != nil {
+		m.call.Outcome, m.call.Why = remediations.CallRefused, err.Error()
+	}
+	p.metrics.steps.WithLabelValues(step, string(m.call.Outcome)).Inc()
+	p.Log.Info("a step ended", "node", node, "step", step, "outcome", m.call.Outcome, "why", m.call.Why)
+}
+
+// aside brings f into the loop, which runs it and passes again; a loop that is over hears nothing more.
+func (e *Engine) aside(f func()) {
+	select {
+	case e.asides <- f:
+	case <-e.over:
+	}
+}

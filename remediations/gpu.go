@@ -1,0 +1,24 @@
+package remediations
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// GPUCountLabel says how many GPUs the machine has. Whether a node is a GPU node is told by it alone: what the node offers
+// may be none, which is the very fault.
+const GPUCountLabel = "nvidia.com/gpu.count"
+
+// maxGPUs is more than any machine has. A label that says more says nothing.
+const maxGPUs = 1024
+
+// ExpectedGPUs is what the label says; false: there is no label, it says none, or it cannot be read, which is no data and
+// not a fault.
+func ExpectedGPUs(n *corev1.Node) (int, bool) {
+	count, err := strconv.Atoi(n.Labels[GPUCountLabel])
+	if err != nil || count <= 0 || count > maxGPUs {
+		return 0, false
+	}
+	return count, true
+}

@@ -1,0 +1,95 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Gone says that the orphan's Node is no longer there: n is the one that has its name by now, or nil.
+func (o *Orphan) Gone(n *corev1.Node) bool { return n == nil || string(n.UID) != o.UID }
+
+// SuccessorOf finds the Node of the machine that came for the orphan's; nil: it has not joined yet, or the provider has
+// not said which machine it is.
+func SuccessorOf(o *Orphan, r *Replacement, nodes []*corev1.Node) *corev1.Node {
+	if r == nil {
+		return nil
+	}
+	i := slices.IndexFunc(nodes, func(n *corev1.Node) bool {
+		return string(n.UID) != o.UID && n.Spec.ProviderID != o.ProviderID && slices.Contains(r.Successors, n.Spec.ProviderID)
+	})
+	if i < 0 {
+		return nil
+	}
+	return nodes[i]
+}
+
+// DecideSuccessor decides about a repair that outlived its Node. s is the state of the successor's Node with the orphan's
+// record in its journal; where there is no successor yet, s.Node is nil.
+func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
+	r := &o.Record
+	p := s.Config.Policy(r.Policy)
+	if p == nil && strings.HasPrefix(r.Policy, requestRemediation) {
+		p = s.Config.requested(r.Policy, &corev1.Node{})
+	}
+	deadline := r.Intent.At.Add(replaceFor(p, r))
+	d := Decision{Verb: Wait, Policy: p, Recheck: earlier(deadline, now.Add(askEvery))}
+	d.Ask.Replacement = s.Replacement == nil || now.Sub(s.Replacement.AskedAt) >= askEvery
+	switch {
+	case !now.Before(deadline):
+		return s.orphanOver(o, p, now)
+	case s.Replacement == nil || (d.Ask.Replacement && s.Replacement.Missing != ""):
+		d.Message = "asking the provider whether the machine was replaced"
+		return d
+	case s.Node == nil || s.Replacement.Missing != "":
+		_, d.Message = replace.proof(r.Intent, &NodeFacts{}, s.Replacement)
+		return d
+	}
+	next := *s
+	next.Journal.Record = r.clone()
+	next.Journal.Record.Phase, next.Journal.Record.Deadline = Verifying, deadline
+	if over, well := next.recovered(p, now); well {
+		over.Uncordon, over.Untaint = false, false // that was the Node that is gone
+		// What the provider has proven holds until it says otherwise: to ask again is no break in the node's being well.
+		over.Ask.Replacement = over.Verb == Wait && d.Ask.Replacement
+		return over
+	}
+	d.Message = "the machine was replaced, its Node is not well yet"
+	return d
+}
+
+// replaceFor is how long the replacement may take.
+func replaceFor(p *Policy, r *Record) time.Duration {
+	if p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == replace.Name {
+		return p.Plan[r.Step.Index].Wait
+	}
+	return replace.Wait
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// orphanOver ends a replacement that was not proven in time. There is no Node to keep it on, so it is told and counted.
+func (s *State) orphanOver(o *Orphan, p *Policy, now time.Time) Decision {
+	missing := "the provider was not asked"
+	if s.Replacement != nil {
+		missing = s.Replacement.Missing
+	}
+	if missing == "" {
+		missing = "no Node of the new machine is well"
+	}
+	r := &o.Record
+	d := Decision{Verb: End, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, replaceFor(p, r), missing)}
+	d.Ended = &Entry{
+		ID: r.ID, Policy: r.Policy, Outcome: OutcomeExhausted, Steps: slices.Clone(r.Done), Began: r.Began, Ended: at(now),
+		Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: clip(d.Message, 300),
+	}
+	return d
+}

@@ -1,0 +1,134 @@
+package remediations
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// work decides about a repeatable step that is under way, such as a drain. It may be begun again by whoever leads, and
+// ends as soon as a guard has something against it: each of its side effects is one that a person might mind.
+func (s *State) work(now time.Time) Decision {
+	r, p := s.Journal.Record, s.policy()
+	if p == nil || p.Mode == ModeOff {
+		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+	}
+	if !p.takes(s.Node) {
+		return s.end(Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
+	}
+	if !s.Node.Spec.Unschedulable { // it was cordoned when the step began, by whomever
+		d := s.end(Cancelled, fmt.Sprintf("somebody uncordoned the node during its %s", r.Step.Name), now)
+		d.Ended.By = ByPerson
+		return d
+	}
+	call := s.Call
+	if call != nil && call.IntentID != r.Intent.ID {
+		call = nil
+	}
+	switch {
+	case call != nil && call.Outcome == CallAccepted:
+		return s.after(CallAccepted, "", now)
+	case call != nil && call.Outcome != "":
+		return s.worn(p, call.Why, now)
+	case !now.Before(r.Deadline):
+		why := "it took too long"
+		if r.Note != "" {
+			why += ": " + r.Note
+		}
+		return s.worn(p, why, now)
+	}
+	d := Decision{Verb: Wait, Policy: p, Recheck: r.Deadline}
+	if reason, f := s.unheard(call != nil, &d, now); f != nil {
+		return s.interrupt(p, reason, f, now)
+	} else if d.Verb == Look {
+		return d
+	}
+	known := *s
+	if s.Ledger == nil {
+		known.Ledger = &Ledger{} // not readable for a moment: the slot was taken, and stays taken
+	}
+	c := &candidate{
+		State: &known, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), request: r.Cause.Request,
+		verdict: s.verdictOn(r.Cause), repair: r.ID, own: r.ID,
+	}
+	if reason, f := c.hold(); f != nil {
+		return s.interrupt(p, reason, f, now)
+	}
+	if call == nil {
+		d.Verb, d.Message = Resume, fmt.Sprintf("%s %s goes on", r.Step.Name, s.Node.Name)
+		return d
+	}
+	d.Message = call.Note
+	if blocked := clip(call.Blocked, 400); blocked != r.Note {
+		d.Record = r.clone()
+		d.Record.Note = blocked
+	}
+	return d
+}
+
+// unheard asks whether what a step under way rests on is young enough. One that is not being done, since another process
+// began it, is looked after first; one that is ends when nobody has answered for too long.
+func (s *State) unheard(underway bool, d *Decision, now time.Time) (Reason, *finding) {
+	oldest := now.Add(-s.Config.MaxStaleness)
+	deaf := s.Word == nil || !s.Word.AskedAt.After(oldest)
+	uncounted := s.Heartbeats == nil || !s.Heartbeats.ReadAt.After(oldest)
+	d.Ask.Heartbeats = uncounted || now.Sub(s.Heartbeats.ReadAt) > lookFor
+	switch {
+	case s.Ledger == nil && errors.Is(s.LedgerErr, ErrLedgerMalformed):
+		return RecordMalformed, &finding{message: s.LedgerErr.Error(), fleetwide: true}
+	case !underway && (deaf || uncounted || s.Ledger == nil):
+		d.Verb, d.Ask.Alerts, d.Message = Look, deaf, fmt.Sprintf("looking before %s %s goes on", s.Journal.Record.Step.Name, s.Node.Name)
+	case deaf:
+		return AlertUnconfirmed, because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
+	case uncounted:
+		return Blind, because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
+	default:
+		d.Recheck = earlier(d.Recheck, s.Word.AskedAt.Add(s.Config.MaxStaleness))
+	}
+	return "", nil
+}
+
+// interrupt puts the step back: it is held, and begins again when nothing holds it any more.
+func (s *State) interrupt(p *Policy, reason Reason, f *finding, now time.Time) Decision {
+	r := s.Journal.Record.clone()
+	r.Phase, r.Since, r.Deadline, r.Note = Pending, at(now), at(now.Add(pendingFor)), ""
+	r.Hold = &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(now)}
+	if !f.until.IsZero() {
+		until := at(f.until)
+		r.Hold.Until = &until
+	}
+	r.Also = s.also(r)
+	d := Decision{Verb: Keep, Reason: reason, Message: f.message, Fleetwide: f.fleetwide || reason.Fleetwide(), Policy: p, Record: r}
+	if f.until.After(now) {
+		d.Recheck = f.until
+	}
+	return d
+}
+
+// interrupted says that the record's intent is of a repeatable step that did not come to its end.
+func (r *Record) interrupted() bool {
+	return !Registry[r.Step.Name].Once && r.Intent.Outcome == ""
+}
+
+// worn ends a step that did not come to its end in time, or cannot. A node that is not Ready loses nothing by the next
+// step that it has not lost already.
+func (s *State) worn(p *Policy, why string, now time.Time) Decision {
+	r := s.Journal.Record
+	goesOn := r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].ContinueOnTimeout
+	if goesOn || !ready(s.Node) {
+		return s.after(CallRefused, why, now)
+	}
+	next := *s
+	next.Journal.Record = r.clone()
+	next.Journal.Record.Intent.Outcome, next.Journal.Record.Intent.Why = CallRefused, clip(why, 300)
+	return next.exhaust(p, now)
+}
+
+// after goes on with the plan when a repeatable step is over.
+func (s *State) after(outcome CallOutcome, why string, now time.Time) Decision {
+	next := *s
+	r := s.Journal.Record.clone()
+	r.Intent.Outcome, r.Intent.Why, r.Note = outcome, clip(why, 300), ""
+	next.Journal.Record = r
+	return next.proceed(now)
+}
