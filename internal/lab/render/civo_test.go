@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/programs"
+	"drydock.dev/drydock/remediations"
+)
+
+// rendered is Drydock's configuration as the chart makes it of the values for Civo, with these two values set.
+func rendered(t *testing.T, clusterID, region string) string {
+	t.Helper()
+	root, err := programs.ModuleRoot()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "charts", "drydock", "examples", "civo-values.yaml"))
+	require.NoError(t, err)
+	var values map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &values))
+	civo := values["config"].(map[string]any)["providers"].(map[string]any)["civo"].(map[string]any)
+	civo["clusterID"], civo["region"] = clusterID, region
+	manifests, err := lab.RenderChart("drydock", "drydock", values)
+	require.NoError(t, err)
+	var configMap struct{ Data map[string]string }
+	require.NoError(t, yaml.Unmarshal([]byte(manifests["drydock/templates/configmap.yaml"]), &configMap))
+	file := filepath.Join(t.TempDir(), "drydock.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(configMap.Data["drydock.yaml"]), 0o600))
+	return file
+}
+
+func TestThreeValuesInstallItAtCivo(t *testing.T) {
+	c, _, err := config.Load(rendered(t, "9c89d8b9-463d-45f2-8928-455eb3f3726a", "LON1"), config.Options{SkipFiles: true})
+	require.NoError(t, err)
+	require.Equal(t, remediations.ModeObserve, c.Mode)
+	require.Equal(t, "9c89d8b9-463d-45f2-8928-455eb3f3726a", c.Civo.ClusterID)
+	require.Equal(t, "LON1", c.Civo.Region)
+	require.Equal(t, "/etc/drydock/civo/api-key", c.Civo.APIKeyFile, "the third is a file of the Secret")
+	for _, p := range c.Policies {
+		require.Equal(t, remediations.ModeObserve, p.Mode, p.Name)
+	}
+}
+
+func TestAnEmptyClusterIDOrRegionIsAFaultAtTheStart(t *testing.T) {
+	for _, key := range []string{"clusterID", "region"} {
+		values := map[string]string{"clusterID": "9c89d8b9-463d-45f2-8928-455eb3f3726a", "region": "LON1", key: ""}
+		_, _, err := config.Load(rendered(t, values["clusterID"], values["region"]), config.Options{SkipFiles: true})
+		require.ErrorContains(t, err, "providers.civo."+key)
+	}
+}
+
+func TestWithoutAConfigurationThereIsNoConfigMap(t *testing.T) {
+	manifests, err := lab.RenderChart("drydock", "drydock", nil)
+	require.NoError(t, err)
+	require.NotContains(t, manifests, "drydock/templates/configmap.yaml")
+}

@@ -1,0 +1,151 @@
+package rules_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/rules"
+)
+
+// quick are the shipped rules, whose look back takes seconds instead of minutes.
+func quick(t *testing.T) []string {
+	t.Helper()
+	names, err := rules.Names()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	var out []string
+	for _, name := range names {
+		text, err := rules.Read(name)
+		require.NoError(t, err)
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "[5m]", "[15s]")), 0o600))
+		out = append(out, file)
+	}
+	return out
+}
+
+// firing are the alerts that fire now, as "alert node remediation".
+func firing(l *lab.Lab) []string {
+	resp, err := http.Get(l.PrometheusURL() + "/api/v1/alerts")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var answer struct {
+		Data struct {
+			Alerts []struct {
+				State  string
+				Labels map[string]string
+			}
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return []string{err.Error()}
+	}
+	var out []string
+	for _, a := range answer.Data.Alerts {
+		if a.State == "firing" && a.Labels["remediation"] != "" {
+			out = append(out, a.Labels["alertname"]+" "+a.Labels["node"]+" "+a.Labels["remediation"])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// agent lets Cilium's pod of the node run, with a readiness of the test's choice. The DaemonSet's controller has made it;
+// nobody schedules in a lab, so the test does.
+func agent(t *testing.T, l *lab.Lab, node string, ready bool) {
+	t.Helper()
+	pods := l.Client().CoreV1().Pods("kube-system")
+	var name string
+	require.Eventually(t, func() bool {
+		all, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "k8s-app=cilium"})
+		if err != nil {
+			return false
+		}
+		for _, p := range all.Items {
+			term := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
+			if term.MatchFields[0].Values[0] == node {
+				name = p.Name
+			}
+		}
+		return name != ""
+	}, 30*time.Second, 200*time.Millisecond, "the pod for %s", node)
+	require.NoError(t, pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{}))
+	require.Eventually(t, func() bool {
+		p, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+		return err == nil && p.Status.Phase == corev1.PodRunning
+	}, 30*time.Second, 200*time.Millisecond, "it runs")
+	if ready {
+		return
+	}
+	patch := `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`
+	_, err := pods.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+}
+
+// TestRulesFireOnWhatKubeStateMetricsReallySays: promtool's series are written by hand; these come from a real
+// kube-state-metrics, of real objects.
+func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
+	drydock := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, node := range []string{"gpu-lost", "gpu-none", "gpu-well", "gpu-shared"} {
+			fmt.Fprintf(w, "drydock_node_expected_gpus{node=%q} 4\n", node)
+		}
+	}))
+	defer drydock.Close()
+	gpus := func(name, count string) lab.NodeSpec {
+		return lab.NodeSpec{Name: name, Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(count)}}
+	}
+	taint := []corev1.Taint{{Key: "node.cilium.io/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}}
+	l := lab.New(t, lab.Options{
+		Nodes: 2, RuleFiles: quick(t), RuleFor: ptr.To(time.Second), Out: t.Output(),
+		Scrape: map[string][]string{"drydock": {drydock.Listener.Addr().String()}},
+		NodeSpecs: []lab.NodeSpec{
+			gpus("gpu-lost", "3"), {Name: "gpu-none"}, gpus("gpu-well", "4"), gpus("gpu-shared", "16"), gpus("gpu-no-label", "0"),
+			{Name: "disk"}, {Name: "agent-sick"}, {Name: "agent-tainted", Taints: taint}, {Name: "agent-well", Taints: taint}, {Name: "silent"},
+		},
+	})
+	require.NoError(t, l.SetCondition(t.Context(), "disk", corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
+	_, err := l.Client().AppsV1().DaemonSets("kube-system").Create(t.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "cilium"},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"k8s-app": "cilium"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"k8s-app": "cilium"}},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{Name: "cilium-agent", Image: "none"}}, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+				},
+			},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	agent(t, l, "agent-sick", false)
+	agent(t, l, "agent-well", true)
+	l.Break("silent")
+
+	want := []string{
+		"CiliumAgentNotReady agent-sick cilium-agent-not-ready", "CiliumAgentNotReady agent-tainted cilium-agent-not-ready",
+		"NodeDiskPressure disk node-disk-pressure",
+		"NodeGPUCountWrong gpu-lost node-gpu-count", "NodeGPUCountWrong gpu-none node-gpu-count",
+		"NodeHeartbeatLost silent node-heartbeat-lost", "NodeNotReady silent node-not-ready",
+	}
+	require.Eventually(t, func() bool { return slices.Equal(want, firing(l)) }, 90*time.Second, time.Second, "%v", want)
+	require.Never(t, func() bool { return !slices.Equal(want, firing(l)) }, 15*time.Second, time.Second, "nothing else is only slow to fire")
+}
