@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -85,13 +83,4 @@ func poolOf(n *corev1.Node) string {
 		return pool
 	}
 	return n.Labels["kubernetes.civo.com/node-pool"]
-}
-
-// WriteSecret writes a file that only this user may read.
-func (l *Lab) WriteSecret(name, content string) (string, error) {
-	path := filepath.Join(l.dir, name)
-	if err := os.WriteFile(path, []byte(content+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("writing the secret %s: %w", name, err)
-	}
-	return path, nil
 }

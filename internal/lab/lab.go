@@ -41,6 +41,7 @@ type Lab struct {
 	broken    map[string]bool // nodes whose kubelet is cut off
 	webhook   WebhookTarget
 	ends      []context.CancelFunc // of what runs in this process
+	secrets   map[string]string    // what WriteSecret wrote, by name
 	stopped   bool
 }
 

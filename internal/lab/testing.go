@@ -2,6 +2,9 @@ package lab
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -19,13 +22,22 @@ var shared struct {
 //	func TestMain(m *testing.M) { lab.Main(m, lab.Options{Nodes: 3}) }
 //
 // The lab is started by the first test that asks for it with Shared, so tests
-// that do not need it do not wait for it.
+// that do not need it do not wait for it. At the end it fails where a secret of
+// the lab's was written anywhere.
 func Main(m *testing.M, o Options) {
 	shared.options = o
 	m.Run() // TestMain passes the result on itself
-	if shared.lab != nil {
-		shared.lab.Stop()
+	if shared.lab == nil {
+		return
 	}
+	leaks, err := shared.lab.Leaks(context.Background())
+	if err != nil || len(leaks) > 0 {
+		fmt.Fprintln(os.Stderr, "the lab's secrets:", strings.Join(leaks, "; "), err)
+		shared.lab.Keep()
+		shared.lab.Stop()
+		os.Exit(1)
+	}
+	shared.lab.Stop()
 }
 
 // Shared is the lab that the package's tests share. A test that leaves a node
