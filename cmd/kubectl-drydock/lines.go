@@ -60,6 +60,10 @@ func (s *status) lines(now time.Time) []line {
 				"policy %s: its last %d repairs all ran out of steps; once the cause is found, `kubectl drydock reset --policy %s`", policy, st.Exhausted[policy], policy)})
 		}
 	}
+	for _, policy := range slices.Sorted(maps.Keys(st.Stopped)) {
+		out = append(out, line{label: "Stopped", subject: policy, text: fmt.Sprintf(
+			"policy %s: %s; once that is mended, `kubectl annotate node NODE %s=true` on one of its nodes", policy, st.Stopped[policy], remediations.ResetKey)})
+	}
 	for _, reason := range slices.Sorted(maps.Keys(st.Holds)) {
 		out = append(out, line{label: "Held", subject: string(reason), text: fmt.Sprintf("%s: %s", reason, st.Holds[reason])})
 	}

@@ -67,17 +67,33 @@ func (p *plugin) read(ctx context.Context, c corev1client.CoreV1Interface) (*sta
 	for i := range nodes.Items {
 		s.Repairs = append(s.Repairs, repairsOn(&nodes.Items[i])...)
 	}
-	slices.SortStableFunc(s.Repairs, func(a, b repair) int {
-		return cmp.Or(a.rank()-b.rank(), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
-	})
 	if s.Ledger, err = p.readLedger(ctx, c); err != nil {
 		return nil, err
 	}
+	s.addOrphans()
+	slices.SortStableFunc(s.Repairs, func(a, b repair) int {
+		return cmp.Or(a.rank()-b.rank(), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
+	})
 	if s.Ledger.missing && len(s.Repairs) == 0 {
 		return nil, fmt.Errorf("no Drydock was found: %s, and no node has the label %s; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere",
 			s.Ledger.Problem, remediations.PhaseLabel)
 	}
 	return s, nil
+}
+
+// addOrphans adds the repairs whose Node is gone because its machine is being replaced: the ledger has them alone.
+func (s *status) addOrphans() {
+	if s.Ledger.whole == nil {
+		return
+	}
+	for _, o := range s.Ledger.whole.Orphans {
+		if slices.ContainsFunc(s.Repairs, func(r repair) bool { return r.Record != nil && r.Record.ID == o.Record.ID }) {
+			continue
+		}
+		record := o.Record
+		record.Phase, record.Note = remediations.Verifying, "the Node is gone; waiting for the machine that comes for it"
+		s.Repairs = append(s.Repairs, repair{Node: o.Node, Target: "node", Record: &record})
+	}
 }
 
 // repairsOn decodes every record that the Node carries.

@@ -104,7 +104,8 @@ func (r repair) row(now time.Time, wide bool) []string {
 		return row
 	}
 	rec := r.Record
-	var hold, until, message string
+	var hold, until string
+	message := rec.Note
 	if !rec.Deadline.IsZero() && rec.Phase.InFlight() {
 		until = stamp(rec.Deadline)
 	}

@@ -24,6 +24,12 @@ func storm() []runtime.Object {
 		"zone/fra2": {State: remediations.BreakerOpen, Since: now.Add(-time.Hour), Unhealthy: 3, Nodes: 6, Quiet: now.Add(-time.Minute)},
 	}
 	l.Status.Blind = "no Alertmanager has shown the Watchdog alert for 3 polls"
+	l.Status.Stopped = map[string]string{"node-disk-pressure": "Civo says that the quota is reached"}
+	gone, err := remediations.DecodeRecord(record("ffffff", remediations.Acting, func(r *remediations.Record) { r.Step = remediations.StepRef{Index: 2, Name: "replace", Attempt: 1} }).Encode())
+	if err != nil {
+		panic(err)
+	}
+	l.Orphans = []remediations.Orphan{{Node: "node-9", UID: "uid-9", ProviderID: "civo://9", Record: *gone}}
 	l.Status.Exhausted = map[string]int{"gpu-node-not-ready": 3, "node-not-ready": 1}
 	l.Status.Holds = map[remediations.Reason]string{
 		remediations.AtLimit:       "1 of at most 1 repairs are under way in the cluster (node-1); limits.concurrent is 1",
