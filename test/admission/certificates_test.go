@@ -88,6 +88,9 @@ func TestCertificateIsRenewed(t *testing.T) {
 	require.NoError(t, err)
 	v := admission.Values(map[string]any{"mode": "enforce"})
 	v["admission"].(map[string]any)["policy"] = map[string]any{"enabled": false}
+	// One that another test left is good for a year.
+	err = l.Client().CoreV1().Secrets(lab.Namespace).Delete(t.Context(), "drydock-webhook", metav1.DeleteOptions{})
+	require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
 	require.NoError(t, l.InstallChart(t.Context(), "drydock", lab.Namespace, v))
 	t.Cleanup(func() { removeAdmission(t, l) })
 	s := server(t, l, admission, "drydock")

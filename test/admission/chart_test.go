@@ -44,7 +44,8 @@ func TestChartFollowsTheConfiguration(t *testing.T) {
 	plain := render(t, m{"config": m{"webhook": nil}})
 	require.Contains(t, plain[webhookFile], "targetPort: 9443")
 	require.NotContains(t, plain[webhookFile], "evictions")
-	require.NotContains(t, plain["drydock/templates/clusterrole.yaml"], "pods")
+	const readPod = "resources: [pods]\n  verbs: [get]"
+	require.NotContains(t, plain["drydock/templates/clusterrole.yaml"], readPod)
 	require.Contains(t, plain[certsFile], `resourceNames: ["drydock-webhook"]`)
 
 	named := render(t, m{"config": m{"webhook": m{
@@ -53,7 +54,7 @@ func TestChartFollowsTheConfiguration(t *testing.T) {
 	}}})
 	require.Contains(t, named[webhookFile], "targetPort: 1234")
 	require.Contains(t, named[webhookFile], "name: evictions.admission.drydock.dev")
-	require.Contains(t, named["drydock/templates/clusterrole.yaml"], "resources: [pods]")
+	require.Contains(t, named["drydock/templates/clusterrole.yaml"], readPod)
 	require.Contains(t, named[certsFile], `resourceNames: ["certs"]`)
 	require.Contains(t, named[certsFile], `resourceNames: ["other"]`)
 

@@ -142,7 +142,8 @@ func TestTheChartsRolesGiveNoMoreThanNeeded(t *testing.T) {
 	for what, err := range map[string]error{
 		"delete a node": client.CoreV1().Nodes().Delete(t.Context(), "node-11", metav1.DeleteOptions{}),
 		"read secrets":  second(client.CoreV1().Secrets(lab.Namespace).List(t.Context(), metav1.ListOptions{})),
-		"list pods":     second(client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})),
+		"delete a pod":  client.CoreV1().Pods("default").Delete(t.Context(), "any", metav1.DeleteOptions{}),
+		"watch pods":    second(client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})),
 		"watch leases":  second(client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Watch(t.Context(), metav1.ListOptions{})),
 	} {
 		require.ErrorContains(t, err, "forbidden", what)

@@ -78,10 +78,11 @@ func TestARequestThatCannotBe(t *testing.T) {
 	y.stubborn(busy)
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "80s", "attempts": 2}}}))})
 	for value, says := range map[string]string{
-		"make it well, please": "write policy/<name> or remediation/<name>",
-		"remediation/exorcise": "no remediation of a node of that name",
-		"policy/no-such":       "no policy of that name",
-		"remediation/replace":  "its provider is not configured",
+		"make it well, please":        "write policy/<name> or remediation/<name>",
+		"remediation/exorcise":        "no remediation of a node of that name",
+		"policy/no-such":              "no policy of that name",
+		"remediation/restart-kubelet": "its provider is not configured",
+		"remediation/drain":           "only prepares another step",
 	} {
 		y.annotate(nonsense, remediations.RequestKey, value)
 		y.consumed(nonsense, remediations.RequestKey)
@@ -181,7 +182,7 @@ func TestApprovalIsForOneRepair(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"approval": true}))})
 	y.fail(node)
 	r := y.held(node, remediations.AwaitingApproval)
-	y.told(node, "RepairHeld", "AwaitingApproval: policy node-not-ready wants a person's approval: kubectl annotate node "+node+" drydock.dev/approve="+r.ID)
+	y.told(node, "RepairHeld", "AwaitingApproval: policy node-not-ready wants a person's approval: kubectl drydock approve "+node+", or kubectl annotate node "+node+" drydock.dev/approve="+r.ID)
 	y.annotate(node, remediations.ApproveKey, "aaaaaa")
 	y.told(node, "AnnotationInvalid", `drydock.dev/approve="aaaaaa": no repair of that id waits for approval on this node`)
 	y.consumed(node, remediations.ApproveKey)

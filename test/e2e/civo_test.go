@@ -1,0 +1,255 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// helpless makes the provider one whose reboots cure nothing, and whose replacements do.
+func (y *yard) helpless() {
+	y.t.Helper()
+	y.civo.Close()
+	var err error
+	y.civo, err = y.lab.StartCivo(y.t.Context(), lab.CivoOptions{
+		RebootTime: time.Second, DeleteTime: 2 * time.Second, BuildTime: 2 * time.Second,
+		KeepHostname: true, // the other tests know the nodes by their names
+		Cures:        func(civosim.Instance, civosim.Op) bool { return false },
+	})
+	require.NoError(y.t, err)
+	y.t.Cleanup(y.civo.Close)
+}
+
+// wholePlan is the one of DESIGN for a node without GPU, with short times.
+func wholePlan(over map[string]any) map[string]any {
+	p := policy(map[string]any{"plan": []any{
+		map[string]any{"step": "reboot", "wait": "3s"},
+		map[string]any{"step": "drain", "timeout": "60s"},
+		map[string]any{"step": "replace", "wait": "60s"},
+	}})
+	for k, v := range over {
+		p[k] = v
+	}
+	return p
+}
+
+// app runs one replica of an app on the node, behind a budget that lets nobody evict it. free deletes the budget; what is
+// evicted then ends at once, as with a kubelet that still works though it says that it is not Ready.
+func (y *yard) app(name, node string) (free func()) {
+	y.t.Helper()
+	client, labels := y.lab.Client(), map[string]string{"app": name}
+	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	defer cancel()
+	_, err := client.AppsV1().ReplicaSets("default").Create(ctx, &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: ptr.To(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}}},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(y.t, err)
+	y.t.Cleanup(func() {
+		_ = client.AppsV1().ReplicaSets("default").Delete(context.WithoutCancel(y.t.Context()), name, metav1.DeleteOptions{})
+	})
+	_, err = client.PolicyV1().PodDisruptionBudgets("default").Create(ctx, &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels}},
+	}, metav1.CreateOptions{})
+	require.NoError(y.t, err)
+	free = func() {
+		_ = client.PolicyV1().PodDisruptionBudgets("default").Delete(context.WithoutCancel(y.t.Context()), name, metav1.DeleteOptions{})
+		go y.endPods(name)
+	}
+	y.t.Cleanup(func() {
+		_ = client.PolicyV1().PodDisruptionBudgets("default").Delete(context.WithoutCancel(y.t.Context()), name, metav1.DeleteOptions{})
+	})
+	bound := false
+	require.Eventually(y.t, func() bool {
+		pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		if err != nil || len(pods.Items) == 0 {
+			return false
+		}
+		if !bound {
+			err := client.CoreV1().Pods("default").Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pods.Items[0].Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{})
+			bound = err == nil
+		}
+		b, err := client.PolicyV1().PodDisruptionBudgets("default").Get(ctx, name, metav1.GetOptions{})
+		return err == nil && b.Status.CurrentHealthy == 1
+	}, within, 200*time.Millisecond, "the pod of %s runs, and its budget knows", name)
+	return free
+}
+
+// endPods ends the app's pods that were asked to end, until the test is over.
+func (y *yard) endPods(app string) {
+	pods := y.lab.Client().CoreV1().Pods("default")
+	w, err := pods.Watch(y.t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+	if err != nil {
+		return
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if pod, ok := e.Object.(*corev1.Pod); ok && pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" {
+			_ = pods.Delete(y.t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
+		}
+	}
+}
+
+func (y *yard) podsOn(node string) int {
+	y.t.Helper()
+	pods, err := y.lab.Client().CoreV1().Pods("").List(y.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	require.NoError(y.t, err)
+	return len(pods.Items)
+}
+
+// S3-7, S3-15: a reboot that does not help, a drain that a budget holds back, then is released, a machine replaced, and
+// the cure proven on another one. Drydock dies when the provider has begun to replace it, which changes nothing.
+func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
+	y := newYard(t)
+	y.helpless()
+	d := y.run(lab.DrydockOptions{Config: config(wholePlan(nil))})
+	free := y.app("held", "node-150")
+	old := y.node("node-150")
+
+	y.fail("node-150")
+	n := y.await("node-150", "a drain that a budget holds back", func(n *corev1.Node) bool {
+		r := remediations.ReadJournal(n).Record
+		return r != nil && r.Step.Name == "drain" && r.Note != ""
+	})
+	require.Contains(t, remediations.ReadJournal(n).Record.Note, "PodDisruptionBudget default/held")
+	require.True(t, n.Spec.Unschedulable)
+	y.told("node-150", "RepairBlocked", "PodDisruptionBudget default/held")
+	require.Equal(t, 1, y.podsOn("node-150"))
+	require.Empty(t, y.civo.CallsTo(civosim.Recycle), "nothing is replaced that is not empty")
+
+	y.civo.On(civosim.Recycle, func() { d.Kill() })
+	free()
+	y.died(d)
+	y.civo.On(civosim.Recycle, nil)
+	require.NoError(t, d.Start(t.Context()))
+	e := y.ended("node-150")
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e.Steps)
+	fresh := y.node("node-150")
+	require.NotEqual(t, old.UID, fresh.UID)
+	require.NotEqual(t, old.Spec.ProviderID, fresh.Spec.ProviderID)
+	require.False(t, fresh.Spec.Unschedulable)
+	require.NotContains(t, fresh.Labels, remediations.PhaseLabel)
+	require.Len(t, y.civo.Done(civosim.Recycle), 1, "at most once, whoever died")
+	y.ledger("nothing is left of it", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 && len(l.Orphans) == 0 })
+	y.told("node-150", "RepairRecovered", "replace:1")
+	y.noSecret()
+}
+
+// S3-15: a GPU node is rebooted as often as its policy says, and then left to a person; it is never replaced.
+func TestAGPUNodeEndsExhausted(t *testing.T) {
+	y := newYard(t)
+	y.helpless()
+	gpu := policy(map[string]any{
+		"name": "gpu-node-not-ready", "nodeSelector": map[string]any{"matchLabels": map[string]any{"nvidia.com/gpu.count": "8"}},
+		"plan": []any{map[string]any{"step": "reboot", "wait": "2s", "attempts": 2}},
+	})
+	y.run(lab.DrydockOptions{Config: map[string]any{"policies": []any{gpu, wholePlan(nil)}}})
+	y.label("node-151", "nvidia.com/gpu.count", "8")
+	t.Cleanup(func() { y.label("node-151", "nvidia.com/gpu.count", nil) })
+
+	y.fail("node-151")
+	e := y.ended("node-151")
+
+	require.Equal(t, remediations.OutcomeExhausted, e.Outcome)
+	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)
+	require.Empty(t, y.civo.CallsTo(civosim.Recycle))
+	require.True(t, y.node("node-151").Spec.Unschedulable)
+	// The control: the same fault on a node without GPU ends in another machine.
+	y.fail("node-152")
+	require.Equal(t, remediations.Recovered, y.ended("node-152").Outcome)
+	require.Len(t, y.civo.Done(civosim.Recycle), 1)
+}
+
+// A cordon of a person means hands off, and is there when all is over.
+func TestACordonOfAPersonIsNeverTakenBack(t *testing.T) {
+	y := newYard(t)
+	y.helpless()
+	y.run(lab.DrydockOptions{Config: config(wholePlan(nil))})
+	cordon := func(yes bool) {
+		_, err := y.lab.Client().CoreV1().Nodes().Patch(t.Context(), "node-153", types.MergePatchType, []byte(fmt.Sprintf(`{"spec":{"unschedulable":%v}}`, yes)), metav1.PatchOptions{FieldManager: "kubectl-cordon"})
+		require.NoError(t, err)
+	}
+	cordon(true)
+	y.fail("node-153")
+	y.held("node-153", remediations.CordonedByOther)
+	require.True(t, y.node("node-153").Spec.Unschedulable)
+	require.Empty(t, y.civo.CallsTo(civosim.HardReboots))
+	cordon(false)
+	require.Equal(t, remediations.Recovered, y.ended("node-153").Outcome, "uncordoned, it is repaired")
+}
+
+// A silence in mid-drain stops the evictions; when it ends, the drain goes on.
+func TestAPauseInMidDrainStopsIt(t *testing.T) {
+	y := newYard(t)
+	y.helpless()
+	y.run(lab.DrydockOptions{Config: config(wholePlan(nil))})
+	free := y.app("paused", "node-154")
+	y.fail("node-154")
+	y.await("node-154", "the drain", func(n *corev1.Node) bool {
+		r := remediations.ReadJournal(n).Record
+		return r != nil && r.Step.Name == "drain" && r.Note != ""
+	})
+	y.annotate("node-154", remediations.PauseKey, "true looking at it")
+	r := y.held("node-154", remediations.Paused)
+	require.Equal(t, remediations.Pending, r.Phase)
+	y.ledger("its slot is free", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 })
+	free()
+	require.Never(t, func() bool { return y.podsOn("node-154") == 0 }, 8*time.Second, time.Second, "no eviction while it is paused")
+	y.unannotate("node-154", remediations.PauseKey)
+	require.Equal(t, remediations.Recovered, y.ended("node-154").Outcome)
+}
+
+// Bad input at the provider: a sentence that says what is wrong, and a hold; no attempt is spent on it.
+func TestAnUnknownClusterIsAHold(t *testing.T) {
+	y := newYard(t)
+	wrong := *y.civo
+	wrong.ClusterID = "11111111-2222-4333-8444-555555555555"
+	y.run(lab.DrydockOptions{Config: config(policy(nil)), Civo: &wrong})
+	y.fail("node-155")
+	y.ledger("the hold is told once for the fleet", func(l *remediations.Ledger) bool {
+		return l.Status.Holds[remediations.ProviderAbsent] != ""
+	})
+	y.told("drydock-ledger", "RepairHeld", wrong.ClusterID)
+	require.Empty(t, y.civo.CallsTo(civosim.HardReboots))
+	require.Nil(t, remediations.ReadJournal(y.node("node-155")).Record, "nothing was begun")
+}
+
+// S3-14: all nodes of the fleet are down at once. Nobody is called at all.
+func TestTheWholeFleetIsDown(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: stormy()})
+	var all []string
+	for i := range fleet {
+		all = append(all, fmt.Sprintf("node-%d", i))
+	}
+	y.lose(all...)
+	y.received(all[:40]...)
+	y.ledger("everything is held", func(l *remediations.Ledger) bool {
+		return l.Status.Blind != "" || l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen
+	})
+	require.Empty(t, y.civo.Calls(), "not even a question")
+	// The control: all but one come back, and that one is repaired.
+	y.restore(all[:160]...)
+	y.restore(all[161:]...)
+	require.Equal(t, remediations.Recovered, y.ended("node-160").Outcome)
+}
