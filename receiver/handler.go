@@ -90,6 +90,9 @@ func answer(c *gin.Context, r *refusal) {
 func (s *Server) receive(c *gin.Context) *refusal {
 	if s.token != nil {
 		if err := s.token.check(c.Request.Header, s.log); err != nil {
+			if s.options.Refused != nil {
+				s.options.Refused()
+			}
 			return refuse(http.StatusUnauthorized, "%s", err)
 		}
 	}

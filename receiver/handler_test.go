@@ -52,6 +52,7 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 	}{
 		"a real post":             {body: string(recorded), code: 200, answer: `{"accepted":2,"ignored":0}`, written: []string{"k3s-prod-1-pool-a1b2 firing", "k3s-prod-1-pool-a1b2 resolved"}},
 		"one of each result":      {body: postOf(fire("n1"), fire("unchanged"), fire("no_policy"), fire("no_target"), fire("unknown_node"), fire("other_cluster"), fire("node_full")), code: 200, answer: `{"accepted":2,"ignored":5}`, written: []string{"n1 firing", "unchanged firing"}},
+		"the self-test":           {body: postOf(fire("self_test")), code: 200, answer: `{"accepted":1,"ignored":0}`, written: []string{"self_test firing"}},
 		"no alerts":               {body: postOf(), code: 200, answer: `{"accepted":0,"ignored":0}`},
 		"a charset":               {body: body, change: with("Content-Type", "application/json; charset=utf-8"), code: 200, answer: `{"accepted":1,"ignored":0}`, written: []string{"n1 firing"}},
 		"a scheme in small":       {body: body, change: with("Authorization", "bearer "+secret), code: 200, answer: `{"accepted":1,"ignored":0}`, written: []string{"n1 firing"}},
@@ -94,9 +95,9 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b, oversized := &book{verdict: byName}, 0
+			b, oversized, refused := &book{verdict: byName}, 0, 0
 			registry := prometheus.NewPedanticRegistry()
-			s := newServer(t, Options{TokenFile: write(t, "token", secret+"\n"), MaxBodyBytes: limit, Recorder: b, Registerer: registry, Oversized: func() { oversized++ }})
+			s := newServer(t, Options{TokenFile: write(t, "token", secret+"\n"), MaxBodyBytes: limit, Recorder: b, Registerer: registry, Oversized: func() { oversized++ }, Refused: func() { refused++ }})
 			if tc.method == "" {
 				tc.method = http.MethodPost
 			}
@@ -122,6 +123,7 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 			require.Equal(t, tc.code == 405, w.Header().Get("Allow") == "POST")
 			require.Equal(t, append([]string{}, tc.written...), b.names())
 			require.Equal(t, tc.oversized, oversized == 1)
+			require.Equal(t, tc.code == 401, refused == 1)
 			require.InDelta(t, 1, testutil.ToFloat64(s.metrics.posts.WithLabelValues(strconv.Itoa(tc.code))), 0)
 			require.Empty(t, s.posts, "a place was not given back")
 		})

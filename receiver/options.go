@@ -27,6 +27,9 @@ type Options struct {
 	MaxBodyBytes int64
 	// Recorder takes the alerts. Needed.
 	Recorder Recorder
+	// Refused is called for each post answered 401. It must not block. Nil: nobody
+	// is told.
+	Refused func()
 	// Oversized is called for each post answered 413, so that somebody can say to
 	// group by node. It must not block. Nil: nobody is told.
 	Oversized func()

@@ -34,8 +34,9 @@ const (
 // drydock_alerts_received_total.
 type Result string
 
-// The closed list of results. Accepted and Unchanged are durable; the others are
-// ignored for good and never change the answer to a post.
+// The closed list of results. Accepted and Unchanged are durable, and SelfTest has
+// done what it was sent for; the others are ignored for good and never change the
+// answer to a post.
 const (
 	Accepted     Result = "accepted"      // written to its Node
 	Unchanged    Result = "unchanged"     // its Node had it already
@@ -44,15 +45,16 @@ const (
 	UnknownNode  Result = "unknown_node"  // the node that it names does not exist
 	OtherCluster Result = "other_cluster" // it is another cluster's
 	NodeFull     Result = "node_full"     // its Node has no room for one more alert
+	SelfTest     Result = "self_test"     // the alert that always fires: that it arrived is all there is to it
 )
 
 // Results are all of them, in the order of the documentation.
 func Results() []Result {
-	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, OtherCluster, NodeFull}
+	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, OtherCluster, NodeFull, SelfTest}
 }
 
-// durable says whether the alert is on its Node now.
-func (r Result) durable() bool { return r == Accepted || r == Unchanged }
+// durable says whether the alert is on its Node now, where it has one.
+func (r Result) durable() bool { return r == Accepted || r == Unchanged || r == SelfTest }
 
 func (r Result) known() bool {
 	for _, k := range Results() {

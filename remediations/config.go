@@ -39,6 +39,10 @@ type Config struct {
 	RequireAll bool
 	// Watchdog says that a replica's word counts only while it shows the Watchdog alert.
 	Watchdog bool
+	// SelfTest selects the alert that is always on its way here; none: it is not asked for. Receiver is how Alertmanager
+	// names the receiver that posts to Drydock.
+	SelfTest labels.Matchers
+	Receiver string
 	// Provided holds the names of the remediations that this installation can carry out.
 	Provided map[string]bool
 }

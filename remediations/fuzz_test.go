@@ -27,10 +27,15 @@ func FuzzDecodeRecord(f *testing.F) {
 
 // FuzzDecodeLedger does the same for the fence.
 func FuzzDecodeLedger(f *testing.F) {
-	f.Add("1", `[{"node":"n1","repair":"r1","attempt":"r1-0-1","since":"2026-01-01T00:00:00Z"}]`, `{"m":[{"repair":"r1","at":"2026-01-01T00:00:00Z"}]}`, `{"breakers":{"cluster":{"state":"open"}}}`)
-	f.Add("1", "null", "null", "{}")
-	f.Fuzz(func(t *testing.T, v, slots, repairs, status string) {
-		l, err := DecodeLedger(map[string]string{ledgerVersion: v, ledgerSlots: slots, ledgerRepairs: repairs, ledgerStatus: status})
+	f.Add("1", `[{"node":"n1","repair":"r1","attempt":"r1-0-1","since":"2026-01-01T00:00:00Z"}]`, `{"m":[{"repair":"r1","at":"2026-01-01T00:00:00Z"}]}`, `{"breakers":{"cluster":{"state":"open"}}}`, "[]", "")
+	f.Add("1", "null", "null", "{}", "null", "2026-01-01T00:00:00Z")
+	f.Add("1", "[]", "{}", `{"selfTest":{"state":"ok","since":"2026-01-01T00:00:00Z"}}`, "[]", "0000-01-01T00:00:00+23:59")
+	f.Fuzz(func(t *testing.T, v, slots, repairs, status, orphans, arrival string) {
+		data := map[string]string{ledgerVersion: v, ledgerSlots: slots, ledgerRepairs: repairs, ledgerOrphans: orphans, ledgerStatus: status}
+		_, without := DecodeLedger(data)
+		data[LedgerArrival] = arrival
+		l, err := DecodeLedger(data)
+		require.Equal(t, without == nil, err == nil, "an arrival holds nothing")
 		if err != nil {
 			return
 		}

@@ -19,6 +19,9 @@ type Ledger struct {
 	Repairs map[string][]Begun
 	// Orphans are the repairs that may outlive their Node: those that replace its machine.
 	Orphans []Orphan
+	// Arrival is when the self-test's alert last reached any replica; zero: never. Each replica writes it, so it is no part
+	// of what the compare-and-swap fences, and one that cannot be read counts as never: it must hold no repair.
+	Arrival time.Time
 	// Status is told to people; no decision rests on it but the breaker's, and when a broken glass is mended.
 	Status LedgerStatus
 }
@@ -67,6 +70,8 @@ type LedgerStatus struct {
 	Stopped map[string]string `json:"stopped,omitempty"`
 	// Holds are those that lie with the fleet, by reason, each with a sentence.
 	Holds map[Reason]string `json:"holds,omitempty"`
+	// SelfTest is how the connection to Alertmanager is.
+	SelfTest SelfTest `json:"selfTest,omitzero"`
 }
 
 // Glass is one node's drydock.dev/break-glass: its value, and since when. Another value begins another hour.
@@ -84,15 +89,38 @@ const (
 	ledgerStatus  = "status"
 )
 
+// LedgerArrival is the one data key that every replica writes, not the leader alone: an RFC 3339 time.
+const LedgerArrival = "arrival"
+
 // Encode gives the ConfigMap's data.
 func (l *Ledger) Encode() map[string]string {
-	return map[string]string{
+	data := map[string]string{
 		ledgerVersion: strconv.Itoa(recordVersion),
 		ledgerSlots:   encode(append([]Slot{}, l.Slots...)),
 		ledgerRepairs: encode(l.Repairs),
 		ledgerOrphans: encode(append([]Orphan{}, l.Orphans...)),
 		ledgerStatus:  encode(l.Status),
 	}
+	if !l.Arrival.IsZero() {
+		data[LedgerArrival] = EncodeArrival(l.Arrival)
+	}
+	return data
+}
+
+// EncodeArrival gives the value of LedgerArrival.
+func EncodeArrival(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// DecodeArrival reads it. Zero, and no error: there is none.
+func DecodeArrival(data map[string]string) (time.Time, error) {
+	text, ok := data[LedgerArrival]
+	if !ok {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.UTC().Year() < 1970 || at.UTC().Year() > 9999 {
+		return time.Time{}, fmt.Errorf("the ledger's %q is %q, which is no time in RFC 3339; it counts as never", LedgerArrival, clip(text, 40))
+	}
+	return at.UTC().Truncate(time.Second), nil
 }
 
 // ErrLedgerMalformed: what the ledger holds is not what Drydock writes. A person must mend or delete it.
@@ -104,9 +132,12 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrLedgerMalformed, clip(v, 20), recordVersion)
 	}
 	l := &Ledger{}
-	for key, into := range map[string]any{ledgerSlots: &l.Slots, ledgerRepairs: &l.Repairs, ledgerOrphans: &l.Orphans, ledgerStatus: &l.Status} {
-		if err := decodeStrict(data[key], into); err != nil {
-			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrLedgerMalformed, key, err)
+	for _, part := range []struct {
+		key  string
+		into any
+	}{{ledgerSlots, &l.Slots}, {ledgerRepairs, &l.Repairs}, {ledgerOrphans, &l.Orphans}, {ledgerStatus, &l.Status}} {
+		if err := decodeStrict(data[part.key], part.into); err != nil {
+			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrLedgerMalformed, part.key, err)
 		}
 	}
 	for _, o := range l.Orphans {
@@ -117,12 +148,13 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 	if l.Repairs == nil {
 		l.Repairs = map[string][]Begun{}
 	}
+	l.Arrival, _ = DecodeArrival(data) // whatever is wrong with it, no repair may be held by it
 	return l, nil
 }
 
 // Clone copies the ledger, so that a change that was not saved is not remembered either.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{Slots: slices.Clone(l.Slots), Orphans: slices.Clone(l.Orphans), Repairs: make(map[string][]Begun, len(l.Repairs)), Status: l.Status}
+	c := &Ledger{Slots: slices.Clone(l.Slots), Orphans: slices.Clone(l.Orphans), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
 	c.Status.Glass, c.Status.Stopped = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped)
 	for k, v := range l.Repairs {

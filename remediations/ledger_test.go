@@ -29,7 +29,11 @@ var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
 		l.Status = LedgerStatus{
 			Mode: "enforce", Blind: anyText.Draw(t, "blind"), Exhausted: map[string]int{anyID.Draw(t, "policy"): 2}, Holds: map[Reason]string{AtLimit: anyText.Draw(t, "hold")},
 			Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: anyTime.Draw(t, "open"), Unhealthy: 3, Nodes: 9, Quiet: anyTime.Draw(t, "quiet"), Trial: anyText.Draw(t, "trial")}},
+			SelfTest: SelfTest{State: SelfTestMissing, Message: anyText.Draw(t, "message"), Since: anyTime.Draw(t, "self-test since")},
 		}
+	}
+	if rapid.Bool().Draw(t, "arrived") {
+		l.Arrival = anyTime.Draw(t, "arrival")
 	}
 	return l
 })
@@ -70,6 +74,28 @@ func TestLedgerThatIsNotUnderstoodIsAnError(t *testing.T) {
 			require.Error(t, err)
 		})
 	}
+}
+
+// TestArrivalHoldsNoRepair: a ledger from before there was one, or with one that nobody can read, is as good as any.
+func TestArrivalHoldsNoRepair(t *testing.T) {
+	l := &Ledger{Slots: []Slot{{Node: "n1", Repair: "r1", Attempt: "r1-0-1", Since: noon}}, Orphans: []Orphan{}, Repairs: map[string][]Begun{}}
+	require.NotContains(t, l.Encode(), LedgerArrival)
+	for _, text := range []string{"", "yesterday", "2026-13-01T00:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-10:00", `"2026-03-04T12:00:00Z"`} {
+		data := l.Encode()
+		data[LedgerArrival] = text
+		got, err := DecodeLedger(data)
+		require.NoError(t, err, text)
+		require.Equal(t, l, got, text)
+		_, err = DecodeArrival(data)
+		require.ErrorContains(t, err, "counts as never")
+	}
+	l.Arrival = noon.Add(time.Millisecond).In(time.FixedZone("", 3600))
+	data := l.Encode()
+	require.Equal(t, "2026-03-04T12:00:00Z", data[LedgerArrival])
+	got, err := DecodeLedger(data)
+	require.NoError(t, err)
+	require.Equal(t, noon, got.Arrival)
+	require.Equal(t, noon, got.Clone().Arrival)
 }
 
 func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {

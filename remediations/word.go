@@ -34,6 +34,11 @@ type ReplicaWord struct {
 	Alerts map[string]AlertWord
 	// Inhibitors are the names of the alerts in InhibitedBy, by fingerprint, where the replica showed them.
 	Inhibitors map[string]string
+	// SelfTest are the alerts that are always on their way here, as this replica has them. Where none of them is routed
+	// here, NoReceiver says that the replica has no receiver of the configured name, and Akin names those that end in it.
+	SelfTest   []SelfTestAlert
+	NoReceiver bool
+	Akin       []string
 	// Silences by id: those of the silences in SilencedBy whose details the replica gave.
 	Silences map[string]Silence
 }

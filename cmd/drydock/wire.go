@@ -87,18 +87,19 @@ func newManager(ctx context.Context, cfg *config.Config, restConfig *rest.Config
 	fleet := kube.Fleet{Client: clients, Indexer: shared.GetIndexer(), Now: time.Now}
 	tell := recorder{events: mgr.GetEventRecorder("drydock"), node: fleet.Cached, ledger: cfg.Ledger}
 
-	eng, err := newEngine(cfg, clients, fleet, tell, log)
+	posts := newPosts(cfg, clients, log)
+	eng, err := newEngine(cfg, clients, fleet, posts, tell, log)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := shared.AddEventHandler(noticing(eng)); err != nil {
 		return nil, fmt.Errorf("watching Nodes: %w", err)
 	}
-	recv, err := newReceiver(cfg, clients, fleet, tell, log)
+	recv, err := newReceiver(cfg, clients, fleet, posts, tell, log)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range []manager.Runnable{eng, recv} {
+	for _, r := range []manager.Runnable{eng, recv, posts.arrivals} {
 		if err := mgr.Add(r); err != nil {
 			return nil, fmt.Errorf("preparing to run: %w", err)
 		}
@@ -135,7 +136,7 @@ func noticing(eng *engine.Engine) toolscache.ResourceEventHandler {
 	}
 }
 
-func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, tell engine.Recorder, log logr.Logger) (*engine.Engine, error) {
+func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, posts *posts, tell engine.Recorder, log logr.Logger) (*engine.Engine, error) {
 	am, err := newAlertmanager(cfg)
 	if err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Flee
 		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
 		Alerts: alertSource{am}, Actuators: actuators, Workers: map[string]engine.Worker{"drain": drainer{kube.Drainer{Client: clients, Now: time.Now}}}, Events: tell, Metrics: metrics.Registry,
 		Clock: clock.RealClock{}, Log: log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
-		CallTimeout: callTimeout, NewID: newID,
+		CallTimeout: callTimeout, NewID: newID, Posts: posts.known,
 	})
 	return eng, nil
 }
@@ -172,7 +173,7 @@ func newID() string {
 func newAlertmanager(cfg *config.Config) (*alertmanager.Client, error) {
 	o := alertmanager.Options{
 		HTTPConfig: cfg.Alertmanager.HTTPConfig, Registerer: metrics.Registry,
-		Keep: cfg.Core.Wants, Receiver: cfg.Alertmanager.Receiver,
+		Keep: cfg.Core.Wants, SelfTest: cfg.Core.IsSelfTest, Receiver: cfg.Alertmanager.Receiver,
 	}
 	for _, u := range cfg.Alertmanager.URLs {
 		o.URLs = append(o.URLs, u.String())
@@ -194,6 +195,7 @@ func (s alertSource) Look(ctx context.Context) []remediations.ReplicaWord {
 	words := make([]remediations.ReplicaWord, 0, len(snapshot.Replicas))
 	for _, r := range snapshot.Replicas {
 		w := remediations.ReplicaWord{URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, BlindBy: strings.Join(r.BlindBy, ", "), Alerts: make(map[string]remediations.AlertWord, len(r.Alerts)), Silences: make(map[string]remediations.Silence, len(r.Silences)), Inhibitors: r.Inhibitors}
+		w.SelfTest, w.NoReceiver, w.Akin = selfTestsOf(r), r.NoReceiver, r.Akin
 		for id, s := range r.Silences {
 			w.Silences[id] = remediations.Silence{Author: s.Author, Comment: s.Comment, EndsAt: s.EndsAt}
 		}
@@ -217,9 +219,9 @@ func (s repairSilencer) Silence(ctx context.Context, labels map[string]string, u
 
 func (s repairSilencer) Expire(ctx context.Context, id string) error { return s.client.Expire(ctx, id) }
 
-func newReceiver(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, tell engine.Recorder, log logr.Logger) (*receiver.Server, error) {
+func newReceiver(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, posts *posts, tell engine.Recorder, log logr.Logger) (*receiver.Server, error) {
 	inbox := kube.Inbox{
-		Config: cfg.Core, Client: clients, Node: fleet.Cached, Now: time.Now,
+		Config: cfg.Core, Client: clients, Node: fleet.Cached, Now: time.Now, Arrived: posts.arrivals.Arrived,
 		Full: func(node string) {
 			tell.Event(node, engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf("the node carries %d alerts or %d bytes of Drydock's already; further ones wait until some resolve", remediations.MaxAlertsPerNode, remediations.MaxBytesPerNode)})
 		},
@@ -232,6 +234,7 @@ func newReceiver(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fl
 			result, err := inbox.Record(ctx, a.Labels, a.Status, a.StartsAt)
 			return receiver.Result(result), err
 		}),
+		Refused: posts.refuse,
 		Oversized: func() {
 			tell.Event("", engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: fmt.Sprintf("Alertmanager posted more than receiver.maxBodyBytes (%d); group its route by node (group_by: [alertname, node])", r.MaxBodyBytes)})
 		},

@@ -54,6 +54,9 @@ func (s *status) lines(now time.Time) []line {
 	} else {
 		out = append(out, line{label: "Blind", text: st.Blind})
 	}
+	if st.SelfTest.State != "" {
+		out = append(out, selfTest(st.SelfTest, s.Ledger.Arrival, now))
+	}
 	for _, policy := range slices.Sorted(maps.Keys(st.Exhausted)) {
 		if s.Ledger.whole.Failing(policy) {
 			out = append(out, line{label: "Stopped", subject: policy, text: fmt.Sprintf(
@@ -72,6 +75,21 @@ func (s *status) lines(now time.Time) []line {
 			"%s broken since %s: nothing new is issued there; mended after an hour, or by `kubectl drydock resume %s`", node, since(now, st.Glass[node].Since), node)})
 	}
 	return append(out, line{label: "Limits", text: limits(s.Ledger.Slots, st.Limits)})
+}
+
+// selfTest says how the connection to Alertmanager is. That one more alert arrived is no change.
+func selfTest(t remediations.SelfTest, arrival *time.Time, now time.Time) line {
+	last := "none has arrived yet"
+	if arrival != nil {
+		last = "last arrival " + since(now, *arrival)
+	}
+	l := line{label: "SelfTest", same: string(t.State) + " " + t.Message}
+	if t.State == remediations.SelfTestOK {
+		l.text = fmt.Sprintf("%s, %s", t.State, last)
+		return l
+	}
+	l.text = fmt.Sprintf("%s since %s: %s; %s", t.State, since(now, t.Since), t.Message, last)
+	return l
 }
 
 func breakers(st *remediations.LedgerStatus, now time.Time) []line {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +43,8 @@ type ledger struct {
 	Problem string                     `json:"problem,omitempty"`
 	Slots   []remediations.Slot        `json:"slots,omitempty"`
 	Status  *remediations.LedgerStatus `json:"status,omitempty"`
+	// Arrival is when the self-test's alert last arrived.
+	Arrival *time.Time `json:"arrival,omitempty"`
 
 	missing bool
 	whole   *remediations.Ledger
@@ -183,6 +186,9 @@ func decodeLedger(cm *corev1.ConfigMap) ledger {
 		l.Problem = err.Error()
 	default:
 		l.whole, l.Slots, l.Status = whole, whole.Slots, &whole.Status
+		if !whole.Arrival.IsZero() {
+			l.Arrival = &whole.Arrival
+		}
 	}
 	return l
 }

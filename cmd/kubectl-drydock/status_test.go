@@ -24,6 +24,7 @@ func storm() []runtime.Object {
 		"zone/fra2": {State: remediations.BreakerOpen, Since: now.Add(-time.Hour), Unhealthy: 3, Nodes: 6, Quiet: now.Add(-time.Minute)},
 	}
 	l.Status.Blind = "no Alertmanager has shown the Watchdog alert for 3 polls"
+	l.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestUnrouted, Message: "Alertmanager has the alert {alertname=\"DrydockSelfTest\"}, but routes it to \"pager\" and not to \"drydock\" (alertmanager.receiver)", Since: now.Add(-2 * time.Minute)}
 	l.Status.Stopped = map[string]string{"node-disk-pressure": "Civo says that the quota is reached"}
 	gone, err := remediations.DecodeRecord(record("ffffff", remediations.Acting, func(r *remediations.Record) { r.Step = remediations.StepRef{Index: 2, Name: "replace", Attempt: 1} }).Encode())
 	if err != nil {
@@ -63,6 +64,12 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	cooldown := calmLedger()
 	cooldown.Status.Limits = map[string]string{"concurrent": "10%", "stormCooldown": "10m0s"}
 	cooldown.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now, Unhealthy: 5, Nodes: 20, Quiet: now}}
+	connected := calmLedger()
+	connected.Arrival = now.Add(-3 * time.Minute)
+	connected.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestOK, Message: "it arrives", Since: now.Add(-24 * time.Hour)}
+	cut := calmLedger()
+	cut.Arrival = now.Add(-20 * time.Minute)
+	cut.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestNotArrived, Message: "it does not arrive", Since: now.Add(-9 * time.Minute)}
 	old := calmLedger()
 	old.Status = remediations.LedgerStatus{}
 	for name, c := range map[string]struct {
@@ -77,6 +84,8 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 		"status-calm-json":   {[]runtime.Object{ledgerOf(calmLedger())}, []string{"-o", "json"}},
 		"status-observe":     {[]runtime.Object{ledgerOf(observe), under("node-1", record("aaaaaa", remediations.Pending, held(remediations.Observing, "would reboot node-1 now (policy node-not-ready, attempt 1); the mode is observe", time.Time{})))}, []string{"-o", "wide"}},
 		"status-cooling":     {[]runtime.Object{ledgerOf(cooldown)}, nil},
+		"status-connected":   {[]runtime.Object{ledgerOf(connected)}, nil},
+		"status-not-arrived": {[]runtime.Object{ledgerOf(cut)}, nil},
 		"status-no-limits":   {[]runtime.Object{ledgerOf(old)}, nil},
 		"status-bad-ledger":  {[]runtime.Object{ledgerIn("ops", map[string]string{"v": "1", "slots": "[", "repairs": "{}", "status": "{}"}), under("node-1", record("aaaaaa", remediations.Verifying))}, nil},
 		"status-new-ledger":  {[]runtime.Object{ledgerIn("ops", map[string]string{"v": "2"})}, nil},

@@ -116,6 +116,11 @@ func (b *builder) buildAlertmanager(raw *rawConfig) {
 		b.core.Watchdog = true
 		b.needsValue(at.to("watchdog"), out.Watchdog)
 	}
+	if a.SelfTest != "" {
+		b.core.SelfTest = b.matchers(at.to("selfTest"), a.SelfTest)
+		b.needsValue(at.to("selfTest"), b.core.SelfTest)
+	}
+	b.core.Receiver = a.Receiver
 	for i, text := range a.BlindWhen {
 		m := b.matchers(at.to("blindWhen", i), text)
 		b.needsValue(at.to("blindWhen", i), m)

@@ -39,7 +39,7 @@ type rawConfig struct {
 		Receiver, Require          string
 		SilenceRepairs             bool
 		PollInterval, MaxStaleness string
-		Watchdog                   string
+		Watchdog, SelfTest         string
 		BlindWhen                  []string
 	}
 	Limits struct {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -84,12 +85,20 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 		"ledger": map[string]any{"namespace": o.Namespace},
 		"limits": map[string]any{"startupGrace": "0s"},
 	}
+	if !l.loadsSelfTest() {
+		c["alertmanager"].(map[string]any)["selfTest"] = ""
+	}
 	if o.Civo != nil {
 		c["providers"] = map[string]any{"civo": map[string]any{
 			"apiURL": o.Civo.URL(), "clusterID": o.Civo.ClusterID, "region": o.Civo.Region, "apiKeyFile": o.Civo.KeyFile, "timeout": "5s",
 		}}
 	}
 	return overlay(c, o.Config)
+}
+
+// loadsSelfTest says that the lab's Prometheus has the alert that is always on its way to Drydock.
+func (l *Lab) loadsSelfTest() bool {
+	return slices.ContainsFunc(l.options.RuleFiles, func(file string) bool { return filepath.Base(file) == "DrydockSelfTest.yaml" })
 }
 
 // overlay lays b over a, map by map.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,7 +45,21 @@ func (l *Lab) writeRules() ([]string, error) {
 		}
 		paths = append(paths, path)
 	}
-	return paths, nil
+	return append(paths, filepath.Join(dir, laterRules("*"))), nil
+}
+
+// laterRules is the file of rules that a test loads later.
+func laterRules(name string) string { return "later-" + name + ".yaml" }
+
+// LoadRules makes Prometheus load these rules as well; under the name of earlier ones, in their place.
+func (l *Lab) LoadRules(ctx context.Context, name string, rules []byte) error {
+	if err := os.WriteFile(filepath.Join(l.dir, "rules", laterRules(name)), rules, 0o600); err != nil {
+		return fmt.Errorf("writing the rules %s: %w", name, err)
+	}
+	if err := reload(ctx, l.prometheus); err != nil {
+		return fmt.Errorf("loading the rules %s: %w", name, err)
+	}
+	return nil
 }
 
 // adaptRules takes the groups out of a PrometheusRule where it is one, and

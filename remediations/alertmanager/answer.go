@@ -22,12 +22,14 @@ type answer struct {
 	watchdogAt time.Time
 	blindBy    map[string]bool
 	alerts     map[string]Alert
+	// selfTests are those that the self-test wants, by fingerprint.
+	selfTests map[string]*SelfTest
 	// names are those of alerts of no interest, by fingerprint: one of them may inhibit one that is.
 	names map[string]string
 }
 
 func newAnswer(in interests) *answer {
-	return &answer{interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}, names: map[string]string{}}
+	return &answer{interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}, selfTests: map[string]*SelfTest{}, names: map[string]string{}}
 }
 
 // read reads one alert of the list.
@@ -65,7 +67,11 @@ func (a *answer) add(m *models.GettableAlert) error {
 		a.blindBy[nameOf(set)] = true
 	}
 	key := set.Fingerprint().String()
-	if !a.interests.keeps(m.Labels) {
+	selfTest := a.interests.isSelfTest(m.Labels)
+	if selfTest && len(a.selfTests) < maxSelfTests {
+		a.selfTests[key] = newSelfTest(m)
+	}
+	if selfTest || !a.interests.keeps(m.Labels) {
 		if len(a.names) < maxAlerts {
 			a.names[key] = nameOf(set)
 		}
@@ -97,6 +103,18 @@ func (a *answer) mute(by map[string][]string) {
 		alert.MutedBy = by[key]
 		a.alerts[key] = alert
 	}
+	for key, s := range a.selfTests {
+		s.MutedBy = by[key]
+	}
+}
+
+// selfTest are the self-test's alerts, in a stable order.
+func (a *answer) selfTest() []SelfTest {
+	var out []SelfTest
+	for _, key := range slices.Sorted(maps.Keys(a.selfTests)) {
+		out = append(out, *a.selfTests[key])
+	}
+	return out
 }
 
 // silenceIDs are the silences of the alerts, sorted, each once.

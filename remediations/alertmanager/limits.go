@@ -38,6 +38,12 @@ const (
 	// not run with more than a handful.
 	maxAddresses = 64
 
+	// maxSelfTests bounds the self-test's alerts kept of one replica: one a cluster that shares it, and a few more.
+	maxSelfTests = 64
+
+	// maxReceivers bounds the receivers kept of one of them.
+	maxReceivers = 64
+
 	// maxBlindBy bounds the names kept of alerts that blind; one is enough to
 	// hold, the others are for people to read.
 	maxBlindBy = 16

@@ -14,11 +14,12 @@ type interests struct {
 	watchdog  labels.Matchers // nil: not asked for
 	blindWhen []labels.Matchers
 	keep      func(map[string]string) bool // nil: all
+	selfTest  func(map[string]string) bool // nil: not asked for
 	receiver  string                       // empty: mute times are not asked for
 }
 
 func newInterests(o Options) (interests, error) {
-	in := interests{keep: o.Keep, receiver: o.Receiver}
+	in := interests{keep: o.Keep, selfTest: o.SelfTest, receiver: o.Receiver}
 	if o.Watchdog != "" {
 		m, err := parseMatchers(o.Watchdog, "watchdog")
 		if err != nil {
@@ -53,6 +54,11 @@ func parseMatchers(input, option string) (labels.Matchers, error) {
 
 // keeps says whether an alert is of interest.
 func (in interests) keeps(ls map[string]string) bool { return in.keep == nil || in.keep(ls) }
+
+// isSelfTest says whether an alert is the self-test's.
+func (in interests) isSelfTest(ls map[string]string) bool {
+	return in.selfTest != nil && in.selfTest(ls)
+}
 
 // blinds says whether one set of blindWhen matches.
 func (in interests) blinds(ls model.LabelSet) bool {

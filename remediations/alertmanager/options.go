@@ -42,6 +42,9 @@ type Options struct {
 	// is called at the same time for several replicas and answers, and must neither
 	// keep nor change the labels. Nil keeps all.
 	Keep func(labels map[string]string) bool
+	// SelfTest says which alerts are always on their way to Drydock: they are in Replica.SelfTest, and not in Alerts,
+	// whatever Keep says. It is called as Keep is. Nil: none.
+	SelfTest func(labels map[string]string) bool
 	// Resolver gives the addresses of a host name, without ports. It must return
 	// when its context ends. Nil means net.DefaultResolver. Tests give names
 	// addresses with it.

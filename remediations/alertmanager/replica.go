@@ -91,10 +91,16 @@ func (r *replica) ask(ctx context.Context, in interests) Replica {
 	if in.receiver != "" {
 		a.mute(m.by)
 	}
-	return Replica{
-		URL: r.url, Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: a.blinding(),
+	out := Replica{
+		URL: r.url, Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: a.blinding(), SelfTest: a.selfTest(),
 		Alerts: a.alerts, Inhibitors: a.inhibitors(), Silences: r.getSilences(ctx, a.silenceIDs()),
 	}
+	if a.unrouted() {
+		if all, err := r.getReceivers(ctx, in.receiver); err == nil {
+			out.NoReceiver, out.Akin = !all.found, all.akin
+		}
+	}
+	return out
 }
 
 func (r *replica) getAlerts(ctx context.Context, a *answer) error {

@@ -44,6 +44,12 @@ type Replica struct {
 	// BlindBy names (label alertname, else the fingerprint) the active alerts
 	// that one of Options.BlindWhen matches, sorted, each once, at most 16.
 	BlindBy []string
+	// SelfTest are the alerts that Options.SelfTest wants.
+	SelfTest []SelfTest
+	// NoReceiver: none of them is routed to Options.Receiver, and the replica has no receiver of this name. Akin are those
+	// of its receivers then whose names end in it, behind a slash.
+	NoReceiver bool
+	Akin       []string
 	// Alerts are the alerts that Options.Keep wants, by fingerprint: 16 lower-case
 	// hexadecimal digits, computed from the labels.
 	Alerts map[string]Alert

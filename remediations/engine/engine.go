@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Options are all that the engine needs; none but the Silencer may be left out.
+// Options are all that the engine needs; none but the Silencer and Posts may be left out.
 type Options struct {
 	Config    *remediations.Config
 	Fleet     Fleet
@@ -37,6 +37,8 @@ type Options struct {
 	CallTimeout time.Duration
 	// NewID gives a fresh repair id.
 	NewID func() string
+	// Posts is what the receiver of this replica knows of the self-test; nil: nothing.
+	Posts func() remediations.Posts
 }
 
 // Engine is the loop. It is a manager.Runnable that needs leadership.
@@ -63,7 +65,10 @@ type Engine struct {
 	ledgerErr   error
 	ledgerAt    string
 	statusSaved remediations.LedgerStatus
-	memory      map[string]*memory
+	// stored is the ledger's data as it was last read or saved.
+	stored     map[string]string
+	connection connection
+	memory     map[string]*memory
 	// orphans are the memories of repairs whose Node is gone, by repair.
 	orphans    map[string]*memory
 	runs       int
@@ -144,6 +149,7 @@ func (e *Engine) Notice() {
 // Start runs until ctx ends: leadership is lost, or the program stops.
 func (e *Engine) Start(ctx context.Context) error {
 	e.metrics.leader.Set(1)
+	e.metrics.setSelfTest(remediations.SelfTestUnknown, time.Time{})
 	defer e.metrics.reset()
 	defer close(e.over)
 	e.Log.Info("leading", "policies", len(e.Config.Policies))
@@ -261,6 +267,7 @@ func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
 	data, version, err := e.Store.Load(ctx)
 	if errors.Is(err, ErrNotFound) {
 		l := remediations.RebuildLedger(e.Config, nodes, e.Clock.Now())
+		l.Arrival = e.connection.arrival
 		if err := e.saveLedger(ctx, l, ""); err == nil {
 			e.Log.Info("the ledger was made from the Nodes", "slots", len(l.Slots))
 		}
@@ -276,18 +283,19 @@ func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
 		e.ledger, e.ledgerErr = nil, err
 		return
 	}
-	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved = l, nil, version, l.Status
+	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.stored = l, nil, version, l.Status, data
+	e.arrived(data, l)
 }
 
 // saveLedger writes the ledger by compare-and-swap. After any error what is in store is unknown, so it is read again
 // before anything else is decided.
 func (e *Engine) saveLedger(ctx context.Context, l *remediations.Ledger, version string) error {
-	v, err := e.Store.Save(ctx, l.Encode(), version)
+	v, err := e.trySave(ctx, l, version)
 	if err != nil {
 		e.ledger, e.ledgerErr, e.again = nil, fmt.Errorf("saving the ledger: %w", err), true
 		e.Log.Error(err, "the ledger could not be saved; it is read again")
 		return err
 	}
-	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved = l, nil, v, l.Status
+	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.stored = l, nil, v, l.Status, l.Encode()
 	return nil
 }

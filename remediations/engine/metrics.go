@@ -17,6 +17,7 @@ type metrics struct {
 	blind    *prometheus.GaugeVec
 	gpus     *prometheus.GaugeVec
 	leader   prometheus.Gauge
+	selfTest selfTestMetrics
 	// gpuNodes are the nodes that gpus has a series of.
 	gpuNodes map[string]int
 }
@@ -61,11 +62,13 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 		leader: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "drydock_leader", Help: "1 on the replica that leads.",
 		}),
+		selfTest: newSelfTestMetrics(),
 	}
-	reg.MustRegister(m.repairs, m.ended, m.duration, m.steps, m.holds, m.breaker, m.blind, m.gpus, m.leader)
+	reg.MustRegister(m.repairs, m.ended, m.duration, m.steps, m.holds, m.breaker, m.blind, m.gpus, m.leader, m.selfTest.state, m.selfTest.arrival)
 	for _, policy := range c.PolicyNames() {
 		for _, o := range remediations.Outcomes {
 			m.ended.WithLabelValues(policy, string(o))
+			m.duration.WithLabelValues(policy, string(o))
 		}
 	}
 	for step := range c.Provided {
@@ -136,7 +139,7 @@ func (m *metrics) setBreaker(scope string, state remediations.BreakerState) {
 
 // reset takes the fleet's figures away from a replica that no longer leads.
 func (m *metrics) reset() {
-	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.gpus} {
+	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.gpus, m.selfTest.state, m.selfTest.arrival} {
 		g.Reset()
 	}
 	m.leader.Set(0)

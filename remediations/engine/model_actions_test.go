@@ -89,6 +89,9 @@ func (l *life) actions() map[string]func(*rapid.T) {
 		"more time passes": func(t *rapid.T) {
 			l.w.pass(rapid.SampledFrom([]time.Duration{10 * time.Second, 45 * time.Second, 2 * time.Minute}).Draw(t, "for"))
 		},
+		"the self-test arrives": l.do(func(_ *rapid.T, w *world) {
+			w.arrive(time.Now())
+		}),
 		"all is well with the world, for once": l.do(func(_ *rapid.T, w *world) {
 			w.mend()
 		}),

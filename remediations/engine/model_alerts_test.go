@@ -94,6 +94,7 @@ func (w *world) answer(i int) remediations.ReplicaWord {
 	if w.sourceDead {
 		watchdogAt = w.sourceDied.Truncate(sendEvery)
 	}
+	word.SelfTest = w.selfTest
 	if !r.noWatchdog && now.Before(watchdogAt.Add(alertLife)) {
 		word.Watchdog, word.WatchdogAt = true, watchdogAt
 	}

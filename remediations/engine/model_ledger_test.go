@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -54,6 +55,16 @@ func (l ledgerPort) Save(ctx context.Context, data map[string]string, version st
 		return "", errLost
 	}
 	return strconv.Itoa(l.w.ledgerRV), nil
+}
+
+// arrive is a replica's PATCH: it knows of no version, and makes no ledger.
+func (w *world) arrive(at time.Time) {
+	if w.ledger == nil {
+		return
+	}
+	w.ledgerRV++
+	w.ledger = maps.Clone(w.ledger)
+	w.ledger[remediations.LedgerArrival] = remediations.EncodeArrival(at)
 }
 
 func slotsOf(data map[string]string) []string {

@@ -18,6 +18,7 @@ const (
 	ResultAccepted  = "accepted"
 	ResultUnchanged = "unchanged"
 	ResultNodeFull  = "node_full"
+	ResultSelfTest  = "self_test"
 )
 
 // Inbox writes received alerts on their Nodes. Every replica has one; two that write the same alert write the same key.
@@ -29,6 +30,8 @@ type Inbox struct {
 	Now  func() time.Time
 	// Full is told the node that had no room for one more alert.
 	Full func(node string)
+	// Arrived is told each time that the self-test's alert arrived. It must not block.
+	Arrived func()
 }
 
 // writeAgain is how a write that failed is tried again until the caller's context ends.
@@ -37,6 +40,12 @@ var writeAgain = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitte
 // Record makes an alert durable on its Node. An alert that cannot be used is a result, not an error; an error means
 // that a usable one could not be written before ctx ended.
 func (i Inbox) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
+	if i.Config.IsSelfTest(labels) {
+		if i.Arrived != nil {
+			i.Arrived()
+		}
+		return ResultSelfTest, nil // about no node, whatever labels it has
+	}
 	route, why := i.Config.Route(labels, i.Node)
 	if why != remediations.MisrouteNone {
 		return string(why), nil

@@ -1,0 +1,96 @@
+package alertmanager
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/prometheus/alertmanager/api/v2/models"
+	"github.com/stretchr/testify/require"
+)
+
+var selfTestLabels = map[string]string{"alertname": "DrydockSelfTest", "node": "n1", "remediation": "node-not-ready"}
+
+func isSelfTest(l map[string]string) bool { return l["alertname"] == "DrydockSelfTest" }
+
+// to routes an alert to these receivers.
+func to(a *models.GettableAlert, receivers ...string) *models.GettableAlert {
+	a.Receivers = nil
+	for _, r := range receivers {
+		a.Receivers = append(a.Receivers, &models.ReceiverReference{Name: &r})
+	}
+	return a
+}
+
+// receiversNamed answers as /receivers does.
+func receiversNamed(t *testing.T, names ...string) http.HandlerFunc {
+	t.Helper()
+	out := []map[string]any{}
+	for _, n := range names {
+		out = append(out, map[string]any{"name": n})
+	}
+	body, err := json.Marshal(out)
+	require.NoError(t, err)
+	return jsonly(body)
+}
+
+// TestSelfTestShowsWhereItIsRouted: and is never among the alerts, though a policy might want it.
+func TestSelfTestShowsWhereItIsRouted(t *testing.T) {
+	forbidden := func(http.ResponseWriter, *http.Request) { t.Error("nobody asks for the receivers where it is routed") }
+	url := parts(t, list(t,
+		shown("active", node("n1")),
+		to(shown("active", selfTestLabels), "pager", "drydock", "pager"),
+		inhibited(silenced(to(shown("suppressed", map[string]string{"alertname": "DrydockSelfTest", "cluster": "b"})), "s1"), "9f2c0e5b6d1a4c33"),
+	), map[string]http.HandlerFunc{"GET /alerts/groups": jsonly([]byte("[]")), "GET /receivers": forbidden})
+	r := only(t, Options{URLs: []string{url}, Receiver: "drydock", SelfTest: isSelfTest})
+	require.NoError(t, r.Err)
+	require.Len(t, r.Alerts, 1)
+	require.NotContains(t, r.Alerts, keyOf(selfTestLabels))
+	require.ElementsMatch(t, []SelfTest{
+		{Receivers: []string{"drydock", "pager"}, SilencedBy: []string{}, InhibitedBy: []string{}},
+		{SilencedBy: []string{"s1"}, InhibitedBy: []string{"9f2c0e5b6d1a4c33"}},
+	}, r.SelfTest)
+	require.False(t, r.NoReceiver)
+
+	r = only(t, Options{URLs: []string{url}, Receiver: "drydock"})
+	require.Empty(t, r.SelfTest, "not asked for")
+	require.Len(t, r.Alerts, 3)
+}
+
+func TestSelfTestThatIsMutedSaysSo(t *testing.T) {
+	muted := to(shown("suppressed", selfTestLabels), "drydock")
+	muted.Status.MutedBy = []string{"nights"}
+	group, err := json.Marshal([]map[string]any{{"alerts": []any{muted}, "labels": map[string]string{}, "receiver": map[string]string{"name": "drydock"}}})
+	require.NoError(t, err)
+	url := parts(t, list(t, to(shown("active", selfTestLabels), "drydock")), map[string]http.HandlerFunc{"GET /alerts/groups": jsonly(group)})
+	r := only(t, Options{URLs: []string{url}, Receiver: "drydock", SelfTest: isSelfTest, Keep: func(map[string]string) bool { return false }})
+	require.NoError(t, r.Err)
+	require.Equal(t, []string{"nights"}, r.SelfTest[0].MutedBy)
+}
+
+// TestSelfTestThatIsRoutedElsewhereNamesTheReceivers: what a person needs to mend the route, and never a reason to fail.
+func TestSelfTestThatIsRoutedElsewhereNamesTheReceivers(t *testing.T) {
+	for name, c := range map[string]struct {
+		receivers http.HandlerFunc
+		missing   bool
+		akin      []string
+	}{
+		"there is one of the name":   {receivers: receiversNamed(t, "pager", "drydock")},
+		"there is none of the name":  {receivers: receiversNamed(t, "pager", "drydock2", "not-drydock"), missing: true},
+		"an AlertmanagerConfig's is": {receivers: receiversNamed(t, "monitoring/drydock/drydock", "pager"), missing: true, akin: []string{"monitoring/drydock/drydock"}},
+		"no answer":                  {receivers: code(http.StatusInternalServerError, "boom")},
+		"a receiver without a name":  {receivers: jsonly([]byte(`[{}]`))},
+		"a list cut short":           {receivers: jsonly([]byte(`[{"name":"pager"}`))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := parts(t, list(t, to(shown("active", selfTestLabels), "pager")), map[string]http.HandlerFunc{
+				"GET /alerts/groups": jsonly([]byte("[]")), "GET /receivers": c.receivers,
+			})
+			r := only(t, Options{URLs: []string{url}, Receiver: "drydock", SelfTest: isSelfTest})
+			require.NoError(t, r.Err)
+			require.Equal(t, []string{"pager"}, r.SelfTest[0].Receivers)
+			require.Equal(t, c.missing, r.NoReceiver)
+			require.Equal(t, c.akin, r.Akin)
+		})
+	}
+}

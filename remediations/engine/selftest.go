@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// connection is what the engine knows of the self-test. No decision about a node rests on it.
+type connection struct {
+	memory remediations.SelfTestMemory
+	is     remediations.SelfTest
+	// told is the last state but unknown: who was told that it is bad is told that it is mended, whatever came in between.
+	told remediations.SelfTestState
+	// arrival is what the ledger had when it was last read; unread is what was there and is no time.
+	arrival time.Time
+	unread  string
+}
+
+// arrived takes the last arrival from a ledger that was read.
+func (e *Engine) arrived(data map[string]string, l *remediations.Ledger) {
+	c := &e.connection
+	c.arrival = l.Arrival
+	if c.memory.At.IsZero() { // what the leader before this one said
+		c.is, c.told = l.Status.SelfTest, l.Status.SelfTest.State
+	}
+	_, err := remediations.DecodeArrival(data)
+	if err != nil && data[remediations.LedgerArrival] != c.unread {
+		e.Log.Error(err, "the self-test's last arrival cannot be read")
+	}
+	c.unread = ""
+	if err != nil {
+		c.unread = data[remediations.LedgerArrival]
+	}
+}
+
+// selfTest judges the connection once by each word, and tells what changed. It gives what the ledger is to say.
+func (p *passing) selfTest() remediations.SelfTest {
+	c := &p.connection
+	if p.word == nil || !p.word.AskedAt.After(c.memory.At) {
+		return c.is
+	}
+	var posts remediations.Posts
+	if p.Posts != nil {
+		posts = p.Posts()
+	}
+	was := c.is
+	c.memory, c.is = c.memory.Judge(p.Config, p.word, c.arrival, posts, was)
+	c.memory.At = p.word.AskedAt
+	p.metrics.setSelfTest(c.is.State, latest(c.arrival, posts.Arrived))
+	if c.is.State == was.State {
+		return c.is
+	}
+	p.Log.Info("the self-test has another state", "state", c.is.State, "before", was.State, "message", c.is.Message)
+	switch {
+	case c.is.State.Bad() && c.is.State != c.told:
+		p.Events.Event("", Event{Warning: true, Reason: "NotConnected", Action: string(c.is.State), Note: c.is.Message})
+	case c.is.State == remediations.SelfTestOK && c.told.Bad():
+		p.Events.Event("", Event{Reason: "Connected", Action: string(c.is.State), Note: c.is.Message})
+	}
+	if c.is.State.Bad() || c.is.State == remediations.SelfTestOK {
+		c.told = c.is.State
+	}
+	return c.is
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// saveOverArrival saves a ledger once more that met another version, where nothing of it changed but the arrival of the
+// self-test's alert, which each replica writes: what the caller decided by is what is in store. conflict is the error
+// otherwise.
+func (e *Engine) saveOverArrival(ctx context.Context, l *remediations.Ledger, conflict error) (string, error) {
+	data, version, err := e.Store.Load(ctx)
+	if err != nil || e.stored == nil || !maps.Equal(withoutArrival(data), withoutArrival(e.stored)) {
+		return "", conflict
+	}
+	if at, err := remediations.DecodeArrival(data); err == nil {
+		l.Arrival = at
+	}
+	return e.Store.Save(ctx, l.Encode(), version)
+}
+
+func withoutArrival(data map[string]string) map[string]string {
+	data = maps.Clone(data)
+	delete(data, remediations.LedgerArrival)
+	return data
+}
+
+// trySave is Store.Save, but an arrival in the meantime is no conflict.
+func (e *Engine) trySave(ctx context.Context, l *remediations.Ledger, version string) (string, error) {
+	v, err := e.Store.Save(ctx, l.Encode(), version)
+	if errors.Is(err, ErrConflict) {
+		return e.saveOverArrival(ctx, l, err)
+	}
+	return v, err
+}
+
+// selfTestMetrics are the connection's figures.
+type selfTestMetrics struct{ state, arrival *prometheus.GaugeVec }
+
+func newSelfTestMetrics() selfTestMetrics {
+	return selfTestMetrics{
+		state: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "drydock_selftest_state", Help: "1 for how far the alert that always fires gets on its way to Drydock.",
+		}, []string{"state"}),
+		arrival: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "drydock_selftest_last_arrival_timestamp_seconds", Help: "When the alert that always fires last arrived at any replica; absent: never.",
+		}, nil),
+	}
+}
+
+// setSelfTest sets the one state; an empty one, where the self-test is not asked for, is unknown.
+func (m *metrics) setSelfTest(state remediations.SelfTestState, arrival time.Time) {
+	if state == "" {
+		state = remediations.SelfTestUnknown
+	}
+	for _, s := range remediations.SelfTestStates {
+		m.selfTest.state.WithLabelValues(string(s)).Set(gauge(s == state))
+	}
+	if !arrival.IsZero() {
+		m.selfTest.arrival.WithLabelValues().Set(float64(arrival.Unix()))
+	}
+}

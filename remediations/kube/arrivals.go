@@ -1,0 +1,129 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Arrivals puts into the ledger when the self-test's alert last arrived at this replica. It is the one key there that
+// every replica writes, by a PATCH of nothing else; no post waits for it. It is a manager.Runnable.
+type Arrivals struct {
+	client          kubernetes.Interface
+	namespace, name string
+	clock           clock.Clock
+	log             logr.Logger
+	news            chan struct{}
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+const (
+	// arrivalsApart is the least time between two writes of one replica.
+	arrivalsApart = 30 * time.Second
+	// arrivalAgain is when a write is tried again that failed: there may be no ledger yet.
+	arrivalAgain = 5 * time.Second
+	// arrivalTimeout bounds one try.
+	arrivalTimeout = 5 * time.Second
+)
+
+// NewArrivals makes Arrivals for the ledger of that name.
+func NewArrivals(client kubernetes.Interface, namespace, name string, c clock.Clock, log logr.Logger) *Arrivals {
+	return &Arrivals{client: client, namespace: namespace, name: name, clock: c, log: log, news: make(chan struct{}, 1)}
+}
+
+// Arrived notes that the alert arrived now. It never blocks.
+func (a *Arrivals) Arrived() {
+	a.mu.Lock()
+	a.last = a.clock.Now()
+	a.mu.Unlock()
+	select {
+	case a.news <- struct{}{}:
+	default:
+	}
+}
+
+// Last is when the alert last arrived at this replica, durable or not; zero: never.
+func (a *Arrivals) Last() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last
+}
+
+// NeedLeaderElection says no: whichever replica the post goes to writes it.
+func (a *Arrivals) NeedLeaderElection() bool { return false }
+
+// Start writes until ctx ends.
+func (a *Arrivals) Start(ctx context.Context) error {
+	var written time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.news:
+		}
+		for again := false; ; again = true {
+			at := a.Last()
+			err := a.write(ctx, at, again)
+			if err == nil {
+				written = a.clock.Now()
+				break
+			}
+			if !again {
+				a.log.Info("that the self-test's alert arrived cannot be written yet; it is tried again", "error", err.Error())
+			}
+			if !a.wait(ctx, arrivalAgain) {
+				return nil
+			}
+		}
+		if !a.wait(ctx, arrivalsApart-a.clock.Since(written)) {
+			return nil
+		}
+	}
+}
+
+func (a *Arrivals) wait(ctx context.Context, d time.Duration) bool {
+	timer := a.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}
+
+// write sets the one key. It makes no ledger: that is the leader's. Where an earlier try failed, another replica may have
+// written a later time meanwhile, which stays.
+func (a *Arrivals) write(ctx context.Context, at time.Time, again bool) error {
+	ctx, cancel := context.WithTimeout(ctx, arrivalTimeout)
+	defer cancel()
+	maps, where := a.client.CoreV1().ConfigMaps(a.namespace), "ConfigMap "+a.namespace+"/"+a.name
+	if again {
+		cm, err := maps.Get(ctx, a.name, metav1.GetOptions{})
+		if err != nil {
+			return translate("reading "+where, err)
+		}
+		if there, err := remediations.DecodeArrival(cm.Data); err == nil && !there.Before(at.Truncate(time.Second)) && there.Before(a.clock.Now().Add(arrivalsApart)) {
+			return nil
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{remediations.LedgerArrival: remediations.EncodeArrival(at)}})
+	if err != nil {
+		return err
+	}
+	if _, err := maps.Patch(ctx, a.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: remediations.FieldManager}); err != nil {
+		return translate("writing the last arrival into "+where, err)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package connect
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+)
+
+// What the documentation promises.
+const (
+	missingWithin = time.Minute
+	tokenWithin   = 2 * time.Minute
+	mendedWithin  = 90 * time.Second
+)
+
+// TestAnInstallationSaysHowItIsConnected takes each way to get it wrong, in an installation of its own, and mends it.
+func TestAnInstallationSaysHowItIsConnected(t *testing.T) {
+	h := newHarbour(t)
+	t.Run("side by side", func(t *testing.T) {
+		for name, way := range map[string]func(*berth){
+			lab.Namespace: connected, "no-rule": rulesNotLoaded, "wrong-name": receiverOfAnotherName, "wrong-route": routeDoesNotMatch,
+			"wrong-token": tokenIsAnother, "wrong-url": urlLeadsNowhere,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				way(h.berth(t, name))
+			})
+		}
+	})
+}
+
+// connected is the control: two replicas, of which the follower gets the posts; then an Alertmanager that is started
+// again, and a Drydock to which nothing comes any more.
+func connected(b *berth) {
+	elsewhere, err := lab.FreePort()
+	require.NoError(b.t, err)
+	stopped := map[string]any{"urls": b.lab.AlertmanagerURLs()[1:]}
+	leader := b.start("", elsewhere, stopped)
+	b.set(b.t, b.name, b.receiver())
+	follower := b.start("-follower", b.port, stopped)
+	b.becomes(leader, remediations.SelfTestOK, b.began, time.Minute)
+	const counter = `drydock_alerts_received_total{result="self_test"}`
+	require.Contains(b.t, b.metrics(leader), counter+" 0\n", "the post went to the follower")
+	require.NotContains(b.t, b.metrics(follower), counter+" 0\n")
+	require.NotContains(b.t, b.metrics(follower), "drydock_selftest_state", "which says nothing itself")
+
+	b.lab.StopAlertmanager(1)
+	require.NoError(b.t, b.lab.StartAlertmanager(b.t.Context(), 1))
+	for end := time.Now().Add(50 * time.Second); time.Now().Before(end); b.pause() {
+		require.False(b.t, b.ledger().Status.SelfTest.State.Bad(), "an Alertmanager that is started again is no fault")
+	}
+
+	b.set(b.t, b.name, nil)
+	arrival := b.ledger().Arrival
+	require.NotZero(b.t, arrival)
+	leader.Kill()
+	follower.Kill()
+	b.set(b.t, b.name, &route{receiver: b.name, matcher: `alertname="DrydockSelfTest"`, url: nowhere(b), tokenFile: b.token})
+	again := b.start("-again", b.port, stopped)
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); b.pause() {
+		require.Equal(b.t, remediations.SelfTestOK, b.ledger().Status.SelfTest.State, "the last arrival outlives a restart")
+	}
+	require.Contains(b.t, b.metrics(again), fmt.Sprintf("drydock_selftest_last_arrival_timestamp_seconds %s\n", exposed(arrival)))
+	require.Contains(b.t, b.metrics(again), `drydock_selftest_state{state="ok"} 1`)
+	require.Empty(b.t, b.events(), "nobody was ever told that it is not connected")
+}
+
+// exposed is a time as /metrics has it.
+func exposed(at time.Time) string {
+	return strconv.FormatFloat(float64(at.Unix()), 'g', -1, 64)
+}
+
+// rulesNotLoaded: Prometheus has no such alert, as where a PrometheusRule lacks the label that it is selected by.
+func rulesNotLoaded(b *berth) {
+	const name = "DrydockSelfTestLoadedLater"
+	r := b.receiver()
+	r.matcher = `alertname="` + name + `"`
+	b.set(b.t, b.name, r)
+	d := b.start("", b.port, map[string]any{"selfTest": r.matcher})
+	b.becomes(d, remediations.SelfTestMissing, b.began, missingWithin)
+	rules, err := os.ReadFile(ruleFile)
+	require.NoError(b.t, err)
+	require.NoError(b.t, b.lab.LoadRules(b.t.Context(), "self-test", []byte(strings.ReplaceAll(string(rules), "alert: DrydockSelfTest\n", "alert: "+name+"\n"))))
+	b.becomes(d, remediations.SelfTestOK, time.Now(), mendedWithin)
+}
+
+// receiverOfAnotherName: alertmanager.receiver is not what Alertmanager calls it, as with an AlertmanagerConfig.
+func receiverOfAnotherName(b *berth) {
+	r := b.receiver()
+	r.receiver = "monitoring/x/" + b.name
+	b.set(b.t, b.name, r)
+	d := b.start("", b.port, nil)
+	l := b.becomes(d, remediations.SelfTestUnrouted, b.began, missingWithin)
+	require.Contains(b.t, l.Status.SelfTest.Message, `no receiver of this name, but "monitoring/x/wrong-name"`)
+	d.Kill()
+	d = b.start("-mended", b.port, map[string]any{"receiver": r.receiver})
+	b.becomes(d, remediations.SelfTestOK, b.began, mendedWithin)
+}
+
+// routeDoesNotMatch: as with the matcher that the operator adds to an AlertmanagerConfig's routes.
+func routeDoesNotMatch(b *berth) {
+	r := b.receiver()
+	r.matcher = `namespace="monitoring"`
+	b.set(b.t, b.name, r)
+	d := b.start("", b.port, nil)
+	l := b.becomes(d, remediations.SelfTestUnrouted, b.began, missingWithin)
+	require.NotContains(b.t, l.Status.SelfTest.Message, "no receiver of this name")
+	b.set(b.t, b.name, b.receiver())
+	b.becomes(d, remediations.SelfTestOK, time.Now(), mendedWithin)
+}
+
+func tokenIsAnother(b *berth) {
+	wrong, err := b.lab.WriteSecret("another-token", "another-token-than-the-receivers")
+	require.NoError(b.t, err)
+	r := b.receiver()
+	r.tokenFile = wrong
+	b.set(b.t, b.name, r)
+	d := b.start("", b.port, nil)
+	l := b.becomes(d, remediations.SelfTestNotArrived, b.began, tokenWithin)
+	require.Contains(b.t, l.Status.SelfTest.Message, "401")
+	b.set(b.t, b.name, b.receiver())
+	b.becomes(d, remediations.SelfTestOK, time.Now(), mendedWithin)
+}
+
+func urlLeadsNowhere(b *berth) {
+	r := b.receiver()
+	r.url = nowhere(b)
+	b.set(b.t, b.name, r)
+	d := b.start("", b.port, nil)
+	l := b.becomes(d, remediations.SelfTestNotArrived, b.began, tokenWithin)
+	require.Contains(b.t, l.Status.SelfTest.Message, "the URL")
+	b.set(b.t, b.name, b.receiver())
+	b.becomes(d, remediations.SelfTestOK, time.Now(), mendedWithin)
+}
+
+// nowhere is a URL where nobody listens.
+func nowhere(b *berth) string {
+	port, err := lab.FreePort()
+	require.NoError(b.t, err)
+	return fmt.Sprintf("http://127.0.0.1:%d/v1/alerts", port)
+}
