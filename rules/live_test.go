@@ -24,9 +24,10 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// quick are the shipped rules, whose look back takes seconds instead of minutes.
+// quick are the shipped rules, whose look back takes seconds instead of minutes, and to which no node is too young.
 func quick(t *testing.T) []string {
 	t.Helper()
+	seconds := strings.NewReplacer("[5m]", "[15s]", "[2m]", "[8s]", "offset 2m", "offset 8s", "< 600", "< 0")
 	names, err := rules.Names()
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -35,7 +36,7 @@ func quick(t *testing.T) []string {
 		text, err := rules.Read(name)
 		require.NoError(t, err)
 		file := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "[5m]", "[15s]")), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte(seconds.Replace(string(text))), 0o600))
 		out = append(out, file)
 	}
 	return out
@@ -101,10 +102,13 @@ func agent(t *testing.T, l *lab.Lab, node string, ready bool) {
 	require.NoError(t, err)
 }
 
+const selfTestFires = "DrydockSelfTest  drydock-self-test"
+
 // TestRulesFireOnWhatKubeStateMetricsReallySays: promtool's series are written by hand; these come from a real
 // kube-state-metrics, of real objects.
 func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 	drydock := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "drydock_leader 1")
 		for _, node := range []string{"gpu-lost", "gpu-none", "gpu-well", "gpu-shared"} {
 			fmt.Fprintf(w, "drydock_node_expected_gpus{node=%q} 4\n", node)
 		}
@@ -120,9 +124,15 @@ func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 		NodeSpecs: []lab.NodeSpec{
 			gpus("gpu-lost", "3"), {Name: "gpu-none"}, gpus("gpu-well", "4"), gpus("gpu-shared", "16"), gpus("gpu-no-label", "0"),
 			{Name: "disk"}, {Name: "agent-sick"}, {Name: "agent-tainted", Taints: taint}, {Name: "agent-well", Taints: taint}, {Name: "silent"},
+			{Name: "deadlocked"}, {Name: "read-only"},
 		},
 	})
 	require.NoError(t, l.SetCondition(t.Context(), "disk", corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
+	// What node-problem-detector says; of the nodes without these conditions nothing is known, and of one it is not sure.
+	require.NoError(t, l.SetCondition(t.Context(), "deadlocked", "KernelDeadlock", corev1.ConditionTrue, "TaskHung"))
+	require.NoError(t, l.SetCondition(t.Context(), "deadlocked", "ReadonlyFilesystem", corev1.ConditionFalse, "FilesystemIsNotReadOnly"))
+	require.NoError(t, l.SetCondition(t.Context(), "read-only", "ReadonlyFilesystem", corev1.ConditionTrue, "FilesystemIsReadOnly"))
+	require.NoError(t, l.SetCondition(t.Context(), "read-only", "KernelDeadlock", corev1.ConditionUnknown, "NoData"))
 	_, err := l.Client().AppsV1().DaemonSets("kube-system").Create(t.Context(), &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "cilium"},
 		Spec: appsv1.DaemonSetSpec{
@@ -142,10 +152,31 @@ func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 
 	want := []string{
 		"CiliumAgentNotReady agent-sick cilium-agent-not-ready", "CiliumAgentNotReady agent-tainted cilium-agent-not-ready",
-		"NodeDiskPressure disk node-disk-pressure",
+		selfTestFires,
+		"NodeDiskPressure disk node-disk-pressure", "NodeFilesystemReadOnly read-only node-filesystem-read-only",
 		"NodeGPUCountWrong gpu-lost node-gpu-count", "NodeGPUCountWrong gpu-none node-gpu-count",
-		"NodeHeartbeatLost silent node-heartbeat-lost", "NodeNotReady silent node-not-ready",
+		"NodeHeartbeatLost silent node-heartbeat-lost", "NodeKernelDeadlock deadlocked node-kernel-deadlock",
+		"NodeNotReady silent node-not-ready",
 	}
 	require.Eventually(t, func() bool { return slices.Equal(want, firing(l)) }, 90*time.Second, time.Second, "%v", want)
 	require.Never(t, func() bool { return !slices.Equal(want, firing(l)) }, 15*time.Second, time.Second, "nothing else is only slow to fire")
+
+	many := func() bool { return slices.Contains(firing(l), "NodesNotReady  none") }
+	for i, node := range []string{"node-0", "node-1", "gpu-well", "gpu-shared"} { // with silent five of fourteen
+		l.Break(node)
+		if i == 2 {
+			require.Never(t, many, 12*time.Second, time.Second, "four of fourteen are not many")
+		}
+	}
+	require.Eventually(t, many, 30*time.Second, time.Second)
+
+	// Without kube-state-metrics every alert of a node ends, though nothing was mended, and only this one says why.
+	stateMetrics := l.Process("kube-state-metrics")
+	stateMetrics.Kill()
+	require.Eventually(t, func() bool { return slices.Equal([]string{selfTestFires, "DrydockSourceDown  none"}, firing(l)) }, 30*time.Second, time.Second)
+	require.NoError(t, stateMetrics.Start(t.Context()))
+	require.Eventually(t, func() bool {
+		now := firing(l)
+		return !slices.Contains(now, "DrydockSourceDown  none") && many() && slices.Contains(now, "NodeNotReady silent node-not-ready")
+	}, 30*time.Second, time.Second)
 }

@@ -38,7 +38,7 @@ type desk struct {
 
 func newDesk(t require.TestingT, mode remediations.Mode) *desk {
 	d := &desk{client: fake.NewClientset(), nodes: map[string]*corev1.Node{}}
-	m, err := newMetrics(prometheus.NewRegistry())
+	m, err := newMetrics(prometheus.NewRegistry(), "")
 	require.NoError(t, err)
 	d.handler = &handler{
 		Options: Options{
@@ -235,10 +235,10 @@ func TestEvictions(t *testing.T) {
 // TestSeriesAreThereFromTheStart.
 func TestSeriesAreThereFromTheStart(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	m, err := newMetrics(reg)
+	m, err := newMetrics(reg, "")
 	require.NoError(t, err)
 	require.Equal(t, 3*len(remediations.AdmissionReasons)+3, testutil.CollectAndCount(m.total))
-	_, err = newMetrics(reg)
+	_, err = newMetrics(reg, "")
 	require.Error(t, err, "the control: they are registered")
 }
 

@@ -22,14 +22,14 @@ const (
 	panicked      remediations.AdmissionReason = "Panicked"
 )
 
-// metrics are drydock_admission_total{verdict,reason} and drydock_admission_duration_seconds. All series exist from the
-// start, so that rate() sees the first denial.
+// metrics are drydock_admission_total{verdict,reason} and drydock_admission_duration_seconds, and beside them the end of the
+// certificate. All series of the first two exist from the start, so that rate() sees the first denial.
 type metrics struct {
 	total    *prometheus.CounterVec
 	duration prometheus.Histogram
 }
 
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+func newMetrics(registerer prometheus.Registerer, certDir string) (*metrics, error) {
 	m := &metrics{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "drydock_admission_total", Help: "Requests to change a Node, or to evict a pod, by verdict and its reason.",
@@ -50,7 +50,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.total, m.duration} {
+	for _, c := range []prometheus.Collector{m.total, m.duration, newCertificateEnd(certDir)} {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering the webhook's metrics: %w", err)
 		}

@@ -45,7 +45,7 @@ func Add(mgr manager.Manager, o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(o.Registerer)
+	m, err := newMetrics(o.Registerer, o.CertDir)
 	if err != nil {
 		return nil, err
 	}

@@ -10,16 +10,20 @@ func TestPoliciesTable(t *testing.T) {
 	code, stdout, stderr := call(t, "policies")
 	require.Equal(t, exitOK, code)
 	require.Empty(t, stderr)
-	require.Equal(t, `NAME                         MODE      MATCH                                  NODES                   PLAN                                                                FROM
-cilium-agent-not-ready       observe   remediation="cilium-agent-not-ready"   !nvidia.com/gpu.count   reboot 10m x2, drain 30m or stop, replace 20m                       shipped
-gpu-cilium-agent-not-ready   observe   remediation="cilium-agent-not-ready"   nvidia.com/gpu.count    reboot 40m x3                                                       shipped
-gpu-node-disk-pressure       observe   remediation="node-disk-pressure"       nvidia.com/gpu.count    drain 30m or stop, reboot 40m                                       shipped
-gpu-node-heartbeat-lost      observe   remediation="node-heartbeat-lost"      nvidia.com/gpu.count    reboot 40m x3                                                       shipped
-gpu-node-not-ready           observe   remediation="node-not-ready"           nvidia.com/gpu.count    reboot 40m x3                                                       shipped
-node-disk-pressure           observe   remediation="node-disk-pressure"       !nvidia.com/gpu.count   drain 30m or stop, replace 20m                                      shipped
-node-gpu-count               observe   remediation="node-gpu-count"           nvidia.com/gpu.count    reboot 40m x3                                                       shipped
-node-heartbeat-lost          observe   remediation="node-heartbeat-lost"      !nvidia.com/gpu.count   restart-kubelet 3m, reboot 10m x2, drain 30m or stop, replace 20m   shipped
-node-not-ready               observe   remediation="node-not-ready"           !nvidia.com/gpu.count   restart-kubelet 3m, reboot 10m x2, drain 30m or stop, replace 20m   shipped
+	require.Equal(t, `NAME                            MODE      MATCH                                     NODES                   PLAN                                                                FROM
+cilium-agent-not-ready          observe   remediation="cilium-agent-not-ready"      !nvidia.com/gpu.count   reboot 10m x2, drain 30m or stop, replace 20m                       shipped
+gpu-cilium-agent-not-ready      observe   remediation="cilium-agent-not-ready"      nvidia.com/gpu.count    reboot 40m x3                                                       shipped
+gpu-node-disk-pressure          observe   remediation="node-disk-pressure"          nvidia.com/gpu.count    drain 30m or stop, reboot 40m                                       shipped
+gpu-node-filesystem-read-only   observe   remediation="node-filesystem-read-only"   nvidia.com/gpu.count    reboot 40m x3                                                       shipped
+gpu-node-heartbeat-lost         observe   remediation="node-heartbeat-lost"         nvidia.com/gpu.count    reboot 40m x3                                                       shipped
+gpu-node-kernel-deadlock        observe   remediation="node-kernel-deadlock"        nvidia.com/gpu.count    reboot 40m x3                                                       shipped
+gpu-node-not-ready              observe   remediation="node-not-ready"              nvidia.com/gpu.count    reboot 40m x3                                                       shipped
+node-disk-pressure              observe   remediation="node-disk-pressure"          !nvidia.com/gpu.count   drain 30m or stop, replace 20m                                      shipped
+node-filesystem-read-only       observe   remediation="node-filesystem-read-only"   !nvidia.com/gpu.count   reboot 10m x2, drain 30m or stop, replace 20m                       shipped
+node-gpu-count                  observe   remediation="node-gpu-count"              nvidia.com/gpu.count    reboot 40m x3                                                       shipped
+node-heartbeat-lost             observe   remediation="node-heartbeat-lost"         !nvidia.com/gpu.count   restart-kubelet 3m, reboot 10m x2, drain 30m or stop, replace 20m   shipped
+node-kernel-deadlock            observe   remediation="node-kernel-deadlock"        !nvidia.com/gpu.count   reboot 10m x2, drain 30m or stop, replace 20m                       shipped
+node-not-ready                  observe   remediation="node-not-ready"              !nvidia.com/gpu.count   restart-kubelet 3m, reboot 10m x2, drain 30m or stop, replace 20m   shipped
 `, stdout)
 }
 

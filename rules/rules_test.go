@@ -1,0 +1,209 @@
+package rules_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/rules"
+)
+
+// The remediations that are no policy's.
+const (
+	peopleOnly = "none"
+	selfTest   = "drydock-self-test"
+)
+
+type rule struct {
+	Alert, Expr         string
+	Labels, Annotations map[string]string
+}
+
+// shipped are the rules by the name of their file, without its ending.
+func shipped(t *testing.T) map[string]rule {
+	t.Helper()
+	names, err := rules.Names()
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	out := map[string]rule{}
+	for _, file := range names {
+		text, err := rules.Read(file)
+		require.NoError(t, err)
+		var content struct {
+			Groups []struct {
+				Name  string
+				Rules []rule
+			}
+		}
+		require.NoError(t, yaml.Unmarshal(text, &content), file)
+		require.Len(t, content.Groups, 1, file)
+		require.Len(t, content.Groups[0].Rules, 1, "%s: one alert a file", file)
+		require.True(t, strings.HasPrefix(content.Groups[0].Name, "drydock-"), "%s: the group's name must tell it from others'", file)
+		out[strings.TrimSuffix(file, ".yaml")] = content.Groups[0].Rules[0]
+	}
+	return out
+}
+
+func TestEveryRuleHasATestAndARunbookOfItsName(t *testing.T) {
+	all := shipped(t)
+	for name, r := range all {
+		require.Equal(t, name, r.Alert)
+		require.FileExists(t, filepath.Join("tests", name+".yaml"))
+		require.FileExists(t, filepath.Join("runbooks", name+".md"))
+		require.Equal(t, "https://github.com/drydock-dev/drydock/blob/main/rules/runbooks/"+name+".md", r.Annotations["runbook_url"])
+	}
+	for _, pattern := range []string{"tests/*.yaml", "runbooks/*.md"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			base := filepath.Base(file)
+			require.Contains(t, all, strings.TrimSuffix(base, filepath.Ext(base)), "%s is of no rule", file)
+		}
+	}
+}
+
+func TestEveryAlertSaysWhatPeopleAndRoutesNeed(t *testing.T) {
+	for name, r := range shipped(t) {
+		severities := []string{"warning", "critical"}
+		if r.Labels["remediation"] == selfTest {
+			severities = []string{"none"}
+		}
+		require.Contains(t, severities, r.Labels["severity"], name)
+		require.NotEmpty(t, r.Annotations["summary"], name)
+		require.NotEmpty(t, r.Annotations["description"], name)
+		require.NotContains(t, r.Expr, "unschedulable", "%s: cordoning a node must not end its alert", name)
+		if remediation := r.Labels["remediation"]; remediation != peopleOnly && remediation != selfTest {
+			require.Contains(t, r.Annotations["summary"], "{{ $labels.", "%s must name its target", name)
+			require.Contains(t, r.Expr, "cluster", "%s must say which cluster its target is of", name)
+		}
+		text, err := os.ReadFile(filepath.Join("runbooks", name+".md"))
+		require.NoError(t, err)
+		at := 0
+		for _, heading := range []string{"# " + name + "\n", "\n## Meaning\n", "\n## Impact\n", "\n## Diagnosis\n", "\n## What Drydock does\n", "\n## Mitigation\n"} {
+			i := strings.Index(string(text)[at:], heading)
+			require.GreaterOrEqual(t, i, 0, "the runbook of %s: %q is missing or out of its place", name, heading)
+			at += i
+		}
+	}
+}
+
+// TestEveryRuleLeadsSomewhere: to a policy, to people alone, or to the self-test; and each policy has a rule.
+func TestEveryRuleLeadsSomewhere(t *testing.T) {
+	all := shipped(t)
+	policies := config.Shipped().Policies
+	matches := func(p config.PolicyInfo, r rule) bool {
+		set := model.LabelSet{}
+		for k, v := range r.Labels {
+			set[model.LabelName(k)] = model.LabelValue(v)
+		}
+		set["alertname"] = model.LabelValue(r.Alert)
+		return p.Match.Matches(set)
+	}
+	for name, r := range all {
+		var by []string
+		for _, p := range policies {
+			if matches(p, r) {
+				by = append(by, p.Name)
+			}
+		}
+		switch remediation := r.Labels["remediation"]; remediation {
+		case peopleOnly, selfTest:
+			require.Empty(t, by, "%s is for no policy", name)
+			require.Equal(t, remediation == selfTest, name == "DrydockSelfTest", name)
+		default:
+			require.NotEmpty(t, by, "no shipped policy takes %s (remediation %s)", name, remediation)
+			require.Contains(t, matched(policies), remediation, name)
+		}
+	}
+	for _, p := range policies {
+		reached := false
+		for _, r := range all {
+			reached = reached || matches(p, r)
+		}
+		require.True(t, reached, "no shipped rule reaches policy %s", p.Name)
+	}
+}
+
+// matched are the values of the label remediation that policies ask for.
+func matched(policies []config.PolicyInfo) []string {
+	var out []string
+	for _, p := range policies {
+		for _, m := range p.Match {
+			if m.Name == "remediation" && m.Type == labels.MatchEqual {
+				out = append(out, m.Value)
+			}
+		}
+	}
+	return out
+}
+
+// TestTheRulesNameWhatDrydockKnows: a reason or a phase with a typing error in it selects nothing, and nobody sees it.
+func TestTheRulesNameWhatDrydockKnows(t *testing.T) {
+	known := map[string][]string{
+		"phase":  {string(remediations.Exhausted)},
+		"reason": {},
+	}
+	for _, r := range remediations.Reasons {
+		known["reason"] = append(known["reason"], string(r))
+	}
+	selectors := regexp.MustCompile(`(phase|reason)(?:=|!=|=~|!~)"([^"]*)"`)
+	seen := 0
+	for name, r := range shipped(t) {
+		for _, m := range selectors.FindAllStringSubmatch(r.Expr, -1) {
+			for _, value := range strings.Split(m[2], "|") {
+				require.Contains(t, known[m[1]], value, name)
+				seen++
+			}
+		}
+	}
+	require.Positive(t, seen)
+}
+
+// TestMoreCasesStaySilentThanFire: an alert that repairs nodes does more harm by firing when it must not than by staying
+// silent. A case in which an alert is expected at any time is one that fires.
+func TestMoreCasesStaySilentThanFire(t *testing.T) {
+	total := map[bool]int{}
+	for name := range shipped(t) {
+		text, err := os.ReadFile(filepath.Join("tests", name+".yaml"))
+		require.NoError(t, err)
+		var file struct {
+			RuleFiles []string `yaml:"rule_files"`
+			Tests     []struct {
+				Name   string
+				Checks []struct {
+					Alertname string
+					Alerts    []any `yaml:"exp_alerts"`
+				} `yaml:"alert_rule_test"`
+			}
+		}
+		require.NoError(t, yaml.Unmarshal(text, &file), name)
+		require.Contains(t, file.RuleFiles, "../"+name+".yaml")
+		cases := map[bool]int{}
+		for _, c := range file.Tests {
+			require.NotEmpty(t, c.Checks, "%s: %s looks at nothing", name, c.Name)
+			fires, looked := false, false
+			for _, check := range c.Checks {
+				fires = fires || len(check.Alerts) > 0
+				looked = looked || check.Alertname == name
+			}
+			require.True(t, looked, "%s: %s does not look at the alert", name, c.Name)
+			cases[fires]++
+		}
+		require.Positive(t, cases[true], "%s: no case shows that it fires", name)
+		if name != "DrydockSelfTest" { // it always fires
+			require.GreaterOrEqual(t, cases[false], cases[true], "%s: silent cases against those that fire", name)
+		}
+		total[true], total[false] = total[true]+cases[true], total[false]+cases[false]
+	}
+	require.GreaterOrEqual(t, total[false], total[true])
+	t.Logf("%d cases fire, %d stay silent", total[true], total[false])
+}

@@ -1,0 +1,35 @@
+package webhook
+
+import (
+	"crypto/tls"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// certificateEnd is drydock_webhook_certificate_expiry_timestamp_seconds. It reads the folder at each scrape, because
+// whoever renews a certificate only writes the files, from which the server takes it within seconds. While there is none
+// that can be served it has no series: /readyz says so then.
+type certificateEnd struct {
+	desc *prometheus.Desc
+	dir  string
+}
+
+var _ prometheus.Collector = &certificateEnd{}
+
+func newCertificateEnd(dir string) *certificateEnd {
+	return &certificateEnd{dir: dir, desc: prometheus.NewDesc("drydock_webhook_certificate_expiry_timestamp_seconds",
+		"Unix time until which the certificate that the webhook serves with is good.", nil, nil)}
+}
+
+// Describe is of prometheus.Collector.
+func (c *certificateEnd) Describe(out chan<- *prometheus.Desc) { out <- c.desc }
+
+// Collect is of prometheus.Collector.
+func (c *certificateEnd) Collect(out chan<- prometheus.Metric) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(c.dir, "tls.crt"), filepath.Join(c.dir, "tls.key"))
+	if err != nil || pair.Leaf == nil {
+		return
+	}
+	out <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(pair.Leaf.NotAfter.Unix()))
+}
