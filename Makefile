@@ -35,6 +35,21 @@ build: ## bin/drydock and bin/kubectl-drydock, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/drydock ./cmd/drydock
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-drydock ./cmd/kubectl-drydock
 
+IMAGE ?= drydock
+BASE ?= scratch
+
+.PHONY: image
+image: ## A container image IMAGE:VERSION with docker or podman, or bin/image.tar with ko
+	@for builder in docker podman; do \
+	  command -v $$builder >/dev/null || continue; \
+	  if ! $$builder info >/dev/null 2>&1; then echo "$$builder is there, but does not answer ($$builder info)" >&2; continue; fi; \
+	  exec $$builder build --build-arg BASE='$(BASE)' --build-arg LDFLAGS='$(LDFLAGS)' -t '$(IMAGE):$(VERSION)' .; \
+	done; \
+	if command -v ko >/dev/null; then \
+	  LDFLAGS='$(LDFLAGS)' KO_DOCKER_REPO='$(IMAGE)' exec ko build --bare --push=false --tags '$(VERSION)' --tarball bin/image.tar ./cmd/drydock; \
+	fi; \
+	echo "make image needs docker or podman that answers, or ko; make build makes the binary alone" >&2; exit 1
+
 .PHONY: lab
 lab: needs ## Build the lab's programs into the cache folder
 	@$(GO) run ./internal/lab/programs/build lab
@@ -44,7 +59,7 @@ lint: needs ## golangci-lint
 	@$(call program,golangci-lint) run ./...
 
 .PHONY: generate
-generate: ## Write again what is generated: docs/configuration.md, deploy/drydock.yaml
+generate: ## Write again what is generated: docs/configuration.md, deploy/, the chart's rules and README.md
 	$(GO) run ./internal/config/gendocs
 	$(GO) run ./internal/lab/render
 

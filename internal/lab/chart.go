@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab/programs"
 )
@@ -52,17 +53,41 @@ func RenderChart(release, namespace string, values map[string]any) (map[string]s
 	return rendered, nil
 }
 
+// RenderedConfig is Drydock's configuration in what RenderChart made.
+func RenderedConfig(manifests map[string]string) ([]byte, error) {
+	var o corev1.ConfigMap
+	if err := yaml.Unmarshal([]byte(manifests["drydock/templates/configmap.yaml"]), &o); err != nil {
+		return nil, fmt.Errorf("reading the chart's ConfigMap: %w", err)
+	}
+	return []byte(o.Data["drydock.yaml"]), nil
+}
+
+// labValues are laid under the values of a lab's release: its Drydock is a process beside the cluster, so there are no
+// pods; and its configuration, of which the chart sees only what a test tells it, has a provider, so that what enforces
+// may drain.
+func labValues() map[string]any {
+	return map[string]any{
+		"replicas": 0,
+		"config":   map[string]any{"providers": map[string]any{"civo": map[string]any{"clusterID": "lab", "region": "LAB"}}},
+		"secrets":  map[string]any{"civoAPIKey": map[string]any{"name": "none"}},
+	}
+}
+
 // InstallChart applies the chart to the lab's API server, so that Drydock runs there with exactly the rights that it
-// ships with. Without values there is no admission, which other releases in the same lab would meet, too.
+// ships with. Without values it has those of one that enforces, and there is no admission, which other releases in the
+// same lab would meet, too. There are no pods; labValues says what else is the lab's own.
 func (l *Lab) InstallChart(ctx context.Context, release, namespace string, values map[string]any) error {
 	_, err := l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making the namespace %s: %w", namespace, err)
 	}
 	if values == nil {
-		values = map[string]any{"admission": map[string]any{"policy": map[string]any{"enabled": false}}}
+		values = map[string]any{
+			"config":    map[string]any{"mode": "enforce"},
+			"admission": map[string]any{"policy": map[string]any{"enabled": false}},
+		}
 	}
-	manifests, err := RenderChart(release, namespace, values)
+	manifests, err := RenderChart(release, namespace, overlay(labValues(), values))
 	if err != nil {
 		return err
 	}

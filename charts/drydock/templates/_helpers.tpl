@@ -2,13 +2,36 @@
 {{- default .Release.Name .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{- define "drydock.labels" -}}
+{{- define "drydock.selector" -}}
 app.kubernetes.io/name: drydock
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "drydock.labels" -}}
+{{ include "drydock.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
+{{- /* list ROOT LABELS: the labels of what the Prometheus operator reads, which selects by them. */ -}}
+{{- define "drydock.operator.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "drydock.labels" $root }}
+{{- with merge dict (default dict (index . 1)) (default dict $root.Values.prometheusOperator.labels) }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- /* list ROOT LABELS: those labels in words, without the chart's own. */ -}}
+{{- define "drydock.operator.only" -}}
+{{- $all := merge dict (default dict (index . 1)) (default dict (index . 0).Values.prometheusOperator.labels) -}}
+{{- range $i, $key := keys $all | sortAlpha }}{{ if $i }}, {{ end }}{{ $key }}={{ get $all $key }}{{ end -}}
+{{- end -}}
+
+{{- define "drydock.image" -}}
+{{- .Values.image.repository -}}
+{{- if .Values.image.digest -}}@{{ .Values.image.digest }}{{- else -}}:{{ default .Chart.AppVersion .Values.image.tag }}{{- end -}}
+{{- end -}}
 
 {{- /* The user that Drydock is for the API server. */ -}}
 {{- define "drydock.user" -}}

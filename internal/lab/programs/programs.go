@@ -19,7 +19,7 @@ var Lab = []string{
 }
 
 // Check names the programs that test, lint and check the repository.
-var Check = []string{"gotestsum", "golangci-lint", "promtool"}
+var Check = []string{"gotestsum", "golangci-lint", "promtool", "helm", "helm-docs"}
 
 // program says how one program is built.
 type program struct {
@@ -44,6 +44,8 @@ var all = map[string]program{
 	"promtool":                {tool: "prometheus", module: "github.com/prometheus/prometheus", pkg: "cmd/promtool", tags: prometheusTags},
 	"alertmanager":            {tool: "alertmanager", module: "github.com/prometheus/alertmanager", pkg: "cmd/alertmanager"},
 	"amtool":                  {tool: "alertmanager", module: "github.com/prometheus/alertmanager", pkg: "cmd/amtool"},
+	"helm":                    {tool: "helm", module: "helm.sh/helm/v4", pkg: "cmd/helm"},
+	"helm-docs":               {tool: "helm-docs", module: "github.com/norwoodj/helm-docs", pkg: "cmd/helm-docs"},
 	"gotestsum":               {tool: "gotestsum", module: "gotest.tools/gotestsum"},
 	"golangci-lint":           {tool: "golangci-lint", module: "github.com/golangci/golangci-lint/v2", pkg: "cmd/golangci-lint"},
 }

@@ -27,10 +27,10 @@ func rendered(t *testing.T, clusterID, region string) string {
 	civo["clusterID"], civo["region"] = clusterID, region
 	manifests, err := lab.RenderChart("drydock", "drydock", values)
 	require.NoError(t, err)
-	var configMap struct{ Data map[string]string }
-	require.NoError(t, yaml.Unmarshal([]byte(manifests["drydock/templates/configmap.yaml"]), &configMap))
+	configuration, err := lab.RenderedConfig(manifests)
+	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "drydock.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(configMap.Data["drydock.yaml"]), 0o600))
+	require.NoError(t, os.WriteFile(file, configuration, 0o600))
 	return file
 }
 
@@ -52,10 +52,4 @@ func TestAnEmptyClusterIDOrRegionIsAFaultAtTheStart(t *testing.T) {
 		_, _, err := config.Load(rendered(t, values["clusterID"], values["region"]), config.Options{SkipFiles: true})
 		require.ErrorContains(t, err, "providers.civo."+key)
 	}
-}
-
-func TestWithoutAConfigurationThereIsNoConfigMap(t *testing.T) {
-	manifests, err := lab.RenderChart("drydock", "drydock", nil)
-	require.NoError(t, err)
-	require.NotContains(t, manifests, "drydock/templates/configmap.yaml")
 }

@@ -1,31 +1,64 @@
-// Command render writes deploy/drydock.yaml: what the chart renders to with its defaults.
+// Command render writes what is made of the chart: its copy of the rules, which Helm reads only inside a chart, the
+// manifests in deploy, and the page of its values.
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
 func main() {
-	if err := render(); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := render(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "render:", err)
 		os.Exit(1)
 	}
 }
 
-func render() error {
+func render(ctx context.Context) error {
 	root, err := programs.ModuleRoot()
 	if err != nil {
 		return err
 	}
-	manifests, err := lab.RenderChart("drydock", "drydock", nil)
+	if err := copyRules(filepath.Join(root, "rules"), filepath.Join(root, "charts", "drydock", "rules")); err != nil {
+		return err
+	}
+	for file, values := range deployments() {
+		if err := writeManifests(filepath.Join(root, "deploy", file), values); err != nil {
+			return fmt.Errorf("rendering deploy/%s: %w", file, err)
+		}
+	}
+	return writeValuesPage(ctx, filepath.Join(root, "charts", "drydock"))
+}
+
+// deployments are the values of each file in deploy. The token is a Secret of the user's, since one in a file that is
+// written once would be everybody's.
+func deployments() map[string]map[string]any {
+	token := map[string]any{"receiverToken": map[string]any{"name": "drydock-token"}}
+	return map[string]map[string]any{
+		"drydock.yaml": {"secrets": token},
+		"kube-prometheus-stack.yaml": {
+			"secrets":            token,
+			"prometheusOperator": map[string]any{"enabled": true, "labels": map[string]any{"release": "kube-prometheus-stack"}},
+		},
+	}
+}
+
+func writeManifests(file string, values map[string]any) error {
+	manifests, err := lab.RenderChart("drydock", "drydock", values)
 	if err != nil {
 		return err
 	}
@@ -34,5 +67,43 @@ func render() error {
 	for _, name := range slices.Sorted(maps.Keys(manifests)) {
 		fmt.Fprintf(&b, "---\n# %s\n%s\n", name, strings.Trim(manifests[name], "\n-"))
 	}
-	return os.WriteFile(filepath.Join(root, "deploy", "drydock.yaml"), []byte(b.String()), 0o644)
+	return os.WriteFile(file, []byte(b.String()), 0o644)
+}
+
+// copyRules makes the chart's folder of rules hold those of the repository, and no other.
+func copyRules(from, to string) error {
+	if err := os.RemoveAll(to); err != nil {
+		return fmt.Errorf("emptying the chart's rules: %w", err)
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return fmt.Errorf("making the chart's rules: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(from, "*.yaml"))
+	if err != nil {
+		return fmt.Errorf("looking for rules: %w", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("copying a rule: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), text, 0o644); err != nil {
+			return fmt.Errorf("copying a rule: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeValuesPage has helm-docs write the chart's README.md.
+func writeValuesPage(ctx context.Context, chart string) error {
+	paths, err := programs.Build(ctx, os.Stderr, "helm-docs")
+	if err != nil {
+		return err
+	}
+	page := exec.CommandContext(ctx, paths["helm-docs"], "--chart-search-root="+chart, "--sort-values-order=file", "--log-level=warning")
+	page.Stdout, page.Stderr = os.Stderr, os.Stderr
+	if err := page.Run(); err != nil {
+		return fmt.Errorf("writing the page of the chart's values: %w", err)
+	}
+	return nil
 }

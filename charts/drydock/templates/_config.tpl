@@ -1,0 +1,116 @@
+{{- /*
+Drydock's configuration as it runs: config of the values, with what the chart knows better laid under it. A key that is
+there is left alone, also where it is empty, which is why this is no merge.
+*/ -}}
+{{- define "drydock.config" -}}
+{{- $c := deepCopy (default dict .Values.config) -}}
+{{- include "drydock.under" (list $c "apiVersion" "drydock.dev/v1alpha1") -}}
+{{- include "drydock.under" (list $c "kind" "Config") -}}
+{{- include "drydock.under" (list $c "mode" "observe") -}}
+{{- range $section := list "receiver" "alertmanager" "leaderElection" "ledger" -}}
+{{- include "drydock.mapping" (list $c $section) -}}
+{{- end -}}
+{{- if include "drydock.token.secret" . -}}
+{{- include "drydock.under" (list $c.receiver "tokenFile" "/etc/drydock/token") -}}
+{{- end -}}
+{{- include "drydock.under" (list $c.alertmanager "urls" (list "http://alertmanager-operated.monitoring:9093")) -}}
+{{- if include "drydock.alertmanagerConfig" . -}}
+{{- include "drydock.under" (list $c.alertmanager "receiver" (printf "%s/%s/drydock" .Release.Namespace (include "drydock.fullname" .))) -}}
+{{- end -}}
+{{- include "drydock.under" (list $c.leaderElection "namespace" .Release.Namespace) -}}
+{{- include "drydock.under" (list $c.ledger "namespace" .Release.Namespace) -}}
+{{- /* A server that nobody asks, and whose certificate nobody makes, would never be ready. */ -}}
+{{- if and (not .Values.admission.webhook.enabled) (ne (dig "certificates" "rotate" (default dict $c.webhook)) "mounted") -}}
+{{- $_ := unset $c "webhook" -}}
+{{- end -}}
+{{- if hasKey $c "webhook" -}}
+{{- include "drydock.mapping" (list $c "webhook") -}}
+{{- include "drydock.mapping" (list $c.webhook "secret") -}}
+{{- include "drydock.under" (list $c.webhook.secret "namespace" .Release.Namespace) -}}
+{{- include "drydock.under" (list $c.webhook.secret "name" (include "drydock.secret" .)) -}}
+{{- include "drydock.under" (list $c.webhook "configuration" (include "drydock.configuration" .)) -}}
+{{- $host := printf "%s-webhook.%s.svc" (include "drydock.fullname" .) .Release.Namespace -}}
+{{- with .Values.admission.webhook.url -}}{{- $host = (urlParse .).hostname -}}{{- end -}}
+{{- include "drydock.under" (list $c.webhook "dnsNames" (list $host)) -}}
+{{- end -}}
+{{- with dig "providers" "civo" dict $c -}}
+{{- include "drydock.under" (list . "apiKeyFile" "/etc/drydock/civo/api-key") -}}
+{{- end -}}
+{{- toYaml $c -}}
+{{- end -}}
+
+{{- /* list MAP KEY VALUE: sets a key that is not there. */ -}}
+{{- define "drydock.under" -}}
+{{- if not (hasKey (index . 0) (index . 1)) -}}{{- $_ := set (index . 0) (index . 1) (index . 2) -}}{{- end -}}
+{{- end -}}
+
+{{- /* list MAP KEY: makes a mapping of a key that is not there, or has no value. */ -}}
+{{- define "drydock.mapping" -}}
+{{- if not (get (index . 0) (index . 1)) -}}{{- $_ := set (index . 0) (index . 1) dict -}}{{- end -}}
+{{- end -}}
+
+{{- /* What the configuration cannot be with this chart. */ -}}
+{{- define "drydock.config.checks" -}}
+{{- $c := include "drydock.config" . | fromYaml -}}
+{{- range $key := list "ledger" "leaderElection" -}}
+{{- if ne (get (get $c $key) "namespace") $.Release.Namespace -}}
+{{- fail (printf "config.%s.namespace must be the release's namespace, %s: the chart gives Drydock its rights there" $key $.Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (dig "providers" "civo" dict $c) (not .Values.secrets.civoAPIKey.name) (not (include "drydock.mounted" (list . (dig "providers" "civo" "apiKeyFile" "" $c)))) -}}
+{{- fail "config.providers.civo needs its API key: set secrets.civoAPIKey.name to the Secret that holds it" -}}
+{{- end -}}
+{{- if and .Values.prometheusOperator.enabled .Values.alertmanagerConfig.enabled (not (include "drydock.alertmanagerConfig" .)) -}}
+{{- fail "alertmanagerConfig.enabled needs a token: leave config.receiver.tokenFile alone and set neither receiver.insecure nor receiver.tls.clientCAFile, or switch it off and write the route yourself" -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* list ROOT FILE: whether secretMounts has that file: "true", or nothing. */ -}}
+{{- define "drydock.mounted" -}}
+{{- $file := index . 1 -}}
+{{- range (index . 0).Values.secretMounts -}}
+{{- if eq $file (printf "/etc/drydock/%s" .path) -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The Secret of the receiver's token; nothing where posts are known in another way, or not at all. */ -}}
+{{- define "drydock.token.secret" -}}
+{{- $receiver := default dict .Values.config.receiver -}}
+{{- $elsewhere := ne (default "/etc/drydock/token" $receiver.tokenFile) "/etc/drydock/token" -}}
+{{- if .Values.secrets.receiverToken.name -}}
+{{- .Values.secrets.receiverToken.name -}}
+{{- else if not (or $elsewhere $receiver.insecure (dig "tls" "clientCAFile" "" $receiver)) -}}
+{{- include "drydock.fullname" . -}}-token
+{{- end -}}
+{{- end -}}
+
+{{- /* The port of an address such as ":9095": list ADDRESS DEFAULT. */ -}}
+{{- define "drydock.port" -}}
+{{- regexFind "[0-9]+$" (default (printf ":%v" (index . 1)) (index . 0)) -}}
+{{- end -}}
+
+{{- /* Whether the configuration has Alertmanager's route made by the operator: "true", or nothing. */ -}}
+{{- define "drydock.alertmanagerConfig" -}}
+{{- if and .Values.prometheusOperator.enabled .Values.alertmanagerConfig.enabled (include "drydock.token.secret" .) -}}true{{- end -}}
+{{- end -}}
+
+{{- /*
+Whether any policy can come to drain a node: "true", or nothing. It enforces, and has the step as the last of its plan, or
+before steps that Civo carries out. The shipped policies have it before a replacement.
+*/ -}}
+{{- define "drydock.drains" -}}
+{{- $mode := default "observe" .Values.config.mode -}}
+{{- $civo := not (empty (dig "providers" "civo" dict .Values.config)) -}}
+{{- $drains := and $civo (eq $mode "enforce") -}}
+{{- range .Values.config.policies -}}
+{{- if eq (default $mode .mode) "enforce" -}}
+{{- $last := "" -}}
+{{- range .plan -}}
+{{- $last = .step -}}
+{{- if and $civo (eq .step "drain") -}}{{- $drains = true -}}{{- end -}}
+{{- end -}}
+{{- if eq $last "drain" -}}{{- $drains = true -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $drains -}}true{{- end -}}
+{{- end -}}

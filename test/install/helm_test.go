@@ -1,0 +1,185 @@
+package install
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+)
+
+const shipping = "shipping" // the release, and its namespace
+
+// helm runs the real one on the chart.
+func helm(t *testing.T, l *lab.Lab, command string, more ...string) string {
+	t.Helper()
+	args := []string{command, shipping}
+	if command != "uninstall" {
+		args = append(args, filepath.Join(root(t), "charts", "drydock"))
+	}
+	return program(t, l, "helm", append(append(args, "--namespace", shipping), more...)...)
+}
+
+func ci(t *testing.T, name string) string {
+	t.Helper()
+	return filepath.Join(root(t), "charts", "drydock", "ci", name+"-values.yaml")
+}
+
+// TestInstallUpgradeUninstall is a release's life with the real Helm.
+func TestInstallUpgradeUninstall(t *testing.T) {
+	l := cluster(t)
+	t.Cleanup(func() { sweep(t, l, shipping) })
+	notes := helm(t, l, "install", "--create-namespace")
+	for _, says := range []string{"Mode: observe", "Alerts         NOT by this chart", "Route          NOT by this chart", "matchers: ['remediation!~", "kubectl drydock status"} {
+		require.Contains(t, notes, says)
+	}
+	drydock, err := l.ClientAs("system:serviceaccount:"+shipping+":"+shipping, "system:serviceaccounts", "system:serviceaccounts:"+shipping, "system:authenticated")
+	require.NoError(t, err)
+	token := secret(t, l, "shipping-token").Data["token"]
+	require.Len(t, token, 43)
+
+	// Drydock at work, with its own rights alone: the ledger, and a record on a Node.
+	ledger := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "drydock-ledger"}, Data: map[string]string{"ledger": "{}"}}
+	await(t, "the rights", func() bool {
+		_, err := drydock.CoreV1().ConfigMaps(shipping).Create(t.Context(), ledger, metav1.CreateOptions{})
+		return err == nil || apierrors.IsAlreadyExists(err)
+	})
+	_, err = drydock.CoreV1().ConfigMaps(shipping).Patch(t.Context(), "drydock-ledger", types.MergePatchType, []byte(`{"data":{"arrived":"now"}}`), metav1.PatchOptions{})
+	require.NoError(t, err, "a replica's note that a post arrived")
+	record := []byte(`{"metadata":{"annotations":{"` + remediations.HistoryKey + `":"[]"}}}`)
+	_, err = drydock.CoreV1().Nodes().Patch(t.Context(), "node-0", types.MergePatchType, record, metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.False(t, evicts(t, drydock), "it observes")
+
+	notes = helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"))
+	for _, says := range []string{"Mode: enforce", "PrometheusRule shipping (release=kube-prometheus-stack)", "AlertmanagerConfig shipping; Alertmanager calls its receiver shipping/shipping/drydock", "they deny what collides"} {
+		require.Contains(t, notes, says)
+	}
+	require.Equal(t, token, secret(t, l, "shipping-token").Data["token"], "Alertmanager may have a copy")
+	await(t, "the right to drain", func() bool { return evicts(t, drydock) })
+
+	// What Drydock completes stays as it is, whoever upgrades.
+	certify(t, l, drydock)
+	helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"), "--set", "replicas=3")
+	require.Equal(t, "authority", string(secret(t, l, "shipping-webhook").Data["ca.crt"]))
+	configuration, err := l.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), shipping, metav1.GetOptions{})
+	require.NoError(t, err)
+	for _, w := range configuration.Webhooks {
+		require.NotEmpty(t, w.ClientConfig.CABundle, w.Name)
+	}
+	recordsStay(t, l)
+
+	person, err := l.ClientAs("a-person", "system:masters")
+	require.NoError(t, err)
+	forge := []byte(`{"metadata":{"annotations":{"` + remediations.HistoryKey + `":"forged"}}}`)
+	await(t, "the policy", func() bool {
+		_, err := person.CoreV1().Nodes().Patch(t.Context(), "node-0", types.MergePatchType, forge, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsForbidden(err)
+	})
+
+	helm(t, l, "uninstall")
+	require.Empty(t, belonging(t, l, shipping), "these are left")
+	recordsStay(t, l)
+	await(t, "nothing to be denied any more", func() bool {
+		_, err := person.CoreV1().Nodes().Patch(t.Context(), "node-0", types.MergePatchType, forge, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil
+	})
+	for _, unschedulable := range []string{"true", "false"} {
+		_, err = person.CoreV1().Nodes().Patch(t.Context(), "node-0", types.MergePatchType, []byte(`{"spec":{"unschedulable":`+unschedulable+`}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	require.Eventually(t, is, within, 50*time.Millisecond, "waiting for %s", what)
+}
+
+func secret(t *testing.T, l *lab.Lab, name string) *corev1.Secret {
+	t.Helper()
+	s, err := l.Client().CoreV1().Secrets(shipping).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return s
+}
+
+// evicts says whether Drydock may evict the pods of other namespaces.
+func evicts(t *testing.T, drydock kubernetes.Interface) bool {
+	t.Helper()
+	err := drydock.CoreV1().Pods("default").EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: "default"}})
+	require.True(t, apierrors.IsForbidden(err) || apierrors.IsNotFound(err), "%v", err)
+	return apierrors.IsNotFound(err)
+}
+
+// certify writes what Drydock's own rotation does, as Drydock.
+func certify(t *testing.T, l *lab.Lab, drydock kubernetes.Interface) {
+	t.Helper()
+	await(t, "the right to its Secret", func() bool {
+		s, err := drydock.CoreV1().Secrets(shipping).Get(t.Context(), "shipping-webhook", metav1.GetOptions{})
+		if apierrors.IsForbidden(err) {
+			return false
+		}
+		require.NoError(t, err)
+		s.Data = map[string][]byte{"ca.crt": []byte("authority"), "tls.crt": []byte("c"), "tls.key": []byte("k")}
+		_, err = drydock.CoreV1().Secrets(shipping).Update(t.Context(), s, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		return true
+	})
+	configurations := drydock.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	await(t, "the right to the webhook's configuration", func() bool {
+		c, err := configurations.Get(t.Context(), shipping, metav1.GetOptions{})
+		if apierrors.IsForbidden(err) {
+			return false
+		}
+		require.NoError(t, err)
+		for i := range c.Webhooks {
+			c.Webhooks[i].ClientConfig.CABundle = l.AdminConfig().CAData
+		}
+		_, err = configurations.Update(t.Context(), c, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		return true
+	})
+}
+
+// recordsStay: neither belongs to the release.
+func recordsStay(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	n, err := l.Client().CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "[]", n.Annotations[remediations.HistoryKey])
+	c, err := l.Client().CoreV1().ConfigMaps(shipping).Get(t.Context(), "drydock-ledger", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "now", c.Data["arrived"])
+}
+
+// TestTheRealHelmReadsEveryVariant as our own rendering does, linting included.
+func TestTheRealHelmReadsEveryVariant(t *testing.T) {
+	l := cluster(t)
+	for name := range variants(t) {
+		require.NotContains(t, program(t, l, "helm", "lint", "--strict", filepath.Join(root(t), "charts", "drydock"), "-f", ci(t, name)), "[WARNING]", name)
+		require.NotContains(t, helm(t, l, "template", "-f", ci(t, name)), "e+0", "%s: a number that Drydock does not read", name)
+	}
+}
+
+// TestDeployIsWhatKustomizeApplies: without Helm, with a token of one's own.
+func TestDeployIsWhatKustomizeApplies(t *testing.T) {
+	l := cluster(t)
+	t.Cleanup(func() { sweep(t, l, "drydock") })
+	program(t, l, "kubectl", "apply", "--server-side", "-k", filepath.Join(root(t), "deploy"))
+	d, err := l.Client().AppsV1().Deployments("drydock").Get(t.Context(), "drydock", metav1.GetOptions{})
+	require.NoError(t, err)
+	isAdmitted(t, l, d)
+	program(t, l, "kubectl", "apply", "--server-side", "-f", filepath.Join(root(t), "deploy", "kube-prometheus-stack.yaml"))
+	for _, file := range []string{"drydock.yaml", "kube-prometheus-stack.yaml"} {
+		require.Equal(t, 0, strings.Count(read(t, "deploy", file), "kind: Secret\n"), "a token in a file would be everybody's")
+	}
+}

@@ -1,0 +1,178 @@
+package install
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/rules"
+)
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{root(t)}, path...)...))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// operator are the values that kube-prometheus-stack needs.
+var operator = m{"prometheusOperator": m{"enabled": true, "labels": m{"release": "kps"}}}
+
+type matcher struct{ Name, MatchType, Value string }
+
+type alertRule struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
+}
+
+type alertRules struct {
+	Metadata struct{ Labels map[string]string }
+	Spec     struct {
+		Groups []struct {
+			Name  string
+			Rules []alertRule
+		}
+	}
+}
+
+func shipped(t *testing.T, values m) (alerts map[string]alertRule, of map[string]string) {
+	t.Helper()
+	var o alertRules
+	find(t, objects(t, render(t, "drydock", values)), "PrometheusRule", "drydock", &o)
+	alerts = map[string]alertRule{}
+	for _, g := range o.Spec.Groups {
+		for _, r := range g.Rules {
+			alerts[r.Alert] = r
+		}
+	}
+	return alerts, o.Metadata.Labels
+}
+
+// TestTheOperatorGetsEveryRule, as it is in rules/ but for the label namespace, and finds them by the label release.
+func TestTheOperatorGetsEveryRule(t *testing.T) {
+	alerts, of := shipped(t, operator)
+	require.Equal(t, "kps", of["release"])
+	names, err := rules.Names()
+	require.NoError(t, err)
+	for _, name := range names {
+		text, err := rules.Read(name)
+		require.NoError(t, err)
+		var file struct {
+			Groups []struct{ Rules []alertRule }
+		}
+		require.NoError(t, yaml.Unmarshal(text, &file))
+		for _, want := range file.Groups[0].Rules {
+			got := alerts[want.Alert]
+			require.Equal(t, want.Expr, got.Expr, "%s: run make generate", want.Alert)
+			require.Equal(t, want.For, got.For)
+			require.Equal(t, want.Annotations, got.Annotations)
+			if !strings.Contains(want.Annotations["summary"]+want.Annotations["description"], "$labels.namespace") {
+				want.Labels["namespace"] = "drydock"
+			}
+			require.Equal(t, want.Labels, got.Labels, "what the operator's OnNamespace asks for")
+		}
+	}
+	without, of := shipped(t, m{
+		"prometheusOperator": m{"enabled": true}, "prometheusRule": m{"labels": m{"team": "a"}, "exclude": []any{"NodeNotReady"}},
+		"alertmanagerConfig": m{"namespaceLabel": false},
+	})
+	require.Len(t, without, len(alerts)-1)
+	require.NotContains(t, without, "NodeNotReady")
+	require.NotContains(t, without["NodeDiskPressure"].Labels, "namespace")
+	require.Equal(t, "a", of["team"])
+	for name := range render(t, "drydock", nil) {
+		require.NotContains(t, name, "prometheusrule", "no CRD is needed by default")
+	}
+}
+
+type route struct {
+	Receiver       string
+	RepeatInterval string
+	Matchers       []matcher
+	Routes         []route
+}
+
+type alertmanagerConfig struct {
+	Metadata struct{ Name, Namespace string }
+	Spec     struct {
+		Route     route
+		Receivers []struct {
+			Name           string
+			WebhookConfigs []struct {
+				URL          string
+				SendResolved bool
+				MaxAlerts    int
+				HTTPConfig   struct {
+					Authorization struct {
+						Type        string
+						Credentials struct{ Name, Key string }
+					}
+				}
+			}
+		}
+	}
+}
+
+// takes says whether an alert with those labels goes on that route.
+func (r route) takes(t *testing.T, alert map[string]string) bool {
+	t.Helper()
+	for _, m := range r.Matchers {
+		matches, err := labels.ParseMatcher(fmt.Sprintf("%s%s%q", m.Name, m.MatchType, m.Value))
+		require.NoError(t, err)
+		if !matches.Matches(alert[m.Name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestTheOperatorsRouteReachesDrydock: every alert that names a policy, the self-test more often; and Drydock asks
+// Alertmanager by the name that the operator gives to the receiver.
+func TestTheOperatorsRouteReachesDrydock(t *testing.T) {
+	manifests := render(t, "drydock", operator)
+	var o alertmanagerConfig
+	all := objects(t, manifests)
+	find(t, all, "AlertmanagerConfig", "drydock", &o)
+	alerts, _ := shipped(t, operator)
+	for name, a := range alerts {
+		wanted := a.Labels["remediation"] != "" && a.Labels["remediation"] != "none"
+		require.Equal(t, wanted, o.Spec.Route.takes(t, a.Labels), name)
+	}
+	require.False(t, o.Spec.Route.takes(t, map[string]string{"alertname": "KubePodCrashLooping"}), "everybody else's")
+	if selfTest, ok := alerts["DrydockSelfTest"]; ok {
+		selfTest.Labels["alertname"] = "DrydockSelfTest"
+		require.True(t, o.Spec.Route.Routes[0].takes(t, selfTest.Labels))
+	}
+	require.Equal(t, "5m", o.Spec.Route.Routes[0].RepeatInterval)
+
+	post := o.Spec.Receivers[0].WebhookConfigs[0]
+	require.Equal(t, "http://drydock.drydock:9095/v1/alerts", post.URL)
+	require.True(t, post.SendResolved)
+	require.Zero(t, post.MaxAlerts, "what is cut off comes hours later")
+	var token struct{ Data map[string]string }
+	find(t, all, "Secret", post.HTTPConfig.Authorization.Credentials.Name, &token)
+	require.Contains(t, token.Data, post.HTTPConfig.Authorization.Credentials.Key)
+
+	text, err := lab.RenderedConfig(manifests)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "receiver: "+o.Metadata.Namespace+"/"+o.Metadata.Name+"/"+o.Spec.Receivers[0].Name+"\n")
+	text, err = lab.RenderedConfig(render(t, "drydock", nil))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "drydock/drydock/drydock", "it is the default's name where the route is written by hand")
+}
+
+// TestTheOperatorsRouteIsTheExample in deploy, whose routes are tested with the real Alertmanager.
+func TestTheOperatorsRouteIsTheExample(t *testing.T) {
+	var example, rendered struct{ Spec map[string]any }
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "deploy", "alertmanagerconfig.yaml")), &example))
+	values := m{"prometheusOperator": m{"enabled": true}, "secrets": m{"receiverToken": m{"name": "drydock-token"}}}
+	find(t, objects(t, render(t, "drydock", values)), "AlertmanagerConfig", "drydock", &rendered)
+	require.Equal(t, example.Spec, rendered.Spec)
+}

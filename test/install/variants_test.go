@@ -1,0 +1,155 @@
+package install
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/lab"
+)
+
+// fullname is what the objects of a variant's release are called.
+func fullname(release string, values m) string {
+	if name, ok := values["fullnameOverride"].(string); ok {
+		return name
+	}
+	return release
+}
+
+// TestEveryVariantInstalls: all of it is taken by the API server, its configuration by Drydock, and its pods by the
+// strictest of the Pod Security Standards.
+func TestEveryVariantInstalls(t *testing.T) {
+	l := cluster(t)
+	for release, values := range variants(t) {
+		t.Run(release, func(t *testing.T) {
+			manifests := render(t, release, values)
+			namespace(t, l, release)
+			apply(t, l, release, manifests)
+
+			text, err := lab.RenderedConfig(manifests)
+			require.NoError(t, err)
+			file := filepath.Join(t.TempDir(), "drydock.yaml")
+			require.NoError(t, os.WriteFile(file, text, 0o600))
+			c, _, err := config.Load(file, config.Options{SkipFiles: true})
+			require.NoError(t, err, "%s", text)
+			require.Equal(t, release, c.Ledger.Namespace)
+			require.Equal(t, release, c.LeaderElection.Lease.Namespace)
+
+			d, err := l.Client().AppsV1().Deployments(release).Get(t.Context(), fullname(release, values), metav1.GetOptions{})
+			require.NoError(t, err)
+			for _, name := range regexp.MustCompile(`/etc/drydock/\S+`).FindAllString(string(text), -1) {
+				require.Contains(t, mounted(d), name, "the configuration names a file that no pod has")
+			}
+			isAdmitted(t, l, d)
+		})
+	}
+}
+
+// mounted are the files that the pods have.
+func mounted(d *appsv1.Deployment) []string {
+	var out []string
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.ConfigMap != nil {
+				out = append(out, "/etc/drydock/"+s.ConfigMap.Items[0].Path)
+			}
+			if s.Secret != nil {
+				out = append(out, "/etc/drydock/"+s.Secret.Items[0].Path)
+			}
+		}
+	}
+	return out
+}
+
+// isAdmitted makes a pod as the Deployment's controller would. The control: one with more rights is refused.
+func isAdmitted(t *testing.T, l *lab.Lab, d *appsv1.Deployment) {
+	t.Helper()
+	pods := l.Client().CoreV1().Pods(d.Namespace)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: d.Name + "-", Labels: d.Spec.Template.Labels, Annotations: d.Spec.Template.Annotations},
+		Spec:       *d.Spec.Template.Spec.DeepCopy(),
+	}
+	made, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, pods.Delete(t.Context(), made.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
+
+	pod.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil
+	pod.Spec.Containers[0].SecurityContext.Privileged = ptr.To(true)
+	_, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, `violates PodSecurity "restricted`)
+}
+
+// TestPodsOutliveTheirNodes: what keeps two of them running, and one leading, while nodes fail.
+func TestPodsOutliveTheirNodes(t *testing.T) {
+	var d appsv1.Deployment
+	find(t, objects(t, render(t, "drydock", nil)), "Deployment", "drydock", &d)
+	require.EqualValues(t, 2, *d.Spec.Replicas)
+	spec := d.Spec.Template.Spec
+	require.Equal(t, "system-cluster-critical", spec.PriorityClassName)
+	require.Equal(t, corev1.LabelHostname, spec.TopologySpreadConstraints[0].TopologyKey)
+	require.Equal(t, corev1.DoNotSchedule, spec.TopologySpreadConstraints[0].WhenUnsatisfiable)
+	require.Greater(t, *spec.TerminationGracePeriodSeconds, int64(8), "Drydock's own stop takes that long")
+	require.Equal(t, "GOMEMLIMIT", spec.Containers[0].Env[0].Name)
+	require.Equal(t, "limits.memory", spec.Containers[0].Env[0].ValueFrom.ResourceFieldRef.Resource)
+	require.Equal(t, "/healthz", spec.Containers[0].LivenessProbe.HTTPGet.Path)
+	require.Equal(t, "/readyz", spec.Containers[0].ReadinessProbe.HTTPGet.Path)
+}
+
+// TestAChangeOfTheConfigurationRollsThePods, and nothing else does.
+func TestAChangeOfTheConfigurationRollsThePods(t *testing.T) {
+	template := func(values m) corev1.PodTemplateSpec {
+		var d appsv1.Deployment
+		find(t, objects(t, render(t, "drydock", values)), "Deployment", "drydock", &d)
+		return d.Spec.Template
+	}
+	same := func(values m) bool { return reflect.DeepEqual(template(nil), template(values)) }
+	require.True(t, same(m{"networkPolicy": m{"enabled": false}}))
+	require.False(t, same(m{"config": m{"limits": m{"concurrent": 2}}}))
+}
+
+// TestSecretsAreOnlyNamed: of all that is rendered only the token that the chart makes is one, and it stands in its Secret
+// alone.
+func TestSecretsAreOnlyNamed(t *testing.T) {
+	for release, values := range variants(t) {
+		manifests := render(t, release, values)
+		var tokens []string
+		for _, o := range objects(t, manifests) {
+			if o.GetKind() != "Secret" {
+				continue
+			}
+			data, _ := o.Object["data"].(map[string]any)
+			for key, value := range data {
+				require.Equal(t, fullname(release, values)+"-token", o.GetName(), "%s: key %s", release, key)
+				tokens = append(tokens, value.(string))
+			}
+			require.NotContains(t, o.Object, "stringData")
+		}
+		secrets, _ := values["secrets"].(map[string]any)
+		receiver, _ := secrets["receiverToken"].(map[string]any)
+		if named := receiver["name"] != nil || release == "minimal"; named {
+			require.Empty(t, tokens, release)
+			continue
+		}
+		require.Len(t, tokens, 1, release)
+		var all strings.Builder
+		for _, text := range manifests {
+			all.WriteString(text)
+		}
+		require.Equal(t, 1, strings.Count(all.String(), tokens[0]), release)
+	}
+}
