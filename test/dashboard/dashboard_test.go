@@ -1,0 +1,163 @@
+// Package dashboard holds that Grafana's dashboard shows what it says: each of its queries is run against the lab's
+// Prometheus, which scrapes a real Drydock that repaired a node, and must return data.
+package dashboard
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+type target struct {
+	RefID, Expr    string
+	Instant, Range bool
+}
+
+type panel struct {
+	ID                       int
+	Type, Title, Description string
+	GridPos                  struct{ X, Y, W, H int }
+	Targets                  []target
+	Panels                   []panel
+}
+
+type dashboard struct {
+	UID           string
+	SchemaVersion int
+	Templating    struct {
+		List []struct{ Name, Type, AllValue string }
+	}
+	Panels []panel
+}
+
+var file = filepath.Join("..", "..", "charts", "drydock", "dashboards", "drydock.json")
+
+func read(t *testing.T) (d dashboard, text []byte) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &d))
+	return d, text
+}
+
+// all are the panels, those of folded rows included.
+func (d dashboard) all() (out []panel) {
+	for _, p := range d.Panels {
+		out = append(append(out, p), p.Panels...)
+	}
+	return out
+}
+
+func TestPanelsHaveTheirPlaceAndTheirName(t *testing.T) {
+	d, _ := read(t)
+	require.GreaterOrEqual(t, d.SchemaVersion, 39)
+	ids := map[int]string{}
+	taken := map[[2]int]string{}
+	for _, p := range d.all() {
+		require.NotEmpty(t, p.Title, "panel %d", p.ID)
+		require.Positive(t, p.ID, p.Title)
+		require.NotContains(t, ids, p.ID, "%s and %s have one id", p.Title, ids[p.ID])
+		ids[p.ID] = p.Title
+		g := p.GridPos
+		require.True(t, g.X >= 0 && g.Y >= 0 && g.W > 0 && g.H > 0 && g.X+g.W <= 24, "%s is at %+v", p.Title, g)
+		for x := g.X; x < g.X+g.W; x++ {
+			for y := g.Y; y < g.Y+g.H; y++ {
+				at := [2]int{x, y}
+				require.NotContains(t, taken, at, "%s lies on %s", p.Title, taken[at])
+				taken[at] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		require.NotEmpty(t, p.Description, "%s must say what it shows", p.Title)
+		require.NotEmpty(t, p.Targets, p.Title)
+		refs := map[string]bool{}
+		for _, q := range p.Targets {
+			require.False(t, refs[q.RefID], "%s has two queries %s", p.Title, q.RefID)
+			refs[q.RefID] = true
+			require.NotEqual(t, q.Instant, q.Range, "%s: a query is of one kind", p.Title)
+		}
+	}
+}
+
+// TestNoDatasourceIsNamed: it is whichever the user picks.
+func TestNoDatasourceIsNamed(t *testing.T) {
+	d, text := read(t)
+	kinds := map[string]string{}
+	for _, v := range d.Templating.List {
+		kinds[v.Name] = v.Type
+	}
+	require.Equal(t, map[string]string{"datasource": "datasource", "cluster": "query"}, kinds)
+	var tree any
+	require.NoError(t, json.Unmarshal(text, &tree))
+	seen := 0
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			if source, ok := v["datasource"]; ok {
+				require.Equal(t, map[string]any{"type": "prometheus", "uid": "${datasource}"}, source)
+				seen++
+			}
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	walk(tree)
+	require.Greater(t, seen, 40)
+}
+
+// fleet are the gauges that the leader alone has; after it has changed, the old one's are around for as long as Prometheus
+// looks back.
+var fleet = regexp.MustCompile(`drydock_(repairs|holds|breaker_state|blind|leader|selftest_state|selftest_last_arrival_timestamp_seconds|alertmanager_up)\{`)
+
+var (
+	selector  = regexp.MustCompile(`\b((?:drydock|kube|process)_[a-z_]+)(\{[^}]*\})?`)
+	maxBefore = regexp.MustCompile(`max( by \([a-z, ]+\))? \($`)
+)
+
+func TestQueriesKeepToOneClusterAndToTheLeader(t *testing.T) {
+	d, _ := read(t)
+	for _, p := range d.all() {
+		for _, q := range p.Targets {
+			found := selector.FindAllStringSubmatch(q.Expr, -1)
+			require.NotEmpty(t, found, "%s: %s", p.Title, q.Expr)
+			for _, s := range found {
+				require.Contains(t, s[2], `cluster=~"$cluster"`, "%s: %s", p.Title, s[1])
+			}
+			for _, at := range fleet.FindAllStringIndex(q.Expr, -1) {
+				before := strings.TrimSuffix(q.Expr[:at[0]], "(") + " ("
+				require.Regexp(t, maxBefore, strings.ReplaceAll(before, "  (", " ("), "%s: a gauge of the leader's", p.Title)
+			}
+		}
+	}
+}
+
+func TestTheChartShipsItAsItIs(t *testing.T) {
+	manifests, err := lab.RenderChart("drydock", "drydock", map[string]any{"grafanaDashboard": map[string]any{"enabled": true}})
+	require.NoError(t, err)
+	var m corev1.ConfigMap
+	require.NoError(t, yaml.Unmarshal([]byte(manifests["drydock/templates/dashboard.yaml"]), &m))
+	require.Equal(t, "1", m.Labels["grafana_dashboard"], "by this label Grafana's sidecar finds it")
+	_, text := read(t)
+	require.Equal(t, map[string]string{"drydock.json": string(text)}, m.Data)
+
+	manifests, err = lab.RenderChart("drydock", "drydock", nil)
+	require.NoError(t, err)
+	require.NotContains(t, manifests, "drydock/templates/dashboard.yaml")
+}

@@ -1,0 +1,270 @@
+package readme
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+const troubleshooting = "docs/troubleshooting.md"
+
+// pages are all that people read.
+func pages(t *testing.T) (out []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "rules/runbooks/*.md", "charts/drydock/README.md"} {
+		files, err := filepath.Glob(filepath.Join(root(t), pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, f := range files {
+			name, err := filepath.Rel(root(t), f)
+			require.NoError(t, err)
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+var (
+	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	code     = regexp.MustCompile("`[^`\n]*`")
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	notInURL = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are the page's headings as links name them.
+func anchors(text string) (out []string) {
+	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		out = append(out, strings.ReplaceAll(notInURL.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+	}
+	return out
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, name := range pages(t) {
+		text := code.ReplaceAllString(fence.ReplaceAllString(page(t, name), ""), "")
+		for _, l := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(l[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(l[1], "#")
+			to := filepath.Join(filepath.Dir(name), file)
+			if file == "" {
+				to = name
+			}
+			_, err := os.Stat(filepath.Join(root(t), to))
+			require.NoError(t, err, "%s links to %s", name, l[1])
+			if anchor != "" {
+				require.Contains(t, anchors(page(t, to)), anchor, "%s links to %s", name, l[1])
+			}
+		}
+	}
+}
+
+// goldenMessages are what Drydock says, by reason, as the core's golden files have it.
+func goldenMessages(t *testing.T) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			reason, _ := v["reason"].(string)
+			message, _ := v["message"].(string)
+			out[reason] = append(out[reason], message)
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root(t), "remediations", "testdata", "decide", "*.output.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		var tree any
+		require.NoError(t, yaml.Unmarshal(text, &tree), f)
+		walk(tree)
+	}
+	return out
+}
+
+// TestEveryReasonIsExplainedInItsOwnWords: a chapter for each, with a sentence that Drydock really says for it, and what to
+// do. None is left of a reason that is gone.
+func TestEveryReasonIsExplainedInItsOwnWords(t *testing.T) {
+	messages := goldenMessages(t)
+	var chapters []string
+	for _, chapter := range strings.Split(section(t, troubleshooting, "Everything is held. Why, and what do I do?"), "\n### ")[1:] {
+		name, text, _ := strings.Cut(chapter, "\n")
+		chapters = append(chapters, name)
+		quoted, advice := 0, ""
+		for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+			if inner := strings.Trim(paragraph, "`"); len(inner) == len(paragraph)-2 {
+				require.Contains(t, messages[name], inner, "%s never says that", name)
+				quoted++
+				continue
+			}
+			advice += paragraph
+		}
+		require.Positive(t, quoted, "%s is not quoted", name)
+		require.NotEmpty(t, advice, "%s: what is to be done?", name)
+	}
+	var want []string
+	for _, r := range remediations.Reasons {
+		want = append(want, string(r))
+	}
+	require.Equal(t, want, chapters, "in the order of the guards")
+}
+
+// eventReasons are those of all Events that the code can make.
+func eventReasons(t *testing.T) (out []string) {
+	t.Helper()
+	for _, o := range remediations.Outcomes {
+		out = append(out, "Repair"+string(o))
+	}
+	for _, n := range []remediations.NoticeReason{remediations.AnnotationInvalid, remediations.RequestRefused, remediations.GlassMended} {
+		out = append(out, string(n))
+	}
+	for _, dir := range []string{"cmd/drydock", "remediations", "receiver", "webhook"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(root(t), dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				literal, ok := n.(*ast.CompositeLit)
+				if !ok || !strings.HasSuffix(typeName(literal.Type), "Event") {
+					return true
+				}
+				for _, e := range literal.Elts {
+					pair, ok := e.(*ast.KeyValueExpr)
+					if !ok || typeName(pair.Key) != "Reason" {
+						continue
+					}
+					if value, ok := pair.Value.(*ast.BasicLit); ok {
+						reason, _ := strconv.Unquote(value.Value)
+						out = append(out, reason)
+					}
+				}
+				return true
+			})
+			return nil
+		}))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+// firstCells are the code spans in the first column of a chapter's table.
+func firstCells(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, c := range code.FindAllString(cells[1], -1) {
+				out = append(out, strings.Trim(c, "`"))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestEveryEventIsExplained(t *testing.T) {
+	require.Equal(t, eventReasons(t), firstCells(section(t, troubleshooting, "Which Events are there?")))
+}
+
+func TestEveryStateOfTheSelfTestIsExplained(t *testing.T) {
+	var want []string
+	for _, s := range remediations.SelfTestStates {
+		want = append(want, string(s))
+	}
+	slices.Sort(want)
+	require.Equal(t, want, firstCells(section(t, troubleshooting, "Nothing happens. Is it connected?")))
+}
+
+// TestThePolicyToCopyIsTheShippedOne but for its mode.
+func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
+	var values m
+	require.NoError(t, yaml.Unmarshal([]byte(blocks(section(t, "docs/install.md", "How do I let it repair?"), "yaml")[0]), &values))
+	policies := values["config"].(m)["policies"].([]any)
+	require.Len(t, policies, 1)
+	copied := policies[0].(m)
+	require.Equal(t, "enforce", copied["mode"])
+	delete(copied, "mode")
+	var shipped []m
+	require.NoError(t, yaml.Unmarshal([]byte(page(t, filepath.Join("remediations", "policies", copied["name"].(string)+".yaml"))), &shipped))
+	require.Len(t, shipped, 1)
+	require.Equal(t, shipped[0], copied)
+}
+
+// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow, as upgrade.md says: a version as well as a field.
+func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
+	record := requests.Record(remediations.Verifying).Encode()
+	_, err := remediations.DecodeRecord(record)
+	require.NoError(t, err)
+	for _, newer := range []string{strings.Replace(record, `"v":1`, `"v":2`, 1), strings.Replace(record, `"v":1`, `"v":1,"new":1`, 1)} {
+		_, err := remediations.DecodeRecord(newer)
+		require.Error(t, err, newer)
+	}
+	ledger := (&remediations.Ledger{}).Encode()
+	_, err = remediations.DecodeLedger(ledger)
+	require.NoError(t, err)
+	for key, newer := range map[string]string{"v": "2", "status": `{"new":1}`} {
+		data := (&remediations.Ledger{}).Encode()
+		data[key] = newer
+		_, err := remediations.DecodeLedger(data)
+		require.ErrorIs(t, err, remediations.ErrLedgerMalformed, key)
+	}
+	versions := section(t, "docs/upgrade.md", "Which versions are on record?")
+	require.Contains(t, versions, `"v":1`)
+	require.Contains(t, versions, "key `v` | `"+ledger["v"]+"`")
+	require.Contains(t, versions, "drydock.dev/v1alpha1")
+}
+
+// TestTheMetricsOfThePagesExist: the metrics that the pages name are on the dashboard or in a rule.
+func TestTheMetricsOfThePagesExist(t *testing.T) {
+	known := page(t, "charts/drydock/dashboards/drydock.json")
+	rendered, err := lab.RenderChart("drydock", "drydock", m{"prometheusOperator": m{"enabled": true}})
+	require.NoError(t, err)
+	for _, text := range rendered {
+		known += text
+	}
+	name := regexp.MustCompile(`\bdrydock_[a-z_]+`)
+	for _, p := range []string{"README.md", troubleshooting, "docs/install.md", "docs/upgrade.md", "docs/civo.md"} {
+		for _, metric := range name.FindAllString(page(t, p), -1) {
+			require.Contains(t, known, metric, "%s names %s", p, metric)
+		}
+	}
+}

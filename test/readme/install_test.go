@@ -1,0 +1,222 @@
+// Package readme holds the documentation to the truth: the README's commands are run as they stand there, on a whole
+// cluster, and what the pages name exists.
+package readme
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+)
+
+// within bounds every wait: far beyond what it takes, so that only a fault meets it.
+const within = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	lab.Main(m, lab.Options{NodeSpecs: lab.CivoNodes(6), NodeGrace: 4 * time.Second})
+}
+
+// TestTheREADMELeadsToTheFirstObservation: its commands, as they stand there, make Drydock say of a broken node what it
+// would do. The operator's and the kubelet's part is played here: what they would make of the chart's objects, with other
+// addresses.
+func TestTheREADMELeadsToTheFirstObservation(t *testing.T) {
+	typed := commands(t, "README.md", "Install")
+	require.Len(t, typed, 3)
+	require.Equal(t, 3, strings.Count(strings.Join(typed, " "), " --set "), "three values")
+
+	s := newTerminal(t)
+	crds(t, s.lab)
+	civo, err := s.lab.StartCivo(t.Context(), lab.CivoOptions{})
+	require.NoError(t, err)
+	t.Cleanup(civo.Close)
+	key, err := os.ReadFile(civo.KeyFile)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "civo-api-key"), key, 0o600))
+
+	notes := s.types(typed[0])
+	require.Contains(t, notes, "Mode: observe")
+	require.NotContains(t, notes, "NOT by this chart", "all of it is connected")
+	s.types(typed[1])
+	seen := s.watches(typed[2])
+
+	s.prometheusLoads()
+	receiver := s.alertmanagerRoutes()
+	s.kubeletStarts(receiver, civo.URL())
+	await(t, "the self-test", func() bool { return s.ledger().Status.SelfTest.State == remediations.SelfTestOK })
+
+	refused := s.asks()
+	before := s.node("node-3")
+	require.NoError(t, s.lab.SetCondition(t.Context(), "node-3", "KernelDeadlock", corev1.ConditionTrue, "DockerHung"))
+	await(t, "the first observation", func() bool { return strings.Contains(seen(), "Observing") })
+	require.Regexp(t, `Warning +RepairHeld +node/node-3 +Observing: would reboot node-3 now \(attempt 1\) by policy node-kernel-deadlock; the mode is observe`, seen())
+	require.Empty(t, civo.Calls(), "it only observes")
+	require.Equal(t, before.Spec, s.node("node-3").Spec)
+
+	t.Run("the pages print what is printed", func(t *testing.T) { s.prints(t, receiver, seen(), refused) })
+	t.Run("a policy enforces", s.enforces)
+	t.Run("uninstalled", s.uninstalls)
+	t.Run("with a Prometheus of one's own", s.plain)
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	require.Eventually(t, is, within, 200*time.Millisecond, "waiting for %s", what)
+}
+
+// prometheusLoads the rules of the chart's object, as the operator has it do, those about nodes without their wait.
+func (s *terminal) prometheusLoads() {
+	s.t.Helper()
+	var object struct {
+		Metadata metav1.ObjectMeta
+		Spec     struct {
+			Groups []struct {
+				Name  string `json:"name"`
+				Rules []m    `json:"rules"`
+			} `json:"groups"`
+		}
+	}
+	s.reads("prometheusrule drydock", &object)
+	require.Equal(s.t, "kube-prometheus-stack", object.Metadata.Labels["release"], "by this label the stack selects its rules")
+	for _, g := range object.Spec.Groups {
+		for _, r := range g.Rules {
+			if r["for"] != nil && r["labels"].(m)["remediation"] != "none" {
+				r["for"] = "1s"
+			}
+		}
+	}
+	rules, err := yaml.Marshal(m{"groups": object.Spec.Groups})
+	require.NoError(s.t, err)
+	require.NoError(s.t, s.lab.LoadRules(s.t.Context(), "drydock", rules))
+}
+
+type route struct {
+	Receiver       string   `json:"receiver"`
+	Matchers       []m      `json:"matchers"`
+	GroupBy        []string `json:"groupBy"`
+	GroupWait      string   `json:"groupWait"`
+	GroupInterval  string   `json:"groupInterval"`
+	RepeatInterval string   `json:"repeatInterval"`
+	Routes         []route  `json:"routes"`
+}
+
+// config is the route as the operator writes it for Alertmanager: the receiver under its long name, and more matchers.
+func (r route) config(more ...string) m {
+	for _, x := range r.Matchers {
+		more = append(more, fmt.Sprintf("%s%s%q", x["name"], x["matchType"], x["value"]))
+	}
+	var routes []any
+	for _, sub := range r.Routes {
+		routes = append(routes, sub.config())
+	}
+	return m{
+		"receiver": "drydock/drydock/" + r.Receiver, "matchers": more, "group_by": r.GroupBy, "group_wait": r.GroupWait,
+		"group_interval": r.GroupInterval, "repeat_interval": r.RepeatInterval, "continue": true, "routes": routes,
+	}
+}
+
+// alertmanagerRoutes as the operator has it do by the chart's object; it returns the address that stands for the Service's.
+func (s *terminal) alertmanagerRoutes() (receiver string) {
+	s.t.Helper()
+	var object struct {
+		Spec struct {
+			Route     route
+			Receivers []struct {
+				Name           string
+				WebhookConfigs []struct {
+					URL        string
+					HTTPConfig struct {
+						Authorization struct {
+							Type        string
+							Credentials struct{ Name, Key string }
+						}
+					}
+				}
+			}
+		}
+	}
+	s.reads("alertmanagerconfig drydock", &object)
+	require.Len(s.t, object.Spec.Receivers, 1)
+	hook := object.Spec.Receivers[0].WebhookConfigs[0]
+	var service corev1.Service
+	s.reads("service drydock", &service)
+	require.Equal(s.t, fmt.Sprintf("http://%s.%s:%d/v1/alerts", service.Name, service.Namespace, service.Spec.Ports[0].Port), hook.URL)
+	port, err := lab.FreePort()
+	require.NoError(s.t, err)
+	receiver = fmt.Sprintf("127.0.0.1:%d", port)
+	credentials := hook.HTTPConfig.Authorization.Credentials
+	require.NoError(s.t, s.lab.SetWebhook(s.t.Context(), lab.WebhookTarget{Config: m{
+		"route": m{"receiver": "nobody", "routes": []any{object.Spec.Route.config(`namespace="drydock"`)}},
+		"receivers": []any{m{"name": "nobody"}, m{"name": "drydock/drydock/" + object.Spec.Receivers[0].Name, "webhook_configs": []any{m{
+			"url": "http://" + receiver + "/v1/alerts",
+			"http_config": m{"authorization": m{
+				"type": hook.HTTPConfig.Authorization.Type, "credentials_file": s.secret(credentials.Name, credentials.Key),
+			}},
+		}}}},
+	}}))
+	return receiver
+}
+
+// kubeletStarts Drydock as the chart's Deployment says, outside of the cluster: with its ServiceAccount, and with the
+// configuration of its ConfigMap, of which only addresses and the folder of the files are others. And the nodes of a lab
+// are seconds old.
+func (s *terminal) kubeletStarts(receiver, civo string) {
+	s.t.Helper()
+	var configuration corev1.ConfigMap
+	s.reads("configmap drydock", &configuration)
+	var c m
+	require.NoError(s.t, yaml.Unmarshal([]byte(configuration.Data["drydock.yaml"]), &c))
+	var d struct {
+		Spec struct {
+			Template corev1.PodTemplateSpec
+		}
+	}
+	s.reads("deployment drydock", &d)
+	pod := d.Spec.Template.Spec
+	mounted := map[string]string{}
+	for _, source := range pod.Volumes[0].Projected.Sources {
+		if source.Secret != nil {
+			item := source.Secret.Items[0]
+			mounted[filepath.Join(pod.Containers[0].VolumeMounts[0].MountPath, item.Path)] = s.secret(source.Secret.Name, item.Key)
+		}
+	}
+	set := func(section m, key string) {
+		file, found := mounted[section[key].(string)]
+		require.True(s.t, found, "%s is mounted nowhere", section[key])
+		section[key] = file
+	}
+	port := func() string {
+		p, err := lab.FreePort()
+		require.NoError(s.t, err)
+		return fmt.Sprintf("127.0.0.1:%d", p)
+	}
+	health := port()
+	provider := c["providers"].(m)["civo"].(m)
+	set(c["receiver"].(m), "tokenFile")
+	set(provider, "apiKeyFile")
+	c["receiver"].(m)["listen"], c["metrics"], c["health"] = receiver, m{"listen": port()}, m{"listen": health}
+	c["alertmanager"].(m)["urls"], provider["apiURL"] = s.lab.AlertmanagerURLs(), civo
+	c["limits"] = m{"startupGrace": "0s"}
+	text, err := yaml.Marshal(c)
+	require.NoError(s.t, err)
+	file := filepath.Join(s.dir, "drydock.yaml")
+	require.NoError(s.t, os.WriteFile(file, text, 0o600))
+	kubeconfig, err := s.lab.ServiceAccountKubeconfig(s.t.Context(), "drydock", pod.ServiceAccountName, "")
+	require.NoError(s.t, err)
+	p, err := lab.StartProcess(s.t.Context(), lab.Spec{
+		Name: "drydock", Path: filepath.Join(s.dir, "drydock"), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
+		Log: filepath.Join(s.lab.LogDir(), "drydock.log"), ReadyURL: "http://" + health + "/readyz",
+	})
+	require.NoError(s.t, err)
+	s.t.Cleanup(p.Kill)
+	s.drydock = p
+}

@@ -1,0 +1,164 @@
+package readme
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/programs"
+	"drydock.dev/drydock/remediations"
+)
+
+type m = map[string]any
+
+// root is the checkout.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := programs.ModuleRoot()
+	require.NoError(t, err)
+	return dir
+}
+
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// section is the text of the page below that heading of the second level.
+func section(t *testing.T, name, heading string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page(t, name), "\n## "+heading+"\n")
+	require.True(t, found, "%s has no section %q", name, heading)
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	return rest
+}
+
+// blocks are the fenced ones of a language in a text.
+func blocks(text, language string) (out []string) {
+	for i, part := range strings.Split("\n"+text, "\n```") {
+		if content, is := strings.CutPrefix(part, language+"\n"); is && i%2 == 1 {
+			out = append(out, content)
+		}
+	}
+	return out
+}
+
+// commands are those of the page's section, each on one line.
+func commands(t *testing.T, name, heading string) (out []string) {
+	t.Helper()
+	for _, block := range blocks(section(t, name, heading), "sh") {
+		for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
+			if line = strings.TrimSpace(line); line != "" {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
+}
+
+// terminal is where somebody types who has the checkout and the API key's file, and a cluster with kube-prometheus-stack.
+type terminal struct {
+	t       *testing.T
+	lab     *lab.Lab
+	dir     string
+	env     []string
+	drydock *lab.Process
+}
+
+func newTerminal(t *testing.T) *terminal {
+	t.Helper()
+	l := lab.Shared(t)
+	dir := t.TempDir()
+	paths, err := programs.Build(t.Context(), os.Stderr, "kubectl", "helm")
+	require.NoError(t, err)
+	for name, path := range paths {
+		require.NoError(t, os.Symlink(path, filepath.Join(dir, name)))
+	}
+	require.NoError(t, os.Symlink(filepath.Join(root(t), "charts"), filepath.Join(dir, "charts")))
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./cmd/drydock", "./cmd/kubectl-drydock")
+	build.Dir = root(t)
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	env := append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+l.AdminKubeconfig(), "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
+	return &terminal{t: t, lab: l, dir: dir, env: env}
+}
+
+func (s *terminal) command(ctx context.Context, line string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+line)
+	cmd.Dir, cmd.Env = s.dir, s.env
+	return cmd
+}
+
+// types runs a command and returns what it says; it must succeed.
+func (s *terminal) types(line string) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), within)
+	defer cancel()
+	var out, faults bytes.Buffer
+	cmd := s.command(ctx, line)
+	cmd.Stdout, cmd.Stderr = &out, &faults
+	require.NoError(s.t, cmd.Run(), "%s\n%s%s", line, &out, &faults)
+	return out.String()
+}
+
+// reads is an object of the cluster, as the type that into points to.
+func (s *terminal) reads(what string, into any) {
+	s.t.Helper()
+	require.NoError(s.t, json.Unmarshal([]byte(s.types("kubectl get -n drydock -o json "+what)), into), what)
+}
+
+func (s *terminal) secret(name, key string) string {
+	s.t.Helper()
+	var secret corev1.Secret
+	s.reads("secret "+name, &secret)
+	require.NotEmpty(s.t, secret.Data[key], "the key %s of Secret %s", key, name)
+	file, err := s.lab.WriteSecret("secret-"+name, string(secret.Data[key]))
+	require.NoError(s.t, err)
+	return file
+}
+
+func (s *terminal) node(name string) *corev1.Node {
+	s.t.Helper()
+	n, err := s.lab.Client().CoreV1().Nodes().Get(s.t.Context(), name, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	return n
+}
+
+func (s *terminal) ledger() *remediations.Ledger {
+	cm, err := s.lab.Client().CoreV1().ConfigMaps("drydock").Get(s.t.Context(), "drydock-ledger", metav1.GetOptions{})
+	if err != nil {
+		return &remediations.Ledger{} // not made yet
+	}
+	l, err := remediations.DecodeLedger(cm.Data)
+	require.NoError(s.t, err)
+	return l
+}
+
+// watches runs a command that does not end before the test does, and returns what it has said so far.
+func (s *terminal) watches(line string) (said func() string) {
+	s.t.Helper()
+	file, err := os.Create(filepath.Join(s.dir, "watched"))
+	require.NoError(s.t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	cmd := s.command(ctx, line)
+	cmd.Stdout, cmd.Stderr = file, file
+	require.NoError(s.t, cmd.Start())
+	s.t.Cleanup(func() { cancel(); _ = cmd.Wait(); _ = file.Close() })
+	return func() string {
+		text, err := os.ReadFile(file.Name())
+		require.NoError(s.t, err)
+		return string(text)
+	}
+}
