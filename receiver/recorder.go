@@ -43,6 +43,7 @@ const (
 	NoPolicy     Result = "no_policy"     // no policy matches it
 	NoTarget     Result = "no_target"     // it names no target, or the receiver found it unusable
 	UnknownNode  Result = "unknown_node"  // the node that it names does not exist
+	UnknownPod   Result = "unknown_pod"   // the pod that it names does not exist, or no node hosts it
 	OtherCluster Result = "other_cluster" // it is another cluster's
 	NodeFull     Result = "node_full"     // its Node has no room for one more alert
 	SelfTest     Result = "self_test"     // the alert that always fires: that it arrived is all there is to it
@@ -50,7 +51,7 @@ const (
 
 // Results are all of them, in the order of the documentation.
 func Results() []Result {
-	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, OtherCluster, NodeFull, SelfTest}
+	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, UnknownPod, OtherCluster, NodeFull, SelfTest}
 }
 
 // durable says whether the alert is on its Node now, where it has one.

@@ -49,8 +49,10 @@ func Fingerprint(labels map[string]string) string {
 // Route is where an alert belongs.
 type Route struct {
 	Policy *Policy
-	// Node is the name that the alert's target label gives. It may be no Node's name at all.
+	// Node is the name that the alert's target label gives; empty where the alert is about a pod.
 	Node string
+	// Pod is what the alert is about, by its labels alone: where it is, and whether it exists, is the API server's to say.
+	Pod *Pod
 }
 
 // Misroute is why an alert is none of ours; its values are those of the metric drydock_alerts_received_total.
@@ -61,18 +63,27 @@ const (
 	MisrouteNoPolicy     Misroute = "no_policy"
 	MisrouteNoTarget     Misroute = "no_target"
 	MisrouteUnknownNode  Misroute = "unknown_node"
+	MisrouteUnknownPod   Misroute = "unknown_pod"
 	MisrouteOtherCluster Misroute = "other_cluster"
 )
 
-// Route finds the policy and the node of an alert. node looks a Node up by its exact name.
+// Route finds the policy and the node of an alert, or the pod. node looks a Node up by its exact name.
 func (c *Config) Route(labels map[string]string, node func(name string) *corev1.Node) (Route, Misroute) {
 	if c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue {
 		return Route{}, MisrouteOtherCluster
 	}
 	ls, why := labelSet(labels), MisrouteNoPolicy
 	for _, p := range c.Policies {
-		if p.Mode == ModeOff || !p.Match.Matches(ls) {
+		if p.Mode == ModeOff || !c.serves(p) || !p.Match.Matches(ls) {
 			continue
+		}
+		if p.Pod != nil {
+			pod, err := p.Pod.of(labels)
+			if err != nil {
+				why = MisrouteNoTarget
+				continue
+			}
+			return Route{Policy: p, Pod: &pod}, MisrouteNone
 		}
 		name := labels[p.TargetLabel]
 		if ValidNodeName(name) != nil {
@@ -92,8 +103,11 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 
 // NewAlert makes what is kept of an alert for the policy: the labels that name the target and the cluster, and severity.
 func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, startsAt, receivedAt time.Time) Alert {
-	kept := map[string]string{}
-	for _, k := range []string{p.TargetLabel, c.ClusterLabel, "severity"} {
+	kept, target := map[string]string{}, []string{p.TargetLabel}
+	if p.Pod != nil {
+		target = []string{p.Pod.Namespace, p.Pod.Name}
+	}
+	for _, k := range append(target, c.ClusterLabel, "severity") {
 		if v, ok := labels[k]; ok && k != "" && len(kept) < maxAlertLabels {
 			kept[k] = clip(v, maxAlertLabelBytes-len("…"))
 		}
@@ -159,8 +173,11 @@ func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
 		if k == a.Key() {
 			continue
 		}
-		if strings.HasPrefix(k, AlertPrefix) {
+		switch {
+		case strings.HasPrefix(k, AlertPrefix):
 			count, size = count+1, size+len(k)+len(v)
+		case strings.HasPrefix(k, sidecarPrefix):
+			size += len(k) + len(v)
 		}
 	}
 	fits := func() bool { return count < MaxAlertsPerNode && size <= maxAlertBytes }

@@ -45,6 +45,8 @@ type Config struct {
 	Receiver string
 	// Provided holds the names of the remediations that this installation can carry out.
 	Provided map[string]bool
+	// SidecarProviders holds the names of the configured providers of sidecars.
+	SidecarProviders map[string]bool
 }
 
 // Policy says what is done about one kind of alert.
@@ -55,7 +57,9 @@ type Policy struct {
 	NodeSelector k8slabels.Selector
 	// TargetLabel is the alert's label that names the node.
 	TargetLabel string
-	Mode        Mode
+	// Pod is set where the policy is about the gated sidecars of pods, and not about nodes.
+	Pod  *PodLabels
+	Mode Mode
 	// For is how long the alert must have been firing, beyond its rule's own for.
 	For  time.Duration
 	Plan []Step
@@ -84,6 +88,8 @@ type Step struct {
 	Wait time.Duration
 	// Attempts is how often the step may be issued, at least 1.
 	Attempts int
+	// Provider is the sidecar provider that a mark-ready goes to.
+	Provider string
 	// Soft makes the first attempt of a reboot ask the machine's operating system; the others cut its power.
 	Soft bool
 	// Timeout and ContinueOnTimeout bound a repeatable step, such as drain.
@@ -105,6 +111,8 @@ type Limits struct {
 	StormCooldown time.Duration
 	// StartupGrace is the age below which a node is neither repaired nor counted.
 	StartupGrace time.Duration
+	// Sidecars may be under repair at once in the cluster; no other limit binds them.
+	Sidecars int
 }
 
 // Words are the limits as people configured them, by their keys.
@@ -163,17 +171,27 @@ func (c *Config) Policy(name string) *Policy {
 func (c *Config) Wants(alert map[string]string) bool {
 	ls := labelSet(alert)
 	for _, p := range c.Policies {
-		if p.Mode != ModeOff && p.Match.Matches(ls) {
+		if p.Mode != ModeOff && c.serves(p) && p.Match.Matches(ls) {
 			return true
 		}
 	}
 	return false
 }
 
+// serves says that the policy's alerts can be taken at all: without its provider of sidecars nobody may look at pods.
+func (c *Config) serves(p *Policy) bool {
+	return p.Pod == nil || (len(p.Plan) > 0 && c.provides(p.Plan[0]))
+}
+
+// provides says that this installation can carry the step out.
+func (c *Config) provides(s Step) bool {
+	return c.Provided[s.Name] && (s.Name != markReady.Name || c.SidecarProviders[s.Provider])
+}
+
 // names says whether an alert with these labels is about the node, by any policy.
 func (c *Config) names(alert map[string]string, node string) bool {
 	for _, p := range c.Policies {
-		if p.Mode != ModeOff && alert[p.TargetLabel] == node && p.Match.Matches(labelSet(alert)) {
+		if p.Mode != ModeOff && p.Pod == nil && alert[p.TargetLabel] == node && p.Match.Matches(labelSet(alert)) {
 			return true
 		}
 	}

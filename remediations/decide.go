@@ -43,6 +43,8 @@ func decide(s *State, now time.Time) Decision {
 			return d
 		case (r == nil || r.Phase == Pending) && len(s.stoppedHere()) > 0:
 			return Decision{Verb: Rest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + joined(s.stoppedHere())}
+		case (r == nil || r.Phase == Pending) && len(s.Journal.exhaustedSidecars()) > 0:
+			return Decision{Verb: Rest, Prune: s.Journal.exhaustedSidecars(), Message: "the exhausted repairs of sidecars here were forgotten"}
 		}
 	}
 	if r != nil && s.Node.Annotations[CancelKey] == r.ID && (r.Phase != Acting || !Registry[r.Step.Name].Once) && r.Phase != Exhausted {

@@ -47,19 +47,21 @@
 //  1. In observe mode nothing changes but Drydock's own keys, ledger, events and metrics:
 //     TestObserveModeSpeaksAndDoesNothing, TestWouldBeRepairsCountInObserveModeOnly.
 //  2. One repair in flight on a node; a node's repair and a sidecar's on it exclude each other: TestTwoEnginesAtOnce,
-//     TestOtherTargetsOfTheNode.
+//     TestOtherTargetsOfTheNode, TestSidecarAndItsNodeExcludeEachOther.
 //  3. Disruptive repairs in flight never exceed a limit, and none begins while its breaker is open:
 //     TestFleetNeverExceedsALimit, TestLimitsCountTheHigherOfLedgerAndNodes, TestControlPlaneKeepsItsQuorum,
 //     TestOneNodeAtATime, TestStorms, TestEndOfTheTrialDecidesAboutTheBreaker.
 //  4. An attempt reaches the provider at most once, after its intent is durable and within ten seconds of it:
 //     TestCrashAtEveryStep, TestLeaderThatSleptAfterItsIntentCallsNobody,
-//     TestIntentWhoseWriteHadNoAnswerIsNotCalled, TestLastLookBeforeTheCall, FuzzDecide. A drain goes on where it was,
+//     TestIntentWhoseWriteHadNoAnswerIsNotCalled, TestLastLookBeforeTheCall, TestLastLookBeforeTheApproval,
+//     TestKnownTaskIsSilentlyIgnored, FuzzDecide. A drain goes on where it was,
 //     and ends with its leader: TestDrainOfALeaderThatIsNoMore, TestDrainOfANodeThatIsGone.
 //  5. No side effect for an alert that no Alertmanager confirmed in the last thirty seconds:
 //     TestWhatTheAlertmanagersTogetherSay, TestAlertThatIsNotSentAgainIsNotBelieved,
 //     TestAlertsThatComeTwiceLateOrOutOfOrder, TestDrainEndsWithinAPass.
 //  6. No data is never a fault: TestNoDataIsNoFault, TestBlindness, TestLeasesThatBlameTheControlPath,
-//     TestClockThatIsWrongCallsNobody, TestDrainOfWhichNothingCanBeDecided.
+//     TestClockThatIsWrongCallsNobody, TestDrainOfWhichNothingCanBeDecided,
+//     TestOnly503IsActedUpon.
 //  7. Recovered needs the step's own proof, held for proofFor, and no phase outlives its deadline:
 //     TestDeathOfTheAlertSourceIsNoCure, TestNodeThatARebootCuresIsRecovered, TestDecideGoldens,
 //     TestMachineThatNoRebootCuresIsReplaced, TestNodeRegisteredAgainIsNoReplacement, TestReplacementThatNeverComes.
@@ -69,7 +71,7 @@
 //  9. A person's word wins, also in mid-repair: TestPersonsWord, TestSilenceBetweenTwoAttemptsHoldsTheSecond,
 //     TestLastLookBeforeTheCall, TestApprovedRepairBegins, TestCancelledRepairStaysCancelled,
 //     TestRequestedRebootNeedsNoAlert, TestBrokenGlassIsMendedAfterAnHour, TestAdmissionTable,
-//     TestSomebodyUncordonsInMidDrain, TestSomebodyCancelsInMidDrain.
+//     TestSomebodyUncordonsInMidDrain, TestSomebodyCancelsInMidDrain, TestPauseBetweenIntentAndApprovalStopsIt.
 //  10. A name from an alert is used only where it equals an existing object's: TestRoute, TestValidNodeName.
 //  11. Everything that arrives is bounded: TestAdmitKeepsTheNodeBounded, TestHistoryIsBounded,
 //     TestHistoryRemembersTenOfEachKind, TestLongestRecordIsReadable.

@@ -18,6 +18,8 @@ type candidate struct {
 	// alert is the repair's, request what a person asked for; a repair has one of the two.
 	alert   *Alert
 	request string
+	// pod is whose sidecar it is; nil: the repair is the node's.
+	pod     *Pod
 	verdict verdict
 	// repair is the id of the repair that would act, where it has acted before; empty: it has not.
 	repair string
@@ -27,6 +29,14 @@ type candidate struct {
 
 func (c *candidate) remediation() Remediation { return Registry[c.step.Name] }
 func (c *candidate) disruptive() bool         { return c.remediation().Disruptive }
+
+// what it would act on.
+func (c *candidate) what() string {
+	if c.pod != nil {
+		return "the sidecar of " + c.pod.String()
+	}
+	return c.Node.Name
+}
 
 // by says by what right it would act.
 func (c *candidate) by() string {
@@ -137,10 +147,14 @@ func cancelled(c *candidate) *finding {
 		if e.Cause != c.alert.Fingerprint || (e.By == "" && len(e.Steps) == 0) {
 			continue
 		}
-		if e.By == ByPerson && !at(startsAt).After(e.Ended) {
-			return because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again, or by %s=%s%s", e.ID, e.Ended.Format(time.RFC3339), RequestKey, requestPolicy, c.policy.Name)
+		if e.By != ByPerson || at(startsAt).After(e.Ended) {
+			return nil
 		}
-		return nil
+		f := because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", e.ID, e.Ended.Format(time.RFC3339))
+		if c.pod == nil { // a request names no pod
+			f.message += fmt.Sprintf(", or by %s=%s%s", RequestKey, requestPolicy, c.policy.Name)
+		}
+		return f
 	}
 	return nil
 }
@@ -200,7 +214,7 @@ func blind(c *candidate) *finding {
 	if c.verdict.reason == Blind {
 		return &finding{message: c.verdict.message}
 	}
-	if why := c.Heartbeats.Blind(); why != "" {
+	if why := c.Heartbeats.Blind(); why != "" && c.pod == nil { // a sidecar is asked itself
 		return because("%s; nothing is done until that ends", why)
 	}
 	return nil
@@ -220,10 +234,10 @@ func alertResolved(c *candidate) *finding {
 }
 
 func tooYoung(c *candidate) *finding {
-	if ReadyCondition(c.Node) == nil {
+	if c.pod == nil && ReadyCondition(c.Node) == nil {
 		return because("the node has no Ready condition yet; no data is not a fault")
 	}
-	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.now.Before(grown) {
+	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.pod == nil && c.now.Before(grown) {
 		return &finding{message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", c.Config.Limits.StartupGrace), until: grown}
 	}
 	if due := c.verdict.startsAt.Add(c.policy.For); c.request == "" && c.now.Before(due) {
@@ -261,7 +275,13 @@ func outsideWindow(c *candidate) *finding {
 }
 
 func nodeUnderRepair(c *candidate) *finding {
+	if r := c.Journal.Record; c.pod != nil && r != nil && r.Phase.InFlight() {
+		return because("its node is under repair: %s by policy %s", r.ID, r.Policy)
+	}
 	for _, r := range c.Journal.OtherRepairs {
+		if c.pod != nil && r.Pod != nil {
+			continue // sidecars of one node do not exclude each other
+		}
 		return because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
 	}
 	if o := c.Ledger.replacing(c.Node); o != nil && o.Record.ID != c.own {
@@ -302,6 +322,9 @@ func repairsSpent(c *candidate) *finding {
 }
 
 func policyFailing(c *candidate) *finding {
+	if c.pod != nil {
+		return nil
+	}
 	if why := c.Ledger.Status.Stopped[c.policy.Name]; why != "" {
 		return because("policy %s is stopped, since the provider refuses its calls: %s; set %s=true on one of its nodes, once that is mended, to go on", c.policy.Name, clip(why, 200), ResetKey)
 	}
@@ -348,21 +371,26 @@ func observing(c *candidate) *finding {
 	if c.policy.Mode == ModeEnforce {
 		return nil
 	}
-	return because("would %s %s now (attempt %d) %s; the mode is observe", c.remediation().Verb, c.Node.Name, c.step.Attempt, c.by())
+	return because("would %s %s now (attempt %d) %s; the mode is observe", c.remediation().Verb, c.what(), c.step.Attempt, c.by())
 }
 
 // MayStillAct asks, right before a call leaves, whether what people and the record say of the node still lets it: the
 // intent is still on record, and nobody has put in a word since it was written.
 func MayStillAct(n *corev1.Node, intentID string) error {
 	r := ReadJournal(n).Record
-	switch {
-	case r == nil || r.Phase != Acting || r.Intent.ID != intentID:
+	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
 		return fmt.Errorf("the intent %s is no longer on record", intentID)
-	case Excluded(n):
-		return fmt.Errorf("the node was excluded by the label %s", ExcludeLabel)
 	}
 	if refuses := Registry[r.Step.Name].refuses; refuses != nil && refuses(n) != "" {
 		return errors.New(refuses(n))
+	}
+	return letsAct(n)
+}
+
+// letsAct says whether what people say of the node still lets Drydock act on it, or on a pod of it.
+func letsAct(n *corev1.Node) error {
+	if Excluded(n) {
+		return fmt.Errorf("the node was excluded by the label %s", ExcludeLabel)
 	}
 	if f := nodeLeaving(&candidate{State: &State{Node: n}}); f != nil {
 		return errors.New(f.message)

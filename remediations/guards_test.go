@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,7 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 
 	var listed []Reason
 	for _, r := range Reasons {
-		if r != RecordMalformed && r != ProviderAbsent {
+		if !slices.Contains([]Reason{RecordMalformed, ProviderAbsent, SidecarHeld, SidecarUnknown}, r) {
 			listed = append(listed, r)
 		}
 	}

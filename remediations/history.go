@@ -35,6 +35,7 @@ const (
 type Entry struct {
 	ID      string    `json:"id"`
 	Target  string    `json:"target,omitempty"` // absent: the node itself
+	Pod     string    `json:"pod,omitempty"`    // whose sidecar it was, as namespace/name
 	Policy  string    `json:"policy"`
 	Outcome Outcome   `json:"outcome"`
 	Steps   []string  `json:"steps"`

@@ -53,6 +53,9 @@ func (s *State) prune(d *Decision, now time.Time) {
 	}
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
+		if p := s.Config.Policy(a.Policy); p != nil && p.Pod != nil {
+			continue // the sidecar's own decision drops it
+		}
 		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) {
 			d.Prune = append(d.Prune, a.Key())
 		}
@@ -78,7 +81,7 @@ func (s *State) consume(d *Decision, now time.Time) {
 		d.Consume = append(d.Consume, ResetKey)
 		if err := ParseReset(v); err != nil {
 			d.notice(AnnotationInvalid, "%v", err)
-		} else if d.Verb != Reset && len(d.Allow) == 0 {
+		} else if d.Verb != Reset && len(d.Allow) == 0 && len(d.Prune) == 0 {
 			d.notice(AnnotationInvalid, "%s: there is no exhausted or malformed repair on this node to forget", ResetKey)
 		}
 	}
@@ -111,6 +114,11 @@ func (s *State) cancellation(d *Decision) {
 	r := s.Journal.Record
 	if r != nil && r.ID == v && r.Phase == Acting {
 		return // the call under way is not torn
+	}
+	for _, sidecar := range s.Journal.Sidecars {
+		if sidecar.ID == v && sidecar.Phase != Exhausted {
+			return // DecideSidecar's to take
+		}
 	}
 	d.Consume = append(d.Consume, CancelKey)
 	switch {

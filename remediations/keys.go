@@ -101,15 +101,20 @@ var errEmptyName = errors.New("the name is empty")
 // ValidNodeName says why name cannot be a Node's. A name from an alert is used only where it equals an existing
 // object's; this check keeps nonsense out of look-ups, logs and messages before that.
 func ValidNodeName(name string) error {
+	return validName(name, 253, "lower-case letters, digits, '-' and '.'", "-.")
+}
+
+// validName allows letters, digits, and the characters of more.
+func validName(name string, longest int, allowed, more string) error {
 	if name == "" {
 		return errEmptyName
 	}
-	if len(name) > 253 {
-		return fmt.Errorf("the name has %d characters, a Node's has at most 253", len(name))
+	if len(name) > longest {
+		return fmt.Errorf("the name has %d characters, it may have at most %d", len(name), longest)
 	}
 	for _, r := range name {
-		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' {
-			return fmt.Errorf("the name has the character %s, a Node's has only lower-case letters, digits, '-' and '.'", strconv.QuoteRune(r))
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune(more, r) {
+			return fmt.Errorf("the name has the character %s, it may have only %s", strconv.QuoteRune(r), allowed)
 		}
 	}
 	return nil

@@ -68,6 +68,9 @@ type LedgerStatus struct {
 	Exhausted map[string]int `json:"exhausted,omitempty"`
 	// Stopped says, by policy, why the provider will refuse all of its calls until a person acts.
 	Stopped map[string]string `json:"stopped,omitempty"`
+	// Sidecars are the pods, as namespace/name, whose sidecars ran out of attempts, with their nodes: at most so many as fit
+	// a sentence. No label finds those Nodes.
+	Sidecars map[string]string `json:"sidecars,omitempty"`
 	// Holds are those that lie with the fleet, by reason, each with a sentence.
 	Holds map[Reason]string `json:"holds,omitempty"`
 	// SelfTest is how the connection to Alertmanager is.
@@ -156,7 +159,7 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{Slots: slices.Clone(l.Slots), Orphans: slices.Clone(l.Orphans), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
-	c.Status.Glass, c.Status.Stopped = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped)
+	c.Status.Glass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)
 	for k, v := range l.Repairs {
 		c.Repairs[k] = slices.Clone(v)
 	}

@@ -12,7 +12,7 @@ func (s *State) doable(p *Policy, ref StepRef) bool {
 		return false
 	}
 	return ref.Index < len(p.Plan) && p.Plan[ref.Index].Name == ref.Name && ref.Attempt <= p.Plan[ref.Index].Attempts &&
-		s.Config.Provided[ref.Name]
+		s.Config.provides(p.Plan[ref.Index])
 }
 
 // firstStep is the first step of the plan that can be carried out.
@@ -97,7 +97,7 @@ func (s *State) mildestFirst() []*Alert {
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
 		p := s.Config.Policy(a.Policy)
-		if p == nil || p.Mode == ModeOff {
+		if p == nil || p.Mode == ModeOff || p.Pod != nil {
 			continue
 		}
 		r := ranked{a, len(Registry)}

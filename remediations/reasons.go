@@ -29,13 +29,17 @@ const (
 	// ProviderAbsent is no guard: no step of the plan can be carried out by this installation, or the provider says
 	// beforehand that it would refuse. Whether that is the node's or the fleet's each says for itself.
 	ProviderAbsent Reason = "ProviderAbsent"
+	// SidecarHeld and SidecarUnknown speak of a pod, and are asked last before Observing: its owner keeps the sidecar as it
+	// is on purpose, or is at work on it; or nothing can be said of it, which is never a fault.
+	SidecarHeld    Reason = "SidecarHeld"
+	SidecarUnknown Reason = "SidecarUnknown"
 )
 
 // Reasons is the closed list, in guard order, for metrics and docs.
 var Reasons = []Reason{
 	RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited,
 	AlertResolved, TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
-	ControlPlaneBusy, AtLimit, AwaitingApproval, Observing, ProviderAbsent,
+	ControlPlaneBusy, AtLimit, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown,
 }
 
 // Fleetwide says that the reason lies with the fleet, the clock, the configuration or the alert source, and not with
@@ -46,7 +50,7 @@ func (r Reason) Fleetwide() bool {
 	case Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit:
 		return true
 	case RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Silenced, Inhibited,
-		AlertResolved, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing, ProviderAbsent:
+		AlertResolved, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown:
 	}
 	return false
 }

@@ -53,6 +53,8 @@ type Record struct {
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	Cause  Cause  `json:"cause"`
+	// Pod is whose sidecar is repaired; absent: the repair is the node's.
+	Pod *Pod `json:"pod,omitempty"`
 	// Also are further alerts on the node that were firing when the record was last written. They get no repair beside
 	// this one; what is left of them when it has ended begins one of its own.
 	Also  []string `json:"also,omitempty"`
@@ -104,11 +106,14 @@ type Intent struct {
 	// ID is the repair's id, the step's index and the attempt: one for each side effect.
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
-	// BootID, UID and ProviderID are those of the machine before the call; the proof is that they changed, or did not.
-	BootID     string      `json:"bootID,omitempty"`
-	UID        string      `json:"uid,omitempty"`
-	ProviderID string      `json:"providerID,omitempty"`
-	Outcome    CallOutcome `json:"outcome,omitempty"`
+	// BootID, UID and ProviderID are those of the machine before the call; the proof is that they changed, or did not. For
+	// a sidecar, UID is the pod's.
+	BootID     string `json:"bootID,omitempty"`
+	UID        string `json:"uid,omitempty"`
+	ProviderID string `json:"providerID,omitempty"`
+	// Task is the id of the sidecar's task: a fresh one for each attempt, since a sidecar never does a known one again.
+	Task    string      `json:"task,omitempty"`
+	Outcome CallOutcome `json:"outcome,omitempty"`
 	// Why is the provider's word where the outcome is not accepted.
 	Why string `json:"why,omitempty"`
 	// Before is what the provider said of the machine, where the step is a replacement.
@@ -145,6 +150,10 @@ func (r *Record) clone() *Record {
 	c.Done = append([]string(nil), r.Done...)
 	c.Also = append([]string(nil), r.Also...)
 	c.Undo = append([]Undo(nil), r.Undo...)
+	if r.Pod != nil {
+		p := *r.Pod
+		c.Pod = &p
+	}
 	if r.Intent != nil {
 		i := *r.Intent
 		if i.Before != nil {
@@ -200,6 +209,13 @@ func (r *Record) validate() error {
 	case r.Since.IsZero() || (r.Phase != Exhausted && r.Deadline.IsZero()):
 		return fmt.Errorf("the record has no since or no deadline")
 	}
+	switch {
+	case r.Pod == nil:
+	case r.Pod.Namespace == "" || r.Pod.Name == "":
+		return fmt.Errorf("the record's pod lacks its name or its namespace")
+	case r.Intent == nil || r.Intent.ID == "" || r.Intent.At.IsZero():
+		return fmt.Errorf("the record is a sidecar's and has no intent, and there is one only while something is done")
+	}
 	if _, ok := Registry[r.Step.Name]; !ok {
 		return fmt.Errorf("the record's step %q is no remediation", clip(r.Step.Name, 40))
 	}
@@ -215,6 +231,8 @@ type Journal struct {
 	History   []Entry
 	// OtherRepairs are the records of the node's other targets that are in flight.
 	OtherRepairs []*Record
+	// Sidecars are the records of the sidecars of the node's pods, by key.
+	Sidecars map[string]*Record
 }
 
 // Knows says whether the journal names a repair of that id, under way or ended.
@@ -233,14 +251,22 @@ func ReadJournal(n *corev1.Node) Journal {
 		switch {
 		case err != nil:
 			j.Malformed = fmt.Errorf("%s: %w", clip(k, 80), err)
+		case (r.Pod == nil) == strings.HasPrefix(k, sidecarPrefix) || (r.Pod != nil && SidecarKey(*r.Pod) != k):
+			j.Malformed = fmt.Errorf("%s: the record is of another target than its key", clip(k, 80))
 		case k == NodeRepairKey:
 			j.Record = r
 		case r.Phase.InFlight():
 			j.OtherRepairs = append(j.OtherRepairs, r)
 		}
+		if err == nil && r.Pod != nil {
+			if j.Sidecars == nil {
+				j.Sidecars = map[string]*Record{}
+			}
+			j.Sidecars[k] = r
+		}
 	}
 	if j.Malformed != nil {
-		j.Record = nil
+		j.Record, j.Sidecars = nil, nil
 	}
 	return j
 }

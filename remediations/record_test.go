@@ -166,7 +166,8 @@ func TestLongestRecordIsReadable(t *testing.T) {
 
 func TestOtherTargetsOfTheNode(t *testing.T) {
 	n := bare("n1")
-	n.Annotations[RepairPrefix+"sidecar-0a1b"] = goodRecord
+	pod := Pod{Namespace: "sei", Name: "a-0"}
+	n.Annotations[SidecarKey(pod)] = strings.Replace(goodRecord, `"phase"`, `"pod":{"namespace":"sei","name":"a-0"},"phase"`, 1)
 	require.Nil(t, InFlight(n), "a sidecar's repair occupies nobody's node")
 	j := ReadJournal(n)
 	require.Nil(t, j.Record)
@@ -175,7 +176,9 @@ func TestOtherTargetsOfTheNode(t *testing.T) {
 	n.Annotations[RepairPrefix+"leader"] = goodRecord
 	require.Equal(t, "r1", InFlight(n).ID)
 
-	n.Annotations[RepairPrefix+"sidecar-0a1b"] = "{}"
+	n.Annotations[SidecarKey(pod)] = goodRecord
+	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target", "a record belongs to the pod of its key")
+	n.Annotations[SidecarKey(pod)] = "{}"
 	require.Error(t, ReadJournal(n).Malformed, "one unreadable record holds the whole node")
 }
 

@@ -36,12 +36,12 @@ type Remediation struct {
 // Registry holds every remediation that a plan may name, whether or not this installation can carry it out.
 // A new one is one file and one line here.
 var Registry = map[string]Remediation{
-	"drain":   drain,
-	"reboot":  reboot,
-	"replace": replace,
+	"drain":      drain,
+	"mark-ready": markReady,
+	"reboot":     reboot,
+	"replace":    replace,
 
 	// Known from the first day, so that a plan can name them; each comes with its own issue.
-	"mark-ready":      {Name: "mark-ready", Verb: "mark ready the sidecar on", Once: true, Target: "sidecar", Invasive: 0},
 	"promote-leader":  {Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Target: "leader", Invasive: 1},
 	"restart-kubelet": {Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, Wait: 3 * time.Minute, Invasive: 2},
 }

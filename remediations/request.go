@@ -23,8 +23,11 @@ const requestProofFor = 30 * time.Second
 func (c *Config) ParseRequest(v string) (string, error) {
 	v = strings.TrimSpace(v)
 	if name, ok := strings.CutPrefix(v, requestPolicy); ok {
-		if p := c.Policy(name); p == nil || p.Mode == ModeOff {
+		switch p := c.Policy(name); {
+		case p == nil || p.Mode == ModeOff:
 			return "", fmt.Errorf("%s=%q: there is no policy of that name; `drydock policies` lists them", RequestKey, clip(v, 80))
+		case p.Pod != nil:
+			return "", fmt.Errorf("%s=%q: the policy is about pods' sidecars, and a request on a node names none; it needs an alert", RequestKey, clip(v, 80))
 		}
 		return v, nil
 	}

@@ -196,7 +196,15 @@ var nowPattern = regexp.MustCompile(`<now([+-][0-9a-z]+)?>`)
 // readScene decodes a scene; an unknown field is an error, since a golden with a typo would pin something else.
 func readScene(t testing.TB, text []byte) *scene {
 	t.Helper()
-	text = nowPattern.ReplaceAllFunc(text, func(m []byte) []byte {
+	s := &scene{}
+	require.NoError(t, yaml.UnmarshalStrict(moments(t, text), s))
+	return s
+}
+
+// moments writes the times out that a scene gives from now.
+func moments(t testing.TB, text []byte) []byte {
+	t.Helper()
+	return nowPattern.ReplaceAllFunc(text, func(m []byte) []byte {
 		at := noon
 		if sub := nowPattern.FindSubmatch(m)[1]; len(sub) > 0 {
 			d, err := time.ParseDuration(string(sub))
@@ -205,9 +213,6 @@ func readScene(t testing.TB, text []byte) *scene {
 		}
 		return []byte(at.Format(time.RFC3339))
 	})
-	s := &scene{}
-	require.NoError(t, yaml.UnmarshalStrict(text, s))
-	return s
 }
 
 func ago(text, otherwise string) time.Time { return noon.Add(-span(text, otherwise)) }

@@ -107,8 +107,8 @@ const (
 var Verbs = []Verb{Rest, Look, Keep, Issue, Verify, Wait, Resume, End, Drop, Reset}
 
 // Ask is what must be read again before a decision can be made: the Alertmanagers, the node's lease, all leases; and of
-// the provider, the machine before a step, and whether it was replaced.
-type Ask struct{ Alerts, Lease, Heartbeats, Survey, Replacement bool }
+// the provider, the machine before a step, and whether it was replaced; and of a sidecar, how it is.
+type Ask struct{ Alerts, Lease, Heartbeats, Survey, Replacement, Sighting bool }
 
 // Decision is what is to be done about one node, and why.
 type Decision struct {

@@ -54,10 +54,7 @@ func (p *passing) node(n *corev1.Node) {
 		m.wellSince, m.wellHeard = p.now, d.Heard
 	}
 	if d.Ask.Alerts {
-		if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {
-			m.lookSince = p.now
-		}
-		p.look(p.ctx)
+		p.askAlerts(m)
 	}
 	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
 		p.next = d.Recheck
@@ -66,6 +63,14 @@ func (p *passing) node(n *corev1.Node) {
 	p.carry(s, d)
 	p.answer(n.Name, d, m.written != nil && m.written != before)
 	p.count(s, d)
+}
+
+// askAlerts asks the Alertmanagers on the node's account.
+func (p *passing) askAlerts(m *memory) {
+	if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {
+		m.lookSince = p.now
+	}
+	p.look(p.ctx)
 }
 
 // answer tells people what became of what they wrote on the Node. A key that is taken off is answered with the write
@@ -133,7 +138,8 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 		c.Annotations[remediations.NodeRepairKey], c.Labels[remediations.PhaseLabel] = &value, &phase
 	case d.Verb == remediations.Reset:
 		for k := range n.Annotations {
-			if strings.HasPrefix(k, remediations.RepairPrefix) {
+			// A sidecar that is under repair has not run out of anything. Where a record cannot be read, none can be told apart.
+			if sidecar := journal.Sidecars[k]; strings.HasPrefix(k, remediations.RepairPrefix) && (sidecar == nil || sidecar.Phase == remediations.Exhausted) {
 				c.Annotations[k] = nil
 			}
 		}

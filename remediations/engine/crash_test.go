@@ -16,6 +16,8 @@ import (
 // story is one course of events, in which the first engine dies as told and another takes over.
 type story struct {
 	config *remediations.Config
+	// pods of n0 have a gated sidecar.
+	pods int
 	// before is what has happened already, then begin is what happens next.
 	before, begin func(w *world)
 	after         func(t *testing.T, w *world)
@@ -45,6 +47,26 @@ func stories() map[string]story {
 			requireEnd(t, w, remediations.OutcomeExhausted)
 		}},
 		"replaced": {config: wholeConfig(), begin: func(w *world) { w.ail("n0", 9) }, after: requireReplaced},
+		"two sidecars wait": {config: sidecarConfig(), pods: 2, begin: func(w *world) {
+			w.closeOn("n0")
+			w.postPod(podName(0))
+			w.postPod(podName(1))
+		}, after: func(t *testing.T, w *world) {
+			// An intent whose task never left is an attempt that is spent; the next one opens the gate.
+			require.True(t, at(w, w.allOpen))
+			require.LessOrEqual(t, w.approvalCount(), 2)
+			requireNoTrace(t, w)
+		}},
+		"nothing opens a gate": {config: sidecarConfig(), pods: 1, begin: func(w *world) {
+			w.pod(podName(0)).wedged = true
+			w.closeOn("n0")
+		}, after: func(t *testing.T, w *world) {
+			require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.sidecarOutcomes())
+			require.LessOrEqual(t, w.approvalCount(), 3)
+			require.Len(t, w.pod(podName(0)).tasks, w.approvalCount(), "each its own task")
+			require.Equal(t, remediations.Exhausted, w.sidecarOf(podName(0)).Phase)
+			require.False(t, w.nodeOf("n0").Spec.Unschedulable)
+		}},
 		"a person resets it": {config: modelConfig(), before: func(w *world) {
 			w.do(func() { w.ail("n0", 9) })
 			w.until(time.Hour, func() bool { return w.nodes["n0"].Spec.Unschedulable })
@@ -94,6 +116,9 @@ func requireEnd(t *testing.T, w *world, want remediations.Outcome) {
 // tell runs a story; crashAt 0: nobody dies. It returns the port calls of the first engine that change something.
 func (s story) tell(t *testing.T, crashAt int, after bool) (log []string) {
 	inWorld(t, s.config, 6, func(t *testing.T, w *world) {
+		for i := range s.pods {
+			w.host(podName(i), "n0")
+		}
 		first := w.start()
 		w.pass(20 * time.Second) // the ledger is there, Alertmanager was asked
 		if s.before != nil {

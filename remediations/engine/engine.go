@@ -25,6 +25,8 @@ type Options struct {
 	Alerts    AlertSource
 	Actuators map[string]Actuator
 	Workers   map[string]Worker
+	// Sidecars is nil where no provider of sidecars is configured.
+	Sidecars Sidecars
 	// Silencer is nil where Drydock makes no silences.
 	Silencer Silencer
 	Events   Recorder
@@ -35,8 +37,8 @@ type Options struct {
 	PollInterval time.Duration
 	// CallTimeout bounds one call to a provider, by far.
 	CallTimeout time.Duration
-	// NewID gives a fresh repair id.
-	NewID func() string
+	// NewID gives a fresh repair id, NewTask a fresh UUID for a sidecar's task.
+	NewID, NewTask func() string
 	// Posts is what the receiver of this replica knows of the self-test; nil: nothing.
 	Posts func() remediations.Posts
 }
@@ -76,6 +78,12 @@ type Engine struct {
 	again      bool
 	// here are the nodes that exist: leases of others may linger.
 	here map[string]bool
+
+	// sidecarMemory is by node and key. passes counts them, busySidecars the sidecars under repair, looksUnderWay the looks.
+	sidecarMemory map[string]*sidecarMemory
+	passes        int
+	busySidecars  int
+	looksUnderWay int
 }
 
 type looked struct {
@@ -85,8 +93,10 @@ type looked struct {
 
 type called struct {
 	node string
-	call remediations.Call
-	step string
+	// sidecar is the key of the sidecar's repair; empty: the repair is the node's.
+	sidecar string
+	call    remediations.Call
+	step    string
 }
 
 // memory is what the engine remembers of one node between passes. All of it may be lost: the record has what counts.
@@ -121,6 +131,9 @@ var (
 	mayStillAct = remediations.MayStillAct
 	admit       = remediations.Admit
 	successorOf = remediations.SuccessorOf
+
+	decideSidecar   = remediations.DecideSidecar
+	mayStillApprove = remediations.MayStillApprove
 )
 
 // graceful is how long a stopping engine waits for calls under way, to put their outcomes on record.
@@ -131,7 +144,7 @@ func New(o Options) *Engine {
 	return &Engine{
 		Options: o, metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1),
 		looks: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
-		memory: map[string]*memory{}, orphans: map[string]*memory{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
+		memory: map[string]*memory{}, orphans: map[string]*memory{}, sidecarMemory: map[string]*sidecarMemory{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
 	}
 }
 
@@ -232,6 +245,12 @@ func (e *Engine) answered(c called) {
 	e.underway--
 	e.metrics.steps.WithLabelValues(c.step, string(c.call.Outcome)).Inc()
 	e.Log.Info("the provider answered", "node", c.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
+	if c.sidecar != "" {
+		if m := e.sidecarMemory[c.node+"|"+c.sidecar]; m != nil && m.call != nil && m.call.IntentID == c.call.IntentID {
+			m.call = &c.call
+		}
+		return
+	}
 	if m := e.remember(c.node); m.call == nil || m.call.IntentID == c.call.IntentID {
 		m.call = &c.call // a late answer to an earlier attempt says nothing of the one under way
 	}
@@ -246,7 +265,7 @@ func (e *Engine) finish(ctx context.Context) {
 		select {
 		case c := <-e.calls:
 			e.answered(c)
-			e.settleOnly(ctx, c.node)
+			e.settleOnly(ctx, c)
 		case <-ctx.Done():
 			return
 		}

@@ -201,12 +201,22 @@ func (p *passing) superseded(slot remediations.Slot) {
 }
 
 // settleOnly puts a call's outcome on record and nothing else, for an engine that is stopping.
-func (e *Engine) settleOnly(ctx context.Context, node string) {
-	n, err := e.Fleet.Node(ctx, node)
+func (e *Engine) settleOnly(ctx context.Context, c called) {
+	n, err := e.Fleet.Node(ctx, c.node)
 	if err != nil {
 		return
 	}
-	s := &remediations.State{Config: e.Config, Node: n, Journal: remediations.ReadJournal(n), Call: e.remember(node).call}
+	s := &remediations.State{Config: e.Config, Node: n, Journal: remediations.ReadJournal(n), Call: &c.call}
+	if c.sidecar != "" {
+		if r := s.Journal.Sidecars[c.sidecar]; r != nil && r.Phase == remediations.Acting {
+			sc := remediations.Sidecar{Key: c.sidecar, Pod: *r.Pod, Record: r}
+			if d := decideSidecar(&remediations.SidecarState{State: s, Sidecar: sc}, e.Clock.Now()); d.Record != nil {
+				value := d.Record.Encode()
+				_, _ = e.write(ctx, n, NodeChange{Annotations: map[string]*string{c.sidecar: &value}})
+			}
+		}
+		return
+	}
 	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !remediations.Registry[r.Step.Name].Once {
 		return
 	}

@@ -45,27 +45,11 @@ const lastLook = 2 * time.Second
 
 // begin lets the call go out beside the loop. It may be made only while this process leads and its intent is young.
 func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
-	intent, step, since := *d.Record.Intent, d.Record.Step.Name, p.now
+	intent, step := *d.Record.Intent, d.Record.Step.Name
 	p.remember(n.Name).call = &remediations.Call{IntentID: intent.ID}
 	p.underway++
 	p.Log.Info("issuing", "node", n.Name, "step", step, "intent", intent.ID)
-	mayStill := func() error {
-		if p.ctx.Err() != nil {
-			return errors.New("this Drydock is stopping, or no longer leads")
-		}
-		// Both clocks: the monotonic one does not count the time that a suspended machine slept.
-		now := p.Clock.Now()
-		if now.Sub(since) > intentGood || now.Round(0).Sub(since.Round(0)) > intentGood {
-			return fmt.Errorf("the intent is older than %s, so the call was not made", intentGood)
-		}
-		ctx, cancel := context.WithTimeout(p.ctx, lastLook)
-		defer cancel()
-		live, err := p.Fleet.Node(ctx, n.Name)
-		if err != nil {
-			return fmt.Errorf("looking at the node once more: %w", err)
-		}
-		return mayStillAct(live, intent.ID)
-	}
+	mayStill := p.mayStill(n.Name, func(live *corev1.Node) error { return mayStillAct(live, intent.ID) })
 	actuator := p.Actuators[step]
 	machine := machineOf(n)
 	machine.Attempt, machine.Before = intent.ID, intent.Before
@@ -83,6 +67,29 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 		}
 		p.calls <- called{node: n.Name, call: call, step: step}
 	}()
+}
+
+// mayStill is asked at the very last moment before a call leaves: whether this process leads, the intent of this pass is
+// young, and the Node as it is now lets it.
+func (p *passing) mayStill(node string, lets func(live *corev1.Node) error) func() error {
+	since := p.now
+	return func() error {
+		if p.ctx.Err() != nil {
+			return errors.New("this Drydock is stopping, or no longer leads")
+		}
+		// Both clocks: the monotonic one does not count the time that a suspended machine slept.
+		now := p.Clock.Now()
+		if now.Sub(since) > intentGood || now.Round(0).Sub(since.Round(0)) > intentGood {
+			return fmt.Errorf("the intent is older than %s, so the call was not made", intentGood)
+		}
+		ctx, cancel := context.WithTimeout(p.ctx, lastLook)
+		defer cancel()
+		live, err := p.Fleet.Node(ctx, node)
+		if err != nil {
+			return fmt.Errorf("looking at the node once more: %w", err)
+		}
+		return lets(live)
+	}
 }
 
 // Late takes in an answer that came after the call's time was over, when the attempt already counted as perhaps done.

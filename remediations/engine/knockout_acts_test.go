@@ -10,7 +10,7 @@ import (
 )
 
 // sidecarUnderRepair is another target's record on the Node.
-const sidecarUnderRepair = `{"v":1,"id":"s1","policy":"p","cause":{"alert":"a"},"phase":"Verifying","step":{"index":0,"name":"mark-ready","attempt":1},` +
+const sidecarUnderRepair = `{"v":1,"id":"s1","policy":"p","cause":{"alert":"a"},"pod":{"namespace":"sei","name":"a-0","uid":"u"},"phase":"Verifying","step":{"index":0,"name":"mark-ready","attempt":1},` +
 	`"began":"2000-01-01T00:00:00Z","since":"2000-01-01T00:00:00Z","deadline":"2030-01-01T00:00:00Z","intent":{"id":"s1-0-1","at":"2000-01-01T00:00:00Z"}}`
 
 func enforcing(_ *remediations.Config, p *remediations.Policy) { p.Mode = remediations.ModeEnforce }
@@ -40,7 +40,7 @@ func actKnockOuts() map[string]knockOut {
 			take:   func(h *hands) { h.state(func(s *remediations.State, _ time.Time) { s.Journal.OtherRepairs = nil }) },
 			speaks: "2: an intent on n0, where a sidecar's",
 			tale: after(func(w *world) {
-				w.edit("n0", func(n *corev1.Node) { n.Annotations[remediations.RepairPrefix+"sidecar-0a"] = sidecarUnderRepair })
+				w.edit("n0", func(n *corev1.Node) { n.Annotations[podKey("a-0")] = sidecarUnderRepair })
 			}),
 		},
 		"2: of two engines one begins on a node": {

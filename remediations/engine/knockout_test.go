@@ -30,7 +30,7 @@ type knockOut struct {
 // knockOuts are all tables; each file has those of some invariants.
 func knockOuts() map[string]knockOut {
 	all := map[string]knockOut{}
-	for _, some := range []map[string]knockOut{actKnockOuts(), limitKnockOuts(), wordKnockOuts(), dataKnockOuts(), proofKnockOuts(), traceKnockOuts(), guardKnockOuts(), peopleKnockOuts(), drainKnockOuts(), replaceKnockOuts()} {
+	for _, some := range []map[string]knockOut{actKnockOuts(), limitKnockOuts(), wordKnockOuts(), dataKnockOuts(), proofKnockOuts(), traceKnockOuts(), guardKnockOuts(), peopleKnockOuts(), drainKnockOuts(), replaceKnockOuts(), sidecarKnockOuts()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -133,8 +133,10 @@ func (w *world) restart(c *remediations.Config) {
 
 func (k knockOut) run(t *testing.T, take func(*hands)) string {
 	t.Helper()
-	before, good, last, let, next := decide, intentGood, mayStillAct, admit, successorOf
-	defer func() { decide, intentGood, mayStillAct, admit, successorOf = before, good, last, let, next }()
+	before, good, last, let, next, pods, lastOfPods := decide, intentGood, mayStillAct, admit, successorOf, decideSidecar, mayStillApprove
+	defer func() {
+		decide, intentGood, mayStillAct, admit, successorOf, decideSidecar, mayStillApprove = before, good, last, let, next, pods, lastOfPods
+	}()
 	c := modelConfig()
 	if k.config != nil {
 		k.config(c)

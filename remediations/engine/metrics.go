@@ -83,9 +83,13 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 type tally struct {
 	repairs map[[2]string]int
 	holds   map[[2]string]int
+	// sidecars are the pods whose sidecars ran out of attempts, with their nodes.
+	sidecars map[string]string
 }
 
-func newTally() *tally { return &tally{repairs: map[[2]string]int{}, holds: map[[2]string]int{}} }
+func newTally() *tally {
+	return &tally{repairs: map[[2]string]int{}, holds: map[[2]string]int{}, sidecars: map[string]string{}}
+}
 
 func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, blindAlerts, blindHeartbeats bool) {
 	m.repairs.Reset()

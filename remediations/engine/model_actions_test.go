@@ -42,6 +42,7 @@ func toggled(t time.Time) time.Time {
 func (w *world) mend() {
 	w.replicas, w.blindBy, w.lookTakes, w.mood, w.leasesFrozen = [2]replicaState{}, "", 0, providerMood{}, time.Time{}
 	w.reviveSource()
+	w.mendSidecars()
 	for _, m := range w.machines {
 		m.silenced, m.inhibited, m.unheardBy, m.unprocessed, m.leaseFrozen = false, false, false, false, time.Time{}
 	}
@@ -122,6 +123,14 @@ func (l *life) actions() map[string]func(*rapid.T) {
 				w.post(n, remediations.StatusResolved)
 			}
 		}),
-		"an Alertmanager": oneOf(l.alertmanagers()), "a person": oneOf(l.people()), "the infrastructure": oneOf(l.infrastructure()), "a process": oneOf(l.processes()),
+		"an Alertmanager": oneOf(l.alertmanagers()), "a person": oneOf(l.people()), "the infrastructure": oneOf(l.infrastructure()), "a process": oneOf(l.processes()), "a sidecar": oneOf(l.sidecars()), "a pod is replaced, and time passes": func(t *rapid.T) {
+			l.w.do(func() {
+				if g := l.anyPod(t); g != nil {
+					l.w.replacePod(g.name, pick(t))
+					l.w.postPod(g.name)
+				}
+			})
+			l.w.pass(rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, 40 * time.Second}).Draw(t, "for"))
+		},
 	}
 }

@@ -40,6 +40,7 @@ type sent struct {
 	labels map[string]string
 	starts time.Time
 	at     time.Time
+	pod    *gated // whose sidecar it is about; nil: it is about the node
 }
 
 // sending are the alerts as the source has sent them, the last before it died.
@@ -52,21 +53,21 @@ func (w *world) sending() []sent {
 	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
 		m := w.machines[name]
 		if m.firing() {
-			out = append(out, sent{name, labelsOf(name), m.since, at})
+			out = append(out, sent{name, labelsOf(name), m.since, at, nil})
 		}
 		if m.second && !m.well() {
-			out = append(out, sent{name, labelsOfSecond(name), m.since, at})
+			out = append(out, sent{name, labelsOfSecond(name), m.since, at, nil})
 		}
 	}
 	for i := range w.crowd {
 		labels := labelsOf("n0")
 		labels["core"] = strconv.Itoa(i)
-		out = append(out, sent{"n0", labels, time.Now().Add(-time.Hour), at})
+		out = append(out, sent{"n0", labels, time.Now().Add(-time.Hour), at, nil})
 	}
 	for _, nonsense := range []string{"ghost", "N0; reboot", "../n0"} {
-		out = append(out, sent{"", labelsOf(nonsense), time.Now().Add(-time.Hour), at})
+		out = append(out, sent{"", labelsOf(nonsense), time.Now().Add(-time.Hour), at, nil})
 	}
-	return out
+	return append(out, w.sidecarsSent(at)...)
 }
 
 // killSource ends the source of alerts. What it has sent ends by itself, each a little earlier or later.
@@ -111,6 +112,12 @@ func (w *world) answer(i int) remediations.ReplicaWord {
 			if m.inhibited {
 				a.InhibitedBy = []string{"ClusterDown"}
 			}
+		}
+		if s.pod != nil && s.pod.silenced {
+			a.SilencedBy = []string{"maintenance"}
+		}
+		if s.pod != nil && s.pod.inhibited {
+			a.InhibitedBy = []string{"ChainHalted"}
 		}
 		a.Active = len(a.SilencedBy)+len(a.InhibitedBy) == 0 && (m == nil || !m.unprocessed)
 		word.Alerts[remediations.Fingerprint(s.labels)] = a

@@ -56,8 +56,13 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	w.checkCordon(i, cur, c)
 	w.checkMark(cur.Name, c)
 	w.checkRecord(i, cur, c)
+	w.checkSidecarWrite(i, cur, c)
 	if v := c.Annotations[remediations.HistoryKey]; v != nil {
 		e := remediations.DecodeHistory(*v)[0]
+		if e.Pod != "" {
+			w.checkSidecarEnd(cur, e)
+			return
+		}
 		w.ended = append(w.ended, e)
 		w.settled(e.ID)
 		w.checkEnd(i, cur, e)
@@ -190,6 +195,11 @@ func (w *world) overdue(slack time.Duration) {
 	for name := range w.nodes {
 		if r := w.record(name); r != nil && r.Phase != remediations.Exhausted && time.Since(r.Deadline) > slack {
 			w.fail("7: %s is %s since %s, its deadline was %s", name, r.Phase, r.Since, r.Deadline)
+		}
+	}
+	for k, r := range w.sidecarRecords() {
+		if r.Phase != remediations.Exhausted && time.Since(r.Deadline) > slack {
+			w.fail("7: the sidecar %s is %s since %s, its deadline was %s", k, r.Phase, r.Since, r.Deadline)
 		}
 	}
 }

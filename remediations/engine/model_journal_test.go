@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,6 +29,9 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 	if phase := c.Labels[remediations.PhaseLabel]; i.w.lies.forgetIntents && phase != nil && *phase == string(remediations.Acting) {
 		return n.DeepCopy(), nil
 	}
+	if i.w.lies.forgetIntents && describe(n, c) == n.Name+" sidecar Acting" {
+		return n.DeepCopy(), nil
+	}
 	i.w.checkWrite(i, cur, c)
 	i.w.edit(n.Name, func(n *corev1.Node) {
 		apply(n.Annotations, c.Annotations)
@@ -44,6 +48,7 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 		}
 	})
 	i.w.checkState()
+	i.w.checkSidecarState(i)
 	i.leave(fatal)
 	if fault == "written" {
 		return nil, errLost
@@ -64,6 +69,16 @@ func apply(to map[string]string, change map[string]*string) {
 // describe names a write in the list of port calls.
 func describe(n *corev1.Node, c NodeChange) string {
 	phase := "other"
+	for k, v := range c.Annotations {
+		if !strings.HasPrefix(k, remediations.RepairPrefix+"sidecar-") {
+			continue
+		}
+		phase = "sidecar end"
+		if v != nil {
+			r, _ := remediations.DecodeRecord(*v)
+			phase = "sidecar " + string(r.Phase)
+		}
+	}
 	if v, ok := c.Labels[remediations.PhaseLabel]; ok {
 		phase = "end"
 		if v != nil {

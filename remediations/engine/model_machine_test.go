@@ -87,6 +87,7 @@ func (w *world) leave(name string) {
 		delete(w.finished, name+"/"+p.Name) // its history goes with it
 	}
 	w.events = append(w.events, nodeEvent{at: time.Now(), name: name})
+	w.reschedule(name)
 	w.judge()
 	w.notice()
 }
@@ -140,6 +141,7 @@ func (w *world) reboot(name string) {
 	if m.well() {
 		m.since = time.Now()
 	}
+	w.closeOn(name)
 	m.up = false
 	m.boots++
 	m.booting++

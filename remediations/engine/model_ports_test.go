@@ -78,8 +78,12 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	i := &instance{w: w, view: map[string]*corev1.Node{}, config: c, offset: offset}
 	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}, "replace": provider{i, "replace"}}
 	workers := map[string]Worker{"drain": drainer{i}}
+	var sidecars Sidecars
+	if w.gates != nil && len(c.SidecarProviders) > 0 {
+		sidecars = sidecarPort{i}
+	}
 	i.engine = New(Options{
-		Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Workers: workers, Events: i,
+		Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset}, Log: logr.Discard(), PollInterval: 15 * time.Second,
 		CallTimeout: callTimeout, NewID: w.newID,
 	})
@@ -110,6 +114,8 @@ func (w *world) newID() string {
 	w.ids++
 	return fmt.Sprintf("r%04d", w.ids)
 }
+
+func (w *world) newTask() string { return "task-" + w.newID() }
 
 // enter begins a port call. A dead process ends here; so does one that is to die before the call. It says whether the
 // process is to die after it.

@@ -62,6 +62,7 @@ func (l *life) calm(t *rapid.T) {
 	w.pass(25 * time.Minute)
 	w.do(func() { w.overdue(time.Minute) })
 	l.check(t)
+	l.calmSidecars()
 	w.do(func() {
 		for _, s := range mustLedger(w).Slots {
 			// A record that nobody can read keeps its slot: it may be in flight.
@@ -103,6 +104,12 @@ func mustLedger(w *world) *remediations.Ledger {
 func TestWhateverHappens(t *testing.T) {
 	calls, seen := 0, map[string]int{}
 	count := func(w *world) {
+		if w.gates != nil {
+			seen["approvals"] += len(w.gates.approvals)
+			for _, e := range w.gates.ended {
+				seen["sidecars "+string(e.Outcome)]++
+			}
+		}
 		seen["evictions"] += len(w.evictions)
 		for _, c := range w.calls {
 			seen["calls to "+c.step]++
@@ -115,10 +122,19 @@ func TestWhateverHappens(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		c := anyConfig(rt)
+		sidecars := rapid.Bool().Draw(rt, "sidecars")
+		if sidecars {
+			anySidecars(rt, c)
+		}
 		ways := layout{zones: rapid.IntRange(1, 3).Draw(rt, "zones"), pools: rapid.IntRange(1, 2).Draw(rt, "pools"), controlPlane: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "control plane")}
 		inBubble(t, func(*testing.T) {
 			l := &life{w: newWorldOf(c, len(nodeNames), ways)}
 			defer l.w.close()
+			if sidecars {
+				for i := range 4 {
+					l.w.host(podName(i), nodeNames[i/2])
+				}
+			}
 			l.w.start()
 			rt.Repeat(l.actions())
 			l.calm(rt)

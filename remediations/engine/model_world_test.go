@@ -95,6 +95,7 @@ type world struct {
 	lies       lies
 
 	silencer Silencer // nil: Drydock makes no silences
+	gates    *gates   // nil: no pod has a gated sidecar
 
 	ids       int
 	instances []*instance

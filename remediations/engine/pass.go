@@ -46,12 +46,19 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	fleet := remediations.NewFleet(e.Config, nodes, ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, now)
 	p := &passing{Engine: e, ctx: ctx, now: now, fleet: fleet, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
 	p.glass(nodes)
+	e.passes++
+	e.busySidecars = e.countSidecars(nodes)
 	for _, n := range e.order(nodes) {
 		if ctx.Err() != nil {
 			return later
 		}
 		p.node(n)
+		if m := e.memory[n.Name]; m != nil && m.written != nil {
+			n = m.written
+		}
+		p.sidecars(n)
 	}
+	e.forgetSidecars()
 	p.successors(nodes)
 	p.sweep(nodes)
 	p.publish()
@@ -191,6 +198,7 @@ func (e *Engine) adopt(ctx context.Context) {
 		byName[n.Name] = n
 	}
 	e.firing = map[string]time.Time{}
+	host := e.hosts(ctx, byName)
 	for _, r := range e.word.Replicas {
 		for fp, a := range r.Alerts {
 			// One that a person silenced is written too, so that people see what their silence holds. An inhibited one is not:
@@ -202,10 +210,16 @@ func (e *Engine) adopt(ctx context.Context) {
 			if why != remediations.MisrouteNone {
 				continue
 			}
-			if t, ok := e.firing[route.Node]; a.Active && (!ok || a.StartsAt.Before(t)) {
-				e.firing[route.Node] = a.StartsAt
+			if t, ok := e.firing[route.Node]; route.Pod == nil && a.Active && (!ok || a.StartsAt.Before(t)) {
+				e.firing[route.Node] = a.StartsAt // a sidecar's alert is no fault of the node that hosts it
+			}
+			if route.Pod != nil {
+				route.Node = host(fp, *route.Pod)
 			}
 			n := byName[route.Node]
+			if n == nil {
+				continue
+			}
 			v, has := n.Annotations[remediations.AlertPrefix+fp]
 			if old, err := remediations.DecodeAlert(remediations.AlertPrefix+fp, v); has && err == nil && old.Status == remediations.StatusFiring && old.Policy == route.Policy.Name {
 				continue

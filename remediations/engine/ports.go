@@ -121,4 +121,6 @@ type Recorder interface {
 type Event struct {
 	Warning              bool
 	Reason, Action, Note string
+	// About is what the Event is about, where that is neither a Node nor Drydock itself.
+	About *remediations.Object
 }

@@ -54,10 +54,7 @@ func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
 		m.wellSince, m.wellHeard = p.now, d.Heard
 	}
 	if d.Ask.Alerts {
-		if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {
-			m.lookSince = p.now
-		}
-		p.look(p.ctx)
+		p.askAlerts(m)
 	}
 	if d.Ask.Replacement {
 		p.askReplaced(m, &o.Record)

@@ -98,7 +98,7 @@ func (p *passing) publish() {
 	status := remediations.LedgerStatus{
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
 		Exhausted: p.ledger.Status.Exhausted, Holds: p.holds, Glass: p.ledger.Status.Glass,
-		Stopped: p.ledger.Status.Stopped, SelfTest: selfTest,
+		Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars,
 	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
 	if sameStatus(status, p.statusSaved) {
@@ -110,7 +110,7 @@ func (p *passing) publish() {
 // sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold. A
 // count that moved, or a share that is still over its limit, is not.
 func sameStatus(a, b remediations.LedgerStatus) bool {
-	if a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) {
+	if !maps.Equal(a.Sidecars, b.Sidecars) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) {
 		return false
 	}
 	for scope, x := range a.Breakers {

@@ -27,7 +27,10 @@ type Inbox struct {
 	Client kubernetes.Interface
 	// Node looks a Node up in the cache by its exact name; nil: there is none.
 	Node func(name string) *corev1.Node
-	Now  func() time.Time
+	// Hosts says which node hosts a pod; empty: none does, or there is no such pod. Nil where no provider of sidecars is
+	// configured.
+	Hosts func(ctx context.Context, p remediations.Pod) (node string, err error)
+	Now   func() time.Time
 	// Full is told the node that had no room for one more alert.
 	Full func(node string)
 	// Arrived is told each time that the self-test's alert arrived. It must not block.
@@ -49,6 +52,15 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 	route, why := i.Config.Route(labels, i.Node)
 	if why != remediations.MisrouteNone {
 		return string(why), nil
+	}
+	if route.Pod != nil {
+		var err error
+		if route.Node, err = i.Hosts(ctx, *route.Pod); err != nil {
+			return "", err
+		}
+		if route.Node == "" {
+			return string(remediations.MisrouteUnknownPod), nil
+		}
 	}
 	n := i.Node(route.Node)
 	if n == nil {

@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -186,6 +187,100 @@ func TestAnAlertIsOnItsNodeWhenItIsAccepted(t *testing.T) {
 	other := about("node-3")
 	other["remediation"] = "something-else"
 	require.Equal(t, "no_policy", record(other, "firing"))
+}
+
+// podInbox takes alerts about pods' sidecars as well.
+func podInbox(t *testing.T) kube.Inbox {
+	t.Helper()
+	in := inbox(t, lab.Shared(t).Client())
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "sidecar-not-ready")
+	require.NoError(t, err)
+	in.Config.Policies = append(in.Config.Policies, &remediations.Policy{
+		Name: "sidecar-not-ready", Mode: remediations.ModeEnforce, Match: labels.Matchers{m}, Pod: &remediations.PodLabels{Namespace: "namespace", Name: "pod"},
+		Plan: []remediations.Step{{Name: "mark-ready", Provider: "sei", Attempts: 3}},
+	})
+	in.Config.Provided, in.Config.SidecarProviders = map[string]bool{"mark-ready": true}, map[string]bool{"sei": true}
+	in.Hosts = kube.Pods{Client: in.Client}.Hosts
+	return in
+}
+
+func aboutPod(name string) map[string]string {
+	return map[string]string{
+		"alertname": "SidecarNotReady", "remediation": "sidecar-not-ready", "namespace": "default", "pod": name, "severity": "warning",
+		"node": "node-1", "seinode": "x",
+	}
+}
+
+// createPod makes a pod that nothing runs; node may be empty: nobody has taken it yet.
+func createPod(t *testing.T, name, node string) {
+	t.Helper()
+	pods, accounts := lab.Shared(t).Client().CoreV1().Pods("default"), lab.Shared(t).Client().CoreV1().ServiceAccounts("default")
+	_, _ = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}) // without its controller
+	_, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = pods.Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(0))})
+	})
+}
+
+// TestAPodsAlertIsOnTheNodeThatHostsIt, whatever the alert's own labels say of a node.
+func TestAPodsAlertIsOnTheNodeThatHostsIt(t *testing.T) {
+	in, began := podInbox(t), time.Now().Add(-time.Minute)
+	createPod(t, "inbox-0", "node-9")
+	createPod(t, "inbox-1", "")
+	createPod(t, "inbox-2", "no-such-node")
+	record := func(l map[string]string, status string) string {
+		result, err := in.Record(t.Context(), l, status, began)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, "unchanged", record(aboutPod("inbox-0"), "resolved"), "the end of something that nobody heard of")
+	require.Equal(t, "accepted", record(aboutPod("inbox-0"), "firing"))
+	on := remediations.AlertsOn(node(t, "node-9").Annotations)
+	require.Len(t, on, 1)
+	require.Equal(t, "sidecar-not-ready", on[0].Policy)
+	require.Equal(t, map[string]string{"namespace": "default", "pod": "inbox-0", "severity": "warning"}, on[0].Labels)
+	require.Empty(t, remediations.AlertsOn(node(t, "node-1").Annotations), "a label is no place")
+	version := node(t, "node-9").ResourceVersion
+	require.Equal(t, "unchanged", record(aboutPod("inbox-0"), "firing"))
+	require.Equal(t, version, node(t, "node-9").ResourceVersion, "no write at all")
+	require.Equal(t, "accepted", record(aboutPod("inbox-0"), "resolved"))
+
+	require.Equal(t, "unknown_pod", record(aboutPod("no-such-pod"), "firing"))
+	require.Equal(t, "unknown_pod", record(aboutPod("inbox-1"), "firing"), "nobody hosts it yet")
+	require.Equal(t, "unknown_node", record(aboutPod("inbox-2"), "firing"))
+	for _, name := range []string{"", "../inbox-0", "inbox-0; reboot", "INBOX-0", strings.Repeat("p", 300)} {
+		require.Equal(t, "no_target", record(aboutPod(name), "firing"), "%q", name)
+	}
+	elsewhere := aboutPod("inbox-0")
+	elsewhere["namespace"] = "kube-system"
+	require.Equal(t, "unknown_pod", record(elsewhere, "firing"))
+	elsewhere["namespace"] = "a/b"
+	require.Equal(t, "no_target", record(elsewhere, "firing"))
+
+	// Where no provider of sidecars is configured, nobody may look at pods: the alert is no policy's.
+	in.Hosts, in.Config.SidecarProviders = nil, nil
+	require.Equal(t, "no_policy", record(aboutPod("inbox-0"), "firing"))
+}
+
+// TestAPodThatNobodyCanLookUpIsAnError: the caller hears of it, as of a write that failed, and comes again.
+func TestAPodThatNobodyCanLookUpIsAnError(t *testing.T) {
+	in := podInbox(t)
+	gone := errors.New("the API server does not answer")
+	in.Hosts = func(context.Context, remediations.Pod) (string, error) { return "node-10", gone }
+	result, err := in.Record(t.Context(), aboutPod("inbox-9"), "firing", time.Now())
+	require.ErrorIs(t, err, gone)
+	require.Empty(t, result)
+	require.Empty(t, remediations.AlertsOn(node(t, "node-10").Annotations))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	in.Hosts = kube.Pods{Client: in.Client}.Hosts
+	_, err = in.Record(ctx, aboutPod("inbox-9"), "firing", time.Now())
+	require.ErrorContains(t, err, "which node hosts pod default/inbox-9")
 }
 
 func TestANodeThatIsFullRefusesOneMoreAndSaysSo(t *testing.T) {

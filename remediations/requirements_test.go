@@ -13,9 +13,16 @@ import (
 var rulesTest = regexp.MustCompile("`(rules/tests/\\w+\\.yaml)`")
 
 // TestCivoRequirements: each of what Civo's node-agent set out to do has, on the page for its users, a test that exists.
-func TestCivoRequirements(t *testing.T) {
+func TestCivoRequirements(t *testing.T) { requirementsAreShown(t, "../docs/civo.md", "S3") }
+
+// TestSidecarRequirements: the same of what Sei's controller set out to do.
+func TestSidecarRequirements(t *testing.T) { requirementsAreShown(t, "../docs/sidecars.md", "S0") }
+
+// requirementsAreShown: each of a system's sixteen requirements has a row on the page, with tests that exist.
+func requirementsAreShown(t *testing.T, file, system string) {
+	t.Helper()
 	all := testsOfTheRepository(t)
-	b, err := os.ReadFile("../docs/civo.md")
+	b, err := os.ReadFile(file)
 	require.NoError(t, err)
 	page := string(b)
 	require.Less(t, strings.Count(page, "\n"), 200, "people read short pages")
@@ -23,7 +30,7 @@ func TestCivoRequirements(t *testing.T) {
 		require.True(t, all[name], "%s is no test", name)
 	}
 	for i := 1; i <= 16; i++ {
-		id := fmt.Sprintf("S3-%d", i)
+		id := fmt.Sprintf("%s-%d", system, i)
 		t.Run(id, func(t *testing.T) {
 			_, row, ok := strings.Cut(page, "\n| "+id+" |")
 			require.True(t, ok, "no row")

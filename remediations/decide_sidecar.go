@@ -1,0 +1,452 @@
+package remediations
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// sidecarAgain is how soon a sidecar that cannot be approved is looked at again.
+	sidecarAgain = 15 * time.Second
+	// sidecarElsewhere is how soon one whose node is held is looked for elsewhere.
+	sidecarElsewhere = time.Minute
+	// sidecarProof is how soon one that was approved is.
+	sidecarProof = 2 * time.Second
+	// sidecarApart is the least time between two attempts.
+	sidecarApart = 30 * time.Second
+	// sidecarRoom is what a sidecar's repair may need on its Node, record and history.
+	sidecarRoom = 3 << 10
+)
+
+// SidecarState is all that DecideSidecar may know. Call, NewID and WellSince of the State are the sidecar's own.
+type SidecarState struct {
+	*State
+	Sidecar
+	// Sighting is what was last seen of it; nil: nothing yet.
+	Sighting *Sighting
+	// Busy counts the other sidecars under repair in the cluster.
+	Busy int
+	// NewTask is a fresh id for a task that this decision may begin.
+	NewTask string
+}
+
+// DecideSidecar says what is to be done about one pod's sidecar now. It is pure, as Decide is, and asks the same guards,
+// but for those that speak of nodes: an approval disrupts nothing.
+func DecideSidecar(s *SidecarState, now time.Time) Decision {
+	if s.Journal.Malformed != nil {
+		return Decision{Verb: Rest} // Decide says so, for the whole node
+	}
+	d := s.decide(now)
+	if s.stale() || d.Verb == Look {
+		return d
+	}
+	for i := range s.Alerts {
+		if a := &s.Alerts[i]; s.over(a, now) {
+			d.Prune = append(d.Prune, a.Key())
+		}
+	}
+	return d
+}
+
+func (s *SidecarState) decide(now time.Time) Decision {
+	r := s.Record
+	switch {
+	case r == nil:
+		return s.start(now)
+	case s.Node.Annotations[CancelKey] == r.ID && r.Phase != Acting && r.Phase != Exhausted:
+		d := s.end(Cancelled, fmt.Sprintf("somebody set %s", CancelKey), now)
+		d.Ended.By, d.Consume = ByPerson, []string{CancelKey}
+		return d
+	case r.Phase == Acting:
+		return s.settle(now)
+	case r.Phase == Verifying && now.Before(r.Deadline):
+		return s.await(now)
+	case r.Phase == Exhausted:
+		return s.rest(now)
+	}
+	return s.proceed(now)
+}
+
+// start looks for an alert that no guard holds. What holds it is told, and not written: there is a record only while
+// something is done.
+func (s *SidecarState) start(now time.Time) Decision {
+	var held *Decision
+	for i := range s.Alerts {
+		a := &s.Alerts[i]
+		p := s.Config.Policy(a.Policy)
+		if p == nil || p.Mode == ModeOff {
+			continue
+		}
+		if s.stale() {
+			return s.look("asking Alertmanager about " + a.Name)
+		}
+		if s.over(a, now) {
+			continue
+		}
+		if d := s.consider(p, a, now); d.Verb != Keep {
+			return d
+		} else if held == nil {
+			held = &d
+		}
+	}
+	if held != nil {
+		return *held
+	}
+	return Decision{Verb: Rest}
+}
+
+func (s *SidecarState) consider(p *Policy, a *Alert, now time.Time) Decision {
+	step, ok := s.firstStep(p)
+	if !ok {
+		return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+	}
+	pod := s.Pod
+	return s.act(s.candidate(p, a, a.Fingerprint, step, now), &Record{
+		V: recordVersion, ID: s.NewID, Policy: p.Name, Cause: Cause{Alert: a.Fingerprint}, Pod: &pod, Phase: Pending,
+		Step: step, Began: at(now), Since: at(now), Deadline: at(now.Add(pendingFor)),
+	})
+}
+
+func (s *SidecarState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
+	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, pod: &s.Pod, verdict: s.Word.about(fingerprint, s.Config, "")}
+}
+
+// act issues the candidate's step, or holds it. pending is the record as it would be while held.
+func (s *SidecarState) act(c *candidate, pending *Record) Decision {
+	d := Decision{Policy: c.policy}
+	switch {
+	case s.Ledger == nil && !errors.Is(s.LedgerErr, ErrLedgerMalformed):
+		d.Verb, d.Message = Look, fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)
+		return d
+	case s.Ledger == nil:
+		d.Verb, d.Reason, d.Fleetwide = Keep, RecordMalformed, true
+		d.Message = fmt.Sprintf("%v; mend it, or delete it and it is made anew from the Nodes", s.LedgerErr)
+		return d
+	}
+	c.own = pending.ID
+	reason, f := c.hold()
+	if f == nil || reason == Observing {
+		if s.unseen(c.now, sidecarAgain) {
+			return s.see("looking at the pod and its sidecar", c.policy)
+		}
+		if s.moved() {
+			return s.leave(c.now)
+		}
+		if why, against := s.Sighting.against(); against != nil {
+			reason, f = why, against
+			f.until = s.Sighting.At.Add(sidecarAgain)
+		}
+	}
+	if f == nil {
+		if wait := s.turn(); wait != "" {
+			d.Verb, d.Message = Wait, wait
+			if was := s.Record; was != nil && was.Phase != Pending {
+				d.Record = pending.clone() // its turn may be long in coming, and its phase is over
+			}
+			return d
+		}
+		d.Ask = Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Sighting: s.unseen(c.now, lookFor)}
+		if d.Ask != (Ask{}) {
+			d.Verb, d.Message = Look, "looking once more before the side effect"
+			return d
+		}
+		return s.issue(c, pending)
+	}
+	d.Verb, d.Reason, d.Message, d.Fleetwide = Keep, reason, f.message, f.fleetwide || reason.Fleetwide()
+	if f.until.After(c.now) {
+		d.Recheck = f.until
+	}
+	if was := s.Record; was != nil {
+		hold := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(c.now)}
+		if was.Phase != Pending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
+			d.Record = pending.clone()
+			d.Record.Hold = hold
+		}
+	} else if !d.Fleetwide {
+		// What holds it may be this node's, and the pod on another by now.
+		if s.Sighting != nil && s.moved() {
+			return s.leave(c.now)
+		}
+		return s.again(d, c.now, sidecarElsewhere)
+	}
+	return d
+}
+
+// turn says what the sidecar has to wait for, which is over by itself and soon.
+func (s *SidecarState) turn() string {
+	for k, r := range s.Journal.Sidecars {
+		if k != s.Key && r.Phase == Acting {
+			return "the sidecars of a node are approved one after the other; that of " + r.Pod.String() + " is"
+		}
+	}
+	if s.Busy >= s.Config.Limits.Sidecars {
+		return fmt.Sprintf("%d sidecars are under repair, limits.sidecars.concurrent is %d", s.Busy, s.Config.Limits.Sidecars)
+	}
+	if size := ownBytes(s.Node.Annotations); size+sidecarRoom > MaxBytesPerNode {
+		return fmt.Sprintf("its node carries %d bytes of Drydock's already", size)
+	}
+	return ""
+}
+
+// ownBytes is what all of Drydock's keys take.
+func ownBytes(annotations map[string]string) int {
+	size := 0
+	for k, v := range annotations {
+		if Owned(k) {
+			size += len(k) + len(v)
+		}
+	}
+	return size
+}
+
+func (s *SidecarState) issue(c *candidate, pending *Record) Decision {
+	r := pending.clone()
+	r.Phase, r.Step, r.Hold = Acting, c.step, nil
+	r.Since, r.Deadline = at(c.now), at(c.now.Add(actingFor))
+	r.Done = append(r.Done, c.step.String())
+	r.Pod.UID = s.Sighting.Pod.UID
+	r.Intent = &Intent{ID: intentID(r, c.step), At: at(c.now), UID: r.Pod.UID, Task: s.NewTask}
+	return Decision{
+		Verb: Issue, Policy: c.policy, Record: r,
+		Message: fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.remediation().Verb, c.what(), c.step.Attempt, s.NewTask, c.by()),
+	}
+}
+
+// settle moves the repair on once its call is over, as for a node.
+func (s *SidecarState) settle(now time.Time) Decision {
+	r := s.Record.clone()
+	outcome, why := CallUnknown, "nobody knows the call's answer, since Drydock was restarted or lost its lead"
+	if c := s.Call; c != nil && c.IntentID == r.Intent.ID {
+		if c.Outcome == "" && now.Before(r.Deadline) {
+			return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.policyOf(r), Message: "the call is under way"}
+		}
+		outcome, why = c.Outcome, c.Why
+		if outcome == "" {
+			outcome, why = CallUnknown, "the call had no answer in time"
+		}
+	}
+	r.Phase, r.Since = Verifying, at(now)
+	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
+	r.Deadline = at(r.Intent.At.Add(s.waitFor(r)))
+	if outcome == CallRefused {
+		r.Deadline = at(r.Intent.At.Add(min(sidecarApart, s.waitFor(r))))
+	}
+	if outcome == CallAccepted {
+		why = "accepted"
+	}
+	return Decision{Verb: Verify, Record: r, Policy: s.policyOf(r), Message: fmt.Sprintf("%s of %s: %s; waiting for it to answer that it is ready until %s", r.Step, s.Pod, why, r.Deadline.Format(time.RFC3339))}
+}
+
+func (s *SidecarState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
+
+func (s *SidecarState) waitFor(r *Record) time.Duration {
+	if p := s.policyOf(r); p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name {
+		return p.Plan[r.Step.Index].Wait
+	}
+	return Registry[r.Step.Name].Wait
+}
+
+// await asks the sidecar itself, again and again, whether it is ready.
+func (s *SidecarState) await(now time.Time) Decision {
+	if d, over := s.finished(now); over {
+		return d
+	}
+	d := Decision{Verb: Wait, Policy: s.policyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
+	return s.again(d, now, sidecarProof)
+}
+
+// proceed goes on after an attempt whose proof did not come.
+func (s *SidecarState) proceed(now time.Time) Decision {
+	r := s.Record
+	p := s.policyOf(r)
+	if p == nil || p.Pod == nil || p.Mode == ModeOff {
+		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+	}
+	if !s.Config.serves(p) {
+		return s.end(Cancelled, "no provider of sidecars is configured any more", now)
+	}
+	if s.stale() {
+		return s.look("asking Alertmanager before the next attempt")
+	}
+	if s.unseen(now, sidecarAgain) || !s.Sighting.At.After(r.Intent.At) {
+		return s.see("looking at the sidecar before the next attempt", p)
+	}
+	if d, over := s.finished(now); over {
+		return d
+	}
+	c := s.candidate(p, s.alertOf(r), r.Cause.Alert, r.Step, now)
+	c.repair = r.ID
+	switch next := r.Intent.At.Add(sidecarApart); {
+	case c.resolved():
+		return s.end(Superseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
+	case r.Phase == Pending && !now.Before(r.Deadline):
+		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+	case now.Before(next):
+		return s.again(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, sidecarAgain)
+	}
+	pending, ok := r.clone(), true
+	if r.Phase != Pending {
+		pending.Phase, pending.Since, pending.Deadline = Pending, at(now), at(now.Add(pendingFor))
+	}
+	if r.Intent.ID == intentID(r, r.Step) || !s.doable(p, r.Step) {
+		pending.Step, ok = s.nextStep(p, r.Step)
+	}
+	if !ok {
+		return s.exhaust(now)
+	}
+	c.step = pending.Step
+	return s.act(c, pending)
+}
+
+// finished says that the repair is over: its pod is gone, or its sidecar ready.
+func (s *SidecarState) finished(now time.Time) (Decision, bool) {
+	r, g := s.Record, s.Sighting
+	if g == nil || !g.At.After(r.Since) {
+		return Decision{}, false
+	}
+	switch {
+	case g.Unknown != "":
+	case s.moved():
+		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Pod), now), true
+	case g.Pod.UID != r.Pod.UID:
+		return s.end(Superseded, fmt.Sprintf("pod %s was replaced by another of its name", s.Pod), now), true
+	case g.Health == HealthReady:
+		return s.ready(now)
+	}
+	return Decision{}, false
+}
+
+// ready ends the repair once the sidecar has been ready for as long as its policy asks.
+func (s *SidecarState) ready(now time.Time) (Decision, bool) {
+	r := s.Record
+	var proofFor time.Duration
+	if p := s.policyOf(r); p != nil {
+		proofFor = p.ProofFor
+	}
+	since := s.WellSince
+	if since.IsZero() {
+		since = s.Sighting.At
+	}
+	if s.Sighting.At.Sub(since) < proofFor {
+		d := Decision{Verb: Wait, Policy: s.policyOf(r), Recheck: now.Add(sidecarProof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", proofFor)}
+		d.Ask.Sighting = now.Sub(s.Sighting.At) >= sidecarProof
+		return d, true
+	}
+	if r.Intent.Outcome == CallRefused {
+		return s.end(SelfRecovered, "the sidecar is ready, but not by this repair: "+r.Intent.Why, now), true
+	}
+	return s.end(Recovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", lastDone(r)), now), true
+}
+
+// rest leaves an exhausted repair alone until it is about nothing any more: another pod, a sidecar that is ready, no
+// alert.
+func (s *SidecarState) rest(now time.Time) Decision {
+	r, g := s.Record, s.Sighting
+	switch {
+	case s.stale():
+		return s.look("asking Alertmanager whether the alert is over")
+	case s.Word.BlindCause(s.Config) == "" && s.Word.about(r.Cause.Alert, s.Config, "").gone:
+		return Decision{Verb: Drop, Message: "the alert is over"}
+	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
+		return Decision{Verb: Drop, Message: "the pod is another one, or its sidecar is ready"}
+	}
+	return s.again(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Pod, ResetKey)}, now, sidecarAgain)
+}
+
+func (s *SidecarState) exhaust(now time.Time) Decision {
+	r := s.Record.clone()
+	d := s.end(OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", joined(r.Done), s.Sighting.words()), now)
+	r.Phase, r.Since, r.Deadline, r.Hold = Exhausted, at(now), time.Time{}, nil
+	d.Record = r
+	return d
+}
+
+func (s *SidecarState) end(o Outcome, why string, now time.Time) Decision {
+	r := s.Record
+	return Decision{
+		Verb: End, Message: why, Policy: s.policyOf(r),
+		Ended: &Entry{
+			ID: r.ID, Target: strings.TrimPrefix(s.Key, RepairPrefix), Pod: s.Pod.String(), Policy: r.Policy, Outcome: o,
+			Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now), Cause: r.Cause.Alert, Why: clip(why, 300),
+		},
+	}
+}
+
+// unseen says that the sidecar was not seen within the time.
+func (s *SidecarState) unseen(now time.Time, within time.Duration) bool {
+	return s.Sighting == nil || now.Sub(s.Sighting.At) >= within
+}
+
+func (s *SidecarState) see(why string, p *Policy) Decision {
+	return Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: p, Message: why}
+}
+
+// again makes the decision one that looks again after the time.
+func (s *SidecarState) again(d Decision, now time.Time, after time.Duration) Decision {
+	if s.unseen(now, after) {
+		d.Ask.Sighting = true
+		return d
+	}
+	if due := s.Sighting.At.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
+		d.Recheck = due
+	}
+	return d
+}
+
+// moved says that the pod is gone, or hosted by another node.
+func (s *SidecarState) moved() bool {
+	return s.Sighting.Unknown == "" && (s.Sighting.Pod.UID == "" || s.Sighting.Node != s.Node.Name)
+}
+
+// leave takes the alerts about a pod that is not here off the Node: the poll brings them to the one that hosts it.
+func (s *SidecarState) leave(now time.Time) Decision {
+	if s.Record != nil {
+		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Pod), now)
+	}
+	d := Decision{Verb: Rest, Message: fmt.Sprintf("pod %s is not on this node", s.Pod)}
+	for i := range s.Alerts {
+		d.Prune = append(d.Prune, s.Alerts[i].Key())
+	}
+	return d
+}
+
+func (s *SidecarState) alertOf(r *Record) *Alert {
+	for i := range s.Alerts {
+		if s.Alerts[i].Fingerprint == r.Cause.Alert {
+			return &s.Alerts[i]
+		}
+	}
+	return nil
+}
+
+// words are what a sighting says, for people.
+func (g *Sighting) words() string {
+	for _, text := range []string{g.Unknown, g.Held, g.Detail} {
+		if text != "" {
+			return clip(text, 200)
+		}
+	}
+	return string(g.Health)
+}
+
+// MayStillApprove asks, right before the approval leaves, whether the Node still says what the decision rested on.
+func MayStillApprove(n *corev1.Node, key, intentID string) error {
+	j := ReadJournal(n)
+	r := j.Sidecars[key]
+	switch {
+	case r == nil || r.Phase != Acting || r.Intent.ID != intentID:
+		return fmt.Errorf("the intent %s is no longer on record", intentID)
+	case j.Record != nil && j.Record.Phase.InFlight():
+		return fmt.Errorf("the node came under repair %s", j.Record.ID)
+	}
+	for _, other := range j.OtherRepairs {
+		if other.Pod == nil {
+			return fmt.Errorf("the node came under repair %s", other.ID)
+		}
+	}
+	return letsAct(n)
+}

@@ -1,0 +1,119 @@
+package remediations
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDecideSidecarGoldens pins every decision about a pod's sidecar. UPDATE=1 rewrites the outputs: read the difference
+// before you keep it.
+func TestDecideSidecarGoldens(t *testing.T) {
+	for _, g := range goldensIn(t, "sidecar") {
+		t.Run(g.name, func(t *testing.T) {
+			s := g.sidecarState(t)
+			got := render(t, DecideSidecar(s, noon))
+			if os.Getenv("UPDATE") != "" {
+				require.NoError(t, os.WriteFile(g.output, []byte(got), 0o644))
+			}
+			require.Equal(t, g.want(t), got)
+			require.Equal(t, g.sidecarState(t), s, "it changes nothing")
+			require.Equal(t, got, render(t, DecideSidecar(s, noon)), "and repeats itself")
+		})
+	}
+}
+
+// bindsSidecars are the guards that hold an approval, which disrupts nothing. The others speak of disruption alone.
+// A policy about sidecars asks nobody for approval: its repairs are on no record before they begin.
+var bindsSidecars = map[Reason]bool{
+	ReasonExcluded: true, Paused: true, NodeLeaving: true, CordonedByOther: true, AlertUnconfirmed: true, Blind: true, Silenced: true,
+	Inhibited: true, AlertResolved: true, TooYoung: true, NodeUnderRepair: true, Observing: true,
+}
+
+// TestGuardsThatBindSidecars takes each guard away in turn. One that binds must be missed by the golden of its name; one
+// that does not is missed by none.
+func TestGuardsThatBindSidecars(t *testing.T) {
+	all := guards
+	t.Cleanup(func() { guards = all })
+	for i, gone := range all {
+		t.Run(string(gone.reason), func(t *testing.T) {
+			guards = append(append([]guard{}, all[:i]...), all[i+1:]...)
+			var missed []string
+			for _, g := range goldensIn(t, "sidecar") {
+				if g.want(t) != render(t, DecideSidecar(g.sidecarState(t), noon)) {
+					missed = append(missed, g.name)
+				}
+			}
+			switch {
+			case !bindsSidecars[gone.reason]:
+				require.Empty(t, missed)
+			case gone.reason == AlertResolved: // a sidecar that is ready says so itself, and an alert that is over is pruned
+			default:
+				require.Contains(t, missed, "held-"+string(gone.reason))
+			}
+		})
+	}
+}
+
+// everythingWrongWithASidecar has a cause for each guard that binds it, and for what is said of the pod.
+const everythingWrongWithASidecar = `
+policy: {mode: observe, for: 30m}
+node:
+  labels: {drydock.dev/exclude: ""}
+  annotations: {drydock.dev/pause: "true"}
+  taints: [ToBeDeletedByClusterAutoscaler]
+  cordoned: true
+leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, phase: Verifying, step: {index: 0, name: reboot, attempt: 1},
+  began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>"}}
+word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
+sighting: {unknown: "no answer", held: "SeiNode sei/a is paused", health: Ready}
+`
+
+// TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt: what its owner says of a sidecar comes after what people and
+// Alertmanagers say, and before Observing, which is reached only by what would be done.
+func TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt(t *testing.T) {
+	sc := readSidecarScene(t, everythingWrongWithASidecar)
+	steps := []struct {
+		reason Reason
+		remedy func()
+	}{
+		{ReasonExcluded, func() { delete(sc.Node.Labels, ExcludeLabel) }},
+		{Paused, func() { delete(sc.Node.Annotations, PauseKey) }},
+		{NodeLeaving, func() { sc.Node.Taints = nil }},
+		{CordonedByOther, func() { sc.Policy.RepairCordoned = true }},
+		{AlertUnconfirmed, func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" }},
+		{Blind, func() { sc.Word.WatchdogMisses = 0 }},
+		{Silenced, func() { sc.Word.Replicas[0].Alert = "active" }},
+		{Inhibited, func() { sc.Word.Replicas[1].Alert = "active" }},
+		{TooYoung, func() { sc.Policy.For = "1m" }},
+		{NodeUnderRepair, func() { sc.Leader = nil }},
+		{SidecarUnknown, func() { sc.Sighting.Unknown = "" }},
+		{SidecarHeld, func() { sc.Sighting.Held = "" }},
+		{AlertResolved, func() { sc.Sighting.Health = HealthProbeError }},
+		{SidecarUnknown, func() { sc.Sighting.Health = HealthNotReady }},
+		{Observing, func() { sc.Policy.Mode = ModeEnforce }},
+	}
+	for _, step := range steps {
+		d := DecideSidecar(sc.sidecarState(t), noon)
+		require.Equal(t, Keep, d.Verb, "%s: %s", step.reason, d.Message)
+		require.Equal(t, step.reason, d.Reason, d.Message)
+		step.remedy()
+	}
+	require.Equal(t, Issue, DecideSidecar(sc.sidecarState(t), noon).Verb, "with every cause gone it is done")
+}
+
+// TestHoldOfASidecarIsOnNoRecord: there is one only while something is done.
+func TestHoldOfASidecarIsOnNoRecord(t *testing.T) {
+	held := 0
+	for _, g := range goldensIn(t, "sidecar") {
+		s := g.sidecarState(t)
+		d := DecideSidecar(s, noon)
+		require.True(t, d.Verb != Keep || d.Fleetwide || !d.Reason.Fleetwide(), g.name)
+		if s.Record == nil && d.Verb != Issue {
+			held++
+			require.Nil(t, d.Record, g.name)
+		}
+	}
+	require.Greater(t, held, 20)
+}

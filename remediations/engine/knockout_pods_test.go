@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// podKnockOuts are what must be so of the pod: S0, and invariant 7.
+func podKnockOuts() map[string]knockOut {
+	quietly := func(_ *world, g *gated) { g.silenced = true }
+	aloud := func(_ *world, g *gated) { g.silenced = false }
+	return map[string]knockOut{
+		"S0-16: what its owner holds is held": {
+			take: func(h *hands) {
+				h.sighting(func(_ *remediations.SidecarState, g *remediations.Sighting) { g.Held = "" })
+			},
+			tale: gateCloses(func(_ *world, g *gated) { g.silenced = true; g.hold("SeiNode is paused") }, aloud), speaks: "S0-16: an intent",
+		},
+		"S0-2: 503 alone": {
+			take: func(h *hands) {
+				h.sighting(func(_ *remediations.SidecarState, g *remediations.Sighting) { g.Health = remediations.HealthNotReady })
+			},
+			tale: gateCloses(quietly, func(_ *world, g *gated) { g.hide(true) }, aloud), speaks: "S0-2: an intent",
+		},
+		"S0: the pod is here": {
+			take: func(h *hands) {
+				h.sighting(func(s *remediations.SidecarState, g *remediations.Sighting) { g.Node = s.Node.Name })
+			},
+			tale: gateCloses(quietly, func(w *world, g *gated) { w.replacePod(g.name, "n3") }, aloud), speaks: "S0: an intent for a sidecar on n0",
+		},
+		"7: Recovered is 200": {
+			take: func(h *hands) {
+				h.sighting(func(s *remediations.SidecarState, g *remediations.Sighting) {
+					if s.Record != nil && s.Record.Phase == remediations.Verifying {
+						g.Health = remediations.HealthReady
+					}
+				})
+			},
+			tale: gateCloses(func(w *world, g *gated) { g.wedged, g.since = true, g.since.Add(-time.Minute) }), speaks: "7: Recovered of the sidecar",
+		},
+		"7: of the pod that was approved": {
+			take: func(h *hands) {
+				h.sighting(func(s *remediations.SidecarState, g *remediations.Sighting) {
+					if s.Record != nil {
+						g.Pod.UID = s.Record.Pod.UID
+					}
+				})
+			},
+			tale:   gateCloses(wedged, func(w *world, g *gated) { w.replacePod(g.name, "n0"); g.hide(true); g.letGo() }, func(_ *world, g *gated) { g.hide(false) }),
+			speaks: "7: Recovered of the sidecar",
+		},
+	}
+}
+
+// turnKnockOuts are how many, how often and how fast.
+func turnKnockOuts() map[string]knockOut {
+	threeClose := func(nodes ...string) func(*testing.T, *world) {
+		return func(_ *testing.T, w *world) {
+			for i, n := range nodes {
+				w.host(podName(i), n).wedged = true
+			}
+			w.gates.mood.after = 3 * time.Second
+			w.start()
+			w.pass(16 * time.Second)
+			w.do(func() {
+				for i := range nodes {
+					w.pod(podName(i)).close()
+					w.postPod(podName(i))
+				}
+			})
+			w.pass(20 * time.Second)
+		}
+	}
+	return map[string]knockOut{
+		"S0: at most limits.sidecars.concurrent": {
+			config: func(c *remediations.Config) { withSidecars(c).Limits.Sidecars = 1 },
+			take:   func(h *hands) { h.sidecar(func(s *remediations.SidecarState) { s.Busy = 0 }) }, tale: threeClose("n0", "n1", "n2"), speaks: "S0: 2 sidecars",
+		},
+		"S0: one after the other on a node": {
+			take: func(h *hands) {
+				h.sidecar(func(s *remediations.SidecarState) {
+					s.Journal.Sidecars = maps.Clone(s.Journal.Sidecars)
+					maps.DeleteFunc(s.Journal.Sidecars, func(k string, _ *remediations.Record) bool { return k != s.Key })
+				})
+			},
+			tale: threeClose("n0", "n0", "n0"), speaks: "S0: two sidecars",
+		},
+		"S0: so many attempts, and no more": {
+			take: func(h *hands) {
+				h.sidecarPolicy(func(_ *remediations.Config, p *remediations.Policy) { p.Plan[0].Attempts = 99 })
+			},
+			tale: gateCloses(wedged), speaks: "S0: the intent",
+		},
+		"S0-7: thirty seconds between two": {
+			take: func(h *hands) {
+				h.sidecar(func(s *remediations.SidecarState) {
+					if s.Record == nil || s.Record.Phase != remediations.Verifying {
+						return
+					}
+					r, i := *s.Record, *s.Record.Intent
+					i.At = i.At.Add(-time.Minute)
+					r.Intent, r.Deadline = &i, r.Deadline.Add(-time.Minute)
+					s.Record = &r
+				})
+			},
+			tale: gateCloses(wedged), speaks: "S0-7: the intent",
+		},
+	}
+}

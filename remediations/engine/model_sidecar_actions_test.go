@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"time"
+
+	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// anySidecars adds the policy about sidecars, as an operator might write it.
+func anySidecars(t *rapid.T, c *remediations.Config) {
+	p := withSidecars(c).Policy(sidecarPolicy)
+	p.Mode = rapid.SampledFrom([]remediations.Mode{remediations.ModeEnforce, remediations.ModeEnforce, remediations.ModeEnforce, remediations.ModeObserve}).Draw(t, "sidecars' mode")
+	p.Plan[0].Attempts = rapid.IntRange(1, 3).Draw(t, "sidecars' attempts")
+	p.ProofFor = rapid.SampledFrom([]time.Duration{0, 0, 10 * time.Second}).Draw(t, "sidecars' proof for")
+	p.RepairCordoned = rapid.Bool().Draw(t, "sidecars on cordoned nodes")
+	c.Limits.Sidecars = rapid.SampledFrom([]int{1, 2, 10}).Draw(t, "sidecars at once")
+}
+
+// anyPod is one of those with a sidecar; nil: there is none.
+func (l *life) anyPod(t *rapid.T) *gated {
+	names := l.w.podNames()
+	if len(names) == 0 {
+		return nil
+	}
+	return l.w.pod(rapid.SampledFrom(names).Draw(t, "pod"))
+}
+
+func (l *life) sidecars() map[string]func(*rapid.T) {
+	pod := func(f func(*rapid.T, *gated)) func(*rapid.T) {
+		return l.do(func(t *rapid.T, _ *world) {
+			if g := l.anyPod(t); g != nil {
+				f(t, g)
+			}
+		})
+	}
+	all := func(f func(*rapid.T, *gates)) func(*rapid.T) {
+		return l.do(func(t *rapid.T, w *world) {
+			if w.gates != nil {
+				f(t, w.gates)
+			}
+		})
+	}
+	return map[string]func(*rapid.T){
+		"its process restarts":     pod(func(_ *rapid.T, g *gated) { g.close() }),
+		"somebody approves it":     pod(func(_ *rapid.T, g *gated) { g.letGo() }),
+		"it is wedged, or is not":  pod(func(_ *rapid.T, g *gated) { g.wedged = !g.wedged }),
+		"it hides, or answers":     pod(func(_ *rapid.T, g *gated) { g.hide(!g.hidden) }),
+		"it answers 500, or not":   pod(func(_ *rapid.T, g *gated) { g.failing = !g.failing }),
+		"its alert is silenced":    pod(func(_ *rapid.T, g *gated) { g.silenced = !g.silenced }),
+		"its alert is inhibited":   pod(func(_ *rapid.T, g *gated) { g.inhibited = !g.inhibited }),
+		"its alert is posted":      pod(func(_ *rapid.T, g *gated) { l.w.postPod(g.name) }),
+		"its owner holds it":       pod(func(_ *rapid.T, g *gated) { g.hold(map[bool]string{true: "SeiNode is paused"}[g.held == ""]) }),
+		"its pod moves":            pod(func(t *rapid.T, g *gated) { l.w.replacePod(g.name, pick(t)) }),
+		"its node is not known":    pod(func(_ *rapid.T, g *gated) { g.node = "" }),
+		"a node's gates all close": l.do(func(t *rapid.T, w *world) { w.closeOn(pick(t)) }),
+		"a person cancels it": pod(func(_ *rapid.T, g *gated) {
+			for _, r := range l.w.sidecarRecords() {
+				if n := l.w.nodes[g.node]; r.Pod.Name == g.name && n != nil && n.Annotations[remediations.CancelKey] == "" && remediations.ReadJournal(n).Sidecars[podKey(g.name)] != nil {
+					l.w.gates.cancels++
+					l.w.cancelled[r.ID] = time.Now()
+					l.w.edit(g.node, edit(remediations.CancelKey, r.ID))
+				}
+			}
+		}),
+		"the mood of sidecars": all(func(t *rapid.T, g *gates) {
+			g.mood = rapid.SampledFrom([]providerMood{{}, {}, {refuse: true}, {cut: true}, {idle: true}, {before: 8 * time.Second}, {before: 12 * time.Second}, {after: 20 * time.Second}, {after: time.Hour}}).Draw(t, "mood")
+		}),
+		"a look at sidecars takes": all(func(t *rapid.T, g *gates) {
+			g.lookTakes = rapid.SampledFrom([]time.Duration{0, time.Second, 5 * time.Second}).Draw(t, "time")
+		}),
+		"where pods are cannot be read, or can": all(func(_ *rapid.T, g *gates) { g.hostsHang = !g.hostsHang }),
+	}
+}
+
+// mendSidecars makes well what is no sidecar's own.
+func (w *world) mendSidecars() {
+	if w.gates == nil {
+		return
+	}
+	w.gates.mood, w.gates.lookTakes, w.gates.hostsHang = providerMood{}, 0, false
+	for _, name := range w.podNames() {
+		g := w.pod(name)
+		g.hold("")
+		g.hide(false)
+		g.wedged, g.failing, g.silenced, g.inhibited, g.quiet = false, false, false, false, false
+		if w.nodes[g.node] == nil {
+			w.reschedule(g.node)
+		}
+		r := remediations.ReadJournal(w.nodes[g.node]).Sidecars[podKey(name)]
+		if r != nil && r.Phase == remediations.Exhausted {
+			g.letGo() // a person has looked
+		}
+	}
+}
+
+// calmSidecars: in a world that is well all of them are ready in the end, and none is on record.
+func (l *life) calmSidecars() {
+	w := l.w
+	if w.gates == nil {
+		return
+	}
+	w.do(w.mendSidecars) // what the last reboot closed, or the last attempt exhausted
+	w.pass(5 * time.Minute)
+	w.do(func() {
+		p := w.config.Policy(sidecarPolicy)
+		for _, name := range w.podNames() {
+			g := w.pod(name)
+			n := w.nodes[g.node]
+			if !g.open && p.Mode == remediations.ModeEnforce && w.gates.cancels == 0 && remediations.ReadJournal(n).Malformed == nil && (!n.Spec.Unschedulable || p.RepairCordoned) {
+				w.fail("S0: the sidecar of %s waits since %s", name, g.since)
+			}
+			g.letGo()
+		}
+	})
+	w.pass(5 * time.Minute)
+	w.do(func() {
+		for k, r := range w.sidecarRecords() {
+			w.fail("S0: a sidecar's record is left over: %s %s", k, r.Encode())
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestSidecarAndItsNodeExcludeEachOther: whichever is first.
+func TestSidecarAndItsNodeExcludeEachOther(t *testing.T) {
+	t.Run("the node is first", func(t *testing.T) {
+		inGates(t, sidecarConfig(), 2, func(t *testing.T, w *world) {
+			w.start()
+			w.do(func() { w.ail("n0", 1); w.machines["n0"].bootTakes = 5 * time.Minute })
+			require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
+			require.False(t, at(w, w.allOpen), "the reboot closed the gates")
+			w.pass(4 * time.Minute)
+			require.Zero(t, w.approvalCount())
+			w.pass(4 * time.Minute)
+			require.Equal(t, 2, w.approvalCount())
+			require.True(t, at(w, w.allOpen))
+		})
+	})
+	t.Run("a sidecar is first", func(t *testing.T) {
+		inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+			w.start()
+			w.do(func() { w.pod(podName(0)).wedged = true; w.closeOn("n0") })
+			require.True(t, w.until(time.Minute, func() bool { return len(w.gates.approvals) == 1 }))
+			w.do(func() { w.ail("n0", 1) })
+			w.pass(45 * time.Second)
+			require.Zero(t, w.callCount())
+			require.True(t, w.until(5*time.Minute, func() bool { return len(w.calls) == 1 }), "it is exhausted, and the node's turn comes")
+		})
+	})
+}
+
+// TestPauseBetweenIntentAndApprovalStopsIt: the last look is at the Node as it is.
+func TestPauseBetweenIntentAndApprovalStopsIt(t *testing.T) {
+	for name, say := range map[string]func(w *world){
+		"paused":   func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) },
+		"excluded": func(w *world) { w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" }) },
+		"glass":    func(w *world) { w.breakGlass("n0") },
+		"cancel": func(w *world) {
+			id := w.sidecarRecords()["n0|"+podKey(podName(0))].ID
+			w.cancelled[id] = time.Now()
+			w.edit("n0", edit(remediations.CancelKey, id))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() { w.gates.mood.before = 5 * time.Second; w.closeOn("n0") })
+				require.True(t, w.until(time.Minute, func() bool { return len(w.sidecarRecords()) == 1 }))
+				w.do(func() { say(w) })
+				w.pass(15 * time.Minute)
+				require.Zero(t, w.approvalCount())
+				if name == "cancel" {
+					require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.sidecarOutcomes())
+					require.NotContains(t, w.nodeOf("n0").Annotations, remediations.CancelKey)
+					return
+				}
+				require.Equal(t, remediations.Paused, refusedFor(w).Hold.Reason)
+				w.do(func() { w.gates.mood.before = 0; w.unhold("n0") })
+				w.pass(4 * time.Minute)
+				require.True(t, at(w, w.allOpen), "when that ends it goes on")
+			})
+		})
+	}
+}
+
+// refusedFor is the record, which for the label Excluded has the same hold under its own name.
+func refusedFor(w *world) *remediations.Record {
+	r := w.sidecarOf(podName(0))
+	if r.Hold != nil && r.Hold.Reason == remediations.ReasonExcluded {
+		r.Hold.Reason = remediations.Paused
+	}
+	return r
+}
+
+// TestFleetThatIsInAStormStillApproves: nothing that binds a disruptive repair binds an approval.
+func TestFleetThatIsInAStormStillApproves(t *testing.T) {
+	c := sidecarConfig()
+	c.Windows = []remediations.Window{{From: remediations.WallTime{Hour: 12}, To: remediations.WallTime{Hour: 13}, Location: time.UTC}} // worlds begin at midnight
+	inGates(t, c, 2, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() {
+			for _, n := range nodeNames[1:] {
+				w.ail(n, 1)
+			}
+			w.closeOn("n0")
+		})
+		require.True(t, w.until(40*time.Second, w.allOpen))
+		require.Zero(t, w.callCount())
+	})
+}
+
+// TestThirtySidecarsAreNoStorm: with thirty exhausted sidecars, and as many that wait, a sick node is rebooted.
+func TestThirtySidecarsAreNoStorm(t *testing.T) {
+	inGates(t, sidecarConfig(), 0, func(t *testing.T, w *world) {
+		for i := range 30 {
+			w.host(podName(i), nodeNames[i%5])
+			w.pod(podName(i)).wedged = i%2 == 0
+			w.pod(podName(i)).close()
+			if i%2 == 1 {
+				w.pod(podName(i)).hold("SeiNode is paused")
+			}
+		}
+		w.start()
+		w.pass(10 * time.Minute)
+		w.do(func() {
+			require.Len(t, w.sidecarRecords(), 15)
+			require.Empty(t, mustLedger(w).Status.Breakers)
+			require.Empty(t, mustLedger(w).Status.Exhausted, "nor is their policy ever stopped")
+			w.ail("n5", 1)
+		})
+		w.pass(5 * time.Minute)
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+	})
+}
+
+// TestProviderOfSidecarsIsTakenAway: a repair under way ends, and what is left of its alert goes when that is over.
+func TestProviderOfSidecarsIsTakenAway(t *testing.T) {
+	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.pod(podName(0)).wedged = true; w.closeOn("n0") })
+		require.True(t, w.until(time.Minute, func() bool { return len(w.gates.approvals) == 1 }))
+		without := *w.config
+		without.SidecarProviders = nil
+		w.restart(&without)
+		w.pass(10 * time.Minute)
+		require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.sidecarOutcomes())
+		require.Equal(t, 1, w.approvalCount())
+		w.do(func() { w.pod(podName(0)).letGo() })
+		w.pass(10 * time.Minute)
+		requireNoTrace(t, w)
+	})
+}
+
+// TestResetOfANodeLeavesItsSidecarsAlone: what is forgotten is the node's exhausted repair, not an approval under way.
+func TestResetOfANodeLeavesItsSidecarsAlone(t *testing.T) {
+	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.ail("n0", 9) })
+		require.True(t, w.until(time.Hour, func() bool { return w.nodes["n0"].Spec.Unschedulable }))
+		w.do(func() { w.heal("n0"); w.pod(podName(0)).letGo() })
+		w.pass(5 * time.Minute)
+		w.do(func() { w.pod(podName(0)).wedged = true; w.pod(podName(0)).close() })
+		before := w.approvalCount()
+		require.True(t, w.until(time.Minute, func() bool { return len(w.gates.approvals) > before }))
+		w.pass(time.Second)
+		r := w.sidecarOf(podName(0))
+		w.do(func() { w.edit("n0", edit(remediations.ResetKey, "true")) })
+		w.pass(2 * time.Second)
+		require.Nil(t, w.recordOf("n0"))
+		require.Equal(t, r.ID, w.sidecarOf(podName(0)).ID)
+	})
+}

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestSidecarReadinessIsToldOnce: S0-10, on the pod and on its owner. What lies between False and True is no news, so a
+// path by way of Unknown is told as one.
+func TestSidecarReadinessIsToldOnce(t *testing.T) {
+	both := []string{"Pod/" + podName(0), "SeiNode/p00"}
+	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.pod(podName(0)).hold("SeiNode sei/p00 is paused"); w.closeOn("n0") })
+		w.pass(10 * time.Minute)
+		require.Equal(t, both, w.eventsOf("SidecarReadinessLost"))
+		require.Empty(t, w.eventsOf("SidecarReadinessRestored"))
+		w.do(func() { w.pod(podName(0)).hide(true) })
+		w.pass(10 * time.Minute)
+		w.do(func() { w.pod(podName(0)).hide(false) })
+		w.pass(10 * time.Minute)
+		require.Equal(t, both, w.eventsOf("SidecarReadinessLost"), "Unknown is no transition")
+		w.do(func() { w.pod(podName(0)).hide(true) })
+		w.pass(time.Minute)
+		w.do(func() { w.pod(podName(0)).hide(false); w.pod(podName(0)).letGo(); w.pod(podName(0)).hold("") })
+		w.pass(16 * time.Second)
+		require.Equal(t, both, w.eventsOf("SidecarReadinessRestored"))
+		w.pass(5 * time.Minute)
+		requireNoTrace(t, w)
+
+		w.do(func() { w.closeOn("n0") })
+		w.pass(5 * time.Minute)
+		require.Equal(t, slices.Concat(both, both), w.eventsOf("SidecarReadinessLost"), "the next one is another")
+		require.Equal(t, slices.Concat(both, both), w.eventsOf("SidecarReadinessRestored"))
+		require.Equal(t, []string{"Pod/" + podName(0)}, w.eventsOf("RepairRecovered"))
+	})
+}
+
+// TestNeverSeenWaitingIsNeverRestored: a sidecar that nobody saw at 503 is not restored.
+func TestNeverSeenWaitingIsNeverRestored(t *testing.T) {
+	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.pod(podName(0)).close(); w.pod(podName(0)).hide(true); w.postPod(podName(0)) })
+		w.pass(time.Minute)
+		w.do(func() { w.pod(podName(0)).hide(false); w.pod(podName(0)).letGo() })
+		w.pass(time.Minute)
+		require.Empty(t, w.eventsOf("SidecarReadinessLost"))
+		require.Empty(t, w.eventsOf("SidecarReadinessRestored"))
+	})
+}
+
+// TestObservedSidecarsAreSpokenOf: S0-12, observe first.
+func TestObservedSidecarsAreSpokenOf(t *testing.T) {
+	c := sidecarConfig()
+	c.Policies[1].Mode = remediations.ModeObserve
+	inGates(t, c, 3, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.closeOn("n0") })
+		w.pass(time.Hour)
+		require.Zero(t, w.approvalCount())
+		require.Len(t, w.eventsOf("RepairHeld"), 3, "each would be approved")
+		require.Len(t, w.eventsOf("SidecarReadinessLost"), 6)
+		w.do(func() { require.Empty(t, w.sidecarRecords()) })
+	})
+}
+
+// TestSidecarsAreCounted: repairs by phase, holds by reason, steps by outcome, ends.
+func TestSidecarsAreCounted(t *testing.T) {
+	inGates(t, sidecarConfig(), 4, func(t *testing.T, w *world) {
+		i := w.start()
+		w.pass(16 * time.Second)
+		repairs := func(p remediations.Phase) float64 {
+			return testutil.ToFloat64(i.engine.metrics.repairs.WithLabelValues(sidecarPolicy, string(p)))
+		}
+		holds := func(r remediations.Reason) float64 {
+			return testutil.ToFloat64(i.engine.metrics.holds.WithLabelValues(sidecarPolicy, string(r)))
+		}
+		ended := func(o remediations.Outcome) float64 {
+			return testutil.ToFloat64(i.engine.metrics.ended.WithLabelValues(sidecarPolicy, string(o)))
+		}
+		w.do(func() {
+			w.pod(podName(0)).wedged = true
+			w.pod(podName(1)).hold("SeiNode is paused")
+			w.pod(podName(2)).failing = true
+			w.closeOn("n0")
+		})
+		w.pass(30 * time.Second)
+		require.InDelta(t, 1, repairs(remediations.Verifying), 0)
+		require.InDelta(t, 1, holds(remediations.SidecarHeld), 0)
+		require.InDelta(t, 1, holds(remediations.SidecarUnknown), 0)
+		require.InDelta(t, 1, ended(remediations.Recovered), 0)
+		require.InDelta(t, 2, testutil.ToFloat64(i.engine.metrics.steps.WithLabelValues("mark-ready", "accepted")), 0)
+		w.pass(5 * time.Minute)
+		require.InDelta(t, 1, repairs(remediations.Exhausted), 0)
+		require.Zero(t, repairs(remediations.Verifying))
+		require.InDelta(t, 1, ended(remediations.OutcomeExhausted), 0)
+		w.do(func() { w.mendSidecars() })
+		w.pass(5 * time.Minute)
+		for _, p := range []remediations.Phase{remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted} {
+			require.Zero(t, repairs(p), p)
+		}
+		for _, r := range remediations.Reasons {
+			require.Zero(t, holds(r), r)
+		}
+		require.InDelta(t, 3, ended(remediations.Recovered), 0)
+		requireNoTrace(t, w)
+	})
+}
+
+// TestReadySidecarIsHeldByNothing: its alert outlives the cure for a while, and nobody is warned of that.
+func TestReadySidecarIsHeldByNothing(t *testing.T) {
+	inGates(t, sidecarConfig(), 3, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.closeOn("n0") })
+		w.pass(5 * time.Minute)
+		require.Len(t, w.eventsOf("RepairRecovered"), 3)
+		require.Empty(t, w.eventsOf("RepairHeld"))
+	})
+}

@@ -1,0 +1,46 @@
+package sidecar
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// outcomes are the metric's words for what a probe said.
+var outcomes = map[Health]string{Ready: "ready", NotReady: "not_ready", Unreachable: "unreachable", ProbeError: "probe_error"}
+
+// probes counts one provider's probes. Nil counts nothing.
+type probes struct{ counters map[Health]prometheus.Counter }
+
+// newProbes makes all series at once, so that the first probe is an increase to Prometheus.
+func newProbes(r prometheus.Registerer, provider string) (*probes, error) {
+	if r == nil {
+		return nil, nil
+	}
+	total := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "drydock_sidecar_probes_total", Help: "Probes of gated sidecars, by provider and outcome.",
+	}, []string{"provider", "outcome"})
+	if err := r.Register(total); err != nil {
+		// Another provider's Client was first.
+		var already prometheus.AlreadyRegisteredError
+		known := false
+		if errors.As(err, &already) {
+			total, known = already.ExistingCollector.(*prometheus.CounterVec)
+		}
+		if !known {
+			return nil, fmt.Errorf("registering the metric drydock_sidecar_probes_total: %w", err)
+		}
+	}
+	p := &probes{counters: map[Health]prometheus.Counter{}}
+	for health, outcome := range outcomes {
+		p.counters[health] = total.WithLabelValues(provider, outcome)
+	}
+	return p, nil
+}
+
+func (p *probes) count(h Health) {
+	if p != nil {
+		p.counters[h].Inc()
+	}
+}

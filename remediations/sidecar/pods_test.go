@@ -1,0 +1,251 @@
+package sidecar
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	promconfig "github.com/prometheus/common/config"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// podsAnd has the pods of one client, and the discovery of another.
+type podsAnd struct {
+	kubernetes.Interface
+	real kubernetes.Interface
+}
+
+func (p podsAnd) Discovery() discovery.DiscoveryInterfaces { return p.real.Discovery() }
+
+func labelled(key, value string) labels.Selector {
+	return labels.SelectorFromSet(labels.Set{key: value})
+}
+
+func TestOnlySelectedPodsAreContacted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod       func(*corev1.Pod)
+		options   func(*Options)
+		unknown   string
+		held      string
+		contacted bool
+	}{
+		"selected":          {contacted: true},
+		"of that namespace": {options: func(o *Options) { o.Namespaces = []string{"a", namespace} }, contacted: true},
+		"other labels":      {pod: func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }, unknown: "is not one that the sidecar provider sei selects (sei.io/node)"},
+		"no labels":         {pod: func(p *corev1.Pod) { p.Labels = nil }, unknown: "is not one that"},
+		"other namespace":   {options: func(o *Options) { o.Namespaces = []string{"a"} }, unknown: "is not in a namespace of"},
+		"pending":           {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, unknown: "is Pending and not Running"},
+		"no phase":          {pod: func(p *corev1.Pod) { p.Status.Phase = "" }, unknown: "not Running"},
+		"over":              {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, unknown: "is Failed and not Running"},
+		"being deleted":     {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, held: "is being deleted"},
+		"no UID":            {pod: func(p *corev1.Pod) { p.UID = "" }, unknown: "another object"},
+		"no address":        {pod: func(p *corev1.Pod) { p.Status.PodIP = "" }, unknown: "has no address yet"},
+		"port not there":    {pod: func(p *corev1.Pod) { p.Spec.InitContainers = p.Spec.InitContainers[:1] }, unknown: "has no container port of the name api"},
+		"port of UDP":       {pod: func(p *corev1.Pod) { p.Spec.InitContainers[1].Ports[0].Protocol = corev1.ProtocolUDP }, unknown: "has no container port"},
+		"port out of range": {pod: func(p *corev1.Pod) { p.Spec.InitContainers[1].Ports[0].ContainerPort = 70000 }, unknown: "has no container port"},
+		"two of one name": {pod: func(p *corev1.Pod) {
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "api", ContainerPort: 1}}
+		}, unknown: "has two container ports of the name api"},
+		"port of a container": {pod: func(p *corev1.Pod) {
+			p.Spec.Containers[0].Ports = p.Spec.InitContainers[1].Ports
+			p.Spec.InitContainers = nil
+		}, contacted: true},
+		"port of a number": {options: func(o *Options) { o.Port = "PORT" }, pod: func(p *corev1.Pod) { p.Spec.InitContainers = nil }, contacted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGated(t)
+			pod := seiPod(t, g)
+			if tc.pod != nil {
+				tc.pod(pod)
+			}
+			s := newScene(t, g, pod, seiNode(), func(o *Options) {
+				if tc.options != nil {
+					tc.options(o)
+				}
+				if o.Port == "PORT" {
+					_, port := g.addr(t)
+					o.Port = fmt.Sprint(port)
+				}
+			})
+			got := s.look(t)
+			require.Contains(t, got.Unknown, tc.unknown)
+			require.Contains(t, got.Held, tc.held)
+			require.Equal(t, tc.contacted, got.Held+got.Unknown == "")
+			require.Equal(t, tc.contacted, len(g.Probes()) > 0)
+			require.Equal(t, tc.contacted, s.approve(t) == nil)
+			require.Equal(t, tc.contacted, len(g.Posts()) > 0)
+		})
+	}
+}
+
+func TestAnAddressThatIsNoPodsIsNotContacted(t *testing.T) {
+	for _, ip := range []string{
+		"169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "fe80::1%lo", "::1%lo", "0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255", "::ffff:255.255.255.255", "::ffff:0.0.0.0",
+		"localhost", "127.0.0.1:80", "127.1", "2130706433", "127.0.0.1/x", "[::1]", "u@127.0.0.1", "\x00",
+	} {
+		t.Run(ip, func(t *testing.T) {
+			g := newGated(t)
+			pod := seiPod(t, g)
+			pod.Status.PodIP = ip
+			s := newScene(t, g, pod, seiNode())
+			require.Contains(t, s.look(t).Unknown, "cannot be a pod's")
+			requireRefused(t, s.approve(t), Changed)
+			require.Empty(t, g.Probes())
+		})
+	}
+}
+
+func TestAPodThatIsNotThereOrCannotBeRead(t *testing.T) {
+	s := closed(t)
+	got := s.Look(t.Context(), namespace, "rpc-2-0")
+	require.Equal(t, Sighting{At: options().Now(), Pod: Pod{Namespace: namespace, Name: "rpc-2-0"}}, got, "there is no such pod, and nothing is unknown")
+	requireRefused(t, s.Approve(t.Context(), Pod{Namespace: namespace, Name: "rpc-2-0", UID: "uid-1", Node: "node-1"}, newID(), yes), Changed, "no such pod")
+
+	before := len(s.kube.Actions())
+	for _, name := range []string{"", "..", "a/b", "Rpc-1-0", "rpc-1-0/log", "rpc-1-0\n", strings.Repeat("a", 300)} {
+		got := s.Look(t.Context(), namespace, name)
+		require.Contains(t, got.Unknown, "cannot be a pod's name")
+		requireText(t, got.Unknown)
+		require.Contains(t, s.Look(t.Context(), name, "rpc-1-0").Unknown, "cannot be a pod's name")
+	}
+	require.Len(t, s.kube.Actions(), before, "such a name never reaches the API server")
+
+	for name, answer := range map[string]struct {
+		pod  *corev1.Pod
+		err  error
+		text string
+	}{
+		"forbidden": {err: apierrors.NewForbidden(corev1.Resource("pods"), "rpc-1-0", nil), text: "reading pod pacific-1/rpc-1-0: "},
+		"another":   {pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rpc-10", UID: "u"}}, text: "another object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := closed(t)
+			s.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, answer.pod, answer.err })
+			require.Contains(t, s.look(t).Unknown, answer.text)
+			requireRefused(t, s.approve(t), Changed, answer.text)
+			require.Empty(t, s.g.Probes())
+		})
+	}
+}
+
+func TestAddressesOfEitherFamily(t *testing.T) {
+	for _, addr := range []string{"[::1]:0", "127.0.0.7:0"} {
+		g := newGated(t, on(t, addr))
+		s := newScene(t, g, seiPod(t, g), seiNode())
+		got := s.look(t)
+		require.Equal(t, NotReady, got.Health, got)
+		require.NoError(t, s.approve(t))
+		require.Equal(t, Ready, s.look(t).Health)
+		require.Equal(t, strings.TrimPrefix(g.URL, "http://"), g.Posts()[0].Host)
+	}
+}
+
+func TestAnswersAreBounded(t *testing.T) {
+	long := strings.Repeat("é\x1b[31m\r\n\u202e", 1<<20)
+	sent := 0
+	endless := func(code int, method string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != method {
+				return false
+			}
+			w.WriteHeader(code)
+			for range 64 {
+				n, err := fmt.Fprint(w, long)
+				sent += n
+				if err != nil {
+					break
+				}
+			}
+			return true
+		}
+	}
+	s := closed(t)
+	s.g.answer(endless(503, "GET"))
+	got := s.look(t)
+	require.Equal(t, NotReady, got.Health, "the code is enough")
+	require.Contains(t, got.Detail, "answers 503: é [31m é [31m")
+	require.LessOrEqual(t, len(got.Detail), 300)
+	s.g.Config.SetKeepAlivesEnabled(false)
+
+	s.g.answer(endless(400, "POST"))
+	err := s.approve(t)
+	requireRefused(t, err, Rejected, "it answered 400: é [31m")
+	require.LessOrEqual(t, len(err.Error()), 400)
+	s.g.Close() // waits until its handlers have seen the connections closed
+	require.Less(t, sent, 2*len(long), "nobody read on")
+
+	header := closed(t)
+	header.g.answer(func(w http.ResponseWriter, _ *http.Request) bool {
+		for i := range 100 {
+			w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("x", 1000))
+		}
+		w.WriteHeader(503)
+		return true
+	})
+	require.Equal(t, Unreachable, header.look(t).Health)
+}
+
+func caFile(t *testing.T, certs ...*x509.Certificate) string {
+	t.Helper()
+	var all []byte
+	for _, c := range certs {
+		all = append(all, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+	}
+	path := filepath.Join(t.TempDir(), "ca.crt")
+	require.NoError(t, os.WriteFile(path, all, 0o600))
+	return path
+}
+
+func overTLS(s *httptest.Server) { s.StartTLS() }
+
+func TestTLSIsAsConfigured(t *testing.T) {
+	g := newGated(t, overTLS)
+	https := func(cfg *promconfig.TLSConfig) func(*Options) {
+		return func(o *Options) { o.Scheme, o.TLS = "https", cfg }
+	}
+	path := caFile(t, g.Certificate())
+	scene := func(cfg *promconfig.TLSConfig) *scene { return newScene(t, g, seiPod(t, g), seiNode(), https(cfg)) }
+
+	s := scene(&promconfig.TLSConfig{CAFile: path})
+	require.Equal(t, NotReady, s.look(t).Health)
+	require.NoError(t, s.approve(t))
+	require.Equal(t, "HTTP/1.1", g.Posts()[0].Proto)
+	require.NotNil(t, g.Posts()[0].TLS)
+	g.restart()
+
+	require.Equal(t, NotReady, scene(&promconfig.TLSConfig{CAFile: path, ServerName: "example.com"}).look(t).Health)
+	require.Equal(t, NotReady, scene(&promconfig.TLSConfig{InsecureSkipVerify: true}).look(t).Health)
+	for name, cfg := range map[string]*promconfig.TLSConfig{
+		"unknown authority": nil,
+		"another name":      {CAFile: path, ServerName: "pod.example.org"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(cfg)
+			require.Equal(t, Unreachable, s.look(t).Health)
+			require.Contains(t, s.look(t).Detail, "speaking TLS with")
+		})
+	}
+
+	require.NoError(t, os.WriteFile(path, []byte("no certificate"), 0o600))
+	require.Equal(t, Unreachable, s.look(t).Health, "the file is read again")
+	require.Contains(t, s.look(t).Detail, "reading the TLS configuration")
+
+	plain := newGated(t)
+	s = newScene(t, plain, seiPod(t, plain), seiNode(), https(nil))
+	require.Equal(t, Unreachable, s.look(t).Health)
+	require.Empty(t, plain.Probes())
+}

@@ -1,0 +1,186 @@
+package sidecar
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What is read of a SeiNode (sei.io/v1alpha1), as its controller writes it. Fields that older controllers do not have are
+// absent then, and mean nothing.
+//
+//	status.phase                       Pending, Initializing, Running, Failed or Terminating
+//	spec.paused                        its pods are scaled away
+//	status.plan.phase                  Active, Complete or Failed; the controller clears the latter two
+//	status.adoptedWorkflow             a SeiNodeTaskWorkflow drives the node, or failed and holds it
+//	status.conditions                  Paused, and all whose type ends in InProgress: NodeUpdateInProgress,
+//	                                   WorkflowInProgress, DataResetInProgress, MaintenanceInProgress
+//	spec.maintenance.hold, status.maintenanceHold
+//	                                   a maintenance hold that is asked for, and the one in effect
+//	spec.dataResetGeneration, status.dataResetGeneration
+//	                                   a reset of the node's data that is asked for, and the last one done
+//	spec.image, status.currentImage    seid's image, and the one that the StatefulSet has rolled out
+//	spec.sidecar.image, status.currentSidecarImage
+//	                                   the sidecar's, if it is not the controller's default
+//
+// The controller refuses its own mark-ready for the same reasons. The sidecar refuses none.
+
+// seidContainer is the container that waits behind the gate.
+const seidContainer = "seid"
+
+// seiNodeSays is about an approval of the pod's sidecar: both empty if nothing speaks against it. Of a field that has
+// another type than is expected nothing is known.
+func seiNodeSays(node map[string]any, pod *corev1.Pod) (held, unknown string) {
+	r := reading{node: node}
+	for _, rule := range []func(*reading, *corev1.Pod) string{
+		deleted, notRunning, paused, underPlan, underWorkflow, underCondition, underMaintenance, underReset, drifted,
+	} {
+		held = rule(&r, pod)
+		if r.unknown != "" {
+			return "", r.unknown
+		}
+		if held != "" {
+			return held, ""
+		}
+	}
+	return "", ""
+}
+
+func deleted(r *reading, _ *corev1.Pod) string {
+	if r.text("metadata", "deletionTimestamp") != "" {
+		return "is being deleted"
+	}
+	return ""
+}
+
+func notRunning(r *reading, _ *corev1.Pod) string {
+	if phase := r.text("status", "phase"); phase != "Running" {
+		return fmt.Sprintf("is in phase %q and not Running; whoever brings it up approves its sidecar", clip(phase))
+	}
+	return ""
+}
+
+func paused(r *reading, _ *corev1.Pod) string {
+	if r.truth("spec", "paused") {
+		return "is paused (spec.paused)"
+	}
+	return ""
+}
+
+func underPlan(r *reading, _ *corev1.Pod) string {
+	plan := r.object("status", "plan")
+	if plan == nil {
+		return ""
+	}
+	if phase := r.text("status", "plan", "phase"); phase != "Complete" && phase != "Failed" {
+		return fmt.Sprintf("has a plan under way (status.plan is %q); its controller approves the sidecar itself", clip(phase))
+	}
+	return ""
+}
+
+func underWorkflow(r *reading, _ *corev1.Pod) string {
+	if r.object("status", "adoptedWorkflow") == nil {
+		return ""
+	}
+	return fmt.Sprintf("is held by the workflow %q (status.adoptedWorkflow)", clip(r.text("status", "adoptedWorkflow", "name")))
+}
+
+func underCondition(r *reading, _ *corev1.Pod) string {
+	held := ""
+	for _, entry := range r.list("status", "conditions") {
+		c, ok := entry.(map[string]any)
+		if !ok {
+			r.odd("status.conditions")
+			return ""
+		}
+		one := reading{node: c}
+		kind, status, reason := one.text("type"), one.text("status"), one.text("reason")
+		if one.unknown != "" {
+			r.odd("status.conditions")
+			return ""
+		}
+		switch {
+		case kind != "Paused" && !strings.HasSuffix(kind, "InProgress"), status == "False":
+		case status == "True":
+			held = fmt.Sprintf("has the condition %s (%s)", clip(kind), clip(reason))
+		default:
+			r.unknown = fmt.Sprintf("has the condition %s of status %q, which says nothing", clip(kind), clip(status))
+			return ""
+		}
+	}
+	return held
+}
+
+func underMaintenance(r *reading, _ *corev1.Pod) string {
+	if hold := r.text("spec", "maintenance", "hold"); hold != "" {
+		return fmt.Sprintf("has a maintenance hold (spec.maintenance.hold is %q)", clip(hold))
+	}
+	if hold := r.text("status", "maintenanceHold"); hold != "" {
+		return fmt.Sprintf("has a maintenance hold that is not released yet (status.maintenanceHold is %q)", clip(hold))
+	}
+	return ""
+}
+
+func underReset(r *reading, _ *corev1.Pod) string {
+	if want, done := r.number("spec", "dataResetGeneration"), r.number("status", "dataResetGeneration"); want > done {
+		return fmt.Sprintf("waits for its data to be reset (spec.dataResetGeneration is %d, done is %d)", want, done)
+	}
+	return ""
+}
+
+// drifted compares images: the update of one ends with an approval of its own.
+func drifted(r *reading, pod *corev1.Pod) string {
+	want, rolledOut := r.text("spec", "image"), r.text("status", "currentImage")
+	if want == "" || want != rolledOut {
+		return fmt.Sprintf("wants the image %q, and %q is rolled out; the update approves the sidecar itself", clip(want), clip(rolledOut))
+	}
+	for _, c := range pod.Spec.Containers {
+		if c.Name == seidContainer && c.Image != want {
+			return fmt.Sprintf("wants the image %q, and its pod has %q", clip(want), clip(c.Image))
+		}
+	}
+	// Not seen yet is no drift: so has the controller it.
+	want, rolledOut = r.text("spec", "sidecar", "image"), r.text("status", "currentSidecarImage")
+	if want != "" && rolledOut != "" && want != rolledOut {
+		return fmt.Sprintf("wants the sidecar's image %q, and %q is rolled out", clip(want), clip(rolledOut))
+	}
+	return ""
+}
+
+// reading reads fields, and keeps which one is not what it should be. Absent fields are zero.
+type reading struct {
+	node    map[string]any
+	unknown string
+}
+
+func (r *reading) odd(field string) { r.unknown = "has a " + field + " of an unexpected form" }
+
+// field is nil if there is none, or if a person wrote null.
+func (r *reading) field(path ...string) any {
+	v, _, err := unstructured.NestedFieldNoCopy(r.node, path...)
+	if err != nil {
+		r.odd(strings.Join(path, "."))
+		return nil
+	}
+	return v
+}
+
+func typed[T any](r *reading, path []string) (v T) {
+	f := r.field(path...)
+	if f == nil {
+		return v
+	}
+	v, ok := f.(T)
+	if !ok {
+		r.odd(strings.Join(path, "."))
+	}
+	return v
+}
+
+func (r *reading) text(path ...string) string           { return typed[string](r, path) }
+func (r *reading) truth(path ...string) bool            { return typed[bool](r, path) }
+func (r *reading) number(path ...string) int64          { return typed[int64](r, path) }
+func (r *reading) list(path ...string) []any            { return typed[[]any](r, path) }
+func (r *reading) object(path ...string) map[string]any { return typed[map[string]any](r, path) }

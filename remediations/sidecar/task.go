@@ -1,0 +1,64 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+const (
+	// taskPrefix and the task's id are the SeiNodeTask's name, so that a second attempt with one id is no second task.
+	taskPrefix = "drydock-"
+	// taskWait bounds how long the task may wait for the SeiNode to be Running, and taskSeconds how long it may then take.
+	// Later somebody else may be at work on the SeiNode, and nobody waits for this approval any more.
+	taskWait    = "30s"
+	taskSeconds = int64(60)
+)
+
+// createTask approves through the SeiNode's own controller.
+func (c *Client) createTask(ctx context.Context, a *attempt, taskID string, mayStill func() error) error {
+	owner := a.saw.Owner
+	if owner == (Owner{}) {
+		return a.refuse(Rejected, nil, "the pod has no SeiNode, which a SeiNodeTask needs; configure via: http for it")
+	}
+	task := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": seiNodeTasks.GroupVersion().String(),
+		"kind":       "SeiNodeTask",
+		"metadata": map[string]any{
+			"namespace": owner.Namespace,
+			"name":      taskPrefix + taskID,
+			"labels":    map[string]any{"app.kubernetes.io/managed-by": "drydock"},
+		},
+		"spec": map[string]any{
+			"kind":           "MarkReady",
+			"markReady":      map[string]any{},
+			"timeoutSeconds": taskSeconds,
+			"target": map[string]any{
+				"nodeRef":             map[string]any{"name": owner.Name},
+				"requirePhase":        "Running",
+				"requirePhaseTimeout": taskWait,
+			},
+		},
+	}}
+	if err := lastWord(ctx, mayStill); err != nil {
+		return a.refuse(Withheld, err, "it may not be any more")
+	}
+	_, err := c.o.Dynamic.Resource(seiNodeTasks).Namespace(owner.Namespace).Create(ctx, task, metav1.CreateOptions{FieldManager: "drydock"})
+	var status apierrors.APIStatus
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return a.refuse(Unauthorized, err, "Drydock's ServiceAccount lacks the right to create seinodetasks.sei.io in namespace %s", owner.Namespace)
+	case errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError:
+		return a.refuse(Rejected, err, "the API server refused the SeiNodeTask")
+	case utilnet.IsConnectionRefused(err):
+		return a.refuse(Failed, err, "there is no connection to the API server")
+	}
+	return a.doubt(err, "no answer came to the SeiNodeTask %s%s", taskPrefix, taskID)
+}

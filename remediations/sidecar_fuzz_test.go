@@ -1,0 +1,102 @@
+package remediations
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLongestRecordOfASidecarIsReadable: the longest names, and what others say in bytes that JSON writes six times as
+// long, fit in a record, and in the room that is kept for it.
+func TestLongestRecordOfASidecarIsReadable(t *testing.T) {
+	long := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = '<'
+		}
+		return string(b)
+	}
+	s := readSidecarScene(t, `{}`).sidecarState(t)
+	r := sidecarRecord(Acting)
+	r.Pod.Namespace, r.Pod.Name, r.Pod.UID = long(63), long(253), long(36)
+	r.Intent.UID, r.Intent.Task, s.Key, s.Pod = long(36), long(36), SidecarKey(*r.Pod), *r.Pod
+	s.Record, s.Call = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: long(5000)}
+	verifying := DecideSidecar(s, noon).Record
+	require.Equal(t, Verifying, verifying.Phase)
+	s.Record, s.Call, s.Alerts = verifying, nil, []Alert{{Fingerprint: fp, Policy: "sidecar-not-ready"}}
+	s.Sighting = &Sighting{At: noon.Add(59 * time.Second), Pod: *r.Pod, Node: "n1", Held: long(5000)}
+	s.Word.AskedAt, s.LookSince = noon.Add(time.Minute), noon.Add(time.Minute)
+	d := DecideSidecar(s, noon.Add(time.Minute))
+	require.Equal(t, SidecarHeld, d.Reason, d.Message)
+	for _, r := range []*Record{verifying, d.Record} {
+		text := r.Encode()
+		require.LessOrEqual(t, len(text), maxRecordBytes)
+		_, err := DecodeRecord(text)
+		require.NoError(t, err)
+	}
+}
+
+// FuzzDecideSidecar throws arbitrary annotations and sightings at a decision that all else would allow. It must not
+// panic, must not act on what a person forbade, nobody can read or nobody saw, and must say the same thing twice.
+func FuzzDecideSidecar(f *testing.F) {
+	for _, g := range goldensIn(f, "sidecar") {
+		text, err := os.ReadFile(g.input)
+		require.NoError(f, err)
+		s := readSidecarScene(f, string(text)).sidecarState(f)
+		v := s.Sighting
+		if v == nil {
+			v = &Sighting{}
+		}
+		a := s.Node.Annotations
+		f.Add(a[s.Key], a[AlertPrefix+fp], a[PauseKey], a[CancelKey], a[HistoryKey], a[NodeRepairKey], string(v.Health), v.Held, v.Unknown, v.Pod.UID, v.Node, int64(0), int64(1))
+	}
+	f.Fuzz(func(t *testing.T, record, alert, pause, cancel, history, node, health, held, unknown, uid, host string, seconds, age int64) {
+		s := readSidecarScene(t, `{}`).sidecarState(t)
+		for key, v := range map[string]string{s.Key: record, AlertPrefix + fp: alert, PauseKey: pause, CancelKey: cancel, HistoryKey: history, NodeRepairKey: node} {
+			delete(s.Node.Annotations, key)
+			if v != "" {
+				s.Node.Annotations[key] = v
+			}
+		}
+		s.Journal, s.Record, s.Alerts = ReadJournal(s.Node), nil, nil
+		for _, one := range s.Config.Sidecars(s.Journal) {
+			if one.Key == s.Key {
+				s.Sidecar = one
+			}
+		}
+		now := noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
+		s.LookSince, s.Word.AskedAt = now, now
+		for i, r := range s.Word.Replicas {
+			a := r.Alerts[fp]
+			a.UpdatedAt, a.EndsAt = now, now.Add(4*time.Minute)
+			s.Word.Replicas[i].Alerts[fp] = a
+		}
+		s.Sighting = &Sighting{At: now.Add(-time.Duration(age%60) * time.Second), Pod: Pod{Namespace: "sei", Name: "a-0", UID: uid}, Node: host, Health: Health(health), Held: held, Unknown: unknown}
+		d := DecideSidecar(s, now)
+		require.Equal(t, d, DecideSidecar(s, now))
+		node1, node2 := Decide(s.State, now), Decide(s.State, now)
+		require.Equal(t, node1, node2, "nor does the node's own decision trip over it")
+		if d.Record != nil {
+			again, err := DecodeRecord(d.Record.Encode())
+			require.NoError(t, err, "what DecideSidecar writes, it reads")
+			require.Equal(t, d.Record.Phase, again.Phase)
+		}
+		if d.Verb != Issue {
+			return
+		}
+		require.NoError(t, s.Journal.Malformed)
+		require.Equal(t, []any{HealthNotReady, "", "", "n1", true}, []any{s.Sighting.Health, held, unknown, host, uid != ""})
+		require.LessOrEqual(t, now.Sub(s.Sighting.At), lookFor)
+		require.False(t, s.Journal.Record != nil && s.Journal.Record.Phase.InFlight())
+		if pause != "" {
+			p, err := ParsePause(pause)
+			require.NoError(t, err)
+			require.False(t, p.Until.IsZero() || now.Before(p.Until), "paused")
+		}
+		require.NotContains(t, recordIDs(s.Record), d.Record.Intent.ID, "no intent is issued twice")
+		require.Equal(t, newTask, d.Record.Intent.Task)
+		require.Equal(t, Acting, d.Record.Phase)
+	})
+}

@@ -1,0 +1,244 @@
+package remediations
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+// sidecarLife is one pod's sidecar and its node through a random history: DecideSidecar decides, and what it decides is
+// carried out as the engine would, on a clock of its own.
+type sidecarLife struct {
+	t   *testing.T
+	s   *SidecarState
+	now time.Time
+
+	uid  string
+	gate Health
+	held string
+	// hidden: it does not answer. Its pod is on node.
+	hidden bool
+	node   string
+
+	tasks  int
+	issued map[string][]time.Time // by repair
+	known  map[string]bool        // tasks
+	calls  int
+}
+
+// look is what the provider of sidecars sees now.
+func (l *sidecarLife) look() {
+	g := &Sighting{At: l.now, Pod: Pod{Namespace: "sei", Name: "a-0", UID: l.uid}, Node: l.node, Health: l.gate, Held: l.held}
+	switch {
+	case l.uid == "":
+		g.Health, g.Node = "", ""
+	case l.hidden:
+		g.Health, g.Detail = HealthUnreachable, "no answer"
+	}
+	l.s.Sighting = g
+}
+
+// turn decides once and carries it out.
+func (l *sidecarLife) turn(t *rapid.T) {
+	s := l.s
+	s.Journal = ReadJournal(s.Node)
+	s.Record, s.Alerts = nil, nil
+	for _, one := range s.Config.Sidecars(s.Journal) {
+		if one.Key == s.Key {
+			s.Sidecar = one
+		}
+	}
+	l.tasks++
+	s.NewID, s.NewTask = fmt.Sprintf("r%05d", l.tasks), fmt.Sprintf("task-%d", l.tasks)
+	before := s.Node.DeepCopy()
+	d := DecideSidecar(s, l.now)
+	require.Equal(t, before, s.Node)
+	require.Equal(t, d, DecideSidecar(s, l.now), "pure")
+	l.check(t, d)
+	if d.Well {
+		if s.WellSince.IsZero() {
+			s.WellSince = s.Sighting.At
+		}
+	} else {
+		s.WellSince = time.Time{}
+	}
+	if d.Ask.Sighting {
+		l.look()
+	}
+	if d.Ask.Alerts {
+		s.LookSince, s.Word.AskedAt = l.now, l.now
+	}
+	for _, k := range append(d.Prune, d.Consume...) {
+		delete(s.Node.Annotations, k)
+	}
+	switch {
+	case d.Record != nil:
+		s.Node.Annotations[s.Key] = d.Record.Encode()
+	case d.Verb == End || d.Verb == Drop:
+		delete(s.Node.Annotations, s.Key)
+	}
+	if d.Ended != nil {
+		s.Node.Annotations[HistoryKey] = EncodeHistory(s.Journal.History, *d.Ended)
+	}
+	if d.Verb == Issue {
+		s.Call = &Call{IntentID: d.Record.Intent.ID}
+	}
+}
+
+func newSidecarLife(t *testing.T, rt *rapid.T) *sidecarLife {
+	sc := readSidecarScene(t, `{}`)
+	sc.Policy.Mode = rapid.SampledFrom([]Mode{ModeEnforce, ModeEnforce, ModeEnforce, ModeObserve}).Draw(rt, "mode")
+	sc.Policy.RepairCordoned = rapid.Bool().Draw(rt, "repairCordoned")
+	sc.Policy.ProofFor = rapid.SampledFrom([]string{"0s", "5s"}).Draw(rt, "proofFor")
+	sc.Policy.Plan = []string{fmt.Sprintf("mark-ready %d", rapid.IntRange(1, 3).Draw(rt, "attempts"))}
+	s := sc.sidecarState(t)
+	s.Config.Limits.Sidecars = rapid.IntRange(1, 3).Draw(rt, "concurrent")
+	s.Config.Policies[0].Plan[0].Wait = rapid.SampledFrom([]time.Duration{5 * time.Second, time.Minute}).Draw(rt, "wait")
+	return &sidecarLife{t: t, s: s, now: noon, uid: "pod1", gate: HealthNotReady, node: "n1", issued: map[string][]time.Time{}, known: map[string]bool{}}
+}
+
+func (l *sidecarLife) pass(t *rapid.T, d time.Duration) {
+	for end := l.now.Add(d); l.now.Before(end); {
+		l.now = l.now.Add(time.Duration(rapid.IntRange(900, 2600).Draw(t, "ms")) * time.Millisecond)
+		if l.now.Sub(l.s.Word.AskedAt) > 15*time.Second && l.s.Word.WatchdogMisses >= 0 {
+			l.s.Word.AskedAt = l.now // the poll
+		}
+		for i := range l.s.Word.Replicas { // the source sends its alerts again
+			for k, a := range l.s.Word.Replicas[i].Alerts {
+				a.UpdatedAt, a.EndsAt = l.s.Word.AskedAt, l.s.Word.AskedAt.Add(4*time.Minute)
+				l.s.Word.Replicas[i].Alerts[k] = a
+			}
+		}
+		l.turn(t)
+	}
+}
+
+func (l *sidecarLife) actions() map[string]func(*rapid.T) {
+	n := l.s.Node
+	pass := func(t *rapid.T) {
+		l.pass(t, rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, 40 * time.Second, 2 * time.Minute}).Draw(t, "for"))
+	}
+	toggle := func(key, value string) {
+		if _, ok := n.Annotations[key]; ok {
+			delete(n.Annotations, key)
+		} else {
+			n.Annotations[key] = value
+		}
+	}
+	alert := func(change func(*AlertWord)) {
+		for i := range l.s.Word.Replicas {
+			for k, a := range l.s.Word.Replicas[i].Alerts {
+				change(&a)
+				a.Active = len(a.SilencedBy)+len(a.InhibitedBy) == 0
+				l.s.Word.Replicas[i].Alerts[k] = a
+			}
+		}
+	}
+	people := map[string]func(*rapid.T){
+		"pause":   func(*rapid.T) { toggle(PauseKey, "true") },
+		"glass":   func(*rapid.T) { toggle(BreakGlassKey, "why") },
+		"exclude": func(*rapid.T) { toggleLabel(n, ExcludeLabel) },
+		"cordon":  func(*rapid.T) { n.Spec.Unschedulable = !n.Spec.Unschedulable },
+		"cancel": func(t *rapid.T) {
+			if r := l.s.Journal.Sidecars[l.s.Key]; r != nil {
+				toggle(CancelKey, r.ID)
+			}
+		},
+		"silence": func(*rapid.T) {
+			alert(func(a *AlertWord) { a.SilencedBy = map[bool][]string{true: {"s"}}[len(a.SilencedBy) == 0] })
+		},
+		"inhibit": func(*rapid.T) {
+			alert(func(a *AlertWord) { a.InhibitedBy = map[bool][]string{true: {"i"}}[len(a.InhibitedBy) == 0] })
+		},
+		"a hold": func(*rapid.T) { l.held = map[bool]string{true: "SeiNode sei/a is paused"}[l.held == ""] },
+		"all goes on": func(*rapid.T) {
+			maps.DeleteFunc(n.Annotations, func(k, _ string) bool { return k == PauseKey || k == BreakGlassKey || k == CancelKey })
+			delete(n.Labels, ExcludeLabel)
+			n.Spec.Unschedulable, n.Spec.Taints, l.held, l.hidden, l.node, l.s.Busy = false, nil, "", false, "n1", 0
+			delete(n.Annotations, NodeRepairKey)
+			alert(func(a *AlertWord) { a.SilencedBy, a.InhibitedBy = nil, nil })
+			l.s.Word.WatchdogMisses = 0
+		},
+	}
+	world := map[string]func(*rapid.T){
+		"the gate": func(t *rapid.T) {
+			l.gate = rapid.SampledFrom([]Health{HealthReady, HealthNotReady, HealthNotReady, HealthNotReady, HealthProbeError}).Draw(t, "gate")
+		},
+		"no answer":  func(*rapid.T) { l.hidden = !l.hidden },
+		"replaced":   func(*rapid.T) { l.tasks++; l.uid, l.gate = fmt.Sprintf("pod%d", l.tasks), HealthNotReady },
+		"moved":      func(t *rapid.T) { l.node = rapid.SampledFrom([]string{"n1", "n1", "n2"}).Draw(t, "node") },
+		"pod gone":   func(*rapid.T) { l.uid = "" },
+		"posted":     func(*rapid.T) { l.post() },
+		"leaving":    func(*rapid.T) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} },
+		"others":     func(t *rapid.T) { l.s.Busy = rapid.IntRange(0, 3).Draw(t, "busy") },
+		"blind":      func(t *rapid.T) { l.s.Word.WatchdogMisses = rapid.SampledFrom([]int{0, 3, -1}).Draw(t, "misses") },
+		"a neighbor": func(t *rapid.T) { l.neighbour(rapid.SampledFrom([]Phase{"", Acting, Verifying}).Draw(t, "phase")) },
+		"the node's repair": func(t *rapid.T) {
+			delete(n.Annotations, NodeRepairKey)
+			if rapid.Bool().Draw(t, "under way") {
+				inFlight(n, "reboot")
+			}
+		},
+		"restart": func(*rapid.T) {
+			l.s.Call, l.s.Sighting, l.s.WellSince, l.s.LookSince = nil, nil, time.Time{}, time.Time{}
+		},
+	}
+	call := func(t *rapid.T) {
+		if l.s.Call != nil && l.s.Call.Outcome == "" {
+			l.s.Call.Outcome = rapid.SampledFrom([]CallOutcome{CallAccepted, CallAccepted, CallRefused, CallUnknown}).Draw(t, "outcome")
+			if l.s.Call.Outcome != CallRefused && rapid.Bool().Draw(t, "it works") {
+				l.gate = HealthReady
+			}
+		}
+	}
+	return map[string]func(*rapid.T){
+		"": func(*rapid.T) {}, "time passes": pass, "more time passes": pass, "and more": pass, "the call": call, "the call again": call,
+		"people": oneAction(people), "world": oneAction(world), "world again": oneAction(world), "calm": people["all goes on"],
+		"a fresh pod waits": func(t *rapid.T) {
+			people["all goes on"](t)
+			world["replaced"](t)
+			l.post()
+			l.pass(t, 10*time.Second)
+		},
+	}
+}
+
+func oneAction(actions map[string]func(*rapid.T)) func(*rapid.T) {
+	var names []string
+	for k := range actions {
+		names = append(names, k)
+	}
+	return func(t *rapid.T) { actions[rapid.SampledFrom(slices.Sorted(slices.Values(names))).Draw(t, "what")](t) }
+}
+
+func (l *sidecarLife) post() {
+	a := Alert{V: recordVersion, Name: "SidecarNotReady", Policy: "sidecar-not-ready", Status: StatusFiring, Fingerprint: fp, StartsAt: l.now, ReceivedAt: l.now, Labels: map[string]string{"namespace": "sei", "pod": "a-0"}}
+	l.s.Node.Annotations[a.Key()] = a.Encode()
+	for i := range l.s.Word.Replicas {
+		l.s.Word.Replicas[i].Alerts[fp] = AlertWord{Active: true, StartsAt: l.now, UpdatedAt: l.now, EndsAt: l.now.Add(4 * time.Minute)}
+	}
+}
+
+func (l *sidecarLife) neighbour(p Phase) {
+	other := Pod{Namespace: "sei", Name: "b-0", UID: "pod9"}
+	delete(l.s.Node.Annotations, SidecarKey(other))
+	if p != "" {
+		r := sidecarRecord(p)
+		r.ID, r.Pod = "r2", &other
+		l.s.Node.Annotations[SidecarKey(other)] = r.Encode()
+	}
+}
+
+func toggleLabel(n *corev1.Node, key string) {
+	if _, ok := n.Labels[key]; ok {
+		delete(n.Labels, key)
+	} else {
+		n.Labels[key] = ""
+	}
+}

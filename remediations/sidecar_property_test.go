@@ -1,0 +1,91 @@
+package remediations
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// check is what must hold of each decision.
+func (l *sidecarLife) check(t *rapid.T, d Decision) {
+	s, r := l.s, l.s.Record
+	require.False(t, d.Cordon || d.Uncordon || d.Taint || d.Untaint || d.Stop != "" || d.Allow != nil || d.Pause != "", "an approval touches neither its node nor the ledger")
+	require.Contains(t, Verbs, d.Verb)
+	require.NotEqual(t, Resume, d.Verb)
+	require.NotEqual(t, Reset, d.Verb)
+	require.False(t, d.Ask.Lease || d.Ask.Heartbeats || d.Ask.Survey || d.Ask.Replacement)
+	require.Subset(t, []string{CancelKey}, d.Consume, "no other word of a person's is its to take")
+	if d.Record != nil {
+		require.LessOrEqual(t, len(d.Record.Encode()), maxRecordBytes)
+		require.LessOrEqual(t, len(d.Record.Encode()), sidecarRoom)
+		again, err := DecodeRecord(d.Record.Encode())
+		require.NoError(t, err, "what it writes, it reads")
+		require.Equal(t, SidecarKey(*again.Pod), s.Key)
+		require.Empty(t, d.Record.Undo)
+		require.NotNil(t, d.Record.Intent, "a record only while something is done")
+	}
+	if r != nil && r.Phase != Exhausted && d.Verb != Look && d.Record == nil && d.Verb != End {
+		over := slices.MaxFunc([]time.Time{r.Deadline, r.Since}, time.Time.Compare) // a call may have taken longer than its proof was to take
+		require.False(t, l.now.After(over.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
+	}
+	if d.Ended != nil && d.Ended.Outcome == Recovered {
+		require.Equal(t, HealthReady, s.Sighting.Health)
+		require.Equal(t, r.Intent.UID, s.Sighting.Pod.UID)
+		require.True(t, s.Sighting.At.After(r.Intent.At))
+		require.NotEqual(t, CallRefused, r.Intent.Outcome)
+	}
+	if d.Verb != Issue {
+		return
+	}
+	l.calls++
+	g, p, n := s.Sighting, s.Config.Policies[0], s.Node
+	require.LessOrEqual(t, l.now.Sub(g.At), 10*time.Second, "the last sighting")
+	require.Equal(t, HealthNotReady, g.Health)
+	require.Empty(t, g.Held)
+	require.Empty(t, g.Unknown)
+	require.NotEmpty(t, g.Pod.UID)
+	require.Equal(t, n.Name, g.Node, "the pod is here")
+	require.Equal(t, g.Pod.UID, d.Record.Pod.UID)
+	require.Equal(t, ModeEnforce, p.Mode)
+	require.False(t, Excluded(n))
+	require.NotContains(t, n.Annotations, PauseKey)
+	require.NotContains(t, n.Annotations, BreakGlassKey)
+	require.False(t, n.Spec.Unschedulable && !p.RepairCordoned)
+	require.Empty(t, n.Spec.Taints)
+	require.Empty(t, s.Word.about(d.Record.Cause.Alert, s.Config, "").reason, "an Alertmanager says active, and none objects")
+	require.LessOrEqual(t, l.now.Sub(s.Word.AskedAt), s.Config.MaxStaleness)
+	require.Empty(t, s.Word.BlindCause(s.Config))
+	require.False(t, s.Journal.Record != nil && s.Journal.Record.Phase.InFlight(), "its node is under repair")
+	require.Less(t, s.Busy, s.Config.Limits.Sidecars)
+	for k, other := range s.Journal.Sidecars {
+		require.False(t, k != s.Key && other.Phase == Acting, "one after the other")
+	}
+	id := d.Record.ID
+	if times := l.issued[id]; len(times) > 0 {
+		require.GreaterOrEqual(t, l.now.Sub(times[len(times)-1]), 30*time.Second-time.Second, "too soon")
+	}
+	l.issued[id] = append(l.issued[id], l.now)
+	require.LessOrEqual(t, len(l.issued[id]), p.Plan[0].Attempts)
+	require.False(t, l.known[d.Record.Intent.Task], "a sidecar never does a known task again")
+	require.False(t, l.known[d.Record.Intent.ID])
+	l.known[d.Record.Intent.Task], l.known[d.Record.Intent.ID] = true, true
+}
+
+// TestSidecarIsApprovedOnlyWhereEverythingSaysSo is the property of every single decision, over random histories of a
+// sidecar, its pod, its node, the Alertmanagers and people.
+func TestSidecarIsApprovedOnlyWhereEverythingSaysSo(t *testing.T) {
+	seen := map[string]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		l := newSidecarLife(t, rt)
+		rt.Repeat(l.actions())
+		seen["calls"] += l.calls
+		for _, e := range l.s.Journal.History {
+			seen[string(e.Outcome)]++
+		}
+	})
+	t.Logf("%v", seen)
+	require.NotZero(t, seen["calls"], "a history in which nothing happens shows nothing")
+}

@@ -1,0 +1,153 @@
+package remediations
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// PodLabels are the labels of an alert that name a pod.
+type PodLabels struct{ Namespace, Name string }
+
+// Pod names a pod. UID tells it from those that had its name before, or have it after it.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+}
+
+func (p Pod) String() string { return p.Namespace + "/" + p.Name }
+
+// of reads the pod's name out of an alert's labels. An error: it cannot be a pod's.
+func (l PodLabels) of(labels map[string]string) (Pod, error) {
+	p := Pod{Namespace: labels[l.Namespace], Name: labels[l.Name]}
+	if validName(p.Namespace, 63, "lower-case letters, digits and '-'", "-") != nil {
+		return Pod{}, fmt.Errorf("the label %s names no namespace", l.Namespace)
+	}
+	if validName(p.Name, 253, "lower-case letters, digits, '-' and '.'", "-.") != nil {
+		return Pod{}, fmt.Errorf("the label %s names no pod", l.Name)
+	}
+	return p, nil
+}
+
+// sidecarPrefix begins the keys of sidecars' repairs on the Node that hosts their pods.
+const sidecarPrefix = RepairPrefix + "sidecar-"
+
+// SidecarKey is the key of the repair of the pod's sidecar, whatever the pod's UID.
+func SidecarKey(p Pod) string {
+	sum := sha256.Sum256([]byte(p.String()))
+	return fmt.Sprintf("%s%x", sidecarPrefix, sum[:8])
+}
+
+// Sidecar is a pod's sidecar that Drydock has something on: alerts that a policy takes, or a repair.
+type Sidecar struct {
+	Key    string
+	Pod    Pod
+	Record *Record
+	// Alerts about it, oldest first.
+	Alerts []Alert
+}
+
+// Sidecars are those of the pods on the journal's node: the ones under repair first, then by the age of their alerts.
+func (c *Config) Sidecars(j Journal) []Sidecar {
+	var out []Sidecar
+	at := map[string]int{}
+	add := func(p Pod) *Sidecar {
+		k := SidecarKey(p)
+		i, known := at[k]
+		if !known {
+			i = len(out)
+			at[k] = i
+			out = append(out, Sidecar{Key: k, Pod: Pod{Namespace: p.Namespace, Name: p.Name}})
+		}
+		return &out[i]
+	}
+	for _, k := range slices.Sorted(maps.Keys(j.Sidecars)) {
+		add(*j.Sidecars[k].Pod).Record = j.Sidecars[k]
+	}
+	for _, a := range j.Alerts {
+		p := c.Policy(a.Policy)
+		if p == nil || p.Pod == nil {
+			continue
+		}
+		if pod, err := p.Pod.of(a.Labels); err == nil {
+			s := add(pod)
+			s.Alerts = append(s.Alerts, a)
+		}
+	}
+	return out
+}
+
+// exhaustedSidecars are the keys of those that a person must look at.
+func (j Journal) exhaustedSidecars() []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(j.Sidecars)) {
+		if j.Sidecars[k].Phase == Exhausted {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// SidecarsInFlight counts the sidecars under repair on a Node with these annotations.
+func SidecarsInFlight(annotations map[string]string) int {
+	n := 0
+	for k, v := range annotations {
+		if !strings.HasPrefix(k, sidecarPrefix) {
+			continue
+		}
+		if r, err := DecodeRecord(v); err == nil && r.Phase.InFlight() {
+			n++
+		}
+	}
+	return n
+}
+
+// Health is what a sidecar answers when it is asked how it is.
+type Health string
+
+const (
+	// HealthReady: it lets its pod go on. HealthNotReady: its gate is closed. Nothing else is ever acted upon.
+	HealthReady    Health = "Ready"
+	HealthNotReady Health = "NotReady"
+	// HealthUnreachable: there was no answer. HealthProbeError: the answer is neither of the two.
+	HealthUnreachable Health = "Unreachable"
+	HealthProbeError  Health = "ProbeError"
+)
+
+// Sighting is what was seen of a pod and its sidecar.
+type Sighting struct {
+	// At is when looking began.
+	At time.Time
+	// Pod is as it is now; its UID is empty where there is no such pod.
+	Pod Pod
+	// Node hosts the pod.
+	Node string
+	// Owner is the object that the pod is a part of, where it has one that decides about the sidecar.
+	Owner Object
+	// Health is empty where it was not asked for.
+	Health Health
+	// Held says why the sidecar is rightly as it is; Unknown why nothing can be said; Detail what the sidecar answered.
+	Held, Unknown, Detail string
+}
+
+// Object names an object for people's eyes.
+type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
+
+// against says what there is to say against approving the sidecar; nil: its gate is closed, and nothing keeps it so.
+func (g *Sighting) against() (Reason, *finding) {
+	switch {
+	case g.Unknown != "":
+		return SidecarUnknown, because("%s", clip(g.Unknown, 300))
+	case g.Held != "":
+		return SidecarHeld, because("%s", clip(g.Held, 300))
+	case g.Health == HealthReady:
+		return AlertResolved, because("the sidecar of %s answers that it is ready; its alert will end", g.Pod)
+	case g.Health == HealthNotReady:
+		return "", nil
+	}
+	return SidecarUnknown, because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, clip(g.Detail, 200))
+}
