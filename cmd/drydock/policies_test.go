@@ -24,6 +24,7 @@ node-gpu-count                  observe   remediation="node-gpu-count"          
 node-heartbeat-lost             observe   remediation="node-heartbeat-lost"         !nvidia.com/gpu.count   restart-kubelet 3m, reboot 10m x2, drain 30m or stop, replace 20m   shipped
 node-kernel-deadlock            observe   remediation="node-kernel-deadlock"        !nvidia.com/gpu.count   reboot 10m x2, drain 30m or stop, replace 20m                       shipped
 node-not-ready                  observe   remediation="node-not-ready"              !nvidia.com/gpu.count   restart-kubelet 3m, reboot 10m x2, drain 30m or stop, replace 20m   shipped
+sidecar-not-ready               observe   remediation="sidecar-not-ready"           pods of its provider    mark-ready 1m x3                                                    shipped
 `, stdout)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -88,7 +89,11 @@ func newManager(ctx context.Context, cfg *config.Config, restConfig *rest.Config
 	tell := recorder{events: mgr.GetEventRecorder("drydock"), node: fleet.Cached, ledger: cfg.Ledger}
 
 	posts := newPosts(cfg, clients, log)
-	eng, err := newEngine(cfg, clients, fleet, posts, tell, log)
+	side, err := newSidecars(cfg, clients, writes)
+	if err != nil {
+		return nil, err
+	}
+	eng, err := newEngine(cfg, clients, fleet, posts, side, tell, log)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +141,7 @@ func noticing(eng *engine.Engine) toolscache.ResourceEventHandler {
 	}
 }
 
-func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, posts *posts, tell engine.Recorder, log logr.Logger) (*engine.Engine, error) {
+func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, posts *posts, side engine.Sidecars, tell engine.Recorder, log logr.Logger) (*engine.Engine, error) {
 	am, err := newAlertmanager(cfg)
 	if err != nil {
 		return nil, err
@@ -153,8 +158,8 @@ func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Flee
 		silencer = repairSilencer{am}
 	}
 	eng = engine.New(engine.Options{
-		Silencer: silencer,
-		Config:   cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
+		Silencer: silencer, Sidecars: side, NewTask: newTask,
+		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
 		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
 		Alerts: alertSource{am}, Actuators: actuators, Workers: map[string]engine.Worker{"drain": drainer{kube.Drainer{Client: clients, Now: time.Now}}}, Events: tell, Metrics: metrics.Registry,
 		Clock: clock.RealClock{}, Log: log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
@@ -221,7 +226,7 @@ func (s repairSilencer) Expire(ctx context.Context, id string) error { return s.
 
 func newReceiver(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, posts *posts, tell engine.Recorder, log logr.Logger) (*receiver.Server, error) {
 	inbox := kube.Inbox{
-		Config: cfg.Core, Client: clients, Node: fleet.Cached, Now: time.Now, Arrived: posts.arrivals.Arrived,
+		Config: cfg.Core, Client: clients, Node: fleet.Cached, Hosts: kube.Pods{Client: clients}.Hosts, Now: time.Now, Arrived: posts.arrivals.Arrived,
 		Full: func(node string) {
 			tell.Event(node, engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf("the node carries %d alerts or %d bytes of Drydock's already; further ones wait until some resolve", remediations.MaxAlertsPerNode, remediations.MaxBytesPerNode)})
 		},
@@ -254,7 +259,10 @@ const noteLimit = 1024
 
 func (r recorder) Event(regarding string, e engine.Event) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: r.ledger.Namespace, Name: r.ledger.Name}
-	if regarding != "" {
+	switch o := e.About; {
+	case o != nil:
+		ref = &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}
+	case regarding != "":
 		ref = &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: regarding}
 		if n := r.node(regarding); n != nil {
 			ref.UID = n.UID

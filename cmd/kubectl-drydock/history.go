@@ -70,7 +70,10 @@ func (p *plugin) printHistory(h history, wide bool) {
 	rows := [][]string{header}
 	for _, e := range h.Repairs {
 		target := e.Target
-		if target == "" {
+		switch {
+		case e.Pod != "":
+			target = e.Pod
+		case target == "":
 			target = "node"
 		}
 		row := cells(e.ID, target, e.Policy, string(e.Outcome), strings.Join(e.Steps, ","), age(now, e.Ended)+" ago", duration.HumanDuration(max(0, e.Ended.Sub(e.Began))))

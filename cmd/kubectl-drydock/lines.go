@@ -70,6 +70,10 @@ func (s *status) lines(now time.Time) []line {
 	for _, reason := range slices.Sorted(maps.Keys(st.Holds)) {
 		out = append(out, line{label: "Held", subject: string(reason), text: fmt.Sprintf("%s: %s", reason, st.Holds[reason])})
 	}
+	for _, pod := range slices.Sorted(maps.Keys(st.Sidecars)) {
+		out = append(out, line{label: "Sidecar", subject: pod, text: fmt.Sprintf(
+			"%s ran out of attempts and is not ready; a person must look: `kubectl drydock history %s -o wide`, `kubectl describe pod`", pod, st.Sidecars[pod])})
+	}
 	for _, node := range slices.Sorted(maps.Keys(st.Glass)) {
 		out = append(out, line{label: "Glass", subject: node, same: stamp(st.Glass[node].Since), text: fmt.Sprintf(
 			"%s broken since %s: nothing new is issued there; mended after an hour, or by `kubectl drydock resume %s`", node, since(now, st.Glass[node].Since), node)})

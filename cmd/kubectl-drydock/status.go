@@ -93,7 +93,10 @@ func statusHeader(wide bool) []string {
 // row shows a repair as it is now.
 func (r repair) row(now time.Time, wide bool) []string {
 	node := r.Node
-	if r.Target != "node" {
+	switch {
+	case r.Record != nil && r.Record.Pod != nil:
+		node += " (" + r.Record.Pod.String() + ")"
+	case r.Target != "node":
 		node += "/" + r.Target
 	}
 	if r.Record == nil {

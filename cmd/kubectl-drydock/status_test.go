@@ -26,6 +26,7 @@ func storm() []runtime.Object {
 	l.Status.Blind = "no Alertmanager has shown the Watchdog alert for 3 polls"
 	l.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestUnrouted, Message: "Alertmanager has the alert {alertname=\"DrydockSelfTest\"}, but routes it to \"pager\" and not to \"drydock\" (alertmanager.receiver)", Since: now.Add(-2 * time.Minute)}
 	l.Status.Stopped = map[string]string{"node-disk-pressure": "Civo says that the quota is reached"}
+	l.Status.Sidecars = map[string]string{"sei/rpc-0": "n7"}
 	gone, err := remediations.DecodeRecord(record("ffffff", remediations.Acting, func(r *remediations.Record) { r.Step = remediations.StepRef{Index: 2, Name: "replace", Attempt: 1} }).Encode())
 	if err != nil {
 		panic(err)

@@ -65,6 +65,7 @@ func (b *builder) build(raw *rawConfig) {
 	b.buildLimits(raw)
 	b.buildWindows(raw)
 	b.buildCivo(raw)
+	b.buildSidecars(raw.Providers.Sidecars)
 }
 
 func (b *builder) buildLeaderElection(raw *rawConfig) {
@@ -147,6 +148,7 @@ func (b *builder) buildLimits(raw *rawConfig) {
 	out.RepairsWindow, _ = b.duration(at.to("repairsWindow"), l.RepairsWindow, time.Minute)
 	out.StormCooldown, _ = b.duration(at.to("stormCooldown"), l.StormCooldown, 0)
 	out.StartupGrace, _ = b.duration(at.to("startupGrace"), l.StartupGrace, 0)
+	out.Sidecars = l.Sidecars.Concurrent
 	b.core.Limits = out
 }
 

@@ -41,6 +41,9 @@ func TestTheCivoPageNamesAllThatIsShipped(t *testing.T) {
 		require.Contains(t, string(page), "["+c.rule+"](../rules/runbooks/"+c.rule+".md)")
 	}
 	for _, p := range Shipped().Policies {
+		if p.Pod != nil {
+			continue // Sei's, and not Civo's
+		}
 		require.Contains(t, string(page), "`"+p.Name+"`")
 	}
 }

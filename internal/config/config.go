@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/alertmanager/pkg/labels"
 	promconfig "github.com/prometheus/common/config"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -25,6 +26,8 @@ type Config struct {
 	Alertmanager   Alertmanager
 	// Civo is nil where the provider is not configured.
 	Civo *Civo
+	// Sidecars are the kinds of gated sidecars that can be approved.
+	Sidecars []Sidecar
 
 	// Core is what decisions rest on, compiled.
 	Core *remediations.Config
@@ -92,6 +95,36 @@ type Civo struct {
 	APIURL                        *url.URL
 	ClusterID, Region, APIKeyFile string
 	Timeout                       time.Duration
+}
+
+// Sidecar is one kind of gated sidecars.
+type Sidecar struct {
+	Name       string
+	Selector   k8slabels.Selector
+	Namespaces []string
+	// Scheme is http or https; Port a container port's name, or a number.
+	Scheme, Port string
+
+	HealthPath              string
+	ReadyCode, NotReadyCode int
+	HealthTimeout           time.Duration
+
+	ApproveMethod, ApprovePath, ApproveBody string
+	ApproveCodes                            []int
+	ApproveTimeout                          time.Duration
+
+	// TokenFile and TokenFor are where the bearer token comes from; neither: none is sent.
+	TokenFile string
+	TokenFor  *TokenFor
+	TLS       promconfig.TLSConfig
+	// Owner is "seinode" or empty, Via "http" or "seinodetask".
+	Owner, Via string
+}
+
+// TokenFor is a ServiceAccount whose token is asked for.
+type TokenFor struct {
+	ServiceAccount ObjectName
+	Audiences      []string
 }
 
 // PolicyInfo describes a policy for people.

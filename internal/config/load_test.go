@@ -116,7 +116,11 @@ func TestEveryRemediationCanBeAStep(t *testing.T) {
 		if !r.Once {
 			step = "timeout: 5m"
 		}
-		c, _ := mustLoad(t, base+"policies: [{name: one, match: ['a=\"b\"'], plan: [{step: "+name+", "+step+"}]}]\n")
+		target := ""
+		if r.Target == "sidecar" {
+			target = "target: {pod: pod}, "
+		}
+		c, _ := mustLoad(t, base+"policies: [{name: one, "+target+"match: ['a=\"b\"'], plan: [{step: "+name+", "+step+"}]}]\n")
 		require.Equal(t, name, c.Core.Policies[0].Plan[0].Name)
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -49,10 +50,35 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	if clean && len(p.Match) > 0 {
 		b.needsValue(at.to("match"), p.Match)
 	}
+	if r.Target.Pod != "" {
+		p.Pod = &remediations.PodLabels{Namespace: cmp.Or(r.Target.Namespace, "namespace"), Name: r.Target.Pod}
+		b.aboutPods(at, r)
+	} else if r.Target.Namespace != "" {
+		b.fault(at.to("target", "namespace"), "a node is in no namespace; write which label names the pod, too, or remove it")
+	}
 	for i := range r.Plan {
-		p.Plan = append(p.Plan, b.step(at.to("plan", i), &r.Plan[i]))
+		step := b.step(at.to("plan", i), &r.Plan[i])
+		p.Plan = append(p.Plan, step)
+		if target := remediations.Registry[step.Name].Target; target == "sidecar" && p.Pod == nil {
+			b.fault(at.to("plan", i, "step"), "%s is about a pod's sidecar; write target: {pod: pod}, the alert's label that names the pod", step.Name)
+		} else if target != "sidecar" && p.Pod != nil && !b.faulty(at.to("plan", i, "step")) {
+			b.fault(at.to("plan", i, "step"), "%s is about a node, and the policy is about a pod's sidecar; only mark-ready can be done there", step.Name)
+		}
 	}
 	return p
+}
+
+// aboutPods refuses what makes no sense for sidecars: their repairs are recorded only while something is done.
+func (b *builder) aboutPods(at pointer, r *rawPolicy) {
+	if len(r.Plan) > 1 {
+		b.fault(at.to("plan", 1), "a policy about pods' sidecars has one step; write attempts to have it repeated")
+	}
+	if r.Approval {
+		b.fault(at.to("approval"), "a repair of a sidecar is on no record before it begins, so nobody could approve it; remove it, or write mode: observe")
+	}
+	if r.NodeSelector != nil {
+		b.fault(at.to("nodeSelector"), "a policy about pods' sidecars selects no nodes; providers.sidecars has a selector of pods")
+	}
 }
 
 // nodeSelector returns nil for the selector that selects every node.
@@ -100,12 +126,19 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	if s.Soft = r.Soft; known.Name != "reboot" {
 		b.onlyFor(at, known.Name, "soft")
 	}
+	if s.Provider = r.Provider; known.Target != "sidecar" {
+		b.onlyFor(at, known.Name, "provider")
+	}
 	if known.Once {
 		b.onlyFor(at, known.Name, "timeout", "onTimeout")
 		if r.Wait == "" {
 			b.fault(at.to("wait"), "missing; step %s has no default, write for example 10m", known.Name)
 		}
-		s.Wait, _ = b.duration(at.to("wait"), r.Wait, time.Second)
+		least := time.Second
+		if known.Target == "sidecar" {
+			least = 30 * time.Second // two attempts are never closer
+		}
+		s.Wait, _ = b.duration(at.to("wait"), r.Wait, least)
 		if r.Attempts != nil {
 			s.Attempts = *r.Attempts
 		}
@@ -131,6 +164,9 @@ func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	}
 	if slices.Contains(senseless, "soft") {
 		instead = "only a reboot can be a soft one"
+	}
+	if slices.Contains(senseless, "provider") {
+		instead = "only a sidecar's step names one"
 	}
 	for _, key := range senseless {
 		if _, present := step[key]; present {

@@ -44,7 +44,7 @@ func TestShippedPolicies(t *testing.T) {
 	require.Equal(t, []string{
 		"cilium-agent-not-ready", "gpu-cilium-agent-not-ready", "gpu-node-disk-pressure", "gpu-node-filesystem-read-only",
 		"gpu-node-heartbeat-lost", "gpu-node-kernel-deadlock", "gpu-node-not-ready", "node-disk-pressure", "node-filesystem-read-only",
-		"node-gpu-count", "node-heartbeat-lost", "node-kernel-deadlock", "node-not-ready",
+		"node-gpu-count", "node-heartbeat-lost", "node-kernel-deadlock", "node-not-ready", "sidecar-not-ready",
 	}, names(c))
 	out, err := c.PoliciesYAML()
 	require.NoError(t, err)

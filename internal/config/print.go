@@ -17,6 +17,9 @@ func (p PolicyInfo) Matchers() string {
 // Selector renders the nodes that the policy is for.
 func (p PolicyInfo) Selector() string {
 	if p.NodeSelector == nil {
+		if p.Pod != nil {
+			return "pods of its provider"
+		}
 		return "all nodes"
 	}
 	return p.NodeSelector.String()

@@ -49,13 +49,15 @@ type rawConfig struct {
 		Unhealthy                                        any
 		RepairsPerNode                                   int
 		RepairsWindow, StormCooldown, StartupGrace       string
+		Sidecars                                         struct{ Concurrent int }
 	}
 	Windows []struct {
 		Days               []string
 		From, To, Timezone string
 	}
 	Providers struct {
-		Civo *struct{ APIURL, ClusterID, Region, APIKeyFile, Timeout string }
+		Civo     *struct{ APIURL, ClusterID, Region, APIKeyFile, Timeout string }
+		Sidecars []rawSidecar
 	}
 	Policies []rawPolicy
 }
@@ -64,7 +66,7 @@ type rawPolicy struct {
 	Name         string
 	Match        []string
 	NodeSelector *metav1.LabelSelector
-	Target       struct{ Node string }
+	Target       struct{ Node, Pod, Namespace string }
 	Mode         string
 	For          string
 	Plan         []rawStep
@@ -82,6 +84,33 @@ type rawStep struct {
 	Soft       bool
 	Timeout    string
 	OnTimeout  string
+	Provider   string
+}
+
+type rawSidecar struct {
+	Name         string
+	Selector     *metav1.LabelSelector
+	Namespaces   []string
+	Scheme, Port string
+	Health       struct {
+		Path            string
+		Ready, NotReady int
+		Timeout         string
+	}
+	Approve struct {
+		Method, Path, Body string
+		Accepted           []int
+		Timeout            string
+	}
+	Auth struct {
+		TokenFile      string
+		ServiceAccount *struct {
+			Namespace, Name string
+			Audiences       []string
+		}
+	}
+	TLS        struct{ CAFile, CertFile, KeyFile, ServerName string }
+	Owner, Via string
 }
 
 // decode fills out from the tree. Validation has been there before: it cannot fail but for a schema that allows what

@@ -9,11 +9,14 @@ import (
 
 // provide notes in the core which remediations can be carried out.
 func (c *Config) provide(capabilities map[string]string) {
-	c.Core.Provided = map[string]bool{}
+	c.Core.Provided, c.Core.SidecarProviders = map[string]bool{}, map[string]bool{}
 	for name, missing := range capabilities {
 		if missing == "" {
 			c.Core.Provided[name] = true
 		}
+	}
+	for _, s := range c.Sidecars {
+		c.Core.SidecarProviders[s.Name] = true
 	}
 }
 
@@ -39,12 +42,18 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	}
 	sortFaults(out)
 	for _, p := range c.Policies {
+		if p.Pod != nil && p.From == shippedFrom && len(c.Sidecars) == 0 {
+			continue // nobody asked for sidecars
+		}
 		var of []Fault
 		able := false
 		for i, step := range p.Plan {
 			missing, known := capabilities[step.Name]
 			if !known {
 				missing = "this version does not know it (ProviderAbsent)"
+			}
+			if missing == "" && p.Pod != nil && !c.Core.SidecarProviders[step.Provider] {
+				missing = fmt.Sprintf("providers.sidecars has none of the name %q", step.Provider)
 			}
 			if missing == "" && !remediations.Registry[step.Name].Once && i < len(p.Plan)-1 && !possible(p.Plan[i+1:], capabilities) {
 				missing = "it prepares those after it, of which none can be carried out"

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/sidecar"
+)
+
+// sidecars gives the engine the configured providers of sidecars in the core's terms.
+type sidecars struct {
+	kube.Pods
+	clients map[string]*sidecar.Client
+}
+
+// newSidecars are the providers of sidecars; nil: none is configured.
+func newSidecars(cfg *config.Config, clients kubernetes.Interface, restConfig *rest.Config) (engine.Sidecars, error) {
+	if len(cfg.Sidecars) == 0 {
+		return nil, nil
+	}
+	objects, err := dynamic.NewForConfig(restConfig)
+	if err != nil {
+		return nil, fmt.Errorf("making the API server's client for SeiNodes: %w", err)
+	}
+	out := sidecars{Pods: kube.Pods{Client: clients}, clients: map[string]*sidecar.Client{}}
+	for _, s := range cfg.Sidecars {
+		tls := s.TLS
+		client, err := sidecar.New(sidecar.Options{
+			Name: s.Name, Selector: s.Selector, Namespaces: s.Namespaces, Scheme: s.Scheme, Port: s.Port,
+			HealthPath: s.HealthPath, ReadyCode: s.ReadyCode, NotReadyCode: s.NotReadyCode, HealthTimeout: s.HealthTimeout,
+			ApproveMethod: s.ApproveMethod, ApprovePath: s.ApprovePath, ApproveBody: s.ApproveBody, ApproveCodes: s.ApproveCodes, ApproveTimeout: s.ApproveTimeout,
+			TLS: &tls, Token: tokenOf(s, clients), Owner: s.Owner, Via: s.Via,
+			Client: clients, Dynamic: objects, Registerer: metrics.Registry, Now: time.Now,
+		})
+		if err != nil {
+			return nil, err
+		}
+		out.clients[s.Name] = client
+	}
+	return out, nil
+}
+
+// maxTokenBytes bounds a token's file.
+const maxTokenBytes = 64 << 10
+
+// tokenOf is where the provider's token comes from; nil: none is sent.
+func tokenOf(s config.Sidecar, clients kubernetes.Interface) func(context.Context) (string, error) {
+	switch {
+	case s.TokenFor != nil:
+		t := &kube.Tokens{Client: clients, Namespace: s.TokenFor.ServiceAccount.Namespace, Name: s.TokenFor.ServiceAccount.Name, Audiences: s.TokenFor.Audiences, Now: time.Now}
+		return t.Token
+	case s.TokenFile != "":
+		return func(context.Context) (string, error) {
+			f, err := os.Open(s.TokenFile)
+			if err != nil {
+				return "", fmt.Errorf("reading the token of the sidecar provider %s: %w", s.Name, err)
+			}
+			defer f.Close()
+			data, err := io.ReadAll(io.LimitReader(f, maxTokenBytes))
+			if err != nil {
+				return "", fmt.Errorf("reading the token of the sidecar provider %s: %w", s.Name, err)
+			}
+			return strings.TrimSpace(string(data)), nil
+		}
+	}
+	return nil
+}
+
+func (s sidecars) Look(ctx context.Context, provider string, p remediations.Pod) remediations.Sighting {
+	client := s.clients[provider]
+	if client == nil {
+		return remediations.Sighting{Pod: p, Unknown: fmt.Sprintf("no provider of sidecars has the name %q", provider)}
+	}
+	saw := client.Look(ctx, p.Namespace, p.Name)
+	g := remediations.Sighting{
+		Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name, UID: saw.Pod.UID}, Node: saw.Pod.Node,
+		Health: remediations.Health(saw.Health), Held: saw.Held, Unknown: saw.Unknown, Detail: saw.Detail,
+	}
+	if o := saw.Owner; o.Name != "" {
+		g.Owner = remediations.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
+	}
+	return g
+}
+
+func (s sidecars) Approve(ctx context.Context, a engine.Approval, mayStill func() error) (remediations.CallOutcome, error) {
+	client := s.clients[a.Provider]
+	if client == nil {
+		return remediations.CallRefused, fmt.Errorf("no provider of sidecars has the name %q", a.Provider)
+	}
+	err := client.Approve(ctx, sidecar.Pod{Namespace: a.Pod.Namespace, Name: a.Pod.Name, UID: a.Pod.UID, Node: a.Node}, a.Task, mayStill)
+	var refused *sidecar.RefusedError
+	switch {
+	case err == nil:
+		return remediations.CallAccepted, nil
+	case errors.As(err, &refused):
+		return remediations.CallRefused, err
+	}
+	return remediations.CallUnknown, err
+}
+
+// newTask gives the id of a sidecar's task.
+func newTask() string { return uuid.NewString() }

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func TestSeisSidecarsNeedNothingButTheirName(t *testing.T) {
+	c, warnings := mustLoad(t, base+"providers: {sidecars: [{name: sei}]}\n")
+	require.NotContains(t, lines(warnings), "mark-ready")
+	require.Len(t, c.Sidecars, 1)
+	s := c.Sidecars[0]
+	require.True(t, s.Selector.Matches(k8slabels.Set{"sei.io/node": "a"}))
+	require.False(t, s.Selector.Matches(k8slabels.Set{"app": "a"}))
+	s.Selector = nil
+	require.Equal(t, Sidecar{
+		Name: "sei", Namespaces: []string{}, Scheme: "http", Port: "api",
+		HealthPath: "/v0/healthz", ReadyCode: 200, NotReadyCode: 503, HealthTimeout: 2 * time.Second,
+		ApproveMethod: "POST", ApprovePath: "/v0/tasks", ApproveBody: `{"type":"mark-ready","id":"{id}"}`, ApproveCodes: []int{200, 201, 202}, ApproveTimeout: 10 * time.Second,
+		Owner: "seinode", Via: "http",
+	}, s)
+	require.Equal(t, 10, c.Core.Limits.Sidecars)
+	p := c.Core.Policy("sidecar-not-ready")
+	require.Equal(t, &remediations.PodLabels{Namespace: "namespace", Name: "pod"}, p.Pod)
+	require.Equal(t, []remediations.Step{{Name: "mark-ready", Provider: "sei", Wait: time.Minute, Attempts: 3}}, p.Plan)
+	require.Zero(t, p.ProofFor, "one answer of the sidecar's own is the proof")
+	require.True(t, c.Core.Wants(map[string]string{"remediation": "sidecar-not-ready"}))
+}
+
+// Without a provider nobody looks at pods, and nobody is bothered with it.
+func TestSidecarsAreNobodysBusinessUnlessConfigured(t *testing.T) {
+	c, warnings := mustLoad(t, base)
+	require.NotContains(t, lines(warnings), "sidecar")
+	require.False(t, c.Core.Wants(map[string]string{"remediation": "sidecar-not-ready"}))
+
+	c, warnings = mustLoad(t, base+`providers: {sidecars: [{name: gate, selector: {matchLabels: {app: gate}}, port: "8080", health: {path: /ready}, approve: {path: /open, body: '{}'}, tls: {serverName: gate}}]}
+`)
+	require.Contains(t, lines(warnings), `providers.sidecars has none of the name "sei"`, "the shipped policy asks for Sei's")
+	require.False(t, c.Core.Wants(map[string]string{"remediation": "sidecar-not-ready"}))
+	require.Equal(t, "gate", c.Sidecars[0].TLS.ServerName)
+	require.Empty(t, c.Sidecars[0].Owner)
+}
