@@ -100,8 +100,26 @@ func (l *Lab) AdminKubeconfig() string { return filepath.Join(l.dir, "admin.kube
 // account, which it makes, with its namespace, where they do not exist.
 // server is a Proxy's URL; empty: the API server itself.
 func (l *Lab) ServiceAccountKubeconfig(ctx context.Context, namespace, name, server string) (string, error) {
+	token, err := l.ServiceAccountToken(ctx, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	c := l.anonymousConfig()
+	c.BearerToken = token
+	file := namespace + "-" + name
+	if server != "" {
+		c.Host = server
+		// One account may have one kubeconfig for each proxy.
+		file += "-" + server[strings.LastIndex(server, ":")+1:]
+	}
+	return l.writeKubeconfig(file, c)
+}
+
+// ServiceAccountToken is a token of a service account, which it makes, with its
+// namespace, where they do not exist.
+func (l *Lab) ServiceAccountToken(ctx context.Context, namespace, name string) (string, error) {
 	fail := func(err error) (string, error) {
-		return "", fmt.Errorf("making a kubeconfig for service account %s/%s: %w", namespace, name, err)
+		return "", fmt.Errorf("making a token of service account %s/%s: %w", namespace, name, err)
 	}
 	meta := metav1.ObjectMeta{Name: namespace}
 	_, err := l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
@@ -120,13 +138,5 @@ func (l *Lab) ServiceAccountKubeconfig(ctx context.Context, namespace, name, ser
 	if err != nil {
 		return fail(err)
 	}
-	c := l.anonymousConfig()
-	c.BearerToken = token.Status.Token
-	file := namespace + "-" + name
-	if server != "" {
-		c.Host = server
-		// One account may have one kubeconfig for each proxy.
-		file += "-" + server[strings.LastIndex(server, ":")+1:]
-	}
-	return l.writeKubeconfig(file, c)
+	return token.Status.Token, nil
 }

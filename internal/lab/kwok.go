@@ -24,6 +24,11 @@ import (
 //go:embed stages.yaml
 var stages []byte
 
+// podCIDR is what KWOK gives pods addresses from. All of 127/8 is this machine,
+// so that something can listen on a pod's own address. Labs that run side by
+// side give the same addresses: whoever listens on them has a port of its own.
+const podCIDR = "127.64.0.0/16"
+
 // startKWOK starts KWOK behind the proxy that Break and Heal work.
 func (l *Lab) startKWOK(ctx context.Context) error {
 	proxy, err := l.NewProxy()
@@ -47,6 +52,7 @@ func (l *Lab) startKWOK(ctx context.Context) error {
 		return Spec{Name: "kwok", ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: []string{
 			"--kubeconfig=" + kubeconfig, "--config=" + config, "--manage-all-nodes",
 			fmt.Sprintf("--node-lease-duration-seconds=%d", l.options.leaseSeconds()),
+			"--cidr=" + podCIDR,
 			"--server-address=" + address(ports[0]),
 		}}
 	})

@@ -14,17 +14,29 @@ import (
 // startMonitoring starts kube-state-metrics and then Prometheus, which must
 // know where to scrape.
 func (l *Lab) startMonitoring(ctx context.Context) error {
+	var further []string
+	var jobs []map[string]any
+	if l.options.Sidecars {
+		file, err := shipped("kube-state-metrics-sei.yaml")
+		if err != nil {
+			return err
+		}
+		further = []string{"--custom-resource-state-config-file=" + file}
+		if jobs, err = l.startBlackbox(ctx); err != nil {
+			return err
+		}
+	}
 	_, ports, err := l.startOnPorts(ctx, 2, func(ports []int) Spec {
-		return Spec{Name: "kube-state-metrics", ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: []string{
+		return Spec{Name: "kube-state-metrics", ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: append([]string{
 			"--kubeconfig=" + l.AdminKubeconfig(), "--resources=nodes,pods,leases",
 			"--host=127.0.0.1", fmt.Sprintf("--port=%d", ports[0]),
 			"--telemetry-host=127.0.0.1", fmt.Sprintf("--telemetry-port=%d", ports[1]),
-		}}
+		}, further...)}
 	})
 	if err != nil {
 		return err
 	}
-	config, err := l.writePrometheusConfig(address(ports[0]))
+	config, err := l.writePrometheusConfig(address(ports[0]), jobs)
 	if err != nil {
 		return err
 	}
@@ -44,7 +56,7 @@ func (l *Lab) startMonitoring(ctx context.Context) error {
 	return nil
 }
 
-func (l *Lab) writePrometheusConfig(stateMetrics string) (string, error) {
+func (l *Lab) writePrometheusConfig(stateMetrics string, further []map[string]any) (string, error) {
 	rules, err := l.writeRules()
 	if err != nil {
 		return "", err
@@ -58,7 +70,7 @@ func (l *Lab) writePrometheusConfig(stateMetrics string) (string, error) {
 			},
 		}
 	}
-	jobs := []any{job("kube-state-metrics", stateMetrics)}
+	jobs := append([]map[string]any{job("kube-state-metrics", stateMetrics)}, further...)
 	for _, name := range slices.Sorted(maps.Keys(l.options.Scrape)) {
 		jobs = append(jobs, job(name, l.options.Scrape[name]...))
 	}

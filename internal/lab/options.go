@@ -48,6 +48,10 @@ type Options struct {
 	ExternalLabels map[string]string
 	// Scrape adds jobs: a name, and host:port addresses that serve /metrics.
 	Scrape map[string][]string
+	// Sidecars adds the blackbox exporter, and to Prometheus and
+	// kube-state-metrics what deploy/ has for Sei's sidecars. StartSidecars
+	// makes the sidecars themselves.
+	Sidecars bool
 
 	// Alertmanagers is how many there are; negative: none; zero: 1 with
 	// Everything, else none. Without Prometheus they know what a test posts.
@@ -154,6 +158,9 @@ func (o Options) programs() []string {
 	}
 	if o.Components == Everything {
 		names = append(names, "kube-state-metrics", "prometheus")
+	}
+	if o.Components == Everything && o.Sidecars {
+		names = append(names, "blackbox_exporter")
 	}
 	if o.Components == Everything || o.Alertmanagers > 0 {
 		names = append(names, "alertmanager")

@@ -15,7 +15,7 @@ import (
 // Lab names the programs that a whole lab and its demo use.
 var Lab = []string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kwok",
-	"kube-state-metrics", "prometheus", "alertmanager", "amtool",
+	"kube-state-metrics", "prometheus", "alertmanager", "amtool", "blackbox_exporter",
 }
 
 // Check names the programs that test, lint and check the repository.
@@ -46,6 +46,7 @@ var all = map[string]program{
 	"amtool":                  {tool: "alertmanager", module: "github.com/prometheus/alertmanager", pkg: "cmd/amtool"},
 	"helm":                    {tool: "helm", module: "helm.sh/helm/v4", pkg: "cmd/helm"},
 	"helm-docs":               {tool: "helm-docs", module: "github.com/norwoodj/helm-docs", pkg: "cmd/helm-docs"},
+	"blackbox_exporter":       {tool: "blackbox", module: "github.com/prometheus/blackbox_exporter"},
 	"gotestsum":               {tool: "gotestsum", module: "gotest.tools/gotestsum"},
 	"golangci-lint":           {tool: "golangci-lint", module: "github.com/golangci/golangci-lint/v2", pkg: "cmd/golangci-lint"},
 }

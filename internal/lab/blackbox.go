@@ -1,0 +1,106 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// sidecarScrape is deploy/prometheus-sidecars.yaml: what ships is what runs here.
+type sidecarScrape struct {
+	Jobs    []map[string]any `json:"scrape_configs"`
+	Modules map[string]any   `json:"modules"`
+}
+
+func readSidecarScrape() (sidecarScrape, error) {
+	var read sidecarScrape
+	path, err := shipped("prometheus-sidecars.yaml")
+	if err != nil {
+		return read, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return read, fmt.Errorf("reading how sidecars are watched: %w", err)
+	}
+	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for range 2 {
+		if err := documents.Decode(&read); err != nil {
+			return read, fmt.Errorf("reading how sidecars are watched: %s: %w", path, err)
+		}
+	}
+	return read, nil
+}
+
+// shipped is the path of a file of deploy/.
+func shipped(name string) (string, error) {
+	root, err := programs.ModuleRoot()
+	if err != nil {
+		return "", fmt.Errorf("finding deploy/%s: %w", name, err)
+	}
+	return filepath.Join(root, "deploy", name), nil
+}
+
+// startBlackbox starts the blackbox exporter, and returns the jobs by which
+// Prometheus asks it.
+func (l *Lab) startBlackbox(ctx context.Context) ([]map[string]any, error) {
+	read, err := readSidecarScrape()
+	if err != nil {
+		return nil, err
+	}
+	modules, err := yaml.Marshal(map[string]any{"modules": read.Modules})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the configuration of the blackbox exporter: %w", err)
+	}
+	config := filepath.Join(l.dir, "blackbox.yaml")
+	if err := os.WriteFile(config, modules, 0o600); err != nil {
+		return nil, fmt.Errorf("writing the configuration of the blackbox exporter: %w", err)
+	}
+	_, ports, err := l.startOnPorts(ctx, 1, func(ports []int) Spec {
+		return Spec{Name: "blackbox_exporter", ReadyURL: "http://" + address(ports[0]) + "/-/healthy", Args: []string{
+			"--config.file=" + config, "--web.listen-address=" + address(ports[0]),
+			// A probe may take all but this of a scrape, which is short here.
+			"--timeout-offset=0.2",
+		}}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, job := range read.Jobs {
+		l.adaptJob(job, address(ports[0]))
+	}
+	return read.Jobs, nil
+}
+
+// adaptJob changes what cannot be here as it is in a cluster: how the API server
+// is reached, where the exporter listens, and how long everything takes.
+func (l *Lab) adaptJob(job map[string]any, blackbox string) {
+	delete(job, "scrape_interval")
+	delete(job, "scrape_timeout")
+	for _, discovery := range objects(job["kubernetes_sd_configs"]) {
+		discovery["kubeconfig_file"] = l.AdminKubeconfig()
+	}
+	for _, rule := range objects(job["relabel_configs"]) {
+		if rule["target_label"] == "__address__" {
+			rule["replacement"] = blackbox
+		}
+	}
+}
+
+// objects is a list of objects as YAML has it.
+func objects(list any) []map[string]any {
+	all, _ := list.([]any)
+	var out []map[string]any
+	for _, one := range all {
+		if object, ok := one.(map[string]any); ok {
+			out = append(out, object)
+		}
+	}
+	return out
+}

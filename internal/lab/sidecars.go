@@ -1,0 +1,221 @@
+package lab
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/internal/lab/sidecarsim"
+)
+
+//go:embed seinode_crds.yaml
+var seiNodeCRDs []byte
+
+// The resources of Sei's controller, and the label that its pods bear.
+var (
+	SeiNodes     = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodes"}
+	SeiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}
+)
+
+// SeiNodeLabel names the SeiNode of a pod.
+const SeiNodeLabel = "sei.io/node"
+
+// Sidecars are the simulated sidecars of a lab: one for each pod with
+// SeiNodeLabel that runs, on the pod's own address.
+//
+//	pod (KWOK) ──Running, podIP──▶ informer ──▶ sidecarsim on podIP:port
+//	                                                │ TokenReview, SubjectAccessReview
+//	                                                ▼
+//	                                          kube-apiserver
+type Sidecars struct {
+	*sidecarsim.Server
+	lab     *Lab
+	dynamic dynamic.Interface
+	claim   net.Listener // keeps the port from other labs
+	token   string       // of Sei's controller
+}
+
+// StartSidecars makes Sei's kinds known to the API server and simulates the
+// sidecar of each of its pods from now on. They end with the lab; the caller may
+// close them before.
+func (l *Lab) StartSidecars(ctx context.Context) (*Sidecars, error) {
+	s := &Sidecars{lab: l}
+	var err error
+	if s.dynamic, err = dynamic.NewForConfig(l.admin); err != nil {
+		return nil, fmt.Errorf("making the client of Sei's kinds: %w", err)
+	}
+	if err := s.applyKinds(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.enlist(ctx); err != nil {
+		return nil, err
+	}
+	if s.claim, err = claimPort(); err != nil {
+		return nil, err
+	}
+	port := s.claim.Addr().(*net.TCPAddr).Port
+	if s.Server, err = sidecarsim.New(sidecarsim.Options{Port: port, Review: l.review}); err != nil {
+		return nil, err
+	}
+	// It outlives the call, and ends with the lab.
+	watching, end := context.WithCancel(context.WithoutCancel(ctx))
+	l.mu.Lock()
+	l.ends = append(l.ends, func() {
+		end()
+		s.Close()
+	})
+	l.mu.Unlock()
+	if err := s.followPods(watching); err != nil {
+		return nil, err
+	}
+	return s, s.followTasks(watching)
+}
+
+// Close ends all sidecars. Calling it again does nothing.
+func (s *Sidecars) Close() {
+	s.Server.Close()
+	_ = s.claim.Close()
+}
+
+// claimPort takes a port on one address of this machine, as a sign that it is
+// taken on those of the pods.
+func claimPort() (net.Listener, error) {
+	var failed error
+	for range 10 {
+		port, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		listener, err := net.Listen("tcp", address(port)) //nolint:noctx // loopback does not block
+		if err == nil {
+			return listener, nil
+		}
+		failed = err
+	}
+	return nil, fmt.Errorf("taking a port for the sidecars: %w", failed)
+}
+
+func (s *Sidecars) applyKinds(ctx context.Context) error {
+	if err := s.lab.Apply(ctx, seiNodeCRDs); err != nil {
+		return fmt.Errorf("making Sei's kinds known: %w", err)
+	}
+	for _, resource := range []schema.GroupVersionResource{SeiNodes, SeiNodeTasks} {
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			_, err := s.dynamic.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+			return err == nil, nil // it may not be served yet
+		})
+		if err != nil {
+			return fmt.Errorf("waiting for %s to be served: %w", resource.Resource, err)
+		}
+	}
+	return nil
+}
+
+// review asks the lab's API server, as kube-rbac-proxy asks its own.
+func (l *Lab) review(ctx context.Context, token string, a sidecarsim.Access) (string, sidecarsim.Verdict, error) {
+	who, err := l.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", sidecarsim.Unknown, fmt.Errorf("reviewing a token: %w", err)
+	}
+	if !who.Status.Authenticated {
+		return "", sidecarsim.Unknown, nil
+	}
+	user := who.Status.User
+	may, err := l.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, UID: user.UID, Groups: user.Groups,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: SeiNodeTasks.Group, Resource: SeiNodeTasks.Resource, Namespace: a.Namespace, Name: a.SeiNode, Verb: a.Verb,
+			},
+		},
+	}, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return user.Username, sidecarsim.Unknown, fmt.Errorf("reviewing the access of %s: %w", user.Username, err)
+	case !may.Status.Allowed:
+		return user.Username, sidecarsim.Denied, nil
+	}
+	return user.Username, sidecarsim.Allowed, nil
+}
+
+// followPods runs a sidecar for each pod that runs, and ends it with the pod.
+func (s *Sidecars) followPods(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(s.lab.client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = SeiNodeLabel }))
+	pods := factory.Core().V1().Pods().Informer()
+	run := func(object any) {
+		if pod, ok := object.(*corev1.Pod); ok && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" {
+			if err := s.Run(simulated(pod)); err != nil {
+				s.lab.say("%v", err)
+			}
+		}
+	}
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    run,
+		UpdateFunc: func(_, now any) { run(now) },
+		DeleteFunc: func(object any) {
+			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = last.Obj
+			}
+			if pod, ok := object.(*corev1.Pod); ok {
+				s.End(simulated(pod))
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching the pods of Sei: %w", err)
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
+		return errors.New("watching the pods of Sei: the lab has been stopped")
+	}
+	return nil
+}
+
+func simulated(pod *corev1.Pod) sidecarsim.Pod {
+	p := sidecarsim.Pod{
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName, IP: pod.Status.PodIP,
+		SeiNode: pod.Labels[SeiNodeLabel], NoProxy: true,
+	}
+	for _, c := range pod.Spec.Containers {
+		if c.Name == proxyContainer {
+			p.NoProxy = false
+		}
+	}
+	return p
+}
+
+// Machines are the lab's machines, with sidecars that a reboot restarts.
+func (s *Sidecars) Machines() civosim.Machines { return rebooting{s.lab.Machines(), s} }
+
+type rebooting struct {
+	civosim.Machines
+	sidecars *Sidecars
+}
+
+func (r rebooting) Reboot(ctx context.Context, in civosim.Instance, bootID string) error {
+	r.sidecars.RestartOn(in.Hostname)
+	return r.Machines.Reboot(ctx, in, bootID)
+}
+
+// SeiNode reads a SeiNode.
+func (s *Sidecars) SeiNode(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
+	return s.dynamic.Resource(SeiNodes).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+}

@@ -1,0 +1,175 @@
+package sidecarsim
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Fault is one way in which a sidecar, or what is in front of it, misbehaves.
+// Unless it is wrapped in After, or says otherwise, nothing is done for the call
+// that it hits.
+type Fault struct {
+	name  string
+	after bool
+	// At most one of these is set.
+	end    func(w http.ResponseWriter, r *http.Request) // writes an answer of its own, or none
+	reply  *reply
+	delay  time.Duration
+	hang   bool
+	wedged bool
+	late   time.Duration
+}
+
+// String names the fault as Call.Fault does.
+func (f Fault) String() string { return f.name }
+
+// After makes a fault strike when the work is done: the gate opens, and the
+// caller does not learn it.
+func After(f Fault) Fault {
+	f.name, f.after = "after the work: "+f.name, true
+	return f
+}
+
+// Hang does not answer before Heal. The call is then served as if it had just
+// come, even where the caller has gone meanwhile: a caller that gave up does not
+// know whether it was heard. It ends with the sidecar, without an effect.
+func Hang() Fault { return Fault{name: "hang", hang: true} }
+
+// Cut closes the connection without an answer.
+func Cut() Fault {
+	return Fault{name: "cut", end: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }}
+}
+
+// Torn breaks the connection off in the middle of an answer of this status.
+func Torn(status int) Fault {
+	return Fault{name: "torn", end: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`{"status":`))
+		if f, ok := w.(http.Flusher); ok {
+			f.Flush()
+		}
+		panic(http.ErrAbortHandler)
+	}}
+}
+
+// Slow does the work at once and answers after a while.
+func Slow(delay time.Duration) Fault { return Fault{name: "slow", after: true, delay: delay} }
+
+// Answer answers with this status and body, whatever was asked.
+func Answer(status int, body any) Fault {
+	return Fault{name: "answer", reply: &reply{status: status, body: body}}
+}
+
+// Unauthorized is the proxy's answer to a caller that it does not know.
+func Unauthorized() Fault {
+	return Fault{name: "unauthorized", reply: &reply{status: http.StatusUnauthorized, body: text("Unauthorized")}}
+}
+
+// Forbidden is the proxy's answer to a caller without the right.
+func Forbidden() Fault {
+	return Fault{name: "forbidden", reply: &reply{status: http.StatusForbidden, body: text("Forbidden")}}
+}
+
+// Redirect sends the caller elsewhere with 307, which a client that follows it
+// answers with the same request, token and all.
+func Redirect(to string) Fault {
+	return Fault{name: "redirect", end: func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+	}}
+}
+
+// Oversize answers with this status and this many bytes of valid but useless JSON.
+func Oversize(status, bytes int) Fault {
+	return Fault{name: "oversize", end: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		chunk := []byte(strings.Repeat(" ", 64<<10))
+		for written := 0; written < bytes; written += len(chunk) {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+		_, _ = w.Write([]byte(`{}`))
+	}}
+}
+
+// Wedged accepts tasks, remembers their ids, and leaves the gate as it is. It is
+// a fault of Submit.
+func Wedged() Fault { return Fault{name: "wedged", wedged: true} }
+
+// Late accepts a task, and does it after a while. It is a fault of Submit.
+func Late(by time.Duration) Fault { return Fault{name: "late", late: by} }
+
+// target is what a fault hits: an operation of the pod of this key, or of all.
+type target struct {
+	key string
+	op  Op
+}
+
+type injected struct {
+	fault  Fault
+	left   int           // calls that it still hits; negative: all
+	healed chan struct{} // closed by Heal
+}
+
+// Inject makes every call to the operation of the pod suffer the fault until
+// Heal, that of its successors too. An empty key: of every pod.
+func (s *Server) Inject(key string, op Op, f Fault) { s.InjectNext(key, op, -1, f) }
+
+// InjectNext makes the next n calls suffer the fault. Faults of one operation
+// queue up; they go before those of Any, and those of a pod before those of all.
+func (s *Server) InjectNext(key string, op Op, n int, f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := target{key, op}
+	s.faults[t] = append(s.faults[t], &injected{f, n, make(chan struct{})})
+}
+
+// Heal ends the faults of these operations of the pod (an empty key: those that
+// hit every pod); of all operations, if none is named. Calls that hang go on.
+func (s *Server) Heal(key string, ops ...Op) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for t, queue := range s.faults {
+		if t.key != key || len(ops) > 0 && !slices.Contains(ops, t.op) {
+			continue
+		}
+		for _, i := range queue {
+			close(i.healed)
+		}
+		delete(s.faults, t)
+	}
+}
+
+// HealAll ends every fault.
+func (s *Server) HealAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for t, queue := range s.faults {
+		for _, i := range queue {
+			close(i.healed)
+		}
+		delete(s.faults, t)
+	}
+}
+
+// takeFault finds the fault that a call suffers, and when that is over.
+func (s *Server) takeFault(key string, op Op) (Fault, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range []target{{key, op}, {key, Any}, {"", op}, {"", Any}} {
+		for _, i := range s.faults[t] {
+			if i.left == 0 {
+				continue // but calls may still hang on it
+			}
+			if i.left > 0 {
+				i.left--
+			}
+			return i.fault, i.healed
+		}
+	}
+	return Fault{}, nil
+}
