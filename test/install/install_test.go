@@ -112,6 +112,7 @@ func cluster(t *testing.T) *lab.Lab {
 			"prometheus-operator": {
 				"example/prometheus-operator-crd/monitoring.coreos.com_alertmanagerconfigs.yaml",
 				"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+				"example/prometheus-operator-crd/monitoring.coreos.com_scrapeconfigs.yaml",
 				"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
 			},
 			"cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"},
@@ -122,6 +123,9 @@ func cluster(t *testing.T) *lab.Lab {
 				require.NoError(t, err)
 				require.NoError(t, l.Apply(t.Context(), text), file)
 			}
+		}
+		for _, ns := range []string{"sei-nodes", "atlantic", "shop"} { // a provider of sidecars has rights in the namespaces that it names
+			namespace(t, l, ns)
 		}
 		groups := func() string {
 			_, all, err := l.Client().Discovery().ServerGroupsAndResources()
@@ -140,7 +144,7 @@ func cluster(t *testing.T) *lab.Lab {
 			known := groups()
 			for _, kind := range []string{
 				"monitoring.coreos.com/v1 ServiceMonitor", "monitoring.coreos.com/v1 PrometheusRule",
-				"monitoring.coreos.com/v1alpha1 AlertmanagerConfig", "cert-manager.io/v1 Issuer", "cert-manager.io/v1 Certificate",
+				"monitoring.coreos.com/v1alpha1 AlertmanagerConfig", "monitoring.coreos.com/v1alpha1 ScrapeConfig", "cert-manager.io/v1 Issuer", "cert-manager.io/v1 Certificate",
 			} {
 				if !strings.Contains(known, kind) {
 					return false

@@ -91,3 +91,55 @@ func TestWithoutTheWebhookDrydockServesNone(t *testing.T) {
 		require.NotContains(t, manifests, "drydock/templates/validatingwebhook.yaml")
 	}
 }
+
+// TestRightsOfSidecars: a pod is read only where a provider of sidecars is configured, in its namespaces alone, and the
+// token that goes to pods is one of a ServiceAccount that can do nothing but mark ready.
+func TestRightsOfSidecars(t *testing.T) {
+	with := func(sidecars ...any) m { return m{"config": m{"providers": m{"sidecars": sidecars}}} }
+	kinds := func(values m) (roles, bindings, accounts []string) {
+		for _, o := range objects(t, render(t, "drydock", values)) {
+			name := o.GetName()
+			if ns := o.GetNamespace(); ns != "" && ns != "drydock" {
+				name = ns + "/" + name
+			}
+			if !strings.Contains(name, "sidecars") && !strings.Contains(name, "mark-ready") {
+				continue
+			}
+			switch o.GetKind() {
+			case "ClusterRole", "Role":
+				roles = append(roles, o.GetKind()+" "+name)
+			case "ClusterRoleBinding", "RoleBinding":
+				bindings = append(bindings, o.GetKind()+" "+name)
+			case "ServiceAccount":
+				accounts = append(accounts, name)
+			}
+		}
+		return roles, bindings, accounts
+	}
+	roles, bindings, accounts := kinds(m{})
+	require.Empty(t, append(append(roles, bindings...), accounts...), "without a provider nobody looks at pods")
+
+	roles, bindings, accounts = kinds(with(m{"name": "sei"}))
+	require.ElementsMatch(t, []string{"ClusterRole drydock-sidecars", "ClusterRole drydock-mark-ready", "Role drydock-sidecars"}, roles)
+	require.ElementsMatch(t, []string{"ClusterRoleBinding drydock-sidecars", "ClusterRoleBinding drydock-mark-ready", "RoleBinding drydock-sidecars"}, bindings)
+	require.Equal(t, []string{"drydock-sidecars"}, accounts)
+
+	_, bindings, accounts = kinds(with(m{"name": "sei", "namespaces": []any{"a", "b"}, "auth": m{}}))
+	require.ElementsMatch(t, []string{"RoleBinding a/drydock-sidecars", "RoleBinding b/drydock-sidecars"}, bindings)
+	require.Empty(t, accounts, "no token is sent")
+
+	var role rbacv1.ClusterRole
+	find(t, objects(t, render(t, "drydock", with(m{"name": "sei"}))), "ClusterRole", "drydock-sidecars", &role)
+	resources := map[string][]string{}
+	for _, r := range role.Rules {
+		resources[r.Resources[0]] = r.Verbs
+	}
+	require.Equal(t, map[string][]string{"pods": {"get"}, "seinodes": {"get"}, "events": {"create", "patch", "update"}}, resources)
+
+	gate := m{"name": "gate", "selector": m{"matchLabels": m{"app": "gate"}}, "port": "admin", "health": m{"path": "/r"}, "approve": m{"path": "/a", "body": "{}"}}
+	role = rbacv1.ClusterRole{}
+	find(t, objects(t, render(t, "drydock", with(gate))), "ClusterRole", "drydock-sidecars", &role)
+	for _, r := range role.Rules {
+		require.NotEqual(t, "seinodes", r.Resources[0], "no owner is asked")
+	}
+}

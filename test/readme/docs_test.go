@@ -96,9 +96,13 @@ func goldenMessages(t *testing.T) map[string][]string {
 			}
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(root(t), "remediations", "testdata", "decide", "*.output.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	var files []string
+	for _, about := range []string{"decide", "sidecar"} {
+		found, err := filepath.Glob(filepath.Join(root(t), "remediations", "testdata", about, "*.output.yaml"))
+		require.NoError(t, err)
+		require.NotEmpty(t, found)
+		files = append(files, found...)
+	}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		require.NoError(t, err)

@@ -36,6 +36,14 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- with dig "providers" "civo" dict $c -}}
 {{- include "drydock.under" (list . "apiKeyFile" "/etc/drydock/civo/api-key") -}}
 {{- end -}}
+{{- range $sidecar := dig "providers" "sidecars" list $c -}}
+{{- if eq $sidecar.name "sei" -}}
+{{- include "drydock.under" (list $sidecar "auth" (dict "serviceAccount" (dict "name" (printf "%s-sidecars" (include "drydock.fullname" $))))) -}}
+{{- end -}}
+{{- with dig "serviceAccount" dict (default dict $sidecar.auth) -}}
+{{- include "drydock.under" (list . "namespace" $.Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
 {{- toYaml $c -}}
 {{- end -}}
 
@@ -59,6 +67,13 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- end -}}
 {{- if and (dig "providers" "civo" dict $c) (not .Values.secrets.civoAPIKey.name) (not (include "drydock.mounted" (list . (dig "providers" "civo" "apiKeyFile" "" $c)))) -}}
 {{- fail "config.providers.civo needs its API key: set secrets.civoAPIKey.name to the Secret that holds it" -}}
+{{- end -}}
+{{- range $sidecar := dig "providers" "sidecars" list $c -}}
+{{- with dig "serviceAccount" dict (default dict $sidecar.auth) -}}
+{{- if ne .namespace $.Release.Namespace -}}
+{{- fail (printf "config.providers.sidecars: the ServiceAccount of %s must be in the release's namespace, %s: the chart makes it there" $sidecar.name $.Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if and .Values.prometheusOperator.enabled .Values.alertmanagerConfig.enabled (not (include "drydock.alertmanagerConfig" .)) -}}
 {{- fail "alertmanagerConfig.enabled needs a token: leave config.receiver.tokenFile alone and set neither receiver.insecure nor receiver.tls.clientCAFile, or switch it off and write the route yourself" -}}

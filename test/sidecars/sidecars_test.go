@@ -1,0 +1,353 @@
+package sidecars
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/sidecarsim"
+	"drydock.dev/drydock/remediations"
+)
+
+// S0-1, S0-6, S0-8 to S0-10: the main job, from the deletion of the pod to the end of its alert.
+func TestAReplacedPodsSidecarIsMarkedReady(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{})
+	rpc := y.add("node-1", "rpc")[0]
+	var intent *remediations.Intent
+	var seen sync.Mutex
+	y.sidecars.On(sidecarsim.Submit, func(sidecarsim.Call) {
+		if r := y.record("node-1", rpc); r != nil {
+			seen.Lock()
+			defer seen.Unlock()
+			intent = r.Intent
+		}
+	})
+	begun := time.Now()
+	y.replace(rpc)
+	y.awaitAlert(rpc, true)
+	alerted := time.Now()
+	y.opens(rpc)
+	t.Logf("alert %s after the deletion, ready %s after the alert", alerted.Sub(begun), time.Since(alerted))
+	require.Less(t, time.Since(alerted), 30*time.Second)
+
+	posts := y.answered(rpc, 1)
+	require.Equal(t, http.StatusCreated, posts[0].Status)
+	require.Equal(t, account, posts[0].User)
+	require.Empty(t, posts[0].RemoteUser)
+	require.NoError(t, uuid.Validate(posts[0].TaskID))
+	seen.Lock()
+	require.NotNil(t, intent, "what is about to be done is on the record before it is done")
+	require.Equal(t, posts[0].TaskID, intent.Task)
+	seen.Unlock()
+	for _, c := range y.sidecars.CallsTo(rpc.Pod(), sidecarsim.Health) {
+		require.False(t, c.Token, "the token goes with an approval, and with nothing else")
+	}
+
+	entry := y.ended("node-1", rpc, 1)[0]
+	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, []string{"mark-ready:1"}, entry.Steps)
+	require.Nil(t, y.record("node-1", rpc), "there is a record only while something is done")
+	y.awaitAlert(rpc, false)
+	for _, object := range []string{"Pod/rpc-0", "SeiNode/rpc"} {
+		y.told(object, "SidecarReadinessLost", "")
+		y.told(object, "SidecarReadinessRestored", "")
+	}
+	y.untouched("node-1")
+
+	// The next time it is another id: the volume knows the first for ever.
+	y.replace(rpc)
+	y.opens(rpc)
+	posts = y.answered(rpc, 2)
+	require.NotEqual(t, posts[0].TaskID, posts[1].TaskID)
+	y.ended("node-1", rpc, 2)
+}
+
+// untouched: nothing but Drydock's own keys changed on the node.
+func (y *yard) untouched(node string) {
+	y.t.Helper()
+	n := y.node(node)
+	require.False(y.t, n.Spec.Unschedulable, "a sidecar is no reason to cordon its node")
+	require.Empty(y.t, n.Spec.Taints)
+	require.NotContains(y.t, n.Labels, remediations.PhaseLabel)
+}
+
+// S0-4, S0-5, S0-16 and what else says that the gate is somebody's: nothing is posted while it is so, and what is over
+// is not in the way.
+func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{})
+	type change struct{ spec, status map[string]any }
+	holds := map[string]struct{ begin, end change }{
+		"initializing": {change{status: map[string]any{"phase": "Initializing"}}, change{status: map[string]any{"phase": "Running"}}},
+		"paused":       {change{spec: map[string]any{"paused": true}}, change{spec: map[string]any{"paused": nil}}},
+		"planned":      {change{status: map[string]any{"plan": map[string]any{"id": "p", "phase": "Active"}}}, change{status: map[string]any{"plan": map[string]any{"id": "p", "phase": "Complete"}}}},
+		"workflow":     {change{status: map[string]any{"adoptedWorkflow": map[string]any{"name": "statesync"}}}, change{status: map[string]any{"adoptedWorkflow": nil}}},
+		"drift":        {change{spec: map[string]any{"image": "sei.example/seid:v6.4.0"}}, change{spec: map[string]any{"image": lab.SeidImage}}},
+	}
+	apply := func(name string, c change) {
+		if c.spec != nil {
+			require.NoError(t, y.sidecars.PatchSeiNode(t.Context(), y.ns, name, c.spec))
+		}
+		if c.status != nil {
+			y.status(lab.SeiNodeSpec{Name: name}, c.status)
+		}
+	}
+	free := y.add("node-1", "free")[0]
+	held := map[string]lab.SeiNodeSpec{}
+	for name, hold := range holds {
+		held[name] = y.add("node-1", name)[0]
+		apply(name, hold.begin)
+		y.replace(held[name])
+	}
+	// Held on purpose, and only its workflow says so: a mark-not-ready is no other 503.
+	require.NoError(t, y.sidecars.Post(t.Context(), held["workflow"].Pod(), sidecarsim.MarkNotReady))
+	for name, spec := range held {
+		y.awaitAlert(spec, true)
+		y.told("Pod/"+name+"-0", "RepairHeld", string(remediations.SidecarHeld))
+	}
+	y.replace(free)
+	y.opens(free)
+	for name, spec := range held {
+		require.Empty(t, y.posted(spec), name)
+		require.Nil(t, y.record("node-1", spec), "what is held is not written")
+	}
+	for name, hold := range holds {
+		apply(name, hold.end)
+	}
+	y.opens(slices.Collect(maps.Values(held))...)
+	for name, spec := range held {
+		require.Len(t, y.posted(spec), 1, name)
+	}
+	y.untouched("node-1")
+}
+
+// S0-2, S0-3: 503 alone is acted upon, whatever the alert says by now.
+func TestWhatIsNoLonger503IsLeftAlone(t *testing.T) {
+	y := newYard(t)
+	odd := map[string]sidecarsim.Fault{
+		"hangs": sidecarsim.Hang(), "cut": sidecarsim.Cut(), "error": sidecarsim.Answer(500, nil), "gateway": sidecarsim.Answer(502, nil),
+		"lost": sidecarsim.Answer(404, nil), "elsewhere": sidecarsim.Redirect("http://127.0.0.1:1/"), "torn": sidecarsim.Torn(500),
+	}
+	specs := map[string]lab.SeiNodeSpec{}
+	for name := range odd {
+		specs[name] = y.add("node-2", name)[0]
+	}
+	free := y.add("node-2", "free")[0]
+	// No rule fires on these: the alert is one that came late, or is somebody else's.
+	for name, fault := range odd {
+		y.sidecars.Inject(specs[name].Pod(), sidecarsim.Health, fault)
+		y.replace(specs[name])
+		y.fire(specs[name], "node-2")
+	}
+	y.run(lab.DrydockOptions{})
+	for name := range odd {
+		y.told("Pod/"+name+"-0", "RepairHeld", string(remediations.SidecarUnknown))
+	}
+	y.replace(free)
+	y.opens(free)
+	for name, spec := range specs {
+		require.Empty(t, y.posted(spec), name)
+		require.Nil(t, y.record("node-2", spec), name)
+	}
+}
+
+// fire posts the alert to Alertmanager as Prometheus would, to last for minutes.
+func (y *yard) fire(spec lab.SeiNodeSpec, node string) {
+	y.t.Helper()
+	labels := map[string]string{
+		"alertname": "SidecarNotReady", "namespace": y.ns, "pod": spec.Name + "-0", "seinode": spec.Name, "node": node,
+		"severity": "warning", "remediation": "sidecar-not-ready",
+	}
+	post := func(end time.Time) {
+		y.request(http.MethodPost, y.lab.AlertmanagerURLs()[0]+"/api/v2/alerts", []any{map[string]any{
+			"labels": labels, "startsAt": time.Now().Add(-time.Minute), "endsAt": end,
+		}}, nil)
+	}
+	post(time.Now().Add(10 * time.Minute))
+	y.t.Cleanup(func() { post(time.Now()) })
+}
+
+// Three attempts at least 30 s apart, each with an id of its own; then a person. Nothing is restarted or cordoned.
+func TestAWedgedSidecarIsTriedThreeTimesAndLeftToAPerson(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: map[string]any{"policies": quick(nil)}})
+	wedged := y.add("node-3", "wedged")[0]
+	y.sidecars.Inject(wedged.Pod(), sidecarsim.Submit, sidecarsim.Wedged())
+	y.replace(wedged)
+	require.Eventually(t, func() bool {
+		r := y.record("node-3", wedged)
+		return r != nil && r.Phase == remediations.Exhausted
+	}, 3*time.Minute, 500*time.Millisecond)
+	posts, ids := y.answered(wedged, 3), map[string]bool{}
+	for i, p := range posts {
+		ids[p.TaskID] = true
+		if i > 0 {
+			require.GreaterOrEqual(t, p.At.Sub(posts[i-1].At), 29*time.Second)
+		}
+	}
+	require.Len(t, ids, 3)
+	y.told("Pod/wedged-0", "RepairExhausted", "")
+	y.untouched("node-3")
+	pod, runs := y.sidecars.Pod(wedged.Pod())
+	require.True(t, runs)
+	require.Equal(t, posts[0].Pod.UID, pod.UID, "and its pod is the one that it was")
+}
+
+// A node reboots, and all of its sidecars wait. They are approved one after the other, in one alert cycle; the held one
+// is left alone throughout.
+func TestThirtySidecarsOfARebootedNodeAreUpAgainInOneAlertCycle(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{})
+	names := make([]string, 30)
+	for i := range names {
+		names[i] = fmt.Sprintf("n%02d", i)
+	}
+	specs, held := y.add("node-1", names...), y.add("node-1", "held")[0]
+	y.status(held, map[string]any{"adoptedWorkflow": map[string]any{"name": "statesync"}})
+	require.NoError(t, y.sidecars.Post(t.Context(), held.Pod(), sidecarsim.MarkNotReady))
+	y.awaitAlert(held, true)
+
+	begun := time.Now()
+	require.Len(t, y.sidecars.RestartOn("node-1"), 31)
+	y.awaitAlert(specs[0], true)
+	alerted := time.Now()
+	y.opens(specs...)
+	t.Logf("first alert after %s; thirty ready %s after it", alerted.Sub(begun), time.Since(alerted))
+	require.Less(t, time.Since(alerted), time.Minute)
+	ids := map[string]bool{}
+	for _, spec := range specs {
+		posts := y.posted(spec)
+		require.Len(t, posts, 1, spec.Name)
+		ids[posts[0].TaskID] = true
+	}
+	require.Len(t, ids, 30)
+	for _, spec := range specs {
+		y.awaitAlert(spec, false)
+	}
+	require.Empty(t, y.posted(held))
+	require.False(t, y.sidecars.Ready(held.Pod()))
+	y.untouched("node-1")
+}
+
+// A silence keeps Drydock away, and its end lets it go on.
+func TestASilencedSidecarWaits(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{})
+	rpc, free := y.add("node-2", "rpc")[0], y.add("node-2", "free")[0]
+	expire := y.silence("rpc-0")
+	y.replace(rpc)
+	y.awaitAlert(rpc, true)
+	y.replace(free)
+	y.opens(free)
+	require.Empty(t, y.posted(rpc))
+	expire()
+	y.opens(rpc)
+	require.Len(t, y.posted(rpc), 1)
+}
+
+// Killed after the post and before its answer: the gate is open, and nothing is posted again.
+func TestACrashAfterThePostPostsNothingTwice(t *testing.T) {
+	y := newYard(t)
+	d := y.run(lab.DrydockOptions{})
+	rpc := y.add("node-3", "rpc")[0]
+	y.sidecars.On(sidecarsim.Submit, func(sidecarsim.Call) { d.Kill() })
+	y.replace(rpc)
+	y.opens(rpc)
+	<-d.Done()
+	y.sidecars.On(sidecarsim.Submit, nil)
+	require.NoError(t, d.Start(t.Context()))
+	require.Equal(t, remediations.Recovered, y.ended("node-3", rpc, 1)[0].Outcome)
+	require.Len(t, y.posted(rpc), 1)
+}
+
+// The same where the gate did not open: the next attempt is another one, with another id.
+func TestACrashBeforeTheGateOpensEndsInANewAttempt(t *testing.T) {
+	y := newYard(t)
+	d := y.run(lab.DrydockOptions{Config: map[string]any{"policies": quick(nil)}})
+	rpc := y.add("node-3", "rpc")[0]
+	y.sidecars.InjectNext(rpc.Pod(), sidecarsim.Submit, 1, sidecarsim.Wedged())
+	y.sidecars.On(sidecarsim.Submit, func(sidecarsim.Call) { d.Kill() })
+	y.replace(rpc)
+	_, err := y.sidecars.AwaitCall(t.Context(), func(c sidecarsim.Call) bool { return c.Pod.Key() == rpc.Pod() && c.Done != "" })
+	require.NoError(t, err)
+	<-d.Done()
+	y.sidecars.On(sidecarsim.Submit, nil)
+	require.NoError(t, d.Start(t.Context()))
+	y.opens(rpc)
+	posts := y.answered(rpc, 2)
+	require.NotEqual(t, posts[0].TaskID, posts[1].TaskID)
+	require.GreaterOrEqual(t, posts[1].At.Sub(posts[0].At), 29*time.Second)
+	require.Equal(t, []string{"mark-ready:1", "mark-ready:2"}, y.ended("node-3", rpc, 1)[0].Steps)
+}
+
+// A pod that moves while its sidecar is under repair begins anew on its new node.
+func TestAPodThatMovesBeginsAnew(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{})
+	rpc := y.add("node-1", "rpc")[0]
+	y.sidecars.InjectNext(rpc.Pod(), sidecarsim.Submit, 1, sidecarsim.Wedged())
+	y.replace(rpc)
+	_, err := y.sidecars.AwaitCall(t.Context(), func(c sidecarsim.Call) bool { return c.Pod.Key() == rpc.Pod() && c.Done != "" })
+	require.NoError(t, err)
+	_, err = y.sidecars.MovePod(t.Context(), rpc, "node-2")
+	require.NoError(t, err)
+	y.opens(rpc)
+	require.Equal(t, remediations.Superseded, y.ended("node-1", rpc, 1)[0].Outcome)
+	entry := y.ended("node-2", rpc, 1)[0]
+	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, []string{"mark-ready:1"}, entry.Steps)
+	require.Nil(t, y.record("node-1", rpc))
+}
+
+// The proxy refuses, and then it does not: 401, 403 and 500 are attempts that failed, and no reason to give up at once.
+func TestARefusalIsTriedAgain(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: map[string]any{"policies": quick(nil)}})
+	rpc := y.add("node-2", "rpc")[0]
+	y.sidecars.InjectNext(rpc.Pod(), sidecarsim.Submit, 1, sidecarsim.Forbidden())
+	y.replace(rpc)
+	y.opens(rpc)
+	posts := y.answered(rpc, 2)
+	require.Equal(t, 403, posts[0].Status)
+	require.GreaterOrEqual(t, posts[1].At.Sub(posts[0].At), 29*time.Second)
+	require.NotEqual(t, posts[0].TaskID, posts[1].TaskID)
+}
+
+// via: seinodetask: Sei's controller does it, and Drydock's own token goes to no pod.
+func TestASeiNodeTaskDoesItWithoutHTTP(t *testing.T) {
+	y := newYard(t)
+	viaTask := map[string]any{"sidecars": []any{map[string]any{"name": "sei", "via": "seinodetask"}}}
+	require.NoError(t, y.lab.InstallChart(t.Context(), "tasks", "tasks", map[string]any{
+		"admission": map[string]any{"policy": map[string]any{"enabled": false}},
+		"config":    map[string]any{"providers": viaTask},
+	}))
+	y.run(lab.DrydockOptions{Name: "tasks", Namespace: "tasks", Config: map[string]any{"providers": viaTask}})
+	rpc := y.add("node-1", "rpc")[0]
+	y.replace(rpc)
+	y.opens(rpc)
+	require.Empty(t, y.posted(rpc))
+	done := y.sidecars.Done(rpc.Pod())
+	require.Len(t, done, 1)
+	require.Equal(t, lab.SeiController, done[0].User)
+	require.Equal(t, remediations.Recovered, y.ended("node-1", rpc, 1)[0].Outcome)
+}
+
+// In observe mode it says what it would do, and does nothing.
+func TestInObserveModeNothingIsPosted(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: map[string]any{"mode": "observe"}})
+	rpc := y.add("node-1", "rpc")[0]
+	y.replace(rpc)
+	y.told("Pod/rpc-0", "RepairHeld", string(remediations.Observing))
+	require.Empty(t, y.posted(rpc))
+	require.Nil(t, y.record("node-1", rpc))
+}
