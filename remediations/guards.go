@@ -107,7 +107,8 @@ func excluded(c *candidate) *finding {
 }
 
 func paused(c *candidate) *finding {
-	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && !c.glassMended(c.now) {
+	// For a sidecar both stand until Decide takes them off, once the leases agree that their time is over.
+	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && (c.pod != nil || !c.glassMended(c.now)) {
 		f := because("%s is set (%s); remove it to end that", BreakGlassKey, clip(why, 80))
 		if since := c.glassSince(); !since.IsZero() {
 			f.until = since.Add(glassFor)
@@ -127,7 +128,7 @@ func paused(c *candidate) *finding {
 		return because("%v; until then the node is paused", err)
 	case p.Until.IsZero():
 		return because("paused by %s%s; remove it to go on", PauseKey, aside(p.Why))
-	case c.now.Before(p.Until):
+	case c.pod != nil || c.now.Before(p.Until):
 		return &finding{message: fmt.Sprintf("paused by %s%s", PauseKey, aside(p.Why)), until: p.Until}
 	}
 	return cancelled(c)

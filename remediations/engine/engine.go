@@ -117,6 +117,9 @@ type memory struct {
 	newID string
 	// written is the Node as this process last wrote it, until the cache has caught up.
 	written *corev1.Node
+	// journal is what readOf carries, decoded once.
+	journal remediations.Journal
+	readOf  *corev1.Node
 	// told are the events already sent, by repair and reason.
 	told map[string]bool
 }

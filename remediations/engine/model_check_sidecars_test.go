@@ -100,7 +100,8 @@ func (w *world) checkApproval(i *instance, a Approval) {
 		return // deleted since its intent was written
 	}
 	r := remediations.ReadJournal(n).Sidecars[remediations.SidecarKey(a.Pod)]
-	if r == nil || r.Phase != remediations.Acting || r.Intent.Task != a.Task {
+	// Another leader may have settled it since the last look at it.
+	if r == nil || !r.Phase.InFlight() || r.Intent.Task != a.Task {
 		w.fail("4: an approval of %s with the task %s, which is on no record", a.Pod, a.Task)
 		return
 	}

@@ -156,7 +156,7 @@ func (p *passing) state(n *corev1.Node) *remediations.State {
 		// decide by. Who takes a pause off may have made a silence a moment ago.
 		m.alerts, m.lookSince = sig, time.Time{}
 	}
-	journal := remediations.ReadJournal(n)
+	journal := p.journal(n)
 	if m.newID == "" || journal.Knows(m.newID) {
 		m.newID = p.NewID()
 	}
@@ -165,6 +165,15 @@ func (p *passing) state(n *corev1.Node) *remediations.State {
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
 		Survey: m.survey, Replacement: m.replacement, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.newID,
 	}
+}
+
+// journal decodes what the Node carries, once for each Node that is read or written: they are never changed in place.
+func (p *passing) journal(n *corev1.Node) remediations.Journal {
+	m := p.remember(n.Name)
+	if m.readOf != n {
+		m.journal, m.readOf = remediations.ReadJournal(n), n
+	}
+	return m.journal
 }
 
 func signature(n *corev1.Node) uint64 {

@@ -91,7 +91,7 @@ const maxLooks = 10
 
 // sidecars decides about the sidecars of the node's pods, one after the other, and carries the decisions out.
 func (p *passing) sidecars(n *corev1.Node) {
-	for _, sc := range p.Config.Sidecars(remediations.ReadJournal(n)) {
+	for _, sc := range p.Config.Sidecars(p.journal(n)) {
 		if m := p.remember(n.Name); m.written != nil {
 			n = m.written // by the one before
 		}
