@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// hostsAsked bounds the pods that one poll looks up; the next one goes on.
+const hostsAsked = 32
+
+// hosts says which node a pod's alert belongs on: the one that carries it, else the one that hosts the pod by the API
+// server's word; empty: none, or it cannot be said now.
+func (e *Engine) hosts(ctx context.Context, nodes map[string]*corev1.Node) func(fingerprint string, p remediations.Pod) string {
+	if e.Sidecars == nil {
+		return func(string, remediations.Pod) string { return "" }
+	}
+	carriers := map[string]string{}
+	for name, n := range nodes {
+		for k := range n.Annotations {
+			if fingerprint, ok := strings.CutPrefix(k, remediations.AlertPrefix); ok {
+				carriers[fingerprint] = name
+			}
+		}
+	}
+	asked := 0
+	return func(fingerprint string, p remediations.Pod) string {
+		if node, ok := carriers[fingerprint]; ok {
+			return node
+		}
+		if asked++; asked > hostsAsked {
+			return ""
+		}
+		ctx, cancel := context.WithTimeout(ctx, lastLook)
+		defer cancel()
+		node, err := e.Sidecars.Hosts(ctx, p)
+		if err != nil {
+			e.Log.Error(err, "which node hosts a pod cannot be read; its alert waits for the next poll", "pod", p.String())
+			asked = hostsAsked // an API server that does not answer is not asked for each
+		}
+		return node
+	}
+}
+
+// maxLooks bounds the looks at sidecars under way at once.
+const maxLooks = 10
+
+// sight looks at the sidecar beside the loop.
+func (p *passing) sight(m *sidecarMemory, s *remediations.SidecarState, d remediations.Decision) {
+	if p.Sidecars == nil || m.looking || p.looksUnderWay >= maxLooks || d.Policy == nil && s.Record == nil {
+		return
+	}
+	policy := d.Policy
+	if policy == nil {
+		policy = p.Config.Policy(s.Record.Policy)
+	}
+	if policy == nil || len(policy.Plan) == 0 {
+		return
+	}
+	m.looking = true
+	p.looksUnderWay++
+	provider, pod, began, node := policy.Plan[0].Provider, s.Pod, p.Clock.Now(), s.Node.Name
+	go func() {
+		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
+		defer cancel()
+		g := p.Sidecars.Look(ctx, provider, pod)
+		g.At = began
+		p.aside(func() {
+			m.looking = false
+			p.looksUnderWay--
+			m.sighting = &g
+			p.transition(m, node, pod, &g)
+		})
+	}()
+}
+
+// transition tells people that a sidecar has begun to wait, or is ready again. What lies between the two is no news.
+func (p *passing) transition(m *sidecarMemory, node string, pod remediations.Pod, g *remediations.Sighting) {
+	switch {
+	case g.Node != node || g.Pod.UID == "":
+		m.waits = false
+	case g.Health == remediations.HealthNotReady && !m.waits:
+		m.waits = true
+		p.regarding(g, Event{Warning: true, Reason: "SidecarReadinessLost", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of %s is not ready: %s", pod, g.Detail)})
+	case g.Health == remediations.HealthReady && m.waits:
+		m.waits = false
+		p.regarding(g, Event{Reason: "SidecarReadinessRestored", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of %s is ready", pod)})
+	}
+}
+
+// regarding sends an Event about the pod, and about the object that it is a part of.
+func (e *Engine) regarding(g *remediations.Sighting, event Event) {
+	event.About = &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: g.Pod.Namespace, Name: g.Pod.Name, UID: g.Pod.UID}
+	e.Events.Event("", event)
+	if g.Owner.Name != "" {
+		owner := g.Owner
+		event.About = &owner
+		e.Events.Event("", event)
+	}
+}
+
+// tellPod sends an Event about the sidecar's pod once for each key.
+func (p *passing) tellPod(s *remediations.SidecarState, m *sidecarMemory, key string, e Event) {
+	k := key + "|" + e.Reason
+	if m.told[k] {
+		return
+	}
+	if len(m.told) > 64 {
+		m.told = map[string]bool{}
+	}
+	m.told[k] = true
+	e.About = &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: s.Pod.Namespace, Name: s.Pod.Name}
+	switch {
+	case s.Sighting != nil && s.Sighting.Pod.UID != "":
+		e.About.UID = s.Sighting.Pod.UID
+	case s.Record != nil:
+		e.About.UID = s.Record.Pod.UID
+	}
+	p.Events.Event("", e)
+}

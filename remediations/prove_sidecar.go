@@ -1,0 +1,169 @@
+package remediations
+
+import (
+	"fmt"
+	"time"
+)
+
+// await asks the sidecar itself, again and again, whether it is ready.
+func (s *SidecarState) await(now time.Time) Decision {
+	if d, over := s.finished(now); over {
+		return d
+	}
+	d := Decision{Verb: Wait, Policy: s.policyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
+	return s.again(d, now, sidecarProof)
+}
+
+// proceed goes on after an attempt whose proof did not come.
+func (s *SidecarState) proceed(now time.Time) Decision {
+	r := s.Record
+	p := s.policyOf(r)
+	if p == nil || p.Pod == nil || p.Mode == ModeOff {
+		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+	}
+	if !s.Config.serves(p) {
+		return s.end(Cancelled, "no provider of sidecars is configured any more", now)
+	}
+	if s.stale() {
+		return s.look("asking Alertmanager before the next attempt")
+	}
+	if s.unseen(now, sidecarAgain) || !s.Sighting.At.After(r.Intent.At) {
+		return s.see("looking at the sidecar before the next attempt", p)
+	}
+	if d, over := s.finished(now); over {
+		return d
+	}
+	c := s.candidate(p, s.alertOf(r), r.Cause.Alert, r.Step, now)
+	c.repair = r.ID
+	switch next := r.Intent.At.Add(sidecarApart); {
+	case c.resolved():
+		return s.end(Superseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
+	case r.Phase == Pending && !now.Before(r.Deadline):
+		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+	case now.Before(next):
+		return s.again(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, sidecarAgain)
+	}
+	pending, ok := r.clone(), true
+	if r.Phase != Pending {
+		pending.Phase, pending.Since, pending.Deadline = Pending, at(now), at(now.Add(pendingFor))
+	}
+	if r.Intent.ID == intentID(r, r.Step) || !s.doable(p, r.Step) {
+		pending.Step, ok = s.nextStep(p, r.Step)
+	}
+	if !ok {
+		return s.exhaust(now)
+	}
+	c.step = pending.Step
+	return s.act(c, pending)
+}
+
+// finished says that the repair is over: its pod is gone, or its sidecar ready.
+func (s *SidecarState) finished(now time.Time) (Decision, bool) {
+	r, g := s.Record, s.Sighting
+	if g == nil || !g.At.After(r.Since) {
+		return Decision{}, false
+	}
+	switch {
+	case g.Unknown != "":
+	case s.moved():
+		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Pod), now), true
+	case g.Pod.UID != r.Pod.UID:
+		return s.end(Superseded, fmt.Sprintf("pod %s was replaced by another of its name", s.Pod), now), true
+	case g.Health == HealthReady:
+		return s.ready(now)
+	}
+	return Decision{}, false
+}
+
+// ready ends the repair once the sidecar has been ready for as long as its policy asks.
+func (s *SidecarState) ready(now time.Time) (Decision, bool) {
+	r := s.Record
+	var proofFor time.Duration
+	if p := s.policyOf(r); p != nil {
+		proofFor = p.ProofFor
+	}
+	since := s.WellSince
+	if since.IsZero() {
+		since = s.Sighting.At
+	}
+	if s.Sighting.At.Sub(since) < proofFor {
+		d := Decision{Verb: Wait, Policy: s.policyOf(r), Recheck: now.Add(sidecarProof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", proofFor)}
+		d.Ask.Sighting = now.Sub(s.Sighting.At) >= sidecarProof
+		return d, true
+	}
+	if r.Intent.Outcome == CallRefused {
+		return s.end(SelfRecovered, "the sidecar is ready, but not by this repair: "+r.Intent.Why, now), true
+	}
+	return s.end(Recovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", lastDone(r)), now), true
+}
+
+// rest leaves an exhausted repair alone until it is about nothing any more: another pod, a sidecar that is ready, no
+// alert.
+func (s *SidecarState) rest(now time.Time) Decision {
+	r, g := s.Record, s.Sighting
+	switch {
+	case s.stale():
+		return s.look("asking Alertmanager whether the alert is over")
+	case s.Word.BlindCause(s.Config) == "" && s.Word.about(r.Cause.Alert, s.Config, "").gone:
+		return Decision{Verb: Drop, Message: "the alert is over"}
+	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
+		return Decision{Verb: Drop, Message: "the pod is another one, or its sidecar is ready"}
+	}
+	return s.again(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Pod, ResetKey)}, now, sidecarAgain)
+}
+
+func (s *SidecarState) exhaust(now time.Time) Decision {
+	r := s.Record.clone()
+	d := s.end(OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", joined(r.Done), s.Sighting.words()), now)
+	r.Phase, r.Since, r.Deadline, r.Hold = Exhausted, at(now), time.Time{}, nil
+	d.Record = r
+	return d
+}
+
+// unseen says that the sidecar was not seen within the time.
+func (s *SidecarState) unseen(now time.Time, within time.Duration) bool {
+	return s.Sighting == nil || now.Sub(s.Sighting.At) >= within
+}
+
+func (s *SidecarState) see(why string, p *Policy) Decision {
+	return Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: p, Message: why}
+}
+
+// again makes the decision one that looks again after the time.
+func (s *SidecarState) again(d Decision, now time.Time, after time.Duration) Decision {
+	if s.unseen(now, after) {
+		d.Ask.Sighting = true
+		return d
+	}
+	if due := s.Sighting.At.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
+		d.Recheck = due
+	}
+	return d
+}
+
+// moved says that the pod is gone, or hosted by another node.
+func (s *SidecarState) moved() bool {
+	return s.Sighting.Unknown == "" && (s.Sighting.Pod.UID == "" || s.Sighting.Node != s.Node.Name)
+}
+
+// leave takes the alerts about a pod that is not here off the Node: the poll brings them to the one that hosts it.
+func (s *SidecarState) leave(now time.Time) Decision {
+	if s.Record != nil {
+		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Pod), now)
+	}
+	d := Decision{Verb: Rest, Message: fmt.Sprintf("pod %s is not on this node", s.Pod)}
+	for i := range s.Alerts {
+		d.Prune = append(d.Prune, s.Alerts[i].Key())
+	}
+	return d
+}
+
+// words are what a sighting says, for people.
+func (g *Sighting) words() string {
+	for _, text := range []string{g.Unknown, g.Held, g.Detail} {
+		if text != "" {
+			return clip(text, 200)
+		}
+	}
+	return string(g.Health)
+}
