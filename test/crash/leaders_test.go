@@ -60,8 +60,9 @@ func (y *yard) repairAll() {
 	require.Equal(y.t, y.slots, y.view.most, "as many slots at once as the limit allows")
 }
 
-// fell makes every leader fall a moment after it has begun to lead, one after the other, until the returned function is
-// called, which says how many that were.
+// fell makes every leader fall a moment after it has begun to lead, or a few changes after, whichever comes first: one
+// after the other, until the returned function is called, which says how many that were. The changes see to it that a
+// fast Drydock loses its leaders as well.
 func (y *yard) fell(random *rand.Rand, how func(*replica, *rand.Rand)) (stop func() int) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
 	count := 0
@@ -71,16 +72,17 @@ func (y *yard) fell(random *rand.Rand, how func(*replica, *rand.Rand)) (stop fun
 		defer tick.Stop()
 		for {
 			before := y.renewals()
-			moment := time.Duration(1000+random.IntN(2000)) * time.Millisecond
+			moment, few := time.Duration(1000+random.IntN(2000))*time.Millisecond, int64(4+random.IntN(11))
 			var led time.Time // since when somebody leads again
-			for led.IsZero() || time.Since(led) < moment {
+			var then int64    // what had been changed by then
+			for led.IsZero() || (time.Since(led) < moment && y.changes.Load()-then < few) {
 				select {
 				case <-tick.C:
 				case <-ctx.Done():
 					return
 				}
 				if led.IsZero() && y.renewals() > before {
-					led = time.Now()
+					led, then = time.Now(), y.changes.Load()
 				}
 			}
 			how(y.leading(), random)

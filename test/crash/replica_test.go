@@ -126,6 +126,7 @@ func (y *yard) ask(c *call, when moment) lab.Verdict {
 	y.mu.Lock()
 	if c.name != "" && when == before {
 		y.underway.Add(1)
+		y.changes.Add(1)
 		c.first = c.name
 		y.seen[c.first]++
 		if n := y.seen[c.first]; n > 1 {

@@ -37,6 +37,7 @@ type yard struct {
 	view     *view
 	alerts   *alerts
 	underway atomic.Int64
+	changes  atomic.Int64 // the calls that had a name
 
 	mu       sync.Mutex
 	hook     hook

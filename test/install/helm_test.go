@@ -57,8 +57,10 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	_, err = drydock.CoreV1().ConfigMaps(shipping).Patch(t.Context(), "drydock-ledger", types.MergePatchType, []byte(`{"data":{"arrived":"now"}}`), metav1.PatchOptions{})
 	require.NoError(t, err, "a replica's note that a post arrived")
 	record := []byte(`{"metadata":{"annotations":{"` + remediations.HistoryKey + `":"[]"}}}`)
-	_, err = drydock.CoreV1().Nodes().Patch(t.Context(), "node-0", types.MergePatchType, record, metav1.PatchOptions{})
-	require.NoError(t, err)
+	await(t, "the right to Nodes, and the policy of no release before this one", func() bool {
+		_, err := drydock.CoreV1().Nodes().Patch(t.Context(), "node-0", types.MergePatchType, record, metav1.PatchOptions{})
+		return err == nil
+	})
 	require.False(t, evicts(t, drydock), "it observes")
 
 	notes = helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"))
