@@ -108,7 +108,8 @@ func newYard(t *testing.T, s site, o options) *yard {
 		if t.Failed() {
 			y.mu.Lock()
 			defer y.mu.Unlock()
-			for _, l := range y.log {
+			const last = 60 // the whole would bury what other tests say
+			for _, l := range y.log[max(0, len(y.log)-last):] {
 				t.Log(l)
 			}
 		}
