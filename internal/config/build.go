@@ -116,6 +116,7 @@ func (b *builder) buildAlertmanager(raw *rawConfig) {
 		out.Watchdog = b.matchers(at.to("watchdog"), a.Watchdog)
 		b.core.Watchdog = true
 		b.needsValue(at.to("watchdog"), out.Watchdog)
+		out.Watchdog = b.ours(out.Watchdog)
 	}
 	if a.SelfTest != "" {
 		b.core.SelfTest = b.matchers(at.to("selfTest"), a.SelfTest)
@@ -125,7 +126,7 @@ func (b *builder) buildAlertmanager(raw *rawConfig) {
 	for i, text := range a.BlindWhen {
 		m := b.matchers(at.to("blindWhen", i), text)
 		b.needsValue(at.to("blindWhen", i), m)
-		out.BlindWhen = append(out.BlindWhen, m)
+		out.BlindWhen = append(out.BlindWhen, b.ours(m))
 	}
 	b.config.Alertmanager = out
 }

@@ -144,6 +144,20 @@ limits: {concurrent: 3, concurrentPerZone: 10%, unhealthy: 0, repairsWindow: 1d}
 	require.Equal(t, 24*time.Hour, c.Core.Limits.RepairsWindow)
 }
 
+// TestAnotherClustersWatchdogProvesNothing: nor does its lost source blind anybody here.
+func TestAnotherClustersWatchdogProvesNothing(t *testing.T) {
+	const own = `alertmanager: {urls: ["http://am:9093"], blindWhen: ['alertname="SourceDown"', 'alertname="AllDown",cluster=~".+"']}
+cluster: {label: cluster, value: prod-1}
+`
+	c, _ := mustLoad(t, strings.Replace(base, `alertmanager: {urls: ["http://alertmanager:9093"]}`+"\n", own, 1))
+	require.Equal(t, `{alertname="Watchdog",cluster="prod-1"}`, c.Alertmanager.Watchdog.String())
+	require.Equal(t, `{alertname="SourceDown",cluster="prod-1"}`, c.Alertmanager.BlindWhen[0].String())
+	require.Equal(t, `{alertname="AllDown",cluster=~".+"}`, c.Alertmanager.BlindWhen[1].String(), "it says so itself")
+
+	c, _ = mustLoad(t, base)
+	require.Equal(t, `{alertname="Watchdog"}`, c.Alertmanager.Watchdog.String(), "there is no other cluster")
+}
+
 func TestHTTPConfigIsPrometheusOwn(t *testing.T) {
 	text := `apiVersion: drydock.dev/v1alpha1
 kind: Config

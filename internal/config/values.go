@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,16 @@ func (b *builder) needsValue(p pointer, m labels.Matchers) {
 		}
 	}
 	b.fault(p, "selects alerts that have none of its labels; add a matcher that asks for a value, for example %s", `remediation="node-not-ready"`)
+}
+
+// ours narrows matchers to this cluster's alerts, unless they say something of the cluster themselves: in an Alertmanager
+// that clusters share, another one's Watchdog proves nothing of our Prometheus, and its lost source blinds nobody here.
+func (b *builder) ours(m labels.Matchers) labels.Matchers {
+	label := b.core.ClusterLabel
+	if len(m) == 0 || label == "" || slices.ContainsFunc(m, func(m *labels.Matcher) bool { return m.Name == label }) {
+		return m
+	}
+	return append(m, &labels.Matcher{Type: labels.MatchEqual, Name: label, Value: b.core.ClusterValue})
 }
 
 // url reads the URL of an HTTP server. Credentials have no place in it, for it is a metric's label and is logged.
