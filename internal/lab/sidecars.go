@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -115,12 +113,8 @@ func (s *Sidecars) applyKinds(ctx context.Context) error {
 		return fmt.Errorf("making Sei's kinds known: %w", err)
 	}
 	for _, resource := range []schema.GroupVersionResource{SeiNodes, SeiNodeTasks} {
-		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			_, err := s.dynamic.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
-			return err == nil, nil // it may not be served yet
-		})
-		if err != nil {
-			return fmt.Errorf("waiting for %s to be served: %w", resource.Resource, err)
+		if err := s.lab.awaitKind(ctx, resource); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -108,74 +108,12 @@ func cluster(t *testing.T) *lab.Lab {
 	t.Helper()
 	l := lab.Shared(t)
 	crds.Do(func() {
-		for tool, files := range map[string][]string{
-			"prometheus-operator": {
-				"example/prometheus-operator-crd/monitoring.coreos.com_alertmanagerconfigs.yaml",
-				"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
-				"example/prometheus-operator-crd/monitoring.coreos.com_scrapeconfigs.yaml",
-				"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
-			},
-			"cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"},
-		} {
-			dir := module(t, tool)
-			for _, file := range files {
-				text, err := os.ReadFile(filepath.Join(dir, file))
-				require.NoError(t, err)
-				require.NoError(t, l.Apply(t.Context(), text), file)
-			}
-		}
+		require.NoError(t, l.AddOperatorKinds(t.Context()))
 		for _, ns := range []string{"sei-nodes", "atlantic", "shop"} { // a provider of sidecars has rights in the namespaces that it names
 			namespace(t, l, ns)
 		}
-		groups := func() string {
-			_, all, err := l.Client().Discovery().ServerGroupsAndResources()
-			if err != nil {
-				return err.Error()
-			}
-			var kinds []string
-			for _, list := range all {
-				for _, r := range list.APIResources {
-					kinds = append(kinds, list.GroupVersion+" "+r.Kind)
-				}
-			}
-			return strings.Join(kinds, ", ")
-		}
-		require.Eventually(t, func() bool {
-			known := groups()
-			for _, kind := range []string{
-				"monitoring.coreos.com/v1 ServiceMonitor", "monitoring.coreos.com/v1 PrometheusRule",
-				"monitoring.coreos.com/v1alpha1 AlertmanagerConfig", "monitoring.coreos.com/v1alpha1 ScrapeConfig", "cert-manager.io/v1 Issuer", "cert-manager.io/v1 Certificate",
-			} {
-				if !strings.Contains(known, kind) {
-					return false
-				}
-			}
-			return true
-		}, within, 100*time.Millisecond, "the CRDs")
 	})
 	return l
-}
-
-// module is the folder of the module that tools/TOOL pins, which holds nothing but CRDs for us.
-func module(t *testing.T, tool string) string {
-	t.Helper()
-	dir := filepath.Join(root(t), "tools", tool)
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	require.NoError(t, err)
-	var path string
-	for line := range strings.Lines(string(mod)) {
-		if rest, ok := strings.CutPrefix(line, "require "); ok {
-			path = strings.Fields(rest)[0]
-		}
-	}
-	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", path)
-	download.Dir = dir
-	download.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN=local")
-	out, err := download.Output()
-	require.NoError(t, err, "downloading %s", path)
-	var found struct{ Dir string }
-	require.NoError(t, json.Unmarshal(out, &found))
-	return found.Dir
 }
 
 // namespace makes one that takes only pods of the strictest standard.

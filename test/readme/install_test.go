@@ -35,7 +35,7 @@ func TestTheREADMELeadsToTheFirstObservation(t *testing.T) {
 	require.Equal(t, 3, strings.Count(strings.Join(typed, " "), " --set "), "three values")
 
 	s := newTerminal(t)
-	crds(t, s.lab)
+	require.NoError(t, s.lab.AddOperatorKinds(t.Context())) // which kube-prometheus-stack brings
 	civo, err := s.lab.StartCivo(t.Context(), lab.CivoOptions{})
 	require.NoError(t, err)
 	t.Cleanup(civo.Close)

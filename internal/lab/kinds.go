@@ -1,0 +1,115 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// operatorKinds are the files with the CustomResourceDefinitions that the chart's objects need, by the tool that pins
+// their module.
+var operatorKinds = map[string][]string{
+	"prometheus-operator": {
+		"example/prometheus-operator-crd/monitoring.coreos.com_alertmanagerconfigs.yaml",
+		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+		"example/prometheus-operator-crd/monitoring.coreos.com_scrapeconfigs.yaml",
+		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
+	},
+	"cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"},
+}
+
+// AddOperatorKinds applies the CustomResourceDefinitions of the Prometheus operator and of cert-manager, and returns when
+// the API server serves them. Their operators do not run.
+func (l *Lab) AddOperatorKinds(ctx context.Context) error {
+	for tool, files := range operatorKinds {
+		dir, err := moduleOf(ctx, tool)
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
+			if err != nil {
+				return fmt.Errorf("reading a kind of %s: %w", tool, err)
+			}
+			if err := l.addKind(ctx, text); err != nil {
+				return fmt.Errorf("adding the kind of %s: %w", file, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Lab) addKind(ctx context.Context, text []byte) error {
+	if err := l.Apply(ctx, text); err != nil {
+		return err
+	}
+	var crd struct {
+		Spec struct {
+			Group    string
+			Names    struct{ Plural string }
+			Versions []struct{ Name string }
+		}
+	}
+	if err := yaml.Unmarshal(text, &crd); err != nil {
+		return err
+	}
+	return l.awaitKind(ctx, schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: crd.Spec.Names.Plural})
+}
+
+// awaitKind returns when clients find the kind in discovery, which has no watch.
+func (l *Lab) awaitKind(ctx context.Context, resource schema.GroupVersionResource) error {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		list, err := l.client.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
+		if err != nil {
+			return false, nil //nolint:nilerr // it is not served yet
+		}
+		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s to be served: %w", resource.Resource, err)
+	}
+	return nil
+}
+
+// moduleOf is the folder of the module that tools/TOOL pins, fetched where it is not there yet.
+func moduleOf(ctx context.Context, tool string) (string, error) {
+	root, err := programs.ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, "tools", tool)
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("reading the pin of %s: %w", tool, err)
+	}
+	_, required, found := strings.Cut(string(mod), "\nrequire ")
+	if !found {
+		return "", fmt.Errorf("reading the pin of %s: its go.mod requires nothing", tool)
+	}
+	path := strings.Fields(required)[0]
+	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", path)
+	download.Dir = dir
+	download.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN=local")
+	out, err := download.Output()
+	if err != nil {
+		return "", fmt.Errorf("downloading %s: %w", path, err)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(out, &module); err != nil {
+		return "", fmt.Errorf("downloading %s: %w", path, err)
+	}
+	return module.Dir, nil
+}
