@@ -5,11 +5,12 @@ ARG BASE=scratch
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY internal/conntrack internal/conntrack
 RUN go mod download
 COPY . .
 # make image stamps the version here.
 ARG LDFLAGS="-s -w"
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "$LDFLAGS" -o /drydock ./cmd/drydock
+RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags "$LDFLAGS" -o /drydock ./cmd/drydock
 
 FROM ${BASE}
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -26,13 +26,17 @@ unit: needs ## The tests that need no lab, with the race detector
 soak: needs ## What make test samples, whole: a hundred times the histories, every crash point
 	DRYDOCK_SOAK=1 $(GO) test -race -timeout 90m ./remediations/... ./test/crash/...
 
+.PHONY: bench
+bench: needs ## Speed and scale on a whole cluster: 100, 1,000 and 5,000 nodes, one table (30 min)
+	@$(GO) run ./test/bench $(BENCH)
+
 .PHONY: fuzz
 fuzz: ## Each fuzz target for a minute
 	@test/fuzz
 
 .PHONY: build
 build: ## bin/drydock and bin/kubectl-drydock, static
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/drydock ./cmd/drydock
+	CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -ldflags '$(LDFLAGS)' -o bin/drydock ./cmd/drydock
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-drydock ./cmd/kubectl-drydock
 
 IMAGE ?= drydock

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is shipped must be what is tested and measured, whoever builds it.
+func TestTheProgramIsBuiltTheSameWayEverywhere(t *testing.T) {
+	for file, how := range map[string]string{
+		"Makefile":                "CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -ldflags '$(LDFLAGS)' -o bin/drydock",
+		"Dockerfile":              `CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags "$LDFLAGS" -o /drydock`,
+		".ko.yaml":                "env: [CGO_ENABLED=0]\n  flags: [-trimpath, -tags=nomsgpack]\n  ldflags: [\"{{ .Env.LDFLAGS }}\"]",
+		"internal/lab/drydock.go": `"go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", l.drydockBinary()`,
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		require.NoError(t, err)
+		require.Contains(t, string(text), how, file)
+		if strings.Contains(how, "LDFLAGS") && file != ".ko.yaml" {
+			require.Regexp(t, `LDFLAGS ?:?= ?"?-s -w`, string(text), file)
+		}
+	}
+}
