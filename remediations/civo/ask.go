@@ -58,7 +58,11 @@ func (c *Client) instances(ctx context.Context, t task) ([]civogo.Instance, erro
 		listed, err = api.ListKubernetesClusterInstances(c.o.ClusterID)
 		return err
 	})
-	return listed, c.readVerdict(t, o, "list of instances")
+	if err := c.readVerdict(t, o, "list of instances"); err != nil {
+		return nil, err
+	}
+	c.learn(listed)
+	return listed, nil
 }
 
 // pools lists the cluster's node pools for the holder of the turn.

@@ -26,6 +26,10 @@
 // Civo takes no condition with it, so the look-up right before the call is all
 // there is to say that the hostname is still the same machine's.
 //
+// A machine to reboot is looked up in the cluster's list of instances the first
+// time, and by its ID alone from then on: the list grows with the cluster, and is
+// asked for again wherever the one instance is not exactly what it should be.
+//
 // The order for a reboot: Find (changes nothing: before the intent is written),
 // then Reboot or SoftReboot. For a replacement: Look, whose Before goes on record
 // with the intent, then Recycle, then Replaced until it says that nothing is
@@ -92,6 +96,9 @@ type Client struct {
 	api  *url.URL
 	turn chan struct{} // holds one token: whoever has it may call
 	keys keyring
+	// members are the instances of the cluster's list when it was last read. They
+	// belong to the holder of the turn.
+	members map[string]struct{}
 }
 
 // New checks the options and that the key file can be read. It does not call

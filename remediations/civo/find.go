@@ -41,6 +41,9 @@ func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
+	if in, ok := c.member(ctx, t, id); ok {
+		return in, nil
+	}
 	listed, err := c.instances(ctx, t)
 	if err != nil {
 		return Instance{}, err

@@ -37,8 +37,9 @@ func (s *Server) listInstances(_ *http.Request, _ requestBody, fault Fault) repl
 	return reply{status: http.StatusOK, body: s.asJSON(all)}
 }
 
+// getInstance shows every instance of the account, whosever cluster it is in.
 func (s *Server) getInstance(r *http.Request, _ requestBody, _ Fault) reply {
-	in, found := s.find(func(in Instance) bool { return in.ID == r.PathValue("instance") })
+	in, found := s.anyOf(r.PathValue("instance"))
 	if !found {
 		return noInstance()
 	}
@@ -47,7 +48,7 @@ func (s *Server) getInstance(r *http.Request, _ requestBody, _ Fault) reply {
 
 func (s *Server) rebootInstance(op Op, verb string) handler {
 	return func(r *http.Request, _ requestBody, _ Fault) reply {
-		in, found := s.find(func(in Instance) bool { return in.ID == r.PathValue("instance") })
+		in, found := s.anyOf(r.PathValue("instance"))
 		switch {
 		case !found:
 			return noInstance()

@@ -86,6 +86,15 @@ func (s *Server) find(match func(Instance) bool) (Instance, bool) {
 	return s.instances[i], true
 }
 
+// anyOf returns the instance of that ID, of the cluster or of the account's others. The caller holds mu.
+func (s *Server) anyOf(id string) (Instance, bool) {
+	in, found := s.find(func(in Instance) bool { return in.ID == id })
+	if i := slices.IndexFunc(s.o.Elsewhere, func(in Instance) bool { return in.ID == id }); !found && i >= 0 {
+		return s.o.Elsewhere[i], true
+	}
+	return in, found
+}
+
 // reboot takes the machine away and brings it back after RebootTime, if a
 // reboot of this kind helps it. The caller holds mu.
 func (s *Server) reboot(in Instance, op Op) {

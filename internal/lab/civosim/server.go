@@ -35,6 +35,10 @@ type Options struct {
 	// Instances are the machines at the start. An empty ID is filled in, an
 	// empty Pool is "pool-1", an empty Status is ACTIVE.
 	Instances []Instance
+	// Elsewhere are the account's instances in the region that are not the
+	// cluster's: no list here has them, but a call that names one by its ID
+	// reaches it.
+	Elsewhere []Instance
 	// Machines hears what happens to the machines. Nil: nobody does.
 	Machines Machines
 	// RebootTime is how long a machine is away when it is rebooted, DeleteTime
