@@ -48,6 +48,10 @@ func (s *Server) routes() *gin.Engine {
 }
 
 func (s *Server) countAnswer(c *gin.Context) {
+	if s.connections.Load() > keptConnections {
+		// In a storm Alertmanager opens one for each group. Those that it kept would shut the others out.
+		c.Header("Connection", "close")
+	}
 	c.Next()
 	s.metrics.posts.WithLabelValues(strconv.Itoa(c.Writer.Status())).Inc()
 }
@@ -117,7 +121,10 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	}
 	s.note(p)
 	handedOver = true
-	t := s.handOver(c.Request.Context(), p.alerts, giveBack)
+	// Not the request's context: in a storm Alertmanager gives a post up after 10 s. A write that was cut off with it would go
+	// on at the API server while another one took its place there, and all of them be cut off in turn. What was begun is
+	// ended, within the same time as ever, and the post that comes again finds it done.
+	t := s.handOver(context.WithoutCancel(c.Request.Context()), p.alerts, giveBack)
 	if t.failed > 0 {
 		return s.later(p, t)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 )
 
@@ -32,21 +31,28 @@ func (s *Server) handOver(ctx context.Context, alerts []Alert, done func()) tall
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.handOver)
 	outcomes := make(chan outcome, len(alerts)) // nobody who writes to it ever waits
 	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(writesAtOnce, len(alerts)) {
-		workers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(alerts)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				outcomes <- s.record(ctx, alerts[i])
-			}
-		})
-	}
 	finished := make(chan struct{})
-	go func() {
-		workers.Wait()
+	last := func() {
 		done()
 		close(finished)
 		cancel()
-	}()
+	}
+	workers := min(writesAtOnce, len(alerts))
+	if workers == 0 {
+		last()
+	}
+	var left atomic.Int64
+	left.Store(int64(workers))
+	for range workers {
+		go func() {
+			for i := next.Add(1) - 1; i < int64(len(alerts)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				outcomes <- s.record(ctx, alerts[i])
+			}
+			if left.Add(-1) == 0 {
+				last()
+			}
+		}()
+	}
 	select {
 	case <-finished:
 	case <-ctx.Done():

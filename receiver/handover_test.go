@@ -76,14 +76,27 @@ func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.posts) == 0 }, time.Minute, time.Millisecond)
 }
 
-func TestAGoneClientEndsTheWriting(t *testing.T) {
+// TestAPostThatWasGivenUpIsWrittenToItsEnd, in its place and its time: cut off, its write would go on at the API server
+// while another one began here, and in a storm none would ever be done.
+func TestAPostThatWasGivenUpIsWrittenToItsEnd(t *testing.T) {
+	begun, given, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ Alert) (Result, error) {
-		<-ctx.Done()
-		return "", ctx.Err()
+		close(begun)
+		<-given
+		over <- ctx.Err()
+		_, bounded := ctx.Deadline()
+		require.True(t, bounded)
+		return Accepted, nil
 	})})
 	ctx, leave := context.WithCancel(t.Context())
+	answered := make(chan *httptest.ResponseRecorder)
+	go func() { answered <- do(s, request("POST", "/v1/alerts", group(1)).WithContext(ctx)) }()
+	<-begun
 	leave()
-	require.Equal(t, 503, do(s, request("POST", "/v1/alerts", group(50)).WithContext(ctx)).Code)
+	require.Len(t, s.posts, 1, "its place is not another's yet")
+	close(given)
+	require.NoError(t, <-over)
+	require.Equal(t, 200, (<-answered).Code)
 }
 
 func TestPostsAtOnceAreBounded(t *testing.T) {

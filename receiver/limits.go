@@ -42,6 +42,10 @@ const (
 	// maxConnections bounds open connections; an Alertmanager keeps a few.
 	maxConnections = 512
 
+	// keptConnections bounds those that stay open for another post; beyond, each
+	// is closed with its answer, so that whoever waits to be let in gets its turn.
+	keptConnections = maxConnections / 4
+
 	// maxPosts bounds the posts under way, and with them the memory: decoding the
 	// worst body takes some fifteen times its length, a real one about three.
 	maxPosts = 16

@@ -41,9 +41,26 @@ type Alert struct {
 	Fingerprint string `json:"-"`
 }
 
-// Fingerprint identifies an alert by its labels, as Alertmanager computes it. It is never taken from a post.
+// Fingerprint identifies an alert by its labels, as Alertmanager computes it: FNV-1a over the sorted names and values. It
+// is never taken from a post. Computed here, no copy of the labels is made for each alert that arrives.
 func Fingerprint(labels map[string]string) string {
-	return labelSet(labels).Fingerprint().String()
+	var some [32]string
+	names := some[:0]
+	for name := range labels {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	const offset, prime, separator = 14695981039346656037, 1099511628211, 0xff
+	sum := uint64(offset)
+	for _, name := range names {
+		for _, text := range [2]string{name, labels[name]} {
+			for i := range len(text) {
+				sum = (sum ^ uint64(text[i])) * prime
+			}
+			sum = (sum ^ separator) * prime
+		}
+	}
+	return model.Fingerprint(sum).String()
 }
 
 // Route is where an alert belongs.
@@ -72,9 +89,9 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 	if c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue {
 		return Route{}, MisrouteOtherCluster
 	}
-	ls, why := labelSet(labels), MisrouteNoPolicy
+	why := MisrouteNoPolicy
 	for _, p := range c.Policies {
-		if p.Mode == ModeOff || !c.serves(p) || !p.Match.Matches(ls) {
+		if p.Mode == ModeOff || !c.serves(p) || !matches(p.Match, labels) {
 			continue
 		}
 		if p.Pod != nil {
@@ -126,6 +143,22 @@ func (a Alert) Key() string { return AlertPrefix + a.Fingerprint }
 func (a Alert) Same(b Alert) bool {
 	return a.Fingerprint == b.Fingerprint && a.Name == b.Name && a.Policy == b.Policy && a.Status == b.Status &&
 		a.StartsAt.Equal(b.StartsAt) && maps.Equal(a.Labels, b.Labels)
+}
+
+// Reads says that the annotation's value tells the same as the alert, whenever that arrived. It compares texts, as one
+// version writes them: an alert that Alertmanager repeats is the commonest thing that arrives, and decoding what is there
+// would be most of what it costs. False where the text differs; the value may tell the same all the same.
+func (a Alert) Reads(value string) bool {
+	const key = `"receivedAt":"` // no label can hold it: quotes in a text are escaped
+	before, after, _ := strings.Cut(a.Encode(), key)
+	beforeThat, afterThat, ok := strings.Cut(value, key)
+	if !ok || before != beforeThat {
+		return false
+	}
+	_, after, _ = strings.Cut(after, `"`)
+	at, afterThat, _ := strings.Cut(afterThat, `"`)
+	_, err := time.Parse(time.RFC3339, at)
+	return err == nil && after == afterThat
 }
 
 // Encode gives the annotation's value.

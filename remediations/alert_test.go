@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -20,6 +21,26 @@ var anyAlert = rapid.Custom(func(t *rapid.T) Alert {
 		Fingerprint: rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "fp"),
 	}
 })
+
+// TestReadsIsSame: where the texts are the same, so are the alerts; and an alert's own text is always known again.
+func TestReadsIsSame(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		draw := func(name string) Alert {
+			text := rapid.SampledFrom([]string{"", "a", "b", `"receivedAt":"`, `","x":"`, "é\u2028<"})
+			return Alert{
+				V: 1, Name: text.Draw(rt, name+"'s name"), Policy: "p" + text.Draw(rt, name+"'s policy"), Status: rapid.SampledFrom([]string{"firing", "resolved"}).Draw(rt, name+"'s status"),
+				StartsAt: time.Unix(rapid.Int64Range(0, 1).Draw(rt, name+"'s begin"), 0).UTC(), ReceivedAt: time.Unix(rapid.Int64Range(0, 9).Draw(rt, name+"'s arrival"), 0).UTC(),
+				Labels: map[string]string{text.Draw(rt, name+"'s label"): text.Draw(rt, name+"'s value")}, Fingerprint: "0123456789abcdef",
+			}
+		}
+		a, b := draw("a"), draw("b")
+		require.Equal(rt, a.Same(b), a.Reads(b.Encode()))
+		later := a
+		later.ReceivedAt = b.ReceivedAt
+		require.True(rt, later.Reads(a.Encode()))
+		require.False(rt, a.Reads(strings.Replace(a.Encode(), `"receivedAt":"1970`, `"receivedAt":"long ago`, 1)))
+	})
+}
 
 func TestAlertReadsBackAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -166,5 +187,17 @@ func TestAdmitKeepsTheNodeBounded(t *testing.T) {
 		}
 		require.LessOrEqual(t, count, MaxAlertsPerNode)
 		require.LessOrEqual(t, bytes, MaxBytesPerNode)
+	})
+}
+
+// TestFingerprintIsAlertmanagersOwn, whatever the labels are.
+func TestFingerprintIsAlertmanagersOwn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		labels := rapid.MapOfN(rapid.StringN(0, 8, 12), rapid.String(), 0, 40).Draw(t, "labels")
+		theirs := model.LabelSet{}
+		for k, v := range labels {
+			theirs[model.LabelName(k)] = model.LabelValue(v)
+		}
+		require.Equal(t, theirs.Fingerprint().String(), Fingerprint(labels))
 	})
 }

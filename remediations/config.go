@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/alertmanager/pkg/labels"
-	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 )
@@ -169,9 +168,8 @@ func (c *Config) Policy(name string) *Policy {
 
 // Wants says whether any policy could want an alert with these labels, whichever node it names.
 func (c *Config) Wants(alert map[string]string) bool {
-	ls := labelSet(alert)
 	for _, p := range c.Policies {
-		if p.Mode != ModeOff && c.serves(p) && p.Match.Matches(ls) {
+		if p.Mode != ModeOff && c.serves(p) && matches(p.Match, alert) {
 			return true
 		}
 	}
@@ -191,17 +189,19 @@ func (c *Config) provides(s Step) bool {
 // names says whether an alert with these labels is about the node, by any policy.
 func (c *Config) names(alert map[string]string, node string) bool {
 	for _, p := range c.Policies {
-		if p.Mode != ModeOff && p.Pod == nil && alert[p.TargetLabel] == node && p.Match.Matches(labelSet(alert)) {
+		if p.Mode != ModeOff && p.Pod == nil && alert[p.TargetLabel] == node && matches(p.Match, alert) {
 			return true
 		}
 	}
 	return false
 }
 
-func labelSet(labels map[string]string) model.LabelSet {
-	ls := make(model.LabelSet, len(labels))
-	for k, v := range labels {
-		ls[model.LabelName(k)] = model.LabelValue(v)
+// matches is Matchers.Matches without a copy of the labels.
+func matches(all labels.Matchers, alert map[string]string) bool {
+	for _, m := range all {
+		if !m.Matches(alert[m.Name]) {
+			return false
+		}
 	}
-	return ls
+	return true
 }

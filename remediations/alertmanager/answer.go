@@ -32,9 +32,26 @@ func newAnswer(in interests) *answer {
 	return &answer{interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}, selfTests: map[string]*SelfTest{}, names: map[string]string{}}
 }
 
+// gettable is what is read of models.GettableAlert, whose own decoding reads each
+// alert twice and its annotations, too: at thousands of alerts every 15 s that
+// would be most of what Drydock does all day. L is what the labels are read into.
+type gettable[L map[string]string | json.RawMessage] struct {
+	Labels    L                           `json:"labels"`
+	StartsAt  *strfmt.DateTime            `json:"startsAt"`
+	EndsAt    *strfmt.DateTime            `json:"endsAt"`
+	UpdatedAt *strfmt.DateTime            `json:"updatedAt"`
+	Receivers []*models.ReceiverReference `json:"receivers"`
+	Status    *struct {
+		State       string   `json:"state"`
+		SilencedBy  []string `json:"silencedBy"`
+		InhibitedBy []string `json:"inhibitedBy"`
+		MutedBy     []string `json:"mutedBy"`
+	} `json:"status"`
+}
+
 // read reads one alert of the list.
 func (a *answer) read(d *json.Decoder) error {
-	var alert *models.GettableAlert
+	var alert *gettable[map[string]string]
 	if err := d.Decode(&alert); err != nil {
 		return err
 	}
@@ -44,19 +61,20 @@ func (a *answer) read(d *json.Decoder) error {
 	return a.add(alert)
 }
 
+var errNotGenuine = errors.New("it has an alert without labels, state or startsAt, so it is not Alertmanager's")
+
 // genuine refuses an alert without labels, state or begin: it was not written by
 // an Alertmanager, so nothing else in the answer can be trusted either.
-func genuine(m *models.GettableAlert) error {
-	if m == nil || len(m.Labels) == 0 || m.StartsAt == nil || m.Status == nil || m.Status.State == nil || *m.Status.State == "" {
-		return errors.New("it has an alert without labels, state or startsAt, so it is not Alertmanager's")
+func genuine[L map[string]string | json.RawMessage](m *gettable[L]) error {
+	if m == nil || len(m.Labels) == 0 || m.StartsAt == nil || m.Status == nil || m.Status.State == "" {
+		return errNotGenuine
 	}
 	return nil
 }
 
 // add looks at one alert and keeps it if it is of interest.
-func (a *answer) add(m *models.GettableAlert) error {
-	set := labelSet(m.Labels)
-	state := *m.Status.State
+func (a *answer) add(m *gettable[map[string]string]) error {
+	set, state := labelSet(m.Labels), m.Status.State
 	if a.interests.watchdog != nil && a.interests.watchdog.Matches(set) {
 		a.watchdog = true
 		if at := timeOf(m.UpdatedAt); at.After(a.watchdogAt) {

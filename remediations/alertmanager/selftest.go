@@ -22,7 +22,7 @@ type SelfTest struct {
 // routedTo says that the alert goes to the receiver, muted or not.
 func (s SelfTest) routedTo(receiver string) bool { return slices.Contains(s.Receivers, receiver) }
 
-func newSelfTest(m *models.GettableAlert) *SelfTest {
+func newSelfTest(m *gettable[map[string]string]) *SelfTest {
 	s := &SelfTest{SilencedBy: m.Status.SilencedBy, InhibitedBy: m.Status.InhibitedBy, MutedBy: m.Status.MutedBy}
 	for _, r := range m.Receivers {
 		if r != nil && r.Name != nil && len(s.Receivers) < maxReceivers {
