@@ -101,7 +101,9 @@ func (s *State) start(now time.Time) Decision {
 	for _, a := range s.mildestFirst() {
 		p := s.Config.Policy(a.Policy)
 		if s.stale() {
-			return s.look("asking Alertmanager about " + a.Name)
+			d := s.look("asking Alertmanager about " + a.Name)
+			d.AskStep = s.likelyStep(p, a, now)
+			return d
 		}
 		if s.over(a, now) {
 			continue
@@ -143,6 +145,23 @@ func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Dec
 		}
 	}
 	return s.act(c, r)
+}
+
+// likelyStep is the step that would come next if Alertmanager confirmed the alert and nobody silenced it; empty: some other
+// guard holds it, or nobody need be asked about the machine first.
+func (s *State) likelyStep(p *Policy, a *Alert, now time.Time) string {
+	step, ok := s.firstStep(p)
+	if !ok || s.Ledger == nil {
+		return ""
+	}
+	c := &candidate{State: s, now: now, policy: p, step: step, alert: a}
+	if r := s.Journal.Record; r != nil {
+		c.own = r.ID
+	}
+	if _, f := c.hold(); f != nil || s.surveyOf(c) != nil || s.trouble(c) != nil {
+		return ""
+	}
+	return step.Name
 }
 
 // verdictOn is what the Alertmanagers say of the repair's cause.

@@ -75,24 +75,26 @@ func ready(n *corev1.Node) bool {
 	return r != nil && r.Status == corev1.ConditionTrue
 }
 
-// NewFleet counts the fleet. firing says whether an alert of a policy is active on the node and not silenced. The
-// breakers carry on from those in the ledger.
+// NewFleet counts a fleet of which nothing is known yet.
 func NewFleet(c *Config, nodes []*corev1.Node, l *Ledger, firing func(node string) bool, now time.Time) *Fleet {
+	r := NewRoster(c)
+	r.Read(nodes)
+	return r.Fleet(l, firing, now)
+}
+
+// Fleet counts the fleet. firing says whether an alert of a policy is active on the node and not silenced. The breakers
+// carry on from those in the ledger.
+func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, now time.Time) *Fleet {
+	c := r.config
 	f := &Fleet{
-		nodes: len(nodes), occupied: map[string]place{}, zones: map[string]*census{}, pools: map[string]int{},
+		nodes: len(r.all), occupied: map[string]place{}, zones: map[string]*census{}, pools: map[string]int{},
 		controlPlaneReady: map[string]bool{}, ExpectedGPUs: map[string]int{}, Breakers: map[string]Breaker{},
 	}
-	controlPlane := map[string]bool{}
-	for _, n := range nodes {
-		f.count(c, n, firing(n.Name), now)
-		controlPlane[n.Name] = ControlPlane(n)
-		if gpus, ok := ExpectedGPUs(n); ok {
-			f.ExpectedGPUs[n.Name] = gpus
-		}
-	}
+	f.count(r, firing, now)
 	for _, s := range l.Slots {
 		if p, ok := f.occupied[s.Node]; !ok || p.wouldBe {
-			f.occupied[s.Node] = place{zone: s.Zone, pool: s.Pool, controlPlane: controlPlane[s.Node]}
+			m := r.members[s.Node]
+			f.occupied[s.Node] = place{zone: s.Zone, pool: s.Pool, controlPlane: m != nil && m.place.controlPlane}
 		}
 	}
 	f.judge(c, l.Status.Breakers, now)
@@ -106,43 +108,45 @@ func NewFleet(c *Config, nodes []*corev1.Node, l *Ledger, firing func(node strin
 	return f
 }
 
-func (f *Fleet) count(c *Config, n *corev1.Node, firing bool, now time.Time) {
-	zone, pool, controlPlane := c.Zone(n), c.Pool(n), ControlPlane(n)
-	if pool != "" {
-		f.pools[pool]++
-	}
-	if controlPlane {
-		f.controlPlane++
-		if ready(n) {
-			f.controlPlaneReady[n.Name] = true
+// count keeps nothing of a node that has nothing: most have, and a pass over thousands of them must cost next to nothing.
+func (f *Fleet) count(r *Roster, firing func(node string) bool, now time.Time) {
+	zones, named, pools := make([]census, len(r.zones.names)), make([]bool, len(r.zones.names)), make([]int, len(r.pools.names))
+	grown := now.Add(-r.config.Limits.StartupGrace)
+	for _, m := range r.all {
+		named[m.zone] = true
+		pools[m.pool]++
+		if m.gpus > 0 {
+			f.ExpectedGPUs[m.Node.Name] = m.gpus
 		}
-	}
-	phase := Phase(n.Labels[PhaseLabel])
-	if phase.InFlight() {
-		// The label is written in the same PATCH as the record; the record itself says whether the step disrupts.
-		if r := ReadJournal(n).Record; r == nil || Registry[r.Step.Name].Disruptive {
-			f.occupied[n.Name] = place{zone: zone, pool: pool, controlPlane: controlPlane}
+		if m.place.controlPlane {
+			f.controlPlane++
+			if m.ready {
+				f.controlPlaneReady[m.Node.Name] = true
+			}
 		}
-	}
-	if phase == Pending {
-		if r := ReadJournal(n).Record; r != nil && r.Hold != nil && r.Hold.Reason == Observing {
-			f.occupied[n.Name] = place{zone, pool, controlPlane, true}
+		if m.occupies {
+			f.occupied[m.Node.Name] = m.place
 		}
-	}
-	if zone != "" && f.zones[zone] == nil {
-		f.zones[zone] = &census{}
-	}
-	if now.Sub(n.CreationTimestamp.Time) < c.Limits.StartupGrace {
-		return
-	}
-	unhealthy := 0
-	if !ready(n) || firing || phase == Exhausted {
-		unhealthy = 1
-	}
-	f.total.nodes, f.total.unhealthy = f.total.nodes+1, f.total.unhealthy+unhealthy
-	if zone != "" {
-		z := f.zones[zone]
+		if m.created.After(grown) {
+			continue
+		}
+		unhealthy := 0
+		if !m.ready || m.exhausted || firing(m.Node.Name) {
+			unhealthy = 1
+		}
+		z := &zones[m.zone]
 		z.nodes, z.unhealthy = z.nodes+1, z.unhealthy+unhealthy
+	}
+	for i, name := range r.zones.names {
+		f.total.nodes, f.total.unhealthy = f.total.nodes+zones[i].nodes, f.total.unhealthy+zones[i].unhealthy
+		if i > 0 && named[i] {
+			f.zones[name] = &zones[i]
+		}
+	}
+	for i, name := range r.pools.names {
+		if i > 0 && pools[i] > 0 {
+			f.pools[name] = pools[i]
+		}
 	}
 }
 

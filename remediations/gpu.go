@@ -16,7 +16,11 @@ const maxGPUs = 1024
 // ExpectedGPUs is what the label says; false: there is no label, it says none, or it cannot be read, which is no data and
 // not a fault.
 func ExpectedGPUs(n *corev1.Node) (int, bool) {
-	count, err := strconv.Atoi(n.Labels[GPUCountLabel])
+	label, ok := n.Labels[GPUCountLabel]
+	if !ok {
+		return 0, false // as most nodes; the error that says so would be made for each in every pass
+	}
+	count, err := strconv.Atoi(label)
 	if err != nil || count <= 0 || count > maxGPUs {
 		return 0, false
 	}

@@ -34,9 +34,9 @@ func (s *State) over(a *Alert, now time.Time) bool {
 
 // prune drops the alerts that are over and that no repair refers to any more.
 func (s *State) prune(d *Decision, now time.Time) {
-	for k, v := range s.Node.Annotations {
-		// Drydock's own key, and nothing that it wrote: the poll brings a real alert again.
-		if _, err := DecodeAlert(k, v); strings.HasPrefix(k, AlertPrefix) && err != nil {
+	for k := range s.Node.Annotations {
+		// Drydock's own key, and nothing that it wrote, or the journal had it: the poll brings a real alert again.
+		if fingerprint, ours := strings.CutPrefix(k, AlertPrefix); ours && s.alert(fingerprint) == nil {
 			d.Prune = append(d.Prune, k)
 		}
 	}
@@ -56,10 +56,26 @@ func (s *State) prune(d *Decision, now time.Time) {
 		if p := s.Config.Policy(a.Policy); p != nil && p.Pod != nil {
 			continue // the sidecar's own decision drops it
 		}
-		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) {
+		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && (s.over(a, now) || d.cured(a)) {
 			d.Prune = append(d.Prune, a.Key())
 		}
 	}
+}
+
+// cured says that the alert is that of a repair which ends because it was gone for as long as a proof takes: nobody need
+// have written on the Node that it is resolved.
+func (d *Decision) cured(a *Alert) bool {
+	return d.Verb == End && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == Recovered || d.Ended.Outcome == SelfRecovered)
+}
+
+// Ends says that the end of that alert is what a repair in flight on the Node waits for, and finds out by itself: nothing
+// is decided by its being written there.
+func Ends(n *corev1.Node, fingerprint string) bool {
+	if !Phase(n.Labels[PhaseLabel]).InFlight() {
+		return false
+	}
+	r, err := DecodeRecord(n.Annotations[NodeRepairKey])
+	return err == nil && r.Phase.InFlight() && r.Cause.Alert == fingerprint
 }
 
 // consume takes people's keys whose time is over or whose effect this decision is, and names those that nobody can read.

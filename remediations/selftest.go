@@ -80,7 +80,7 @@ func (c *Config) IsSelfTest(alert map[string]string) bool {
 	if len(c.SelfTest) == 0 || (c.ClusterLabel != "" && alert[c.ClusterLabel] != c.ClusterValue) {
 		return false
 	}
-	return c.SelfTest.Matches(labelSet(alert))
+	return matches(c.SelfTest, alert)
 }
 
 // SelfTestMemory is what the leader remembers from one word of the Alertmanagers to the next. It may be lost.
@@ -191,6 +191,11 @@ func (m SelfTestMemory) arrives(c *Config, at, arrival, refused time.Time, was S
 		return SelfTestNotArrived, message + "; posts are refused here with 401: the token that Alertmanager sends is not the one of receiver.tokenFile"
 	}
 	return SelfTestNotArrived, message + ": look at the URL of the receiver's webhook, its token, the network between them (a NetworkPolicy?) and at Alertmanager's log"
+}
+
+// AwaitsArrival says that an arrival later than the one known would say something new.
+func (t SelfTest) AwaitsArrival(known, now time.Time) bool {
+	return t.State != "" && (t.State != SelfTestOK || now.Sub(known) > selfTestYoung-selfTestArrives)
 }
 
 // hold says what was said before, for as long as one word more or less means nothing.

@@ -120,7 +120,8 @@ type Decision struct {
 	// Recheck is when to decide again though nothing changed; zero: only on a change.
 	Recheck time.Time
 	Ask     Ask
-	// AskStep is the step about which Ask.Survey is.
+	// AskStep is the step about which Ask.Survey is. Without that, it is the one about which it will be if Alertmanager
+	// confirms the alert, so that the provider may be asked meanwhile.
 	AskStep string
 
 	Policy *Policy

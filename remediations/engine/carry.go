@@ -55,7 +55,9 @@ func (p *passing) node(n *corev1.Node) {
 	}
 	if d.Ask.Alerts {
 		p.askAlerts(m)
+		p.want(s, d)
 	}
+	p.waiting = p.waiting || d.Verb == remediations.Keep || m.work != nil
 	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
 		p.next = d.Recheck
 	}

@@ -48,6 +48,7 @@ type Engine struct {
 	Options
 	metrics *metrics
 	notice  chan struct{}
+	news    chan struct{}
 
 	looks chan looked
 	calls chan called
@@ -56,7 +57,8 @@ type Engine struct {
 	over   chan struct{}
 	// looking says that a look is under way, lookAgain that one more was asked for after it began.
 	looking, lookAgain bool
-	underway           int
+	// underway are the calls to providers, surveys the questions about machines that are not answered yet.
+	underway, surveys int
 
 	word        *remediations.Word
 	sawWatchdog time.Time
@@ -76,8 +78,17 @@ type Engine struct {
 	runs       int
 	fleetHolds map[remediations.Reason]string
 	again      bool
-	// here are the nodes that exist: leases of others may linger.
-	here map[string]bool
+	// nodes are those of the last pass, so that the next one needs no room of its own for them; roster is what is known of
+	// them. wrote is empty between two passes.
+	nodes  []*corev1.Node
+	roster *remediations.Roster
+	wrote  map[string]*memory
+	// ledgerRead is when the ledger was last read or written; waiting says that in the last pass a guard held something, or
+	// might yet hold what is under way; ahead that readAhead has something to do.
+	ledgerRead     time.Time
+	waiting, ahead bool
+	// unadopted says that the word has more alerts than could be adopted at once.
+	unadopted bool
 
 	// sidecarMemory is by node and key. passes counts them, busySidecars the sidecars under repair, looksUnderWay the looks.
 	sidecarMemory map[string]*sidecarMemory
@@ -145,8 +156,9 @@ const graceful = 5 * time.Second
 // New makes an engine.
 func New(o Options) *Engine {
 	return &Engine{
-		Options: o, metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1),
+		Options: o, metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1),
 		looks: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
+		roster: remediations.NewRoster(o.Config), wrote: map[string]*memory{},
 		memory: map[string]*memory{}, orphans: map[string]*memory{}, sidecarMemory: map[string]*sidecarMemory{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
 	}
 }
@@ -158,6 +170,14 @@ func (e *Engine) NeedLeaderElection() bool { return true }
 func (e *Engine) Notice() {
 	select {
 	case e.notice <- struct{}{}:
+	default:
+	}
+}
+
+// News tells the engine that Alertmanager has something to say that no Node shows. It never blocks.
+func (e *Engine) News() {
+	select {
+	case e.news <- struct{}{}:
 	default:
 	}
 }
@@ -174,6 +194,10 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.look(ctx)
 	for {
 		next := e.pass(ctx)
+		e.readAhead(ctx)
+		if e.unadopted {
+			next = min(next, soon)
+		}
 		timer := e.Clock.NewTimer(next)
 		select {
 		case <-ctx.Done():
@@ -181,17 +205,25 @@ func (e *Engine) Start(ctx context.Context) error {
 			e.finish(ctx)
 			return nil
 		case <-e.notice:
+		case <-e.news:
+			e.look(ctx)
 		case l := <-e.looks:
 			e.heard(ctx, l)
 		case <-poll.C():
-			// The ledger is read again, too: one that led before may have taken a slot in it that nobody else would free.
-			e.ledger = nil
+			if e.waiting || e.awaitsArrival() {
+				// What waits may wait for a slot that one that led before took, or for what a person changes in the ledger. While
+				// nothing waits it is not read: readAhead reads it before anything rests on it.
+				e.ledger = nil
+			}
 			e.look(ctx)
 		case c := <-e.calls:
 			e.answered(c)
 		case f := <-e.asides:
 			f()
 		case <-timer.C():
+			if e.unadopted {
+				e.adopt(ctx)
+			}
 		}
 		timer.Stop()
 	}
@@ -305,7 +337,7 @@ func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
 		e.ledger, e.ledgerErr = nil, err
 		return
 	}
-	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.stored = l, nil, version, l.Status, data
+	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored = l, nil, version, l.Status, e.Clock.Now(), data
 	e.arrived(data, l)
 }
 
@@ -318,6 +350,6 @@ func (e *Engine) saveLedger(ctx context.Context, l *remediations.Ledger, version
 		e.Log.Error(err, "the ledger could not be saved; it is read again")
 		return err
 	}
-	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.stored = l, nil, v, l.Status, l.Encode()
+	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored = l, nil, v, l.Status, e.Clock.Now(), l.Encode()
 	return nil
 }

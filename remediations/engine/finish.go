@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"drydock.dev/drydock/remediations"
 )
 
@@ -58,15 +56,16 @@ func (p *passing) speakAgain(id string) {
 }
 
 // glass keeps in the ledger since when the glass of which node is broken, so that its hour outlives a restart.
-func (p *passing) glass(nodes []*corev1.Node) {
+func (p *passing) glass() {
 	if p.ledger == nil {
 		return
 	}
 	was, is := p.ledger.Status.Glass, map[string]remediations.Glass{}
-	for _, n := range nodes {
-		if _, broken := n.Annotations[remediations.BreakGlassKey]; !broken {
+	for _, member := range p.roster.Members() {
+		if !member.Glass {
 			continue
 		}
+		n := member.Node
 		glass, why := was[n.Name], remediations.GlassWhy(n)
 		if glass.Since.IsZero() || glass.Why != why {
 			// A clock that is wrong would mend it at once, or never: the hour begins when the leases agree with it.
@@ -150,21 +149,17 @@ const slotYoung = 30 * time.Second
 
 // sweep frees slots whose node shows no repair in flight: the intent was never written, or the release was lost. The
 // Node is read from the API server first, since the cache may be behind.
-func (p *passing) sweep(nodes []*corev1.Node) {
-	if p.ledger == nil {
+func (p *passing) sweep() {
+	if p.ledger == nil || len(p.ledger.Slots) == 0 {
 		return
 	}
 	outlives := map[string]bool{}
 	for _, o := range p.ledger.Orphans {
 		outlives[o.Record.ID] = true
 	}
-	flying := map[string]bool{}
-	for _, n := range nodes {
-		flying[n.Name] = remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight()
-	}
 	for _, slot := range p.ledger.Slots {
-		m := p.memory[slot.Node]
-		if flying[slot.Node] || (m != nil && m.written != nil) {
+		m, n := p.memory[slot.Node], p.roster.Member(slot.Node)
+		if (n != nil && n.InFlight) || (m != nil && m.written != nil) {
 			continue
 		}
 		live, err := p.Fleet.Node(p.ctx, slot.Node)

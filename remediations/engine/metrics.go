@@ -20,6 +20,8 @@ type metrics struct {
 	selfTest selfTestMetrics
 	// gpuNodes are the nodes that gpus has a series of.
 	gpuNodes map[string]int
+	// was is the tally that repairs and holds show; nil: none yet.
+	was *tally
 }
 
 var phases = []remediations.Phase{remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted}
@@ -92,22 +94,19 @@ func newTally() *tally {
 }
 
 func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, blindAlerts, blindHeartbeats bool) {
-	m.repairs.Reset()
-	m.holds.Reset()
-	for _, policy := range c.PolicyNames() {
-		for _, ph := range phases {
-			m.repairs.WithLabelValues(policy, string(ph)).Set(0)
+	if m.was == nil {
+		m.was = newTally()
+		for _, policy := range c.PolicyNames() {
+			for _, ph := range phases {
+				m.was.repairs[[2]string{policy, string(ph)}] = -1
+			}
+			for _, r := range remediations.Reasons {
+				m.was.holds[[2]string{policy, string(r)}] = -1
+			}
 		}
-		for _, r := range remediations.Reasons {
-			m.holds.WithLabelValues(policy, string(r)).Set(0)
-		}
 	}
-	for k, n := range t.repairs {
-		m.repairs.WithLabelValues(k[0], k[1]).Set(float64(n))
-	}
-	for k, n := range t.holds {
-		m.holds.WithLabelValues(k[0], k[1]).Set(float64(n))
-	}
+	setAll(m.repairs, m.was.repairs, t.repairs)
+	setAll(m.holds, m.was.holds, t.holds)
 	m.breaker.Reset()
 	m.setBreaker(remediations.ScopeCluster, f.Breakers[remediations.ScopeCluster].State)
 	for scope, b := range f.Breakers {
@@ -116,6 +115,23 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, b
 	m.blind.WithLabelValues(blindAlertmanager).Set(gauge(blindAlerts))
 	m.blind.WithLabelValues(blindLeases).Set(gauge(blindHeartbeats))
 	m.setGPUs(f.ExpectedGPUs)
+}
+
+// setAll makes the gauge's series what the count is, and leaves alone what has not changed: making hundreds of them anew in
+// each pass would be most of what a pass costs. was is what they are, and is kept; what the count lacks is zero.
+func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
+	for k, before := range was {
+		if now := is[k]; now != before {
+			g.WithLabelValues(k[0], k[1]).Set(float64(now))
+			was[k] = now
+		}
+	}
+	for k, now := range is {
+		if _, known := was[k]; !known {
+			g.WithLabelValues(k[0], k[1]).Set(float64(now))
+			was[k] = now
+		}
+	}
 }
 
 // setGPUs changes only what changed: a scrape in between must not find a node without its series, which to an alert would
@@ -146,6 +162,7 @@ func (m *metrics) reset() {
 	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.gpus, m.selfTest.state, m.selfTest.arrival} {
 		g.Reset()
 	}
+	m.was = nil
 	m.leader.Set(0)
 }
 

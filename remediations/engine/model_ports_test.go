@@ -46,6 +46,8 @@ type instance struct {
 	changes, crashAt int
 	crashAfter       bool
 	log              []string
+	// asked counts its port calls, by the first word of what they are.
+	asked map[string]int
 	// passes counts looks into the cache within one second: an engine that spins would never let time go by.
 	passes int
 	second int64
@@ -75,7 +77,7 @@ func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 func (w *world) start() *instance { return w.startWith(w.config, 0) }
 
 func (w *world) startWith(c *remediations.Config, offset time.Duration) *instance {
-	i := &instance{w: w, view: map[string]*corev1.Node{}, config: c, offset: offset}
+	i := &instance{w: w, view: map[string]*corev1.Node{}, asked: map[string]int{}, config: c, offset: offset}
 	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}, "replace": provider{i, "replace"}}
 	workers := map[string]Worker{"drain": drainer{i}}
 	var sidecars Sidecars
@@ -137,6 +139,8 @@ func (i *instance) enter(op string, changing bool) (fatal bool) {
 	}
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
+	what, _, _ := strings.Cut(op, " ")
+	i.asked[what]++
 	if changing && !i.dead {
 		i.changes++
 		i.log = append(i.log, op)

@@ -21,11 +21,14 @@ const (
 	soon = 50 * time.Millisecond
 	// later is when to go again after the API server refused or did not answer.
 	later = 2 * time.Second
+	// adoptAtOnce bounds the alerts that are adopted between two passes: in a storm the posts bring most of them anyway, and
+	// what is decided meanwhile must not wait for a thousand writes.
+	adoptAtOnce = 32
 )
 
 // pass decides about every node that Drydock has anything on, oldest fault first, and says when to pass again.
 func (e *Engine) pass(ctx context.Context) time.Duration {
-	e.again = false
+	e.again, e.waiting, e.ahead = false, false, false
 	all, err := e.Fleet.Nodes(ctx)
 	if err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; nothing is decided, and nothing goes on")
@@ -43,12 +46,12 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		ledger = &remediations.Ledger{}
 	}
 	now := e.Clock.Now()
-	fleet := remediations.NewFleet(e.Config, nodes, ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, now)
+	fleet := e.roster.Fleet(ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, now)
 	p := &passing{Engine: e, ctx: ctx, now: now, fleet: fleet, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
-	p.glass(nodes)
+	p.glass()
 	e.passes++
-	e.busySidecars = e.countSidecars(nodes)
-	for _, n := range e.order(nodes) {
+	e.busySidecars = e.countSidecars()
+	for _, n := range e.order() {
 		if ctx.Err() != nil {
 			return later
 		}
@@ -60,7 +63,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	}
 	e.forgetSidecars()
 	p.successors(nodes)
-	p.sweep(nodes)
+	p.sweep()
 	p.publish()
 	switch {
 	case p.failed:
@@ -73,23 +76,30 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 
 // current is the fleet as this process knows it: the cache, or its own last write where the cache is still behind it.
 func (e *Engine) current(all []*corev1.Node) []*corev1.Node {
-	nodes := make([]*corev1.Node, 0, len(all))
-	here := make(map[string]bool, len(all))
+	wrote := e.wrote
+	for name, m := range e.memory {
+		if m.written != nil {
+			wrote[name] = m
+		}
+	}
+	nodes, was := e.nodes[:0], len(e.nodes)
 	for _, n := range all {
-		here[n.Name] = true
-		if m := e.memory[n.Name]; m != nil && m.written != nil {
-			if m.written.UID == n.UID && older(n, m.written) {
+		if len(wrote) > 0 {
+			if m := wrote[n.Name]; m != nil && m.written.UID == n.UID && older(n, m.written) {
 				n = m.written
-			} else {
+			} else if m != nil {
 				m.written = nil
 			}
 		}
 		nodes = append(nodes, n)
 	}
-	e.here = here
-	for name := range e.memory {
-		if !here[name] {
-			e.memory[name].stopWork()
+	clear(wrote)
+	clear(nodes[len(nodes):max(was, len(nodes))])
+	e.nodes = nodes
+	e.roster.Read(nodes)
+	for name, m := range e.memory {
+		if e.roster.Node(name) == nil {
+			m.stopWork()
 			delete(e.memory, name)
 		}
 	}
@@ -104,12 +114,16 @@ func older(a, b *corev1.Node) bool {
 }
 
 // order picks the nodes that Drydock has anything on: those under repair first, then by the age of their fault.
-func (e *Engine) order(nodes []*corev1.Node) []*corev1.Node {
+func (e *Engine) order() []*corev1.Node {
 	var out []*corev1.Node
-	for _, n := range nodes {
-		m := e.memory[n.Name]
-		if concerned(n) || (m != nil && m.work != nil) {
-			out = append(out, n)
+	for _, m := range e.roster.Members() {
+		if m.Concerned {
+			out = append(out, m.Node)
+		}
+	}
+	for name, m := range e.memory {
+		if n := e.roster.Member(name); m.work != nil && !n.Concerned {
+			out = append(out, n.Node)
 		}
 	}
 	rank := func(n *corev1.Node) (int, time.Time) {
@@ -135,28 +149,9 @@ func (e *Engine) order(nodes []*corev1.Node) []*corev1.Node {
 	return out
 }
 
-// concerned says that the Node carries anything that a decision could rest on.
-func concerned(n *corev1.Node) bool {
-	if n.Labels[remediations.PhaseLabel] != "" {
-		return true
-	}
-	for k := range n.Annotations {
-		if remediations.Relevant(k) && k != remediations.HistoryKey {
-			return true
-		}
-	}
-	return false
-}
-
 // state gathers what Decide must know of a node.
 func (p *passing) state(n *corev1.Node) *remediations.State {
-	m := p.remember(n.Name)
-	if sig := signature(n); sig != m.alerts {
-		// Something new was said of the node, by an alert or by a person: what Alertmanager said before that is too old to
-		// decide by. Who takes a pause off may have made a silence a moment ago.
-		m.alerts, m.lookSince = sig, time.Time{}
-	}
-	journal := p.journal(n)
+	m, journal := p.remember(n.Name), p.journal(n)
 	if m.newID == "" || journal.Knows(m.newID) {
 		m.newID = p.NewID()
 	}
@@ -170,8 +165,14 @@ func (p *passing) state(n *corev1.Node) *remediations.State {
 // journal decodes what the Node carries, once for each Node that is read or written: they are never changed in place.
 func (p *passing) journal(n *corev1.Node) remediations.Journal {
 	m := p.remember(n.Name)
-	if m.readOf != n {
-		m.journal, m.readOf = remediations.ReadJournal(n), n
+	if m.readOf == n {
+		return m.journal
+	}
+	m.journal, m.readOf = remediations.ReadJournal(n), n
+	if sig := signature(n); sig != m.alerts {
+		// Something new was said of the node, by an alert or by a person: what Alertmanager said before that is too old to
+		// decide by. Who takes a pause off may have made a silence a moment ago.
+		m.alerts, m.lookSince = sig, time.Time{}
 	}
 	return m.journal
 }
@@ -202,12 +203,17 @@ func (e *Engine) adopt(ctx context.Context) {
 		e.Log.Error(err, "the Nodes cannot be listed; alerts that only the poll saw wait for the next one")
 		return
 	}
-	byName := make(map[string]*corev1.Node, len(all))
-	for _, n := range e.current(all) {
-		byName[n.Name] = n
+	e.current(all)
+	wrote := map[string]*corev1.Node{}
+	node := func(name string) *corev1.Node {
+		if n := wrote[name]; n != nil {
+			return n
+		}
+		return e.roster.Node(name)
 	}
-	e.firing = map[string]time.Time{}
-	host := e.hosts(ctx, byName)
+	e.firing, e.unadopted = map[string]time.Time{}, false
+	adopted, failed := 0, false // an API server that refuses is not asked for each: the next poll goes on
+	host := e.hosts(ctx)
 	for _, r := range e.word.Replicas {
 		for fp, a := range r.Alerts {
 			// One that a person silenced is written too, so that people see what their silence holds. An inhibited one is not:
@@ -215,7 +221,7 @@ func (e *Engine) adopt(ctx context.Context) {
 			if !a.Active && len(a.SilencedBy) == 0 {
 				continue
 			}
-			route, why := e.Config.Route(a.Labels, func(name string) *corev1.Node { return byName[name] })
+			route, why := e.Config.Route(a.Labels, node)
 			if why != remediations.MisrouteNone {
 				continue
 			}
@@ -225,12 +231,16 @@ func (e *Engine) adopt(ctx context.Context) {
 			if route.Pod != nil {
 				route.Node = host(fp, *route.Pod)
 			}
-			n := byName[route.Node]
+			n := node(route.Node)
 			if n == nil {
 				continue
 			}
 			v, has := n.Annotations[remediations.AlertPrefix+fp]
 			if old, err := remediations.DecodeAlert(remediations.AlertPrefix+fp, v); has && err == nil && old.Status == remediations.StatusFiring && old.Policy == route.Policy.Name {
+				continue
+			}
+			if adopted == adoptAtOnce || failed {
+				e.unadopted = !failed
 				continue
 			}
 			alert := e.Config.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, e.Clock.Now())
@@ -243,10 +253,14 @@ func (e *Engine) adopt(ctx context.Context) {
 			for _, k := range drop {
 				change.Annotations[k] = nil
 			}
-			if written, err := e.write(ctx, n, change); err == nil {
-				byName[route.Node] = written
-				e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp)
+			adopted++
+			written, err := e.write(ctx, n, change)
+			if err != nil {
+				failed = !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound)
+				continue
 			}
+			wrote[route.Node] = written
+			e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp)
 		}
 	}
 }

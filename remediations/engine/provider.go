@@ -20,6 +20,7 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 		return false
 	}
 	m.asking = true
+	p.surveys++
 	machine := machineOf(n)
 	go func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
@@ -28,6 +29,7 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 		answer.Step = step
 		p.aside(func() {
 			answer.At = p.Clock.Now() // of the answer: one that took its time is no worse for that
+			p.surveys--
 			m.asking, m.survey = false, &answer
 			if answer.Trouble != "" {
 				p.Log.Info("the provider would refuse", "node", machine.Node, "step", step, "why", answer.Trouble)

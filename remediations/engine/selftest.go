@@ -69,6 +69,15 @@ func (p *passing) selfTest() remediations.SelfTest {
 	return c.is
 }
 
+// awaitsArrival says that the ledger is to be read for a later arrival, which another replica may have noted.
+func (e *Engine) awaitsArrival() bool {
+	at := e.connection.arrival
+	if e.Posts != nil {
+		at = latest(at, e.Posts().Arrived)
+	}
+	return e.connection.is.AwaitsArrival(at, e.Clock.Now())
+}
+
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

@@ -222,10 +222,10 @@ func (e *Engine) forgetSidecars() {
 }
 
 // countSidecars counts the sidecars under repair on all nodes.
-func (e *Engine) countSidecars(nodes []*corev1.Node) int {
+func (e *Engine) countSidecars() int {
 	busy := 0
-	for _, n := range nodes {
-		busy += remediations.SidecarsInFlight(n.Annotations)
+	for _, m := range e.roster.Members() {
+		busy += m.Sidecars
 	}
 	return busy
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -209,13 +210,19 @@ func TestAlertOfAPodThatIsNot(t *testing.T) {
 
 // TestPodThatMovesOffAHeldNode: its alert names no node, stays one alert, and does not wait for the hold's end.
 func TestPodThatMovesOffAHeldNode(t *testing.T) {
-	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
-		w.start()
-		w.pass(16 * time.Second)
-		w.do(func() { w.edit("n0", edit(remediations.PauseKey, "true")); w.closeOn("n0"); w.postPod(podName(0)) })
-		w.pass(3 * time.Minute)
-		require.Empty(t, w.gates.approvals, "its node is paused")
-		w.do(func() { w.replacePod(podName(0), "n3") })
-		require.True(t, w.until(2*time.Minute, w.allOpen), "the pod is where nothing holds it")
-	})
+	for name, hold := range map[string]func(*corev1.Node){
+		"paused": edit(remediations.PauseKey, "true"), "with a record that nobody can read": edit(remediations.NodeRepairKey, `{"v":2}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() { w.edit("n0", hold); w.closeOn("n0"); w.postPod(podName(0)) })
+				w.pass(3 * time.Minute)
+				require.Empty(t, w.gates.approvals, "its node is held")
+				w.do(func() { w.replacePod(podName(0), "n3") })
+				require.True(t, w.until(2*time.Minute, w.allOpen), "the pod is where nothing holds it")
+			})
+		})
+	}
 }

@@ -3,9 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
+	"sync"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -15,21 +13,26 @@ const hostsAsked = 32
 
 // hosts says which node a pod's alert belongs on: the one that carries it, else the one that hosts the pod by the API
 // server's word; empty: none, or it cannot be said now.
-func (e *Engine) hosts(ctx context.Context, nodes map[string]*corev1.Node) func(fingerprint string, p remediations.Pod) string {
+func (e *Engine) hosts(ctx context.Context) func(fingerprint string, p remediations.Pod) string {
 	if e.Sidecars == nil {
 		return func(string, remediations.Pod) string { return "" }
 	}
-	carriers := map[string]string{}
-	for name, n := range nodes {
-		for k := range n.Annotations {
-			if fingerprint, ok := strings.CutPrefix(k, remediations.AlertPrefix); ok {
-				carriers[fingerprint] = name
+	carriers := sync.OnceValue(func() map[string]string { // most polls meet no pod's alert
+		out := map[string]string{}
+		for _, n := range e.nodes {
+			j := remediations.ReadJournal(n)
+			if j.Malformed != nil {
+				continue // where nothing is decided until a person has looked, nobody finds out that the pod has moved
+			}
+			for _, a := range j.Alerts {
+				out[a.Fingerprint] = n.Name
 			}
 		}
-	}
+		return out
+	})
 	asked := 0
 	return func(fingerprint string, p remediations.Pod) string {
-		if node, ok := carriers[fingerprint]; ok {
+		if node, ok := carriers()[fingerprint]; ok {
 			return node
 		}
 		if asked++; asked > hostsAsked {

@@ -33,6 +33,7 @@ func (p *passing) successors(nodes []*corev1.Node) {
 
 func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
 	m := p.orphans[o.Record.ID]
+	p.waiting = true
 	if m == nil {
 		m = &memory{}
 		p.orphans[o.Record.ID] = m

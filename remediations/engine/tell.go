@@ -29,7 +29,7 @@ func (p *passing) readHeartbeats() {
 	}
 	h := &remediations.Heartbeats{ReadAt: p.Clock.Now()}
 	for node, l := range leases {
-		if p.here[node] {
+		if p.roster.Node(node) != nil { // leases of nodes that are gone may linger
 			h.Count(l)
 		}
 	}

@@ -31,11 +31,19 @@ type Inbox struct {
 	// configured.
 	Hosts func(ctx context.Context, p remediations.Pod) (node string, err error)
 	Now   func() time.Time
+	// Turns bounds the writes under way, those of all posts together, by its capacity; nil: nothing does.
+	Turns chan struct{}
+	// Ended is told that an alert is over whose repair is in flight. It must not block. Nil: nobody is told.
+	Ended func()
 	// Full is told the node that had no room for one more alert.
 	Full func(node string)
 	// Arrived is told each time that the self-test's alert arrived. It must not block.
 	Arrived func()
 }
+
+// WritesAtOnce is as many as keep an API server busy. More would only wait there, ahead of a repair's own writes and of the
+// leader's Lease.
+const WritesAtOnce = 16
 
 // writeAgain is how a write that failed is tried again until the caller's context ends.
 var writeAgain = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 2 * time.Second}
@@ -68,11 +76,22 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 	}
 	a := i.Config.NewAlert(route.Policy, labels, status, startsAt, i.Now())
 	value, known := n.Annotations[a.Key()]
+	if known && a.Reads(value) {
+		return ResultUnchanged, nil
+	}
 	switch old, err := remediations.DecodeAlert(a.Key(), value); {
 	case known && err == nil && old.Same(a):
 		return ResultUnchanged, nil
 	case !known && status == remediations.StatusResolved:
 		return ResultUnchanged, nil // the end of something that nobody acts upon is no news
+	}
+	if status == remediations.StatusResolved && remediations.Ends(n, a.Fingerprint) {
+		// The repair asks Alertmanager itself, and takes the alert off with its own end: one write less, on whichever replica
+		// this is. Where another one leads, its next poll sees it.
+		if i.Ended != nil {
+			i.Ended()
+		}
+		return ResultUnchanged, nil
 	}
 	drop, ok := remediations.Admit(n.Annotations, a)
 	if !ok {
@@ -100,6 +119,14 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 func (i Inbox) write(ctx context.Context, name string, p nodePatch) error {
 	var last error
 	err := wait.ExponentialBackoffWithContext(ctx, writeAgain, func(ctx context.Context) (bool, error) {
+		if i.Turns != nil {
+			select {
+			case i.Turns <- struct{}{}:
+				defer func() { <-i.Turns }()
+			case <-ctx.Done():
+				return false, ctx.Err()
+			}
+		}
 		_, last = patchNode(ctx, i.Client, name, p)
 		if errors.Is(last, engine.ErrNotFound) || errors.Is(last, engine.ErrConflict) {
 			return false, last

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// still is a world in which nothing happens: a fleet of whom some have an alert, all of which wait behind one repair.
+type still struct {
+	nodes  []*corev1.Node
+	byName map[string]int
+	ledger map[string]string
+	at     int
+	words  []remediations.ReplicaWord
+}
+
+// newStill makes a fleet as the cache holds it, of which the first ones have an alert firing.
+func newStill(c *remediations.Config, nodes, alerts int) *still {
+	w := &still{byName: map[string]int{}, words: []remediations.ReplicaWord{{URL: "http://am:9093", Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]remediations.AlertWord{}}}}
+	began := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	for i := range nodes {
+		name := fmt.Sprintf("node-%d", i)
+		labels := map[string]string{
+			c.Limits.ZoneLabel: fmt.Sprintf("zone-%d", i%3), c.Limits.PoolLabels[0]: fmt.Sprintf("pool-%d", i%5), corev1.LabelHostname: name,
+		}
+		for k := len(labels); k < 20; k++ {
+			labels[fmt.Sprintf("feature.example.com/cpu-%d", k)] = "true"
+		}
+		n := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", ResourceVersion: "1", Labels: labels, CreationTimestamp: metav1.NewTime(began)},
+			Spec:       corev1.NodeSpec{ProviderID: "civo://" + name},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		}
+		if i < alerts {
+			about := map[string]string{"alertname": "NodeNotReady", "node": name, "remediation": "node-not-ready", "severity": "critical"}
+			a := c.NewAlert(c.Policies[0], about, remediations.StatusFiring, began, began)
+			n.Annotations = map[string]string{a.Key(): a.Encode()}
+			w.words[0].Alerts[a.Fingerprint] = remediations.AlertWord{Labels: about, StartsAt: began, Active: true}
+		}
+		w.byName[name] = i
+		w.nodes = append(w.nodes, n)
+	}
+	return w
+}
+
+func (w *still) Nodes(context.Context) ([]*corev1.Node, error) { return w.nodes, nil }
+func (w *still) Node(_ context.Context, name string) (*corev1.Node, error) {
+	return w.nodes[w.byName[name]], nil
+}
+func (w *still) Lease(context.Context, string) (time.Time, time.Duration, error) {
+	return time.Now(), time.Minute, nil
+}
+func (w *still) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
+	out := make(map[string]remediations.Lease, len(w.nodes))
+	for _, n := range w.nodes {
+		out[n.Name] = remediations.Lease{ReadAt: time.Now(), RenewedAt: time.Now(), Duration: time.Minute}
+	}
+	return out, nil
+}
+
+func (w *still) Write(_ context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
+	out := n.DeepCopy()
+	for _, m := range []struct {
+		of      *map[string]string
+		changes map[string]*string
+	}{{&out.Annotations, c.Annotations}, {&out.Labels, c.Labels}} {
+		if *m.of == nil {
+			*m.of = map[string]string{}
+		}
+		for k, v := range m.changes {
+			if delete(*m.of, k); v != nil {
+				(*m.of)[k] = *v
+			}
+		}
+	}
+	w.at++
+	out.ResourceVersion = strconv.Itoa(w.at + 1)
+	w.nodes[w.byName[n.Name]] = out
+	return out, nil
+}
+func (w *still) OwnsCordon(context.Context, string) (bool, error) { return false, nil }
+
+func (w *still) Load(context.Context) (map[string]string, string, error) {
+	if w.ledger == nil {
+		return nil, "", ErrNotFound
+	}
+	return maps.Clone(w.ledger), "1", nil
+}
+
+func (w *still) Save(_ context.Context, data map[string]string, _ string) (string, error) {
+	w.ledger = maps.Clone(data)
+	return "1", nil
+}
+
+func (w *still) Look(context.Context) []remediations.ReplicaWord { return w.words }
+func (w *still) Event(string, Event)                             {}
+
+func (w *still) Act(ctx context.Context, _ Machine, _ func() error) (remediations.CallOutcome, error) {
+	<-ctx.Done() // the one repair is under way for as long as anybody measures
+	return remediations.CallUnknown, ctx.Err()
+}
+
+// settled is an engine that has come to rest over such a fleet.
+func settled(t testing.TB, nodes, alerts int) (*Engine, context.Context) {
+	t.Helper()
+	c := modelConfig()
+	c.Policies[0].For = 0
+	c.Limits.Unhealthy = remediations.Quantity{Value: 50, Percent: true}
+	c.Limits.StartupGrace = time.Minute
+	w := newStill(c, nodes, alerts)
+	e := New(Options{
+		Config: c, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: map[string]Actuator{"reboot": w}, Events: w,
+		Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: time.Hour, CallTimeout: time.Hour,
+		NewID: func() string { return "r0000" },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	for range 4 {
+		e.look(ctx)
+		e.heard(ctx, <-e.looks)
+		e.pass(ctx)
+	}
+	return e, ctx
+}
+
+// BenchmarkPass is one decision over the whole fleet: who is to be repaired, and what holds the others.
+func BenchmarkPass(b *testing.B) {
+	for _, fleet := range []struct{ nodes, alerts int }{{1000, 0}, {5000, 0}, {1000, 100}, {5000, 500}} {
+		b.Run(fmt.Sprintf("nodes=%d/alerts=%d", fleet.nodes, fleet.alerts), func(b *testing.B) {
+			e, ctx := settled(b, fleet.nodes, fleet.alerts)
+			b.ReportAllocs()
+			for b.Loop() {
+				e.pass(ctx)
+			}
+		})
+	}
+}
+
+// TestPassAllocatesNothingForHealthyNodes: a pass over five times the healthy nodes allocates what one over fewer does.
+func TestPassAllocatesNothingForHealthyNodes(t *testing.T) {
+	const passes = 50
+	cost := func(nodes int) (allocations, bytes float64) {
+		e, ctx := settled(t, nodes, 10)
+		allocations = testing.AllocsPerRun(passes, func() { e.pass(ctx) })
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range passes {
+			e.pass(ctx)
+		}
+		runtime.ReadMemStats(&after)
+		return allocations, float64(after.TotalAlloc-before.TotalAlloc) / passes
+	}
+	few, fewBytes := cost(1000)
+	many, manyBytes := cost(5000)
+	require.InDelta(t, few, many, 20)
+	require.InDelta(t, fewBytes, manyBytes, 8<<10)
+}

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// askedFor is how often the instance has asked for it so far.
+func (w *world) askedFor(i *instance, what string) int {
+	return at(w, func() int { return i.asked[what] })
+}
+
+// TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited: whichever replica the self-test's alert comes to notes that there.
+func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
+	for name, again := range map[string]bool{"another replica noted a later one": true, "nobody did": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
+				w.do(func() { w.selfTest = []remediations.SelfTestAlert{{Receivers: []string{"drydock"}}} })
+				i := w.start()
+				w.pass(time.Second)
+				w.do(func() { w.arrive(time.Now()) })
+				require.True(t, w.until(time.Minute, func() bool { return mustLedger(w).Status.SelfTest.State == remediations.SelfTestOK }))
+
+				looks, loads := w.askedFor(i, "look"), w.askedFor(i, "load")
+				w.pass(8 * time.Minute)
+				require.Greater(t, w.askedFor(i, "look"), looks+20, "it polls")
+				require.Equal(t, loads, w.askedFor(i, "load"), "an arrival that is young answers all there is to ask")
+
+				want := remediations.SelfTestNotArrived
+				if again {
+					want = remediations.SelfTestOK
+					w.do(func() { w.arrive(time.Now()) })
+				}
+				w.pass(7 * time.Minute)
+				require.Equal(t, want, w.selfTestState())
+				require.Greater(t, w.askedFor(i, "load"), loads)
+			})
+		})
+	}
+}
+
+// TestAnAPIServerThatRefusesIsAskedOnceAPoll: a storm that no post brought must not make it worse.
+func TestAnAPIServerThatRefusesIsAskedOnceAPoll(t *testing.T) {
+	inWorld(t, modelConfig(), 2*adoptAtOnce, func(t *testing.T, w *world) {
+		i := w.start()
+		w.pass(16 * time.Second)
+		w.do(func() {
+			w.always["write"] = "lost"
+			for n := range w.nodes {
+				w.ail(n, 1)
+			}
+		})
+		looks := w.askedFor(i, "look")
+		w.pass(5 * time.Minute)
+		looks = w.askedFor(i, "look") - looks
+		require.Positive(t, looks)
+		require.InDelta(t, looks, w.askedFor(i, "write"), 1, "one write for each answer of Alertmanager's")
+
+		w.do(func() { delete(w.always, "write") })
+		w.pass(16 * time.Second)
+		for n := range 2 * adoptAtOnce {
+			require.Len(t, remediations.AlertsOn(w.nodeOf(fmt.Sprintf("n%d", n)).Annotations), 1, "all are adopted with the next answer")
+		}
+	})
+}
+
+// TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll: as many as are adopted at once, and more, must not have it try on.
+func TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll(t *testing.T) {
+	room := admit
+	defer func() { admit = room }()
+	admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, false }
+	inWorld(t, modelConfig(), 2*adoptAtOnce, func(t *testing.T, w *world) {
+		i := w.start()
+		w.do(func() {
+			for n := range w.nodes {
+				w.ail(n, 1)
+			}
+		})
+		w.pass(time.Minute)
+		looks, passes := w.askedFor(i, "look"), w.askedFor(i, "nodes")
+		w.pass(5 * time.Minute)
+		looks, passes = w.askedFor(i, "look")-looks, w.askedFor(i, "nodes")-passes
+		require.Positive(t, looks)
+		require.LessOrEqual(t, passes, 5*looks, "it looks at the Nodes when Alertmanager has answered, and rests in between")
+		require.Zero(t, w.askedFor(i, "write"))
+	})
+}
+
+// TestTheProviderIsAskedWhileAlertmanagerIs: each of them takes its time, and both together take no longer than one. Of a
+// node that a guard holds anyway it is not asked.
+func TestTheProviderIsAskedWhileAlertmanagerIs(t *testing.T) {
+	const takes = 2 * time.Second
+	for name, paused := range map[string]bool{"free": false, "paused": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				i := w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					w.lookTakes, w.mood.survey = takes, takes
+					if paused {
+						w.hold("n0", edit(remediations.PauseKey, "true"))
+					}
+					w.ail("n0", 1)
+				})
+				w.do(func() { w.post("n0", remediations.StatusFiring) })
+				began, looks := time.Now(), w.askedFor(i, "look")
+				if paused {
+					w.pass(time.Minute)
+					require.Greater(t, w.askedFor(i, "look"), looks)
+					require.Zero(t, w.askedFor(i, "survey"))
+					return
+				}
+				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) > 0 }))
+				require.Less(t, time.Since(began), 2*takes)
+			})
+		})
+	}
+}
+
+// TestNewsAreLookedAtAtOnce, and nothing else looks between two polls.
+func TestNewsAreLookedAtAtOnce(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		i := w.start()
+		w.pass(16 * time.Second)
+		looks := w.askedFor(i, "look")
+		w.pass(time.Second)
+		require.Equal(t, looks, w.askedFor(i, "look"))
+		i.engine.News()
+		w.pass(time.Second)
+		require.Equal(t, looks+1, w.askedFor(i, "look"))
+	})
+}

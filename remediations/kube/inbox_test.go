@@ -1,0 +1,111 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten: the repair asks Alertmanager itself, and is told to do so at once.
+func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
+	const name = "n1"
+	fingerprint := remediations.Fingerprint(about(name))
+	for what, c := range map[string]struct {
+		phase  remediations.Phase
+		cause  string
+		status string
+		want   string
+		told   bool
+	}{
+		"it waits for proof":              {remediations.Verifying, fingerprint, "resolved", "unchanged", true},
+		"its call is under way":           {remediations.Acting, fingerprint, "resolved", "unchanged", true},
+		"it waits for a guard":            {remediations.Pending, fingerprint, "resolved", "accepted", false},
+		"another alert's repair":          {remediations.Verifying, "9f2c0e5b6d1a4c33", "resolved", "accepted", false},
+		"it fires again":                  {remediations.Verifying, fingerprint, "firing", "accepted", false},
+		"the label alone says in flight":  {"", fingerprint, "resolved", "accepted", false},
+		"the record alone says in flight": {remediations.Acting, fingerprint, "resolved", "accepted", false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			began := time.Unix(1700000000, 0).UTC()
+			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", Labels: map[string]string{}, Annotations: map[string]string{}}}
+			client := fake.NewClientset(n)
+			in, told := inbox(t, client), 0
+			in.Node, in.Ended = func(string) *corev1.Node { return n }, func() { told++ }
+			alert := in.Config.NewAlert(in.Config.Policies[0], about(name), remediations.StatusFiring, began, began)
+			r := remediations.Record{V: 1, ID: "n7q4k2", Policy: "p", Phase: c.phase, Cause: remediations.Cause{Alert: c.cause}, Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: began, Since: began, Deadline: began}
+			r.Intent = &remediations.Intent{ID: "n7q4k2-0-1", At: began}
+			n.Annotations[alert.Key()], n.Annotations[remediations.NodeRepairKey], n.Labels[remediations.PhaseLabel] = alert.Encode(), r.Encode(), string(c.phase)
+			switch what {
+			case "the label alone says in flight":
+				n.Annotations[remediations.NodeRepairKey], n.Labels[remediations.PhaseLabel] = "{}", string(remediations.Verifying)
+			case "the record alone says in flight":
+				delete(n.Labels, remediations.PhaseLabel)
+			}
+			startsAt := began
+			if c.status == "firing" {
+				startsAt = began.Add(time.Minute)
+			}
+			result, err := in.Record(t.Context(), about(name), c.status, startsAt)
+			require.NoError(t, err)
+			require.Equal(t, c.want, result)
+			require.Equal(t, c.told, told == 1)
+			require.Len(t, client.Actions(), map[string]int{"unchanged": 0, "accepted": 1}[c.want])
+		})
+	}
+}
+
+// TestWritesOfAllPostsTogetherAreBounded, or a storm of posts would have hundreds of them wait at the API server.
+func TestWritesOfAllPostsTogetherAreBounded(t *testing.T) {
+	var now, most atomic.Int32
+	held := make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n := now.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		<-held
+		now.Add(-1)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"Node","apiVersion":"v1"}`))
+	}))
+	defer server.Close()
+	defer release()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	require.NoError(t, err)
+	in := inbox(t, client)
+	in.Node = func(name string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}}
+	}
+	in.Turns = make(chan struct{}, 2)
+	var g errgroup.Group
+	for i := range 8 {
+		g.Go(func() error {
+			_, err := in.Record(context.WithoutCancel(t.Context()), about(fmt.Sprintf("n%d", i)), "firing", time.Now())
+			return err
+		})
+	}
+	require.Eventually(t, func() bool { return now.Load() == 2 }, 10*time.Second, time.Millisecond)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = in.Record(over, about("n9"), "firing", time.Now())
+	require.ErrorIs(t, err, context.Canceled, "who waits for a turn waits no longer than the post")
+	release()
+	require.NoError(t, g.Wait())
+	require.EqualValues(t, 2, most.Load())
+	require.Empty(t, in.Turns)
+}
