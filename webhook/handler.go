@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -127,8 +126,8 @@ func decode(raw runtime.RawExtension, wanted bool) (*corev1.Node, error) {
 	if !wanted {
 		return nil, nil
 	}
-	n := &corev1.Node{}
-	if err := json.Unmarshal(raw.Raw, n); err != nil {
+	n, err := readNode(raw.Raw)
+	if err != nil {
 		return nil, fmt.Errorf("reading a Node: %w", err)
 	}
 	return n, nil

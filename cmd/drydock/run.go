@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -27,12 +28,15 @@ func newRunCommand() *cobra.Command {
 			if file == "" {
 				return usageError{errors.New("--config is missing: name the configuration file")}
 			}
+			if err := checkProfilerAddress(pprof); err != nil {
+				return err
+			}
 			return run(cmd.Context(), cmd.ErrOrStderr(), file, kubeconfig, pprof)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file")
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; without it Drydock runs as its pod's ServiceAccount")
-	cmd.Flags().StringVar(&pprof, "pprof", "", "address for Go's profiler, such as 127.0.0.1:6060; empty: none")
+	cmd.Flags().StringVar(&pprof, "pprof", "", "loopback address for Go's profiler, such as 127.0.0.1:6060; empty: none")
 	return cmd
 }
 
@@ -52,6 +56,9 @@ func run(ctx context.Context, stderr io.Writer, file, kubeconfig, pprof string) 
 	restConfig, err := restConfigOf(kubeconfig)
 	if err != nil {
 		return err
+	}
+	if pprof != "" {
+		runtime.SetMutexProfileFraction(mutexSample)
 	}
 	mgr, err := newManager(ctx, cfg, restConfig, pprof, log)
 	if err != nil {

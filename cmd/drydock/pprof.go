@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// mutexSample is how many waits for a lock go by for one in the profile: few enough to see what is slow, at no cost.
+const mutexSample = 100
+
+// checkProfilerAddress refuses any address but a port on loopback: what a profile shows of a process's memory is nobody
+// else's business, and asking for profiles costs as much as whoever asks likes.
+func checkProfilerAddress(address string) error {
+	if address == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return usageError{fmt.Errorf("--pprof %q: write an address and a port, such as 127.0.0.1:6060", address)}
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return usageError{fmt.Errorf("--pprof %q: %q is no port; write one such as 127.0.0.1:6060", address, port)}
+	}
+	// A name is not taken, not even localhost: whoever keeps the resolver says what it stands for.
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() {
+		return usageError{fmt.Errorf("--pprof %q: profiles are served on loopback only, such as 127.0.0.1:6060; reach them with kubectl port-forward", address)}
+	}
+	return nil
+}

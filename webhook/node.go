@@ -1,0 +1,42 @@
+package webhook
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// nodeParts are those of a Node that a verdict may rest on. Reading the others, images and managed fields above all, would
+// be most of what a request costs.
+type nodeParts struct {
+	Metadata struct {
+		Name              string            `json:"name"`
+		UID               types.UID         `json:"uid"`
+		ResourceVersion   string            `json:"resourceVersion"`
+		Labels            map[string]string `json:"labels"`
+		Annotations       map[string]string `json:"annotations"`
+		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
+		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Spec   corev1.NodeSpec `json:"spec"`
+	Status struct {
+		Conditions []corev1.NodeCondition `json:"conditions"`
+	} `json:"status"`
+}
+
+func readNode(data []byte) (*corev1.Node, error) {
+	var p nodeParts
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, err
+	}
+	m := p.Metadata
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels, Annotations: m.Annotations,
+			CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+		},
+		Spec: p.Spec, Status: corev1.NodeStatus{Conditions: p.Status.Conditions},
+	}, nil
+}
