@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the kernel's unit of a process's time, USER_HZ: 100 a second on every platform that Linux has.
+const tick = time.Second / 100
+
+// cpuOf is the time that a process has spent so far.
+func cpuOf(pid int) (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in brackets, may hold anything.
+	_, rest, _ := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat has only %d fields", pid, len(fields))
+	}
+	var sum time.Duration
+	for _, f := range fields[11:13] { // utime and stime
+		ticks, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading /proc/%d/stat: %w", pid, err)
+		}
+		sum += time.Duration(ticks) * tick
+	}
+	return sum, nil
+}
+
+// memoryOf is what a process holds, in MB of a million bytes; peak is the most that it ever held.
+func memoryOf(pid int) (resident, anonymous, peak float64, err error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	for _, line := range strings.Split(string(data), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+		if err != nil {
+			continue
+		}
+		switch name {
+		case "VmRSS":
+			resident = kib * 1024 / 1e6
+		case "RssAnon":
+			anonymous = kib * 1024 / 1e6
+		case "VmHWM":
+			peak = kib * 1024 / 1e6
+		}
+	}
+	return resident, anonymous, peak, nil
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// pauseBetween keeps one sample's writes out of the next one's way, mostly.
+const pauseBetween = 250 * time.Millisecond
+
+// measureLatency posts alerts one at a time, and waits for the call that reboots each node. A first one after a quiet
+// while has to read the leases anew; those after it, within seconds, do not.
+func (y *yard) measureLatency() error {
+	var first, later, bare []time.Duration
+	next := y.fleet.size - 1 // not the nodes that beat, which are one in ten from 0 on
+	sample := func() (time.Duration, error) {
+		for next%heartbeatShare == 0 {
+			next--
+		}
+		node := nodeName(next)
+		next--
+		return y.postUntilCall(node)
+	}
+	samples := min(100, y.fleet.size/10-y.rounds)
+	y.profileWhile("latency", 30)
+	for range y.rounds {
+		y.sleep(11 * time.Second) // longer than the leases' count is good for
+		each, _, err := y.fleet.everywhere(y.ctx, min(40, y.fleet.size), 1, y.touch)
+		if err != nil {
+			return err
+		}
+		bare = append(bare, each...)
+		d, err := sample()
+		if err != nil {
+			return err
+		}
+		first = append(first, d)
+		for range samples / y.rounds {
+			y.pause(pauseBetween)
+			if d, err = sample(); err != nil {
+				return err
+			}
+			later = append(later, d)
+		}
+	}
+	floor := float64(median(bare))
+	reference := "bare PATCH, one worker: " + ms(median(bare))
+	m, p99 := float64(median(first))/floor, float64(quantile(first, 0.99))/floor
+	y.table.add(row{
+		what: "POST of an alert → provider's call, the first after a quiet while", nodes: y.fleet.size,
+		measured: fmt.Sprintf("%s, slowest of %d %s", ms(median(first)), len(first), ms(quantile(first, 0.99))), reference: reference,
+		ratio: fmt.Sprintf("%.1f, slowest %.1f", m, p99), target: "≤ 6, p99 ≤ 20", verdict: reached(m <= 6 && p99 <= 20),
+	})
+	m, p99 = float64(median(later))/floor, float64(quantile(later, 0.99))/floor
+	y.table.add(row{
+		what: "… those that follow it", nodes: y.fleet.size,
+		measured:  fmt.Sprintf("%s, p99 of %d %s; the provider is first asked after %s", ms(median(later)), len(later), ms(quantile(later, 0.99)), ms(median(y.asked))),
+		reference: reference,
+		ratio:     fmt.Sprintf("%.1f, p99 %.1f", m, p99), target: "≤ 6, p99 ≤ 20", verdict: reached(m <= 6 && p99 <= 20),
+	})
+	return y.awaitNoRepairs()
+}
+
+// touch is a change of a node that is no business of Drydock's.
+func (y *yard) touch(ctx context.Context, node string) error {
+	return y.fleet.patch(ctx, node, "bench.example.com/touched", time.Now().Format(time.RFC3339Nano))
+}
+
+func (y *yard) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-y.ctx.Done():
+	}
+}
+
+// postUntilCall makes the node's alert active at Alertmanager, posts it, and waits for the provider's reboot. The alert
+// ends then, so that the repair does, too.
+func (y *yard) postUntilCall(node string) (time.Duration, error) {
+	n, err := y.lab.Client().CoreV1().Nodes().Get(y.ctx, node, metav1.GetOptions{ResourceVersion: "0"})
+	if err != nil {
+		return 0, err
+	}
+	instance := strings.TrimPrefix(n.Spec.ProviderID, "civo://")
+	alert, body := alertOf(node), payload(node)
+	if err := y.tell([]map[string]any{alert}, time.Now().Add(time.Hour)); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if _, err := send(y.ctx, http.MethodPost, y.drydock.ReceiverURL, y.token, body); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(y.ctx, 20*time.Second)
+	defer cancel()
+	call, err := y.civo.AwaitCall(ctx, func(c civosim.Call) bool { return c.Op == civosim.HardReboots && strings.Contains(c.Path, instance) })
+	if err != nil {
+		return 0, fmt.Errorf("%s was not rebooted: %w", node, err)
+	}
+	y.asked = append(y.asked, y.firstAsked(began).Sub(began))
+	return call.At.Sub(began), y.tell([]map[string]any{alert}, time.Now())
+}
+
+// firstAsked is when the provider was first asked anything after a time: it looks the machine up before the intent is written.
+func (y *yard) firstAsked(after time.Time) time.Time {
+	for _, c := range y.civo.Calls() {
+		if c.At.After(after) {
+			return c.At
+		}
+	}
+	return after
+}
+
+// awaitNoRepairs returns when nothing is on record any more.
+func (y *yard) awaitNoRepairs() error {
+	return y.until(3*time.Minute, "all repairs to end", func() (bool, error) {
+		m, err := y.metrics()
+		for k, v := range m {
+			if strings.HasPrefix(k, "drydock_repairs{") && v > 0 {
+				return false, err
+			}
+		}
+		return err == nil, err
+	})
+}
+
+// measureRepair counts the calls of whole repairs: from Alertmanager's own post of the firing alert to its own post of the
+// resolved one, and the end of the repair.
+func (y *yard) measureRepair() error {
+	if err := y.deliver(true); err != nil {
+		return err
+	}
+	var writes, reads []int
+	kinds := map[string]int{}
+	for i := range y.rounds {
+		y.sleep(time.Second)
+		node, mark := nodeName(i*heartbeatShare+1), y.audit.mark()
+		alert := alertOf(node)
+		if err := y.tell([]map[string]any{alert}, time.Now().Add(time.Hour)); err != nil {
+			return err
+		}
+		if err := y.until(20*time.Second, node+" to be under repair", func() (bool, error) {
+			n, err := y.lab.Client().CoreV1().Nodes().Get(y.ctx, node, metav1.GetOptions{ResourceVersion: "0"})
+			return err == nil && n.Labels[remediations.PhaseLabel] == string(remediations.Verifying), err
+		}); err != nil {
+			return err
+		}
+		if err := y.tell([]map[string]any{alert}, time.Now()); err != nil {
+			return err
+		}
+		if err := y.until(time.Minute, "the repair of "+node+" to end", func() (bool, error) {
+			n, err := y.lab.Client().CoreV1().Nodes().Get(y.ctx, node, metav1.GetOptions{ResourceVersion: "0"})
+			return err == nil && n.Labels[remediations.PhaseLabel] == "" && len(remediations.AlertsOn(n.Annotations)) == 0, err
+		}); err != nil {
+			return err
+		}
+		y.pause(time.Second) // the slot is freed after the end is written
+		calls, _, err := y.audit.since(mark)
+		if err != nil {
+			return err
+		}
+		w, r := 0, 0
+		for _, c := range calls {
+			if c.apart() {
+				continue
+			}
+			kinds[c.kind()]++
+			if c.write() {
+				w++
+			} else {
+				r++
+			}
+		}
+		writes, reads = append(writes, w), append(reads, r)
+	}
+	w, r := median(writes), median(reads)
+	y.table.add(row{
+		what: "API calls of one whole repair, resolved alert included", nodes: y.fleet.size, measured: fmt.Sprintf("%d writes, %d reads", w, r),
+		reference: fmt.Sprintf("in %d repairs: %s", y.rounds, counted(kinds)), ratio: "-", target: "≤ 6 writes, ≤ 4 reads", verdict: reached(w <= 6 && r <= 4),
+	})
+	return y.deliver(false)
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// measureStorms has an alert for every node at once, from Alertmanager itself, which makes a group of each.
+func (y *yard) measureStorms() error {
+	size := y.fleet.size
+	if err := y.calm(); err != nil { // what was measured before may have left alerts, and an alert that is there is not written
+		return err
+	}
+	var took, bare, answers []time.Duration
+	var gap time.Duration
+	var lost int
+	var refused float64
+	for round := range y.rounds {
+		if round == 0 {
+			y.profileWhile("storm", 5)
+		}
+		s, err := y.storm()
+		if err != nil {
+			return err
+		}
+		took, answers, lost, refused, gap = append(took, s.took), append(answers, s.answers...), lost+s.lost, refused+s.refused, max(gap, s.leaseGap)
+		if round == y.rounds-1 {
+			if err := y.afterStorm(); err != nil {
+				return err
+			}
+		}
+		if err := y.calm(); err != nil {
+			return err
+		}
+		_, all, err := y.fleet.everywhere(y.ctx, size, workersAtOnce, y.touch)
+		if err != nil {
+			return err
+		}
+		bare = append(bare, all)
+	}
+	rate, floor := float64(size)/median(took).Seconds(), float64(size)/median(bare).Seconds()
+	y.table.add(row{
+		what: "as many alerts as nodes at once, from Alertmanager, until each is on its Node", nodes: size,
+		measured:  fmt.Sprintf("%.2f s, %.0f a second", median(took).Seconds(), rate),
+		reference: fmt.Sprintf("bare PATCH, %d workers: %.0f a second", workersAtOnce, floor),
+		ratio:     fmt.Sprintf("%.0f%%", 100*rate/floor), target: "≥ 70%", verdict: reached(rate >= 0.7*floor),
+	})
+	y.table.add(row{
+		what: "… lost", nodes: size, measured: fmt.Sprintf("%d of %d", lost, size*y.rounds), reference: fmt.Sprintf("posts answered 503, and brought again by Alertmanager: %.0f", refused),
+		ratio: "-", target: "0", verdict: reached(lost == 0),
+	})
+	y.table.add(row{
+		what: "… meanwhile: a person's word is answered", nodes: size, measured: fmt.Sprintf("%s, slowest of %d %s", ms(median(answers)), len(answers), ms(quantile(answers, 1))),
+		reference: fmt.Sprintf("longest time between two renewals of the leader's lease: %.1f s", gap.Seconds()), ratio: "-", target: "flows; lease < 10 s", verdict: reached(gap < 10*time.Second && len(answers) > 0),
+	})
+	return nil
+}
+
+// stormed is what one storm was like.
+type stormed struct {
+	took, leaseGap time.Duration
+	answers        []time.Duration
+	lost           int
+	refused        float64
+}
+
+func (y *yard) allAlerts() []map[string]any {
+	alerts := make([]map[string]any, y.fleet.size)
+	for i := range alerts {
+		alerts[i] = alertOf(nodeName(i))
+	}
+	return alerts
+}
+
+func (y *yard) storm() (s stormed, err error) {
+	if err := y.deliver(true); err != nil {
+		return s, err
+	}
+	before, err := y.metrics()
+	if err != nil {
+		return s, err
+	}
+	mark := y.audit.mark()
+	asking, stop := context.WithCancel(y.ctx)
+	asked := make(chan []time.Duration)
+	go func() { asked <- y.askMeanwhile(asking) }()
+	began := time.Now()
+	if err := y.tell(y.allAlerts(), began.Add(time.Hour)); err != nil {
+		stop()
+		return s, err
+	}
+	here := map[string]bool{}
+	ended, renewed := began, began
+	err = y.until(5*time.Minute, "every alert to be on its Node", func() (bool, error) {
+		var calls []call
+		var err error
+		calls, mark, err = y.audit.since(mark)
+		for _, c := range calls {
+			switch {
+			case c.kind() == "patch nodes" && c.ResponseStatus.Code == http.StatusOK && !here[c.ObjectRef.Name]:
+				here[c.ObjectRef.Name] = true
+				if c.Ended.After(ended) {
+					ended = c.Ended
+				}
+			case c.kind() == "update leases (leader)":
+				s.leaseGap, renewed = max(s.leaseGap, c.Ended.Sub(renewed)), c.Ended
+			}
+		}
+		return len(here) >= y.fleet.size, err
+	})
+	stop()
+	s.answers = <-asked
+	if err != nil {
+		return s, err
+	}
+	s.took = ended.Sub(began)
+	after, err := y.metrics()
+	if err != nil {
+		return s, err
+	}
+	s.refused = after[`drydock_posts_total{code="503"}`] - before[`drydock_posts_total{code="503"}`]
+	nodes, err := y.lab.Client().CoreV1().Nodes().List(y.ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return s, err
+	}
+	for i := range nodes.Items {
+		if _, ok := nodes.Items[i].Annotations[keyOf(nodes.Items[i].Name)]; !ok {
+			s.lost++
+		}
+	}
+	return s, nil
+}
+
+// keyOf is the annotation that the node's alert is under.
+func keyOf(node string) string {
+	labels, _ := alertOf(node)["labels"].(map[string]string)
+	return remediations.AlertPrefix + remediations.Fingerprint(labels)
+}
+
+// askMeanwhile puts a word on a node that Drydock can only refuse, again and again, and says how long each was unanswered.
+func (y *yard) askMeanwhile(ctx context.Context) (answers []time.Duration) {
+	node := nodeName(1)
+	for ctx.Err() == nil {
+		began := time.Now()
+		if err := y.fleet.patch(ctx, node, remediations.ResetKey, "true"); err != nil {
+			return answers
+		}
+		err := y.until(time.Minute, "an answer", func() (bool, error) {
+			n, err := y.lab.Client().CoreV1().Nodes().Get(y.ctx, node, metav1.GetOptions{ResourceVersion: "0"})
+			if err != nil {
+				return false, err
+			}
+			_, there := n.Annotations[remediations.ResetKey]
+			return !there, nil
+		})
+		if err != nil {
+			return append(answers, time.Minute)
+		}
+		answers = append(answers, time.Since(began))
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	return answers
+}
+
+// afterStorm measures what rests on all nodes having their alerts.
+func (y *yard) afterStorm() error {
+	resident, anonymous, peak, err := memoryOf(y.drydock.PID())
+	if err != nil {
+		return err
+	}
+	most := 90.0
+	if y.fleet.size > 1000 {
+		most = 150
+	}
+	y.table.add(row{
+		what: "resident memory, leader, after the storm", nodes: y.fleet.size, measured: fmt.Sprintf("%.0f MB (%.0f anonymous), at most %.0f", resident, anonymous, peak),
+		reference: fmt.Sprintf("%d nodes of %.1f KiB, GOMEMLIMIT %s", y.fleet.size, float64(y.fleet.bytes)/1024, memoryLimit),
+		ratio:     "-", target: fmt.Sprintf("≤ %.0f MB", most), verdict: reached(resident <= most),
+	})
+	y.sleep(3 * time.Second) // what the storm left to do is done
+	if err := y.measureUnchanged(); err != nil {
+		return err
+	}
+	y.profileWhile("standing", 55)
+	_, used, err := y.minute()
+	if err != nil {
+		return err
+	}
+	y.addCPU("a storm that stands: CPU", used)
+	return nil
+}
+
+// measureUnchanged posts everything again, as Alertmanager does at repeat_interval.
+func (y *yard) measureUnchanged() error {
+	y.profileWhile("unchanged", 5)
+	for _, perPost := range []int{1, 64} {
+		var posts [][]byte
+		for i := 0; i+perPost <= y.fleet.size; i += perPost {
+			var nodes []string
+			for k := range perPost {
+				nodes = append(nodes, nodeName(i+k))
+			}
+			posts = append(posts, payload(nodes...))
+		}
+		mark := y.audit.mark()
+		var ours, theirs []float64
+		for range y.rounds {
+			rate, err := y.postAll(y.drydock.ReceiverURL, posts, perPost)
+			if err != nil {
+				return err
+			}
+			ours = append(ours, rate)
+			if rate, err = y.postAll(y.ginURL+"/v1/alerts", posts, perPost); err != nil {
+				return err
+			}
+			theirs = append(theirs, rate)
+		}
+		calls, _, err := y.audit.since(mark)
+		if err != nil {
+			return err
+		}
+		writes := 0
+		for _, c := range calls {
+			if c.write() && !c.apart() {
+				writes++
+			}
+		}
+		a, b := median(ours), median(theirs)
+		y.table.add(row{
+			what: fmt.Sprintf("the same again, unchanged, %d a post", perPost), nodes: y.fleet.size, measured: fmt.Sprintf("%.0f alerts a second, %d writes", a, writes),
+			reference: fmt.Sprintf("a bare gin handler that decodes them: %.0f a second", b), ratio: fmt.Sprintf("%.0f%%", 100*a/b),
+			target: "≥ 70%, no write", verdict: reached(a >= 0.7*b && writes == 0),
+		})
+	}
+	return nil
+}
+
+// postAll posts for a second or so over 16 connections, and says how many alerts a second were taken.
+func (y *yard) postAll(url string, posts [][]byte, perPost int) (float64, error) {
+	const lasts = time.Second
+	began := time.Now()
+	g, ctx := errgroup.WithContext(y.ctx)
+	counts := make([]int, workersAtOnce)
+	for w := range workersAtOnce {
+		g.Go(func() error {
+			for i := w; time.Since(began) < lasts; i += workersAtOnce {
+				if _, err := send(ctx, http.MethodPost, url, y.token, posts[i%len(posts)]); err != nil {
+					return err
+				}
+				counts[w]++
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return 0, err
+	}
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	return float64(total*perPost) / time.Since(began).Seconds(), nil
+}
+
+// calm takes the storm away: from Alertmanager, then from the Nodes.
+func (y *yard) calm() error {
+	if err := y.deliver(false); err != nil {
+		return err
+	}
+	if err := y.tell(y.allAlerts(), time.Now()); err != nil {
+		return err
+	}
+	_, _, err := y.fleet.everywhere(y.ctx, y.fleet.size, workersAtOnce, func(ctx context.Context, node string) error {
+		return y.fleet.patch(ctx, node, keyOf(node), nil)
+	})
+	y.pause(2 * time.Second)
+	return err
+}
