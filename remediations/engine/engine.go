@@ -189,6 +189,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	defer e.metrics.reset()
 	defer close(e.over)
 	e.Log.Info("leading", "policies", len(e.Config.Policies))
+	led := e.Clock.Now()
 	poll := e.Clock.NewTicker(e.PollInterval)
 	defer poll.Stop()
 	e.look(ctx)
@@ -210,9 +211,9 @@ func (e *Engine) Start(ctx context.Context) error {
 		case l := <-e.looks:
 			e.heard(ctx, l)
 		case <-poll.C():
-			if e.waiting || e.awaitsArrival() {
+			if e.waiting || e.awaitsArrival() || e.ledgerOld(led) {
 				// What waits may wait for a slot that one that led before took, or for what a person changes in the ledger. While
-				// nothing waits it is not read: readAhead reads it before anything rests on it.
+				// nothing waits it is hardly ever read: readAhead reads it before anything rests on it.
 				e.ledger = nil
 			}
 			e.look(ctx)

@@ -26,8 +26,10 @@ func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
 				w.do(func() { w.arrive(time.Now()) })
 				require.True(t, w.until(time.Minute, func() bool { return mustLedger(w).Status.SelfTest.State == remediations.SelfTestOK }))
 
+				w.pass(leadYoung)
+
 				looks, loads := w.askedFor(i, "look"), w.askedFor(i, "load")
-				w.pass(8 * time.Minute)
+				w.pass(7 * time.Minute)
 				require.Greater(t, w.askedFor(i, "look"), looks+20, "it polls")
 				require.Equal(t, loads, w.askedFor(i, "load"), "an arrival that is young answers all there is to ask")
 
@@ -134,4 +136,26 @@ func TestNewsAreLookedAtAtOnce(t *testing.T) {
 		w.pass(time.Second)
 		require.Equal(t, looks+1, w.askedFor(i, "look"))
 	})
+}
+
+// TestASlotThatOneWhoSleptLeftIsFreed: nothing else makes the one that leads read the ledger. While it is new to the lead
+// it looks at each poll, later now and then.
+func TestASlotThatOneWhoSleptLeftIsFreed(t *testing.T) {
+	for name, c := range map[string]struct{ after, within time.Duration }{
+		"just before": {time.Minute, 16 * time.Second}, "hours ago": {3 * time.Hour, ledgerGood + 16*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(c.after)
+				w.do(func() {
+					l := mustLedger(w)
+					l.Slots = append(l.Slots, remediations.Slot{Node: "n0", Repair: "gone00", Attempt: "gone00-0-1", Policy: "node-not-ready", Since: time.Now().Add(-time.Minute)})
+					w.ledger = l.Encode()
+					w.ledgerRV++
+				})
+				require.True(t, w.until(c.within, func() bool { return len(mustLedger(w).Slots) == 0 }))
+			})
+		})
+	}
 }
