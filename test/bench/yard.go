@@ -25,6 +25,7 @@ type yard struct {
 	tokenFile string
 	token     string
 	drydock   *lab.Drydock
+	led       time.Time // since when it leads
 	pprof     string
 	amURL     string
 	watcher   *lab.Process
@@ -219,6 +220,7 @@ func (y *yard) stopDrydock() error {
 func (y *yard) awaitLead() error {
 	return y.until(time.Minute, "Drydock to lead and to see the Watchdog", func() (bool, error) {
 		m, err := y.metrics()
+		y.led = time.Now()
 		return m["drydock_leader"] == 1 && m[`drydock_blind{cause="alertmanager"}`] == 0, err
 	})
 }
