@@ -26,7 +26,7 @@ func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
 	if err != nil {
 		return fmt.Errorf("healing node %s: %w", node, err)
 	}
-	conditions := healthy(now)
+	conditions := Healthy(now, now)
 	for i := range conditions {
 		keepTransition(&conditions[i], live.Status.Conditions)
 	}

@@ -83,7 +83,7 @@ func (s NodeSpec) node(now time.Time, version string) *corev1.Node {
 		Status: corev1.NodeStatus{
 			Capacity:    resources,
 			Allocatable: resources,
-			Conditions:  healthy(now),
+			Conditions:  Healthy(now, now),
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: "127.0.0.1"},
 				{Type: corev1.NodeHostName, Address: s.Name},
@@ -97,12 +97,12 @@ func (s NodeSpec) node(now time.Time, version string) *corev1.Node {
 	}
 }
 
-// healthy is what a kubelet says of a node on which all is well.
-func healthy(now time.Time) []corev1.NodeCondition {
+// Healthy is what a kubelet says at now of a node on which all has been well since then.
+func Healthy(now, since time.Time) []corev1.NodeCondition {
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{
 			Type: kind, Status: status, Reason: reason, Message: message,
-			LastHeartbeatTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(now),
+			LastHeartbeatTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(since),
 		}
 	}
 	return []corev1.NodeCondition{

@@ -19,13 +19,16 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint string, p remediati
 	}
 	carriers := sync.OnceValue(func() map[string]string { // most polls meet no pod's alert
 		out := map[string]string{}
-		for _, n := range e.nodes {
-			j := remediations.ReadJournal(n)
+		for _, m := range e.roster.Members() {
+			if !m.Concerned {
+				continue // it carries nothing, so no alert either
+			}
+			j := remediations.ReadJournal(m.Node)
 			if j.Malformed != nil {
 				continue // where nothing is decided until a person has looked, nobody finds out that the pod has moved
 			}
 			for _, a := range j.Alerts {
-				out[a.Fingerprint] = n.Name
+				out[a.Fingerprint] = m.Node.Name
 			}
 		}
 		return out

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/internal/lab"
 )
 
 // A node as real clusters have them.
@@ -126,7 +128,7 @@ func heavyNode(i int) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: labels},
 		Spec:       corev1.NodeSpec{ProviderID: "civo://" + uuid.NewString()},
 		Status: corev1.NodeStatus{
-			Capacity: resources, Allocatable: resources, Images: images, Conditions: conditions(time.Now()),
+			Capacity: resources, Allocatable: resources, Images: images, Conditions: lab.Healthy(time.Now(), since),
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}, {Type: corev1.NodeHostName, Address: nodeName(i)}},
 			NodeInfo: corev1.NodeSystemInfo{
 				BootID: uuid.NewString(), MachineID: uuid.NewString(), SystemUUID: uuid.NewString(), OperatingSystem: "linux", Architecture: "amd64",
@@ -137,18 +139,6 @@ func heavyNode(i int) *corev1.Node {
 }
 
 var since = time.Now().Add(-time.Hour).Truncate(time.Second)
-
-func conditions(now time.Time) []corev1.NodeCondition {
-	c := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(since)}
-	}
-	return []corev1.NodeCondition{
-		c(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-		c(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-		c(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-		c(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"),
-	}
-}
 
 // await returns when every node has lost its first taint and has a lease.
 func (f *fleet) await(ctx context.Context) error {
@@ -191,7 +181,7 @@ func (f *fleet) beat(ctx context.Context) {
 		writers.TryGo(func() error {
 			now := metav1.Now()
 			beats := make([]map[string]any, 0, 4)
-			for _, c := range conditions(now.Time) {
+			for _, c := range lab.Healthy(now.Time, since) {
 				beats = append(beats, map[string]any{"type": c.Type, "lastHeartbeatTime": now})
 			}
 			patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": beats}})
