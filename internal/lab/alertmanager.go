@@ -8,8 +8,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/lab/programs"
 )
 
 // replica is one Alertmanager; its port stays when it is started again.
@@ -97,6 +100,35 @@ func (l *Lab) SetWebhook(ctx context.Context, target WebhookTarget) error {
 		}
 	}
 	return nil
+}
+
+// AlertmanagerAlone starts a real one with that configuration, beside any lab and without a cluster; it ends with the test.
+// file is where it reads the configuration.
+func AlertmanagerAlone(t testing.TB, config string) (url, file string) {
+	t.Helper()
+	built, err := programs.Build(t.Context(), t.Output(), "alertmanager")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file = filepath.Join(dir, "alertmanager.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	url = "http://" + address(port)
+	p, err := StartProcess(t.Context(), Spec{
+		Name: "alertmanager", Path: built["alertmanager"], Log: filepath.Join(dir, "log"), ReadyURL: url + "/-/ready",
+		Args: []string{"--config.file=" + file, "--storage.path=" + dir, "--web.listen-address=" + address(port), "--cluster.listen-address="},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return url, file
 }
 
 func reload(ctx context.Context, url string) error {

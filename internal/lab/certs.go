@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -63,6 +64,11 @@ func (a *authority) pool() *x509.CertPool {
 
 // issue makes a certificate that serves on loopback and identifies a client.
 func (a *authority) issue(name string, groups ...string) (keypair, error) {
+	return a.issueFor(nil, name, groups...)
+}
+
+// issueFor is issue for one that also serves at further addresses.
+func (a *authority) issueFor(addresses []net.IP, name string, groups ...string) (keypair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return keypair{}, fmt.Errorf("making the key of %s: %w", name, err)
@@ -70,7 +76,7 @@ func (a *authority) issue(name string, groups ...string) (keypair, error) {
 	template := template(name, groups...)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)} // 10.0.0.1: the service "kubernetes"
+	template.IPAddresses = append(slices.Clip(addresses), net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)) // 10.0.0.1: the service "kubernetes"
 	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default.svc"}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {

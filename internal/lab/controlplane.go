@@ -12,12 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// startControlPlane starts etcd and the API server, and makes the clients.
+// startControlPlane starts etcd and the API server, unless others do, and makes the clients.
 func (l *Lab) startControlPlane(ctx context.Context) error {
-	etcd, err := l.startEtcd(ctx)
-	if err != nil {
-		return err
-	}
 	admin, err := l.userConfig("admin", "system:masters")
 	if err != nil {
 		return err
@@ -26,7 +22,12 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making the administrator's client: %w", err)
 	}
-	if err := l.startAPIServer(ctx, etcd, client); err != nil {
+	if l.options.APIServers != nil {
+		l.api, err = l.options.APIServers(ctx, l.credentials())
+	} else {
+		err = l.startAPIServer(ctx, client)
+	}
+	if err != nil {
 		return err
 	}
 	admin.Host = l.api
@@ -58,25 +59,20 @@ func (l *Lab) startEtcd(ctx context.Context) (url string, err error) {
 	return "http://" + address(ports[0]), nil
 }
 
-func (l *Lab) startAPIServer(ctx context.Context, etcd string, client *http.Client) error {
-	accounts := filepath.Join(l.certDir(), "service-accounts")
+func (l *Lab) startAPIServer(ctx context.Context, client *http.Client) error {
+	etcd, err := l.startEtcd(ctx)
+	if err != nil {
+		return err
+	}
 	_, ports, err := l.startOnPorts(ctx, 1, func(ports []int) Spec {
 		url := "https://" + address(ports[0])
-		return Spec{Name: "kube-apiserver", ReadyURL: url + "/readyz", ReadyClient: client, Args: append([]string{
-			"--etcd-servers=" + etcd,
+		return Spec{Name: "kube-apiserver", ReadyURL: url + "/readyz", ReadyClient: client, Args: append(append(APIServerArgs(l.apiServerFiles()),
+			"--etcd-servers="+etcd,
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
 			// A loopback address may not be an endpoint of the service
 			// "kubernetes", and nobody in a lab goes there.
 			"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
-			"--service-cluster-ip-range=10.0.0.0/24",
-			"--tls-cert-file=" + l.serving.certFile, "--tls-private-key-file=" + l.serving.keyFile,
-			"--client-ca-file=" + l.ca.file(), "--token-auth-file=" + l.tokenFile(),
-			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
-			"--service-account-issuer=https://kubernetes.default.svc",
-			"--service-account-key-file=" + accounts + ".key",
-			"--service-account-signing-key-file=" + accounts + ".key",
-			"--api-audiences=https://kubernetes.default.svc",
-		}, l.options.APIServerFlags...)}
+		), l.options.APIServerFlags...)}
 	})
 	if err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 var operatorKinds = map[string][]string{
 	"prometheus-operator": {
 		"example/prometheus-operator-crd/monitoring.coreos.com_alertmanagerconfigs.yaml",
+		"example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
 		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
 		"example/prometheus-operator-crd/monitoring.coreos.com_scrapeconfigs.yaml",
 		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",

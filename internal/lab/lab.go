@@ -107,7 +107,9 @@ func (l *Lab) start(ctx context.Context) error {
 	}
 	if l.options.Components != APIServerOnly {
 		g.Go(func() error { return l.startController(gctx) })
-		g.Go(func() error { return l.startKWOK(gctx) })
+		if l.options.kwok() {
+			g.Go(func() error { return l.startKWOK(gctx) })
+		}
 	}
 	g.Go(func() error { return l.addFirstNodes(gctx) })
 	if err := g.Wait(); err != nil {

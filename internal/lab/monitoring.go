@@ -42,7 +42,7 @@ func (l *Lab) startMonitoring(ctx context.Context) error {
 	}
 	_, ports, err = l.startOnPorts(ctx, 1, func(ports []int) Spec {
 		return Spec{Name: "prometheus", ReadyURL: "http://" + address(ports[0]) + "/-/ready", Args: []string{
-			"--config.file=" + config, "--web.listen-address=" + address(ports[0]), "--web.enable-lifecycle",
+			"--config.file=" + config, "--web.listen-address=" + address(ports[0]), "--web.enable-lifecycle", "--web.enable-admin-api",
 			"--storage.tsdb.path=" + filepath.Join(l.dataDir(), "prometheus"),
 			// An Alertmanager that has lost its memory learns again what fires
 			// within seconds, not a minute.
@@ -74,6 +74,7 @@ func (l *Lab) writePrometheusConfig(stateMetrics string, further []map[string]an
 	for _, name := range slices.Sorted(maps.Keys(l.options.Scrape)) {
 		jobs = append(jobs, job(name, l.options.Scrape[name]...))
 	}
+	jobs = append(jobs, l.options.ScrapeConfigs...)
 	var alertmanagers []string
 	for _, r := range l.alertmanagers {
 		alertmanagers = append(alertmanagers, address(r.port))

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,6 +49,8 @@ type Options struct {
 	ExternalLabels map[string]string
 	// Scrape adds jobs: a name, and host:port addresses that serve /metrics.
 	Scrape map[string][]string
+	// ScrapeConfigs are further jobs, as Prometheus' configuration has them.
+	ScrapeConfigs []map[string]any
 	// Sidecars adds the blackbox exporter, and to Prometheus and
 	// kube-state-metrics what deploy/ has for Sei's sidecars. StartSidecars
 	// makes the sidecars themselves.
@@ -77,6 +80,11 @@ type Options struct {
 
 	// APIServerFlags are added to the kube-apiserver's.
 	APIServerFlags []string
+	// APIServers starts a control plane elsewhere, in place of the lab's etcd
+	// and kube-apiserver, and returns where it is reached when it is ready. Its
+	// nodes have kubelets of their own, so there is no KWOK, which would take
+	// all of them for its own.
+	APIServers func(context.Context, Credentials) (url string, err error)
 
 	// Dir takes everything the lab writes and is never removed. Empty: a
 	// temporary folder that Stop removes.
@@ -150,11 +158,19 @@ func (o Options) withDefaults() (Options, error) {
 // in the grace.
 func (o Options) leaseSeconds() int { return max(2, int(o.NodeGrace.Seconds()*2/3)) }
 
+// kwok says whether there are nodes whose kubelets KWOK makes up.
+func (o Options) kwok() bool {
+	return o.Components != APIServerOnly && o.APIServers == nil
+}
+
 // programs are what must be built for these components.
 func (o Options) programs() []string {
 	names := []string{"etcd", "kube-apiserver"}
 	if o.Components != APIServerOnly {
-		names = append(names, "kube-controller-manager", "kwok")
+		names = append(names, "kube-controller-manager")
+	}
+	if o.kwok() {
+		names = append(names, "kwok")
 	}
 	if o.Components == Everything {
 		names = append(names, "kube-state-metrics", "prometheus")

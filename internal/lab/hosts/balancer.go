@@ -1,0 +1,137 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// balancer is what stands before the API servers of such a cluster: connections go to one that is ready, and end when it
+// no longer is.
+type balancer struct {
+	listener net.Listener
+	end      context.CancelFunc
+
+	mu    sync.Mutex
+	ready []*Host
+	turn  int
+	open  map[*Host]map[net.Conn]struct{}
+}
+
+// looks is how often the balancer looks at each API server.
+const looks = 500 * time.Millisecond
+
+func newBalancer(hosts []*Host) (*balancer, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback does not block
+	if err != nil {
+		return nil, fmt.Errorf("starting the balancer of the API servers: %w", err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	b := &balancer{listener: listener, end: end, ready: slices.Clone(hosts), open: map[*Host]map[net.Conn]struct{}{}}
+	for _, host := range hosts {
+		go b.watch(ctx, host)
+	}
+	go b.accept(ctx)
+	return b, nil
+}
+
+func (b *balancer) url() string { return "https://" + b.listener.Addr().String() }
+
+func (b *balancer) close() {
+	b.end()
+	_ = b.listener.Close() // what is open ends with its host
+}
+
+func (b *balancer) watch(ctx context.Context, host *Host) {
+	tick := time.NewTicker(looks)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			b.say(host, host.Ready(ctx) == nil)
+		}
+	}
+}
+
+func (b *balancer) say(host *Host, ready bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch was := slices.Contains(b.ready, host); {
+	case ready && !was:
+		b.ready = append(b.ready, host)
+	case !ready && was:
+		b.ready = slices.DeleteFunc(b.ready, func(h *Host) bool { return h == host })
+		for c := range b.open[host] {
+			_ = c.Close() // the client goes to another
+		}
+	}
+}
+
+func (b *balancer) accept(ctx context.Context) {
+	for {
+		c, err := b.listener.Accept()
+		if err != nil {
+			return
+		}
+		go b.carry(ctx, c)
+	}
+}
+
+// next is the host whose turn it is; nil: none is ready.
+func (b *balancer) next() *Host {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.ready) == 0 {
+		return nil
+	}
+	b.turn++
+	return b.ready[b.turn%len(b.ready)]
+}
+
+func (b *balancer) carry(ctx context.Context, in net.Conn) {
+	defer in.Close()
+	host := b.next()
+	if host == nil {
+		return
+	}
+	dialer := net.Dialer{Timeout: time.Second}
+	out, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host.Address(), strconv.Itoa(APIServerPort)))
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	b.keep(host, in, true)
+	defer b.keep(host, in, false)
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1]) // the end of one way is the end of both
+			done <- struct{}{}
+		}()
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// keep remembers a connection while it is open.
+func (b *balancer) keep(host *Host, c net.Conn, open bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !open {
+		delete(b.open[host], c)
+		return
+	}
+	if b.open[host] == nil {
+		b.open[host] = map[net.Conn]struct{}{}
+	}
+	b.open[host][c] = struct{}{}
+}

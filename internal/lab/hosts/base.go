@@ -1,0 +1,78 @@
+package hosts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// packages are what a host has beside the least that Debian can be.
+const (
+	release  = "bookworm"
+	packages = "systemd,systemd-sysv,dbus,openssh-server,iproute2,sudo"
+)
+
+// settle makes of a fresh tree one that boots within seconds and alike each time. Every host gets SSH keys and an ID of
+// its own. User is the account that Drydock uses.
+const settle = `set -e
+useradd --create-home --shell /bin/bash ` + User + `
+rm -f /etc/ssh/ssh_host_* /etc/machine-id
+touch /etc/machine-id
+for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer \
+  systemd-tmpfiles-clean.timer systemd-logind.service getty.target console-getty.service systemd-timesyncd.service \
+  systemd-update-utmp.service systemd-update-utmp-runlevel.service; do ln -sf /dev/null /etc/systemd/system/$unit; done
+mkdir -p /etc/systemd/journald.conf.d /var/log/journal
+printf '[Journal]\nStorage=persistent\nRateLimitIntervalSec=0\nSystemMaxUse=64M\n' >/etc/systemd/journald.conf.d/lab.conf
+printf 'UseDNS no\nPasswordAuthentication no\nMaxStartups 100\n' >/etc/ssh/sshd_config.d/lab.conf
+rm -rf /var/cache/apt/* /var/lib/apt/lists/* /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
+`
+
+// baseName carries a hash of all that determines the tree.
+func baseName() string {
+	sum := sha256.Sum256([]byte(release + packages + settle + runtime.GOARCH))
+	return "hosts-" + hex.EncodeToString(sum[:])[:16]
+}
+
+// base is the tree that all hosts share, which nobody writes to.
+func base(ctx context.Context, out io.Writer) (string, error) {
+	dir, err := programs.Keep(ctx, out, baseName(), func(ctx context.Context, dir string) error {
+		fmt.Fprintln(out, "making the tree of the hosts from Debian's packages (once, about a minute)")
+		return makeTree(ctx, treeIn(dir))
+	})
+	return treeIn(dir), err
+}
+
+// treeIn is where the tree is: the folder itself is for nobody else, and a root must be for all.
+func treeIn(dir string) string { return filepath.Join(dir, "tree") }
+
+func makeTree(ctx context.Context, tree string) error {
+	if err := apart(ctx, "debootstrap", "--variant=minbase", "--include="+packages, release, tree); err != nil {
+		return fmt.Errorf("installing Debian's packages, which needs a mirror of them: %w", err)
+	}
+	if err := apart(ctx, "chroot", tree, "/bin/sh", "-c", settle); err != nil {
+		return fmt.Errorf("adapting the tree: %w", err)
+	}
+	return os.Chmod(tree, 0o755)
+}
+
+// apart runs a program with mounts and processes of its own: none are left over, also where this process is killed.
+func apart(ctx context.Context, args ...string) error {
+	return onThread(func() error { // which does not end before the program
+		cmd := exec.CommandContext(ctx, "unshare", append([]string{"--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"}, args...)...)
+		cmd.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("running %s: %w\n%s", args[0], err, text[max(0, len(text)-2000):])
+		}
+		return nil
+	})
+}

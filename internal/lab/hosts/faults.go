@@ -1,0 +1,127 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Stop stops the host's kubelet, and with it the API server that it runs. Nobody starts it again.
+func (h *Host) Stop(ctx context.Context) error {
+	h.broken.Store(true)
+	_, err := h.Run(ctx, "systemctl", "stop", KubeletUnit)
+	return err
+}
+
+// Hang has the host's kubelet hang, and all that it runs: ports are open, and nothing answers. Its unit says that it is
+// running.
+func (h *Host) Hang(ctx context.Context) error {
+	h.broken.Store(true)
+	_, err := h.Run(ctx, "systemctl", "kill", "--signal=STOP", KubeletUnit)
+	return err
+}
+
+// DieAgainAfterEachRestart has the kubelet die now and soon after each start from now on, whoever starts it.
+func (h *Host) DieAgainAfterEachRestart(ctx context.Context) error {
+	h.broken.Store(true)
+	if err := h.write(diesPath, 0o644, nil); err != nil {
+		return err
+	}
+	_, err := h.Run(ctx, "systemctl", "kill", "--signal=KILL", KubeletUnit)
+	return err
+}
+
+// LiveAgain ends what DieAgainAfterEachRestart began.
+func (h *Host) LiveAgain() error {
+	return h.hosts.mounts.do(func() error {
+		if err := os.Remove(filepath.Join(h.root, diesPath)); err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("letting the kubelet of host %s live: %w", h.Name, err)
+		}
+		return nil
+	})
+}
+
+// SSHDead stops the host's sshd: connections are refused.
+func (h *Host) SSHDead(ctx context.Context) error {
+	h.mute.Store(true)
+	_, err := h.Run(ctx, "systemctl", "stop", "ssh.socket", "ssh.service")
+	return err
+}
+
+// SSHHangs has the host's sshd hang: connections are taken, and nobody says anything.
+func (h *Host) SSHHangs(ctx context.Context) error {
+	h.mute.Store(true)
+	_, err := h.Run(ctx, "systemctl", "kill", "--signal=STOP", "ssh.service")
+	return err
+}
+
+// SSHAgain starts the host's sshd anew, after SSHDead and SSHHangs and with the key that it has now.
+func (h *Host) SSHAgain(ctx context.Context) error {
+	if _, err := h.Run(ctx, "systemctl", "restart", "ssh.service"); err != nil {
+		return err
+	}
+	return h.awaitSSH(ctx)
+}
+
+// WrongHostKey gives the host another key than KnownHostsFile has, as if another machine had its address.
+func (h *Host) WrongHostKey(ctx context.Context) error {
+	if err := h.newHostKey(); err != nil {
+		return err
+	}
+	return h.SSHAgain(ctx)
+}
+
+// RightHostKey has KnownHostsFile know the keys that the hosts have now.
+func (h *Hosts) RightHostKey() error { return h.keys.writeKnownHosts(h.hosts) }
+
+// Unplug takes the host off the network, without a word to anybody; Plug ends it.
+func (h *Host) Unplug() error { return h.hosts.network.plug(h.number, false) }
+
+// Plug puts the host onto the network again.
+func (h *Host) Plug() error { return h.hosts.network.plug(h.number, true) }
+
+// Heal ends every fault of the host: it is on and plugged in, its sshd answers under the key that it has now, and its
+// kubelet runs.
+func (h *Host) Heal(ctx context.Context) error {
+	if err := h.Plug(); err != nil {
+		return err
+	}
+	if err := h.LiveAgain(); err != nil {
+		return err
+	}
+	if _, err := h.init(); err != nil {
+		h.Off()
+		if err := h.On(ctx); err != nil {
+			return err
+		}
+	}
+	if h.mute.Swap(false) {
+		if err := h.SSHAgain(ctx); err != nil {
+			return err
+		}
+	}
+	if h.broken.Swap(false) {
+		if _, err := h.Run(ctx, "systemctl", "restart", KubeletUnit); err != nil {
+			return err
+		}
+	}
+	if h.ControlPlane {
+		return h.AwaitAPI(ctx)
+	}
+	return nil
+}
+
+// Heal ends every fault of every host, all at once: one host's API server waits for the others' etcd.
+func (h *Hosts) Heal(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	for _, host := range h.hosts {
+		g.Go(func() error { return host.Heal(gctx) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return h.RightHostKey()
+}

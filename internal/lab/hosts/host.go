@@ -1,0 +1,240 @@
+package hosts
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+// User is the account on the hosts that may restart units.
+const User = "drydock"
+
+// SSHPort is where a host's sshd listens.
+const SSHPort = 22
+
+// Host is one host.
+type Host struct {
+	Name         string
+	ControlPlane bool
+
+	hosts   *Hosts
+	number  int // last byte of its address
+	network *namespace
+	root    string // inside the mounts' namespace
+	key     ssh.Signer
+	probe   *http.Client // of its API server
+
+	// What Heal must mend, besides what it sees.
+	broken, mute atomic.Bool
+
+	mu      sync.Mutex
+	process *lab.Process // nil: it is off
+}
+
+// Address is where it is reached.
+func (h *Host) Address() string { return h.hosts.network.address(h.number).String() }
+
+// build makes what the host has while it is off: its disk and its network.
+func (h *Host) build(tree, layers string) (err error) {
+	if h.network, err = h.hosts.network.connect(h.number); err != nil {
+		return err
+	}
+	err = h.hosts.mounts.do(func() error {
+		h.root, err = mountOverlay(tree, filepath.Join(layers, h.Name))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	if err := h.write("/etc/machine-id", 0o444, []byte(hex.EncodeToString(id)+"\n")); err != nil {
+		return err
+	}
+	if err := h.write("/etc/hostname", 0o644, []byte(h.Name+"\n")); err != nil {
+		return err
+	}
+	// sudo asks for the host's own name.
+	if err := h.write("/etc/hosts", 0o644, []byte("127.0.0.1 localhost\n127.0.1.1 "+h.Name+"\n")); err != nil {
+		return err
+	}
+	if err := h.installUnits(); err != nil {
+		return err
+	}
+	return h.installSSH()
+}
+
+// write writes a file of the host, on or off.
+func (h *Host) write(path string, mode fs.FileMode, data []byte) error {
+	err := h.hosts.mounts.do(func() error { return place(filepath.Join(h.root, path), mode, data) })
+	if err != nil {
+		return fmt.Errorf("writing %s of host %s: %w", path, h.Name, err)
+	}
+	return nil
+}
+
+// place writes a file in one move: what runs there reads the old one or the new one.
+func place(path string, mode fs.FileMode, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", data, mode); err != nil {
+		return err
+	}
+	if err := os.Chmod(path+".new", mode); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// boot is what becomes the machine: it goes into a control group, and from there into namespaces of its own. Its second
+// process is the first of a process namespace and dies with the first, so all that runs on the host does.
+const boot = `echo $$ >"$1/cgroup.procs" || exit 1; shift; exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$@"`
+
+// On powers the machine on and returns when it answers by SSH.
+func (h *Host) On(ctx context.Context) error {
+	if err := os.Mkdir(h.group(), 0o755); err != nil {
+		return fmt.Errorf("booting host %s, which must be off: making its control group: %w", h.Name, err)
+	}
+	args := []string{
+		"--mount=" + h.hosts.mounts.path(), "--net=" + h.network.path(), "--", "sh", "-c", boot, "boot", h.group(),
+		"systemd-nspawn", "--quiet", "--directory=" + h.root, "--boot", "--register=no", "--keep-unit", "--machine=" + h.Name,
+		"--console=pipe", "--link-journal=no", "--resolv-conf=off", "--timezone=off",
+	}
+	for name, path := range h.hosts.programs {
+		args = append(args, "--bind-ro="+path+":/usr/local/bin/"+name)
+	}
+	p, err := lab.StartProcess(ctx, lab.Spec{
+		Name: "host " + h.Name, Path: "nsenter", Args: args, Log: filepath.Join(h.hosts.LogDir(), h.Name+".log"),
+		// Where the machine has both versions of control groups, a host has the second only.
+		Env: []string{"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1"},
+	})
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.process = p
+	h.mu.Unlock()
+	if err := h.awaitSSH(ctx); err != nil {
+		return fmt.Errorf("booting host %s: %w; %s", h.Name, err, p.LogEnd())
+	}
+	return nil
+}
+
+// awaitSSH returns when sshd says who it is.
+func (h *Host) awaitSSH(ctx context.Context) error {
+	last := errors.New("nothing asked yet")
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		last = h.greeting(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for its sshd: %w (%w)", err, last)
+	}
+	return nil
+}
+
+func (h *Host) greeting(ctx context.Context) error {
+	dialer := net.Dialer{Timeout: time.Second}
+	c, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(h.Address(), strconv.Itoa(SSHPort)))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err == nil && !strings.HasPrefix(line, "SSH-2.0-") {
+		err = fmt.Errorf("port %d says %q", SSHPort, line)
+	}
+	return err
+}
+
+// Off takes the machine's power away, and returns when nothing runs there. What it has written stays.
+func (h *Host) Off() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process == nil {
+		return
+	}
+	h.process.Kill()
+	// The kernel ends the rest after that.
+	_ = wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		removeGroup(h.group())
+		_, err := os.Stat(h.group())
+		return err != nil, nil
+	})
+	h.process = nil
+}
+
+func (h *Host) group() string { return filepath.Join(h.hosts.group, h.Name) }
+
+// remove powers the host off for good.
+func (h *Host) remove() {
+	h.Off()
+	if h.network != nil {
+		h.network.close()
+	}
+}
+
+// Run runs a command on the host, as its root and not by SSH, and returns what it printed.
+func (h *Host) Run(ctx context.Context, args ...string) (string, error) {
+	pid, err := h.init()
+	if err != nil {
+		return "", fmt.Errorf("running %s on host %s: %w", args[0], h.Name, err)
+	}
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target=" + strconv.Itoa(pid), "--all", "--"}, args...)...)
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("running %s on host %s: %w: %s%s", strings.Join(args, " "), h.Name, err, out.String(), errs.String())
+	}
+	return out.String(), nil
+}
+
+// init is the process ID of the host's first process: unshare has started systemd-nspawn, and that one systemd.
+func (h *Host) init() (int, error) {
+	h.mu.Lock()
+	p := h.process
+	h.mu.Unlock()
+	if p == nil {
+		return 0, errors.New("it is off")
+	}
+	pid := p.PID()
+	for range 2 {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		children := strings.Fields(string(data))
+		if err != nil {
+			return 0, fmt.Errorf("it is off: %w", err)
+		}
+		if len(children) != 1 {
+			return 0, fmt.Errorf("it is off, or not yet on: process %d has the children %v", pid, children)
+		}
+		if pid, err = strconv.Atoi(children[0]); err != nil {
+			return 0, err
+		}
+	}
+	return pid, nil
+}

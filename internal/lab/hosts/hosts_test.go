@@ -1,0 +1,223 @@
+package hosts_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/hosts"
+)
+
+// within bounds every wait: far beyond what it takes, so that only a fault meets it.
+const within = time.Minute
+
+// tick is how often it is looked at.
+const tick = 50 * time.Millisecond
+
+// shared are the hosts of all tests, and the lab on them.
+var shared struct {
+	hosts *hosts.Hosts
+	lab   *lab.Lab
+}
+
+func TestMain(m *testing.M) {
+	m.Run() // TestMain passes the result on itself
+	if shared.lab != nil {
+		shared.lab.Stop()
+	}
+	if shared.hosts != nil {
+		shared.hosts.Close()
+	}
+}
+
+// start gives a test hosts without a fault.
+func start(t *testing.T) (*hosts.Hosts, *lab.Lab, context.Context) {
+	t.Helper()
+	hosts.Need(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	if shared.hosts == nil {
+		began := time.Now()
+		var err error
+		shared.hosts, err = hosts.New(ctx, hosts.Options{})
+		require.NoError(t, err)
+		t.Logf("the hosts answer by SSH after %s", time.Since(began))
+		shared.lab, err = lab.Start(context.WithoutCancel(ctx), lab.Options{Components: lab.ControlPlane, APIServers: shared.hosts.StartCluster})
+		require.NoError(t, err)
+		t.Logf("the cluster is ready after %s", time.Since(began))
+	}
+	require.NotNil(t, shared.lab, "the first test could not start it")
+	t.Cleanup(func() {
+		if t.Failed() {
+			shared.hosts.Keep()
+			shared.lab.Keep()
+			t.Logf("logs: %s, %s", shared.hosts.LogDir(), shared.lab.LogDir())
+		}
+	})
+	require.NoError(t, shared.hosts.Heal(ctx))
+	return shared.hosts, shared.lab, ctx
+}
+
+// becomes waits for a node's Ready condition.
+func becomes(t *testing.T, l *lab.Lab, node string, want corev1.ConditionStatus) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		n, err := l.Client().CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				return c.Status == want
+			}
+		}
+		return false
+	}, within, 100*time.Millisecond, "node %s must become Ready=%s", node, want)
+}
+
+// by are those who restarted the kubelet since then.
+func by(t *testing.T, h *hosts.Host, since time.Time) (out []string) {
+	t.Helper()
+	restarts, err := h.Restarts(t.Context(), hosts.KubeletUnit)
+	require.NoError(t, err)
+	for _, r := range restarts {
+		if r.At.After(since) {
+			out = append(out, r.By)
+		}
+	}
+	return out
+}
+
+func TestAHostIsAMachineOfItsOwn(t *testing.T) {
+	h, l, ctx := start(t)
+	names := map[string]bool{}
+	for _, host := range h.All() {
+		out, err := host.Run(ctx, "cat", "/etc/machine-id", "/proc/sys/kernel/random/boot_id", "/proc/sys/kernel/hostname")
+		require.NoError(t, err)
+		require.Contains(t, out, host.Name)
+		names[out] = true
+		state, err := host.Run(ctx, "systemctl", "is-system-running", "--wait")
+		require.NoError(t, err)
+		require.Equal(t, "running\n", state)
+		n, err := l.Client().CoreV1().Nodes().Get(ctx, host.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Contains(t, out, n.Status.NodeInfo.BootID)
+		_, control := n.Labels["node-role.kubernetes.io/control-plane"]
+		require.Equal(t, host.ControlPlane, control)
+		require.Equal(t, host.Address(), n.Status.Addresses[0].Address)
+	}
+	require.Len(t, names, 5)
+	memory, err := os.ReadFile("/proc/meminfo")
+	require.NoError(t, err)
+	t.Logf("memory of the machine:\n%.90s", memory)
+}
+
+func TestAStoppedOrHangingKubeletLosesItsNodeUntilItIsRestarted(t *testing.T) {
+	h, l, ctx := start(t)
+	for name, fault := range map[string]func(*hosts.Host, context.Context) error{"stop": (*hosts.Host).Stop, "hang": (*hosts.Host).Hang} {
+		t.Run(name, func(t *testing.T) {
+			worker := h.Host("worker-1")
+			began := time.Now()
+			becomes(t, l, worker.Name, corev1.ConditionTrue)
+			require.NoError(t, fault(worker, ctx))
+			becomes(t, l, worker.Name, corev1.ConditionUnknown)
+			require.Empty(t, by(t, worker, began), "nobody restarts it")
+			_, err := worker.Run(ctx, "systemctl", "restart", hosts.KubeletUnit)
+			require.NoError(t, err)
+			becomes(t, l, worker.Name, corev1.ConditionTrue)
+			require.Equal(t, []string{hosts.BySomebody}, by(t, worker, began))
+		})
+	}
+}
+
+func TestAnAPIServerIsGoneWithItsKubeletAndTheOthersGoOn(t *testing.T) {
+	h, l, ctx := start(t)
+	for name, fault := range map[string]func(*hosts.Host, context.Context) error{"stop": (*hosts.Host).Stop, "hang": (*hosts.Host).Hang} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, fault(h.Host("cp-2"), ctx))
+			require.Error(t, h.Host("cp-2").Ready(ctx))
+			// The member of etcd that leads may have been this one: then the others elect another first.
+			require.NoError(t, h.Host("cp-1").AwaitAPI(ctx))
+			require.NoError(t, h.Host("cp-3").AwaitAPI(ctx))
+			becomes(t, l, "cp-2", corev1.ConditionUnknown)
+			require.NoError(t, h.Heal(ctx))
+			becomes(t, l, "cp-2", corev1.ConditionTrue)
+		})
+	}
+}
+
+func TestWithoutAMajorityOfEtcdNoAPIServerIsReady(t *testing.T) {
+	h, l, ctx := start(t)
+	require.NoError(t, h.Host("cp-1").Stop(ctx))
+	require.NoError(t, h.Host("cp-2").Stop(ctx))
+	require.Eventually(t, func() bool { return h.Host("cp-3").Ready(ctx) != nil }, within, 100*time.Millisecond)
+	_, err := h.Host("cp-1").Run(ctx, "systemctl", "restart", hosts.KubeletUnit)
+	require.NoError(t, err)
+	require.NoError(t, h.Host("cp-1").AwaitAPI(ctx))
+	require.NoError(t, h.Host("cp-3").AwaitAPI(ctx))
+	require.Error(t, h.Host("cp-2").Ready(ctx))
+	_, err = l.Client().CoreV1().Nodes().Get(ctx, "worker-1", metav1.GetOptions{})
+	require.NoError(t, err)
+}
+
+func TestAKubeletThatDiesIsRestartedBySystemdAgainAndAgain(t *testing.T) {
+	h, l, ctx := start(t)
+	worker := h.Host("worker-2")
+	began := time.Now()
+	require.NoError(t, worker.DieAgainAfterEachRestart(ctx))
+	becomes(t, l, worker.Name, corev1.ConditionUnknown)
+	require.Eventually(t, func() bool { return len(by(t, worker, began)) >= 3 }, within, 100*time.Millisecond)
+	require.NotContains(t, by(t, worker, began), hosts.BySomebody)
+	require.NoError(t, worker.LiveAgain())
+	becomes(t, l, worker.Name, corev1.ConditionTrue)
+}
+
+func TestWhoRestartedAUnitStandsInTheJournalOfTheHost(t *testing.T) {
+	h, _, ctx := start(t)
+	worker := h.Host("worker-1")
+	restart := func(attempt string) error {
+		_, err := worker.Run(ctx, "systemd-run", "--unit=drydock-restart-"+hosts.KubeletUnit, "--description=drydock:"+attempt, "--collect",
+			"--no-block", "--property=Type=oneshot", "--property=ExecStartPre=-/usr/bin/systemctl restart "+hosts.KubeletUnit, "/usr/bin/sleep", "3")
+		return err
+	}
+	began := time.Now()
+	require.NoError(t, restart("a1-1-1"))
+	require.Eventually(t, func() bool { return len(by(t, worker, began)) == 1 }, within, 50*time.Millisecond)
+	require.Error(t, restart("b1-1-1"), "systemd refuses a second one while there is a first")
+	require.Eventually(t, func() bool { return restart("c1-1-1") == nil }, within, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(by(t, worker, began)) == 2 }, within, 50*time.Millisecond)
+	_, err := worker.Run(ctx, "systemctl", "restart", hosts.KubeletUnit)
+	require.NoError(t, err)
+	_, err = worker.Run(ctx, "systemctl", "kill", "--signal=KILL", hosts.KubeletUnit)
+	require.NoError(t, err)
+	want := []string{hosts.ByDrydock("a1-1-1"), hosts.ByDrydock("c1-1-1"), hosts.BySomebody, hosts.BySystemd}
+	require.Eventually(t, func() bool { return fmt.Sprint(by(t, worker, began)) == fmt.Sprint(want) }, within, 50*time.Millisecond, "%v", by(t, worker, began))
+
+	worker.Off()
+	_, err = worker.Run(ctx, "true")
+	require.Error(t, err)
+	require.NoError(t, worker.On(ctx))
+	require.Equal(t, want, by(t, worker, began), "the journal outlives the machine's power, and a boot is no restart")
+	attempts, err := worker.Attempts(ctx, hosts.KubeletUnit)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a1-1-1", "c1-1-1"}, attempts)
+}
+
+func TestAHostIsGoneWithItsPowerOrItsCable(t *testing.T) {
+	h, l, ctx := start(t)
+	h.Host("cp-1").Off()
+	require.NoError(t, h.Host("worker-1").Unplug())
+	require.Error(t, h.Host("cp-1").Ready(ctx))
+	becomes(t, l, "cp-1", corev1.ConditionUnknown)
+	becomes(t, l, "worker-1", corev1.ConditionUnknown)
+	require.NoError(t, h.Heal(ctx))
+	becomes(t, l, "cp-1", corev1.ConditionTrue)
+	becomes(t, l, "worker-1", corev1.ConditionTrue)
+}

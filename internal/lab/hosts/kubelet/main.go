@@ -1,0 +1,72 @@
+// Command kubelet stands in for the kubelet on a host of package hosts. It registers the node, renews its lease and its
+// Ready condition at whichever API server answers, and keeps its static pods running, which are plain processes here.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Config is what the lab writes for it. The fields' names are package hosts' too.
+type Config struct {
+	// Node is what is registered, and whose conditions are kept.
+	Node corev1.Node `json:"node"`
+	// Servers are the API servers, asked in this order.
+	Servers                   []string
+	CAFile, CertFile, KeyFile string
+	LeaseSeconds              int
+	// Static are the static pods: a name, and a command for each.
+	Static map[string][]string
+	// Dies, if that file is there, ends the kubelet shortly after its start.
+	Dies string
+}
+
+func main() {
+	if err := run(); err != nil {
+		slog.Error("the kubelet ends", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	path := flag.String("config", "", "configuration file")
+	flag.Parse()
+	data, err := os.ReadFile(*path)
+	if err != nil {
+		return err
+	}
+	var c Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return fmt.Errorf("reading %s: %w", *path, err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	slog.Info("the kubelet has started", "node", c.Node.Name, "pid", os.Getpid())
+	if _, err := os.Stat(c.Dies); err == nil {
+		// Long enough that its unit counts as started.
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+		return errors.New("failed to run kubelet: the lab wants it so")
+	}
+	var wg sync.WaitGroup
+	for name, command := range c.Static {
+		wg.Go(func() { keep(ctx, name, command) })
+	}
+	wg.Go(func() { newNode(c).keep(ctx) })
+	wg.Wait()
+	slog.Info("the kubelet has been asked to end")
+	return nil
+}

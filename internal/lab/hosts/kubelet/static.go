@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// logs is where a host's static pods write.
+const logs = "/var/log/pods"
+
+// keep runs a static pod until the context ends, again whenever it has ended.
+func keep(ctx context.Context, name string, command []string) {
+	for ctx.Err() == nil {
+		if err := once(ctx, name, command); err != nil && ctx.Err() == nil {
+			slog.Error("a static pod has ended", "pod", name, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func once(ctx context.Context, name string, command []string) error {
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(logs, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	// A member of etcd leaves in order within this; an API server waits for its clients, who have others.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 2 * time.Second
+	slog.Info("a static pod starts", "pod", name)
+	return cmd.Run()
+}

@@ -1,0 +1,84 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountMemory mounts memory for what hosts write; it is taken as they do.
+func mountMemory(dir string) error {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=3g,mode=755"); err != nil {
+		return fmt.Errorf("mounting memory for the hosts: %w", err)
+	}
+	return nil
+}
+
+// mountOverlay mounts, in a new folder, a host's own layer over the tree, and returns where its root is.
+func mountOverlay(tree, dir string) (root string, err error) {
+	at := map[string]string{}
+	for _, name := range []string{"upper", "work", "root"} {
+		at[name] = filepath.Join(dir, name)
+		if err := os.MkdirAll(at[name], 0o755); err != nil {
+			return "", fmt.Errorf("making a host's folders: %w", err)
+		}
+	}
+	// It is the host's own root, which is for all whatever this process would give others.
+	if err := os.Chmod(at["upper"], 0o755); err != nil {
+		return "", fmt.Errorf("making a host's folders: %w", err)
+	}
+	options := "lowerdir=" + tree + ",upperdir=" + at["upper"] + ",workdir=" + at["work"]
+	if err := unix.Mount("overlay", at["root"], "overlay", 0, options); err != nil {
+		return "", fmt.Errorf("mounting a host's layer over the tree: %w", err)
+	}
+	return at["root"], nil
+}
+
+// groupPrefix begins the names of the control groups of hosts: the ID of their process follows.
+const groupPrefix = "drydock-lab-hosts-"
+
+// groups is where the machine has version 2 of the control groups.
+func groups() (string, error) {
+	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		var fs unix.Statfs_t
+		if err := unix.Statfs(dir, &fs); err == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
+			return dir, nil
+		}
+	}
+	return "", errors.New("looking for what hosts need of the kernel: version 2 of control groups is not mounted")
+}
+
+// newGroup makes a control group, and removes those of clusters that were killed: nobody can be in them.
+func newGroup() (string, error) {
+	parent, err := groups()
+	if err != nil {
+		return "", err
+	}
+	old, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*")) // the pattern is good
+	for _, dir := range old {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
+		if _, err := os.Stat("/proc/" + pid); errors.Is(err, os.ErrNotExist) {
+			removeGroup(dir)
+		}
+	}
+	dir, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-", groupPrefix, os.Getpid()))
+	if err != nil {
+		return "", fmt.Errorf("making a control group: %w", err)
+	}
+	return dir, nil
+}
+
+// removeGroup removes a group and those in it, the innermost first. One that is still in use stays, for the next cluster.
+func removeGroup(dir string) {
+	inner, _ := os.ReadDir(dir) // at worst it is not removed
+	for _, e := range inner {
+		if e.IsDir() {
+			removeGroup(filepath.Join(dir, e.Name()))
+		}
+	}
+	_ = os.Remove(dir)
+}

@@ -1,0 +1,93 @@
+package hosts
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespace is a network or mount namespace without a name, which ends with the file.
+type namespace struct {
+	file *os.File
+	flag int // CLONE_NEWNET or CLONE_NEWNS
+}
+
+func newNamespace(flag int) (*namespace, error) {
+	n := &namespace{flag: flag}
+	return n, onThread(func() (err error) {
+		kind := "net"
+		if flag == unix.CLONE_NEWNS {
+			kind, flag = "mnt", flag|unix.CLONE_FS // the thread's own root and working directory
+		}
+		if err := unix.Unshare(flag); err != nil {
+			return fmt.Errorf("making a namespace (%s): %w", kind, err)
+		}
+		if kind == "mnt" {
+			if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+				return fmt.Errorf("keeping the mounts of a namespace to itself: %w", err)
+			}
+		}
+		if n.file, err = os.Open("/proc/thread-self/ns/" + kind); err != nil {
+			return fmt.Errorf("opening a new namespace (%s): %w", kind, err)
+		}
+		return nil
+	})
+}
+
+// onThread runs f on a thread that ends with it, so that nothing else of this process comes to run where f has brought
+// the thread. The first thread of a process cannot end, and stands for all of it in /proc: there it never is.
+func onThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked, but below
+		if unix.Gettid() == unix.Getpid() {
+			done <- onThread(f) // on another one, since this one is taken
+			runtime.UnlockOSThread()
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+func (n *namespace) close() { _ = n.file.Close() } // at worst it ends with the process
+
+// path is where other processes of this user find the namespace.
+func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
+
+// do runs f inside.
+func (n *namespace) do(f func() error) error {
+	return onThread(func() error {
+		if n.flag == unix.CLONE_NEWNS {
+			if err := unix.Unshare(unix.CLONE_FS); err != nil {
+				return fmt.Errorf("entering a namespace: %w", err)
+			}
+		}
+		if err := unix.Setns(int(n.file.Fd()), n.flag); err != nil {
+			return fmt.Errorf("entering a namespace: %w", err)
+		}
+		return f()
+	})
+}
+
+// ip runs commands of ip(8) inside, up to the first that fails.
+func (n *namespace) ip(lines ...string) error {
+	return n.do(func() error { return ip(lines...) })
+}
+
+// ip runs commands of ip(8) where this process is.
+func ip(lines ...string) error {
+	cmd := exec.Command("ip", "-batch", "-") //nolint:noctx // it takes milliseconds, and half done would be worse
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("running ip: %w\n%s\nof\n%s", err, out.String(), strings.Join(lines, "\n"))
+	}
+	return nil
+}

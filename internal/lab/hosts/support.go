@@ -1,0 +1,93 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// Supported says what is missing for hosts on this machine; nil: nothing.
+func Supported() error {
+	if os.Geteuid() != 0 {
+		return errors.New("looking for what hosts need: they need root")
+	}
+	packages := map[string]string{
+		"systemd-nspawn": "systemd-container", "ip": "iproute2", "nsenter": "util-linux", "unshare": "util-linux", "sh": "dash",
+	}
+	if tree, err := programs.Kept(baseName()); err != nil {
+		return err
+	} else if _, err := os.Stat(tree); err != nil {
+		packages["debootstrap"] = "debootstrap" // with the tree in the cache nobody asks for it
+	}
+	var missing []string
+	for program, pkg := range packages {
+		if _, err := exec.LookPath(program); err != nil {
+			missing = append(missing, fmt.Sprintf("%s (package %s)", program, pkg))
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("looking for what hosts need: there is no %s: install what is named in brackets", strings.Join(missing, ", no "))
+	}
+	if _, err := groups(); err != nil {
+		return err
+	}
+	return supportedByKernel()
+}
+
+func supportedByKernel() error {
+	net, err := newNamespace(unix.CLONE_NEWNET)
+	if err != nil {
+		return err
+	}
+	defer net.close()
+	if err := net.ip("link add veth0 type veth peer name veth1", "link add bridge0 type bridge"); err != nil {
+		return fmt.Errorf("looking for what hosts need of the kernel: %w", err)
+	}
+	mounts, err := newNamespace(unix.CLONE_NEWNS)
+	if err != nil {
+		return err
+	}
+	defer mounts.close()
+	dir, err := os.MkdirTemp("", "drydock-hosts-")
+	if err != nil {
+		return fmt.Errorf("looking for what hosts need: %w", err)
+	}
+	defer os.Remove(dir)
+	return mounts.do(func() error {
+		if err := mountMemory(dir); err != nil {
+			return err
+		}
+		lower := dir + "/lower"
+		if err := os.Mkdir(lower, 0o755); err != nil {
+			return fmt.Errorf("looking for what hosts need: %w", err)
+		}
+		_, err := mountOverlay(lower, dir+"/host")
+		return err
+	})
+}
+
+// Need ends a test where there can be no hosts: skipped on somebody's machine, failed where DRYDOCK_NO_SKIP is set, because
+// there should be some and nobody would notice that it no longer runs.
+func Need(t testing.TB) {
+	t.Helper()
+	err := Supported()
+	if err == nil {
+		_, err = base(t.Context(), os.Stderr) // made once, of Debian's packages, which may be out of reach
+	}
+	switch {
+	case err == nil:
+	case os.Getenv("DRYDOCK_NO_SKIP") != "":
+		t.Fatalf("REPAIRS ON HOSTS CANNOT BE TESTED HERE: %s", err)
+	default:
+		t.Skipf("NOT TESTED, THERE CAN BE NO HOSTS HERE: %s", err)
+	}
+}

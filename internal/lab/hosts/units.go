@@ -1,0 +1,89 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// The units of a host that a repair may restart.
+const (
+	KubeletUnit    = "kubelet.service"
+	ContainerdUnit = "containerd.service"
+	OtherUnit      = "frr.service" // one that nobody ships with, for restart-unit
+)
+
+// Units are those units.
+var Units = []string{KubeletUnit, ContainerdUnit, OtherUnit}
+
+// kubeletUnit restarts the kubelet as kubeadm's unit does, only sooner. What the kubelet runs is in its group and ends
+// with it.
+const kubeletUnit = `[Unit]
+Description=kubelet: The Kubernetes Node Agent
+After=network.target
+StartLimitIntervalSec=0
+[Service]
+ExecStart=/usr/local/bin/kubelet --config=` + configPath + `
+Restart=always
+RestartSec=3
+TimeoutStopSec=10
+[Install]
+WantedBy=multi-user.target
+`
+
+const otherUnit = `[Unit]
+Description=%s
+[Service]
+ExecStart=/bin/sleep infinity
+[Install]
+WantedBy=multi-user.target
+`
+
+func (h *Host) installUnits() error {
+	if err := h.write("/etc/systemd/system/"+KubeletUnit, 0o644, []byte(kubeletUnit)); err != nil {
+		return err
+	}
+	for _, unit := range []string{ContainerdUnit, OtherUnit} {
+		if err := h.write("/etc/systemd/system/"+unit, 0o644, fmt.Appendf(nil, otherUnit, unit)); err != nil {
+			return err
+		}
+		if err := h.enable(unit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enable has the unit started at each boot.
+func (h *Host) enable(unit string) error {
+	return h.hosts.mounts.do(func() error {
+		wants := filepath.Join(h.root, "etc/systemd/system/multi-user.target.wants")
+		if err := os.MkdirAll(wants, 0o755); err != nil {
+			return fmt.Errorf("enabling %s on host %s: %w", unit, h.Name, err)
+		}
+		if err := os.Symlink("/etc/systemd/system/"+unit, filepath.Join(wants, unit)); err != nil {
+			return fmt.Errorf("enabling %s on host %s: %w", unit, h.Name, err)
+		}
+		return nil
+	})
+}
+
+// buildKubelet builds the stand-in for the kubelet from this checkout.
+func (h *Hosts) buildKubelet(ctx context.Context) (string, error) {
+	root, err := programs.ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(h.dir, "bin", "kubelet")
+	// The tags and flags are Drydock's: what both use is compiled once.
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", binary, "./internal/lab/hosts/kubelet")
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0") // there is no libc of ours on the host
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the hosts' kubelet: %w\n%s", err, out)
+	}
+	return binary, nil
+}

@@ -1,0 +1,147 @@
+package mesh_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/mesh"
+	"drydock.dev/drydock/remediations/kilo"
+)
+
+// within bounds every wait: far beyond what it takes, so that only a fault meets it.
+const within = time.Minute
+
+// start is a mesh of the test's own, with an API server and Kilo.
+func start(t *testing.T) (*mesh.Network, *mesh.Kilo, context.Context) {
+	t.Helper()
+	mesh.Need(t)
+	n, err := mesh.New()
+	require.NoError(t, err)
+	t.Cleanup(n.Close)
+	l := lab.New(t, lab.Options{Components: lab.APIServerOnly, NodeSpecs: n.Specs()})
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	t.Cleanup(cancel)
+	k, err := n.StartKilo(ctx, l, 0)
+	require.NoError(t, err)
+	t.Cleanup(k.Stop)
+	return n, k, ctx
+}
+
+func TestALeaderWhoseNewFlowsVanishDarkensItsMembersUntilAnotherLeads(t *testing.T) {
+	n, k, ctx := start(t)
+	require.Equal(t, "west-1", k.Leader("west"))
+	require.NoError(t, n.Send(ctx, "east-2", "west-3"), "a packet crosses locations, through two relays")
+	old, err := n.Connect(ctx, "east-2", "west-3")
+	require.NoError(t, err)
+	defer old.Close()
+	require.NoError(t, mesh.Exchange(old))
+
+	require.NoError(t, n.DropNewVXLAN("west-1"))
+	begun := time.Now()
+	for _, from := range []string{"east-1", "east-2", "east-3", "cloud-1", "cloud-2"} {
+		require.NoError(t, n.Send(ctx, from, "west-1"), "the leader's own pod is not behind its VXLAN")
+	}
+	dark := n.Mute(ctx)
+	require.Len(t, dark, 2*2*5+2*2, "every pod elsewhere and the members', the leader's pod and the members', both ways: %v", dark)
+	require.NoError(t, mesh.Exchange(old), "what flowed before goes on")
+	require.NoError(t, n.Send(ctx, "west-2", "west-3"), "the members among themselves are well")
+	for _, to := range []string{"west-1", "west-2", "west-3"} {
+		require.NoError(t, n.Ping("west-1", to), "ping sees nothing of it")
+		require.NoError(t, n.Ping("east-1", to))
+	}
+
+	require.NoError(t, k.Lead(ctx, "west-2"))
+	first, err := n.Flows(ctx, "cloud-2", "west-3")
+	require.NoError(t, err)
+	t.Logf("moved by hand, packets pass %s after the fault", first.Sub(begun))
+	require.NoError(t, n.Send(ctx, "east-3", "west-2"))
+	require.Error(t, n.Send(ctx, "east-3", "west-1"), "the old leader's pod is behind the new one, and its answers still vanish")
+	require.NoError(t, n.Heal("west-1"))
+	require.Empty(t, n.Mute(ctx))
+}
+
+func TestAFaultAtAMemberIsItsOwn(t *testing.T) {
+	n, _, ctx := start(t)
+	require.NoError(t, n.DropNewVXLAN("east-2"))
+	require.Len(t, n.Mute(ctx), 2*7, "its own pod and everybody else's, both ways")
+	require.NoError(t, n.HealAll())
+	require.Empty(t, n.Mute(ctx))
+}
+
+func TestAFaultThatHitsLargePacketsAloneLetsSmallOnesThrough(t *testing.T) {
+	n, _, ctx := start(t)
+	require.NoError(t, n.DropLarge("west-1"))
+	require.Error(t, n.Send(ctx, "east-1", "west-2"))
+	_, err := n.Connect(ctx, "east-1", "west-2")
+	require.NoError(t, err, "what opens a connection is small")
+}
+
+func TestALeaderAloneHasAnAddressInTheMesh(t *testing.T) {
+	mesh.Need(t)
+	n, err := mesh.New()
+	require.NoError(t, err)
+	t.Cleanup(n.Close)
+	l := lab.New(t, lab.Options{Components: lab.APIServerOnly, NodeSpecs: n.Specs()})
+	k, err := n.StartKilo(t.Context(), l, 0)
+	require.NoError(t, err)
+	t.Cleanup(k.Stop)
+	addressed := func() (names []string) {
+		nodes, err := l.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		for _, node := range nodes.Items {
+			if node.Annotations[kilo.WireGuardIPKey] != "" {
+				names = append(names, node.Name)
+			}
+		}
+		return names
+	}
+	is := func(want ...string) {
+		require.Eventually(t, func() bool { return slices.Equal(addressed(), want) }, within, 50*time.Millisecond)
+	}
+	is("cloud-1", "east-1", "west-1")
+	require.NoError(t, k.Lead(t.Context(), "east-3"))
+	is("cloud-1", "east-3", "west-1")
+}
+
+func TestALeaderThatRelaysNothingIsWellWithinItsLocation(t *testing.T) {
+	n, _, ctx := start(t)
+	require.NoError(t, n.DropRelayed("west-1"))
+	require.Error(t, n.Send(ctx, "east-1", "west-2"))
+	for _, to := range []string{"west-2", "west-3", "east-2"} {
+		require.NoError(t, n.Send(ctx, "west-1", to))
+	}
+	require.NoError(t, n.Heal("west-1"))
+	require.NoError(t, n.CutTunnel("west-1", "east-1"))
+	require.Error(t, n.Send(ctx, "east-1", "west-1"))
+	require.NoError(t, n.Send(ctx, "cloud-2", "west-2"))
+	require.NoError(t, n.Send(ctx, "cloud-2", "east-2"))
+}
+
+// What carries pods' packets does not ask which they are.
+func TestPodsMayHaveIPv6(t *testing.T) {
+	mesh.Need(t)
+	n, err := mesh.NewIPv6()
+	require.NoError(t, err)
+	t.Cleanup(n.Close)
+	require.True(t, n.Node("west-2").PodIP().Is6())
+	l := lab.New(t, lab.Options{Components: lab.APIServerOnly, NodeSpecs: n.Specs()})
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	t.Cleanup(cancel)
+	k, err := n.StartKilo(ctx, l, 0)
+	require.NoError(t, err)
+	t.Cleanup(k.Stop)
+	require.NoError(t, n.DropNewVXLAN("west-1"))
+	require.Error(t, n.Send(ctx, "east-2", "west-3"))
+	require.NoError(t, n.Send(ctx, "east-2", "west-1"))
+	require.NoError(t, k.Lead(ctx, "west-2"))
+	require.NoError(t, n.Send(ctx, "east-2", "west-3"))
+	require.NoError(t, n.HealAll())
+	require.NoError(t, k.Lead(ctx, "west-1"))
+	require.Empty(t, n.Mute(ctx), "the tunnel goes back as well")
+}

@@ -1,0 +1,97 @@
+package mesh
+
+import (
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+// Location is some nodes that reach each other directly.
+type Location struct {
+	Name  string
+	Nodes int
+}
+
+// Locations are those of a mesh that is not asked for others: two in which a
+// leader's fault hits more than one member, and one in which it does not.
+var Locations = []Location{{"west", 3}, {"east", 3}, {"cloud", 2}}
+
+// Node is a node and its pod.
+type Node struct {
+	Name, Location string
+	// ScrapeAddress is where Prometheus finds its pod; empty: nobody scrapes.
+	ScrapeAddress string
+
+	number, location int // counted from 1
+	ipv6             bool
+	host, pod        *namespace
+	scrape           *forward // nil: nobody scrapes
+	scraped          string   // where the pod serves metrics
+}
+
+// PodIP is the pod's address.
+func (n *Node) PodIP() netip.Addr { return n.podGateway().Next() }
+
+// podGateway is the node's own address for its pod.
+func (n *Node) podGateway() netip.Addr { return n.PodCIDR().Addr().Next() }
+
+// PodCIDR is what the node's pods have addresses from.
+func (n *Node) PodCIDR() netip.Prefix {
+	return n.prefix(fmt.Sprintf("10.42.%d.0/24", n.number), fmt.Sprintf("fd42:0:0:%x::/64", n.number))
+}
+
+// prefix is of the pods' family. What carries the overlay is IPv4 in both cases.
+func (n *Node) prefix(ipv4, ipv6 string) netip.Prefix {
+	if n.ipv6 {
+		return netip.MustParsePrefix(ipv6)
+	}
+	return netip.MustParsePrefix(ipv4)
+}
+
+// HostIP is the node's own address on the wire.
+func (n *Node) HostIP() netip.Addr {
+	return netip.AddrFrom4([4]byte{10, byte(n.location), 0, byte(n.number)})
+}
+
+// gateway is the wire's address in the node's location.
+func (n *Node) gateway() string { return fmt.Sprintf("10.%d.0.254", n.location) }
+
+// port is where the node is on the wire.
+func (n *Node) port() string { return fmt.Sprintf("port%d", n.number) }
+
+// overlay is the node's address in its location's VXLAN.
+func (n *Node) overlay() netip.Prefix {
+	return n.prefix(fmt.Sprintf("10.100.%d.%d/24", n.location, n.number), fmt.Sprintf("fd64:0:0:%x::%x/64", n.location, n.number))
+}
+
+// between is the address of the leader of the node's location, whoever that is, in the tunnel.
+func (n *Node) between() netip.Prefix {
+	return n.prefix(n.wireGuardIP()+"/16", fmt.Sprintf("fd04::%x/64", n.location))
+}
+
+// mac is the address of the node's end of the VXLAN, or of the tunnel between leaders.
+func (n *Node) mac(device string) string {
+	if device == tunnel {
+		return fmt.Sprintf("02:51:82:00:00:%02x", n.number)
+	}
+	return fmt.Sprintf("02:84:72:00:00:%02x", n.number)
+}
+
+// The devices of a node, and the UDP ports on which they are on the wire.
+const (
+	vxlan      = "vxlan0"
+	vxlanPort  = 8472
+	tunnel     = "kilo0"
+	tunnelPort = 51820
+	// A pod's packet of full size fits into the tunnel, as Kilo's --mtu=auto
+	// sees to.
+	tunnelMTU = 1420
+)
+
+// spec is the Node of the lab for it. Kilo's annotations come with the stand-in.
+func (n *Node) spec() lab.NodeSpec {
+	return lab.NodeSpec{Name: n.Name, Labels: map[string]string{corev1.LabelTopologyRegion: n.Location}}
+}

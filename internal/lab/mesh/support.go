@@ -1,0 +1,49 @@
+package mesh
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Supported says what is missing for a mesh on this machine; nil: nothing.
+func Supported() error {
+	var missing []string
+	for program, pkg := range map[string]string{"ip": "iproute2", "bridge": "iproute2", "nft": "nftables", "nsenter": "util-linux"} {
+		if _, err := exec.LookPath(program); err != nil {
+			missing = append(missing, fmt.Sprintf("%s (package %s)", program, pkg))
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("looking for what a mesh needs: there is no %s", strings.Join(missing, ", no "))
+	}
+	n, err := newNamespace()
+	if err != nil {
+		return fmt.Errorf("%w (it needs root)", err)
+	}
+	defer n.close()
+	if err := n.ip([]string{"link add vxlan0 type vxlan id 1 dstport 8472", "link add veth0 type veth peer name veth1", "link add bridge0 type bridge"}); err != nil {
+		return fmt.Errorf("looking for what a mesh needs of the kernel: %w", err)
+	}
+	if err := n.nft(tracked...); err != nil {
+		return fmt.Errorf("looking for what a mesh needs of nftables: %w", err)
+	}
+	return nil
+}
+
+// Need ends a test where there can be no mesh: skipped on somebody's machine,
+// failed where DRYDOCK_NO_SKIP is set, because there should be one and nobody
+// would notice that it no longer runs.
+func Need(t testing.TB) {
+	t.Helper()
+	err := Supported()
+	switch {
+	case err == nil:
+	case os.Getenv("DRYDOCK_NO_SKIP") != "":
+		t.Fatalf("THE MESH CANNOT BE TESTED HERE: %s", err)
+	default:
+		t.Skipf("NOT TESTED, THERE CAN BE NO MESH HERE: %s", err)
+	}
+}

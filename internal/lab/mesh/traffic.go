@@ -1,0 +1,217 @@
+package mesh
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// EchoPort is where every pod sends back what it gets, by TCP and UDP.
+const EchoPort = 7007
+
+// patience is for one packet's way there and back: a thousand times what it takes.
+const patience = time.Second
+
+// echo makes the node's pod answer.
+func (n *Network) echo(node *Node) error {
+	at := netip.AddrPortFrom(node.PodIP(), EchoPort).String()
+	var stream net.Listener
+	var packets net.PacketConn
+	err := node.pod.do(func() (err error) {
+		if stream, err = net.Listen("tcp", at); err != nil { //nolint:noctx // it does not block
+			return err
+		}
+		packets, err = net.ListenPacket("udp", at) //nolint:noctx // it does not block
+		return err
+	})
+	if stream != nil {
+		n.atEnd(func() { _ = stream.Close() })
+	}
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", at, err)
+	}
+	n.atEnd(func() { _ = packets.Close() })
+	go func() {
+		for {
+			c, err := stream.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c) // the other end sees how it ends
+			}()
+		}
+	}()
+	go func() {
+		buffer := make([]byte, 65536)
+		for {
+			size, from, err := packets.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			_, _ = packets.WriteTo(buffer[:size], from) // lost, as packets may be
+		}
+	}()
+	return nil
+}
+
+// Connect opens a TCP connection from one node's pod to another's, which sends back what it gets.
+func (n *Network) Connect(ctx context.Context, from, to string) (net.Conn, error) {
+	return n.Dial(ctx, from, "tcp", netip.AddrPortFrom(n.Node(to).PodIP(), EchoPort).String())
+}
+
+// Dial connects from a node's pod to any address.
+func (n *Network) Dial(ctx context.Context, from, protocol, to string) (net.Conn, error) {
+	var c net.Conn
+	err := n.Node(from).pod.do(func() (err error) {
+		d := net.Dialer{Timeout: patience}
+		c, err = d.DialContext(ctx, protocol, to)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting from the pod of %s: %w", from, err)
+	}
+	return c, nil
+}
+
+// Send says whether a packet of a new flow comes from one node's pod to
+// another's, and back, by TCP and UDP, of a size near what the way carries.
+func (n *Network) Send(ctx context.Context, from, to string) error {
+	at := netip.AddrPortFrom(n.Node(to).PodIP(), EchoPort).String()
+	for _, protocol := range []string{"tcp", "udp"} {
+		c, err := n.Dial(ctx, from, protocol, at)
+		if err != nil {
+			return fmt.Errorf("sending to the pod of %s: %w", to, err)
+		}
+		err = Exchange(c)
+		_ = c.Close() // it has served
+		if err != nil {
+			return fmt.Errorf("sending from the pod of %s to that of %s by %s: %w", from, to, protocol, err)
+		}
+	}
+	return nil
+}
+
+// Exchange sends on a connection to a pod, and waits until it comes back.
+func Exchange(c net.Conn) error {
+	sent := make([]byte, tunnelMTU-100)
+	_, _ = rand.Read(sent) // it never fails
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err := c.Write(sent); err != nil {
+		return err
+	}
+	got := make([]byte, len(sent))
+	if _, err := io.ReadFull(c, got); err != nil {
+		return err
+	}
+	if !bytes.Equal(sent, got) {
+		return errors.New("something else came back")
+	}
+	return nil
+}
+
+// Flows waits until new flows pass from one node's pod to another's, and says
+// when the first of them did: three in a row, for while a fault lets old flows
+// through, a new one may have the outer ports of an old one once in a while.
+func (n *Network) Flows(ctx context.Context, from, to string) (time.Time, error) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	var first time.Time
+	for passed := 0; ; {
+		err := n.Send(ctx, from, to)
+		switch {
+		case err != nil:
+			passed = 0
+		case passed == 0:
+			first, passed = time.Now(), 1
+		default:
+			passed++
+		}
+		if passed == 3 {
+			return first, nil
+		}
+		select {
+		case <-ctx.Done():
+			return time.Time{}, fmt.Errorf("waiting for packets from the pod of %s to that of %s: %w (the last: %w)", from, to, ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// Mute are the ways between pods, "from to", on which a new flow does not pass now.
+func (n *Network) Mute(ctx context.Context) []string {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var mute []string
+	for _, a := range n.nodes {
+		for _, b := range n.nodes {
+			if a == b {
+				continue
+			}
+			wg.Go(func() {
+				if n.Send(ctx, a.Name, b.Name) != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					mute = append(mute, a.Name+" "+b.Name)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return mute
+}
+
+// Ping sends an ICMP echo from one node itself to another, on the wire, and
+// waits for the answer.
+func (n *Network) Ping(from, to string) error {
+	fail := func(err error) error { return fmt.Errorf("pinging %s from %s: %w", to, from, err) }
+	var c *net.IPConn
+	err := n.Node(from).host.do(func() (err error) {
+		c, err = net.DialIP("ip4:icmp", nil, &net.IPAddr{IP: n.Node(to).HostIP().AsSlice()})
+		return err
+	})
+	if err != nil {
+		return fail(err)
+	}
+	defer c.Close()
+	request := append([]byte{8, 0, 0, 0}, []byte(rand.Text())[:12]...) // an identifier, a number, and content
+	sum := checksum(request)
+	request[2], request[3] = byte(sum>>8), byte(sum)
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return fail(err)
+	}
+	if _, err := c.Write(request); err != nil {
+		return fail(err)
+	}
+	for got := make([]byte, 1500); ; {
+		size, _, err := c.ReadFrom(got) // which leaves the IP header out
+		if err != nil {
+			return fail(err)
+		}
+		if size >= len(request) && got[0] == 0 && bytes.Equal(got[4:len(request)], request[4:]) {
+			return nil
+		}
+	}
+}
+
+// checksum is the Internet's, of an even number of bytes.
+func checksum(data []byte) uint16 {
+	var sum uint32
+	for i := 0; i < len(data); i += 2 {
+		sum += uint32(data[i])<<8 | uint32(data[i+1])
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}
