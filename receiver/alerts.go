@@ -2,35 +2,30 @@ package receiver
 
 import (
 	"fmt"
+	"hash/maphash"
 	"maps"
-	"slices"
-	"strings"
 )
 
 // take sorts the alerts into usable and not. Of those with the same labels the
 // last one stands, in the place of the first.
 func (p *post) take(wire []wireAlert) {
-	places := make(map[string]int, len(wire))
+	places := make(map[uint64]int, len(wire))
+	p.alerts = make([]Alert, 0, len(wire))
+next:
 	for _, w := range wire {
 		labels, why := usable(w)
 		if why != "" {
 			p.unusable = append(p.unusable, why)
 			continue
 		}
-		alert := Alert{
-			Labels:      labels,
-			Annotations: readable(w.Annotations),
-			Status:      w.Status,
-			StartsAt:    w.StartsAt.UTC(),
-			EndsAt:      w.EndsAt.UTC(),
-		}
-		if len(w.GeneratorURL) <= maxURLBytes {
-			alert.GeneratorURL = w.GeneratorURL
-		}
+		alert := Alert{Labels: labels, Status: w.Status, StartsAt: w.StartsAt.UTC()}
 		key := identity(labels)
-		if place, again := places[key]; again {
-			p.alerts[place] = alert
-			continue
+		for place, taken := places[key]; taken; place, taken = places[key] {
+			if maps.Equal(p.alerts[place].Labels, labels) {
+				p.alerts[place] = alert
+				continue next
+			}
+			key++ // others of the same hash
 		}
 		places[key] = len(p.alerts)
 		p.alerts = append(p.alerts, alert)
@@ -63,29 +58,15 @@ func usable(w wireAlert) (map[string]string, string) {
 	return labels, ""
 }
 
-// readable returns the annotations within the bounds. They are for people, so
-// one that is too long does not make its alert unusable.
-func readable(t texts) map[string]string {
-	maps.DeleteFunc(t.values, func(name, value string) bool {
-		return len(name) > maxNameBytes || len(value) > maxValueBytes
-	})
-	if len(t.values) > maxAnnotations {
-		for _, name := range slices.Sorted(maps.Keys(t.values))[maxAnnotations:] {
-			delete(t.values, name)
-		}
-	}
-	return t.values
-}
+// seed keeps those who choose labels from choosing equal hashes.
+var seed = maphash.MakeSeed()
 
-// identity is equal for equal labels, and for no others: the separator is a byte
-// that no decoded text holds, since JSON's decoder leaves only valid UTF-8.
-func identity(labels map[string]string) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		b.WriteString(name)
-		b.WriteByte(0xff)
-		b.WriteString(labels[name])
-		b.WriteByte(0xff)
+// identity is equal for equal labels, and hardly ever for others. It is a variable so that a test can have it be equal for
+// all.
+var identity = func(labels map[string]string) uint64 {
+	var sum uint64
+	for name, value := range labels {
+		sum += maphash.String(seed, name)*3 ^ maphash.String(seed, value)
 	}
-	return b.String()
+	return sum
 }

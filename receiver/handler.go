@@ -48,7 +48,7 @@ func (s *Server) routes() *gin.Engine {
 }
 
 func (s *Server) countAnswer(c *gin.Context) {
-	if s.connections.Load() > keptConnections {
+	if s.crowd.tooMany() {
 		// In a storm Alertmanager opens one for each group. Those that it kept would shut the others out.
 		c.Header("Connection", "close")
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab/atonce"
 )
 
 func group(n int) string {
@@ -38,22 +40,19 @@ func TestOneThatCannotBeWrittenLosesNoOther(t *testing.T) {
 }
 
 func TestWritesAtOnceAreBounded(t *testing.T) {
-	var now, most atomic.Int32
+	var writes atonce.Count
 	full := make(chan struct{})
 	var once sync.Once
 	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, Alert) (Result, error) {
-		n := now.Add(1)
-		defer now.Add(-1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-		}
-		if n == writesAtOnce {
+		defer writes.Leave()
+		if writes.Enter() == writesAtOnce {
 			once.Do(func() { close(full) })
 		}
 		<-full // nobody goes on until sixteen are here
 		return Accepted, nil
 	})})
 	require.Equal(t, 200, do(s, request("POST", "/v1/alerts", group(100))).Code)
-	require.EqualValues(t, writesAtOnce, most.Load())
+	require.Equal(t, writesAtOnce, writes.Most())
 }
 
 func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {

@@ -11,23 +11,18 @@ const (
 	// is meant to be one node's.
 	maxAlerts = 10_000
 
-	// maxLabels and maxAnnotations bound one alert. Prometheus's own advice for
-	// label_limit is about 30.
-	maxLabels      = 64
-	maxAnnotations = 64
+	// maxLabels bounds one alert. Prometheus's own advice for label_limit is
+	// about 30.
+	maxLabels = 64
 
-	// maxNameBytes bounds a label's or annotation's name, maxValueBytes its value.
+	// maxNameBytes bounds a label's name, maxValueBytes its value.
 	// A node's name has at most 253 bytes; all else is for people to read.
 	maxNameBytes  = 256
 	maxValueBytes = 4 << 10
 
-	// maxMapBytes bounds all labels, or all annotations, of one alert as they
-	// arrive. Beyond it they are not decoded at all: a map takes ten times the
-	// memory of its text.
+	// maxMapBytes bounds all labels of one alert as they arrive. Beyond it they
+	// are not decoded at all: a map takes ten times the memory of its text.
 	maxMapBytes = 64 << 10
-
-	// maxURLBytes bounds generatorURL, which carries the whole expression.
-	maxURLBytes = 8 << 10
 
 	// maxSentenceBytes bounds an error answer, because a decoder's error may
 	// quote what it could not read.
@@ -65,6 +60,7 @@ const (
 // timeouts are constants but for tests.
 type timeouts struct {
 	header   time.Duration // the request's header has to be there
+	silent   time.Duration // while there are many connections, its first byte
 	read     time.Duration // header and body have to be there
 	write    time.Duration // from the header's end to the answer's end
 	place    time.Duration // one of maxPosts has to be free; part of read
@@ -75,10 +71,11 @@ type timeouts struct {
 func defaultTimeouts() timeouts {
 	return timeouts{
 		header:   5 * time.Second,
+		silent:   time.Second,
 		read:     10 * time.Second,
 		write:    25 * time.Second, // read + handOver, and 5 s to answer
 		place:    5 * time.Second,
-		idle:     2 * time.Minute,
+		idle:     5 * time.Second, // in a storm the next comes sooner; after one, what is kept would have every other closed with its answer
 		handOver: 10 * time.Second,
 	}
 }

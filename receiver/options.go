@@ -15,7 +15,7 @@ type Options struct {
 	// Listen is the TCP address. Default ":9095".
 	Listen string
 	// TokenFile has the bearer token that posts must carry, white space around it
-	// not counted. It is read again for every post. Empty: no token is asked for.
+	// not counted. It is read again at least once a second. Empty: no token is asked for.
 	TokenFile string
 	// TLS are the certificates. With a token too, both are needed.
 	TLS TLSFiles

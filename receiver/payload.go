@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -24,16 +25,15 @@ type envelope struct {
 	Alerts          json.RawMessage `json:"alerts"`
 }
 
+// wireAlert is what is read of an alert: what decides anything. Its annotations and its link are for people, who read them
+// at Alertmanager.
 type wireAlert struct {
-	Status       string    `json:"status"`
-	Labels       texts     `json:"labels"`
-	Annotations  texts     `json:"annotations"`
-	StartsAt     time.Time `json:"startsAt"`
-	EndsAt       time.Time `json:"endsAt"`
-	GeneratorURL string    `json:"generatorURL"`
+	Status   string    `json:"status"`
+	Labels   texts     `json:"labels"`
+	StartsAt time.Time `json:"startsAt"`
 }
 
-// texts are labels or annotations.
+// texts are labels.
 type texts struct {
 	values  map[string]string
 	tooLong bool // there were more than maxMapBytes, and none is decoded
@@ -53,25 +53,25 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &t.values)
 }
 
-// plainTexts reads a flat object of strings without escapes, as nearly all labels and annotations are, at a fraction of
-// what the library takes for it. The data are valid JSON already, or nobody would be given them; false: they are more than
-// that, and the library has to read them.
+// plainTexts reads a flat object of strings without escapes, as nearly all labels are, at a fraction of what the library
+// takes for it. The data are valid JSON already, or nobody would be given them; false: they are more than that, and the
+// library has to read them.
 func plainTexts(data []byte) (map[string]string, bool) {
-	values := make(map[string]string, bytes.Count(data, []byte(`":`)))
-	rest, ok := bytes.CutPrefix(data, []byte("{"))
+	rest, ok := strings.CutPrefix(string(data), "{") // what is read shares this one copy
 	if !ok {
 		return nil, false
 	}
+	values := make(map[string]string, strings.Count(rest, `":`))
 	for {
-		rest = bytes.TrimLeft(rest, " \t\r\n")
-		if len(rest) == 1 && rest[0] == '}' && len(values) == 0 {
+		rest = strings.TrimLeft(rest, " \t\r\n")
+		if rest == "}" && len(values) == 0 {
 			return values, true
 		}
 		var name, value string
-		if name, rest, ok = plainText(rest); !ok || len(rest) == 0 || rest[0] != ':' {
+		if name, rest, ok = plainText(rest); !ok || rest == "" || rest[0] != ':' {
 			return nil, false
 		}
-		if value, rest, ok = plainText(bytes.TrimLeft(rest[1:], " \t\r\n")); !ok || len(rest) == 0 {
+		if value, rest, ok = plainText(strings.TrimLeft(rest[1:], " \t\r\n")); !ok || rest == "" {
 			return nil, false
 		}
 		values[name] = value
@@ -87,20 +87,20 @@ func plainTexts(data []byte) (map[string]string, bool) {
 }
 
 // plainText reads a string that stands for itself, and the white space behind it.
-func plainText(data []byte) (text string, rest []byte, ok bool) {
-	if len(data) == 0 || data[0] != '"' {
-		return "", nil, false
+func plainText(data string) (text, rest string, ok bool) {
+	if data == "" || data[0] != '"' {
+		return "", "", false
 	}
-	end := bytes.IndexByte(data[1:], '"') + 1
+	end := strings.IndexByte(data[1:], '"') + 1
 	if end == 0 {
-		return "", nil, false
+		return "", "", false
 	}
-	for _, b := range data[1:end] {
-		if b == '\\' || b >= utf8.RuneSelf {
-			return "", nil, false
+	for i := 1; i < end; i++ {
+		if data[i] == '\\' || data[i] >= utf8.RuneSelf {
+			return "", "", false
 		}
 	}
-	return string(data[1:end]), bytes.TrimLeft(data[end+1:], " \t\r\n"), true
+	return data[1:end], strings.TrimLeft(data[end+1:], " \t\r\n"), true
 }
 
 // post is a decoded payload.
@@ -117,20 +117,29 @@ type post struct {
 // makes an alert unusable, never an error: one odd alert must not cost a node
 // all others of its group.
 func decode(body []byte) (post, error) {
-	var e envelope
-	if err := json.Unmarshal(body, &e); err != nil {
-		return post{}, fmt.Errorf("the body is not an Alertmanager payload: %w", err)
-	}
-	if e.Version != "4" {
-		return post{}, fmt.Errorf("the payload's version is %.20q; only version 4 is understood", e.Version)
-	}
-	wire, err := decodeAlerts(e.Alerts)
-	if err != nil {
-		return post{}, err
+	e, wire, ok := walk(body)
+	if !ok {
+		var err error
+		if e, wire, err = readSlowly(body); err != nil {
+			return post{}, err
+		}
 	}
 	p := post{groupKey: e.GroupKey, receiver: e.Receiver, truncated: e.TruncatedAlerts}
 	p.take(wire)
 	return p, nil
+}
+
+// readSlowly has the library read the payload, whatever is odd about it.
+func readSlowly(body []byte) (envelope, []wireAlert, error) {
+	var e envelope
+	if err := json.Unmarshal(body, &e); err != nil {
+		return e, nil, fmt.Errorf("the body is not an Alertmanager payload: %w", err)
+	}
+	if e.Version != "4" {
+		return e, nil, fmt.Errorf("the payload's version is %.20q; only version 4 is understood", e.Version)
+	}
+	wire, err := decodeAlerts(e.Alerts)
+	return e, wire, err
 }
 
 // decodeAlerts decodes one by one, so that a body of ten bytes an alert cannot

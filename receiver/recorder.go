@@ -12,16 +12,10 @@ type Alert struct {
 	// because an empty label is the same as none. The fingerprint has to be
 	// computed from them.
 	Labels map[string]string
-	// Annotations are for people. Those beyond the bounds are left out.
-	Annotations map[string]string
 	// Status is "firing" or "resolved", of this alert and not of its group.
 	Status string
 	// StartsAt is when it began to fire; zero if the post does not say.
 	StartsAt time.Time
-	// EndsAt is when it ended; zero while it fires.
-	EndsAt time.Time
-	// GeneratorURL leads to the expression; empty if it was beyond the bounds.
-	GeneratorURL string
 }
 
 // The two statuses of an alert.
@@ -38,20 +32,21 @@ type Result string
 // done what it was sent for; the others are ignored for good and never change the
 // answer to a post.
 const (
-	Accepted     Result = "accepted"      // written to its Node
-	Unchanged    Result = "unchanged"     // its Node had it already
-	NoPolicy     Result = "no_policy"     // no policy matches it
-	NoTarget     Result = "no_target"     // it names no target, or the receiver found it unusable
-	UnknownNode  Result = "unknown_node"  // the node that it names does not exist
-	UnknownPod   Result = "unknown_pod"   // the pod that it names does not exist, or no node hosts it
-	OtherCluster Result = "other_cluster" // it is another cluster's
-	NodeFull     Result = "node_full"     // its Node has no room for one more alert
-	SelfTest     Result = "self_test"     // the alert that always fires: that it arrived is all there is to it
+	Accepted        Result = "accepted"         // written to its Node
+	Unchanged       Result = "unchanged"        // its Node had it already
+	NoPolicy        Result = "no_policy"        // no policy matches it
+	NoTarget        Result = "no_target"        // it names no target, or the receiver found it unusable
+	UnknownNode     Result = "unknown_node"     // the node that it names does not exist
+	UnknownPod      Result = "unknown_pod"      // the pod that it names does not exist, or no node hosts it
+	UnknownLocation Result = "unknown_location" // the mesh has no leader of the location that it names
+	OtherCluster    Result = "other_cluster"    // it is another cluster's
+	NodeFull        Result = "node_full"        // its Node has no room for one more alert
+	SelfTest        Result = "self_test"        // the alert that always fires: that it arrived is all there is to it
 )
 
 // Results are all of them, in the order of the documentation.
 func Results() []Result {
-	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, UnknownPod, OtherCluster, NodeFull, SelfTest}
+	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, UnknownPod, UnknownLocation, OtherCluster, NodeFull, SelfTest}
 }
 
 // durable says whether the alert is on its Node now, where it has one.

@@ -28,8 +28,7 @@ type Server struct {
 	engine   *gin.Engine
 	posts    chan struct{} // one element for each post under way
 
-	// connections are those that are open, idle ones included.
-	connections atomic.Int64
+	crowd crowd
 
 	started   atomic.Bool
 	addr      atomic.Pointer[net.Addr]
@@ -105,6 +104,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.crowd.patience = s.timeouts.silent
 	server := &http.Server{
 		Handler:           s.engine,
 		ReadHeaderTimeout: s.timeouts.header,
@@ -112,7 +112,7 @@ func (s *Server) Start(ctx context.Context) error {
 		WriteTimeout:      s.timeouts.write,
 		IdleTimeout:       s.timeouts.idle,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         s.countConnection,
+		ConnState:         s.crowd.state,
 		ErrorLog:          stdlog.New(debugLog{s.log}, "", 0),
 		// Posts under way outlive ctx, by shutdownGrace.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
@@ -137,16 +137,6 @@ func (s *Server) Start(ctx context.Context) error {
 		_ = server.Close()
 	}
 	return nil
-}
-
-func (s *Server) countConnection(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.connections.Add(1)
-	case http.StateClosed, http.StateHijacked:
-		s.connections.Add(-1)
-	case http.StateActive, http.StateIdle:
-	}
 }
 
 // listen opens the port. It looks once more at who can reach it, since only now

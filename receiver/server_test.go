@@ -182,6 +182,8 @@ func TestTheTokenIsReadAgain(t *testing.T) {
 		lines = append(lines, line)
 	}, funcr.Options{})
 	s := newServer(t, Options{TokenFile: path, Logger: log})
+	now := time.Now()
+	s.token.now = func() time.Time { return now }
 	accepts := func(token string) bool {
 		r := request("POST", "/v1/alerts", postOf())
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -189,20 +191,30 @@ func TestTheTokenIsReadAgain(t *testing.T) {
 	}
 	require.True(t, accepts(secret))
 	require.NoError(t, os.WriteFile(path, []byte("s3cret-other\n"), 0o600)) // of the same length
-	require.False(t, accepts(secret))
+	require.True(t, accepts(secret), "the old one is good for a moment more")
+	require.True(t, accepts("s3cret-other"), "the new one is good at once")
+	require.False(t, accepts(secret), "and with it the old one is not any more")
+	require.NoError(t, os.WriteFile(path, []byte(secret), 0o600))
+	require.True(t, accepts("s3cret-other"))
+	now = now.Add(tokenGood)
+	require.False(t, accepts("s3cret-other"), "nor is it when its moment is over")
+	require.NoError(t, os.WriteFile(path, []byte("s3cret-other"), 0o600))
 	require.True(t, accepts("s3cret-other"))
 
+	now = now.Add(tokenGood)
 	require.NoError(t, os.Remove(path))
 	require.True(t, accepts("s3cret-other"), "the last good token stays")
 	require.True(t, accepts("s3cret-other"))
 	require.False(t, accepts(""))
 	require.Len(t, lines, 1, "a lost file is logged once")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	now = now.Add(tokenGood)
 	require.True(t, accepts("s3cret-other"))
 	require.False(t, accepts(""), "an empty file is not an empty token")
 	require.Len(t, lines, 2)
 
 	require.NoError(t, os.WriteFile(path, []byte("s3cret-third"), 0o600))
+	now = now.Add(tokenGood)
 	require.False(t, accepts("s3cret-other"))
 	require.True(t, accepts("s3cret-third"))
 	require.NotContains(t, fmt.Sprint(lines), "s3cret")

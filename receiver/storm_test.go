@@ -1,9 +1,9 @@
 package receiver
 
 import (
-	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,26 +16,64 @@ import (
 // TestKeptConnectionsShutNobodyOut: in a storm Alertmanager opens a connection for each group and keeps it. Those that are
 // still waiting to be let in must not wait for the others to get tired of it.
 func TestKeptConnectionsShutNobodyOut(t *testing.T) {
-	s := newServer(t, Options{Listen: "127.0.0.1:0", Recorder: RecorderFunc(func(context.Context, Alert) (Result, error) { return Accepted, nil })})
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Start(ctx) }()
-	<-s.Listening()
+	s := newServer(t, Options{})
+	s.timeouts.header, s.timeouts.read, s.timeouts.silent, s.timeouts.idle = time.Hour, time.Hour, time.Hour, time.Hour
+	start(t, s)
 	var posts errgroup.Group
 	for range 2 * maxConnections {
-		transport := &http.Transport{}
-		defer transport.CloseIdleConnections()
-		posts.Go(func() error {
-			client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
-			res, err := client.Post("http://"+s.Addr().String()+"/v1/alerts", "application/json", strings.NewReader(postOf()))
-			if err != nil {
-				return err
-			}
-			_, err = io.Copy(io.Discard, res.Body)
-			return errors.Join(err, res.Body.Close())
-		})
+		client := aClient(t)
+		posts.Go(func() error { return postOver(client, s) })
 	}
 	require.NoError(t, posts.Wait())
-	stop()
-	require.NoError(t, <-ended)
+}
+
+// TestConnectionsAreUsedAgainSoonAfterAStorm: while those that it left are kept, each other one is closed with its answer.
+func TestConnectionsAreUsedAgainSoonAfterAStorm(t *testing.T) {
+	s := newServer(t, Options{})
+	start(t, s)
+	for range keptConnections {
+		require.NoError(t, postOver(aClient(t), s))
+	}
+	require.Eventually(t, func() bool { return s.crowd.open.Load() == 0 }, time.Minute, 50*time.Millisecond)
+	client := aClient(t)
+	for range 3 {
+		require.NoError(t, postOver(client, s))
+		require.EqualValues(t, 1, s.crowd.open.Load())
+	}
+}
+
+// TestSilentConnectionsShutNobodyOut: what Alertmanager opened and gave up on arrives all the same, in thousands.
+func TestSilentConnectionsShutNobodyOut(t *testing.T) {
+	s := newServer(t, Options{})
+	s.timeouts.header, s.timeouts.read, s.timeouts.silent = time.Hour, time.Hour, 50*time.Millisecond
+	start(t, s)
+	var silent []net.Conn
+	for range 3 * maxConnections {
+		conn, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(t.Context(), "tcp", s.Addr().String())
+		require.NoError(t, err)
+		silent = append(silent, conn)
+	}
+	require.NoError(t, postOver(aClient(t), s))
+	for _, conn := range silent {
+		require.NoError(t, conn.Close())
+	}
+}
+
+// aClient has connections of its own.
+func aClient(t *testing.T) *http.Client {
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: time.Minute}
+}
+
+func postOver(client *http.Client, s *Server) error {
+	res, err := client.Post("http://"+s.Addr().String()+"/v1/alerts", "application/json", strings.NewReader(postOf()))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	if res.StatusCode != http.StatusOK {
+		err = errors.Join(err, errors.New(res.Status))
+	}
+	return errors.Join(err, res.Body.Close())
 }

@@ -1,0 +1,199 @@
+package receiver
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+)
+
+// walker goes over a payload once, where the library goes over it four times: the JSON is most of what a post costs. It
+// reads JSON as Alertmanager writes it. Where anything is odd it stops, and the library reads the body and has the last
+// word: what walker reads of a body is what the library would (TestWalkReadsAsTheLibraryDoes).
+type walker struct {
+	data []byte
+	at   int
+	// depth is how many lists and objects are open.
+	depth int
+	odd   bool
+}
+
+// maxDepth bounds the walker's own stack. A payload has four levels.
+const maxDepth = 16
+
+// walk reads the payload; false: something in it is odd.
+func walk(body []byte) (e envelope, alerts []wireAlert, ok bool) {
+	w := &walker{data: body}
+	listed := false
+	w.object([]string{"version", "groupKey", "receiver", "truncatedAlerts", "alerts"}, func(name string) {
+		switch name {
+		case "version":
+			w.text(&e.Version)
+		case "groupKey":
+			w.text(&e.GroupKey)
+		case "receiver":
+			w.text(&e.Receiver)
+		case "truncatedAlerts":
+			w.decode(&e.TruncatedAlerts)
+		case "alerts":
+			listed = true
+			w.list(func() {
+				if len(alerts) == maxAlerts {
+					w.odd = true
+					return
+				}
+				alerts = append(alerts, w.alert())
+			})
+		}
+	})
+	w.peek()
+	return e, alerts, listed && e.Version == "4" && !w.odd && w.at == len(body)
+}
+
+func (w *walker) alert() (a wireAlert) {
+	w.object([]string{"status", "labels", "startsAt"}, func(name string) {
+		switch name {
+		case "status":
+			w.text(&a.Status)
+		case "labels":
+			if raw := w.value(); !w.odd && (raw[0] != '{' || a.Labels.UnmarshalJSON(raw) != nil) {
+				w.odd = true
+			}
+		case "startsAt":
+			if raw := w.value(); !w.odd && a.StartsAt.UnmarshalJSON(raw) != nil {
+				w.odd = true
+			}
+		}
+	})
+	return a
+}
+
+// object passes over an object. read has to pass over the value of each member of these names; the others are none of
+// ours. A name that comes twice, or that the library would take for one of them, is odd.
+func (w *walker) object(names []string, read func(name string)) {
+	seen := 0
+	w.each('{', '}', func() {
+		raw, plain := w.quoted()
+		if w.take(':'); w.odd {
+			return
+		}
+		name := raw[1 : len(raw)-1]
+		i := slices.IndexFunc(names, func(known string) bool { return string(name) == known })
+		if i >= 0 && seen&(1<<i) == 0 {
+			seen |= 1 << i
+			read(names[i])
+			return
+		}
+		w.odd = i >= 0 || !plain || slices.ContainsFunc(names, func(known string) bool {
+			return len(known) == len(name) && bytes.EqualFold(name, []byte(known))
+		})
+		w.value()
+	})
+}
+
+// list passes over a list; read has to pass over each element.
+func (w *walker) list(read func()) { w.each('[', ']', read) }
+
+// each passes over what begins and ends so, with commas between what read passes over.
+func (w *walker) each(begin, end byte, read func()) {
+	if w.depth++; w.depth > maxDepth {
+		w.odd = true
+	}
+	w.take(begin)
+	if w.peek() != end {
+		for read(); w.peek() == ','; read() {
+			w.at++
+		}
+	}
+	w.take(end)
+	w.depth--
+}
+
+// value passes over any value, and returns it as it stands there: valid JSON, unless something is odd.
+func (w *walker) value() []byte {
+	b := w.peek()
+	begin := w.at
+	switch b {
+	case '{':
+		w.object(nil, nil)
+	case '[':
+		w.list(func() { w.value() })
+	case '"':
+		w.quoted()
+	default: // a number, true, false or null
+		for w.at < len(w.data) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(w.data[w.at])) {
+			w.at++
+		}
+		w.odd = w.odd || !json.Valid(w.data[begin:w.at])
+	}
+	if w.odd {
+		return nil
+	}
+	return w.data[begin:w.at]
+}
+
+// decode has the library read a value.
+func (w *walker) decode(into any) {
+	if raw := w.value(); !w.odd && json.Unmarshal(raw, into) != nil {
+		w.odd = true
+	}
+}
+
+// text reads a string.
+func (w *walker) text(into *string) {
+	switch raw, plain := w.quoted(); {
+	case w.odd:
+	case plain:
+		*into = string(raw[1 : len(raw)-1])
+	default:
+		w.odd = json.Unmarshal(raw, into) != nil
+	}
+}
+
+// quoted passes over a string and returns it with its quotes; plain says that what is between them stands for itself.
+func (w *walker) quoted() (raw []byte, plain bool) {
+	if w.peek() == '"' {
+		begin, escaped := w.at, false
+		plain = true
+		for i := begin + 1; i < len(w.data); i++ {
+			switch b := w.data[i]; {
+			case b == '"':
+				w.at = i + 1
+				raw = w.data[begin:w.at]
+				w.odd = w.odd || (escaped && !json.Valid(raw))
+				return raw, plain
+			case b == '\\':
+				plain, escaped = false, true
+				i++
+			case b < ' ':
+				w.odd = true
+				return nil, false
+			case b >= utf8.RuneSelf:
+				plain = false
+			}
+		}
+	}
+	w.odd = true
+	return nil, false
+}
+
+// peek passes over white space and says what is behind it; 0: nothing, or something odd.
+func (w *walker) peek() byte {
+	for ; !w.odd && w.at < len(w.data); w.at++ {
+		switch b := w.data[w.at]; b {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return b
+		}
+	}
+	return 0
+}
+
+// take passes over one byte that has to be there.
+func (w *walker) take(b byte) {
+	if w.peek() != b {
+		w.odd = true
+		return
+	}
+	w.at++
+}
