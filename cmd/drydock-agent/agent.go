@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/internal/mesh"
+	"drydock.dev/drydock/internal/mesh/probe"
+)
+
+const (
+	// keysEvery is how often the key file is read again.
+	keysEvery = 10 * time.Second
+	// scrapes under way at once, and connections for them and the kubelet's probes.
+	maxScrapes     = 4
+	maxConnections = 32
+	headerTime     = 5 * time.Second
+	answerTime     = 10 * time.Second
+	stopWithin     = 3 * time.Second
+)
+
+// agent is everything that runs in the process.
+type agent struct {
+	options  options
+	payload  int
+	log      logr.Logger
+	registry *prometheus.Registry
+	keys     *probe.Keys
+	server   *probe.Server
+	watch    *mesh.Watch
+	prober   *mesh.Prober
+}
+
+// newAgent joins all parts. Nothing listens and nothing is asked before start.
+func newAgent(o options, restConfig *rest.Config, log logr.Logger) (*agent, error) {
+	a := &agent{options: o, log: log, registry: prometheus.NewRegistry()}
+	var err error
+	if a.keys, err = probe.ReadKeys(o.keyFile); err != nil {
+		return nil, err
+	}
+	if a.payload, err = probe.Fitting(o.payload); err != nil {
+		return nil, fmt.Errorf("asking how long a packet may be here: %w", err)
+	}
+	if a.payload < o.payload {
+		log.Info("--payload is longer than a packet of this pod may be; the longest possible is used", "payload", o.payload, "used", a.payload)
+	}
+	a.server, err = probe.NewServer(probe.ServerOptions{
+		Listen: o.listen, Node: o.node, Keys: a.keys.Current, Now: time.Now, Registerer: a.registry, Log: log.WithName("probe"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	port, err := portOf(o.listen)
+	if err != nil {
+		return nil, err
+	}
+	a.watch, err = mesh.NewWatch(mesh.WatchOptions{
+		Config: restConfig, Node: o.node, Namespace: o.namespace, Service: o.service, Port: port,
+		TopologyLabel: o.topologyLabel, Now: time.Now, Log: log.WithName("mesh"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	client := probe.Client{Node: o.node, Keys: a.keys.Current, Now: time.Now, Rand: rand.Reader, Payload: a.payload}
+	a.prober, err = mesh.NewProber(mesh.ProberOptions{
+		Topology: a.watch.Topology, Age: a.watch.Age, Ask: client.Probe, Interval: o.interval,
+		Rand: mathrand.New(mathrand.NewPCG(mathrand.Uint64(), mathrand.Uint64())), Seed: maphash.MakeSeed(), //nolint:gosec // jitter is no secret
+		Registerer: a.registry, Log: log.WithName("mesh"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	registerBuildInfo(a.registry)
+	return a, nil
+}
+
+// start runs all parts until ctx ends or one fails.
+func (a *agent) start(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.serve(ctx) })
+	group.Go(func() error { return a.server.Start(ctx) })
+	group.Go(func() error { return a.watch.Start(ctx) })
+	group.Go(func() error { return a.prober.Start(ctx) })
+	group.Go(func() error { a.keys.Watch(ctx, keysEvery, a.log); return nil })
+	return group.Wait()
+}
+
+// serve answers scrapes and the kubelet.
+func (a *agent) serve(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.options.metrics)
+	if err != nil {
+		return fmt.Errorf("opening the metrics' port: %w", err)
+	}
+	server := &http.Server{Handler: a.routes(), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: time.Minute}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+		defer cancel()
+		if server.Shutdown(grace) != nil {
+			_ = server.Close()
+		}
+	})
+	a.log.Info("serving metrics", "address", listener.Addr().String())
+	err = server.Serve(netutil.LimitListener(listener, maxConnections))
+	if errors.Is(err, http.ErrServerClosed) && !stop() {
+		<-stopped
+		return nil
+	}
+	return fmt.Errorf("serving the metrics: %w", err)
+}
+
+func (a *agent) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := a.ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	return mux
+}
+
+// ready is about this process only: an API server that goes away later changes nothing.
+func (a *agent) ready() error {
+	select {
+	case <-a.server.Listening():
+		return a.watch.Ready()
+	default:
+		return errors.New("the probe port does not listen yet")
+	}
+}
+
+func registerBuildInfo(reg prometheus.Registerer) {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "drydock_mesh_agent_build_info", Help: "1, with the version of the agent that runs.",
+		ConstLabels: prometheus.Labels{"version": thisBuild().Now()},
+	})
+	info.Set(1)
+	reg.MustRegister(info)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+// asProgram in the environment makes the test binary the program itself.
+const asProgram = "DRYDOCK_AGENT_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	lab.Main(m, lab.Options{Components: lab.APIServerOnly})
+}
+
+// call runs the program in this process.
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, problems bytes.Buffer
+	code = execute(t.Context(), args, &out, &problems)
+	return code, out.String(), problems.String()
+}
+
+func TestUsageErrorsEndWithTwo(t *testing.T) {
+	sound := []string{"run", "--node-name", "n1", "--namespace", "drydock", "--key-file", "key"}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"unknown command":   {[]string{"rnu"}, `unknown command "rnu" for "drydock-agent"`},
+		"unknown flag":      {[]string{"run", "--fast"}, "unknown flag: --fast"},
+		"argument too many": {append(sound, "now"), `unknown command "now" for "drydock-agent run"`},
+		"no node":           {[]string{"run", "--namespace", "drydock", "--key-file", "key"}, "--node-name is missing: name the Node"},
+		"no namespace":      {[]string{"run", "--node-name", "n1", "--key-file", "key"}, "--namespace is missing: name the namespace"},
+		"no key file":       {[]string{"run", "--node-name", "n1", "--namespace", "drydock"}, "--key-file is missing: name the file with the key that all agents share; make one with: head -c 32 /dev/urandom | base64"},
+		"no service":        {append(sound, "--service", ""), "--service is missing"},
+		"no label":          {append(sound, "--topology-label", ""), "--topology-label is missing"},
+		"a short payload":   {append(sound, "--payload", "9"), "--payload is 9; write 256 to 8952 bytes"},
+		"a long payload":    {append(sound, "--payload", "65000"), "--payload is 65000; write 256 to 8952 bytes"},
+		"a short interval":  {append(sound, "--interval", "1ms"), "--interval is 1ms; write 1s to 1m0s"},
+		"no port":           {append(sound, "--listen", "9099"), `--listen "9099": write an address and a port`},
+		"no metrics port":   {append(sound, "--metrics", ":http"), `--metrics ":http": write an address and a port`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := call(t, c.args...)
+			require.Equal(t, exitUsage, code, stderr)
+			require.Empty(t, stdout)
+			require.Contains(t, stderr, "drydock-agent: "+c.want)
+			require.Contains(t, stderr, "--help")
+		})
+	}
+}
+
+func TestHelpEndsWithZero(t *testing.T) {
+	for _, args := range [][]string{{}, {"--help"}, {"help"}, {"run", "--help"}} {
+		code, stdout, stderr := call(t, args...)
+		require.Equal(t, exitOK, code)
+		require.Contains(t, stdout, "Usage:")
+		require.Empty(t, stderr)
+	}
+}
+
+func TestEnvironmentStandsForFlags(t *testing.T) {
+	lookup := func(env map[string]string) func(string) (string, bool) {
+		return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	}
+	value := func(env map[string]string, flag string) string {
+		cmd := newRunCommand()
+		require.NoError(t, flagsFromEnvironment(cmd, lookup(env)))
+		return cmd.Flags().Lookup(flag).Value.String()
+	}
+	require.Equal(t, "n1", value(map[string]string{"NODE_NAME": "n1"}, "node-name"))
+	require.Equal(t, "n2", value(map[string]string{"NODE_NAME": "n1", "DRYDOCK_NODE_NAME": "n2"}, "node-name"))
+	require.Equal(t, "ns", value(map[string]string{"POD_NAMESPACE": "ns"}, "namespace"))
+	require.Equal(t, "15s", value(map[string]string{"DRYDOCK_INTERVAL": "15s"}, "interval"))
+	err := flagsFromEnvironment(newRunCommand(), lookup(map[string]string{"DRYDOCK_PAYLOAD": "much"}))
+	require.ErrorContains(t, err, "reading the environment variable DRYDOCK_PAYLOAD, ")
+	require.Equal(t, exitUsage, report(err, &bytes.Buffer{}))
+}
+
+// In a cluster, Kubernetes itself sets variables such as DRYDOCK_PORT for a Service named drydock.
+func TestNoFlagIsNamedAsKubernetesNamesServices(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			name := environmentName(f.Name)
+			for _, taken := range []string{"DRYDOCK_PORT", "DRYDOCK_SERVICE_", "DRYDOCK_AGENT_"} {
+				require.False(t, strings.HasPrefix(name, taken), "--%s", f.Name)
+			}
+		})
+		for _, child := range cmd.Commands() {
+			visit(child)
+		}
+	}
+	visit(newRootCommand())
+}
+
+func TestVersion(t *testing.T) {
+	code, stdout, _ := call(t, "version")
+	require.Equal(t, exitOK, code)
+	require.Regexp(t, `^drydock-agent version \S+, commit \S+, go go\S+\n$`, stdout)
+
+	require.Equal(t, "drydock-agent version (devel), commit unknown, go unknown", thisBuild().Line(nil))
+	require.Equal(t, "drydock-agent version v1.2.3, commit abc+dirty, go go1.26.8", thisBuild().Line(&debug.BuildInfo{
+		GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}},
+	}))
+}

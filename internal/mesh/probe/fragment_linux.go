@@ -1,0 +1,28 @@
+package probe
+
+import "syscall"
+
+// ipv6DontFragment is Linux's IPV6_DONTFRAG.
+const ipv6DontFragment = 62
+
+// dontFragment has each packet of the socket go out whole or not at all, at the interface's size: whatever was learnt of
+// the path is not heeded, so that every probe tries the path anew.
+func dontFragment(network, _ string, c syscall.RawConn) error {
+	var err error
+	set := func(fd, level, option, value int) {
+		if err == nil {
+			err = syscall.SetsockoptInt(fd, level, option, value)
+		}
+	}
+	if control := c.Control(func(fd uintptr) {
+		if network == "udp6" {
+			set(int(fd), syscall.IPPROTO_IPV6, syscall.IPV6_MTU_DISCOVER, syscall.IPV6_PMTUDISC_PROBE)
+			set(int(fd), syscall.IPPROTO_IPV6, ipv6DontFragment, 1)
+			return
+		}
+		set(int(fd), syscall.IPPROTO_IP, syscall.IP_MTU_DISCOVER, syscall.IP_PMTUDISC_PROBE)
+	}); control != nil {
+		return control
+	}
+	return err
+}

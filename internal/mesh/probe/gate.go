@@ -1,0 +1,127 @@
+package probe
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// maxAge is how far the asker's clock may be from ours, either way. Kilo itself drops a node whose clock is further off.
+const maxAge = 60 * time.Second
+
+// Limits bound how many questions are answered. They count those only that were made with a key: anybody may write any
+// address on a datagram, and must not use up what a peer has.
+type Limits struct {
+	// PerSource is a second's answers to one address; zero: 200, enough for a location of 500 nodes behind one.
+	PerSource float64
+	// Total is a second's answers to all; zero: 4000, what 10,000 agents ask of a leader.
+	Total float64
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.PerSource == 0 {
+		l.PerSource = 200
+	}
+	if l.Total == 0 {
+		l.Total = 4000
+	}
+	return l
+}
+
+// maxSources bounds the addresses that are counted apart; all beyond share one bucket.
+const maxSources = 16 << 10
+
+// gate lets a question through once, while it is young, and not too many of them.
+type gate struct {
+	limits Limits
+
+	mu      sync.Mutex
+	total   bucket
+	sources map[netip.Addr]*bucket
+	others  bucket
+	// seen are the nonces of the questions let through, since when recent began and, in before, for two maxAge earlier: no
+	// question is young for longer. Limits.Total bounds both.
+	recent, before map[uint64]struct{}
+	began          time.Time
+}
+
+func newGate(l Limits) *gate {
+	return &gate{limits: l.withDefaults(), sources: map[netip.Addr]*bucket{}, recent: map[uint64]struct{}{}}
+}
+
+// admit says what becomes of a question that was made with a key.
+func (g *gate) admit(q message, from netip.Addr, now time.Time) result {
+	if age := now.Sub(q.at); age > maxAge || age < -maxAge {
+		return stale
+	}
+	from = from.Unmap().WithZone("")
+	nonce := binary.BigEndian.Uint64(q.nonce[:])
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turn(now)
+	if g.has(nonce) {
+		return replayed
+	}
+	source := g.bucket(from, now)
+	if !source.has(now, g.limits.PerSource) || !g.total.has(now, g.limits.Total) {
+		return limited
+	}
+	source.taken++
+	g.total.taken++
+	g.recent[nonce] = struct{}{}
+	return answered
+}
+
+func (g *gate) has(nonce uint64) bool {
+	_, recent := g.recent[nonce]
+	_, before := g.before[nonce]
+	return recent || before
+}
+
+func (g *gate) turn(now time.Time) {
+	if g.began.IsZero() {
+		g.began = now
+	}
+	if now.Sub(g.began) < 2*maxAge {
+		return
+	}
+	g.before, g.recent, g.began = g.recent, map[uint64]struct{}{}, now
+}
+
+func (g *gate) bucket(from netip.Addr, now time.Time) *bucket {
+	if b, ok := g.sources[from]; ok {
+		return b
+	}
+	if len(g.sources) >= maxSources {
+		for a, b := range g.sources {
+			if b.full(now, g.limits.PerSource) {
+				delete(g.sources, a)
+			}
+		}
+	}
+	if len(g.sources) >= maxSources {
+		return &g.others
+	}
+	b := &bucket{}
+	g.sources[from] = b
+	return b
+}
+
+// bucket holds what may be taken at once: two seconds' worth when it is full, as it is at first.
+type bucket struct {
+	taken float64 // of the two seconds' worth
+	at    time.Time
+}
+
+// has says that one more may be taken.
+func (b *bucket) has(now time.Time, rate float64) bool {
+	if d := now.Sub(b.at); d > 0 {
+		b.taken, b.at = max(0, b.taken-d.Seconds()*rate), now
+	}
+	return b.taken+1 <= 2*rate
+}
+
+func (b *bucket) full(now time.Time, rate float64) bool {
+	return b.taken-now.Sub(b.at).Seconds()*rate <= 0
+}

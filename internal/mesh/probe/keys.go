@@ -1,0 +1,119 @@
+package probe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// Key is a secret that agents share.
+type Key []byte
+
+const (
+	minKeyBytes  = 32
+	maxKeys      = 2
+	maxFileBytes = 4 << 10
+	howToMakeOne = "make a key with: head -c 32 /dev/urandom | base64"
+)
+
+// Keys are those of a file: one on a line, or two while they are changed. The first signs, all verify.
+//
+// When the file cannot be used any more the last good keys stay valid, and that is logged once: a slip at rotation must
+// not look as if the whole mesh had failed.
+type Keys struct {
+	path    string
+	current atomic.Pointer[[]Key]
+	broken  string // the last error that was logged
+}
+
+// ReadKeys fails where no good key is there to begin with.
+func ReadKeys(path string) (*Keys, error) {
+	keys, err := readKeys(path)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keys{path: path}
+	k.current.Store(&keys)
+	return k, nil
+}
+
+// Current are the keys that are valid now; there is at least one.
+func (k *Keys) Current() []Key { return *k.current.Load() }
+
+// Watch reads the file again and again until ctx ends. It is small, and no comparison of times or sizes can then miss a
+// change.
+func (k *Keys) Watch(ctx context.Context, every time.Duration, log logr.Logger) {
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			k.reload(log)
+		}
+	}
+}
+
+func (k *Keys) reload(log logr.Logger) {
+	keys, err := readKeys(k.path)
+	switch {
+	case err != nil && err.Error() != k.broken:
+		k.broken = err.Error()
+		log.Error(err, "the key file is unusable; the last good keys stay valid")
+	case err == nil:
+		k.broken = ""
+		if !slices.EqualFunc(keys, k.Current(), func(a, b Key) bool { return bytes.Equal(a, b) }) {
+			k.current.Store(&keys)
+			log.Info("the keys were read again", "keys", len(keys))
+		}
+	}
+}
+
+func readKeys(path string) ([]Key, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key file: %w; %s", err, howToMakeOne)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the key file: %w", err)
+	}
+	if len(content) > maxFileBytes {
+		return nil, fmt.Errorf("reading the key file %s: it is longer than %d bytes", path, maxFileBytes)
+	}
+	keys, err := parseKeys(content)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key file %s: %w", path, err)
+	}
+	return keys, nil
+}
+
+func parseKeys(content []byte) ([]Key, error) {
+	var keys []Key
+	for i, line := range bytes.Split(content, []byte("\n")) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0:
+			continue
+		case len(line) < minKeyBytes:
+			return nil, fmt.Errorf("the key of line %d has %d characters, and %d are the least; %s", i+1, len(line), minKeyBytes, howToMakeOne)
+		case len(keys) == maxKeys:
+			return nil, fmt.Errorf("it holds more than %d keys; keep the one that signs first, and the one before or after it", maxKeys)
+		}
+		keys = append(keys, bytes.Clone(line))
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("it is empty; " + howToMakeOne)
+	}
+	return keys, nil
+}

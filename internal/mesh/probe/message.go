@@ -1,0 +1,133 @@
+package probe
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// Proto is what carries a probe.
+type Proto string
+
+// All protocols there are.
+const (
+	TCP Proto = "tcp"
+	UDP Proto = "udp"
+)
+
+// Protos lists them.
+func Protos() []Proto { return []Proto{TCP, UDP} }
+
+const (
+	// HeaderSize is the length of the shortest message.
+	HeaderSize = 72
+	// MaxSize is the length of the longest: what a jumbo frame carries.
+	MaxSize = 8952
+
+	signed = HeaderSize - sha256.Size
+)
+
+var magic = [4]byte{'d', 'd', 'm', '1'}
+
+type kind byte
+
+const (
+	question kind = 'q'
+	answer   kind = 'a'
+)
+
+var (
+	errMalformed       = errors.New("it is no message of this protocol")
+	errUnauthenticated = errors.New("it was made with none of our keys")
+)
+
+// message is what a header says.
+type message struct {
+	kind   kind
+	proto  Proto
+	length int
+	at     time.Time
+	nonce  [16]byte
+	node   [8]byte
+}
+
+// fingerprint stands for a node's name in messages.
+func fingerprint(node string) (f [8]byte) {
+	sum := sha256.Sum256([]byte(node))
+	copy(f[:], sum[:])
+	return f
+}
+
+// seal writes the message, padding included.
+func (m message) seal(k Key) []byte {
+	b := make([]byte, m.length)
+	copy(b, magic[:])
+	b[4], b[5] = byte(m.kind), m.proto[0]
+	binary.BigEndian.PutUint16(b[6:], uint16(m.length))
+	binary.BigEndian.PutUint64(b[8:], uint64(m.at.UnixNano()))
+	copy(b[16:], m.nonce[:])
+	copy(b[32:], m.node[:])
+	copy(b[signed:], mac(k, b[:signed]))
+	return b
+}
+
+// open reads a header and says which key it was made with. The length is of a possible message; whether as many bytes
+// came is for the caller to see.
+func open(header []byte, keys []Key) (message, Key, error) {
+	if len(header) < HeaderSize || !bytes.Equal(header[:4], magic[:]) {
+		return message{}, nil, errMalformed
+	}
+	m := message{
+		kind: kind(header[4]), length: int(binary.BigEndian.Uint16(header[6:])),
+		at: time.Unix(0, int64(binary.BigEndian.Uint64(header[8:]))),
+	}
+	switch header[5] {
+	case TCP[0]:
+		m.proto = TCP
+	case UDP[0]:
+		m.proto = UDP
+	}
+	copy(m.nonce[:], header[16:])
+	copy(m.node[:], header[32:])
+	if m.proto == "" || (m.kind != question && m.kind != answer) || m.length < HeaderSize || m.length > MaxSize {
+		return message{}, nil, errMalformed
+	}
+	for _, k := range keys {
+		if hmac.Equal(mac(k, header[:signed]), header[signed:HeaderSize]) {
+			return m, k, nil
+		}
+	}
+	return message{}, nil, errUnauthenticated
+}
+
+// openWhole is open for a message that came in one piece.
+func openWhole(b []byte, keys []Key) (message, Key, error) {
+	m, k, err := open(b, keys)
+	if err == nil && (m.length != len(b) || !zeros(b[HeaderSize:])) {
+		return message{}, nil, errMalformed
+	}
+	return m, k, err
+}
+
+// answers says that m is the answer to q.
+func (m message) answers(q message) bool {
+	return m.kind == answer && m.proto == q.proto && m.nonce == q.nonce && m.at.Equal(q.at) && m.length == q.length
+}
+
+func mac(k Key, b []byte) []byte {
+	h := hmac.New(sha256.New, k)
+	h.Write(b)
+	return h.Sum(nil)
+}
+
+func zeros(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}

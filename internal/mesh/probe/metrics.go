@@ -1,0 +1,39 @@
+package probe
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// result is what became of what arrived.
+type result string
+
+const (
+	answered        result = "answered"
+	malformed       result = "malformed"
+	unauthenticated result = "unauthenticated"
+	stale           result = "stale"
+	replayed        result = "replayed"
+	limited         result = "limited"
+)
+
+// newQuestions makes all series at once, so that rate() sees the first.
+func newQuestions(r prometheus.Registerer) (*prometheus.CounterVec, error) {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "drydock_mesh_questions_total",
+		Help: "What arrived at the agent's probe port, by what became of it: stale means the right key and a clock that is more than a minute off.",
+	}, []string{"proto", "result"})
+	for _, p := range Protos() {
+		for _, res := range []result{answered, malformed, unauthenticated, stale, replayed, limited} {
+			v.WithLabelValues(string(p), string(res))
+		}
+	}
+	if r == nil {
+		return v, nil
+	}
+	if err := r.Register(v); err != nil {
+		return nil, fmt.Errorf("registering the probe port's metric: %w", err)
+	}
+	return v, nil
+}

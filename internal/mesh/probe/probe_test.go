@@ -1,0 +1,265 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAProbeComesBack(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:0", "127.0.0.7:0", "[::1]:0", ":0"} {
+		_, to := serve(t, func(o *ServerOptions) { o.Listen = listen })
+		for _, p := range Protos() {
+			t.Run(fmt.Sprint(listen, " ", p), func(t *testing.T) {
+				w := asker().Probe(t.Context(), p, to, "b")
+				require.NoError(t, w.Why)
+				require.Equal(t, OK, w.Outcome)
+				require.Positive(t, w.Took)
+			})
+		}
+	}
+}
+
+// TestAllAddressesAnswer: on a machine of several, each answers for itself, in both families.
+func TestAllAddressesAnswer(t *testing.T) {
+	s, _ := serve(t, func(o *ServerOptions) { o.Listen = ":0" })
+	for _, address := range []string{"127.0.0.1", "127.0.0.9", "::1"} {
+		for _, p := range Protos() {
+			w := asker().Probe(t.Context(), p, netip.AddrPortFrom(netip.MustParseAddr(address), s.Port()), "b")
+			require.NoError(t, w.Why, "%s over %s", address, p)
+		}
+	}
+}
+
+// TestEveryProbeIsANewFlow: a fault may spare the flows that are already there.
+func TestEveryProbeIsANewFlow(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	to := netip.MustParseAddrPort(l.Addr().String())
+	u, err := net.ListenPacket("udp", l.Addr().String())
+	require.NoError(t, err)
+	defer u.Close()
+	ports := map[string]bool{}
+	for range 5 {
+		go asker(brief).Probe(t.Context(), TCP, to, "b")
+		c, err := l.Accept()
+		require.NoError(t, err)
+		ports["tcp "+c.RemoteAddr().String()] = true
+		_ = c.Close()
+	}
+	for range 5 {
+		asker(brief).Probe(t.Context(), UDP, to, "b")
+		for range 4 { // two questions, each asked once more
+			_, from, err := u.ReadFrom(make([]byte, MaxSize))
+			require.NoError(t, err)
+			ports["udp "+from.String()] = true
+		}
+	}
+	require.Len(t, ports, 10)
+}
+
+// TestOnlySilenceIsALoss: a far end that speaks was reached, and trouble of our own says nothing of the path.
+func TestOnlySilenceIsALoss(t *testing.T) {
+	_, agent := serve(t)
+	_, another := serve(t, func(o *ServerOptions) { o.Node = "another" })
+	hole := blackHole(t, nil)
+	closed := hangUp(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		to     netip.AddrPort
+		ctx    context.Context
+		change func(*Client)
+		want   Outcome
+		why    error
+		protos []Proto
+	}{
+		"an agent":                        {to: agent, want: OK},
+		"nobody answers":                  {to: hole, want: Lost, protos: []Proto{UDP}},
+		"it was let in, and not answered": {to: hole, want: NoWord, why: errMute, protos: []Proto{TCP}},
+		"no route":                        {to: netip.MustParseAddrPort("255.255.255.255:9"), want: Lost, protos: []Proto{TCP}},
+		"nobody listens":                  {to: netip.MustParseAddrPort("127.0.0.1:1"), want: NoWord},
+		"it hangs up":                     {to: closed, want: NoWord, protos: []Proto{TCP}},
+		"another node's agent answers":    {to: another, want: NoWord, why: errAnother},
+		"a stranger's key, over TCP":      {to: agent, want: NoWord, change: func(c *Client) { c.Keys = have(newKey) }, protos: []Proto{TCP}},
+		"a payload longer than the frame": {to: agent, want: OK, change: func(c *Client) { c.Payload = MaxSize }},
+		"no random bytes":                 {to: agent, want: NoWord, why: errNoNonce, change: func(c *Client) { c.Rand = iotest.ErrReader(errors.New("dry")) }},
+		"this process did not run": {to: hole, want: NoWord, change: func(c *Client) {
+			c.Rand = readerFunc(func(b []byte) (int, error) { time.Sleep(c.Timeout + 2*overslept); return len(b), nil })
+		}},
+		"we were told to stop": {to: hole, ctx: ended, want: NoWord},
+	} {
+		if c.protos == nil {
+			c.protos = Protos()
+		}
+		if c.ctx == nil {
+			c.ctx = t.Context()
+		}
+		for _, p := range c.protos {
+			t.Run(name+" "+string(p), func(t *testing.T) {
+				t.Parallel()
+				change := []func(*Client){brief}
+				if c.want == OK {
+					change = nil
+				}
+				if c.change != nil {
+					change = append(change, c.change)
+				}
+				w := asker(change...).Probe(c.ctx, p, c.to, "b")
+				require.Equal(t, c.want, w.Outcome, "%v", w.Why)
+				if c.why != nil {
+					require.ErrorIs(t, w.Why, c.why)
+				}
+			})
+		}
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+// blackHole takes what arrives and answers to what pass says only, by a Server's rule; nil: to nothing.
+func blackHole(t *testing.T, pass func(length int) bool) netip.AddrPort {
+	t.Helper()
+	s, err := NewServer(ServerOptions{Listen: "127.0.0.1:0", Node: "b", Keys: have(oldKey), Now: time.Now})
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	u, err := net.ListenPacket("udp", l.Addr().String())
+	require.NoError(t, err)
+	reply := func(b []byte, from net.Addr) []byte {
+		q, k, err := openWhole(b, have(oldKey)())
+		if err != nil || pass == nil || !pass(len(b)) {
+			return nil
+		}
+		return s.answer(q, k, netip.MustParseAddrPort(from.String()).Addr())
+	}
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			context.AfterFunc(ctx, func() { _ = c.Close() })
+			running.Go(func() {
+				b := make([]byte, MaxSize)
+				for {
+					n, err := c.Read(b)
+					if err != nil {
+						return
+					}
+					_, _ = c.Write(reply(b[:n], c.RemoteAddr()))
+				}
+			})
+		}
+	})
+	running.Go(func() {
+		b := make([]byte, MaxSize)
+		for {
+			n, from, err := u.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			if a := reply(b[:n], from); a != nil {
+				_, _ = u.WriteTo(a, from)
+			}
+		}
+	})
+	t.Cleanup(func() { cancel(); _ = l.Close(); _ = u.Close(); running.Wait() })
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+func hangUp(t *testing.T) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); running.Wait() })
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+// TestALongPayloadMustComeBackToo: a path that carries small packets only is broken.
+func TestALongPayloadMustComeBackToo(t *testing.T) {
+	hole := blackHole(t, func(length int) bool { return length < 500 })
+	for _, p := range Protos() {
+		require.Equal(t, Lost, asker(brief).Probe(t.Context(), p, hole, "b").Outcome, p)
+		short := asker(brief, func(c *Client) { c.Payload = 400 })
+		require.Equal(t, OK, short.Probe(t.Context(), p, hole, "b").Outcome, p)
+	}
+}
+
+// TestADatagramMayBeLost: what does not come back is asked once more, on the same flow.
+func TestADatagramMayBeLost(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[int]int{}
+	hole := blackHole(t, func(length int) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[length]++
+		return seen[length] > 1
+	})
+	w := asker(func(c *Client) { c.Timeout = time.Second }).Probe(t.Context(), UDP, hole, "b")
+	require.NoError(t, w.Why)
+	require.Equal(t, OK, w.Outcome)
+}
+
+func TestAProbeEndsInTime(t *testing.T) {
+	hole := blackHole(t, nil)
+	for _, p := range Protos() {
+		began := time.Now()
+		asker(brief).Probe(t.Context(), p, hole, "b")
+		require.Less(t, time.Since(began), 2*time.Second)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		began = time.Now()
+		require.Equal(t, NoWord, asker().Probe(ctx, p, hole, "b").Outcome)
+		require.Less(t, time.Since(began), 2*time.Second, "a probe ends with its context")
+	}
+}
+
+func TestProbesLeaveNothingBehind(t *testing.T) {
+	before := runtime.NumGoroutine()
+	t.Run("probes", func(t *testing.T) {
+		_, to := serve(t)
+		hole := blackHole(t, nil)
+		for _, p := range Protos() {
+			for range 10 {
+				asker().Probe(t.Context(), p, to, "b")
+				asker(func(c *Client) { c.Timeout = 20 * time.Millisecond }).Probe(t.Context(), p, hole, "b")
+			}
+		}
+	})
+	requireNoMoreGoroutines(t, before)
+}
+
+func TestFitting(t *testing.T) {
+	n, err := Fitting(HeaderSize)
+	require.NoError(t, err)
+	require.Equal(t, HeaderSize, n)
+	n, err = Fitting(1 << 20)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, n, HeaderSize)
+}

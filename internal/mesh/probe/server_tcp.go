@@ -1,0 +1,135 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxConnections that are open at once; 10,000 agents that ask a leader over 300 ms have 300.
+	maxConnections = 1024
+	// maxConnectionsOfOne source. Whole locations may come from one address.
+	maxConnectionsOfOne = 128
+	// connectionTime is what a connection may last, and maxQuestions what may be asked over it; a probe has two.
+	connectionTime = 3 * time.Second
+	maxQuestions   = 4
+	// acceptPause follows a failure that passes, such as too many open files.
+	acceptPause = 50 * time.Millisecond
+)
+
+func (s *Server) serveStreams(ctx context.Context, l net.Listener) error {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) ||
+			errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ECONNABORTED) {
+			pause := time.NewTimer(acceptPause)
+			select {
+			case <-ctx.Done():
+			case <-pause.C:
+			}
+			pause.Stop()
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		from := netip.MustParseAddrPort(c.RemoteAddr().String()).Addr().Unmap().WithZone("")
+		if !s.connections.serve(c, from, s.serveConnection) {
+			s.count(TCP, limited)
+			_ = c.Close()
+		}
+	}
+}
+
+// serveConnection answers what is asked over one connection, and hangs up at the first word that no key made.
+func (s *Server) serveConnection(c net.Conn, from netip.Addr) {
+	if err := c.SetDeadline(time.Now().Add(connectionTime)); err != nil {
+		return
+	}
+	header := make([]byte, HeaderSize)
+	for range maxQuestions {
+		if n, err := io.ReadFull(c, header); err != nil {
+			if n > 0 {
+				s.count(TCP, malformed)
+			}
+			return
+		}
+		q, k, err := open(header, s.options.Keys())
+		if err == nil && q.proto != TCP {
+			err = errMalformed
+		}
+		if err != nil {
+			s.count(TCP, refusal(err))
+			return
+		}
+		rest := make([]byte, q.length-HeaderSize)
+		if _, err := io.ReadFull(c, rest); err != nil || !zeros(rest) {
+			s.count(TCP, malformed)
+			return
+		}
+		a := s.answer(q, k, from)
+		if a == nil {
+			return
+		}
+		if _, err := c.Write(a); err != nil {
+			return
+		}
+	}
+}
+
+// connections are those that are open, each with a goroutine of its own.
+type connections struct {
+	mu      sync.Mutex
+	open    map[net.Conn]struct{}
+	sources map[netip.Addr]int
+	closed  bool
+	running sync.WaitGroup
+}
+
+func newConnections() *connections {
+	return &connections{open: map[net.Conn]struct{}{}, sources: map[netip.Addr]int{}}
+}
+
+// serve runs handle for the connection and closes it then; false: there are too many already.
+func (s *connections) serve(c net.Conn, from netip.Addr, handle func(net.Conn, netip.Addr)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.open) >= maxConnections || s.sources[from] >= maxConnectionsOfOne {
+		return false
+	}
+	s.open[c] = struct{}{}
+	s.sources[from]++
+	s.running.Go(func() {
+		defer s.done(c, from)
+		handle(c, from)
+	})
+	return true
+}
+
+func (s *connections) done(c net.Conn, from netip.Addr) {
+	_ = c.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+	if s.sources[from]--; s.sources[from] == 0 {
+		delete(s.sources, from)
+	}
+}
+
+// closeAll closes all that are open; none is served from then on.
+func (s *connections) closeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for c := range s.open {
+		_ = c.Close()
+	}
+}
+
+func (s *connections) wait() { s.running.Wait() }

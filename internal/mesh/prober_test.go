@@ -1,0 +1,331 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab/atonce"
+	"drydock.dev/drydock/internal/mesh/probe"
+)
+
+// world is what a Prober sees and hears in a test.
+type world struct {
+	registry *prometheus.Registry
+	*Prober
+
+	mu       sync.Mutex
+	topology Topology
+	age      time.Duration
+	answers  func(p probe.Proto, node string) probe.Word
+	asked    []string
+}
+
+func fine(probe.Proto, string) probe.Word {
+	return probe.Word{Outcome: probe.OK, Took: 20 * time.Millisecond}
+}
+
+func lost(probe.Proto, string) probe.Word {
+	return probe.Word{Outcome: probe.Lost, Why: errors.New("nobody answers")}
+}
+
+func newWorld(t *testing.T, top Topology) *world {
+	t.Helper()
+	w := &world{registry: prometheus.NewRegistry(), topology: top, answers: fine}
+	p, err := NewProber(ProberOptions{
+		Topology: w.current, Age: func() time.Duration { return w.age }, Interval: 10 * time.Second,
+		Ask: func(_ context.Context, p probe.Proto, _ netip.AddrPort, node string) probe.Word {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.asked = append(w.asked, node)
+			return w.answers(p, node)
+		},
+		Rand: rand.New(rand.NewPCG(1, 2)), Seed: maphash.MakeSeed(), Registerer: w.registry, Log: logr.Discard(),
+	})
+	require.NoError(t, err)
+	w.Prober = p
+	return w
+}
+
+func (w *world) current() Topology {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.topology
+}
+
+func (w *world) set(top Topology) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.topology = top
+}
+
+// words are the series of drydock_mesh_probe_success over TCP: "path src(role) dst(location, role)" to value.
+func (w *world) words(t *testing.T) map[string]float64 {
+	t.Helper()
+	families, err := w.registry.Gather() // it fails where two series have the same labels
+	require.NoError(t, err)
+	out := map[string]float64{}
+	pairs := map[string]bool{}
+	for _, f := range families {
+		if f.GetName() != "drydock_mesh_probe_success" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			l := map[string]string{}
+			for _, p := range m.GetLabel() {
+				l[p.GetName()] = p.GetValue()
+			}
+			pair := l["proto"] + l["src_node"] + l["dst_node"]
+			require.False(t, pairs[pair], "two series of the pair %s", pair)
+			pairs[pair] = true
+			if l["proto"] == "tcp" {
+				out[fmt.Sprintf("%s %s(%s) %s(%s, %s)", l["path"], l["src_node"], l["src_role"], l["dst_node"], l["dst_location"], l["dst_role"])] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return out
+}
+
+func TestTheMetricsAreTheContracts(t *testing.T) {
+	w := newWorld(t, grid("l000-001", 2, 2))
+	w.age = 42 * time.Second
+	w.answers = func(p probe.Proto, node string) probe.Word {
+		if p == probe.UDP && node == "l001-001" {
+			return lost(p, node)
+		}
+		return fine(p, node)
+	}
+	w.Round(t.Context())
+	require.NoError(t, testutil.GatherAndCompare(w.registry, strings.NewReader(`
+# HELP drydock_mesh_agent_nodes_without_location Nodes that Kilo counts and that have no location: no probe says anything about them.
+# TYPE drydock_mesh_agent_nodes_without_location gauge
+drydock_mesh_agent_nodes_without_location 0
+# HELP drydock_mesh_agent_peers Nodes that have an agent, the own one apart.
+# TYPE drydock_mesh_agent_peers gauge
+drydock_mesh_agent_peers 3
+# HELP drydock_mesh_agent_targets Nodes asked in the last round.
+# TYPE drydock_mesh_agent_targets gauge
+drydock_mesh_agent_targets 3
+# HELP drydock_mesh_agent_topology_age_seconds Since the agent heard of any Node. Kilo's agents write theirs every 30 s.
+# TYPE drydock_mesh_agent_topology_age_seconds gauge
+drydock_mesh_agent_topology_age_seconds 42
+# HELP drydock_mesh_probe_duration_seconds What the last probe took, where it succeeded.
+# TYPE drydock_mesh_probe_duration_seconds gauge
+drydock_mesh_probe_duration_seconds{dst_location="l000",dst_node="l000-000",dst_role="leader",path="local",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 0.02
+drydock_mesh_probe_duration_seconds{dst_location="l000",dst_node="l000-000",dst_role="leader",path="local",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 0.02
+drydock_mesh_probe_duration_seconds{dst_location="l001",dst_node="l001-000",dst_role="leader",path="cross",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 0.02
+drydock_mesh_probe_duration_seconds{dst_location="l001",dst_node="l001-000",dst_role="leader",path="cross",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 0.02
+drydock_mesh_probe_duration_seconds{dst_location="l001",dst_node="l001-001",dst_role="member",path="cross",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 0.02
+# HELP drydock_mesh_probe_success 1 if a small and a large payload came back over a new flow in one of the last three rounds, 0 if not. A target of which nothing was learnt has no series.
+# TYPE drydock_mesh_probe_success gauge
+drydock_mesh_probe_success{dst_location="l000",dst_node="l000-000",dst_role="leader",path="local",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 1
+drydock_mesh_probe_success{dst_location="l000",dst_node="l000-000",dst_role="leader",path="local",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 1
+drydock_mesh_probe_success{dst_location="l001",dst_node="l001-000",dst_role="leader",path="cross",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 1
+drydock_mesh_probe_success{dst_location="l001",dst_node="l001-000",dst_role="leader",path="cross",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 1
+drydock_mesh_probe_success{dst_location="l001",dst_node="l001-001",dst_role="member",path="cross",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 1
+drydock_mesh_probe_success{dst_location="l001",dst_node="l001-001",dst_role="member",path="cross",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 0
+# HELP drydock_mesh_probes_total Probes made by the agent, by what they said of forwarding: no_word means that nothing was learnt.
+# TYPE drydock_mesh_probes_total counter
+drydock_mesh_probes_total{proto="tcp",result="lost"} 0
+drydock_mesh_probes_total{proto="tcp",result="no_word"} 0
+drydock_mesh_probes_total{proto="tcp",result="ok"} 3
+drydock_mesh_probes_total{proto="udp",result="lost"} 1
+drydock_mesh_probes_total{proto="udp",result="no_word"} 0
+drydock_mesh_probes_total{proto="udp",result="ok"} 2
+`)))
+}
+
+// TestAWordBearsTheRolesOfNow: where leadership moves, what was said of who led, and of who leads now, is nothing any more,
+// before the next round: a leader that was reached says nothing of whether it will be as a member.
+func TestAWordBearsTheRolesOfNow(t *testing.T) {
+	top := func(change func(nodes map[string]Node)) Topology {
+		g := grid("l000-001", 2, 2)
+		change(g.Nodes)
+		return g
+	}
+	role := func(nodes map[string]Node, name string, r Role) {
+		n := nodes[name]
+		n.Role = r
+		nodes[name] = n
+	}
+	w := newWorld(t, top(func(map[string]Node) {}))
+	w.answers = lost
+	w.Round(t.Context())
+	require.Equal(t, map[string]float64{
+		"local l000-001(member) l000-000(l000, leader)": 0,
+		"cross l000-001(member) l001-000(l001, leader)": 0,
+		"cross l000-001(member) l001-001(l001, member)": 0,
+	}, w.words(t))
+
+	w.set(top(func(n map[string]Node) { role(n, "l001-000", Member); role(n, "l001-001", Leader) }))
+	moved := map[string]float64{
+		"local l000-001(member) l000-000(l000, leader)": 0,
+		"cross l000-001(member) l001-000(l001, member)": 0,
+		"cross l000-001(member) l001-001(l001, leader)": 0,
+	}
+	require.Equal(t, map[string]float64{"local l000-001(member) l000-000(l000, leader)": 0}, w.words(t))
+	w.Round(t.Context())
+	require.Equal(t, moved, w.words(t), "and there is none of the roles before")
+
+	w.set(top(func(n map[string]Node) { role(n, "l000-001", Leader); role(n, "l000-000", Member) }))
+	require.Empty(t, w.words(t))
+	w.Round(t.Context())
+	w.set(top(func(map[string]Node) {}))
+	require.Contains(t, w.words(t), "cross l000-001(member) l001-000(l001, leader)", "the own role is that of now, whatever it was")
+}
+
+// TestAWordIsAboutAWay: a node that is elsewhere now, or is gone, or is not counted, has none.
+func TestAWordIsAboutAWay(t *testing.T) {
+	w := newWorld(t, grid("l000-001", 3, 1))
+	top := grid("l000-000", 3, 1)
+	w.set(top)
+	w.Round(t.Context())
+	require.Len(t, w.words(t), 2)
+
+	moved := grid("l000-000", 3, 1)
+	n := moved.Nodes["l001-000"]
+	n.Location = "l000"
+	moved.Nodes[n.Name] = n
+	delete(moved.Nodes, "l002-000")
+	w.set(moved)
+	require.Empty(t, w.words(t))
+
+	delete(top.Nodes, "l000-000")
+	w.set(top)
+	require.Empty(t, w.words(t), "this node itself is not counted any more")
+}
+
+func TestAWordIsForgottenAfterThreeRounds(t *testing.T) {
+	w := newWorld(t, grid("l000-001", 2, 2))
+	w.Round(t.Context())
+	gone := grid("l000-001", 2, 2)
+	n := gone.Nodes["l001-001"]
+	n.Agent = netip.AddrPort{}
+	gone.Nodes[n.Name] = n
+	w.set(gone)
+	word := "cross l000-001(member) l001-001(l001, member)"
+	for range remembered - 1 {
+		w.Round(t.Context())
+		require.Contains(t, w.words(t), word)
+	}
+	w.Round(t.Context())
+	require.NotContains(t, w.words(t), word)
+	require.Len(t, w.words(t), 2)
+}
+
+// TestSeriesAreBoundedByLocations: whatever the number of members, however long it goes on.
+func TestSeriesAreBoundedByLocations(t *testing.T) {
+	w := newWorld(t, grid("l000-001", 3, 60))
+	for range 20 {
+		w.Round(t.Context())
+		require.LessOrEqual(t, len(w.words(t)), 2*(1+remembered)+1+siblingsARound*remembered)
+	}
+}
+
+// TestNoWordIsNotABadWord: nothing learnt leaves what was learnt before, until that is too old.
+func TestNoWordIsNotABadWord(t *testing.T) {
+	w := newWorld(t, grid("l000-001", 2, 2))
+	w.Round(t.Context())
+	before := w.words(t)
+	w.answers = func(probe.Proto, string) probe.Word {
+		return probe.Word{Outcome: probe.NoWord, Why: errors.New("connection refused")}
+	}
+	for range remembered - 1 {
+		w.Round(t.Context())
+		require.Equal(t, before, w.words(t))
+	}
+	w.Round(t.Context())
+	require.Empty(t, w.words(t))
+}
+
+// TestSilenceOverUDPIsNoWordWhereTCPLearntNothing: an agent that hangs, or has another key or clock. Where all is silent it
+// is the way.
+func TestSilenceOverUDPIsNoWordWhereTCPLearntNothing(t *testing.T) {
+	w := newWorld(t, grid("l000-001", 2, 2))
+	w.answers = func(p probe.Proto, node string) probe.Word {
+		if p == probe.UDP {
+			return lost(p, node)
+		}
+		return probe.Word{Outcome: probe.NoWord, Why: errors.New("nobody answered over the connection")}
+	}
+	series := func() int {
+		n, err := testutil.GatherAndCount(w.registry, "drydock_mesh_probe_success")
+		require.NoError(t, err)
+		return n
+	}
+	w.Round(t.Context())
+	require.Zero(t, series())
+	require.InDelta(t, 3, testutil.ToFloat64(w.Prober.asked.WithLabelValues("udp", "no_word")), 0)
+	w.answers = lost
+	w.Round(t.Context())
+	require.Equal(t, 6, series())
+}
+
+// TestRoundsComeWithJitter: about every interval, never all at the same distance, and the first not at once for all.
+func TestRoundsComeWithJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, grid("l000-001", 1, 2))
+		began := time.Now()
+		var times []time.Duration
+		w.answers = func(p probe.Proto, node string) probe.Word {
+			if p == probe.TCP {
+				times = append(times, time.Since(began))
+			}
+			return fine(p, node)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Start(ctx) }()
+		time.Sleep(1000 * time.Second)
+		synctest.Wait()
+		cancel()
+		require.NoError(t, <-ended)
+		require.InDelta(t, 100, len(times), 5)
+		require.Less(t, times[0], 10*time.Second)
+		distances := map[time.Duration]bool{}
+		for i, at := range times[1:] {
+			d := at - times[i]
+			require.InDelta(t, 10, d.Seconds(), 2.01)
+			distances[d] = true
+		}
+		require.Greater(t, len(distances), 50)
+	})
+}
+
+// TestARoundIsPacedAndBounded: a mesh where nobody answers is asked no faster, and by no more goroutines.
+func TestARoundIsPacedAndBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, grid("l000-001", 60, 9))
+		var asked atonce.Count
+		w.options.Ask = func(context.Context, probe.Proto, netip.AddrPort, string) probe.Word {
+			asked.Enter()
+			defer asked.Leave()
+			time.Sleep(2 * time.Second)
+			return probe.Word{Outcome: probe.Lost, Why: errors.New("nobody answers")}
+		}
+		began := time.Now()
+		w.Round(t.Context())
+		require.LessOrEqual(t, asked.Most(), atOnce)
+		require.Less(t, time.Since(began), 8*time.Second, "a round is over before the next")
+		require.GreaterOrEqual(t, time.Since(began), 30*pace)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began = time.Now()
+		w.Round(ctx)
+		require.Less(t, time.Since(began), 3*time.Second)
+	})
+}

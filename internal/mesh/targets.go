@@ -1,0 +1,63 @@
+package mesh
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+const (
+	// siblingsARound is how many members of its own location an agent asks each round.
+	siblingsARound = 3
+	// locationsARound bounds the other locations asked in one round. Where there are more, they take turns.
+	locationsARound = 32
+	// mostTargets is what a round can have at most.
+	mostTargets = 2*locationsARound + 1 + siblingsARound
+)
+
+// Targets are the nodes that this agent asks in a round: of each other location the leader and one member, of its own
+// the leader and some siblings. Members take turns, from a place that the seed chooses, so that agents do not all ask
+// the same one. A node without location asks nobody.
+func Targets(t Topology, round uint64, seed maphash.Seed) []string {
+	self, ok := t.Nodes[t.Self]
+	if !ok {
+		return nil
+	}
+	var out []string
+	lead := func(location string) {
+		if name, ok := t.leader(location); ok {
+			out = append(out, name)
+		}
+	}
+	far := t.locationsBut(self.Location)
+	// turn counts the rounds in which a given other location has been asked.
+	turns, turn := uint64(1), round
+	if n := len(far); n > locationsARound {
+		turns = uint64((n + locationsARound - 1) / locationsARound)
+		turn = round / turns
+	}
+	for i, location := range far {
+		if uint64(i)%turns != round%turns {
+			continue
+		}
+		lead(location)
+		out = append(out, pick(t.others(location), turn, 1, start(seed, location))...)
+	}
+	lead(self.Location)
+	return append(out, pick(t.others(self.Location), round, siblingsARound, start(seed, self.Location))...)
+}
+
+// pick gives the n names whose turn it is.
+func pick(names []string, turn uint64, n int, start uint64) []string {
+	size := uint64(len(names))
+	if len(names) <= n {
+		return slices.Clone(names)
+	}
+	out := make([]string, 0, n)
+	first := start%size + (turn%size)*uint64(n)%size
+	for i := range uint64(n) {
+		out = append(out, names[(first+i)%size])
+	}
+	return out
+}
+
+func start(seed maphash.Seed, location string) uint64 { return maphash.String(seed, location) }

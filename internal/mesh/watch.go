@@ -1,0 +1,270 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"drydock.dev/drydock/remediations/kilo"
+)
+
+// settle is how long news is gathered before the topology is told anew: where a watch begins again, the Nodes come one
+// after the other, and half of them are no topology.
+const settle = time.Second
+
+// WatchOptions say what a Watch looks at.
+type WatchOptions struct {
+	// Config is how to reach the API server.
+	Config *rest.Config
+	// Node is the one of this agent.
+	Node string
+	// Namespace and Service name the agents' headless Service, whose EndpointSlices name the agents.
+	Namespace, Service string
+	// Port is that of agents whose slices name no port.
+	Port uint16
+	// TopologyLabel is the one that Kilo's agents were told of.
+	TopologyLabel string
+	Now           func() time.Time
+	Log           logr.Logger
+}
+
+// Watch follows Nodes and EndpointSlices. Where the API server is away, what it last said stays.
+type Watch struct {
+	options WatchOptions
+	nodes   cache.SharedIndexInformer
+	slices  cache.SharedIndexInformer
+	// nodesRead and slicesRead say that all that was there at first is known.
+	nodesRead, slicesRead cache.InformerSynced
+	changed               chan struct{}
+
+	mu    sync.Mutex
+	heard time.Time // of a Node
+
+	synced   atomic.Bool
+	said     atomic.Int32 // the cause of the last remark
+	topology atomic.Pointer[Topology]
+}
+
+// NewWatch makes a Watch. Nothing is asked of the API server yet.
+func NewWatch(o WatchOptions) (*Watch, error) {
+	w := &Watch{options: o, changed: make(chan struct{}, 1)}
+	w.topology.Store(&Topology{Self: o.Node})
+	var err error
+	if w.nodes, w.slices, err = newInformers(o); err != nil {
+		return nil, err
+	}
+	if w.nodesRead, err = follow(w.nodes, w.heardOfNode); err != nil {
+		return nil, err
+	}
+	w.slicesRead, err = follow(w.slices, w.notice)
+	return w, err
+}
+
+// follow has notice called for all news; what it returns says when those that were there at first have been told.
+func follow(i cache.SharedIndexInformer, notice func()) (cache.InformerSynced, error) {
+	r, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { notice() }, UpdateFunc: func(any, any) { notice() }, DeleteFunc: func(any) { notice() },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching the mesh: %w", err)
+	}
+	return r.HasSynced, nil
+}
+
+func (w *Watch) heardOfNode() {
+	w.mu.Lock()
+	w.heard = w.options.Now()
+	w.mu.Unlock()
+	w.notice()
+}
+
+func (w *Watch) notice() {
+	select {
+	case w.changed <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// Start follows until ctx ends.
+func (w *Watch) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { w.nodes.RunWithContext(ctx) })
+	running.Go(func() { w.slices.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), w.nodesRead, w.slicesRead) {
+		return nil
+	}
+	w.tell()
+	w.synced.Store(true)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.changed:
+		}
+		if !pause(ctx, settle) {
+			return nil
+		}
+		w.tell()
+	}
+}
+
+// tell makes the topology of what is known now. It is judged as of when a Node was last heard of: without the API server
+// no node's heartbeat comes any more, and that is no reason to count them out.
+func (w *Watch) tell() {
+	w.mu.Lock()
+	heard := w.heard
+	w.mu.Unlock()
+	var nodes []kilo.Node
+	var self *kilo.Node
+	for _, o := range w.nodes.GetStore().List() {
+		if n, ok := o.(*corev1.Node); ok {
+			k := kilo.Read(n, w.options.TopologyLabel)
+			nodes = append(nodes, k)
+			if n.Name == w.options.Node {
+				self = &k
+			}
+		}
+	}
+	t := NewTopology(w.options.Node, nodes, w.agents(), heard)
+	w.topology.Store(&t)
+	w.say(w.remark(t, self, heard))
+}
+
+// remark says why this node takes no part. Its cause is what it is known by: the words may count seconds.
+type remark struct {
+	cause cause
+	words string
+}
+
+type cause int
+
+const (
+	takesPart cause = iota
+	nodeless
+	uncounted
+	unplaced
+)
+
+func (w *Watch) remark(t Topology, self *kilo.Node, now time.Time) remark {
+	switch {
+	case self == nil:
+		return remark{nodeless, w.noSuchNode()}
+	case self.NotReady(now) != "":
+		return remark{uncounted, "Kilo does not count this node: " + self.NotReady(now)}
+	case slices.Contains(t.Unplaced, self.Name):
+		return remark{unplaced, fmt.Sprintf("this node has no location: neither the annotation %s nor the label %s", kilo.LocationKey, w.options.TopologyLabel)}
+	}
+	return remark{}
+}
+
+func (w *Watch) noSuchNode() string {
+	return fmt.Sprintf("there is no Node named %q: --node-name has to be the pod's spec.nodeName", w.options.Node)
+}
+
+// say logs what changed, once.
+func (w *Watch) say(r remark) {
+	was := cause(w.said.Swap(int32(r.cause)))
+	if r.cause == was {
+		return
+	}
+	if r.cause == takesPart {
+		w.options.Log.Info("this node takes part in the mesh again", "node", w.options.Node)
+		return
+	}
+	w.options.Log.Info("no probes are made from this node", "node", w.options.Node, "cause", r.words)
+}
+
+// agents reads the slices.
+func (w *Watch) agents() Agents {
+	found := map[string]map[bool]netip.AddrPort{} // by node, and by whether it is IPv4
+	for _, o := range w.slices.GetStore().List() {
+		slice, ok := o.(*discoveryv1.EndpointSlice)
+		if !ok || slice.AddressType == discoveryv1.AddressTypeFQDN {
+			continue
+		}
+		port := w.port(slice)
+		for _, e := range slice.Endpoints {
+			if to, ok := agentOf(e, port); ok {
+				of := found[*e.NodeName]
+				if of == nil {
+					of = map[bool]netip.AddrPort{}
+					found[*e.NodeName] = of
+				}
+				// While two are there, as in a roll-out, the order of the store must not decide.
+				if was, twice := of[to.Addr().Is4()]; !twice || to.Compare(was) < 0 {
+					of[to.Addr().Is4()] = to
+				}
+			}
+		}
+	}
+	out := Agents{}
+	for node, of := range found {
+		out[node] = slices.SortedFunc(maps.Values(of), netip.AddrPort.Compare)
+	}
+	return out
+}
+
+// agentOf is where the endpoint listens. Whether it is ready is not asked: a node that is not Ready has no ready pods, and
+// forwards all the same or does not.
+func agentOf(e discoveryv1.Endpoint, port uint16) (netip.AddrPort, bool) {
+	if e.NodeName == nil || len(e.Addresses) == 0 || (e.Conditions.Terminating != nil && *e.Conditions.Terminating) {
+		return netip.AddrPort{}, false
+	}
+	addr, err := netip.ParseAddr(e.Addresses[0])
+	return netip.AddrPortFrom(addr.Unmap(), port), err == nil
+}
+
+func (w *Watch) port(s *discoveryv1.EndpointSlice) uint16 {
+	for _, p := range s.Ports {
+		if p.Name != nil && strings.HasPrefix(*p.Name, "probe") && p.Port != nil && *p.Port > 0 && *p.Port <= 65535 {
+			return uint16(*p.Port)
+		}
+	}
+	return w.options.Port
+}
+
+// Topology is the last that was told.
+func (w *Watch) Topology() Topology { return *w.topology.Load() }
+
+// Age is the time since a Node was heard of; since never, it is that since 1970.
+func (w *Watch) Age() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.heard.IsZero() {
+		return w.options.Now().Sub(time.Unix(0, 0))
+	}
+	return w.options.Now().Sub(w.heard)
+}
+
+// Ready returns nil once Nodes and EndpointSlices were read and the agent's own Node is among them, else an error that
+// says what is missing.
+func (w *Watch) Ready() error {
+	switch {
+	case w.synced.Load() && cause(w.said.Load()) == nodeless:
+		return errors.New(w.noSuchNode())
+	case w.synced.Load():
+		return nil
+	}
+	var missing []string
+	if !w.nodesRead() {
+		missing = append(missing, "Nodes")
+	}
+	if !w.slicesRead() {
+		missing = append(missing, "EndpointSlices of the Service "+w.options.Namespace+"/"+w.options.Service)
+	}
+	return fmt.Errorf("not read yet: %s", strings.Join(missing, ", "))
+}

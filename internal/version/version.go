@@ -1,0 +1,76 @@
+// Package version says which build of a program of Drydock's runs.
+package version
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// Build is one program. Version and Commit are set by the linker in a release; empty, they come from what Go notes itself.
+type Build struct{ Program, Version, Commit string }
+
+// Command prints the line.
+func (b Build) Command() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print version, commit and Go version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info, _ := debug.ReadBuildInfo()
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), b.Line(info)); err != nil {
+				return fmt.Errorf("printing the version, %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+// Now is the version alone, as logs and metrics say it.
+func (b Build) Now() string {
+	if b.Version != "" {
+		return b.Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// Line has version, commit and Go version; info is nil in a build without modules.
+func (b Build) Line(info *debug.BuildInfo) string {
+	v, revision, goVersion := b.Version, b.Commit, "unknown"
+	if info != nil {
+		goVersion = info.GoVersion
+		if v == "" {
+			v = info.Main.Version
+		}
+		if revision == "" {
+			revision = vcsRevision(info)
+		}
+	}
+	if v == "" {
+		v = "(devel)"
+	}
+	if revision == "" {
+		revision = "unknown"
+	}
+	return fmt.Sprintf("%s version %s, commit %s, go %s", b.Program, v, revision, goVersion)
+}
+
+func vcsRevision(info *debug.BuildInfo) string {
+	var revision, dirty string
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+dirty"
+		}
+	}
+	if revision == "" {
+		return ""
+	}
+	return revision + dirty
+}
