@@ -124,13 +124,16 @@ var admissionRules = []func(*Change, *occupation) *objection{
 }
 
 // Judge says whether a change of a Node may be made. nodes are the fleet as it is known, asked for only where a request
-// must be told what it will wait for.
+// must be told what it will wait for, or the mesh's leader's key is changed.
 func (c *Config) Judge(ch *Change, nodes func() []*corev1.Node, now time.Time) Verdict {
 	v := Verdict{Allowed: true, Reason: NothingAgainst}
 	if ch.Drydock {
 		return v
 	}
 	busy := c.occupationOf(ch.Old)
+	if ch.changesMeshLeader() && !busy.inFlight() {
+		busy.mesh = c.leaderRepairOf(ch.Old, nodes())
+	}
 	var objections []*objection
 	for _, rule := range admissionRules {
 		if o := rule(ch, busy); o != nil {

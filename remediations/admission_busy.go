@@ -16,6 +16,8 @@ type occupation struct {
 	phase Phase
 	// observed: the record's policy only observes now.
 	observed bool
+	// mesh is the repair of the leader of the node's location, recorded on another node; nil: there is none.
+	mesh *occupation
 }
 
 // occupationOf reads the Node. Either the record or the label is enough: the ValidatingAdmissionPolicy, which cannot

@@ -53,7 +53,8 @@ func (c *Config) remarks(ch *Change, nodes func() []*corev1.Node, now time.Time)
 		case key == BreakGlassKey && strings.TrimSpace(v) == "":
 			add(Unreadable, "%s is set and holds without a reason, too; say why, for those who come later", BreakGlassKey)
 		case key == ApproveKey, key == CancelKey:
-			if r := ReadJournal(ch.New).Record; r == nil || r.ID != v {
+			j := ReadJournal(ch.New)
+			if r := j.Record; (r == nil || r.ID != v) && (j.Leader == nil || j.Leader.ID != v) {
 				add(UnknownRepair, "%s=%q: %s", key, clip(v, 40), repairThere(ch.New, r))
 			}
 		case key == RequestKey:

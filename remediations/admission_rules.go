@@ -107,17 +107,29 @@ func noExecuteAdded(ch *Change, busy *occupation) *objection {
 	return nil
 }
 
-// meshLeaderChanged: a leader chosen during a repair moves the mesh onto, or off, a node that is about to go.
+// meshLeaderChanged: a leader chosen during a repair moves the mesh onto, or off, a node that is about to go; one chosen
+// while the location's leader is being moved undoes that, or makes two of it.
 func meshLeaderChanged(ch *Change, busy *occupation) *objection {
-	if !ch.bound(busy) || ch.New == nil {
+	if ch.ofNode() || !ch.changesMeshLeader() {
 		return nil
+	}
+	switch {
+	case busy.inFlight():
+		return busy.objects(MeshLeader, byGlassOrExempt, "changing "+MeshLeaderKey)
+	case busy.mesh != nil:
+		return busy.mesh.objects(MeshLeader, byGlassOrExempt, "changing "+MeshLeaderKey+" on node "+ch.Old.Name+" of the same location")
+	}
+	return nil
+}
+
+// changesMeshLeader: the change gives an existing node the key by which leaders are chosen, takes it away, or alters it.
+func (ch *Change) changesMeshLeader() bool {
+	if ch.Old == nil || ch.New == nil {
+		return false
 	}
 	before, was := ch.Old.Annotations[MeshLeaderKey]
 	after, is := ch.New.Annotations[MeshLeaderKey]
-	if was == is && before == after {
-		return nil
-	}
-	return busy.objects(MeshLeader, byGlassOrExempt, "changing "+MeshLeaderKey)
+	return was != is || before != after
 }
 
 // deleted: with the Node its record would go.

@@ -66,25 +66,31 @@ func Fingerprint(labels map[string]string) string {
 // Route is where an alert belongs.
 type Route struct {
 	Policy *Policy
-	// Node is the name that the alert's target label gives; empty where the alert is about a pod.
+	// Node is the name that the alert's target label gives; empty where the alert is about a pod or a location.
 	Node string
 	// Pod is what the alert is about, by its labels alone: where it is, and whether it exists, is the API server's to say.
 	Pod *Pod
+	// Location is whose leader the alert is about, by its label alone: who that is, and whether there is such a location, is
+	// the mesh's to say.
+	Location string
+	// APIServer: the alert is about the API servers, and no Node carries it.
+	APIServer bool
 }
 
 // Misroute is why an alert is none of ours; its values are those of the metric drydock_alerts_received_total.
 type Misroute string
 
 const (
-	MisrouteNone         Misroute = ""
-	MisrouteNoPolicy     Misroute = "no_policy"
-	MisrouteNoTarget     Misroute = "no_target"
-	MisrouteUnknownNode  Misroute = "unknown_node"
-	MisrouteUnknownPod   Misroute = "unknown_pod"
-	MisrouteOtherCluster Misroute = "other_cluster"
+	MisrouteNone            Misroute = ""
+	MisrouteNoPolicy        Misroute = "no_policy"
+	MisrouteNoTarget        Misroute = "no_target"
+	MisrouteUnknownNode     Misroute = "unknown_node"
+	MisrouteUnknownPod      Misroute = "unknown_pod"
+	MisrouteUnknownLocation Misroute = "unknown_location"
+	MisrouteOtherCluster    Misroute = "other_cluster"
 )
 
-// Route finds the policy and the node of an alert, or the pod. node looks a Node up by its exact name.
+// Route finds the policy and the node of an alert, or the pod, the location or the API servers. node looks a Node up by its exact name.
 func (c *Config) Route(labels map[string]string, node func(name string) *corev1.Node) (Route, Misroute) {
 	if c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue {
 		return Route{}, MisrouteOtherCluster
@@ -94,6 +100,9 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 		if p.Mode == ModeOff || !c.serves(p) || !matches(p.Match, labels) {
 			continue
 		}
+		if p.APIServer {
+			return Route{Policy: p, APIServer: true}, MisrouteNone
+		}
 		if p.Pod != nil {
 			pod, err := p.Pod.of(labels)
 			if err != nil {
@@ -101,6 +110,13 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 				continue
 			}
 			return Route{Policy: p, Pod: &pod}, MisrouteNone
+		}
+		if p.Location != "" {
+			if !validLocation(labels[p.Location]) {
+				why = MisrouteNoTarget
+				continue
+			}
+			return Route{Policy: p, Location: labels[p.Location]}, MisrouteNone
 		}
 		name := labels[p.TargetLabel]
 		if ValidNodeName(name) != nil {
@@ -123,6 +139,9 @@ func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, st
 	kept, target := map[string]string{}, []string{p.TargetLabel}
 	if p.Pod != nil {
 		target = []string{p.Pod.Namespace, p.Pod.Name}
+	}
+	if p.Location != "" {
+		target = []string{p.Location}
 	}
 	for _, k := range append(target, c.ClusterLabel, "severity") {
 		if v, ok := labels[k]; ok && k != "" && len(kept) < maxAlertLabels {
@@ -253,4 +272,13 @@ func decodeStrict(s string, v any) error {
 		return fmt.Errorf("something follows the JSON value")
 	}
 	return nil
+}
+
+// alertOf is the cause's alert; nil: it is none of these.
+func alertOf(alerts []Alert, cause Cause) *Alert {
+	i := slices.IndexFunc(alerts, func(a Alert) bool { return a.Fingerprint == cause.Alert })
+	if i < 0 {
+		return nil
+	}
+	return &alerts[i]
 }

@@ -44,8 +44,15 @@ type Config struct {
 	Receiver string
 	// Provided holds the names of the remediations that this installation can carry out.
 	Provided map[string]bool
+	// TopologyLabel is the Node's label that names its location in the mesh, where no annotation does.
+	TopologyLabel string
 	// SidecarProviders holds the names of the configured providers of sidecars.
 	SidecarProviders map[string]bool
+	// ControlPlaneHosts are the Nodes on whose hosts the API servers run, in the order in which they are tried. Without them
+	// nothing is known of API servers.
+	ControlPlaneHosts []string
+	// ClusterWide bounds the steps that change the whole cluster.
+	ClusterWide ClusterWide
 }
 
 // Policy says what is done about one kind of alert.
@@ -57,8 +64,13 @@ type Policy struct {
 	// TargetLabel is the alert's label that names the node.
 	TargetLabel string
 	// Pod is set where the policy is about the gated sidecars of pods, and not about nodes.
-	Pod  *PodLabels
-	Mode Mode
+	Pod *PodLabels
+	// Location is the alert's label that names a location of the mesh, where the policy is about the leaders of those, and
+	// not about nodes; empty: it is not.
+	Location string
+	// APIServer: the policy is about the API servers, and not about nodes.
+	APIServer bool
+	Mode      Mode
 	// For is how long the alert must have been firing, beyond its rule's own for.
 	For  time.Duration
 	Plan []Step
@@ -89,9 +101,12 @@ type Step struct {
 	Attempts int
 	// Provider is the sidecar provider that a mark-ready goes to.
 	Provider string
+	// Unit is the unit that a restart-unit restarts, DaemonSet the one that a rollout-restart does, as namespace/name.
+	Unit, DaemonSet string
 	// Soft makes the first attempt of a reboot ask the machine's operating system; the others cut its power.
 	Soft bool
-	// Timeout and ContinueOnTimeout bound a repeatable step, such as drain.
+	// Timeout and ContinueOnTimeout bound a repeatable step, such as drain. Timeout bounds a rescue of the API servers, too,
+	// from its first restart on.
 	Timeout           time.Duration
 	ContinueOnTimeout bool
 }
@@ -112,6 +127,8 @@ type Limits struct {
 	StartupGrace time.Duration
 	// Sidecars may be under repair at once in the cluster; no other limit binds them.
 	Sidecars int
+	// Leaders bound the moves of mesh leaders; no other limit binds those.
+	Leaders LeaderLimits
 }
 
 // Words are the limits as people configured them, by their keys.
@@ -176,10 +193,14 @@ func (c *Config) Wants(alert map[string]string) bool {
 	return false
 }
 
-// serves says that the policy's alerts can be taken at all: without its provider of sidecars nobody may look at pods.
+// serves says that the policy's alerts can be taken at all: without its provider nobody may look at pods, at the mesh, or at
+// the control plane's hosts.
 func (c *Config) serves(p *Policy) bool {
-	return p.Pod == nil || (len(p.Plan) > 0 && c.provides(p.Plan[0]))
+	return p.ofNodes() || (len(p.Plan) > 0 && c.provides(p.Plan[0]) && (!p.APIServer || len(c.ControlPlaneHosts) > 0))
 }
+
+// ofNodes: the policy is about nodes themselves.
+func (p *Policy) ofNodes() bool { return p.Pod == nil && p.Location == "" && !p.APIServer }
 
 // provides says that this installation can carry the step out.
 func (c *Config) provides(s Step) bool {
@@ -189,7 +210,7 @@ func (c *Config) provides(s Step) bool {
 // names says whether an alert with these labels is about the node, by any policy.
 func (c *Config) names(alert map[string]string, node string) bool {
 	for _, p := range c.Policies {
-		if p.Mode != ModeOff && p.Pod == nil && alert[p.TargetLabel] == node && matches(p.Match, alert) {
+		if p.Mode != ModeOff && p.ofNodes() && alert[p.TargetLabel] == node && matches(p.Match, alert) {
 			return true
 		}
 	}

@@ -40,7 +40,12 @@ func decide(s *State, now time.Time) Decision {
 		case r != nil && r.Phase == Exhausted:
 			d := Decision{Verb: Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Allow: []string{r.Policy}}
 			d.undo(r)
+			if leader := s.Journal.Leader; leader != nil && leader.Phase == Exhausted {
+				d.Prune, d.Allow = []string{LeaderKey}, append(d.Allow, leader.Policy)
+			}
 			return d
+		case (r == nil || r.Phase == Pending) && s.Journal.Leader != nil && s.Journal.Leader.Phase == Exhausted:
+			return s.resetLeader()
 		case (r == nil || r.Phase == Pending) && len(s.stoppedHere()) > 0:
 			return Decision{Verb: Rest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + joined(s.stoppedHere())}
 		case (r == nil || r.Phase == Pending) && len(s.Journal.exhaustedSidecars()) > 0:
@@ -65,26 +70,6 @@ func decide(s *State, now time.Time) Decision {
 		return Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is mended", r.ID, ResetKey)}
 	}
 	return s.proceed(now)
-}
-
-// stoppedHere are the policies of the node's alerts, and of its repair, that are stopped.
-func (s *State) stoppedHere() []string {
-	if s.Ledger == nil {
-		return nil
-	}
-	var out []string
-	stopped := func(policy string) {
-		if (s.Ledger.Failing(policy) || s.Ledger.Status.Stopped[policy] != "") && !slices.Contains(out, policy) {
-			out = append(out, policy)
-		}
-	}
-	if r := s.Journal.Record; r != nil {
-		stopped(r.Policy)
-	}
-	for _, a := range s.Journal.Alerts {
-		stopped(a.Policy)
-	}
-	return out
 }
 
 // start looks for an alert that no guard holds. A repair that is Pending and has not acted yet is no obstacle: it goes
@@ -145,23 +130,6 @@ func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Dec
 		}
 	}
 	return s.act(c, r)
-}
-
-// likelyStep is the step that would come next if Alertmanager confirmed the alert and nobody silenced it; empty: some other
-// guard holds it, or nobody need be asked about the machine first.
-func (s *State) likelyStep(p *Policy, a *Alert, now time.Time) string {
-	step, ok := s.firstStep(p)
-	if !ok || s.Ledger == nil {
-		return ""
-	}
-	c := &candidate{State: s, now: now, policy: p, step: step, alert: a}
-	if r := s.Journal.Record; r != nil {
-		c.own = r.ID
-	}
-	if _, f := c.hold(); f != nil || s.surveyOf(c) != nil || s.trouble(c) != nil {
-		return ""
-	}
-	return step.Name
 }
 
 // verdictOn is what the Alertmanagers say of the repair's cause.
@@ -227,17 +195,22 @@ func (s *State) proceed(now time.Time) Decision {
 	return d
 }
 
+// withoutLedger waits for the ledger to be read, and holds where a person must mend it.
+func (s *State) withoutLedger(p *Policy) Decision {
+	if !errors.Is(s.LedgerErr, ErrLedgerMalformed) {
+		return Decision{Verb: Look, Policy: p, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+	}
+	return Decision{
+		Verb: Keep, Reason: RecordMalformed, Fleetwide: true, Policy: p,
+		Message: fmt.Sprintf("%v; mend it, or delete it and it is made anew from the Nodes", s.LedgerErr),
+	}
+}
+
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
 func (s *State) act(c *candidate, pending *Record) Decision {
 	d := Decision{Policy: c.policy}
-	if s.Ledger == nil && !errors.Is(s.LedgerErr, ErrLedgerMalformed) {
-		d.Verb, d.Message = Look, fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)
-		return d
-	}
 	if s.Ledger == nil {
-		d.Verb, d.Reason, d.Fleetwide = Keep, RecordMalformed, true
-		d.Message = fmt.Sprintf("%v; mend it, or delete it and it is made anew from the Nodes", s.LedgerErr)
-		return d
+		return s.withoutLedger(c.policy)
 	}
 	c.own = pending.ID
 	reason, f := c.hold()
@@ -247,12 +220,17 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 		ask := Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats && c.disruptive(), Survey: survey == nil}
 		switch {
 		case trouble != nil: // it stands, and is told once, while the provider is asked again
-			d.Ask.Survey, d.AskStep = survey == nil, c.step.Name
+			d.Ask.Survey, d.AskStep = survey == nil, c.ask()
 			reason, f = ProviderAbsent, trouble
 		case ask != (Ask{}):
-			return Decision{Verb: Look, Ask: ask, AskStep: c.step.Name, Policy: c.policy, Message: "looking once more before the side effect"}
+			return Decision{Verb: Look, Ask: ask, AskStep: c.ask(), Policy: c.policy, Message: "looking once more before the side effect"}
 		default:
 			return s.issue(c, pending)
+		}
+	}
+	if f.pass {
+		if over := s.passOver(c, pending, reason, f); over != nil {
+			return *over
 		}
 	}
 	d.Fleetwide = f.fleetwide || reason.Fleetwide()
@@ -288,7 +266,10 @@ func (s *State) issue(c *candidate, pending *Record) Decision {
 	}
 	r.Intent = &Intent{
 		ID: intentID(r, c.step), At: at(now),
-		BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Before: s.Survey.before(c.step.Name),
+		BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Before: s.Survey.before(c.ask()),
+	}
+	if v := s.surveyOf(c); v.Evidence != "" {
+		r.Evidence = evidence(v.Evidence)
 	}
 	d := Decision{Verb: Issue, Policy: c.policy, Record: r}
 	if !once {
@@ -302,140 +283,15 @@ func (s *State) issue(c *candidate, pending *Record) Decision {
 	if once {
 		attempt = fmt.Sprintf(" (attempt %d)", c.step.Attempt)
 	}
-	d.Message = fmt.Sprintf("%s %s%s %s", c.remediation().Verb, n.Name, attempt, c.by())
+	d.Message = fmt.Sprintf("%s %s%s%s %s", c.remediation().Verb, n.Name, c.part(), attempt, c.by())
 	return d
 }
 
 // intentID names one attempt of one step of one repair.
 func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
 
-// settle moves a repair on from Acting once its call is over. A call that this process knows nothing of was made, or
-// not, by one that is gone: it counts as issued.
-func (s *State) settle(now time.Time) Decision {
-	old := s.Journal.Record
-	outcome, why := CallUnknown, "nobody knows the call's answer, since Drydock was restarted or lost its lead"
-	if c := s.Call; c != nil && c.IntentID == old.Intent.ID {
-		if c.Outcome == "" && now.Before(old.Deadline) {
-			return Decision{Verb: Wait, Recheck: old.Deadline, Policy: s.policy(), Message: "the call is under way"}
-		}
-		outcome, why = c.Outcome, c.Why
-		if outcome == "" {
-			outcome, why = CallUnknown, "the call had no answer in time"
-		}
-	}
-	r := old.clone()
-	r.Phase, r.Since = Verifying, at(now)
-	if s.Call != nil && s.Call.IntentID == old.Intent.ID && s.Call.Silence != "" {
-		r.Silence = s.Call.Silence
-	}
-	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
-	wait := s.waitOf(r)
-	r.Deadline = at(r.Intent.At.Add(wait))
-	if outcome == CallRefused {
-		r.Deadline = at(now.Add(min(wait, refusedFor)))
-	}
-	if outcome == CallAccepted {
-		why = "accepted"
-	}
-	stop := ""
-	if s.Call != nil && s.Call.IntentID == old.Intent.ID && s.Call.Stop {
-		stop = clip(why, 300)
-	}
-	return Decision{Stop: stop, Verb: Verify, Record: r, Policy: s.policy(), Message: fmt.Sprintf("%s: %s; waiting for proof until %s", r.Step, why, r.Deadline.Format(time.RFC3339))}
-}
-
-// waitOf is how long the issued step's proof may take; a policy that is gone leaves the time that its record implies.
-func (s *State) waitOf(r *Record) time.Duration {
-	if p := s.policy(); p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name {
-		return p.Plan[r.Step.Index].Wait
-	}
-	return 10 * time.Minute
-}
-
-// await waits for the proof of the attempt that was issued.
-func (s *State) await(now time.Time) Decision {
-	r := s.Journal.Record
-	p := s.policy()
-	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
-		return s.settle(now) // the answer came late
-	}
-	d := Decision{Verb: Wait, Policy: p, Recheck: r.Deadline}
-	if proven, missing := s.proven(); !proven {
-		d.Message = missing
-		s.followReplacement(&d, now)
-		return d
-	}
-	if d, ok := s.recovered(p, now); ok {
-		return d
-	}
-	d.Message = "the step's proof is there, the node is not well yet"
-	return d
-}
-
-// proven asks for the issued step's own proof.
-func (s *State) proven() (bool, string) {
-	r := s.Journal.Record
-	name := stepName(lastDone(r))
-	if r.Intent.Outcome == CallRefused && Registry[name].Once {
-		return false, "the provider refused: " + r.Intent.Why
-	}
-	proof := Registry[name].proof
-	if proof == nil {
-		return false, "this version knows no proof for the step " + name
-	}
-	return proof(r.Intent, facts(s.Node), s.Replacement)
-}
-
-// end closes the repair.
-func (s *State) end(o Outcome, why string, now time.Time) Decision {
-	r := s.Journal.Record
-	d := Decision{
-		Verb: End, Message: why, Policy: s.policy(),
-		Ended: &Entry{
-			ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now),
-			Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: clip(why, 300),
-		},
-	}
-	d.undo(r)
-	return d
-}
-
-// undo takes back what the record says that Drydock did to the node.
-func (d *Decision) undo(r *Record) {
-	for _, u := range r.Undo {
-		d.Uncordon = d.Uncordon || u.Kind == UndoCordon
-		d.Untaint = d.Untaint || u.Kind == UndoTaint
-	}
-}
-
-// cancel ends the repair by a person's word. What Drydock did to the node is taken back with it.
-func (s *State) cancel(now time.Time) Decision {
-	d := s.end(Cancelled, fmt.Sprintf("somebody set %s", CancelKey), now)
-	d.Ended.By = ByPerson
-	return d
-}
-
 // policy is that of the repair on record.
 func (s *State) policy() *Policy { return s.Config.PolicyOf(s.Journal.Record.Policy, s.Node) }
-
-// exhaust ends the plan; the record stays until a person has looked.
-func (s *State) exhaust(p *Policy, now time.Time) Decision {
-	d := s.end(OutcomeExhausted, "", now)
-	r := s.Journal.Record.clone()
-	_, missing := s.proven()
-	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s", joined(r.Done), missing)
-	d.Ended.Why = clip(d.Message, 300)
-	d.Uncordon, d.Untaint = false, false
-	r.Note = ""
-	r.Phase, r.Since, r.Deadline, r.Hold = Exhausted, at(now), time.Time{}, nil
-	disruptive := slices.ContainsFunc(r.Done, func(done string) bool { return Registry[stepName(done)].Disruptive })
-	if p.CordonExhausted && p.Mode == ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
-		d.Cordon = true
-		r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: at(now)})
-	}
-	d.Record = r
-	return d
-}
 
 // stale says that the Alertmanagers were last asked before this node wanted to know.
 func (s *State) stale() bool {

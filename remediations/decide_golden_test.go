@@ -3,6 +3,7 @@ package remediations
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ type verdictFile struct {
 	Uncordon bool       `json:"uncordon,omitempty"`
 	Taint    bool       `json:"taint,omitempty"`
 	Untaint  bool       `json:"untaint,omitempty"`
+	PutBack  []Move     `json:"putBack,omitempty"`
 	Stop     string     `json:"stop,omitempty"`
 	Allow    []string   `json:"allow,omitempty"`
 	Record   *Record    `json:"record,omitempty"`
@@ -40,7 +42,7 @@ func render(t testing.TB, d Decision) string {
 	t.Helper()
 	v := verdictFile{
 		Verb: d.Verb, Reason: d.Reason, Message: d.Message, Fleet: d.Fleetwide, Well: d.Well, Cordon: d.Cordon, Uncordon: d.Uncordon,
-		Taint: d.Taint, Untaint: d.Untaint, Stop: d.Stop, Allow: d.Allow,
+		Taint: d.Taint, Untaint: d.Untaint, PutBack: d.PutBack, Stop: d.Stop, Allow: d.Allow,
 		Record: d.Record, Ended: d.Ended, Prune: d.Prune, Consume: d.Consume, Notices: d.Notices, Pause: d.Pause,
 	}
 	if d.Policy != nil {
@@ -82,7 +84,7 @@ type golden struct {
 func goldens(t testing.TB) []golden { return goldensIn(t, "decide") }
 
 // goldenFolders have a golden each for one kind of target.
-var goldenFolders = []string{"decide", "successor", "sidecar"}
+var goldenFolders = []string{"decide", "successor", "sidecar", "leader", "apiserver"}
 
 func goldensIn(t testing.TB, folder string) []golden {
 	t.Helper()
@@ -151,13 +153,18 @@ func TestEveryOutputHasAnInput(t *testing.T) {
 // TestEveryReasonAndVerbHasAGolden keeps the closed lists honest.
 func TestEveryReasonAndVerbHasAGolden(t *testing.T) {
 	reasons, verbs, outcomes := map[Reason]bool{}, map[Verb]bool{}, map[Outcome]bool{}
-	for _, g := range append(goldens(t), goldensIn(t, "sidecar")...) {
+	for _, g := range slices.Concat(goldens(t), goldensIn(t, "sidecar"), goldensIn(t, "leader")) {
 		var v verdictFile
 		require.NoError(t, yaml.UnmarshalStrict([]byte(g.want(t)), &v))
 		reasons[v.Reason], verbs[v.Verb] = true, true
 		if v.Ended != nil {
 			outcomes[v.Ended.Outcome] = true
 		}
+	}
+	for _, g := range goldensIn(t, "apiserver") {
+		var v rescueVerdict
+		require.NoError(t, yaml.UnmarshalStrict([]byte(g.want(t)), &v))
+		reasons[v.Reason] = true
 	}
 	for _, r := range Reasons {
 		require.True(t, reasons[r], "reason %s", r)

@@ -1,7 +1,6 @@
 package remediations
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -117,16 +116,10 @@ func (s *SidecarState) candidate(p *Policy, a *Alert, fingerprint string, step S
 
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
 func (s *SidecarState) act(c *candidate, pending *Record) Decision {
-	d := Decision{Policy: c.policy}
-	switch {
-	case s.Ledger == nil && !errors.Is(s.LedgerErr, ErrLedgerMalformed):
-		d.Verb, d.Message = Look, fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)
-		return d
-	case s.Ledger == nil:
-		d.Verb, d.Reason, d.Fleetwide = Keep, RecordMalformed, true
-		d.Message = fmt.Sprintf("%v; mend it, or delete it and it is made anew from the Nodes", s.LedgerErr)
-		return d
+	if s.Ledger == nil {
+		return s.withoutLedger(c.policy)
 	}
+	d := Decision{Policy: c.policy}
 	c.own = pending.ID
 	reason, f := c.hold()
 	if f == nil || reason == Observing {
@@ -219,15 +212,9 @@ func (s *SidecarState) issue(c *candidate, pending *Record) Decision {
 // settle moves the repair on once its call is over, as for a node.
 func (s *SidecarState) settle(now time.Time) Decision {
 	r := s.Record.clone()
-	outcome, why := CallUnknown, "nobody knows the call's answer, since Drydock was restarted or lost its lead"
-	if c := s.Call; c != nil && c.IntentID == r.Intent.ID {
-		if c.Outcome == "" && now.Before(r.Deadline) {
-			return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.policyOf(r), Message: "the call is under way"}
-		}
-		outcome, why = c.Outcome, c.Why
-		if outcome == "" {
-			outcome, why = CallUnknown, "the call had no answer in time"
-		}
+	outcome, why, underWay := s.Call.answer(r.Intent.ID, r.Deadline, now)
+	if underWay {
+		return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.policyOf(r), Message: "the call is under way"}
 	}
 	r.Phase, r.Since = Verifying, at(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
@@ -244,10 +231,7 @@ func (s *SidecarState) settle(now time.Time) Decision {
 func (s *SidecarState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
 
 func (s *SidecarState) waitFor(r *Record) time.Duration {
-	if p := s.policyOf(r); p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name {
-		return p.Plan[r.Step.Index].Wait
-	}
-	return Registry[r.Step.Name].Wait
+	return s.policyOf(r).waitOf(r.Step, Registry[r.Step.Name].Wait)
 }
 
 func (s *SidecarState) end(o Outcome, why string, now time.Time) Decision {
@@ -259,15 +243,6 @@ func (s *SidecarState) end(o Outcome, why string, now time.Time) Decision {
 			Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now), Cause: r.Cause.Alert, Why: clip(why, 300),
 		},
 	}
-}
-
-func (s *SidecarState) alertOf(r *Record) *Alert {
-	for i := range s.Alerts {
-		if s.Alerts[i].Fingerprint == r.Cause.Alert {
-			return &s.Alerts[i]
-		}
-	}
-	return nil
 }
 
 // MayStillApprove asks, right before the approval leaves, whether the Node still says what the decision rested on.

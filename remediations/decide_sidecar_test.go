@@ -64,8 +64,9 @@ node:
   annotations: {drydock.dev/pause: "true"}
   taints: [ToBeDeletedByClusterAutoscaler]
   cordoned: true
-leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, phase: Verifying, step: {index: 0, name: reboot, attempt: 1},
-  began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>"}}
+leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, location: eu, phase: Verifying, step: {index: 0, name: promote-leader, attempt: 1},
+  began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>", successor: n2},
+  moves: [{location: eu, from: n1, to: n2, before: {n1: "", n2: null}}]}
 word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
 sighting: {unknown: "no answer", held: "SeiNode sei/a is paused", health: Ready}
 `

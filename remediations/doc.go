@@ -33,7 +33,11 @@
 //	          +--> Exhausted      the plan ran out: stays on record, and the node
 //	          |                   cordoned, until a person's reset
 //	          +--> Cancelled      by a person; or the policy is gone, or Pending for a day
-//	          +--> Superseded     the Node was deleted under its repair
+//	          +--> Superseded     the Node was deleted under its repair, or another one leads
+//	                              the location by now
+//
+// A mesh leader's repair that has moved, and of which nothing more can be tried though its cure is not proven, is not Pending
+// for a day but for 15 min and proofFor, and then Exhausted, with the leadership left as it is.
 //
 // Acting and Verifying are in flight: they hold a slot in the ledger, and the webhook keeps people from the node. No
 // phase but Exhausted outlives its deadline.
@@ -47,34 +51,42 @@
 //  1. In observe mode nothing changes but Drydock's own keys, ledger, events and metrics:
 //     TestObserveModeSpeaksAndDoesNothing, TestWouldBeRepairsCountInObserveModeOnly.
 //  2. One repair in flight on a node; a node's repair and a sidecar's on it exclude each other: TestTwoEnginesAtOnce,
-//     TestOtherTargetsOfTheNode, TestSidecarAndItsNodeExcludeEachOther.
+//     TestOtherTargetsOfTheNode, TestSidecarAndItsNodeExcludeEachOther, TestLeaderAndItsNodesExcludeEachOther.
 //  3. Disruptive repairs in flight never exceed a limit, and none begins while its breaker is open:
 //     TestFleetNeverExceedsALimit, TestLimitsCountTheHigherOfLedgerAndNodes, TestControlPlaneKeepsItsQuorum,
-//     TestOneNodeAtATime, TestStorms, TestEndOfTheTrialDecidesAboutTheBreaker.
+//     TestOneNodeAtATime, TestStorms, TestEndOfTheTrialDecidesAboutTheBreaker. Nor are leaders of the mesh moved beyond
+//     theirs: TestLeadershipMovesOnlyWhereEverythingSaysSo, TestLedgerRemembersMovesAcrossRestarts.
 //  4. An attempt reaches the provider at most once, after its intent is durable and within ten seconds of it:
 //     TestCrashAtEveryStep, TestLeaderThatSleptAfterItsIntentCallsNobody,
 //     TestIntentWhoseWriteHadNoAnswerIsNotCalled, TestLastLookBeforeTheCall, TestLastLookBeforeTheApproval,
-//     TestKnownTaskIsSilentlyIgnored, FuzzDecide. A drain goes on where it was,
+//     TestLastLookBeforeTheMove, TestKnownTaskIsSilentlyIgnored, FuzzDecide; with no API server,
+//     TestRescueThatDiesAtEveryStep, TestMachineThatDiesAtEveryStep, TestTornAtEveryByte. A drain goes on where it was,
 //     and ends with its leader: TestDrainOfALeaderThatIsNoMore, TestDrainOfANodeThatIsGone.
 //  5. No side effect for an alert that no Alertmanager confirmed in the last thirty seconds:
 //     TestWhatTheAlertmanagersTogetherSay, TestAlertThatIsNotSentAgainIsNotBelieved,
-//     TestAlertsThatComeTwiceLateOrOutOfOrder, TestDrainEndsWithinAPass.
+//     TestAlertsThatComeTwiceLateOrOutOfOrder, TestDrainEndsWithinAPass, TestPostAloneIsNoReason.
 //  6. No data is never a fault: TestNoDataIsNoFault, TestBlindness, TestLeasesThatBlameTheControlPath,
 //     TestClockThatIsWrongCallsNobody, TestDrainOfWhichNothingCanBeDecided,
-//     TestOnly503IsActedUpon.
+//     TestOnly503IsActedUpon, TestUnknownIsNeverFailing, TestOneBadNodeNeverChangesTheWholeCluster.
 //  7. Recovered needs the step's own proof, held for proofFor, and no phase outlives its deadline:
 //     TestDeathOfTheAlertSourceIsNoCure, TestNodeThatARebootCuresIsRecovered, TestDecideGoldens,
+//     TestDecideLeaderGoldens,
 //     TestMachineThatNoRebootCuresIsReplaced, TestNodeRegisteredAgainIsNoReplacement, TestReplacementThatNeverComes.
 //  8. What Drydock did is on the record, and undone by Drydock alone, where it is still its own:
 //     TestCordonOfAPersonSurvivesAReset, TestNodeThatNothingCuresIsCordonedAndLeftToAPerson,
-//     TestOutOfServiceOnlyWhereTheMachineIsGone.
+//     TestOutOfServiceOnlyWhereTheMachineIsGone, TestLeadershipMovesOnlyWhereEverythingSaysSo.
 //  9. A person's word wins, also in mid-repair: TestPersonsWord, TestSilenceBetweenTwoAttemptsHoldsTheSecond,
 //     TestLastLookBeforeTheCall, TestApprovedRepairBegins, TestCancelledRepairStaysCancelled,
 //     TestRequestedRebootNeedsNoAlert, TestBrokenGlassIsMendedAfterAnHour, TestAdmissionTable,
-//     TestSomebodyUncordonsInMidDrain, TestSomebodyCancelsInMidDrain, TestPauseBetweenIntentAndApprovalStopsIt.
+//     TestSomebodyUncordonsInMidDrain, TestSomebodyCancelsInMidDrain, TestPauseBetweenIntentAndApprovalStopsIt,
+//     TestPeopleBetweenTwoHosts, TestPauseInTheLastMoment.
 //  10. A name from an alert is used only where it equals an existing object's: TestRoute, TestValidNodeName.
 //  11. Everything that arrives is bounded: TestAdmitKeepsTheNodeBounded, TestHistoryIsBounded,
-//     TestHistoryRemembersTenOfEachKind, TestLongestRecordIsReadable.
+//     TestHistoryRemembersTenOfEachKind, TestLongestRecordIsReadable, TestJournalIsBounded, TestLongUseKeepsItShort.
+//
+// The API servers are a target of their own, which DecideAPIServer decides about with a journal that no API server keeps, and
+// with guards of its own. Over it stand TestWhatARescueMayDo, TestWhateverHappensToTheControlPlane and
+// TestEachClauseOfARescueIsNeeded.
 //
 // The guards stand in the order of the design (TestGuardsStandInTheOrderOfTheDesign), each speaks before those behind it
 // (TestEachGuardSpeaksBeforeThoseBehindIt), and none is idle (TestNoGuardIsIdle).

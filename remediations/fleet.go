@@ -14,9 +14,14 @@ type Fleet struct {
 	// occupied holds every node with a disruptive repair in Acting or Verifying, by the ledger or by its own record,
 	// and, in observe mode, those that would be repaired now.
 	occupied map[string]place
-	zones    map[string]*census
-	pools    map[string]int
-	total    census
+	// leading holds, by the node on which it is recorded, every repair of a mesh leader in flight, and would-be ones.
+	leading map[string]leading
+	zones   map[string]*census
+	pools   map[string]int
+	total   census
+
+	// roster has the Nodes themselves.
+	roster *Roster
 
 	controlPlane      int
 	controlPlaneReady map[string]bool
@@ -87,11 +92,15 @@ func NewFleet(c *Config, nodes []*corev1.Node, l *Ledger, firing func(node strin
 func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, now time.Time) *Fleet {
 	c := r.config
 	f := &Fleet{
-		nodes: len(r.all), occupied: map[string]place{}, zones: map[string]*census{}, pools: map[string]int{},
-		controlPlaneReady: map[string]bool{}, ExpectedGPUs: map[string]int{}, Breakers: map[string]Breaker{},
+		nodes: len(r.all), roster: r, occupied: map[string]place{}, zones: map[string]*census{}, pools: map[string]int{},
+		leading: map[string]leading{}, controlPlaneReady: map[string]bool{}, ExpectedGPUs: map[string]int{}, Breakers: map[string]Breaker{},
 	}
 	f.count(r, firing, now)
 	for _, s := range l.Slots {
+		if s.Kind == SlotLeader {
+			f.leadBySlot(s)
+			continue
+		}
 		if p, ok := f.occupied[s.Node]; !ok || p.wouldBe {
 			m := r.members[s.Node]
 			f.occupied[s.Node] = place{zone: s.Zone, pool: s.Pool, controlPlane: m != nil && m.place.controlPlane}
@@ -127,6 +136,7 @@ func (f *Fleet) count(r *Roster, firing func(node string) bool, now time.Time) {
 		if m.occupies {
 			f.occupied[m.Node.Name] = m.place
 		}
+		f.leadByRecord(m.Node.Name, m.leader)
 		if m.created.After(grown) {
 			continue
 		}

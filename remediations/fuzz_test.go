@@ -13,6 +13,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Add(goodRecord)
 	f.Add(goodRecord + "}")
 	f.Add(sidecarRecord(Verifying).Encode())
+	f.Add(leaderRecord(Verifying).Encode())
 	f.Add(`{"v":1,"hold":{"until":null}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := DecodeRecord(text)

@@ -11,7 +11,7 @@ import (
 var designOrder = []Reason{
 	ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited, AlertResolved,
 	TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
-	ControlPlaneBusy, AtLimit, AwaitingApproval, Observing,
+	ControlPlaneBusy, ReasonClusterWide, AtLimit, AwaitingApproval, Observing,
 }
 
 func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
@@ -23,7 +23,7 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 
 	var listed []Reason
 	for _, r := range Reasons {
-		if !slices.Contains([]Reason{RecordMalformed, ProviderAbsent, SidecarHeld, SidecarUnknown}, r) {
+		if !slices.Contains([]Reason{RecordMalformed, ProviderAbsent, SidecarHeld, SidecarUnknown, LeaderHeld, LeaderUnknown, APIServerUnknown}, r) {
 			listed = append(listed, r)
 		}
 	}
@@ -32,7 +32,9 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 
 // everythingWrong has a cause for each guard at once. Only one thing can be wrong with the alert itself.
 const everythingWrong = `
-policy: {mode: observe, for: 30m, approval: true}
+policy: {mode: observe, for: 30m, approval: true, plan: [rollout-restart]}
+provided: [rollout-restart]
+survey: {step: rollout-restart}
 windows: ["02:00-04:00"]
 limits: {repairsPerNode: 1}
 node:
@@ -42,8 +44,9 @@ node:
   cordoned: true
   controlPlane: true
 history: [{id: r0, policy: node-not-ready, outcome: Recovered, steps: ["reboot:1"], began: "<now-9m>", ended: "<now-1m>"}]
-leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, phase: Verifying, step: {index: 0, name: reboot, attempt: 1},
-  began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>"}}
+leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, location: eu, phase: Verifying, step: {index: 0, name: promote-leader, attempt: 1},
+  began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>", successor: n2},
+  moves: [{location: eu, from: n1, to: n2, before: {n1: "", n2: null}}]}
 word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
 ledger: {begun: [20h], exhausted: {node-not-ready: 3}}
 fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1}
@@ -61,23 +64,24 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 		AlertUnconfirmed: func() {
 			sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", ""
 		},
-		Blind:            func() { sc.Word.WatchdogMisses = 0 },
-		Silenced:         func() { sc.Word.Replicas[0].Alert = "active" },
-		Inhibited:        func() { sc.Word.Replicas[1].Alert = "active" },
-		TooYoung:         func() { sc.Policy.For = "1m" },
-		FleetUnhealthy:   func() { sc.Fleet.Unhealthy = 0; sc.Node.Ready = "True"; sc.Fleet.ControlPlaneDown = 1 },
-		OutsideWindow:    func() { sc.Windows = nil },
-		NodeUnderRepair:  func() { sc.Leader = nil },
-		Cooldown:         func() { sc.History = nil },
-		RepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
-		PolicyFailing:    func() { sc.Ledger.Exhausted = nil },
-		AwaitingApproval: func() { sc.Policy.Approval = false },
-		ControlPlaneBusy: func() { sc.Fleet.ControlPlane, sc.Fleet.ControlPlaneDown = 0, 0; sc.Node.ControlPlane = false },
-		AtLimit:          func() { sc.Fleet.InFlight = 0 },
-		Observing:        func() { sc.Policy.Mode = ModeEnforce },
+		Blind:             func() { sc.Word.WatchdogMisses = 0 },
+		Silenced:          func() { sc.Word.Replicas[0].Alert = "active" },
+		Inhibited:         func() { sc.Word.Replicas[1].Alert = "active" },
+		TooYoung:          func() { sc.Policy.For = "1m" },
+		FleetUnhealthy:    nil, // it does not hold what many nodes need: held-FleetUnhealthy has it
+		OutsideWindow:     func() { sc.Windows = nil },
+		NodeUnderRepair:   func() { sc.Leader = nil },
+		Cooldown:          func() { sc.History = nil },
+		RepairsSpent:      func() { sc.Limits.RepairsPerNode = 2 },
+		PolicyFailing:     func() { sc.Ledger.Exhausted = nil },
+		AwaitingApproval:  func() { sc.Policy.Approval = false },
+		ControlPlaneBusy:  func() { sc.Fleet.ControlPlane, sc.Fleet.ControlPlaneDown = 0, 0; sc.Node.ControlPlane = false },
+		ReasonClusterWide: func() { sc.Word.Sick = 4 },
+		AtLimit:           func() { sc.Fleet.InFlight = 0 },
+		Observing:         func() { sc.Policy.Mode = ModeEnforce },
 	}
 	for _, want := range designOrder {
-		if want == AlertResolved {
+		if want == AlertResolved || want == FleetUnhealthy {
 			continue // an alert cannot be over and fire: held-AlertResolved has it
 		}
 		d := Decide(sc.state(t), noon)

@@ -33,19 +33,26 @@ const (
 
 // Entry is one ended repair in drydock.dev/history, newest first.
 type Entry struct {
-	ID      string    `json:"id"`
-	Target  string    `json:"target,omitempty"` // absent: the node itself
-	Pod     string    `json:"pod,omitempty"`    // whose sidecar it was, as namespace/name
-	Policy  string    `json:"policy"`
-	Outcome Outcome   `json:"outcome"`
-	Steps   []string  `json:"steps"`
-	Began   time.Time `json:"began"`
-	Ended   time.Time `json:"ended"`
+	ID     string `json:"id"`
+	Target string `json:"target,omitempty"` // absent: the node itself
+	Pod    string `json:"pod,omitempty"`    // whose sidecar it was, as namespace/name
+	// Location is whose leader it was, Moves what was done about it: what each key was before is in them. PutBack: it is so
+	// again.
+	Location string    `json:"location,omitempty"`
+	Moves    []Move    `json:"moves,omitempty"`
+	PutBack  bool      `json:"putBack,omitempty"`
+	Policy   string    `json:"policy"`
+	Outcome  Outcome   `json:"outcome"`
+	Steps    []string  `json:"steps"`
+	Began    time.Time `json:"began"`
+	Ended    time.Time `json:"ended"`
 	// Cause is the alert that the repair was for, Also those that were firing beside it, Request what a person asked for.
 	Cause   string   `json:"cause,omitempty"`
 	Also    []string `json:"also,omitempty"`
 	Request string   `json:"request,omitempty"`
 	Why     string   `json:"why,omitempty"`
+	// Evidence is what the host last said before a step on it.
+	Evidence string `json:"evidence,omitempty"`
 	// By is who ended it, where that was not Drydock.
 	By string `json:"by,omitempty"`
 }

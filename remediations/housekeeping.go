@@ -53,8 +53,8 @@ func (s *State) prune(d *Decision, now time.Time) {
 	}
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
-		if p := s.Config.Policy(a.Policy); p != nil && p.Pod != nil {
-			continue // the sidecar's own decision drops it
+		if p := s.Config.Policy(a.Policy); p != nil && !p.ofNodes() {
+			continue // the sidecar's own decision drops it, or the leader's
 		}
 		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && (s.over(a, now) || d.cured(a)) {
 			d.Prune = append(d.Prune, a.Key())
@@ -111,6 +111,9 @@ func (s *State) approval(d *Decision) {
 		return
 	}
 	r := s.Journal.Record
+	if l := s.Journal.Leader; l != nil && l.ID == v && l.Phase == Pending && l.Intent == nil {
+		return // DecideLeader's to take
+	}
 	if r != nil && r.ID == v && r.Phase == Pending && r.Intent == nil && d.Verb != Issue && d.Verb != Drop && d.Verb != End {
 		return
 	}
@@ -136,7 +139,14 @@ func (s *State) cancellation(d *Decision) {
 			return // DecideSidecar's to take
 		}
 	}
+	leader := s.Journal.Leader
+	if leader != nil && leader.ID == v && leader.Phase != Exhausted {
+		return // DecideLeader's to take
+	}
 	d.Consume = append(d.Consume, CancelKey)
+	if r == nil || (leader != nil && leader.ID == v) {
+		r = leader
+	}
 	switch {
 	case d.Verb == End && d.Ended.ID == v:
 	case r != nil && r.Phase == Exhausted:

@@ -35,8 +35,9 @@ const FieldManager = "drydock"
 const (
 	MaxAlertsPerNode = 64
 	MaxBytesPerNode  = 64 << 10
-	// maxAlertBytes is the alerts' part of it: the rest is room for the record, the history, and people's keys.
-	maxAlertBytes = MaxBytesPerNode - maxRecordBytes - maxHistoryBytes - 1<<10
+	// maxAlertBytes is the alerts' part of it: the rest is room for the node's record and its leader's, the history, and
+	// people's keys.
+	maxAlertBytes = MaxBytesPerNode - 2*maxRecordBytes - maxHistoryBytes - 1<<10
 )
 
 // Owned says whether key is one that only Drydock may write.

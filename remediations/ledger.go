@@ -17,6 +17,10 @@ type Ledger struct {
 	Slots []Slot
 	// Repairs holds, by machine, the disruptive repairs begun in the window.
 	Repairs map[string][]Begun
+	// Moves holds, by location of the mesh, the repairs of its leader that lately moved leadership, each with its last move.
+	Moves map[string][]Begun
+	// Wide holds the repairs that lately changed the whole cluster, each with the last time that it did.
+	Wide []Begun
 	// Orphans are the repairs that may outlive their Node: those that replace its machine.
 	Orphans []Orphan
 	// Arrival is when the self-test's alert last reached any replica; zero: never. Each replica writes it, so it is no part
@@ -24,33 +28,6 @@ type Ledger struct {
 	Arrival time.Time
 	// Status is told to people; no decision rests on it but the breaker's, and when a broken glass is mended.
 	Status LedgerStatus
-}
-
-// Slot is one disruptive repair that occupies the fleet.
-type Slot struct {
-	Node       string    `json:"node"`
-	Policy     string    `json:"policy"`
-	UID        string    `json:"uid,omitempty"`
-	ProviderID string    `json:"providerID,omitempty"`
-	Zone       string    `json:"zone,omitempty"`
-	Pool       string    `json:"pool,omitempty"`
-	Repair     string    `json:"repair"`
-	Attempt    string    `json:"attempt"`
-	Since      time.Time `json:"since"`
-}
-
-// Begun is one disruptive repair that began on a machine.
-type Begun struct {
-	Repair string    `json:"repair"`
-	At     time.Time `json:"at"`
-}
-
-// Orphan is a repair that replaces the machine of a Node, with what must be known when the Node is gone.
-type Orphan struct {
-	Node       string `json:"node"`
-	UID        string `json:"uid"`
-	ProviderID string `json:"providerID,omitempty"`
-	Record     Record `json:"record"`
 }
 
 // LedgerStatus is what `kubectl drydock status` prints.
@@ -88,6 +65,8 @@ const (
 	ledgerVersion = "v"
 	ledgerSlots   = "slots"
 	ledgerRepairs = "repairs"
+	ledgerMoves   = "moves"
+	ledgerWide    = "wide"
 	ledgerOrphans = "orphans"
 	ledgerStatus  = "status"
 )
@@ -103,6 +82,12 @@ func (l *Ledger) Encode() map[string]string {
 		ledgerRepairs: encode(l.Repairs),
 		ledgerOrphans: encode(append([]Orphan{}, l.Orphans...)),
 		ledgerStatus:  encode(l.Status),
+	}
+	if len(l.Moves) > 0 {
+		data[ledgerMoves] = encode(l.Moves)
+	}
+	if len(l.Wide) > 0 {
+		data[ledgerWide] = encode(l.Wide)
 	}
 	if !l.Arrival.IsZero() {
 		data[LedgerArrival] = EncodeArrival(l.Arrival)
@@ -138,7 +123,10 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 	for _, part := range []struct {
 		key  string
 		into any
-	}{{ledgerSlots, &l.Slots}, {ledgerRepairs, &l.Repairs}, {ledgerOrphans, &l.Orphans}, {ledgerStatus, &l.Status}} {
+	}{{ledgerMoves, &l.Moves}, {ledgerWide, &l.Wide}, {ledgerSlots, &l.Slots}, {ledgerRepairs, &l.Repairs}, {ledgerOrphans, &l.Orphans}, {ledgerStatus, &l.Status}} {
+		if _, there := data[part.key]; !there && (part.key == ledgerMoves || part.key == ledgerWide) {
+			continue // not every ledger has those
+		}
 		if err := decodeStrict(data[part.key], part.into); err != nil {
 			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrLedgerMalformed, part.key, err)
 		}
@@ -157,59 +145,19 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 
 // Clone copies the ledger, so that a change that was not saved is not remembered either.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{Slots: slices.Clone(l.Slots), Orphans: slices.Clone(l.Orphans), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
+	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
 	c.Status.Glass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)
 	for k, v := range l.Repairs {
 		c.Repairs[k] = slices.Clone(v)
 	}
-	return c
-}
-
-// Machine identifies the machine behind a Node across re-registrations: its providerID, else the Node's name.
-func Machine(n *corev1.Node) string {
-	if n.Spec.ProviderID != "" {
-		return n.Spec.ProviderID
-	}
-	return n.Name
-}
-
-// Reserve takes the slot for an attempt, or moves the repair's slot on to its next attempt, and counts the repair
-// against its machine. It changes nothing else; the limits were asked by Decide.
-func (l *Ledger) Reserve(c *Config, n *corev1.Node, r *Record, now time.Time) {
-	l.Release(n.Name)
-	since := now.UTC().Truncate(time.Second)
-	l.Slots = append(l.Slots, Slot{
-		Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
-		Repair: r.ID, Attempt: r.Intent.ID, Since: since,
-	})
-	m := Machine(n)
-	if !slices.ContainsFunc(l.Repairs[m], func(b Begun) bool { return b.Repair == r.ID }) {
-		l.Repairs[m] = append(l.Repairs[m], Begun{Repair: r.ID, At: since})
-	}
-	if r.Step.Name == replace.Name {
-		l.Orphans = append(l.Orphans, Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.clone()})
-	}
-	l.prune(now, c.Limits.RepairsWindow)
-}
-
-// Release frees the node's slot, and forgets that its machine is being replaced; it says whether there was anything.
-func (l *Ledger) Release(node string) bool {
-	before := len(l.Slots) + len(l.Orphans)
-	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Node == node })
-	l.Orphans = slices.DeleteFunc(l.Orphans, func(o Orphan) bool { return o.Node == node })
-	return len(l.Slots)+len(l.Orphans) != before
-}
-
-// replacing is the repair that replaces, or replaced, the machine of a Node of that name or of that machine; nil: none.
-func (l *Ledger) replacing(n *corev1.Node) *Orphan {
-	for i := range l.Orphans {
-		o := &l.Orphans[i]
-		if o.Node == n.Name || (o.ProviderID != "" && o.ProviderID == n.Spec.ProviderID) {
-			return o
+	for location, moves := range l.Moves {
+		if c.Moves == nil {
+			c.Moves = make(map[string][]Begun, len(l.Moves))
 		}
+		c.Moves[location] = slices.Clone(moves)
 	}
-	return nil
+	return c
 }
 
 // failingAfter is how many repairs of a policy must have run out in a row for it to be stopped.
@@ -249,34 +197,6 @@ func (l *Ledger) Stop(policy, why string) {
 	l.Status.Stopped[policy] = why
 }
 
-// Forget drops what was counted against a machine, when a person resets it.
-func (l *Ledger) Forget(machine string) { delete(l.Repairs, machine) }
-
-// begun counts the disruptive repairs on the machine in the window, other than the repair named.
-func (l *Ledger) begun(machine, except string, now time.Time, window time.Duration) (count int, oldest time.Time) {
-	for _, b := range l.Repairs[machine] {
-		if b.Repair == except || now.Sub(b.At) >= window {
-			continue
-		}
-		count++
-		if oldest.IsZero() || b.At.Before(oldest) {
-			oldest = b.At
-		}
-	}
-	return count, oldest
-}
-
-func (l *Ledger) prune(now time.Time, window time.Duration) {
-	for m, begun := range l.Repairs {
-		begun = slices.DeleteFunc(begun, func(b Begun) bool { return now.Sub(b.At) >= window })
-		if len(begun) == 0 {
-			delete(l.Repairs, m)
-			continue
-		}
-		l.Repairs[m] = begun
-	}
-}
-
 // RebuildLedger makes a ledger from what the Nodes say, for a cluster that has none: a new one, or one whose ledger a
 // person deleted.
 func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
@@ -284,6 +204,8 @@ func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 	for _, n := range nodes {
 		j := ReadJournal(n)
 		r := j.Record
+		l.rebuildMoves(c, n, j)
+		l.rebuildWide(j)
 		for _, e := range j.History {
 			if kindOf(e.Target) == "" && slices.ContainsFunc(e.Steps, func(done string) bool { return Registry[stepName(done)].Disruptive }) {
 				l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: e.ID, At: e.Began})
@@ -299,15 +221,12 @@ func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 			l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: r.ID, At: r.Began})
 		}
 		if r.Phase.InFlight() && r.Step.Name == replace.Name {
-			l.Orphans = append(l.Orphans, Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r})
+			l.Orphans = append(l.Orphans, orphan(n, r))
 		}
 		if r.Phase.InFlight() {
-			l.Slots = append(l.Slots, Slot{
-				Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
-				Repair: r.ID, Attempt: r.Intent.ID, Since: r.Since,
-			})
+			l.Slots = append(l.Slots, nodeSlot(c, n, r, r.Since))
 		}
 	}
-	l.prune(now, c.Limits.RepairsWindow)
+	l.prune(c, now)
 	return l
 }

@@ -21,6 +21,10 @@ var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
 	for range rapid.IntRange(0, 3).Draw(t, "machines") {
 		l.Repairs[anyID.Draw(t, "machine")] = []Begun{{Repair: anyID.Draw(t, "begun"), At: anyTime.Draw(t, "at")}}
 	}
+	if rapid.Bool().Draw(t, "a leader") {
+		l.Slots = append(l.Slots, Slot{Kind: SlotLeader, Node: anyID.Draw(t, "leader"), Successor: anyID.Draw(t, "successor"), Location: anyText.Draw(t, "location"), Repair: anyID.Draw(t, "repair"), Attempt: anyID.Draw(t, "attempt"), Since: anyTime.Draw(t, "since")})
+		l.Moves = map[string][]Begun{anyText.Draw(t, "moved"): {{Repair: anyID.Draw(t, "begun"), At: anyTime.Draw(t, "at")}}}
+	}
 	if rapid.Bool().Draw(t, "orphan") {
 		r := anyRecord.Draw(t, "record")
 		l.Orphans = append(l.Orphans, Orphan{Node: anyID.Draw(t, "orphan's node"), UID: anyText.Draw(t, "uid"), ProviderID: anyText.Draw(t, "pid"), Record: *r})
@@ -64,6 +68,8 @@ func TestLedgerThatIsNotUnderstoodIsAnError(t *testing.T) {
 		"a brace behind the repairs": func(d map[string]string) { d[ledgerRepairs] = `{}}` },
 		"an orphan without a repair": func(d map[string]string) { d[ledgerOrphans] = `[{"node":"n1","uid":"u","record":{}}]` },
 		"slots that are an object":   func(d map[string]string) { d[ledgerSlots] = `{}` },
+		"moves that are a list":      func(d map[string]string) { d[ledgerMoves] = `[]` },
+		"moves that are nothing":     func(d map[string]string) { d[ledgerMoves] = `` },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := maps.Clone(good)

@@ -3,12 +3,16 @@ package remediations
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // doable says that the step stands in the plan as named, that this installation can carry it out, and that it takes
 // this node.
 func (s *State) doable(p *Policy, ref StepRef) bool {
 	if refuses := Registry[ref.Name].refuses; refuses != nil && refuses(s.Node) != "" {
+		return false
+	}
+	if r := s.Journal.Record; r != nil && r.Policy == p.Name && r.passed(ref) {
 		return false
 	}
 	return ref.Index < len(p.Plan) && p.Plan[ref.Index].Name == ref.Name && ref.Attempt <= p.Plan[ref.Index].Attempts &&
@@ -97,7 +101,7 @@ func (s *State) mildestFirst() []*Alert {
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
 		p := s.Config.Policy(a.Policy)
-		if p == nil || p.Mode == ModeOff || p.Pod != nil {
+		if p == nil || p.Mode == ModeOff || !p.ofNodes() {
 			continue
 		}
 		r := ranked{a, len(Registry)}
@@ -126,4 +130,21 @@ func (s *State) also(r *Record) []string {
 		}
 	}
 	return out
+}
+
+// likelyStep is the step that would come next if Alertmanager confirmed the alert and nobody silenced it; empty: some other
+// guard holds it, or nobody need be asked about the machine first.
+func (s *State) likelyStep(p *Policy, a *Alert, now time.Time) string {
+	step, ok := s.firstStep(p)
+	if !ok || s.Ledger == nil {
+		return ""
+	}
+	c := &candidate{State: s, now: now, policy: p, step: step, alert: a}
+	if r := s.Journal.Record; r != nil {
+		c.own = r.ID
+	}
+	if _, f := c.hold(); f != nil || s.surveyOf(c) != nil || s.trouble(c) != nil {
+		return ""
+	}
+	return c.ask()
 }

@@ -3,7 +3,89 @@ package remediations
 import (
 	"fmt"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
+
+// settle moves a repair on from Acting once its call is over.
+func (s *State) settle(now time.Time) Decision {
+	old := s.Journal.Record
+	outcome, why, underWay := s.Call.answer(old.Intent.ID, old.Deadline, now)
+	if underWay {
+		return Decision{Verb: Wait, Recheck: old.Deadline, Policy: s.policy(), Message: "the call is under way"}
+	}
+	r := old.clone()
+	r.Phase, r.Since = Verifying, at(now)
+	if s.Call != nil && s.Call.IntentID == old.Intent.ID && s.Call.Silence != "" {
+		r.Silence = s.Call.Silence
+	}
+	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
+	wait := s.waitOf(r)
+	r.Deadline = at(r.Intent.At.Add(wait))
+	if outcome == CallRefused {
+		r.Deadline = at(now.Add(min(wait, refusedFor)))
+	}
+	if outcome == CallAccepted {
+		why = "accepted"
+	}
+	stop := ""
+	if s.Call != nil && s.Call.IntentID == old.Intent.ID && s.Call.Stop {
+		stop = clip(why, 300)
+	}
+	return Decision{Stop: stop, Verb: Verify, Record: r, Policy: s.policy(), Message: fmt.Sprintf("%s: %s; waiting for proof until %s", r.Step, why, r.Deadline.Format(time.RFC3339))}
+}
+
+// waitOf is how long the issued step's proof may take; a policy that is gone leaves the time that its record implies.
+func (s *State) waitOf(r *Record) time.Duration {
+	return s.policy().waitOf(r.Step, 10*time.Minute)
+}
+
+// waitOf is the plan's wait for a step that is on record; otherwise: for one that the plan has no more, or there is no plan.
+func (p *Policy) waitOf(step StepRef, otherwise time.Duration) time.Duration {
+	if p != nil && step.Index < len(p.Plan) && p.Plan[step.Index].Name == step.Name {
+		return p.Plan[step.Index].Wait
+	}
+	return otherwise
+}
+
+// await waits for the proof of the attempt that was issued.
+func (s *State) await(now time.Time) Decision {
+	r := s.Journal.Record
+	p := s.policy()
+	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
+		return s.settle(now) // the answer came late
+	}
+	d := Decision{Verb: Wait, Policy: p, Recheck: r.Deadline}
+	if proven, missing := s.proven(); !proven {
+		d.Message = missing
+		s.followReplacement(&d, now)
+		return d
+	}
+	if d, ok := s.recovered(p, now); ok {
+		return d
+	}
+	d.Message = "the step's proof is there, the node is not well yet"
+	return d
+}
+
+// proven asks for the issued step's own proof.
+func (s *State) proven() (bool, string) {
+	r := s.Journal.Record
+	name := stepName(lastDone(r))
+	if r.Intent.Outcome == CallRefused && Registry[name].Once {
+		return false, "the provider refused: " + r.Intent.Why
+	}
+	proof := Registry[name].proof
+	if proof == nil {
+		return false, "this version knows no proof for the step " + name
+	}
+	return proof(r.Intent, facts(s.Node), s.Replacement)
+}
+
+// facts is what a proof is judged by.
+func facts(n *corev1.Node) *NodeFacts {
+	return &NodeFacts{BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
+}
 
 // recovered asks whether the repair's cure is proven: the node Ready, the alert gone while its source lives, the
 // kubelet's lease fresh, all of it for proofFor, and asked for again at the end of that time. With the step's own
@@ -33,11 +115,11 @@ func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 	if s.Word.BlindCause(s.Config) != "" || !s.verdictOn(r.Cause).gone {
 		return Decision{}, false
 	}
-	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.Lease.fresh() && now.Sub(s.Lease.ReadAt) >= leaseAgain) {
+	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.renewed(r) && now.Sub(s.Lease.ReadAt) >= leaseAgain) {
 		d.Ask.Lease, d.Message = true, "reading the node's lease"
 		return d, true
 	}
-	if !s.Lease.fresh() {
+	if !s.renewed(r) {
 		return Decision{Verb: Wait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}, true
 	}
 	d.Well, d.Heard = true, s.Word.heardAt()
@@ -62,6 +144,11 @@ func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 		outcome, why = SelfRecovered, "the node is well and the alert is gone, but not by this repair: "+missing
 	}
 	return s.end(outcome, why, now), true
+}
+
+// renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.
+func (s *State) renewed(r *Record) bool {
+	return s.Lease.fresh() && (!Registry[stepName(lastDone(r))].renews || s.Lease.RenewedAt.After(r.Intent.At))
 }
 
 // fresh says that the kubelet's last renewal was good when the lease was read. One from far in the future says that one

@@ -24,6 +24,9 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	if !s.Config.serves(p) {
 		return s.end(Cancelled, "no provider of sidecars is configured any more", now)
 	}
+	if r.Intent.ahead(now) {
+		return Decision{Verb: Wait, Policy: p, Recheck: r.Intent.At.Add(sidecarProof), Message: clockBehind}
+	}
 	if s.stale() {
 		return s.look("asking Alertmanager before the next attempt")
 	}
@@ -33,7 +36,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	if d, over := s.finished(now); over {
 		return d
 	}
-	c := s.candidate(p, s.alertOf(r), r.Cause.Alert, r.Step, now)
+	c := s.candidate(p, alertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
 	c.repair = r.ID
 	switch next := r.Intent.At.Add(sidecarApart); {
 	case c.resolved():

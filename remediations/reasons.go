@@ -22,9 +22,11 @@ const (
 	RepairsSpent     Reason = "RepairsSpent"
 	PolicyFailing    Reason = "PolicyFailing"
 	ControlPlaneBusy Reason = "ControlPlaneBusy"
-	AtLimit          Reason = "AtLimit"
-	AwaitingApproval Reason = "AwaitingApproval"
-	Observing        Reason = "Observing"
+	// ReasonClusterWide: the step would change the whole cluster, and too few nodes have the fault; or another one does so.
+	ReasonClusterWide Reason = "ClusterWide"
+	AtLimit           Reason = "AtLimit"
+	AwaitingApproval  Reason = "AwaitingApproval"
+	Observing         Reason = "Observing"
 
 	// ProviderAbsent is no guard: no step of the plan can be carried out by this installation, or the provider says
 	// beforehand that it would refuse. Whether that is the node's or the fleet's each says for itself.
@@ -33,13 +35,20 @@ const (
 	// is on purpose, or is at work on it; or nothing can be said of it, which is never a fault.
 	SidecarHeld    Reason = "SidecarHeld"
 	SidecarUnknown Reason = "SidecarUnknown"
+	// LeaderHeld and LeaderUnknown speak of a location of the mesh, and are asked where those of a pod are: its leader is not
+	// to be moved, or nothing there can take its place; or nothing can be said of it.
+	LeaderHeld    Reason = "LeaderHeld"
+	LeaderUnknown Reason = "LeaderUnknown"
+	// APIServerUnknown speaks of the API servers: nothing can be said of any that is left, which is never a fault.
+	APIServerUnknown Reason = "APIServerUnknown"
 )
 
 // Reasons is the closed list, in guard order, for metrics and docs.
 var Reasons = []Reason{
 	RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited,
 	AlertResolved, TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
-	ControlPlaneBusy, AtLimit, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown,
+	ControlPlaneBusy, ReasonClusterWide, AtLimit, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown,
+	LeaderHeld, LeaderUnknown, APIServerUnknown,
 }
 
 // Fleetwide says that the reason lies with the fleet, the clock, the configuration or the alert source, and not with
@@ -50,7 +59,8 @@ func (r Reason) Fleetwide() bool {
 	case Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit:
 		return true
 	case RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Silenced, Inhibited,
-		AlertResolved, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown:
+		AlertResolved, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown,
+		LeaderHeld, LeaderUnknown, APIServerUnknown, ReasonClusterWide:
 	}
 	return false
 }

@@ -55,6 +55,11 @@ type Record struct {
 	Cause  Cause  `json:"cause"`
 	// Pod is whose sidecar is repaired; absent: the repair is the node's.
 	Pod *Pod `json:"pod,omitempty"`
+	// Location is whose leader is repaired, Moves the changes of leadership that were issued, oldest first, and Back since
+	// when they are being put back. Absent: the repair is not a leader's; nothing is put back.
+	Location string     `json:"location,omitempty"`
+	Moves    []Move     `json:"moves,omitempty"`
+	Back     *time.Time `json:"back,omitempty"`
 	// Also are further alerts on the node that were firing when the record was last written. They get no repair beside
 	// this one; what is left of them when it has ended begins one of its own.
 	Also  []string `json:"also,omitempty"`
@@ -71,6 +76,9 @@ type Record struct {
 	Intent *Intent `json:"intent,omitempty"`
 	// Hold is what keeps the next side effect back.
 	Hold *Hold `json:"hold,omitempty"`
+	// Passed are the steps of the plan that were passed over, Evidence the last words of the host, before a step on it.
+	Passed   []Passed `json:"passed,omitempty"`
+	Evidence string   `json:"evidence,omitempty"`
 	// Note is how far a step is that takes its time, and what is in its way.
 	Note string `json:"note,omitempty"`
 	// Undo is what Drydock did to the Node and must take back.
@@ -112,8 +120,10 @@ type Intent struct {
 	UID        string `json:"uid,omitempty"`
 	ProviderID string `json:"providerID,omitempty"`
 	// Task is the id of the sidecar's task: a fresh one for each attempt, since a sidecar never does a known one again.
-	Task    string      `json:"task,omitempty"`
-	Outcome CallOutcome `json:"outcome,omitempty"`
+	Task string `json:"task,omitempty"`
+	// Successor is the node that is to lead the location.
+	Successor string      `json:"successor,omitempty"`
+	Outcome   CallOutcome `json:"outcome,omitempty"`
 	// Why is the provider's word where the outcome is not accepted.
 	Why string `json:"why,omitempty"`
 	// Before is what the provider said of the machine, where the step is a replacement.
@@ -135,10 +145,12 @@ type Undo struct {
 	At   time.Time `json:"at"`
 }
 
-// Kinds of Undo: UndoCordon sets spec.unschedulable back, UndoTaint takes away the taint with the Undo's Key.
+// Kinds of Undo: UndoCordon sets spec.unschedulable back, UndoTaint takes away the taint with the Undo's Key, UndoLeader
+// puts back the move on to the node that is the Undo's Key.
 const (
 	UndoCordon = "cordon"
 	UndoTaint  = "taint"
+	UndoLeader = "leader"
 )
 
 // Encode gives the annotation's value.
@@ -150,9 +162,15 @@ func (r *Record) clone() *Record {
 	c.Done = append([]string(nil), r.Done...)
 	c.Also = append([]string(nil), r.Also...)
 	c.Undo = append([]Undo(nil), r.Undo...)
+	c.Passed = append([]Passed(nil), r.Passed...)
 	if r.Pod != nil {
 		p := *r.Pod
 		c.Pod = &p
+	}
+	c.Moves = append([]Move(nil), r.Moves...)
+	if r.Back != nil {
+		b := *r.Back
+		c.Back = &b
 	}
 	if r.Intent != nil {
 		i := *r.Intent
@@ -191,6 +209,18 @@ func DecodeRecord(value string) (*Record, error) {
 	return &r, r.validate()
 }
 
+// DecodeRecordOf reads the record under the annotation's key, and says where it is of another target than that.
+func DecodeRecordOf(key, value string) (*Record, error) {
+	r, err := DecodeRecord(value)
+	if err != nil {
+		return nil, err
+	}
+	if (r.Pod == nil) == strings.HasPrefix(key, sidecarPrefix) || (r.Pod != nil && SidecarKey(*r.Pod) != key) || (r.Location == "") == (key == LeaderKey) {
+		return nil, fmt.Errorf("the record is of another target than its key")
+	}
+	return r, nil
+}
+
 func (r *Record) validate() error {
 	switch r.Phase {
 	case Pending, Acting, Verifying, Exhausted:
@@ -219,7 +249,7 @@ func (r *Record) validate() error {
 	if _, ok := Registry[r.Step.Name]; !ok {
 		return fmt.Errorf("the record's step %q is no remediation", clip(r.Step.Name, 40))
 	}
-	return nil
+	return r.validateMoves()
 }
 
 // Journal is all of Drydock's that a Node carries, decoded.
@@ -231,13 +261,15 @@ type Journal struct {
 	History   []Entry
 	// OtherRepairs are the records of the node's other targets that are in flight.
 	OtherRepairs []*Record
+	// Leader is the record of the repair of the location that the node led when that began.
+	Leader *Record
 	// Sidecars are the records of the sidecars of the node's pods, by key.
 	Sidecars map[string]*Record
 }
 
 // Knows says whether the journal names a repair of that id, under way or ended.
 func (j Journal) Knows(id string) bool {
-	return (j.Record != nil && j.Record.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
+	return (j.Record != nil && j.Record.ID == id) || (j.Leader != nil && j.Leader.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
 }
 
 // ReadJournal decodes a Node's annotations.
@@ -247,16 +279,17 @@ func ReadJournal(n *corev1.Node) Journal {
 		if !strings.HasPrefix(k, RepairPrefix) {
 			continue
 		}
-		r, err := DecodeRecord(n.Annotations[k])
+		r, err := DecodeRecordOf(k, n.Annotations[k])
 		switch {
 		case err != nil:
 			j.Malformed = fmt.Errorf("%s: %w", clip(k, 80), err)
-		case (r.Pod == nil) == strings.HasPrefix(k, sidecarPrefix) || (r.Pod != nil && SidecarKey(*r.Pod) != k):
-			j.Malformed = fmt.Errorf("%s: the record is of another target than its key", clip(k, 80))
 		case k == NodeRepairKey:
 			j.Record = r
 		case r.Phase.InFlight():
 			j.OtherRepairs = append(j.OtherRepairs, r)
+		}
+		if err == nil && k == LeaderKey {
+			j.Leader = r
 		}
 		if err == nil && r.Pod != nil {
 			if j.Sidecars == nil {
@@ -266,7 +299,7 @@ func ReadJournal(n *corev1.Node) Journal {
 		}
 	}
 	if j.Malformed != nil {
-		j.Record, j.Sidecars = nil, nil
+		j.Record, j.Leader, j.Sidecars = nil, nil, nil
 	}
 	return j
 }

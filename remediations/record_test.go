@@ -23,6 +23,16 @@ var (
 			Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
 		}
 	})
+	anyName = rapid.StringMatching(`[a-z0-9]{1,20}`)
+	anyMove = rapid.Custom(func(t *rapid.T) Move {
+		m := Move{Location: "eu", From: anyName.Draw(t, "from"), Before: map[string]*string{}}
+		m.To = m.From + "2"
+		for range rapid.IntRange(1, 4).Draw(t, "keys") {
+			text := anyText.Draw(t, "before")
+			m.Before[anyName.Draw(t, "node")] = map[bool]*string{true: &text}[rapid.Bool().Draw(t, "had it")]
+		}
+		return m
+	})
 	anyIntent = rapid.Custom(func(t *rapid.T) *Intent {
 		return &Intent{
 			ID: anyID.Draw(t, "id"), At: anyTime.Draw(t, "at"), BootID: anyText.Draw(t, "boot"), UID: anyText.Draw(t, "uid"),
@@ -49,6 +59,17 @@ var anyRecord = rapid.Custom(func(t *rapid.T) *Record {
 	}
 	if r.Phase != Pending || rapid.Bool().Draw(t, "acted") {
 		r.Intent = anyIntent.Draw(t, "intent")
+	}
+	if Registry[r.Step.Name].Target == "leader" {
+		r.Location = "eu"
+		if r.Intent != nil {
+			r.Moves = rapid.SliceOfN(anyMove, 1, maxMoves).Draw(t, "moves")
+			r.Intent.Successor = r.Moves[len(r.Moves)-1].To
+			if r.Phase != Verifying && rapid.Bool().Draw(t, "goes back") {
+				back := anyTime.Draw(t, "back")
+				r.Back = &back
+			}
+		}
 	}
 	if rapid.Bool().Draw(t, "held") {
 		r.Hold = &Hold{Reason: rapid.SampledFrom(Reasons).Draw(t, "reason"), Message: anyText.Draw(t, "message"), Since: anyTime.Draw(t, "holdSince")}

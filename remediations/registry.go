@@ -26,6 +26,14 @@ type Remediation struct {
 	// LooksFirst: the provider is asked about the machine before the intent, so that what could only be refused costs no
 	// attempt.
 	LooksFirst bool
+	// ClusterWide remediations change the whole cluster: one bad node is no reason for them, and the breaker is none against.
+	ClusterWide bool
+	// passed: what could only be refused is passed over where another step follows; other plans wait for their provider.
+	passed bool
+	// renews: only a lease that was renewed after the intent shows that it cured anything.
+	renews bool
+	// asks: its actuator is asked whether the proof is there.
+	asks bool
 	// refuses says why it is never done to the node, whatever a plan says; nil: it takes every node.
 	refuses func(n *corev1.Node) string
 	// proof is what shows, beyond the node being well and the alert gone, that this very step was what cured it. What the
@@ -36,14 +44,18 @@ type Remediation struct {
 // Registry holds every remediation that a plan may name, whether or not this installation can carry it out.
 // A new one is one file and one line here.
 var Registry = map[string]Remediation{
-	"drain":      drain,
-	"mark-ready": markReady,
-	"reboot":     reboot,
-	"replace":    replace,
-
-	// Known from the first day, so that a plan can name them; each comes with its own issue.
-	"promote-leader":  {Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Target: "leader", Invasive: 1},
-	"restart-kubelet": {Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, Wait: 3 * time.Minute, Invasive: 2},
+	"apply-cni":          applyCNI,
+	"drain":              drain,
+	"mark-ready":         markReady,
+	"promote-leader":     promoteLeader,
+	"reboot":             reboot,
+	"replace":            replace,
+	"restart-cni":        restartCNI,
+	"restart-containerd": restartContainerd,
+	"restart-kube-proxy": restartKubeProxy,
+	"restart-kubelet":    restartKubelet,
+	"restart-unit":       restartUnit,
+	"rollout-restart":    rolloutRestart,
 }
 
 // Names returns the names of all remediations, sorted.

@@ -10,7 +10,7 @@ import (
 // and the provider's word that the old one is gone: a Node that was only deleted and registered again is the same
 // machine.
 var replace = Remediation{
-	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, Wait: 20 * time.Minute, Invasive: 5,
+	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, asks: true, Wait: 20 * time.Minute, Invasive: 10,
 	refuses: func(n *corev1.Node) string {
 		if ControlPlane(n) {
 			return "a control-plane node is never replaced: its etcd member would be lost with it"
@@ -33,7 +33,8 @@ var replace = Remediation{
 }
 
 // Before is what the provider said of a machine right before it was told to replace it, kept with the intent: without
-// it nobody could prove afterwards that the machine was replaced and not merely deleted.
+// it nobody could prove afterwards that the machine was replaced and not merely deleted. Of a pod that is to be deleted it
+// has the UID as Instance, the node as Hostname, and the DaemonSet as Pool.
 type Before struct {
 	Instance string `json:"instance"`
 	Hostname string `json:"hostname"`
@@ -44,7 +45,7 @@ type Before struct {
 	Newest time.Time `json:"newest,omitzero"`
 }
 
-// Replacement is what the provider says of a machine that it was told to replace.
+// Replacement is what the provider says of a machine that it was told to replace, or a cluster of a pod.
 type Replacement struct {
 	AskedAt time.Time
 	// OldGone: the old machine is certainly off for good.

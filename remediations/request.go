@@ -26,6 +26,10 @@ func (c *Config) ParseRequest(v string) (string, error) {
 		switch p := c.Policy(name); {
 		case p == nil || p.Mode == ModeOff:
 			return "", fmt.Errorf("%s=%q: there is no policy of that name; `drydock policies` lists them", RequestKey, clip(v, 80))
+		case p.Location != "":
+			return "", fmt.Errorf("%s=%q: the policy is about the leaders of the mesh, which are only moved for an alert", RequestKey, clip(v, 80))
+		case p.APIServer:
+			return "", fmt.Errorf("%s=%q: the policy is about the API servers, which are only restarted for an alert", RequestKey, clip(v, 80))
 		case p.Pod != nil:
 			return "", fmt.Errorf("%s=%q: the policy is about pods' sidecars, and a request on a node names none; it needs an alert", RequestKey, clip(v, 80))
 		}
@@ -37,6 +41,8 @@ func (c *Config) ParseRequest(v string) (string, error) {
 			return "", fmt.Errorf("%s=%q: it only prepares another step and would cure nothing; ask for a policy that has it, or use kubectl %s", RequestKey, clip(v, 80), name)
 		case !known || r.Target != "":
 			return "", fmt.Errorf("%s=%q: there is no remediation of a node of that name; there are %s", RequestKey, clip(v, 80), strings.Join(nodeRemediations(), ", "))
+		case r.ClusterWide:
+			return "", fmt.Errorf("%s=%q: it changes the whole cluster, which one node is no reason for; it is done by a policy, for alerts about many nodes", RequestKey, clip(v, 80))
 		case !c.Provided[name]:
 			return "", fmt.Errorf("%s=%q: this installation cannot carry it out, since its provider is not configured", RequestKey, clip(v, 80))
 		}
@@ -56,14 +62,17 @@ func (c *Config) ParseRequest(v string) (string, error) {
 }
 
 func nodeRemediations() []string {
-	return slices.DeleteFunc(Names(), func(name string) bool { return Registry[name].Target != "" || !Registry[name].Once })
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		r := Registry[name]
+		return r.Target != "" || !r.Once || r.ClusterWide
+	})
 }
 
 // requested is the policy by which a request is carried out. For a remediation that is one attempt of its one step, as
 // the first policy has it that takes this node and has the step in its plan: a GPU node boots for as long as its own
 // policy says, whoever asked. nil: there is none for this node.
 func (c *Config) requested(request string, n *corev1.Node) *Policy {
-	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.takes(n) }
+	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.ofNodes() && p.takes(n) }
 	if name, ok := strings.CutPrefix(request, requestPolicy); ok {
 		if p := c.Policy(name); p != nil && selects(p) {
 			return p
@@ -83,6 +92,9 @@ func (c *Config) requested(request string, n *corev1.Node) *Policy {
 				return out
 			}
 		}
+	}
+	if name == restartUnit.Name {
+		return nil // which unit, only a plan says
 	}
 	return out
 }

@@ -19,6 +19,7 @@ func requestConfig() *Config {
 			{Name: "plain", Mode: ModeEnforce, TargetLabel: "node", Plan: []Step{{Name: "reboot", Wait: 5 * time.Minute, Attempts: 2}}},
 			{Name: "drain", Mode: ModeEnforce},
 			{Name: "replace", Mode: ModeEnforce},
+			{Name: "control-plane", Mode: ModeEnforce, APIServer: true, Plan: []Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1}}},
 		},
 	}
 }
@@ -35,8 +36,8 @@ func TestRequestIsReadStrictly(t *testing.T) {
 	}
 	for v, says := range map[string]string{
 		"": "write policy/<name>", "true": "write policy/<name>", "policy/": "no policy", "policy/none": "no policy", "unwanted": "write policy/<name>",
-		"policy/unwanted": "no policy", "remediation/mark-ready": "reboot, replace, restart-kubelet", "remediation/explode": "no remediation of a node",
-		"remediation/restart-kubelet": "provider is not configured", "replace": "both a policy and a remediation", "remediation/drain": "kubectl drain", "Reboot": "write policy/<name>", "policy/plain now": "no policy",
+		"policy/unwanted": "no policy", "control-plane": "write policy/<name>", "policy/control-plane": "only restarted for an alert", "remediation/mark-ready": "reboot, replace, restart-cni", "remediation/explode": "no remediation of a node",
+		"remediation/restart-kubelet": "provider is not configured", "remediation/apply-cni": "the whole cluster", "replace": "both a policy and a remediation", "remediation/drain": "kubectl drain", "Reboot": "write policy/<name>", "policy/plain now": "no policy",
 	} {
 		_, err := c.ParseRequest(v)
 		require.ErrorContains(t, err, says, v)
@@ -75,7 +76,7 @@ func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 }
 
 func TestPolicyNamesAreAllThatRepairsAreCountedUnder(t *testing.T) {
-	require.Equal(t, []string{"gpu", "unwanted", "plain", "drain", "replace", "remediation/reboot", "remediation/replace"}, requestConfig().PolicyNames())
+	require.Equal(t, []string{"gpu", "unwanted", "plain", "drain", "replace", "control-plane", "remediation/reboot", "remediation/replace"}, requestConfig().PolicyNames())
 }
 
 func TestCauseReadsAsASentence(t *testing.T) {

@@ -32,8 +32,10 @@ type Member struct {
 	ready, exhausted bool
 	// occupies: a disruptive repair is in flight by its record or, as place says, would be.
 	occupies bool
-	created  time.Time
-	gpus     int
+	// leader is the repair of its location's leader that is recorded on it.
+	leader  *Record
+	created time.Time
+	gpus    int
 }
 
 // numbered gives names numbers, so that a count by name needs no look-up for each Node.
@@ -102,7 +104,7 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	*m = Member{
 		Node: n, InFlight: phase.InFlight(), Concerned: phase != "", Sidecars: SidecarsInFlight(n.Annotations),
 		place: place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: ControlPlane(n)},
-		ready: ready(n), exhausted: phase == Exhausted, created: n.CreationTimestamp.Time,
+		ready: ready(n), created: n.CreationTimestamp.Time,
 	}
 	m.zone, m.pool = r.zones.of(m.place.zone), r.pools.of(m.place.pool)
 	m.gpus, _ = ExpectedGPUs(n)
@@ -110,14 +112,21 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 		m.Concerned = m.Concerned || (Relevant(k) && k != HistoryKey)
 	}
 	_, m.Glass = n.Annotations[BreakGlassKey]
-	switch {
-	case m.InFlight:
-		// The label is written in the same PATCH as the record; the record itself says whether the step disrupts.
-		record := ReadJournal(n).Record
-		m.occupies = record == nil || Registry[record.Step.Name].Disruptive
-	case phase == Pending:
-		record := ReadJournal(n).Record
-		m.occupies = record != nil && record.Hold != nil && record.Hold.Reason == Observing
-		m.place.wouldBe = m.occupies
+	if phase == "" {
+		return
 	}
+	// The label is written in the same PATCH as the record; the record itself says whether the step disrupts.
+	j := ReadJournal(n)
+	switch r := j.Record; {
+	case r == nil && j.Leader != nil: // the label is the leader's repair's
+		phase = ""
+	case r == nil && phase.InFlight(), r != nil && r.Phase.InFlight() && Registry[r.Step.Name].Disruptive:
+		m.occupies = true
+	case r != nil && r.Phase == Pending && r.Hold != nil && r.Hold.Reason == Observing:
+		m.occupies, m.place.wouldBe = true, true
+	}
+	if j.Record != nil {
+		phase = j.Record.Phase
+	}
+	m.exhausted, m.leader = phase == Exhausted, j.Leader
 }

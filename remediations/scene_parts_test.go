@@ -68,7 +68,7 @@ func (sc *scene) node(t testing.TB) *corev1.Node {
 		n.Annotations[HistoryKey] = encode(sc.History)
 	}
 	annotate(t, n, NodeRepairKey, sc.Record)
-	annotate(t, n, RepairPrefix+"leader", sc.Leader)
+	annotate(t, n, LeaderKey, sc.Leader)
 	return n
 }
 
@@ -105,6 +105,13 @@ func (sc *scene) word() *Word {
 		for _, a := range sc.Alerts {
 			if a.Active && rw.Err == nil {
 				rw.Alerts[a.Fingerprint] = AlertWord{Labels: map[string]string{"node": "n1"}, StartsAt: ago(a.Started, "10m"), Active: true}
+			}
+		}
+		for i := range sc.Word.Sick {
+			node := fmt.Sprintf("n%d", i+2)
+			of := map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": node}
+			if rw.Err == nil {
+				rw.Alerts[Fingerprint(of)] = AlertWord{Labels: of, StartsAt: noon.Add(-10 * time.Minute), Active: true}
 			}
 		}
 		w.Replicas = append(w.Replicas, rw)

@@ -28,8 +28,10 @@ type scene struct {
 	Limits  sceneLimits `json:"limits"`
 	Windows []string    `json:"windows"`
 	// Provided are the remediations of this installation; absent: reboot.
-	Provided   []string `json:"provided"`
-	RequireAll bool     `json:"requireAll"`
+	Provided []string `json:"provided"`
+	// MinNodes and 30% of all must have the alert for a step that changes the whole cluster; absent: 3.
+	MinNodes   int  `json:"minNodes"`
+	RequireAll bool `json:"requireAll"`
 	// Others are further policies, each with its plan.
 	Others []sceneOther `json:"others"`
 
@@ -62,6 +64,7 @@ type sceneSurvey struct {
 	Fleetwide bool    `json:"fleetwide"`
 	Again     string  `json:"again"`
 	Before    *Before `json:"before"`
+	Evidence  string  `json:"evidence"`
 }
 
 func (v *sceneSurvey) survey() *Survey {
@@ -71,7 +74,7 @@ func (v *sceneSurvey) survey() *Survey {
 	case v.Never:
 		return nil
 	}
-	return &Survey{Step: v.Step, At: ago(v.Asked, "1s"), Trouble: v.Trouble, Fleetwide: v.Fleetwide, Again: span(v.Again, "5m"), Before: v.Before}
+	return &Survey{Step: v.Step, At: ago(v.Asked, "1s"), Trouble: v.Trouble, Fleetwide: v.Fleetwide, Again: span(v.Again, "5m"), Before: v.Before, Evidence: v.Evidence}
 }
 
 type sceneReplacement struct {
@@ -88,7 +91,7 @@ type scenePolicy struct {
 	For            string   `json:"for"`
 	ProofFor       string   `json:"proofFor"`
 	Cooldown       string   `json:"cooldown"`
-	Plan           []string `json:"plan"` // "reboot" for each step; "reboot 2" for two attempts
+	Plan           []string `json:"plan"` // "reboot" for each step; "reboot 2" for two attempts; "restart-unit=x.service"
 	RepairCordoned bool     `json:"repairCordoned"`
 	Approval       bool     `json:"approval"`
 	OnExhausted    string   `json:"onExhausted"`
@@ -134,6 +137,7 @@ type sceneWord struct {
 	Age            string         `json:"age"`
 	Asked          string         `json:"asked"` // how long ago the node asked for a look; "never"
 	WatchdogMisses int            `json:"watchdogMisses"`
+	Sick           int            `json:"sick"` // so many of the other nodes have the alert, too
 	Replicas       []sceneReplica `json:"replicas"`
 }
 
@@ -171,6 +175,8 @@ type sceneLedger struct {
 	// Mine is a repair that began on the machine a moment ago.
 	Mine  string `json:"mine"`
 	Slots []Slot `json:"slots"`
+	// Wide are the repairs that changed the whole cluster.
+	Wide []Begun `json:"wide"`
 	// Breakers by scope, and the repairs in a row that ran out of steps, by policy.
 	Breakers  map[string]Breaker `json:"breakers"`
 	Exhausted map[string]int     `json:"exhausted"`
@@ -235,7 +241,7 @@ func (sc *scene) state(t testing.TB) *State {
 	n := sc.node(t)
 	s := &State{
 		Config: c, Node: n, Journal: ReadJournal(n), Word: sc.word(), Call: sc.Call, NewID: "new1",
-		Ledger: &Ledger{Repairs: map[string][]Begun{}, Slots: sc.Ledger.Slots, Orphans: sc.Ledger.Orphans, Status: LedgerStatus{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
+		Ledger: &Ledger{Repairs: map[string][]Begun{}, Slots: sc.Ledger.Slots, Wide: sc.Ledger.Wide, Orphans: sc.Ledger.Orphans, Status: LedgerStatus{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
 	}
 	s.Survey = sc.Survey.survey()
 	if r := sc.Replacement; r != nil {
@@ -285,6 +291,7 @@ func (sc *scene) config(t testing.TB) *Config {
 			StormCooldown: 10 * time.Minute, StartupGrace: 10 * time.Minute,
 		},
 		Mode: ModeEnforce, MaxStaleness: 30 * time.Second, Watchdog: true, RequireAll: sc.RequireAll, Provided: map[string]bool{"reboot": true},
+		ClusterWide: ClusterWide{MinNodes: cmp.Or(sc.MinNodes, 3), MinShare: Quantity{Value: 30, Percent: true}},
 	}
 	for _, w := range sc.Windows {
 		var from, to WallTime
@@ -338,6 +345,12 @@ func steps(t testing.TB, plan []string) (out []Step) {
 		step, st.ContinueOnTimeout = strings.CutSuffix(step, " continue")
 		if n, _ := fmt.Sscanf(step, "%s %d", &st.Name, &st.Attempts); n == 0 {
 			t.Fatalf("step %q", step)
+		}
+		if name, of, ok := strings.Cut(st.Name, "="); ok {
+			st.Name = name
+			if st.Unit = of; name == "rollout-restart" {
+				st.Unit, st.DaemonSet = "", of
+			}
 		}
 		out = append(out, st)
 	}

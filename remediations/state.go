@@ -48,11 +48,13 @@ type Lease struct {
 
 // Survey is what a provider says of a machine that one of its steps would act on.
 type Survey struct {
-	// Step is the remediation's name, At when the answer came.
+	// Step is the Decision's AskStep, At when the answer came.
 	Step string
 	At   time.Time
 	// Before is kept with the intent of a replacement.
 	Before *Before
+	// Evidence is what the host last said of what is to be restarted.
+	Evidence string
 	// Trouble is why the step could only be refused; empty: nothing is known against it. Fleetwide: whichever machine.
 	Trouble   string
 	Fleetwide bool
@@ -107,7 +109,7 @@ const (
 var Verbs = []Verb{Rest, Look, Keep, Issue, Verify, Wait, Resume, End, Drop, Reset}
 
 // Ask is what must be read again before a decision can be made: the Alertmanagers, the node's lease, all leases; and of
-// the provider, the machine before a step, and whether it was replaced; and of a sidecar, how it is.
+// the provider, the machine before a step, and whether it was replaced; and how a sidecar is, or a location of the mesh.
 type Ask struct{ Alerts, Lease, Heartbeats, Survey, Replacement, Sighting bool }
 
 // Decision is what is to be done about one node, and why.
@@ -132,6 +134,8 @@ type Decision struct {
 	Prune, Consume []string
 	// Cordon makes the node unschedulable in the same write. Uncordon takes that back where it is still ours.
 	Cordon, Uncordon bool
+	// PutBack are the moves of leadership to put back, the newest first: with Issue and with Resume, instead of a move.
+	PutBack []Move
 	// Taint marks the node out of service, since its machine is proven gone. Untaint takes that back.
 	Taint, Untaint bool
 	// Stop is why the policy is stopped until a person resets it; Allow are stopped policies that a person lets go on.

@@ -14,7 +14,7 @@ func (s *State) surveyOf(c *candidate) *Survey {
 		return noSurvey
 	}
 	v := s.Survey
-	if v == nil || v.Step != c.step.Name {
+	if v == nil || v.Step != c.ask() {
 		return nil
 	}
 	good := surveyFor
@@ -30,11 +30,14 @@ func (s *State) surveyOf(c *candidate) *Survey {
 // trouble is what the provider had against the step when it was last asked; nil: nothing, or it was not asked.
 func (s *State) trouble(c *candidate) *finding {
 	v := s.Survey
-	if !c.remediation().LooksFirst || v == nil || v.Step != c.step.Name || v.Trouble == "" || v.At.After(c.now) {
+	if !c.remediation().LooksFirst || v == nil || v.Step != c.ask() || v.Trouble == "" || v.At.After(c.now) {
 		return nil
 	}
-	return &finding{message: v.Trouble, until: v.At.Add(v.Again), fleetwide: v.Fleetwide}
+	return &finding{message: v.Trouble, until: v.At.Add(v.Again), fleetwide: v.Fleetwide, pass: c.remediation().passed && !v.Fleetwide}
 }
+
+// ask names the candidate's step as Survey.Step does.
+func (c *candidate) ask() string { return c.policy.Plan[c.step.Index].ask() }
 
 func (v *Survey) before(step string) *Before {
 	if v == nil || v.Step != step || v.Before == nil {
@@ -51,7 +54,7 @@ const askEvery = 15 * time.Second
 // certainly gone, so that what was attached to it is let go.
 func (s *State) followReplacement(d *Decision, now time.Time) {
 	r := s.Journal.Record
-	if stepName(lastDone(r)) != replace.Name || r.Intent.Before == nil {
+	if !Registry[stepName(lastDone(r))].asks || r.Intent.Before == nil {
 		return
 	}
 	if s.Replacement == nil || now.Sub(s.Replacement.AskedAt) >= askEvery {

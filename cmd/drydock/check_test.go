@@ -13,7 +13,7 @@ func TestCheckSaysOkAndWarnings(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	require.Empty(t, stderr)
 	require.Contains(t, stdout, file+": ok\n"+file+":5: warning: webhook.exempt.groups[0]: ")
-	require.Contains(t, stdout, "warning: policies[0].plan[0]: step reboot of policy gpu-node-not-ready will be skipped: providers.civo is not configured\n")
+	require.Contains(t, stdout, "warning: policies[0].plan[1]: step reboot of policy gpu-node-not-ready will be skipped: providers.civo is not configured\n")
 }
 
 func TestCheckPrintsEveryFault(t *testing.T) {

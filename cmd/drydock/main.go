@@ -41,7 +41,7 @@ func newRootCommand() *cobra.Command {
 		newCheckCommand(),
 		newPoliciesCommand(),
 		newRulesCommand(),
-		newVersionCommand(),
+		thisBuild().Command(),
 		newRunCommand(),
 	)
 	markRunErrors(root)

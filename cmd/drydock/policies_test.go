@@ -11,19 +11,27 @@ func TestPoliciesTable(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	require.Empty(t, stderr)
 	require.Equal(t, `NAME                            MODE      MATCH                                     NODES                   PLAN                                                                FROM
-cilium-agent-not-ready          observe   remediation="cilium-agent-not-ready"      !nvidia.com/gpu.count   reboot 10m x2, drain 30m or stop, replace 20m                       shipped
-gpu-cilium-agent-not-ready      observe   remediation="cilium-agent-not-ready"      nvidia.com/gpu.count    reboot 40m x3                                                       shipped
+cilium-agent-not-ready          observe   remediation="cilium-agent-not-ready"      !nvidia.com/gpu.count   restart-cni 3m, reboot 10m x2, drain 30m or stop, replace 20m       shipped
+cni-not-ready                   observe   remediation="cni-not-ready"               !nvidia.com/gpu.count   restart-cni 3m, reboot 10m                                          shipped
+gpu-cilium-agent-not-ready      observe   remediation="cilium-agent-not-ready"      nvidia.com/gpu.count    restart-cni 3m, reboot 40m x3                                       shipped
+gpu-cni-not-ready               observe   remediation="cni-not-ready"               nvidia.com/gpu.count    restart-cni 3m, reboot 40m                                          shipped
+gpu-kube-proxy-not-ready        observe   remediation="kube-proxy-not-ready"        nvidia.com/gpu.count    restart-kube-proxy 3m, reboot 40m                                   shipped
+gpu-mesh-forwarding-fault       observe   remediation="mesh-forwarding-fault"       nvidia.com/gpu.count    reboot 40m                                                          shipped
 gpu-node-disk-pressure          observe   remediation="node-disk-pressure"          nvidia.com/gpu.count    drain 30m or stop, reboot 40m                                       shipped
 gpu-node-filesystem-read-only   observe   remediation="node-filesystem-read-only"   nvidia.com/gpu.count    reboot 40m x3                                                       shipped
-gpu-node-heartbeat-lost         observe   remediation="node-heartbeat-lost"         nvidia.com/gpu.count    reboot 40m x3                                                       shipped
+gpu-node-heartbeat-lost         observe   remediation="node-heartbeat-lost"         nvidia.com/gpu.count    restart-kubelet 3m, reboot 40m x3                                   shipped
 gpu-node-kernel-deadlock        observe   remediation="node-kernel-deadlock"        nvidia.com/gpu.count    reboot 40m x3                                                       shipped
-gpu-node-not-ready              observe   remediation="node-not-ready"              nvidia.com/gpu.count    reboot 40m x3                                                       shipped
+gpu-node-not-ready              observe   remediation="node-not-ready"              nvidia.com/gpu.count    restart-kubelet 3m, reboot 40m x3                                   shipped
+kube-proxy-not-ready            observe   remediation="kube-proxy-not-ready"        !nvidia.com/gpu.count   restart-kube-proxy 3m, reboot 10m                                   shipped
+mesh-forwarding-fault           observe   remediation="mesh-forwarding-fault"       !nvidia.com/gpu.count   reboot 10m x2                                                       shipped
 node-disk-pressure              observe   remediation="node-disk-pressure"          !nvidia.com/gpu.count   drain 30m or stop, replace 20m                                      shipped
 node-filesystem-read-only       observe   remediation="node-filesystem-read-only"   !nvidia.com/gpu.count   reboot 10m x2, drain 30m or stop, replace 20m                       shipped
 node-gpu-count                  observe   remediation="node-gpu-count"              nvidia.com/gpu.count    reboot 40m x3                                                       shipped
 node-heartbeat-lost             observe   remediation="node-heartbeat-lost"         !nvidia.com/gpu.count   restart-kubelet 3m, reboot 10m x2, drain 30m or stop, replace 20m   shipped
 node-kernel-deadlock            observe   remediation="node-kernel-deadlock"        !nvidia.com/gpu.count   reboot 10m x2, drain 30m or stop, replace 20m                       shipped
 node-not-ready                  observe   remediation="node-not-ready"              !nvidia.com/gpu.count   restart-kubelet 3m, reboot 10m x2, drain 30m or stop, replace 20m   shipped
+apiserver-down                  observe   remediation="apiserver-down"              hosts of API servers    restart-kubelet 1m a host, 10m in all                               shipped
+mesh-leader-degraded            observe   remediation="mesh-leader-degraded"        leaders of the mesh     promote-leader 3m x2                                                shipped
 sidecar-not-ready               observe   remediation="sidecar-not-ready"           pods of its provider    mark-ready 1m x3                                                    shipped
 `, stdout)
 }

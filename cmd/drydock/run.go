@@ -41,8 +41,9 @@ func newRunCommand() *cobra.Command {
 }
 
 // run reads the configuration once and runs until ctx ends or the lead is lost: the process ends then, so that nothing
-// of a leader that was outlives its lead.
+// of a leader that was outlives its lead. Only where it must work without an API server does it live on: runApart.
 func run(ctx context.Context, stderr io.Writer, file, kubeconfig, pprof string) error {
+	boundMemory()
 	log := logr.FromSlogHandler(slog.NewTextHandler(stderr, nil))
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log.WithName("client"))
@@ -60,15 +61,15 @@ func run(ctx context.Context, stderr io.Writer, file, kubeconfig, pprof string) 
 	if pprof != "" {
 		runtime.SetMutexProfileFraction(mutexSample)
 	}
-	mgr, err := newManager(ctx, cfg, restConfig, pprof, log)
+	p, err := newProgram(cfg, restConfig, pprof, log)
 	if err != nil {
 		return err
 	}
-	log.Info("Drydock runs", "version", versionNow(), "mode", cfg.Mode, "config", file)
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("running: %w", err)
+	log.Info("Drydock runs", "version", thisBuild().Now(), "mode", cfg.Mode, "config", file)
+	if p.rescue != nil {
+		return p.runApart(ctx)
 	}
-	return nil
+	return p.runManager(ctx)
 }
 
 func restConfigOf(kubeconfig string) (*rest.Config, error) {

@@ -12,8 +12,8 @@ func TestVersion(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	require.Regexp(t, `^drydock version \S+, commit \S+, go go\S+\n$`, stdout)
 
-	require.Equal(t, "drydock version (devel), commit unknown, go unknown", versionLine(nil))
-	require.Equal(t, "drydock version v1.2.3, commit abc+dirty, go go1.26.8", versionLine(&debug.BuildInfo{
+	require.Equal(t, "drydock version (devel), commit unknown, go unknown", thisBuild().Line(nil))
+	require.Equal(t, "drydock version v1.2.3, commit abc+dirty, go go1.26.8", thisBuild().Line(&debug.BuildInfo{
 		GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"},
 		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}},
 	}))

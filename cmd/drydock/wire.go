@@ -7,16 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -47,40 +43,9 @@ const (
 	stopWithin = 8 * time.Second
 )
 
-// newManager joins all parts. Nothing runs before its Start.
-func newManager(ctx context.Context, cfg *config.Config, restConfig *rest.Config, pprof string, log logr.Logger) (manager.Manager, error) {
-	// The API server's own priority and fairness bounds us; a client-side limit would only delay a repair's writes
-	// behind those of a storm.
-	restConfig.QPS = -1
-	writes := rest.CopyConfig(restConfig)
-	writes.Timeout = apiTimeout
-	// A Node or five thousand leases take a fraction of JSON's time and room, here and at the API server.
-	writes.ContentType, writes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	clients, err := kubernetes.NewForConfig(writes)
-	if err != nil {
-		return nil, fmt.Errorf("making the API server's client: %w", err)
-	}
-	stop := stopWithin
-	le := cfg.LeaderElection
-	mgr, err := manager.New(restConfig, manager.Options{
-		Logger: log,
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform}},
-		},
-		Metrics:                       metricsserver.Options{BindAddress: cfg.MetricsListen},
-		HealthProbeBindAddress:        cfg.HealthListen,
-		PprofBindAddress:              pprof,
-		LeaderElection:                le.Enabled,
-		LeaderElectionConfig:          apart(restConfig),
-		LeaderElectionID:              le.Lease.Name,
-		LeaderElectionNamespace:       le.Lease.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &le.LeaseDuration,
-		RenewDeadline:                 &le.RenewDeadline,
-		RetryPeriod:                   &le.RetryPeriod,
-		GracefulShutdownTimeout:       &stop,
-	})
+// newManager joins all that needs the API server. Nothing runs before its Start. Its metrics go to reg.
+func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (manager.Manager, error) {
+	mgr, err := manager.New(p.rest, p.managerOptions())
 	if err != nil {
 		return nil, fmt.Errorf("preparing to run: %w", err)
 	}
@@ -92,45 +57,73 @@ func newManager(ctx context.Context, cfg *config.Config, restConfig *rest.Config
 	if !ok {
 		return nil, fmt.Errorf("watching Nodes: the cache gives a %T", informer)
 	}
-	fleet := kube.Fleet{Client: clients, Indexer: shared.GetIndexer(), Now: time.Now}
-	tell := recorder{events: mgr.GetEventRecorder("drydock"), node: fleet.Cached, ledger: cfg.Ledger}
+	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Now: time.Now}
+	tell := recorder{events: mgr.GetEventRecorder("drydock"), node: fleet.Cached, ledger: p.cfg.Ledger}
 
-	posts := newPosts(cfg, clients, log)
-	side, err := newSidecars(cfg, clients, writes)
+	side, err := newSidecars(p.cfg, p.clients, p.writes, reg)
 	if err != nil {
 		return nil, err
 	}
-	eng, err := newEngine(cfg, clients, fleet, posts, side, tell, log)
+	mesh, err := newLeaders(p.cfg, p.clients, fleet)
+	if err != nil {
+		return nil, err
+	}
+	eng, err := p.newEngine(fleet, side, mesh, tell, reg)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := shared.AddEventHandler(noticing(eng)); err != nil {
 		return nil, fmt.Errorf("watching Nodes: %w", err)
 	}
-	recv, err := newReceiver(cfg, clients, fleet, posts, eng.News, tell, log)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range []manager.Runnable{eng, recv, posts.arrivals} {
+	parts := []manager.Runnable{eng, p.posts.arrivals, p.linking(link{p.newInbox(fleet, mesh, eng, tell), tell})}
+	for _, r := range parts {
 		if err := mgr.Add(r); err != nil {
 			return nil, fmt.Errorf("preparing to run: %w", err)
 		}
 	}
-	admission, err := addWebhook(mgr, cfg, clients, fleet, tell, log)
+	admission, err := addWebhook(mgr, p.cfg, p.clients, fleet, tell, reg, p.log)
 	if err != nil {
 		return nil, err
 	}
-	ready := func(*http.Request) error {
+	ready := func() error {
 		if !shared.HasSynced() {
 			return errors.New("the cache of Nodes is not filled yet")
 		}
-		return errors.Join(recv.Ready(), admission())
+		return errors.Join(p.recv.Ready(), admission())
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", ready)); err != nil {
+	p.ready.Store(&ready)
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", p.isReady)); err != nil {
 		return nil, fmt.Errorf("preparing to run: %w", err)
 	}
-	registerBuildInfo(metrics.Registry)
 	return mgr, nil
+}
+
+func (p *program) managerOptions() manager.Options {
+	stop := stopWithin
+	le := p.cfg.LeaderElection
+	o := manager.Options{
+		Logger: p.log,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform}},
+		},
+		Metrics:                       metricsserver.Options{BindAddress: p.cfg.MetricsListen},
+		HealthProbeBindAddress:        p.cfg.HealthListen,
+		PprofBindAddress:              p.pprof,
+		LeaderElection:                le.Enabled,
+		LeaderElectionConfig:          apart(p.rest),
+		LeaderElectionID:              le.Lease.Name,
+		LeaderElectionNamespace:       le.Lease.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &le.LeaseDuration,
+		RenewDeadline:                 &le.RenewDeadline,
+		RetryPeriod:                   &le.RetryPeriod,
+		GracefulShutdownTimeout:       &stop,
+	}
+	if p.rescue != nil {
+		o.Metrics.BindAddress, o.HealthProbeBindAddress = "0", "0" // served by runApart
+	}
+	return o
 }
 
 // apart is a configuration whose clients have connections of their own: in a storm the leader's Lease must not wait behind
@@ -158,11 +151,8 @@ func noticing(eng *engine.Engine) toolscache.ResourceEventHandler {
 	}
 }
 
-func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, posts *posts, side engine.Sidecars, tell engine.Recorder, log logr.Logger) (*engine.Engine, error) {
-	am, err := newAlertmanager(cfg)
-	if err != nil {
-		return nil, err
-	}
+func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.Leaders, tell engine.Recorder, reg prometheus.Registerer) (*engine.Engine, error) {
+	cfg, clients := p.cfg, p.clients
 	var eng *engine.Engine // a call's late answer goes to the engine that the actuators are made for
 	actuators, callTimeout, err := newActuators(cfg, func(node, attempt string, outcome remediations.CallOutcome, why string) {
 		eng.Late(node, attempt, outcome, why)
@@ -170,17 +160,22 @@ func newEngine(cfg *config.Config, clients kubernetes.Interface, fleet kube.Flee
 	if err != nil {
 		return nil, err
 	}
+	addDaemonSets(actuators, cfg, clients)
+	if p.hosts != nil {
+		addHosts(actuators, cfg, p.hosts, clients)
+		callTimeout = max(callTimeout, hostTimeout(cfg.Hosts.Timeout))
+	}
 	var silencer engine.Silencer
 	if cfg.Alertmanager.SilenceRepairs {
-		silencer = repairSilencer{am}
+		silencer = repairSilencer{p.alerts}
 	}
 	eng = engine.New(engine.Options{
-		Silencer: silencer, Sidecars: side, NewTask: newTask,
+		Silencer: silencer, Sidecars: side, Leaders: mesh, NewTask: newTask,
 		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
 		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
-		Alerts: alertSource{am}, Actuators: actuators, Workers: map[string]engine.Worker{"drain": drainer{kube.Drainer{Client: clients, Now: time.Now}}}, Events: tell, Metrics: metrics.Registry,
-		Clock: clock.RealClock{}, Log: log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
-		CallTimeout: callTimeout, NewID: newID, Posts: posts.known,
+		Alerts: alertSource{p.alerts}, Actuators: actuators, Workers: map[string]engine.Worker{"drain": drainer{kube.Drainer{Client: clients, Now: time.Now}}}, Events: tell, Metrics: reg,
+		Clock: clock.RealClock{}, Log: p.log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
+		CallTimeout: callTimeoutOf(cfg, callTimeout), NewID: newID, Posts: p.posts.known,
 	})
 	return eng, nil
 }
@@ -241,27 +236,47 @@ func (s repairSilencer) Silence(ctx context.Context, labels map[string]string, u
 
 func (s repairSilencer) Expire(ctx context.Context, id string) error { return s.client.Expire(ctx, id) }
 
-func newReceiver(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, posts *posts, ended func(), tell engine.Recorder, log logr.Logger) (*receiver.Server, error) {
-	inbox := kube.Inbox{
-		Config: cfg.Core, Client: clients, Node: fleet.Cached, Hosts: kube.Pods{Client: clients}.Hosts, Now: time.Now, Arrived: posts.arrivals.Arrived,
-		Turns: make(chan struct{}, kube.WritesAtOnce), Ended: ended,
+func (p *program) newInbox(fleet kube.Fleet, mesh engine.Leaders, eng *engine.Engine, tell engine.Recorder) kube.Inbox {
+	return kube.Inbox{
+		Config: p.cfg.Core, Client: p.clients, Node: fleet.Cached, Hosts: kube.Pods{Client: p.clients}.Hosts, Carrier: fleet.Carrier, Leads: leads(mesh), Now: time.Now, Arrived: p.posts.arrivals.Arrived,
+		Turns: make(chan struct{}, kube.WritesAtOnce), Expected: eng.Expect, Ended: eng.News,
 		Full: func(node string) {
 			tell.Event(node, engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf("the node carries %d alerts or %d bytes of Drydock's already; further ones wait until some resolve", remediations.MaxAlertsPerNode, remediations.MaxBytesPerNode)})
 		},
 	}
-	r := cfg.Receiver
+}
+
+// errNoNodes: Alertmanager posts again, and the poll brings what it gives up.
+var errNoNodes = errors.New("no Node can be written: the API server does not answer, or Drydock has not read all Nodes yet")
+
+// record makes an alert durable: on its Node, or for the rescue, which asks Alertmanager itself.
+func (p *program) record(ctx context.Context, a receiver.Alert) (receiver.Result, error) {
+	if p.rescue != nil {
+		if route, why := p.cfg.Core.Route(a.Labels, noNode); why == remediations.MisrouteNone && route.APIServer {
+			p.rescue.Receive(p.cfg.Core.NewAlert(route.Policy, a.Labels, a.Status, a.StartsAt, time.Now()))
+			return kube.ResultAccepted, nil
+		}
+	}
+	l := p.linked.Load()
+	if l == nil {
+		return "", errNoNodes
+	}
+	result, err := l.inbox.Record(ctx, a.Labels, a.Status, a.StartsAt)
+	return receiver.Result(result), err
+}
+
+func noNode(string) *corev1.Node { return nil }
+
+func (p *program) newReceiver() (*receiver.Server, error) {
+	r := p.cfg.Receiver
 	return receiver.New(receiver.Options{
 		Listen: r.Listen, TokenFile: r.TokenFile, Insecure: r.Insecure, MaxBodyBytes: r.MaxBodyBytes,
-		TLS: receiver.TLSFiles{CertFile: r.TLS.CertFile, KeyFile: r.TLS.KeyFile, ClientCAFile: r.TLS.ClientCAFile},
-		Recorder: receiver.RecorderFunc(func(ctx context.Context, a receiver.Alert) (receiver.Result, error) {
-			result, err := inbox.Record(ctx, a.Labels, a.Status, a.StartsAt)
-			return receiver.Result(result), err
-		}),
-		Refused: posts.refuse,
+		TLS:      receiver.TLSFiles{CertFile: r.TLS.CertFile, KeyFile: r.TLS.KeyFile, ClientCAFile: r.TLS.ClientCAFile},
+		Recorder: receiver.RecorderFunc(p.record), Refused: p.posts.refuse,
 		Oversized: func() {
-			tell.Event("", engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: fmt.Sprintf("Alertmanager posted more than receiver.maxBodyBytes (%d); group its route by node (group_by: [alertname, node])", r.MaxBodyBytes)})
+			p.Event("", engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: fmt.Sprintf("Alertmanager posted more than receiver.maxBodyBytes (%d); group its route by node (group_by: [alertname, node])", r.MaxBodyBytes)})
 		},
-		Registerer: metrics.Registry, Logger: log.WithName("receiver"),
+		Registerer: metrics.Registry, Logger: p.log.WithName("receiver"),
 	})
 }
 
@@ -300,7 +315,7 @@ func (r recorder) Event(regarding string, e engine.Event) {
 func registerBuildInfo(reg prometheus.Registerer) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "drydock_build_info", Help: "1, with the version that runs.",
-		ConstLabels: prometheus.Labels{"version": versionNow()},
+		ConstLabels: prometheus.Labels{"version": thisBuild().Now()},
 	})
 	info.Set(1)
 	reg.MustRegister(info)

@@ -25,7 +25,7 @@ func newActuators(cfg *config.Config, late func(node, attempt string, outcome re
 	}
 	provider, err := civo.New(civo.Options{
 		APIURL: c.APIURL.String(), ClusterID: c.ClusterID, Region: c.Region, APIKeyFile: c.APIKeyFile,
-		Timeout: c.Timeout, UserAgentVersion: versionNow(),
+		Timeout: c.Timeout, UserAgentVersion: thisBuild().Now(),
 		Late: func(m civo.Machine, err error) {
 			outcome, err := outcomeOf(err)
 			late(m.NodeName, m.Ref, outcome, errorText(err))

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
@@ -29,7 +29,7 @@ type sidecars struct {
 }
 
 // newSidecars are the providers of sidecars; nil: none is configured.
-func newSidecars(cfg *config.Config, clients kubernetes.Interface, restConfig *rest.Config) (engine.Sidecars, error) {
+func newSidecars(cfg *config.Config, clients kubernetes.Interface, restConfig *rest.Config, reg prometheus.Registerer) (engine.Sidecars, error) {
 	if len(cfg.Sidecars) == 0 {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func newSidecars(cfg *config.Config, clients kubernetes.Interface, restConfig *r
 			HealthPath: s.HealthPath, ReadyCode: s.ReadyCode, NotReadyCode: s.NotReadyCode, HealthTimeout: s.HealthTimeout,
 			ApproveMethod: s.ApproveMethod, ApprovePath: s.ApprovePath, ApproveBody: s.ApproveBody, ApproveCodes: s.ApproveCodes, ApproveTimeout: s.ApproveTimeout,
 			TLS: &tls, Token: tokenOf(s, clients), Owner: s.Owner, Via: s.Via,
-			Client: clients, Dynamic: objects, Registerer: metrics.Registry, Now: time.Now,
+			Client: clients, Dynamic: objects, Registerer: reg, Now: time.Now,
 		})
 		if err != nil {
 			return nil, err

@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/engine"
@@ -19,7 +19,7 @@ import (
 )
 
 // addWebhook adds the admission server where the configuration has one. ready says what it lacks.
-func addWebhook(mgr manager.Manager, cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, tell engine.Recorder, log logr.Logger) (ready func() error, err error) {
+func addWebhook(mgr manager.Manager, cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, tell engine.Recorder, reg prometheus.Registerer, log logr.Logger) (ready func() error, err error) {
 	w := cfg.Webhook
 	if w == nil {
 		return func() error { return nil }, nil
@@ -37,7 +37,7 @@ func addWebhook(mgr manager.Manager, cfg *config.Config, clients kubernetes.Inte
 		GlassBroken: func(node, action, note string) {
 			tell.Event(node, engine.Event{Warning: true, Reason: "GlassBroken", Action: action, Note: note})
 		},
-		Registerer: metrics.Registry, Log: log.WithName("webhook"), Clock: clock.RealClock{},
+		Registerer: reg, Log: log.WithName("webhook"), Clock: clock.RealClock{},
 	}
 	if w.Rotate {
 		o.Rotation = &webhook.Rotation{

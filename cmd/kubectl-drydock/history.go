@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,6 +65,10 @@ func (p *plugin) printHistory(h history, wide bool) {
 	}
 	now := p.now()
 	header := []string{"REPAIR", "TARGET", "POLICY", "OUTCOME", "STEPS", "ENDED", "TOOK"}
+	leaders := slices.ContainsFunc(h.Repairs, func(e remediations.Entry) bool { return e.Location != "" })
+	if leaders {
+		header = slices.Insert(header, ledColumn, "LEADER")
+	}
 	if wide {
 		header = append(header, "BEGAN AT", "ENDED AT", "CAUSE", "WHY")
 	}
@@ -73,16 +78,33 @@ func (p *plugin) printHistory(h history, wide bool) {
 		switch {
 		case e.Pod != "":
 			target = e.Pod
+		case e.Location != "":
+			target = "leader of " + e.Location
 		case target == "":
 			target = "node"
 		}
 		row := cells(e.ID, target, e.Policy, string(e.Outcome), strings.Join(e.Steps, ","), age(now, e.Ended)+" ago", duration.HumanDuration(max(0, e.Ended.Sub(e.Began))))
+		if leaders {
+			row = slices.Insert(row, ledColumn, cells(ledIn(e))...)
+		}
 		if wide {
 			row = append(row, cells(stamp(e.Began), stamp(e.Ended), endedCause(e), e.Why)...)
 		}
 		rows = append(rows, row)
 	}
 	(&table{out: p.Out}).print(rows...)
+}
+
+// ledColumn is where the table says who led, if any of its repairs is a leader's.
+const ledColumn = 5
+
+// ledIn says who led the location before and after the repair.
+func ledIn(e remediations.Entry) string {
+	text := led(e.Moves)
+	if e.PutBack {
+		text += ", put back"
+	}
+	return text
 }
 
 func endedCause(e remediations.Entry) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -31,6 +32,42 @@ func TestHistoryIsNewestFirst(t *testing.T) {
 	var h history
 	require.NoError(t, json.Unmarshal([]byte(stdout), &h))
 	require.Equal(t, history{APIVersion: apiVersion, Kind: "History", Node: "node-3", Repairs: entries}, h)
+}
+
+// TestHistorySaysWhoLedALocation, before and after, whatever became of it.
+func TestHistorySaysWhoLedALocation(t *testing.T) {
+	move := func(from, to string) remediations.Move {
+		return remediations.Move{Location: "east", From: from, To: to, Before: map[string]*string{to: nil}}
+	}
+	ended := func(id string, o remediations.Outcome, ago time.Duration, why string, moves ...remediations.Move) remediations.Entry {
+		e := remediations.Entry{
+			ID: id, Target: "leader", Location: "east", Moves: moves, Policy: "mesh-leader-degraded", Outcome: o, Steps: []string{},
+			Began: now.Add(-ago - 3*time.Minute), Ended: now.Add(-ago), Cause: "9f2c0e5b6d1a4c33", Why: why,
+		}
+		for i := range moves {
+			e.Steps = append(e.Steps, fmt.Sprintf("promote-leader:%d", i+1))
+		}
+		return e
+	}
+	back := ended("bbbbbb", remediations.OutcomeExhausted, 26*time.Hour, "all attempts were made; the leadership was put back as it was", move("node-3", "node-4"), move("node-4", "node-5"))
+	back.PutBack = true
+	entries := []remediations.Entry{
+		ended("dddddd", remediations.OutcomeExhausted, time.Minute, "promote-leader:1 was not proven to cure it; the leadership of location east is left with node-4", move("node-3", "node-4")),
+		{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Began: now.Add(-time.Hour), Ended: now.Add(-50 * time.Minute), Request: "remediation/reboot"},
+		ended("cccccc", remediations.Recovered, 90*time.Minute, "promote-leader:1 cured it: node-4 leads location east, which answers, and the alert is gone", move("node-3", "node-4")),
+		back,
+		ended("eeeeee", remediations.Superseded, 48*time.Hour, "location east is led by node-9, and not by node-3"),
+	}
+	d := newDesk(t, node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, entries...)}))
+	for name, args := range map[string][]string{"history-leader": nil, "history-leader-wide": {"-o", "wide"}} {
+		code, stdout, stderr := d.run(append([]string{"history", "node-3"}, args...)...)
+		require.Equal(t, exitOK, code, stderr)
+		golden(t, name, stdout)
+	}
+	_, stdout, _ := d.run("history", "node-3", "-o", "json")
+	var h history
+	require.NoError(t, json.Unmarshal([]byte(stdout), &h))
+	require.Equal(t, entries, h.Repairs)
 }
 
 func TestANodeWithoutHistory(t *testing.T) {

@@ -135,9 +135,13 @@ func calm(b remediations.Breaker, limits map[string]string) string {
 
 // limits says which slots are taken, against what is configured.
 func limits(slots []remediations.Slot, configured map[string]string) string {
-	var nodes []string
+	var nodes, locations []string
 	zones, pools := map[string]int{}, map[string]int{}
 	for _, s := range slots {
+		if s.Kind == remediations.SlotLeader {
+			locations = append(locations, s.Location)
+			continue
+		}
 		nodes = append(nodes, s.Node)
 		if s.Zone != "" {
 			zones[s.Zone]++
@@ -153,7 +157,7 @@ func limits(slots []remediations.Slot, configured map[string]string) string {
 		}
 		return fmt.Sprint(n)
 	}
-	all := "cluster " + of(len(slots), "concurrent")
+	all := "cluster " + of(len(nodes), "concurrent")
 	if len(nodes) > 0 {
 		all += " (" + strings.Join(nodes, ", ") + ")"
 	}
@@ -163,6 +167,10 @@ func limits(slots []remediations.Slot, configured map[string]string) string {
 	}
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
 		out = append(out, fmt.Sprintf("pool %s %s", pool, of(pools[pool], "concurrentPerPool")))
+	}
+	if len(locations) > 0 {
+		slices.Sort(locations)
+		out = append(out, fmt.Sprintf("mesh leaders %d (%s)", len(locations), strings.Join(locations, ", ")))
 	}
 	if share := configured["unhealthy"]; share != "" {
 		out = append(out, "breaker at "+share+" unhealthy")

@@ -108,7 +108,7 @@ func repairsOn(n *corev1.Node) []repair {
 			continue
 		}
 		r := repair{Node: n.Name, Target: target}
-		record, err := remediations.DecodeRecord(value)
+		record, err := remediations.DecodeRecordOf(key, value)
 		if err != nil {
 			r.Problem = fmt.Sprintf("%v; nothing is done here until somebody drops it with `kubectl drydock reset %s`", err, n.Name)
 		} else {

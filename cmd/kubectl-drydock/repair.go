@@ -46,7 +46,10 @@ func (p *plugin) newRepairCommand() *cobra.Command {
 }
 
 func nodeRemediations() []string {
-	return slices.DeleteFunc(remediations.Names(), func(name string) bool { return remediations.Registry[name].Target != "" })
+	return slices.DeleteFunc(remediations.Names(), func(name string) bool {
+		r := remediations.Registry[name]
+		return r.Target != "" || r.ClusterWide
+	})
 }
 
 // requestOf is the annotation's value. Which policies there are, only Drydock knows.

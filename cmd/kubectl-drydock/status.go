@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,6 +97,8 @@ func (r repair) row(now time.Time, wide bool) []string {
 	switch {
 	case r.Record != nil && r.Record.Pod != nil:
 		node += " (" + r.Record.Pod.String() + ")"
+	case r.Record != nil && r.Record.Location != "":
+		node += " (leader of " + r.Record.Location + ")"
 	case r.Target != "node":
 		node += "/" + r.Target
 	}
@@ -109,6 +112,9 @@ func (r repair) row(now time.Time, wide bool) []string {
 	rec := r.Record
 	var hold, until string
 	message := rec.Note
+	if message == "" && len(rec.Moves) > 0 {
+		message = "leadership moved from " + led(rec.Moves)
+	}
 	if !rec.Deadline.IsZero() && rec.Phase.InFlight() {
 		until = stamp(rec.Deadline)
 	}
@@ -119,13 +125,36 @@ func (r repair) row(now time.Time, wide bool) []string {
 		}
 	}
 	if rec.Phase == remediations.Exhausted {
-		message = fmt.Sprintf("a person must look; when the node is mended, `kubectl drydock reset %s`", r.Node)
+		message = fmt.Sprintf("a person must look%s; when the node is mended, `kubectl drydock reset %s`", leftWith(rec), r.Node)
 	}
 	row := cells(node, rec.ID, rec.Policy, string(rec.Phase), rec.Step.String(), age(now, rec.Began), hold)
 	if wide {
 		row = append(row, cells(until, cause(rec.Cause), message)...)
 	}
 	return row
+}
+
+// led says who had a location's leadership, one after the other.
+func led(moves []remediations.Move) string {
+	var out []string
+	for i, m := range moves {
+		if i == 0 {
+			out = append(out, m.From)
+		}
+		out = append(out, m.To)
+	}
+	return strings.Join(out, " to ")
+}
+
+// leftWith says who has the leadership that an exhausted repair moved.
+func leftWith(r *remediations.Record) string {
+	switch {
+	case len(r.Moves) == 0:
+		return ""
+	case len(r.Undo) == 0:
+		return "; the leadership moved from " + led(r.Moves) + " and was put back to " + r.Moves[0].From
+	}
+	return "; the leadership moved from " + led(r.Moves) + " and is left there"
 }
 
 func cause(c remediations.Cause) string {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,7 +20,10 @@ import (
 // storm is a fleet with one of everything that status can say.
 func storm() []runtime.Object {
 	l := calmLedger()
-	l.Slots = []remediations.Slot{{Node: "node-1", Policy: "node-not-ready", Repair: "aaaaaa", Attempt: "aaaaaa-1-1", Zone: "fra1", Pool: "gpu", Since: now.Add(-3 * time.Minute)}}
+	l.Slots = []remediations.Slot{
+		{Node: "node-1", Policy: "node-not-ready", Repair: "aaaaaa", Attempt: "aaaaaa-1-1", Zone: "fra1", Pool: "gpu", Since: now.Add(-3 * time.Minute)},
+		{Kind: remediations.SlotLeader, Node: "node-8", Successor: "node-10", Location: "fra1", Policy: "mesh-leader-degraded", Repair: "eeeeee", Attempt: "eeeeee-0-1", Zone: "fra1", Since: now.Add(-time.Minute)},
+	}
 	l.Status.Breakers = map[string]remediations.Breaker{
 		"cluster":   {State: remediations.BreakerHalfOpen, Since: now.Add(-10 * time.Minute), Unhealthy: 4, Nodes: 20, Quiet: now, Trial: "aaaaaa"},
 		"zone/fra2": {State: remediations.BreakerOpen, Since: now.Add(-time.Hour), Unhealthy: 3, Nodes: 6, Quiet: now.Add(-time.Minute)},
@@ -43,7 +48,8 @@ func storm() []runtime.Object {
 	bare := node("node-7", nil)
 	bare.Labels[remediations.PhaseLabel] = "Verifying"
 	leader := node("node-8", map[string]string{remediations.RepairPrefix + "leader": record("eeeeee", remediations.Acting, func(r *remediations.Record) {
-		r.Step.Name = "promote-leader"
+		r.Step.Name, r.Policy, r.Location, r.Intent.Successor = "promote-leader", "mesh-leader-degraded", "fra1", "node-10"
+		r.Moves = []remediations.Move{{Location: "fra1", From: "node-8", To: "node-10", Before: map[string]*string{"node-10": nil}}}
 	}).Encode()})
 	leader.Labels[remediations.PhaseLabel] = "Acting"
 	return []runtime.Object{
@@ -101,6 +107,45 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 			golden(t, name, stdout)
 		})
 	}
+}
+
+// TestStatusOfLeadersRecords: those that are nonsense, or of a version that had other fields, have a word each and stop
+// nobody from seeing the rest; those that have run out say who leads now.
+func TestStatusOfLeadersRecords(t *testing.T) {
+	leader := func(name string, p remediations.Phase, change func(*remediations.Record)) *corev1.Node {
+		r := record("a"+strings.Repeat(name[len(name)-1:], 5), p, func(r *remediations.Record) {
+			r.Step, r.Policy, r.Location = remediations.StepRef{Name: "promote-leader", Attempt: 1}, "mesh-leader-degraded", "fra1"
+			if r.Intent != nil {
+				r.Done, r.Intent.Successor = []string{"promote-leader:1"}, "node-10"
+				r.Moves = []remediations.Move{{Location: "fra1", From: name, To: "node-10", Before: map[string]*string{"node-10": nil}}}
+			}
+		})
+		change(r)
+		n := node(name, map[string]string{remediations.LeaderKey: r.Encode()})
+		n.Labels[remediations.PhaseLabel] = string(p)
+		return n
+	}
+	nothing := func(*remediations.Record) {}
+	text := node("node-7", map[string]string{remediations.LeaderKey: "{"})
+	text.Labels[remediations.PhaseLabel] = "Acting"
+	older := node("node-8", map[string]string{remediations.LeaderKey: record("eeeeee", remediations.Acting).Encode()})
+	older.Labels[remediations.PhaseLabel] = "Acting"
+	misplaced := leader("node-9", remediations.Acting, nothing)
+	misplaced.Annotations = map[string]string{remediations.NodeRepairKey: misplaced.Annotations[remediations.LeaderKey]}
+	code, stdout, stderr := newDesk(t, ledgerOf(calmLedger()),
+		leader("node-0", remediations.Pending, nothing),
+		leader("node-1", remediations.Verifying, nothing),
+		leader("node-2", remediations.Exhausted, nothing),
+		leader("node-3", remediations.Exhausted, func(r *remediations.Record) {
+			r.Undo = []remediations.Undo{{Kind: remediations.UndoLeader, Key: "node-10", At: now}}
+		}),
+		leader("node-4", remediations.Acting, func(r *remediations.Record) { r.Location = "" }),
+		leader("node-5", remediations.Acting, func(r *remediations.Record) { r.Moves = nil }),
+		leader("node-6", remediations.Verifying, func(r *remediations.Record) { r.Moves[0].Location = "" }),
+		text, older, misplaced,
+	).run("status", "-o", "wide")
+	require.Equal(t, exitOK, code, stderr)
+	golden(t, "status-leaders", stdout)
 }
 
 func TestStatusInJSONAndYAMLHoldsTheRecordsThemselves(t *testing.T) {

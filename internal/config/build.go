@@ -66,6 +66,11 @@ func (b *builder) build(raw *rawConfig) {
 	b.buildWindows(raw)
 	b.buildCivo(raw)
 	b.buildSidecars(raw.Providers.Sidecars)
+	b.buildKilo(raw.Providers.Kilo)
+	b.buildHosts(raw.Providers.Hosts)
+	b.buildControlPlane(raw)
+	b.buildDaemonSets(raw)
+	b.buildClusterWide(raw.Providers.ClusterWide)
 }
 
 func (b *builder) buildLeaderElection(raw *rawConfig) {
@@ -89,19 +94,7 @@ func (b *builder) buildLeaderElection(raw *rawConfig) {
 func (b *builder) buildAlertmanager(raw *rawConfig) {
 	at, a := pointer{"alertmanager"}, raw.Alertmanager
 	out := Alertmanager{Receiver: a.Receiver, SilenceRepairs: a.SilenceRepairs}
-	seen := map[string]int{}
-	for i, text := range a.URLs {
-		p := at.to("urls", i)
-		u := b.url(p, text)
-		if u == nil {
-			continue
-		}
-		if first, twice := seen[u.String()]; twice {
-			b.fault(p, "is the same as item [%d]; remove one of them", first)
-		}
-		seen[u.String()] = i
-		out.URLs = append(out.URLs, u)
-	}
+	out.URLs = b.urls(at.to("urls"), a.URLs)
 	out.HTTPConfig = b.httpConfig(at.to("httpConfig"), a.HTTPConfig)
 	poll, pollOK := b.duration(at.to("pollInterval"), a.PollInterval, time.Second)
 	stale, staleOK := b.duration(at.to("maxStaleness"), a.MaxStaleness, time.Second)
@@ -150,6 +143,8 @@ func (b *builder) buildLimits(raw *rawConfig) {
 	out.StormCooldown, _ = b.duration(at.to("stormCooldown"), l.StormCooldown, 0)
 	out.StartupGrace, _ = b.duration(at.to("startupGrace"), l.StartupGrace, 0)
 	out.Sidecars = l.Sidecars.Concurrent
+	out.Leaders.Concurrent = l.Leaders.Concurrent
+	out.Leaders.PerLocation, _ = b.duration(at.to("leaders", "perLocation"), l.Leaders.PerLocation, time.Minute)
 	b.core.Limits = out
 }
 

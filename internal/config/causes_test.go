@@ -223,3 +223,26 @@ func TestShippedPoliciesOnlyObserveUntilToldOtherwise(t *testing.T) {
 		}
 	}
 }
+
+// TestTheMildestStepComesFirst: in each plan the steps grow more invasive, and those that reach every node are in none.
+func TestTheMildestStepComesFirst(t *testing.T) {
+	for _, p := range Shipped().Policies {
+		before := 0
+		for _, s := range p.Plan {
+			r := remediations.Registry[s.Name]
+			if s.Name == "drain" && p.Plan[len(p.Plan)-1].Name == "reboot" {
+				continue // of a GPU node with a full disk: emptied, a reboot disturbs nobody any more
+			}
+			require.GreaterOrEqual(t, r.Invasive, before, "%s: %s", p.Name, s.Name)
+			require.False(t, r.ClusterWide, p.Name)
+			before = r.Invasive
+		}
+	}
+	for policy, first := range map[string]string{
+		"cilium-agent-not-ready": "restart-cni", "gpu-cilium-agent-not-ready": "restart-cni", "cni-not-ready": "restart-cni", "gpu-cni-not-ready": "restart-cni",
+		"kube-proxy-not-ready": "restart-kube-proxy", "gpu-kube-proxy-not-ready": "restart-kube-proxy",
+		"node-not-ready": "restart-kubelet", "gpu-node-not-ready": "restart-kubelet", "node-heartbeat-lost": "restart-kubelet", "gpu-node-heartbeat-lost": "restart-kubelet",
+	} {
+		require.Equal(t, first, Shipped().Core.Policy(policy).Plan[0].Name, policy)
+	}
+}

@@ -28,6 +28,16 @@ type Config struct {
 	Civo *Civo
 	// Sidecars are the kinds of gated sidecars that can be approved.
 	Sidecars []Sidecar
+	// Kilo is nil where the provider is not configured.
+	Kilo *Kilo
+	// Hosts is nil where the provider is not configured.
+	Hosts      *Hosts
+	DaemonSets DaemonSets
+	// ClusterWide is nil where no such step is allowed.
+	ClusterWide *ClusterWide
+	// ControlPlane is nil where its hosts are not known. StateDir is not empty where they are.
+	ControlPlane *ControlPlane
+	StateDir     string
 
 	// Core is what decisions rest on, compiled.
 	Core *remediations.Config
@@ -95,6 +105,17 @@ type Civo struct {
 	APIURL                        *url.URL
 	ClusterID, Region, APIKeyFile string
 	Timeout                       time.Duration
+}
+
+// Kilo is the Kilo mesh and the Prometheus that has the agents' words about it.
+type Kilo struct {
+	TopologyLabel string
+	// Prometheus' URLs have no slash at the end.
+	Prometheus []*url.URL
+	HTTPConfig promconfig.HTTPClientConfig
+	// Timeout bounds one address, MaxAge is how old a node's last word may be.
+	Timeout, MaxAge   time.Duration
+	AllowControlPlane bool
 }
 
 // Sidecar is one kind of gated sidecars.

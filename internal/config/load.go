@@ -91,9 +91,13 @@ func Capabilities(c *Config) map[string]string {
 	for _, name := range remediationNames() {
 		out[name] = fmt.Sprintf("this version cannot %s (ProviderAbsent)", name)
 	}
-	out["drain"], out["reboot"], out["replace"], out["mark-ready"] = "", "", "", ""
+	out["drain"], out["reboot"], out["replace"], out["mark-ready"], out["promote-leader"] = "", "", "", "", ""
+	c.restarts(out)
 	if len(c.Sidecars) == 0 {
 		out["mark-ready"] = "providers.sidecars is not configured"
+	}
+	if c.Kilo == nil {
+		out["promote-leader"] = "providers.kilo is not configured"
 	}
 	if c.Civo == nil {
 		out["reboot"], out["replace"] = "providers.civo is not configured", "providers.civo is not configured"

@@ -116,9 +116,18 @@ func TestEveryRemediationCanBeAStep(t *testing.T) {
 		if !r.Once {
 			step = "timeout: 5m"
 		}
+		switch name {
+		case "restart-unit":
+			step += ", unit: a.service"
+		case "rollout-restart":
+			step += ", daemonSet: a/b"
+		}
 		target := ""
-		if r.Target == "sidecar" {
+		switch r.Target {
+		case "sidecar":
 			target = "target: {pod: pod}, "
+		case "leader":
+			target = "target: {location: location}, "
 		}
 		c, _ := mustLoad(t, base+"policies: [{name: one, "+target+"match: ['a=\"b\"'], plan: [{step: "+name+", "+step+"}]}]\n")
 		require.Equal(t, name, c.Core.Policies[0].Plan[0].Name)

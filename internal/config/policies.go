@@ -32,7 +32,6 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	p := &remediations.Policy{
 		Name:            r.Name,
 		NodeSelector:    b.nodeSelector(at.to("nodeSelector"), r.NodeSelector),
-		TargetLabel:     r.Target.Node,
 		Mode:            remediations.Mode(r.Mode),
 		Approval:        r.Approval,
 		RepairCordoned:  r.RepairCordoned,
@@ -50,22 +49,70 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	if clean && len(p.Match) > 0 {
 		b.needsValue(at.to("match"), p.Match)
 	}
-	if r.Target.Pod != "" {
-		p.Pod = &remediations.PodLabels{Namespace: cmp.Or(r.Target.Namespace, "namespace"), Name: r.Target.Pod}
-		b.aboutPods(at, r)
-	} else if r.Target.Namespace != "" {
-		b.fault(at.to("target", "namespace"), "a node is in no namespace; write which label names the pod, too, or remove it")
-	}
+	b.target(at, r, p)
 	for i := range r.Plan {
-		step := b.step(at.to("plan", i), &r.Plan[i])
+		read := b.step
+		if p.APIServer && r.Plan[i].Step == "restart-kubelet" {
+			read = b.rescueStep
+		}
+		step := read(at.to("plan", i), &r.Plan[i])
 		p.Plan = append(p.Plan, step)
-		if target := remediations.Registry[step.Name].Target; target == "sidecar" && p.Pod == nil {
-			b.fault(at.to("plan", i, "step"), "%s is about a pod's sidecar; write target: {pod: pod}, the alert's label that names the pod", step.Name)
-		} else if target != "sidecar" && p.Pod != nil && !b.faulty(at.to("plan", i, "step")) {
-			b.fault(at.to("plan", i, "step"), "%s is about a node, and the policy is about a pod's sidecar; only mark-ready can be done there", step.Name)
+		if target := at.to("target"); !b.faulty(target.to("location")) && !b.faulty(target.to("pod")) && !b.faulty(target.to("apiserver")) {
+			b.stepOn(at.to("plan", i, "step"), p, step.Name)
 		}
 	}
 	return p
+}
+
+// target reads what the policy is about, which is one kind of thing.
+func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
+	t := r.Target
+	var kinds []string
+	for _, kind := range []struct {
+		key string
+		is  bool
+	}{{"node", t.Node != ""}, {"pod", t.Pod != ""}, {"location", t.Location != ""}, {"apiserver", t.APIServer}} {
+		if kind.is {
+			kinds = append(kinds, kind.key)
+		}
+	}
+	if len(kinds) > 1 {
+		b.fault(at.to("target", kinds[len(kinds)-1]), "the target is a %s already; a policy is about one of node, pod, location and apiserver, remove the others", kinds[0])
+	}
+	if t.Namespace != "" && t.Pod == "" {
+		b.fault(at.to("target", "namespace"), "a %s is in no namespace; write which label names the pod, too, or remove it", cmp.Or(strings.Join(kinds, " and "), "node"))
+	}
+	p.TargetLabel = cmp.Or(t.Node, "node")
+	switch {
+	case t.APIServer:
+		p.APIServer, p.TargetLabel, p.CordonExhausted = true, "", false
+		b.aboutAPIServers(at, r)
+	case t.Location != "":
+		p.Location, p.TargetLabel, p.CordonExhausted = t.Location, "", false
+		b.aboutLeaders(at, r)
+	case t.Pod != "":
+		p.Pod = &remediations.PodLabels{Namespace: cmp.Or(t.Namespace, "namespace"), Name: t.Pod}
+		b.aboutPods(at, r)
+	}
+}
+
+// stepOn refuses a step that is done to another kind of thing than the policy is about.
+func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
+	if b.faulty(at) {
+		return
+	}
+	switch target := remediations.Registry[name].Target; {
+	case p.APIServer && name != "restart-kubelet":
+		b.fault(at, "%s is done through the API server, and the policy is about that; only restart-kubelet can be done there", name)
+	case target == "sidecar" && p.Pod == nil:
+		b.fault(at, "%s is about a pod's sidecar; write target: {pod: pod}, the alert's label that names the pod", name)
+	case target == "leader" && p.Location == "":
+		b.fault(at, "%s is about a location's leader; write target: {location: location}, the alert's label that names the location", name)
+	case target != "sidecar" && p.Pod != nil:
+		b.fault(at, "%s is about a node, and the policy is about a pod's sidecar; only mark-ready can be done there", name)
+	case target != "leader" && p.Location != "":
+		b.fault(at, "%s is about a node, and the policy is about a location's leader; only promote-leader can be done there", name)
+	}
 }
 
 // aboutPods refuses what makes no sense for sidecars: their repairs are recorded only while something is done.
@@ -129,6 +176,7 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	if s.Provider = r.Provider; known.Target != "sidecar" {
 		b.onlyFor(at, known.Name, "provider")
 	}
+	b.names(at, r, &s)
 	if known.Once {
 		b.onlyFor(at, known.Name, "timeout", "onTimeout")
 		if r.Wait == "" {
@@ -167,6 +215,12 @@ func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	}
 	if slices.Contains(senseless, "provider") {
 		instead = "only a sidecar's step names one"
+	}
+	if slices.Contains(senseless, "unit") {
+		instead = "only restart-unit names one"
+	}
+	if slices.Contains(senseless, "daemonSet") {
+		instead = "only rollout-restart names one"
 	}
 	for _, key := range senseless {
 		if _, present := step[key]; present {

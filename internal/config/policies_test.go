@@ -42,9 +42,9 @@ policies:
 func TestShippedPolicies(t *testing.T) {
 	c := Shipped()
 	require.Equal(t, []string{
-		"cilium-agent-not-ready", "gpu-cilium-agent-not-ready", "gpu-node-disk-pressure", "gpu-node-filesystem-read-only",
-		"gpu-node-heartbeat-lost", "gpu-node-kernel-deadlock", "gpu-node-not-ready", "node-disk-pressure", "node-filesystem-read-only",
-		"node-gpu-count", "node-heartbeat-lost", "node-kernel-deadlock", "node-not-ready", "sidecar-not-ready",
+		"cilium-agent-not-ready", "cni-not-ready", "gpu-cilium-agent-not-ready", "gpu-cni-not-ready", "gpu-kube-proxy-not-ready", "gpu-mesh-forwarding-fault", "gpu-node-disk-pressure",
+		"gpu-node-filesystem-read-only", "gpu-node-heartbeat-lost", "gpu-node-kernel-deadlock", "gpu-node-not-ready",
+		"kube-proxy-not-ready", "mesh-forwarding-fault", "node-disk-pressure", "node-filesystem-read-only", "node-gpu-count", "node-heartbeat-lost", "node-kernel-deadlock", "node-not-ready", "apiserver-down", "mesh-leader-degraded", "sidecar-not-ready",
 	}, names(c))
 	out, err := c.PoliciesYAML()
 	require.NoError(t, err)

@@ -20,6 +20,12 @@ func (p PolicyInfo) Selector() string {
 		if p.Pod != nil {
 			return "pods of its provider"
 		}
+		if p.Location != "" {
+			return "leaders of the mesh"
+		}
+		if p.APIServer {
+			return "hosts of API servers"
+		}
 		return "all nodes"
 	}
 	return p.NodeSelector.String()
@@ -31,6 +37,8 @@ func (p PolicyInfo) Steps() string {
 	for _, s := range p.Plan {
 		var text string
 		switch {
+		case p.APIServer:
+			text = fmt.Sprintf("%s %s a host, %s in all", s.Name, model.Duration(s.Wait), model.Duration(s.Timeout))
 		case s.Timeout > 0 && s.ContinueOnTimeout:
 			text = fmt.Sprintf("%s %s or continue", s.Name, model.Duration(s.Timeout))
 		case s.Timeout > 0:

@@ -50,6 +50,10 @@ type rawConfig struct {
 		RepairsPerNode                                   int
 		RepairsWindow, StormCooldown, StartupGrace       string
 		Sidecars                                         struct{ Concurrent int }
+		Leaders                                          struct {
+			Concurrent  int
+			PerLocation string
+		}
 	}
 	Windows []struct {
 		Days               []string
@@ -58,22 +62,32 @@ type rawConfig struct {
 	Providers struct {
 		Civo     *struct{ APIURL, ClusterID, Region, APIKeyFile, Timeout string }
 		Sidecars []rawSidecar
+		Kilo     *rawKilo
+		Hosts    *rawHosts
+
+		DaemonSets  *struct{ KubeProxy, CNI string }
+		ClusterWide *rawClusterWide
 	}
-	Policies []rawPolicy
+	StateDir     string
+	ControlPlane *rawControlPlane
+	Policies     []rawPolicy
 }
 
 type rawPolicy struct {
 	Name         string
 	Match        []string
 	NodeSelector *metav1.LabelSelector
-	Target       struct{ Node, Pod, Namespace string }
-	Mode         string
-	For          string
-	Plan         []rawStep
-	ProofFor     string
-	Cooldown     string
-	Approval     bool
-	OnExhausted  string
+	Target       struct {
+		Node, Pod, Namespace, Location string
+		APIServer                      bool
+	}
+	Mode        string
+	For         string
+	Plan        []rawStep
+	ProofFor    string
+	Cooldown    string
+	Approval    bool
+	OnExhausted string
 
 	RepairCordoned bool
 }
@@ -85,6 +99,42 @@ type rawStep struct {
 	Timeout    string
 	OnTimeout  string
 	Provider   string
+
+	Unit, DaemonSet string
+}
+
+type rawKilo struct {
+	TopologyLabel     string
+	Prometheus        []string
+	HTTPConfig        map[string]any
+	Timeout, MaxAge   string
+	AllowControlPlane bool
+}
+
+type rawHosts struct {
+	User                    string
+	Port                    int
+	KeyFile, KnownHostsFile string
+	Sudo                    bool
+	Timeout                 string
+	Kubelet, Containerd     string
+	Units, AddressTypes     []string
+}
+
+type rawControlPlane struct {
+	Hosts []struct {
+		Name, Address string
+		Addresses     []string
+	}
+	Port   int
+	CAFile string
+}
+
+type rawClusterWide struct {
+	RolloutRestart []string
+	CNI            *struct{ ManifestFile, ConfigMap, DaemonSet string }
+	MinNodes       int
+	MinShare       any
 }
 
 type rawSidecar struct {

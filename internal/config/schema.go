@@ -30,11 +30,13 @@ type schema struct {
 	fallback           *yaml.Node
 	// fallbackFrom names the key of the configuration whose value is the default.
 	fallbackFrom string
-	required     []string
-	properties   []property
-	items        *schema
-	additional   *schema
-	conditions   []condition
+	// fallbackUnless names the keys beside which there is no default.
+	fallbackUnless []string
+	required       []string
+	properties     []property
+	items          *schema
+	additional     *schema
+	conditions     []condition
 }
 
 type property struct {
@@ -126,6 +128,8 @@ func (s *schema) read(n, root *yaml.Node) {
 			s.fallback = value
 		case "x-default-from":
 			s.fallbackFrom = value.Value
+		case "x-default-unless":
+			s.fallbackUnless = decoded[[]string](value)
 		case "required":
 			s.required = decoded[[]string](value)
 		case "items":
@@ -206,7 +210,7 @@ func (s *schema) fillObject(v, root map[string]any) {
 	for _, p := range s.properties {
 		if _, present := v[p.name]; !present {
 			value, ok := p.defaultValue(root)
-			if !ok {
+			if !ok || slices.ContainsFunc(p.fallbackUnless, func(other string) bool { _, present := v[other]; return present }) {
 				continue
 			}
 			v[p.name] = value

@@ -105,6 +105,25 @@ func (b *builder) url(p pointer, text string) *url.URL {
 	return u
 }
 
+// urls reads a list of them, each but once.
+func (b *builder) urls(at pointer, texts []string) []*url.URL {
+	var out []*url.URL
+	seen := map[string]int{}
+	for i, text := range texts {
+		p := at.to(i)
+		u := b.url(p, text)
+		if u == nil {
+			continue
+		}
+		if first, twice := seen[u.String()]; twice {
+			b.fault(p, "is the same as item [%d]; remove one of them", first)
+		}
+		seen[u.String()] = i
+		out = append(out, u)
+	}
+	return out
+}
+
 func validPort(port string) bool {
 	if port == "" {
 		return true

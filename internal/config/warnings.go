@@ -45,6 +45,12 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 		if p.Pod != nil && p.From == shippedFrom && len(c.Sidecars) == 0 {
 			continue // nobody asked for sidecars
 		}
+		if p.Location != "" && p.From == shippedFrom && c.Kilo == nil {
+			continue // nor for the mesh
+		}
+		if p.APIServer && p.From == shippedFrom && c.ControlPlane == nil {
+			continue // nor for the control plane
+		}
 		var of []Fault
 		able := false
 		for i, step := range p.Plan {
@@ -54,6 +60,9 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 			}
 			if missing == "" && p.Pod != nil && !c.Core.SidecarProviders[step.Provider] {
 				missing = fmt.Sprintf("providers.sidecars has none of the name %q", step.Provider)
+			}
+			if missing == "" && p.APIServer && c.ControlPlane == nil {
+				missing = "controlPlane is not configured (ProviderAbsent)"
 			}
 			if missing == "" && !remediations.Registry[step.Name].Once && i < len(p.Plan)-1 && !possible(p.Plan[i+1:], capabilities) {
 				missing = "it prepares those after it, of which none can be carried out"

@@ -61,6 +61,49 @@ func TestMuteTimesAreNotAskedForWithoutAReceiver(t *testing.T) {
 	require.NoError(t, only(t, Options{URLs: []string{am}}).Err)
 }
 
+// TestGroupsAreLeftOutOnlyWhereNothingCanMute: what is not Alertmanager's own word on its configuration changes nothing.
+func TestGroupsAreLeftOutOnlyWhereNothingCanMute(t *testing.T) {
+	status := func(original string) http.HandlerFunc {
+		body, err := json.Marshal(map[string]any{"config": map[string]string{"original": original}})
+		require.NoError(t, err)
+		return jsonly(body)
+	}
+	const plain = "route:\n  receiver: drydock\nreceivers:\n- name: drydock\n"
+	for name, c := range map[string]struct {
+		status http.HandlerFunc
+		asked  bool
+	}{
+		"no times":                   {status(plain), false},
+		"a route that is muted":      {status(plain + "# mute_time_intervals: [nights]"), true},
+		"a route that is confined":   {status(plain + "# active_time_intervals: [days]"), true},
+		"an empty configuration":     {status(""), true},
+		"no configuration":           {jsonly([]byte(`{"config": {}}`)), true},
+		"nothing":                    {jsonly([]byte(`{}`)), true},
+		"null":                       {jsonly([]byte(`null`)), true},
+		"something else":             {jsonly([]byte(`[]`)), true},
+		"an error":                   {code(http.StatusInternalServerError, ""), true},
+		"a login page":               {code(http.StatusOK, "<html>receivers: sign in</html>"), true},
+		"more than a whole fleet's":  {status(plain + strings.Repeat("#", maxObjectBytes)), true},
+		"an answer that breaks off":  {jsonly([]byte(`{"config": {"original": "receivers:`)), true},
+		"one that hides its routing": {status("route: <hidden>"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := false
+			am := parts(t, list(t, shown("active", node("n1"))), map[string]http.HandlerFunc{
+				"GET /status": c.status,
+				"GET /alerts/groups": func(w http.ResponseWriter, r *http.Request) {
+					asked = true
+					jsonly(groups(t, group("drydock", []string{"nights"}, shown("suppressed", node("n1")))))(w, r)
+				},
+			})
+			r := only(t, Options{URLs: []string{am}, Receiver: "drydock"})
+			require.NoError(t, r.Err)
+			require.Equal(t, c.asked, asked)
+			require.Equal(t, c.asked, len(r.Alerts[keyOf(node("n1"))].MutedBy) > 0)
+		})
+	}
+}
+
 func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
 	whole := groups(t, group("drydock", []string{"nights"}, shown("suppressed", node("n1"))))
 	nameless := group("drydock", nil, shown("active", node("n1")))

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab/atonce"
 )
 
 // gated is a replica that holds every request until the test lets it go.
@@ -16,16 +18,15 @@ type gated struct {
 	url     string
 	arrived chan struct{}
 	release chan struct{}
-	atOnce  atomic.Int32
-	most    atomic.Int32
+	polls   atonce.Count
 	total   atomic.Int32
 }
 
 func newGated(t *testing.T) *gated {
 	g := &gated{arrived: make(chan struct{}), release: make(chan struct{})}
 	g.url = serve(t, func(w http.ResponseWriter, r *http.Request) {
-		g.most.Store(max(g.most.Load(), g.atOnce.Add(1)))
-		defer g.atOnce.Add(-1)
+		g.polls.Enter()
+		defer g.polls.Leave()
 		g.total.Add(1)
 		g.arrived <- struct{}{}
 		select {
@@ -109,7 +110,7 @@ func TestPollKeepsOneRequestAReplica(t *testing.T) {
 	}
 	wg.Wait()
 	close(done)
-	require.EqualValues(t, 1, g.most.Load())
+	require.Equal(t, 1, g.polls.Most())
 }
 
 func TestACallerThatLeavesKnowsNothing(t *testing.T) {
@@ -130,6 +131,7 @@ func TestACallerThatLeavesKnowsNothing(t *testing.T) {
 	require.Len(t, s.Replicas, 1)
 	require.ErrorIs(t, s.Replicas[0].Err, context.Canceled)
 	<-g.arrived
+	require.Eventually(t, func() bool { return g.polls.Now() == 1 }, time.Minute, time.Millisecond, "the one that was given up is over there, too")
 	g.release <- struct{}{}
 	s = <-stays
 	require.NoError(t, s.Replicas[0].Err, "one caller's leaving is not another's")

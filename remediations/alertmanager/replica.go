@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-openapi/runtime"
@@ -24,6 +25,8 @@ type replica struct {
 	url      string // as the Snapshot and the metric name it
 	timeout  time.Duration
 	client   *http.Client
+	// others are the alerts of no interest of its last answer.
+	others atomic.Pointer[others]
 }
 
 // newReplica prepares to ask the endpoint at address. The request's URL keeps
@@ -71,18 +74,23 @@ func (r *replica) ask(ctx context.Context, in interests) Replica {
 	m := newMutes(in)
 	if in.receiver != "" {
 		groups.Go(func() {
-			if err := r.getGroups(ctx, m); err != nil {
+			if err := r.getMutes(ctx, m); err != nil {
 				groupsErr = fmt.Errorf("asking Alertmanager %s for the groups of the receiver %q: %w", r.url, in.receiver, r.explain(ctx, err))
 			}
 		})
 	}
-	a := newAnswer(in)
+	var known others
+	if last := r.others.Load(); last != nil {
+		known = *last
+	}
+	a := newAnswer(in, known)
 	if err := r.getAlerts(ctx, a); err != nil {
 		err = fmt.Errorf("asking Alertmanager %s: %w", r.url, r.explain(ctx, err))
 		cancel()
 		groups.Wait()
 		return Replica{URL: r.url, Err: err}
 	}
+	r.others.Store(&a.others)
 	groups.Wait()
 	if groupsErr != nil {
 		// Whether an alert is muted is not known then, so nothing is.

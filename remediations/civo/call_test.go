@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/civo/civogo"
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/internal/lab/atonce"
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
@@ -22,13 +22,11 @@ func arrived(op civosim.Op) func(civosim.Call) bool {
 
 func TestCallsAreMadeOneAtATime(t *testing.T) {
 	sim := provider(t)
-	var now, most atomic.Int32
+	var calls atonce.Count
 	sim.OnReboot(func() {
-		if n := now.Add(1); n > most.Load() {
-			most.Store(n)
-		}
+		calls.Enter()
 		runtime.Gosched()
-		now.Add(-1)
+		calls.Leave()
 	})
 	c := client(t, sim.URL())
 	var all sync.WaitGroup
@@ -37,7 +35,7 @@ func TestCallsAreMadeOneAtATime(t *testing.T) {
 	}
 	all.Wait()
 	require.Len(t, sim.Done(civosim.HardReboots), 8)
-	require.EqualValues(t, 1, most.Load())
+	require.Equal(t, 1, calls.Most())
 	for i, call := range sim.Calls() {
 		want := []civosim.Op{civosim.GetInstance, civosim.HardReboots}[i%2]
 		if i == 0 {

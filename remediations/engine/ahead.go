@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"drydock.dev/drydock/remediations"
@@ -27,28 +28,83 @@ func (e *Engine) ledgerOld(led time.Time) bool {
 
 // want notes that Alertmanager is being asked on account of a node that may be repaired next, and asks the provider about
 // its machine meanwhile: about one at a time, since most of a storm's are never repaired.
-func (p *passing) want(s *remediations.State, d remediations.Decision) {
-	r := s.Journal.Record
+func (p *passing) want(s *remediations.State, r *remediations.Record, d remediations.Decision) {
 	p.ahead = p.ahead || (d.Verb == remediations.Look && (r == nil || !r.Phase.InFlight()))
 	if d.AskStep != "" && !d.Ask.Survey && p.surveys == 0 {
 		p.survey(s, d)
 	}
 }
 
-// readAhead reads, while Alertmanager is being asked, what the decision will rest on besides its answer: the ledger, which
-// one that led before may have changed and which is not read while nothing is to be repaired, and all nodes' leases. The
+// readAhead reads, while Alertmanager is being asked, what the decision will rest on besides its answer: all nodes' leases,
+// and the ledger, which one that led before may have changed and which is not read while nothing is to be repaired. The
 // loop has nothing else to do until the answer comes.
 func (e *Engine) readAhead(ctx context.Context) {
-	now := e.Clock.Now()
 	if !e.ahead || !e.looking || ctx.Err() != nil {
 		return
 	}
 	e.ahead = false
-	if e.ledger != nil && now.Sub(e.ledgerRead) >= e.PollInterval {
+	e.listAhead(ctx)
+	if e.ledger != nil && e.Clock.Now().Sub(e.ledgerRead) >= e.PollInterval {
 		e.loadLedger(ctx, e.nodes)
 	}
-	if e.heartbeats == nil || now.Sub(e.heartbeats.ReadAt) > beatsGood {
-		p := &passing{Engine: e, ctx: ctx, now: now}
-		p.readHeartbeats()
+}
+
+// Expect tells the engine that an alert is about to be written on a Node, so that the leases are here when it is there. It
+// never blocks.
+func (e *Engine) Expect() {
+	select {
+	case e.expected <- struct{}{}:
+	default:
 	}
+}
+
+// listAhead lists the leases beside the loop where a decision would ask for them: the list of a large fleet takes longer
+// than all else on the way from an alert to its repair.
+func (e *Engine) listAhead(ctx context.Context) {
+	if e.listing != nil || (e.heartbeats != nil && e.Clock.Now().Sub(e.heartbeats.ReadAt) <= beatsGood) {
+		return
+	}
+	listing := make(chan listed, 1)
+	e.listing = listing
+	go func() { listing <- e.list(ctx) }()
+}
+
+// listed are all leases, or why they are not here.
+type listed struct {
+	leases map[string]remediations.Lease
+	err    error
+	at     time.Time
+}
+
+func (e *Engine) list(ctx context.Context) listed {
+	leases, err := e.Fleet.Heartbeats(ctx)
+	return listed{leases: leases, err: err, at: e.Clock.Now()}
+}
+
+// listedAhead takes in what listAhead listed, once it is here. What failed is asked for again by who needs it.
+func (e *Engine) listedAhead() {
+	select {
+	case l := <-e.listing:
+		e.listing = nil
+		_ = e.countLeases(l)
+	default:
+	}
+}
+
+// countLeases makes of leases what a decision rests on.
+func (e *Engine) countLeases(l listed) error {
+	if l.err != nil {
+		return l.err
+	}
+	h := &remediations.Heartbeats{ReadAt: l.at}
+	for node, lease := range l.leases {
+		if e.roster.Node(node) != nil { // leases of nodes that are gone may linger
+			h.Count(lease)
+		}
+	}
+	if h.Nodes == 0 {
+		return errors.New("no Node has a lease")
+	}
+	e.heartbeats = h
+	return nil
 }

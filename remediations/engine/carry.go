@@ -24,6 +24,8 @@ type passing struct {
 	holds  map[remediations.Reason]string
 	next   time.Time
 	failed bool
+	// tidying is the time that writes took which nobody waits for.
+	tidying time.Duration
 }
 
 // node decides about one node, and carries the decision out.
@@ -55,7 +57,7 @@ func (p *passing) node(n *corev1.Node) {
 	}
 	if d.Ask.Alerts {
 		p.askAlerts(m)
-		p.want(s, d)
+		p.want(s, s.Journal.Record, d)
 	}
 	p.waiting = p.waiting || d.Verb == remediations.Keep || m.work != nil
 	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
@@ -136,18 +138,23 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 	}
 	switch {
 	case d.Record != nil:
-		value, phase := d.Record.Encode(), string(d.Record.Phase)
-		c.Annotations[remediations.NodeRepairKey], c.Labels[remediations.PhaseLabel] = &value, &phase
+		value := d.Record.Encode()
+		c.Annotations[remediations.NodeRepairKey] = &value
 	case d.Verb == remediations.Reset:
 		for k := range n.Annotations {
-			// A sidecar that is under repair has not run out of anything. Where a record cannot be read, none can be told apart.
-			if sidecar := journal.Sidecars[k]; strings.HasPrefix(k, remediations.RepairPrefix) && (sidecar == nil || sidecar.Phase == remediations.Exhausted) {
+			// A sidecar that is under repair has not run out of anything, nor has a leader. Where a record cannot be read, none
+			// can be told apart.
+			other := journal.Sidecars[k]
+			if k == remediations.LeaderKey {
+				other = journal.Leader
+			}
+			if strings.HasPrefix(k, remediations.RepairPrefix) && (other == nil || other.Phase == remediations.Exhausted) {
 				c.Annotations[k] = nil
 			}
 		}
-		c.Labels[remediations.PhaseLabel] = nil
+		c.Annotations[remediations.NodeRepairKey] = nil // with it the label goes, whatever there is
 	case d.Verb == remediations.End || d.Verb == remediations.Drop:
-		c.Annotations[remediations.NodeRepairKey], c.Labels[remediations.PhaseLabel] = nil, nil
+		c.Annotations[remediations.NodeRepairKey] = nil
 	}
 	if d.Ended != nil {
 		history := remediations.EncodeHistory(journal.History, *d.Ended)
@@ -170,10 +177,18 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 			}
 		}
 	}
-	if len(c.Annotations) == 0 && len(c.Labels) == 0 && c.Unschedulable == nil {
+	if len(c.Annotations) == 0 && c.Unschedulable == nil {
 		return nil
 	}
+	label(n, &c)
 	return &c
+}
+
+// tidies says that nobody waits for what the decision writes: no side effect rests on it, and it answers nobody.
+func tidies(s *remediations.State, d remediations.Decision) bool {
+	r := s.Journal.Record
+	verb := d.Verb == remediations.Keep || d.Verb == remediations.Drop || d.Verb == remediations.Rest
+	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && (r == nil || !r.Phase.InFlight())
 }
 
 // put writes what the decision asks to be written; nil: nothing was, and the next pass decides again.
@@ -181,6 +196,14 @@ func (p *passing) put(s *remediations.State, d remediations.Decision) *corev1.No
 	c := change(s.Node, s.Journal, d)
 	if c == nil {
 		return nil
+	}
+	if tidies(s, d) {
+		if p.tidying > tidyFor {
+			p.again = true
+			return nil
+		}
+		began := p.Clock.Now()
+		defer func() { p.tidying += p.Clock.Now().Sub(began) }()
 	}
 	if d.Uncordon {
 		owned, err := p.Journal.OwnsCordon(p.ctx, s.Node.Name)

@@ -18,6 +18,8 @@ type story struct {
 	config *remediations.Config
 	// pods of n0 have a gated sidecar.
 	pods int
+	// mesh: the nodes are in locations.
+	mesh bool
 	// before is what has happened already, then begin is what happens next.
 	before, begin func(w *world)
 	after         func(t *testing.T, w *world)
@@ -66,6 +68,24 @@ func stories() map[string]story {
 			require.Len(t, w.pod(podName(0)).tasks, w.approvalCount(), "each its own task")
 			require.Equal(t, remediations.Exhausted, w.sidecarOf(podName(0)).Phase)
 			require.False(t, w.nodeOf("n0").Spec.Unschedulable)
+		}},
+		"a leader is replaced": {config: leaderConfig(), mesh: true, begin: func(w *world) { w.darken("n0", true) }, after: func(t *testing.T, w *world) {
+			// An intent whose move never left, or was left half done, is an attempt that is spent; the next one cures it.
+			require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.leaderOutcomes())
+			require.LessOrEqual(t, len(w.moves()), 2)
+			require.False(t, at(w, func() bool { return w.mesh.places["l0"].bad }))
+			require.Empty(t, at(w, w.leaderRecords))
+			require.Empty(t, w.slots(t))
+		}},
+		"no successor is any better": {config: leaderConfig(), mesh: true, begin: func(w *world) {
+			w.mesh.members["n1"].darkLeading, w.mesh.members["n2"].darkLeading = true, true
+			w.darken("n0", true)
+		}, after: func(t *testing.T, w *world) {
+			require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.leaderOutcomes())
+			require.LessOrEqual(t, len(w.moves()), 2)
+			require.Equal(t, map[string]string{"n0": "by hand", "n2": "by hand"}, w.keysOf("l0"))
+			require.Equal(t, remediations.Exhausted, w.leaderRecordOn("n0").Phase)
+			require.Empty(t, w.slots(t))
 		}},
 		"a person resets it": {config: modelConfig(), before: func(w *world) {
 			w.do(func() { w.ail("n0", 9) })
@@ -118,6 +138,9 @@ func (s story) tell(t *testing.T, crashAt int, after bool) (log []string) {
 	inWorld(t, s.config, 6, func(t *testing.T, w *world) {
 		for i := range s.pods {
 			w.host(podName(i), "n0")
+		}
+		if s.mesh {
+			w.do(w.spread)
 		}
 		first := w.start()
 		w.pass(20 * time.Second) // the ledger is there, Alertmanager was asked

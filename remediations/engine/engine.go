@@ -4,8 +4,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -27,6 +25,8 @@ type Options struct {
 	Workers   map[string]Worker
 	// Sidecars is nil where no provider of sidecars is configured.
 	Sidecars Sidecars
+	// Leaders is nil where no mesh is configured whose leaders could be moved.
+	Leaders Leaders
 	// Silencer is nil where Drydock makes no silences.
 	Silencer Silencer
 	Events   Recorder
@@ -49,6 +49,8 @@ type Engine struct {
 	metrics *metrics
 	notice  chan struct{}
 	news    chan struct{}
+	// expected: an alert is about to be written on a Node.
+	expected chan struct{}
 
 	looks chan looked
 	calls chan called
@@ -65,6 +67,8 @@ type Engine struct {
 	firing      map[string]time.Time
 	replicaDown map[string]bool
 	heartbeats  *remediations.Heartbeats
+	// listing has the leases that listAhead asked for; nil: it asked for none.
+	listing     chan listed
 	ledger      *remediations.Ledger
 	ledgerErr   error
 	ledgerAt    string
@@ -90,24 +94,24 @@ type Engine struct {
 	// unadopted says that the word has more alerts than could be adopted at once.
 	unadopted bool
 
-	// sidecarMemory is by node and key. passes counts them, busySidecars the sidecars under repair, looksUnderWay the looks.
+	// sidecarMemory is by node and key. passes counts them, concerned the nodes that the last one had to decide about,
+	// busySidecars the sidecars under repair, looksUnderWay the looks.
 	sidecarMemory map[string]*sidecarMemory
 	passes        int
+	concerned     int
 	busySidecars  int
 	looksUnderWay int
-}
-
-type looked struct {
-	askedAt  time.Time
-	replicas []remediations.ReplicaWord
+	// locationsLooked counts the looks under way at locations.
+	leaderMemory    map[locationOn]*leaderMemory
+	locationsLooked int
 }
 
 type called struct {
 	node string
-	// sidecar is the key of the sidecar's repair; empty: the repair is the node's.
-	sidecar string
-	call    remediations.Call
-	step    string
+	// sidecar is the key of the sidecar's repair, location the one whose leader's it is; neither: the repair is the node's.
+	sidecar, location string
+	call              remediations.Call
+	step              string
 }
 
 // memory is what the engine remembers of one node between passes. All of it may be lost: the record has what counts.
@@ -148,18 +152,19 @@ var (
 
 	decideSidecar   = remediations.DecideSidecar
 	mayStillApprove = remediations.MayStillApprove
-)
 
-// graceful is how long a stopping engine waits for calls under way, to put their outcomes on record.
-const graceful = 5 * time.Second
+	decideLeader    = remediations.DecideLeader
+	mayStillMove    = remediations.MayStillMove
+	mayStillPutBack = remediations.MayStillPutBack
+)
 
 // New makes an engine.
 func New(o Options) *Engine {
 	return &Engine{
-		Options: o, metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		Options: o, metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looks: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
 		roster: remediations.NewRoster(o.Config), wrote: map[string]*memory{},
-		memory: map[string]*memory{}, orphans: map[string]*memory{}, sidecarMemory: map[string]*sidecarMemory{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
+		memory: map[string]*memory{}, orphans: map[string]*memory{}, sidecarMemory: map[string]*sidecarMemory{}, leaderMemory: map[locationOn]*leaderMemory{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
 	}
 }
 
@@ -195,17 +200,23 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.look(ctx)
 	for {
 		next := e.pass(ctx)
+		passed := e.Clock.Now()
 		e.readAhead(ctx)
 		if e.unadopted {
 			next = min(next, soon)
 		}
 		timer := e.Clock.NewTimer(next)
+	wait:
 		select {
+		case <-e.expected:
+			e.listAhead(ctx)
+			goto wait // nothing is to be decided yet
 		case <-ctx.Done():
 			timer.Stop()
 			e.finish(ctx)
 			return nil
 		case <-e.notice:
+			e.gather(ctx, passed)
 		case <-e.news:
 			e.look(ctx)
 		case l := <-e.looks:
@@ -230,52 +241,6 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 }
 
-// look asks Alertmanager without waiting for the answer. One look at a time; one that is asked for while another runs
-// follows it, since the running one may have asked before whatever the caller wants to know.
-func (e *Engine) look(ctx context.Context) {
-	if e.looking {
-		e.lookAgain = true
-		return
-	}
-	e.looking, e.lookAgain = true, false
-	askedAt := e.Clock.Now()
-	go func() {
-		e.looks <- looked{askedAt: askedAt, replicas: e.Alerts.Look(ctx)}
-	}()
-}
-
-// heard takes in what the Alertmanagers said.
-func (e *Engine) heard(ctx context.Context, l looked) {
-	e.looking = false
-	w := &remediations.Word{AskedAt: l.askedAt, Replicas: l.replicas}
-	before := e.replicaDown
-	e.replicaDown = make(map[string]bool, len(l.replicas)) // replicas come and go with their addresses
-	for _, r := range l.replicas {
-		if r.Err == nil && r.Watchdog {
-			e.sawWatchdog = l.askedAt
-		}
-		down := r.Err != nil
-		e.replicaDown[r.URL] = down
-		if down != before[r.URL] {
-			if down {
-				e.Log.Error(r.Err, "an Alertmanager does not answer", "url", r.URL)
-				e.Events.Event("", Event{Warning: true, Reason: "AlertmanagerDown", Action: r.URL, Note: fmt.Sprintf("%s does not answer: %v. It is passed over while another answers.", r.URL, r.Err)})
-			} else {
-				e.Log.Info("an Alertmanager answers again", "url", r.URL)
-			}
-		}
-	}
-	w.WatchdogMisses = -1
-	if !e.sawWatchdog.IsZero() {
-		w.WatchdogMisses = int(l.askedAt.Sub(e.sawWatchdog) / e.PollInterval)
-	}
-	e.word = w
-	e.adopt(ctx)
-	if e.lookAgain {
-		e.look(ctx)
-	}
-}
-
 // answered remembers what became of a call until the record has it.
 func (e *Engine) answered(c called) {
 	e.underway--
@@ -287,24 +252,14 @@ func (e *Engine) answered(c called) {
 		}
 		return
 	}
+	if c.location != "" {
+		if m := e.leaderMemory[locationOn{c.node, c.location}]; m != nil && m.call != nil && m.call.IntentID == c.call.IntentID {
+			m.call = &c.call
+		}
+		return
+	}
 	if m := e.remember(c.node); m.call == nil || m.call.IntentID == c.call.IntentID {
 		m.call = &c.call // a late answer to an earlier attempt says nothing of the one under way
-	}
-}
-
-// finish waits a little for calls under way, so that a restart knows their outcomes. The writes are checked against
-// the resourceVersion, so they do no harm where another replica leads already.
-func (e *Engine) finish(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
-	defer cancel()
-	for e.underway > 0 {
-		select {
-		case c := <-e.calls:
-			e.answered(c)
-			e.settleOnly(ctx, c)
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 
@@ -315,42 +270,4 @@ func (e *Engine) remember(node string) *memory {
 		e.memory[node] = m
 	}
 	return m
-}
-
-// loadLedger reads the ledger, and makes it from the Nodes where there is none.
-func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
-	data, version, err := e.Store.Load(ctx)
-	if errors.Is(err, ErrNotFound) {
-		l := remediations.RebuildLedger(e.Config, nodes, e.Clock.Now())
-		l.Arrival = e.connection.arrival
-		if err := e.saveLedger(ctx, l, ""); err == nil {
-			e.Log.Info("the ledger was made from the Nodes", "slots", len(l.Slots))
-		}
-		return
-	}
-	if err != nil {
-		e.ledgerErr = fmt.Errorf("reading the ledger: %w", err)
-		e.ledger = nil
-		return
-	}
-	l, err := remediations.DecodeLedger(data)
-	if err != nil {
-		e.ledger, e.ledgerErr = nil, err
-		return
-	}
-	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored = l, nil, version, l.Status, e.Clock.Now(), data
-	e.arrived(data, l)
-}
-
-// saveLedger writes the ledger by compare-and-swap. After any error what is in store is unknown, so it is read again
-// before anything else is decided.
-func (e *Engine) saveLedger(ctx context.Context, l *remediations.Ledger, version string) error {
-	v, err := e.trySave(ctx, l, version)
-	if err != nil {
-		e.ledger, e.ledgerErr, e.again = nil, fmt.Errorf("saving the ledger: %w", err), true
-		e.Log.Error(err, "the ledger could not be saved; it is read again")
-		return err
-	}
-	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored = l, nil, v, l.Status, e.Clock.Now(), l.Encode()
-	return nil
 }

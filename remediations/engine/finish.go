@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock.dev/drydock/remediations"
 )
 
@@ -159,7 +161,7 @@ func (p *passing) sweep() {
 	}
 	for _, slot := range p.ledger.Slots {
 		m, n := p.memory[slot.Node], p.roster.Member(slot.Node)
-		if (n != nil && n.InFlight) || (m != nil && m.written != nil) {
+		if (n != nil && n.InFlight && occupied(n.Node, p.journal(n.Node), slot)) || (m != nil && m.written != nil) {
 			continue
 		}
 		live, err := p.Fleet.Node(p.ctx, slot.Node)
@@ -173,16 +175,32 @@ func (p *passing) sweep() {
 			continue // its machine is being replaced: the ledger has the repair
 		}
 		// A leader that lost its lead after it took the slot may yet write its intent: a young slot is left to it.
-		if replaced || (remediations.InFlight(live) == nil && p.now.Sub(slot.Since) > slotYoung) {
+		if replaced || (!occupied(live, remediations.ReadJournal(live), slot) && p.now.Sub(slot.Since) > slotYoung) {
 			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "nodeGone", gone)
-			p.fleet.Tried(slot.Repair, remediations.Superseded, p.now)
 			if replaced {
 				p.superseded(slot)
 			}
+			if slot.Kind == remediations.SlotLeader {
+				p.releaseLeader(slot.Node)
+				return
+			}
+			p.fleet.Tried(slot.Repair, remediations.Superseded, p.now)
 			p.release(slot.Node)
 			return // the ledger is another one now; the next pass goes on
 		}
 	}
+}
+
+// occupied says that a repair like the slot's is in flight by what the Node says, or may be where that cannot be read.
+func occupied(n *corev1.Node, j remediations.Journal, slot remediations.Slot) bool {
+	if j.Malformed != nil {
+		return remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight()
+	}
+	r := j.Record
+	if slot.Kind == remediations.SlotLeader {
+		r = j.Leader
+	}
+	return r != nil && r.Phase.InFlight()
 }
 
 // superseded tells how a repair ended whose Node was deleted under it. A Node that has its name by now is another one,
@@ -212,10 +230,38 @@ func (e *Engine) settleOnly(ctx context.Context, c called) {
 		}
 		return
 	}
+	if c.location != "" {
+		if l, ok := e.Config.LeaderOf(s.Journal); ok && l.Record != nil && l.Record.Phase == remediations.Acting && l.Record.Back == nil {
+			ls := &remediations.LeaderState{State: s, Leader: l}
+			if c := leaderChange(ls, decideLeader(ls, e.Clock.Now())); c != nil {
+				_, _ = e.write(ctx, n, *c)
+			}
+		}
+		return // what is put back is put back again by whoever leads next
+	}
 	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !remediations.Registry[r.Step.Name].Once {
 		return
 	}
 	if c := change(n, s.Journal, decide(s, e.Clock.Now())); c != nil {
 		_, _ = e.write(ctx, n, *c)
+	}
+}
+
+// graceful is how long a stopping engine waits for calls under way, to put their outcomes on record.
+const graceful = 5 * time.Second
+
+// finish waits a little for calls under way, so that a restart knows their outcomes. The writes are checked against
+// the resourceVersion, so they do no harm where another replica leads already.
+func (e *Engine) finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
+	defer cancel()
+	for e.underway > 0 {
+		select {
+		case c := <-e.calls:
+			e.answered(c)
+			e.settleOnly(ctx, c)
+		case <-ctx.Done():
+			return
+		}
 	}
 }

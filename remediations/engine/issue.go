@@ -38,6 +38,9 @@ func (p *passing) issue(s *remediations.State, d remediations.Decision) {
 		p.tell(n.Name, d.Record.ID, Event{Reason: "RepairStarted", Action: d.Record.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", d.Record.ID, d.Policy.Name, p.causeOf(s, d.Record))})
 	}
 	p.tell(n.Name, d.Record.Intent.ID, Event{Warning: true, Reason: "RepairStepIssued", Action: d.Record.Intent.ID, Note: d.Message})
+	if d.Record.Evidence != "" && (s.Journal.Record == nil || s.Journal.Record.Evidence != d.Record.Evidence) {
+		p.tell(n.Name, d.Record.Intent.ID, Event{Reason: "RepairEvidence", Action: d.Record.Intent.ID, Note: "before the step its host said: " + d.Record.Evidence})
+	}
 }
 
 // lastLook bounds the read of the Node right before the call.
@@ -53,7 +56,8 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 	actuator := p.Actuators[step]
 	machine := machineOf(n)
 	machine.Attempt, machine.Before = intent.ID, intent.Before
-	machine.Soft = d.Policy.Plan[d.Record.Step.Index].Soft && d.Record.Step.Attempt == 1
+	of := d.Policy.Plan[d.Record.Step.Index]
+	machine.Soft, machine.Unit, machine.DaemonSet = of.Soft && d.Record.Step.Attempt == 1, of.Unit, of.DaemonSet
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 		defer cancel()

@@ -47,6 +47,24 @@ func proofKnockOuts() map[string]knockOut {
 				w.pass(5 * time.Minute)
 			},
 		},
+		"7: a restart is proven by the host's own word": {
+			config: func(c *remediations.Config) {
+				c.Policies[0].Plan = []remediations.Step{{Name: "restart-kubelet", Wait: 10 * time.Minute, Attempts: 1}}
+				c.Provided["restart-kubelet"] = true
+			},
+			take: func(h *hands) {
+				h.record(func(r *remediations.Record) { r.Intent.Outcome = remediations.CallAccepted })
+			},
+			speaks: "7: Recovered, and nobody saw the kubelet",
+			tale: func(_ *testing.T, w *world) {
+				w.start()
+				w.do(func() { w.mood.cut = true; w.ail("n0", 1) })
+				w.until(time.Minute, func() bool { return len(w.calls) == 1 })
+				w.pass(time.Minute)
+				w.do(func() { w.heal("n0") })
+				w.pass(5 * time.Minute)
+			},
+		},
 		"7: the node is Ready": {
 			take: func(h *hands) {
 				h.node(func(n *corev1.Node) {

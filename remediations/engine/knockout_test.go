@@ -30,7 +30,7 @@ type knockOut struct {
 // knockOuts are all tables; each file has those of some invariants.
 func knockOuts() map[string]knockOut {
 	all := map[string]knockOut{}
-	for _, some := range []map[string]knockOut{actKnockOuts(), limitKnockOuts(), wordKnockOuts(), dataKnockOuts(), proofKnockOuts(), traceKnockOuts(), guardKnockOuts(), peopleKnockOuts(), drainKnockOuts(), replaceKnockOuts(), sidecarKnockOuts()} {
+	for _, some := range []map[string]knockOut{actKnockOuts(), limitKnockOuts(), wordKnockOuts(), dataKnockOuts(), proofKnockOuts(), traceKnockOuts(), guardKnockOuts(), peopleKnockOuts(), drainKnockOuts(), replaceKnockOuts(), sidecarKnockOuts(), leaderKnockOuts()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -134,8 +134,10 @@ func (w *world) restart(c *remediations.Config) {
 func (k knockOut) run(t *testing.T, take func(*hands)) string {
 	t.Helper()
 	before, good, last, let, next, pods, lastOfPods := decide, intentGood, mayStillAct, admit, successorOf, decideSidecar, mayStillApprove
+	leaders, lastOfMoves, lastOfBacks := decideLeader, mayStillMove, mayStillPutBack
 	defer func() {
 		decide, intentGood, mayStillAct, admit, successorOf, decideSidecar, mayStillApprove = before, good, last, let, next, pods, lastOfPods
+		decideLeader, mayStillMove, mayStillPutBack = leaders, lastOfMoves, lastOfBacks
 	}()
 	c := modelConfig()
 	if k.config != nil {

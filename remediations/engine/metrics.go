@@ -1,18 +1,27 @@
 package engine
 
 import (
+	"errors"
+	"maps"
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drydock.dev/drydock/remediations"
 )
 
-// metrics are the fleet's figures. Only the leader has them: rules and dashboards aggregate with max by.
-type metrics struct {
+// repairMetrics speak of repairs alone: the engine's, and the rescue's, which has them in every replica.
+type repairMetrics struct {
 	repairs  *prometheus.GaugeVec
 	ended    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	steps    *prometheus.CounterVec
 	holds    *prometheus.GaugeVec
+}
+
+// metrics are the fleet's figures. Only the leader has them: rules and dashboards aggregate with max by.
+type metrics struct {
+	repairMetrics
 	breaker  *prometheus.GaugeVec
 	blind    *prometheus.GaugeVec
 	gpus     *prometheus.GaugeVec
@@ -34,24 +43,57 @@ const (
 	blindLeases       = "leases"
 )
 
-func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
-	m := &metrics{
-		repairs: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+func newRepairMetrics(reg prometheus.Registerer, c *remediations.Config) repairMetrics {
+	m := repairMetrics{
+		repairs: shared(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "drydock_repairs", Help: "Repairs on record, by policy and phase.",
-		}, []string{"policy", "phase"}),
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+		}, []string{"policy", "phase"})),
+		ended: shared(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "drydock_repairs_total", Help: "Repairs that ended, by policy and outcome.",
-		}, []string{"policy", "outcome"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		}, []string{"policy", "outcome"})),
+		duration: shared(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "drydock_repair_duration_seconds", Help: "Time from a repair's beginning to its end.",
 			Buckets: []float64{15, 30, 60, 120, 300, 600, 1200, 2400, 4800, 9600},
-		}, []string{"policy", "outcome"}),
-		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+		}, []string{"policy", "outcome"})),
+		steps: shared(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "drydock_steps_total", Help: "Attempts of steps that were issued, by step and what the provider said.",
-		}, []string{"step", "outcome"}),
-		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		}, []string{"step", "outcome"})),
+		holds: shared(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "drydock_holds", Help: "Repairs held by a guard, by policy and reason.",
-		}, []string{"policy", "reason"}),
+		}, []string{"policy", "reason"})),
+	}
+	for _, policy := range c.PolicyNames() {
+		for _, o := range remediations.Outcomes {
+			m.ended.WithLabelValues(policy, string(o))
+			m.duration.WithLabelValues(policy, string(o))
+		}
+	}
+	steps := slices.Collect(maps.Keys(c.Provided))
+	if c.Provided["promote-leader"] {
+		steps = append(steps, putBackStep)
+	}
+	for _, step := range steps {
+		for _, o := range callOutcomes {
+			m.steps.WithLabelValues(step, string(o))
+		}
+	}
+	return m
+}
+
+// shared registers the collector, or gives the one of its name that is registered already.
+func shared[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	var there prometheus.AlreadyRegisteredError
+	if err := reg.Register(c); errors.As(err, &there) {
+		return there.ExistingCollector.(C)
+	} else if err != nil {
+		panic(err) // two families of one name that differ: a mistake in this package
+	}
+	return c
+}
+
+func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
+	m := &metrics{
+		repairMetrics: newRepairMetrics(reg, c),
 		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "drydock_breaker_state", Help: "1 for the state that the breaker of the scope is in.",
 		}, []string{"scope", "state"}),
@@ -66,18 +108,7 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 		}),
 		selfTest: newSelfTestMetrics(),
 	}
-	reg.MustRegister(m.repairs, m.ended, m.duration, m.steps, m.holds, m.breaker, m.blind, m.gpus, m.leader, m.selfTest.state, m.selfTest.arrival)
-	for _, policy := range c.PolicyNames() {
-		for _, o := range remediations.Outcomes {
-			m.ended.WithLabelValues(policy, string(o))
-			m.duration.WithLabelValues(policy, string(o))
-		}
-	}
-	for step := range c.Provided {
-		for _, o := range callOutcomes {
-			m.steps.WithLabelValues(step, string(o))
-		}
-	}
+	reg.MustRegister(m.breaker, m.blind, m.gpus, m.leader, m.selfTest.state, m.selfTest.arrival)
 	return m
 }
 
@@ -97,6 +128,9 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, b
 	if m.was == nil {
 		m.was = newTally()
 		for _, policy := range c.PolicyNames() {
+			if p := c.Policy(policy); p != nil && p.APIServer {
+				continue // the rescue counts those
+			}
 			for _, ph := range phases {
 				m.was.repairs[[2]string{policy, string(ph)}] = -1
 			}

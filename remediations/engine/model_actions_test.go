@@ -43,6 +43,7 @@ func (w *world) mend() {
 	w.replicas, w.blindBy, w.lookTakes, w.mood, w.leasesFrozen = [2]replicaState{}, "", 0, providerMood{}, time.Time{}
 	w.reviveSource()
 	w.mendSidecars()
+	w.mendMesh()
 	for _, m := range w.machines {
 		m.silenced, m.inhibited, m.unheardBy, m.unprocessed, m.leaseFrozen = false, false, false, false, time.Time{}
 	}
@@ -123,6 +124,7 @@ func (l *life) actions() map[string]func(*rapid.T) {
 				w.post(n, remediations.StatusResolved)
 			}
 		}),
+		"a location": oneOf(l.locations()), "a leader fails, and time passes": l.leaderFails,
 		"an Alertmanager": oneOf(l.alertmanagers()), "a person": oneOf(l.people()), "the infrastructure": oneOf(l.infrastructure()), "a process": oneOf(l.processes()), "a sidecar": oneOf(l.sidecars()), "a pod is replaced, and time passes": func(t *rapid.T) {
 			l.w.do(func() {
 				if g := l.anyPod(t); g != nil {

@@ -40,7 +40,8 @@ type sent struct {
 	labels map[string]string
 	starts time.Time
 	at     time.Time
-	pod    *gated // whose sidecar it is about; nil: it is about the node
+	pod    *gated // whose sidecar it is about, place which location; nil: it is about neither
+	place  *place
 }
 
 // sending are the alerts as the source has sent them, the last before it died.
@@ -53,21 +54,21 @@ func (w *world) sending() []sent {
 	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
 		m := w.machines[name]
 		if m.firing() {
-			out = append(out, sent{name, labelsOf(name), m.since, at, nil})
+			out = append(out, sent{node: name, labels: labelsOf(name), starts: m.since, at: at})
 		}
 		if m.second && !m.well() {
-			out = append(out, sent{name, labelsOfSecond(name), m.since, at, nil})
+			out = append(out, sent{node: name, labels: labelsOfSecond(name), starts: m.since, at: at})
 		}
 	}
 	for i := range w.crowd {
 		labels := labelsOf("n0")
 		labels["core"] = strconv.Itoa(i)
-		out = append(out, sent{"n0", labels, time.Now().Add(-time.Hour), at, nil})
+		out = append(out, sent{node: "n0", labels: labels, starts: time.Now().Add(-time.Hour), at: at})
 	}
 	for _, nonsense := range []string{"ghost", "N0; reboot", "../n0"} {
-		out = append(out, sent{"", labelsOf(nonsense), time.Now().Add(-time.Hour), at, nil})
+		out = append(out, sent{labels: labelsOf(nonsense), starts: time.Now().Add(-time.Hour), at: at})
 	}
-	return append(out, w.sidecarsSent(at)...)
+	return append(append(out, w.sidecarsSent(at)...), w.meshSent(at)...)
 }
 
 // killSource ends the source of alerts. What it has sent ends by itself, each a little earlier or later.
@@ -118,6 +119,12 @@ func (w *world) answer(i int) remediations.ReplicaWord {
 		}
 		if s.pod != nil && s.pod.inhibited {
 			a.InhibitedBy = []string{"ChainHalted"}
+		}
+		if s.place != nil && s.place.silenced {
+			a.SilencedBy = []string{"maintenance"}
+		}
+		if s.place != nil && s.place.inhibited {
+			a.InhibitedBy = []string{"ClusterDown"}
 		}
 		a.Active = len(a.SilencedBy)+len(a.InhibitedBy) == 0 && (m == nil || !m.unprocessed)
 		word.Alerts[remediations.Fingerprint(s.labels)] = a

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,16 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	if time.Since(w.renewed(m)) > leaseFor+lookedFor {
 		w.fail("7: %s of %s, whose lease is stale", e.Outcome, cur.Name)
 	}
-	if e.Outcome == remediations.Recovered && was.Step.Name != "replace" && (was.Intent == nil || was.Intent.BootID == cur.Status.NodeInfo.BootID) {
+	switch {
+	case e.Outcome != remediations.Recovered || was.Step.Name == "replace":
+	case strings.HasPrefix(e.Steps[len(e.Steps)-1], "restart-kubelet:"):
+		if was.Intent.Outcome != remediations.CallAccepted {
+			w.fail("7: Recovered, and nobody saw the kubelet of %s restarted", cur.Name)
+		}
+		if w.renewed(m).Before(was.Intent.At) {
+			w.fail("7: Recovered, and the kubelet of %s has said nothing since its restart", cur.Name)
+		}
+	case was.Intent == nil || was.Intent.BootID == cur.Status.NodeInfo.BootID:
 		w.fail("7: Recovered, and the boot ID of %s is the old one", cur.Name)
 	}
 	if p := i.config.PolicyOf(e.Policy, cur); p != nil && time.Since(m.since)+truncated < p.ProofFor {
@@ -46,21 +56,27 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	if w.sourceDead && time.Since(w.sourceDied) > sendEvery+lookedFor+10*time.Second {
 		w.fail("7: %s of %s, and the source that would say otherwise died at %s", e.Outcome, cur.Name, w.sourceDied)
 	}
-	seenGone := false
+	if !w.seenGone(i, was.Cause.Alert) {
+		w.fail("7: %s of %s, and nobody said that its alert is gone", e.Outcome, cur.Name)
+	}
+}
+
+// seenGone says that the instance was told of late that the alert is gone.
+func (w *world) seenGone(i *instance, alert string) bool {
 	for _, l := range w.looks {
 		if l.by != i || time.Since(l.at) > 30*time.Second {
 			continue
 		}
 		alive, has := false, false
 		for _, r := range l.replicas {
-			_, h := r.Alerts[was.Cause.Alert]
+			_, h := r.Alerts[alert]
 			alive, has = alive || (r.Err == nil && r.Watchdog), has || h
 		}
-		seenGone = seenGone || (alive && !has)
+		if alive && !has {
+			return true
+		}
 	}
-	if !seenGone {
-		w.fail("7: %s of %s, and nobody said that its alert is gone", e.Outcome, cur.Name)
-	}
+	return false
 }
 
 // orphan is the repair of that id, if it outlives its Node.

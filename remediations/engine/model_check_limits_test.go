@@ -12,7 +12,7 @@ import (
 // inFlight are the Nodes other than this one whose record says that a repair is in flight, as the API server has them.
 func (w *world) inFlight(except string) (out []*corev1.Node) {
 	for _, n := range w.nodes {
-		if n.Name != except && remediations.InFlight(n) != nil {
+		if r := w.record(n.Name); n.Name != except && r != nil && r.Phase.InFlight() {
 			out = append(out, n)
 		}
 	}
@@ -70,7 +70,7 @@ func (w *world) checkSlot(cur *corev1.Node, next *remediations.Record) {
 	if l == nil {
 		return // a person deleted or spoilt it a moment ago
 	}
-	has := func(s remediations.Slot) bool { return s.Node == cur.Name }
+	has := func(s remediations.Slot) bool { return s.Kind == "" && s.Node == cur.Name }
 	if !slices.ContainsFunc(l.Slots, has) {
 		w.fail("3: the intent %s has no slot in the ledger", next.Intent.ID)
 	}

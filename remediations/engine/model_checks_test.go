@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"maps"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -57,15 +59,37 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	w.checkMark(cur.Name, c)
 	w.checkRecord(i, cur, c)
 	w.checkSidecarWrite(i, cur, c)
+	w.checkLeaderWrite(i, cur, c)
+	w.checkLabel(cur, c)
 	if v := c.Annotations[remediations.HistoryKey]; v != nil {
 		e := remediations.DecodeHistory(*v)[0]
 		if e.Pod != "" {
 			w.checkSidecarEnd(cur, e)
 			return
 		}
+		if e.Location != "" {
+			w.checkLeaderEnd(i, cur, e)
+			return
+		}
 		w.ended = append(w.ended, e)
 		w.settled(e.ID)
 		w.checkEnd(i, cur, e)
+	}
+}
+
+// checkLabel: after each write of a record the label says what the records say, of which one that cannot be read says nothing.
+func (w *world) checkLabel(cur *corev1.Node, c NodeChange) {
+	_, node := c.Annotations[remediations.NodeRepairKey]
+	_, leader := c.Annotations[remediations.LeaderKey]
+	if !node && !leader {
+		return
+	}
+	after, labels := maps.Clone(cur.Annotations), maps.Clone(cur.Labels)
+	apply(after, c.Annotations)
+	apply(labels, c.Labels)
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: after}}
+	if want := string(remediations.LabelFor(after)); labels[remediations.PhaseLabel] != want && remediations.ReadJournal(n).Malformed == nil {
+		w.fail("the label of %s says %q and not %q", cur.Name, labels[remediations.PhaseLabel], want)
 	}
 }
 
@@ -107,9 +131,6 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 	if err != nil {
 		w.fail("wrote a record that cannot be read: %v: %s", err, *v)
 		return
-	}
-	if c.Labels[remediations.PhaseLabel] == nil || *c.Labels[remediations.PhaseLabel] != string(next.Phase) {
-		w.fail("the label of %s does not say %s", cur.Name, next.Phase)
 	}
 	was := remediations.ReadJournal(cur).Record
 	if !next.Phase.InFlight() {
@@ -165,6 +186,7 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 		}
 		w.begun[machine] = append(w.begun[machine], time.Now())
 	}
+	w.checkNodeIntent(cur.Name)
 	if id := w.replacing[machine]; id != "" && id != next.ID {
 		w.fail("2: an intent on %s, the machine of which %s has replaced", cur.Name, id)
 	}
@@ -184,7 +206,7 @@ func (w *world) checkState() {
 				size += len(k) + len(v)
 			}
 		}
-		if alerts > remediations.MaxAlertsPerNode || size > remediations.MaxBytesPerNode || len(remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])) > 30 {
+		if alerts > remediations.MaxAlertsPerNode || size > remediations.MaxBytesPerNode || len(remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])) > 40 {
 			w.fail("11: %s carries %d alerts, %d bytes", n.Name, alerts, size)
 		}
 	}
@@ -200,6 +222,11 @@ func (w *world) overdue(slack time.Duration) {
 	for k, r := range w.sidecarRecords() {
 		if r.Phase != remediations.Exhausted && time.Since(r.Deadline) > slack {
 			w.fail("7: the sidecar %s is %s since %s, its deadline was %s", k, r.Phase, r.Since, r.Deadline)
+		}
+	}
+	for k, r := range w.leaderRecords() {
+		if r.Phase != remediations.Exhausted && time.Since(r.Deadline) > slack {
+			w.fail("7: the leader's repair on %s is %s since %s, its deadline was %s", k, r.Phase, r.Since, r.Deadline)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 	if phase := c.Labels[remediations.PhaseLabel]; i.w.lies.forgetIntents && phase != nil && *phase == string(remediations.Acting) {
 		return n.DeepCopy(), nil
 	}
-	if i.w.lies.forgetIntents && describe(n, c) == n.Name+" sidecar Acting" {
+	if d := describe(n, c); i.w.lies.forgetIntents && (d == n.Name+" sidecar Acting" || d == n.Name+" leader Acting") {
 		return n.DeepCopy(), nil
 	}
 	i.w.checkWrite(i, cur, c)
@@ -78,6 +78,16 @@ func describe(n *corev1.Node, c NodeChange) string {
 			r, _ := remediations.DecodeRecord(*v)
 			phase = "sidecar " + string(r.Phase)
 		}
+	}
+	if v, ok := c.Annotations[remediations.LeaderKey]; ok {
+		if v == nil {
+			return n.Name + " leader end"
+		}
+		r, _ := remediations.DecodeRecord(*v)
+		if r.Back != nil {
+			return n.Name + " leader back " + string(r.Phase)
+		}
+		return n.Name + " leader " + string(r.Phase)
 	}
 	if v, ok := c.Labels[remediations.PhaseLabel]; ok {
 		phase = "end"

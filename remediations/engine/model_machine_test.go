@@ -76,6 +76,7 @@ func (w *world) join(name, providerID string) {
 		Spec: corev1.NodeSpec{ProviderID: providerID},
 	}
 	w.report(m)
+	w.enroll(name)
 }
 
 // leave deletes the Node; its machine goes with it.
@@ -88,6 +89,7 @@ func (w *world) leave(name string) {
 	}
 	w.events = append(w.events, nodeEvent{at: time.Now(), name: name})
 	w.reschedule(name)
+	w.expel(name)
 	w.judge()
 	w.notice()
 }
@@ -157,6 +159,7 @@ func (w *world) reboot(name string) {
 		if m.well() {
 			m.since = time.Now()
 		}
+		w.rewired(name)
 		w.report(m)
 	})
 }

@@ -84,8 +84,12 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	if w.gates != nil && len(c.SidecarProviders) > 0 {
 		sidecars = sidecarPort{i}
 	}
+	var leaders Leaders
+	if w.mesh != nil && c.Provided["promote-leader"] {
+		leaders = leaderPort{i}
+	}
 	i.engine = New(Options{
-		Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Workers: workers, Events: i,
+		Leaders: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset}, Log: logr.Discard(), PollInterval: 15 * time.Second,
 		CallTimeout: callTimeout, NewID: w.newID,
 	})

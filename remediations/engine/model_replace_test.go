@@ -134,6 +134,7 @@ func (w *world) in(d time.Duration, f func()) {
 func (w *world) loseLedger() {
 	w.ledger = nil
 	clear(w.replacing)
+	w.forgetMoves()
 	for _, m := range w.machines {
 		if m.registered {
 			delete(w.begun, m.providerID)

@@ -174,7 +174,7 @@ func (w *world) sidecarsSent(at time.Time) (out []sent) {
 	for _, name := range w.podNames() {
 		g := w.pod(name)
 		if firing := !g.open || time.Since(g.since) < alertTail; firing && !g.quiet && (g.open || !g.hidden || g.hiddenSince.After(g.since)) {
-			out = append(out, sent{"", labelsOfSidecar(name), g.since, at, g})
+			out = append(out, sent{labels: labelsOfSidecar(name), starts: g.since, at: at, pod: g})
 		}
 	}
 	return out

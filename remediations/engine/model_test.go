@@ -64,6 +64,7 @@ func (l *life) calm(t *rapid.T) {
 	l.check(t)
 	l.calmSidecars()
 	w.do(func() {
+		w.calmMesh()
 		for _, s := range mustLedger(w).Slots {
 			// A record that nobody can read keeps its slot: it may be in flight.
 			n := w.nodes[s.Node]
@@ -110,6 +111,13 @@ func TestWhateverHappens(t *testing.T) {
 				seen["sidecars "+string(e.Outcome)]++
 			}
 		}
+		if w.mesh != nil {
+			seen["moves"] += len(w.mesh.moved)
+			seen["moves put back"] += len(w.mesh.backs)
+			for _, e := range w.mesh.ended {
+				seen["leaders "+string(e.Outcome)]++
+			}
+		}
 		seen["evictions"] += len(w.evictions)
 		for _, c := range w.calls {
 			seen["calls to "+c.step]++
@@ -126,6 +134,10 @@ func TestWhateverHappens(t *testing.T) {
 		if sidecars {
 			anySidecars(rt, c)
 		}
+		mesh := rapid.Bool().Draw(rt, "mesh")
+		if mesh {
+			anyLeaders(rt, c)
+		}
 		ways := layout{zones: rapid.IntRange(1, 3).Draw(rt, "zones"), pools: rapid.IntRange(1, 2).Draw(rt, "pools"), controlPlane: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "control plane")}
 		inBubble(t, func(*testing.T) {
 			l := &life{w: newWorldOf(c, len(nodeNames), ways)}
@@ -134,6 +146,9 @@ func TestWhateverHappens(t *testing.T) {
 				for i := range 4 {
 					l.w.host(podName(i), nodeNames[i/2])
 				}
+			}
+			if mesh {
+				l.w.do(l.w.spread)
 			}
 			l.w.start()
 			rt.Repeat(l.actions())

@@ -32,8 +32,8 @@ type nodeEvent struct {
 type providerMood struct {
 	// refuse: it says no. cut: it does it, and the answer is lost. idle: it says yes, and does nothing.
 	refuse, cut, idle bool
-	// before and after are how long it takes before and after the work is done.
-	before, after time.Duration
+	// before and after are how long it takes before and after the work is done, between how long from one key to the next.
+	before, after, between time.Duration
 	// account: it refuses the account. late: it answers an attempt that was given up. survey is how long it takes to say
 	// what it knows of a machine, trouble what is against the step, fleetwide that this is so of each.
 	account, late, fleetwide bool
@@ -96,6 +96,7 @@ type world struct {
 
 	silencer Silencer // nil: Drydock makes no silences
 	gates    *gates   // nil: no pod has a gated sidecar
+	mesh     *mesh    // nil: there are no locations
 
 	ids       int
 	instances []*instance
@@ -114,6 +115,8 @@ type world struct {
 // lies are ports that do not keep what they promise: the knock-out turns them on.
 type lies struct {
 	forgetIntents, forgetSlots, ignoreNodeVersion, ignoreLedgerVersion, neverAsk, ownsEveryCordon, ghosts bool
+	// askOnce: the leaders' port asks before the first key alone.
+	askOnce bool
 	// drains: that do not hear of their end, or do not look at the Node. provesAnything: each replacement is proven.
 	deafDrains, blindDrains, provesAnything, forgetOrphans bool
 }
@@ -158,6 +161,7 @@ func (w *world) edit(name string, change func(*corev1.Node)) {
 	n.ResourceVersion = strconv.Itoa(w.rv)
 	w.nodes[name] = n
 	w.events = append(w.events, nodeEvent{at: time.Now(), name: name, node: n})
+	w.elect()
 	w.notice()
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -24,6 +25,11 @@ const (
 	// adoptAtOnce bounds the alerts that are adopted between two passes: in a storm the posts bring most of them anyway, and
 	// what is decided meanwhile must not wait for a thousand writes.
 	adoptAtOnce = 32
+	// adoptFor bounds the time that writing them may take, which in a storm is ten times what it is otherwise.
+	adoptFor = 500 * time.Millisecond
+	// tidyFor bounds the time that a pass spends on writes that nobody waits for: alerts that are over, repairs that have
+	// to wait. After a storm there are thousands, and a person's word must not wait for them.
+	tidyFor = 500 * time.Millisecond
 )
 
 // pass decides about every node that Drydock has anything on, oldest fault first, and says when to pass again.
@@ -38,6 +44,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		return later
 	}
 	nodes := e.current(all)
+	e.listedAhead()
 	if e.ledger == nil {
 		e.loadLedger(ctx, nodes)
 	}
@@ -51,7 +58,9 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	p.glass()
 	e.passes++
 	e.busySidecars = e.countSidecars()
-	for _, n := range e.order() {
+	order := e.order()
+	e.concerned = len(order)
+	for _, n := range order {
 		if ctx.Err() != nil {
 			return later
 		}
@@ -59,9 +68,14 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		if m := e.memory[n.Name]; m != nil && m.written != nil {
 			n = m.written
 		}
+		p.leader(n)
+		if m := e.memory[n.Name]; m != nil && m.written != nil {
+			n = m.written
+		}
 		p.sidecars(n)
 	}
 	e.forgetSidecars()
+	e.forgetLeaders()
 	p.successors(nodes)
 	p.sweep()
 	p.publish()
@@ -126,27 +140,36 @@ func (e *Engine) order() []*corev1.Node {
 			out = append(out, n.Node)
 		}
 	}
-	rank := func(n *corev1.Node) (int, time.Time) {
-		if remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight() {
-			return 0, time.Time{}
-		}
-		if t, ok := e.firing[n.Name]; ok {
-			return 1, t
-		}
-		return 2, time.Time{}
+	turns := make([]turn, len(out))
+	for i, n := range out {
+		turns[i] = e.turnOf(n)
 	}
-	slices.SortStableFunc(out, func(a, b *corev1.Node) int {
-		ra, ta := rank(a)
-		rb, tb := rank(b)
-		if ra != rb {
-			return ra - rb
-		}
-		if c := ta.Compare(tb); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
+	slices.SortFunc(turns, turn.compare)
+	for i := range turns {
+		out[i] = turns[i].node
+	}
 	return out
+}
+
+// turn is when a node comes in a pass: those under repair first, then those with a fault, the oldest first, then the others.
+type turn struct {
+	node  *corev1.Node
+	rank  int
+	since time.Time
+}
+
+func (e *Engine) turnOf(n *corev1.Node) turn {
+	if remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight() {
+		return turn{node: n}
+	}
+	if t, ok := e.firing[n.Name]; ok {
+		return turn{node: n, rank: 1, since: t}
+	}
+	return turn{node: n, rank: 2}
+}
+
+func (a turn) compare(b turn) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), a.since.Compare(b.since), strings.Compare(a.node.Name, b.node.Name))
 }
 
 // state gathers what Decide must know of a node.
@@ -163,8 +186,8 @@ func (p *passing) state(n *corev1.Node) *remediations.State {
 }
 
 // journal decodes what the Node carries, once for each Node that is read or written: they are never changed in place.
-func (p *passing) journal(n *corev1.Node) remediations.Journal {
-	m := p.remember(n.Name)
+func (e *Engine) journal(n *corev1.Node) remediations.Journal {
+	m := e.remember(n.Name)
 	if m.readOf == n {
 		return m.journal
 	}
@@ -212,8 +235,8 @@ func (e *Engine) adopt(ctx context.Context) {
 		return e.roster.Node(name)
 	}
 	e.firing, e.unadopted = map[string]time.Time{}, false
-	adopted, failed := 0, false // an API server that refuses is not asked for each: the next poll goes on
-	host := e.hosts(ctx)
+	adopted, writing, failed := 0, time.Duration(0), false // an API server that refuses is not asked for each: the next poll goes on
+	host, leads := e.hosts(ctx), e.leads()
 	for _, r := range e.word.Replicas {
 		for fp, a := range r.Alerts {
 			// One that a person silenced is written too, so that people see what their silence holds. An inhibited one is not:
@@ -222,24 +245,25 @@ func (e *Engine) adopt(ctx context.Context) {
 				continue
 			}
 			route, why := e.Config.Route(a.Labels, node)
-			if why != remediations.MisrouteNone {
+			if why != remediations.MisrouteNone || route.APIServer { // no Node carries those: they are the rescue's
 				continue
 			}
-			if t, ok := e.firing[route.Node]; route.Pod == nil && a.Active && (!ok || a.StartsAt.Before(t)) {
-				e.firing[route.Node] = a.StartsAt // a sidecar's alert is no fault of the node that hosts it
-			}
-			if route.Pod != nil {
+			switch t, ok := e.firing[route.Node]; {
+			case route.Pod != nil: // a sidecar's alert is no fault of the node that hosts it, nor a location's of its leader
 				route.Node = host(fp, *route.Pod)
+			case route.Location != "":
+				route.Node = leads(fp, route.Location)
+			case a.Active && (!ok || a.StartsAt.Before(t)):
+				e.firing[route.Node] = a.StartsAt
 			}
 			n := node(route.Node)
 			if n == nil {
 				continue
 			}
-			v, has := n.Annotations[remediations.AlertPrefix+fp]
-			if old, err := remediations.DecodeAlert(remediations.AlertPrefix+fp, v); has && err == nil && old.Status == remediations.StatusFiring && old.Policy == route.Policy.Name {
+			if e.carries(n, fp, route.Policy.Name) {
 				continue
 			}
-			if adopted == adoptAtOnce || failed {
+			if adopted == adoptAtOnce || failed || writing > adoptFor {
 				e.unadopted = !failed
 				continue
 			}
@@ -254,7 +278,9 @@ func (e *Engine) adopt(ctx context.Context) {
 				change.Annotations[k] = nil
 			}
 			adopted++
+			began := e.Clock.Now()
 			written, err := e.write(ctx, n, change)
+			writing += e.Clock.Now().Sub(began)
 			if err != nil {
 				failed = !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound)
 				continue
@@ -263,6 +289,16 @@ func (e *Engine) adopt(ctx context.Context) {
 			e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp)
 		}
 	}
+}
+
+// carries says that the alert is on the Node already, as firing and for that policy.
+func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
+	if _, has := n.Annotations[remediations.AlertPrefix+fingerprint]; !has {
+		return false
+	}
+	return slices.ContainsFunc(e.journal(n).Alerts, func(a remediations.Alert) bool {
+		return a.Fingerprint == fingerprint && a.Status == remediations.StatusFiring && a.Policy == policy
+	})
 }
 
 // write changes a Node and remembers it as written, so that the next decision does not rest on a cache that is behind.

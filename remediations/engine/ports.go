@@ -79,6 +79,8 @@ type Machine struct {
 	Soft bool
 	// Before is what the provider said of the machine before the intent; nil: it was not asked.
 	Before *remediations.Before
+	// Unit is the unit that a restart-unit restarts, DaemonSet the one that a rollout-restart does.
+	Unit, DaemonSet string
 }
 
 // ErrAccount: the provider refuses the account, or it is spent. No call for any machine will succeed until a person acts.
@@ -98,7 +100,7 @@ type Surveyor interface {
 	Survey(ctx context.Context, m Machine) remediations.Survey
 }
 
-// Prover is an Actuator that can tell what became of a replacement.
+// Prover is an Actuator that can tell what became of a replacement, of a machine or of pods.
 type Prover interface {
 	// Replaced says how far it is. An error proves nothing.
 	Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error)

@@ -11,7 +11,8 @@ import (
 func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
-	surveyor, ok := p.Actuators[step].(Surveyor)
+	of := remediations.AskedOf(step)
+	surveyor, ok := p.Actuators[of.Name].(Surveyor)
 	if !ok {
 		m.survey = &remediations.Survey{Step: step, At: p.now}
 		return true
@@ -22,6 +23,7 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 	m.asking = true
 	p.surveys++
 	machine := machineOf(n)
+	machine.Unit, machine.DaemonSet = of.Unit, of.DaemonSet
 	go func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()

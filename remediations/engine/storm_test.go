@@ -134,3 +134,50 @@ func TestPolicyThatFailsThriceStops(t *testing.T) {
 		require.Equal(t, 4, w.callCount(), "a person has looked")
 	})
 }
+
+// TestAWordIsAnsweredWhileAStormIsClearedAway: after a storm the alerts of many nodes are over at once, and each is a write
+// that nobody waits for. Somebody's word waits for a pass, and not for all of them.
+func TestAWordIsAnsweredWhileAStormIsClearedAway(t *testing.T) {
+	const nodes = 100
+	inWorld(t, modelConfig(), nodes, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() {
+			for n := range w.nodes {
+				w.ail(n, 1)
+				w.post(n, remediations.StatusFiring)
+			}
+		})
+		w.pass(30 * time.Second)
+		carrying := func() (count int) {
+			w.do(func() {
+				for _, n := range w.nodes {
+					count += min(1, len(remediations.AlertsOn(n.Annotations)))
+				}
+			})
+			return count
+		}
+		require.Equal(t, nodes, carrying())
+		w.do(func() {
+			w.roundTrip = 100 * time.Millisecond
+			for n := range w.nodes {
+				w.heal(n)
+			}
+		})
+		left := nodes
+		for range 6000 { // until Alertmanager has been asked
+			if left = carrying(); left < nodes {
+				break
+			}
+			w.pass(100 * time.Millisecond)
+		}
+		require.Less(t, left, nodes)
+		require.Greater(t, left, nodes/2, "the clearing away has begun, and is far from its end")
+		w.do(func() { w.hold("n77", edit(remediations.ResetKey, "true")) })
+		w.pass(2 * time.Second)
+		require.NotContains(t, w.nodeOf("n77").Annotations, remediations.ResetKey, "answered")
+		require.Positive(t, carrying(), "before all was cleared away")
+		w.pass(time.Minute)
+		require.Zero(t, carrying())
+	})
+}

@@ -16,29 +16,21 @@ func (p *passing) readLease(node string) {
 	p.remember(node).lease = &remediations.Lease{ReadAt: p.Clock.Now(), RenewedAt: renewed, Duration: duration}
 }
 
-// readHeartbeats counts all leases, once for all nodes that ask in a row.
+// readHeartbeats counts all leases, once for all nodes that ask in a row. Where they are on their way already it waits for
+// those.
 func (p *passing) readHeartbeats() {
+	if p.listing != nil {
+		l := <-p.listing
+		p.listing = nil
+		_ = p.countLeases(l)
+	}
 	if p.heartbeats != nil && !p.heartbeats.ReadAt.Before(p.now) {
 		return
 	}
-	leases, err := p.Fleet.Heartbeats(p.ctx)
-	if err != nil {
+	if err := p.countLeases(p.list(p.ctx)); err != nil {
 		p.Log.Error(err, "the nodes' leases cannot be listed; nothing is begun without them")
 		p.failed = true
-		return
 	}
-	h := &remediations.Heartbeats{ReadAt: p.Clock.Now()}
-	for node, l := range leases {
-		if p.roster.Node(node) != nil { // leases of nodes that are gone may linger
-			h.Count(l)
-		}
-	}
-	if h.Nodes == 0 {
-		p.Log.Error(nil, "no Node has a lease; nothing is begun without them")
-		p.failed = true
-		return
-	}
-	p.heartbeats = h
 }
 
 // tell sends an Event once for each key of the node; an empty key once for each note.

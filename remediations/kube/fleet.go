@@ -53,6 +53,24 @@ func (f Fleet) Cached(name string) *corev1.Node {
 	return n
 }
 
+// Carrier returns the Node that carries the alert of that key beside a repair of a location's leader that is under way, who
+// may lead no more; empty: none does.
+func (f Fleet) Carrier(key string) string {
+	for _, o := range f.Indexer.List() {
+		n, ok := o.(*corev1.Node)
+		if !ok {
+			continue
+		}
+		if _, carries := n.Annotations[key]; !carries {
+			continue
+		}
+		if r, err := remediations.DecodeRecord(n.Annotations[remediations.LeaderKey]); err == nil && r.Phase != remediations.Exhausted {
+			return n.Name
+		}
+	}
+	return ""
+}
+
 // Node reads one Node from the API server.
 func (f Fleet) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	n, err := f.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -100,10 +118,10 @@ func Trim(n *corev1.Node) *corev1.Node {
 			Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels,
 			CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp,
 		},
-		Spec: corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints},
+		Spec: corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints, PodCIDR: n.Spec.PodCIDR},
 	}
 	for k, v := range n.Annotations {
-		if remediations.Relevant(k) {
+		if remediations.Relevant(k) || ofMesh(k) {
 			if t.Annotations == nil {
 				t.Annotations = map[string]string{}
 			}
@@ -125,14 +143,14 @@ func TrimTransform(o any) (any, error) {
 	return o, nil
 }
 
-// Matters says whether a change of a Node could change a decision; heartbeats do not.
+// Matters says whether a change of a Node could change a decision; heartbeats do not, neither the kubelet's nor Kilo's.
 func Matters(a, b *corev1.Node) bool {
 	ra, rb := remediations.ReadyCondition(a), remediations.ReadyCondition(b)
 	return a.UID != b.UID || a.Spec.Unschedulable != b.Spec.Unschedulable || !slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, sameTaint) ||
 		a.Spec.ProviderID != b.Spec.ProviderID || a.Status.NodeInfo.BootID != b.Status.NodeInfo.BootID ||
 		(a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
 		(ra == nil) != (rb == nil) || (ra != nil && rb != nil && ra.Status != rb.Status) ||
-		!maps.Equal(a.Annotations, b.Annotations) || !maps.Equal(a.Labels, b.Labels)
+		a.Spec.PodCIDR != b.Spec.PodCIDR || !sameButSeen(a.Annotations, b.Annotations) || !maps.Equal(a.Labels, b.Labels)
 }
 
 // otherUID says that a patch was meant for another object of that name: the API server answers that the UID cannot be

@@ -30,9 +30,15 @@ type Inbox struct {
 	// Hosts says which node hosts a pod; empty: none does, or there is no such pod. Nil where no provider of sidecars is
 	// configured.
 	Hosts func(ctx context.Context, p remediations.Pod) (node string, err error)
-	Now   func() time.Time
+	// Carrier says which node carries the alert of that key beside a repair of its location's leader, Leads which node leads
+	// a location of the mesh; empty: none. Leads is nil where no mesh is configured.
+	Carrier func(key string) (node string)
+	Leads   func(location string) (node string)
+	Now     func() time.Time
 	// Turns bounds the writes under way, those of all posts together, by its capacity; nil: nothing does.
 	Turns chan struct{}
+	// Expected is told that a firing alert is about to be written. It must not block. Nil: nobody is told.
+	Expected func()
 	// Ended is told that an alert is over whose repair is in flight. It must not block. Nil: nobody is told.
 	Ended func()
 	// Full is told the node that had no room for one more alert.
@@ -70,11 +76,16 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 			return string(remediations.MisrouteUnknownPod), nil
 		}
 	}
+	a := i.Config.NewAlert(route.Policy, labels, status, startsAt, i.Now())
+	if route.Location != "" {
+		if route.Node = i.leads(a.Key(), route.Location); route.Node == "" {
+			return string(remediations.MisrouteUnknownLocation), nil
+		}
+	}
 	n := i.Node(route.Node)
 	if n == nil {
 		return string(remediations.MisrouteUnknownNode), nil
 	}
-	a := i.Config.NewAlert(route.Policy, labels, status, startsAt, i.Now())
 	value, known := n.Annotations[a.Key()]
 	if known && a.Reads(value) {
 		return ResultUnchanged, nil
@@ -100,6 +111,9 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 		}
 		return ResultNodeFull, nil
 	}
+	if i.Expected != nil && status == remediations.StatusFiring {
+		i.Expected()
+	}
 	encoded := a.Encode()
 	// Bound to the Node's UID, not to its version: one key an alert, so writers never overwrite each other.
 	p := nodePatch{Metadata: patchMeta{UID: n.UID, Annotations: map[string]*string{a.Key(): &encoded}}}
@@ -114,6 +128,18 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 		return "", err
 	}
 	return ResultAccepted, nil
+}
+
+// leads says which node an alert about a location belongs on: the one on which the repair of its leader is on record, who
+// may lead no more; else the one that leads now.
+func (i Inbox) leads(key, location string) string {
+	if i.Leads == nil {
+		return ""
+	}
+	if node := i.Carrier(key); node != "" {
+		return node
+	}
+	return i.Leads(location)
 }
 
 func (i Inbox) write(ctx context.Context, name string, p nodePatch) error {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
+	"drydock.dev/drydock/internal/lab/atonce"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -44,7 +44,11 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 			began := time.Unix(1700000000, 0).UTC()
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", Labels: map[string]string{}, Annotations: map[string]string{}}}
 			client := fake.NewClientset(n)
-			in, told := inbox(t, client), 0
+			in, told, expected := inbox(t, client), 0, 0
+			in.Expected = func() {
+				require.Empty(t, client.Actions(), "before it is written")
+				expected++
+			}
 			in.Node, in.Ended = func(string) *corev1.Node { return n }, func() { told++ }
 			alert := in.Config.NewAlert(in.Config.Policies[0], about(name), remediations.StatusFiring, began, began)
 			r := remediations.Record{V: 1, ID: "n7q4k2", Policy: "p", Phase: c.phase, Cause: remediations.Cause{Alert: c.cause}, Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: began, Since: began, Deadline: began}
@@ -64,6 +68,7 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.want, result)
 			require.Equal(t, c.told, told == 1)
+			require.Equal(t, c.status == "firing", expected == 1, "of an end nobody needs to expect anything")
 			require.Len(t, client.Actions(), map[string]int{"unchanged": 0, "accepted": 1}[c.want])
 		})
 	}
@@ -71,15 +76,13 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 
 // TestWritesOfAllPostsTogetherAreBounded, or a storm of posts would have hundreds of them wait at the API server.
 func TestWritesOfAllPostsTogetherAreBounded(t *testing.T) {
-	var now, most atomic.Int32
+	var writes atonce.Count
 	held := make(chan struct{})
 	release := sync.OnceFunc(func() { close(held) })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if n := now.Add(1); n > most.Load() {
-			most.Store(n)
-		}
+		writes.Enter()
 		<-held
-		now.Add(-1)
+		writes.Leave()
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"kind":"Node","apiVersion":"v1"}`))
 	}))
@@ -99,13 +102,13 @@ func TestWritesOfAllPostsTogetherAreBounded(t *testing.T) {
 			return err
 		})
 	}
-	require.Eventually(t, func() bool { return now.Load() == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return writes.Now() == 2 }, 10*time.Second, time.Millisecond)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = in.Record(over, about("n9"), "firing", time.Now())
 	require.ErrorIs(t, err, context.Canceled, "who waits for a turn waits no longer than the post")
 	release()
 	require.NoError(t, g.Wait())
-	require.EqualValues(t, 2, most.Load())
+	require.Equal(t, 2, writes.Most())
 	require.Empty(t, in.Turns)
 }

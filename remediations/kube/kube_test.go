@@ -17,11 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/kilo"
 	"drydock.dev/drydock/remediations/kube"
 )
 
@@ -283,6 +285,67 @@ func TestAPodThatNobodyCanLookUpIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "which node hosts pod default/inbox-9")
 }
 
+// TestALocationsAlertIsOnTheNodeThatLeadsIt, or on the one whose repair of the leader is under way.
+func TestALocationsAlertIsOnTheNodeThatLeadsIt(t *testing.T) {
+	in, began := inbox(t, lab.Shared(t).Client()), time.Now().Add(-time.Minute)
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "mesh-leader-degraded")
+	require.NoError(t, err)
+	in.Config.Policies = append(in.Config.Policies, &remediations.Policy{
+		Name: "mesh-leader-degraded", Mode: remediations.ModeEnforce, Match: labels.Matchers{m}, Location: "location",
+		Plan: []remediations.Step{{Name: "promote-leader", Attempts: 2}},
+	})
+	in.Config.Provided = map[string]bool{"promote-leader": true}
+	leads, carries := map[string]string{"fra1": "node-11", "lost": "no-such-node"}, ""
+	in.Leads = func(location string) string { return leads[location] }
+	in.Carrier = func(string) string { return carries }
+	about := func(location string) map[string]string {
+		return map[string]string{"alertname": "MeshLeaderDegraded", "remediation": "mesh-leader-degraded", "location": location, "node": "node-1"}
+	}
+	record := func(location, status string) string {
+		result, err := in.Record(t.Context(), about(location), status, began)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, "unchanged", record("fra1", "resolved"), "the end of something that nobody heard of")
+	require.Equal(t, "accepted", record("fra1", "firing"))
+	on := remediations.AlertsOn(node(t, "node-11").Annotations)
+	require.Len(t, on, 1)
+	require.Equal(t, map[string]string{"location": "fra1"}, on[0].Labels)
+	require.Empty(t, remediations.AlertsOn(node(t, "node-1").Annotations), "a label is no place")
+	leads["fra1"], carries = "node-1", "node-11"
+	require.Equal(t, "accepted", record("fra1", "resolved"), "the repair that moved it is told of its end")
+	require.Equal(t, "resolved", remediations.AlertsOn(node(t, "node-11").Annotations)[0].Status)
+	carries = ""
+	require.Equal(t, "unknown_location", record("nowhere", "firing"))
+	require.Equal(t, "unknown_node", record("lost", "firing"))
+	require.Equal(t, "no_target", record("", "firing"))
+	in.Leads, in.Carrier = nil, nil
+	require.Equal(t, "unknown_location", record("fra1", "firing"), "no mesh is configured")
+}
+
+// TestTheCarrierIsWhoseRepairIsUnderWay: an exhausted one waits for a person, and whoever leads has the alert.
+func TestTheCarrierIsWhoseRepairIsUnderWay(t *testing.T) {
+	key := remediations.AlertPrefix + "9f2c0e5b6d1a4c33"
+	record := func(phase string) string {
+		return fmt.Sprintf(`{"v":1,"id":"aaaaaa","policy":"p","cause":{"alert":"9f2c0e5b6d1a4c33"},"location":"fra1","phase":%q,"step":{"index":0,"name":"promote-leader","attempt":1},`+
+			`"began":"2026-01-01T00:00:00Z","since":"2026-01-01T00:00:00Z","deadline":"2026-01-02T00:00:00Z"}`, phase)
+	}
+	for name, c := range map[string]struct {
+		annotations map[string]string
+		want        string
+	}{
+		"under way":      {map[string]string{key: "{}", remediations.LeaderKey: record("Pending")}, "n1"},
+		"exhausted":      {map[string]string{key: "{}", remediations.LeaderKey: record("Exhausted")}, ""},
+		"unreadable":     {map[string]string{key: "{}", remediations.LeaderKey: "{}"}, ""},
+		"only the alert": {map[string]string{key: "{}"}, ""},
+		"another alert":  {map[string]string{key + "0": "{}", remediations.LeaderKey: record("Pending")}, ""},
+	} {
+		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+		require.NoError(t, indexer.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: c.annotations}}))
+		require.Equal(t, c.want, kube.Fleet{Indexer: indexer}.Carrier(key), name)
+	}
+}
+
 func TestANodeThatIsFullRefusesOneMoreAndSaysSo(t *testing.T) {
 	in := inbox(t, lab.Shared(t).Client())
 	var full []string
@@ -359,6 +422,23 @@ func TestTrimKeepsWhatDecisionsRestOn(t *testing.T) {
 	require.NotNil(t, remediations.ReadyCondition(small))
 }
 
+// TestTrimKeepsWhatKilosElectionRestsOn: neither more of Kilo's annotations than remediations/kilo reads, nor fewer.
+func TestTrimKeepsWhatKilosElectionRestsOn(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{"kilo.squat.ai/discovered-endpoints": "{}"}}, Spec: corev1.NodeSpec{PodCIDR: "10.42.0.0/24"}}
+	want := map[string]string{}
+	for k, v := range map[string]string{
+		kilo.LeaderKey: "", kilo.LocationKey: "fra1", kilo.EndpointKey: "203.0.113.1:51820", kilo.ForceEndpointKey: "203.0.113.2:51820",
+		kilo.InternalIPKey: "10.0.0.1/24", kilo.ForceInternalIPKey: "10.0.0.2/24", kilo.PublicKeyKey: "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",
+		kilo.LastSeenKey: "1", kilo.WireGuardIPKey: "10.4.0.1/16", kilo.GranularityKey: "location", kilo.KeepaliveKey: "10",
+	} {
+		n.Annotations[k], want[k] = v, v
+	}
+	small := kube.Trim(n)
+	require.Equal(t, want, small.Annotations)
+	require.Equal(t, kilo.Read(n, "region"), kilo.Read(small, "region"))
+	require.Empty(t, kilo.Read(small, "region").NotReady(time.Unix(2, 0)))
+}
+
 func TestOnlyWhatCouldChangeADecisionMatters(t *testing.T) {
 	base := kube.Trim(node(t, "node-8"))
 	for what, change := range map[string]func(*corev1.Node){
@@ -371,7 +451,12 @@ func TestOnlyWhatCouldChangeADecisionMatters(t *testing.T) {
 		"another taint":       func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} },
 		"a label":             func(n *corev1.Node) { n.Labels = map[string]string{} },
 		"its deletion":        func(n *corev1.Node) { n.DeletionTimestamp = ptr(metav1.Now()) },
-		"another machine":     func(n *corev1.Node) { n.Spec.ProviderID = "civo://another" },
+		"a pod CIDR":          func(n *corev1.Node) { n.Spec.PodCIDR = "10.42.9.0/24" },
+		"a mesh leader": func(n *corev1.Node) {
+			n.Annotations = map[string]string{kilo.LeaderKey: "", kilo.LastSeenKey: "2"}
+		},
+		"another mesh key": func(n *corev1.Node) { n.Annotations = map[string]string{kilo.PublicKeyKey: "k"} },
+		"another machine":  func(n *corev1.Node) { n.Spec.ProviderID = "civo://another" },
 	} {
 		one, other := base.DeepCopy(), base.DeepCopy()
 		if what == "another taint" {
@@ -384,4 +469,10 @@ func TestOnlyWhatCouldChangeADecisionMatters(t *testing.T) {
 	beat.ResourceVersion = "9"
 	beat.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
 	require.False(t, kube.Matters(base, beat), "a heartbeat")
+	beat.Annotations = map[string]string{kilo.LastSeenKey: "1"}
+	require.False(t, kube.Matters(base, beat), "Kilo's first")
+	again := beat.DeepCopy()
+	again.Annotations[kilo.LastSeenKey] = "2"
+	require.False(t, kube.Matters(beat, again), "Kilo's next")
+	require.False(t, kube.Matters(again, base), "Kilo's last")
 }

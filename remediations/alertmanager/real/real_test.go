@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Alertmanagers: 2, AlertmanagerConfig: config})
 }
 
-// world is two real Alertmanagers, and Drydock's client of both.
+// world is real Alertmanagers, and Drydock's client of all of them.
 type world struct {
 	t      *testing.T
 	urls   []string
@@ -76,8 +76,9 @@ type world struct {
 	client *alertmanager.Client
 }
 
-func newWorld(t *testing.T) *world {
-	urls := lab.Shared(t).AlertmanagerURLs()
+func newWorld(t *testing.T) *world { return newWorldAt(t, lab.Shared(t).AlertmanagerURLs()...) }
+
+func newWorldAt(t *testing.T, urls ...string) *world {
 	built, err := programs.Build(t.Context(), t.Output(), "amtool")
 	require.NoError(t, err)
 	client, err := alertmanager.New(alertmanager.Options{URLs: urls, Receiver: receiver, Timeout: 10 * time.Second})
@@ -96,7 +97,7 @@ func alert(node string, more ...string) map[string]string {
 	return labels
 }
 
-// fire sends alerts to both replicas, as Prometheus does.
+// fire sends alerts to all replicas, as Prometheus does.
 func (w *world) fire(alerts ...map[string]string) {
 	w.t.Helper()
 	type posted struct {
@@ -129,11 +130,11 @@ func (w *world) run(replica int, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// poll returns both replicas, who must have answered.
+// poll returns all replicas, who must have answered.
 func (w *world) poll() []alertmanager.Replica {
 	w.t.Helper()
 	s := w.client.Poll(w.t.Context())
-	require.Len(w.t, s.Replicas, 2)
+	require.Len(w.t, s.Replicas, len(w.urls))
 	for _, r := range s.Replicas {
 		require.NoError(w.t, r.Err)
 	}
@@ -157,7 +158,7 @@ func fingerprint(labels map[string]string) string {
 	return set.Fingerprint().String()
 }
 
-// eventually polls until both replicas say so of the alert.
+// eventually polls until all replicas say so of the alert.
 func (w *world) eventually(labels map[string]string, so func(alertmanager.Alert) bool) {
 	w.t.Helper()
 	var last string

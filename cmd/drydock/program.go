@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/receiver"
+	"drydock.dev/drydock/remediations/alertmanager"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/hosts"
+	"drydock.dev/drydock/remediations/kube"
+)
+
+// program is what one process is made of. What is made with it needs no API server and lasts as long as the process; what
+// does need one is joined by newManager, anew each time that the lead was lost.
+type program struct {
+	cfg     *config.Config
+	rest    *rest.Config
+	writes  *rest.Config
+	clients kubernetes.Interface
+	alerts  *alertmanager.Client
+	posts   *posts
+	recv    *receiver.Server
+	// hosts is nil where nothing is done on hosts.
+	hosts *hosts.Client
+	// rescue is nil where nothing is configured that could be done without an API server.
+	rescue *engine.Rescue
+	pprof  string
+	log    logr.Logger
+
+	// linked is how alerts come on Nodes, and Events about; nil while there is no cache of Nodes.
+	linked atomic.Pointer[link]
+	// ready says what the manager that runs lacks; nil while there is none.
+	ready atomic.Pointer[func() error]
+}
+
+// link is what there is while a manager runs.
+type link struct {
+	inbox kube.Inbox
+	tell  engine.Recorder
+}
+
+// newProgram makes what needs no API server. Nothing runs yet.
+func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log logr.Logger) (*program, error) {
+	// The API server's own priority and fairness bounds us; a client-side limit would only delay a repair's writes
+	// behind those of a storm.
+	restConfig.QPS = -1
+	p := &program{cfg: cfg, rest: restConfig, pprof: pprof, log: log}
+	p.writes = rest.CopyConfig(restConfig)
+	p.writes.Timeout = apiTimeout
+	// A Node or five thousand leases take a fraction of JSON's time and room, here and at the API server.
+	// Compressed, the API server would send the leases later than it does plain.
+	p.writes.DisableCompression = true
+	p.writes.ContentType, p.writes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	var err error
+	if p.clients, err = kubernetes.NewForConfig(p.writes); err != nil {
+		return nil, fmt.Errorf("making the API server's client: %w", err)
+	}
+	if p.alerts, err = newAlertmanager(cfg); err != nil {
+		return nil, err
+	}
+	p.posts = newPosts(cfg, p.clients, log)
+	if p.hosts, err = newHosts(cfg); err != nil {
+		return nil, err
+	}
+	if p.rescue, err = p.newRescue(); err != nil {
+		return nil, err
+	}
+	if p.recv, err = p.newReceiver(); err != nil {
+		return nil, err
+	}
+	registerBuildInfo(metrics.Registry)
+	return p, nil
+}
+
+// isReady says what this process still lacks.
+func (p *program) isReady(*http.Request) error {
+	ready := p.ready.Load()
+	if ready == nil {
+		return errors.New("the API server has not answered yet")
+	}
+	return (*ready)()
+}
+
+// linking is a manager's part that has alerts written, and Events sent, from when the cache of Nodes is filled.
+func (p *program) linking(l link) manager.Runnable {
+	return unelected(func(ctx context.Context) error {
+		p.linked.Store(&l)
+		if p.rescue == nil {
+			return p.recv.Start(ctx)
+		}
+		<-ctx.Done() // it listens already
+		return nil
+	})
+}
+
+// unelected is a part of every replica, leader or not.
+type unelected func(context.Context) error
+
+func (f unelected) Start(ctx context.Context) error { return f(ctx) }
+func (unelected) NeedLeaderElection() bool          { return false }
+
+// Event sends an Event where that is possible now; what is about the time without an API server is in the log as well.
+func (p *program) Event(regarding string, e engine.Event) {
+	if l := p.linked.Load(); l != nil {
+		l.tell.Event(regarding, e)
+	}
+}

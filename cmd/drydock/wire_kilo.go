@@ -1,0 +1,52 @@
+package main
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/kube"
+)
+
+var _ engine.Leaders = (*kilo.Mesh)(nil)
+
+// newLeaders is the mesh whose leaders can be moved; nil: none is configured.
+func newLeaders(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet) (engine.Leaders, error) {
+	k := cfg.Kilo
+	if k == nil {
+		return nil, nil
+	}
+	o := kilo.Options{
+		API: clients.CoreV1().Nodes(), Leases: clients.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: fleet.Nodes, TopologyLabel: k.TopologyLabel, HTTPConfig: k.HTTPConfig, Timeout: k.Timeout, MaxAge: k.MaxAge,
+		AllowControlPlane: k.AllowControlPlane, Now: time.Now,
+	}
+	for _, u := range k.Prometheus {
+		o.Prometheus = append(o.Prometheus, u.String())
+	}
+	mesh, err := kilo.New(o)
+	if err != nil {
+		return nil, err // not a nil *kilo.Mesh in an interface that is not nil
+	}
+	return mesh, nil
+}
+
+// callTimeoutOf bounds one call to any provider: a look at the mesh lists all Nodes and asks Prometheus, a move lists them and
+// writes on some.
+func callTimeoutOf(cfg *config.Config, actuators time.Duration) time.Duration {
+	if cfg.Kilo == nil {
+		return actuators
+	}
+	return max(actuators, kilo.CallTimeout(cfg.Kilo.Timeout))
+}
+
+// leads is how the receiver finds the leader of a location; nil: there is no mesh.
+func leads(mesh engine.Leaders) func(location string) string {
+	if mesh == nil {
+		return nil
+	}
+	return mesh.Leads
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/hosts"
+	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/statefile"
+)
+
+// newRescue is what repairs API servers; nil: the configuration names none.
+func (p *program) newRescue() (*engine.Rescue, error) {
+	c := p.cfg.ControlPlane
+	if c == nil {
+		return nil, nil
+	}
+	o := hosts.ControlPlaneOptions{Port: c.Port, CAFile: c.CAFile, Now: time.Now}
+	if o.CAFile == "" {
+		o.CAFile, o.CA = p.rest.CAFile, p.rest.CAData
+	}
+	for _, h := range c.Hosts {
+		o.Hosts = append(o.Hosts, hosts.Host{Name: h.Name, Addresses: h.Addresses})
+	}
+	plane, err := hosts.NewControlPlane(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(p.cfg.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	journal, err := statefile.Open(p.cfg.StateDir, clock.RealClock{})
+	if err != nil {
+		return nil, err
+	}
+	if torn := journal.Torn(); torn != "" {
+		p.log.Info("the journal's last line was torn by a crash and is dropped; nothing was done for it", "line", torn)
+	}
+	return engine.NewRescue(engine.RescueOptions{
+		Config: p.cfg.Core, Hosts: controlPlane{plane, p.hosts, p.cfg.Hosts.Kubelet}, Journal: journal, Alerts: alertSource{p.alerts},
+		History: kube.Histories{Client: p.clients}, Events: p, Metrics: metrics.Registry, Clock: clock.RealClock{}, Log: p.log.WithName("rescue"),
+		PollInterval: p.cfg.Alertmanager.PollInterval, CallTimeout: hostTimeout(p.cfg.Hosts.Timeout), NewID: newID,
+	}), nil
+}
+
+// evidenceFor bounds the question for what a kubelet last said.
+const evidenceFor = 3 * time.Second
+
+// hostTimeout bounds one restart on a host, and the question before it.
+func hostTimeout(command time.Duration) time.Duration { return callMargin + 4*command }
+
+// controlPlane is the control plane's hosts, each with its API server and its kubelet.
+type controlPlane struct {
+	*hosts.ControlPlane
+	client  *hosts.Client
+	kubelet string
+}
+
+func (c controlPlane) Restart(ctx context.Context, name, attempt string, mayStill func() error) (remediations.CallOutcome, string, error) {
+	host, ok := c.Host(name)
+	if !ok {
+		return remediations.CallRefused, "", fmt.Errorf("no host of the control plane is called %q", name)
+	}
+	// A call is good for ten seconds after its intent, and a restart does not need this.
+	asking, cancel := context.WithTimeout(ctx, evidenceFor)
+	evidence, err := c.client.Evidence(asking, host, c.kubelet)
+	cancel()
+	if err != nil {
+		evidence = err.Error()
+	}
+	outcome, err := c.client.Restart(ctx, host, c.kubelet, attempt, mayStill)
+	return outcome, evidence, hostError(err)
+}

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"crypto/x509"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ControlPlane is where the API servers run.
+type ControlPlane struct {
+	// Hosts in the order in which they are restarted.
+	Hosts []ControlPlaneHost
+	// Port on which each host's own API server answers.
+	Port int
+	// CAFile has the authorities of their certificates; empty: the cluster's own.
+	CAFile string
+}
+
+// ControlPlaneHost is one of them.
+type ControlPlaneHost struct {
+	// Name is its Node's. Addresses are tried in order.
+	Name      string
+	Addresses []string
+}
+
+func (b *builder) buildControlPlane(raw *rawConfig) {
+	b.config.StateDir = raw.StateDir
+	b.stateDir(raw)
+	c, at := raw.ControlPlane, pointer{"controlPlane"}
+	if c == nil {
+		return
+	}
+	out := &ControlPlane{Port: c.Port}
+	if ca := at.to("caFile"); c.CAFile != "" {
+		out.CAFile = b.resolve(c.CAFile)
+		if !b.skipFiles {
+			if pem := b.file(ca, out.CAFile); pem != nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
+				b.fault(ca, "file %q holds no certificate; write one in PEM", out.CAFile)
+			}
+		}
+	}
+	names, addresses := map[string]int{}, map[netip.Addr]string{}
+	for i, h := range c.Hosts {
+		p := at.to("hosts", i)
+		b.objectName(p.to("name"), h.Name)
+		if first, twice := names[h.Name]; twice {
+			b.fault(p.to("name"), "%q is already the name of item [%d]; write another", h.Name, first)
+		} else {
+			names[h.Name] = i
+		}
+		host := ControlPlaneHost{Name: h.Name}
+		switch {
+		case h.Address != "" && h.Addresses != nil:
+			b.fault(p.to("addresses"), "address is set, too; remove one of them")
+		case h.Address != "":
+			host.Addresses = b.address(p.to("address"), h.Address, h.Name, addresses)
+		case h.Addresses != nil:
+			for j, text := range h.Addresses {
+				host.Addresses = append(host.Addresses, b.address(p.to("addresses", j), text, h.Name, addresses)...)
+			}
+		case !b.faulty(p.to("address")) && !b.faulty(p.to("addresses")):
+			b.fault(p.to("address"), "missing; write an IP address, or addresses where there are several")
+		}
+		out.Hosts = append(out.Hosts, host)
+		b.core.ControlPlaneHosts = append(b.core.ControlPlaneHosts, h.Name)
+	}
+	b.config.ControlPlane = out
+	// Last: a fault of the whole hides those of its parts.
+	if raw.Providers.Hosts == nil && !b.faulty(pointer{"providers", "hosts"}) {
+		b.fault(at, "needs providers.hosts, without which nothing on a host can be restarted; write providers: {hosts: {keyFile: ..., knownHostsFile: ...}}")
+	}
+}
+
+// address reads the address of a host. A name would need a resolver, which may run in the cluster that is down.
+func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]string) []string {
+	if b.faulty(p) {
+		return nil
+	}
+	ip, err := netip.ParseAddr(text)
+	switch ip = ip.Unmap(); {
+	case err != nil && strings.HasPrefix(text, "["):
+		b.fault(p, "%s is not an IP address; write it without brackets and port", show(text))
+	case err != nil:
+		b.fault(p, "%s is not an IP address; write for example 192.0.2.11, a name cannot be looked up while the cluster is down", show(text))
+	case ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "":
+		b.fault(p, "%s is no address of one host; write for example 192.0.2.11", show(text))
+	case taken[ip] != "":
+		b.fault(p, "%s is already an address of %s; each host has its own", show(text), taken[ip])
+	default:
+		taken[ip] = host
+		return []string{ip.String()}
+	}
+	return nil
+}
+
+// stateDir checks the folder of what must be kept while no API server answers.
+func (b *builder) stateDir(raw *rawConfig) {
+	p, dir := pointer{"stateDir"}, raw.StateDir
+	switch {
+	case b.faulty(p):
+	case dir == "" && raw.ControlPlane != nil:
+		b.fault(p, "missing; controlPlane needs a folder that outlives the process, write for example /var/lib/drydock")
+	case dir == "":
+	case !filepath.IsAbs(dir) || filepath.Clean(dir) == "/":
+		b.fault(p, "%s is not a folder's whole path; write for example /var/lib/drydock", show(dir))
+	case !b.skipFiles:
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			b.fault(p, "%s is not a folder; remove it or write another path", show(dir))
+		}
+	}
+}

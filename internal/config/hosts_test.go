@@ -1,0 +1,114 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func TestHostsNeedAKeyAndKnownHosts(t *testing.T) {
+	c, _ := mustLoad(t, base+"providers: {hosts: {keyFile: key, knownHostsFile: known_hosts}}\n")
+	require.Equal(t, &Hosts{
+		User: "drydock", Port: 22, KeyFile: "key", KnownHostsFile: "known_hosts", Sudo: true, Timeout: 30 * time.Second,
+		Kubelet: "kubelet.service", Containerd: "containerd.service", Units: []string{}, AddressTypes: []string{"InternalIP", "ExternalIP"},
+	}, c.Hosts)
+	require.True(t, c.Core.Provided["restart-kubelet"])
+	require.True(t, c.Core.Provided["restart-containerd"])
+	require.False(t, c.Core.Provided["restart-unit"], "no unit may be named")
+
+	c, warnings := mustLoad(t, base+`providers: {hosts: {user: root, sudo: false, keyFile: key, knownHostsFile: known_hosts, units: [chrony.service, "getty@tty1.service"]}}
+policies: [{name: one, match: ['a="b"'], plan: [{step: restart-unit, unit: getty@tty1.service}]}]
+`)
+	require.NotContains(t, lines(warnings), "restart-unit")
+	require.True(t, c.Core.Provided["restart-unit"])
+	require.Equal(t, []remediations.Step{{Name: "restart-unit", Unit: "getty@tty1.service", Wait: 3 * time.Minute, Attempts: 1}}, c.Core.Policies[0].Plan)
+}
+
+func TestTheControlPlanesHostsAreTriedInTheirOrder(t *testing.T) {
+	c, _ := mustLoad(t, base+`stateDir: /var/lib/drydock
+controlPlane:
+  hosts: [{name: cp-2, address: 192.0.2.12}, {name: cp-1, addresses: [192.0.2.11, "2001:DB8::11"]}]
+providers: {hosts: {keyFile: key, knownHostsFile: known_hosts}}
+`)
+	require.Equal(t, &ControlPlane{Port: 6443, Hosts: []ControlPlaneHost{
+		{Name: "cp-2", Addresses: []string{"192.0.2.12"}}, {Name: "cp-1", Addresses: []string{"192.0.2.11", "2001:db8::11"}},
+	}}, c.ControlPlane)
+	require.Equal(t, "/var/lib/drydock", c.StateDir)
+	require.Equal(t, []string{"cp-2", "cp-1"}, c.Core.ControlPlaneHosts)
+	require.True(t, c.Core.Wants(map[string]string{"remediation": "apiserver-down"}))
+}
+
+const apiservers = `policies: [{name: down, match: ['a="b"'], target: {apiserver: true}, plan: [{step: restart-kubelet}]}]
+`
+
+// Without its hosts nobody looks at a control plane: a policy that a person wrote is warned about, the shipped one bothers
+// nobody.
+func TestAPIServersAreNobodysBusinessUnlessConfigured(t *testing.T) {
+	const hosts = "providers: {hosts: {keyFile: key, knownHostsFile: known_hosts}}\n"
+	for _, providers := range []string{"", hosts} {
+		c, warnings := mustLoad(t, base+providers)
+		require.NotContains(t, lines(warnings), "apiserver-down")
+		require.False(t, c.Core.Wants(map[string]string{"remediation": "apiserver-down"}))
+	}
+	c, warnings := mustLoad(t, base+hosts+apiservers)
+	require.Contains(t, lines(warnings), "drydock.yaml:6: warning: policies[0].plan[0]: step restart-kubelet of policy down will be skipped: controlPlane is not configured (ProviderAbsent)")
+	require.False(t, c.Core.Wants(map[string]string{"a": "b"}))
+
+	c, warnings = mustLoad(t, base+hosts+apiservers+"stateDir: /d\ncontrolPlane: {hosts: [{name: cp, address: 192.0.2.1}]}\n")
+	require.NotContains(t, lines(warnings), "policy down")
+	require.True(t, c.Core.Wants(map[string]string{"a": "b"}))
+	p := c.Core.Policy("down")
+	require.True(t, p.APIServer)
+	require.Empty(t, p.TargetLabel, "a label that happens to be called node names nothing here")
+	require.False(t, p.CordonExhausted, "there is no node to cordon")
+	require.Equal(t, remediations.RescueFor, p.Plan[0].Timeout)
+	require.Equal(t, "hosts of API servers", c.Policies[0].Selector())
+}
+
+func TestTheShippedPolicyOfAPIServersHasTenMinutes(t *testing.T) {
+	p := Shipped().Core.Policy("apiserver-down")
+	require.True(t, p.APIServer)
+	require.Equal(t, []remediations.Step{{Name: "restart-kubelet", Wait: time.Minute, Timeout: 10 * time.Minute, Attempts: 1}}, p.Plan)
+	require.Zero(t, p.For)
+	require.Equal(t, 30*time.Second, p.ProofFor)
+	require.Equal(t, 5*time.Minute, p.Cooldown)
+	require.False(t, p.CordonExhausted)
+}
+
+func TestStepsOfOneNodesPodsNeedTheirDaemonSet(t *testing.T) {
+	c, _ := mustLoad(t, base+"providers: {daemonSets: {cni: calico-system/calico-node}}\n")
+	require.Equal(t, DaemonSets{CNI: ObjectName{"calico-system", "calico-node"}}, c.DaemonSets)
+	require.True(t, c.Core.Provided["restart-cni"])
+	require.False(t, c.Core.Provided["restart-kube-proxy"])
+}
+
+const wide = `policies:
+- {name: wide, match: ['a="b"'], plan: [{step: rollout-restart, daemonSet: kube-system/kube-proxy}, {step: apply-cni}]}
+`
+
+func TestClusterWideStepsAreTakenOnlyByLeave(t *testing.T) {
+	c, warnings := mustLoad(t, base+wide)
+	require.Contains(t, lines(warnings), "drydock.yaml:6: warning: policies[0].plan[0]: step rollout-restart of policy wide will be skipped: providers.clusterWide.rolloutRestart is not configured (ProviderAbsent)")
+	require.Contains(t, lines(warnings), "drydock.yaml:6: warning: policies[0].plan[1]: step apply-cni of policy wide will be skipped: providers.clusterWide.cni is not configured (ProviderAbsent)")
+	require.False(t, c.Core.Provided["rollout-restart"] || c.Core.Provided["apply-cni"])
+	for _, p := range Shipped().Policies {
+		for _, s := range p.Plan {
+			require.False(t, remediations.Registry[s.Name].ClusterWide, "policy %s: nobody is surprised by a step that reaches every node", p.Name)
+		}
+	}
+
+	c, warnings = mustLoad(t, base+wide+`providers:
+  clusterWide: {rolloutRestart: [kube-system/kube-proxy], cni: {configMap: kube-system/cni-manifest/calico.yaml, daemonSet: kube-system/calico-node}}
+`)
+	require.NotContains(t, lines(warnings), "policy wide")
+	require.Equal(t, &ClusterWide{
+		RolloutRestart: []ObjectName{{"kube-system", "kube-proxy"}},
+		CNI:            &CNIManifest{ConfigMap: ObjectName{"kube-system", "cni-manifest"}, ConfigMapKey: "calico.yaml", DaemonSet: ObjectName{"kube-system", "calico-node"}},
+	}, c.ClusterWide)
+	require.Equal(t, remediations.ClusterWide{MinNodes: 3, MinShare: remediations.Quantity{Value: 30, Percent: true}}, c.Core.ClusterWide)
+	require.Equal(t, "kube-system/kube-proxy", c.Core.Policies[0].Plan[0].DaemonSet)
+	require.Equal(t, 10*time.Minute, c.Core.Policies[0].Plan[1].Wait)
+}

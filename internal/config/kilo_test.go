@@ -1,0 +1,90 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const leaders = `policies:
+- {name: leaders, match: ['a="b"'], target: {location: region}, approval: true, plan: [{step: promote-leader}]}
+`
+
+func TestKiloNeedsNothingButToBeNamed(t *testing.T) {
+	c, warnings := mustLoad(t, base+leaders+"providers: {kilo: {}}\n")
+	require.NotContains(t, lines(warnings), "promote-leader")
+	require.Len(t, c.Kilo.Prometheus, 1)
+	require.Equal(t, "http://prometheus-operated.monitoring:9090", c.Kilo.Prometheus[0].String())
+	require.Equal(t, "topology.kubernetes.io/region", c.Kilo.TopologyLabel)
+	require.Equal(t, 10*time.Second, c.Kilo.Timeout)
+	require.Equal(t, 7*time.Minute, c.Kilo.MaxAge)
+	require.False(t, c.Kilo.AllowControlPlane)
+	require.True(t, c.Kilo.HTTPConfig.FollowRedirects, "the default of prometheus/common")
+	require.Equal(t, c.Kilo.TopologyLabel, c.Core.TopologyLabel)
+	require.Equal(t, remediations.LeaderLimits{Concurrent: 1, PerLocation: 15 * time.Minute}, c.Core.Limits.Leaders)
+	require.True(t, c.Core.Provided["promote-leader"])
+	require.True(t, c.Core.Wants(map[string]string{"a": "b"}))
+
+	p := c.Core.Policy("leaders")
+	require.Equal(t, "region", p.Location)
+	require.Empty(t, p.TargetLabel, "a label that happens to be called node names nothing here")
+	require.Nil(t, p.Pod)
+	require.True(t, p.Approval)
+	require.False(t, p.CordonExhausted, "a degraded leader may be a good node")
+	require.Equal(t, []remediations.Step{{Name: "promote-leader", Wait: 2 * time.Minute, Attempts: 2}}, p.Plan)
+	require.Equal(t, "leaders of the mesh", c.Policies[0].Selector())
+}
+
+func TestKiloIsConfigured(t *testing.T) {
+	c, _ := mustLoad(t, base+`providers:
+  kilo:
+    topologyLabel: example.com/site
+    prometheus: ["https://prometheus-0/prefix/", "https://prometheus-1"]
+    httpConfig: {authorization: {credentials_file: am/token}}
+    timeout: 3s
+    maxAge: 8m
+    allowControlPlane: true
+limits: {leaders: {concurrent: 2, perLocation: 1h}}
+`)
+	require.Equal(t, "https://prometheus-0/prefix", c.Kilo.Prometheus[0].String())
+	require.Equal(t, "https://prometheus-1", c.Kilo.Prometheus[1].String())
+	require.Equal(t, "am/token", c.Kilo.HTTPConfig.Authorization.CredentialsFile, "from where the configuration is")
+	require.Equal(t, 3*time.Second, c.Kilo.Timeout)
+	require.Equal(t, 8*time.Minute, c.Kilo.MaxAge)
+	require.True(t, c.Kilo.AllowControlPlane)
+	require.Equal(t, "example.com/site", c.Core.TopologyLabel)
+	require.Equal(t, remediations.LeaderLimits{Concurrent: 2, PerLocation: time.Hour}, c.Core.Limits.Leaders)
+}
+
+// Without the provider nobody looks at a mesh: a policy that a person wrote is warned about, the shipped ones bother nobody.
+func TestLeadersAreNobodysBusinessUnlessConfigured(t *testing.T) {
+	c, warnings := mustLoad(t, base)
+	require.NotContains(t, lines(warnings), "promote-leader")
+	require.Nil(t, c.Kilo)
+	require.Empty(t, c.Core.TopologyLabel)
+
+	c, warnings = mustLoad(t, base+leaders)
+	require.Contains(t, lines(warnings), "step promote-leader of policy leaders will be skipped: providers.kilo is not configured")
+	require.False(t, c.Core.Wants(map[string]string{"a": "b"}))
+}
+
+func TestATargetIsOfOneKind(t *testing.T) {
+	for target, want := range map[string]remediations.Policy{
+		"":                                  {TargetLabel: "node"},
+		"target: {}, ":                      {TargetLabel: "node"},
+		"target: {node: instance}, ":        {TargetLabel: "instance"},
+		"target: {pod: p, namespace: ns}, ": {TargetLabel: "node", Pod: &remediations.PodLabels{Namespace: "ns", Name: "p"}},
+		"target: {location: region}, ":      {Location: "region"},
+	} {
+		step := map[bool]string{true: "promote-leader", false: "reboot"}[want.Location != ""]
+		if want.Pod != nil {
+			step = "mark-ready"
+		}
+		c, _ := mustLoad(t, base+"policies: [{name: one, "+target+"match: ['a=\"b\"'], plan: [{step: "+step+"}]}]\n")
+		got := c.Core.Policies[0]
+		require.Equal(t, want, remediations.Policy{TargetLabel: got.TargetLabel, Pod: got.Pod, Location: got.Location}, target)
+	}
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	// leastRescueWait is the least time between two hosts: an API server takes most of a minute to come up.
+	leastRescueWait = 10 * time.Second
+	// maxRescue bounds a repair of API servers over all of their hosts.
+	maxRescue = time.Hour
+)
+
+// names checks the unit or the DaemonSet that a step says it is for.
+func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
+	s.Unit, s.DaemonSet = r.Unit, r.DaemonSet
+	if r.Step != "restart-unit" {
+		b.onlyFor(at, r.Step, "unit")
+	} else if p, h := at.to("unit"), b.config.Hosts; !b.faulty(p) {
+		switch {
+		case r.Unit == "":
+			b.fault(p, "missing; write one of providers.hosts.units")
+		case h != nil && !b.faulty(pointer{"providers", "hosts", "units"}) && !slices.Contains(h.Units, r.Unit):
+			b.fault(p, "%q is not in providers.hosts.units; add it there, or write one that is", r.Unit)
+		}
+	}
+	if r.Step != "rollout-restart" {
+		b.onlyFor(at, r.Step, "daemonSet")
+	} else if p, c := at.to("daemonSet"), b.config.ClusterWide; !b.faulty(p) {
+		switch {
+		case r.DaemonSet == "":
+			b.fault(p, "missing; write one of providers.clusterWide.rolloutRestart")
+		case c != nil && !b.faulty(pointer{"providers", "clusterWide", "rolloutRestart"}) && !c.rolls(r.DaemonSet):
+			b.fault(p, "%q is not in providers.clusterWide.rolloutRestart; add it there, or write one that is", r.DaemonSet)
+		}
+	}
+}
+
+// aboutAPIServers refuses what makes no sense for the API servers: while they are down no Node can be read, nor can what a
+// person writes on one.
+func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
+	if r.NodeSelector != nil {
+		b.fault(at.to("nodeSelector"), "a policy about API servers selects no nodes: the hosts of controlPlane are meant")
+	}
+	if r.Approval {
+		b.fault(at.to("approval"), "nobody can approve a repair while no API server answers; remove it, or write mode: observe")
+	}
+	if r.RepairCordoned {
+		b.fault(at.to("repairCordoned"), "whether a node is cordoned cannot be read while no API server answers; remove it")
+	}
+	if len(r.Plan) > 1 {
+		b.fault(at.to("plan", 1), "a policy about API servers has one step, which goes from host to host; remove this one")
+	}
+}
+
+// rescueStep reads restart-kubelet of API servers: wait is the time for one host, timeout that for all of them.
+func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
+	s := remediations.Step{Name: r.Step, Attempts: 1, Timeout: remediations.RescueFor}
+	if r.Attempts != nil && *r.Attempts != 1 {
+		b.fault(at.to("attempts"), "each host's kubelet is restarted at most once a repair; remove it")
+	}
+	b.onlyFor(at, r.Step, "soft")
+	b.onlyFor(at, r.Step, "provider")
+	if _, present := b.value(at.to("onTimeout")).(string); present {
+		b.fault(at.to("onTimeout"), "makes no sense on a step of API servers: when its time is over the repair ends; remove it")
+	}
+	b.onlyFor(at, r.Step, "unit")
+	b.onlyFor(at, r.Step, "daemonSet")
+	wait, waitOK := b.duration(at.to("wait"), r.Wait, leastRescueWait)
+	s.Wait = wait
+	if r.Timeout == "" {
+		return s
+	}
+	ok := false
+	if s.Timeout, ok = b.duration(at.to("timeout"), r.Timeout, leastRescueWait); !ok {
+		return s
+	}
+	switch {
+	case s.Timeout > maxRescue:
+		b.fault(at.to("timeout"), "%s is too long; write at most 1h, then a person must look", r.Timeout)
+	case waitOK && s.Timeout < wait:
+		b.fault(at.to("timeout"), "%s is shorter than wait (%s); write a longer one, it bounds all hosts together", r.Timeout, r.Wait)
+	}
+	return s
+}
+
+// restarts says of each step on hosts and DaemonSets what its provider lacks.
+func (c *Config) restarts(out map[string]string) {
+	lack := func(step string, configured bool, key string) {
+		if out[step] = ""; !configured {
+			out[step] = key + " is not configured (ProviderAbsent)"
+		}
+	}
+	lack("restart-kubelet", c.Hosts != nil, "providers.hosts")
+	lack("restart-containerd", c.Hosts != nil, "providers.hosts")
+	lack("restart-unit", c.Hosts != nil && len(c.Hosts.Units) > 0, "providers.hosts.units")
+	lack("restart-kube-proxy", c.DaemonSets.KubeProxy.Name != "", "providers.daemonSets.kubeProxy")
+	lack("restart-cni", c.DaemonSets.CNI.Name != "", "providers.daemonSets.cni")
+	lack("rollout-restart", c.ClusterWide != nil && len(c.ClusterWide.RolloutRestart) > 0, "providers.clusterWide.rolloutRestart")
+	lack("apply-cni", c.ClusterWide != nil && c.ClusterWide.CNI != nil, "providers.clusterWide.cni")
+}

@@ -1,0 +1,70 @@
+package alertmanager
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/alertmanager/api/v2/models"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestWhatIsKnownChangesNoAnswer: whatever was of no interest at the last poll, an answer says what it says without that.
+func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
+	in := interested(t)
+	in.selfTest = func(l map[string]string) bool { return l["alertname"] == "DrydockSelfTest" }
+	skipped := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		var pool []*models.GettableAlert
+		for i := range rapid.IntRange(1, 8).Draw(rt, "alerts") {
+			labels := map[string]string{
+				"alertname": rapid.SampledFrom([]string{"NodeNotReady", "Watchdog", "DrydockSourceDown", "DrydockSelfTest"}).Draw(rt, "name"),
+				"pod":       fmt.Sprint(i),
+			}
+			if rapid.Bool().Draw(rt, "of interest") {
+				labels["remediation"] = "node-not-ready"
+			}
+			a := shown(StateActive, labels)
+			if by := rapid.IntRange(-1, i-1).Draw(rt, "inhibited by"); by >= 0 {
+				inhibited(a, keyOf(pool[by].Labels))
+			}
+			pool = append(pool, a)
+		}
+		var known others
+		for range rapid.IntRange(1, 5).Draw(rt, "polls") {
+			alerts := []*models.GettableAlert{}
+			for _, a := range pool {
+				if rapid.IntRange(0, 3).Draw(rt, "changes") == 0 {
+					*a.Status.State = rapid.SampledFrom([]string{StateActive, StateSuppressed}).Draw(rt, "state")
+				}
+				if rapid.IntRange(0, 3).Draw(rt, "is shown") > 0 {
+					alerts = append(alerts, a)
+				}
+			}
+			text, err := json.Marshal(alerts)
+			require.NoError(rt, err)
+			read := func(known others) *answer {
+				a := newAnswer(in, known)
+				require.NoError(rt, (&stream{of: "alerts", element: a.read}).Consume(bytes.NewReader(text), nil))
+				return a
+			}
+			with, without := read(known), read(nil)
+			require.Equal(rt, without.alerts, with.alerts)
+			require.Equal(rt, without.selfTest(), with.selfTest())
+			require.Equal(rt, without.blinding(), with.blinding())
+			require.Equal(rt, without.inhibitors(), with.inhibitors())
+			require.Equal(rt, without.names, with.names)
+			require.Equal(rt, []any{without.watchdog, without.watchdogAt}, []any{with.watchdog, with.watchdogAt})
+			require.Equal(rt, without.others, with.others)
+			for id := range with.others {
+				if _, ok := known[id]; ok {
+					skipped++
+				}
+			}
+			known = with.others
+		}
+	})
+	require.Positive(t, skipped, "none was known: it shows nothing")
+}

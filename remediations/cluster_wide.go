@@ -1,0 +1,102 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// wideApart is the least time between two repairs that change the whole cluster.
+const wideApart = time.Hour
+
+// ClusterWide says when a step that changes the whole cluster may be taken: when so many nodes, and such a share of all,
+// have the fault.
+type ClusterWide struct {
+	MinNodes int
+	MinShare Quantity
+}
+
+// rolloutRestart restarts a DaemonSet's pods on all nodes, as it rolls out a new version.
+var rolloutRestart = Remediation{
+	Name: "rollout-restart", Verb: "restart, in the whole cluster, the DaemonSet that fails on", Disruptive: true, Once: true, LooksFirst: true,
+	passed: true, ClusterWide: true, renews: true, asks: true, Wait: 10 * time.Minute, Invasive: 6, proof: succeeded,
+}
+
+// applyCNI applies the network's own manifest anew, never an older one than is installed.
+var applyCNI = Remediation{
+	Name: "apply-cni", Verb: "apply, in the whole cluster, the network manifest that is missing on", Disruptive: true, Once: true, LooksFirst: true,
+	passed: true, ClusterWide: true, renews: true, asks: true, Wait: 10 * time.Minute, Invasive: 7, proof: succeeded,
+}
+
+// clusterWide: one bad node never changes the whole cluster. What is not due here is passed over, where the plan goes on;
+// what another repair is doing to the cluster this moment is waited for.
+func clusterWide(c *candidate) *finding {
+	if !c.remediation().ClusterWide {
+		return nil
+	}
+	if i := slices.IndexFunc(c.Ledger.Slots, func(s Slot) bool { return s.Wide && s.Repair != c.own }); i >= 0 {
+		s := c.Ledger.Slots[i]
+		return &finding{message: fmt.Sprintf("repair %s of node %s by policy %s is changing the whole cluster; one does so at a time", s.Repair, s.Node, s.Policy), fleetwide: true}
+	}
+	if last := c.Ledger.lastWide(c.own); !last.At.IsZero() && c.now.Before(last.At.Add(wideApart)) {
+		return &finding{message: fmt.Sprintf("repair %s changed the whole cluster at %s, which is done once in %s at most", last.Repair, last.At.Format(time.RFC3339), wideApart), pass: true}
+	}
+	limit, all := c.Config.ClusterWide, c.Fleet.nodes
+	sick, least := c.sick(), max(2, limit.MinNodes)
+	if sick < least || !limit.MinShare.reached(sick, all) {
+		return &finding{message: fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s, and %s changes the whole cluster: it takes %d of them, and %s", sick, all, c.policy.Name, c.step.Name, least, limit.MinShare), pass: true}
+	}
+	return nil
+}
+
+// sick counts the nodes that have an alert of the candidate's policy which the Alertmanagers confirm.
+func (c *candidate) sick() int {
+	nodes := map[string]bool{}
+	for _, r := range c.Word.Replicas {
+		for fingerprint, a := range r.Alerts {
+			route, why := c.Config.Route(a.Labels, c.Fleet.roster.Node)
+			if why == MisrouteNone && route.Policy == c.policy && !nodes[route.Node] && c.Word.about(fingerprint, c.Config, "").reason == "" {
+				nodes[route.Node] = true
+			}
+		}
+	}
+	return len(nodes)
+}
+
+// reached says that count of total is not less than the quantity.
+func (q Quantity) reached(count, total int) bool {
+	if !q.Percent {
+		return count >= q.Value
+	}
+	return count*100 >= total*q.Value
+}
+
+// widened counts a repair that changes the whole cluster; of each repair the last time.
+func (l *Ledger) widened(repair string, when time.Time) {
+	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return b.Repair == repair })
+	l.Wide = append(l.Wide, Begun{Repair: repair, At: when})
+}
+
+// lastWide is when another repair than the one named last changed the whole cluster.
+func (l *Ledger) lastWide(except string) (last Begun) {
+	for _, b := range l.Wide {
+		if b.Repair != except && b.At.After(last.At) {
+			last = b
+		}
+	}
+	return last
+}
+
+// rebuildWide is the part of RebuildLedger that speaks of the whole cluster. An ended repair counts from its end: when it
+// took the step is not known any more.
+func (l *Ledger) rebuildWide(j Journal) {
+	wide := func(done string) bool { return Registry[stepName(done)].ClusterWide }
+	for _, e := range j.History {
+		if slices.ContainsFunc(e.Steps, wide) {
+			l.widened(e.ID, e.Ended)
+		}
+	}
+	if r := j.Record; r != nil && r.Intent != nil && slices.ContainsFunc(r.Done, wide) {
+		l.widened(r.ID, r.Intent.At)
+	}
+}

@@ -1,0 +1,137 @@
+package remediations
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+// TestOneBadNodeNeverChangesTheWholeCluster: whatever is configured, a step that changes the whole cluster is taken only
+// where enough nodes have its alert, no other such step is under way, and none was within the hour.
+func TestOneBadNodeNeverChangesTheWholeCluster(t *testing.T) {
+	whole, issued := t, 0
+	rapid.Check(t, func(t *rapid.T) {
+		sc := readScene(whole, []byte(`
+policy: {plan: [rollout-restart=kube-system/cni, reboot]}
+limits: {concurrent: 9}
+provided: [rollout-restart, reboot]
+survey: {step: "rollout-restart kube-system/cni"}
+`))
+		sc.Word.Sick = rapid.IntRange(0, 9).Draw(t, "sick")
+		if rapid.IntRange(0, 2).Draw(t, "under way") == 0 {
+			sc.Ledger.Slots = []Slot{{Node: "n9", Repair: "r9", Attempt: "r9-0-1", Wide: true}}
+		}
+		lately := rapid.SampledFrom([]time.Duration{0, time.Minute, 59 * time.Minute, time.Hour}).Draw(t, "lately")
+		if lately > 0 {
+			sc.Ledger.Wide = []Begun{{Repair: "r8", At: noon.Add(-lately)}}
+		}
+		s := sc.state(whole)
+		s.Config.ClusterWide = ClusterWide{MinNodes: rapid.IntRange(0, 5).Draw(t, "minNodes"), MinShare: Quantity{Value: rapid.IntRange(0, 60).Draw(t, "minShare"), Percent: rapid.Bool().Draw(t, "percent")}}
+		d := Decide(s, noon)
+		if d.Verb != Issue {
+			return
+		}
+		issued++
+		require.Equal(t, "rollout-restart", d.Record.Step.Name, "what is passed over is on record first")
+		sick := sc.Word.Sick + 1
+		require.GreaterOrEqual(t, sick, max(2, s.Config.ClusterWide.MinNodes))
+		if q := s.Config.ClusterWide.MinShare; q.Percent {
+			require.GreaterOrEqual(t, sick*10, q.Value)
+		} else {
+			require.GreaterOrEqual(t, sick, q.Value)
+		}
+		require.Empty(t, sc.Ledger.Slots)
+		require.False(t, lately > 0 && lately < time.Hour)
+	})
+	require.Positive(t, issued)
+}
+
+// TestAlertsThatDoNotCountForTheWholeCluster: of nodes that are not there, silenced, or another policy's.
+func TestAlertsThatDoNotCountForTheWholeCluster(t *testing.T) {
+	s := readScene(t, []byte(`
+policy: {plan: [rollout-restart=kube-system/cni]}
+provided: [rollout-restart]
+`)).state(t)
+	alert := func(node string, change func(*AlertWord)) {
+		a := AlertWord{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": node}, StartsAt: noon, Active: true}
+		change(&a)
+		for _, r := range s.Word.Replicas {
+			r.Alerts[Fingerprint(a.Labels)] = a
+		}
+	}
+	c := &candidate{State: s, now: noon, policy: s.Config.Policies[0], step: StepRef{Name: "rollout-restart", Attempt: 1}}
+	require.Equal(t, 1, c.sick())
+	alert("no-such-node", func(*AlertWord) {})
+	alert("n2", func(a *AlertWord) { a.Active, a.SilencedBy = false, []string{"s1"} })
+	alert("n3", func(a *AlertWord) { a.Labels["remediation"] = "disk-full" })
+	alert("n1", func(a *AlertWord) { a.Labels["instance"] = "another alert of the same node" })
+	require.Equal(t, 1, c.sick())
+	alert("n4", func(*AlertWord) {})
+	require.Equal(t, 2, c.sick())
+}
+
+// TestLedgerRemembersWhatChangedTheWholeCluster, also when a person deletes it.
+func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
+	c, n := limits(), bare("n1")
+	c.Provided = map[string]bool{"apply-cni": true}
+	record := func(id string, phase Phase) *Record {
+		return &Record{
+			V: recordVersion, ID: id, Policy: "p", Cause: Cause{Alert: "aa"}, Phase: phase, Step: StepRef{Name: "apply-cni", Attempt: 1}, Done: []string{"apply-cni:1"},
+			Began: noon, Since: noon, Deadline: noon.Add(time.Minute), Intent: &Intent{ID: id + "-0-1", At: noon},
+		}
+	}
+	l := &Ledger{Repairs: map[string][]Begun{}}
+	l.Reserve(c, n, record("r1", Acting), noon)
+	l.Reserve(c, n, record("r1", Acting), noon.Add(time.Minute))
+	require.Equal(t, []Begun{{Repair: "r1", At: noon.Add(time.Minute)}}, l.Wide)
+	require.True(t, l.Slots[0].Wide)
+	again, err := DecodeLedger(l.Encode())
+	require.NoError(t, err)
+	require.Equal(t, l.Wide, again.Wide)
+	require.Equal(t, l.Wide, l.Clone().Wide)
+	require.Zero(t, l.lastWide("r1"), "its own does not hold it")
+	require.Equal(t, "r1", l.lastWide("r2").Repair)
+	data := l.Encode()
+	data[ledgerWide] = "nonsense"
+	_, err = DecodeLedger(data)
+	require.ErrorIs(t, err, ErrLedgerMalformed)
+	l.Release("n1")
+	l.prune(c, noon.Add(wideApart+time.Minute))
+	require.Empty(t, l.Wide)
+
+	n.Annotations[NodeRepairKey] = record("r2", Verifying).Encode()
+	other := bare("n2")
+	other.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r3", Policy: "p", Outcome: Recovered, Steps: []string{"restart-cni:1", "apply-cni:1"}, Began: noon, Ended: noon.Add(-time.Minute)})
+	rebuilt := RebuildLedger(c, []*corev1.Node{n, other}, noon)
+	require.ElementsMatch(t, []Begun{{Repair: "r2", At: noon}, {Repair: "r3", At: noon.Add(-time.Minute)}}, rebuilt.Wide)
+	require.True(t, rebuilt.Slots[0].Wide)
+}
+
+// TestWhatIsAskedAboutAStep names what the plan says of it, and nothing else.
+func TestWhatIsAskedAboutAStep(t *testing.T) {
+	for _, s := range []Step{{Name: "reboot"}, {Name: "restart-unit", Unit: "x.service"}, {Name: "rollout-restart", DaemonSet: "kube-system/cni"}} {
+		require.Equal(t, s, AskedOf(s.ask()))
+	}
+	require.Equal(t, Step{Name: "reboot"}, AskedOf("reboot x"))
+}
+
+// TestEvidenceIsTheEndOfWhatWasSaid, on one line and bounded.
+func TestEvidenceIsTheEndOfWhatWasSaid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringN(0, 4000, -1).Draw(t, "text")
+		got := evidence(text)
+		require.LessOrEqual(t, len(got), maxEvidence+len("…"))
+		require.NotContains(t, got, "\n")
+		require.Equal(t, got, clip(got, len(got)+1))
+	})
+	require.Equal(t, "a | b", evidence("a\r\nb\n"))
+}
+
+// TestRescueHasTenMinutesWhereNoPlanSays otherwise.
+func TestRescueHasTenMinutesWhereNoPlanSays(t *testing.T) {
+	require.Equal(t, RescueFor, rescueFor(&Policy{Plan: []Step{{Name: "restart-kubelet"}}}))
+	require.Equal(t, time.Minute, rescueFor(&Policy{Plan: []Step{{Name: "restart-kubelet", Timeout: time.Minute}}}))
+}

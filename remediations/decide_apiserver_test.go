@@ -1,0 +1,185 @@
+package remediations
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func (g golden) rescue(t testing.TB) *APIServerState {
+	t.Helper()
+	text, err := os.ReadFile(g.input)
+	require.NoError(t, err)
+	return readRescue(t, text).state(t)
+}
+
+// TestDecideAPIServerGoldens pins every decision about the API servers. What is written can be read again.
+func TestDecideAPIServerGoldens(t *testing.T) {
+	for _, g := range goldensIn(t, "apiserver") {
+		t.Run(g.name, func(t *testing.T) {
+			s := g.rescue(t)
+			d := DecideAPIServer(s, noon)
+			got := renderRescue(t, d)
+			if os.Getenv("UPDATE") != "" {
+				require.NoError(t, os.WriteFile(g.output, []byte(got), 0o644))
+			}
+			require.Equal(t, g.want(t), got)
+			require.Equal(t, g.rescue(t), s, "it changes nothing")
+			require.Equal(t, got, renderRescue(t, DecideAPIServer(s, noon)), "and repeats itself")
+			for _, e := range d.Write {
+				again, err := DecodeRescueEntry(e.Encode())
+				require.NoError(t, err, e.Encode())
+				require.Equal(t, e.Encode(), again.Encode())
+			}
+		})
+	}
+}
+
+// rescueOrder is the order that the issue gives.
+var rescueOrder = []Reason{
+	Paused, AlertUnconfirmed, Silenced, Inhibited, AlertResolved, TooYoung, OutsideWindow, Cooldown, RepairsSpent, Observing,
+}
+
+func TestGuardsOfARescueStandInOrder(t *testing.T) {
+	var got []Reason
+	for _, g := range rescueGuards {
+		got = append(got, g.reason)
+	}
+	require.Equal(t, rescueOrder, got)
+}
+
+// TestEachGuardOfARescueSpeaksBeforeThoseBehindIt takes the causes away one after the other, as for a node.
+func TestEachGuardOfARescueSpeaksBeforeThoseBehindIt(t *testing.T) {
+	sc := readRescue(t, []byte(`
+policy: {mode: observe, for: 30m}
+windows: ["02:00-04:00"]
+limits: {repairsPerNode: 1}
+hosts: [cp-1]
+paused: "true"
+ended: [{id: old, policy: apiserver-down, outcome: Recovered, steps: [], began: "<now-4m>", ended: "<now-1m>", hosts: [{host: cp-1, attempt: old-1, at: "<now-3m>", outcome: accepted}]}]
+word: {replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
+`))
+	remedies := map[Reason]func(){
+		Paused:           func() { sc.Paused = nil },
+		AlertUnconfirmed: func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" },
+		Silenced:         func() { sc.Word.Replicas[0].Alert = "active" },
+		Inhibited:        func() { sc.Word.Replicas[1].Alert = "active" },
+		TooYoung:         func() { sc.Policy.For = "1m" },
+		OutsideWindow:    func() { sc.Windows = nil },
+		Cooldown:         func() { sc.Policy.Cooldown = "30s" },
+		RepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
+		Observing:        func() { sc.Policy.Mode = ModeEnforce },
+	}
+	// With all Alertmanagers dead nobody knows of the alert but by a post.
+	sc.Posted = []sceneAlert{{}}
+	for _, want := range rescueOrder {
+		if want == AlertResolved {
+			continue // an alert cannot be over and fire: held-AlertResolved has it
+		}
+		d := DecideAPIServer(sc.state(t), noon)
+		require.Equal(t, Keep, d.Verb, "%s: %s", want, d.Message)
+		require.Equal(t, want, d.Reason, d.Message)
+		remedies[want]()
+	}
+	require.Equal(t, Issue, DecideAPIServer(sc.state(t), noon).Verb, "with every cause gone it is done")
+}
+
+// TestNoGuardOfARescueIsIdle takes each guard away in turn: its golden must come out otherwise.
+func TestNoGuardOfARescueIsIdle(t *testing.T) {
+	all := rescueGuards
+	t.Cleanup(func() { rescueGuards = all })
+	pinned := map[string]golden{}
+	for _, g := range goldensIn(t, "apiserver") {
+		pinned[g.name] = g
+	}
+	for i, gone := range all {
+		t.Run(string(gone.reason), func(t *testing.T) {
+			g, ok := pinned["held-"+string(gone.reason)]
+			require.True(t, ok, "no golden held-%s", gone.reason)
+			rescueGuards = all
+			require.Equal(t, g.want(t), renderRescue(t, DecideAPIServer(g.rescue(t), noon)))
+			rescueGuards = append(slices.Clone(all[:i]), all[i+1:]...)
+			require.NotEqual(t, g.want(t), renderRescue(t, DecideAPIServer(g.rescue(t), noon)))
+		})
+	}
+}
+
+// TestLastLookBeforeTheRestart: what people and the journal say in the last moment wins.
+func TestLastLookBeforeTheRestart(t *testing.T) {
+	r := &Rescue{ID: "r1", Phase: Acting, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1"}}}
+	said := func(text string) *string { return &text }
+	require.NoError(t, MayStillRescue(RescueJournal{Rescue: r}, "r1-1", noon))
+	require.NoError(t, MayStillRescue(RescueJournal{Rescue: r, Paused: said("2026-03-04T11:00:00Z")}, "r1-1", noon), "that pause is over")
+	for name, j := range map[string]RescueJournal{
+		"it cannot be read":   {Rescue: r, Malformed: errors.New("nonsense")},
+		"nothing is on it":    {},
+		"it went on":          {Rescue: &Rescue{Phase: Verifying, Hosts: r.Hosts}},
+		"another attempt":     {Rescue: &Rescue{Phase: Acting, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-2"}}}},
+		"somebody paused it":  {Rescue: r, Paused: said("")},
+		"paused until later":  {Rescue: r, Paused: said("2026-03-04T13:00:00Z maintenance")},
+		"paused in own words": {Rescue: r, Paused: said("we move the racks")},
+	} {
+		require.Error(t, MayStillRescue(j, "r1-1", noon), name)
+	}
+}
+
+type slow struct{}
+
+func (slow) Error() string { return "slow" }
+func (slow) Timeout() bool { return true }
+
+// TestUnknownIsNeverFailing: what does not surely say that an API server is ill says nothing.
+func TestUnknownIsNeverFailing(t *testing.T) {
+	for status, want := range map[int]HostState{
+		200: HostReady, 500: HostFailing, 503: HostFailing, 401: HostUnknown, 403: HostUnknown, 404: HostUnknown, 429: HostUnknown, 302: HostUnknown, 201: HostUnknown, 600: HostUnknown, 0: HostUnknown,
+	} {
+		require.Equal(t, want, SightOf("cp-1", status, nil, noon).State, status)
+	}
+	for _, err := range []error{slow{}, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, io.EOF, io.ErrUnexpectedEOF} {
+		require.Equal(t, HostFailing, SightOf("cp-1", 0, fmt.Errorf("asking: %w", err), noon).State, err)
+	}
+	for _, err := range []error{errors.New("x509: certificate signed by unknown authority"), syscall.ENETUNREACH, io.ErrClosedPipe, &net.DNSError{IsNotFound: true}} {
+		require.Equal(t, HostUnknown, SightOf("cp-1", 0, err, noon).State, err)
+	}
+}
+
+// TestRealAnswersOfAHost asks real listeners: a certificate that does not verify says nothing, a closed port does.
+func TestRealAnswersOfAHost(t *testing.T) {
+	patience := 10 * time.Second
+	ask := func(url string) HostSight {
+		resp, err := (&http.Client{Timeout: patience}).Get(url)
+		if err != nil {
+			return SightOf("cp-1", 0, err, noon)
+		}
+		defer resp.Body.Close()
+		return SightOf("cp-1", resp.StatusCode, nil, noon)
+	}
+	hang := make(chan struct{})
+	open := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hangs" {
+			<-hang
+		}
+	}))
+	require.Equal(t, HostReady, ask(open.URL).State)
+	patience = 50 * time.Millisecond
+	require.Equal(t, HostFailing, ask(open.URL+"/hangs").State)
+	patience = 10 * time.Second
+	close(hang)
+	open.Close()
+	require.Equal(t, HostFailing, ask(open.URL).State)
+	unknown := httptest.NewTLSServer(http.NotFoundHandler())
+	defer unknown.Close()
+	sight := ask(unknown.URL)
+	require.Equal(t, HostUnknown, sight.State)
+	require.Contains(t, sight.Why, "certificate")
+}

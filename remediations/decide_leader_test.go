@@ -1,0 +1,116 @@
+package remediations
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDecideLeaderGoldens pins every decision about the leader of a location. UPDATE=1 rewrites the outputs: read the
+// difference before you keep it.
+func TestDecideLeaderGoldens(t *testing.T) {
+	for _, g := range goldensIn(t, "leader") {
+		t.Run(g.name, func(t *testing.T) {
+			s := g.leaderState(t)
+			got := render(t, DecideLeader(s, noon))
+			if os.Getenv("UPDATE") != "" {
+				require.NoError(t, os.WriteFile(g.output, []byte(got), 0o644))
+			}
+			require.Equal(t, g.want(t), got)
+			require.Equal(t, g.leaderState(t), s, "it changes nothing")
+			if d := DecideLeader(s, noon); d.Record != nil {
+				_, err := DecodeRecord(d.Record.Encode())
+				require.NoError(t, err, "what it writes, it reads")
+			}
+			require.Equal(t, got, render(t, DecideLeader(s, noon)), "and repeats itself")
+		})
+	}
+}
+
+// bindsLeaders are the guards that hold the move of a leader. The others speak of the machine, or of the nodes' limits.
+var bindsLeaders = map[Reason]bool{
+	ReasonExcluded: true, Paused: true, NodeLeaving: true, CordonedByOther: true, AlertUnconfirmed: true, Blind: true, Silenced: true,
+	Inhibited: true, AlertResolved: true, TooYoung: true, OutsideWindow: true, NodeUnderRepair: true, Cooldown: true, PolicyFailing: true,
+	AtLimit: true, AwaitingApproval: true, Observing: true,
+}
+
+// TestGuardsThatBindLeaders takes each guard away in turn. One that binds must be missed by the golden of its name; one
+// that does not is missed by none.
+func TestGuardsThatBindLeaders(t *testing.T) {
+	all := guards
+	t.Cleanup(func() { guards = all })
+	for i, gone := range all {
+		t.Run(string(gone.reason), func(t *testing.T) {
+			guards = append(append([]guard{}, all[:i]...), all[i+1:]...)
+			var missed []string
+			for _, g := range goldensIn(t, "leader") {
+				if g.want(t) != render(t, DecideLeader(g.leaderState(t), noon)) {
+					missed = append(missed, g.name)
+				}
+			}
+			if bindsLeaders[gone.reason] {
+				require.Contains(t, missed, "held-"+string(gone.reason))
+			} else {
+				require.Empty(t, missed)
+			}
+		})
+	}
+}
+
+// everythingWrongWithALeader has a cause for each guard that binds it, and for what is seen of its location.
+const everythingWrongWithALeader = `
+policy: {mode: observe, for: 30m, approval: true}
+windows: ["02:00-04:00"]
+node:
+  labels: {drydock.dev/exclude: ""}
+  annotations: {drydock.dev/pause: "true"}
+  taints: [ToBeDeletedByClusterAutoscaler]
+  cordoned: true
+record: {v: 1, id: r9, policy: node-not-ready, cause: {alert: "aa"}, phase: Verifying, step: {index: 0, name: reboot, attempt: 1},
+  began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>"}}
+word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
+moved: {r0: 5m}
+ledger: {exhausted: {mesh-leader-degraded: 3}}
+elsewhere: [{node: n5}]
+sight: {unknown: "no probes", reached: true, held: "granularity is full", candidates: []}
+`
+
+// TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt: what is seen of a location comes after what people and Alertmanagers
+// say, and before Observing, which is reached only by what would be done.
+func TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt(t *testing.T) {
+	sc := readLeaderScene(t, everythingWrongWithALeader)
+	steps := []struct {
+		reason Reason
+		remedy func()
+	}{
+		{ReasonExcluded, func() { delete(sc.Node.Labels, ExcludeLabel) }},
+		{Paused, func() { delete(sc.Node.Annotations, PauseKey) }},
+		{NodeLeaving, func() { sc.Node.Taints = nil }},
+		{CordonedByOther, func() { sc.Policy.RepairCordoned = true }},
+		{AlertUnconfirmed, func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" }},
+		{Blind, func() { sc.Word.WatchdogMisses = 0 }},
+		{Silenced, func() { sc.Word.Replicas[0].Alert = "active" }},
+		{Inhibited, func() { sc.Word.Replicas[1].Alert = "active" }},
+		{TooYoung, func() { sc.Policy.For = "1m" }},
+		{OutsideWindow, func() { sc.Windows = nil }},
+		{NodeUnderRepair, func() { sc.Record = nil }},
+		{Cooldown, func() { sc.Moved = nil }},
+		{PolicyFailing, func() { sc.Ledger.Exhausted = nil }},
+		{AtLimit, func() { sc.Elsewhere = nil }},
+		{AwaitingApproval, func() { sc.Policy.Approval = false }},
+		{LeaderUnknown, func() { sc.Sight.Unknown = "" }},
+		{LeaderHeld, func() { sc.Sight.Reached = false }},
+		{LeaderHeld, func() { sc.Sight.Held = "" }},
+		{LeaderHeld, func() { sc.Sight.Candidates = nil; sc.Busy = []string{"n2", "n3"} }},
+		{NodeUnderRepair, func() { sc.Busy = nil }},
+		{Observing, func() { sc.Policy.Mode = ModeEnforce }},
+	}
+	for _, step := range steps {
+		d := DecideLeader(sc.leaderState(t), noon)
+		require.Equal(t, Keep, d.Verb, "%s: %s", step.reason, d.Message)
+		require.Equal(t, step.reason, d.Reason, d.Message)
+		step.remedy()
+	}
+	require.Equal(t, Issue, DecideLeader(sc.leaderState(t), noon).Verb, "with every cause gone it is done")
+}

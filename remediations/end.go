@@ -1,0 +1,55 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// end closes the repair.
+func (s *State) end(o Outcome, why string, now time.Time) Decision {
+	r := s.Journal.Record
+	d := Decision{
+		Verb: End, Message: why, Policy: s.policy(),
+		Ended: &Entry{
+			ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now),
+			Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: clip(why, 300), Evidence: r.Evidence,
+		},
+	}
+	d.undo(r)
+	return d
+}
+
+// undo takes back what the record says that Drydock did to the node.
+func (d *Decision) undo(r *Record) {
+	for _, u := range r.Undo {
+		d.Uncordon = d.Uncordon || u.Kind == UndoCordon
+		d.Untaint = d.Untaint || u.Kind == UndoTaint
+	}
+}
+
+// cancel ends the repair by a person's word. What Drydock did to the node is taken back with it.
+func (s *State) cancel(now time.Time) Decision {
+	d := s.end(Cancelled, fmt.Sprintf("somebody set %s", CancelKey), now)
+	d.Ended.By = ByPerson
+	return d
+}
+
+// exhaust ends the plan; the record stays until a person has looked.
+func (s *State) exhaust(p *Policy, now time.Time) Decision {
+	d := s.end(OutcomeExhausted, "", now)
+	r := s.Journal.Record.clone()
+	_, missing := s.proven()
+	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", joined(r.Done), missing, r.passedOver())
+	d.Ended.Why = clip(d.Message, 300)
+	d.Uncordon, d.Untaint = false, false
+	r.Note = ""
+	r.Phase, r.Since, r.Deadline, r.Hold = Exhausted, at(now), time.Time{}, nil
+	disruptive := slices.ContainsFunc(r.Done, func(done string) bool { return Registry[stepName(done)].Disruptive })
+	if p.CordonExhausted && p.Mode == ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
+		d.Cordon = true
+		r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: at(now)})
+	}
+	d.Record = r
+	return d
+}

@@ -1,0 +1,254 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Leaders looks at the leaders of a mesh's locations, and moves them.
+type Leaders interface {
+	// Leads says which node leads the location by what the cache knows; empty: none, or it cannot be said.
+	Leads(location string) (node string)
+	// Look looks live. It does not fail: what it could not find out is in the answer. It changes nothing.
+	Look(ctx context.Context, location string) remediations.LeaderSight
+	// Move makes the change if the location still is as the move says, asking mayStill at the very last moment before each
+	// key is written. The outcome is never empty; the error says why it is not accepted.
+	Move(ctx context.Context, m remediations.Move, mayStill func() error) (remediations.CallOutcome, error)
+	// PutBack restores what Move recorded in Before, where it still is as Move left it. It may be repeated.
+	PutBack(ctx context.Context, m remediations.Move) error
+}
+
+// leader decides about the location that the node leads, or led when its repair began, and carries the decision out.
+func (p *passing) leader(n *corev1.Node) {
+	l, ok := p.Config.LeaderOf(p.journal(n))
+	if !ok {
+		return
+	}
+	p.now = p.Clock.Now()
+	s := p.leaderState(n, l)
+	d := decideLeader(s, p.now)
+	if d.Ask.Heartbeats {
+		p.readHeartbeats()
+		s = p.leaderState(n, l)
+		d = decideLeader(s, p.now)
+	}
+	p.carryLeader(s, d)
+}
+
+func (p *passing) leaderState(n *corev1.Node, l remediations.Leader) *remediations.LeaderState {
+	m := p.rememberLeader(locationOn{n.Name, l.Location})
+	m.pass = p.passes
+	state := p.state(n)
+	if m.newID == "" || state.Journal.Knows(m.newID) {
+		m.newID = p.NewID()
+	}
+	state.Call, state.NewID, state.WellSince, state.WellHeard = m.call, m.newID, m.wellSince, m.wellHeard
+	state.Survey, state.Lease, state.Replacement = nil, nil, nil
+	return &remediations.LeaderState{State: state, Leader: l, Sight: m.sight}
+}
+
+func (p *passing) carryLeader(s *remediations.LeaderState, d remediations.Decision) {
+	n, m := s.Node, p.rememberLeader(locationOn{s.Node.Name, s.Location})
+	switch {
+	case !d.Well:
+		m.wellSince = time.Time{}
+	case m.wellSince.IsZero():
+		m.wellSince, m.wellHeard = p.now, d.Heard
+	}
+	if d.Ask.Alerts {
+		p.askAlerts(p.remember(n.Name))
+		p.want(s.State, s.Record, d)
+	}
+	p.waiting = p.waiting || d.Verb == remediations.Keep
+	if d.Ask.Sighting {
+		p.lookAt(m, s.Location)
+	}
+	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
+		p.next = d.Recheck
+	}
+	switch d.Verb {
+	case remediations.Issue:
+		p.promote(s, m, d)
+	case remediations.Resume:
+		p.putBack(s, m, s.Record, d)
+	case remediations.Verify:
+		if p.putLeader(s, d) {
+			m.call, m.sight = nil, nil // what was seen before the call proves nothing
+			p.tell(n.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message})
+			p.tellSuccessor(d.Record)
+		}
+	case remediations.Keep:
+		p.keepLeader(s, d)
+	case remediations.End:
+		p.endLeader(s, d)
+	case remediations.Look:
+		if r := d.Record; d.Policy != nil && (r != nil || s.Record != nil) {
+			if r == nil {
+				r = s.Record
+			}
+			p.fleet.OccupyLeader(n.Name, r, d.Policy.Mode == remediations.ModeObserve)
+		}
+		p.putLeader(s, d)
+	case remediations.Wait, remediations.Drop, remediations.Rest, remediations.Reset:
+		p.putLeader(s, d)
+	}
+	p.countLeader(s, d)
+}
+
+// promote takes the slot, writes the intent, and lets the move go out, or the moves be put back; each only after the one
+// before is durable.
+func (p *passing) promote(s *remediations.LeaderState, m *leaderMemory, d remediations.Decision) {
+	n, r := s.Node, d.Record
+	l := p.ledger.Clone()
+	l.Reserve(p.Config, n, r, p.now)
+	if p.save(l) != nil {
+		return
+	}
+	p.fleet.OccupyLeader(n.Name, r, false)
+	if p.Clock.Now().Sub(p.now) > intentGood || !p.putLeader(s, d) {
+		return // the slot stays until sweep has seen that nothing came of it
+	}
+	if s.Record == nil || s.Record.Intent == nil {
+		p.tell(n.Name, r.ID, Event{Reason: "RepairStarted", Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(s.State, r))})
+	}
+	if d.PutBack != nil {
+		p.putBack(s, m, r, d)
+		p.tell(n.Name, r.PutBackID(), Event{Warning: true, Reason: "RepairStepIssued", Action: r.PutBackID(), Note: d.Message})
+		return
+	}
+	p.move(s, m, r)
+	p.tell(n.Name, r.Intent.ID, Event{Warning: true, Reason: "RepairStepIssued", Action: r.Intent.ID, Note: d.Message})
+}
+
+// move lets the move go out beside the loop, as begin does for a node's step.
+func (p *passing) move(s *remediations.LeaderState, m *leaderMemory, r *remediations.Record) {
+	intent, node, step, move := *r.Intent, s.Node.Name, r.Step.Name, r.Moves[len(r.Moves)-1]
+	m.call = &remediations.Call{IntentID: intent.ID}
+	p.underway++
+	p.Log.Info("moving a mesh leader", "location", move.Location, "node", node, "successor", move.To, "intent", intent.ID)
+	mayStill := p.mayStill(node, func(live *corev1.Node) error {
+		others, err := p.others(live, move)
+		if err != nil {
+			return err
+		}
+		return mayStillMove(live, others, intent.ID)
+	})
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
+		defer cancel()
+		outcome, err := p.Leaders.Move(ctx, move, mayStill)
+		call := remediations.Call{IntentID: intent.ID, Outcome: outcome}
+		if err != nil {
+			call.Why = err.Error()
+		}
+		p.calls <- called{node: node, location: move.Location, call: call, step: step}
+	}()
+}
+
+// others reads live all nodes that the move is about but the one whose repair it is.
+func (p *passing) others(leader *corev1.Node, m remediations.Move) ([]*corev1.Node, error) {
+	names := map[string]bool{m.To: true, m.From: true}
+	for name := range m.Before {
+		names[name] = true
+	}
+	delete(names, leader.Name)
+	ctx, cancel := context.WithTimeout(p.ctx, lastLook)
+	defer cancel()
+	var out []*corev1.Node
+	for name := range names {
+		live, err := p.Fleet.Node(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("looking at node %s once more: %w", name, err)
+		}
+		out = append(out, live)
+	}
+	return out, nil
+}
+
+func (p *passing) keepLeader(s *remediations.LeaderState, d remediations.Decision) {
+	node, was := s.Node.Name, s.Record
+	r := d.Record
+	if r == nil {
+		r = was
+	}
+	if d.Reason == remediations.Observing && r != nil {
+		p.fleet.OccupyLeader(node, r, true)
+	}
+	wrote := p.putLeader(s, d)
+	if wrote && d.Record != nil {
+		if was == nil {
+			p.tell(node, r.ID, Event{Reason: "RepairPending", Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(s.State, r))})
+		}
+		if was != nil && was.Phase.InFlight() && !r.Phase.InFlight() {
+			p.releaseLeader(node)
+		}
+	}
+	if d.Fleetwide {
+		p.holds[d.Reason] = d.Message
+		return
+	}
+	if d.Record == nil || wrote {
+		id := s.Location
+		if r != nil {
+			id = r.ID
+		}
+		p.tell(node, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message})
+	}
+}
+
+func (p *passing) endLeader(s *remediations.LeaderState, d remediations.Decision) {
+	n, e := s.Node, d.Ended
+	if !p.putLeader(s, d) {
+		return
+	}
+	p.ended(e)
+	p.tell(n.Name, e.ID, Event{
+		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
+		Note: fmt.Sprintf("repair %s of the leader of location %s by policy %s after %s (%s): %s", e.ID, e.Location, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
+	})
+	p.fleet.VacateLeader(n.Name)
+	p.again = true // another location may have waited for its turn
+	if p.ledger == nil {
+		return
+	}
+	l := p.ledger.Clone()
+	freed := l.ReleaseLeader(n.Name)
+	l.Finished(e.Policy, e.Outcome)
+	if freed || l.Failing(e.Policy) != p.ledger.Failing(e.Policy) || e.Outcome == remediations.OutcomeExhausted {
+		_ = p.save(l) // a failure is logged, and the ledger read again
+	}
+}
+
+// releaseLeader frees the slot of the leader's repair on the node; a failure leaves it to sweep.
+func (p *passing) releaseLeader(node string) {
+	p.fleet.VacateLeader(node)
+	if p.ledger == nil {
+		return
+	}
+	l := p.ledger.Clone()
+	if l.ReleaseLeader(node) {
+		_ = p.save(l)
+	}
+	p.again = true // another location may have waited for its turn
+}
+
+func (p *passing) countLeader(s *remediations.LeaderState, d remediations.Decision) {
+	r := s.Record
+	if d.Record != nil {
+		r = d.Record
+	} else if d.Verb == remediations.End || d.Verb == remediations.Drop {
+		r = nil
+	}
+	if r != nil {
+		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
+	}
+	if d.Verb == remediations.Keep && d.Policy != nil {
+		p.tally.holds[[2]string{d.Policy.Name, string(d.Reason)}]++
+	}
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// putBackStep is what putting leadership back is called among the steps that the metrics count.
+const putBackStep = "put-back-leader"
+
+// putBack has the moves of the record put back beside the loop, the newest first. Whoever leads does it again until it is
+// done.
+func (p *passing) putBack(s *remediations.LeaderState, m *leaderMemory, r *remediations.Record, d remediations.Decision) {
+	if p.Leaders == nil {
+		return // at the record's deadline it is held, and then given up
+	}
+	id, node, location, moves := r.PutBackID(), s.Node.Name, r.Location, d.PutBack
+	m.call = &remediations.Call{IntentID: id}
+	p.underway++
+	p.Log.Info("putting mesh leadership back", "location", location, "node", node, "repair", r.ID)
+	within := min(p.CallTimeout, r.Deadline.Sub(p.Clock.Now()))
+	go func() {
+		ctx, cancel := context.WithTimeout(p.ctx, within)
+		defer cancel()
+		call := remediations.Call{IntentID: id, Outcome: remediations.CallAccepted}
+		for _, move := range moves {
+			if err := p.putBackOne(ctx, node, id, move); err != nil {
+				call.Outcome, call.Why = remediations.CallUnknown, err.Error()
+				break
+			}
+		}
+		p.calls <- called{node: node, location: location, call: call, step: putBackStep}
+	}()
+}
+
+func (p *passing) putBackOne(ctx context.Context, node, id string, m remediations.Move) error {
+	look, cancel := context.WithTimeout(ctx, lastLook)
+	defer cancel()
+	live, err := p.Fleet.Node(look, node)
+	if err != nil {
+		return fmt.Errorf("looking at the node once more: %w", err)
+	}
+	others, err := p.others(live, m)
+	if err != nil {
+		return err
+	}
+	if err := mayStillPutBack(live, others, id); err != nil {
+		return err
+	}
+	return p.Leaders.PutBack(ctx, m)
+}

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// loadLedger reads the ledger, and makes it from the Nodes where there is none.
+func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
+	data, version, err := e.Store.Load(ctx)
+	if errors.Is(err, ErrNotFound) {
+		l := remediations.RebuildLedger(e.Config, nodes, e.Clock.Now())
+		l.Arrival = e.connection.arrival
+		if err := e.saveLedger(ctx, l, ""); err == nil {
+			e.Log.Info("the ledger was made from the Nodes", "slots", len(l.Slots))
+		}
+		return
+	}
+	if err != nil {
+		e.ledgerErr = fmt.Errorf("reading the ledger: %w", err)
+		e.ledger = nil
+		return
+	}
+	l, err := remediations.DecodeLedger(data)
+	if err != nil {
+		e.ledger, e.ledgerErr = nil, err
+		return
+	}
+	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored = l, nil, version, l.Status, e.Clock.Now(), data
+	e.arrived(data, l)
+}
+
+// saveLedger writes the ledger by compare-and-swap. After any error what is in store is unknown, so it is read again
+// before anything else is decided.
+func (e *Engine) saveLedger(ctx context.Context, l *remediations.Ledger, version string) error {
+	v, err := e.trySave(ctx, l, version)
+	if err != nil {
+		e.ledger, e.ledgerErr, e.again = nil, fmt.Errorf("saving the ledger: %w", err), true
+		e.Log.Error(err, "the ledger could not be saved; it is read again")
+		return err
+	}
+	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored = l, nil, v, l.Status, e.Clock.Now(), l.Encode()
+	return nil
+}

@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// ErrBusy: a restart of the unit runs on the host already, whoever issued it.
+var ErrBusy = errors.New("a restart of the unit runs on the host already")
+
+// Hosts sees the control plane's hosts and restarts their kubelets.
+type Hosts interface {
+	// Sights asks every host's own /readyz at once, within 5 s. It does not fail: what it could not find out is Unknown.
+	Sights(ctx context.Context) map[string]remediations.HostSight
+	// Restart restarts the kubelet of the host under the attempt's name. It asks mayStill at the very last moment before
+	// what changes something, and does not do that where it gives an error. The outcome is never empty; the error says why
+	// it is not accepted, and is ErrBusy where one runs there already. evidence is what the unit said before.
+	Restart(ctx context.Context, host, attempt string, mayStill func() error) (outcome remediations.CallOutcome, evidence string, err error)
+}
+
+// RescueJournal keeps the rescue's record where no API server is needed.
+type RescueJournal interface {
+	// Load gives the journal, and a person's words as they are now.
+	Load() (remediations.RescueJournal, error)
+	// Append makes the entries durable, all or none. After an error they may be or not.
+	Append(entries ...remediations.RescueEntry) error
+	// Renew sets a journal aside that cannot be read. Answered takes a person's reset away.
+	Renew() error
+	Answered() error
+}
+
+// HistoryWriter writes what was done without an API server into the histories of Nodes when there is one again.
+type HistoryWriter interface {
+	// Write may be repeated: an entry that the history has already is no error. ErrNotFound: there is no such Node.
+	Write(ctx context.Context, node string, e remediations.Entry) error
+}
+
+// RescueOptions are all that the rescue needs; only History may be left out.
+type RescueOptions struct {
+	Config  *remediations.Config
+	Hosts   Hosts
+	Journal RescueJournal
+	Alerts  AlertSource
+	// History is nil where nobody is to be told.
+	History HistoryWriter
+	Events  Recorder
+	Metrics prometheus.Registerer
+	Clock   clock.WithTicker
+	Log     logr.Logger
+	// PollInterval is the time between two looks at Alertmanager that nobody asked for.
+	PollInterval time.Duration
+	// CallTimeout bounds one call to a host. What takes longer than a minute counts as perhaps done.
+	CallTimeout time.Duration
+	// NewID gives a fresh id.
+	NewID func() string
+}
+
+// Rescue repairs the API servers themselves. It needs none of them: it runs in every replica, whoever leads, and replicas
+// exclude each other by what runs on the hosts. Like Engine it is one goroutine that owns all of its state.
+type Rescue struct {
+	RescueOptions
+	metrics repairMetrics
+	notice  chan struct{}
+	looks   chan looked
+	seen    chan map[string]remediations.HostSight
+	calls   chan remediations.RescueCall
+	written chan remediations.RescueTold
+
+	looking, lookAgain bool
+	seeing             bool
+	// hung is held while a look at the hosts runs, for all that its context has ended.
+	hung sync.Mutex
+
+	word      *remediations.Word
+	sights    map[string]remediations.HostSight
+	call      *remediations.RescueCall
+	wellSince time.Time
+	lookSince time.Time
+	newID     string
+	// said is what people's files said when they were last read.
+	said people
+	told map[string]bool
+	// writing says that a history is being written, wroteAt when the last one was begun.
+	writing bool
+	wroteAt time.Time
+
+	mu     sync.Mutex
+	posted map[string]remediations.Alert
+}
+
+// people is what the state directory has of people.
+type people struct {
+	paused    string
+	isPaused  bool
+	reset     bool
+	malformed bool
+}
+
+// These are variables for the same reason as Engine's.
+var (
+	decideAPIServer = remediations.DecideAPIServer
+	mayStillRescue  = remediations.MayStillRescue
+)
+
+const (
+	// sightsFor bounds one look at the hosts.
+	sightsFor = 8 * time.Second
+	// historyFor bounds one write of a history, and historyEvery is how often one is tried.
+	historyFor, historyEvery = 10 * time.Second, 30 * time.Second
+	// postedFor is how long an alert is remembered that only a post has brought, and postedMost how many.
+	postedFor, postedMost = 10 * time.Minute, 16
+)
+
+// NewRescue makes a rescue.
+func NewRescue(o RescueOptions) *Rescue {
+	return &Rescue{
+		RescueOptions: o, metrics: newRepairMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), looks: make(chan looked, 1),
+		seen: make(chan map[string]remediations.HostSight, 1), calls: make(chan remediations.RescueCall, 16), written: make(chan remediations.RescueTold, 1),
+		told: map[string]bool{}, posted: map[string]remediations.Alert{},
+	}
+}
+
+// NeedLeaderElection makes the manager start it in every replica: leading is something that an API server says.
+func (r *Rescue) NeedLeaderElection() bool { return false }
+
+// Notice tells it that something may have changed. It never blocks.
+func (r *Rescue) Notice() {
+	select {
+	case r.notice <- struct{}{}:
+	default:
+	}
+}
+
+// Receive takes in a posted alert about the API servers. It never blocks, and nothing is done for a post alone.
+func (r *Rescue) Receive(a remediations.Alert) {
+	r.mu.Lock()
+	if _, known := r.posted[a.Fingerprint]; known || len(r.posted) < postedMost {
+		r.posted[a.Fingerprint] = a
+	}
+	r.mu.Unlock()
+	r.Notice()
+}
+
+// Start runs until ctx ends.
+func (r *Rescue) Start(ctx context.Context) error {
+	r.Log.Info("watching over the API servers", "hosts", r.Config.ControlPlaneHosts)
+	poll := r.Clock.NewTicker(r.PollInterval)
+	defer poll.Stop()
+	r.look(ctx)
+	for {
+		timer := r.Clock.NewTimer(r.pass(ctx))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			r.finish()
+			return nil
+		case <-r.notice:
+			r.look(ctx)
+		case l := <-r.looks:
+			r.looking = false
+			r.word = &remediations.Word{AskedAt: l.askedAt, Replicas: l.replicas}
+			if r.lookAgain {
+				r.look(ctx)
+			}
+		case s := <-r.seen:
+			r.seeing, r.sights = false, s
+		case <-poll.C():
+			r.look(ctx)
+		case c := <-r.calls:
+			r.answered(c)
+		case t := <-r.written:
+			r.writing = false
+			if t.ID != "" {
+				r.append(remediations.RescueEntry{Told: &t})
+			}
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// look asks Alertmanager without waiting for the answer, as Engine does.
+func (r *Rescue) look(ctx context.Context) {
+	if r.looking {
+		r.lookAgain = true
+		return
+	}
+	r.looking, r.lookAgain = true, false
+	askedAt := r.Clock.Now()
+	go func() { r.looks <- looked{askedAt: askedAt, replicas: r.Alerts.Look(ctx)} }()
+}
+
+// see looks at the hosts without waiting for the answer. Whoever does not answer in time is Unknown.
+func (r *Rescue) see(ctx context.Context) {
+	if r.seeing {
+		return
+	}
+	r.seeing = true
+	askedAt := r.Clock.Now()
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, sightsFor)
+		defer cancel()
+		answer := make(chan map[string]remediations.HostSight, 1)
+		if r.hung.TryLock() { // one that hangs must not be joined by others
+			go func() {
+				defer r.hung.Unlock()
+				answer <- r.Hosts.Sights(ctx)
+			}()
+		}
+		select {
+		case saw := <-answer:
+			r.seen <- r.sightsOf(saw, askedAt)
+		case <-ctx.Done():
+			r.seen <- r.sightsOf(nil, askedAt)
+		}
+	}()
+}
+
+// sightsOf takes nothing of what was seen but what the configured hosts said.
+func (r *Rescue) sightsOf(saw map[string]remediations.HostSight, askedAt time.Time) map[string]remediations.HostSight {
+	out := make(map[string]remediations.HostSight, len(r.Config.ControlPlaneHosts))
+	for _, host := range r.Config.ControlPlaneHosts {
+		s, there := saw[host]
+		if !there || (s.State != remediations.HostReady && s.State != remediations.HostFailing) {
+			s.State = remediations.HostUnknown
+		}
+		if s.Why == "" {
+			s.Why = "nothing was heard of it"
+		}
+		s.Host, s.At = host, askedAt
+		out[host] = s
+	}
+	return out
+}
+
+// answered remembers what became of a call until the journal has it.
+func (r *Rescue) answered(c remediations.RescueCall) {
+	r.metrics.steps.WithLabelValues(rescueStep, string(c.Outcome)).Inc()
+	r.Log.Info("the host answered", "attempt", c.Attempt, "outcome", c.Outcome, "why", c.Why)
+	if r.call != nil && r.call.Attempt == c.Attempt {
+		r.call = &c // a late answer to an earlier attempt says nothing of the one under way
+	}
+}
+
+// finish waits a little for the call under way, so that a restart knows its outcome.
+func (r *Rescue) finish() {
+	if r.call == nil || r.call.Outcome != "" {
+		return
+	}
+	timer := r.Clock.NewTimer(graceful)
+	defer timer.Stop()
+	for r.call.Outcome == "" {
+		select {
+		case c := <-r.calls:
+			r.answered(c)
+		case <-timer.C():
+			return
+		}
+	}
+	if s, err := r.state(); err == nil {
+		if d := decideAPIServer(s, r.Clock.Now()); d.Verb == remediations.Verify {
+			r.append(d.Write...)
+		}
+	}
+}

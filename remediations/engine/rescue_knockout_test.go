@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/statefile"
+)
+
+// rescueKnockOut is one clause of what must always hold of a rescue, and how to take it away: with it nothing happens in the
+// tale that must not, without it the plane's check must speak.
+type rescueKnockOut struct {
+	take   func()
+	tale   func(p *plane)
+	speaks string
+}
+
+// sees lets DecideAPIServer see another state than the one that is.
+func sees(change func(*remediations.APIServerState, time.Time)) func() {
+	return func() {
+		decideAPIServer = func(s *remediations.APIServerState, now time.Time) remediations.APIServerDecision {
+			c := *s
+			if c.Journal.Rescue != nil {
+				r := *c.Journal.Rescue
+				r.Hosts = slices.Clone(r.Hosts)
+				c.Journal.Rescue = &r
+			}
+			change(&c, now)
+			return remediations.DecideAPIServer(&c, now)
+		}
+	}
+}
+
+// seesHosts lets it see the hosts in that state as if they failed.
+func seesHosts(state remediations.HostState) func() {
+	return sees(func(s *remediations.APIServerState, _ time.Time) {
+		sights := map[string]remediations.HostSight{}
+		for name, sight := range s.Sights {
+			if sight.State == state {
+				sight.State = remediations.HostFailing
+			}
+			sights[name] = sight
+		}
+		s.Sights = sights
+	})
+}
+
+// said is the tale of an alert that something happens to, when the first host has not helped.
+func said(then func(p *plane)) func(*plane) {
+	return func(p *plane) {
+		p.down()
+		p.do(func() { p.hosts["cp-1"].cures = false })
+		p.start("a", p.config)
+		p.pass(20 * time.Second)
+		p.do(func() { then(p) })
+		p.pass(5 * time.Minute)
+	}
+}
+
+// believes the alert to be as it was when it was last confirmed.
+func believes() func() {
+	var good *remediations.Word
+	return sees(func(s *remediations.APIServerState, now time.Time) {
+		if s.Word == nil {
+			return
+		}
+		for _, r := range s.Word.Replicas {
+			for _, a := range r.Alerts {
+				if a.Active {
+					good = s.Word
+				}
+			}
+		}
+		if good != nil {
+			w := *good
+			w.AskedAt = now
+			s.Word = &w
+		}
+	})
+}
+
+func rescueKnockOuts() map[string]rescueKnockOut {
+	pause := func(p *plane) { _ = os.WriteFile(filepath.Join(p.dir, "a", statefile.Paused), nil, 0o600) }
+	return map[string]rescueKnockOut{
+		"1: observe mode": {
+			take: sees(func(s *remediations.APIServerState, _ time.Time) {
+				c, policy := *s.Config, *s.Config.Policies[0]
+				policy.Mode = remediations.ModeEnforce
+				c.Policies = []*remediations.Policy{&policy}
+				s.Config = &c
+			}),
+			tale: func(p *plane) {
+				p.config.Policies[0].Mode = remediations.ModeObserve
+				p.down()
+				p.start("a", p.config)
+				p.pass(time.Minute)
+			},
+			speaks: "1:",
+		},
+		"3: repairs of a host are counted": {
+			take: sees(func(s *remediations.APIServerState, _ time.Time) { s.Journal.Ended = nil }),
+			tale: func(p *plane) {
+				p.config.ControlPlaneHosts = []string{"cp-1"}
+				p.start("a", p.config)
+				for range 5 {
+					p.down()
+					p.pass(20 * time.Minute)
+				}
+			},
+			speaks: "3:",
+		},
+		"4: an intent without an outcome counts as issued": {
+			take: sees(func(s *remediations.APIServerState, _ time.Time) {
+				if r := s.Journal.Rescue; r != nil && r.Phase == remediations.Acting && s.Call == nil {
+					r.Phase, r.Hosts, r.Issued = remediations.Pending, r.Hosts[:len(r.Hosts)-1], r.Issued-1
+				}
+			}),
+			tale: func(p *plane) {
+				p.down()
+				p.do(func() { p.hosts["cp-1"].cures, p.hosts["cp-1"].cut = false, true })
+				g := p.start("a", p.config)
+				for len(p.logs()) == 0 {
+					p.pass(10 * time.Millisecond)
+				}
+				p.do(func() { p.hosts["cp-1"].busyUntil = time.Time{} })
+				// It died before it had the answer: the last line that it wrote is gone.
+				g.kill()
+				path := filepath.Join(p.dir, "a", statefile.Name)
+				text, _ := os.ReadFile(path)
+				lines := strings.SplitAfter(string(text), "\n")
+				for !strings.Contains(lines[len(lines)-1], `"Acting"`) {
+					lines = lines[:len(lines)-1]
+				}
+				_ = os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600)
+				p.start("a", p.config)
+				p.pass(5 * time.Minute)
+			},
+			speaks: "4: the attempt",
+		},
+		"4: an intent grows old": {
+			take: func() { intentGood = time.Hour },
+			tale: func(p *plane) {
+				p.down()
+				p.hosts["cp-1"].far = 20 * time.Second
+				p.start("a", p.config)
+				p.pass(2 * time.Minute)
+			},
+			speaks: "4: the intent is",
+		},
+		"5: Alertmanager must answer": {take: believes(), tale: said(func(p *plane) { p.deaf = true }), speaks: "5:"},
+		"5: a silence holds":          {take: believes(), tale: said(func(p *plane) { p.silenced = true }), speaks: "5:"},
+		"5: an inhibition holds":      {take: believes(), tale: said(func(p *plane) { p.inhibited = true }), speaks: "5:"},
+		"5: an alert that is over":    {take: believes(), tale: said(func(p *plane) { p.firing = false }), speaks: "5:"},
+		"6: unknown is never failing": {
+			take: seesHosts(remediations.HostUnknown),
+			tale: func(p *plane) {
+				p.down()
+				p.hosts["cp-1"].unknown = true
+				p.start("a", p.config)
+				p.pass(2 * time.Minute)
+			},
+			speaks: "6:",
+		},
+		"one that works ends it": {
+			take:   seesHosts(remediations.HostReady),
+			tale:   func(p *plane) { p.down(); p.hosts["cp-2"].up = true; p.start("a", p.config); p.pass(2 * time.Minute) },
+			speaks: "cp-1 is restarted while the API server of cp-2",
+		},
+		"each host once": {
+			take: sees(func(s *remediations.APIServerState, _ time.Time) {
+				if r := s.Journal.Rescue; r != nil && r.Phase != remediations.Acting {
+					for i := range r.Hosts {
+						r.Hosts[i].Host = "forgotten"
+					}
+				}
+			}),
+			tale: func(p *plane) {
+				p.down()
+				p.do(func() { p.hosts["cp-1"].cures = false })
+				p.start("a", p.config)
+				p.pass(3 * time.Minute)
+			},
+			speaks: "each host once",
+		},
+		"9: a pause holds": {
+			take: func() {
+				sees(func(s *remediations.APIServerState, _ time.Time) { s.Journal.Paused = nil })()
+				mayStillRescue = func(remediations.RescueJournal, string, time.Time) error { return nil }
+			},
+			tale: said(pause), speaks: "9:",
+		},
+		"9: a pause in the last moment": {
+			take: func() { mayStillRescue = func(remediations.RescueJournal, string, time.Time) error { return nil } },
+			tale: func(p *plane) {
+				p.down()
+				p.hosts["cp-1"].far = 3 * time.Second
+				p.start("a", p.config)
+				p.pass(2 * time.Second)
+				p.do(func() { pause(p) })
+				p.pass(time.Minute)
+			},
+			speaks: "9:",
+		},
+	}
+}
+
+// TestEachClauseOfARescueIsNeeded takes each away, one by one, and requires that the check speaks then; and that it does not
+// where nothing is taken away.
+func TestEachClauseOfARescueIsNeeded(t *testing.T) {
+	for name, k := range rescueKnockOuts() {
+		t.Run(name, func(t *testing.T) {
+			require.Empty(t, onPlane(t, k.tale).bad, "the control")
+			before, good, last := decideAPIServer, intentGood, mayStillRescue
+			defer func() { decideAPIServer, intentGood, mayStillRescue = before, good, last }()
+			k.take()
+			bad := onPlane(t, k.tale).bad
+			require.True(t, strings.HasPrefix(bad, k.speaks), "without the clause the check must say %q, it says %q", k.speaks, bad)
+		})
+	}
+}

@@ -1,0 +1,441 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/statefile"
+)
+
+// plane is a control plane of which no API server may answer, the Alertmanager that says so, and the Drydocks that watch
+// over it. It checks at every restart what must always hold.
+type plane struct {
+	mu     sync.Mutex
+	dir    string
+	config *remediations.Config
+	hosts  map[string]*planeHost
+
+	firing, silenced, inhibited, deaf bool
+	// hangs: whoever asks the hosts is not answered, and not even let go.
+	hangs bool
+
+	guards    []*guard
+	restarted []restarted
+	told      []Event
+	history   map[string][]remediations.Entry
+	apiBack   bool
+	ids       int
+	bad       string
+	// dieAt is how many steps the first Drydock has to live; negative: all of them.
+	dieAt, steps int
+}
+
+// planeHost is one host. A restart of its kubelet brings its API server back where it cures.
+type planeHost struct {
+	up, cures, unknown bool
+	// dead: nobody gets in by SSH. lies: it says that it restarted, and did not. cut: it restarts, and its answer is lost.
+	// stuck: it neither restarts nor answers.
+	dead, lies, cut, stuck bool
+	busyUntil              time.Time
+	// far is how long the way there takes.
+	far time.Duration
+	log []string
+}
+
+type restarted struct {
+	host, attempt string
+	at            time.Time
+	by            *guard
+}
+
+// guard is one Drydock with a state directory of its own.
+type guard struct {
+	p      *plane
+	rescue *Rescue
+	file   *statefile.File
+	dir    string
+	cancel func()
+	done   chan struct{}
+	dead   bool
+	mortal bool
+	// looked is when it asked Alertmanager last and heard that the alert is active and nothing covers it; saw what it was
+	// last told of the hosts.
+	looked time.Time
+	saw    map[string]remediations.HostState
+}
+
+func rescueConfig() *remediations.Config {
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "apiserver-down")
+	if err != nil {
+		panic(err)
+	}
+	return &remediations.Config{
+		Mode: remediations.ModeEnforce, MaxStaleness: 30 * time.Second, ControlPlaneHosts: []string{"cp-1", "cp-2", "cp-3"},
+		Provided: map[string]bool{"restart-kubelet": true}, Limits: remediations.Limits{RepairsPerNode: 3, RepairsWindow: 24 * time.Hour},
+		Policies: []*remediations.Policy{{
+			Name: "apiserver-down", Match: labels.Matchers{m}, APIServer: true, Mode: remediations.ModeEnforce, ProofFor: 30 * time.Second, Cooldown: 5 * time.Minute,
+			Plan: []remediations.Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1, Timeout: 10 * time.Minute}},
+		}},
+	}
+}
+
+func onPlane(t *testing.T, f func(p *plane)) *plane {
+	t.Helper()
+	p := &plane{dir: t.TempDir(), config: rescueConfig(), hosts: map[string]*planeHost{}, history: map[string][]remediations.Entry{}, dieAt: -1}
+	for _, name := range p.config.ControlPlaneHosts {
+		p.hosts[name] = &planeHost{up: true, cures: true}
+	}
+	inBubble(t, func(*testing.T) {
+		defer p.close()
+		f(p)
+	})
+	return p
+}
+
+func (p *plane) do(f func()) { p.mu.Lock(); defer p.mu.Unlock(); f() }
+
+func (p *plane) fail(format string, args ...any) {
+	if p.bad == "" {
+		p.bad = fmt.Sprintf(format, args...)
+	}
+}
+
+// down ends all API servers, and the alert says so.
+func (p *plane) down() {
+	p.do(func() {
+		for _, h := range p.hosts {
+			h.up = false
+		}
+		p.firing = true
+	})
+}
+
+// start begins a Drydock with the state directory of that name.
+func (p *plane) start(name string, config *remediations.Config) *guard {
+	g := &guard{p: p, dir: filepath.Join(p.dir, name), done: make(chan struct{}), saw: map[string]remediations.HostState{}}
+	file, err := statefile.Open(g.dir, clock.RealClock{})
+	if err != nil {
+		panic(err)
+	}
+	g.file = file
+	p.do(func() { g.mortal = len(p.guards) == 0; p.guards = append(p.guards, g) })
+	ctx, cancel := context.WithCancel(context.Background())
+	g.cancel = cancel
+	g.rescue = NewRescue(RescueOptions{
+		Config: config, Hosts: hostsOf{g}, Journal: journalOf{g}, Alerts: alertsOf{g}, History: historyOf{g}, Events: eventsOf{g}, Metrics: prometheus.NewRegistry(),
+		Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: 15 * time.Second, CallTimeout: 45 * time.Second,
+		NewID: func() string { p.mu.Lock(); defer p.mu.Unlock(); p.ids++; return fmt.Sprintf("r%05d", p.ids) },
+	})
+	go func() {
+		defer close(g.done)
+		_ = g.rescue.Start(ctx)
+	}()
+	return g
+}
+
+// kill ends it as power does: nothing of it acts any more, and its lock is free.
+func (g *guard) kill() {
+	g.p.do(func() { g.dead = true })
+	g.cancel()
+	<-g.done
+	_ = g.file.Close()
+}
+
+func (p *plane) close() {
+	for _, g := range p.guards {
+		g.kill()
+	}
+	p.do(func() { p.hangs = false })
+	time.Sleep(10 * time.Minute) // whatever hangs has an end
+	synctest.Wait()
+}
+
+func (p *plane) pass(d time.Duration) { time.Sleep(d); synctest.Wait() }
+
+// step is a moment at which the process may die. It does not come back then.
+func (g *guard) step() {
+	g.p.mu.Lock()
+	if g.mortal && !g.dead && g.p.dieAt >= 0 {
+		if g.p.dieAt == g.p.steps {
+			g.dead = true
+			g.cancel()
+		}
+		g.p.steps++
+	}
+	dead := g.dead
+	g.p.mu.Unlock()
+	if dead {
+		runtime.Goexit()
+	}
+}
+
+type alertsOf struct{ *guard }
+
+func (a alertsOf) Look(context.Context) []remediations.ReplicaWord {
+	a.step()
+	time.Sleep(20 * time.Millisecond)
+	p := a.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deaf {
+		return []remediations.ReplicaWord{{URL: "am", Err: errors.New("connection refused")}}
+	}
+	r := remediations.ReplicaWord{URL: "am", Watchdog: true, Alerts: map[string]remediations.AlertWord{}}
+	of := map[string]string{"alertname": "KubeAPIServerDown", "remediation": "apiserver-down"}
+	if p.firing {
+		w := remediations.AlertWord{Labels: of, StartsAt: time.Now().Add(-time.Minute), Active: !p.silenced && !p.inhibited}
+		if p.silenced {
+			w.SilencedBy = []string{"s1"}
+		}
+		if p.inhibited {
+			w.InhibitedBy = []string{"i1"}
+		}
+		r.Alerts[remediations.Fingerprint(of)] = w
+		if w.Active {
+			a.looked = time.Now()
+		}
+	}
+	return []remediations.ReplicaWord{r}
+}
+
+type hostsOf struct{ *guard }
+
+func (h hostsOf) Sights(context.Context) map[string]remediations.HostSight {
+	h.step()
+	time.Sleep(50 * time.Millisecond)
+	for hangs := true; hangs; time.Sleep(time.Second) {
+		h.p.do(func() { hangs = h.p.hangs })
+	}
+	p := h.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[string]remediations.HostSight{"stranger": {Host: "stranger", State: remediations.HostReady}}
+	for name, host := range p.hosts {
+		s := remediations.HostSight{Host: name, State: remediations.HostFailing, Why: "connection refused", At: time.Now().Add(time.Hour)}
+		switch {
+		case host.unknown:
+			s.State, s.Why = remediations.HostUnknown, "401"
+		case host.up:
+			s.State = remediations.HostReady
+		}
+		out[name], h.saw[name] = s, s.State
+	}
+	return out
+}
+
+func (h hostsOf) Restart(ctx context.Context, host, attempt string, mayStill func() error) (remediations.CallOutcome, string, error) {
+	h.step()
+	p := h.p
+	var of planeHost
+	p.do(func() { of = *p.hosts[host] })
+	time.Sleep(max(300*time.Millisecond, of.far)) // the way there
+	switch {
+	case of.dead:
+		return remediations.CallRefused, "", errors.New("no route to host")
+	case of.stuck:
+		<-ctx.Done()
+		return remediations.CallUnknown, "", ctx.Err()
+	}
+	if err := mayStill(); err != nil {
+		return remediations.CallRefused, "", err
+	}
+	h.step()
+	busy := false
+	p.do(func() {
+		real := p.hosts[host]
+		if busy = real.busyUntil.After(time.Now()); busy { // the host's own systemd says so
+			return
+		}
+		p.check(h.guard, host, attempt)
+		if real.busyUntil = time.Now().Add(55 * time.Second); of.lies {
+			return
+		}
+		real.log = append(real.log, attempt)
+		if real.cures {
+			time.AfterFunc(8*time.Second, func() { p.do(func() { real.up = true }) })
+		}
+	})
+	h.step()
+	if busy {
+		return remediations.CallRefused, "", ErrBusy
+	}
+	if of.cut {
+		return remediations.CallUnknown, "", errors.New("connection reset")
+	}
+	return remediations.CallAccepted, "kubelet: bye", nil
+}
+
+// check is what must hold when a restart leaves.
+func (p *plane) check(g *guard, host, attempt string) {
+	now := time.Now()
+	for _, r := range p.restarted {
+		switch {
+		case r.attempt == attempt:
+			p.fail("4: the attempt %s was issued twice", attempt)
+		case r.host == host && r.by.dir == g.dir && strings.HasPrefix(attempt, strings.SplitAfter(r.attempt, "-")[0]):
+			p.fail("each host once in a rescue: %s by %s and %s", host, r.attempt, attempt)
+		case r.host == host && now.Sub(r.at) < 50*time.Second:
+			p.fail("%s was restarted twice in %s", host, now.Sub(r.at))
+		}
+	}
+	p.restarted = append(p.restarted, restarted{host, attempt, now, g})
+	if g.dead {
+		p.fail("4: a Drydock that is dead restarted %s", host)
+	}
+	if now.Sub(g.looked) > 30*time.Second {
+		p.fail("5: the alert was last confirmed %s ago", now.Sub(g.looked))
+	}
+	for name, s := range g.saw {
+		if s == remediations.HostReady {
+			p.fail("%s is restarted while the API server of %s answers ready", host, name)
+		}
+	}
+	if g.saw[host] != remediations.HostFailing {
+		p.fail("6: %s is restarted, and it is %s", host, g.saw[host])
+	}
+	if g.rescue.Config.Policies[0].Mode != remediations.ModeEnforce {
+		p.fail("1: %s is restarted in observe mode", host)
+	}
+	if _, err := os.Stat(filepath.Join(g.dir, statefile.Paused)); err == nil {
+		p.fail("9: %s is restarted while somebody has paused it", host)
+	}
+	text, err := os.ReadFile(filepath.Join(g.dir, statefile.Name))
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if last := lines[len(lines)-1]; err != nil || !strings.Contains(last, `"phase":"Acting"`) || !strings.Contains(last, `"attempt":"`+attempt+`"`) {
+		p.fail("4: the intent %s is not on the disk: %v", attempt, last)
+	}
+	j, err := g.file.Load()
+	if err != nil || j.Rescue == nil {
+		p.fail("4: the journal has no rescue")
+		return
+	}
+	if t := j.Rescue.Hosts[len(j.Rescue.Hosts)-1]; now.Sub(t.At) > 11*time.Second {
+		p.fail("4: the intent is %s old", now.Sub(t.At))
+	}
+	begun := map[string]bool{}
+	for _, e := range j.Ended {
+		for _, t := range e.Hosts {
+			if t.Host == host && t.Outcome != remediations.CallRefused && e.ID != j.Rescue.ID && now.Sub(t.At) < 24*time.Hour {
+				begun[e.ID] = true
+			}
+		}
+	}
+	if !slices.ContainsFunc(p.restarted, func(r restarted) bool { return r.attempt == "reset" }) && len(begun) >= 3 {
+		p.fail("3: %s is restarted by a fourth rescue", host)
+	}
+}
+
+type journalOf struct{ *guard }
+
+func (j journalOf) Load() (remediations.RescueJournal, error) { j.step(); return j.file.Load() }
+
+func (j journalOf) Append(entries ...remediations.RescueEntry) error {
+	j.step()
+	err := j.file.Append(entries...)
+	j.step()
+	return err
+}
+
+func (j journalOf) Renew() error    { j.step(); return j.file.Renew() }
+func (j journalOf) Answered() error { j.step(); return j.file.Answered() }
+
+type historyOf struct{ *guard }
+
+func (h historyOf) Write(_ context.Context, node string, e remediations.Entry) error {
+	h.step()
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	switch {
+	case !h.p.apiBack:
+		return errors.New("connection refused")
+	case node == "cp-3":
+		return ErrNotFound
+	case !slices.ContainsFunc(h.p.history[node], func(o remediations.Entry) bool { return o.ID == e.ID }):
+		h.p.history[node] = append(h.p.history[node], e)
+	}
+	return nil
+}
+
+type eventsOf struct{ *guard }
+
+func (e eventsOf) Event(_ string, ev Event) { e.p.do(func() { e.p.told = append(e.p.told, ev) }) }
+
+// journal is what the state directory says of itself, when its Drydock is gone.
+func (p *plane) journal(t require.TestingT, name string) remediations.RescueJournal {
+	f, err := statefile.Open(filepath.Join(p.dir, name), clock.RealClock{})
+	require.NoError(t, err)
+	defer f.Close()
+	j, err := f.Load()
+	require.NoError(t, err)
+	require.NoError(t, j.Malformed)
+	return j
+}
+
+func (p *plane) outcomes(t require.TestingT, name string) (out []remediations.Outcome) {
+	for _, e := range slices.Backward(p.journal(t, name).Ended) {
+		out = append(out, e.Outcome)
+	}
+	return out
+}
+
+// logs are the hosts' own logs.
+func (p *plane) logs() (out []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range p.config.ControlPlaneHosts {
+		for _, attempt := range p.hosts[name].log {
+			out = append(out, name+" "+attempt)
+		}
+	}
+	return out
+}
+
+// requireClaims: the hosts' logs show exactly the restarts that the records claim. What nobody knows may be there or not.
+func (p *plane) requireClaims(t require.TestingT, names ...string) {
+	sure, perhaps := map[string]bool{}, map[string]bool{}
+	claim := func(tries []remediations.HostTry) {
+		for _, try := range tries {
+			switch key := try.Host + " " + try.Attempt; try.Outcome {
+			case remediations.CallAccepted:
+				sure[key] = true
+			case remediations.CallUnknown, "":
+				perhaps[key] = true
+			case remediations.CallRefused:
+			}
+		}
+	}
+	for _, name := range names {
+		j := p.journal(t, name)
+		for _, e := range j.Ended {
+			claim(e.Hosts)
+		}
+		if j.Rescue != nil {
+			claim(j.Rescue.Hosts)
+		}
+	}
+	logs := p.logs()
+	for _, l := range logs {
+		require.True(t, sure[l] || perhaps[l], "%s is on no record", l)
+	}
+	for key := range sure {
+		host, _, _ := strings.Cut(key, " ")
+		require.True(t, slices.Contains(logs, key) || p.hosts[host].lies, "%s is claimed, and was not", key)
+	}
+}

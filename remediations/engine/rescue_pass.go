@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// rescueStep is what each attempt of a rescue is.
+const rescueStep = "restart-kubelet"
+
+// atOnce bounds the decisions of one pass: an end may be followed by a beginning, and that by an intent.
+const atOnce = 8
+
+// pass decides, and says when to pass again.
+func (r *Rescue) pass(ctx context.Context) time.Duration {
+	for range atOnce {
+		s, err := r.state()
+		if err != nil {
+			r.Log.Error(err, "the state directory cannot be read; no API server is restarted")
+			return later
+		}
+		now := r.Clock.Now()
+		d := decideAPIServer(s, now)
+		again, err := r.carry(ctx, s, d, now)
+		if err != nil {
+			r.Log.Error(err, "the state directory cannot be written; no API server is restarted")
+			return later
+		}
+		if again && ctx.Err() == nil {
+			continue
+		}
+		r.publish(s, d)
+		r.remind(ctx, s.Journal)
+		wait := idle
+		if !d.Recheck.IsZero() {
+			wait = min(wait, max(d.Recheck.Sub(r.Clock.Now()), time.Millisecond))
+		}
+		return wait
+	}
+	return soon
+}
+
+// state gathers what DecideAPIServer must know.
+func (r *Rescue) state() (*remediations.APIServerState, error) {
+	j, err := r.Journal.Load()
+	if err != nil {
+		return nil, err
+	}
+	said := people{reset: j.Reset, malformed: j.Malformed != nil, isPaused: j.Paused != nil}
+	if said.isPaused {
+		said.paused = *j.Paused
+	}
+	if said != r.said {
+		// Who takes a pause off may have made a silence a moment ago.
+		r.said, r.lookSince = said, r.Clock.Now()
+	}
+	if r.newID == "" || knows(j, r.newID) {
+		r.newID = r.NewID()
+	}
+	return &remediations.APIServerState{
+		Config: r.Config, Journal: j, Word: r.word, Alerts: r.Config.APIServerAlerts(r.word, r.posts()), Sights: r.sights,
+		Call: r.call, LookSince: r.lookSince, WellSince: r.wellSince, NewID: r.newID,
+	}, nil
+}
+
+func knows(j remediations.RescueJournal, id string) bool {
+	return (j.Rescue != nil && j.Rescue.ID == id) || slices.ContainsFunc(j.Ended, func(e remediations.EndedRescue) bool { return e.ID == id })
+}
+
+// posts are the alerts that posts have brought lately.
+func (r *Rescue) posts() (out []remediations.Alert) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for fingerprint, a := range r.posted {
+		if r.Clock.Now().Sub(a.ReceivedAt) > postedFor {
+			delete(r.posted, fingerprint)
+			continue
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// carry does what was decided. again: what was written may let more be decided at once.
+func (r *Rescue) carry(ctx context.Context, s *remediations.APIServerState, d remediations.APIServerDecision, now time.Time) (again bool, err error) {
+	switch {
+	case !d.Well:
+		r.wellSince = time.Time{}
+	case r.wellSince.IsZero():
+		r.wellSince = now
+	}
+	if d.AskAlerts {
+		r.look(ctx)
+	}
+	if d.AskSights {
+		r.see(ctx)
+	}
+	switch d.Verb {
+	case remediations.Issue:
+		return false, r.issue(ctx, s, d, now)
+	case remediations.Reset:
+		return true, r.reset(s, d)
+	case remediations.Keep, remediations.Verify, remediations.End, remediations.Drop,
+		remediations.Rest, remediations.Look, remediations.Wait, remediations.Resume:
+	}
+	if len(d.Write) > 0 {
+		if err := r.Journal.Append(d.Write...); err != nil {
+			return false, err
+		}
+		if d.Verb == remediations.Verify {
+			r.call, r.wellSince = nil, time.Time{}
+		}
+	}
+	r.tellOf(s, d)
+	return d.Verb == remediations.Verify || d.Verb == remediations.End, nil
+}
+
+// append writes what is no decision's; where that fails it is written with the next occasion.
+func (r *Rescue) append(entries ...remediations.RescueEntry) {
+	if err := r.Journal.Append(entries...); err != nil {
+		r.Log.Error(err, "the state directory cannot be written")
+	}
+}
+
+// reset does what a person asked for. The file goes first: a reset that came again and again would let a host be restarted
+// as often as anything likes.
+func (r *Rescue) reset(s *remediations.APIServerState, d remediations.APIServerDecision) error {
+	if s.Journal.Malformed != nil {
+		if err := r.Journal.Renew(); err != nil {
+			return err
+		}
+	}
+	if err := r.Journal.Answered(); err != nil {
+		return err
+	}
+	r.Log.Info("a person's reset", "what", d.Message)
+	return r.Journal.Append(d.Write...)
+}
+
+// issue makes the intent durable, and lets the call go out beside the loop.
+func (r *Rescue) issue(ctx context.Context, s *remediations.APIServerState, d remediations.APIServerDecision, now time.Time) error {
+	if err := r.Journal.Append(d.Write...); err != nil {
+		return err // it may be durable all the same, and then counts as issued once it is read again
+	}
+	try := *d.Try
+	r.call, r.wellSince = &remediations.RescueCall{Attempt: try.Attempt}, time.Time{}
+	r.Log.Info("restarting the kubelet of a control-plane host", "host", try.Host, "attempt", try.Attempt, "why", d.Message)
+	mayStill := r.mayStill(ctx, try.Attempt, now)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.CallTimeout)
+		defer cancel()
+		c := remediations.RescueCall{Attempt: try.Attempt}
+		let := true
+		outcome, evidence, err := r.Hosts.Restart(ctx, try.Host, try.Attempt, func() error {
+			err := mayStill()
+			let = err == nil
+			return err
+		})
+		c.Outcome, c.Evidence = outcome, evidence
+		if err != nil {
+			c.Why = err.Error()
+		}
+		if c.Outcome != remediations.CallAccepted && c.Outcome != remediations.CallRefused {
+			c.Outcome = remediations.CallUnknown
+		}
+		c.Busy = c.Outcome == remediations.CallRefused && errors.Is(err, ErrBusy)
+		c.Withheld = c.Outcome == remediations.CallRefused && !let
+		r.calls <- c
+	}()
+	if len(d.Write[0].Rescue.Hosts) == 1 {
+		r.tell("", d.Write[0].Rescue.ID, Event{Reason: "RepairStarted", Action: d.Write[0].Rescue.ID, Note: fmt.Sprintf("rescue %s of the API servers by policy %s: alert %s", d.Write[0].Rescue.ID, d.Policy.Name, d.Write[0].Rescue.Cause.Alert)})
+	}
+	r.tell(try.Host, try.Attempt, Event{Warning: true, Reason: "RepairStepIssued", Action: try.Attempt, Note: d.Message})
+	return nil
+}
+
+// mayStill is asked at the very last moment before a restart leaves.
+func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) func() error {
+	return func() error {
+		if ctx.Err() != nil {
+			return errors.New("this Drydock is stopping")
+		}
+		now := r.Clock.Now() // both clocks, as for a node
+		if now.Sub(since) > intentGood || now.Round(0).Sub(since.Round(0)) > intentGood {
+			return fmt.Errorf("the intent is older than %s, so the call was not made", intentGood)
+		}
+		j, err := r.Journal.Load()
+		if err != nil {
+			return fmt.Errorf("looking at the state directory once more: %w", err)
+		}
+		return mayStillRescue(j, attempt, now)
+	}
+}
+
+// remind writes ended rescues into the histories of the Nodes, one at a time, as soon as an API server takes them.
+func (r *Rescue) remind(ctx context.Context, j remediations.RescueJournal) {
+	now := r.Clock.Now()
+	if r.History == nil || r.writing || j.Malformed != nil || now.Sub(r.wroteAt) < historyEvery {
+		return
+	}
+	for _, e := range slices.Backward(j.Ended) {
+		if untold := j.Untold(e); len(untold) > 0 {
+			r.writing, r.wroteAt = true, now
+			go r.writeHistory(ctx, untold[0], e.Of(untold[0]))
+			return
+		}
+	}
+}
+
+func (r *Rescue) writeHistory(ctx context.Context, node string, e remediations.Entry) {
+	ctx, cancel := context.WithTimeout(ctx, historyFor)
+	defer cancel()
+	told := remediations.RescueTold{ID: e.ID, Node: node}
+	if err := r.History.Write(ctx, node, e); err != nil && !errors.Is(err, ErrNotFound) {
+		r.Log.V(1).Info("a Node's history cannot be written yet", "node", node, "rescue", e.ID, "why", err.Error())
+		told = remediations.RescueTold{}
+	}
+	r.written <- told
+}
+
+// tellOf tells people what was decided, each thing once.
+func (r *Rescue) tellOf(s *remediations.APIServerState, d remediations.APIServerDecision) {
+	rescue := s.Journal.Rescue
+	if len(d.Write) > 0 && d.Write[0].Rescue != nil {
+		rescue = d.Write[0].Rescue
+	}
+	id := ""
+	if rescue != nil {
+		id = rescue.ID
+	}
+	switch d.Verb {
+	case remediations.Keep:
+		r.tell("", id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message})
+	case remediations.Verify:
+		if t := rescue.Hosts; len(t) > 0 {
+			last := t[len(t)-1]
+			r.tell(last.Host, last.Attempt, Event{Reason: "RepairVerifying", Action: last.Attempt, Note: d.Message})
+			if last.Evidence != "" {
+				r.tell(last.Host, last.Attempt, Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart its kubelet said: " + last.Evidence})
+			}
+		}
+	case remediations.End:
+		e := d.Ended
+		r.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
+		r.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
+		r.tell("", e.ID, Event{
+			Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
+			Note: fmt.Sprintf("rescue %s of the API servers by policy %s after %s: %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), d.Message),
+		})
+	case remediations.Rest, remediations.Look, remediations.Issue, remediations.Wait, remediations.Resume, remediations.Drop, remediations.Reset:
+	}
+}
+
+// tell sends an Event once for each key, and writes it into the log: there may be nobody who takes Events.
+func (r *Rescue) tell(node, key string, e Event) {
+	k := key + "|" + e.Reason
+	if r.told[k] {
+		return
+	}
+	if len(r.told) > 256 {
+		r.told = map[string]bool{}
+	}
+	r.told[k] = true
+	r.Log.Info(e.Note, "reason", e.Reason, "host", node)
+	r.Events.Event(node, e)
+}
+
+// publish sets the gauges of the policies about API servers.
+func (r *Rescue) publish(s *remediations.APIServerState, d remediations.APIServerDecision) {
+	rescue := s.Journal.Rescue
+	for _, w := range d.Write {
+		if w.Rescue != nil {
+			rescue = w.Rescue
+		}
+	}
+	if d.Verb == remediations.Drop {
+		rescue = nil
+	}
+	for _, p := range r.Config.Policies {
+		if !p.APIServer {
+			continue
+		}
+		for _, ph := range phases {
+			r.metrics.repairs.WithLabelValues(p.Name, string(ph)).Set(gauge(rescue != nil && rescue.Policy == p.Name && rescue.Phase == ph))
+		}
+		for _, reason := range remediations.Reasons {
+			r.metrics.holds.WithLabelValues(p.Name, string(reason)).Set(gauge(d.Verb == remediations.Keep && d.Reason == reason && (d.Policy == nil || d.Policy == p)))
+		}
+	}
+}

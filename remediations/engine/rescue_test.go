@@ -1,0 +1,374 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/statefile"
+)
+
+// TestFirstHostThatFailsIsRestarted: one restart brings an API server back, it holds, and the other hosts are left alone.
+func TestFirstHostThatFailsIsRestarted(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		g := p.start("a", p.config)
+		p.pass(time.Minute)
+		require.Empty(t, p.logs(), "nothing is wrong")
+		p.down()
+		p.pass(2 * time.Minute)
+		g.kill()
+		require.Equal(t, []string{"cp-1 r00001-1"}, p.logs())
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, p.outcomes(t, "a"))
+		e := p.journal(t, "a").Ended[0]
+		require.Equal(t, "kubelet: bye", e.Hosts[0].Evidence)
+		p.requireClaims(t, "a")
+	})
+	require.Empty(t, p.bad)
+	var reasons []string
+	for _, e := range p.told {
+		reasons = append(reasons, e.Reason)
+	}
+	require.Equal(t, []string{"RepairStarted", "RepairStepIssued", "RepairVerifying", "RepairEvidence", "RepairRecovered"}, reasons)
+}
+
+// TestOneThatWorksEndsIt: with one API server up, none is restarted for the two that are not.
+func TestOneThatWorksEndsIt(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		p.down()
+		p.do(func() { p.hosts["cp-3"].up = true })
+		p.start("a", p.config)
+		p.pass(time.Hour)
+	})
+	require.Empty(t, p.logs())
+	require.Empty(t, p.bad)
+}
+
+// TestEachHostInItsTurn: hosts that do not help, or cannot be reached, or lie, are passed, each once; then a person must look.
+func TestEachHostInItsTurn(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		p.down()
+		p.do(func() { p.hosts["cp-1"].dead, p.hosts["cp-2"].lies, p.hosts["cp-3"].cures = true, true, false })
+		g := p.start("a", p.config)
+		p.pass(time.Hour)
+		g.kill()
+		require.Equal(t, []string{"cp-3 r00001-3"}, p.logs())
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, p.outcomes(t, "a"))
+		// It stays so whatever restarts, until somebody says that it is mended.
+		g = p.start("a", p.config)
+		p.pass(time.Hour)
+		p.do(func() { require.Len(t, p.restarted, 2, "cp-2 was asked, and cp-3") })
+		p.do(func() { p.hosts["cp-1"].dead = false })
+		require.NoError(t, os.WriteFile(filepath.Join(p.dir, "a", statefile.Reset), nil, 0o600))
+		p.pass(5 * time.Minute)
+		require.NoFileExists(t, filepath.Join(p.dir, "a", statefile.Reset))
+		g.kill()
+		require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted, remediations.Recovered}, p.outcomes(t, "a"))
+	})
+	require.Empty(t, p.bad)
+}
+
+// TestTenMinutesAreAllItHas: hosts that neither answer nor refuse use up its time, and no more than that.
+func TestTenMinutesAreAllItHas(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		c := *p.config
+		c.ControlPlaneHosts = nil
+		for i := range 20 {
+			name := fmt.Sprintf("h-%d", i)
+			c.ControlPlaneHosts = append(c.ControlPlaneHosts, name)
+			p.hosts[name] = &planeHost{stuck: true}
+		}
+		p.config = &c
+		p.down()
+		g := p.start("a", p.config)
+		p.pass(12 * time.Minute)
+		g.kill()
+		e := p.journal(t, "a").Ended[0]
+		require.Equal(t, remediations.OutcomeExhausted, e.Outcome)
+		require.InDelta(t, 600, e.Ended.Sub(e.Hosts[0].At).Seconds(), 15)
+		require.Greater(t, len(e.Hosts), 4)
+	})
+	require.Empty(t, p.bad)
+}
+
+// TestPeopleBetweenTwoHosts: a pause, a silence, an inhibition, an end of the alert and a deaf Alertmanager each hold the
+// second host, and let it go on.
+func TestPeopleBetweenTwoHosts(t *testing.T) {
+	for name, of := range map[string]struct{ on, off func(p *plane) }{
+		"paused": {
+			func(p *plane) {
+				_ = os.WriteFile(filepath.Join(p.dir, "a", statefile.Paused), []byte("racks"), 0o600)
+			},
+			func(p *plane) { _ = os.Remove(filepath.Join(p.dir, "a", statefile.Paused)) },
+		},
+		"silenced":  {func(p *plane) { p.silenced = true }, func(p *plane) { p.silenced = false }},
+		"inhibited": {func(p *plane) { p.inhibited = true }, func(p *plane) { p.inhibited = false }},
+		"resolved":  {func(p *plane) { p.firing = false }, func(p *plane) { p.firing = true }},
+		"deaf":      {func(p *plane) { p.deaf = true }, func(p *plane) { p.deaf = false }},
+		"hung":      {func(p *plane) { p.hangs = true }, func(p *plane) { p.hangs = false }},
+		"unknown":   {func(p *plane) { p.hosts["cp-2"].unknown, p.hosts["cp-3"].unknown = true, true }, func(p *plane) { p.hosts["cp-2"].unknown = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := onPlane(t, func(p *plane) {
+				p.down()
+				p.do(func() { p.hosts["cp-1"].cures = false })
+				g := p.start("a", p.config)
+				p.pass(30 * time.Second)
+				require.Len(t, p.logs(), 1)
+				p.do(func() { of.on(p) })
+				p.pass(3 * time.Minute)
+				require.Len(t, p.logs(), 1)
+				p.do(func() { of.off(p) })
+				p.pass(3 * time.Minute)
+				g.kill()
+				require.Equal(t, []string{"cp-1 r00001-1", "cp-2 r00001-2"}, p.logs())
+				require.Equal(t, []remediations.Outcome{remediations.Recovered}, p.outcomes(t, "a"))
+			})
+			require.Empty(t, p.bad)
+		})
+	}
+}
+
+// TestPauseInTheLastMoment: what is on its way to the host is called back, and the host has not lost its turn.
+func TestPauseInTheLastMoment(t *testing.T) {
+	last, once, paused := mayStillRescue, sync.Once{}, ""
+	defer func() { mayStillRescue = last }()
+	mayStillRescue = func(j remediations.RescueJournal, attempt string, now time.Time) error {
+		once.Do(func() {
+			_ = os.WriteFile(paused, nil, 0o600)
+			j.Paused = new(string)
+		})
+		return last(j, attempt, now)
+	}
+	p := onPlane(t, func(p *plane) {
+		p.down()
+		paused = filepath.Join(p.dir, "a", statefile.Paused)
+		g := p.start("a", p.config)
+		p.pass(5 * time.Minute)
+		p.do(func() { require.Empty(t, p.restarted) })
+		require.NoError(t, os.Remove(paused))
+		p.pass(3 * time.Minute)
+		g.kill()
+		require.Equal(t, []string{"cp-1 r00001-2"}, p.logs())
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, p.outcomes(t, "a"))
+	})
+	require.Empty(t, p.bad)
+}
+
+// TestRescueInObserveModeRestartsNothing: it says what it would do.
+func TestRescueInObserveModeRestartsNothing(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		p.config.Policies[0].Mode = remediations.ModeObserve
+		p.down()
+		p.start("a", p.config)
+		p.pass(time.Hour)
+	})
+	require.Empty(t, p.restarted)
+	require.Empty(t, p.bad)
+	require.Contains(t, p.told[len(p.told)-1].Note, "would restart the kubelet of cp-1")
+}
+
+// TestPostAloneIsNoReason: a forged post does no more than start a look, and an alert that nobody can confirm holds.
+func TestPostAloneIsNoReason(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		p.down()
+		p.do(func() { p.firing = false })
+		g := p.start("a", p.config)
+		forged := p.config.NewAlert(p.config.Policies[0], map[string]string{"alertname": "KubeAPIServerDown", "remediation": "apiserver-down"}, remediations.StatusFiring, time.Now(), time.Now())
+		for i := range 40 {
+			forged.Fingerprint = fmt.Sprintf("f%d", i)
+			g.rescue.Receive(forged)
+		}
+		p.pass(30 * time.Second)
+		require.LessOrEqual(t, len(g.rescue.posts()), postedMost)
+		p.do(func() { p.deaf = true })
+		p.pass(20 * time.Minute)
+		require.Empty(t, g.rescue.posts(), "what nobody repeats is forgotten")
+	})
+	require.Empty(t, p.restarted)
+	require.Empty(t, p.bad)
+}
+
+// TestTwoReplicasExcludeEachOther by what runs on the hosts: each kubelet is restarted once, whoever does it.
+func TestTwoReplicasExcludeEachOther(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		p.down()
+		p.do(func() { p.hosts["cp-1"].cures, p.hosts["cp-2"].cures = false, false })
+		a, b := p.start("a", p.config), p.start("b", p.config)
+		p.pass(10 * time.Minute)
+		a.kill()
+		b.kill()
+		require.Len(t, p.logs(), 3, "%v", p.logs())
+		p.requireClaims(t, "a", "b")
+	})
+	require.Empty(t, p.bad)
+}
+
+// TestRescueThatDiesAtEveryStep: killed at any of its steps, it goes on where it was: no attempt is issued twice, nothing
+// stays locked, and the control plane comes back.
+func TestRescueThatDiesAtEveryStep(t *testing.T) {
+	for at := 0; ; at++ {
+		died := false
+		p := onPlane(t, func(p *plane) {
+			p.down()
+			p.do(func() { p.hosts["cp-1"].cures = false; p.dieAt = at })
+			g := p.start("a", p.config)
+			p.pass(4 * time.Minute)
+			p.do(func() { died = g.dead })
+			g.kill()
+			p.start("a", p.config)
+			p.pass(15 * time.Minute)
+			p.guards[1].kill()
+			up := false
+			p.do(func() {
+				for _, h := range p.hosts {
+					up = up || h.up
+				}
+			})
+			require.True(t, up, "killed at step %d", at)
+			j := p.journal(t, "a")
+			require.Nil(t, j.Rescue, "killed at step %d", at)
+			require.Contains(t, []remediations.Outcome{remediations.Recovered, remediations.SelfRecovered}, j.Ended[0].Outcome)
+			p.requireClaims(t, "a")
+		})
+		require.Empty(t, p.bad, "killed at step %d", at)
+		if !died {
+			require.Greater(t, at, 50, "so many steps there are")
+			return
+		}
+	}
+}
+
+// TestHistoriesAreWrittenWhenTheAPIIsBack: on each host's Node that exists, once.
+func TestHistoriesAreWrittenWhenTheAPIIsBack(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		p.down()
+		p.do(func() { p.hosts["cp-1"].cures, p.hosts["cp-2"].dead = false, true })
+		g := p.start("a", p.config)
+		p.pass(20 * time.Minute)
+		p.do(func() { require.Empty(t, p.history) })
+		p.do(func() { p.apiBack, p.firing = true, false })
+		p.pass(5 * time.Minute)
+		g.kill()
+		p.start("a", p.config)
+		p.pass(5 * time.Minute)
+		p.guards[1].kill()
+		j := p.journal(t, "a")
+		require.Empty(t, j.Untold(j.Ended[0]))
+	})
+	require.Len(t, p.history["cp-1"], 1)
+	require.Equal(t, remediations.APIServerTarget, p.history["cp-1"][0].Target)
+	require.Contains(t, p.history["cp-2"][0].Why, "no route to host")
+	require.Len(t, p.history, 2, "there is no Node cp-3")
+	require.Empty(t, p.bad)
+}
+
+// TestJournalThatCannotBeReadHolds until a person sets it aside.
+func TestJournalThatCannotBeReadHolds(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		require.NoError(t, os.MkdirAll(filepath.Join(p.dir, "a"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(p.dir, "a", statefile.Name), []byte("nonsense\n"), 0o600))
+		p.down()
+		g := p.start("a", p.config)
+		p.pass(10 * time.Minute)
+		require.Empty(t, p.logs())
+		require.NoError(t, os.WriteFile(filepath.Join(p.dir, "a", statefile.Reset), nil, 0o600))
+		p.pass(3 * time.Minute)
+		g.kill()
+		require.Len(t, p.logs(), 1)
+	})
+	require.Empty(t, p.bad)
+}
+
+// TestWhateverHappensToTheControlPlane drives the plane through random histories; it checks itself at each restart.
+func TestWhateverHappensToTheControlPlane(t *testing.T) {
+	calls, ends := 0, map[remediations.Outcome]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		p := onPlane(t, func(p *plane) {
+			if rapid.IntRange(0, 5).Draw(rt, "observes") == 0 {
+				p.config.Policies[0].Mode = remediations.ModeObserve
+			}
+			names := []string{"a", "b"}
+			if rapid.Bool().Draw(rt, "all are down") {
+				p.down()
+			}
+			running := map[string]*guard{"a": p.start("a", p.config)}
+			host := func() *planeHost {
+				return p.hosts[rapid.SampledFrom(p.config.ControlPlaneHosts).Draw(rt, "host")]
+			}
+			flip := func(b *bool) { *b = !*b }
+			person := func(name, text string) {
+				path := filepath.Join(p.dir, rapid.SampledFrom(names).Draw(rt, "where"), name)
+				if os.Remove(path) != nil {
+					_ = os.WriteFile(path, []byte(text), 0o600) // where there is such a directory by now
+				}
+			}
+			wait := func() {
+				p.pass(rapid.SampledFrom([]time.Duration{50 * time.Millisecond, time.Second, 9 * time.Second, 31 * time.Second, time.Minute, 4 * time.Minute, time.Hour}).Draw(rt, "for"))
+			}
+			rt.Repeat(map[string]func(*rapid.T){
+				"time passes": func(*rapid.T) { wait() }, "more time passes": func(*rapid.T) { wait() },
+				"all go down":         func(*rapid.T) { p.down() },
+				"one goes up or down": func(*rapid.T) { h := host(); p.do(func() { flip(&h.up) }) },
+				"a host changes": func(rt *rapid.T) {
+					h, what := host(), rapid.IntRange(0, 5).Draw(rt, "what")
+					p.do(func() { flip([]*bool{&h.cures, &h.unknown, &h.dead, &h.lies, &h.cut, &h.stuck}[what]) })
+				},
+				"the alert changes": func(rt *rapid.T) {
+					what := rapid.IntRange(0, 4).Draw(rt, "what")
+					p.do(func() { flip([]*bool{&p.firing, &p.silenced, &p.inhibited, &p.deaf, &p.hangs}[what]) })
+				},
+				"a person pauses or goes on": func(*rapid.T) { person(statefile.Paused, "") },
+				"a Drydock is killed or begun": func(rt *rapid.T) {
+					name := rapid.SampledFrom(names).Draw(rt, "which")
+					if g := running[name]; g != nil {
+						g.kill()
+						delete(running, name)
+						return
+					}
+					running[name] = p.start(name, p.config)
+				},
+				"": func(rt *rapid.T) {
+					p.mu.Lock()
+					defer p.mu.Unlock()
+					if p.bad != "" {
+						rt.Fatal(p.bad)
+					}
+				},
+			})
+			// Then all is well with everything but the API servers, and what was begun comes to its end.
+			p.do(func() { p.silenced, p.inhibited, p.deaf, p.hangs, p.firing = false, false, false, false, false })
+			for _, name := range names {
+				_ = os.Remove(filepath.Join(p.dir, name, statefile.Paused))
+				if running[name] == nil {
+					running[name] = p.start(name, p.config)
+				}
+			}
+			p.pass(25 * time.Minute)
+			for _, name := range names {
+				running[name].kill()
+				j := p.journal(rt, name)
+				require.True(rt, j.Rescue == nil || j.Rescue.Phase == remediations.Exhausted, "nothing stays under way for ever: %+v", j.Rescue)
+				for _, e := range j.Ended {
+					ends[e.Outcome]++
+				}
+			}
+			for _, h := range p.hosts {
+				h.lies = true // whoever ever lied may still have
+			}
+			p.requireClaims(rt, names...)
+			calls += len(p.restarted)
+		})
+		if p.bad != "" {
+			rt.Fatal(p.bad)
+		}
+	})
+	t.Logf("%d restarts; ends: %v", calls, ends)
+	require.NotZero(t, calls)
+}

@@ -1,0 +1,52 @@
+package remediations
+
+import "fmt"
+
+// confirmedAs lets one guard through the verdict of the Alertmanagers, which carries its own reason.
+func confirmedAs(reason Reason) func(*candidate) *finding {
+	return func(c *candidate) *finding {
+		if c.verdict.reason != reason || (reason == AlertUnconfirmed && c.resolved()) {
+			return nil
+		}
+		return &finding{message: c.verdict.message, until: c.verdict.until, fleetwide: c.verdict.fleetwide}
+	}
+}
+
+func blind(c *candidate) *finding {
+	if why := c.Word.BlindCause(c.Config); why != "" {
+		return because("%s; no alert is acted upon until that ends", why)
+	}
+	if c.verdict.reason == Blind {
+		return &finding{message: c.verdict.message}
+	}
+	if why := c.Heartbeats.Blind(); why != "" && c.pod == nil { // a sidecar is asked itself
+		return because("%s; nothing is done until that ends", why)
+	}
+	return nil
+}
+
+// resolved says that the alert is over: nobody has it, and either it was said to be resolved or this repair has
+// already acted, so that its end is the likely effect.
+func (c *candidate) resolved() bool {
+	return c.verdict.gone && (c.alert == nil || c.alert.Status == StatusResolved || c.acted())
+}
+
+func alertResolved(c *candidate) *finding {
+	if c.request != "" || !c.resolved() {
+		return nil
+	}
+	return because("the alert is over; nothing more is done unless it fires again")
+}
+
+func tooYoung(c *candidate) *finding {
+	if c.ofNode() && ReadyCondition(c.Node) == nil {
+		return because("the node has no Ready condition yet; no data is not a fault")
+	}
+	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.ofNode() && c.now.Before(grown) {
+		return &finding{message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", c.Config.Limits.StartupGrace), until: grown}
+	}
+	if due := c.verdict.startsAt.Add(c.policy.For); c.request == "" && c.now.Before(due) {
+		return &finding{message: fmt.Sprintf("the alert has not been firing for %s yet", c.policy.For), until: due}
+	}
+	return nil
+}

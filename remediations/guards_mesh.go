@@ -1,0 +1,40 @@
+package remediations
+
+import (
+	"fmt"
+	"time"
+)
+
+// meshUnderRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other.
+func (c *candidate) meshUnderRepair() string {
+	switch {
+	case c.pod != nil:
+		return ""
+	case c.location == "":
+		return c.Fleet.leaderRepairOn(c.Node.Name)
+	}
+	involved := []string{c.Node.Name}
+	if r := c.Journal.Leader; r != nil {
+		involved = append(involved, r.successors()...)
+	}
+	for _, n := range involved {
+		if c.Fleet.nodeRepairOn(n) {
+			return fmt.Sprintf("node %s is under repair", n)
+		}
+	}
+	return c.Fleet.leaderRepairIn(c.location, c.Node.Name)
+}
+
+// movedLately: each move breaks the connections that the leader relays, so a location has one repair of its leader at most
+// in limits.leaders.perLocation, whoever led then. Further attempts of one repair are not held by those before them.
+func (c *candidate) movedLately() *finding {
+	what, least := "limits.leaders.perLocation is", c.Config.Limits.Leaders.PerLocation
+	if c.policy.Cooldown > least {
+		what, least = "the policy's cooldown is", c.policy.Cooldown
+	}
+	last := c.Ledger.lastMove(c.location, c.own)
+	if over := last.At.Add(least); !last.At.IsZero() && c.now.Before(over) {
+		return &finding{message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, c.location, last.At.Format(time.RFC3339), what, least), until: over}
+	}
+	return nil
+}

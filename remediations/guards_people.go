@@ -1,0 +1,99 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+func excluded(c *candidate) *finding {
+	if !Excluded(c.Node) {
+		return nil
+	}
+	return because("the label %s=%s takes the node out of Drydock's hands; remove it to end that", ExcludeLabel, clip(c.Node.Labels[ExcludeLabel], 63))
+}
+
+func paused(c *candidate) *finding {
+	// For a sidecar or a leader both stand until Decide takes them off, once the leases agree that their time is over.
+	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && (!c.ofNode() || !c.glassMended(c.now)) {
+		f := because("%s is set (%s); remove it to end that", BreakGlassKey, clip(why, 80))
+		if since := c.glassSince(); !since.IsZero() {
+			f.until = since.Add(glassFor)
+		}
+		return f
+	}
+	if v, ok := c.Node.Annotations[CancelKey]; ok && !isID(v) {
+		return because("somebody wrote %s=%q and may have meant this repair", CancelKey, clip(v, 40))
+	}
+	v, ok := c.Node.Annotations[PauseKey]
+	if !ok {
+		return cancelled(c)
+	}
+	p, err := ParsePause(v)
+	switch {
+	case err != nil:
+		return because("%v; until then the node is paused", err)
+	case p.Until.IsZero():
+		return because("paused by %s%s; remove it to go on", PauseKey, aside(p.Why))
+	case !c.ofNode() || c.now.Before(p.Until):
+		return &finding{message: fmt.Sprintf("paused by %s%s", PauseKey, aside(p.Why)), until: p.Until}
+	}
+	return cancelled(c)
+}
+
+// cancelled holds an alert whose last repair a person cancelled, until it has ended and fires again: the next repair
+// would only be the cancelled one under another name.
+func cancelled(c *candidate) *finding {
+	if c.alert == nil || c.acted() {
+		return nil
+	}
+	startsAt := c.verdict.startsAt
+	if startsAt.IsZero() {
+		startsAt = c.alert.StartsAt
+	}
+	for _, e := range c.Journal.History {
+		if e.Cause != c.alert.Fingerprint || (e.By == "" && len(e.Steps) == 0) {
+			continue
+		}
+		if e.By != ByPerson || at(startsAt).After(e.Ended) {
+			return nil
+		}
+		f := because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", e.ID, e.Ended.Format(time.RFC3339))
+		if c.ofNode() { // a request names no pod, and no location
+			f.message += fmt.Sprintf(", or by %s=%s%s", RequestKey, requestPolicy, c.policy.Name)
+		}
+		return f
+	}
+	return nil
+}
+
+func aside(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + clip(why, 80) + ")"
+}
+
+func cordonedByOther(c *candidate) *finding {
+	if !c.Node.Spec.Unschedulable || c.policy.RepairCordoned || c.cordonedByUs() {
+		return nil
+	}
+	return because("the node was cordoned, and not by this repair; somebody may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.policy.Name)
+}
+
+func (c *candidate) cordonedByUs() bool {
+	r := c.Journal.Record
+	return r != nil && slices.ContainsFunc(r.Undo, func(u Undo) bool { return u.Kind == UndoCordon })
+}
+
+// awaitingApproval holds the first step of a repair whose policy wants a person's word.
+func awaitingApproval(c *candidate) *finding {
+	r := c.Journal.Record
+	if c.location != "" {
+		r = c.Journal.Leader
+	}
+	if !c.policy.Approval || c.acted() || (r != nil && r.ID == c.own && c.Node.Annotations[ApproveKey] == c.own) {
+		return nil
+	}
+	return because("policy %s wants a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.policy.Name, c.Node.Name, ApproveKey, c.own)
+}

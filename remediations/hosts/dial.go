@@ -1,0 +1,105 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// maxConnect bounds how long an address may take to accept a connection: a machine that is there does so at once, also if its
+// first packet is lost.
+const maxConnect = 5 * time.Second
+
+// connection is one to a host, over which one command runs at a time.
+type connection struct {
+	ssh.Conn
+	address string
+	// identity is what it was opened with.
+	identity *identity
+}
+
+// dial tries the host's addresses in order, each for its share of the time that is left.
+func (c *Client) dial(ctx context.Context, h Host) (*connection, error) {
+	id, err := readIdentity(c.o.KeyFile, c.o.KnownHostsFile)
+	if err != nil {
+		return nil, err
+	}
+	var failed []error
+	for i, address := range h.Addresses {
+		conn, err := c.dialOne(ctx, h, address, id, len(h.Addresses)-i)
+		if err == nil {
+			return conn, nil
+		}
+		failed = append(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, together(failed)
+}
+
+// dialOne connects to one address, with what is the first of so many shares of the time that is left.
+func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identity, shares int) (*connection, error) {
+	if deadline, ok := ctx.Deadline(); ok && shares > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(shares))
+		defer cancel()
+	}
+	dialer := net.Dialer{Timeout: maxConnect}
+	raw, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(c.o.Port)))
+	if err != nil {
+		return nil, kinded(ErrUnreachable, err, "no connection to %s port %d; check that the machine is up and lets Drydock in", address, c.o.Port)
+	}
+	// The library knows no context, so the connection is taken from under it.
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	known := id.hosts.of(h.Name, address, c.o.Port)
+	var refused error
+	conn, channels, requests, err := ssh.NewClientConn(raw, net.JoinHostPort(address, strconv.Itoa(c.o.Port)), &ssh.ClientConfig{
+		User: c.o.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(id.signer)}, ClientVersion: "SSH-2.0-drydock",
+		HostKeyAlgorithms: known.algorithms(),
+		HostKeyCallback: func(_ string, remote net.Addr, key ssh.PublicKey) error {
+			refused = known.verify(key, remote)
+			return refused
+		},
+	})
+	if !stop() && err == nil { // it was closed in this moment
+		_ = conn.Close()
+		err = ctx.Err()
+	}
+	switch {
+	case refused != nil:
+		return nil, fmt.Errorf("at %s: %w", address, refused)
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, kinded(ErrUnreachable, ctx.Err(), "no SSH session with %s port %d in time; check its sshd", address, c.o.Port)
+	case strings.Contains(err.Error(), "unable to authenticate"): // the library has no type for it
+		return nil, kinded(ErrDenied, nil, "at %s: sshd refuses user %q with the key %s; check that the user's authorized_keys has it", address, c.o.User, fingerprint(id.signer.PublicKey()))
+	default:
+		return nil, kinded(ErrUnreachable, err, "no SSH session with %s port %d; check its sshd", address, c.o.Port)
+	}
+	go ssh.DiscardRequests(requests)
+	go func() {
+		for ch := range channels {
+			_ = ch.Reject(ssh.Prohibited, "nothing is served here")
+		}
+	}()
+	return &connection{Conn: conn, address: address, identity: id}, nil
+}
+
+// together is one error of what each address said: of all their kinds, and with all their sentences.
+func together(failed []error) error {
+	if len(failed) == 1 {
+		return failed[0]
+	}
+	texts := make([]string, len(failed))
+	for i, err := range failed {
+		texts[i] = err.Error()
+	}
+	return &kindError{kind: errors.Join(failed...), text: strings.Join(texts, "; ")}
+}

@@ -1,0 +1,169 @@
+package hosts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+// hostKeys are the keys of a known_hosts file. Nothing is ever learned.
+//
+// Whose key it must be is a matter of the host's name: a Node's addresses are what its kubelet says, and one that lies must
+// not have another machine's kubelet restarted. Only where no line is about the name do those about the address count.
+type hostKeys struct {
+	file  string
+	check ssh.HostKeyCallback
+	// authority are the numbers of the lines that are about one.
+	authority map[int]bool
+}
+
+// readHostKeys reads a known_hosts file, which must be what was read of it already.
+func readHostKeys(path string, content []byte) (*hostKeys, error) {
+	check, err := knownhosts.New(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the known_hosts file %s: %s", path, clip(strings.TrimPrefix(err.Error(), "knownhosts: ")))
+	}
+	if again, err := readBounded(path, "the known_hosts file", maxKnownHosts); err != nil || !bytes.Equal(again, content) {
+		return nil, fmt.Errorf("reading the known_hosts file %s: it was changed meanwhile; it is read again for the next command", path)
+	}
+	h := &hostKeys{file: path, check: check, authority: map[int]bool{}}
+	number := 0
+	for l := range bytes.Lines(content) {
+		number++
+		h.authority[number] = bytes.HasPrefix(bytes.TrimLeft(l, " \t"), []byte("@cert-authority"))
+	}
+	return h, nil
+}
+
+// pinned is what the file says of one host.
+type pinned struct {
+	hosts *hostKeys
+	// subject is the host's name, or the address where no line is about the name.
+	subject            string
+	plain, authorities []knownhosts.KnownKey
+	host, address      string
+}
+
+// of says what the file has about a host at one of its addresses.
+func (h *hostKeys) of(name, address string, port int) pinned {
+	p := pinned{hosts: h, host: name, address: address}
+	for _, subject := range []string{name, address} {
+		p.subject = net.JoinHostPort(subject, strconv.Itoa(port))
+		var found *knownhosts.KeyError
+		if !errors.As(h.check(p.subject, nowhere{}, nobodysKey{}), &found) || len(found.Want) == 0 {
+			continue
+		}
+		for _, k := range found.Want {
+			if h.authority[k.Line] {
+				p.authorities = append(p.authorities, k)
+			} else {
+				p.plain = append(p.plain, k)
+			}
+		}
+		return p
+	}
+	return p
+}
+
+// algorithms are those of the keys that are known first, so that a host with several shows one of these; then the others, so
+// that one that shows another key is named by it. Certificates only where an authority is known.
+func (p pinned) algorithms() []string {
+	var out []string
+	if len(p.authorities) > 0 {
+		out = append(out, certificates...)
+	}
+	for _, k := range p.plain {
+		out = append(out, algorithmsOf(k.Key.Type())...)
+	}
+	for _, all := range keyTypes {
+		out = append(out, algorithmsOf(all)...)
+	}
+	var once []string
+	for _, a := range out {
+		if !slices.Contains(once, a) {
+			once = append(once, a)
+		}
+	}
+	return once
+}
+
+var (
+	keyTypes     = []string{ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA}
+	certificates = []string{ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01, ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01}
+)
+
+// algorithmsOf are the signatures that a key of that type makes, without SHA-1.
+func algorithmsOf(keyType string) []string {
+	if keyType == ssh.KeyAlgoRSA {
+		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+	}
+	if slices.Contains(keyTypes, keyType) {
+		return []string{keyType}
+	}
+	return nil
+}
+
+// verify judges the key that a host has shown. Its error is ErrHostKey, and names the key.
+func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
+	seen := key
+	certificate, vouched := key.(*ssh.Certificate)
+	if vouched {
+		seen = certificate.Key
+	}
+	err := p.hosts.check(p.subject, remote, key)
+	var revoked *knownhosts.RevokedError
+	switch {
+	case errors.As(err, &revoked):
+		return kinded(ErrHostKey, nil, "its host key %s is revoked by %s:%d; give the host another one", fingerprint(seen), p.hosts.file, revoked.Revoked.Line)
+	case len(p.plain)+len(p.authorities) == 0:
+		return kinded(ErrHostKey, nil, "%s has no line for %q or %s, and the host showed %s; if that is its key (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), add it", p.hosts.file, p.host, p.address, fingerprint(seen))
+	case vouched && len(certificate.ValidPrincipals) == 0: // which would be any host's
+		return kinded(ErrHostKey, nil, "the certificate of its host key %s names no host; sign it for %q", fingerprint(seen), p.host)
+	case vouched && err != nil:
+		return kinded(ErrHostKey, err, "the certificate of its host key %s, signed by %s, does not hold for %s with %s; renew it, or add its authority", fingerprint(seen), fingerprint(certificate.SignatureKey), p.subject, p.hosts.file)
+	case vouched:
+		return nil
+	}
+	// Not the library's word: it takes an authority's key for a host's as well.
+	for _, k := range p.plain {
+		if bytes.Equal(k.Key.Marshal(), key.Marshal()) {
+			return nil
+		}
+	}
+	return kinded(ErrHostKey, nil, "it showed the host key %s, where %s has %s; if the host was made anew, correct the line, and if not, somebody stands between", fingerprint(seen), p.hosts.file, p.known())
+}
+
+// known says which keys the file has, as far as that fits a sentence.
+func (p pinned) known() string {
+	var out []string
+	for _, k := range p.plain {
+		out = append(out, fmt.Sprintf("%s in line %d", fingerprint(k.Key), k.Line))
+	}
+	for _, k := range p.authorities {
+		out = append(out, fmt.Sprintf("the authority %s in line %d", fingerprint(k.Key), k.Line))
+	}
+	if more := len(out) - 3; more > 0 {
+		out = append(out[:3], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, ", ")
+}
+
+// nobodysKey is asked for to hear which keys there are.
+type nobodysKey struct{}
+
+func (nobodysKey) Type() string                        { return "none" }
+func (nobodysKey) Marshal() []byte                     { return []byte("nobody's") }
+func (nobodysKey) Verify([]byte, *ssh.Signature) error { return errors.New("nobody signs") }
+
+// nowhere is an address that only has to be one.
+type nowhere struct{}
+
+func (nowhere) Network() string { return "tcp" }
+func (nowhere) String() string  { return "[::]:0" }

@@ -1,0 +1,57 @@
+package hosts
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// maxKey and maxKnownHosts bound the files.
+const (
+	maxKey        = 64 << 10
+	maxKnownHosts = 4 << 20
+)
+
+// identity is who we are and whom we know, as the files have it at one moment.
+type identity struct {
+	signer ssh.Signer
+	hosts  *hostKeys
+	// digest changes with either file.
+	digest [sha256.Size]byte
+}
+
+// readIdentity reads both files. No error quotes the key.
+func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
+	key, err := readBounded(keyFile, "the SSH key file", maxKey)
+	if err != nil {
+		return nil, kinded(ErrSetup, nil, "%v", err)
+	}
+	signer, err := ssh.ParsePrivateKey(key)
+	var locked *ssh.PassphraseMissingError
+	switch {
+	case errors.As(err, &locked):
+		return nil, kinded(ErrSetup, nil, "reading the SSH key file %s: the key has a passphrase, which nobody could type in; make one without (ssh-keygen -N '')", keyFile)
+	case err != nil:
+		return nil, kinded(ErrSetup, nil, "reading the SSH key file %s: it holds no private key that can be used; make one with ssh-keygen -t ed25519", keyFile)
+	}
+	known, err := readBounded(knownHostsFile, "the known_hosts file", maxKnownHosts)
+	if err != nil {
+		return nil, kinded(ErrSetup, nil, "%v", err)
+	}
+	hosts, err := readHostKeys(knownHostsFile, known)
+	if err != nil {
+		return nil, kinded(ErrSetup, nil, "%v", err)
+	}
+	id := &identity{signer: signer, hosts: hosts}
+	own, theirs := sha256.Sum256(key), sha256.Sum256(known)
+	id.digest = sha256.Sum256(bytes.Join([][]byte{own[:], theirs[:]}, nil))
+	return id, nil
+}
+
+// fingerprint names a key as ssh-keygen -l does.
+func fingerprint(key ssh.PublicKey) string {
+	return fmt.Sprintf("%s %s", key.Type(), ssh.FingerprintSHA256(key))
+}

@@ -1,0 +1,164 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// maxOutput bounds what a command may say: 40 lines of a journal, the longest that there can be, do not all fit.
+const maxOutput = 1 << 20
+
+// maxComplaint bounds what is kept of its errors.
+const maxComplaint = 4 << 10
+
+// answer is what came of a command.
+type answer struct {
+	// sent: it may have been begun.
+	sent bool
+	// ended: it ran to its end, with that exit code.
+	ended bool
+	code  int
+	// followed is closed when both are final.
+	followed       chan struct{}
+	stdout, stderr strings.Builder
+}
+
+// run has a host execute one command. It asks may, where there is one, at the very last moment before the command leaves. An
+// error of a command that was not sent means that nothing happened; of one that was sent, that it is not known what did.
+func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error) (*answer, error) {
+	a := &answer{}
+	text, err := cmd.line()
+	if err == nil {
+		err = h.check()
+	}
+	if err != nil {
+		return a, err
+	}
+	l, err := c.take(ctx, h)
+	if err != nil {
+		return a, err
+	}
+	defer l.give()
+	if err := l.open(ctx, h); err != nil {
+		return a, err
+	}
+	conn := l.conn
+	// The library knows no context, so the connection is taken from under it.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	err = a.execute(conn, text, may)
+	if !stop() || err != nil {
+		l.hangUp() // what is left of it cannot be trusted
+	}
+	if a.followed != nil {
+		<-a.followed
+	}
+	if err != nil && ctx.Err() != nil {
+		err = kinded(ErrUnreachable, ctx.Err(), "no whole answer came in time (%v)", err)
+	}
+	return a, err
+}
+
+// withheld is what the caller's last word was.
+type withheld struct{ error }
+
+func (w withheld) Unwrap() error { return w.error }
+
+func (a *answer) execute(conn *connection, text string, may func() error) error {
+	channel, requests, err := conn.OpenChannel("session", nil)
+	if err != nil {
+		return kinded(ErrUnreachable, err, "sshd at %s opens no session", conn.address)
+	}
+	defer func() { _ = channel.Close() }()
+	a.followed = make(chan struct{})
+	go func() {
+		defer close(a.followed)
+		a.follow(requests)
+	}()
+	if may != nil {
+		if err := may(); err != nil {
+			return withheld{err}
+		}
+	}
+	a.sent = true
+	ok, err := channel.SendRequest("exec", true, ssh.Marshal(struct{ Command string }{text}))
+	if err != nil {
+		return kinded(ErrUnreachable, err, "the connection to %s was cut when the command had been sent", conn.address)
+	}
+	if !ok {
+		a.sent = false
+		return kinded(ErrDenied, nil, "sshd at %s executes no command; check the user's authorized_keys and shell", conn.address)
+	}
+	_ = channel.CloseWrite()
+	if err := a.read(channel, conn); err != nil {
+		return err
+	}
+	<-a.followed
+	if !a.ended {
+		return kinded(ErrUnreachable, nil, "the connection to %s was cut before the command had ended", conn.address)
+	}
+	return nil
+}
+
+// follow waits for the command's exit code until the channel is closed.
+func (a *answer) follow(requests <-chan *ssh.Request) {
+	for r := range requests {
+		if r.Type == "exit-status" {
+			var status struct{ Code uint32 }
+			if ssh.Unmarshal(r.Payload, &status) == nil {
+				a.ended, a.code = true, int(status.Code&0xff)
+			}
+		}
+		if r.WantReply {
+			_ = r.Reply(false, nil)
+		}
+	}
+}
+
+var errTooMuch = fmt.Errorf("the command said more than %d bytes; check what answers there", maxOutput)
+
+// read takes in what the command says until it ends, and of its errors the beginning.
+func (a *answer) read(channel ssh.Channel, conn *connection) error {
+	var both sync.WaitGroup
+	var tooMuch [2]error
+	for i, s := range []struct {
+		from io.Reader
+		to   *strings.Builder
+		keep int64
+	}{{channel, &a.stdout, maxOutput}, {channel.Stderr(), &a.stderr, maxComplaint}} {
+		both.Go(func() {
+			_, err := io.CopyN(s.to, s.from, s.keep)
+			if err != nil {
+				return // it ended, or was cut, which the exit code tells
+			}
+			if n, _ := io.CopyN(io.Discard, s.from, maxOutput); n == maxOutput || (n > 0 && s.keep == maxOutput) {
+				tooMuch[i] = errTooMuch
+				_ = conn.Close() // a command that goes on and on would not hear of anything less
+			}
+		})
+	}
+	both.Wait()
+	return errors.Join(tooMuch[:]...)
+}
+
+// failure is why a command did not do what it should, by its exit code and what it said.
+func (a *answer) failure() error {
+	if a.code == 0 {
+		return nil
+	}
+	said := clip(a.stderr.String())
+	switch {
+	case strings.Contains(said, "was already loaded or has a fragment file"), strings.Contains(said, "already exists"):
+		return &BusyError{text: "systemd says that it is being restarted already, or was within the hold: " + said}
+	case strings.Contains(said, "drydock-host: refused"):
+		return kinded(ErrDenied, nil, "drydock-host on the host lets that not through: %s; compare the units in it with providers.hosts", said)
+	case strings.Contains(said, "sudo:"), strings.Contains(said, "Access denied"), strings.Contains(said, "nteractive authentication required"):
+		return kinded(ErrDenied, nil, "the host lets that not be done as root: %s; check its sudoers", said)
+	}
+	return fmt.Errorf("the command ended with exit code %d: %s", a.code, said)
+}

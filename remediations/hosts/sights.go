@@ -1,0 +1,218 @@
+package hosts
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	defaultAPIPort = 6443
+	// defaultLook leaves a caller that allows 5 s the time to hear of it.
+	defaultLook = 4 * time.Second
+	// maxCA, maxHeader and maxBody bound what is read.
+	maxCA, maxHeader, maxBody = 1 << 20, 16 << 10, 16 << 10
+)
+
+// ControlPlaneOptions say where the API servers are, and who vouches for them.
+type ControlPlaneOptions struct {
+	// Hosts are those that have an API server of their own. Required.
+	Hosts []Host
+	// Port is theirs. Zero: 6443.
+	Port int
+	// CAFile holds the certificates, in PEM, that vouch for them; it is read for each look. CA are those where there is no
+	// such file. One of both is required: the system's own are never asked.
+	CAFile string
+	CA     []byte
+	// Timeout bounds one look. Zero: 4 s.
+	Timeout time.Duration
+	// Now is the clock of when a look began.
+	Now func() time.Time
+}
+
+// ControlPlane sees API servers, each by its own word.
+type ControlPlane struct{ o ControlPlaneOptions }
+
+// NewControlPlane checks the options. It asks nobody. The error names the option that is missing or wrong.
+func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
+	if o.Port == 0 {
+		o.Port = defaultAPIPort
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultLook
+	}
+	switch {
+	case len(o.Hosts) == 0 || len(o.Hosts) > remediations.MaxControlPlaneHosts:
+		return nil, fmt.Errorf("configuring the control plane: %d hosts, where there are to be between 1 and %d", len(o.Hosts), remediations.MaxControlPlaneHosts)
+	case o.Port < 1 || o.Port > 65535:
+		return nil, fmt.Errorf("configuring the control plane: %d is no port", o.Port)
+	case o.Timeout < 0:
+		return nil, errors.New("configuring the control plane: the time limit is negative")
+	case o.Now == nil:
+		return nil, errors.New("configuring the control plane: the clock is missing")
+	}
+	for i, h := range o.Hosts {
+		if err := h.check(); err != nil {
+			return nil, fmt.Errorf("configuring the control plane: host %q: %w", clip(h.Name), err)
+		}
+		if slices.ContainsFunc(o.Hosts[:i], func(other Host) bool { return other.Name == h.Name }) {
+			return nil, fmt.Errorf("configuring the control plane: host %q is named twice", h.Name)
+		}
+	}
+	c := &ControlPlane{o: o}
+	if _, err := c.authorities(); err != nil {
+		return nil, fmt.Errorf("configuring the control plane: %w", err)
+	}
+	return c, nil
+}
+
+// Host is the one of that name.
+func (c *ControlPlane) Host(name string) (Host, bool) {
+	i := slices.IndexFunc(c.o.Hosts, func(h Host) bool { return h.Name == name })
+	if i < 0 {
+		return Host{}, false
+	}
+	return c.o.Hosts[i], true
+}
+
+// Sights asks the API server of every host, at all its addresses, at once. A host is ready where one address says so, and
+// failing where all do.
+func (c *ControlPlane) Sights(ctx context.Context) map[string]remediations.HostSight {
+	at := c.o.Now()
+	roots, err := c.authorities()
+	if err != nil {
+		return c.all(at, err)
+	}
+	look, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	client := newAsker(roots)
+	defer client.CloseIdleConnections()
+	seen := make([][]remediations.HostSight, len(c.o.Hosts))
+	var all sync.WaitGroup
+	for i, h := range c.o.Hosts {
+		seen[i] = make([]remediations.HostSight, len(h.Addresses))
+		for j, address := range h.Addresses {
+			all.Go(func() { seen[i][j] = c.ask(look, client, h.Name, address, at) })
+		}
+	}
+	all.Wait()
+	if err := ctx.Err(); err != nil { // the caller's time was over, which says nothing of anybody
+		return c.all(at, err)
+	}
+	out := map[string]remediations.HostSight{}
+	for i, h := range c.o.Hosts {
+		out[h.Name] = combine(h, seen[i])
+	}
+	return out
+}
+
+// all is that nothing is known of any.
+func (c *ControlPlane) all(at time.Time, err error) map[string]remediations.HostSight {
+	out := map[string]remediations.HostSight{}
+	for _, h := range c.o.Hosts {
+		out[h.Name] = remediations.HostSight{Host: h.Name, State: remediations.HostUnknown, Why: "it was not asked: " + clip(err.Error()), At: at}
+	}
+	return out
+}
+
+// combine is what the addresses of one host say together.
+func combine(h Host, seen []remediations.HostSight) remediations.HostSight {
+	out := seen[0]
+	if len(seen) == 1 {
+		return out
+	}
+	var why []string
+	for i, s := range seen {
+		if s.State == remediations.HostReady {
+			return s
+		}
+		if s.State != remediations.HostFailing {
+			out.State = s.State
+		}
+		why = append(why, h.Addresses[i]+": "+s.Why)
+	}
+	out.Why = clip(strings.Join(why, "; "))
+	return out
+}
+
+// ask asks one API server at one address.
+func (c *ControlPlane) ask(ctx context.Context, client *http.Client, name, address string, at time.Time) remediations.HostSight {
+	target := url.URL{Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(c.o.Port)), Path: "/readyz"}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return remediations.HostSight{Host: name, State: remediations.HostUnknown, Why: clip(err.Error()), At: at}
+	}
+	req.Header.Set("User-Agent", "drydock")
+	resp, err := client.Do(req)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		return remediations.SightOf(name, 0, err, at)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	s := remediations.SightOf(name, resp.StatusCode, nil, at)
+	if s.State == remediations.HostFailing {
+		if checks := failingChecks(resp.Body); checks != "" {
+			s.Why += ": " + checks + " failed"
+		}
+	}
+	return s
+}
+
+// failingChecks are those that an API server says it fails, each in a line that begins with [-].
+func failingChecks(body io.Reader) string {
+	text, _ := io.ReadAll(io.LimitReader(body, maxBody))
+	var out []string
+	for l := range strings.Lines(string(text)) {
+		if check, ok := strings.CutPrefix(l, "[-]"); ok && len(out) < 5 {
+			check, _, _ = strings.Cut(check, " ")
+			out = append(out, check)
+		}
+	}
+	return clip(strings.Join(out, ", "))
+}
+
+// newAsker follows no redirect and knows no proxy: what counts is what that very host says.
+func newAsker(roots *x509.CertPool) *http.Client {
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			Proxy:             nil,
+			DialContext:       (&net.Dialer{}).DialContext,
+			TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+			DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader,
+		},
+	}
+}
+
+func (c *ControlPlane) authorities() (*x509.CertPool, error) {
+	pem := c.o.CA
+	from := "the cluster's own CA"
+	if c.o.CAFile != "" {
+		var err error
+		if pem, err = readBounded(c.o.CAFile, "the CA file", maxCA); err != nil {
+			return nil, err
+		}
+		from = "the CA file " + c.o.CAFile
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM; without one nobody can vouch for an API server", from)
+	}
+	return pool, nil
+}

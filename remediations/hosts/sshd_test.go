@@ -1,0 +1,260 @@
+package hosts
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// script is what a host lets through, as it is shipped.
+const script = "../../deploy/hosts/drydock-host"
+
+// standIns are what the script calls on a host without systemd: they keep in a folder what systemd keeps, and write down
+// each word that they were called with.
+var standIns = map[string]string{
+	"systemctl": `echo "$@" >>"$dir/log"
+printf 'Description=a kubelet\nLoadState=loaded\nActiveState=active\nSubState=running\nInvocationID=%032x\n\n' "$(wc -l <"$dir/restarts")"
+if [ -d "$dir/there" ]; then printf '%s\nLoadState=loaded\nActiveState=activating\nSubState=start\nInvocationID=\n' "$(cat "$dir/there/description")"
+else printf 'Description=drydock-restart-kubelet.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nInvocationID=\n'; fi`,
+	"journalctl": `echo "$@" >>"$dir/log"; echo "2026-11-21T12:00:00+0000 here kubelet[7]: it is stuck"`,
+	"systemd-run": `for w; do printf '%s|' "$w" >>"$dir/log"; done; echo >>"$dir/log"
+mkdir "$dir/there" 2>/dev/null || { echo "Failed to start transient service unit: Unit ${1#--unit=} was already loaded or has a fragment file." >&2; exit 1; }
+printf 'Description=%s\n' "${2#--description=}" >"$dir/there/description"
+echo "$2" >>"$dir/restarts"
+for hold; do :; done
+(while [ "$hold" -gt 0 ] && [ -d "$dir" ]; do sleep 1; hold=$((hold - 1)); done; rm -r "$dir/there") >/dev/null 2>&1 </dev/null &`,
+}
+
+// installed is the script as it is on a host, with the stand-ins behind it.
+type installed struct{ dir, script string }
+
+func install(t *testing.T) installed {
+	t.Helper()
+	dir := t.TempDir()
+	in := installed{dir, filepath.Join(dir, "drydock-host")}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
+	for name, body := range standIns {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "bin", name), []byte("#!/bin/sh\ndir="+dir+"\n"+body+"\n"), 0o755))
+	}
+	for _, name := range []string{"log", "restarts"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o666))
+	}
+	text, err := os.ReadFile(script)
+	require.NoError(t, err)
+	changed := strings.Replace(string(text), "bin=/usr/bin\n", "bin="+dir+"/bin\n", 1)
+	require.NotEqual(t, string(text), changed)
+	if os.Getuid() != 0 { // root's own part is reached by sudo, which tests have not got
+		changed = strings.Replace(changed, "root=no\n", "root=yes\n", 1)
+	}
+	require.NoError(t, os.WriteFile(in.script, []byte(changed), 0o755))
+	return in
+}
+
+func (in installed) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(in.dir, name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// newSSHD starts Debian's sshd on a loopback port, with the script in place of every command, and gives the options of a
+// client that may log in.
+func newSSHD(t *testing.T, in installed) (Options, Host) {
+	t.Helper()
+	const sshd = "/usr/sbin/sshd"
+	if _, err := os.Stat(sshd); err != nil {
+		t.Skip("SKIPPED, AND IT SHOULD NOT BE: there is no sshd on this machine; apt-get install openssh-server")
+	}
+	if os.Getuid() == 0 {
+		require.NoError(t, os.MkdirAll("/run/sshd", 0o755))
+	}
+	me, err := user.Current()
+	require.NoError(t, err)
+	hostKey, hostPEM := newSigner(t)
+	userKey, userPEM := newSigner(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := listener.Addr().(*net.TCPAddr).Port
+	require.NoError(t, listener.Close())
+	line, err := os.ReadFile("../../deploy/hosts/authorized_keys")
+	require.NoError(t, err)
+	authorized := strings.NewReplacer("/usr/local/sbin/drydock-host", in.script, "ssh-ed25519 AAAA...", strings.TrimSpace(string(ssh.MarshalAuthorizedKey(userKey.PublicKey())))).Replace(string(line))
+	files := map[string]string{
+		"host_key": string(hostPEM), "key": string(userPEM), "authorized_keys": authorized,
+		"known_hosts": knownhosts.Line([]string{fmt.Sprintf("[worker-1]:%d", port)}, hostKey.PublicKey()) + "\n",
+		"sshd_config": fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %[2]s/host_key\nPidFile none\nAuthorizedKeysFile %[2]s/authorized_keys\n"+
+			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n", port, in.dir),
+	}
+	path := func(name string) string { return filepath.Join(in.dir, name) }
+	for name, content := range files {
+		require.NoError(t, os.WriteFile(path(name), []byte(content), 0o600))
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	cmd := exec.CommandContext(ctx, sshd, "-D", "-e", "-f", path("sshd_config"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	said, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	listening := make(chan struct{})
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		lines := bufio.NewScanner(said)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "Server listening") {
+				close(listening)
+				break
+			}
+		}
+		_, _ = io.Copy(io.Discard, said)
+	}()
+	t.Cleanup(func() { cancel(); <-drained; _ = cmd.Wait() })
+	select {
+	case <-listening:
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "sshd does not listen")
+	}
+	return Options{
+		User: me.Username, Port: port, KeyFile: path("key"), KnownHostsFile: path("known_hosts"), Sudo: true,
+		Units: []string{"kubelet.service"}, Timeout: 20 * time.Second, Hold: 2 * time.Second,
+	}, Host{Name: "worker-1", Addresses: []string{"127.0.0.1"}}
+}
+
+func TestOverARealSSHDWithTheShippedScript(t *testing.T) {
+	in := install(t)
+	o, host := newSSHD(t, in)
+	c, err := New(o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+
+	s, err := c.Status(t.Context(), host, "kubelet.service")
+	require.NoError(t, err)
+	require.True(t, s.Active)
+	evidence, err := c.Evidence(t.Context(), host, "kubelet.service")
+	require.NoError(t, err)
+	require.Contains(t, evidence, "it is stuck")
+
+	outcome, err := c.Restart(t.Context(), host, "kubelet.service", "n7q4k2-1-1", may)
+	require.NoError(t, err)
+	require.Equal(t, remediations.CallAccepted, outcome)
+	require.Contains(t, in.read(t, "log"), "--unit=drydock-restart-kubelet.service|--description=drydock:n7q4k2-1-1|--collect|--no-block|--property=Type=oneshot|"+
+		"--property=ExecStartPre=-/usr/bin/systemctl restart kubelet.service|/usr/bin/sleep|2|\n")
+
+	o.Hold = 10 * time.Minute
+	c, err = New(o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.Eventually(t, func() bool {
+		outcome, _ = c.Restart(t.Context(), host, "kubelet.service", "other-1-1", may)
+		return outcome == remediations.CallAccepted
+	}, 60*time.Second, 200*time.Millisecond, "what keeps others off ends by itself")
+	outcome, err = c.Restart(t.Context(), host, "kubelet.service", "third-1-1", may)
+	require.ErrorIs(t, err, ErrBusy)
+	require.Equal(t, remediations.CallRefused, outcome)
+	require.Equal(t, "--description=drydock:n7q4k2-1-1\n--description=drydock:other-1-1\n", in.read(t, "restarts"), "the host's log shows the restarts that were accepted, and no others")
+
+	o.Units = []string{"kubelet.service", "sshd.service"} // which the script has not
+	c, err = New(o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	_, err = c.Status(t.Context(), host, "sshd.service")
+	require.ErrorIs(t, err, ErrDenied)
+	require.ErrorContains(t, err, "compare the units")
+
+	o.User = "nobody-here"
+	c, err = New(o)
+	require.NoError(t, err)
+	_, err = c.Status(t.Context(), host, "kubelet.service")
+	require.ErrorIs(t, err, ErrDenied)
+}
+
+// The script has no list of its own to keep: what the client says goes through it word by word.
+func TestTheShippedScriptLetsTheClientsCommandsThrough(t *testing.T) {
+	for _, sudo := range []bool{true, false} {
+		in := install(t)
+		lines, vectors := commandsFor(t, sudo, "kubelet.service", "n7q4k2-1-1")
+		for _, l := range lines {
+			require.NoError(t, in.run(t, l))
+		}
+		log := in.read(t, "log")
+		for _, v := range vectors {
+			if sudo && v[0] == "sudo" {
+				v = v[2:]
+			}
+			require.True(t, strings.Contains(log, strings.Join(v[1:], " ")+"\n") || strings.Contains(log, strings.Join(v[1:], "|")+"|\n"), "%q in %s", v, log)
+		}
+	}
+}
+
+func (in installed) run(t *testing.T, line string, args ...string) error {
+	cmd := exec.CommandContext(t.Context(), in.script, args...)
+	cmd.Env = []string{"SSH_ORIGINAL_COMMAND=" + line}
+	return cmd.Run()
+}
+
+// Whoever has the key can do what is on the list, whatever they ask for.
+func FuzzTheShippedScriptLetsNothingElseThrough(f *testing.F) {
+	lines, _ := commandsFor(f, true, "kubelet.service", "n7q4k2-1-1")
+	for _, l := range lines {
+		f.Add(l, "restart", "kubelet.service", "a-1-1", "60")
+		f.Add(strings.TrimPrefix(l, "sudo -n "), "journal", "kubelet.service", "", "")
+		for _, evil := range []string{l + " ", l + "; id", " " + l, l + "\nid", "sudo -n " + l, strings.Replace(l, "kubelet", "sshd", 1), strings.ReplaceAll(l, "kubelet", "sshd"), strings.Replace(l, "n7q4k2-1-1", "a b", 1),
+			strings.Replace(l, "n7q4k2-1-1", "*", 1), strings.Replace(l, "60", "601", 1), strings.Replace(l, "60", "60 /bin/sh", 1), strings.Replace(l, "kubelet.service", "*", 2)} {
+			f.Add(evil, "restart", "sshd.service", "$(id)", "-1")
+		}
+	}
+	for _, attempt := range []string{"$(id)", "a b", "", "A", strings.Repeat("a", 65), "a\nb"} {
+		f.Add("", "restart", "kubelet.service", attempt, "60")
+	}
+	for _, hold := range []string{"", "0", "-1", "601", "060", "9999", "6 /bin/sh", "1e3", "99999999999999999999"} {
+		f.Add("", "restart", "kubelet.service", "a-1-1", hold)
+	}
+	f.Add("", "journal", "sshd.service", "", "")
+	f.Add("", "restart", "sshd.service", "a-1-1", "60")
+	f.Add("", "", "", "", "")
+	f.Add("/bin/sh", "--help", "kubelet.service", "a*", "0x10")
+	f.Fuzz(func(t *testing.T, line, verb, unit, attempt, hold string) {
+		for _, s := range []string{line, verb, unit, attempt, hold} {
+			if strings.ContainsRune(s, 0) {
+				t.Skip("which no program can be given")
+			}
+		}
+		in := install(t)
+		for _, args := range [][]string{nil, {verb, unit}, {verb, unit, attempt, hold}} {
+			for _, name := range []string{"log", "restarts"} {
+				require.NoError(t, os.WriteFile(filepath.Join(in.dir, name), nil, 0o666))
+			}
+			err := in.run(t, line, args...)
+			called := strings.Split(strings.TrimSuffix(in.read(t, "log"), "\n"), "\n")
+			require.Len(t, called, 1, "%q", called)
+			if called[0] == "" {
+				require.Error(t, err)
+				continue
+			}
+			program, words := "/usr/bin/journalctl", strings.Split(called[0], " ")
+			switch {
+			case strings.HasPrefix(called[0], "--unit=drydock-restart-"):
+				program, words = "/usr/bin/systemd-run", strings.Split(strings.TrimSuffix(called[0], "|"), "|")
+			case words[0] == "show":
+				program = "/usr/bin/systemctl"
+			}
+			requireClosed(t, [][]string{append([]string{program}, words...)})
+		}
+	})
+}

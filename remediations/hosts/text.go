@@ -1,0 +1,45 @@
+package hosts
+
+import (
+	"strings"
+	"unicode"
+)
+
+// maxText bounds what is quoted of others.
+const maxText = 200
+
+// clip makes foreign text fit for people to see: one line of printable characters, of bounded length.
+func clip(text string) string {
+	if len(text) > 4*maxText { // what follows is dropped anyway
+		text = text[:4*maxText]
+	}
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "..."
+	}
+	return text
+}
+
+// lastLines is the end of a text: whole lines if there is room for one, of printable characters, in that many bytes.
+func lastLines(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return r
+		case r == '\t':
+			return ' '
+		case !unicode.IsGraphic(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	text = strings.Trim(text, "\n")
+	if len(text) <= most {
+		return text
+	}
+	text = text[len(text)-most:]
+	if _, whole, ok := strings.Cut(text, "\n"); ok {
+		text = whole
+	}
+	return strings.ToValidUTF8(text, "")
+}

@@ -1,0 +1,150 @@
+package kilo
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// leaderValue is what Drydock writes into the leader's key, whose mere presence counts for Kilo: by it a put-back knows
+// its own.
+const leaderValue = "drydock"
+
+// edit is the change of one node's leader's key, from what it is to what it shall be; nil: no key.
+type edit struct {
+	node     string
+	from, to *string
+}
+
+// plan are the edits by which the leader's place falls on the node to, in order: at no point between them is there
+// anybody who leads but the two. An error says why there are none.
+func plan(members []member, from, to string) ([]edit, error) {
+	all := nodes(members)
+	c, ok := Move(all, from, to)
+	if !ok {
+		return nil, fmt.Errorf("the key %s alone would not make it lead", LeaderKey)
+	}
+	var edits []edit
+	if value := leaderValue; c.Add != "" {
+		edits = append(edits, edit{node: c.Add, to: &value})
+	}
+	for _, name := range c.Remove {
+		edits = append(edits, edit{node: name, from: find(members, name).key})
+	}
+	return edits, foresee(all, edits, from, to)
+}
+
+// foresee says whether it goes as planned: after each edit the one or the other leads, and in the end the successor.
+func foresee(members []Node, edits []edit, from, to string) error {
+	after := slices.Clone(members)
+	leaders := possible(after)
+	for _, e := range edits {
+		i := slices.IndexFunc(after, func(n Node) bool { return n.Name == e.node })
+		if i < 0 {
+			return fmt.Errorf("node %s is not in the location any more", e.node)
+		}
+		after[i].Leader = e.to != nil
+		leaders = possible(after)
+		for _, leader := range leaders {
+			if leader != from && leader != to {
+				return fmt.Errorf("changing %s of node %s would let %s lead", LeaderKey, e.node, leader)
+			}
+		}
+	}
+	if len(leaders) > 1 || leaders[0] != to {
+		return fmt.Errorf("%s could still lead", leaders[0])
+	}
+	return nil
+}
+
+// unreachable says why the node's endpoint cannot be trusted to be reached by the other locations; empty: it can. A key
+// lifts a private endpoint over all public ones, which is why this must be asked: only one of the very kind that the
+// leader has, and that the others reach, is taken.
+func unreachable(leader, n Node) string {
+	switch {
+	case n.Public():
+		return ""
+	case leader.Public():
+		return "its endpoint is not public, as the leader's is, and other locations may not reach it"
+	case (n.Host == "") != (leader.Host == ""):
+		return "its endpoint is not of the leader's kind: one of them is a name, and the other an address"
+	case (n.Keepalive == "") != (leader.Keepalive == ""):
+		return "of it and the leader only one has " + KeepaliveKey + ", and without it a NAT may not let others in"
+	}
+	return ""
+}
+
+// candidates ranks who could lead the location instead, the best few of them, and says of the others why they could not.
+// blind says that of one of them nothing is known but that there is no word of it.
+func candidates(location string, members []member, leader string, w words) (moves []remediations.Move, refused map[string]string, blind bool) {
+	type ranked struct {
+		member
+		ties int
+	}
+	var fit []ranked
+	refused = map[string]string{}
+	lead, accusers := find(members, leader), w.accusers(members, suspects(members, leader), true)
+	for _, k := range members {
+		if k.Name == leader {
+			continue
+		}
+		why := cmp.Or(k.unfit, unreachable(lead.Node, k.Node))
+		var ties int
+		if why == "" {
+			var known bool
+			ties, known, why = w.candidate(k.Name, leader, members, accusers)
+			blind = blind || !known
+		}
+		if why != "" {
+			refused[k.Name] = why
+			continue
+		}
+		fit = append(fit, ranked{k, ties})
+	}
+	slices.SortFunc(fit, func(a, b ranked) int {
+		return cmp.Or(-compareBool(a.Public(), b.Public()), -cmp.Compare(a.ties, b.ties), strings.Compare(a.Name, b.Name))
+	})
+	for _, k := range fit {
+		if len(moves) == maxCandidates {
+			break
+		}
+		edits, err := plan(members, leader, k.Name)
+		if err != nil {
+			refused[k.Name] = err.Error()
+			continue
+		}
+		moves = append(moves, moveOf(location, leader, k.Name, edits))
+	}
+	return moves, refused, blind
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+func moveOf(location, from, to string, edits []edit) remediations.Move {
+	m := remediations.Move{Location: location, From: from, To: to, Before: map[string]*string{}}
+	for _, e := range edits {
+		m.Before[e.node] = e.from
+	}
+	return m
+}
+
+// nobody says that there is no candidate, and why not.
+func nobody(location string, refused map[string]string) string {
+	var of []string
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		of = append(of, name+": "+refused[name])
+	}
+	return fmt.Sprintf("nobody of location %q can lead instead: %s", clip(location), named(of, "; "))
+}

@@ -1,0 +1,247 @@
+package kilo
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestWhoIsUnfitIsRefusedAndSaysWhy: by what Kubernetes, Drydock and people say of the node, and by Kilo.
+func TestWhoIsUnfitIsRefusedAndSaysWhy(t *testing.T) {
+	alert := func(status, about string) func(*corev1.Node) {
+		a := remediations.Alert{V: 1, Name: "MeshForwardingFault", Policy: "p", Status: status, StartsAt: noon, ReceivedAt: noon, Labels: map[string]string{"instance": about}, Fingerprint: "9f2c0e5b6d1a4c33"}
+		return with(a.Key(), a.Encode())
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		want   string // empty: it is fit
+	}{
+		"well": {func(*corev1.Node) {}, ""},
+		"not Ready": {func(n *corev1.Node) {
+			n.Status.Conditions[0].Status = corev1.ConditionUnknown
+		}, "not Ready"},
+		"nobody says whether it is Ready": {func(n *corev1.Node) { n.Status.Conditions = nil }, "not Ready"},
+		"cordoned":                        {func(n *corev1.Node) { n.Spec.Unschedulable = true }, "cordoned"},
+		"the autoscaler takes it": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}}
+		}, "ToBeDeletedByClusterAutoscaler"},
+		"tainted for other reasons": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "nvidia.com/gpu", Effect: corev1.TaintEffectNoSchedule}}
+		}, ""},
+		"a control-plane node":         {label("node-role.kubernetes.io/control-plane", ""), "control-plane"},
+		"excluded":                     {label(remediations.ExcludeLabel, "yes"), remediations.ExcludeLabel},
+		"not excluded":                 {label(remediations.ExcludeLabel, "false"), ""},
+		"paused":                       {with(remediations.PauseKey, "true for now"), remediations.PauseKey},
+		"paused until later":           {with(remediations.PauseKey, noon.Add(time.Hour).Format(time.RFC3339)), remediations.PauseKey},
+		"paused until before":          {with(remediations.PauseKey, noon.Add(-time.Hour).Format(time.RFC3339)), ""},
+		"paused, nobody can say":       {with(remediations.PauseKey, "perhaps"), remediations.PauseKey},
+		"break-glass":                  {with(remediations.BreakGlassKey, "me"), remediations.BreakGlassKey},
+		"under repair":                 {label(remediations.PhaseLabel, "Verifying"), "a repair of its own, which is Verifying"},
+		"one that ran out of attempts": {label(remediations.PhaseLabel, "Exhausted"), "a repair of its own, which is Exhausted"},
+		"one that waits":               {label(remediations.PhaseLabel, "Pending"), "a repair of its own, which is Pending"},
+		"a node's repair on record": {
+			with(remediations.NodeRepairKey, "{}"), remediations.NodeRepairKey,
+		},
+		"a leader's repair on record": {with(remediations.LeaderKey, "?"), remediations.LeaderKey},
+		"an alert about it":           {alert("firing", "east-1"), "the alert MeshForwardingFault is firing about it"},
+		"an alert about it, over":     {alert("resolved", "east-1"), ""},
+		"an alert about another":      {alert("firing", "east-2"), ""},
+		"no key":                      {with(PublicKeyKey, ""), "it lacks a public key"},
+		"no pod CIDR":                 {func(n *corev1.Node) { n.Spec.PodCIDR = "" }, "it lacks a pod CIDR"},
+		"not seen for long":           {with(LastSeenKey, fmt.Sprint(noon.Unix()-60)), "last wrote 1m0s ago"},
+		"seen just in time":           {with(LastSeenKey, fmt.Sprint(noon.Unix()-59)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := dark(t, nil, east(func(name string, n *corev1.Node) {
+				if name == "east-1" {
+					c.change(n)
+				}
+			})...)
+			saw := s.Look(t.Context(), "east")
+			require.Empty(t, saw.Held+saw.Unknown)
+			if c.want == "" {
+				require.Equal(t, []string{"east-1", "east-2", "east-3"}, successors(saw))
+				return
+			}
+			require.Equal(t, []string{"east-2", "east-3"}, successors(saw))
+			require.Contains(t, saw.Refused["east-1"], c.want)
+
+			// Nor is it moved to where a look was before.
+			was := "true"
+			outcome, err := s.Move(t.Context(), remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}}, func() error {
+				require.Fail(t, "nobody needs to be asked")
+				return nil
+			})
+			require.Equal(t, remediations.CallRefused, outcome)
+			require.ErrorContains(t, err, "nothing was changed")
+		})
+	}
+}
+
+func TestAControlPlaneNodeLeadsOnlyWhereThatIsAllowed(t *testing.T) {
+	control := func(name string, n *corev1.Node) {
+		if name != "east-3" {
+			n.Labels["node-role.kubernetes.io/control-plane"] = ""
+		}
+	}
+	s := dark(t, nil, east(control)...)
+	require.Equal(t, []string{"east-3"}, successors(s.Look(t.Context(), "east")), "the leader may be one, the successor not")
+	s = dark(t, func(o *Options) { o.AllowControlPlane = true }, east(control)...)
+	require.Equal(t, []string{"east-1", "east-2", "east-3"}, successors(s.Look(t.Context(), "east")))
+}
+
+// TestASuccessorIsReachedAsTheLeaderIs: the key lifts a private endpoint over every public one, and Kilo does not ask
+// whether anybody reaches it.
+func TestASuccessorIsReachedAsTheLeaderIs(t *testing.T) {
+	const private, public, host = "10.0.0.9:51820", "203.0.113.9:51820", "vpn.example.com:51820"
+	for name, c := range map[string]struct {
+		leader, successor string
+		alive             [2]string
+		want              string
+	}{
+		"both private":                       {private, private, [2]string{}, ""},
+		"both public":                        {public, public, [2]string{}, ""},
+		"a public one for a private":         {private, public, [2]string{}, ""},
+		"a private one for a public":         {public, private, [2]string{}, "not public, as the leader's is"},
+		"a name for a public":                {public, host, [2]string{}, "not public, as the leader's is"},
+		"a public one for a name":            {host, public, [2]string{}, ""},
+		"a private one for a name":           {host, private, [2]string{}, "one of them is a name"},
+		"both names":                         {host, host, [2]string{}, ""},
+		"behind a NAT as the leader is":      {private, private, [2]string{"10", "25"}, ""},
+		"behind a NAT that nobody keeps":     {private, private, [2]string{"10", ""}, KeepaliveKey},
+		"not behind the NAT that leader is":  {private, private, [2]string{"", "10"}, KeepaliveKey},
+		"a public one needs nothing kept up": {private, public, [2]string{"10", ""}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := dark(t, nil, east(func(name string, n *corev1.Node) {
+				switch name {
+				case "east-0":
+					n.Annotations[EndpointKey], n.Annotations[KeepaliveKey] = c.leader, c.alive[0]
+				case "east-1":
+					n.Annotations[EndpointKey], n.Annotations[KeepaliveKey] = c.successor, c.alive[1]
+				}
+			})...)
+			saw := s.Look(t.Context(), "east")
+			require.Equal(t, "east-0", saw.Leader)
+			if c.want == "" {
+				require.Contains(t, successors(saw), "east-1", saw.Refused)
+				return
+			}
+			require.NotContains(t, successors(saw), "east-1")
+			require.Contains(t, saw.Refused["east-1"], c.want)
+
+			// Nor is it moved to where its endpoint was another one at the look.
+			was := "true"
+			outcome, err := s.Move(t.Context(), remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}}, func() error { return nil })
+			require.Equal(t, remediations.CallRefused, outcome)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestTheBestCandidateIsPublicThenTiedToMostSiblingsThenFirstByName(t *testing.T) {
+	s := dark(t, nil, east(func(name string, n *corev1.Node) {
+		if name == "east-3" {
+			n.Annotations[EndpointKey] = "203.0.113.9:51820"
+		}
+	})...)
+	delete(s.local, "east-1>east-3")
+	require.Equal(t, []string{"east-3", "east-2", "east-1"}, successors(s.Look(t.Context(), "east")))
+	s.local["east-1>east-3"] = "1"
+	require.Equal(t, []string{"east-3", "east-1", "east-2"}, successors(s.Look(t.Context(), "east")))
+}
+
+// TestEveryKeyThatWouldOutrankTheSuccessorIsOnRecord.
+func TestEveryKeyThatWouldOutrankTheSuccessorIsOnRecord(t *testing.T) {
+	s := dark(t, nil, east(func(name string, n *corev1.Node) {
+		if name == "east-1" {
+			n.Annotations[LeaderKey] = "reserve"
+		}
+	})...)
+	saw := s.Look(t.Context(), "east")
+	was, reserve := "true", "reserve"
+	require.Equal(t, map[string]*string{"east-0": &was}, saw.Candidates[0].Before, "east-1 has its key already")
+	require.Equal(t, map[string]*string{"east-0": &was, "east-1": &reserve, "east-2": nil}, saw.Candidates[1].Before)
+}
+
+// TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell: east-0 led first and is under repair, east-1 leads and relays
+// nothing. Of them nobody knows whether they are well; that east-2 reached east-1 is proof that it is itself.
+func TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell(t *testing.T) {
+	was := "true"
+	for name, c := range map[string]struct {
+		phase remediations.Phase
+		said  map[string]string
+		want  []string
+		why   string
+	}{
+		"waiting for proof":      {remediations.Verifying, nil, []string{"east-2"}, ""},
+		"between two attempts":   {remediations.Pending, nil, []string{"east-2"}, ""},
+		"it reaches nobody":      {remediations.Pending, map[string]string{"east-2>east-1": "0"}, nil, "does not reach the leader east-1 either"},
+		"it was not heard":       {remediations.Pending, map[string]string{"east-2>east-1": ""}, nil, "has said of no sibling but the leader"},
+		"nobody is under repair": {"", nil, nil, "does not reach its siblings east-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := east(func(name string, n *corev1.Node) {
+				switch name {
+				case "east-0":
+					delete(n.Annotations, LeaderKey)
+					delete(n.Annotations, WireGuardIPKey)
+					if c.phase != "" {
+						n.Annotations[remediations.LeaderKey] = recordOf(c.phase, remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}})
+					}
+				case "east-1":
+					n.Annotations[LeaderKey], n.Annotations[WireGuardIPKey] = leaderValue, "10.4.0.1/16"
+				}
+			})
+			s := dark(t, nil, nodes[:3]...)
+			s.everybodyReaches(easterners[:3], "east-0")
+			maps.Copy(s.local, c.said)
+			saw := s.Look(t.Context(), "east")
+			require.Equal(t, "east-1", saw.Leader)
+			require.False(t, saw.Reached)
+			require.Equal(t, c.want, successors(saw), saw.Refused)
+			if c.phase != "" {
+				require.Contains(t, saw.Refused["east-0"], "a repair of its own on record")
+			}
+			require.Contains(t, saw.Refused["east-2"], c.why)
+		})
+	}
+}
+
+// TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext: of four nodes east-1 led second, and nothing on it says so.
+func TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext(t *testing.T) {
+	was, ours := "true", leaderValue
+	nodes := east(func(name string, n *corev1.Node) {
+		switch name {
+		case "east-0":
+			delete(n.Annotations, LeaderKey)
+			n.Annotations[remediations.LeaderKey] = recordOf(remediations.Verifying,
+				remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}},
+				remediations.Move{Location: "east", From: "east-1", To: "east-2", Before: map[string]*string{"east-1": &ours, "east-2": nil}})
+		case "east-2":
+			n.Annotations[LeaderKey] = leaderValue
+		}
+	})
+	s := dark(t, nil, nodes...)
+	s.everybodyReaches(easterners, "east-0", "east-1")
+	saw := s.Look(t.Context(), "east")
+	require.Equal(t, "east-2", saw.Leader)
+	require.Equal(t, []string{"east-3"}, successors(saw), saw.Refused)
+	require.Contains(t, saw.Refused["east-1"], "does not reach")
+}
+
+// recordOf is a leader's repair as it is on record after these moves.
+func recordOf(phase remediations.Phase, moves ...remediations.Move) string {
+	r := remediations.Record{
+		V: 1, ID: "n7q4k2", Policy: "mesh-leader-degraded", Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Location: "east", Phase: phase,
+		Step: remediations.StepRef{Name: "promote-leader", Attempt: len(moves)}, Moves: moves, Since: noon, Deadline: noon.Add(time.Minute),
+		Intent: &remediations.Intent{ID: "n7q4k2-0-1", At: noon, Successor: moves[len(moves)-1].To},
+	}
+	return r.Encode()
+}

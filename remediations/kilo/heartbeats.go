@@ -1,0 +1,64 @@
+package kilo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// alive keeps of the candidates those whose kubelets still renew their leases. A location whose members have all lost
+// their power looks like one whose leader relays nothing, and for most of a minute Kubernetes calls them Ready and Kilo
+// counts them; a kubelet renews each quarter of its lease's time, so by half of it two renewals are missing, which is
+// before the alert can fire. What a candidate's own agent said cannot show it, since of a dark location nobody hears any.
+// blind says that nobody knows of their leases.
+func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map[string]string) (kept []remediations.Move, blind bool) {
+	if len(moves) == 0 {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	// Out of the API server's own cache, as where Drydock counts them all: one call, however many are asked about.
+	all, err := m.options.Leases.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		for _, move := range moves {
+			refused[move.To] = "listing the nodes' leases: " + clip(err.Error())
+		}
+		return nil, true
+	}
+	now := m.options.Now()
+	why := map[string]string{}
+	for _, l := range all.Items {
+		if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+			continue
+		}
+		why[l.Name] = overdue(now.Sub(l.Spec.RenewTime.Time), time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second)
+	}
+	for _, move := range moves {
+		text, known := why[move.To]
+		switch {
+		case !known:
+			refused[move.To] = "its kubelet has no lease"
+		case text != "":
+			refused[move.To] = text
+		default:
+			kept = append(kept, move)
+		}
+	}
+	return kept, false
+}
+
+// overdue says why a lease of that age is no sign of life; empty: it is one. A clock that is ahead by more than a minute
+// makes it none.
+func overdue(age, duration time.Duration) string {
+	switch {
+	case age >= duration/2:
+		return fmt.Sprintf("its kubelet last renewed its lease %s ago", age.Truncate(time.Second))
+	case age < -leaseAhead:
+		return fmt.Sprintf("its kubelet's lease is of a time %s from now", (-age).Truncate(time.Second))
+	}
+	return ""
+}

@@ -1,0 +1,92 @@
+package kilo
+
+import (
+	"fmt"
+	"slices"
+)
+
+// granularity is the only one of Kilo's in which a location has a leader that another node can be made.
+const granularity = "location"
+
+// held says why no leader of the location is to be moved, whoever would succeed; empty: nothing keeps it. What it finds
+// is for a person to put right, so it names the node and the key.
+func (v view) held(location, topologyLabel string) string {
+	for _, rule := range []func(view, string, string) string{granularities, placeless, unreadable, alone} {
+		if why := rule(v, location, topologyLabel); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// granularities are the whole mesh's: where its agents do not agree, they do not see the same leaders.
+func granularities(v view, _, _ string) string {
+	first := map[string]string{}
+	var all []string
+	for _, k := range v {
+		if k.notReady != "" {
+			continue
+		}
+		if _, known := first[k.Granularity]; !known {
+			first[k.Granularity] = k.Name
+			all = append(all, k.Granularity)
+		}
+	}
+	i := slices.IndexFunc(all, func(g string) bool { return g != granularity })
+	switch {
+	case i < 0:
+		return ""
+	case all[i] == "":
+		return fmt.Sprintf("Kilo's agent of node %s does not say its granularity (%s); leaders are moved only where it is %s", first[""], GranularityKey, granularity)
+	case len(all) > 1:
+		a, b := all[0], all[1]
+		return fmt.Sprintf("there are two topologies in the cluster: %s of node %s is %q, of node %s %q; let all of Kilo's agents have one --mesh-granularity",
+			GranularityKey, first[a], clip(a), first[b], clip(b))
+	}
+	return fmt.Sprintf("%s of node %s is %q: leaders are moved only where it is %s", GranularityKey, first[all[i]], clip(all[i]), granularity)
+}
+
+// placeless nodes are a location of their own without a name, of which nobody can say whether it is meant.
+func placeless(v view, _, topologyLabel string) string {
+	for _, k := range v {
+		if k.notReady == "" && k.Location == "" {
+			return fmt.Sprintf("node %s is in no location: it has neither the label %s nor the annotation %s", k.Name, topologyLabel, LocationKey)
+		}
+	}
+	return ""
+}
+
+// unreadable are annotations in the location: what they were meant to be could change who leads.
+func unreadable(v view, location, _ string) string {
+	members, others := v.of(location)
+	for _, k := range slices.Concat(members, others) {
+		if k.Malformed != "" {
+			return fmt.Sprintf("the annotation %s of node %s cannot be read; correct or remove it", k.Malformed, k.Name)
+		}
+	}
+	return ""
+}
+
+func alone(v view, location, _ string) string {
+	members, others := v.of(location)
+	if len(members) != 1 {
+		return ""
+	}
+	why := fmt.Sprintf("location %q has no node but %s that Kilo counts, so nobody could lead instead", clip(location), members[0].Name)
+	var of []string
+	for _, k := range others {
+		of = append(of, k.Name+": "+k.absent())
+	}
+	if len(of) > 0 {
+		why += "; " + named(of, "; ")
+	}
+	return why
+}
+
+// absent says why the node is none of the members of the location that it is said to be in.
+func (k member) absent() string {
+	if k.notReady != "" {
+		return k.notReady
+	}
+	return "it has no internal address (" + InternalIPKey + "), and is a location of its own"
+}

@@ -1,0 +1,100 @@
+package kilo
+
+import (
+	"context"
+	"fmt"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Leads says which node leads the location by what the cache knows; empty: none, or it cannot be said.
+func (m *Mesh) Leads(location string) (node string) {
+	all, err := m.options.Nodes(context.Background())
+	if err != nil {
+		return ""
+	}
+	var members []Node
+	for _, n := range all {
+		declared, ok := n.Annotations[LocationKey]
+		if !ok {
+			declared = n.Labels[m.options.TopologyLabel]
+		}
+		if declared != location && location != ownLocation(n.Name) {
+			continue // most of a large mesh, which needs not be read
+		}
+		if k := Read(n, m.options.TopologyLabel); k.Location == location && k.NotReady(m.options.Now()) == "" {
+			members = append(members, k)
+		}
+	}
+	sortByName(members)
+	node, _ = Foresee(members)
+	return node
+}
+
+// Look looks at the location live: at all Nodes, and at what Prometheus has of the agents' words. It does not fail: what
+// it could not find out is in the answer. It changes nothing.
+func (m *Mesh) Look(ctx context.Context, location string) remediations.LeaderSight {
+	s := remediations.LeaderSight{At: m.options.Now()}
+	leave, err := m.enter(ctx)
+	if err != nil {
+		s.Unknown = "waiting for another look to end: " + err.Error()
+		return s
+	}
+	defer leave()
+	s.At = m.options.Now()
+	v, err := m.read(ctx)
+	if err != nil {
+		s.Unknown = clip(err.Error())
+		return s
+	}
+	members, others := v.of(location)
+	// A hold is for a person to end, whatever else is or is not known.
+	s.Held = v.held(location, m.options.TopologyLabel)
+	var certain bool
+	if s.Leader, certain = Foresee(nodes(members)); s.Leader == "" {
+		why := fmt.Sprintf("location %q has no node that Kilo counts", clip(location))
+		if !certain {
+			why = fmt.Sprintf("who leads location %q cannot be foreseen: an endpoint is a name, which each of Kilo's agents resolves for itself; write its address into %s", clip(location), ForceEndpointKey)
+		}
+		return unknown(s, why)
+	}
+	s.Settled = settled(members, s.Leader)
+	w, err := m.ask(ctx, location)
+	if err != nil {
+		s.ReachedWhy = "nothing is known of probes"
+		return unknown(s, err.Error())
+	}
+	s.Reached, s.ReachedWhy = w.reached(members, s.Leader)
+	if s.Held != "" {
+		return s
+	}
+	fit, refused, unheard := candidates(location, members, s.Leader, w)
+	var unread bool
+	s.Refused = refused
+	s.Candidates, unread = m.alive(ctx, fit, refused)
+	for _, k := range others {
+		s.Refused[k.Name] = k.absent()
+	}
+	// Where the members are reached nobody else needs to lead, and what is not known of others is no matter.
+	if len(s.Candidates) == 0 && (unheard || unread) && !s.Reached {
+		s.Unknown = nobody(location, s.Refused)
+	}
+	return s
+}
+
+func unknown(s remediations.LeaderSight, why string) remediations.LeaderSight {
+	if s.Held == "" {
+		s.Unknown = why
+	}
+	return s
+}
+
+// settled says that Kilo's agents have followed: the leader has an address in the mesh, and no other node of the location.
+func settled(members []member, leader string) bool {
+	for _, k := range members {
+		if k.WireGuard != (k.Name == leader) {
+			return false
+		}
+	}
+	return true
+}

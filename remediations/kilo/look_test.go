@@ -1,0 +1,266 @@
+package kilo
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"drydock.dev/drydock/internal/lab/atonce"
+	"drydock.dev/drydock/remediations"
+)
+
+func successors(s remediations.LeaderSight) []string {
+	var out []string
+	for _, m := range s.Candidates {
+		out = append(out, m.To)
+	}
+	return out
+}
+
+// dark is the fault: the leader forwards nothing, and its members are well among themselves.
+func dark(t *testing.T, change func(*Options), nodes ...*corev1.Node) *scene {
+	s := newScene(t, change, append(nodes, onNode("west-0", "west"))...)
+	s.everybodyReaches(easterners, "east-0")
+	s.fromWest("0000", easterners[1:]...)
+	s.fromWest("1111", "east-0")
+	return s
+}
+
+func TestALookSeesTheLeaderAndWhoCouldLeadInstead(t *testing.T) {
+	s := dark(t, nil, east()...)
+	saw := s.Look(t.Context(), "east")
+	require.Equal(t, noon, saw.At)
+	require.Equal(t, "east-0", saw.Leader)
+	require.Empty(t, saw.Held)
+	require.Empty(t, saw.Unknown)
+	require.Equal(t, []string{"east-1", "east-2", "east-3"}, successors(saw))
+	was := "true"
+	require.Equal(t, remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}}, saw.Candidates[0])
+	require.Empty(t, saw.Refused)
+	require.True(t, saw.Settled)
+	require.False(t, saw.Reached)
+	require.Contains(t, saw.ReachedWhy, "3 of 3 members are not reached: east-1 from west")
+	for _, a := range s.client.Actions() {
+		require.Contains(t, []string{"list", "create"}, a.GetVerb(), "a look changes nothing")
+	}
+	require.Equal(t, "east-0", s.Leads("east"))
+	require.Equal(t, "west-0", s.Leads("west"))
+	require.Empty(t, s.Leads("north"))
+}
+
+func TestAfterTheMoveTheOldLeaderIsOneBadMemberAndProvesNothing(t *testing.T) {
+	s := dark(t, nil, east(func(name string, n *corev1.Node) {
+		if name == "east-0" {
+			delete(n.Annotations, LeaderKey)
+			delete(n.Annotations, WireGuardIPKey)
+		}
+		if name == "east-2" {
+			n.Annotations[LeaderKey], n.Annotations[WireGuardIPKey] = leaderValue, "10.4.0.1/16"
+		}
+	})...)
+	s.fromWest("0011", "east-1", "east-3")
+	s.fromWest("1100", "east-0")
+	saw := s.Look(t.Context(), "east")
+	require.Equal(t, "east-2", saw.Leader)
+	require.True(t, saw.Settled)
+	require.True(t, saw.Reached, saw.ReachedWhy)
+	require.Equal(t, []string{"east-1", "east-3"}, successors(saw))
+	require.Contains(t, saw.Refused["east-0"], "it was a suspect itself in the last 7m: east-1, east-3 did not reach it")
+}
+
+func TestSettledIsOneAddressAndTheLeadersOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		addresses []string
+		want      bool
+	}{
+		"the leader's":           {[]string{"east-0"}, true},
+		"nobody's":               {nil, false},
+		"the old one still too":  {[]string{"east-0", "east-1"}, false},
+		"only the old one still": {[]string{"east-3"}, false},
+	} {
+		s := dark(t, nil, east(func(name string, n *corev1.Node) {
+			delete(n.Annotations, WireGuardIPKey)
+			if slices.Contains(c.addresses, name) {
+				n.Annotations[WireGuardIPKey] = "10.4.0.1/16"
+			}
+		})...)
+		require.Equal(t, c.want, s.Look(t.Context(), "east").Settled, name)
+	}
+}
+
+// TestBadInputIsAHoldThatNamesIt, and no node is proposed. The leader is seen all the same, for the hold is told on it.
+func TestBadInputIsAHoldThatNamesIt(t *testing.T) {
+	on := func(which string, change func(*corev1.Node)) func(string, *corev1.Node) {
+		return func(name string, n *corev1.Node) {
+			if name == which {
+				change(n)
+			}
+		}
+	}
+	all := func(change func(*corev1.Node)) func(string, *corev1.Node) {
+		return func(_ string, n *corev1.Node) { change(n) }
+	}
+	for name, c := range map[string]struct {
+		change func(string, *corev1.Node)
+		more   []*corev1.Node
+		want   []string
+	}{
+		"full granularity":               {all(with(GranularityKey, "full")), nil, []string{"two topologies", "east-0", `"full"`, "west-0", `"location"`}},
+		"full granularity everywhere":    {all(with(GranularityKey, "full")), []*corev1.Node{onNode("west-0", "west", with(GranularityKey, "full"))}, []string{`node east-0 is "full"`, GranularityKey}},
+		"a granularity that we know not": {all(with(GranularityKey, "cross")), []*corev1.Node{onNode("west-0", "west", with(GranularityKey, "cross"))}, []string{`node east-0 is "cross"`}},
+		"two topologies":                 {on("east-2", with(GranularityKey, "full")), nil, []string{"two topologies", "east-0", "east-2", "--mesh-granularity"}},
+		"two topologies elsewhere":       {nil2, []*corev1.Node{onNode("west-0", "west", with(GranularityKey, "full"))}, []string{"two topologies", "west-0"}},
+		"no granularity":                 {on("east-3", without(GranularityKey)), nil, []string{"east-3", "does not say its granularity"}},
+		"a node in no location":          {nil2, []*corev1.Node{onNode("lost", "")}, []string{"node lost is in no location", DefaultTopologyLabel, LocationKey}},
+		"an empty location":              {nil2, []*corev1.Node{onNode("lost", "east", with(LocationKey, ""))}, []string{"node lost is in no location"}},
+		"an endpoint":                    {on("east-1", with(EndpointKey, "nonsense")), nil, []string{EndpointKey, "node east-1", "cannot be read"}},
+		"a forced endpoint":              {on("east-1", with(ForceEndpointKey, "10.0.0.1")), nil, []string{ForceEndpointKey, "node east-1"}},
+		"a key":                          {on("east-1", with(PublicKeyKey, "bm90MzI=")), nil, []string{PublicKeyKey, "node east-1"}},
+		"an internal address":            {on("east-1", with(InternalIPKey, "10.0.0.1")), nil, []string{InternalIPKey, "node east-1"}},
+		"a forced internal address":      {on("east-1", with(ForceInternalIPKey, "none")), nil, []string{ForceInternalIPKey, "node east-1"}},
+		"a last-seen":                    {on("east-1", with(LastSeenKey, "yesterday")), nil, []string{LastSeenKey, "node east-1"}},
+		"an address in the mesh":         {on("east-0", with(WireGuardIPKey, "?")), nil, []string{WireGuardIPKey, "node east-0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			more := append(slices.Clone(c.more), onNode("west-0", "west"))
+			if len(c.more) > 0 && c.more[0].Name == "west-0" {
+				more = c.more
+			}
+			s := newScene(t, nil, append(east(c.change), more...)...)
+			s.everybodyReaches(easterners, "east-0")
+			s.fromWest("0000", easterners[1:]...)
+			saw := s.Look(t.Context(), "east")
+			for _, want := range c.want {
+				require.Contains(t, saw.Held, want)
+			}
+			require.Equal(t, "east-0", saw.Leader)
+			require.Empty(t, saw.Candidates)
+			require.Empty(t, saw.Unknown)
+
+			outcome, err := s.Move(t.Context(), remediations.Move{Location: "east", From: "east-0", To: "east-2"}, func() error { return nil })
+			require.Equal(t, remediations.CallRefused, outcome)
+			require.ErrorContains(t, err, c.want[0])
+		})
+	}
+}
+
+func nil2(string, *corev1.Node) {}
+
+// TestWhatIsNotInTheMeshSaysNothingOfIt: a node that Kilo does not count, and an annotation in another location.
+func TestWhatIsNotInTheMeshSaysNothingOfIt(t *testing.T) {
+	gone := with(LastSeenKey, "1000")
+	s := dark(t, nil, append(east(),
+		onNode("west-1", "west", with(EndpointKey, "nonsense")),
+		onNode("old", "south", gone, with(GranularityKey, "full")),
+		onNode("strange", "", gone),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "virtual"}},
+	)...)
+	saw := s.Look(t.Context(), "east")
+	require.Empty(t, saw.Held)
+	require.Len(t, saw.Candidates, 3)
+}
+
+func TestALocationOfOneNodeIsHeldAndSaysWhoIsMissing(t *testing.T) {
+	s := newScene(t, nil, onNode("east-0", "east"), onNode("east-1", "east", with(LastSeenKey, "1000")), onNode("east-2", "east", with(InternalIPKey, "")), onNode("west-0", "west"))
+	s.everybodyReaches(easterners)
+	saw := s.Look(t.Context(), "east")
+	require.Equal(t, "east-0", saw.Leader)
+	require.Contains(t, saw.Held, `location "east" has no node but east-0 that Kilo counts`)
+	require.Contains(t, saw.Held, "east-1: its Kilo agent last wrote")
+	require.Contains(t, saw.Held, "east-2: it has no internal address")
+
+	saw = s.Look(t.Context(), "node:east-2")
+	require.Equal(t, "east-2", saw.Leader)
+	require.Contains(t, saw.Held, "nobody could lead instead")
+	require.Equal(t, "east-2", s.Leads("node:east-2"))
+}
+
+func TestNoDataIsUnknownAndProposesNobody(t *testing.T) {
+	s := dark(t, nil, east()...)
+	s.local, s.cross = nil, nil
+	saw := s.Look(t.Context(), "east")
+	require.Contains(t, saw.Unknown, `has no word of the agents about location "east" in the last 7m`)
+	require.Contains(t, saw.Unknown, "check that drydock-agent runs")
+	require.Equal(t, "east-0", saw.Leader)
+	require.True(t, saw.Settled)
+	require.False(t, saw.Reached)
+	require.Empty(t, saw.Candidates)
+
+	s = dark(t, nil, east()...)
+	s.local = nil // the members were never heard
+	saw = s.Look(t.Context(), "east")
+	require.Contains(t, saw.Unknown, "east-1: it has said of no sibling but the leader")
+	require.Empty(t, saw.Candidates)
+
+	s = dark(t, nil, east()...)
+	s.cross = nil // who is to be reached is seen, and nobody who would reach
+	saw = s.Look(t.Context(), "east")
+	require.False(t, saw.Reached)
+	require.Contains(t, saw.ReachedWhy, "no other location has said in the last 45s")
+	require.Len(t, saw.Candidates, 3, "which is about them, and not about who is reached")
+
+	saw = s.Look(t.Context(), "nowhere")
+	require.Contains(t, saw.Unknown, `location "nowhere" has no node that Kilo counts`)
+	require.Empty(t, saw.Leader)
+
+	asked := len(s.queries())
+	s.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("out of order") })
+	saw = s.Look(t.Context(), "east")
+	require.Contains(t, saw.Unknown, "listing the Nodes: out of order")
+	require.Empty(t, saw.Leader)
+	require.Len(t, s.queries(), asked, "and nobody else is asked then")
+	outcome, err := s.Move(t.Context(), remediations.Move{Location: "east", From: "east-0", To: "east-1"}, func() error { return nil })
+	require.Equal(t, remediations.CallRefused, outcome)
+	require.ErrorContains(t, err, "out of order")
+	require.ErrorContains(t, s.PutBack(t.Context(), remediations.Move{Location: "east", From: "east-0", To: "east-1"}), "out of order")
+}
+
+func TestANameAmongTheEndpointsThatDecidesWhoLeadsIsSaid(t *testing.T) {
+	s := dark(t, nil, east(func(name string, n *corev1.Node) {
+		if name == "east-2" {
+			n.Annotations[LeaderKey], n.Annotations[EndpointKey] = "true", "vpn.example.com:51820"
+		}
+	})...)
+	saw := s.Look(t.Context(), "east")
+	require.Empty(t, saw.Leader)
+	require.Contains(t, saw.Unknown, "cannot be foreseen")
+	require.Contains(t, saw.Unknown, ForceEndpointKey)
+	require.Empty(t, s.Leads("east"))
+}
+
+func TestAVeryLongNameOfALocationIsAskedForAsItIs(t *testing.T) {
+	odd := "a\"}\\ or vector(1) #\n" + strings.Repeat("é", 100)
+	s := newScene(t, nil, onNode("a", odd), onNode("b", odd), onNode("c", odd))
+	s.Look(t.Context(), odd)
+	require.Len(t, s.queries(), 2)
+	for _, q := range s.queries() {
+		require.Contains(t, q, `dst_location="a\"}\\ or vector(1) #\n`+strings.Repeat("é", 100)+`"`)
+	}
+}
+
+func TestAllNodesAreReadOneLookAtATime(t *testing.T) {
+	s := dark(t, nil, east()...)
+	var reads atonce.Count
+	s.answer = func(w http.ResponseWriter, _ *http.Request) {
+		reads.Enter()
+		time.Sleep(5 * time.Millisecond)
+		reads.Leave()
+		writeMatrix(w, nil)
+	}
+	var looks sync.WaitGroup
+	for range 5 {
+		looks.Go(func() { s.Look(t.Context(), "east") })
+	}
+	looks.Wait()
+	require.Equal(t, 1, reads.Most())
+}

@@ -1,0 +1,175 @@
+package kilo
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Annotations of Kilo's on Nodes.
+const (
+	LeaderKey          = "kilo.squat.ai/leader"
+	LocationKey        = "kilo.squat.ai/location"
+	EndpointKey        = "kilo.squat.ai/endpoint"
+	ForceEndpointKey   = "kilo.squat.ai/force-endpoint"
+	InternalIPKey      = "kilo.squat.ai/internal-ip"
+	ForceInternalIPKey = "kilo.squat.ai/force-internal-ip"
+	PublicKeyKey       = "kilo.squat.ai/key"
+	LastSeenKey        = "kilo.squat.ai/last-seen"
+	WireGuardIPKey     = "kilo.squat.ai/wireguard-ip"
+	GranularityKey     = "kilo.squat.ai/granularity"
+	KeepaliveKey       = "kilo.squat.ai/persistent-keepalive"
+)
+
+// DefaultTopologyLabel names a node's location where no annotation does; kg's flag --topology-label names another.
+const DefaultTopologyLabel = "topology.kubernetes.io/region"
+
+// seenFor is how long after its agent last wrote a node counts for Kilo: two of its check-ins.
+const seenFor = 60 * time.Second
+
+// Node is a Node as Kilo's agents see it.
+type Node struct {
+	Name, Location string
+	// Endpoint is where other locations reach the node; the zero value: Kilo has none that can be read. Host is set
+	// instead where it is a name, which each agent resolves for itself.
+	Endpoint netip.AddrPort
+	Host     string
+	// Internal says that the node has an internal address; one without is a location of its own.
+	Internal bool
+	// Leader says that the annotation is there, whatever its value.
+	Leader bool
+	// WireGuard says that the node has an address in the mesh, which leaders alone have.
+	WireGuard   bool
+	Granularity string
+	// Keepalive is how often its peers are written to though there is nothing to say, which keeps a NAT open.
+	Keepalive string
+	// Seen is when its agent last wrote.
+	Seen time.Time
+	// Malformed is the annotation that is there and cannot be read; empty: none.
+	Malformed string
+	// declared is the location that the node is said to be in, though without an internal address it is none of it.
+	declared string
+	// lacks is what Kilo needs of a node and this one has not; empty: nothing.
+	lacks string
+	// resolvesPublic: the Host is taken for one that has a public address.
+	resolvesPublic bool
+}
+
+// Read reads a Node. It never fails: what cannot be read lacks, and a node that lacks something is not elected.
+func Read(n *corev1.Node, topologyLabel string) Node {
+	a := n.Annotations
+	k := Node{Name: n.Name, WireGuard: a[WireGuardIPKey] != "", Granularity: a[GranularityKey], Keepalive: a[KeepaliveKey], Malformed: malformed(a)}
+	location, ok := a[LocationKey] // an empty one still overrides the label
+	if k.Location = location; !ok {
+		k.Location = n.Labels[topologyLabel]
+	}
+	k.declared = k.Location
+	_, k.Leader = a[LeaderKey]
+	forced, ok := a[ForceInternalIPKey]
+	none := ok && (forced == "" || forced == "-")
+	k.Internal = !none && (prefix(forced) || prefix(a[InternalIPKey]))
+	if !k.Internal {
+		k.Location = ownLocation(n.Name)
+	}
+	if k.Endpoint, k.Host, ok = endpoint(a[ForceEndpointKey]); !ok {
+		k.Endpoint, k.Host, ok = endpoint(a[EndpointKey])
+	}
+	seconds, err := strconv.ParseInt(a[LastSeenKey], 10, 64)
+	if err == nil {
+		k.Seen = time.Unix(seconds, 0)
+	}
+	switch {
+	case !ok:
+		k.lacks = "an endpoint that can be read (" + EndpointKey + ")"
+	case !publicKey(a[PublicKeyKey]):
+		k.lacks = "a public key (" + PublicKeyKey + ")"
+	case !prefix(n.Spec.PodCIDR):
+		k.lacks = "a pod CIDR"
+	case err != nil:
+		k.lacks = "a time at which it was last seen (" + LastSeenKey + ")"
+	}
+	return k
+}
+
+// ownLocation is that of a node without an internal address.
+func ownLocation(name string) string { return "node:" + name }
+
+// NotReady says why Kilo does not count the node now; empty: it does.
+func (n Node) NotReady(now time.Time) string {
+	switch age := now.Sub(n.Seen); {
+	case n.lacks != "":
+		return "it lacks " + n.lacks
+	case age.Truncate(time.Second) >= seenFor:
+		return fmt.Sprintf("its Kilo agent last wrote %s ago", age.Truncate(time.Second))
+	}
+	return ""
+}
+
+// Public says whether Kilo takes the endpoint for one that the internet reaches: every IPv4 address outside of RFC 1918,
+// and every IPv6 address that does not begin with fd00. A name has to be resolved first, which Kilo's agents do each for
+// themselves: it counts as private here.
+func (n Node) Public() bool {
+	if n.resolvesPublic {
+		return true
+	}
+	ip := n.Endpoint.Addr().Unmap()
+	switch {
+	case ip.Is4():
+		return !ip.IsPrivate()
+	case ip.Is6():
+		b := ip.As16()
+		return b[0] != 0xfd || b[1] != 0
+	}
+	return false
+}
+
+// malformed is the first of a node's annotations that Kilo reads and cannot be read. An empty one says nothing: so Kilo's
+// agents write what they do not know.
+func malformed(a map[string]string) string {
+	for _, k := range []struct {
+		key  string
+		good func(string) bool
+	}{
+		{ForceEndpointKey, isEndpoint},
+		{EndpointKey, isEndpoint},
+		{ForceInternalIPKey, func(v string) bool { return v == "-" || prefix(v) }},
+		{InternalIPKey, prefix},
+		{PublicKeyKey, func(v string) bool {
+			key, err := base64.StdEncoding.DecodeString(v)
+			return err == nil && len(key) == 32
+		}},
+		{LastSeenKey, func(v string) bool { _, err := strconv.ParseInt(v, 10, 64); return err == nil }},
+		{WireGuardIPKey, func(v string) bool { _, err := netip.ParseAddr(v); return err == nil || prefix(v) }},
+	} {
+		if v := a[k.key]; v != "" && !k.good(v) {
+			return k.key
+		}
+	}
+	return ""
+}
+
+func isEndpoint(text string) bool { _, _, ok := endpoint(text); return ok }
+
+func endpoint(text string) (at netip.AddrPort, host string, ok bool) {
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		return at, "", at.Port() != 0
+	}
+	host, port, err := net.SplitHostPort(text)
+	if n, errPort := strconv.ParseUint(port, 10, 16); err != nil || errPort != nil || n == 0 || host == "" {
+		return netip.AddrPort{}, "", false
+	}
+	return netip.AddrPort{}, host, true
+}
+
+func prefix(text string) bool { _, err := netip.ParsePrefix(text); return err == nil }
+
+func publicKey(text string) bool {
+	key, err := base64.StdEncoding.DecodeString(text)
+	return err == nil && len(key) == 32 && !bytes.Equal(key, make([]byte, 32))
+}

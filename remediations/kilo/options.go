@@ -1,0 +1,96 @@
+package kilo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NodeAPI and LeaseAPI are what is asked of the API server. A clientset has them, and is not named here: the agents, which
+// read Nodes by the rules of this package, would have to carry all of it.
+type (
+	NodeAPI interface {
+		List(ctx context.Context, o metav1.ListOptions) (*corev1.NodeList, error)
+		Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Node, error)
+		Patch(ctx context.Context, name string, kind types.PatchType, body []byte, o metav1.PatchOptions, subresources ...string) (*corev1.Node, error)
+	}
+	LeaseAPI interface {
+		List(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error)
+	}
+)
+
+// Options say which cluster it is, whom to ask about probes, and what may be chosen.
+type Options struct {
+	// API is where Nodes are listed, read and patched, Leases where the kubelets' leases are listed.
+	API    NodeAPI
+	Leases LeaseAPI
+	// Nodes are those of a cache, for Leads alone. Trimmed ones will do if they keep their labels, pod CIDR and Kilo's
+	// annotations. They are only read.
+	Nodes func(ctx context.Context) ([]*corev1.Node, error)
+	// TopologyLabel names a node's location, as kg's flag of that name does. Empty: DefaultTopologyLabel.
+	TopologyLabel string
+	// Prometheus are the URLs of those that scrape the agents. Every address of a name is asked in turn, until one answers
+	// with data. At least one.
+	Prometheus []string
+	// HTTPConfig is how to authenticate and which TLS to use. Redirects are never followed, whatever it says. With a proxy
+	// names are not resolved here.
+	HTTPConfig promconfig.HTTPClientConfig
+	// Timeout bounds one address: both its answers. Default 10 s.
+	Timeout time.Duration
+	// MaxAge is how old the last word of a member about its siblings may be. Default 7 min: where Prometheus is elsewhere, that
+	// of the second candidate is of before the fault, and the first one was waited for meanwhile.
+	MaxAge time.Duration
+	// AllowControlPlane lets control-plane nodes be chosen.
+	AllowControlPlane bool
+	// Resolver gives the addresses of a host name. Nil: net.DefaultResolver. Tests give names addresses with it.
+	Resolver func(ctx context.Context, host string) ([]string, error)
+	// Now is the clock by which a node's agent was last seen.
+	Now func() time.Time
+}
+
+// Mesh knows a cluster's Kilo mesh, and moves its leaders. Its methods may be called at the same time.
+type Mesh struct {
+	options   Options
+	endpoints []*endpointOf
+	// page is how many Nodes one answer of the API server holds; pageSize, but for tests.
+	page int64
+	// one is held by whoever reads all Nodes live, which one at a time is enough of.
+	one chan struct{}
+	// last is the Prometheus that answered last; whoever holds one may touch it.
+	last string
+}
+
+// New makes a Mesh. It asks nobody yet: an error is a fault of the options.
+func New(o Options) (*Mesh, error) {
+	if o.API == nil || o.Leases == nil || o.Nodes == nil || o.Now == nil {
+		return nil, errors.New("making the Kilo provider: the API server's client, the cache of Nodes or the clock is missing")
+	}
+	if o.TopologyLabel == "" {
+		o.TopologyLabel = DefaultTopologyLabel
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.MaxAge == 0 {
+		o.MaxAge = defaultMaxAge
+	}
+	if o.Timeout < 0 || o.MaxAge < time.Second {
+		return nil, fmt.Errorf("making the Kilo provider: the timeout %s or the age %s of a word is too short", o.Timeout, o.MaxAge)
+	}
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver.LookupHost
+	}
+	endpoints, err := newEndpoints(o.Prometheus, o.HTTPConfig)
+	if err != nil {
+		return nil, err
+	}
+	return &Mesh{options: o, endpoints: endpoints, page: pageSize, one: make(chan struct{}, 1)}, nil
+}

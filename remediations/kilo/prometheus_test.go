@@ -1,0 +1,263 @@
+package kilo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	promconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed: nothing is moved, and the hold says whom to look at.
+func TestAPrometheusThatDoesNotAnswerRightIsNoDataAndNamed(t *testing.T) {
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"500": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "server error: 500"},
+		"401": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "client error: 401"},
+		"422 in words": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(422)
+			_, _ = io.WriteString(w, `{"status":"error","errorType":"timeout","error":"query timed out"}`)
+		}, "query timed out"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, "redirects are not followed"},
+		"a hang": {func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-over:
+			case <-r.Context().Done():
+			}
+		}, "no whole answer within 200ms"},
+		"half an answer, then a hang": {func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, `{"status":"success","data":`)
+			w.(http.Flusher).Flush()
+			select {
+			case <-over:
+			case <-r.Context().Done():
+			}
+		}, "no whole answer within 200ms"},
+		"nonsense":     {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, ""},
+		"another JSON": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":[]}`) }, ""},
+		"nothing":      {func(http.ResponseWriter, *http.Request) {}, ""},
+		"a vector": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+		}, "its answer is model.Vector"},
+		"a part": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"status":"success","warnings":["store is\u001b[2J down"],"data":{"resultType":"matrix","result":[]}}`)
+		}, "its answer may not be whole: store is"},
+		"a closed socket": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_ = conn.Close()
+			}
+		}, "EOF"},
+		"a huge answer": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"matrix","result":[`)
+			for range maxAnswerBytes>>20 + 1 {
+				if _, err := w.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil {
+					return
+				}
+			}
+			_, _ = io.WriteString(w, `]}}`)
+		}, errTooLarge.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			timeout := 200 * time.Millisecond
+			if name == "a huge answer" {
+				timeout = 0
+			}
+			s := dark(t, func(o *Options) { o.Timeout = timeout }, east()...)
+			s.answer = c.answer
+			saw := s.Look(t.Context(), "east")
+			require.Contains(t, saw.Unknown, "asking Prometheus "+s.endpoints[0].url.String())
+			require.Contains(t, saw.Unknown, c.want)
+			require.Contains(t, saw.Unknown, "providers.kilo.prometheus")
+			require.NotContains(t, saw.Unknown, "\x1b")
+			require.Empty(t, saw.Candidates)
+			require.False(t, saw.Reached)
+			require.Equal(t, "east-0", saw.Leader, "which the API server knows")
+		})
+	}
+}
+
+// TestEveryAddressOfANameIsAskedUntilOneHasData, and the one that had is asked first from then on.
+func TestEveryAddressOfANameIsAskedUntilOneHasData(t *testing.T) {
+	m := matrix(map[string]string{"east-1>east-2": "1"})
+	var asked, hosts []string
+	port := "0"
+	serve := func(address string, answer http.HandlerFunc) {
+		l, err := net.Listen("tcp", net.JoinHostPort(address, port))
+		require.NoError(t, err)
+		_, port, err = net.SplitHostPort(l.Addr().String())
+		require.NoError(t, err)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, address)
+			hosts = append(hosts, r.Host)
+			answer(w, r)
+		}))
+		require.NoError(t, server.Listener.Close())
+		server.Listener = l
+		server.Start()
+		t.Cleanup(server.Close)
+	}
+	none := func(w http.ResponseWriter, _ *http.Request) { writeMatrix(w, model.Matrix{}) }
+	serve("127.0.0.12", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+	serve("127.0.0.13", none)
+	serve("127.0.0.14", func(w http.ResponseWriter, _ *http.Request) { writeMatrix(w, m) })
+	found := []string{"127.0.0.14", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.12"}
+	o := func(o *Options) {
+		o.Prometheus = []string{"http://gone.example.com", "http://prometheus.example.com:" + port}
+		o.Resolver = func(_ context.Context, host string) ([]string, error) {
+			if host == "gone.example.com" {
+				return nil, fmt.Errorf("no such host")
+			}
+			return found, nil
+		}
+	}
+	s := dark(t, o, east()...)
+	w, err := s.ask(t.Context(), "east")
+	require.NoError(t, err)
+	require.False(t, w.none())
+	require.Equal(t, []string{"127.0.0.12", "127.0.0.13", "127.0.0.13", "127.0.0.14", "127.0.0.14"}, asked)
+	require.Equal(t, []string{"prometheus.example.com:" + port}, slices.Compact(hosts), "the name is asked for at each of its addresses")
+	asked = nil
+	_, err = s.ask(t.Context(), "east")
+	require.NoError(t, err)
+	require.Equal(t, []string{"127.0.0.14", "127.0.0.14"}, asked)
+
+	found = []string{"127.0.0.11", "127.0.0.12", "127.0.0.13"}
+	_, err = s.ask(t.Context(), "east")
+	for _, want := range []string{"http://gone.example.com:80: no such host", "at 127.0.0.11: dial", "at 127.0.0.12: server error: 500", "at 127.0.0.13 has no word"} {
+		require.ErrorContains(t, err, want)
+	}
+	found = nil
+	_, err = s.ask(t.Context(), "east")
+	require.ErrorContains(t, err, "it has 0 addresses")
+}
+
+// TestAPrometheusThatKnowsHalfIsTakenWhereNoneKnowsMore.
+func TestAPrometheusThatKnowsHalfIsTakenWhereNoneKnowsMore(t *testing.T) {
+	half := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m := model.Matrix{}
+		if strings.Contains(r.FormValue("query"), "local") {
+			m = matrix(map[string]string{"east-1>east-2": "1"})
+		}
+		writeMatrix(w, m)
+	}))
+	t.Cleanup(half.Close)
+	s := dark(t, func(o *Options) { o.Prometheus = append([]string{half.URL}, o.Prometheus...) }, east()...)
+	w, err := s.ask(t.Context(), "east")
+	require.NoError(t, err)
+	require.NotEmpty(t, w.cross, "the second knows all")
+	s.cross, s.local, s.last = nil, nil, ""
+	w, err = s.ask(t.Context(), "east")
+	require.NoError(t, err)
+	require.NotEmpty(t, w.local)
+	require.Empty(t, w.cross)
+}
+
+func TestTheHTTPConfigurationIsUsedAndReadAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("first\n"), 0o600))
+	s := dark(t, func(o *Options) {
+		o.HTTPConfig = promconfig.HTTPClientConfig{Authorization: &promconfig.Authorization{Type: "Bearer", CredentialsFile: file}}
+	}, east()...)
+	var token, path string
+	s.answer = func(w http.ResponseWriter, r *http.Request) {
+		token, path = r.Header.Get("Authorization"), r.URL.Path
+		writeMatrix(w, model.Matrix{})
+	}
+	s.Look(t.Context(), "east")
+	require.Equal(t, "Bearer first", token)
+	require.Equal(t, "/api/v1/query", path)
+	require.NoError(t, os.WriteFile(file, []byte("second\n"), 0o600))
+	s.Look(t.Context(), "east")
+	require.Equal(t, "Bearer second", token)
+	require.NoError(t, os.Remove(file))
+	require.Contains(t, s.Look(t.Context(), "east").Unknown, file)
+}
+
+func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+	good := newScene(t, nil).options
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"no API server":    {func(o *Options) { o.API = nil }, "missing"},
+		"no leases":        {func(o *Options) { o.Leases = nil }, "missing"},
+		"no cache":         {func(o *Options) { o.Nodes = nil }, "missing"},
+		"no clock":         {func(o *Options) { o.Now = nil }, "missing"},
+		"no Prometheus":    {func(o *Options) { o.Prometheus = nil }, "0 URLs of Prometheus are given"},
+		"too many":         {func(o *Options) { o.Prometheus = make([]string, 17) }, "17 URLs"},
+		"no URL":           {func(o *Options) { o.Prometheus = []string{"http://me:pass%zz@p"} }, "URL 1 of Prometheus is not a URL"},
+		"no scheme":        {func(o *Options) { o.Prometheus = []string{"p:9090"} }, "http or https"},
+		"credentials":      {func(o *Options) { o.Prometheus = []string{"http://me:pass@p:9090"} }, "has credentials"},
+		"a query":          {func(o *Options) { o.Prometheus = []string{"http://p:9090/?a=b"} }, "no query"},
+		"a negative time":  {func(o *Options) { o.Timeout = -1 }, "too short"},
+		"no age":           {func(o *Options) { o.MaxAge = time.Millisecond }, "too short"},
+		"a file not there": {func(o *Options) { o.HTTPConfig.TLSConfig.CAFile = "no-such-file" }, "no-such-file"},
+		"two ways to be known": {func(o *Options) {
+			o.HTTPConfig.BasicAuth = &promconfig.BasicAuth{Username: "u"}
+			o.HTTPConfig.BearerToken = "t"
+		}, "providers.kilo.httpConfig"},
+	} {
+		o := good
+		c.change(&o)
+		_, err := New(o)
+		require.ErrorContains(t, err, c.want, name)
+		require.NotContains(t, err.Error(), "pass", name)
+	}
+}
+
+// FuzzWords lets Prometheus say anything: nothing panics, only names that can be nodes' come of it, and shares are shares.
+func FuzzWords(f *testing.F) {
+	f.Add([]byte(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"src_node":"a","dst_node":"b","proto":"tcp","src_location":"west"},"values":[[1,"0"],[2,"1"]]}]}}`), "a", "b")
+	f.Add([]byte(`{"status":"success","data":{"resultType":"matrix","result":[null,{"metric":{},"values":[[1,"NaN"]],"histograms":[]}]}}`), "a", "b")
+	f.Add([]byte(`{"status":"success","data":{"resultType":"vector","result":[]}}`), "", "")
+	f.Add([]byte(`{"status":"error"}`), "a", "a")
+	f.Fuzz(func(t *testing.T, answer []byte, one, other string) {
+		client, err := api.NewClient(api.Config{Address: "http://prometheus", RoundTripper: bounded{answers(answer)}})
+		require.NoError(t, err)
+		value, _, _, err := promv1.NewAPI(client).Query(t.Context(), "q", time.Time{})
+		m, ok := value.(model.Matrix)
+		if err != nil || !ok {
+			return
+		}
+		w := newWords(m, m, "east", time.Minute)
+		for src, about := range w.local {
+			require.NotEmpty(t, src)
+			require.NotContains(t, about, src)
+			for _, said := range about {
+				require.False(t, math.IsNaN(said.failing) || said.failing < 0 || said.failing > 1)
+				require.False(t, said.good && said.failing == 1)
+			}
+		}
+		all := members("l", one, other)
+		ok, why := w.reached(all, "l")
+		require.Equal(t, ok, why == "")
+		ties, _, why := w.candidate(one, "l", all, w.accusers(all, suspects(all, "l"), true))
+		require.Equal(t, ties > 0, why == "", "who is tied to nobody is not chosen")
+	})
+}
+
+type answers []byte
+
+func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(a)), Header: http.Header{}}, nil
+}

@@ -1,0 +1,178 @@
+package kilo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// member is a Node as it was read: Kilo's view of it, and what else counts when a leader is chosen.
+type member struct {
+	Node
+	uid     types.UID
+	version string
+	// key is the value of the leader's key; nil: the node has none.
+	key *string
+	// repair is what of Drydock's is under way on it, or waits for a person; empty: nothing.
+	repair string
+	// moved are the nodes that the repair of a leader on it has named so far.
+	moved []string
+	// unfit is why it is not chosen as a leader, whatever its probes say; empty: nothing.
+	unfit string
+	// notReady is why Kilo does not count it; empty: it does.
+	notReady string
+}
+
+// view is the whole mesh as it was read, by name.
+type view []member
+
+// enter waits until nobody else reads all Nodes.
+func (m *Mesh) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case m.one <- struct{}{}:
+		return func() { <-m.one }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// read reads all Nodes from the API server itself, and keeps of each what counts.
+func (m *Mesh) read(ctx context.Context) (view, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	var v view
+	// An empty resourceVersion on the first page: the newest state, and not what some cache has.
+	o := metav1.ListOptions{Limit: m.page}
+	for {
+		page, err := m.options.API.List(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("listing the Nodes: %w", err)
+		}
+		for i := range page.Items {
+			v = append(v, m.member(&page.Items[i]))
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			break
+		}
+	}
+	slices.SortFunc(v, func(a, b member) int { return strings.Compare(a.Name, b.Name) })
+	for i := range v {
+		for _, name := range v[i].moved {
+			if k := find(v, name); k != nil && k.repair == "" {
+				k.repair = "the repair on " + v[i].Name + " made it the leader"
+			}
+		}
+	}
+	return v, nil
+}
+
+// reread reads one Node again.
+func (m *Mesh) reread(ctx context.Context, name string) (member, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	n, err := m.options.API.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return member{}, fmt.Errorf("reading Node %s again: %w", name, err)
+	}
+	return m.member(n), nil
+}
+
+func (m *Mesh) member(n *corev1.Node) member {
+	k := member{Node: Read(n, m.options.TopologyLabel), uid: n.UID, version: n.ResourceVersion}
+	k.repair, k.moved = repairOn(n)
+	k.notReady, k.unfit = k.NotReady(m.options.Now()), m.unfit(n, k.repair)
+	if v, ok := n.Annotations[LeaderKey]; ok {
+		k.key = &v
+	}
+	return k
+}
+
+// repairOn says what repair is on the Node, whatever its phase, and which nodes it gave or took the lead of.
+func repairOn(n *corev1.Node) (what string, moved []string) {
+	for _, key := range []string{remediations.LeaderKey, remediations.NodeRepairKey} {
+		if _, ok := n.Annotations[key]; ok {
+			what = "it has a repair of its own on record (" + key + ")"
+		}
+	}
+	if phase := n.Labels[remediations.PhaseLabel]; phase != "" {
+		what = "it has a repair of its own, which is " + clip(phase)
+	}
+	if r, err := remediations.DecodeRecord(n.Annotations[remediations.LeaderKey]); err == nil {
+		for _, move := range r.Moves {
+			moved = append(moved, move.From, move.To)
+		}
+	}
+	return what, moved
+}
+
+// unfit says why the node is not to lead, by what Kubernetes and people say of it.
+func (m *Mesh) unfit(n *corev1.Node, repair string) string {
+	if why := remediations.Leaving(n); why != "" {
+		return why
+	}
+	switch c := remediations.ReadyCondition(n); {
+	case c == nil || c.Status != corev1.ConditionTrue:
+		return "it is not Ready"
+	case n.Spec.Unschedulable:
+		return "it is cordoned"
+	case remediations.ControlPlane(n) && !m.options.AllowControlPlane:
+		return "it is a control-plane node (providers.kilo.allowControlPlane)"
+	case remediations.Excluded(n):
+		return "the label " + remediations.ExcludeLabel + " takes it out of Drydock's hands"
+	case remediations.GlassBroken(n):
+		return remediations.BreakGlassKey + " is set on it"
+	case repair != "":
+		return repair
+	}
+	if v, ok := n.Annotations[remediations.PauseKey]; ok {
+		// What cannot be read holds, as the person who wrote it meant to.
+		if p, err := remediations.ParsePause(v); err != nil || p.Until.IsZero() || m.options.Now().Before(p.Until) {
+			return remediations.PauseKey + " is set on it"
+		}
+	}
+	for _, a := range remediations.AlertsOn(n.Annotations) {
+		for _, value := range a.Labels {
+			if a.Status == remediations.StatusFiring && value == n.Name {
+				return "the alert " + clip(a.Name) + " is firing about it"
+			}
+		}
+	}
+	return ""
+}
+
+// of are the nodes of the location that Kilo counts, and those that it would if they were well.
+func (v view) of(location string) (members, others []member) {
+	for _, k := range v {
+		switch {
+		case k.Location == location && k.notReady == "":
+			members = append(members, k)
+		case k.Location == location || k.declared == location:
+			others = append(others, k)
+		}
+	}
+	return members, others
+}
+
+func nodes(members []member) []Node {
+	out := make([]Node, len(members))
+	for i, k := range members {
+		out[i] = k.Node
+	}
+	return out
+}
+
+func find(members []member, name string) *member {
+	for i := range members {
+		if members[i].Name == name {
+			return &members[i]
+		}
+	}
+	return nil
+}

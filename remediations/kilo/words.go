@@ -1,0 +1,238 @@
+package kilo
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// probeMetric is what the agents say of their probes: 1, both payloads came back on a new flow; 0, they did not.
+const probeMetric = "drydock_mesh_probe_success"
+
+// words are what the agents said of a location, by Prometheus' clock. Names in them mean something only where a member
+// has them.
+type words struct {
+	// local are the members' own about each other, in maxAge: of whom, by who says it.
+	local  map[string]map[string]word
+	maxAge time.Duration
+	// cross are those of other locations about the members, fresh ones: who was reached, by location of the asking.
+	cross map[string]map[string]tally
+}
+
+type pair struct{ src, dst string }
+
+// word is what one node said of another, over all protocols.
+type word struct {
+	good bool
+	// failing is the share of its probes that failed.
+	failing float64
+}
+
+func (w word) suspicious() bool { return !w.good || w.failing > failingShare }
+
+type tally struct{ good, bad int }
+
+// account is what one node said of another, by one protocol.
+type account struct {
+	last      model.Time
+	good      bool
+	bad, of   int
+	srcRegion string
+}
+
+// hear gathers the samples of each pair and protocol. Roles are part of the labels and change with the leader, so one
+// pair may have said its words in several series: the newest counts.
+func hear(m model.Matrix) map[pair]map[string]account {
+	out := map[pair]map[string]account{}
+	for _, series := range m {
+		if series == nil {
+			continue
+		}
+		p := pair{string(series.Metric["src_node"]), string(series.Metric["dst_node"])}
+		proto := string(series.Metric["proto"])
+		if remediations.ValidNodeName(p.src) != nil || remediations.ValidNodeName(p.dst) != nil || p.src == p.dst || (proto != "tcp" && proto != "udp") {
+			continue
+		}
+		if out[p] == nil {
+			out[p] = map[string]account{}
+		}
+		s := out[p][proto]
+		for _, v := range series.Values {
+			if v.Value != 0 && v.Value != 1 {
+				continue // no agent says so
+			}
+			s.of++
+			if v.Value == 0 {
+				s.bad++
+			}
+			if s.of == 1 || v.Timestamp > s.last {
+				s.last, s.good, s.srcRegion = v.Timestamp, v.Value == 1, string(series.Metric["src_location"])
+			}
+		}
+		if s.of > 0 {
+			out[p][proto] = s
+		}
+	}
+	return out
+}
+
+func newWords(local, cross model.Matrix, location string, maxAge time.Duration) words {
+	w := words{local: map[string]map[string]word{}, maxAge: maxAge, cross: map[string]map[string]tally{}}
+	for p, protos := range hear(local) {
+		if len(protos) == 0 {
+			continue
+		}
+		one := word{good: true}
+		for _, s := range protos {
+			one.good = one.good && s.good
+			one.failing = max(one.failing, float64(s.bad)/float64(s.of))
+		}
+		if w.local[p.src] == nil {
+			w.local[p.src] = map[string]word{}
+		}
+		w.local[p.src][p.dst] = one
+	}
+	fresh := hear(cross)
+	// All words of an agent are of one scrape: what it does not say any more is of one before, and of a mesh before.
+	newest := map[string]model.Time{}
+	for p, protos := range fresh {
+		for _, s := range protos {
+			newest[p.src] = max(newest[p.src], s.last)
+		}
+	}
+	for p, protos := range fresh {
+		for _, s := range protos {
+			if s.last < newest[p.src] || s.srcRegion == location {
+				continue
+			}
+			if w.cross[p.dst] == nil {
+				w.cross[p.dst] = map[string]tally{}
+			}
+			t := w.cross[p.dst][s.srcRegion]
+			if s.good {
+				t.good++
+			} else {
+				t.bad++
+			}
+			w.cross[p.dst][s.srcRegion] = t
+		}
+	}
+	return w
+}
+
+// suspects are the leader, which is what may be at fault, and the nodes under repair, as one is that led before: what they
+// say of others is nothing, nor is it that others do not reach them.
+func suspects(members []member, leader string) map[string]bool {
+	out := map[string]bool{leader: true}
+	for _, k := range members {
+		if k.repair != "" {
+			out[k.Name] = true
+		}
+	}
+	return out
+}
+
+// accusers says of each member which others fail to reach it, by their last word, or lately. The words of those that are
+// ignored do not count.
+func (w words) accusers(members []member, ignored map[string]bool, lately bool) map[string][]string {
+	known := map[string]bool{}
+	for _, k := range members {
+		known[k.Name] = true
+	}
+	out := map[string][]string{}
+	for src, about := range w.local {
+		for dst, said := range about {
+			if known[src] && known[dst] && !ignored[src] && (!said.good || (lately && said.suspicious())) {
+				out[dst] = append(out[dst], src)
+			}
+		}
+	}
+	return out
+}
+
+// candidate says what the words have against the member's becoming the leader, and to how many siblings it is tied. known:
+// there is a word of it at all.
+//
+// That it does not reach a suspect is nothing, for a probe is lost at either end. That it does reach somebody is proof of
+// its own sending, whoever that is: what it began to send came back, signed. So where all siblings are under repair, which
+// is a location of three whose first successor was bad as well, its good word of the leader does; but not where there are
+// siblings that could be asked, nor in a location of two, where nobody can say whose fault it is. What suspects say of it
+// would prove less: an answer of its own, and none that it began.
+func (w words) candidate(name, leader string, members []member, accusers map[string][]string) (ties int, known bool, why string) {
+	if by := accusers[name]; len(by) >= suspectBy {
+		return 0, true, fmt.Sprintf("it was a suspect itself in the last %s: %s did not reach it", model.Duration(w.maxAge), named(by, ", "))
+	}
+	var unreached, repaired []string
+	last := true // the leader is all that is left to ask
+	for _, k := range members {
+		if k.Name == name || k.Name == leader {
+			continue
+		}
+		said, asked := w.local[name][k.Name]
+		if k.repair != "" {
+			repaired = append(repaired, k.Name)
+		} else {
+			last = false
+		}
+		switch {
+		case !asked || (k.repair == "" && len(accusers[k.Name]) >= suspectBy):
+		case said.good:
+			ties++
+		case k.repair == "":
+			unreached = append(unreached, k.Name)
+		}
+	}
+	said, asked := w.local[name][leader]
+	last = last && len(repaired) > 0 && asked
+	switch {
+	case len(unreached) > 0:
+		return 0, true, "it does not reach its siblings " + named(unreached, ", ")
+	case ties > 0:
+		return ties, true, ""
+	case last && said.good:
+		return 1, true, ""
+	case last:
+		return 0, true, fmt.Sprintf("it does not reach the leader %s either, and its siblings are under repair: %s", leader, named(repaired, ", "))
+	}
+	return 0, false, fmt.Sprintf("it has said of no sibling but the leader in the last %s that it reaches it", model.Duration(w.maxAge))
+}
+
+// reached says whether the members answer the other locations through their leader, and if not, what is missing. One
+// that its siblings do not reach either is at fault itself, and says nothing of the leader; a location that alone does
+// not reach a member may be cut off for reasons of its own.
+func (w words) reached(members []member, leader string) (ok bool, why string) {
+	accusers := w.accusers(members, nil, false)
+	judged, unreached := 0, []string{}
+	for _, k := range members {
+		by := w.cross[k.Name]
+		if k.Name == leader || len(by) == 0 || len(accusers[k.Name]) >= suspectBy {
+			continue
+		}
+		judged++
+		var not []string
+		for _, from := range slices.Sorted(maps.Keys(by)) {
+			if by[from].good <= by[from].bad {
+				not = append(not, clip(from))
+			}
+		}
+		if len(not)*2 > len(by) {
+			unreached = append(unreached, fmt.Sprintf("%s from %s", k.Name, strings.Join(not[:min(len(not), maxNamed)], ", ")))
+		}
+	}
+	switch {
+	case judged == 0:
+		return false, fmt.Sprintf("no other location has said in the last %s whether it reaches a member that is well among its siblings", model.Duration(freshFor))
+	case float64(judged-len(unreached)) < reachedShare*float64(judged):
+		return false, fmt.Sprintf("%d of %d members are not reached: %s", len(unreached), judged, named(unreached, "; "))
+	}
+	return true, ""
+}
+
+// none says that Prometheus had no word of the location at all.
+func (w words) none() bool { return len(w.local) == 0 && len(w.cross) == 0 }

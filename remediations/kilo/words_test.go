@@ -1,0 +1,174 @@
+package kilo
+
+import (
+	"maps"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func heard(local, cross map[string]string) words {
+	return newWords(matrix(local), matrix(cross), "east", 5*time.Minute)
+}
+
+func members(names ...string) []member {
+	var out []member
+	for _, n := range names {
+		out = append(out, member{Node: Node{Name: n, Location: "east"}})
+	}
+	return out
+}
+
+// said are the words of all of the names about each other, but for those that the test says otherwise.
+func said(names []string, but map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, a := range names {
+		for _, b := range names {
+			if a != b {
+				out[a+">"+b] = "11111"
+			}
+		}
+	}
+	maps.Copy(out, but)
+	maps.DeleteFunc(out, func(_, v string) bool { return v == "" })
+	return out
+}
+
+func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
+	long := strings.Repeat("1", 23)
+	for name, c := range map[string]struct {
+		nodes []string // the first leads, the second is asked about
+		// repaired is under repair.
+		repaired string
+		but      map[string]string
+		want     string // empty: it may succeed
+		blind    bool
+	}{
+		"all is well":                      {nodes: []string{"d", "t", "m", "n"}},
+		"the leader is not reached":        {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>d": "0", "d>t": "0", "m>d": "0"}},
+		"a sibling is not reached":         {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "1110"}, want: "does not reach its siblings m"},
+		"it was not for a moment":          {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "1011"}},
+		"by one protocol alone it is not":  {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m/udp": "0"}, want: "does not reach its siblings m"},
+		"two siblings do not reach it":     {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0", "n>t": "0"}, want: "a suspect itself in the last 5m: m, n"},
+		"one alone says so":                {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0"}},
+		"the leader's own word is nothing": {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0", "d>t": "0"}},
+		"it was a suspect lately":          {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0000000" + long, "n>t": "0000000" + long}, want: "a suspect itself"},
+		"a blink lately":                   {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "00" + long, "n>t": "00" + long}},
+		"the sibling itself is bad":        {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "0", "n>m": "0", "m>t": "0", "m>n": "0"}},
+		"two nodes alone":                  {nodes: []string{"d", "t"}, want: "it has said of no sibling but the leader", blind: true},
+		"it was not heard":                 {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": "", "t>d": ""}, want: "it has said of no sibling", blind: true},
+		"it was heard, of the leader":      {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": ""}, want: "it has said of no sibling", blind: true},
+		"three nodes, and one is bad":      {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>d": "0", "m>d": "0"}},
+		"three nodes, and two are bad":     {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": "0", "m>t": "0"}, want: "does not reach its siblings m"},
+		"its siblings are all bad":         {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "0", "n>m": "0", "t>n": "0", "m>n": "0"}, want: "it has said of no sibling", blind: true},
+
+		"one that is under repair says nothing against it": {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>o": "0"}},
+		"nor does what it says itself":                     {nodes: []string{"d", "t", "o", "m", "n"}, repaired: "o", but: map[string]string{"o>t": "0", "m>t": "0"}},
+		"another one that is not reached does":             {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>m": "0"}, want: "does not reach its siblings m"},
+		"a good word of it is one":                         {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>m": "", "t>d": "0"}},
+		"of three the old one is bad":                      {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "o>t": "0", "d>o": "0", "o>d": "0"}},
+		"what the leader says of it is no proof":           {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "t>d": ""}, want: "it has said of no sibling but the leader", blind: true},
+		"of three it reaches nobody":                       {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "t>d": "0"}, want: "it does not reach the leader d either, and its siblings are under repair: o"},
+		"the leader does not speak for those not asked":    {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>o": "0", "t>m": ""}, want: "it has said of no sibling but the leader", blind: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := members(c.nodes...)
+			for i := range all {
+				if all[i].Name == c.repaired {
+					all[i].repair = "it has a repair of its own"
+				}
+			}
+			w := heard(said(c.nodes, c.but), nil)
+			_, known, why := w.candidate("t", "d", all, w.accusers(all, suspects(all, "d"), true))
+			require.Equal(t, !c.blind, known)
+			if c.want == "" {
+				require.Empty(t, why)
+			} else {
+				require.Contains(t, why, c.want)
+			}
+		})
+	}
+}
+
+func TestALocationIsReachedThroughItsLeader(t *testing.T) {
+	four := []string{"l", "a", "b", "c"}
+	bad := func(n string) map[string]string {
+		out := map[string]string{}
+		for _, o := range four {
+			if o != n {
+				out[o+">"+n], out[n+">"+o] = "0", "0"
+			}
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		local, cross map[string]string
+		want         string // empty: it is reached
+	}{
+		"by one location":          {cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "1"}},
+		"some of it was not asked": {cross: map[string]string{"w@west>a": "1"}},
+		"not at all":               {cross: map[string]string{"w@west>l": "1", "w@west>a": "0", "w@west>b": "0"}, want: "2 of 2 members are not reached: a from west; b from west"},
+		"the leader alone":         {cross: map[string]string{"w@west>l": "1"}, want: "no other location has said in the last 45s"},
+		"nobody was asked":         {want: "no other location has said"},
+		"not since a moment ago":   {cross: map[string]string{"w@west>a": "1110"}, want: "1 of 1"},
+		"since a moment ago":       {cross: map[string]string{"w@west>a": "0001"}},
+		"by TCP alone":             {cross: map[string]string{"w@west>a/tcp": "1", "w@west>a/udp": "0"}, want: "1 of 1"},
+		"one of many is down":      {cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "0"}, want: "1 of 3 members are not reached: c from west"},
+		"the one that is down is so among its siblings":        {local: bad("c"), cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "0"}},
+		"all are down among their siblings, and nobody proves": {local: map[string]string{"l>a": "0", "b>a": "0"}, cross: map[string]string{"w@west>a": "0"}, want: "no other location has said"},
+		"one location of two is cut off":                       {cross: map[string]string{"w@west>a": "0", "n@north>a": "1"}},
+		"two locations of three are":                           {cross: map[string]string{"w@west>a": "0", "s@south>a": "0", "n@north>a": "1"}, want: "a from south, west"},
+		"most of another location reaches it":                  {cross: map[string]string{"w@west>a": "0", "v@west>a": "1", "u@west>a": "1"}},
+		"half of another location does not":                    {cross: map[string]string{"w@west>a": "0", "v@west>a": "1"}, want: "1 of 1"},
+		"its own location's word is none":                      {cross: map[string]string{"b@east>a": "1"}, want: "no other location has said"},
+		"a node that is no member is none":                     {cross: map[string]string{"w@west>z": "1"}, want: "no other location has said"},
+		"what the agent no longer says is of a mesh before":    {cross: map[string]string{"w@west>b": "1", "w@west>a": "000 "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ok, why := heard(c.local, c.cross).reached(members(four...), "l")
+			require.Equal(t, c.want == "", ok, why)
+			require.Contains(t, why, c.want)
+		})
+	}
+}
+
+// TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast: the roles are labels, and change with the leader.
+func TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast(t *testing.T) {
+	for _, c := range []struct {
+		one, other string
+		want       bool
+	}{{"0000 ", "    1", true}, {"    1", "0000 ", true}, {"1111 ", "    0", false}, {"    0", "1111 ", false}} {
+		m := append(matrix(map[string]string{"a@west>b": c.one}), matrix(map[string]string{"a@west>b": c.other})...)
+		m[0].Metric["dst_role"], m[1].Metric["dst_role"] = "member", "leader"
+		w := newWords(m, m, "east", time.Minute)
+		require.Equal(t, c.want, w.local["a"]["b"].good, c)
+		require.Equal(t, map[bool]tally{true: {good: 1}, false: {bad: 1}}[c.want], w.cross["b"]["west"], c)
+	}
+}
+
+func TestNonsenseIsNoWord(t *testing.T) {
+	m := model.Matrix{
+		nil,
+		{Metric: model.Metric{"src_node": "a", "dst_node": "b", "proto": "tcp"}},
+		{Metric: model.Metric{"src_node": "a", "dst_node": "b", "proto": "icmp"}, Values: []model.SamplePair{{Timestamp: 1, Value: 1}}},
+		{Metric: model.Metric{"src_node": "a", "dst_node": "a", "proto": "tcp"}, Values: []model.SamplePair{{Timestamp: 1, Value: 1}}},
+		{Metric: model.Metric{"src_node": "A B", "dst_node": "b", "proto": "tcp"}, Values: []model.SamplePair{{Timestamp: 1, Value: 1}}},
+		{Metric: model.Metric{"src_node": "a", "proto": "tcp"}, Values: []model.SamplePair{{Timestamp: 1, Value: 1}}},
+		{Metric: model.Metric{"src_node": "a", "dst_node": "b", "proto": "tcp"}, Values: []model.SamplePair{
+			{Timestamp: 1, Value: 0.5}, {Timestamp: 2, Value: model.SampleValue(math.NaN())}, {Timestamp: 3, Value: -1}, {Timestamp: 4, Value: model.SampleValue(math.Inf(1))},
+		}},
+	}
+	require.True(t, newWords(m, m, "east", time.Minute).none())
+}
+
+// TestTheSecondCandidatesWordsOutlastTheFirstAttempt: of a dark location nobody hears any while the alert comes, which takes
+// 90 s, is taken up, and the first successor is waited for.
+func TestTheSecondCandidatesWordsOutlastTheFirstAttempt(t *testing.T) {
+	require.Greater(t, defaultMaxAge, 90*time.Second+remediations.Registry["promote-leader"].Wait+time.Minute)
+}

@@ -1,0 +1,236 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// CNI applies the manifest of the cluster's CNI again. Nothing is fetched: the manifest is a file's, or under a key of a
+// ConfigMap. It is an engine.Actuator, an engine.Surveyor and an engine.Prover.
+type CNI struct {
+	Client kubernetes.Interface
+	// File is the manifest's; empty: it is under Key of ConfigMap.
+	File      string
+	ConfigMap types.NamespacedName
+	Key       string
+	// DaemonSet is the one whose version is compared. It must be in the manifest and in the cluster.
+	DaemonSet types.NamespacedName
+}
+
+var (
+	_ engine.Actuator = CNI{}
+	_ engine.Surveyor = CNI{}
+	_ engine.Prover   = CNI{}
+)
+
+// Survey reads the manifest and the cluster and tries everything without doing it, so that what would be refused costs no
+// attempt and nothing is left half done.
+func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	_, installed, err := c.look(ctx)
+	if err != nil {
+		return surveyTrouble(err)
+	}
+	return remediations.Survey{Before: beforeRollout(installed, m.Node)}
+}
+
+// Act applies the manifest, object by object, those that pods need first.
+func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	wanted, installed, err := c.look(ctx)
+	switch {
+	case err != nil:
+		return remediations.CallRefused, err
+	case m.Before == nil:
+		return remediations.CallRefused, fmt.Errorf("the record does not say how DaemonSet %s was before", c.DaemonSet)
+	case m.Before.Instance != beforeRollout(installed, m.Node).Instance:
+		return remediations.CallRefused, fmt.Errorf("DaemonSet %s was changed in the meantime, which may have been somebody's cure", c.DaemonSet)
+	}
+	objects := wanted.applied()
+	for i, o := range objects {
+		outcome := remediations.CallRefused
+		err := c.pin(ctx, o, installed)
+		if err == nil {
+			err = mayStill()
+		}
+		if err == nil {
+			if err = c.apply(ctx, o, false); err == nil {
+				continue
+			}
+			outcome = outcomeOf(err)
+		}
+		if i > 0 {
+			outcome = remediations.CallUnknown
+		}
+		return outcome, fmt.Errorf("applying %s, after %d of %d objects: %w", o, i, len(objects), err)
+	}
+	return remediations.CallAccepted, nil
+}
+
+// Replaced says whether all pods of the DaemonSet are of it as the manifest has it, and available. Where nothing was amiss
+// with the DaemonSet itself its generation stays, and so do its pods.
+func (c CNI) Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error) {
+	wanted, err := c.manifest(ctx)
+	if err != nil {
+		return remediations.Replacement{}, err
+	}
+	live, err := readDaemonSet(ctx, c.Client, c.DaemonSet)
+	if err != nil {
+		return remediations.Replacement{}, err
+	}
+	out := remediations.Replacement{Missing: unfinished(live)}
+	if _, err := neverOlder(wanted.daemonSet, live); err != nil {
+		out.Missing = fmt.Sprintf("DaemonSet %s is not what the manifest has: %v", c.DaemonSet, err)
+	}
+	out.OldGone = out.Missing == ""
+	return out, nil
+}
+
+// look is the manifest and the DaemonSet in the cluster, if the one may be applied now.
+func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
+	wanted, err := c.manifest(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	installed, err := readDaemonSet(ctx, c.Client, c.DaemonSet)
+	if err != nil {
+		return nil, nil, err
+	}
+	if installed.DeletionTimestamp != nil {
+		return nil, nil, findingf("DaemonSet %s is being deleted", c.DaemonSet)
+	}
+	if _, err := neverOlder(installed, wanted.daemonSet); err != nil {
+		return nil, nil, err
+	}
+	for _, o := range wanted.objects {
+		if !o.kind.applied {
+			err = c.mustBeThere(ctx, o)
+		} else {
+			err = c.try(ctx, o)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return wanted, installed, nil
+}
+
+// try asks the API server to apply the object without doing it. Missing rights concern every node, and what does not fit
+// the kind's schema is a 500 to it.
+func (c CNI) try(ctx context.Context, o manifestObject) error {
+	err := c.apply(ctx, o, true)
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), !final(err) && !apierrors.IsInternalError(err):
+		return fmt.Errorf("trying to apply %s: %w", o, err)
+	}
+	return findingf("the API server would refuse %s: %s", o, brief(err))
+}
+
+// mustBeThere refuses a manifest for which a person would have to change rights or kinds first.
+func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
+	text, err := c.request("GET", o).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	switch {
+	case apierrors.IsNotFound(err):
+		return findingf("%s is not in the cluster, and Drydock makes nothing of that kind; apply the manifest yourself", o)
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", o, err)
+	}
+	live := &unstructured.Unstructured{}
+	if err := live.UnmarshalJSON(text); err != nil {
+		return fmt.Errorf("reading %s: %w", o, err)
+	}
+	want := o.DeepCopy().Object
+	unstructured.RemoveNestedField(want, "metadata")
+	if at := differs("", want, live.Object); at != "" {
+		return findingf("%s is not as the manifest has it, at %s, and Drydock changes nothing of that kind; apply the manifest yourself", o, at[1:])
+	}
+	return nil
+}
+
+// pin makes the DaemonSet whose version was compared applicable to nothing else: one that somebody has made newer in the
+// meantime would be made older. It is read once more, since its status changes all the time.
+func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.DaemonSet) error {
+	if o.kind.Kind != "DaemonSet" || o.GetName() != installed.Name {
+		return nil
+	}
+	now, err := readDaemonSet(ctx, c.Client, c.DaemonSet)
+	if err != nil {
+		return err
+	}
+	if now.UID != installed.UID || now.Generation != installed.Generation {
+		return findingf("DaemonSet %s was changed in the meantime, which may have been somebody's cure", c.DaemonSet)
+	}
+	o.SetUID(now.UID)
+	o.SetResourceVersion(now.ResourceVersion)
+	return nil
+}
+
+// apply writes what the manifest says of the object, and takes it from whoever has set it to something else.
+func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
+	body, err := o.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", o, err)
+	}
+	options := metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}
+	if dry {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return c.request("PATCH", o).SetHeader("Content-Type", string(types.ApplyYAMLPatchType)).VersionedParams(&options, scheme.ParameterCodec).
+		Body(body).Do(ctx).Error()
+}
+
+// request is one about the object. The client is kept from sending it again by itself, which could be long after the intent.
+func (c CNI) request(verb string, o manifestObject) *rest.Request {
+	version, root := o.kind.GroupVersion(), "/apis"
+	if version.Group == "" {
+		root = "/api"
+	}
+	return c.Client.CoreV1().RESTClient().Verb(verb).AbsPath(root, version.Group, version.Version).
+		NamespaceIfScoped(o.GetNamespace(), o.kind.namespaced).Resource(o.kind.resource).Name(o.GetName()).MaxRetries(0)
+}
+
+// applied are the objects that are written.
+func (m *manifest) applied() []manifestObject {
+	return slices.DeleteFunc(slices.Clone(m.objects), func(o manifestObject) bool { return !o.kind.applied })
+}
+
+// manifest reads it as it is now. What is in it is a finding; that it cannot be read concerns every node.
+func (c CNI) manifest(ctx context.Context) (*manifest, error) {
+	if c.File == "" {
+		found, err := c.Client.CoreV1().ConfigMaps(c.ConfigMap.Namespace).Get(ctx, c.ConfigMap.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("reading the manifest in ConfigMap %s: %w", c.ConfigMap, err)
+		}
+		text, ok := found.Data[c.Key]
+		if !ok {
+			return nil, findingf("ConfigMap %s has no key %s with the manifest", c.ConfigMap, c.Key)
+		}
+		return readManifest([]byte(text), c.DaemonSet)
+	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest: %w", err)
+	}
+	return readManifest(data, c.DaemonSet)
+}

@@ -1,0 +1,201 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Who is asked again, and when: what passes by itself, and what somebody must mend.
+const (
+	againPassing = 30 * time.Second
+	againMended  = 5 * time.Minute
+)
+
+// DaemonSetPod restarts a node's own pod of one DaemonSet: it is deleted, and the DaemonSet's controller makes another, of
+// the DaemonSet as it is now. It is an engine.Actuator, an engine.Surveyor and an engine.Prover.
+type DaemonSetPod struct {
+	Client    kubernetes.Interface
+	DaemonSet types.NamespacedName
+}
+
+var (
+	_ engine.Actuator = DaemonSetPod{}
+	_ engine.Surveyor = DaemonSetPod{}
+	_ engine.Prover   = DaemonSetPod{}
+)
+
+// finding is why something is not done, which asking again would not change: the API server has spoken.
+type finding struct{ text string }
+
+func (f finding) Error() string { return f.text }
+
+func findingf(format string, args ...any) error { return finding{fmt.Sprintf(format, args...)} }
+
+// Survey finds the pod, so that one that is not there costs no attempt, and so that its UID is on record before it goes.
+func (d DaemonSetPod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	pod, err := d.own(ctx, m.Node)
+	if err != nil {
+		return surveyTrouble(err)
+	}
+	return remediations.Survey{Before: &remediations.Before{Instance: string(pod.UID), Hostname: m.Node, Pool: d.DaemonSet.String()}}
+}
+
+// surveyTrouble tells what the API server said of one node from that it said nothing, which concerns them all.
+func surveyTrouble(err error) remediations.Survey {
+	s := remediations.Survey{Trouble: err.Error(), Again: againMended}
+	var found finding
+	if !errors.As(err, &found) {
+		s.Fleetwide = true
+		if !final(err) {
+			s.Again = againPassing
+		}
+	}
+	return s
+}
+
+// Act deletes the pod that was there before the intent, and no other of that name.
+func (d DaemonSetPod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	pod, err := d.own(ctx, m.Node)
+	switch {
+	case err != nil:
+		return remediations.CallRefused, err
+	case m.Before == nil:
+		return remediations.CallRefused, fmt.Errorf("the record does not say which pod of DaemonSet %s was on Node %s before", d.DaemonSet, m.Node)
+	case m.Before.Instance != string(pod.UID):
+		return remediations.CallRefused, fmt.Errorf("pod %s of Node %s is another one than before: it was restarted in the meantime", nameOf(pod), m.Node)
+	}
+	if err := mayStill(); err != nil {
+		return remediations.CallRefused, err
+	}
+	err = d.delete(ctx, pod)
+	if err == nil {
+		return remediations.CallAccepted, nil
+	}
+	return outcomeOf(err), fmt.Errorf("deleting pod %s of Node %s: %w", nameOf(pod), m.Node, err)
+}
+
+// delete deletes this very pod. The client is kept from sending it again by itself, which could be long after the intent.
+func (d DaemonSetPod) delete(ctx context.Context, pod *corev1.Pod) error {
+	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
+	return d.Client.CoreV1().RESTClient().Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
+		MaxRetries(0).Body(&o).Do(ctx).Error()
+}
+
+// outcomeOf says what a failed write came to: refused where the API server certainly changed nothing.
+func outcomeOf(err error) remediations.CallOutcome {
+	if apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err) || final(err) {
+		return remediations.CallRefused
+	}
+	return remediations.CallUnknown
+}
+
+// Replaced says whether another pod of the DaemonSet runs on the node in the old one's place.
+func (d DaemonSetPod) Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error) {
+	pods, err := d.onNode(ctx, b.Hostname)
+	if err != nil {
+		return remediations.Replacement{}, err
+	}
+	out := remediations.Replacement{OldGone: true}
+	ready := 0
+	for i := range pods {
+		switch p := &pods[i]; {
+		case string(p.UID) == b.Instance:
+			out.OldGone = false
+		case p.DeletionTimestamp == nil && podReady(p):
+			ready++
+			out.Successors = append(out.Successors, string(p.UID))
+		}
+	}
+	switch {
+	case !out.OldGone:
+		out.Missing = fmt.Sprintf("the old pod of DaemonSet %s is still on Node %s", d.DaemonSet, b.Hostname)
+	case len(pods) == 0:
+		out.Missing = fmt.Sprintf("DaemonSet %s has made no pod for Node %s yet", d.DaemonSet, b.Hostname)
+	case ready == 0:
+		out.Missing = fmt.Sprintf("the new pod of DaemonSet %s on Node %s is not Ready", d.DaemonSet, b.Hostname)
+	}
+	return out, nil
+}
+
+// own is the one pod that the DaemonSet has on the node.
+func (d DaemonSetPod) own(ctx context.Context, node string) (*corev1.Pod, error) {
+	pods, err := d.onNode(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(pods) == 0:
+		return nil, findingf("DaemonSet %s has no pod on Node %s; look at its Events, and at the node's labels and taints", d.DaemonSet, node)
+	case len(pods) > 1:
+		return nil, findingf("DaemonSet %s has %d pods on Node %s, one of which may be on its way out; nothing is deleted while that is so", d.DaemonSet, len(pods), node)
+	case pods[0].DeletionTimestamp != nil:
+		return nil, findingf("pod %s of Node %s is on its way out already", nameOf(&pods[0]), node)
+	}
+	return &pods[0], nil
+}
+
+// onNode are all pods of the DaemonSet on the node: those that it owns by its UID, since labels are anybody's. An error is
+// no answer; it never means that there are none.
+func (d DaemonSetPod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
+	ds, err := readDaemonSet(ctx, d.Client, d.DaemonSet)
+	if err != nil {
+		return nil, err
+	}
+	if ds.DeletionTimestamp != nil {
+		return nil, findingf("DaemonSet %s is being deleted: nobody would make another pod", d.DaemonSet)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
+	if err != nil {
+		return nil, findingf("reading the selector of DaemonSet %s: %v", d.DaemonSet, err)
+	}
+	var out []corev1.Pod
+	o := metav1.ListOptions{LabelSelector: selector.String(), FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: podsPerPage}
+	for {
+		page, err := d.Client.CoreV1().Pods(d.DaemonSet.Namespace).List(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("listing the pods of DaemonSet %s on Node %s: %w", d.DaemonSet, node, err)
+		}
+		for i := range page.Items {
+			// One that has ended by itself has left the node in all but name.
+			if p := &page.Items[i]; metav1.IsControlledBy(p, ds) && !finished(p) {
+				out = append(out, *p)
+			}
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+func readDaemonSet(ctx context.Context, client kubernetes.Interface, name types.NamespacedName) (*appsv1.DaemonSet, error) {
+	ds, err := client.AppsV1().DaemonSets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, findingf("DaemonSet %s does not exist; correct its name in the configuration", name)
+	case err != nil:
+		return nil, fmt.Errorf("reading DaemonSet %s: %w", name, err)
+	}
+	return ds, nil
+}
+
+func podReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,44 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Histories writes into the histories of Nodes what was done while no Node could be written. Any replica may, since it was
+// any replica's.
+type Histories struct{ Client kubernetes.Interface }
+
+var _ engine.HistoryWriter = Histories{}
+
+// historyTries bounds how often an entry is written anew over what somebody else wrote on the Node meanwhile.
+const historyTries = 5
+
+// Write puts the entry into the Node's history, where that has not got it yet. ErrNotFound: there is no such Node.
+// ErrConflict: others write on it all the time.
+func (h Histories) Write(ctx context.Context, node string, e remediations.Entry) error {
+	var err error
+	for range historyTries {
+		n, getErr := h.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+		if getErr != nil {
+			return translate("reading Node "+node, getErr)
+		}
+		old := remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
+		if slices.ContainsFunc(old, func(o remediations.Entry) bool { return o.ID == e.ID && o.Target == e.Target }) {
+			return nil
+		}
+		value := remediations.EncodeHistory(old, e)
+		p := nodePatch{Metadata: patchMeta{UID: n.UID, ResourceVersion: n.ResourceVersion, Annotations: map[string]*string{remediations.HistoryKey: &value}}}
+		if _, err = patchNode(ctx, h.Client, node, p); !errors.Is(err, engine.ErrConflict) {
+			return err
+		}
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// versionLabel is by which a DaemonSet says what version it is.
+const versionLabel = "app.kubernetes.io/version"
+
+// versionsOf are all versions that a DaemonSet shows: of its label, and of its containers' images. One that cannot be read
+// is nil: it is unknown, and not the oldest.
+func versionsOf(ds *appsv1.DaemonSet) map[string]*version.Version {
+	out := map[string]*version.Version{}
+	if text, ok := ds.Labels[versionLabel]; ok {
+		out["the label "+versionLabel] = semantic(text)
+	}
+	for _, list := range [][]corev1.Container{ds.Spec.Template.Spec.InitContainers, ds.Spec.Template.Spec.Containers} {
+		for _, c := range list {
+			out["container "+c.Name] = semantic(tagOf(c.Image))
+		}
+	}
+	return out
+}
+
+// tagOf is the tag of an image; empty: it has none, and is known by its digest or by nothing.
+func tagOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return tag
+}
+
+func semantic(text string) *version.Version {
+	if v, err := version.ParseSemantic(text); err == nil {
+		return v
+	}
+	v, err := version.ParseGeneric(text) // such as 1.36
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// neverOlder refuses a DaemonSet that would make anything of the installed one older, or of which nobody can tell. It returns
+// what the versions are.
+func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
+	have, want := versionsOf(installed), versionsOf(wanted)
+	said := ""
+	for _, where := range sortedKeys(want) {
+		theirs, both := have[where]
+		switch ours := want[where]; {
+		case !both:
+			continue // of what is not there nothing is made older
+		case ours == nil && theirs == nil && sameImage(installed, wanted, where):
+			continue
+		case ours == nil || theirs == nil:
+			return "", findingf("the version of %s cannot be compared: it is %s in the cluster and %s in the manifest", where, versionText(theirs), versionText(ours))
+		case ours.LessThan(theirs):
+			return "", findingf("%s is %s in the cluster and %s in the manifest: nothing is ever made older", where, theirs, ours)
+		case said == "" || strings.HasPrefix(where, "the label"):
+			said = fmt.Sprintf("%s, %s in the cluster", ours, theirs)
+		}
+	}
+	if said == "" {
+		return "", findingf("DaemonSet %s/%s shows no version in the cluster and the manifest that could be compared; set the label %s on both", wanted.Namespace, wanted.Name, versionLabel)
+	}
+	return said, nil
+}
+
+// sameImage says that a container whose image shows no version has the very same one on both sides.
+func sameImage(a, b *appsv1.DaemonSet, where string) bool {
+	image := imageOf(a, where)
+	return image != "" && image == imageOf(b, where)
+}
+
+func imageOf(ds *appsv1.DaemonSet, where string) string {
+	for _, list := range [][]corev1.Container{ds.Spec.Template.Spec.InitContainers, ds.Spec.Template.Spec.Containers} {
+		for _, c := range list {
+			if "container "+c.Name == where {
+				return c.Image
+			}
+		}
+	}
+	return ""
+}
+
+func versionText(v *version.Version) string {
+	if v == nil {
+		return "unknown"
+	}
+	return v.String()
+}

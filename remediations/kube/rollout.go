@@ -1,0 +1,169 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+const (
+	// fieldManager is under which name Drydock's changes to other people's objects are known.
+	fieldManager = "drydock"
+	// restartedAt is kubectl's own key of a pod template, by which kubectl rollout restart makes new pods.
+	restartedAt = "kubectl.kubernetes.io/restartedAt"
+)
+
+// Rollouts restarts all pods of a DaemonSet, as kubectl rollout restart does: a few at a time, as the DaemonSet says. It is
+// an engine.Actuator, an engine.Surveyor and an engine.Prover.
+type Rollouts struct {
+	Client kubernetes.Interface
+	// Allowed are the DaemonSets that may be restarted. No other is, whatever a step names.
+	Allowed []types.NamespacedName
+	Now     func() time.Time
+}
+
+var (
+	_ engine.Actuator = Rollouts{}
+	_ engine.Surveyor = Rollouts{}
+	_ engine.Prover   = Rollouts{}
+)
+
+// Survey reads the DaemonSet, so that one that cannot be restarted costs no attempt.
+func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	ds, err := r.look(ctx, m.DaemonSet)
+	if err != nil {
+		return surveyTrouble(err)
+	}
+	return remediations.Survey{Before: beforeRollout(ds, m.Node)}
+}
+
+// beforeRollout is what must have changed since: the generation, of this very DaemonSet.
+func beforeRollout(ds *appsv1.DaemonSet, node string) *remediations.Before {
+	return &remediations.Before{
+		Instance: fmt.Sprintf("%s/%d", ds.UID, ds.Generation), Hostname: node, Pool: ds.Namespace + "/" + ds.Name,
+		Count: int(ds.Status.DesiredNumberScheduled),
+	}
+}
+
+// Act writes the time into the pod template of the DaemonSet as it was before the intent, and of no later one.
+func (r Rollouts) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	ds, err := r.look(ctx, m.DaemonSet)
+	switch {
+	case err != nil:
+		return remediations.CallRefused, err
+	case m.Before == nil:
+		return remediations.CallRefused, fmt.Errorf("the record does not say how DaemonSet %s was before", m.DaemonSet)
+	case m.Before.Instance != beforeRollout(ds, m.Node).Instance:
+		return remediations.CallRefused, fmt.Errorf("DaemonSet %s was changed in the meantime, which may have been somebody's cure", m.DaemonSet)
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": ds.UID, "resourceVersion": ds.ResourceVersion},
+		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
+			"annotations": map[string]string{restartedAt: r.Now().UTC().Format(time.RFC3339)},
+		}}},
+	})
+	if err != nil {
+		return remediations.CallRefused, fmt.Errorf("writing the change to DaemonSet %s: %w", m.DaemonSet, err)
+	}
+	if err := mayStill(); err != nil {
+		return remediations.CallRefused, err
+	}
+	err = r.Client.AppsV1().RESTClient().Patch(types.StrategicMergePatchType).Namespace(ds.Namespace).Resource("daemonsets").Name(ds.Name).
+		VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, metav1.ParameterCodec).MaxRetries(0).Body(body).Do(ctx).Error()
+	if err == nil {
+		return remediations.CallAccepted, nil
+	}
+	return outcomeOf(err), fmt.Errorf("restarting the pods of DaemonSet %s: %w", m.DaemonSet, err)
+}
+
+// Replaced says whether the DaemonSet was changed since and all of its pods are of it as it is now, and available.
+func (r Rollouts) Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error) {
+	return rolledOut(ctx, r.Client, b)
+}
+
+func rolledOut(ctx context.Context, client kubernetes.Interface, b remediations.Before) (remediations.Replacement, error) {
+	name, err := namespacedName(b.Pool)
+	if err != nil {
+		return remediations.Replacement{}, err
+	}
+	ds, err := readDaemonSet(ctx, client, name)
+	if err != nil {
+		return remediations.Replacement{}, err
+	}
+	out := remediations.Replacement{}
+	if uid, generation, _ := strings.Cut(b.Instance, "/"); uid != string(ds.UID) {
+		out.Missing = fmt.Sprintf("DaemonSet %s is another one than before", name)
+	} else if generation == fmt.Sprint(ds.Generation) {
+		out.Missing = fmt.Sprintf("DaemonSet %s is as it was before", name)
+	} else {
+		out.Missing = unfinished(ds)
+	}
+	out.OldGone = out.Missing == ""
+	return out, nil
+}
+
+// look is the DaemonSet, if its pods may be restarted now.
+func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, error) {
+	name, err := namespacedName(text)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(r.Allowed, name) {
+		return nil, findingf("DaemonSet %s is not one that may be restarted; add it to providers.clusterWide.rolloutRestart", name)
+	}
+	ds, err := readDaemonSet(ctx, r.Client, name)
+	if err != nil {
+		return nil, err
+	}
+	if problem := rollable(ds); problem != "" {
+		return nil, findingf("DaemonSet %s %s", name, problem)
+	}
+	return ds, nil
+}
+
+// rollable says why a change of the template would not make new pods, or must not do so now.
+func rollable(ds *appsv1.DaemonSet) string {
+	switch s := ds.Status; {
+	case ds.DeletionTimestamp != nil:
+		return "is being deleted"
+	case ds.Spec.UpdateStrategy.Type != appsv1.RollingUpdateDaemonSetStrategyType:
+		return fmt.Sprintf("has the update strategy %s, so nobody would restart its pods", ds.Spec.UpdateStrategy.Type)
+	case s.ObservedGeneration < ds.Generation || s.UpdatedNumberScheduled < s.DesiredNumberScheduled:
+		return "is being rolled out already"
+	case s.DesiredNumberScheduled == 0:
+		return "has no pods on any node"
+	}
+	return ""
+}
+
+// unfinished is kubectl rollout status: what the rollout still lacks; empty: nothing.
+func unfinished(ds *appsv1.DaemonSet) string {
+	switch s := ds.Status; {
+	case s.ObservedGeneration < ds.Generation:
+		return fmt.Sprintf("the change of DaemonSet %s/%s has not been taken up yet", ds.Namespace, ds.Name)
+	case s.UpdatedNumberScheduled < s.DesiredNumberScheduled:
+		return fmt.Sprintf("%d of %d pods of DaemonSet %s/%s are new", s.UpdatedNumberScheduled, s.DesiredNumberScheduled, ds.Namespace, ds.Name)
+	case s.NumberAvailable < s.DesiredNumberScheduled:
+		return fmt.Sprintf("%d of %d new pods of DaemonSet %s/%s are available", s.NumberAvailable, s.DesiredNumberScheduled, ds.Namespace, ds.Name)
+	}
+	return ""
+}
+
+func namespacedName(text string) (types.NamespacedName, error) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || name == "" {
+		return types.NamespacedName{}, findingf("%q is no DaemonSet's namespace/name", text)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}

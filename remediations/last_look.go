@@ -1,0 +1,41 @@
+package remediations
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// MayStillAct asks, right before a call leaves, whether what people and the record say of the node still lets it: the
+// intent is still on record, and nobody has put in a word since it was written.
+func MayStillAct(n *corev1.Node, intentID string) error {
+	r := ReadJournal(n).Record
+	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
+		return fmt.Errorf("the intent %s is no longer on record", intentID)
+	}
+	if refuses := Registry[r.Step.Name].refuses; refuses != nil && refuses(n) != "" {
+		return errors.New(refuses(n))
+	}
+	if l := ReadJournal(n).Leader; l != nil && l.Phase.InFlight() {
+		return fmt.Errorf("repair %s moves the mesh leadership off the node", l.ID)
+	}
+	return letsAct(n)
+}
+
+// letsAct says whether what people say of the node still lets Drydock act on it, or on a pod of it.
+func letsAct(n *corev1.Node) error {
+	if Excluded(n) {
+		return fmt.Errorf("the node was excluded by the label %s", ExcludeLabel)
+	}
+	if f := nodeLeaving(&candidate{State: &State{Node: n}}); f != nil {
+		return errors.New(f.message)
+	}
+	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
+	for _, key := range []string{BreakGlassKey, PauseKey, CancelKey} {
+		if _, ok := n.Annotations[key]; ok {
+			return fmt.Errorf("%s was set in the meantime", key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package remediations_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+// meshRepair puts a repair of the leader of location eu on the node, whose leadership goes from it to n2.
+func meshRepair(n *corev1.Node, p remediations.Phase) {
+	r := requests.Record(p)
+	r.Step.Name, r.Location = "promote-leader", "eu"
+	if r.Intent == nil {
+		r.Intent = &remediations.Intent{ID: r.ID + "-0-1", At: requests.Now}
+	}
+	r.Intent.Successor = "n2"
+	r.Moves = []remediations.Move{{Location: "eu", From: n.Name, To: "n2", Before: map[string]*string{n.Name: nil, "n2": nil, "n7": nil}}}
+	n.Annotations[remediations.LeaderKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(p)
+}
+
+// TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves: on the node that led, on those that the move names, and wherever a
+// Node says that it is of the same location; nowhere else, and never when nothing is in flight.
+func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
+	named := func(name string) func(*corev1.Node) { return func(n *corev1.Node) { n.Name = name } }
+	glass := func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "why" }
+	person, kilo := requests.Person, requests.User{Name: "system:serviceaccount:kube-system:kilo", Groups: []string{"system:serviceaccounts:kube-system"}}
+	for name, c := range map[string]struct {
+		phase  remediations.Phase
+		node   func(*corev1.Node)
+		leader func(*corev1.Node)
+		by     requests.User
+		denied bool
+	}{
+		"the successor":                  {remediations.Verifying, named("n2"), nil, person, true},
+		"one that loses the key":         {remediations.Acting, named("n7"), nil, person, true},
+		"a member by its label":          {remediations.Verifying, func(n *corev1.Node) { n.Labels["region"] = "eu" }, nil, person, true},
+		"a member by its annotation":     {remediations.Verifying, func(n *corev1.Node) { n.Annotations[remediations.MeshLocationKey] = "eu" }, nil, person, true},
+		"one whose annotation outranks":  {remediations.Verifying, func(n *corev1.Node) { n.Annotations[remediations.MeshLocationKey] = ""; n.Labels["region"] = "eu" }, nil, person, false},
+		"one of another location":        {remediations.Verifying, func(n *corev1.Node) { n.Labels["region"] = "us" }, nil, person, false},
+		"while it waits":                 {remediations.Pending, named("n2"), nil, person, false},
+		"when it has run out":            {remediations.Exhausted, named("n2"), nil, person, false},
+		"the glass is broken here":       {remediations.Verifying, func(n *corev1.Node) { n.Name = "n2"; glass(n) }, nil, person, false},
+		"the glass is broken there":      {remediations.Verifying, named("n2"), glass, person, false},
+		"by Kilo itself":                 {remediations.Verifying, named("n2"), nil, kilo, false},
+		"by Drydock":                     {remediations.Verifying, named("n2"), nil, requests.Drydock, false},
+		"by the node's own kubelet":      {remediations.Verifying, named("n2"), nil, requests.Kubelet, false},
+		"a record that cannot be read":   {remediations.Verifying, named("n2"), func(n *corev1.Node) { n.Annotations[remediations.LeaderKey] = "{" }, person, false},
+		"a record of something else yet": {remediations.Verifying, named("n2"), func(n *corev1.Node) { n.Annotations[remediations.LeaderKey] = requests.Record("Acting").Encode() }, person, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, leader := requests.Bare(), requests.Bare()
+			n.Name, leader.Name = "n3", "n9"
+			meshRepair(leader, c.phase)
+			c.node(n)
+			if c.leader != nil {
+				c.leader(leader)
+			}
+			for _, mode := range []remediations.Mode{remediations.ModeEnforce, remediations.ModeObserve} {
+				config := requests.Config(mode)
+				config.TopologyLabel = "region"
+				judge := func(before, after *corev1.Node) remediations.Verdict {
+					ch := (&requests.Case{By: c.by}).ChangeOf()
+					ch.Old, ch.New = before, after
+					return config.Judge(ch, func() []*corev1.Node { return []*corev1.Node{leader, before} }, requests.Now)
+				}
+				with := n.DeepCopy()
+				with.Annotations[remediations.MeshLeaderKey] = ""
+				other := with.DeepCopy()
+				other.Annotations[remediations.MeshLeaderKey] = "true"
+				for _, v := range []remediations.Verdict{judge(n, with), judge(with, n), judge(with, other)} {
+					denied := c.denied && mode == remediations.ModeEnforce
+					require.Equal(t, denied, !v.Allowed, "%+v", v)
+					require.Equal(t, c.denied, v.Reason == remediations.MeshLeader && !v.Glass, "%+v", v)
+					if denied {
+						require.Contains(t, v.Message, "node n9 is under repair n7q4k2")
+						require.Contains(t, v.Message, "changing kilo.squat.ai/leader on node "+n.Name+" of the same location")
+					}
+				}
+				other.Spec.Unschedulable = true
+				other.Annotations = with.Annotations
+				require.True(t, judge(with, other).Allowed, "everything else there is everybody's")
+			}
+		})
+	}
+}
+
+// TestNodesAreListedForAMeshLeadersKeyAlone: most requests cost no look at the fleet.
+func TestNodesAreListedForAMeshLeadersKeyAlone(t *testing.T) {
+	n := requests.Bare()
+	after := n.DeepCopy()
+	after.Spec.Unschedulable = true
+	v := requests.Config(remediations.ModeEnforce).Judge(&remediations.Change{Old: n, New: after, User: "jane"}, func() []*corev1.Node {
+		t.Error("the fleet was looked at")
+		return nil
+	}, requests.Now)
+	require.True(t, v.Allowed)
+}
+
+// TestCancelOfALeadersRepairIsUnderstood: the id of either repair on the node is one.
+func TestCancelOfALeadersRepairIsUnderstood(t *testing.T) {
+	n := requests.Bare()
+	meshRepair(n, remediations.Verifying)
+	after := n.DeepCopy()
+	after.Annotations[remediations.CancelKey] = "n7q4k2"
+	v := judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane"})
+	require.True(t, v.Allowed)
+	require.Empty(t, v.Warnings)
+	after.Annotations[remediations.CancelKey] = "abcdef"
+	v = judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane"})
+	require.Equal(t, remediations.UnknownRepair, v.Reason)
+}

@@ -1,0 +1,513 @@
+package remediations
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+// meshLife is a mesh of two locations through a random history: DecideLeader and Decide decide about its nodes, and what
+// they decide is carried out as the engine would, on a clock of its own.
+type meshLife struct {
+	t      *testing.T
+	config *Config
+	word   *Word
+	now    time.Time
+	nodes  map[string]*corev1.Node
+	ledger *Ledger
+	memory map[string]*meshMemory
+
+	// keys are the values of the leader's key, broken the nodes that do not forward, unfit those that no look proposes.
+	keys          map[string]string
+	broken, unfit map[string]bool
+	unknown, held bool
+	// half: members answer, but not enough of them for a proof, whoever leads.
+	half bool
+	ids  int
+	// turns are those that are left: a history is long enough then.
+	turns int
+
+	// moves are those that were issued, by location; before are the keys as they were when a repair first moved one.
+	moves  map[string][]issuedMove
+	before map[string]map[string]string
+	// touched: somebody else changed a key since.
+	touched bool
+	intents map[string]bool
+	seen    map[string]int
+}
+
+type issuedMove struct {
+	repair string
+	at     time.Time
+}
+
+// meshMemory is what the engine would remember of one node's leader, and lose with a restart.
+type meshMemory struct {
+	sight              *LeaderSight
+	call               *Call
+	asked, well, heard time.Time
+}
+
+var meshNodes = []string{"a1", "a2", "a3", "a4", "b1", "b2", "b3"}
+
+func locationIn(node string) string { return map[byte]string{'a': "eu", 'b': "us"}[node[0]] }
+
+// leads is the first that has the key, else the first.
+func (l *meshLife) leads(location string) string {
+	first := ""
+	for _, n := range meshNodes {
+		if locationIn(n) != location {
+			continue
+		}
+		if _, ok := l.keys[n]; ok {
+			return n
+		}
+		if first == "" {
+			first = n
+		}
+	}
+	return first
+}
+
+// look is what the provider of the mesh sees now.
+func (l *meshLife) look(location string) *LeaderSight {
+	leader := l.leads(location)
+	g := &LeaderSight{At: l.now, Leader: leader, Settled: true, Reached: !l.broken[leader] && !l.half, ReachedWhy: "nobody answers"}
+	if l.unknown {
+		return &LeaderSight{At: l.now, Unknown: "no probes"}
+	}
+	if l.held {
+		g.Held = "granularity is full"
+	}
+	for _, n := range meshNodes {
+		if locationIn(n) != location || n == leader || l.unfit[n] {
+			continue
+		}
+		m := Move{Location: location, From: leader, To: n, Before: map[string]*string{n: nil}}
+		for k, v := range l.keys {
+			if locationIn(k) == location {
+				m.Before[k] = &v
+			}
+		}
+		g.Candidates = append(g.Candidates, m)
+	}
+	return g
+}
+
+func (l *meshLife) apply(m Move) {
+	for n := range m.Before {
+		delete(l.keys, n)
+	}
+	l.keys[m.To] = ""
+}
+
+func (l *meshLife) putBack(m Move) {
+	for n, v := range m.Before {
+		delete(l.keys, n)
+		if v != nil {
+			l.keys[n] = *v
+		}
+	}
+}
+
+func newMeshLife(t *testing.T, rt *rapid.T) *meshLife {
+	sc := readLeaderScene(t, `{policy: {proofFor: 20s}}`)
+	sc.Policy.Mode = rapid.SampledFrom([]Mode{ModeEnforce, ModeEnforce, ModeEnforce, ModeObserve}).Draw(rt, "mode")
+	sc.Policy.Plan = []string{fmt.Sprintf("promote-leader %d", rapid.IntRange(1, 3).Draw(rt, "attempts"))}
+	c := sc.leaderState(t).Config
+	node := *c.Policies[0]
+	node.Name, node.Location, node.TargetLabel, node.Mode = "node-not-ready", "", "node", ModeEnforce
+	node.Plan = []Step{{Name: "reboot", Wait: 2 * time.Minute, Attempts: 1}}
+	c.Policies = append(c.Policies, &node)
+	l := &meshLife{
+		t: t, config: c, now: noon, turns: 350, nodes: map[string]*corev1.Node{}, ledger: &Ledger{Repairs: map[string][]Begun{}}, memory: map[string]*meshMemory{},
+		keys: map[string]string{"b1": "true"}, broken: map[string]bool{}, unfit: map[string]bool{}, moves: map[string][]issuedMove{},
+		before: map[string]map[string]string{}, intents: map[string]bool{}, seen: map[string]int{},
+		word: &Word{AskedAt: noon, Replicas: []ReplicaWord{{Watchdog: true, Alerts: map[string]AlertWord{}}}},
+	}
+	for _, n := range meshNodes {
+		l.nodes[n] = bare(n)
+	}
+	l.restart()
+	return l
+}
+
+func (l *meshLife) restart() {
+	for _, n := range meshNodes {
+		l.memory[n] = &meshMemory{}
+	}
+}
+
+// reload is a restart that reads the ledger back, or makes it anew where a person deleted it.
+func (l *meshLife) reload(t *rapid.T, deleted bool) {
+	l.restart()
+	if deleted {
+		l.ledger = RebuildLedger(l.config, l.all(), l.now)
+		return
+	}
+	read, err := DecodeLedger(l.ledger.Encode())
+	require.NoError(t, err)
+	l.ledger = read
+}
+
+func (l *meshLife) all() []*corev1.Node {
+	var out []*corev1.Node
+	for _, n := range meshNodes {
+		out = append(out, l.nodes[n])
+	}
+	return out
+}
+
+// alerts fire for a location whose leader does not forward, and for a node that is to be repaired; the poll brings them
+// to the nodes that they belong on, unless another carries them.
+func (l *meshLife) alerts() {
+	w := &l.word.Replicas[0]
+	w.WatchdogAt, l.word.AskedAt = l.now, l.now
+	post := func(fingerprint, policy, node string, firing bool, labels map[string]string) {
+		a, was := w.Alerts[fingerprint]
+		switch {
+		case !firing:
+			delete(w.Alerts, fingerprint)
+			return
+		case !was:
+			a = AlertWord{Active: true, StartsAt: l.now}
+		}
+		a.UpdatedAt, a.EndsAt = l.now, l.now.Add(4*time.Minute)
+		w.Alerts[fingerprint] = a
+		for _, n := range l.nodes {
+			if n.Annotations[AlertPrefix+fingerprint] != "" {
+				return
+			}
+		}
+		al := Alert{V: recordVersion, Name: "A", Policy: policy, Status: StatusFiring, Fingerprint: fingerprint, StartsAt: a.StartsAt, ReceivedAt: l.now, Labels: labels}
+		l.nodes[node].Annotations[al.Key()] = al.Encode()
+	}
+	for _, location := range []string{"eu", "us"} {
+		leader := l.leads(location)
+		post("0000000000000"+location, "mesh-leader-degraded", leader, l.broken[leader], map[string]string{"location": location})
+	}
+	for _, n := range meshNodes {
+		post("00000000000000"+n, "node-not-ready", n, l.nodes[n].Labels["sick"] != "", map[string]string{"node": n})
+	}
+}
+
+// turn decides once about each node, and carries it out. It says whether anything was looked at that may change a decision.
+func (l *meshLife) turn(t *rapid.T) (looked bool) {
+	if l.now.Sub(l.word.AskedAt) >= 15*time.Second {
+		l.alerts()
+	}
+	fleet := NewFleet(l.config, l.all(), l.ledger, quiet, l.now)
+	for _, name := range meshNodes {
+		n, m := l.nodes[name], l.memory[name]
+		if !l.concerned(n) {
+			continue
+		}
+		l.ids++
+		s := &State{
+			Config: l.config, Node: n, Journal: ReadJournal(n), Word: l.word, Fleet: fleet, Ledger: l.ledger, Call: m.call, LookSince: m.asked, WellSince: m.well, WellHeard: m.heard,
+			NewID: fmt.Sprintf("r%05d", l.ids), Heartbeats: &Heartbeats{ReadAt: l.now, Nodes: 7}, Survey: &Survey{Step: "reboot", At: l.now},
+		}
+		require.NoError(t, s.Journal.Malformed)
+		if l.node(t, s, m) {
+			s.Journal = ReadJournal(n)
+		}
+		leader, ok := l.config.LeaderOf(s.Journal)
+		if !ok {
+			continue
+		}
+		ls := &LeaderState{State: s, Leader: leader, Sight: m.sight}
+		before := n.DeepCopy()
+		d := DecideLeader(ls, l.now)
+		require.Equal(t, before, n)
+		require.Equal(t, d, DecideLeader(ls, l.now), "pure")
+		l.check(t, ls, d)
+		l.carry(ls, m, d)
+		looked = looked || d.Verb == Look
+		if d.Record != nil || n.Annotations[LeaderKey] == "" {
+			n.Labels[PhaseLabel] = string(LabelFor(n.Annotations))
+		}
+	}
+	return looked
+}
+
+// concerned says that a decision could come to something there.
+func (l *meshLife) concerned(n *corev1.Node) bool {
+	for k := range n.Annotations {
+		if k != HistoryKey {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *meshLife) carry(s *LeaderState, m *meshMemory, d Decision) {
+	n := s.Node
+	if !d.Well {
+		m.well = time.Time{}
+	} else if m.well.IsZero() {
+		m.well, m.heard = l.now, d.Heard
+	}
+	if d.Ask.Sighting {
+		m.sight = l.look(s.Location)
+	}
+	if d.Ask.Alerts {
+		m.asked = l.now
+		l.alerts()
+	}
+	if d.Verb == Issue {
+		l.ledger.Reserve(l.config, n, d.Record, l.now)
+		s.Fleet.OccupyLeader(n.Name, d.Record, false)
+	}
+	for _, k := range append(d.Prune, d.Consume...) {
+		delete(n.Annotations, k)
+	}
+	switch {
+	case d.Record != nil:
+		n.Annotations[LeaderKey] = d.Record.Encode()
+	case d.Verb == End || d.Verb == Drop:
+		delete(n.Annotations, LeaderKey)
+	}
+	if d.Ended != nil {
+		n.Annotations[HistoryKey] = EncodeHistory(s.Journal.History, *d.Ended)
+		l.seen[string(d.Ended.Outcome)]++
+	}
+	was := s.Record != nil && s.Record.Phase.InFlight()
+	if is := d.Record != nil && d.Record.Phase.InFlight() || (d.Record == nil && d.Verb != End && d.Verb != Drop && was); was && !is {
+		l.ledger.ReleaseLeader(n.Name)
+		s.Fleet.VacateLeader(n.Name)
+	}
+	switch {
+	case d.Verb == Verify:
+		m.call, m.sight = nil, nil
+	case (d.Verb == Issue || d.Verb == Resume) && d.PutBack != nil:
+		m.call = &Call{IntentID: s.Record.PutBackID()}
+	case d.Verb == Issue:
+		m.call = &Call{IntentID: d.Record.Intent.ID}
+	}
+}
+
+// node lets the node's own repair begin, and end by itself when its time is over. It says whether it wrote.
+func (l *meshLife) node(t *rapid.T, s *State, m *meshMemory) bool {
+	n, r := s.Node, s.Journal.Record
+	if r != nil && r.Phase.InFlight() {
+		if !l.now.Before(r.Deadline) {
+			delete(n.Annotations, NodeRepairKey)
+			delete(n.Labels, "sick")
+			l.ledger.Release(n.Name)
+			s.Fleet.Vacate(n.Name)
+			return true
+		}
+		return false
+	}
+	s.Call = nil
+	d := Decide(s, l.now)
+	s.Call = m.call
+	for _, k := range append(d.Prune, d.Consume...) {
+		delete(n.Annotations, k)
+	}
+	if d.Ask.Alerts {
+		m.asked = l.now
+		l.alerts()
+	}
+	switch {
+	case d.Verb == Issue:
+		l.seen["node repairs"]++
+		for name, other := range l.nodes {
+			if r := ReadJournal(other).Leader; r != nil && r.Phase.InFlight() {
+				require.False(t, name == n.Name || slices.Contains(r.successors(), n.Name), "%s is repaired while repair %s moves leadership there", n.Name, r.ID)
+			}
+		}
+		l.ledger.Reserve(l.config, n, d.Record, l.now)
+		s.Fleet.Occupy(l.config, n, false)
+		d.Record.Deadline = at(l.now.Add(2 * time.Minute))
+		n.Annotations[NodeRepairKey] = d.Record.Encode()
+	case d.Record != nil:
+		n.Annotations[NodeRepairKey] = d.Record.Encode()
+	case d.Verb == End || d.Verb == Drop:
+		delete(n.Annotations, NodeRepairKey)
+	}
+	if d.Record == nil && d.Verb != End && d.Verb != Drop && len(d.Prune)+len(d.Consume) == 0 {
+		return false
+	}
+	n.Labels[PhaseLabel] = string(LabelFor(n.Annotations))
+	return true
+}
+
+func (l *meshLife) pass(t *rapid.T, d time.Duration) {
+	for end := l.now.Add(d); l.now.Before(end) && l.turns > 0; l.turns-- {
+		step := rapid.IntRange(2000, 12000).Draw(t, "ms")
+		if d > 5*time.Minute {
+			step *= 4
+		}
+		l.now = l.now.Add(time.Duration(step) * time.Millisecond)
+		for range 4 { // what was looked at is decided upon at once
+			if !l.turn(t) {
+				break
+			}
+		}
+	}
+}
+
+// answer ends the call that is under way on some node, done or not.
+func (l *meshLife) answer(t *rapid.T) {
+	for _, name := range meshNodes {
+		m, r := l.memory[name], ReadJournal(l.nodes[name]).Leader
+		if m.call == nil || m.call.Outcome != "" || r == nil || r.Intent == nil {
+			continue
+		}
+		m.call.Outcome = rapid.SampledFrom([]CallOutcome{CallAccepted, CallAccepted, CallAccepted, CallRefused, CallUnknown}).Draw(t, "outcome")
+		done := m.call.Outcome == CallAccepted || (m.call.Outcome == CallUnknown && rapid.Bool().Draw(t, "done"))
+		switch {
+		case !done:
+			m.call.Why = "no"
+		case m.call.IntentID == r.PutBackID():
+			for _, move := range slices.Backward(r.Moves) {
+				l.putBack(move)
+			}
+		case m.call.IntentID == r.Intent.ID:
+			l.apply(r.Moves[len(r.Moves)-1])
+		}
+	}
+}
+
+func (l *meshLife) actions() map[string]func(*rapid.T) {
+	any := func(t *rapid.T) *corev1.Node { return l.nodes[rapid.SampledFrom(meshNodes).Draw(t, "node")] }
+	anyLeader := func(t *rapid.T) *corev1.Node {
+		return l.nodes[l.leads(rapid.SampledFrom([]string{"eu", "eu", "us"}).Draw(t, "location"))]
+	}
+	toggle := func(n *corev1.Node, key, value string) {
+		if _, ok := n.Annotations[key]; ok {
+			delete(n.Annotations, key)
+		} else {
+			n.Annotations[key] = value
+		}
+	}
+	flip := func(of map[string]bool, n string) { of[n] = !of[n] }
+	people := map[string]func(*rapid.T){
+		"pause":   func(t *rapid.T) { toggle(anyLeader(t), PauseKey, "true") },
+		"glass":   func(t *rapid.T) { toggle(anyLeader(t), BreakGlassKey, "why") },
+		"exclude": func(t *rapid.T) { toggleLabel(anyLeader(t), ExcludeLabel) },
+		"cordon":  func(t *rapid.T) { n := anyLeader(t); n.Spec.Unschedulable = !n.Spec.Unschedulable },
+		"reset":   func(t *rapid.T) { any(t).Annotations[ResetKey] = "true" },
+		"cancel": func(t *rapid.T) {
+			for _, n := range l.nodes {
+				if r := ReadJournal(n).Leader; r != nil {
+					n.Annotations[CancelKey] = r.ID
+				}
+			}
+		},
+		"silence": func(t *rapid.T) {
+			for k, a := range l.word.Replicas[0].Alerts {
+				if a.Active = !a.Active; a.Active {
+					a.SilencedBy = nil
+				} else {
+					a.SilencedBy = []string{"s"}
+				}
+				l.word.Replicas[0].Alerts[k] = a
+			}
+		},
+		"choose": func(t *rapid.T) { l.keys[any(t).Name], l.touched = "", true },
+		"unchoose": func(t *rapid.T) {
+			delete(l.keys, any(t).Name)
+			l.touched = true
+		},
+	}
+	world := map[string]func(*rapid.T){
+		"unfit":           func(t *rapid.T) { flip(l.unfit, any(t).Name) },
+		"no probes":       func(*rapid.T) { l.unknown = !l.unknown },
+		"held":            func(*rapid.T) { l.held = !l.held },
+		"heals":           func(*rapid.T) { clear(l.broken) },
+		"a node is sick":  func(t *rapid.T) { any(t).Labels["sick"] = "yes" },
+		"blind":           func(t *rapid.T) { l.word.WatchdogMisses = rapid.SampledFrom([]int{0, 3}).Draw(t, "misses") },
+		"restart":         func(t *rapid.T) { l.reload(t, false) },
+		"ledger deleted":  func(t *rapid.T) { l.reload(t, true) },
+		"another breaks":  func(t *rapid.T) { flip(l.broken, any(t).Name) },
+		"the leader sick": func(t *rapid.T) { anyLeader(t).Labels["sick"] = "yes" },
+	}
+	breaks := func(t *rapid.T) {
+		l.broken[anyLeader(t).Name] = true
+		l.pass(t, 45*time.Second)
+	}
+	pass := func(t *rapid.T) {
+		l.pass(t, rapid.SampledFrom([]time.Duration{5 * time.Second, 30 * time.Second, time.Minute, 3 * time.Minute}).Draw(t, "for"))
+	}
+	long := func(t *rapid.T) { l.pass(t, 16*time.Minute) }
+	calm := func(*rapid.T) {
+		for _, n := range l.nodes {
+			maps.DeleteFunc(n.Annotations, func(k, _ string) bool { return k == PauseKey || k == BreakGlassKey || k == CancelKey })
+			delete(n.Labels, ExcludeLabel)
+			n.Spec.Unschedulable = false
+		}
+		for k, a := range l.word.Replicas[0].Alerts {
+			a.Active, a.SilencedBy = true, nil
+			l.word.Replicas[0].Alerts[k] = a
+		}
+		l.unknown, l.held, l.half, l.word.WatchdogMisses = false, false, false, 0
+		clear(l.unfit)
+	}
+	answered := func(t *rapid.T) { l.answer(t); l.pass(t, 30*time.Second) }
+	return map[string]func(*rapid.T){
+		"": func(*rapid.T) {}, "time passes": pass, "more time passes": pass, "long": long, "answered": answered, "answered again": answered, "answered once more": answered,
+		"people": oneAction(people), "world": oneAction(world), "calm": calm, "a leader breaks": breaks, "another leader breaks": breaks,
+		"a fault and its cure": func(t *rapid.T) {
+			calm(t)
+			breaks(t)
+			answered(t)
+			l.pass(t, 2*time.Minute)
+		},
+		"a fault that a person sees to": func(t *rapid.T) {
+			calm(t)
+			breaks(t)
+			l.answer(t)
+			people["cancel"](t)
+			l.pass(t, 10*time.Second)
+		},
+		"a fault, and another leads": func(t *rapid.T) {
+			calm(t)
+			leader, another := l.leads("eu"), "a2"
+			if leader == another {
+				another = "a3"
+			}
+			l.unknown, l.broken[leader] = true, true
+			l.pass(t, 45*time.Second)
+			l.unknown, l.touched = false, true
+			for _, n := range []string{"a1", "a2", "a3", "a4"} {
+				delete(l.keys, n)
+			}
+			l.keys[another] = ""
+			l.pass(t, 30*time.Second)
+		},
+		"a fault and half a cure": func(t *rapid.T) {
+			calm(t)
+			breaks(t)
+			l.half = true
+			l.answer(t)
+			l.pass(t, 2*time.Minute)
+			l.unknown = rapid.Bool().Draw(t, "unknown")
+			l.pass(t, 25*time.Minute)
+		},
+		"a fault that ends": func(t *rapid.T) {
+			calm(t)
+			breaks(t)
+			clear(l.broken)
+			l.pass(t, 2*time.Minute)
+		},
+		"a fault and no cure": func(t *rapid.T) {
+			calm(t)
+			for _, n := range meshNodes {
+				l.broken[n] = true
+			}
+			for range 5 {
+				l.pass(t, 45*time.Second)
+				l.answer(t)
+			}
+			l.pass(t, 20*time.Second)
+		},
+	}
+}

@@ -1,0 +1,173 @@
+package remediations
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// check is what must hold of each decision about a leader.
+func (l *meshLife) check(t *rapid.T, s *LeaderState, d Decision) {
+	r := s.Record
+	require.False(t, d.Cordon || d.Uncordon || d.Taint || d.Untaint || d.Stop != "" || d.Allow != nil || d.Pause != "" || d.Notices != nil, "a move touches no more than the keys")
+	require.Contains(t, Verbs, d.Verb)
+	require.NotEqual(t, Reset, d.Verb)
+	require.False(t, d.Ask.Lease || d.Ask.Survey || d.Ask.Replacement)
+	require.Subset(t, []string{CancelKey, ApproveKey}, d.Consume)
+	require.Equal(t, d.Verb == Resume || (d.Verb == Issue && d.Record.Back != nil), d.PutBack != nil)
+	if d.Record != nil {
+		require.LessOrEqual(t, len(d.Record.Encode()), maxRecordBytes)
+		_, err := DecodeRecord(d.Record.Encode())
+		require.NoError(t, err, "what it writes, it reads")
+	}
+	if r != nil && r.Phase != Exhausted && d.Record == nil && (d.Verb == Wait || d.Verb == Keep || d.Verb == Resume) {
+		require.False(t, l.now.After(r.Deadline.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
+	}
+	if next := d.Record; waitsUnproven(next) {
+		require.False(t, next.Deadline.After(l.now.Add(unprovenFor+s.policyOf(next).ProofFor)), "it is not left alone for a day: %s", d.Message)
+		require.False(t, waitsUnproven(r) && next.Deadline.After(r.Deadline), "nor by one word after another: %s", d.Message)
+	}
+	if d.Ended != nil {
+		l.checkEnd(t, s, d)
+	}
+	switch {
+	case d.Verb != Issue:
+	case d.PutBack != nil:
+		l.checkPutBack(t, s, d)
+	default:
+		l.checkMove(t, s, d)
+	}
+}
+
+// waitsUnproven says that nothing more can be tried, and the cure is not proven.
+func waitsUnproven(r *Record) bool {
+	return r != nil && r.Phase == Pending && r.Intent != nil && r.Back == nil && r.Hold != nil && slices.Contains(unproven, r.Hold.Reason)
+}
+
+func (l *meshLife) checkMove(t *rapid.T, s *LeaderState, d Decision) {
+	l.seen["moves"]++
+	g, r, n := s.Sight, d.Record, s.Node
+	m := r.Moves[len(r.Moves)-1]
+	require.Less(t, l.now.Sub(g.At), 10*time.Second, "the last look")
+	require.Empty(t, g.Unknown)
+	require.Empty(t, g.Held)
+	require.False(t, g.Reached, "a location that answers is left alone")
+	require.Equal(t, g.Leader, m.From)
+	require.Contains(t, g.Candidates, m, "as the look proposed it")
+	tried := r.Moves[:len(r.Moves)-1]
+	if len(tried) == 0 {
+		require.Equal(t, n.Name, g.Leader, "the record is on the one that leads")
+	} else {
+		require.True(t, g.Leader == n.Name || slices.ContainsFunc(tried, func(b Move) bool { return b.To == g.Leader }), "nobody else moved it")
+	}
+	require.NotEqual(t, n.Name, m.To)
+	require.False(t, slices.ContainsFunc(tried, func(b Move) bool { return b.To == m.To }), "each candidate once")
+	require.Equal(t, m.To, r.Intent.Successor)
+	p := s.Config.Policy(r.Policy)
+	require.Equal(t, ModeEnforce, p.Mode)
+	require.LessOrEqual(t, len(r.Moves), p.Plan[0].Attempts)
+	require.False(t, l.intents[r.Intent.ID], "no intent is issued twice")
+	l.intents[r.Intent.ID] = true
+
+	require.False(t, Excluded(n))
+	require.NotContains(t, n.Annotations, PauseKey)
+	require.NotContains(t, n.Annotations, BreakGlassKey)
+	require.False(t, n.Spec.Unschedulable)
+	require.Empty(t, s.Word.about(r.Cause.Alert, s.Config, "").reason, "an Alertmanager says active, and none objects")
+	require.Empty(t, s.Word.BlindCause(s.Config))
+	for _, name := range append(r.successors(), n.Name) {
+		node := ReadJournal(l.nodes[name]).Record
+		require.False(t, node != nil && node.Phase.InFlight(), "%s is under repair itself", name)
+	}
+	for name, other := range l.nodes {
+		lead := ReadJournal(other).Leader
+		require.False(t, name != n.Name && lead != nil && lead.Phase.InFlight(), "two leaders at once")
+	}
+	for _, earlier := range l.moves[s.Location] {
+		if earlier.repair != r.ID {
+			require.GreaterOrEqual(t, l.now.Sub(earlier.at), 15*time.Minute-time.Second, "too soon after repair %s", earlier.repair)
+		}
+	}
+	if len(tried) == 0 {
+		l.touched = false
+		l.before[r.ID] = map[string]string{}
+		for k, v := range l.keys {
+			l.before[r.ID][k] = v
+		}
+	}
+	l.moves[s.Location] = append(l.moves[s.Location], issuedMove{r.ID, l.now})
+}
+
+func (l *meshLife) checkPutBack(t *rapid.T, s *LeaderState, d Decision) {
+	l.seen["put back"]++
+	require.Equal(t, ModeEnforce, s.Config.Policy(d.Record.Policy).Mode)
+	require.Len(t, d.PutBack, len(d.Record.Moves), "all of it")
+	for i, m := range d.PutBack {
+		require.Equal(t, d.Record.Moves[len(d.Record.Moves)-1-i], m, "the newest first")
+	}
+	require.False(t, Excluded(s.Node))
+	require.NotContains(t, s.Node.Annotations, PauseKey)
+	node := s.Journal.Record
+	require.False(t, node != nil && node.Phase.InFlight())
+	l.moves[s.Location] = append(l.moves[s.Location], issuedMove{d.Record.ID, l.now})
+}
+
+func (l *meshLife) checkEnd(t *rapid.T, s *LeaderState, d Decision) {
+	r, g := s.Record, s.Sight
+	require.Equal(t, r.Moves, append([]Move(nil), d.Ended.Moves...), "what each key was before is in the history")
+	if d.Ended.Outcome == Recovered {
+		require.Equal(t, r.Intent.Successor, g.Leader)
+		require.True(t, g.Settled && g.Reached)
+		require.True(t, g.At.After(r.Intent.At))
+		require.NotEqual(t, CallRefused, r.Intent.Outcome)
+		require.True(t, s.Word.about(r.Cause.Alert, s.Config, "").gone)
+		require.GreaterOrEqual(t, l.now.Sub(s.WellSince), s.policyOf(r).ProofFor)
+	}
+	if d.Ended.Outcome == Superseded {
+		require.NotEqual(t, s.Node.Name, g.Leader)
+		require.NotContains(t, r.successors(), g.Leader)
+	}
+	if d.Ended.Outcome != OutcomeExhausted {
+		return
+	}
+	if waitsUnproven(r) {
+		l.seen["left unproven"]++
+	}
+	if len(d.Record.Undo) > 0 {
+		l.seen["left undone"]++
+		return
+	}
+	l.seen["undone"]++
+	if l.touched {
+		return
+	}
+	for _, m := range r.Moves {
+		for n := range m.Before {
+			was, had := l.before[r.ID][n]
+			is, has := l.keys[n]
+			require.Equal(t, []any{was, had}, []any{is, has}, "the key of %s is as it was", n)
+		}
+	}
+}
+
+// TestLeadershipMovesOnlyWhereEverythingSaysSo is the property of every single decision, over random histories of a mesh,
+// its nodes, the Alertmanagers and people: a move only with a fresh look that shows the leader of the record and proposes
+// it, each candidate once, one location at a time, not twice in a location within limits.leaders.perLocation whatever
+// restarts, never beside a repair of a node that is in it, and everything as it was when nothing helped.
+func TestLeadershipMovesOnlyWhereEverythingSaysSo(t *testing.T) {
+	seen := map[string]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		l := newMeshLife(t, rt)
+		rt.Repeat(l.actions())
+		for k, n := range l.seen {
+			seen[k] += n
+		}
+	})
+	t.Logf("%v", seen)
+	for _, what := range []string{"moves", "put back", "undone", "left unproven", "node repairs", string(Recovered), string(SelfRecovered), string(OutcomeExhausted), string(Superseded), string(Cancelled)} {
+		require.NotZero(t, seen[what], "a history in which nothing happens shows nothing: %s", what)
+	}
+}

@@ -1,0 +1,458 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// moving is a node whose location's leadership is about to go to n2 by the intent r1-0-1.
+func moving(back bool) *corev1.Node {
+	n, r := bare("n1"), leaderRecord(Acting)
+	if back {
+		since := noon
+		r.Back = &since
+	}
+	n.Annotations[LeaderKey] = r.Encode()
+	return n
+}
+
+// TestLastLookBeforeTheMove is TestLastLookBeforeTheCall for a leader: whatever was said since its intent was written, of
+// the leader, of the successor or of a node that would lose the key, stops the move, and so does a repair of any of them.
+func TestLastLookBeforeTheMove(t *testing.T) {
+	annotate := func(key, value string) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Annotations[key] = value }
+	}
+	ofAnybody := map[string]struct {
+		change func(*corev1.Node)
+		may    bool
+	}{
+		"nothing was said":           {func(*corev1.Node) {}, true},
+		"an exclusion that is off":   {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "false" }, true},
+		"a node repair that waits":   {annotate(NodeRepairKey, pendingRepair()), true},
+		"excluded":                   {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "" }, false},
+		"paused":                     {annotate(PauseKey, "true"), false},
+		"a pause that nobody reads":  {annotate(PauseKey, "perhaps"), false},
+		"the glass is broken":        {annotate(BreakGlassKey, "why"), false},
+		"something is cancelled":     {annotate(CancelKey, "r1"), false},
+		"the node is being deleted":  {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
+		"the node is being taken":    {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, false},
+		"the node came under repair": {func(n *corev1.Node) { inFlight(n, "reboot") }, false},
+	}
+	for _, back := range []bool{false, true} {
+		last := func(leader *corev1.Node, others ...*corev1.Node) error {
+			if back {
+				return MayStillPutBack(leader, others, "r1-back")
+			}
+			return MayStillMove(leader, others, "r1-0-1")
+		}
+		for name, c := range ofAnybody {
+			for i, whose := range []string{"the leader's", "the successor's", "another's"} {
+				all := []*corev1.Node{moving(back), bare("n2"), bare("n3")}
+				c.change(all[i])
+				err := last(all[0], all[1:]...)
+				require.Equal(t, c.may, err == nil, "%s: %s: %v", whose, name, err)
+			}
+		}
+		rewrite := func(change func(*Record)) *corev1.Node {
+			n := moving(back)
+			r := ReadJournal(n).Leader
+			change(r)
+			n.Annotations[LeaderKey] = r.Encode()
+			return n
+		}
+		now := noon
+		require.Error(t, last(bare("n1")), "no record")
+		require.Error(t, last(rewrite(func(r *Record) { r.ID, r.Intent.ID = "r2", "r2-0-1" })), "another repair's record")
+		require.Error(t, last(rewrite(func(r *Record) { r.Phase, r.Back = Verifying, nil })), "it is over")
+		require.Error(t, last(rewrite(func(r *Record) { r.Phase, r.Deadline = Pending, now })), "it was interrupted")
+		require.Error(t, last(rewrite(func(r *Record) {
+			if r.Back == nil {
+				r.Back = &now
+			} else {
+				r.Back = nil
+			}
+		})), "the record is of the other of the two")
+	}
+	cordoned := bare("n2")
+	cordoned.Spec.Unschedulable = true
+	require.ErrorContains(t, MayStillMove(moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "cordoned")
+	require.NoError(t, MayStillPutBack(moving(true), []*corev1.Node{cordoned}, "r1-back"), "what it loses it may lose cordoned")
+	cordoned.Name = "n3"
+	require.NoError(t, MayStillMove(moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "nor does one that loses the key matter")
+}
+
+// TestNoNodeIsCalledForWhileItsLeadershipMoves: the last look before a node's own call sees the leader's repair.
+func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
+	for phase, may := range map[Phase]bool{Pending: true, Acting: false, Verifying: false, Exhausted: true} {
+		n := acting()
+		n.Annotations[LeaderKey] = leaderRecord(phase).Encode()
+		require.Equal(t, may, MayStillAct(n, "r1-0-1") == nil, phase)
+	}
+}
+
+// TestLeaderAndItsNodesExcludeEachOther: whichever is first, on the node that led, on each that was to, by the record
+// alone, and by the ledger's slot alone.
+func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
+	// The leader is first: neither node is repaired meanwhile, a third is.
+	r := leaderRecord(Verifying)
+	r.Moves = append(r.Moves, theMove("n2", "n3"))
+	r.Intent.Successor = "n3"
+	slot := Slot{Kind: SlotLeader, Node: "n2", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-1"}
+	for name, c := range map[string]struct {
+		record *Record
+		slots  []Slot
+		on     map[string]bool
+	}{
+		"by its record": {r, nil, map[string]bool{"n1": true, "n2": true, "n3": true, "n4": false}},
+		"by its slot":   {nil, []Slot{slot}, map[string]bool{"n1": false, "n2": true, "n3": true, "n4": false}},
+		"while it waits": {func() *Record {
+			w := r.clone()
+			w.Phase = Pending
+			return w
+		}(), nil, map[string]bool{"n1": false, "n2": false, "n3": false}},
+	} {
+		for node, held := range c.on {
+			leader := bare("n1")
+			if c.record != nil {
+				leader.Annotations[LeaderKey], leader.Labels[PhaseLabel] = c.record.Encode(), string(c.record.Phase)
+			}
+			sc := &scene{Ledger: sceneLedger{Slots: c.slots}}
+			s := sc.state(t)
+			s.Node.Name = node
+			nodes := []*corev1.Node{s.Node}
+			if node == "n1" {
+				s.Node.Annotations[LeaderKey], s.Node.Labels[PhaseLabel] = leader.Annotations[LeaderKey], leader.Labels[PhaseLabel]
+				if c.record == nil {
+					delete(s.Node.Annotations, LeaderKey)
+				}
+			} else {
+				nodes = append(nodes, leader)
+			}
+			for _, other := range sc.others() {
+				if other.Name != node {
+					nodes = append(nodes, other)
+				}
+			}
+			s.Journal = ReadJournal(s.Node)
+			s.Fleet = NewFleet(s.Config, nodes, &Ledger{Slots: c.slots}, quiet, noon)
+			d := Decide(s, noon)
+			require.Equal(t, held, d.Reason == NodeUnderRepair, "%s: %s: %s %s", name, node, d.Verb, d.Message)
+			require.Equal(t, held, d.Verb != Issue, "%s: %s: %s %s", name, node, d.Verb, d.Message)
+		}
+	}
+	// A node is first: goldens held-NodeUnderRepair… and issue-candidate-under-repair-is-passed-over; here by the slot alone.
+	s := readLeaderScene(t, `ledger: {slots: [{node: n2, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).leaderState(t)
+	require.Equal(t, "n3", DecideLeader(s, noon).Record.Intent.Successor)
+	s = readLeaderScene(t, `ledger: {slots: [{node: n1, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).leaderState(t)
+	require.Equal(t, NodeUnderRepair, DecideLeader(s, noon).Reason)
+}
+
+// TestLeadersDoNotCountAgainstNodes: neither in limits, nor in the breaker, nor against a machine. They are counted for
+// themselves.
+func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
+	c := limits()
+	c.Limits.Leaders = LeaderLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
+	nodes := herd(10, 0)
+	for i, n := range nodes {
+		r := leaderRecord([]Phase{Verifying, Exhausted}[i%2])
+		n.Annotations[LeaderKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
+		require.NoError(t, ReadJournal(n).Malformed)
+	}
+	f := NewFleet(c, nodes, &Ledger{}, quiet, noon)
+	require.Zero(t, f.total.unhealthy)
+	require.Empty(t, f.Breakers)
+	require.Empty(t, f.occupied)
+	require.Contains(t, f.leadersAtLimit(c, "n001", false), "5 of at most 1 mesh leaders")
+	require.Equal(t, "r1", InFlight(nodes[0]).ID, "people are kept from the leader's node")
+	l := RebuildLedger(c, nodes, noon)
+	require.Empty(t, l.Repairs, "nor do they count against its machine")
+	require.Len(t, l.Slots, 5)
+	require.Equal(t, SlotLeader, l.Slots[0].Kind)
+	require.True(t, l.Failing("mesh-leader-degraded"))
+}
+
+// TestLabelSaysWhatAPersonMustKnowFirst: one label speaks for two repairs.
+func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
+	for _, c := range []struct{ node, leader, want Phase }{
+		{"", "", ""}, {Pending, "", Pending}, {"", Verifying, Verifying}, {Pending, Acting, Acting}, {Exhausted, Verifying, Verifying},
+		{Verifying, Exhausted, Verifying}, {Pending, Exhausted, Exhausted}, {Exhausted, Pending, Exhausted}, {Acting, Verifying, Acting},
+	} {
+		n := bare("n1")
+		if c.node != "" {
+			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: c.node, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Deadline: noon, Intent: &Intent{ID: "r9-0-1", At: noon}}
+			n.Annotations[NodeRepairKey] = r.Encode()
+		}
+		if c.leader != "" {
+			n.Annotations[LeaderKey] = leaderRecord(c.leader).Encode()
+		}
+		require.Equal(t, c.want, LabelFor(n.Annotations), "%+v", c)
+	}
+	require.Empty(t, LabelFor(map[string]string{NodeRepairKey: "{}"}))
+}
+
+// TestExhaustedNodeBesideALeaderCountsStill: the label is the leader's then, the fault is the node's.
+func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
+	n := bare("n1")
+	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Intent: &Intent{ID: "r9-0-1", At: noon}}
+	n.Annotations[NodeRepairKey], n.Annotations[LeaderKey] = r.Encode(), leaderRecord(Verifying).Encode()
+	n.Labels[PhaseLabel] = string(LabelFor(n.Annotations))
+	f := NewFleet(limits(), []*corev1.Node{n}, &Ledger{}, quiet, noon)
+	require.Equal(t, 1, f.total.unhealthy)
+	require.Empty(t, f.occupied)
+	require.Len(t, f.leading, 1)
+}
+
+// TestLedgerRemembersMovesAcrossRestarts: of each repair the last move, apart from nodes' slots and counts, for as long
+// as it binds; and a ledger that a person deleted is made anew with them.
+func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
+	c := limits()
+	c.Limits.RepairsWindow, c.Limits.Leaders = time.Minute, LeaderLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
+	n, r := bare("n1"), leaderRecord(Acting)
+	l := &Ledger{}
+	l.Slots = []Slot{{Node: "n1", Repair: "node's"}}
+	l.Reserve(c, n, r, noon)
+	require.Len(t, l.Slots, 2, "the node's own slot stays")
+	require.Equal(t, Slot{Kind: SlotLeader, Node: "n1", Successor: "n2", Location: "eu", Policy: r.Policy, UID: "uid-n1", ProviderID: "civo://n1", Repair: "r1", Attempt: "r1-0-1", Since: noon}, l.Slots[1])
+	require.Empty(t, l.Repairs)
+	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: noon}}}, l.Moves)
+
+	later := noon.Add(5 * time.Minute)
+	back := later
+	r.Back = &back
+	l.Reserve(c, n, r, later)
+	require.Len(t, l.Slots, 2)
+	require.Equal(t, "r1-back", l.Slots[1].Attempt)
+	require.Equal(t, []Begun{{Repair: "r1", At: later}}, l.Moves["eu"], "putting back is a move")
+	again, err := DecodeLedger(l.Encode())
+	require.NoError(t, err)
+	require.Equal(t, l.Moves, again.Moves)
+
+	require.True(t, l.Release("n1"))
+	require.Len(t, l.Slots, 1, "the end of the node's repair frees its own slot")
+	require.False(t, l.Release("n1"))
+	require.True(t, l.ReleaseLeader("n1"))
+	require.False(t, l.ReleaseLeader("n1"))
+	require.Empty(t, l.Slots)
+	require.NotEmpty(t, l.Moves)
+	require.Equal(t, Begun{Repair: "r1", At: later}, l.lastMove("eu", "r2"))
+	require.Zero(t, l.lastMove("eu", "r1"), "its own move holds no repair")
+	require.Zero(t, l.lastMove("us", ""), "nor does one of another location")
+
+	other := leaderRecord(Acting)
+	other.ID, other.Location = "r2", "us"
+	l.Reserve(c, bare("n5"), other, noon.Add(21*time.Minute))
+	require.NotContains(t, l.Moves, "eu", "what binds nobody any more is forgotten")
+
+	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: []string{"promote-leader:1"}, Began: noon.Add(-4 * time.Minute), Ended: noon.Add(-time.Minute), Outcome: Recovered}
+	idle := Entry{ID: "r3", Target: "leader", Location: "ap", Policy: "p", Began: noon, Ended: noon, Outcome: Superseded}
+	n.Annotations[LeaderKey], n.Annotations[HistoryKey] = leaderRecord(Verifying).Encode(), encode([]Entry{ended, idle})
+	rebuilt := RebuildLedger(c, []*corev1.Node{n}, noon)
+	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: noon.Add(-30 * time.Second)}}, "us": {{Repair: "r0", At: ended.Ended}}}, rebuilt.Moves)
+	require.Len(t, rebuilt.Slots, 1)
+	require.Equal(t, "n2", rebuilt.Slots[0].Successor)
+}
+
+// TestLeadersAlertNeverMovesItsNode: it starts nothing there, is not its trouble, and is not named in its record.
+func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
+	s := readLeaderScene(t, `{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`).leaderState(t)
+	d := Decide(s.State, noon)
+	require.Equal(t, Rest, d.Verb)
+	require.Empty(t, d.Prune)
+	s = readLeaderScene(t, `{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).leaderState(t)
+	require.Empty(t, Decide(s.State, noon).Prune, "nor is it the node's to drop")
+	require.NotEmpty(t, DecideLeader(s, noon).Prune)
+
+	// Nor does the leader's decision drop the node's own.
+	s = readLeaderScene(t, `{alerts: [{status: resolved}, {fingerprint: "00000000000000aa", status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).leaderState(t)
+	own := s.Journal.Alerts[slices.IndexFunc(s.Journal.Alerts, func(a Alert) bool { return a.Fingerprint == "00000000000000aa" })]
+	own.Policy = "node-not-ready"
+	s.Node.Annotations[own.Key()] = own.Encode()
+	s.Journal = ReadJournal(s.Node)
+	s.Leader, _ = s.Config.LeaderOf(s.Journal)
+	require.Equal(t, []string{AlertPrefix + fp}, DecideLeader(s, noon).Prune)
+}
+
+// TestARepairMakesFourMovesAtMost, whatever its plan says: no more of them fit its record.
+func TestARepairMakesFourMovesAtMost(t *testing.T) {
+	s := readLeaderScene(t, `{policy: {plan: ["promote-leader 9"]}, sight: {leader: n6, candidates: [n7]}}`).leaderState(t)
+	r := leaderRecord(Verifying)
+	r.Began, r.Deadline, r.Step.Attempt, r.Moves, r.Done = noon.Add(-10*time.Minute), noon, 4, nil, nil
+	for i, to := range []string{"n3", "n4", "n5", "n6"} {
+		r.Moves = append(r.Moves, theMove([]string{"n1", "n3", "n4", "n5"}[i], to))
+		r.Done = append(r.Done, fmt.Sprintf("promote-leader:%d", i+1))
+	}
+	r.Intent.ID, r.Intent.Successor, r.Intent.Outcome = "r1-0-4", "n6", CallAccepted
+	s.Node.Annotations[LeaderKey] = r.Encode()
+	s.Journal = ReadJournal(s.Node)
+	require.NoError(t, s.Journal.Malformed)
+	s.Leader, _ = s.Config.LeaderOf(s.Journal)
+	d := DecideLeader(s, noon)
+	require.Equal(t, Issue, d.Verb, d.Message)
+	require.Len(t, d.PutBack, 4)
+	require.Len(t, d.Record.Moves, 4)
+}
+
+// TestNobodyCanAskForAMoveOfLeadership: a leader is moved for an alert alone.
+func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
+	s := readLeaderScene(t, `{}`).leaderState(t)
+	for _, request := range []string{"promote-leader", "remediation/promote-leader", "policy/mesh-leader-degraded", "mesh-leader-degraded"} {
+		s.Node.Annotations[RequestKey] = request
+		d := Decide(s.State, noon)
+		require.NotEqual(t, Issue, d.Verb, request)
+		require.Nil(t, d.Record, request)
+		require.Equal(t, []string{RequestKey}, d.Consume, "%s is answered, not left", request)
+		require.Len(t, d.Notices, 1, request)
+	}
+	require.ErrorContains(t, second(s.Config.ParseRequest("policy/mesh-leader-degraded")), "only moved for an alert")
+}
+
+// TestResetForgetsAnExhaustedLeader: with its policy's count, beside an exhausted node too, and never one under repair.
+func TestResetForgetsAnExhaustedLeader(t *testing.T) {
+	reset := func(leader, node Phase) Decision {
+		s := readLeaderScene(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).leaderState(t)
+		s.Node.Annotations[LeaderKey] = leaderRecord(leader).Encode()
+		if node != "" {
+			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: node, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Deadline: noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: noon}}
+			s.Node.Annotations[NodeRepairKey] = r.Encode()
+		}
+		s.Journal = ReadJournal(s.Node)
+		require.NoError(t, s.Journal.Malformed)
+		return Decide(s.State, noon)
+	}
+	d := reset(Exhausted, "")
+	require.Equal(t, Rest, d.Verb)
+	require.Equal(t, []string{LeaderKey}, d.Prune)
+	require.Equal(t, []string{"mesh-leader-degraded"}, d.Allow)
+	require.Equal(t, []string{ResetKey}, d.Consume)
+	require.Empty(t, d.Notices)
+
+	d = reset(Exhausted, Exhausted)
+	require.Equal(t, Reset, d.Verb)
+	require.Equal(t, []string{LeaderKey}, d.Prune)
+	require.Equal(t, []string{"p", "mesh-leader-degraded"}, d.Allow)
+
+	d = reset(Verifying, Exhausted)
+	require.Equal(t, Reset, d.Verb)
+	require.Empty(t, d.Prune)
+
+	d = reset(Verifying, "")
+	require.Empty(t, d.Prune)
+	require.Len(t, d.Notices, 1, "there is nothing to forget")
+}
+
+// TestWordOfALeadersRepairIsItsOwn: Decide leaves cancel and approve to DecideLeader while that can take them, and answers
+// them otherwise.
+func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
+	decide := func(phase Phase, key, value string) Decision {
+		s := readLeaderScene(t, `{}`).leaderState(t)
+		r := leaderRecord(phase)
+		if phase == Pending {
+			r.Moves, r.Intent, r.Done, r.Undo, r.Deadline = nil, nil, nil, nil, noon.Add(time.Hour)
+		}
+		s.Node.Annotations[LeaderKey], s.Node.Annotations[key] = r.Encode(), value
+		s.Journal = ReadJournal(s.Node)
+		require.NoError(t, s.Journal.Malformed)
+		return Decide(s.State, noon)
+	}
+	for phase, consumed := range map[Phase]bool{Acting: false, Verifying: false, Pending: false, Exhausted: true} {
+		require.Equal(t, consumed, len(decide(phase, CancelKey, "r1").Consume) > 0, phase)
+		require.Equal(t, phase != Pending, len(decide(phase, ApproveKey, "r1").Consume) > 0, phase)
+	}
+	require.Contains(t, decide(Exhausted, CancelKey, "r1").Notices[0].Message, "run out of steps already")
+	require.NotEmpty(t, decide(Verifying, CancelKey, "stop it!").Pause, "somebody wanted something to stop")
+	require.Empty(t, decide(Verifying, CancelKey, "r2r2r2").Pause)
+}
+
+// TestLeadersRecordIsStrict: what this version would not have written holds the node.
+func TestLeadersRecordIsStrict(t *testing.T) {
+	back := noon
+	for name, change := range map[string]func(*Record){
+		"no location":                   func(r *Record) { r.Location = "" },
+		"a location of control bytes":   func(r *Record) { r.Location, r.Moves[0].Location = "e\x00u", "e\x00u" },
+		"a node's step":                 func(r *Record) { r.Step.Name = "reboot" },
+		"no move":                       func(r *Record) { r.Moves = nil },
+		"a move without an intent":      func(r *Record) { r.Phase, r.Intent = Pending, nil },
+		"an intent without its id":      func(r *Record) { r.Phase, r.Intent.ID = Pending, "" },
+		"another successor":             func(r *Record) { r.Intent.Successor = "n3" },
+		"a move that changes nothing":   func(r *Record) { r.Moves[0].Before = nil },
+		"a move on to itself":           func(r *Record) { r.Moves[0].From = "n2" },
+		"a move off nobody":             func(r *Record) { r.Moves[0].From = "" },
+		"a move elsewhere":              func(r *Record) { r.Moves[0].Location = "us" },
+		"a move too long":               func(r *Record) { long := strings.Repeat("x", maxMoveBytes); r.Moves[0].Before["n1"] = &long },
+		"too many moves":                func(r *Record) { r.Moves = []Move{r.Moves[0], r.Moves[0], r.Moves[0], r.Moves[0], r.Moves[0]} },
+		"put back while it is verified": func(r *Record) { r.Back = &back },
+		"a pod's":                       func(r *Record) { r.Pod = &Pod{Namespace: "sei", Name: "a-0"} },
+		"a later version's":             func(r *Record) { r.V = 2 },
+	} {
+		r := leaderRecord(Verifying)
+		change(r)
+		n := bare("n1")
+		n.Annotations[LeaderKey] = r.Encode()
+		j := ReadJournal(n)
+		require.Error(t, j.Malformed, name)
+		require.Nil(t, j.Leader, name)
+	}
+	n := bare("n1")
+	n.Annotations[NodeRepairKey] = leaderRecord(Verifying).Encode()
+	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
+	n = acting()
+	n.Annotations[LeaderKey] = n.Annotations[NodeRepairKey]
+	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
+	r := ReadJournal(acting()).Record
+	r.Moves = leaderRecord(Acting).Moves
+	require.ErrorContains(t, r.validate(), "moves of leadership and no location")
+	n.Annotations[LeaderKey] = leaderRecord(Verifying).Encode()
+	j := ReadJournal(n)
+	require.NoError(t, j.Malformed)
+	require.Equal(t, "r1", j.Leader.ID)
+	require.Len(t, j.OtherRepairs, 1)
+	require.True(t, Journal{Leader: j.Leader}.Knows("r1"))
+}
+
+// TestLeaderOfOneLocationAtATime: alerts about another location wait, whatever they say is nobody's that says nothing.
+func TestLeaderOfOneLocationAtATime(t *testing.T) {
+	c := readLeaderScene(t, `{}`).leaderState(t).Config
+	alert := func(fingerprint, location string, age time.Duration) Alert {
+		return Alert{Policy: "mesh-leader-degraded", Fingerprint: fingerprint, StartsAt: noon.Add(-age), Labels: map[string]string{"location": location}}
+	}
+	_, ok := c.LeaderOf(Journal{})
+	require.False(t, ok)
+	_, ok = c.LeaderOf(Journal{Alerts: []Alert{alert("a", "", 0), alert("b", "e\nu", 0), {Policy: "node-not-ready"}}})
+	require.False(t, ok)
+	l, ok := c.LeaderOf(Journal{Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute), alert("c", "us", time.Second)}})
+	require.True(t, ok)
+	require.Equal(t, "us", l.Location)
+	require.Len(t, l.Alerts, 2)
+	l, _ = c.LeaderOf(Journal{Leader: leaderRecord(Verifying), Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute)}})
+	require.Equal(t, "eu", l.Location, "that of the repair")
+	require.Equal(t, "b", l.Alerts[0].Fingerprint)
+}
+
+// TestRouteOfALeadersAlert: the location is what the label says, and nothing is looked up; the label is kept on the Node.
+func TestRouteOfALeadersAlert(t *testing.T) {
+	c := readLeaderScene(t, `{}`).leaderState(t).Config
+	p := c.Policies[0]
+	never := func(string) *corev1.Node { t.Fatal("no node is named"); return nil }
+	labels := map[string]string{"alertname": "MeshLeaderDegraded", "remediation": "node-not-ready", "location": "eu", "node": "n7"}
+	route, why := c.Route(labels, never)
+	require.Equal(t, Route{Policy: p, Location: "eu"}, route)
+	require.Equal(t, MisrouteNone, why)
+	require.Equal(t, map[string]string{"location": "eu"}, c.NewAlert(p, labels, StatusFiring, noon, noon).Labels)
+	require.True(t, c.Wants(labels))
+	require.False(t, c.names(labels, "n7"), "a leader's alert is no node's")
+	for _, location := range []string{"", strings.Repeat("x", 254), "e\x1bu", "e\xffu"} {
+		labels["location"] = location
+		_, why = c.Route(labels, never)
+		require.Equal(t, MisrouteNoTarget, why, "%q", location)
+	}
+	labels["location"], c.Provided = "eu", map[string]bool{"reboot": true}
+	_, why = c.Route(labels, never)
+	require.Equal(t, MisrouteNoPolicy, why, "without a provider of the mesh nobody may look at it")
+}

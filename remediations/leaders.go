@@ -1,0 +1,180 @@
+package remediations
+
+import (
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// LeaderKey is the key of the repair of a location's leader, on the Node that led when the repair began.
+const LeaderKey = RepairPrefix + "leader"
+
+const (
+	// maxMoves bounds the moves of one repair, maxMoveBytes what one of them takes on record.
+	maxMoves     = 4
+	maxMoveBytes = 800
+	// maxLocation is the longest name of a location.
+	maxLocation = 253
+)
+
+// LeaderLimits bound the moves of mesh leaders. Nodes' limits do not count them, nor they nodes.
+type LeaderLimits struct {
+	// Concurrent repairs in the whole mesh.
+	Concurrent int
+	// PerLocation is the least time between the last move of one repair and the first of the next in one location.
+	PerLocation time.Duration
+}
+
+// Move is a change of leadership, as it is on record before anything is changed.
+type Move struct {
+	Location string `json:"location"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	// Before has, for each node whose leader's key is changed, what the key's value was; null: it had none.
+	Before map[string]*string `json:"before"`
+}
+
+// LeaderSight is what was seen of a location: live, and never out of an alert.
+type LeaderSight struct {
+	// At is when looking began.
+	At time.Time
+	// Leader is who leads by Kilo's rule; empty: nobody, or it cannot be said.
+	Leader string
+	// Held says why no move may be made there; Unknown why nothing can be said.
+	Held, Unknown string
+	// Candidates are the nodes that could lead instead, the best first, with what would have to change. Refused says of the
+	// others why not.
+	Candidates []Move
+	Refused    map[string]string
+	// Settled says that the leader has an address in the mesh, and no other node of the location has one.
+	Settled bool
+	// Reached says that the location's members answer probes from other locations; ReachedWhy what is missing.
+	Reached    bool
+	ReachedWhy string
+}
+
+// Leader is a location whose leader Drydock has something on, on the Node that it was found on: alerts that a policy
+// takes, or a repair.
+type Leader struct {
+	Location string
+	Record   *Record
+	// Alerts about it, oldest first.
+	Alerts []Alert
+}
+
+// LeaderOf is the location that the journal has something on: that of the repair, else that of the oldest alert. A node
+// leads one at most, and alerts about another wait until this one is done with. false: there is none.
+func (c *Config) LeaderOf(j Journal) (Leader, bool) {
+	l := Leader{Record: j.Leader}
+	if j.Leader != nil {
+		l.Location = j.Leader.Location
+	}
+	for _, a := range j.Alerts {
+		location, ok := c.locationOf(a)
+		if !ok || (l.Location != "" && l.Location != location) {
+			continue
+		}
+		l.Location = location
+		l.Alerts = append(l.Alerts, a)
+	}
+	return l, l.Location != ""
+}
+
+// locationOf is the location that the alert is about; false: it is about none.
+func (c *Config) locationOf(a Alert) (string, bool) {
+	p := c.Policy(a.Policy)
+	if p == nil || p.Location == "" {
+		return "", false
+	}
+	location := a.Labels[p.Location]
+	return location, validLocation(location)
+}
+
+// validLocation keeps nonsense out of look-ups, records and messages. What Kilo takes for a location is any text.
+func validLocation(name string) bool {
+	if name == "" || len(name) > maxLocation || !utf8.ValidString(name) {
+		return false
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// validate says why the move was not written by Drydock.
+func (m Move) validate() error {
+	switch {
+	case !validLocation(m.Location):
+		return fmt.Errorf("the move has no location")
+	case ValidNodeName(m.From) != nil || ValidNodeName(m.To) != nil || m.From == m.To:
+		return fmt.Errorf("the move from %q to %q is none", clip(m.From, 40), clip(m.To, 40))
+	case len(m.Before) == 0:
+		return fmt.Errorf("the move to %s changes nothing", m.To)
+	case len(encode(m)) > maxMoveBytes:
+		return fmt.Errorf("the move to %s takes %d bytes on record, at most %d are kept", m.To, len(encode(m)), maxMoveBytes)
+	}
+	return nil
+}
+
+// validateMoves is the part of a record's validation that speaks of leaders.
+func (r *Record) validateMoves() error {
+	leads := r.Location != ""
+	switch {
+	case leads != (Registry[r.Step.Name].Target == promoteLeader.Target):
+		return fmt.Errorf("the record's step %s and its location %q do not belong together", r.Step.Name, clip(r.Location, 40))
+	case !leads && (len(r.Moves) > 0 || r.Back != nil || (r.Intent != nil && r.Intent.Successor != "")):
+		return fmt.Errorf("the record has moves of leadership and no location")
+	case !leads:
+		return nil
+	case !validLocation(r.Location):
+		return fmt.Errorf("the record's location %q is none", clip(r.Location, 40))
+	case len(r.Moves) > maxMoves:
+		return fmt.Errorf("the record has %d moves, Drydock makes at most %d", len(r.Moves), maxMoves)
+	case (r.Intent == nil) != (len(r.Moves) == 0):
+		return fmt.Errorf("the record has moves without an intent, or an intent without a move")
+	case r.Back != nil && (r.Intent == nil || r.Back.IsZero() || r.Phase == Verifying):
+		return fmt.Errorf("the record puts back what was not moved")
+	}
+	for _, m := range r.Moves {
+		if err := m.validate(); err != nil {
+			return err
+		}
+		if m.Location != r.Location {
+			return fmt.Errorf("the move to %s is in another location than the record", m.To)
+		}
+	}
+	if r.Intent != nil && (r.Intent.ID == "" || r.Intent.At.IsZero() || r.Intent.Successor != r.Moves[len(r.Moves)-1].To) {
+		return fmt.Errorf("the record's intent is not that of its last move")
+	}
+	return nil
+}
+
+// successors are the nodes that the repair made leaders, or was to, in the order in which it did.
+func (r *Record) successors() []string {
+	var out []string
+	for _, m := range r.Moves {
+		out = append(out, m.To)
+	}
+	return out
+}
+
+// PutBackID is the IntentID of the Call that puts the repair's moves back.
+func (r *Record) PutBackID() string { return r.ID + "-back" }
+
+// LabelFor is the value of PhaseLabel on a Node with these annotations: the phase of the node's repair or of its mesh
+// leader's, whichever a person must know of first. Empty: no label.
+func LabelFor(annotations map[string]string) Phase {
+	var label Phase
+	rank := map[Phase]int{Pending: 1, Exhausted: 2, Verifying: 3, Acting: 4}
+	for _, key := range []string{NodeRepairKey, LeaderKey} {
+		if v, ok := annotations[key]; ok {
+			if r, err := DecodeRecord(v); err == nil && rank[r.Phase] > rank[label] {
+				label = r.Phase
+			}
+		}
+	}
+	return label
+}

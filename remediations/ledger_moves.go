@@ -1,0 +1,88 @@
+package remediations
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func (l *Ledger) reserveMove(c *Config, n *corev1.Node, r *Record, now time.Time) {
+	l.ReleaseLeader(n.Name)
+	l.Slots = append(l.Slots, leaderSlot(c, n, r, at(now)))
+	l.moved(r.Location, r.ID, at(now))
+	l.prune(c, now)
+}
+
+func leaderSlot(c *Config, n *corev1.Node, r *Record, since time.Time) Slot {
+	attempt := r.Intent.ID
+	if r.Back != nil {
+		attempt = r.PutBackID()
+	}
+	return Slot{
+		Kind: SlotLeader, Node: n.Name, Successor: r.Intent.Successor, Location: r.Location, Policy: r.Policy, UID: string(n.UID),
+		ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n), Repair: r.ID, Attempt: attempt, Since: since,
+	}
+}
+
+// moved counts a move against its location; of each repair the last one.
+func (l *Ledger) moved(location, repair string, when time.Time) {
+	if l.Moves == nil {
+		l.Moves = map[string][]Begun{}
+	}
+	all := l.Moves[location]
+	i := slices.IndexFunc(all, func(b Begun) bool { return b.Repair == repair })
+	switch {
+	case i < 0:
+		l.Moves[location] = append(all, Begun{Repair: repair, At: when})
+	case all[i].At.Before(when):
+		all[i].At = when
+	}
+}
+
+// lastMove is when another repair than the one named last moved the location's leadership; zero: it is not known to have.
+func (l *Ledger) lastMove(location, except string) (last Begun) {
+	for _, b := range l.Moves[location] {
+		if b.Repair != except && b.At.After(last.At) {
+			last = b
+		}
+	}
+	return last
+}
+
+// ReleaseLeader frees the slot of the leader's repair that is recorded on the node; it says whether there was one.
+func (l *Ledger) ReleaseLeader(node string) bool {
+	before := len(l.Slots)
+	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == SlotLeader && s.Node == node })
+	return len(l.Slots) != before
+}
+
+// rebuildMoves is the part of RebuildLedger that speaks of leaders. An ended repair counts from its end: when its last
+// move was is not known any more.
+func (l *Ledger) rebuildMoves(c *Config, n *corev1.Node, j Journal) {
+	for _, e := range j.History {
+		if e.Location != "" && len(e.Steps) > 0 {
+			l.moved(e.Location, e.ID, e.Ended)
+		}
+	}
+	r := j.Leader
+	if r == nil || r.Intent == nil {
+		return
+	}
+	when := r.Intent.At
+	if r.Back != nil && r.Back.After(when) {
+		when = *r.Back
+	}
+	l.moved(r.Location, r.ID, when)
+	if r.Phase.InFlight() {
+		l.Slots = append(l.Slots, leaderSlot(c, n, r, r.Since))
+	}
+	if r.Phase == Exhausted {
+		l.Finished(r.Policy, OutcomeExhausted)
+	}
+}
+
+// replacingName says that the machine of a Node of that name is being replaced.
+func (l *Ledger) replacingName(node string) bool {
+	return slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Node == node })
+}

@@ -1,0 +1,85 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// passedWhy bounds what a record keeps of the reason of each step that was passed over.
+const passedWhy = 160
+
+// Passed is a step of the plan that this repair does not take, and why.
+type Passed struct {
+	Index int    `json:"index"`
+	Name  string `json:"name"`
+	Why   string `json:"why"`
+}
+
+func (r *Record) passed(ref StepRef) bool {
+	return slices.ContainsFunc(r.Passed, func(p Passed) bool { return p.Index == ref.Index && p.Name == ref.Name })
+}
+
+// passOver goes on to the next step instead of waiting for one that can only be refused, or that is not due for this node.
+// It is on record before anything else is done, and said once. nil: no step follows, and none was issued yet.
+func (s *State) passOver(c *candidate, pending *Record, reason Reason, f *finding) *Decision {
+	r := pending.clone()
+	r.Passed = append(r.Passed, Passed{Index: c.step.Index, Name: c.step.Name, Why: clip(f.message, passedWhy)})
+	known := *s
+	known.Journal.Record = r
+	step, more := known.stepFrom(c.policy, c.step.Index+1)
+	switch {
+	case !more && !c.acted():
+		return nil
+	case !more:
+		d := known.exhaust(c.policy, c.now)
+		return &d
+	}
+	r.Step = step
+	message := fmt.Sprintf("%s is passed over: %s; %s is next", c.step.Name, f.message, step.Name)
+	r.Hold = &Hold{Reason: reason, Message: clip(message, 400), Since: at(c.now)}
+	return &Decision{Verb: Keep, Reason: reason, Message: message, Policy: c.policy, Record: r, Recheck: c.now.Add(time.Second)}
+}
+
+// passedOver names the steps that were passed over, behind what was tried.
+func (r *Record) passedOver() string {
+	var out strings.Builder
+	for _, p := range r.Passed {
+		fmt.Fprintf(&out, "; %s was passed over: %s", p.Name, p.Why)
+	}
+	return out.String()
+}
+
+// ask names the step to those who are asked about a machine before it: its remediation, and what it would be done to.
+func (s Step) ask() string { return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet) }
+
+// part is what of the node the step is about, where only the plan says it.
+func (c *candidate) part() string {
+	if of := c.policy.Plan[c.step.Index]; of.Unit+of.DaemonSet != "" {
+		return " (" + of.Unit + of.DaemonSet + ")"
+	}
+	return ""
+}
+
+// AskedOf is the step that Decision.AskStep and Survey.Step name.
+func AskedOf(ask string) Step {
+	name, what, _ := strings.Cut(ask, " ")
+	switch name {
+	case restartUnit.Name:
+		return Step{Name: name, Unit: what}
+	case rolloutRestart.Name:
+		return Step{Name: name, DaemonSet: what}
+	}
+	return Step{Name: name}
+}
+
+// evidence is what is kept of a host's last words: their end, on one line.
+func evidence(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	one := clip(strings.Join(lines, " | "), len(text)+3*len(lines))
+	if len(one) > maxEvidence {
+		one = "…" + strings.ToValidUTF8(one[len(one)-maxEvidence:], "")
+	}
+	return one
+}

@@ -1,0 +1,251 @@
+package remediations
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// await waits for the proof of the move that was issued.
+func (s *LeaderState) await(now time.Time) Decision {
+	r := s.Record
+	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
+		return s.settle(now) // the answer came late
+	}
+	if d, ok := s.recovered(now); ok {
+		return s.again(d, now, leaderProof)
+	}
+	d := Decision{Verb: Wait, Policy: s.policyOf(r), Recheck: r.Deadline, Message: "waiting for the mesh: " + s.missing()}
+	return s.again(d, now, leaderProof)
+}
+
+// proceed goes on after a move whose proof did not come.
+func (s *LeaderState) proceed(now time.Time) Decision {
+	r := s.Record
+	p := s.policyOf(r)
+	switch {
+	case p == nil || p.Location == "" || p.Mode == ModeOff:
+		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.leftAs()), now)
+	case !s.Config.serves(p):
+		return s.end(Cancelled, "no provider of the mesh is configured any more"+r.leftAs(), now)
+	case r.Back != nil:
+		// Undoing needs no alert, and Alertmanager may not have been asked yet.
+		return s.goBack(&candidate{State: s.State, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), location: s.Location})
+	case r.Intent.ahead(now):
+		return Decision{Verb: Wait, Policy: p, Recheck: r.Intent.At.Add(leaderProof), Message: clockBehind}
+	case s.stale(), s.unseen(now, leaderAgain), !s.Sight.At.After(r.Intent.At):
+		return Decision{
+			Verb: Look, Policy: p, Ask: Ask{Alerts: s.stale(), Sighting: s.unseen(now, leaderAgain) || !s.Sight.At.After(r.Intent.At)},
+			Well: !s.WellSince.IsZero(), Message: "looking before the next move", // which is no break of what was well
+		}
+	}
+	c := s.candidate(p, s.alert(r.Cause.Alert), r.Cause.Alert, r.Step, now)
+	c.repair, c.own = r.ID, r.ID
+	var cure Decision
+	if c.resolved() {
+		var well bool
+		if cure, well = s.recovered(now); cure.Verb == End {
+			return cure
+		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
+			return s.again(cure, now, leaderProof)
+		}
+	}
+	switch {
+	case r.Phase != Pending || now.Before(r.Deadline):
+	case r.Hold != nil && slices.Contains(unproven, r.Hold.Reason):
+		return s.leaveUnproven(now)
+	default:
+		return s.end(Cancelled, fmt.Sprintf("held for %s: %s%s", pendingFor, r.holdReason(), r.leftAs()), now)
+	}
+	pending := r.clone()
+	if r.Phase != Pending {
+		pending.Phase, pending.Since, pending.Deadline = Pending, at(now), at(now.Add(pendingFor))
+	}
+	if r.Intent.ID == intentID(r, r.Step) || !s.doable(p, r.Step) {
+		next, more := s.nextStep(p, r.Step)
+		if !more || len(r.Moves) >= maxMoves {
+			c.spent = "all attempts were made"
+		} else {
+			pending.Step = next
+		}
+	}
+	c.step = pending.Step
+	d := s.act(c, pending)
+	d.Well = cure.Well
+	return d
+}
+
+// recovered asks whether the cure is proven: the location has one leader with an address in the mesh and answers from
+// outside, the alert is gone while its source lives, all of it for proofFor, and asked for again at the end of that time.
+// Led by the successor that is Recovered, else SelfRecovered. ok is false where the location is not well.
+func (s *LeaderState) recovered(now time.Time) (d Decision, ok bool) {
+	r, p, g := s.Record, s.policyOf(s.Record), s.Sight
+	var proofFor time.Duration
+	if p != nil {
+		proofFor = p.ProofFor
+	}
+	if g == nil || !g.At.After(r.Since) || g.Unknown != "" || !g.Settled || !g.Reached || s.elsewhere() {
+		return Decision{}, false
+	}
+	due := now.Add(-s.Config.MaxStaleness)
+	matured := !s.WellSince.IsZero() && !now.Before(s.WellSince.Add(proofFor))
+	if end := s.WellSince.Add(proofFor); matured && end.After(due) {
+		due = end // as for a node
+	}
+	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !s.WellSince.IsZero()}
+	if s.Word == nil || s.Word.AskedAt.Before(due) {
+		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
+		return d, true
+	}
+	if s.Word.BlindCause(s.Config) != "" || !s.Word.about(r.Cause.Alert, s.Config, "").gone {
+		return Decision{}, false
+	}
+	if g.At.Before(due) {
+		d.Ask.Sighting, d.Message = true, "looking at the location"
+		return d, true
+	}
+	d.Well, d.Heard = true, s.Word.heardAt()
+	since := s.WellSince
+	if since.IsZero() {
+		since = now
+	}
+	switch {
+	case !matured && proofFor > 0:
+		d.Recheck, d.Message = since.Add(proofFor), fmt.Sprintf("location %s answers; it counts once that has held for %s", s.Location, proofFor)
+		return d, true
+	case s.Config.Watchdog && (s.WellSince.IsZero() || !d.Heard.After(s.WellHeard)):
+		d.Message = "the location answers; it counts once the Watchdog has come again, which shows that the alert's source still lives"
+		return d, true
+	}
+	switch {
+	case r.Intent.Outcome == CallRefused:
+		return s.end(SelfRecovered, "the location answers and the alert is gone, but not by this repair: "+r.Intent.Why, now), true
+	case g.Leader != r.Intent.Successor:
+		return s.end(SelfRecovered, fmt.Sprintf("the location answers and the alert is gone, but it is led by %s, and not by %s", g.Leader, r.Intent.Successor), now), true
+	}
+	return s.end(Recovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", lastDone(r), g.Leader, s.Location), now), true
+}
+
+// against says what there is to say against any move there; nil: nothing.
+func (s *LeaderState) against(c *candidate) (Reason, *finding) {
+	switch g := s.Sight; {
+	case g.Unknown != "":
+		return LeaderUnknown, because("%s; no data is not a fault", clip(g.Unknown, 300))
+	case g.Leader == "":
+		return LeaderUnknown, because("nobody is known to lead location %s; no data is not a fault", s.Location)
+	case g.Reached:
+		return LeaderHeld, because("the members of location %s answer probes from other locations, whatever the alert says", s.Location)
+	case g.Held != "" && c.spent == "" && (!c.acted() || len(g.Candidates) > 0):
+		return LeaderHeld, because("%s", clip(g.Held, 300))
+	}
+	return "", nil
+}
+
+// successor picks who is to lead: the best that was not tried and is not under repair itself. A finding without a reason:
+// there is nobody, and the plan has run out.
+func (s *LeaderState) successor(c *candidate) (Move, Reason, *finding) {
+	if c.spent != "" {
+		return Move{}, "", because("%s", c.spent)
+	}
+	g, r := s.Sight, s.Record
+	refused := maps.Clone(g.Refused)
+	if refused == nil {
+		refused = map[string]string{}
+	}
+	var busy []string
+	for _, m := range g.Candidates {
+		switch err := m.validate(); {
+		case m.To == s.Node.Name, r != nil && slices.Contains(r.successors(), m.To):
+		case err != nil:
+			refused[m.To] = err.Error()
+		case m.Location != s.Location || m.From != g.Leader:
+			refused[m.To] = fmt.Sprintf("the move would be from %s in location %s", m.From, m.Location)
+		case s.Fleet.nodeRepairOn(m.To), s.Ledger.replacingName(m.To):
+			busy = append(busy, m.To)
+		default:
+			return m, "", nil
+		}
+	}
+	why := because("no node of location %s can lead instead of %s%s", s.Location, g.Leader, refusals(refused))
+	switch {
+	case len(busy) > 0:
+		return Move{}, NodeUnderRepair, because("the nodes that could lead location %s instead are under repair: %s", s.Location, clip(joined(busy), 200))
+	case c.acted():
+		return Move{}, "", why
+	}
+	return Move{}, LeaderHeld, why
+}
+
+// refusals are why others cannot lead, cut to what a sentence holds.
+func refusals(refused map[string]string) string {
+	text := ""
+	for _, n := range slices.Sorted(maps.Keys(refused)) {
+		text += fmt.Sprintf("; %s: %s", n, refused[n])
+	}
+	return clip(text, 260)
+}
+
+// elsewhere says that somebody leads of whom this node's repair knows nothing.
+func (s *LeaderState) elsewhere() bool {
+	g := s.Sight
+	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == s.Node.Name {
+		return false
+	}
+	return s.Record == nil || !slices.Contains(s.Record.successors(), g.Leader)
+}
+
+// leave ends what this node has on the location: the poll brings its alerts to the one that leads it.
+func (s *LeaderState) leave(now time.Time) Decision {
+	ours := s.Node.Name
+	if s.Record != nil && s.Record.Intent != nil {
+		ours = s.Record.Intent.Successor
+	}
+	why := fmt.Sprintf("location %s is led by %s, and not by %s", s.Location, s.Sight.Leader, ours)
+	d := Decision{Verb: Rest, Message: why}
+	if s.Record != nil {
+		d = s.end(Superseded, why, now)
+	}
+	for i := range s.Alerts {
+		d.Prune = append(d.Prune, s.Alerts[i].Key())
+	}
+	return d
+}
+
+// unseen says that the location was not seen within the time.
+func (s *LeaderState) unseen(now time.Time, within time.Duration) bool {
+	return s.Sight == nil || now.Sub(s.Sight.At) >= within
+}
+
+func (s *LeaderState) see(why string, p *Policy) Decision {
+	return Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: p, Message: why}
+}
+
+// again makes the decision one that looks again after the time.
+func (s *LeaderState) again(d Decision, now time.Time, after time.Duration) Decision {
+	if s.unseen(now, after) {
+		d.Ask.Sighting = true
+		return d
+	}
+	if due := s.Sight.At.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
+		d.Recheck = due
+	}
+	return d
+}
+
+// missing is what the proof still lacks.
+func (s *LeaderState) missing() string {
+	switch g := s.Sight; {
+	case g == nil || !g.At.After(s.Record.Since):
+		return "it was not seen yet"
+	case g.Unknown != "":
+		return clip(g.Unknown, 200)
+	case g.Leader != s.Record.Intent.Successor:
+		return fmt.Sprintf("%s is not led by %s", s.Location, s.Record.Intent.Successor)
+	case !g.Settled:
+		return g.Leader + " has no address in the mesh yet, or is not the only one with one"
+	case !g.Reached:
+		return clip(g.ReachedWhy, 200)
+	}
+	return "the alert is still there"
+}

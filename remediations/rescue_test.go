@@ -1,0 +1,305 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+var anyHost = rapid.SampledFrom([]string{"cp-1", "cp-2", "cp-3"})
+
+func drawTries(t *rapid.T, at time.Time) (out []HostTry) {
+	for i, host := range rapid.SliceOfNDistinct(anyHost, 0, 3, rapid.ID[string]).Draw(t, "hosts") {
+		out = append(out, HostTry{
+			Host: host, Attempt: fmt.Sprintf("r1-%d", i+1), At: at.Add(time.Duration(i-3) * time.Minute), Why: rapid.SampledFrom([]string{"", "dead"}).Draw(t, "why"),
+			Outcome: rapid.SampledFrom([]CallOutcome{CallAccepted, CallRefused, CallUnknown}).Draw(t, "outcome"),
+		})
+	}
+	return out
+}
+
+func drawRescue(t *rapid.T) *Rescue {
+	r := &Rescue{
+		V: recordVersion, ID: "r1", Policy: "apiserver-down", Cause: Cause{Alert: fp}, Phase: rapid.SampledFrom(phasesOfARescue).Draw(t, "phase"),
+		Began: noon.Add(-5 * time.Minute), Since: noon.Add(-time.Minute), Hosts: drawTries(t, noon),
+		Deadline: noon.Add(rapid.SampledFrom([]time.Duration{-time.Minute, -time.Second, time.Minute}).Draw(t, "deadline")),
+	}
+	if len(r.Hosts) == 0 {
+		r.Phase = Pending
+	} else {
+		r.Over = noon.Add(rapid.SampledFrom([]time.Duration{-time.Hour, -time.Second, time.Minute}).Draw(t, "over"))
+	}
+	r.Issued = len(r.Hosts)
+	if r.Phase == Acting {
+		r.Hosts[len(r.Hosts)-1].Outcome = ""
+	}
+	if r.Phase == Exhausted {
+		r.Deadline = time.Time{}
+	}
+	if rapid.Bool().Draw(t, "held") {
+		r.Hold = &Hold{Reason: rapid.SampledFrom(Reasons).Draw(t, "reason"), Message: "held", Since: noon.Add(-time.Minute)}
+	}
+	return r
+}
+
+var phasesOfARescue = []Phase{Pending, Acting, Verifying, Exhausted}
+
+func drawJournal(t *rapid.T) RescueJournal {
+	var j RescueJournal
+	for i := range rapid.IntRange(0, 3).Draw(t, "ended") {
+		id := fmt.Sprintf("e%d", i)
+		j = j.With(RescueEntry{Ended: &EndedRescue{Hosts: drawTries(t, noon.Add(-20*time.Minute)), Entry: Entry{
+			ID: id, Policy: "apiserver-down", Target: APIServerTarget, Outcome: rapid.SampledFrom(Outcomes).Draw(t, "outcome"),
+			Steps: []string{}, Began: noon.Add(-time.Hour), Ended: noon.Add(time.Duration(i-10) * time.Minute), Cause: fp,
+		}}})
+		if rapid.Bool().Draw(t, "told") {
+			j = j.With(RescueEntry{Told: &RescueTold{ID: id, Node: anyHost.Draw(t, "node")}})
+		}
+		if rapid.IntRange(0, 3).Draw(t, "reset") == 0 {
+			j = j.With(RescueEntry{Reset: true})
+		}
+	}
+	if rapid.Bool().Draw(t, "a rescue") {
+		j = j.With(RescueEntry{Rescue: drawRescue(t)})
+	}
+	return j
+}
+
+// TestWhatARescueMayDo draws whatever may be known, and requires what must always hold of what is decided.
+func TestWhatARescueMayDo(t *testing.T) {
+	whole, issued, ended := t, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		mostly := func(name, usual string, other ...string) string {
+			if rapid.IntRange(0, 5).Draw(t, name+" is as usual") > 0 {
+				return usual
+			}
+			return rapid.SampledFrom(other).Draw(t, name)
+		}
+		sc := &rescueScene{Sights: map[string]string{}}
+		sc.Policy.Mode = rapid.SampledFrom([]Mode{ModeEnforce, ModeEnforce, ModeEnforce, ModeObserve, ModeOff}).Draw(t, "mode")
+		sc.Policy.Gone = rapid.IntRange(0, 9).Draw(t, "gone") == 0
+		sc.Limits.RepairsPerNode = rapid.IntRange(1, 3).Draw(t, "limit")
+		for _, h := range []string{"cp-1", "cp-2", "cp-3"} {
+			sc.Sights[h] = mostly(h, "Failing refused", "Unknown 401", "Ready", "Ready", "never")
+		}
+		sc.Seen = mostly("seen", "2s", "-1s", "0s", "9s", "11s", "2m")
+		sc.Word.Age = mostly("asked", "2s", "-1s", "0s", "9s", "11s", "31s")
+		for range 2 {
+			sc.Word.Replicas = append(sc.Word.Replicas, sceneReplica{
+				Alert: mostly("alert", "active", "silenced", "inhibited", "muted", "absent", "unprocessed"),
+				Err:   rapid.SampledFrom([]string{"", "", "", "down"}).Draw(t, "down"), NoWatchdog: rapid.IntRange(0, 4).Draw(t, "no watchdog") == 0,
+			})
+		}
+		if rapid.IntRange(0, 4).Draw(t, "posted") == 0 {
+			sc.Posted = []sceneAlert{{}}
+		}
+		if rapid.IntRange(0, 4).Draw(t, "paused") == 0 {
+			text := rapid.SampledFrom([]string{"true", "", "why", "2026-03-04T11:00:00Z", "2026-03-04T13:00:00Z"}).Draw(t, "pause")
+			sc.Paused = &text
+		}
+		s := sc.state(whole)
+		people := s.Journal.Paused
+		s.Journal = drawJournal(t)
+		s.Journal.Paused, s.Journal.Reset = people, rapid.IntRange(0, 9).Draw(t, "reset") == 0
+		if r := s.Journal.Rescue; r != nil && r.Phase == Acting && rapid.Bool().Draw(t, "a call") {
+			s.Call = &RescueCall{
+				Attempt: r.last().Attempt, Outcome: rapid.SampledFrom([]CallOutcome{"", CallAccepted, CallRefused, CallUnknown}).Draw(t, "called"),
+				Busy: rapid.Bool().Draw(t, "busy"), Withheld: rapid.Bool().Draw(t, "withheld"),
+			}
+		}
+		if rapid.Bool().Draw(t, "well") {
+			s.WellSince = noon.Add(-time.Minute)
+		}
+		d := DecideAPIServer(s, noon)
+		require.Contains(t, Verbs, d.Verb)
+		after := s.Journal
+		for _, e := range d.Write {
+			again, err := DecodeRescueEntry(e.Encode())
+			require.NoError(t, err, e.Encode())
+			after = after.With(again)
+		}
+		if r := after.Rescue; r != nil && s.Journal.Rescue != nil && r.ID == s.Journal.Rescue.ID {
+			require.GreaterOrEqual(t, r.Issued, s.Journal.Rescue.Issued, "no attempt bears a name twice")
+		}
+		if d.Verb == End {
+			ended++
+			require.NotEmpty(t, after.Ended)
+			require.True(t, after.Rescue == nil || (after.Rescue.Phase == Exhausted && d.Ended.Outcome == OutcomeExhausted))
+			if d.Ended.Outcome == Recovered {
+				require.True(t, slices.ContainsFunc(d.Ended.Hosts, func(h HostTry) bool {
+					return h.Outcome == CallAccepted && s.Sights[h.Host].State == HostReady && s.Sights[h.Host].At.After(h.At)
+				}), "the host that was restarted answers, and was seen since")
+			}
+		}
+		if d.Verb != Issue {
+			require.Nil(t, d.Try)
+			return
+		}
+		issued++
+		require.Equal(t, ModeEnforce, d.Policy.Mode, "nothing in observe mode")
+		require.False(t, sc.Policy.Gone)
+		require.Nil(t, s.Journal.pausedBy(noon), "a person's pause wins")
+		for _, h := range s.Config.ControlPlaneHosts {
+			sight := s.Sights[h]
+			require.NotEqual(t, HostReady, sight.State, "none is restarted while one works")
+			require.WithinDuration(t, noon, sight.At, lookFor)
+		}
+		require.Equal(t, HostFailing, s.Sights[d.Try.Host].State, "unknown is never failing")
+		require.Empty(t, s.Word.about(fp, s.Config, "").reason, "confirmed by one, and held by none")
+		require.LessOrEqual(t, noon.Sub(s.Word.AskedAt), s.Config.MaxStaleness-intentGood, "and still so when the call leaves")
+		if r := s.Journal.Rescue; r != nil {
+			require.False(t, r.Phase == Acting || r.Phase == Exhausted)
+			require.False(t, r.tried(d.Try.Host), "each host once in a rescue")
+			require.True(t, len(r.Hosts) == 0 || noon.Before(r.Over))
+		}
+		begun, _ := s.begun(d.Try.Host, after.Rescue.ID, noon)
+		require.Less(t, begun, s.Config.Limits.RepairsPerNode)
+		require.Equal(t, Acting, after.Rescue.Phase)
+		require.Equal(t, *d.Try, *after.Rescue.last(), "the intent is what is called for")
+		require.NoError(t, MayStillRescue(after, d.Try.Attempt, noon))
+	})
+	require.Positive(t, issued)
+	require.Positive(t, ended)
+}
+
+// intentGood is invariant 4's: after that a call does not go out any more.
+const intentGood = 10 * time.Second
+
+// TestJournalInItsShortestForm gives the same journal again.
+func TestJournalInItsShortestForm(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		j := drawJournal(t)
+		var again RescueJournal
+		for _, e := range j.Entries() {
+			again = again.With(e)
+		}
+		for id := range j.Told {
+			require.ElementsMatch(t, j.Told[id], again.Told[id])
+		}
+		j.Told, again.Told = nil, nil
+		require.Equal(t, j, again)
+	})
+}
+
+// TestJournalIsBounded: a hundred ended rescues are as many as anybody counts.
+func TestJournalIsBounded(t *testing.T) {
+	var j RescueJournal
+	for i := range 2 * maxEnded {
+		j = j.With(RescueEntry{Ended: &EndedRescue{Entry: Entry{ID: fmt.Sprintf("e%d", i), Policy: "p", Outcome: Cancelled, Ended: noon}}})
+	}
+	require.Len(t, j.Ended, maxEnded)
+	require.Equal(t, "e199", j.Ended[0].ID)
+	tries := make([]HostTry, MaxControlPlaneHosts)
+	for i := range tries {
+		tries[i] = HostTry{Host: fmt.Sprintf("cp-%d", i), Attempt: "a", At: noon, Outcome: CallRefused, Why: clip(strings.Repeat("\"", 400), 300), Evidence: evidence(strings.Repeat("\"\n", 4000))}
+	}
+	longest := RescueEntry{Rescue: &Rescue{
+		V: recordVersion, ID: "r1", Policy: "p", Cause: Cause{Alert: fp}, Phase: Verifying, Began: noon, Since: noon, Deadline: noon, Over: noon, Hosts: tries, Issued: len(tries),
+	}}
+	_, err := DecodeRescueEntry(longest.Encode())
+	require.NoError(t, err, "%d bytes", len(longest.Encode()))
+}
+
+// TestRescueWithAsManyHostsAsThereMayBe takes no further one.
+func TestRescueWithAsManyHostsAsThereMayBe(t *testing.T) {
+	sc := readRescue(t, []byte(`{}`))
+	s := sc.state(t)
+	r := &Rescue{V: recordVersion, ID: "r1", Policy: "apiserver-down", Cause: Cause{Alert: fp}, Phase: Pending, Began: noon, Since: noon, Deadline: noon.Add(time.Minute), Over: noon.Add(time.Minute)}
+	for i := range MaxControlPlaneHosts {
+		r.Hosts = append(r.Hosts, HostTry{Host: fmt.Sprintf("n%d", i), Attempt: "a", At: noon.Add(-time.Minute), Outcome: CallAccepted})
+	}
+	s.Journal.Rescue = r
+	require.Equal(t, OutcomeExhausted, DecideAPIServer(s, noon).Ended.Outcome)
+}
+
+// TestEntriesThatDrydockDidNotWrite are refused, each for its own fault.
+func TestEntriesThatDrydockDidNotWrite(t *testing.T) {
+	const good = `{"rescue":{"v":1,"id":"r1","policy":"p","cause":{"alert":"aa"},"phase":"Verifying","began":"2026-03-04T12:00:00Z","since":"2026-03-04T12:00:00Z","deadline":"2026-03-04T12:00:00Z","over":"2026-03-04T12:00:00Z","hosts":[{"host":"cp-1","attempt":"r1-1","at":"2026-03-04T12:00:00Z","outcome":"accepted"}],"issued":1}}`
+	_, err := DecodeRescueEntry(good)
+	require.NoError(t, err)
+	for _, change := range [][2]string{
+		{`"v":1`, `"v":2`}, {`"id":"r1"`, `"id":""`}, {`"policy":"p"`, `"policy":""`}, {`"alert":"aa"`, `"request":"policy/p"`}, {`Verifying`, `Dreaming`},
+		{`"began":"2026-03-04T12:00:00Z",`, ``}, {`"over":"2026-03-04T12:00:00Z",`, ``}, {`"issued":1`, `"issued":0`}, {`"host":"cp-1"`, `"host":"CP 1"`},
+		{`"outcome":"accepted"`, `"outcome":"perhaps"`}, {`,"outcome":"accepted"`, ``}, {`Verifying`, `Acting`}, {`"attempt":"r1-1"`, `"attempt":""`}, {`"issued":1`, `"issued":1,"x":1`},
+		{`{"rescue"`, `{"reset":true,"rescue"`}, {good, `{}`}, {good, `nonsense`}, {good, `{"told":{"id":"","node":"cp-1"}}`}, {good, `{"told":{"id":"r1","node":"CP"}}`},
+		{good, `{"ended":{"id":"r1","policy":"p","outcome":"Perhaps","steps":[],"began":"2026-03-04T12:00:00Z","ended":"2026-03-04T12:00:00Z"}}`},
+		{good, `{"ended":{"id":"r1","policy":"p","outcome":"Recovered","steps":[],"began":"2026-03-04T12:00:00Z","ended":"2026-03-04T12:00:00Z","hosts":[{"host":""}]}}`},
+		{good, `"` + strings.Repeat("x", maxEntryBytes) + `"`},
+	} {
+		bad := strings.Replace(good, change[0], change[1], 1)
+		require.NotEqual(t, good, bad)
+		_, err := DecodeRescueEntry(bad)
+		require.Error(t, err, clip(bad, 400))
+	}
+}
+
+// TestHistoryOfAHost says of each host what was done there.
+func TestHistoryOfAHost(t *testing.T) {
+	e := EndedRescue{
+		Entry: Entry{ID: "r1", Policy: "p", Outcome: Recovered, Why: "cured"},
+		Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1", Outcome: CallRefused, Why: "no key"}, {Host: "cp-2", Attempt: "r1-2", Outcome: CallAccepted, Evidence: "bye"}},
+	}
+	var j RescueJournal
+	require.Equal(t, []string{"cp-1", "cp-2"}, j.Untold(e))
+	j = j.With(RescueEntry{Ended: &e}).With(RescueEntry{Told: &RescueTold{ID: "r1", Node: "cp-1"}})
+	require.Equal(t, []string{"cp-2"}, j.Untold(e))
+	require.Equal(t, "r1-1: refused: no key; cured", e.Of("cp-1").Why)
+	require.Equal(t, "bye", e.Of("cp-2").Evidence)
+	require.Equal(t, APIServerTarget, e.Of("cp-2").Target)
+}
+
+// TestAlertsAboutTheAPIServers: those of the Alertmanagers and of posts, and no others; the oldest first.
+func TestAlertsAboutTheAPIServers(t *testing.T) {
+	c := readRescue(t, []byte(`{}`)).config(t)
+	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{{Alerts: map[string]AlertWord{
+		"a1": {Labels: map[string]string{"remediation": "apiserver-down"}, StartsAt: noon.Add(-time.Minute)},
+		"a2": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n1"}, StartsAt: noon},
+	}}}}
+	var got []string
+	for _, a := range c.APIServerAlerts(w, []Alert{{Fingerprint: "a3", StartsAt: noon.Add(-time.Hour)}, {Fingerprint: "a0", StartsAt: noon.Add(-time.Minute)}, {Fingerprint: "a1", Status: StatusResolved}}) {
+		got = append(got, a.Fingerprint+" "+a.Status)
+	}
+	require.Equal(t, []string{"a3 ", "a0 ", "a1 firing"}, got)
+	route, why := c.Route(map[string]string{"remediation": "apiserver-down"}, noNode)
+	require.Equal(t, MisrouteNone, why)
+	require.True(t, route.APIServer)
+	c.ControlPlaneHosts = nil
+	_, why = c.Route(map[string]string{"remediation": "apiserver-down"}, func(string) *corev1.Node { return nil })
+	require.Equal(t, MisrouteNoPolicy, why, "nobody knows where the API servers are")
+	require.False(t, c.Wants(map[string]string{"remediation": "apiserver-down"}))
+}
+
+// FuzzRescueEntry: whatever a line holds, it is refused or understood, and what is understood is decided about without harm.
+func FuzzRescueEntry(f *testing.F) {
+	f.Add(`{"rescue":{"v":1,"id":"r1","policy":"apiserver-down","cause":{"alert":"8b2d1f0c3a4e5d67"},"phase":"Verifying","began":"2026-03-04T12:00:00Z","since":"2026-03-04T11:00:00Z","deadline":"2026-03-04T11:30:00Z","over":"2026-03-04T12:10:00Z","hosts":[{"host":"cp-1","attempt":"r1-1","at":"2026-03-04T11:00:00Z","outcome":"accepted"}],"issued":1}}`)
+	f.Add(`{"rescue":{"v":1,"id":"r1","policy":"apiserver-down","cause":{"alert":"8b2d1f0c3a4e5d67"},"phase":"Pending","began":"2026-03-04T12:00:00Z","since":"2026-03-04T11:00:00Z","deadline":"2026-03-05T11:30:00Z"}}`)
+	f.Add(`{"ended":{"id":"r1","policy":"apiserver-down","outcome":"Recovered","steps":[],"began":"2026-03-04T12:00:00Z","ended":"2026-03-04T12:00:00Z"}}`)
+	f.Add(`{"told":{"id":"r1","node":"cp-1"}}`)
+	f.Add(`{"reset":true}`)
+	f.Add(`{"dropped":"r1"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := DecodeRescueEntry(text)
+		if err != nil {
+			return
+		}
+		again, err := DecodeRescueEntry(e.Encode())
+		require.NoError(t, err)
+		require.Equal(t, e.Encode(), again.Encode())
+		s := readRescue(t, []byte(`{}`)).state(t)
+		s.Journal = s.Journal.With(e)
+		d := DecideAPIServer(s, noon)
+		if d.Verb == Issue && s.Journal.Rescue != nil {
+			require.False(t, s.Journal.Rescue.tried(d.Try.Host))
+		}
+		for _, w := range d.Write {
+			_, err := DecodeRescueEntry(w.Encode())
+			require.NoError(t, err, w.Encode())
+		}
+	})
+}

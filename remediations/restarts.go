@@ -1,0 +1,59 @@
+package remediations
+
+import "time"
+
+// The restarts, from the least invasive on: of the node's own pod of a DaemonSet, then of a unit on its host. None of them
+// touches another node.
+
+// restartKubeProxy deletes the node's own pod of the DaemonSet that routes its services.
+var restartKubeProxy = Remediation{
+	Name: "restart-kube-proxy", Verb: "restart the kube-proxy of", Disruptive: true, Once: true, LooksFirst: true, passed: true,
+	renews: true, asks: true, Wait: 3 * time.Minute, Invasive: 1, proof: succeeded,
+}
+
+// restartCNI deletes the node's own pod of the DaemonSet that gives its pods their network.
+var restartCNI = Remediation{
+	Name: "restart-cni", Verb: "restart the network pod of", Disruptive: true, Once: true, LooksFirst: true, passed: true,
+	renews: true, asks: true, Wait: 3 * time.Minute, Invasive: 2, proof: succeeded,
+}
+
+// restartKubelet restarts the kubelet's unit on the host. On a control-plane node the static pods go on meanwhile.
+var restartKubelet = Remediation{
+	Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, LooksFirst: true, passed: true,
+	renews: true, Wait: 3 * time.Minute, Invasive: 3, proof: restarted,
+}
+
+// restartContainerd restarts the container runtime's unit on the host. Containers outlive it.
+var restartContainerd = Remediation{
+	Name: "restart-containerd", Verb: "restart containerd of", Disruptive: true, Once: true, LooksFirst: true, passed: true,
+	renews: true, Wait: 3 * time.Minute, Invasive: 4, proof: restarted,
+}
+
+// restartUnit restarts a unit that the configuration names.
+var restartUnit = Remediation{
+	Name: "restart-unit", Verb: "restart a unit of", Disruptive: true, Once: true, LooksFirst: true, passed: true,
+	renews: true, Wait: 3 * time.Minute, Invasive: 5, proof: restarted,
+}
+
+// restarted proves a restart on the host: its call counts as accepted only when the host itself said that the unit runs
+// under another invocation.
+func restarted(intent *Intent, _ *NodeFacts, _ *Replacement) (bool, string) {
+	if intent.Outcome != CallAccepted {
+		return false, "the host never said that the unit started anew: " + intent.Why
+	}
+	return true, ""
+}
+
+// succeeded proves what was done by way of pods: those that came after are there and Ready.
+func succeeded(intent *Intent, _ *NodeFacts, r *Replacement) (bool, string) {
+	switch {
+	case r == nil || !r.AskedAt.After(intent.At): // an answer from before the call is about another step
+		return false, "nobody has been asked yet whether the new pods are there"
+	case r.Missing != "":
+		return false, r.Missing
+	}
+	return true, ""
+}
+
+// maxEvidence is how much of a host's last words is kept with a repair.
+const maxEvidence = 1 << 10

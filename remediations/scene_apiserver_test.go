@@ -1,0 +1,167 @@
+package remediations
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// rescueScene is an APIServerState in a form that a person can read. What it leaves out is as on the worst of days: none of
+// the three API servers answers, their alert has been firing for ten minutes, both Alertmanagers say so, nobody objects.
+type rescueScene struct {
+	Policy  rescuePolicy `json:"policy"`
+	Limits  sceneLimits  `json:"limits"`
+	Windows []string     `json:"windows"`
+	// Hosts are the control plane's; absent: cp-1, cp-2 and cp-3.
+	Hosts []string `json:"hosts"`
+
+	Word sceneWord `json:"word"`
+	// Posted are alerts that only a post has brought.
+	Posted []sceneAlert `json:"posted"`
+	// Sights are what was seen, as "Ready", "Failing why", "Unknown why", or "never"; absent: each one fails.
+	Sights map[string]string `json:"sights"`
+	Seen   string            `json:"seen"` // how long ago
+
+	Rescue    any           `json:"rescue"`
+	Ended     []EndedRescue `json:"ended"` // newest first
+	Forgotten string        `json:"forgotten"`
+	Malformed string        `json:"malformed"`
+	Paused    *string       `json:"paused"`
+	Reset     bool          `json:"reset"`
+
+	Call    *RescueCall `json:"call"`
+	WellFor string      `json:"wellFor"`
+	// Changed is how long ago a person changed something.
+	Changed string `json:"changed"`
+}
+
+type rescuePolicy struct {
+	Gone     bool   `json:"gone"`
+	Mode     Mode   `json:"mode"`
+	For      string `json:"for"`
+	ProofFor string `json:"proofFor"`
+	Cooldown string `json:"cooldown"`
+	Timeout  string `json:"timeout"`
+}
+
+func readRescue(t testing.TB, text []byte) *rescueScene {
+	t.Helper()
+	sc := &rescueScene{}
+	require.NoError(t, yaml.UnmarshalStrict(moments(t, text), sc))
+	return sc
+}
+
+func (sc *rescueScene) config(t testing.TB) *Config {
+	c := (&scene{Windows: sc.Windows, Limits: sc.Limits, RequireAll: false}).config(t)
+	c.Provided["restart-kubelet"] = true
+	c.ControlPlaneHosts = sc.Hosts
+	if sc.Hosts == nil {
+		c.ControlPlaneHosts = []string{"cp-1", "cp-2", "cp-3"}
+	}
+	if sc.Policy.Gone {
+		return c
+	}
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "apiserver-down")
+	require.NoError(t, err)
+	p := &Policy{
+		Name: "apiserver-down", Match: labels.Matchers{m}, APIServer: true, Mode: cmp.Or(sc.Policy.Mode, ModeEnforce),
+		For: span(sc.Policy.For, "0s"), ProofFor: span(sc.Policy.ProofFor, "30s"), Cooldown: span(sc.Policy.Cooldown, "5m"),
+		Plan: []Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1, Timeout: span(sc.Policy.Timeout, "10m")}},
+	}
+	c.Policies = append(c.Policies, p)
+	return c
+}
+
+func (sc *rescueScene) state(t testing.TB) *APIServerState {
+	t.Helper()
+	c := sc.config(t)
+	s := &APIServerState{Config: c, Word: (&scene{Word: sc.Word}).word(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
+	if s.Word != nil {
+		for _, r := range s.Word.Replicas {
+			for _, a := range r.Alerts {
+				a.Labels["alertname"], a.Labels["remediation"] = "KubeAPIServerDown", "apiserver-down"
+			}
+		}
+	}
+	var posted []Alert
+	for _, a := range sc.Posted {
+		posted = append(posted, Alert{
+			V: recordVersion, Name: "KubeAPIServerDown", Policy: "apiserver-down", Status: cmp.Or(a.Status, StatusFiring), Fingerprint: cmp.Or(a.Fingerprint, fp),
+			StartsAt: ago(a.Started, "10m"), ReceivedAt: ago(a.Received, "5s"),
+		})
+	}
+	s.Alerts = c.APIServerAlerts(s.Word, posted)
+	for _, h := range c.ControlPlaneHosts {
+		text, ok := sc.Sights[h]
+		if !ok {
+			text = "Failing connection refused"
+		}
+		state, why, _ := strings.Cut(text, " ")
+		if state != "never" {
+			s.Sights[h] = HostSight{Host: h, State: HostState(state), Why: why, At: ago(sc.Seen, "2s")}
+		}
+	}
+	s.Journal = RescueJournal{Ended: sc.Ended, Forgotten: sc.Forgotten, Paused: sc.Paused, Reset: sc.Reset}
+	if sc.Malformed != "" {
+		s.Journal.Malformed = errors.New(sc.Malformed)
+	}
+	if sc.Rescue != nil {
+		b, err := yaml.Marshal(map[string]any{"rescue": sc.Rescue})
+		require.NoError(t, err)
+		b, err = yaml.YAMLToJSON(b)
+		require.NoError(t, err)
+		e, err := DecodeRescueEntry(string(b))
+		require.NoError(t, err)
+		s.Journal.Rescue = e.Rescue
+	}
+	if sc.WellFor != "" {
+		s.WellSince = ago(sc.WellFor, "")
+	}
+	if sc.Changed != "" {
+		s.LookSince = ago(sc.Changed, "")
+	}
+	return s
+}
+
+// rescueVerdict is an APIServerDecision as a golden shows it.
+type rescueVerdict struct {
+	Verb    Verb          `json:"verb"`
+	Reason  Reason        `json:"reason,omitempty"`
+	Message string        `json:"message,omitempty"`
+	Policy  string        `json:"policy,omitempty"`
+	Recheck *time.Time    `json:"recheck,omitempty"`
+	Ask     []string      `json:"ask,omitempty"`
+	Well    bool          `json:"well,omitempty"`
+	Try     *HostTry      `json:"try,omitempty"`
+	Write   []RescueEntry `json:"write,omitempty"`
+	Ended   Outcome       `json:"ended,omitempty"`
+}
+
+func renderRescue(t testing.TB, d APIServerDecision) string {
+	t.Helper()
+	v := rescueVerdict{Verb: d.Verb, Reason: d.Reason, Message: d.Message, Well: d.Well, Try: d.Try, Write: d.Write}
+	if d.Policy != nil {
+		v.Policy = d.Policy.Name
+	}
+	if !d.Recheck.IsZero() {
+		v.Recheck = &d.Recheck
+	}
+	if d.AskAlerts {
+		v.Ask = append(v.Ask, "alerts")
+	}
+	if d.AskSights {
+		v.Ask = append(v.Ask, "sights")
+	}
+	if d.Ended != nil {
+		v.Ended = d.Ended.Outcome
+	}
+	b, err := yaml.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}

@@ -1,0 +1,105 @@
+package statefile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"strings"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// version is that of the file's lines.
+const version = 1
+
+// parts is one Append on one line: a line is there or it is not, and with it all that was appended at once.
+type parts struct {
+	V   int    `json:"v"`
+	Seq uint64 `json:"seq"`
+	// CRC is over the number and the entries, so that what a crash or a disk left is told from what was written.
+	CRC     string            `json:"crc"`
+	Entries []json.RawMessage `json:"entries"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sum(seq uint64, entries []json.RawMessage) string {
+	c := crc32.Update(0, castagnoli, fmt.Appendf(nil, "%d", seq))
+	for _, e := range entries {
+		c = crc32.Update(c, castagnoli, append([]byte{'\n'}, e...))
+	}
+	return fmt.Sprintf("%08x", c)
+}
+
+func line(seq uint64, entries []remediations.RescueEntry) []byte {
+	p := parts{V: version, Seq: seq, Entries: []json.RawMessage{}}
+	for _, e := range entries {
+		p.Entries = append(p.Entries, json.RawMessage(e.Encode()))
+	}
+	p.CRC = sum(seq, p.Entries)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b) // it ends the line
+	enc.SetEscapeHTML(false)   // which would also change the entries' text, and people read it
+	if err := enc.Encode(p); err != nil {
+		panic("encoding a line of the journal: " + err.Error()) // only plain data is encoded here
+	}
+	return b.Bytes()
+}
+
+// contents is what a file holds.
+type contents struct {
+	journal remediations.RescueJournal
+	seq     uint64
+	torn    string
+}
+
+// decode reads the whole file. A last line that a crash cut short is dropped: Append never said that it was written. Any
+// other line that this version would not have written is an error, and nothing is guessed.
+func decode(text []byte) (contents, error) {
+	var c contents
+	for n := 1; len(text) > 0; n++ {
+		one, rest, ended := bytes.Cut(text, []byte{'\n'})
+		entries, seq, err := decodeLine(one)
+		switch {
+		// Of a line that was being written, the end is missing, or parts of it that never reached the disk are zeros.
+		case !ended, err != nil && len(rest) == 0 && bytes.IndexByte(one, 0) >= 0:
+			c.torn = fmt.Sprintf("line %d, of which %d bytes were written", n, len(one))
+			return c, nil
+		case err != nil:
+			return contents{}, fmt.Errorf("line %d: %w", n, err)
+		case n > 1 && seq != c.seq+1:
+			return contents{}, fmt.Errorf("line %d has the number %d, and %d is next: lines are missing, or were added", n, seq, c.seq+1)
+		}
+		for _, e := range entries {
+			c.journal = c.journal.With(e)
+		}
+		c.seq, text = seq, rest
+	}
+	return c, nil
+}
+
+func decodeLine(text []byte) ([]remediations.RescueEntry, uint64, error) {
+	var p parts
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	switch err := d.Decode(&p); {
+	case err != nil:
+		return nil, 0, fmt.Errorf("it is not readable: %w", err)
+	case strings.TrimSpace(string(text[d.InputOffset():])) != "":
+		return nil, 0, fmt.Errorf("something follows the JSON value")
+	case p.V != version:
+		return nil, 0, fmt.Errorf("it has version %d, this Drydock knows version %d", p.V, version)
+	case p.CRC != sum(p.Seq, p.Entries):
+		return nil, 0, fmt.Errorf("its checksum is wrong: it was changed since it was written")
+	}
+	var out []remediations.RescueEntry
+	for _, raw := range p.Entries {
+		e, err := remediations.DecodeRescueEntry(string(raw))
+		if err != nil {
+			return nil, 0, err
+		}
+		out = append(out, e)
+	}
+	return out, p.Seq, nil
+}

@@ -1,0 +1,211 @@
+// Package statefile keeps the journal of rescues in a directory of this machine, where it needs no API server: an
+// append-only file of JSON lines, each durable before Append returns, so that whatever crashes, an intent that was called
+// for is found again. Two files beside it are a person's words: paused, and reset.
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Names in the state directory.
+const (
+	// Name is the journal's file.
+	Name = "apiserver.jsonl"
+	// Paused is a person's file: while it is there nothing is restarted. What it says is as in drydock.dev/pause, or why.
+	Paused = "paused"
+	// Reset is a person's file: what ran out of hosts, or cannot be read, is forgotten, and the file removed.
+	Reset = "reset"
+
+	lockName = "lock"
+	newName  = Name + ".new"
+)
+
+// maxBytes is when the file is written anew while it is in use: a rescue takes some kilobytes, so only weeks of changing
+// holds get there.
+const maxBytes = 4 << 20
+
+// ErrLocked: another process has the directory. It gives it back when it ends, however that comes.
+var ErrLocked = errors.New("another Drydock uses the state directory")
+
+// File is the journal. It may be used by one goroutine and asked by others.
+type File struct {
+	dir   string
+	disk  disk
+	clock clock.PassiveClock
+	lock  func() error
+
+	mu   sync.Mutex
+	out  file
+	size int
+	seq  uint64
+	// suspect: an Append failed, so what is behind the last good line is not known.
+	suspect bool
+	journal remediations.RescueJournal
+	// torn is what was left of a line that a crash cut short, and has been dropped; empty: nothing.
+	torn string
+}
+
+// Open locks the directory and reads the journal. One that cannot be read is no error: Load says so, and it stays as it is
+// until Renew.
+func Open(dir string, c clock.PassiveClock) (*File, error) { return open(dir, c, realDisk{}) }
+
+func open(dir string, c clock.PassiveClock, d disk) (*File, error) {
+	if err := d.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	unlock, err := d.Lock(filepath.Join(dir, lockName))
+	if err != nil {
+		return nil, fmt.Errorf("locking the state directory %s: %w", dir, err)
+	}
+	f := &File{dir: dir, disk: d, clock: c, lock: unlock}
+	if err := f.read(); err != nil {
+		_ = unlock()
+		return nil, err
+	}
+	return f, nil
+}
+
+// read takes in what the file holds, and writes it anew in its shortest form.
+func (f *File) read() error {
+	text, err := f.disk.ReadFile(f.path(Name))
+	var found contents
+	if err == nil {
+		found, err = decode(text)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.journal = remediations.RescueJournal{Malformed: fmt.Errorf("%s: %w", f.path(Name), err)}
+		return nil
+	}
+	f.journal, f.seq, f.torn = found.journal, found.seq, found.torn
+	return f.compact()
+}
+
+// Torn is what a crash left of the journal's last line, and has been dropped; empty: nothing.
+func (f *File) Torn() string { return f.torn }
+
+// Load gives the journal, and a person's words as they are now.
+func (f *File) Load() (remediations.RescueJournal, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j := f.journal
+	text, err := f.disk.ReadFile(f.path(Paused))
+	switch {
+	case err == nil:
+		said := string(text[:min(len(text), maxPaused)])
+		j.Paused = &said
+	case !errors.Is(err, fs.ErrNotExist):
+		said := fmt.Sprintf("it cannot be read: %v", err) // somebody meant something by it
+		j.Paused = &said
+	}
+	j.Reset = f.disk.Exists(f.path(Reset))
+	return j, nil
+}
+
+// maxPaused is how much is read of why Drydock is paused.
+const maxPaused = 1 << 10
+
+// Append makes the entries durable, all of them or none. After an error they may be durable or not; none was acted upon, so
+// the next Append writes the journal anew, without them.
+func (f *File) Append(entries ...remediations.RescueEntry) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.journal.Malformed != nil:
+		return fmt.Errorf("nothing is added to a journal that cannot be read: %w", f.journal.Malformed)
+	case f.suspect || f.size > maxBytes:
+		if err := f.compact(); err != nil {
+			return err
+		}
+	}
+	if !f.disk.Same(f.out, f.path(Name)) {
+		f.suspect = true
+		return fmt.Errorf("%s was replaced or removed by somebody else; it is written anew", f.path(Name))
+	}
+	text, next := line(f.seq+1, entries), f.journal
+	for _, e := range entries {
+		next = next.With(e)
+	}
+	if err := f.out.Append(text); err != nil {
+		f.suspect = true
+		return fmt.Errorf("writing the journal: %w", err)
+	}
+	f.seq, f.size, f.journal = f.seq+1, f.size+len(text), next
+	return nil
+}
+
+// Renew sets a journal aside that cannot be read, and begins another.
+func (f *File) Renew() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.journal.Malformed == nil {
+		return nil
+	}
+	aside := fmt.Sprintf("%s.malformed-%s", Name, f.clock.Now().UTC().Format("20060102T150405.000000000"))
+	if err := f.disk.Rename(f.path(Name), f.path(aside)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("setting the journal aside: %w", err)
+	}
+	f.journal, f.seq = remediations.RescueJournal{}, 0
+	return f.compact()
+}
+
+// Answered removes a person's file named reset, for good.
+func (f *File) Answered() error {
+	if err := f.disk.Remove(f.path(Reset)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing %s: %w", f.path(Reset), err)
+	}
+	return f.disk.SyncDir(f.dir)
+}
+
+// compact writes the journal anew, beside the old one, and puts it in its place when it is durable.
+func (f *File) compact() error {
+	if f.out != nil {
+		_ = f.out.Close()
+		f.out = nil
+	}
+	f.suspect = true // until it is done
+	var text []byte
+	seq := f.seq
+	for _, e := range f.journal.Entries() {
+		seq++
+		text = append(text, line(seq, []remediations.RescueEntry{e})...)
+	}
+	out, err := f.disk.Create(f.path(newName))
+	if err != nil {
+		return fmt.Errorf("writing the journal anew: %w", err)
+	}
+	if err := out.Append(text); err != nil {
+		_ = out.Close()
+		return fmt.Errorf("writing the journal anew: %w", err)
+	}
+	if err := f.disk.Rename(f.path(newName), f.path(Name)); err != nil {
+		_ = out.Close()
+		return fmt.Errorf("writing the journal anew: %w", err)
+	}
+	f.out = out
+	if err := f.disk.SyncDir(f.dir); err != nil {
+		return fmt.Errorf("writing the journal anew: %w", err)
+	}
+	f.seq, f.size, f.suspect = seq, len(text), false
+	return nil
+}
+
+// Close gives the directory back.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.out != nil {
+		_ = f.out.Close()
+		f.out = nil
+	}
+	return f.lock()
+}
+
+func (f *File) path(name string) string { return filepath.Join(f.dir, name) }

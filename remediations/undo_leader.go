@@ -1,0 +1,133 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// exhaust begins to put back what the repair moved, now that nothing is left to try.
+func (s *LeaderState) exhaust(c *candidate, why string) Decision {
+	r := s.Record.clone()
+	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, joined(r.Done), s.Location, s.missing())
+	if c.policy.Mode != ModeEnforce {
+		return s.exhausted(why+"; the mode is observe, so nothing is put back", false, c.now)
+	}
+	back := at(c.now)
+	r.Back, r.Note = &back, clip(why, 300)
+	return s.putBack(r, c.now)
+}
+
+// putBack issues the moves' undoing, the newest first.
+func (s *LeaderState) putBack(r *Record, now time.Time) Decision {
+	r.Phase, r.Since, r.Deadline, r.Hold = Acting, at(now), at(now.Add(actingFor)), nil
+	moves := slices.Clone(r.Moves)
+	slices.Reverse(moves)
+	return Decision{
+		Verb: Issue, Record: r, PutBack: moves, Policy: s.policyOf(r),
+		Message: fmt.Sprintf("put the mesh leadership of location %s back as it was before repair %s: %s", r.Location, r.ID, r.Note),
+	}
+}
+
+// restore waits for the moves to be put back, or has it done again: it may be repeated by whoever leads.
+func (s *LeaderState) restore(now time.Time) Decision {
+	r := s.Record
+	c := s.Call
+	if c != nil && c.IntentID != r.PutBackID() {
+		c = nil
+	}
+	switch {
+	case c != nil && c.Outcome == CallAccepted:
+		return s.exhausted(r.Note+"; the leadership was put back as it was", true, now)
+	case c != nil && c.Outcome != "":
+		return s.fallBack(c.Why, now)
+	case !now.Before(r.Deadline):
+		return s.fallBack("it had no answer in time", now)
+	case c != nil:
+		return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.policyOf(r), Message: "the leadership is being put back"}
+	}
+	d := s.putBack(r.clone(), now)
+	d.Verb, d.Record, d.Recheck = Resume, nil, r.Deadline
+	return d
+}
+
+// fallBack lets the undoing rest until it is tried again.
+func (s *LeaderState) fallBack(why string, now time.Time) Decision {
+	r := s.Record.clone()
+	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, clip(why, 200))
+	r.Phase, r.Since, r.Deadline = Pending, at(now), at(r.Back.Add(backFor))
+	r.Hold = &Hold{Reason: LeaderHeld, Message: message, Since: at(now)}
+	return Decision{Verb: Keep, Reason: LeaderHeld, Message: message, Record: r, Policy: s.policyOf(r), Recheck: now.Add(leaderAgain)}
+}
+
+// bindsUndo are the guards that hold an undoing: what people say of the node, and repairs of it.
+var bindsUndo = []Reason{ReasonExcluded, Paused, NodeLeaving, NodeUnderRepair}
+
+// goBack tries again to put the moves back.
+func (s *LeaderState) goBack(c *candidate) Decision {
+	r := s.Record
+	switch next := r.Since.Add(leaderAgain); {
+	case !c.now.Before(r.Deadline):
+		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.holdReason(), false, c.now)
+	case c.policy.Mode != ModeEnforce:
+		return s.exhausted(r.Note+"; the mode is observe, so nothing is put back", false, c.now)
+	case s.Ledger == nil:
+		return Decision{Verb: Look, Policy: c.policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+	case c.now.Before(next):
+		return Decision{Verb: Wait, Policy: c.policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
+	}
+	c.repair, c.own = r.ID, r.ID
+	for _, g := range guards {
+		if f := g.find(c); f != nil && slices.Contains(bindsUndo, g.reason) {
+			return s.hold(c, r.clone(), g.reason, f)
+		}
+	}
+	return s.putBack(r.clone(), c.now)
+}
+
+// leaveUnproven ends a repair that has moved, and of which nothing says any more whether that helped, or that anything else
+// would. It puts nothing back: of a location that does not answer as a whole some may, since another leads it.
+func (s *LeaderState) leaveUnproven(now time.Time) Decision {
+	r, why := s.Record, s.Record.holdReason()
+	if missing := s.missing(); !strings.Contains(why, missing) {
+		why = missing + "; " + why
+	}
+	return s.exhausted(fmt.Sprintf("%s was not proven to cure it%s: %s", joined(r.Done), r.leftAs(), why), false, now)
+}
+
+// exhausted ends the plan; the record stays until a person has looked.
+func (s *LeaderState) exhausted(why string, undone bool, now time.Time) Decision {
+	d := s.end(OutcomeExhausted, why, now)
+	r := s.Record.clone()
+	r.Phase, r.Since, r.Deadline, r.Hold, r.Note, r.Back = Exhausted, at(now), time.Time{}, nil, "", nil
+	if undone {
+		r.Undo, d.Ended.PutBack = nil, true
+	}
+	d.Record = r
+	return d
+}
+
+// rest leaves an exhausted repair to a person. If somebody else leads by now, the alerts go where they belong.
+func (s *LeaderState) rest(now time.Time) Decision {
+	r := s.Record
+	d := Decision{Verb: Rest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when it is mended", r.ID, r.Location, ResetKey)}
+	if len(s.Alerts) == 0 {
+		return d
+	}
+	if s.elsewhere() {
+		for i := range s.Alerts {
+			d.Prune = append(d.Prune, s.Alerts[i].Key())
+		}
+		return d
+	}
+	return s.again(d, now, leaderElsewhere)
+}
+
+// leftAs says how a repair that ends early leaves the mesh.
+func (r *Record) leftAs() string {
+	if len(r.Moves) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the leadership of location %s is left with %s, before the repair %s had it", r.Location, r.Moves[len(r.Moves)-1].To, r.Moves[0].From)
+}
