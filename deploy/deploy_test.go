@@ -4,7 +4,6 @@ package deploy_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/rules"
 )
 
@@ -109,21 +107,8 @@ type alertmanager string
 
 func start(t *testing.T, config string) alertmanager {
 	t.Helper()
-	paths, err := programs.Build(t.Context(), os.Stderr, "alertmanager")
-	require.NoError(t, err)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "alertmanager.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-	port, err := lab.FreePort()
-	require.NoError(t, err)
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	p, err := lab.StartProcess(t.Context(), lab.Spec{
-		Name: "alertmanager", Path: paths["alertmanager"], Log: filepath.Join(dir, "log"), ReadyURL: "http://" + address + "/-/ready",
-		Args: []string{"--config.file=" + file, "--storage.path=" + dir, "--web.listen-address=" + address, "--cluster.listen-address="},
-	})
-	require.NoError(t, err)
-	t.Cleanup(p.Kill)
-	return alertmanager("http://" + address + "/api/v2/alerts")
+	url, _ := lab.AlertmanagerAlone(t, config)
+	return alertmanager(url + "/api/v2/alerts")
 }
 
 func (a alertmanager) post(t *testing.T, all []model.LabelSet) {
@@ -240,10 +225,10 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 	everything := append(shipped(t), watchdog)
 	ofANode := func(s model.LabelSet) bool {
 		r := string(s["remediation"])
-		return strings.HasPrefix(r, "node-") || strings.HasPrefix(r, "cilium-")
+		return strings.HasPrefix(r, "node-") || strings.HasPrefix(r, "cilium-") || strings.HasPrefix(r, "cni-") || strings.HasPrefix(r, "kube-proxy-") || strings.HasPrefix(r, "mesh-forwarding-")
 	}
 	var others []model.LabelSet // all that is shipped but the storm
-	down := map[model.LabelValue]bool{}
+	down, led := map[model.LabelValue]bool{}, map[model.LabelValue]bool{}
 	for _, s := range everything {
 		if s["alertname"] != "NodesNotReady" {
 			others = append(others, s)
@@ -251,17 +236,30 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 		if s["alertname"] == "NodeNotReady" || s["alertname"] == "NodeHeartbeatLost" {
 			down[s["node"]] = true
 		}
+		if s["alertname"] == "MeshLeaderDegraded" {
+			led[s["location"]] = true
+		}
 	}
-	ofADownNode := func(s model.LabelSet) bool {
-		return strings.HasPrefix(string(s["remediation"]), "sidecar-") && down[s["node"]]
+	forwarding := func(s model.LabelSet) bool { return s["remediation"] == "mesh-forwarding-fault" }
+	// of what is down, or is led by a node that relays nothing
+	inhibited := func(s model.LabelSet) bool {
+		return (strings.HasPrefix(string(s["remediation"]), "sidecar-") || forwarding(s)) && down[s["node"]] || forwarding(s) && led[s["location"]]
 	}
+	fault := func(node, location model.LabelValue) model.LabelSet {
+		return model.LabelSet{"alertname": "MeshForwardingFault", "remediation": "mesh-forwarding-fault", "node": node, "location": location}
+	}
+	degraded := model.LabelSet{"alertname": "MeshLeaderDegraded", "remediation": "mesh-leader-degraded", "location": "east"}
 	scenes := map[string]struct {
 		fire   []model.LabelSet
 		silent func(model.LabelSet) bool
 	}{
 		"a node is down": {
-			[]model.LabelSet{notReady, sidecar("n1"), sidecar("n2"), sidecar(""), watchdog},
-			func(s model.LabelSet) bool { return s["seinode"] != "" && s["node"] == "n1" },
+			[]model.LabelSet{notReady, sidecar("n1"), sidecar("n2"), sidecar(""), fault("n1", "east"), fault("n2", "east"), watchdog},
+			func(s model.LabelSet) bool { return (s["seinode"] != "" || forwarding(s)) && s["node"] == "n1" },
+		},
+		"a leader relays nothing": {
+			[]model.LabelSet{degraded, fault("n1", "east"), fault("n2", "east"), fault("n3", "west"), notReady, sidecar("n2")},
+			func(s model.LabelSet) bool { return forwarding(s) && s["location"] == "east" },
 		},
 		"a heartbeat is lost": {
 			[]model.LabelSet{heartbeat, sidecar("n1"), sidecar("n2"), sidecar("")},
@@ -272,9 +270,9 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 			func(model.LabelSet) bool { return false },
 		},
 		"many nodes at once": {slices.Concat(others, []model.LabelSet{storm, sidecar("n7")}), func(s model.LabelSet) bool {
-			return ofANode(s) || ofADownNode(s)
+			return ofANode(s) || inhibited(s)
 		}},
-		"everything but many nodes at once": {slices.Concat(others, []model.LabelSet{sidecar("n7")}), ofADownNode},
+		"everything but many nodes at once": {slices.Concat(others, []model.LabelSet{sidecar("n7")}), inhibited},
 	}
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -295,10 +293,10 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 			}
 			a.post(t, slices.Collect(maps.Values(unique)))
 			var wrong []model.LabelSet
-			var inhibited int
+			var count int
 			// The part that inhibits hears of an alert a moment after the part that lists it.
 			require.Eventually(t, func() bool {
-				wrong, inhibited = nil, 0
+				wrong, count = nil, 0
 				for _, s := range a.all(t, len(unique)) {
 					want := s.Labels["seinode"] != "" && s.Labels["node"] == "n1"
 					if scene := string(s.Labels["cluster"]); scene != "" {
@@ -309,12 +307,12 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 						wrong = append(wrong, s.Labels)
 					}
 					if want {
-						inhibited++
+						count++
 					}
 				}
 				return len(wrong) == 0
 			}, 10*time.Second, 100*time.Millisecond, "%v", &wrong)
-			require.Greater(t, inhibited, 8)
+			require.Greater(t, count, 8)
 		})
 	}
 }

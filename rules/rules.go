@@ -1,9 +1,9 @@
 // Package rules holds the alerts that Drydock ships: one file each, with a promtool test in tests/ and a runbook in
 // runbooks/ of the same name.
 //
-// Each carries a severity, the labels of its target (cluster and node; of a sidecar the node that it runs on, too, so that
-// a rule of inhibition can go by it), a summary, a description and a runbook_url, and the label remediation, which routes
-// go by. It is one of three:
+// Each carries a severity, the labels of its target (cluster and node, or of the mesh a location; of a sidecar the node
+// that it runs on, too, so that a rule of inhibition can go by it), a summary, a description and a runbook_url, and the
+// label remediation, which routes go by. It is one of three:
 //
 //   - what a shipped policy matches, as node-not-ready: the alert goes to Drydock and to people;
 //   - none: the alert goes to people alone, because no repair of a node helps, or because it is about Drydock itself;

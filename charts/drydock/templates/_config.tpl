@@ -36,6 +36,18 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- with dig "providers" "civo" dict $c -}}
 {{- include "drydock.under" (list . "apiKeyFile" "/etc/drydock/civo/api-key") -}}
 {{- end -}}
+{{- with dig "providers" "hosts" dict $c -}}
+{{- include "drydock.under" (list . "keyFile" "/etc/drydock/ssh/key") -}}
+{{- include "drydock.under" (list . "knownHostsFile" "/etc/drydock/ssh/known_hosts") -}}
+{{- end -}}
+{{- if hasKey $c "controlPlane" -}}
+{{- include "drydock.under" (list $c "stateDir" "/var/lib/drydock") -}}
+{{- end -}}
+{{- /* Whoever probes the mesh wants to hear what Drydock would do about it. */ -}}
+{{- if .Values.agent.enabled -}}
+{{- include "drydock.mapping" (list $c "providers") -}}
+{{- include "drydock.under" (list $c.providers "kilo" dict) -}}
+{{- end -}}
 {{- range $sidecar := dig "providers" "sidecars" list $c -}}
 {{- if eq $sidecar.name "sei" -}}
 {{- include "drydock.under" (list $sidecar "auth" (dict "serviceAccount" (dict "name" (printf "%s-sidecars" (include "drydock.fullname" $))))) -}}
@@ -67,6 +79,9 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- end -}}
 {{- if and (dig "providers" "civo" dict $c) (not .Values.secrets.civoAPIKey.name) (not (include "drydock.mounted" (list . (dig "providers" "civo" "apiKeyFile" "" $c)))) -}}
 {{- fail "config.providers.civo needs its API key: set secrets.civoAPIKey.name to the Secret that holds it" -}}
+{{- end -}}
+{{- if and (dig "providers" "hosts" dict $c) (not .Values.secrets.hostsKey.name) (not (include "drydock.mounted" (list . (dig "providers" "hosts" "keyFile" "" $c)))) -}}
+{{- fail "config.providers.hosts needs its SSH key: set secrets.hostsKey.name to the Secret that holds it, and the hosts' own keys" -}}
 {{- end -}}
 {{- range $sidecar := dig "providers" "sidecars" list $c -}}
 {{- with dig "serviceAccount" dict (default dict $sidecar.auth) -}}

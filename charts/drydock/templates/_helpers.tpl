@@ -33,6 +33,36 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.image.digest -}}@{{ .Values.image.digest }}{{- else -}}:{{ default .Chart.AppVersion .Values.image.tag }}{{- end -}}
 {{- end -}}
 
+{{- /* The mesh's agent: its objects' name, its pods' labels, its image, and the Secret of its key. */ -}}
+{{- define "drydock.agent" -}}
+{{- include "drydock.fullname" . | trunc 57 | trimSuffix "-" }}-agent
+{{- end -}}
+
+{{- define "drydock.agent.selector" -}}
+app.kubernetes.io/name: drydock-agent
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "drydock.agent.labels" -}}
+{{ include "drydock.agent.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "drydock.agent.image" -}}
+{{- $image := .Values.agent.image -}}
+{{- if $image.repository -}}
+{{- $image.repository -}}
+{{- if $image.digest -}}@{{ $image.digest }}{{- else -}}:{{ default .Chart.AppVersion $image.tag }}{{- end -}}
+{{- else -}}
+{{- include "drydock.image" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "drydock.agent.secret" -}}
+{{- default (printf "%s-key" (include "drydock.agent" .)) .Values.secrets.agentKey.name -}}
+{{- end -}}
+
 {{- /* The user that Drydock is for the API server. */ -}}
 {{- define "drydock.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "drydock.fullname" . }}
