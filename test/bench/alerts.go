@@ -129,9 +129,12 @@ func (y *yard) deliver(yes bool) error {
 	return y.lab.SetWebhook(y.ctx, target)
 }
 
-// metrics are Drydock's, by name and labels as they are written.
-func (y *yard) metrics() (map[string]float64, error) {
-	text, err := send(y.ctx, http.MethodGet, y.drydock.MetricsURL, "", nil)
+// metrics are Drydock's.
+func (y *yard) metrics() (map[string]float64, error) { return scrape(y.ctx, y.drydock.MetricsURL) }
+
+// scrape reads a program's metrics, by name and labels as they are written.
+func scrape(ctx context.Context, url string) (map[string]float64, error) {
+	text, err := send(ctx, http.MethodGet, url, "", nil)
 	if err != nil {
 		return nil, err
 	}

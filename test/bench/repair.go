@@ -74,13 +74,6 @@ func (y *yard) touch(ctx context.Context, node string) error {
 	return y.fleet.patch(ctx, node, "bench.example.com/touched", time.Now().Format(time.RFC3339Nano))
 }
 
-func (y *yard) pause(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-y.ctx.Done():
-	}
-}
-
 // postUntilCall makes the node's alert active at Alertmanager, posts it, and waits for the provider's reboot. The alert
 // ends then, so that the repair does, too.
 func (y *yard) postUntilCall(node string) (time.Duration, error) {

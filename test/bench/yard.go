@@ -246,10 +246,15 @@ func (y *yard) until(within time.Duration, what string, done func() (bool, error
 	}
 }
 
+// sleep is a pause that figures get better by, which -quick cuts short.
 func (y *yard) sleep(d time.Duration) {
 	if y.quick {
 		d = min(d, 10*time.Second)
 	}
+	y.pause(d)
+}
+
+func (y *yard) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-y.ctx.Done():

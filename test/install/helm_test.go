@@ -72,7 +72,12 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	// What Drydock completes stays as it is, whoever upgrades.
 	certify(t, l, drydock)
-	helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"), "--set", "replicas=3")
+	notes = helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"), "--set", "agent.enabled=true")
+	require.Contains(t, notes, "DaemonSet shipping-agent probes the ways between the nodes, and PodMonitor shipping-agent has it scraped (release=kube-prometheus-stack)")
+	key := secret(t, l, "shipping-agent-key").Data["key"]
+	require.GreaterOrEqual(t, len(key), 32, "the agents refuse a shorter one")
+	helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"), "--set", "agent.enabled=true", "--set", "replicas=3")
+	require.Equal(t, key, secret(t, l, "shipping-agent-key").Data["key"], "agents that run would not know each other")
 	require.Equal(t, "authority", string(secret(t, l, "shipping-webhook").Data["ca.crt"]))
 	configuration, err := l.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), shipping, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -179,7 +184,7 @@ func TestDeployIsWhatKustomizeApplies(t *testing.T) {
 	program(t, l, "kubectl", "apply", "--server-side", "-k", filepath.Join(root(t), "deploy"))
 	d, err := l.Client().AppsV1().Deployments("drydock").Get(t.Context(), "drydock", metav1.GetOptions{})
 	require.NoError(t, err)
-	isAdmitted(t, l, d)
+	isAdmitted(t, l, d.ObjectMeta, d.Spec.Template)
 	program(t, l, "kubectl", "apply", "--server-side", "-f", filepath.Join(root(t), "deploy", "kube-prometheus-stack.yaml"))
 	for _, file := range []string{"drydock.yaml", "kube-prometheus-stack.yaml"} {
 		require.Equal(t, 0, strings.Count(read(t, "deploy", file), "kind: Secret\n"), "a token in a file would be everybody's")

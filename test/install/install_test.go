@@ -55,7 +55,7 @@ func variants(t *testing.T) map[string]m {
 		require.NoError(t, err)
 		out[strings.TrimSuffix(filepath.Base(file), "-values.yaml")] = values
 	}
-	require.GreaterOrEqual(t, len(out), 8)
+	require.GreaterOrEqual(t, len(out), 9)
 	return out
 }
 

@@ -18,6 +18,7 @@ var open = []string{
 	"config", "prometheusOperator.labels", "serviceMonitor.labels", "prometheusRule.labels", "alertmanagerConfig.labels",
 	"grafanaDashboard.labels", "serviceAccount.annotations", "podAnnotations", "podLabels", "nodeSelector",
 	"resources.requests", "resources.limits",
+	"agent.podMonitor.labels", "agent.podAnnotations", "agent.podLabels", "agent.resources.requests", "agent.resources.limits", "agent.nodeSelector",
 }
 
 // TestAMisspeltKeyIsRefused, wherever it stands.
@@ -68,6 +69,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"a route without a token":              {m{"prometheusOperator": m{"enabled": true}, "config": m{"receiver": m{"insecure": true}}}, "alertmanagerConfig.enabled needs a token"},
 		"a file outside the folder":            {m{"secretMounts": []any{m{"secret": "s", "key": "k", "path": "../x"}}}, "secretMounts"},
 		"a file in the place of another":       {m{"secretMounts": []any{m{"secret": "s", "key": "k", "path": "token"}}}, "secretMounts"},
+		"a port that the agents' metrics have": {m{"agent": m{"port": 9100}}, "port"},
 		"a toleration that Kubernetes has not": {m{"tolerations": []any{m{"seconds": 3}}}, "tolerations"},
 	} {
 		t.Run(name, func(t *testing.T) {

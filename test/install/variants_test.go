@@ -51,7 +51,12 @@ func TestEveryVariantInstalls(t *testing.T) {
 			for _, name := range regexp.MustCompile(`/etc/drydock/\S+`).FindAllString(string(text), -1) {
 				require.Contains(t, mounted(d), name, "the configuration names a file that no pod has")
 			}
-			isAdmitted(t, l, d)
+			isAdmitted(t, l, d.ObjectMeta, d.Spec.Template)
+			if agent, _ := values["agent"].(m); agent["enabled"] == true {
+				ds, err := l.Client().AppsV1().DaemonSets(release).Get(t.Context(), fullname(release, values)+"-agent", metav1.GetOptions{})
+				require.NoError(t, err)
+				isAdmitted(t, l, ds.ObjectMeta, ds.Spec.Template)
+			}
 		})
 	}
 }
@@ -68,20 +73,22 @@ func mounted(d *appsv1.Deployment) []string {
 				out = append(out, "/etc/drydock/"+s.ConfigMap.Items[0].Path)
 			}
 			if s.Secret != nil {
-				out = append(out, "/etc/drydock/"+s.Secret.Items[0].Path)
+				for _, item := range s.Secret.Items {
+					out = append(out, "/etc/drydock/"+item.Path)
+				}
 			}
 		}
 	}
 	return out
 }
 
-// isAdmitted makes a pod as the Deployment's controller would. The control: one with more rights is refused.
-func isAdmitted(t *testing.T, l *lab.Lab, d *appsv1.Deployment) {
+// isAdmitted makes a pod as the controller of that owner would. The control: one with more rights is refused.
+func isAdmitted(t *testing.T, l *lab.Lab, owner metav1.ObjectMeta, template corev1.PodTemplateSpec) {
 	t.Helper()
-	pods := l.Client().CoreV1().Pods(d.Namespace)
+	pods := l.Client().CoreV1().Pods(owner.Namespace)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: d.Name + "-", Labels: d.Spec.Template.Labels, Annotations: d.Spec.Template.Annotations},
-		Spec:       *d.Spec.Template.Spec.DeepCopy(),
+		ObjectMeta: metav1.ObjectMeta{GenerateName: owner.Name + "-", Labels: template.Labels, Annotations: template.Annotations},
+		Spec:       *template.Spec.DeepCopy(),
 	}
 	made, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -122,34 +129,41 @@ func TestAChangeOfTheConfigurationRollsThePods(t *testing.T) {
 	require.False(t, same(m{"config": m{"limits": m{"concurrent": 2}}}))
 }
 
-// TestSecretsAreOnlyNamed: of all that is rendered only the token that the chart makes is one, and it stands in its Secret
-// alone.
+// TestSecretsAreOnlyNamed: of all that is rendered only the token and the agents' key that the chart makes are some, and each
+// stands in its Secret alone.
 func TestSecretsAreOnlyNamed(t *testing.T) {
 	for release, values := range variants(t) {
 		manifests := render(t, release, values)
-		var tokens []string
+		made := map[string][]string{}
 		for _, o := range objects(t, manifests) {
 			if o.GetKind() != "Secret" {
 				continue
 			}
 			data, _ := o.Object["data"].(map[string]any)
 			for key, value := range data {
-				require.Equal(t, fullname(release, values)+"-token", o.GetName(), "%s: key %s", release, key)
-				tokens = append(tokens, value.(string))
+				name := strings.TrimPrefix(o.GetName(), fullname(release, values))
+				require.Contains(t, []string{"-token", "-agent-key"}, name, "%s: key %s", release, key)
+				made[name] = append(made[name], value.(string))
 			}
 			require.NotContains(t, o.Object, "stringData")
 		}
-		secrets, _ := values["secrets"].(map[string]any)
-		receiver, _ := secrets["receiverToken"].(map[string]any)
-		if named := receiver["name"] != nil || release == "minimal"; named {
-			require.Empty(t, tokens, release)
-			continue
-		}
-		require.Len(t, tokens, 1, release)
 		var all strings.Builder
 		for _, text := range manifests {
 			all.WriteString(text)
 		}
-		require.Equal(t, 1, strings.Count(all.String(), tokens[0]), release)
+		agent, _ := values["agent"].(m)
+		for _, of := range []struct {
+			suffix, value string
+			unneeded      bool
+		}{{"-token", "receiverToken", release == "minimal"}, {"-agent-key", "agentKey", agent["enabled"] != true}} {
+			secrets, _ := values["secrets"].(map[string]any)
+			named, _ := secrets[of.value].(map[string]any)
+			if of.unneeded || named["name"] != nil {
+				require.Empty(t, made[of.suffix], release)
+				continue
+			}
+			require.Len(t, made[of.suffix], 1, release)
+			require.Equal(t, 1, strings.Count(all.String(), made[of.suffix][0]), release)
+		}
 	}
 }

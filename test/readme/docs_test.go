@@ -97,7 +97,7 @@ func goldenMessages(t *testing.T) map[string][]string {
 		}
 	}
 	var files []string
-	for _, about := range []string{"decide", "sidecar"} {
+	for _, about := range []string{"decide", "sidecar", "leader", "apiserver"} {
 		found, err := filepath.Glob(filepath.Join(root(t), "remediations", "testdata", about, "*.output.yaml"))
 		require.NoError(t, err)
 		require.NotEmpty(t, found)

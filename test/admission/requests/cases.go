@@ -21,10 +21,11 @@ func observing(n *corev1.Node) {
 	Put(n, r)
 }
 
-func leaderInFlight(n *corev1.Node) {
-	n.Annotations[remediations.RepairPrefix+"leader"] = Record(remediations.Acting).Encode()
-	n.Labels[remediations.PhaseLabel] = "Acting"
+func leader(p remediations.Phase) func(*corev1.Node) {
+	return func(n *corev1.Node) { PutLeader(n, LeaderRecord(n.Name, "n2", p)) }
 }
+
+func leaderInFlight(n *corev1.Node) { leader(remediations.Acting)(n) }
 
 func sidecarInFlight(n *corev1.Node) {
 	n.Annotations[remediations.RepairPrefix+"sidecar-3f"] = Record(remediations.Acting).Encode()
@@ -138,6 +139,18 @@ func Cases() []Case {
 		{Name: "the mesh leader's key in flight", Before: inFlight, Change: annotate(remediations.MeshLeaderKey, ""), By: Person, Reason: remediations.MeshLeader, Denied: true},
 		{Name: "the mesh leader's key taken off in flight", Before: func(n *corev1.Node) { inFlight(n); n.Annotations[remediations.MeshLeaderKey] = "" }, Change: remove(remediations.MeshLeaderKey), By: Person, Reason: remediations.MeshLeader, Denied: true},
 		{Name: "the mesh leader's key while Pending", Before: pending, Change: annotate(remediations.MeshLeaderKey, ""), By: Person},
+		{Name: "the mesh leader's key while its leadership is moved", Before: leaderInFlight, Change: annotate(remediations.MeshLeaderKey, ""), By: Person, Reason: remediations.MeshLeader, Denied: true},
+		{Name: "the mesh leader's key while the move is to be proven", Before: leader(remediations.Verifying), Change: annotate(remediations.MeshLeaderKey, ""), By: Kilo, Reason: remediations.MeshLeader, Denied: true},
+		{Name: "the mesh leader's key taken off while its leadership is moved", Before: func(n *corev1.Node) { leaderInFlight(n); n.Annotations[remediations.MeshLeaderKey] = "" }, Change: remove(remediations.MeshLeaderKey), By: Person, Reason: remediations.MeshLeader, Denied: true},
+		{Name: "the mesh leader's key with the glass broken", Before: glass(leaderInFlight), Change: annotate(remediations.MeshLeaderKey, ""), By: Person, Reason: remediations.MeshLeader, Glass: true},
+		{Name: "the mesh leader's key while its repair is only held", Before: leader(remediations.Pending), Change: annotate(remediations.MeshLeaderKey, ""), By: Person},
+		{Name: "the mesh leader's key when its repair has run out", Before: leader(remediations.Exhausted), Change: annotate(remediations.MeshLeaderKey, ""), By: Person},
+		{Name: "a deletion while the mesh leader is repaired", Before: leaderInFlight, By: Person, Reason: remediations.Deletion, Denied: true, Core: true},
+		{Name: "a request while the mesh leader is repaired", Before: leader(remediations.Verifying), Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: remediations.RequestInFlight, Denied: true},
+		{Name: "a leader's record by a person", Change: annotate(remediations.LeaderKey, LeaderRecord(Node, "n2", remediations.Pending).Encode()), By: Person, Reason: remediations.OwnKey, Denied: true, Core: true},
+		{Name: "a leader's record taken off in flight", Before: leaderInFlight, Change: remove(remediations.LeaderKey), By: Person, Reason: remediations.OwnKeyRemoved, Denied: true, Core: true},
+		{Name: "a leader's record taken off when it has run out", Before: leader(remediations.Exhausted), Change: remove(remediations.LeaderKey), By: Person},
+		{Name: "a cancel of the leader's repair", Before: leaderInFlight, Change: annotate(remediations.CancelKey, ID), By: Person},
 		{Name: "a request in flight", Before: inFlight, Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: remediations.RequestInFlight, Denied: true},
 
 		{Name: "a record by a person", Change: annotate(remediations.NodeRepairKey, Record(remediations.Pending).Encode()), By: Person, Reason: remediations.OwnKey, Denied: true, Core: true},
@@ -219,6 +232,7 @@ func passing() []Case {
 		"the cluster autoscaler marks the node":             {Before: inFlight, Change: taint("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule), By: Autoscale},
 		"an exempt controller takes our taint off":          {Before: tainted, Change: untaint("drydock.example/draining"), By: GPU},
 		"an exempt controller asks for a repair in flight":  {Before: inFlight, Change: annotate(remediations.RequestKey, "reboot"), By: GPU},
+		"an exempt controller moves the leader meanwhile":   {Before: leaderInFlight, Change: annotate(remediations.MeshLeaderKey, ""), By: GPU},
 		"an exempt controller chooses the leader in flight": {Before: inFlight, Change: annotate(remediations.MeshLeaderKey, ""), By: GPU},
 	} {
 		c.Name = strings.TrimSpace(name)

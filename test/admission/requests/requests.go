@@ -78,6 +78,27 @@ func Record(phase remediations.Phase) *remediations.Record {
 	return r
 }
 
+// Location is whose leader LeaderRecord moves.
+const Location = "east"
+
+// LeaderRecord is a repair of the leader of Location in that phase: to goes before from, unless it is Pending and nothing is
+// moved yet.
+func LeaderRecord(from, to string, phase remediations.Phase) *remediations.Record {
+	r, had := Record(phase), ""
+	r.Policy, r.Step.Name, r.Location = "mesh-leader-degraded", "promote-leader", Location
+	if r.Intent != nil {
+		r.Intent.Successor, r.Done = to, []string{"promote-leader:1"}
+		r.Moves = []remediations.Move{{Location: Location, From: from, To: to, Before: map[string]*string{from: &had, to: nil}}}
+	}
+	return r
+}
+
+// PutLeader writes a leader's record on the Node that led.
+func PutLeader(n *corev1.Node, r *remediations.Record) {
+	n.Annotations[remediations.LeaderKey] = r.Encode()
+	n.Labels[remediations.PhaseLabel] = string(r.Phase)
+}
+
 // Put writes a record on the Node as Drydock does, with its label.
 func Put(n *corev1.Node, r *remediations.Record) {
 	n.Annotations[remediations.NodeRepairKey] = r.Encode()

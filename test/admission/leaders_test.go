@@ -1,0 +1,138 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+// Nodes of a location whose leadership goes from one to another, one that has no part in it, and one of another location.
+const (
+	ledNode, leadsNode, memberNode, foreignNode = "n2", "n3", "n4", "n5"
+)
+
+// leads writes what Drydock would have on the mesh's nodes: the leader's repair in that phase, or none.
+func (y *yard) leads(phase remediations.Phase, more ...func(*corev1.Node)) {
+	y.t.Helper()
+	in := func(location string) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Annotations[remediations.MeshLocationKey] = location }
+	}
+	y.becomes(leadsNode, "", in(requests.Location))
+	y.becomes(memberNode, "", in(requests.Location))
+	y.becomes(foreignNode, "", in("west"))
+	y.becomes(ledNode, "", append([]func(*corev1.Node){in(requests.Location), func(n *corev1.Node) {
+		if phase != "" {
+			requests.PutLeader(n, requests.LeaderRecord(ledNode, leadsNode, phase))
+		}
+	}}, more...)...)
+}
+
+// choosing are the ways in which people write Kilo's key.
+func choosing(node string) [][]string {
+	key := remediations.MeshLeaderKey
+	return [][]string{{"annotate", "node", node, key + "=true", "--overwrite"}, {"annotate", "node", node, key + "=", "--overwrite"}}
+}
+
+// denied waits for admission to know what was written, then says how it refuses. Replicas watch Nodes, so that they know
+// of another Node's repair a moment later.
+func (y *yard) denied(args ...string) string {
+	y.t.Helper()
+	out := ""
+	await(y.t, "it to be denied: kubectl "+strings.Join(args, " "), func() bool {
+		said, ok := y.run(append(args, "--dry-run=server")...)
+		out = said
+		return !ok
+	})
+	require.Equal(y.t, out, y.isDenied(args...))
+	return out
+}
+
+// TestNobodyLeadsByHandWhileLeadershipMoves, with the real kubectl: neither the old leader, nor the new one, nor any other
+// node of the location, until the repair is over.
+func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
+	l := lab.Shared(t)
+	y := newYard(t, l, "enforce")
+	free := func(when string, nodes ...string) {
+		for _, n := range nodes {
+			for _, args := range choosing(n) {
+				await(t, when+" "+n+" is free", func() bool { _, ok := y.run(append(args, "--dry-run=server")...); return ok })
+				y.does(args...)
+			}
+			y.does("annotate", "node", n, remediations.MeshLeaderKey+"-")
+			require.NotContains(t, y.node(n).Annotations, remediations.MeshLeaderKey, when)
+		}
+	}
+	y.leads("")
+	free("before,", ledNode, leadsNode, memberNode, foreignNode)
+	y.leads(remediations.Pending)
+	free("while it is only held,", ledNode, leadsNode, memberNode)
+
+	for _, phase := range []remediations.Phase{remediations.Acting, remediations.Verifying} {
+		y.leads(phase)
+		for _, n := range []string{ledNode, leadsNode, memberNode} {
+			for _, args := range choosing(n) {
+				out := y.denied(args...)
+				for _, text := range []string{
+					"admission webhook", "node " + ledNode + " is under repair " + requests.ID, "mesh-leader-degraded", "promote-leader", "is " + string(phase), remediations.MeshLeaderKey,
+					"kubectl annotate node " + ledNode + " drydock.dev/cancel=" + requests.ID, "kubectl annotate node " + ledNode + " drydock.dev/break-glass=",
+				} {
+					require.Contains(t, out, text, "%v", args)
+				}
+			}
+			require.NotContains(t, y.node(n).Annotations, remediations.MeshLeaderKey)
+		}
+		free("in another location,", foreignNode)
+		y.does("label", "node", memberNode, "team=a", "--overwrite")
+		y.does("cordon", memberNode)
+		y.does("uncordon", memberNode)
+	}
+	require.NotZero(t, y.metric(`drydock_admission_total{reason="MeshLeader",verdict="denied"}`))
+
+	// The key is taken off no more than it is given.
+	y.leads(remediations.Verifying)
+	put(t, t.Context(), y.user, func() *corev1.Node {
+		n := y.node(leadsNode)
+		n.Annotations[remediations.MeshLeaderKey] = "drydock"
+		return n
+	}())
+	require.Contains(t, y.denied("annotate", "node", leadsNode, remediations.MeshLeaderKey+"-"), requests.ID)
+	require.Equal(t, "drydock", y.node(leadsNode).Annotations[remediations.MeshLeaderKey])
+
+	// A broken glass on the node of the record stops the repair, and frees the location; one elsewhere that node alone.
+	y.does("annotate", "node", memberNode, remediations.BreakGlassKey+"=why")
+	y.does("annotate", "node", memberNode, remediations.MeshLeaderKey+"=")
+	y.told(memberNode, "GlassBroken", "jane got through", "changing "+remediations.MeshLeaderKey)
+	require.Contains(t, y.isDenied("annotate", "node", leadsNode, remediations.MeshLeaderKey+"-"), requests.ID)
+	y.does("annotate", "node", ledNode, remediations.BreakGlassKey+"=why")
+	y.does("annotate", "node", ledNode, remediations.MeshLeaderKey+"=")
+	y.told(ledNode, "GlassBroken", "jane got through", "changing "+remediations.MeshLeaderKey)
+	free("with the glass broken,", leadsNode)
+
+	y.leads(remediations.Exhausted)
+	free("when it has run out,", ledNode, leadsNode, memberNode)
+	y.leads("")
+	free("after,", ledNode, leadsNode, memberNode)
+}
+
+// TestObserveModeOnlyWarnsOfALeader: who leads by hand hears of the repair, and does.
+func TestObserveModeOnlyWarnsOfALeader(t *testing.T) {
+	l := lab.Shared(t)
+	y := newYard(t, l, "observe")
+	y.leads(remediations.Verifying)
+	for _, n := range []string{ledNode, leadsNode, memberNode} {
+		args := choosing(n)[0]
+		await(t, "a warning about "+n, func() bool {
+			return strings.Contains(y.does(append(args, "--dry-run=server")...), "Warning: in enforce mode this would be denied: node "+ledNode+" is under repair "+requests.ID)
+		})
+		require.Contains(t, y.does(args...), "Warning: in enforce mode this would be denied")
+		require.Equal(t, "true", y.node(n).Annotations[remediations.MeshLeaderKey])
+	}
+	require.NotContains(t, y.does(choosing(foreignNode)[0]...), "Warning")
+	y.leads("")
+}

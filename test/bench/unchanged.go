@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// measureUnchanged posts everything again, as Alertmanager does at repeat_interval.
+func (y *yard) measureUnchanged() error {
+	y.profileWhile("unchanged", 5)
+	for _, perPost := range []int{1, 64} {
+		var posts [][]byte
+		for i := 0; i+perPost <= y.fleet.size; i += perPost {
+			var nodes []string
+			for k := range perPost {
+				nodes = append(nodes, nodeName(i+k))
+			}
+			posts = append(posts, payload(nodes...))
+		}
+		mark := y.audit.mark()
+		var ours, theirs []float64
+		for range y.rounds {
+			rate, err := y.postAll(y.drydock.ReceiverURL, posts, perPost)
+			if err != nil {
+				return err
+			}
+			ours = append(ours, rate)
+			if rate, err = y.postAll(y.ginURL+"/v1/alerts", posts, perPost); err != nil {
+				return err
+			}
+			theirs = append(theirs, rate)
+		}
+		calls, _, err := y.audit.since(mark)
+		if err != nil {
+			return err
+		}
+		writes := 0
+		for _, c := range calls {
+			if c.write() && !c.apart() {
+				writes++
+			}
+		}
+		a, b := median(ours), median(theirs)
+		y.table.add(row{
+			what: fmt.Sprintf("the same again, unchanged, %d a post", perPost), nodes: y.fleet.size, measured: fmt.Sprintf("%.0f alerts a second, %d writes", a, writes),
+			reference: fmt.Sprintf("a bare gin handler that decodes them: %.0f a second", b), ratio: fmt.Sprintf("%.0f%%", 100*a/b),
+			target: "≥ 70%, no write", verdict: reached(a >= 0.7*b && writes == 0),
+		})
+	}
+	return nil
+}
+
+// postAll posts for a second or so over 16 connections, and says how many alerts a second were taken.
+func (y *yard) postAll(url string, posts [][]byte, perPost int) (float64, error) {
+	const lasts = time.Second
+	began := time.Now()
+	g, ctx := errgroup.WithContext(y.ctx)
+	counts := make([]int, workersAtOnce)
+	for w := range workersAtOnce {
+		g.Go(func() error {
+			for i := w; time.Since(began) < lasts; i += workersAtOnce {
+				if _, err := send(ctx, http.MethodPost, url, y.token, posts[i%len(posts)]); err != nil {
+					return err
+				}
+				counts[w]++
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return 0, err
+	}
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	return float64(total*perPost) / time.Since(began).Seconds(), nil
+}

@@ -1,0 +1,152 @@
+package hosts
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/hosts"
+	"drydock.dev/drydock/remediations"
+)
+
+func (y *yard) await(what string, wanted func() bool) {
+	y.t.Helper()
+	require.Eventually(y.t, wanted, within, tick, what)
+}
+
+func (y *yard) node(name string) *corev1.Node {
+	y.t.Helper()
+	n, err := y.lab.Client().CoreV1().Nodes().Get(y.t.Context(), name, metav1.GetOptions{})
+	require.NoError(y.t, err)
+	return n
+}
+
+// ready waits for a node's Ready condition, also while no API server answers.
+func (y *yard) ready(name string, want corev1.ConditionStatus) {
+	y.t.Helper()
+	y.await(fmt.Sprintf("node %s has Ready=%s", name, want), func() bool {
+		n, err := y.lab.Client().CoreV1().Nodes().Get(y.t.Context(), name, metav1.GetOptions{})
+		return err == nil && remediations.ReadyCondition(n) != nil && remediations.ReadyCondition(n).Status == want
+	})
+}
+
+// firing are the alerts that Alertmanager has of something to repair, by name.
+func (y *yard) firing() []string {
+	y.t.Helper()
+	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, y.lab.AlertmanagerURLs()[0]+"/api/v2/alerts", nil)
+	require.NoError(y.t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(y.t, err)
+	defer func() { _ = res.Body.Close() }()
+	var alerts []struct{ Labels map[string]string }
+	require.NoError(y.t, json.NewDecoder(res.Body).Decode(&alerts))
+	var out []string
+	for _, a := range alerts {
+		if a.Labels["remediation"] != "" {
+			out = append(out, a.Labels["alertname"])
+		}
+	}
+	return out
+}
+
+// entries are the ended repairs on the node of this target ("": the node's own), newest first.
+func (y *yard) entries(name, target string) []remediations.Entry {
+	var out []remediations.Entry
+	n, err := y.lab.Client().CoreV1().Nodes().Get(y.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return nil // its API server is what this may be about
+	}
+	for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
+		if e.Target == target {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// ended waits for the end of the node's first repair.
+func (y *yard) ended(name string) remediations.Entry {
+	y.t.Helper()
+	y.await("a repair of node "+name+" ends", func() bool { return len(y.entries(name, "")) > 0 })
+	e := y.entries(name, "")
+	return e[len(e)-1]
+}
+
+// rescued waits for the end of the first rescue of the API servers to be in the history of that node.
+func (y *yard) rescued(name string) remediations.Entry {
+	y.t.Helper()
+	y.await("a rescue of the API servers is in the history of node "+name, func() bool { return len(y.entries(name, remediations.APIServerTarget)) > 0 })
+	e := y.entries(name, remediations.APIServerTarget)
+	return e[len(e)-1]
+}
+
+// restarts are who restarted the host's kubelet in this test, by its own journal, without systemd's own.
+func (y *yard) restarts(name string) []string {
+	y.t.Helper()
+	all, err := y.hosts.Host(name).Restarts(y.t.Context(), hosts.KubeletUnit)
+	require.NoError(y.t, err)
+	out := []string{}
+	for _, r := range all {
+		if r.At.After(y.began) && r.By != hosts.BySystemd {
+			out = append(out, r.By)
+		}
+	}
+	return out
+}
+
+// told waits for an Event of this test about the node, or Drydock's ledger, whose note has the text.
+func (y *yard) told(node, text string) {
+	y.t.Helper()
+	y.await(fmt.Sprintf("an Event about %s says %q", node, text), func() bool {
+		list, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{FieldSelector: "regarding.name=" + node})
+		if err != nil {
+			return false
+		}
+		for _, e := range list.Items {
+			if !e.EventTime.Time.Before(y.began) && strings.Contains(e.Note, text) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// died waits for the end of a Drydock that is to be killed.
+func (y *yard) died(d *lab.Drydock) {
+	y.t.Helper()
+	select {
+	case <-d.Done():
+	case <-time.After(within):
+		require.Fail(y.t, "nobody killed Drydock")
+	}
+}
+
+// killOn kills Drydock when the API server has written a repair of the node in that phase, before Drydock hears of it.
+func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Response) lab.Verdict {
+	return func(res *http.Response) lab.Verdict {
+		if res.Request.Method != http.MethodPatch || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {
+			return lab.Pass
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body = io.NopCloser(bytes.NewReader(body))
+		if err != nil {
+			return lab.Pass
+		}
+		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+		if n, ok := o.(*corev1.Node); err != nil || !ok || n.Labels[remediations.PhaseLabel] != string(phase) {
+			return lab.Pass
+		}
+		d.Kill()
+		return lab.Reset
+	}
+}

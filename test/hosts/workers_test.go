@@ -1,0 +1,148 @@
+package hosts
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/hosts"
+	"drydock.dev/drydock/remediations"
+)
+
+// attempts are what a host's journal must show of a repair that took these attempts.
+func attempts(id string, names ...string) []string {
+	out := []string{}
+	for _, name := range names {
+		out = append(out, hosts.ByDrydock(id+"-"+name))
+	}
+	return out
+}
+
+// The whole chain: a kubelet ends or hangs, kube-controller-manager finds its node lost, Prometheus raises the alert,
+// Drydock restarts the unit over SSH, and the node's own lease proves the cure.
+func TestAWorkersKubeletIsRestartedAndTheNodeRecovers(t *testing.T) {
+	for name, fault := range map[string]func(*hosts.Host, context.Context) error{"stopped": (*hosts.Host).Stop, "hanging": (*hosts.Host).Hang} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			y.run(y.config(nodePolicy(wait)))
+			require.NoError(t, fault(y.hosts.Host("worker-1"), t.Context()))
+			y.ready("worker-1", corev1.ConditionUnknown)
+
+			e := y.ended("worker-1")
+
+			require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+			require.Equal(t, []string{"restart-kubelet:1"}, e.Steps)
+			require.Contains(t, e.Evidence, " kubelet[", "the unit's last words before the restart")
+			require.Equal(t, attempts(e.ID, "0-1"), y.restarts("worker-1"), "the host's journal shows what the record claims")
+			y.ready("worker-1", corev1.ConditionTrue)
+			require.Empty(t, y.restarts("worker-2"))
+			require.False(t, y.node("worker-1").Spec.Unschedulable)
+		})
+	}
+}
+
+// A kubelet that dies again has its attempts, and then comes the next step.
+func TestAKubeletThatDiesAgainIsLeftToTheNextStep(t *testing.T) {
+	y := newYard(t)
+	y.run(y.config(nodePolicy(hold+15*time.Second, reboot)))
+	require.NoError(t, y.hosts.Host("worker-1").DieAgainAfterEachRestart(t.Context()))
+
+	e := y.ended("worker-1")
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"restart-kubelet:1", "restart-kubelet:2", "reboot:1"}, e.Steps)
+	require.Equal(t, attempts(e.ID, "0-1", "0-2"), y.restarts("worker-1"))
+}
+
+// A host to which there is no way costs no attempt; its node is left to the next step, and it is said why.
+func TestAHostWithoutSSHIsPassedOver(t *testing.T) {
+	for name, fault := range map[string]func(*hosts.Host, context.Context) error{"dead": (*hosts.Host).SSHDead, "hanging": (*hosts.Host).SSHHangs} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			y.run(y.config(nodePolicy(wait, reboot)))
+			require.NoError(t, fault(y.hosts.Host("worker-1"), t.Context()))
+			require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
+
+			e := y.ended("worker-1")
+
+			require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+			require.Equal(t, []string{"reboot:1"}, e.Steps)
+			require.Empty(t, y.restarts("worker-1"))
+			y.told("worker-1", "restart-kubelet")
+		})
+	}
+}
+
+// A machine that does not prove to be the host is told nothing, and its key is said.
+func TestAHostWithAnotherKeyIsRefusedAndItIsSaid(t *testing.T) {
+	y := newYard(t)
+	y.run(y.config(nodePolicy(wait, reboot)))
+	require.NoError(t, y.hosts.Host("worker-2").WrongHostKey(t.Context()))
+	require.NoError(t, y.hosts.Host("worker-2").Stop(t.Context()))
+
+	e := y.ended("worker-2")
+
+	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Empty(t, y.restarts("worker-2"))
+	y.told("worker-2", "SHA256:")
+}
+
+// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the next one is.
+func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
+	y := newYard(t)
+	proxy, err := y.lab.NewProxy()
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	d := y.runAt(proxy, y.config(nodePolicy(wait)))
+	proxy.After(killOn(d, "worker-1", remediations.Acting)) //nolint:bodyclose // the proxy closes it
+	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
+	y.died(d)
+	proxy.After(nil)
+	require.Empty(t, y.restarts("worker-1"), "the call was not made")
+	require.NoError(t, d.Start(t.Context()))
+
+	e := y.ended("worker-1")
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"restart-kubelet:1", "restart-kubelet:2"}, e.Steps)
+	require.Equal(t, attempts(e.ID, "0-2"), y.restarts("worker-1"))
+}
+
+// Drydock dies when the host has done the restart and before that is on record: it was restarted once, and that is found
+// out afterwards.
+func TestKilledAfterTheRestart(t *testing.T) {
+	y := newYard(t)
+	d := y.run(y.config(nodePolicy(wait)))
+	require.NoError(t, y.hosts.Host("worker-2").Stop(t.Context()))
+	require.Eventually(t, func() bool {
+		taken, err := y.hosts.Host("worker-2").Attempts(t.Context(), hosts.KubeletUnit)
+		return err == nil && len(taken) > y.before["worker-2"]
+	}, within, 10*time.Millisecond, "a restart reaches the host")
+	d.Kill()
+	require.NoError(t, d.Start(t.Context()))
+
+	e := y.ended("worker-2")
+
+	require.Contains(t, []remediations.Outcome{remediations.Recovered, remediations.SelfRecovered}, e.Outcome, e.Why)
+	require.Len(t, y.restarts("worker-2"), len(e.Steps), "the host's journal shows what the record claims: %v", e.Steps)
+	require.Len(t, y.restarts("worker-2"), 1, "restarted once")
+}
+
+// Two replicas see the same fault; only the one that leads restarts.
+func TestASecondReplicaRestartsNothing(t *testing.T) {
+	y := newYard(t)
+	y.run(y.config(nodePolicy(wait)))
+	second := y.config(nodePolicy(wait))
+	second["stateDir"] = t.TempDir()
+	d, err := y.lab.StartDrydock(t.Context(), shared.token, lab.DrydockOptions{Name: "drydock-2", Config: second})
+	require.NoError(t, err)
+	t.Cleanup(d.Kill)
+	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
+	e := y.ended("worker-1")
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, attempts(e.ID, "0-1"), y.restarts("worker-1"))
+}

@@ -1,0 +1,162 @@
+// Package hosts runs the real programs on real hosts: machines with systemd and sshd, an etcd cluster and the lab's API
+// servers on three of them, kubelets that renew leases; Prometheus, Alertmanager and Drydock outside of them, as they are
+// where the API server's own failure is to be seen. Tests assert the state of the world: the node, what the hosts' own
+// journals say of restarts, the record.
+package hosts
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/hosts"
+	"drydock.dev/drydock/remediations"
+)
+
+// within bounds every wait: far beyond what it takes, so that only a fault meets it.
+const within = 3 * time.Minute
+
+// tick is how often it is looked at.
+const tick = 200 * time.Millisecond
+
+// grace is how long a kubelet may be silent before its node is lost.
+const grace = 6 * time.Second
+
+// yard is what one test has: hosts without a fault, and Drydock as it configures it.
+type yard struct {
+	t     *testing.T
+	hosts *hosts.Hosts
+	lab   *lab.Lab
+	state string // Drydock's state directory
+	began time.Time
+	// before is how many attempts each host's journal had when the test began.
+	before map[string]int
+}
+
+func newYard(t *testing.T) *yard {
+	t.Helper()
+	boot(t)
+	y := &yard{t: t, hosts: shared.hosts, lab: shared.lab, state: t.TempDir(), before: map[string]int{}}
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	require.NoError(t, y.hosts.Heal(ctx))
+	y.settle()
+	for _, h := range y.hosts.All() {
+		taken, err := h.Attempts(ctx, hosts.KubeletUnit)
+		require.NoError(t, err)
+		y.before[h.Name] = len(taken)
+	}
+	y.began = time.Now()
+	return y
+}
+
+// settle ends the holds of earlier tests on the hosts, waits until all is well, and takes away what Drydock has left on the
+// nodes and in the ledger.
+func (y *yard) settle() {
+	y.t.Helper()
+	for _, h := range y.hosts.All() {
+		_, err := h.Run(y.t.Context(), "systemctl", "stop", "drydock-restart-*")
+		require.NoError(y.t, err)
+		y.ready(h.Name, corev1.ConditionTrue)
+	}
+	y.await("the alerts of earlier tests end", func() bool { return len(y.firing()) == 0 })
+	for _, h := range y.hosts.All() {
+		gone := map[string]any{}
+		for k := range y.node(h.Name).Annotations {
+			if remediations.Relevant(k) {
+				gone[k] = nil
+			}
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"annotations": gone, "labels": map[string]any{remediations.PhaseLabel: nil}},
+			"spec":     map[string]any{"unschedulable": nil},
+		})
+		require.NoError(y.t, err)
+		_, err = y.lab.Client().CoreV1().Nodes().Patch(y.t.Context(), h.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		require.NoError(y.t, err)
+	}
+	err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Delete(y.t.Context(), "drydock-ledger", metav1.DeleteOptions{})
+	require.NoError(y.t, client.IgnoreNotFound(err))
+}
+
+// hold is for how long a host refuses a second restart of a unit, which Drydock's configuration has no word for.
+const hold = time.Minute
+
+// wait is how long a plan waits for the proof of a restart, of which all succeed that are to.
+const wait = 20 * time.Second
+
+// config is Drydock's, with policies of the shipped ones' form and short times.
+func (y *yard) config(policies ...any) map[string]any {
+	var control []any
+	for _, h := range y.hosts.All() {
+		if h.ControlPlane {
+			control = append(control, map[string]any{"name": h.Name, "address": h.Address()})
+		}
+	}
+	return map[string]any{
+		"stateDir":     y.state,
+		"controlPlane": map[string]any{"hosts": control, "port": hosts.APIServerPort, "caFile": y.hosts.CAFile()},
+		"providers": map[string]any{"hosts": map[string]any{
+			"user": hosts.User, "keyFile": y.hosts.KeyFile(), "knownHostsFile": y.hosts.KnownHostsFile(), "timeout": "10s",
+			"units": []string{hosts.OtherUnit},
+		}},
+		"limits":   map[string]any{"startupGrace": "0s", "unhealthy": "60%", "repairsPerNode": 10},
+		"policies": policies,
+	}
+}
+
+// nodePolicy is the shipped node-not-ready with short times, and with these steps after two attempts at the kubelet.
+func nodePolicy(wait time.Duration, further ...any) map[string]any {
+	return map[string]any{
+		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "3s", "cooldown": "0s",
+		"plan": append([]any{map[string]any{"step": "restart-kubelet", "wait": wait.String(), "attempts": 2}}, further...),
+	}
+}
+
+// apiPolicy is the shipped apiserver-down with short times.
+func apiPolicy() map[string]any {
+	return map[string]any{
+		"name": "apiserver-down", "match": []string{`remediation="apiserver-down"`}, "target": map[string]any{"apiserver": true},
+		"for": "0s", "proofFor": "3s", "cooldown": "0s", "onExhausted": "none",
+		"plan": []any{map[string]any{"step": "restart-kubelet", "wait": wait.String(), "timeout": "5m"}},
+	}
+}
+
+// reboot is the step after those on the host: the provider's, which takes the machine's power away for a moment.
+var reboot = map[string]any{"step": "reboot", "wait": "60s"}
+
+// run starts Drydock, sends Alertmanager's posts to it, and ends it with the test.
+func (y *yard) run(config map[string]any) *lab.Drydock {
+	y.t.Helper()
+	return y.runAt(nil, config)
+}
+
+// runAt is run with a proxy before the API server.
+func (y *yard) runAt(proxy *lab.Proxy, config map[string]any) *lab.Drydock {
+	y.t.Helper()
+	if shared.token == "" {
+		var err error
+		shared.token, err = y.lab.PrepareDrydock(context.WithoutCancel(y.t.Context()))
+		require.NoError(y.t, err)
+	}
+	civo, err := y.lab.StartCivo(y.t.Context(), lab.CivoOptions{RebootTime: time.Second, Machines: y.hosts.Machines(), Logf: y.t.Logf})
+	require.NoError(y.t, err)
+	y.t.Cleanup(civo.Close)
+	o := lab.DrydockOptions{Config: config, Civo: civo}
+	if proxy != nil {
+		o.Server = proxy.URL()
+	}
+	d, err := y.lab.StartDrydock(y.t.Context(), shared.token, o)
+	require.NoError(y.t, err)
+	y.t.Cleanup(d.Kill)
+	require.NoError(y.t, y.lab.SetWebhook(y.t.Context(), lab.WebhookTarget{URL: d.ReceiverURL, TokenFile: shared.token}))
+	return d
+}

@@ -1,0 +1,52 @@
+package install
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestRightsOfDaemonSets: in the namespaces that are configured, by name wherever RBAC has names, and written only by what
+// enforces. Nothing that grants rights is ever written.
+func TestRightsOfDaemonSets(t *testing.T) {
+	with := func(mode string) m {
+		return m{
+			"cniObjects": m{"configmaps": []any{"calico-config"}},
+			"config": m{"mode": mode, "providers": m{
+				"daemonSets":  m{"kubeProxy": "kube-system/kube-proxy", "cni": "calico-system/calico-node"},
+				"clusterWide": m{"rolloutRestart": []any{"kube-system/kube-proxy"}, "cni": m{"configMap": "calico-system/calico/manifest.yaml", "daemonSet": "calico-system/calico-node"}},
+			}},
+		}
+	}
+	rights := func(values m) (out []string) {
+		for _, o := range objects(t, render(t, "drydock", values)) {
+			if !strings.HasSuffix(o.GetName(), "-daemonsets") || o.GetKind() != "Role" {
+				continue
+			}
+			var role rbacv1.Role
+			find(t, []*unstructured.Unstructured{o}, "Role", o.GetName(), &role)
+			for _, r := range role.Rules {
+				out = append(out, fmt.Sprint(role.Namespace, " ", r.Resources, r.ResourceNames, r.Verbs))
+			}
+		}
+		slices.Sort(out)
+		return slices.Compact(out)
+	}
+	require.Empty(t, rights(m{}))
+	require.Equal(t, []string{
+		"calico-system [configmaps] [calico-config] [get]", "calico-system [configmaps] [calico] [get]", "calico-system [daemonsets] [calico-node] [get]",
+		"calico-system [pods] [] [list]", "calico-system [rolebindings roles] [] [get]",
+		"kube-system [daemonsets] [kube-proxy] [get]", "kube-system [pods] [] [list]",
+	}, rights(with("observe")))
+	require.Equal(t, []string{
+		"calico-system [configmaps] [calico-config] [create get patch]", "calico-system [configmaps] [calico] [get]",
+		"calico-system [daemonsets] [calico-node] [get patch]", "calico-system [daemonsets] [calico-node] [get]",
+		"calico-system [pods] [] [delete list]", "calico-system [rolebindings roles] [] [get]",
+		"kube-system [daemonsets] [kube-proxy] [get patch]", "kube-system [daemonsets] [kube-proxy] [get]", "kube-system [pods] [] [delete list]",
+	}, rights(with("enforce")))
+}

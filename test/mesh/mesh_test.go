@@ -1,0 +1,277 @@
+package mesh
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/internal/lab/mesh"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/kilo"
+)
+
+// The main job, with every interval as it is shipped and as Kilo has it: the leader of west loses its members' new flows.
+func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
+	mesh.Need(t)
+	t.Parallel() // it waits so much that it is in nobody's way
+	y := newYardOf(t, own{
+		network: mesh.New, lab: lab.Options{Interval: 10 * time.Second, GroupWait: time.Second, GroupInterval: time.Minute},
+		checkIn: 30 * time.Second, admission: true,
+	})
+	// Prometheus is a pod like any other, so a dark member cannot be scraped.
+	y.network.ScrapeFrom("cloud-2")
+	y.run(shipped(), nil)
+	y.await("Prometheus scrapes over the mesh", func() bool { return y.query(`sum(up{job="drydock-agent"})`) == 8 })
+
+	require.NoError(t, y.network.DropNewVXLAN("west-1"))
+	fault := time.Now()
+	require.Error(t, y.network.Send(t.Context(), "east-3", "west-2"))
+	passed := y.flows("east-3", "west-2", fault)
+	t.Logf("the first packet from east-3 to west-2 passes %.1f s after the fault, with shipped intervals", passed.Seconds())
+	require.Less(t, passed, 2*time.Minute)
+	require.NoError(t, y.network.Send(t.Context(), "cloud-2", "west-3"))
+	y.deniedToOthers()
+	entry := y.ended("west-1")
+	t.Logf("the repair ends %.1f s after the fault", entry.Ended.Sub(fault).Seconds())
+	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.NoError(t, y.kilo.Lead(t.Context(), "west-3"), "the repair is over, and the lead anybody's again")
+}
+
+// deniedToOthers: whoever moves the lead of west while west-1's repair waits for its proof is told of that, and moves nothing.
+func (y *yard) deniedToOthers() {
+	y.t.Helper()
+	require.Equal(y.t, remediations.Verifying, remediations.ReadJournal(y.node("west-1")).Leader.Phase)
+	for node, value := range map[string]any{"west-1": "true", "west-2": nil, "west-3": "true"} {
+		err := y.try(node, map[string]any{"metadata": map[string]any{"annotations": map[string]any{kilo.LeaderKey: value}}})
+		require.ErrorContains(y.t, err, "mesh-leader-degraded", node)
+	}
+	require.Equal(y.t, []string{"west-2"}, y.annotated("west"))
+}
+
+// The same where pods have IPv6 addresses and no others.
+func TestADegradedLeaderIsReplacedOverIPv6(t *testing.T) {
+	turn(t)
+	y := newYardOf(t, own{network: mesh.NewIPv6, lab: quickLab(), interval: quickRound})
+	y.run(quick(), nil)
+	require.NoError(t, y.network.DropNewVXLAN("west-1"))
+	fault := time.Now()
+	require.Error(t, y.network.Send(t.Context(), "east-3", "west-2"))
+	t.Logf("the first packet passes %.1f s after the fault, over IPv6 and with short intervals", y.flows("east-3", "west-2", fault).Seconds())
+	y.moved("west", "west-2")
+	require.Equal(t, remediations.Recovered, y.ended("west-1").Outcome)
+}
+
+// shipped is what a lab's Drydock would otherwise have quicker than it is shipped. The policy is the shipped one.
+func shipped() map[string]any {
+	return map[string]any{"alertmanager": map[string]any{"pollInterval": "15s", "maxStaleness": "30s"}}
+}
+
+// S2-1 to S2-3, S2-6: probes fail, the leader is blamed, another one leads, packets flow again.
+func TestADarkLocationGetsAnotherLeader(t *testing.T) {
+	y := newYard(t)
+	y.network.ScrapeFrom("cloud-2")
+	y.run(quick(), nil)
+	old, err := y.network.Connect(t.Context(), "east-3", "west-2")
+	require.NoError(t, err)
+	defer old.Close()
+	require.NoError(t, mesh.Exchange(old))
+
+	require.NoError(t, y.network.DropNewVXLAN("west-1"))
+	fault := time.Now()
+	for _, way := range [][2]string{{"east-3", "west-2"}, {"west-3", "cloud-2"}, {"west-1", "west-2"}} {
+		require.Error(t, y.network.Send(t.Context(), way[0], way[1]), "%v", way)
+	}
+	// What a detector must not go by: the leader answers pings, so does what is behind it, and what flowed goes on.
+	require.NoError(t, mesh.Exchange(old))
+	for _, n := range y.network.Nodes() {
+		require.NoError(t, y.network.Ping("west-1", n.Name))
+		require.NoError(t, y.network.Ping(n.Name, "west-1"))
+	}
+	y.await("probes say what there is", func() bool {
+		return y.query(`count(drydock_mesh_probe_success{path="cross",src_role="leader",dst_location="west",dst_role="member"} == 0)`) > 0
+	})
+	y.await("the alert fires", func() bool { return len(y.firing()) > 0 })
+	alerted := time.Now()
+	y.moved("west", "west-2")
+	t.Logf("alert %.1f s after the fault, the leader moves %.1f s later", alerted.Sub(fault).Seconds(), time.Since(alerted).Seconds())
+	t.Logf("the first packet passes %.1f s after the fault, with short intervals", y.flows("east-3", "west-2", fault).Seconds())
+	require.NoError(t, y.network.Send(t.Context(), "west-3", "cloud-2"))
+
+	entry := y.ended("west-1")
+	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, []string{"promote-leader:1"}, entry.Steps)
+	require.Equal(t, "west", entry.Location)
+	require.Equal(t, []string{"west-2"}, y.annotated("west"))
+	require.NotEmpty(t, y.node("west-2").Annotations[kilo.WireGuardIPKey])
+	require.Empty(t, y.node("west-1").Annotations[kilo.WireGuardIPKey])
+	require.NotContains(t, y.node("west-1").Annotations, remediations.LeaderKey, "the record's end is in the history")
+	for _, n := range []string{"west-2", "west-3"} {
+		require.Empty(t, y.entries(n))
+	}
+	for _, n := range y.nodes() {
+		require.False(t, n.Spec.Unschedulable, "a move cordons nobody")
+		require.NotContains(t, n.Annotations, kilo.LocationKey)
+	}
+	y.unmoved("east", "east-1")
+	y.unmoved("cloud", "cloud-1")
+	require.Len(t, y.kilo.Leads(), 4, "three first ones, and one move: %v", y.kilo.Leads())
+}
+
+// limits.leaders.concurrent: one after the other.
+func TestTwoLeadersThatFailAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
+	y := newYard(t)
+	y.run(quick(), nil)
+	for _, n := range []string{"west-1", "east-1"} {
+		require.NoError(t, y.network.DropVXLAN(n))
+	}
+	fault := time.Now()
+	west, east := y.ended("west-1"), y.ended("east-1")
+	for _, way := range [][2]string{{"west-3", "east-3"}, {"cloud-2", "west-2"}, {"east-2", "cloud-2"}} {
+		y.flows(way[0], way[1], fault)
+	}
+	moves := y.kilo.Leads()[3:]
+	require.Len(t, moves, 2)
+	first, second := west, moves[1]
+	if moves[0].Location == "east" {
+		first = east
+	}
+	require.Equal(t, remediations.Recovered, west.Outcome)
+	require.Equal(t, remediations.Recovered, east.Outcome)
+	require.False(t, second.At.Before(first.Ended.Truncate(time.Second)), "the second moves when the first is proved: %v, %v", second, first)
+	y.unmoved("cloud", "cloud-1")
+}
+
+// The successor relays nothing either, which no probe to a sibling can tell beforehand: the next one does. The location has
+// five nodes, so that the old leader, a member by then that speaks ill of all, does not outvote the three that are well: should
+// the alert be over for a moment between the two moves, it fires again.
+func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
+	turn(t)
+	y := newYardOf(t, own{network: mesh.New, lab: quickLab(), interval: quickRound}, mesh.Location{Name: "west", Nodes: 5}, mesh.Location{Name: "east", Nodes: 3}, mesh.Location{Name: "cloud", Nodes: 2})
+	y.run(quick(), nil)
+	require.NoError(t, y.network.DropRelayed("west-2"))
+	require.NoError(t, y.network.DropVXLAN("west-1"))
+	fault := time.Now()
+	y.moved("west", "west-3")
+	y.flows("east-2", "west-2", fault)
+	entry := y.ended("west-1")
+	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, []string{"promote-leader:1", "promote-leader:2"}, entry.Steps)
+	require.Equal(t, []string{"west-3"}, y.annotated("west"))
+	var led []string
+	for _, l := range y.kilo.Leads() {
+		if l.Location == "west" {
+			led = append(led, l.Node)
+		}
+	}
+	require.Equal(t, []string{"west-1", "west-2", "west-3"}, led)
+}
+
+// limits.leaders.perLocation: a location that fails again soon is not moved again, and its leader's Node says so.
+func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
+	y := newYard(t)
+	d := y.run(quick(), nil)
+	require.NoError(t, y.network.DropVXLAN("west-1"))
+	y.moved("west", "west-2")
+	require.Equal(t, remediations.Recovered, y.ended("west-1").Outcome)
+	require.NoError(t, y.network.Heal("west-1"))
+	y.allWell()
+	require.NoError(t, y.network.DropVXLAN("west-2"))
+	fault := time.Now()
+	y.await("it is held", func() bool {
+		r := remediations.ReadJournal(y.node("west-2")).Leader
+		return r != nil && r.Hold != nil && r.Hold.Reason == remediations.Cooldown
+	})
+	held := remediations.ReadJournal(y.node("west-2")).Leader
+	require.Equal(t, remediations.Pending, held.Phase)
+	y.await("it is said", func() bool {
+		return slices.ContainsFunc(y.events(), func(e string) bool { return strings.HasPrefix(e, "west-2 RepairHeld: Cooldown") })
+	})
+	y.patience()
+	require.Equal(t, "west-2", y.kilo.Leader("west"))
+	require.Error(t, y.network.Send(t.Context(), "east-3", "west-3"), "it fails all the time")
+
+	// It is that limit, and nothing else: with a shorter one the same repair goes on.
+	y.stop(d)
+	short := quick()
+	short["limits"] = map[string]any{"leaders": map[string]any{"perLocation": "1m"}}
+	y.run(short, nil)
+	y.flows("east-3", "west-1", fault)
+	entry := y.ended("west-2")
+	require.Equal(t, remediations.Recovered, entry.Outcome)
+	require.Equal(t, held.ID, entry.ID)
+}
+
+// A leader that lets small packets through is none.
+func TestALeaderThatLosesLargePacketsIsReplaced(t *testing.T) {
+	y := newYard(t)
+	y.run(quick(), nil)
+	require.NoError(t, y.network.DropLarge("east-1"))
+	fault := time.Now()
+	y.moved("east", "east-2")
+	y.flows("west-2", "east-3", fault)
+	require.Equal(t, remediations.Recovered, y.ended("east-1").Outcome)
+	y.unmoved("west", "west-1")
+}
+
+// mended are the lab's machines, on which a reboot takes away what was wrong with the network.
+type mended struct {
+	civosim.Machines
+	network *mesh.Network
+}
+
+func (m mended) Reboot(ctx context.Context, in civosim.Instance, bootID string) error {
+	if err := m.network.Heal(in.Hostname); err != nil {
+		return err
+	}
+	return m.Machines.Reboot(ctx, in, bootID)
+}
+
+// One plan after the other: the old leader is a node like any other, with an alert and a policy of its own.
+func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
+	y := newYard(t)
+	civo, err := y.lab.StartCivo(t.Context(), lab.CivoOptions{RebootTime: time.Second, Machines: mended{y.lab.Machines(), y.network}})
+	require.NoError(t, err)
+	t.Cleanup(civo.Close)
+	y.run(quick(map[string]any{
+		"name": "mesh-forwarding-fault", "match": []string{`remediation="mesh-forwarding-fault"`}, "for": "20s", // the rule waits longer for it than for the leader's
+		"proofFor": "2s", "cooldown": "0s", "plan": []any{map[string]any{"step": "reboot", "wait": "1m"}},
+	}), civo)
+	require.NoError(t, y.network.DropVXLAN("west-1"))
+	moved := y.ended("west-1")
+	require.Equal(t, remediations.Recovered, moved.Outcome)
+	var reboot remediations.Entry
+	y.await("west-1 was rebooted, and is well", func() bool {
+		for _, e := range remediations.DecodeHistory(y.node("west-1").Annotations[remediations.HistoryKey]) {
+			if e.Location == "" {
+				reboot = e
+			}
+		}
+		return reboot.ID != ""
+	})
+	require.Equal(t, remediations.Recovered, reboot.Outcome)
+	calls := civo.Done(civosim.HardReboots)
+	require.Len(t, calls, 1)
+	require.False(t, calls[0].At.Before(moved.Ended.Truncate(time.Second)), "one after the other")
+	y.await("all pods reach each other", func() bool { return len(y.network.Mute(t.Context())) == 0 })
+	require.Equal(t, "west-2", y.kilo.Leader("west"), "it is a member now: nothing fails back by itself")
+}
+
+// Somebody moves the leader while Drydock waits for the proof of its own move: theirs stands, and is not moved again.
+func TestALeaderThatAPersonMovesMeanwhileIsTheirs(t *testing.T) {
+	y := newYard(t)
+	y.run(quick(), nil)
+	require.NoError(t, y.network.DropRelayed("west-2"))
+	require.NoError(t, y.network.DropVXLAN("west-1"))
+	y.moved("west", "west-2")
+	require.NoError(t, y.kilo.Lead(t.Context(), "west-3"))
+	require.Equal(t, remediations.Superseded, y.ended("west-1").Outcome)
+	y.await("the alert ends", func() bool { return !slices.Contains(y.firing(), "MeshLeaderDegraded/west/") })
+	require.Equal(t, []string{"west-3"}, y.annotated("west"))
+	require.Len(t, y.kilo.Leads(), 5, "three first ones, Drydock's move and the person's: %v", y.kilo.Leads())
+}

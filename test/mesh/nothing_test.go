@@ -1,0 +1,135 @@
+package mesh
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// A member's own fault is no leader's; what is a leader's, elsewhere and at the same time, moves it.
+func TestAFaultAtAMemberMovesNothing(t *testing.T) {
+	y := newYard(t)
+	y.run(quick(), nil)
+	require.NoError(t, y.network.DropVXLAN("west-2"))
+	y.await("the member is silent", func() bool {
+		return y.query(`count(drydock_mesh_probe_success{path="cross",src_role="leader",dst_node="west-2"} == 0)`) > 0
+	})
+	require.NoError(t, y.network.DropVXLAN("east-1"))
+	fault := time.Now()
+	y.moved("east", "east-2")
+	y.flows("cloud-2", "east-3", fault)
+	require.Equal(t, remediations.Recovered, y.ended("east-1").Outcome)
+	require.Error(t, y.network.Send(t.Context(), "east-2", "west-2"), "it was broken all the time")
+	y.unmoved("west", "west-1")
+	y.unmoved("cloud", "cloud-1")
+}
+
+// Agents that all begin anew, with their pods gone for a while, say nothing of any leader.
+func TestARollOutOfAllAgentsMovesNothing(t *testing.T) {
+	y := newYard(t)
+	y.run(quick(), nil)
+	y.agents.Kill()
+	for _, n := range y.network.Nodes() {
+		require.NoError(t, y.network.Unplug(n.Name))
+	}
+	y.await("nothing is scraped", func() bool { return y.query(`sum(up{job="drydock-agent"})`) == 0 })
+	for _, n := range y.network.Nodes() {
+		require.NoError(t, y.network.Plug(n.Name))
+	}
+	require.NoError(t, y.agents.Start(t.Context()))
+	y.await("everything is scraped", func() bool { return y.query(`sum(up{job="drydock-agent"})`) == 8 })
+	require.NoError(t, y.network.DropVXLAN("east-1"))
+	y.moved("east", "east-2")
+	y.ended("east-1")
+	y.unmoved("west", "west-1")
+	y.unmoved("cloud", "cloud-1")
+}
+
+// Half the agents are gone: what the others say is enough to blame a leader, and never to blame a wrong one.
+func TestHalfTheAgentsGoneMovesNothing(t *testing.T) {
+	y := newYard(t)
+	y.run(quick(), nil)
+	gone := []string{"west-2", "west-3", "east-2", "cloud-2"}
+	t.Cleanup(func() { require.NoError(t, y.agents.Restore(context.WithoutCancel(t.Context()), gone...)) })
+	require.NoError(t, y.agents.Remove(t.Context(), gone...))
+	y.await("they are not scraped", func() bool { return y.query(`sum(up{job="drydock-agent"})`) == 4 })
+	y.patience()
+	y.allUnmoved()
+}
+
+// What is between two locations is neither leader's fault.
+func TestACutBetweenTwoLocationsMovesNothing(t *testing.T) {
+	y := newYard(t)
+	y.run(quick(), nil)
+	require.NoError(t, y.network.CutTunnel("west-1", "cloud-1"))
+	y.await("probes say so", func() bool {
+		return y.query(`count(drydock_mesh_probe_success{src_location="west",dst_location="cloud"} == 0)`) > 0
+	})
+	require.NoError(t, y.network.DropVXLAN("east-1"))
+	y.moved("east", "east-2")
+	y.ended("east-1")
+	y.unmoved("west", "west-1")
+	y.unmoved("cloud", "cloud-1")
+}
+
+// Agents that hang are not gone: their ports are open, their addresses are known, and nothing comes out. That says nothing of
+// the way to them, be they those behind a leader or all of a location.
+func TestAgentsThatHangMoveNothing(t *testing.T) {
+	y := newYard(t)
+	y.run(quick(), nil)
+	t.Cleanup(func() { require.NoError(t, y.agents.Wake()) })
+	for scraped, hang := range map[float64][]string{6: {"west-2", "west-3"}, 5: {"west-1", "west-2", "west-3"}} {
+		require.NoError(t, y.agents.Wake())
+		require.NoError(t, y.agents.Hang(hang...))
+		y.await("they are not scraped", func() bool { return y.query(`sum(up{job="drydock-agent"})`) == scraped })
+		y.patience()
+		y.allUnmoved()
+	}
+
+	require.NoError(t, y.agents.Wake())
+	y.allWell()
+	require.NoError(t, y.network.DropVXLAN("west-1"))
+	y.moved("west", "west-2")
+	require.Equal(t, remediations.Recovered, y.ended("west-1").Outcome)
+}
+
+// Members without power are as silent as those behind a leader that relays nothing, and an alert that is quicker than it is
+// shipped says so. Their kubelets' leases tell them apart.
+func TestMembersWithoutPowerMoveNothing(t *testing.T) {
+	y := newYard(t)
+	y.run(quick(), nil)
+	dark := []string{"west-2", "west-3"}
+	on := y.powerOff(dark...)
+	y.await("leaders elsewhere do not reach them", func() bool {
+		return y.query(`count(drydock_mesh_probe_success{path="cross",src_role="leader",dst_location="west",dst_role="member"} == 0)`) > 0
+	})
+	y.await("they are not Ready", func() bool {
+		return !slices.ContainsFunc(dark, func(name string) bool {
+			c := remediations.ReadyCondition(y.node(name))
+			return c != nil && c.Status == corev1.ConditionTrue
+		})
+	})
+	y.patience()
+	if held := y.held("west", "west-1"); held != nil {
+		t.Logf("held: %s", held.Hold.Message)
+	}
+	require.NoError(t, y.network.Send(t.Context(), "east-3", "west-1"), "it is the leader's fault the least")
+	leaderOn := y.powerOff("west-1")
+	y.patience()
+	y.held("west", "west-1")
+
+	on()
+	leaderOn()
+	y.allWell()
+	y.await("the alerts end", func() bool { return len(y.firing()) == 0 && y.held("west", "west-1") == nil })
+	y.allUnmoved()
+	require.NoError(t, y.network.DropVXLAN("west-1"))
+	y.moved("west", "west-2")
+	require.Equal(t, remediations.Recovered, y.ended("west-1").Outcome)
+}
