@@ -15,7 +15,7 @@ demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluste
 	@$(GO) run ./test/demo
 
 .PHONY: test
-test: needs ## Everything: promtool, unit, API server and end-to-end tests (20 min warm, 45 cold)
+test: needs ## Everything: promtool, unit, API server and end-to-end tests (about an hour on 2 cores)
 	@test/run
 
 .PHONY: unit
@@ -35,22 +35,25 @@ fuzz: ## Each fuzz target for a minute
 	@test/fuzz
 
 .PHONY: build
-build: ## bin/drydock and bin/kubectl-drydock, static
+build: ## bin/drydock, bin/drydock-agent and bin/kubectl-drydock, static
 	CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -ldflags '$(LDFLAGS)' -o bin/drydock ./cmd/drydock
+	CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -ldflags '$(LDFLAGS)' -o bin/drydock-agent ./cmd/drydock-agent
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-drydock ./cmd/kubectl-drydock
 
 IMAGE ?= drydock
 BASE ?= scratch
 
 .PHONY: image
-image: ## A container image IMAGE:VERSION with docker or podman, or bin/image.tar with ko
+image: ## A container image IMAGE:VERSION with docker or podman, or bin/image.tar and bin/image-agent.tar with ko
 	@for builder in docker podman; do \
 	  command -v $$builder >/dev/null || continue; \
 	  if ! $$builder info >/dev/null 2>&1; then echo "$$builder is there, but does not answer ($$builder info)" >&2; continue; fi; \
 	  exec $$builder build --build-arg BASE='$(BASE)' --build-arg LDFLAGS='$(LDFLAGS)' -t '$(IMAGE):$(VERSION)' .; \
 	done; \
 	if command -v ko >/dev/null; then \
-	  LDFLAGS='$(LDFLAGS)' KO_DOCKER_REPO='$(IMAGE)' exec ko build --bare --push=false --tags '$(VERSION)' --tarball bin/image.tar ./cmd/drydock; \
+	  export LDFLAGS='$(LDFLAGS)'; \
+	  KO_DOCKER_REPO='$(IMAGE)' ko build --bare --push=false --tags '$(VERSION)' --tarball bin/image.tar ./cmd/drydock || exit 1; \
+	  KO_DOCKER_REPO='$(IMAGE)-agent' exec ko build --bare --push=false --tags '$(VERSION)' --tarball bin/image-agent.tar ./cmd/drydock-agent; \
 	fi; \
 	echo "make image needs docker or podman that answers, or ko; make build makes the binary alone" >&2; exit 1
 
