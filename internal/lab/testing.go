@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // shared is the one lab of a test binary.
@@ -65,6 +66,16 @@ func New(t testing.TB, o Options) *Lab {
 	t.Cleanup(l.Stop)
 	keepOnFailure(t, l)
 	return l
+}
+
+// AwaitEnd waits until the process has ended, as one does that a test's hook is to kill.
+func AwaitEnd(t testing.TB, p *Process, within time.Duration) {
+	t.Helper()
+	select {
+	case <-p.Done():
+	case <-time.After(within):
+		t.Fatalf("%s did not end within %s; %s", p.spec.Name, within, p.LogEnd())
+	}
 }
 
 // keepOnFailure keeps the logs of a failed test and says where they are.

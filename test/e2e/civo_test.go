@@ -137,7 +137,7 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 
 	y.civo.On(civosim.Recycle, func() { d.Kill() })
 	free()
-	y.died(d)
+	lab.AwaitEnd(t, d.Process, within)
 	y.civo.On(civosim.Recycle, nil)
 	require.NoError(t, d.Start(t.Context()))
 	e := y.ended("node-150")

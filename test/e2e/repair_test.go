@@ -47,7 +47,7 @@ func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 	y.civo.OnReboot(func() { d.Kill() })
 
 	y.fail("node-1")
-	y.died(d)
+	lab.AwaitEnd(t, d.Process, within)
 	y.civo.OnReboot(nil)
 	require.NoError(t, d.Start(t.Context()))
 	e := y.ended("node-1")
@@ -68,7 +68,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	proxy.After(killOn(d, "node-2", remediations.Acting)) //nolint:bodyclose // the proxy closes it
 
 	y.fail("node-2")
-	y.died(d)
+	lab.AwaitEnd(t, d.Process, within)
 	proxy.After(nil)
 	r := remediations.ReadJournal(y.node("node-2")).Record
 	require.NotNil(t, r, "the intent is on the Node")

@@ -72,7 +72,7 @@ func TestDrydockRebootsItsOwnNode(t *testing.T) {
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.civo.OnReboot(func() { d.Kill() })
 	y.fail("node-22")
-	y.died(d)
+	lab.AwaitEnd(t, d.Process, within)
 	y.civo.OnReboot(nil)
 	y.run(lab.DrydockOptions{Config: config(policy(nil)), Name: "drydock-elsewhere"})
 	e := y.ended("node-22")

@@ -85,16 +85,6 @@ func (y *yard) unannotate(node, key string) {
 	require.NoError(y.t, err)
 }
 
-// died waits for Drydock to have been killed by a test's hook.
-func (y *yard) died(d *lab.Drydock) {
-	y.t.Helper()
-	select {
-	case <-d.Done():
-	case <-time.After(within):
-		y.t.Fatalf("Drydock was not killed within %s; %s", within, d.LogEnd())
-	}
-}
-
 // startAlertmanagers starts those again that a test has stopped.
 func (y *yard) startAlertmanagers() {
 	y.t.Helper()

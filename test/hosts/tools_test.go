@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -119,16 +118,6 @@ func (y *yard) told(node, text string) {
 		}
 		return false
 	})
-}
-
-// died waits for the end of a Drydock that is to be killed.
-func (y *yard) died(d *lab.Drydock) {
-	y.t.Helper()
-	select {
-	case <-d.Done():
-	case <-time.After(within):
-		require.Fail(y.t, "nobody killed Drydock")
-	}
 }
 
 // killOn kills Drydock when the API server has written a repair of the node in that phase, before Drydock hears of it.

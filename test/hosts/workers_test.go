@@ -100,7 +100,7 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 	d := y.runAt(proxy, y.config(nodePolicy(wait)))
 	proxy.After(killOn(d, "worker-1", remediations.Acting)) //nolint:bodyclose // the proxy closes it
 	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
-	y.died(d)
+	lab.AwaitEnd(t, d.Process, within)
 	proxy.After(nil)
 	require.Empty(t, y.restarts("worker-1"), "the call was not made")
 	require.NoError(t, d.Start(t.Context()))

@@ -254,16 +254,28 @@ func TestASilencedSidecarWaits(t *testing.T) {
 	require.Len(t, y.posted(rpc), 1)
 }
 
+// killedAtPost replaces the sidecar's pod, and kills Drydock when the new one has done what it was asked, before it
+// says so.
+func (y *yard) killedAtPost(d *lab.Drydock, spec lab.SeiNodeSpec) {
+	y.t.Helper()
+	y.sidecars.On(sidecarsim.Submit, func(c sidecarsim.Call) {
+		if c.Pod.Key() == spec.Pod() {
+			d.Kill()
+		}
+	})
+	y.replace(spec)
+	y.accepts(spec)
+	lab.AwaitEnd(y.t, d.Process, within)
+	y.sidecars.On(sidecarsim.Submit, nil)
+}
+
 // Killed after the post and before its answer: the gate is open, and nothing is posted again.
 func TestACrashAfterThePostPostsNothingTwice(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{})
 	rpc := y.add("node-3", "rpc")[0]
-	y.sidecars.On(sidecarsim.Submit, func(sidecarsim.Call) { d.Kill() })
-	y.replace(rpc)
-	y.opens(rpc)
-	<-d.Done()
-	y.sidecars.On(sidecarsim.Submit, nil)
+	y.killedAtPost(d, rpc)
+	require.True(t, y.sidecars.Ready(rpc.Pod()))
 	require.NoError(t, d.Start(t.Context()))
 	require.Equal(t, remediations.Recovered, y.ended("node-3", rpc, 1)[0].Outcome)
 	require.Len(t, y.posted(rpc), 1)
@@ -275,12 +287,8 @@ func TestACrashBeforeTheGateOpensEndsInANewAttempt(t *testing.T) {
 	d := y.run(lab.DrydockOptions{Config: map[string]any{"policies": quick(nil)}})
 	rpc := y.add("node-3", "rpc")[0]
 	y.sidecars.InjectNext(rpc.Pod(), sidecarsim.Submit, 1, sidecarsim.Wedged())
-	y.sidecars.On(sidecarsim.Submit, func(sidecarsim.Call) { d.Kill() })
-	y.replace(rpc)
-	_, err := y.sidecars.AwaitCall(t.Context(), func(c sidecarsim.Call) bool { return c.Pod.Key() == rpc.Pod() && c.Done != "" })
-	require.NoError(t, err)
-	<-d.Done()
-	y.sidecars.On(sidecarsim.Submit, nil)
+	y.killedAtPost(d, rpc)
+	require.False(t, y.sidecars.Ready(rpc.Pod()))
 	require.NoError(t, d.Start(t.Context()))
 	y.opens(rpc)
 	posts := y.answered(rpc, 2)
@@ -296,9 +304,8 @@ func TestAPodThatMovesBeginsAnew(t *testing.T) {
 	rpc := y.add("node-1", "rpc")[0]
 	y.sidecars.InjectNext(rpc.Pod(), sidecarsim.Submit, 1, sidecarsim.Wedged())
 	y.replace(rpc)
-	_, err := y.sidecars.AwaitCall(t.Context(), func(c sidecarsim.Call) bool { return c.Pod.Key() == rpc.Pod() && c.Done != "" })
-	require.NoError(t, err)
-	_, err = y.sidecars.MovePod(t.Context(), rpc, "node-2")
+	y.accepts(rpc)
+	_, err := y.sidecars.MovePod(t.Context(), rpc, "node-2")
 	require.NoError(t, err)
 	y.opens(rpc)
 	require.Equal(t, remediations.Superseded, y.ended("node-1", rpc, 1)[0].Outcome)

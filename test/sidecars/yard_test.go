@@ -96,12 +96,19 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-// clear takes the test's SeiNodes away, and with their pods the alerts about them.
+// clear takes the test's SeiNodes away, and with their pods the alerts about them. What they suffered ends after them: a
+// sidecar that is well again answers 503, and would be marked ready by the next test's Drydock.
 func (y *yard) clear() {
-	ctx := context.WithoutCancel(y.t.Context())
-	y.sidecars.HealAll()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), within)
+	defer cancel()
 	y.sidecars.On(sidecarsim.Submit, nil)
-	_ = y.lab.Client().CoreV1().Namespaces().Delete(ctx, y.ns, metav1.DeleteOptions{})
+	err := y.lab.Client().CoreV1().Namespaces().Delete(ctx, y.ns, metav1.DeleteOptions{})
+	require.NoError(y.t, client.IgnoreNotFound(err))
+	err = y.sidecars.Await(ctx, func() bool {
+		return !slices.ContainsFunc(y.sidecars.Pods(), func(p sidecarsim.Pod) bool { return p.Namespace == y.ns })
+	})
+	require.NoError(y.t, err)
+	y.sidecars.HealAll()
 }
 
 // settle waits until nothing fires of earlier tests, and takes away what they left on the nodes and in the ledger.
@@ -181,6 +188,15 @@ func (y *yard) opens(specs ...lab.SeiNodeSpec) {
 		return !slices.ContainsFunc(specs, func(s lab.SeiNodeSpec) bool { return !y.sidecars.Ready(s.Pod()) })
 	})
 	require.NoErrorf(y.t, err, "closed: %v; Events: %v", y.sidecars.Closed(), y.events(""))
+}
+
+// accepts waits until the sidecar has done something that it was asked to.
+func (y *yard) accepts(spec lab.SeiNodeSpec) {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	defer cancel()
+	_, err := y.sidecars.AwaitCall(ctx, func(c sidecarsim.Call) bool { return c.Pod.Key() == spec.Pod() && c.Done != "" })
+	require.NoErrorf(y.t, err, "calls: %v; Events: %v", y.posted(spec), y.events(""))
 }
 
 // posted are Drydock's own posts to a sidecar, whatever came of them.
