@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,9 @@ func TestCheckSaysOkAndWarnings(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	require.Empty(t, stderr)
 	require.Contains(t, stdout, file+": ok\n"+file+":5: warning: webhook.exempt.groups[0]: ")
-	require.Contains(t, stdout, "warning: policies[0].plan[1]: step reboot of policy gpu-node-not-ready will be skipped: providers.civo is not configured\n")
+	require.Contains(t, stdout, "warning: policies: reboot and replace will be skipped in shipped policies: providers.civo is not configured (ProviderAbsent)\n")
+	require.Contains(t, stdout, "can do nothing, none of their steps can be carried out: cilium-agent-not-ready, ")
+	require.Less(t, strings.Count(stdout, "\n"), 10, "what is shipped does not hide what the person wrote")
 }
 
 func TestCheckPrintsEveryFault(t *testing.T) {

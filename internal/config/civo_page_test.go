@@ -22,7 +22,7 @@ func TestExamplesOfTheCivoPageLoad(t *testing.T) {
 		c, warnings := mustLoad(t, text)
 		for _, w := range warnings {
 			if strings.Contains(w.Message, "will be skipped") {
-				require.Regexp(t, "^step restart-(kubelet|cni|kube-proxy) ", w.Message, "nothing else is missing")
+				require.Regexp(t, "^restart-(kubelet|cni|kube-proxy) will be", w.Message, "nothing else is missing")
 			}
 		}
 		for cause := range causes {

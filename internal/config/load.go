@@ -94,13 +94,13 @@ func Capabilities(c *Config) map[string]string {
 	out["drain"], out["reboot"], out["replace"], out["mark-ready"], out["promote-leader"] = "", "", "", "", ""
 	c.restarts(out)
 	if len(c.Sidecars) == 0 {
-		out["mark-ready"] = "providers.sidecars is not configured"
+		out["mark-ready"] = "providers.sidecars is not configured (ProviderAbsent)"
 	}
 	if c.Kilo == nil {
-		out["promote-leader"] = "providers.kilo is not configured"
+		out["promote-leader"] = "providers.kilo is not configured (ProviderAbsent)"
 	}
 	if c.Civo == nil {
-		out["reboot"], out["replace"] = "providers.civo is not configured", "providers.civo is not configured"
+		out["reboot"], out["replace"] = "providers.civo is not configured (ProviderAbsent)", "providers.civo is not configured (ProviderAbsent)"
 	}
 	return out
 }

@@ -46,7 +46,7 @@ func TestSmallestExampleLoads(t *testing.T) {
 	file := withFiles(t, SmallestExample, "etc/token", "etc/civo-api-key")
 	c, warnings, err := Load(file, Options{})
 	require.NoError(t, err)
-	golden(t, "testdata/smallest.warnings", lines(warnings))
+	golden(t, "testdata/smallest.warnings", strings.ReplaceAll(lines(warnings), file, "smallest.yaml"))
 	require.Equal(t, filepath.Join(filepath.Dir(file), "etc/token"), c.Receiver.TokenFile)
 	require.Equal(t, filepath.Join(filepath.Dir(file), "etc/civo-api-key"), c.Civo.APIKeyFile)
 	require.Equal(t, remediations.ModeObserve, c.Mode)

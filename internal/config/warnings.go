@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -23,67 +25,114 @@ func (c *Config) provide(capabilities map[string]string) {
 // warnings returns what a person should know about a configuration that can be used.
 func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	var out []Fault
-	warn := func(d *document, p pointer, format string, args ...any) {
+	warn := func(p pointer, format string, args ...any) {
 		out = append(out, d.locate(p, true, fmt.Sprintf(format, args...)))
 	}
 	if c.Webhook != nil {
 		for _, i := range c.Webhook.exemptsNearlyAll() {
-			warn(d, pointer{"webhook"}.to("exempt", "groups", i), "%s is nearly everybody: whom it exempts is not kept from a node under repair; name the controllers instead", c.Webhook.Exempt.Groups[i])
+			warn(pointer{"webhook"}.to("exempt", "groups", i), "%s is nearly everybody: whom it exempts is not kept from a node under repair; name the controllers instead", c.Webhook.Exempt.Groups[i])
 		}
 	}
 	if c.Alertmanager.Watchdog == nil {
-		warn(d, pointer{"alertmanager", "watchdog"}, "no Watchdog is asked for: that Prometheus stopped sending alerts will look like all alerts having ended")
+		warn(pointer{"alertmanager", "watchdog"}, "no Watchdog is asked for: that Prometheus stopped sending alerts will look like all alerts having ended")
 	}
 	if c.Receiver.Insecure && c.enforces() {
-		warn(d, pointer{"receiver", "insecure"}, "anybody who reaches the receiver can post alerts, and a policy enforces; set tokenFile or mutual TLS")
+		warn(pointer{"receiver", "insecure"}, "anybody who reaches the receiver can post alerts, and a policy enforces; set tokenFile or mutual TLS")
 	}
 	if c.Civo != nil && c.Civo.APIURL.Scheme != "https" && !loopbackHost(c.Civo.APIURL.Hostname()) {
-		warn(d, pointer{"providers", "civo", "apiURL"}, "is not https: the API key travels in clear text")
+		warn(pointer{"providers", "civo", "apiURL"}, "is not https: the API key travels in clear text")
 	}
 	sortFaults(out)
 	for _, p := range c.Policies {
-		if p.Pod != nil && p.From == shippedFrom && len(c.Sidecars) == 0 {
-			continue // nobody asked for sidecars
-		}
-		if p.Location != "" && p.From == shippedFrom && c.Kilo == nil {
-			continue // nor for the mesh
-		}
-		if p.APIServer && p.From == shippedFrom && c.ControlPlane == nil {
-			continue // nor for the control plane
-		}
-		var of []Fault
-		able := false
-		for i, step := range p.Plan {
-			missing, known := capabilities[step.Name]
-			if !known {
-				missing = "this version does not know it (ProviderAbsent)"
-			}
-			if missing == "" && p.Pod != nil && !c.Core.SidecarProviders[step.Provider] {
-				missing = fmt.Sprintf("providers.sidecars has none of the name %q", step.Provider)
-			}
-			if missing == "" && p.APIServer && c.ControlPlane == nil {
-				missing = "controlPlane is not configured (ProviderAbsent)"
-			}
-			if missing == "" && !remediations.Registry[step.Name].Once && i < len(p.Plan)-1 && !possible(p.Plan[i+1:], capabilities) {
-				missing = "it prepares those after it, of which none can be carried out"
-			}
-			if missing == "" {
-				able = true
-				continue
-			}
-			of = append(of, p.source.locate(p.at.to("plan", i), true,
-				fmt.Sprintf("step %s of policy %s will be skipped: %s", step.Name, p.Name, missing)))
-		}
-		if !able {
-			of = append(of, p.source.locate(p.at.to("plan"), true,
-				fmt.Sprintf("policy %s can do nothing: none of its steps can be carried out", p.Name)))
-		}
-		if p.Mode != remediations.ModeOff {
-			sortFaults(of)
-			out = append(out, of...)
+		if p.From != shippedFrom {
+			out = append(out, c.idle(p, capabilities)...)
 		}
 	}
+	for _, message := range c.shippedIdle(capabilities) {
+		warn(pointer{"policies"}, "%s", message)
+	}
 	return out
+}
+
+// skipped says of each step of the plan why it cannot be carried out; empty: it can.
+func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string {
+	why := make([]string, len(p.Plan))
+	for i, step := range p.Plan {
+		missing, known := capabilities[step.Name]
+		switch {
+		case !known:
+			missing = "this version does not know it (ProviderAbsent)"
+		case missing != "":
+		case p.Pod != nil && !c.Core.SidecarProviders[step.Provider]:
+			missing = fmt.Sprintf("providers.sidecars has none of the name %q (ProviderAbsent)", step.Provider)
+		case p.APIServer && c.ControlPlane == nil:
+			missing = "controlPlane is not configured (ProviderAbsent)"
+		case !remediations.Registry[step.Name].Once && i < len(p.Plan)-1 && !possible(p.Plan[i+1:], capabilities):
+			missing = preparesNothing
+		}
+		why[i] = missing
+	}
+	return why
+}
+
+// preparesNothing is why a step is skipped that nothing else speaks against.
+const preparesNothing = "it prepares those after it, of which none can be carried out"
+
+// idle warns of each step of a person's own policy that cannot be carried out.
+func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
+	if p.Mode == remediations.ModeOff {
+		return nil
+	}
+	var out []Fault
+	why := c.skipped(p, capabilities)
+	for i, missing := range why {
+		if missing != "" {
+			out = append(out, p.source.locate(p.at.to("plan", i), true,
+				fmt.Sprintf("step %s of policy %s will be skipped: %s", p.Plan[i].Name, p.Name, missing)))
+		}
+	}
+	if !slices.Contains(why, "") {
+		out = append(out, p.source.locate(p.at.to("plan"), true,
+			fmt.Sprintf("policy %s can do nothing: none of its steps can be carried out", p.Name)))
+	}
+	sortFaults(out)
+	return out
+}
+
+// shippedIdle says of all shipped policies together what they cannot carry out, once for each provider that is missing:
+// a line for each step would hide what else there is to say.
+func (c *Config) shippedIdle(capabilities map[string]string) []string {
+	lacks, unable := map[string][]string{}, []string(nil)
+	for _, p := range c.Policies {
+		if p.From != shippedFrom || p.Mode == remediations.ModeOff || c.unasked(p) {
+			continue
+		}
+		why := c.skipped(p, capabilities)
+		for i, missing := range why {
+			lacks[missing] = append(lacks[missing], p.Plan[i].Name)
+		}
+		if !slices.Contains(why, "") {
+			unable = append(unable, p.Name)
+		}
+	}
+	delete(lacks, "")
+	delete(lacks, preparesNothing) // it follows from another
+	var out []string
+	for _, missing := range slices.Sorted(maps.Keys(lacks)) {
+		steps := lacks[missing]
+		slices.Sort(steps)
+		out = append(out, fmt.Sprintf("%s will be skipped in shipped policies: %s", strings.Join(slices.Compact(steps), " and "), missing))
+	}
+	if len(unable) > 0 {
+		out = append(out, fmt.Sprintf("shipped policies can do nothing, none of their steps can be carried out: %s", strings.Join(unable, ", ")))
+	}
+	return out
+}
+
+// unasked says that a shipped policy is about what this installation has nothing of: sidecars, a mesh, hosts of a control
+// plane.
+func (c *Config) unasked(p PolicyInfo) bool {
+	return p.Pod != nil && len(c.Sidecars) == 0 || p.Location != "" && c.Kilo == nil || p.APIServer && c.ControlPlane == nil
 }
 
 // possible says that any of the steps can be carried out.
