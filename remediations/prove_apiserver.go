@@ -62,10 +62,14 @@ func (s *APIServerState) well(p *Policy, host string, now time.Time) APIServerDe
 		d := APIServerDecision{Verb: Wait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, p.ProofFor)}
 		return s.again(d, now)
 	}
+	var cured []string // which of them was the one that mattered, nobody can know
 	for _, t := range r.Hosts {
 		if matured && t.Outcome == CallAccepted && s.Sights[t.Host].State == HostReady {
-			return s.end(Recovered, fmt.Sprintf("the restart of its kubelet cured %s: its API server has answered ready for %s", t.Host, p.ProofFor), now)
+			cured = append(cured, t.Host)
 		}
+	}
+	if len(cured) > 0 {
+		return s.end(Recovered, fmt.Sprintf("an API server has answered ready for %s; ready since their kubelet was restarted: %s", p.ProofFor, joined(cured)), now)
 	}
 	why := "that is no work of this rescue: it restarted nothing there, or nobody knows whether"
 	if !matured {
