@@ -12,7 +12,7 @@ help: ## List the targets
 
 .PHONY: demo
 demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluster on this machine
-	@$(GO) run ./test/demo
+	@echo "compiling the demo (minutes the first time)"; $(GO) run ./test/demo
 
 .PHONY: test
 test: needs ## Everything: promtool, unit, API server and end-to-end tests (about an hour on 2 cores)
