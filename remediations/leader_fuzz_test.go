@@ -29,6 +29,7 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 	r.Intent.Successor, r.Intent.Outcome = r.Moves[maxMoves-1].To, CallUnknown
 	s := readLeaderScene(t, `{sight: {leader: n2}}`).leaderState(t)
 	s.Config.Policies[0].Name = r.Policy
+	s.Ledger.moved(r.Location, r.ID, r.Intent.At)
 	s.Record, s.Call, s.Location = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: nasty(5000)}, r.Location
 	verifying := DecideLeader(s, noon).Record
 	require.Equal(t, Verifying, verifying.Phase)

@@ -247,7 +247,9 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 
 	other := leaderRecord(Acting)
 	other.ID, other.Location = "r2", "us"
-	l.Reserve(c, bare("n5"), other, noon.Add(21*time.Minute))
+	l.Reserve(c, bare("n5"), other, later.Add(2*pendingFor-time.Minute))
+	require.Contains(t, l.Moves, "eu", "a repair that waits may still put its moves back")
+	l.Reserve(c, bare("n5"), other, later.Add(2*pendingFor))
 	require.NotContains(t, l.Moves, "eu", "what binds nobody any more is forgotten")
 
 	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: []string{"promote-leader:1"}, Began: noon.Add(-4 * time.Minute), Ended: noon.Add(-time.Minute), Outcome: Recovered}
@@ -293,6 +295,7 @@ func TestARepairMakesFourMovesAtMost(t *testing.T) {
 	s.Journal = ReadJournal(s.Node)
 	require.NoError(t, s.Journal.Malformed)
 	s.Leader, _ = s.Config.LeaderOf(s.Journal)
+	s.Ledger.moved(r.Location, r.ID, r.Intent.At)
 	d := DecideLeader(s, noon)
 	require.Equal(t, Issue, d.Verb, d.Message)
 	require.Len(t, d.PutBack, 4)

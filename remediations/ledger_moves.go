@@ -50,6 +50,14 @@ func (l *Ledger) lastMove(location, except string) (last Begun) {
 	return last
 }
 
+// knowsMove says that the repair on the node moved the location's leadership by the ledger's own account: it holds a slot
+// for that, or is counted among the location's moves.
+func (l *Ledger) knowsMove(node string, r *Record) bool {
+	return slices.ContainsFunc(l.Slots, func(s Slot) bool {
+		return s.Kind == SlotLeader && s.Node == node && s.Location == r.Location && s.Repair == r.ID
+	}) || slices.ContainsFunc(l.Moves[r.Location], func(b Begun) bool { return b.Repair == r.ID })
+}
+
 // ReleaseLeader frees the slot of the leader's repair that is recorded on the node; it says whether there was one.
 func (l *Ledger) ReleaseLeader(node string) bool {
 	before := len(l.Slots)

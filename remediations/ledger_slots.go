@@ -126,7 +126,8 @@ func (l *Ledger) begun(machine, except string, now time.Time, window time.Durati
 func (l *Ledger) prune(c *Config, now time.Time) {
 	pruneBegun(l.Repairs, now, c.Limits.RepairsWindow)
 	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return now.Sub(b.At) >= wideApart })
-	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Leaders.PerLocation))
+	// A repair that waits between two attempts may put its moves back as late as a day after the last one.
+	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Leaders.PerLocation, 2*pendingFor))
 }
 
 func pruneBegun(all map[string][]Begun, now time.Time, window time.Duration) {

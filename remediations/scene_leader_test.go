@@ -23,6 +23,8 @@ type leaderScene struct {
 	Busy      []string         `json:"busy"`
 	// Moved are the ages of earlier moves in the location, by repair.
 	Moved map[string]string `json:"moved"`
+	// UnknownMove: the ledger knows nothing of the moves on record.
+	UnknownMove bool `json:"unknownMove"`
 	// Location is what the alerts say; absent: eu.
 	Location string `json:"location"`
 }
@@ -115,6 +117,9 @@ func (sc *leaderScene) leaderState(t testing.TB) *LeaderState {
 		for repair, age := range sc.Moved {
 			s.Ledger.moved("eu", repair, ago(age, ""))
 		}
+	}
+	if r := s.Journal.Leader; s.Ledger != nil && r != nil && r.Intent != nil && !sc.UnknownMove {
+		s.Ledger.moved(r.Location, r.ID, r.Intent.At)
 	}
 	nodes := map[string]*corev1.Node{}
 	all := []*corev1.Node{n}

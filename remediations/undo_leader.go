@@ -11,12 +11,24 @@ import (
 func (s *LeaderState) exhaust(c *candidate, why string) Decision {
 	r := s.Record.clone()
 	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, joined(r.Done), s.Location, s.missing())
-	if c.policy.Mode != ModeEnforce {
-		return s.exhausted(why+"; the mode is observe, so nothing is put back", false, c.now)
+	if against := s.againstPutBack(c.policy); against != "" {
+		return s.exhausted(why+"; "+against, false, c.now)
 	}
 	back := at(c.now)
 	r.Back, r.Note = &back, clip(why, 300)
 	return s.putBack(r, c.now)
+}
+
+// againstPutBack says why the record's moves are not put back; empty: nothing is against it. The record is on a Node, which
+// its kubelet may write; the ledger is out of the kubelet's reach, and only Drydock writes moves there.
+func (s *LeaderState) againstPutBack(p *Policy) string {
+	switch {
+	case p == nil || p.Mode != ModeEnforce:
+		return "the mode is observe, so nothing is put back"
+	case !s.Ledger.knowsMove(s.Node.Name, s.Record):
+		return fmt.Sprintf("the ledger knows of no move by repair %s, so nothing is put back: check who wrote %s on node %s", s.Record.ID, LeaderKey, s.Node.Name)
+	}
+	return ""
 }
 
 // putBack issues the moves' undoing, the newest first.
@@ -46,6 +58,11 @@ func (s *LeaderState) restore(now time.Time) Decision {
 		return s.fallBack("it had no answer in time", now)
 	case c != nil:
 		return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.policyOf(r), Message: "the leadership is being put back"}
+	case s.Ledger == nil:
+		return Decision{Verb: Look, Recheck: r.Deadline, Policy: s.policyOf(r), Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+	}
+	if against := s.againstPutBack(s.policyOf(r)); against != "" {
+		return s.exhausted(r.Note+"; "+against, false, now)
 	}
 	d := s.putBack(r.clone(), now)
 	d.Verb, d.Record, d.Recheck = Resume, nil, r.Deadline
@@ -70,10 +87,10 @@ func (s *LeaderState) goBack(c *candidate) Decision {
 	switch next := r.Since.Add(leaderAgain); {
 	case !c.now.Before(r.Deadline):
 		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.holdReason(), false, c.now)
-	case c.policy.Mode != ModeEnforce:
-		return s.exhausted(r.Note+"; the mode is observe, so nothing is put back", false, c.now)
 	case s.Ledger == nil:
 		return Decision{Verb: Look, Policy: c.policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+	case s.againstPutBack(c.policy) != "":
+		return s.exhausted(r.Note+"; "+s.againstPutBack(c.policy), false, c.now)
 	case c.now.Before(next):
 		return Decision{Verb: Wait, Policy: c.policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
 	}

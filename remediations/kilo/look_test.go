@@ -264,3 +264,36 @@ func TestAllNodesAreReadOneLookAtATime(t *testing.T) {
 	looks.Wait()
 	require.Equal(t, 1, reads.Most())
 }
+
+// TestNothingIsPutBackOutsideTheLocation: a move on record that names any node of another location writes nothing at all; with
+// members alone it is put back.
+func TestNothingIsPutBackOutsideTheLocation(t *testing.T) {
+	evil, forth := "evil", leaderValue
+	for name, c := range map[string]struct {
+		move remediations.Move
+		want string // what west-0 or east-1 then has, empty: nothing was written
+	}{
+		"a key of another location":      {move: remediations.Move{Location: "east", From: "east-0", To: "east-2", Before: map[string]*string{"east-1": &evil, "west-0": &evil}}},
+		"from another location":          {move: remediations.Move{Location: "east", From: "west-0", To: "east-2", Before: map[string]*string{"east-1": &evil}}},
+		"to another location":            {move: remediations.Move{Location: "east", From: "east-0", To: "west-0", Before: map[string]*string{"east-1": &evil}}},
+		"control: members alone":         {move: remediations.Move{Location: "east", From: "east-0", To: "east-2", Before: map[string]*string{"east-1": &forth}}, want: forth},
+		"control: a member that is gone": {move: remediations.Move{Location: "east", From: "east-9", To: "east-2", Before: map[string]*string{"east-1": &forth}}, want: forth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := dark(t, nil, east()...)
+			err := s.PutBack(t.Context(), c.move)
+			key := func(node string) string {
+				n, err := s.client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+				require.NoError(t, err)
+				return n.Annotations[LeaderKey]
+			}
+			require.Equal(t, c.want, key("east-1"))
+			require.Empty(t, key("west-0"))
+			if c.want == "" {
+				require.ErrorContains(t, err, "node west-0 is not in the location")
+				return
+			}
+			require.NoError(t, err)
+		})
+	}
+}

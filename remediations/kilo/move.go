@@ -121,7 +121,8 @@ func stillThere(members []member, k member, rest []edit, move remediations.Move)
 }
 
 // PutBack restores what the move recorded in Before, where it still is as Move left it: the old leader's key first, the
-// successor's last. It may be repeated, and does nothing then.
+// successor's last. It may be repeated, and does nothing then. Every node that the move names and that still exists must be of
+// the location, or nothing is written.
 func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	leave, err := m.enter(ctx)
 	if err != nil {
@@ -133,12 +134,19 @@ func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 		return m.notPutBack(move, err)
 	}
 	members := []member(v)
+	for _, name := range append(slices.Sorted(maps.Keys(move.Before)), move.From, move.To) {
+		if k := find(members, name); k != nil {
+			if err := k.belongs(move.Location); err != nil {
+				return m.notPutBack(move, err)
+			}
+		}
+	}
 	for _, e := range back(move) {
 		k := find(members, e.node)
 		if k == nil || !same(k.key, e.from) {
 			continue // it is gone, or not ours any more, or was put back before
 		}
-		written, err := m.write(ctx, members, e, func(member) error { return nil })
+		written, err := m.write(ctx, members, e, func(k member) error { return k.belongs(move.Location) })
 		switch {
 		case apierrors.IsNotFound(err), errors.Is(err, errOthers):
 			continue
@@ -146,6 +154,14 @@ func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 			return m.notPutBack(move, err)
 		}
 		*find(members, e.node) = written
+	}
+	return nil
+}
+
+// belongs says why the node is none of the location, whether Kilo counts it now or not; nil: it is one.
+func (k *member) belongs(location string) error {
+	if k.Location != location && k.declared != location {
+		return fmt.Errorf("node %s is not in the location, so nothing is written there", k.Name)
 	}
 	return nil
 }

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// planted is what a kubelet that turned bad writes on its own Node: a move of a leader that is to be put back, by which other
+// nodes would get the leader's key with a value of the attacker's.
+func planted(id string, phase remediations.Phase) *remediations.Record {
+	value, now := "evil", time.Now().UTC().Truncate(time.Second)
+	r := &remediations.Record{
+		V: 1, ID: id, Policy: leaderPolicy, Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Location: "l0", Phase: phase,
+		Step: remediations.StepRef{Name: "promote-leader", Attempt: 2}, Began: now, Since: now, Deadline: now.Add(time.Hour),
+		Done:   []string{"promote-leader:2"},
+		Moves:  []remediations.Move{{Location: "l0", From: "n2", To: "n5", Before: map[string]*string{"n2": &value, "n1": &value}}},
+		Intent: &remediations.Intent{ID: id + "-0-2", At: now, UID: "u", Successor: "n5"}, Back: &now, Note: "planted",
+	}
+	if phase == remediations.Pending {
+		r.Hold = &remediations.Hold{Reason: remediations.LeaderHeld, Message: "planted", Since: now}
+	}
+	return r
+}
+
+// TestAPlantedMoveIsNotPutBack: neither in observe mode, nor in enforce mode where the ledger knows nothing of it. With both in
+// its favour it is, which is the control.
+func TestAPlantedMoveIsNotPutBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode  remediations.Mode
+		phase remediations.Phase
+		known bool
+		acts  bool
+	}{
+		"in observe mode":                           {mode: remediations.ModeObserve, phase: remediations.Acting, known: true},
+		"that waits, in observe mode":               {mode: remediations.ModeObserve, phase: remediations.Pending, known: true},
+		"unknown to the ledger":                     {mode: remediations.ModeEnforce, phase: remediations.Acting},
+		"that waits and is unknown":                 {mode: remediations.ModeEnforce, phase: remediations.Pending},
+		"control: the ledger knows of it":           {mode: remediations.ModeEnforce, phase: remediations.Acting, known: true, acts: true},
+		"control: it waits and the ledger knows it": {mode: remediations.ModeEnforce, phase: remediations.Pending, known: true, acts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := leaderConfig()
+			leaderPolicyOf(config).Mode = c.mode
+			inMesh(t, config, func(t *testing.T, w *world) {
+				w.do(func() {
+					for _, n := range []string{"n1", "n2"} {
+						w.edit(n, func(n *corev1.Node) { delete(n.Annotations, remediations.MeshLeaderKey) })
+					}
+					l := &remediations.Ledger{Repairs: map[string][]remediations.Begun{}}
+					if c.known {
+						l.Moves = map[string][]remediations.Begun{"l0": {{Repair: "planted1", At: time.Now().UTC()}}}
+					}
+					w.ledger = l.Encode()
+				})
+				w.start()
+				w.pass(20 * time.Second)
+				before := w.keysOf("l0")
+				w.do(func() {
+					r := planted("planted1", c.phase)
+					w.mesh.begun["l0"] = map[string]time.Time{r.ID: time.Now()}
+					w.edit("n4", edit(remediations.LeaderKey, r.Encode()))
+				})
+				w.pass(3 * time.Minute)
+				if c.acts {
+					require.NotEqual(t, before, w.keysOf("l0"))
+					return
+				}
+				require.Equal(t, before, w.keysOf("l0"))
+				require.Equal(t, remediations.Exhausted, w.leaderRecordOn("n4").Phase, "a person must look")
+			})
+		})
+	}
+}
