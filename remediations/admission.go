@@ -198,15 +198,6 @@ func (c *Config) JudgeEviction(ch *Change) Verdict {
 // GlassBroken says whether a person set drydock.dev/break-glass on the node, whatever it says.
 func GlassBroken(n *corev1.Node) bool { _, ok := n.Annotations[BreakGlassKey]; return ok }
 
-// BreaksGlass says whether the change sets drydock.dev/break-glass, and the reason that it gives.
-func (ch *Change) BreaksGlass() (why string, breaks bool) {
-	if ch.New == nil || !GlassBroken(ch.New) {
-		return "", false
-	}
-	why = ch.New.Annotations[BreakGlassKey]
-	return why, ch.Old == nil || !GlassBroken(ch.Old) || ch.Old.Annotations[BreakGlassKey] != why
-}
-
 // observes: nothing that this installation does could collide with anybody, so that it denies nothing.
 func (c *Config) observes() bool {
 	return c.Mode != ModeEnforce && !slices.ContainsFunc(c.Policies, func(p *Policy) bool { return p.Mode == ModeEnforce })

@@ -1,6 +1,6 @@
 // Package webhook is the validating webhook: it keeps people and automation from changing a node while a repair is in
 // flight on it. It has no rule of its own: it reads a request, asks remediations.Judge, and passes the answer on, with
-// the Events and metrics that belong to it. What it cannot read, it lets through: like the failurePolicy Ignore of its
+// the metrics that belong to it. It writes nothing to the API server. What it cannot read, it lets through: like the failurePolicy Ignore of its
 // configuration, because an admission server that is at fault must never hold up the cluster.
 //
 // Every replica serves it. The certificate comes from cert-controller, which keeps it in a Secret that is mounted here

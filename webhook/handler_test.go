@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -28,12 +26,11 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// desk is a handler with all that it needs, and what it has told.
+// desk is a handler with all that it needs.
 type desk struct {
 	*handler
 	client *fake.Clientset
 	nodes  map[string]*corev1.Node
-	told   []string
 }
 
 func newDesk(t require.TestingT, mode remediations.Mode) *desk {
@@ -45,10 +42,7 @@ func newDesk(t require.TestingT, mode remediations.Mode) *desk {
 			Config: requests.Config(mode), Exempt: requests.Exempt, Client: d.client,
 			Node:  func(name string) *corev1.Node { return d.nodes[name] },
 			Nodes: func() []*corev1.Node { return nil },
-			GlassBroken: func(node, action, note string) {
-				d.told = append(d.told, node+": "+action+": "+note)
-			},
-			Log: logr.Discard(), Clock: clocktesting.NewFakeClock(requests.Now),
+			Log:   logr.Discard(), Clock: clocktesting.NewFakeClock(requests.Now),
 		},
 		self: requests.Drydock.Name, metrics: m, judge: judgeNode,
 	}
@@ -108,10 +102,8 @@ func TestHandlerSaysWhatTheCoreSays(t *testing.T) {
 				verdict = warned
 			}
 			require.Equal(t, 1, d.count(verdict, reason))
-			if c.Glass {
-				require.Len(t, d.told, 1)
-				require.Contains(t, d.told[0], "n1: "+string(c.Reason)+" by jane: jane got through by the broken glass: ")
-			}
+			require.Equal(t, c.Glass, res.AuditAnnotations[breakGlassAudit] != "")
+			require.Empty(t, d.client.Actions(), "admission of Nodes neither reads nor writes")
 		})
 	}
 }
@@ -127,44 +119,17 @@ func TestHandlerSaysWhatTheCoreSaysWhateverIsAsked(t *testing.T) {
 	})
 }
 
-// TestGlassIsToldOnceAndNotOnDryRun.
-func TestGlassIsToldOnceAndNotOnDryRun(t *testing.T) {
-	c := requests.Case{By: requests.Person, Change: func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "the rack is on fire" }}
+// TestWhatBreakGlassAllowsIsInTheAuditLog: the API server adds it to the entry that names the user.
+func TestWhatBreakGlassAllowsIsInTheAuditLog(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
-	req := request(t, &c)
-	req.DryRun = ptr.To(true)
-	require.True(t, d.Handle(t.Context(), req).Allowed)
-	require.Empty(t, d.told)
-	req.DryRun = nil
-	require.True(t, d.Handle(t.Context(), req).Allowed)
-	require.Len(t, d.told, 1)
-	require.Contains(t, d.told[0], "n1: BreakGlass by jane: jane broke the glass: the rack is on fire.")
-
-	through := requests.Case{By: requests.Person, Before: func(n *corev1.Node) {
+	c := requests.Case{By: requests.Person, Before: func(n *corev1.Node) {
 		requests.Put(n, requests.Record(remediations.Acting))
 		n.Annotations[remediations.BreakGlassKey] = "the rack is on fire"
 	}}
-	req = request(t, &through)
-	req.DryRun = ptr.To(true)
-	require.True(t, d.Handle(t.Context(), req).Allowed)
+	res := d.Handle(t.Context(), request(t, &c))
+	require.True(t, res.Allowed)
+	require.Equal(t, map[string]string{"break-glass": "deleting it"}, res.AuditAnnotations)
 	require.Equal(t, 1, d.count(allowed, remediations.Deletion))
-	require.Len(t, d.told, 1)
-
-	// With it there already, another change says nothing of it.
-	c.Before, c.Change = c.Change, func(n *corev1.Node) { n.Annotations["example.com/x"] = "y" }
-	d.Handle(t.Context(), request(t, &c))
-	require.Len(t, d.told, 1)
-	// Nor does what is denied.
-	c = requests.Case{By: requests.Kubelet, Change: func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "mine" }}
-	require.False(t, d.Handle(t.Context(), request(t, &c)).Allowed)
-	require.Len(t, d.told, 1)
-
-	// However long a name, the Event's action fits.
-	long := requests.Case{By: requests.User{Name: strings.Repeat("ä", 200)}, Change: func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "why" }}
-	d.Handle(t.Context(), request(t, &long))
-	_, rest, _ := strings.Cut(d.told[1], ": ")
-	action, _, _ := strings.Cut(rest, ": ")
-	require.LessOrEqual(t, len(action), actionLimit)
 }
 
 // TestRequestsThatCannotBeReadAreLetThrough.

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Options say where to serve, what to judge by and whom to tell.
+// Options say where to serve and what to judge by.
 type Options struct {
 	// Listen is the TCP address, CertDir the folder with tls.crt and tls.key.
 	Listen, CertDir string
@@ -31,9 +31,6 @@ type Options struct {
 	// Node returns a Node as it was last seen, nil: there is none. Nodes returns all of them.
 	Node  func(name string) *corev1.Node
 	Nodes func() []*corev1.Node
-	// GlassBroken tells that somebody broke the glass on a node, or got through by it. Action tells these apart where the
-	// note does not: Events that differ in the note alone become one. It must not block.
-	GlassBroken func(node, action, note string)
 	// Registerer takes the metrics. Nil: not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
@@ -55,7 +52,7 @@ func (o Options) address() (host string, port int, err error) {
 
 func (o Options) validate() error {
 	switch {
-	case o.Config == nil || o.Client == nil || o.Node == nil || o.Nodes == nil || o.GlassBroken == nil || o.Clock == nil:
+	case o.Config == nil || o.Client == nil || o.Node == nil || o.Nodes == nil || o.Clock == nil:
 		return errors.New("the webhook lacks a part that it cannot do without")
 	case o.CertDir == "":
 		return errors.New("the webhook has no folder with its certificate")

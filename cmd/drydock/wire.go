@@ -81,7 +81,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 			return nil, fmt.Errorf("preparing to run: %w", err)
 		}
 	}
-	admission, err := addWebhook(mgr, p.cfg, p.clients, fleet, tell, reg, p.log)
+	admission, err := addWebhook(mgr, p.cfg, p.clients, fleet, reg, p.log)
 	if err != nil {
 		return nil, err
 	}

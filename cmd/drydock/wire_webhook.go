@@ -13,13 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/webhook"
 )
 
 // addWebhook adds the admission server where the configuration has one. ready says what it lacks.
-func addWebhook(mgr manager.Manager, cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, tell engine.Recorder, reg prometheus.Registerer, log logr.Logger) (ready func() error, err error) {
+func addWebhook(mgr manager.Manager, cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet, reg prometheus.Registerer, log logr.Logger) (ready func() error, err error) {
 	w := cfg.Webhook
 	if w == nil {
 		return func() error { return nil }, nil
@@ -33,9 +32,6 @@ func addWebhook(mgr manager.Manager, cfg *config.Config, clients kubernetes.Inte
 				log.Error(err, "reading the cache of Nodes")
 			}
 			return nodes
-		},
-		GlassBroken: func(node, action, note string) {
-			tell.Event(node, engine.Event{Warning: true, Reason: "GlassBroken", Action: action, Note: note})
 		},
 		Registerer: reg, Log: log.WithName("webhook"), Clock: clock.RealClock{},
 	}

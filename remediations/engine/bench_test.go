@@ -93,6 +93,9 @@ func (w *still) Write(_ context.Context, n *corev1.Node, c NodeChange) (*corev1.
 	return out, nil
 }
 func (w *still) OwnsCordon(context.Context, string) (bool, error) { return false, nil }
+func (w *still) SetBy(context.Context, string, string) (string, time.Time, error) {
+	return "", time.Time{}, nil
+}
 
 func (w *still) Load(context.Context) (map[string]string, string, error) {
 	if w.ledger == nil {

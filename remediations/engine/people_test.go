@@ -65,6 +65,38 @@ func TestBrokenGlassIsMendedAfterAnHour(t *testing.T) {
 	})
 }
 
+// TestBreakGlassIsAnnouncedFromTheStoredNode: once for each value, by the leader, also over a restart, and with the field
+// manager that the API server recorded.
+func TestBreakGlassIsAnnouncedFromTheStoredNode(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		announced := func() (notes []string) {
+			return at(w, func() []string {
+				for _, e := range w.told {
+					if e.Reason == "GlassBroken" {
+						notes = append(notes, e.Note)
+					}
+				}
+				return notes
+			})
+		}
+		require.Empty(t, announced(), "the control")
+		w.do(func() { w.breakGlass("n0") })
+		w.pass(time.Minute)
+		require.Len(t, announced(), 1)
+		require.Contains(t, announced()[0], `drydock.dev/break-glass was set by the field manager "kubectl-annotate" at `)
+		w.restart(w.config)
+		w.pass(time.Minute)
+		require.Len(t, announced(), 1, "the ledger has it already")
+		w.do(func() { w.unhold("n0") })
+		w.pass(time.Minute)
+		w.do(func() { w.breakGlass("n0") })
+		w.pass(time.Minute)
+		require.Len(t, announced(), 2)
+	})
+}
+
 // TestAnswersToPeopleAreEvents: each wish that is refused is answered, and answered again when it is said again.
 func TestAnswersToPeopleAreEvents(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {

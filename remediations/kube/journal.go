@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,25 +58,51 @@ func patchNode(ctx context.Context, client kubernetes.Interface, name string, p 
 	return Trim(written), nil
 }
 
-// OwnsCordon says whether the Node's spec.unschedulable was last set by Drydock.
+// OwnsCordon says whether Drydock is an owner of the Node's spec.unschedulable.
 func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
+	owners, err := j.owners(ctx, node, func(f ownedFields) bool { _, owned := f.Spec["f:unschedulable"]; return owned })
+	return slices.ContainsFunc(owners, func(o metav1.ManagedFieldsEntry) bool { return o.Manager == remediations.FieldManager }), err
+}
+
+// SetBy says which field manager owns an annotation of the Node, and when that manager last changed the Node; of several
+// owners, the one that changed the Node last. The API server takes a manager's name from the request: the name tells the
+// program and proves no person.
+func (j Journal) SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error) {
+	owners, err := j.owners(ctx, node, func(f ownedFields) bool { _, owned := f.Metadata.Annotations["f:"+annotation]; return owned })
+	for _, o := range owners {
+		if o.Time != nil && !o.Time.Time.Before(at) {
+			manager, at = o.Manager, o.Time.UTC()
+		}
+	}
+	return manager, at, err
+}
+
+// ownedFields are the fields of managedFields that anybody asks about.
+type ownedFields struct {
+	Metadata struct {
+		Annotations map[string]any `json:"f:annotations"`
+	} `json:"f:metadata"`
+	Spec map[string]any `json:"f:spec"`
+}
+
+// owners reads the Node and returns the entries of its managedFields that own the field.
+func (j Journal) owners(ctx context.Context, node string, owns func(ownedFields) bool) ([]metav1.ManagedFieldsEntry, error) {
 	n, err := j.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
-		return false, translate("reading who cordoned Node "+node, err)
+		return nil, translate("reading managedFields of Node "+node, err)
 	}
-	for _, f := range n.ManagedFields {
-		if f.Manager != remediations.FieldManager || f.FieldsV1 == nil {
+	var out []metav1.ManagedFieldsEntry
+	for _, entry := range n.ManagedFields {
+		if entry.FieldsV1 == nil {
 			continue
 		}
-		var fields struct {
-			Spec map[string]any `json:"f:spec"`
+		var fields ownedFields
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
+			return nil, fmt.Errorf("reading managedFields of Node %s: %w", node, err)
 		}
-		if err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields); err != nil {
-			return false, fmt.Errorf("reading managedFields of Node %s: %w", node, err)
-		}
-		if _, ok := fields.Spec["f:unschedulable"]; ok {
-			return true, nil
+		if owns(fields) {
+			out = append(out, entry)
 		}
 	}
-	return false, nil
+	return out, nil
 }

@@ -97,6 +97,27 @@ func TestACordonIsOwnedByWhoeverSetItLast(t *testing.T) {
 	require.False(t, owns(), "a person uncordoned it and cordoned it again")
 }
 
+// TestAnAnnotationIsSetByItsFieldManager, as the API server recorded it.
+func TestAnAnnotationIsSetByItsFieldManager(t *testing.T) {
+	client := lab.Shared(t).Client()
+	j := kube.Journal{Client: client}
+	began := time.Now().Add(-2 * time.Second)
+	manager, _, err := j.SetBy(t.Context(), "node-2", remediations.BreakGlassKey)
+	require.NoError(t, err)
+	require.Empty(t, manager, "nobody has set it")
+	for _, by := range []string{"kubectl-annotate", "another"} {
+		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:"set by %s"}}}`, remediations.BreakGlassKey, by)
+		_, err := client.CoreV1().Nodes().Patch(t.Context(), "node-2", types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: by})
+		require.NoError(t, err)
+		manager, at, err := j.SetBy(t.Context(), "node-2", remediations.BreakGlassKey)
+		require.NoError(t, err)
+		require.Equal(t, by, manager)
+		require.WithinRange(t, at, began, time.Now().Add(2*time.Second))
+	}
+	_, _, err = j.SetBy(t.Context(), "no-such-node", remediations.BreakGlassKey)
+	require.ErrorIs(t, err, engine.ErrNotFound)
+}
+
 func TestTheLedgerIsSavedByCompareAndSwap(t *testing.T) {
 	s := kube.LedgerStore{Client: lab.Shared(t).Client(), Namespace: metav1.NamespaceDefault, Name: "ledger-of-this-test"}
 	_, _, err := s.Load(t.Context())

@@ -50,7 +50,7 @@ func server(t *testing.T, l *lab.Lab, admission *lab.Admission, name string) *we
 		},
 		Config: requests.Config(remediations.ModeEnforce), Exempt: requests.Exempt, Client: clients,
 		Node: func(string) *corev1.Node { return nil }, Nodes: func() []*corev1.Node { return nil },
-		GlassBroken: func(string, string, string) {}, Log: logr.Discard(), Clock: clock.RealClock{},
+		Log: logr.Discard(), Clock: clock.RealClock{},
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -113,26 +112,15 @@ func (y *yard) node(name string) *corev1.Node {
 	return n
 }
 
-// told waits for an Event about the node that has all of the texts.
-func (y *yard) told(node, reason string, texts ...string) {
+// events are the notes of all Events of that reason.
+func (y *yard) events(reason string) (notes []string) {
 	y.t.Helper()
-	var notes []string
-	require.Eventually(y.t, func() bool {
-		events, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
-		require.NoError(y.t, err)
-		notes = nil
-		for _, e := range events.Items {
-			notes = append(notes, e.Note)
-			all := true
-			for _, text := range texts {
-				all = all && strings.Contains(e.Note, text)
-			}
-			if all {
-				return true
-			}
-		}
-		return false
-	}, within, 50*time.Millisecond, "no Event %s about %s with %q; there are %q", reason, node, texts, &notes)
+	events, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
+	require.NoError(y.t, err)
+	for _, e := range events.Items {
+		notes = append(notes, e.Note)
+	}
+	return notes
 }
 
 // metric reads one of Drydock's figures.

@@ -292,6 +292,7 @@ func TestBrokenGlassHolds(t *testing.T) {
 	r := y.held(node, remediations.Paused)
 	require.Contains(t, r.Hold.Message, "drydock.dev/break-glass is set (the console is open)")
 	y.told(node, "RepairHeld", "Paused: drydock.dev/break-glass is set (the console is open)")
+	y.told(node, "GlassBroken", "drydock.dev/break-glass was set by the field manager ")
 	var glass remediations.Glass
 	broken := func(l *remediations.Ledger) bool {
 		glass = l.Status.Glass[node]
