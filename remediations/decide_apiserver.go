@@ -79,7 +79,7 @@ func (c *Config) APIServerAlerts(w *Word, posted []Alert) []Alert {
 	if w != nil {
 		for _, r := range w.Replicas {
 			for fingerprint, a := range r.Alerts {
-				if route, why := c.Route(a.Labels, noNode); why == MisrouteNone && route.APIServer {
+				if route, why := c.Route(a.Labels, noNode); why == MisrouteNone && route.APIServer && a.RoutedHere(c) {
 					found := c.NewAlert(route.Policy, a.Labels, StatusFiring, a.StartsAt, w.AskedAt)
 					found.Fingerprint = fingerprint
 					all[fingerprint] = found

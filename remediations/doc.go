@@ -64,7 +64,8 @@
 //     and ends with its leader: TestDrainOfALeaderThatIsNoMore, TestDrainOfANodeThatIsGone.
 //  5. No side effect for an alert that no Alertmanager confirmed in the last thirty seconds:
 //     TestWhatTheAlertmanagersTogetherSay, TestAlertThatIsNotSentAgainIsNotBelieved,
-//     TestAlertsThatComeTwiceLateOrOutOfOrder, TestDrainEndsWithinAPass, TestPostAloneIsNoReason.
+//     TestAlertsThatComeTwiceLateOrOutOfOrder, TestDrainEndsWithinAPass, TestPostAloneIsNoReason,
+//     TestAlertCountsOnlyWhereItIsRoutedToDrydock, TestAlertThatIsRoutedElsewhereDoesNothing.
 //  6. No data is never a fault: TestNoDataIsNoFault, TestBlindness, TestLeasesThatBlameTheControlPath,
 //     TestClockThatIsWrongCallsNobody, TestDrainOfWhichNothingCanBeDecided,
 //     TestOnly503IsActedUpon, TestUnknownIsNeverFailing, TestOneBadNodeNeverChangesTheWholeCluster.

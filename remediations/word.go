@@ -58,6 +58,14 @@ type AlertWord struct {
 	// Active is Alertmanager's state "active": neither silenced nor inhibited, and processed.
 	Active                           bool
 	SilencedBy, InhibitedBy, MutedBy []string
+	// Receivers are those that the replica's routes lead the alert to, by their whole names.
+	Receivers []string
+}
+
+// RoutedHere says that Alertmanager sends the alert to Drydock's receiver. Only the whole name counts: the Prometheus operator
+// writes namespace/name/ before it, and a tenant may call a receiver of its own as Drydock's is called.
+func (a AlertWord) RoutedHere(c *Config) bool {
+	return c.Receiver == "" || slices.Contains(a.Receivers, c.Receiver)
 }
 
 // silent says that whoever sends the alert has missed two of the times at which it would have sent it again: Prometheus
@@ -140,6 +148,8 @@ func (w *Word) about(fingerprint string, c *Config, own string) verdict {
 		return *h.muted()
 	case h.active:
 		return verdict{startsAt: h.startsAt}
+	case h.unrouted:
+		return verdict{reason: AlertUnconfirmed, message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, quoted(h.elsewhere))}
 	case h.known:
 		return verdict{reason: AlertUnconfirmed, message: "Alertmanager has the alert but has not processed it yet"}
 	default:
@@ -182,6 +192,9 @@ type hearing struct {
 	startsAt, silent     time.Time
 	silences             map[string]Silence
 	mutedBy, inhibitedBy []string
+	// unrouted: it is active where it is not routed to Drydock, elsewhere are the receivers there.
+	unrouted  bool
+	elsewhere []string
 }
 
 func (h *hearing) listen(each func(*ReplicaWord)) {
@@ -219,6 +232,10 @@ func (h *hearing) alert(r *ReplicaWord, a AlertWord) {
 	// An alert that nothing but our own silence covers is as good as active.
 	ours := len(a.SilencedBy) > 0 && others == 0 && len(a.InhibitedBy) == 0
 	if !a.Active && !ours {
+		return
+	}
+	if !a.RoutedHere(h.config) {
+		h.unrouted, h.elsewhere = true, append(h.elsewhere, a.Receivers...)
 		return
 	}
 	h.active = true

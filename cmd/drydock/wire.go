@@ -219,7 +219,7 @@ func (s alertSource) Look(ctx context.Context) []remediations.ReplicaWord {
 		for fingerprint, a := range r.Alerts {
 			w.Alerts[fingerprint] = remediations.AlertWord{
 				Labels: a.Labels, StartsAt: a.StartsAt, EndsAt: a.EndsAt, UpdatedAt: a.UpdatedAt, Active: a.State == alertmanager.StateActive,
-				SilencedBy: a.SilencedBy, InhibitedBy: a.InhibitedBy, MutedBy: a.MutedBy,
+				SilencedBy: a.SilencedBy, InhibitedBy: a.InhibitedBy, MutedBy: a.MutedBy, Receivers: a.Receivers,
 			}
 		}
 		words = append(words, w)

@@ -28,12 +28,13 @@ type answer struct {
 	names map[string]string
 	// known are the alerts of no interest of the answer before, others those of this one.
 	known, others others
+	routes        routes
 	// text is the alert that is being read.
 	text json.RawMessage
 }
 
 func newAnswer(in interests, known others) *answer {
-	return &answer{known: known, others: others{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}, selfTests: map[string]*SelfTest{}, names: map[string]string{}}
+	return &answer{known: known, others: others{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}, selfTests: map[string]*SelfTest{}, names: map[string]string{}, routes: routes{}}
 }
 
 // gettable is what is read of models.GettableAlert, whose own decoding reads each
@@ -127,7 +128,7 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 	key := set.Fingerprint().String()
 	selfTest := a.interests.isSelfTest(m.Labels)
 	if selfTest && len(a.selfTests) < maxSelfTests {
-		a.selfTests[key] = newSelfTest(m)
+		a.selfTests[key] = newSelfTest(m, a.routes.of(m.Receivers))
 	}
 	if selfTest || !a.interests.keeps(m.Labels) {
 		o := other{fingerprint: key, name: nameOf(set)}
@@ -151,6 +152,7 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 		SilencedBy:  m.Status.SilencedBy,
 		InhibitedBy: m.Status.InhibitedBy,
 		MutedBy:     m.Status.MutedBy,
+		Receivers:   a.routes.of(m.Receivers),
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func TestClientReportsEveryState(t *testing.T) {
 	require.Equal(t, Alert{
 		Labels: node("n1"), State: StateActive,
 		StartsAt: began, EndsAt: began.Add(time.Hour), UpdatedAt: began.Add(time.Minute),
-		SilencedBy: []string{}, InhibitedBy: []string{}, MutedBy: []string{},
+		SilencedBy: []string{}, InhibitedBy: []string{}, MutedBy: []string{}, Receivers: []string{"drydock"},
 	}, r.Alerts[keyOf(node("n1"))])
 	require.Equal(t, StateSuppressed, r.Alerts[keyOf(node("n2"))].State)
 	require.Equal(t, []string{"f1b1c9b0-0000-4000-8000-000000000001"}, r.Alerts[keyOf(node("n2"))].SilencedBy)

@@ -44,6 +44,9 @@ const (
 	// maxReceivers bounds the receivers kept of one of them.
 	maxReceivers = 64
 
+	// maxRoutes bounds the lists of receivers that alerts share.
+	maxRoutes = 256
+
 	// maxBlindBy bounds the names kept of alerts that blind; one is enough to
 	// hold, the others are for people to read.
 	maxBlindBy = 16

@@ -22,16 +22,35 @@ type SelfTest struct {
 // routedTo says that the alert goes to the receiver, muted or not.
 func (s SelfTest) routedTo(receiver string) bool { return slices.Contains(s.Receivers, receiver) }
 
-func newSelfTest(m *gettable[map[string]string]) *SelfTest {
-	s := &SelfTest{SilencedBy: m.Status.SilencedBy, InhibitedBy: m.Status.InhibitedBy, MutedBy: m.Status.MutedBy}
-	for _, r := range m.Receivers {
-		if r != nil && r.Name != nil && len(s.Receivers) < maxReceivers {
-			s.Receivers = append(s.Receivers, clip(*r.Name))
+func newSelfTest(m *gettable[map[string]string], receivers []string) *SelfTest {
+	return &SelfTest{Receivers: receivers, SilencedBy: m.Status.SilencedBy, InhibitedBy: m.Status.InhibitedBy, MutedBy: m.Status.MutedBy}
+}
+
+// routes share the lists of receivers of one answer: thousands of alerts go the same few ways.
+type routes map[string][]string
+
+// of gives the names of the receivers, sorted, each once.
+func (r routes) of(all []*models.ReceiverReference) []string {
+	var names []string
+	for _, receiver := range all {
+		if receiver != nil && receiver.Name != nil && len(names) < maxReceivers {
+			name := *receiver.Name
+			if len(name) > maxWords {
+				name = clip(name) + "…" // cut, it must not equal a configured one
+			}
+			names = append(names, name)
 		}
 	}
-	slices.Sort(s.Receivers)
-	s.Receivers = slices.Compact(s.Receivers)
-	return s
+	slices.Sort(names)
+	names = slices.Compact(names)
+	key := strings.Join(names, "\x00")
+	if known, ok := r[key]; ok {
+		return known
+	}
+	if len(r) < maxRoutes {
+		r[key] = names
+	}
+	return names
 }
 
 // receivers are what a replica's configuration calls its receivers, as far as it matters.

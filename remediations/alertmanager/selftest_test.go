@@ -3,6 +3,7 @@ package alertmanager
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/alertmanager/api/v2/models"
@@ -93,4 +94,19 @@ func TestSelfTestThatIsRoutedElsewhereNamesTheReceivers(t *testing.T) {
 			require.Equal(t, c.akin, r.Akin)
 		})
 	}
+}
+
+// TestAlertsShowWhereTheyAreRouted, by the whole names: one that is too long is never cut to another one's.
+func TestAlertsShowWhereTheyAreRouted(t *testing.T) {
+	long := strings.Repeat("x", maxWords)
+	url := replies(t,
+		to(shown("active", node("n1")), "pager", "drydock", "pager"),
+		to(shown("active", node("n2"))),
+		to(shown("active", node("n3")), long+"y"),
+	)
+	r := only(t, Options{URLs: []string{url}})
+	require.NoError(t, r.Err)
+	require.Equal(t, []string{"drydock", "pager"}, r.Alerts[keyOf(node("n1"))].Receivers)
+	require.Empty(t, r.Alerts[keyOf(node("n2"))].Receivers)
+	require.NotContains(t, r.Alerts[keyOf(node("n3"))].Receivers, long)
 }

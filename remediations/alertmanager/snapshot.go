@@ -85,4 +85,7 @@ type Alert struct {
 	// is not muted until its group_wait has passed. Alertmanager 0.34 says them of
 	// groups only, so without Options.Receiver this is empty and means nothing.
 	MutedBy []string
+	// Receivers are those that the replica's routes lead it to, sorted, each once, at most 64. Alerts that go the same way
+	// share one list.
+	Receivers []string
 }

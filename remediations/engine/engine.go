@@ -93,6 +93,8 @@ type Engine struct {
 	waiting, ahead bool
 	// unadopted says that the word has more alerts than could be adopted at once.
 	unadopted bool
+	// unrouted are the alerts of the word that are not routed to Drydock.
+	unrouted elsewhere
 
 	// sidecarMemory is by node and key. passes counts them, concerned the nodes that the last one had to decide about,
 	// busySidecars the sidecars under repair, looksUnderWay the looks.

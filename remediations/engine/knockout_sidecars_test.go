@@ -182,7 +182,7 @@ func approvalKnockOuts() map[string]knockOut {
 				h.sidecar(func(s *remediations.SidecarState) {
 					hear(s.State, func(_ int, s *remediations.State, r *remediations.ReplicaWord) {
 						for _, a := range s.Journal.Alerts {
-							r.Alerts[a.Fingerprint] = remediations.AlertWord{Active: true}
+							r.Alerts[a.Fingerprint] = remediations.AlertWord{Active: true, Receivers: []string{"drydock"}}
 						}
 					})
 				})

@@ -17,7 +17,7 @@ func active(a *remediations.AlertWord) {
 func say(_ int, s *remediations.State, r *remediations.ReplicaWord) {
 	*r = remediations.ReplicaWord{URL: r.URL, Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]remediations.AlertWord{}}
 	for _, a := range s.Journal.Alerts {
-		r.Alerts[a.Fingerprint] = remediations.AlertWord{Labels: labelsOf(s.Node.Name), StartsAt: time.Now().Add(-time.Hour), Active: true}
+		r.Alerts[a.Fingerprint] = remediations.AlertWord{Labels: labelsOf(s.Node.Name), StartsAt: time.Now().Add(-time.Hour), Active: true, Receivers: []string{"drydock"}}
 	}
 }
 
@@ -36,6 +36,22 @@ func wordKnockOuts() map[string]knockOut {
 	const nobody = "5: a call for n0"
 	all := map[string]knockOut{
 		"5: an Alertmanager says that the alert is active": {take: func(h *hands) { h.word(say) }, tale: forgedPost, speaks: nobody},
+		"5: Alertmanager routes the alert to Drydock": {
+			take: func(h *hands) {
+				h.word(alerts(func(a *remediations.AlertWord) { a.Receivers = []string{"drydock"} }))
+			},
+			speaks: nobody,
+			tale: func(_ *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					w.machines["n0"].forged = true
+					a := w.config.NewAlert(w.config.Policies[0], labelsOfForged("n0"), remediations.StatusFiring, time.Now(), time.Now())
+					w.edit("n0", edit(a.Key(), a.Encode()))
+				})
+				w.pass(5 * time.Minute)
+			},
+		},
 		"5: none says silenced": {
 			take: func(h *hands) { h.word(alerts(active)) }, tale: after(silence), speaks: nobody,
 		},

@@ -45,7 +45,7 @@ func (w *world) mend() {
 	w.mendSidecars()
 	w.mendMesh()
 	for _, m := range w.machines {
-		m.silenced, m.inhibited, m.unheardBy, m.unprocessed, m.leaseFrozen = false, false, false, false, time.Time{}
+		m.silenced, m.inhibited, m.unheardBy, m.unprocessed, m.forged, m.leaseFrozen = false, false, false, false, false, time.Time{}
 	}
 }
 

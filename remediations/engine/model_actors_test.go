@@ -31,6 +31,11 @@ func (l *life) alertmanagers() map[string]func(*rapid.T) {
 				dead: rapid.Bool().Draw(t, "dead"), noWatchdog: rapid.Bool().Draw(t, "no Watchdog"), empty: rapid.Bool().Draw(t, "empty"),
 			}
 		}),
+		"somebody posts an alert, or no more, that is routed elsewhere": l.do(func(t *rapid.T, w *world) {
+			if m := w.machines[pick(t)]; m != nil {
+				m.forged = !m.forged
+			}
+		}),
 		"the source of alerts dies or lives": l.do(func(_ *rapid.T, w *world) {
 			if w.sourceDead {
 				w.reviveSource()

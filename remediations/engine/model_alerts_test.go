@@ -32,6 +32,13 @@ func labelsOfSecond(node string) map[string]string {
 	return map[string]string{"alertname": "KubeletDown", "node": node, "remediation": "kubelet-down"}
 }
 
+// labelsOfForged are those of an alert that only looks like the machine's.
+func labelsOfForged(node string) map[string]string {
+	forged := labelsOf(node)
+	forged["team"] = "nobody"
+	return forged
+}
+
 func fingerprintOf(node string) string { return remediations.Fingerprint(labelsOf(node)) }
 
 // sent is one alert as the source sent it.
@@ -40,6 +47,8 @@ type sent struct {
 	labels map[string]string
 	starts time.Time
 	at     time.Time
+	// forged: somebody posted it into Alertmanager's own API, which asks nobody for credentials, and no route leads it here.
+	forged bool
 	pod    *gated // whose sidecar it is about, place which location; nil: it is about neither
 	place  *place
 }
@@ -55,6 +64,9 @@ func (w *world) sending() []sent {
 		m := w.machines[name]
 		if m.firing() {
 			out = append(out, sent{node: name, labels: labelsOf(name), starts: m.since, at: at})
+		}
+		if m.forged {
+			out = append(out, sent{node: name, labels: labelsOfForged(name), starts: at.Add(-time.Hour), at: at, forged: true})
 		}
 		if m.second && !m.well() {
 			out = append(out, sent{node: name, labels: labelsOfSecond(name), starts: m.since, at: at})
@@ -105,7 +117,10 @@ func (w *world) answer(i int) remediations.ReplicaWord {
 		if r.empty || !now.Before(s.at.Add(alertLife)) || (m != nil && m.unheardBy && i == 1) {
 			continue
 		}
-		a := remediations.AlertWord{Labels: s.labels, StartsAt: s.starts, UpdatedAt: s.at, EndsAt: s.at.Add(alertLife)}
+		a := remediations.AlertWord{Labels: s.labels, StartsAt: s.starts, UpdatedAt: s.at, EndsAt: s.at.Add(alertLife), Receivers: []string{"drydock", "pager"}}
+		if s.forged {
+			a.Receivers = []string{"null"}
+		}
 		if m != nil {
 			if m.silenced && (m.silencedHere == 0 || m.silencedHere == i+1) {
 				a.SilencedBy = []string{"maintenance"}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"drydock.dev/drydock/remediations"
@@ -118,7 +119,7 @@ func (w *world) confirmed(i *instance, fp string, now time.Time) bool {
 				dead = true
 			case has && len(a.SilencedBy)+len(a.InhibitedBy)+len(a.MutedBy) > 0:
 				muted = true
-			case has && a.Active && r.Watchdog:
+			case has && a.Active && r.Watchdog && (i.config.Receiver == "" || slices.Contains(a.Receivers, i.config.Receiver)):
 				active = true
 			}
 			muted = muted || r.BlindBy != ""

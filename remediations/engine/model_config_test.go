@@ -26,7 +26,7 @@ func modelConfig() *remediations.Config {
 			ZoneLabel: "zone", PoolLabels: []string{"pool"}, Unhealthy: remediations.Quantity{Value: 60, Percent: true},
 			RepairsPerNode: 3, RepairsWindow: 24 * time.Hour, StormCooldown: 2 * time.Minute, StartupGrace: time.Minute,
 		},
-		MaxStaleness: 30 * time.Second, Watchdog: true, Provided: map[string]bool{"reboot": true},
+		MaxStaleness: 30 * time.Second, Watchdog: true, Receiver: "drydock", Provided: map[string]bool{"reboot": true},
 	}
 }
 

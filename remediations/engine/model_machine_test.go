@@ -22,7 +22,9 @@ type machine struct {
 	since   time.Time // when its health last changed
 	// mute: it reports no Ready condition. stuck: its alert goes on though it is well. second: while it is not well, an
 	// alert of the milder policy is firing, too.
-	mute, stuck, second    bool
+	mute, stuck, second bool
+	// forged: somebody posts alerts about it into Alertmanager's own API.
+	forged                 bool
 	leaseFrozen            time.Time // since when its kubelet renews no lease; zero: it does
 	bootTakes              time.Duration
 	cordonedBy             string

@@ -234,7 +234,7 @@ func (e *Engine) adopt(ctx context.Context) {
 		}
 		return e.roster.Node(name)
 	}
-	e.firing, e.unadopted = map[string]time.Time{}, false
+	e.firing, e.unadopted, e.unrouted = map[string]time.Time{}, false, elsewhere{}
 	adopted, writing, failed := 0, time.Duration(0), false // an API server that refuses is not asked for each: the next poll goes on
 	host, leads := e.hosts(ctx), e.leads()
 	for _, r := range e.word.Replicas {
@@ -245,7 +245,14 @@ func (e *Engine) adopt(ctx context.Context) {
 				continue
 			}
 			route, why := e.Config.Route(a.Labels, node)
-			if why != remediations.MisrouteNone || route.APIServer { // no Node carries those: they are the rescue's
+			if why != remediations.MisrouteNone {
+				continue
+			}
+			if !a.RoutedHere(e.Config) {
+				e.unrouted.add(e.word, fp, a, route, e.Config)
+				continue
+			}
+			if route.APIServer { // no Node carries those: they are the rescue's
 				continue
 			}
 			switch t, ok := e.firing[route.Node]; {

@@ -76,6 +76,9 @@ func (p *passing) publish() {
 	if blind == "" {
 		blind = p.heartbeats.Blind()
 	}
+	if _, told := p.holds[remediations.AlertUnconfirmed]; !told && p.unrouted.says != "" {
+		p.holds[remediations.AlertUnconfirmed] = p.unrouted.says
+	}
 	for reason, message := range p.holds {
 		if _, told := p.fleetHolds[reason]; !told {
 			p.Log.Info("repairs are held", "reason", reason, "message", message)
