@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Annotations of Kilo's on Nodes.
@@ -156,18 +157,26 @@ func malformed(a map[string]string) string {
 
 func isEndpoint(text string) bool { _, _, ok := endpoint(text); return ok }
 
+// endpoint reads an endpoint exactly as Kilo does (ParseEndpoint in its package wireguard, unchanged from 0.7.0 on): a
+// node whose endpoint Kilo rejects is not ready for Kilo, so accepting more here would foresee the wrong leader.
 func endpoint(text string) (at netip.AddrPort, host string, ok bool) {
-	if at, err := netip.ParseAddrPort(text); err == nil {
-		return at, "", at.Port() != 0
-	}
-	host, port, err := net.SplitHostPort(text)
-	if n, errPort := strconv.ParseUint(port, 10, 16); err != nil || errPort != nil || n == 0 || host == "" {
+	host, number, err := net.SplitHostPort(text)
+	if err != nil {
 		return netip.AddrPort{}, "", false
 	}
-	return netip.AddrPort{}, host, true
+	port, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || port == 0 {
+		return netip.AddrPort{}, "", false
+	}
+	// net.ParseIP knows no IPv6 zones, netip does.
+	if ip, isIP := netip.AddrFromSlice(net.ParseIP(host)); isIP {
+		return netip.AddrPortFrom(ip.Unmap(), uint16(port)), "", true
+	}
+	return netip.AddrPort{}, host, len(validation.IsDNS1123Subdomain(host)) == 0
 }
 
-func prefix(text string) bool { _, err := netip.ParsePrefix(text); return err == nil }
+// prefix says that Kilo can read the text as an address with its prefix length.
+func prefix(text string) bool { _, _, err := net.ParseCIDR(text); return err == nil }
 
 func publicKey(text string) bool {
 	key, err := base64.StdEncoding.DecodeString(text)
