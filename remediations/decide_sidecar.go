@@ -129,7 +129,11 @@ func (s *SidecarState) act(c *candidate, pending *Record) Decision {
 		if s.moved() {
 			return s.leave(c.now)
 		}
-		if why, against := s.Sighting.against(); against != nil {
+		why, against := s.Sighting.against()
+		if against == nil {
+			why, against = s.Sighting.deliberate(c.verdict.startsAt)
+		}
+		if against != nil {
 			reason, f = why, against
 			f.until = s.Sighting.At.Add(sidecarAgain)
 		}

@@ -31,6 +31,7 @@ type sidecarScene struct {
 
 type sceneSighting struct {
 	Never   bool   `json:"never"`
+	Started string `json:"started"` // none: not known
 	Age     string `json:"age"`
 	UID     string `json:"uid"` // none: there is no such pod
 	Node    string `json:"node"`
@@ -53,6 +54,9 @@ func (v *sceneSighting) sighting() *Sighting {
 	g.Owner = Object{APIVersion: "sei.io/v1alpha1", Kind: "SeiNode", Namespace: "sei", Name: "a"}
 	if v.Health == "" && v.Held == "" && v.Unknown == "" {
 		g.Health = HealthNotReady
+	}
+	if v.Started != "none" {
+		g.StartedAt = ago(v.Started, "5m")
 	}
 	if v.UID != "none" {
 		g.Pod.UID = cmp.Or(v.UID, "pod1")

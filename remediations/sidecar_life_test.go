@@ -34,7 +34,7 @@ type sidecarLife struct {
 
 // look is what the provider of sidecars sees now.
 func (l *sidecarLife) look() {
-	g := &Sighting{At: l.now, Pod: Pod{Namespace: "sei", Name: "a-0", UID: l.uid}, Node: l.node, Health: l.gate, Held: l.held}
+	g := &Sighting{At: l.now, Pod: Pod{Namespace: "sei", Name: "a-0", UID: l.uid}, Node: l.node, StartedAt: l.now, Health: l.gate, Held: l.held}
 	switch {
 	case l.uid == "":
 		g.Health, g.Node = "", ""

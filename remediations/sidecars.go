@@ -128,6 +128,8 @@ type Sighting struct {
 	Node string
 	// Owner is the object that the pod is a part of, where it has one that decides about the sidecar.
 	Owner Object
+	// StartedAt is the last start of a container that may have the gate; zero: not known.
+	StartedAt time.Time
 	// Health is empty where it was not asked for.
 	Health Health
 	// Held says why the sidecar is rightly as it is; Unknown why nothing can be said; Detail what the sidecar answered.
@@ -150,4 +152,22 @@ func (g *Sighting) against() (Reason, *finding) {
 		return "", nil
 	}
 	return SidecarUnknown, because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, clip(g.Detail, 200))
+}
+
+// closedByStart is how long before its alert the container of a gate may have been started, if the start is to explain why
+// the gate is closed: the time to be scraped, and the alert's own for.
+const closedByStart = 15 * time.Minute
+
+// deliberate says why a closed gate was closed on purpose, or may have been; nil: its container was started shortly before
+// the alert began. A gate opens once in the life of its process, and the process forgets that at its end. If the process
+// was running long before the alert began, then somebody closed the gate, and nobody but that person opens it.
+func (g *Sighting) deliberate(alertBegan time.Time) (Reason, *finding) {
+	switch {
+	case g.StartedAt.IsZero():
+		return SidecarUnknown, because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
+	case g.StartedAt.Add(closedByStart).Before(alertBegan):
+		return SidecarHeld, because("the sidecar of %s was closed on purpose: its container has run since %s, and its alert began only at %s. Open it by hand, or restart its container",
+			g.Pod, at(g.StartedAt).Format(time.RFC3339), at(alertBegan).Format(time.RFC3339))
+	}
+	return "", nil
 }

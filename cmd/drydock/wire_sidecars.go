@@ -88,7 +88,7 @@ func (s sidecars) Look(ctx context.Context, provider string, p remediations.Pod)
 	}
 	saw := client.Look(ctx, p.Namespace, p.Name)
 	g := remediations.Sighting{
-		Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name, UID: saw.Pod.UID}, Node: saw.Pod.Node,
+		Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name, UID: saw.Pod.UID}, Node: saw.Pod.Node, StartedAt: saw.StartedAt,
 		Health: remediations.Health(saw.Health), Held: saw.Held, Unknown: saw.Unknown, Detail: saw.Detail,
 	}
 	if o := saw.Owner; o.Name != "" {

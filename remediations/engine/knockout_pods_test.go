@@ -19,6 +19,12 @@ func podKnockOuts() map[string]knockOut {
 			},
 			tale: gateCloses(func(_ *world, g *gated) { g.silenced = true; g.hold("SeiNode is paused") }, aloud), speaks: "S0-16: an intent",
 		},
+		"S0-16: a gate that somebody closed stays closed": {
+			take: func(h *hands) {
+				h.sighting(func(_ *remediations.SidecarState, g *remediations.Sighting) { g.StartedAt = time.Now() })
+			},
+			tale: gateCloses(func(_ *world, g *gated) { g.silenced = true; g.letGo(); g.closeByHand() }, aloud), speaks: "S0-16: an intent for the sidecar of p00-0, which somebody closed",
+		},
 		"S0-2: 503 alone": {
 			take: func(h *hands) {
 				h.sighting(func(_ *remediations.SidecarState, g *remediations.Sighting) { g.Health = remediations.HealthNotReady })

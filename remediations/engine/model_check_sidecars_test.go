@@ -60,6 +60,8 @@ func (w *world) checkSidecarIntent(i *instance, cur *corev1.Node, was, next *rem
 		w.fail("S0: an intent for a sidecar on %s, which does not host it", cur.Name)
 	case g.held != "" && time.Since(g.heldSince) > looked:
 		w.fail("S0-16: an intent for the sidecar of %s, held since %s", g.name, g.heldSince)
+	case g.byHand && time.Since(g.since) > looked:
+		w.fail("S0-16: an intent for the sidecar of %s, which somebody closed at %s", g.name, g.since)
 	case g.open && time.Since(g.since) > looked:
 		w.fail("S0-2: an intent for the sidecar of %s, ready since %s", g.name, g.since)
 	case g.hidden && time.Since(g.hiddenSince) > looked:

@@ -44,6 +44,7 @@ func (l *life) sidecars() map[string]func(*rapid.T) {
 	}
 	return map[string]func(*rapid.T){
 		"its process restarts":     pod(func(_ *rapid.T, g *gated) { g.close() }),
+		"somebody closes it":       pod(func(_ *rapid.T, g *gated) { g.closeByHand() }),
 		"somebody approves it":     pod(func(_ *rapid.T, g *gated) { g.letGo() }),
 		"it is wedged, or is not":  pod(func(_ *rapid.T, g *gated) { g.wedged = !g.wedged }),
 		"it hides, or answers":     pod(func(_ *rapid.T, g *gated) { g.hide(!g.hidden) }),
@@ -89,7 +90,7 @@ func (w *world) mendSidecars() {
 			w.reschedule(g.node)
 		}
 		r := remediations.ReadJournal(w.nodes[g.node]).Sidecars[podKey(name)]
-		if r != nil && r.Phase == remediations.Exhausted {
+		if g.byHand || (r != nil && r.Phase == remediations.Exhausted) {
 			g.letGo() // a person has looked
 		}
 	}

@@ -23,7 +23,10 @@ type gated struct {
 	open            bool
 	// since is when the gate last changed, closedAt when it last closed.
 	since time.Time
-	tasks map[string]bool
+	// started is when its process was; byHand: somebody closed the gate, and the process ran on.
+	started time.Time
+	byHand  bool
+	tasks   map[string]bool
 	// held is why its owner keeps it as it is, since heldSince; hidden: it does not answer; failing: it answers 500.
 	held            string
 	heldSince       time.Time
@@ -95,7 +98,7 @@ func (w *world) host(name, node string) *gated {
 		w.gates = &gates{pods: map[string]*gated{}, intents: map[string][]time.Time{}, tasks: map[string]string{}}
 	}
 	w.gates.uids++
-	g := &gated{name: name, uid: fmt.Sprintf("pod-%d", w.gates.uids), node: node, open: true, since: time.Now().Add(-time.Hour), tasks: map[string]bool{}}
+	g := &gated{name: name, uid: fmt.Sprintf("pod-%d", w.gates.uids), node: node, open: true, since: time.Now().Add(-time.Hour), started: time.Now().Add(-time.Hour), tasks: map[string]bool{}}
 	w.gates.pods[name] = g
 	return g
 }
@@ -109,15 +112,25 @@ func (w *world) replacePod(name, node string) {
 	}
 }
 
+// close is what a restart does to the gate.
 func (g *gated) close() {
 	if g.open {
 		g.open, g.since = false, time.Now()
+	}
+	g.started, g.byHand = time.Now(), false
+}
+
+// closeByHand is what a person does to it, long after the process was started.
+func (g *gated) closeByHand() {
+	if g.open {
+		g.open, g.since, g.byHand = false, time.Now(), true
+		g.started = time.Now().Add(-time.Hour)
 	}
 }
 
 func (g *gated) letGo() {
 	if !g.open {
-		g.open, g.since = true, time.Now()
+		g.open, g.since, g.byHand = true, time.Now(), false
 	}
 }
 
@@ -251,7 +264,7 @@ func (s sidecarPort) sighting(p remediations.Pod) remediations.Sighting {
 		return remediations.Sighting{Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name}}
 	}
 	g := remediations.Sighting{
-		Pod: remediations.Pod{Namespace: "sei", Name: pod.name, UID: pod.uid}, Node: pod.node, Held: pod.held, Health: remediations.HealthNotReady,
+		Pod: remediations.Pod{Namespace: "sei", Name: pod.name, UID: pod.uid}, Node: pod.node, StartedAt: pod.started, Held: pod.held, Health: remediations.HealthNotReady,
 		Owner: remediations.Object{APIVersion: "sei.io/v1alpha1", Kind: "SeiNode", Namespace: "sei", Name: strings.TrimSuffix(pod.name, "-0"), UID: "owner"},
 	}
 	switch {

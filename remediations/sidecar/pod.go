@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,14 +82,8 @@ func (c *Client) port(pod *corev1.Pod) (uint16, string) {
 	if n, err := strconv.ParseUint(c.o.Port, 10, 16); err == nil {
 		return uint16(n), ""
 	}
-	running := slices.Clone(pod.Spec.Containers)
-	for _, init := range pod.Spec.InitContainers {
-		if restarts(init) {
-			running = append(running, init)
-		}
-	}
 	found := int32(0)
-	for _, container := range running {
+	for _, container := range running(pod) {
 		for _, p := range container.Ports {
 			if p.Name != c.o.Port || (p.Protocol != corev1.ProtocolTCP && p.Protocol != "") {
 				continue
@@ -103,6 +98,34 @@ func (c *Client) port(pod *corev1.Pod) (uint16, string) {
 		return 0, fmt.Sprintf("has no container port of the name %s", c.o.Port)
 	}
 	return uint16(found), ""
+}
+
+// running are the containers that run as long as their pod.
+func running(pod *corev1.Pod) []corev1.Container {
+	all := slices.Clone(pod.Spec.Containers)
+	for _, init := range pod.Spec.InitContainers {
+		if restarts(init) {
+			all = append(all, init)
+		}
+	}
+	return all
+}
+
+// startedAt is the last start of a container that may have the gate: any that runs as long as its pod, but for the one that
+// waits behind the gate. Which of them has it no pod says; the port may be that of a proxy. Zero: the pod's status does not
+// say.
+func startedAt(pod *corev1.Pod) time.Time {
+	names := map[string]bool{}
+	for _, container := range running(pod) {
+		names[container.Name] = container.Name != seidContainer
+	}
+	var last time.Time
+	for _, s := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		if names[s.Name] && s.State.Running != nil && s.State.Running.StartedAt.After(last) {
+			last = s.State.Running.StartedAt.Time
+		}
+	}
+	return last
 }
 
 // restarts says whether an init container is a sidecar in Kubernetes' sense: it runs as long as its pod.

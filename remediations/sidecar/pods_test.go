@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	promconfig "github.com/prometheus/common/config"
 	"github.com/stretchr/testify/require"
@@ -250,3 +251,32 @@ func TestTLSIsAsConfigured(t *testing.T) {
 	require.Equal(t, Unreachable, s.look(t).Health)
 	require.Empty(t, plain.Probes())
 }
+
+// TestALookSaysSinceWhenTheGateMayBeClosed: the last start of a container that may have the gate. seid waits behind it, and
+// an init container that has ended is no process any more.
+func TestALookSaysSinceWhenTheGateMayBeClosed(t *testing.T) {
+	at := func(name string, minute int) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon(minute))}}}
+	}
+	for name, tc := range map[string]struct {
+		containers, inits []corev1.ContainerStatus
+		want              time.Time
+	}{
+		"the proxy's or the sidecar's, whichever is later": {[]corev1.ContainerStatus{at("sidecar", 5)}, []corev1.ContainerStatus{at("kube-rbac-proxy", 3)}, noon(5)},
+		"not seid's":                       {[]corev1.ContainerStatus{at("seid", 50), at("sidecar", 5)}, nil, noon(5)},
+		"nor an init container's":          {[]corev1.ContainerStatus{at("sidecar", 5)}, []corev1.ContainerStatus{at("seid-init", 50)}, noon(5)},
+		"nor one that is not in the spec":  {[]corev1.ContainerStatus{at("sidecar", 5), at("other", 50)}, nil, noon(5)},
+		"one that waits says nothing":      {[]corev1.ContainerStatus{{Name: "sidecar"}}, nil, time.Time{}},
+		"a pod without statuses, likewise": {nil, nil, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGated(t)
+			pod := seiPod(t, g)
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sidecar"})
+			pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = tc.containers, tc.inits
+			require.True(t, tc.want.Equal(newScene(t, g, pod, seiNode()).look(t).StartedAt))
+		})
+	}
+}
+
+func noon(minute int) time.Time { return time.Date(2026, 11, 20, 12, minute, 0, 0, time.UTC) }

@@ -31,6 +31,8 @@ type Sighting struct {
 	At time.Time
 	// Pod has a UID if the pod was read. Without one, and with Unknown empty, there is no such pod.
 	Pod Pod
+	// StartedAt is the last start of a container that may have the gate; zero: the pod does not say.
+	StartedAt time.Time
 	// Owner is the SeiNode; zero: the pod has none, or it could not be read.
 	Owner Owner
 	// Health is empty unless Held and Unknown are.
@@ -58,7 +60,7 @@ func (c *Client) look(ctx context.Context, namespace, name string) (Sighting, ta
 		s.Unknown = unknown
 		return s, target{}
 	}
-	s.Pod.UID, s.Pod.Node = string(pod.UID), pod.Spec.NodeName
+	s.Pod.UID, s.Pod.Node, s.StartedAt = string(pod.UID), pod.Spec.NodeName, startedAt(pod)
 	if s.Unknown = c.notSelected(pod); s.Unknown != "" {
 		return s, target{}
 	}

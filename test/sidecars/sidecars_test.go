@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/sidecarsim"
@@ -127,6 +128,34 @@ func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 	for name, spec := range held {
 		require.Len(t, y.posted(spec), 1, name)
 	}
+	y.untouched("node-1")
+}
+
+// TestAGateClosedByHandIsLeftAlone: no SeiNode says that it is held, but its container has run for an hour. When that is
+// restarted, nobody holds it any more.
+func TestAGateClosedByHandIsLeftAlone(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{})
+	spec := y.add("node-1", "by-hand")[0]
+	startedAt := func(at time.Time) {
+		pods := y.lab.Client().CoreV1().Pods(y.ns)
+		pod, err := pods.Get(t.Context(), "by-hand-0", metav1.GetOptions{})
+		require.NoError(t, err)
+		for i := range pod.Status.ContainerStatuses {
+			pod.Status.ContainerStatuses[i].State.Running.StartedAt = metav1.NewTime(at)
+		}
+		_, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	startedAt(time.Now().Add(-time.Hour))
+	require.NoError(t, y.sidecars.Post(t.Context(), spec.Pod(), sidecarsim.MarkNotReady))
+	y.awaitAlert(spec, true)
+	y.told("Pod/by-hand-0", "RepairHeld", string(remediations.SidecarHeld))
+	require.Empty(t, y.posted(spec))
+	startedAt(time.Now())
+	require.NoError(t, y.sidecars.Restart(spec.Pod()))
+	y.opens(spec)
+	require.Len(t, y.posted(spec), 1)
 	y.untouched("node-1")
 }
 
