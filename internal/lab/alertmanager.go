@@ -73,7 +73,7 @@ func (l *Lab) AlertmanagerURLs() []string {
 func (l *Lab) StopAlertmanager(i int) { l.alertmanagers[i].process.Kill() }
 
 // StartAlertmanager starts a replica that was stopped, on the same port. It
-// has forgotten the alerts until Prometheus sends them again, within 5 s, but
+// has forgotten the alerts until Prometheus sends them again, within 3 s, but
 // not the silences.
 func (l *Lab) StartAlertmanager(ctx context.Context, i int) error {
 	return l.alertmanagers[i].process.Start(ctx)

@@ -27,16 +27,30 @@ func CivoNodes(n int) []NodeSpec {
 type Civo struct {
 	*civosim.Server
 	ClusterID, Region, KeyFile string
+
+	lab *Lab
+}
+
+// Close ends the simulator. Machines that are still down for a reboot come back, as they were.
+func (c *Civo) Close() {
+	c.Server.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, in := range c.Instances() {
+		if c.lab.isOff(in.Hostname) {
+			_ = c.lab.On(ctx, in.Hostname, uuid.NewString(), false) // a Node that is gone needs nothing
+		}
+	}
 }
 
 // CivoOptions say how the simulated provider behaves.
 type CivoOptions struct {
-	// RebootTime is how long a machine is away, DeleteTime how long a recycled
+	// RebootTime is how long a machine is away: longer than the lab's NodeGrace, its conditions become Unknown. DeleteTime how long a recycled
 	// one is DELETING, BuildTime how long the new one takes from then on.
 	RebootTime, DeleteTime, BuildTime time.Duration
 	// KeepHostname gives a recycled machine's name to its successor.
 	KeepHostname bool
-	// Cures says which reboots help which machine; nil: all do.
+	// Cures says which reboots help which machine; one that none helps comes back with the same fault. Nil: all do.
 	Cures func(in civosim.Instance, op civosim.Op) bool
 	// Machines is what becomes of machines; nil: they come back healthy.
 	Machines civosim.Machines
@@ -60,7 +74,7 @@ func (l *Lab) StartCivo(ctx context.Context, o CivoOptions) (*Civo, error) {
 	if o.Machines == nil {
 		o.Machines = l.Machines()
 	}
-	c := &Civo{ClusterID: uuid.NewString(), Region: "LON1"}
+	c := &Civo{lab: l, ClusterID: uuid.NewString(), Region: "LON1"}
 	key := "civo-" + rand.Text()
 	if c.KeyFile, err = l.WriteSecret("civo-api-key-"+rand.Text()[:6], key); err != nil {
 		return nil, err

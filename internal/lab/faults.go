@@ -15,39 +15,27 @@ import (
 // Break cuts the node's kubelet off: neither its lease nor its status nor the
 // end of its pods reaches the API server any more. kube-controller-manager
 // sets Ready=Unknown when NodeGrace has passed.
-func (l *Lab) Break(node string) { l.setBroken(node, true) }
+func (l *Lab) Break(node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken[node] = true
+}
 
 // Heal brings the node back as its kubelet would after a reboot: Ready, with
 // the new boot ID (empty: the one it had, as after a mere network fault) and
 // a fresh lease, which KWOK keeps from then on.
 func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
 	now := time.Now()
-	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("healing node %s: %w", node, err)
-	}
-	conditions := Healthy(now, now)
-	for i := range conditions {
-		keepTransition(&conditions[i], live.Status.Conditions)
-	}
-	status := map[string]any{"conditions": conditions}
-	if bootID != "" {
-		status["nodeInfo"] = map[string]any{"bootID": bootID}
-	}
-	patch, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		return fmt.Errorf("healing node %s: encoding its status: %w", node, err)
-	}
 	// The lease first, or the controller might see a node that is Ready and
 	// silent; the proxy last, so that nothing that KWOK still has under way
 	// makes the node Ready before it has its boot ID.
 	if err := l.renewLease(ctx, node, now); err != nil {
 		return fmt.Errorf("healing node %s: renewing its lease: %w", node, err)
 	}
-	if err := l.patchStatus(ctx, node, patch); err != nil {
-		return fmt.Errorf("healing node %s: patching its status: %w", node, err)
+	if err := l.post(ctx, node, Healthy(now, now), bootID); err != nil {
+		return fmt.Errorf("healing node %s: %w", node, err)
 	}
-	l.setBroken(node, false)
+	l.forget(node)
 	return nil
 }
 
@@ -67,7 +55,8 @@ func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error 
 
 // SetCondition sets one of the node's conditions, like its kubelet or the
 // node problem detector would. It stays until it is set again or the node is
-// healed (which knows only a kubelet's own conditions).
+// healed (which knows only a kubelet's own conditions); a reboot that is no
+// cure does not end it.
 func (l *Lab) SetCondition(ctx context.Context, node string, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) error {
 	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
@@ -86,6 +75,12 @@ func (l *Lab) SetCondition(ctx context.Context, node string, kind corev1.NodeCon
 	if err := l.patchStatus(ctx, node, patch); err != nil {
 		return fmt.Errorf("setting condition %s of node %s: %w", kind, node, err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conditions[node] == nil {
+		l.conditions[node] = map[corev1.NodeConditionType]corev1.NodeCondition{}
+	}
+	l.conditions[node][kind] = condition
 	return nil
 }
 
@@ -98,12 +93,11 @@ func keepTransition(c *corev1.NodeCondition, before []corev1.NodeCondition) {
 	}
 }
 
-func (l *Lab) setBroken(node string, broken bool) {
+// forget ends what is wrong with the node's machine.
+func (l *Lab) forget(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if broken {
-		l.broken[node] = true
-	} else {
-		delete(l.broken, node)
-	}
+	delete(l.broken, node)
+	delete(l.off, node)
+	delete(l.conditions, node)
 }

@@ -19,6 +19,9 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
+// grace is how long a node of the shared lab may be silent.
+const grace = 4 * time.Second
+
 // hook is a webhook that hands over each alert as "alertname/node/status".
 func hook(t *testing.T, token string) (url string, alerts <-chan string) {
 	c := make(chan string, 100)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +66,7 @@ const leases = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNode
 // node would write. It answers 403, which KWOK drops; what it is told to try
 // later it tries after Heal too, with what it knew before.
 func (l *Lab) cutOff(r *http.Request) Verdict {
-	if r.Method == http.MethodGet || !l.anyBroken() {
+	if r.Method == http.MethodGet || !l.anyFault() {
 		return Pass
 	}
 	path := r.URL.Path
@@ -80,7 +81,7 @@ func (l *Lab) cutOff(r *http.Request) Verdict {
 		}
 	case strings.HasPrefix(path, "/api/v1/nodes/"):
 		name, _, _ := strings.Cut(path[len("/api/v1/nodes/"):], "/")
-		if l.isBroken(name) {
+		if l.isBroken(name) || l.speaksFor(r.Context(), name) {
 			return Forbidden
 		}
 	case strings.HasPrefix(path, "/api/v1/namespaces/") && strings.Contains(path, "/pods/"):
@@ -111,6 +112,15 @@ func leaseName(r *http.Request) string {
 	return ""
 }
 
+// speaksFor posts the status of a node with conditions that SetCondition set. KWOK knows of no fault: what it posts of a
+// node that was only thought to be lost would be a cure.
+func (l *Lab) speaksFor(ctx context.Context, node string) bool {
+	l.mu.Lock()
+	_, set := l.conditions[node]
+	l.mu.Unlock()
+	return set && l.post(ctx, node, l.found(node, time.Now()), "") == nil
+}
+
 func (l *Lab) nodeOfPod(r *http.Request) string {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"), "/")
 	if len(parts) < 3 {
@@ -123,14 +133,14 @@ func (l *Lab) nodeOfPod(r *http.Request) string {
 	return pod.Spec.NodeName
 }
 
-func (l *Lab) anyBroken() bool {
+func (l *Lab) anyFault() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.broken) > 0
+	return len(l.broken)+len(l.off)+len(l.conditions) > 0
 }
 
 func (l *Lab) isBroken(node string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.broken[node]
+	return l.broken[node] || l.off[node]
 }

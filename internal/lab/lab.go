@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -39,10 +40,13 @@ type Lab struct {
 	processes map[string]*Process
 	proxies   []*Proxy
 	broken    map[string]bool // nodes whose kubelet is cut off
-	webhook   WebhookTarget
-	ends      []context.CancelFunc // of what runs in this process
-	secrets   map[string]string    // what WriteSecret wrote, by name
-	stopped   bool
+	off       map[string]bool // nodes whose machine is down
+	// conditions are what SetCondition set, by node.
+	conditions map[string]map[corev1.NodeConditionType]corev1.NodeCondition
+	webhook    WebhookTarget
+	ends       []context.CancelFunc // of what runs in this process
+	secrets    map[string]string    // what WriteSecret wrote, by name
+	stopped    bool
 }
 
 // Start builds what is not built yet, starts every part and returns when all
@@ -68,13 +72,15 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, fmt.Errorf("preparing the lab: %w", err)
 	}
 	l := &Lab{
-		version:   version,
-		options:   o,
-		programs:  paths,
-		began:     time.Now(),
-		webhook:   o.Webhook,
-		processes: map[string]*Process{},
-		broken:    map[string]bool{},
+		version:    version,
+		options:    o,
+		programs:   paths,
+		began:      time.Now(),
+		webhook:    o.Webhook,
+		processes:  map[string]*Process{},
+		broken:     map[string]bool{},
+		off:        map[string]bool{},
+		conditions: map[string]map[corev1.NodeConditionType]corev1.NodeCondition{},
 	}
 	if l.folder, err = openFolder(o.Dir); err != nil {
 		return nil, err

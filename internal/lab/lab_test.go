@@ -34,7 +34,7 @@ func TestALostNodeRaisesAnAlertThatItsReturnResolves(t *testing.T) {
 	second := time.Second
 	begun := time.Now()
 	l := lab.New(t, lab.Options{
-		Nodes: 3, RuleFiles: []string{rules}, RuleFor: &second, Out: t.Output(),
+		Nodes: 3, RuleFiles: []string{rules}, RuleFor: &second, NodeGrace: grace, Out: t.Output(),
 		Webhook: lab.WebhookTarget{URL: url, TokenFile: token},
 	})
 	t.Logf("up in %s", time.Since(begun))
@@ -63,7 +63,7 @@ func TestALostNodeRaisesAnAlertThatItsReturnResolves(t *testing.T) {
 	awaitAlert(t, alerts, "NodeNotReady/node-1/resolved")
 	t.Logf("resolved %s later", time.Since(begun))
 	awaitRenewal(t, l, "node-1")
-	requireReadyFor(t, l, 12*time.Second)
+	requireReadyFor(t, l, grace+4*time.Second)
 
 	pids := children(t, l.Dir())
 	require.Len(t, pids, 7)
@@ -119,6 +119,6 @@ func TestTheClusterOutlivesARestartOfItsAPIServer(t *testing.T) {
 	_, err := l.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	require.Error(t, err)
 	require.NoError(t, server.Start(ctx))
-	requireReadyFor(t, l, 14*time.Second)
+	requireReadyFor(t, l, grace+4*time.Second)
 	awaitRenewal(t, l, "node-0")
 }

@@ -25,8 +25,36 @@ type machines struct {
 	models     map[string]NodeSpec  // what a machine was like, by its ID, for its successor
 }
 
-func (m *machines) Reboot(ctx context.Context, in civosim.Instance, bootID string) error {
-	return m.lab.Heal(ctx, in.Hostname, bootID)
+// Away takes the machine down.
+func (m *machines) Away(ctx context.Context, in civosim.Instance) error {
+	node, err := m.nodeOf(ctx, m.lab.client, in)
+	if node != nil {
+		m.lab.Off(node.Name)
+	}
+	return err
+}
+
+func (m *machines) Reboot(ctx context.Context, in civosim.Instance, bootID string, cured bool) error {
+	node, err := m.nodeOf(ctx, m.lab.client, in)
+	if node == nil {
+		return err
+	}
+	return m.lab.On(ctx, node.Name, bootID, cured)
+}
+
+// nodeOf is the machine's Node; nil: there is none. A Node of its name that was registered anew is another machine's.
+func (m *machines) nodeOf(ctx context.Context, client kubernetes.Interface, in civosim.Instance) (*corev1.Node, error) {
+	node, err := client.CoreV1().Nodes().Get(ctx, in.Hostname, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the Node of instance %s: %w", in.ID, err)
+	}
+	if node.Spec.ProviderID != in.ProviderID() {
+		return nil, nil
+	}
+	return node, nil
 }
 
 // Remove deletes the Node of the machine, as Civo's cloud controller does when the machine is gone. It cuts the kubelet
@@ -36,15 +64,9 @@ func (m *machines) Remove(ctx context.Context, in civosim.Instance) error {
 	if err != nil {
 		return err
 	}
-	node, err := controller.CoreV1().Nodes().Get(ctx, in.Hostname, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil // somebody was faster
-	}
-	if err != nil {
-		return fmt.Errorf("removing the Node of instance %s: %w", in.ID, err)
-	}
-	if node.Spec.ProviderID != in.ProviderID() {
-		return nil
+	node, err := m.nodeOf(ctx, controller, in)
+	if node == nil {
+		return err // without an error: somebody was faster
 	}
 	m.remember(in.ID, model(node))
 	m.lab.Break(in.Hostname)

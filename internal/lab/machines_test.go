@@ -3,6 +3,7 @@ package lab_test
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,11 +40,7 @@ func TestARecycledMachineComesBackAsAnother(t *testing.T) {
 			civo, err := l.StartCivo(ctx, lab.CivoOptions{KeepHostname: keep, BuildTime: 200 * time.Millisecond, Logf: t.Logf})
 			require.NoError(t, err)
 			t.Cleanup(civo.Close)
-			key, err := os.ReadFile(civo.KeyFile)
-			require.NoError(t, err)
-			api, err := civogo.NewClientWithURL(strings.TrimSpace(string(key)), civo.URL(), civo.Region)
-			require.NoError(t, err)
-			_, err = api.RecycleKubernetesCluster(civo.ClusterID, old.Name)
+			_, err = apiOf(t, civo).RecycleKubernetesCluster(civo.ClusterID, old.Name)
 			require.NoError(t, err)
 
 			var fresh *corev1.Node
@@ -86,4 +83,50 @@ func TestANodeOfAnotherMachineIsLeftAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, node.UID, after.UID)
 	require.Nil(t, after.DeletionTimestamp)
+}
+
+// TestARebootTakesTheNodeAway: while its machine is down longer than the grace, all that the kubelet said is Unknown. It
+// comes back under another boot ID, and with a fault that the reboot did not cure.
+func TestARebootTakesTheNodeAway(t *testing.T) {
+	ctx, l := t.Context(), lab.Shared(t)
+	kubelets := []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure}
+	require.NoError(t, l.AddNode(ctx, lab.NodeSpec{Name: "rebooted", ProviderID: "civo://rebooted"}))
+	t.Cleanup(func() {
+		_ = l.Client().CoreV1().Nodes().Delete(context.WithoutCancel(ctx), "rebooted", metav1.DeleteOptions{})
+	})
+	awaitRenewal(t, l, "rebooted")
+	require.NoError(t, l.SetCondition(ctx, "rebooted", corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
+	before, err := l.Client().CoreV1().Nodes().Get(ctx, "rebooted", metav1.GetOptions{})
+	require.NoError(t, err)
+	civo, err := l.StartCivo(ctx, lab.CivoOptions{
+		RebootTime: grace + 3*time.Second, Logf: t.Logf, Cures: func(civosim.Instance, civosim.Op) bool { return false },
+	})
+	require.NoError(t, err)
+	t.Cleanup(civo.Close)
+
+	_, err = apiOf(t, civo).HardRebootInstance("rebooted")
+	require.NoError(t, err)
+	awaitNode(t, l, "rebooted", 20*time.Second, func(n *corev1.Node) bool {
+		return n.Status.NodeInfo.BootID == before.Status.NodeInfo.BootID && !slices.ContainsFunc(kubelets, func(kind corev1.NodeConditionType) bool {
+			return findCondition(n, kind).Status != corev1.ConditionUnknown
+		})
+	})
+	var after *corev1.Node
+	awaitNode(t, l, "rebooted", 20*time.Second, func(n *corev1.Node) bool {
+		after = n
+		return ready(n) == corev1.ConditionTrue
+	})
+	require.NotEqual(t, before.Status.NodeInfo.BootID, after.Status.NodeInfo.BootID)
+	require.Equal(t, corev1.ConditionFalse, findCondition(after, corev1.NodeMemoryPressure).Status)
+	require.Equal(t, corev1.ConditionTrue, findCondition(after, corev1.NodeDiskPressure).Status)
+	awaitRenewal(t, l, "rebooted")
+}
+
+func apiOf(t *testing.T, civo *lab.Civo) *civogo.Client {
+	t.Helper()
+	key, err := os.ReadFile(civo.KeyFile)
+	require.NoError(t, err)
+	api, err := civogo.NewClientWithURL(strings.TrimSpace(string(key)), civo.URL(), civo.Region)
+	require.NoError(t, err)
+	return api
 }

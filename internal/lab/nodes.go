@@ -30,7 +30,7 @@ func (l *Lab) addFirstNodes(ctx context.Context) error {
 // machine would. A node of this name that was broken is so no longer: it is
 // another machine.
 func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) error {
-	l.setBroken(spec.Name, false)
+	l.forget(spec.Name)
 	node, err := l.kubelet.CoreV1().Nodes().Create(ctx, spec.node(time.Now(), l.version), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("adding node %s: %w", spec.Name, err)

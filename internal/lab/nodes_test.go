@@ -56,7 +56,7 @@ func TestANodeIsReplacedUnderItsName(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, old.Spec.ProviderID, fresh.Spec.ProviderID)
 	require.NotEqual(t, old.Status.NodeInfo.BootID, fresh.Status.NodeInfo.BootID)
-	requireReadyFor(t, l, 14*time.Second)
+	requireReadyFor(t, l, grace+4*time.Second)
 	lease, err := l.Client().CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, "replaced", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, fresh.UID, lease.OwnerReferences[0].UID)

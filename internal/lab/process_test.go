@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(l.Dir())
 		select {}
 	}
-	lab.Main(m, lab.Options{Nodes: 3, Alertmanagers: 2})
+	lab.Main(m, lab.Options{Nodes: 3, Alertmanagers: 2, NodeGrace: grace})
 }
 
 func TestNothingOutlivesAParentThatIsKilled(t *testing.T) {

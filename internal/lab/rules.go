@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -30,13 +31,17 @@ func (l *Lab) writeRules() ([]string, error) {
 	if err := os.WriteFile(own, []byte(watchdog), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the Watchdog: %w", err)
 	}
+	var quick *RuleTimes
+	if all := l.options.RuleFor; all != nil {
+		quick = &RuleTimes{For: *all, KeepFiring: *all}
+	}
 	paths := []string{own}
 	for i, source := range l.options.RuleFiles {
 		data, err := os.ReadFile(source)
 		if err != nil {
 			return nil, fmt.Errorf("reading rule file %s: %w", source, err)
 		}
-		if data, err = adaptRules(data, l.options.RuleFor); err != nil {
+		if data, err = adaptRules(data, quick); err != nil {
 			return nil, fmt.Errorf("reading rule file %s: %w", source, err)
 		}
 		path := filepath.Join(dir, fmt.Sprintf("%d-%s", i, filepath.Base(source)))
@@ -62,9 +67,26 @@ func (l *Lab) LoadRules(ctx context.Context, name string, rules []byte) error {
 	return nil
 }
 
+// RuleTimes replace those of rules. A rule that has no keep_firing_for gets none.
+type RuleTimes struct{ For, KeepFiring time.Duration }
+
+// LoadRuleFile makes Prometheus load a rule file, or a PrometheusRule object, as well, with times of its own: a test whose
+// alert must not be back at once needs a For that is longer than a policy's proofFor. A KeepFiring of zero takes the rules'
+// own away.
+func (l *Lab) LoadRuleFile(ctx context.Context, file string, times RuleTimes) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("reading rule file %s: %w", file, err)
+	}
+	if data, err = adaptRules(data, &times); err != nil {
+		return fmt.Errorf("reading rule file %s: %w", file, err)
+	}
+	return l.LoadRules(ctx, strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), data)
+}
+
 // adaptRules takes the groups out of a PrometheusRule where it is one, and
 // makes the rules as quick as the lab wants them.
-func adaptRules(data []byte, quick *time.Duration) ([]byte, error) {
+func adaptRules(data []byte, quick *RuleTimes) ([]byte, error) {
 	var file struct {
 		Groups []map[string]any `json:"groups"`
 		Spec   struct {
@@ -89,9 +111,9 @@ func adaptRules(data []byte, quick *time.Duration) ([]byte, error) {
 			if !ok || fields["alert"] == nil {
 				continue
 			}
-			for _, key := range []string{"for", "keep_firing_for"} {
+			for key, to := range map[string]time.Duration{"for": quick.For, "keep_firing_for": quick.KeepFiring} {
 				if _, ok := fields[key]; ok {
-					fields[key] = prometheusDuration(*quick)
+					fields[key] = prometheusDuration(to)
 				}
 			}
 		}

@@ -19,16 +19,16 @@ spec:
     - {alert: B, expr: up}
     - {record: r, expr: up}
 `
-	quick := 1500 * time.Millisecond
+	quick := &RuleTimes{For: 1500 * time.Millisecond, KeepFiring: 2 * time.Second}
 	for name, tc := range map[string]struct {
-		quick *time.Duration
+		quick *RuleTimes
 		want  string
 	}{
-		"with RuleFor, what an alert has of times is replaced": {&quick, `
+		"with other times, what an alert has of times is replaced": {quick, `
 groups:
 - name: g
   rules:
-  - {alert: A, expr: up, for: 1500ms, keep_firing_for: 1500ms}
+  - {alert: A, expr: up, for: 1500ms, keep_firing_for: 2000ms}
   - {alert: B, expr: up}
   - {record: r, expr: up}
 `},

@@ -204,9 +204,9 @@ type rebooting struct {
 	sidecars *Sidecars
 }
 
-func (r rebooting) Reboot(ctx context.Context, in civosim.Instance, bootID string) error {
+func (r rebooting) Reboot(ctx context.Context, in civosim.Instance, bootID string, cured bool) error {
 	r.sidecars.RestartOn(in.Hostname)
-	return r.Machines.Reboot(ctx, in, bootID)
+	return r.Machines.Reboot(ctx, in, bootID, cured)
 }
 
 // SeiNode reads a SeiNode.

@@ -138,8 +138,9 @@ func TestARecordWithoutItsBeforeProvesNothing(t *testing.T) {
 // added says when a machine joins.
 type added chan struct{}
 
-func (added) Reboot(context.Context, civosim.Instance, string) error { return nil }
-func (added) Remove(context.Context, civosim.Instance) error         { return nil }
+func (added) Away(context.Context, civosim.Instance) error                 { return nil }
+func (added) Reboot(context.Context, civosim.Instance, string, bool) error { return nil }
+func (added) Remove(context.Context, civosim.Instance) error               { return nil }
 
 func (a added) Add(ctx context.Context, _ civosim.Instance) error {
 	select {

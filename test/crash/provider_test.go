@@ -155,8 +155,11 @@ func (p *provider) calls(node string) []string {
 	return intents
 }
 
+// Away is civosim's. Nobody judges heartbeats in this lab: its API server has no node controller.
+func (p *provider) Away(context.Context, civosim.Instance) error { return nil }
+
 // Reboot is civosim's: the machine is back, with a new boot ID, and well if this was the reboot that cures it.
-func (p *provider) Reboot(ctx context.Context, in civosim.Instance, bootID string) error {
+func (p *provider) Reboot(ctx context.Context, in civosim.Instance, bootID string, _ bool) error {
 	p.mu.Lock()
 	p.rebooted[in.Hostname]++
 	cured := p.rebooted[in.Hostname] >= p.yard.cures

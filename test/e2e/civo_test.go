@@ -23,15 +23,11 @@ import (
 // helpless makes the provider one whose reboots cure nothing, and whose replacements do.
 func (y *yard) helpless() {
 	y.t.Helper()
-	y.civo.Close()
-	var err error
-	y.civo, err = y.lab.StartCivo(y.t.Context(), lab.CivoOptions{
+	y.machines(lab.CivoOptions{
 		RebootTime: time.Second, DeleteTime: 2 * time.Second, BuildTime: 2 * time.Second,
 		KeepHostname: true, // the other tests know the nodes by their names
 		Cures:        func(civosim.Instance, civosim.Op) bool { return false },
 	})
-	require.NoError(y.t, err)
-	y.t.Cleanup(y.civo.Close)
 }
 
 // wholePlan is the one of DESIGN for a node without GPU, with short times.

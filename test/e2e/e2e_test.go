@@ -37,6 +37,9 @@ const (
 	zones = 4
 )
 
+// nodeGrace is how long a node may be silent.
+const nodeGrace = 4 * time.Second
+
 func TestMain(m *testing.M) {
 	ruleFor := time.Second
 	nodes := lab.CivoNodes(fleet)
@@ -44,7 +47,7 @@ func TestMain(m *testing.M) {
 		nodes[i].Zone = fmt.Sprintf("zone-%d", i%zones)
 	}
 	lab.Main(m, lab.Options{
-		NodeSpecs: nodes, NodeGrace: 4 * time.Second, RuleFor: &ruleFor, Alertmanagers: 2,
+		NodeSpecs: nodes, NodeGrace: nodeGrace, RuleFor: &ruleFor, Alertmanagers: 2,
 		RuleFiles: []string{"../../rules/NodeNotReady.yaml"},
 	})
 }

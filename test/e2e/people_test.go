@@ -211,16 +211,12 @@ func (y *yard) stubborn(nodes ...string) {
 	for _, n := range nodes {
 		tries[n] = 1
 	}
-	y.civo.Close()
-	var err error
-	y.civo, err = y.lab.StartCivo(y.t.Context(), lab.CivoOptions{RebootTime: time.Second, Cures: func(in civosim.Instance, _ civosim.Op) bool {
+	y.machines(lab.CivoOptions{RebootTime: time.Second, Cures: func(in civosim.Instance, _ civosim.Op) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		tries[in.Hostname]--
 		return tries[in.Hostname] < 0
 	}})
-	require.NoError(y.t, err)
-	y.t.Cleanup(y.civo.Close)
 }
 
 // twice is a plan whose first reboot is soon given up.

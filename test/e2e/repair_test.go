@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -86,11 +87,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 // says that it is mended.
 func TestExhaustedIsCordonedUntilReset(t *testing.T) {
 	y := newYard(t)
-	var err error
-	y.civo.Close()
-	y.civo, err = y.lab.StartCivo(t.Context(), lab.CivoOptions{Machines: hopeless{}})
-	require.NoError(t, err)
-	t.Cleanup(y.civo.Close)
+	y.machines(lab.CivoOptions{Cures: func(civosim.Instance, civosim.Op) bool { return false }})
 	short := policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "2s", "attempts": 2}}})
 	y.run(lab.DrydockOptions{Config: config(short)})
 

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -117,12 +116,15 @@ func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Re
 	}
 }
 
-// hopeless are machines that nothing cures.
-type hopeless struct{}
-
-func (hopeless) Reboot(context.Context, civosim.Instance, string) error { return nil }
-func (hopeless) Remove(context.Context, civosim.Instance) error         { return nil }
-func (hopeless) Add(context.Context, civosim.Instance) error            { return nil }
+// machines are the provider's, with these options.
+func (y *yard) machines(o lab.CivoOptions) {
+	y.t.Helper()
+	y.civo.Close()
+	var err error
+	y.civo, err = y.lab.StartCivo(y.t.Context(), o)
+	require.NoError(y.t, err)
+	y.t.Cleanup(y.civo.Close)
+}
 
 func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
 	t.Helper()

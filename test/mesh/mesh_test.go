@@ -225,11 +225,11 @@ type mended struct {
 	network *mesh.Network
 }
 
-func (m mended) Reboot(ctx context.Context, in civosim.Instance, bootID string) error {
+func (m mended) Reboot(ctx context.Context, in civosim.Instance, bootID string, cured bool) error {
 	if err := m.network.Heal(in.Hostname); err != nil {
 		return err
 	}
-	return m.Machines.Reboot(ctx, in, bootID)
+	return m.Machines.Reboot(ctx, in, bootID, cured)
 }
 
 // One plan after the other: the old leader is a node like any other, with an alert and a policy of its own.

@@ -23,8 +23,17 @@ type change struct{ what, hostname, id, bootID string }
 // machines reports every change on a channel.
 type machines struct{ changes chan change }
 
-func (m machines) Reboot(_ context.Context, in Instance, bootID string) error {
-	m.changes <- change{"reboot", in.Hostname, in.ID, bootID}
+func (m machines) Away(_ context.Context, in Instance) error {
+	m.changes <- change{"away", in.Hostname, in.ID, ""}
+	return nil
+}
+
+func (m machines) Reboot(_ context.Context, in Instance, bootID string, cured bool) error {
+	what := "reboot"
+	if !cured {
+		what = "reboot without a cure"
+	}
+	m.changes <- change{what, in.Hostname, in.ID, bootID}
 	return nil
 }
 
@@ -115,10 +124,13 @@ func TestRebootBringsTheMachineBack(t *testing.T) {
 	answer, err := c.HardRebootInstance("i-1")
 	require.NoError(t, err)
 	require.EqualValues(t, civogo.ResultSuccess, answer.Result)
+	require.Equal(t, change{"away", "node-1", "i-1", ""}, next(t, heard))
 	first := next(t, heard)
+	require.Equal(t, "reboot", first.what)
 	require.Equal(t, "node-1", first.hostname)
 	_, err = c.SoftRebootInstance("i-1")
 	require.NoError(t, err)
+	require.Equal(t, "away", next(t, heard).what)
 	require.NotEqual(t, first.bootID, next(t, heard).bootID)
 
 	calls := s.CallsTo("hard_reboots")
@@ -186,6 +198,7 @@ func TestCloseStopsARebootUnderWay(t *testing.T) {
 	s, c, heard := start(t, func(o *Options) { o.RebootTime = time.Hour })
 	_, err := c.HardRebootInstance("i-1")
 	require.NoError(t, err)
+	require.Equal(t, "away", next(t, heard).what)
 	s.Close()
 	require.Empty(t, heard.changes)
 }
@@ -200,7 +213,9 @@ func TestAwaitCallEndsWithItsContext(t *testing.T) {
 
 type broken struct{ nobody }
 
-func (broken) Reboot(context.Context, Instance, string) error { return errors.New("no such node") }
+func (broken) Reboot(context.Context, Instance, string, bool) error {
+	return errors.New("no such node")
+}
 
 func TestErrorsOfMachinesAreLogged(t *testing.T) {
 	logged := make(chan struct{})

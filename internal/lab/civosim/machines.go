@@ -25,8 +25,11 @@ func (in Instance) ProviderID() string { return "civo://" + in.ID }
 // from the background, each with a context that ends when the simulator closes;
 // an error goes to Options.Logf.
 type Machines interface {
-	// Reboot is called when the machine is back: its Node heartbeats again, under this boot ID.
-	Reboot(ctx context.Context, in Instance, bootID string) error
+	// Away is called when the machine goes down for a reboot: its Node stops to heartbeat.
+	Away(ctx context.Context, in Instance) error
+	// Reboot is called when the machine is back: its Node heartbeats again, under this boot ID. Unless it is cured,
+	// what was wrong with the machine before is wrong with it again.
+	Reboot(ctx context.Context, in Instance, bootID string, cured bool) error
 	// Remove is called when the machine was deleted: its Node goes.
 	Remove(ctx context.Context, in Instance) error
 	// Add is called when a new machine is up: it registers a Node, which has
@@ -95,14 +98,16 @@ func (s *Server) anyOf(id string) (Instance, bool) {
 	return in, found
 }
 
-// reboot takes the machine away and brings it back after RebootTime, if a
-// reboot of this kind helps it. The caller holds mu.
+// reboot takes the machine away and brings it back after RebootTime. The caller holds mu.
 func (s *Server) reboot(in Instance, op Op) {
-	s.later(s.o.RebootTime, "rebooting "+in.Hostname, func(m Machines) error {
-		if s.o.Cures != nil && !s.o.Cures(in, op) {
-			return nil
-		}
-		return m.Reboot(s.stopping, in, randomID())
+	s.later(0, "taking "+in.Hostname+" down", func(m Machines) error {
+		err := m.Away(s.stopping, in)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.later(s.o.RebootTime, "rebooting "+in.Hostname, func(m Machines) error {
+			return m.Reboot(s.stopping, in, randomID(), s.o.Cures == nil || s.o.Cures(in, op))
+		})
+		return err
 	})
 }
 
@@ -207,9 +212,10 @@ func (s *Server) later(wait time.Duration, what string, tell func(Machines) erro
 // nobody is the Machines of a simulator without a cluster.
 type nobody struct{}
 
-func (nobody) Reboot(context.Context, Instance, string) error { return nil }
-func (nobody) Remove(context.Context, Instance) error         { return nil }
-func (nobody) Add(context.Context, Instance) error            { return nil }
+func (nobody) Away(context.Context, Instance) error                 { return nil }
+func (nobody) Reboot(context.Context, Instance, string, bool) error { return nil }
+func (nobody) Remove(context.Context, Instance) error               { return nil }
+func (nobody) Add(context.Context, Instance) error                  { return nil }
 
 // randomID is a version 4 UUID, the form of Civo's IDs and of Linux's boot IDs.
 func randomID() string {

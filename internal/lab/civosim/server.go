@@ -46,7 +46,8 @@ type Options struct {
 	// to join from then on. Zero: no time at all.
 	RebootTime, DeleteTime, BuildTime time.Duration
 	// Cures says whether a reboot (HardReboots or SoftReboots) helps the
-	// machine; one that it does not help stays as it is. Nil: it always does.
+	// machine; one that it does not help comes back with the same fault.
+	// Nil: it always does.
 	Cures func(in Instance, op Op) bool
 	// Rename gives the hostname of the machine that a recycle builds in place
 	// of old. Nil: the pool's name and a random end. Return old.Hostname for a

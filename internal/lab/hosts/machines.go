@@ -13,10 +13,15 @@ func (h *Hosts) Machines() civosim.Machines { return machines{h} }
 
 type machines struct{ hosts *Hosts }
 
-// Reboot gives the host a boot ID of its own, not the one that the provider thought of.
-func (m machines) Reboot(ctx context.Context, in civosim.Instance, _ string) error {
+func (m machines) Away(_ context.Context, in civosim.Instance) error {
+	m.hosts.Host(in.Hostname).Off()
+	return nil
+}
+
+// Reboot gives the host a boot ID of its own, not the one that the provider thought of. What was wrong with its disk is
+// still wrong, whatever the provider thought of that.
+func (m machines) Reboot(ctx context.Context, in civosim.Instance, _ string, _ bool) error {
 	host := m.hosts.Host(in.Hostname)
-	host.Off()
 	if err := host.LiveAgain(); err != nil {
 		return err
 	}
