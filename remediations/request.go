@@ -43,7 +43,7 @@ func (c *Config) ParseRequest(v string) (string, error) {
 			return "", fmt.Errorf("%s=%q: there is no remediation of a node of that name; there are %s", RequestKey, clip(v, 80), strings.Join(nodeRemediations(), ", "))
 		case r.ClusterWide:
 			return "", fmt.Errorf("%s=%q: it changes the whole cluster, which one node is no reason for; it is done by a policy, for alerts about many nodes", RequestKey, clip(v, 80))
-		case !c.Provided[name]:
+		case !c.Provided[name], name == replace.Name && !c.Provided[drain.Name]:
 			return "", fmt.Errorf("%s=%q: this installation cannot carry it out, since its provider is not configured", RequestKey, clip(v, 80))
 		}
 		return v, nil
@@ -70,7 +70,7 @@ func nodeRemediations() []string {
 
 // requested is the policy by which a request is carried out. For a remediation that is one attempt of its one step, as
 // the first policy has it that takes this node and has the step in its plan: a GPU node boots for as long as its own
-// policy says, whoever asked. nil: there is none for this node.
+// policy says, whoever asked. A replacement is drained first. nil: there is none for this node.
 func (c *Config) requested(request string, n *corev1.Node) *Policy {
 	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.ofNodes() && p.takes(n) }
 	if name, ok := strings.CutPrefix(request, requestPolicy); ok {
@@ -88,7 +88,7 @@ func (c *Config) requested(request string, n *corev1.Node) *Policy {
 		for _, s := range p.Plan {
 			if s.Name == name {
 				s.Attempts = 1
-				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned, out.TargetLabel = p.Mode, []Step{s}, p.ProofFor, p.RepairCordoned, p.TargetLabel
+				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned, out.TargetLabel = p.Mode, drainedFirst(p.Plan, s), p.ProofFor, p.RepairCordoned, p.TargetLabel
 				return out
 			}
 		}
@@ -96,7 +96,26 @@ func (c *Config) requested(request string, n *corev1.Node) *Policy {
 	if name == restartUnit.Name {
 		return nil // which unit, only a plan says
 	}
+	out.Plan = drainedFirst(nil, out.Plan[0])
 	return out
+}
+
+// requestDrainFor is the timeout of the drain before a requested replacement where no plan has one: the step's default.
+const requestDrainFor = 30 * time.Minute
+
+// drainedFirst is the plan for a requested step: a replacement deletes the machine with all that is on it, so the node is
+// drained before it, in the way in which the plan that the step is from does that.
+func drainedFirst(plan []Step, s Step) []Step {
+	if s.Name != replace.Name {
+		return []Step{s}
+	}
+	first := Step{Name: drain.Name, Timeout: requestDrainFor, Attempts: 1}
+	for _, d := range plan {
+		if d.Name == drain.Name {
+			first = d
+		}
+	}
+	return []Step{first, s}
 }
 
 // PolicyNames are the names under which repairs are counted: the policies', and the requests for a remediation alone.
@@ -117,7 +136,11 @@ func (c *Config) PolicyNames() []string {
 // a remediation. nil: it is not configured any more.
 func (c *Config) PolicyOf(name string, n *corev1.Node) *Policy {
 	if strings.HasPrefix(name, requestRemediation) {
-		return c.requested(name, n)
+		p := c.requested(name, n)
+		if r := ReadJournal(n).Record; p != nil && r != nil && r.Policy == name && r.Step == (StepRef{Name: replace.Name, Attempt: 1}) {
+			p.Plan = p.Plan[1:] // an older version began it, whose plan was the replacement alone: it is not replaced a second time
+		}
+		return p
 	}
 	return c.Policy(name)
 }

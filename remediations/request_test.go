@@ -75,6 +75,41 @@ func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 	require.Nil(t, c.PolicyOf("gpu", n))
 }
 
+// TestARequestedReplacementIsDrainedFirst, by the drain of the plan that has the replacement, or by the default one.
+func TestARequestedReplacementIsDrainedFirst(t *testing.T) {
+	c, n := requestConfig(), bare("n1")
+	byDefault := Step{Name: "drain", Timeout: 30 * time.Minute, Attempts: 1}
+	require.Equal(t, []Step{byDefault, {Name: "replace", Wait: replace.Wait, Attempts: 1}}, c.PolicyOf("remediation/replace", n).Plan)
+
+	c.Policies[2].Plan = append(c.Policies[2].Plan, Step{Name: "replace", Wait: time.Hour, Attempts: 2})
+	require.Equal(t, []Step{byDefault, {Name: "replace", Wait: time.Hour, Attempts: 1}}, c.PolicyOf("remediation/replace", n).Plan)
+
+	own := Step{Name: "drain", Timeout: time.Minute, ContinueOnTimeout: true, Attempts: 1}
+	c.Policies[2].Plan = []Step{own, {Name: "replace", Wait: time.Hour, Attempts: 2}}
+	require.Equal(t, []Step{own, {Name: "replace", Wait: time.Hour, Attempts: 1}}, c.PolicyOf("remediation/replace", n).Plan, "a person says otherwise")
+	require.Len(t, c.PolicyOf("remediation/reboot", n).Plan, 1, "the control: nothing else is")
+
+	delete(c.Provided, "drain")
+	_, err := c.ParseRequest("remediation/replace")
+	require.ErrorContains(t, err, "cannot carry it out", "a node that cannot be drained is not replaced undrained")
+}
+
+// TestAReplacementOfAnOlderVersionIsNotMadeTwice: its plan had the replacement as its first step.
+func TestAReplacementOfAnOlderVersionIsNotMadeTwice(t *testing.T) {
+	c, n := requestConfig(), bare("n1")
+	r := &Record{V: 1, ID: "abc234", Policy: "remediation/replace", Cause: Cause{Request: "remediation/replace"}, Phase: Verifying, Step: StepRef{Name: "replace", Attempt: 1},
+		Done: []string{"replace:1"}, Began: noon, Since: noon, Deadline: noon, Intent: &Intent{ID: "abc234-0-1", At: noon}}
+	n.Annotations[NodeRepairKey] = r.Encode()
+	s := &State{Config: c, Node: n, Journal: ReadJournal(n)}
+	require.NoError(t, s.Journal.Malformed)
+	_, more := s.nextStep(c.PolicyOf(r.Policy, n), r.Step)
+	require.False(t, more)
+	r.Step.Index = 1
+	require.Len(t, c.PolicyOf(r.Policy, n).Plan, 1, "the control: the record counts")
+	n.Annotations[NodeRepairKey] = r.Encode()
+	require.Len(t, c.PolicyOf(r.Policy, n).Plan, 2)
+}
+
 func TestPolicyNamesAreAllThatRepairsAreCountedUnder(t *testing.T) {
 	require.Equal(t, []string{"gpu", "unwanted", "plain", "drain", "replace", "control-plane", "remediation/reboot", "remediation/replace"}, requestConfig().PolicyNames())
 }

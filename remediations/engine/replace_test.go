@@ -202,3 +202,31 @@ func TestControlPlaneIsNeverReplaced(t *testing.T) {
 		require.Empty(t, w.violated())
 	})
 }
+
+// TestARequestedReplacementDrainsFirst: a person who asks for the bare remediation loses no pod that a drain would have moved,
+// and the machine is replaced when the node is empty. A drain that does not end stops it.
+func TestARequestedReplacementDrainsFirst(t *testing.T) {
+	c := wholeConfig()
+	c.Mode, c.Policies[0].Plan = remediations.ModeEnforce, c.Policies[0].Plan[:1]
+	ask := func(w *world, pods int) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() {
+			w.machines["n0"].pods.left = pods
+			w.edit("n0", edit(remediations.RequestKey, "remediation/replace"))
+		})
+	}
+	inWorld(t, c, 5, func(t *testing.T, w *world) {
+		ask(w, 40)
+		require.True(t, w.until(time.Hour, func() bool { return len(w.calls) > 0 }))
+		require.Equal(t, 40, w.evicted(), "replaced before it was empty")
+		w.pass(20 * time.Minute)
+		require.Equal(t, []string{"replace"}, w.callsOf())
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+	})
+	inWorld(t, c, 5, func(t *testing.T, w *world) {
+		ask(w, 100_000)
+		require.True(t, w.until(time.Hour, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.Exhausted }))
+		require.Zero(t, w.callCount(), "the drain did not end, and the machine stays")
+	})
+}

@@ -126,7 +126,8 @@ there is left alone, also where it is empty, which is why this is no merge.
 
 {{- /*
 Whether any policy can come to drain a node: "true", or nothing. It enforces, and has the step as the last of its plan, or
-before steps that Civo carries out. The shipped policies have it before a replacement.
+before steps that Civo carries out. The shipped policies have it before a replacement, and a replacement that a person asks
+for begins with one.
 */ -}}
 {{- define "drydock.drains" -}}
 {{- $mode := default "observe" .Values.config.mode -}}
@@ -137,7 +138,7 @@ before steps that Civo carries out. The shipped policies have it before a replac
 {{- $last := "" -}}
 {{- range .plan -}}
 {{- $last = .step -}}
-{{- if and $civo (eq .step "drain") -}}{{- $drains = true -}}{{- end -}}
+{{- if and $civo (has .step (list "drain" "replace")) -}}{{- $drains = true -}}{{- end -}}
 {{- end -}}
 {{- if eq $last "drain" -}}{{- $drains = true -}}{{- end -}}
 {{- end -}}
