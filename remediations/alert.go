@@ -164,6 +164,22 @@ func (a Alert) Same(b Alert) bool {
 		a.StartsAt.Equal(b.StartsAt) && maps.Equal(a.Labels, b.Labels)
 }
 
+// aheadMost is how far the clock of another replica may be ahead: a later arrival than that was noted by a clock that is wrong.
+const aheadMost = 2 * time.Minute
+
+// SeenSince gives the alert the arrival of old, which is the same alert as the Node carries it: an alert that goes on firing
+// was first seen when it was first written, however often and with whatever beginning it is posted again. One that was over
+// in between is seen anew.
+func (a Alert) SeenSince(old Alert) Alert {
+	if a.Status == StatusFiring && old.Status == StatusFiring && a.Fingerprint == old.Fingerprint && old.ReceivedAt.Before(a.ReceivedAt) {
+		a.ReceivedAt = old.ReceivedAt
+	}
+	return a
+}
+
+// FromTheFuture says that the arrival was noted by a clock that is wrong, and must be noted again.
+func (a Alert) FromTheFuture(now time.Time) bool { return a.ReceivedAt.Sub(now) > aheadMost }
+
 // Reads says that the annotation's value tells the same as the alert, whenever that arrived. It compares texts, as one
 // version writes them: an alert that Alertmanager repeats is the commonest thing that arrives, and decoding what is there
 // would be most of what it costs. False where the text differs; the value may tell the same all the same.

@@ -1,6 +1,9 @@
 package remediations
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // confirmedAs lets one guard through the verdict of the Alertmanagers, which carries its own reason.
 func confirmedAs(reason Reason) func(*candidate) *finding {
@@ -45,8 +48,20 @@ func tooYoung(c *candidate) *finding {
 	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.ofNode() && c.now.Before(grown) {
 		return &finding{message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", c.Config.Limits.StartupGrace), until: grown}
 	}
-	if due := c.verdict.startsAt.Add(c.policy.For); c.request == "" && c.now.Before(due) {
-		return &finding{message: fmt.Sprintf("the alert has not been firing for %s yet", c.policy.For), until: due}
+	if due := c.firingSince().Add(c.policy.For); c.request == "" && c.now.Before(due) {
+		return &finding{message: fmt.Sprintf("Drydock has not seen the alert fire for %s yet", c.policy.For), until: due}
 	}
 	return nil
+}
+
+// firingSince is when Drydock first saw the alert, or when it began where that is later: it was over in between then, and
+// nobody said so. What whoever sends an alert says of its beginning never makes it older than Drydock has seen it.
+func (c *candidate) firingSince() time.Time {
+	if c.alert == nil {
+		return c.verdict.startsAt // the repair has acted already, and its alert's key is gone
+	}
+	if starts := c.verdict.startsAt; starts.After(c.alert.ReceivedAt) && !starts.After(c.now) {
+		return starts
+	}
+	return c.alert.ReceivedAt
 }

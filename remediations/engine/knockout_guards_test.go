@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,6 +89,18 @@ func guardKnockOuts() map[string]knockOut {
 				})
 				w.pass(2 * time.Hour)
 			},
+		},
+		"TooYoung": {
+			config: func(c *remediations.Config) { c.Policies[0].For = 4 * time.Minute },
+			take: func(h *hands) {
+				h.state(func(s *remediations.State, _ time.Time) {
+					s.Journal.Alerts = slices.Clone(s.Journal.Alerts)
+					for i := range s.Journal.Alerts {
+						s.Journal.Alerts[i].ReceivedAt = s.Journal.Alerts[i].StartsAt // as its sender says
+					}
+				})
+			},
+			tale: after(func(w *world) { w.machines["n0"].backdated = true }), speaks: "TooYoung: r",
 		},
 		"AwaitingApproval": {
 			config: func(c *remediations.Config) { c.Policies[0].Approval = true },

@@ -36,6 +36,11 @@ func (l *life) alertmanagers() map[string]func(*rapid.T) {
 				m.forged = !m.forged
 			}
 		}),
+		"the source says that an alert began an hour ago": l.do(func(t *rapid.T, w *world) {
+			if m := w.machines[pick(t)]; m != nil {
+				m.backdated = !m.backdated
+			}
+		}),
 		"the source of alerts dies or lives": l.do(func(_ *rapid.T, w *world) {
 			if w.sourceDead {
 				w.reviveSource()

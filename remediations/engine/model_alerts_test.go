@@ -63,7 +63,11 @@ func (w *world) sending() []sent {
 	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
 		m := w.machines[name]
 		if m.firing() {
-			out = append(out, sent{node: name, labels: labelsOf(name), starts: m.since, at: at})
+			starts := m.since
+			if m.backdated {
+				starts = starts.Add(-time.Hour)
+			}
+			out = append(out, sent{node: name, labels: labelsOf(name), starts: starts, at: at})
 		}
 		if m.forged {
 			out = append(out, sent{node: name, labels: labelsOfForged(name), starts: at.Add(-time.Hour), at: at, forged: true})
@@ -157,5 +161,10 @@ func (w *world) post(name, status string) {
 // postSince brings it as it once was: late, twice, or out of order.
 func (w *world) postSince(name, status string, since time.Time) {
 	a := w.config.NewAlert(w.config.Policies[0], labelsOf(name), status, since, time.Now())
-	w.edit(name, func(n *corev1.Node) { n.Annotations[a.Key()] = a.Encode() })
+	w.edit(name, func(n *corev1.Node) {
+		if old, err := remediations.DecodeAlert(a.Key(), n.Annotations[a.Key()]); err == nil {
+			a = a.SeenSince(old)
+		}
+		n.Annotations[a.Key()] = a.Encode()
+	})
 }

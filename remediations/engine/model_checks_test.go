@@ -172,6 +172,9 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 		if p.Approval && cur.Annotations[remediations.ApproveKey] != next.ID {
 			w.fail("AwaitingApproval: %s began to act on %s, and nobody approved it", next.ID, cur.Name)
 		}
+		if m := w.machines[cur.Name]; next.Cause.Alert == fingerprintOf(cur.Name) && time.Since(m.since)+truncated < p.For {
+			w.fail("TooYoung: %s began on %s, the alert of which fires for %s, and for is %s", next.ID, cur.Name, time.Since(m.since), p.For)
+		}
 		if last, ok := w.finished[cur.Name+"/"+p.Name]; ok && time.Since(last)+truncated < p.Cooldown {
 			w.fail("Cooldown: %s began on %s, the last repair ended at %s", next.ID, cur.Name, last)
 		}

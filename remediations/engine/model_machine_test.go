@@ -24,7 +24,9 @@ type machine struct {
 	// alert of the milder policy is firing, too.
 	mute, stuck, second bool
 	// forged: somebody posts alerts about it into Alertmanager's own API.
-	forged                 bool
+	forged bool
+	// backdated: its alert says that it began an hour before it did.
+	backdated              bool
 	leaseFrozen            time.Time // since when its kubelet renews no lease; zero: it does
 	bootTakes              time.Duration
 	cordonedBy             string

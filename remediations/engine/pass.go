@@ -275,6 +275,9 @@ func (e *Engine) adopt(ctx context.Context) {
 				continue
 			}
 			alert := e.Config.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, e.Clock.Now())
+			if old, err := remediations.DecodeAlert(alert.Key(), n.Annotations[alert.Key()]); err == nil {
+				alert = alert.SeenSince(old)
+			}
 			drop, ok := admit(n.Annotations, alert)
 			if !ok {
 				continue // the receiver said so once; the poll comes back to it
@@ -298,13 +301,13 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 }
 
-// carries says that the alert is on the Node already, as firing and for that policy.
+// carries says that the alert is on the Node already, as firing, for that policy, and since a time that can be.
 func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	if _, has := n.Annotations[remediations.AlertPrefix+fingerprint]; !has {
 		return false
 	}
 	return slices.ContainsFunc(e.journal(n).Alerts, func(a remediations.Alert) bool {
-		return a.Fingerprint == fingerprint && a.Status == remediations.StatusFiring && a.Policy == policy
+		return a.Fingerprint == fingerprint && a.Status == remediations.StatusFiring && a.Policy == policy && !a.FromTheFuture(e.Clock.Now())
 	})
 }
 

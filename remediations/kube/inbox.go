@@ -90,11 +90,15 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 	if known && a.Reads(value) {
 		return ResultUnchanged, nil
 	}
-	switch old, err := remediations.DecodeAlert(a.Key(), value); {
+	old, err := remediations.DecodeAlert(a.Key(), value)
+	switch {
 	case known && err == nil && old.Same(a):
 		return ResultUnchanged, nil
 	case !known && status == remediations.StatusResolved:
 		return ResultUnchanged, nil // the end of something that nobody acts upon is no news
+	}
+	if err == nil {
+		a = a.SeenSince(old)
 	}
 	if status == remediations.StatusResolved && remediations.Ends(n, a.Fingerprint) {
 		// The repair asks Alertmanager itself, and takes the alert off with its own end: one write less, on whichever replica
@@ -120,7 +124,7 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 	for _, k := range drop {
 		p.Metadata.Annotations[k] = nil
 	}
-	err := i.write(ctx, n.Name, p)
+	err = i.write(ctx, n.Name, p)
 	switch {
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrConflict):
 		return string(remediations.MisrouteUnknownNode), nil // deleted, or another Node of that name by now
