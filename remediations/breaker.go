@@ -1,6 +1,9 @@
 package remediations
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Breaker is the storm guard of one scope, as the ledger keeps it. A scope without one is closed, which is the state in
 // which repairs go on.
@@ -10,10 +13,14 @@ type Breaker struct {
 	Since     time.Time `json:"since"`
 	Unhealthy int       `json:"unhealthy"`
 	Nodes     int       `json:"nodes"`
-	// Quiet is when the scope was last too unhealthy; for a half-open one, when it last had any unhealthy node.
+	// Quiet is when the scope was last too unhealthy; for a half-open one, when it last had any unhealthy node. Time in
+	// which Drydock could not see the fleet is added to it, because nobody knows whether that time was calm.
 	Quiet time.Time `json:"quiet"`
 	// Trial is the repair that a half-open breaker lets through.
 	Trial string `json:"trial,omitempty"`
+	// Seen is when the breaker was last judged. Frozen: Drydock could not see the fleet then.
+	Seen   time.Time `json:"seen,omitzero"`
+	Frozen bool      `json:"frozen,omitempty"`
 }
 
 // BreakerState is one of three.
@@ -36,15 +43,36 @@ const ScopeCluster = "cluster"
 
 func zoneScope(zone string) string { return "zone/" + zone }
 
+// seenFor is the longest time between two passes that counts as seen: a leader that was away saw nothing.
+const seenFor = 2 * time.Minute
+
 // judge moves the breakers on. A zone that is open stops itself alone: its nodes are taken out of the cluster's count,
-// so that one lost zone does not stop the others, but two lost zones are the cluster's trouble.
-func (f *Fleet) judge(c *Config, before map[string]Breaker, now time.Time) {
-	rest, open := f.total, 0
-	for zone, z := range f.zones {
-		if len(f.zones) < 2 {
-			break
+// so that one lost zone does not stop the others, but two lost zones are the cluster's trouble. A breaker outlives its
+// zone's Nodes until it has been calm for long enough. While Drydock is blind no breaker moves.
+func (f *Fleet) judge(l *Ledger, blind bool, now time.Time) {
+	before := l.Status.Breakers
+	if blind || f.nodes == 0 { // an empty fleet is no data, and not a calm fleet
+		for scope, b := range before {
+			b = b.unseen(now)
+			b.Frozen = true
+			f.Breakers[scope] = b
 		}
-		if f.move(c, zoneScope(zone), *z, before, now) == BreakerOpen {
+		return
+	}
+	zones, several := map[string]census{}, len(f.zones) > 1
+	for zone, z := range f.zones {
+		if _, was := before[zoneScope(zone)]; several || was {
+			zones[zoneScope(zone)] = *z
+		}
+	}
+	for scope := range before {
+		if _, counted := zones[scope]; !counted && strings.HasPrefix(scope, zoneScope("")) {
+			zones[scope] = census{}
+		}
+	}
+	rest, open := f.total, 0
+	for scope, z := range zones {
+		if f.move(l, scope, z, now) == BreakerOpen && several {
 			open++
 			rest.nodes, rest.unhealthy = rest.nodes-z.nodes, rest.unhealthy-z.unhealthy
 		}
@@ -52,24 +80,39 @@ func (f *Fleet) judge(c *Config, before map[string]Breaker, now time.Time) {
 	if open > 1 {
 		rest = f.total
 	}
-	f.move(c, ScopeCluster, rest, before, now)
+	f.move(l, ScopeCluster, rest, now)
 }
 
 // move gives the breaker of one scope its next state.
-func (f *Fleet) move(c *Config, scope string, of census, before map[string]Breaker, now time.Time) BreakerState {
-	b, was := before[scope]
+func (f *Fleet) move(l *Ledger, scope string, of census, now time.Time) BreakerState {
+	c := f.roster.config
+	b, was := l.Status.Breakers[scope]
+	if was && (b.Frozen || now.Sub(b.Seen) > seenFor) {
+		b = b.unseen(now)
+	}
+	b.Seen, b.Frozen = at(now), false
 	over := of.unhealthy >= 2 && c.Limits.Unhealthy.Exceeded(of.unhealthy, of.nodes)
 	calm := now.Sub(b.Quiet) >= c.Limits.StormCooldown
 	switch {
 	case over && b.State != BreakerOpen:
-		b = Breaker{State: BreakerOpen, Since: at(now), Quiet: at(now)}
+		b = opened(now)
 	case over:
 		b.Quiet = at(now)
 	case !was:
 		return BreakerClosed
 	case b.State == BreakerOpen && calm:
-		b = Breaker{State: BreakerHalfOpen, Since: at(now), Quiet: at(now)}
-	case b.State == BreakerHalfOpen && (of.unhealthy > 0 || b.Trial != ""):
+		b = opened(now)
+		b.State = BreakerHalfOpen
+	case b.State == BreakerHalfOpen && b.Trial != "":
+		switch f.endOf(b.Trial, l) {
+		case "":
+			b.Quiet = at(now)
+		case Recovered:
+			return BreakerClosed
+		default:
+			b = opened(now)
+		}
+	case b.State == BreakerHalfOpen && of.unhealthy > 0:
 		b.Quiet = at(now)
 	case b.State == BreakerHalfOpen && calm:
 		return BreakerClosed // everybody is well again, and nobody needs to be tried
@@ -79,22 +122,67 @@ func (f *Fleet) move(c *Config, scope string, of census, before map[string]Break
 	return b.State
 }
 
-// breakerFor is the breaker that binds a node of the zone: an open one before a half-open one. An empty scope: none.
-func (f *Fleet) breakerFor(zone string) (scope string, b Breaker) {
-	for _, state := range []BreakerState{BreakerOpen, BreakerHalfOpen} {
-		for _, scope := range []string{ScopeCluster, zoneScope(zone)} {
-			if b, ok := f.Breakers[scope]; ok && b.State == state && (scope == ScopeCluster || zone != "") {
-				return scope, b
+func opened(now time.Time) Breaker {
+	return Breaker{State: BreakerOpen, Since: at(now), Quiet: at(now), Seen: at(now)}
+}
+
+// unseen takes the time since the breaker was last judged out of its calm time.
+func (b Breaker) unseen(now time.Time) Breaker {
+	if gap := at(now).Sub(b.Seen); gap > 0 && !b.Seen.IsZero() {
+		b.Quiet = b.Quiet.Add(gap)
+	}
+	b.Seen = at(now)
+	return b
+}
+
+// endOf says how the repair on trial ended; empty: it goes on. It asks what exists and not who was told: a repair goes on
+// while a Node has its record, or the ledger its slot or its orphan. One that left no trace counts as Superseded.
+func (f *Fleet) endOf(repair string, l *Ledger) Outcome {
+	for _, s := range l.Slots {
+		if s.Repair == repair {
+			return ""
+		}
+	}
+	for i := range l.Orphans {
+		if l.Orphans[i].Record.ID == repair {
+			return ""
+		}
+	}
+	for _, m := range f.roster.all {
+		if m.repair == repair {
+			return ""
+		}
+	}
+	for _, m := range f.roster.all {
+		history := m.Node.Annotations[HistoryKey]
+		if !strings.Contains(history, repair) {
+			continue
+		}
+		for _, e := range DecodeHistory(history) {
+			if e.ID == repair {
+				return e.Outcome
 			}
 		}
 	}
-	return "", Breaker{}
+	return Superseded
+}
+
+// breakersFor are the breakers that are not closed and bind a node of the zone, by scope: the open ones first.
+func (f *Fleet) breakersFor(zone string) (scopes []string) {
+	for _, state := range []BreakerState{BreakerOpen, BreakerHalfOpen} {
+		for _, scope := range []string{ScopeCluster, zoneScope(zone)} {
+			if b, ok := f.Breakers[scope]; ok && b.State == state && (scope == ScopeCluster || zone != "") {
+				scopes = append(scopes, scope)
+			}
+		}
+	}
+	return scopes
 }
 
 // busy says that another node of the scope is under repair.
 func (f *Fleet) busy(scope, except string) bool {
 	for name, p := range f.occupied {
-		if name != except && !p.wouldBe && (scope == ScopeCluster || scope == zoneScope(p.zone)) {
+		if name != except && !p.wouldBe && (scope == ScopeCluster || p.inZone(strings.TrimPrefix(scope, zoneScope("")))) {
 			return true
 		}
 	}
@@ -107,20 +195,6 @@ func (f *Fleet) Try(zone, repair string) {
 		if b, ok := f.Breakers[scope]; ok && b.State == BreakerHalfOpen && b.Trial == "" {
 			b.Trial = repair
 			f.Breakers[scope] = b
-		}
-	}
-}
-
-// Tried tells the breakers how a repair ended: one that was on trial and Recovered closes its breaker, any other end
-// opens it again.
-func (f *Fleet) Tried(repair string, o Outcome, now time.Time) {
-	for scope, b := range f.Breakers {
-		switch {
-		case b.Trial != repair || b.State != BreakerHalfOpen:
-		case o == Recovered:
-			delete(f.Breakers, scope)
-		default:
-			f.Breakers[scope] = Breaker{State: BreakerOpen, Since: at(now), Quiet: at(now), Unhealthy: b.Unhealthy, Nodes: b.Nodes}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -29,8 +30,8 @@ func TestBreakerOpensAtTheShareAndNeverForOneNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := fleetOf(limits(), herd(c.nodes, c.bad), nil, noon)
 			require.Equal(t, c.open, len(f.Breakers) == 1)
-			_, b := f.breakerFor("")
-			require.Equal(t, c.open, b.State == BreakerOpen)
+			require.Equal(t, c.open, len(f.breakersFor("")) == 1)
+			require.Equal(t, c.open, f.Breakers[ScopeCluster].State == BreakerOpen)
 		})
 	}
 }
@@ -57,15 +58,26 @@ func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
 	require.False(t, open(nodes, quiet), "a node that has just joined does not count at all")
 }
 
-// storm carries a cluster's breaker from one pass to the next, as the ledger does.
+// storm carries a cluster's breaker from one pass to the next, as the ledger does. Drydock sees the fleet each minute.
 type storm struct {
 	*Config
 	ledger Ledger
+	seen   time.Duration
+	// trial is the Node that carries the repair r1; nil: no Node does.
+	trial func(n *corev1.Node)
 }
 
 func (s *storm) after(d time.Duration, bad int) *Fleet {
-	f := fleetOf(s.Config, herd(10, bad), &s.ledger, noon.Add(d))
+	s.seen = min(s.seen+time.Minute, d)
+	nodes := herd(10, bad)
+	if s.trial != nil {
+		s.trial(nodes[0])
+	}
+	f := fleetOf(s.Config, nodes, &s.ledger, noon.Add(s.seen))
 	s.ledger.Status.Breakers = f.Breakers
+	if s.seen < d {
+		return s.after(d, bad)
+	}
 	return f
 }
 
@@ -115,18 +127,116 @@ func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 			f.Try("", "r1")
 			f.Try("", "r2")
 			require.Equal(t, "r1", f.Breakers[ScopeCluster].Trial, "one trial at a time")
+			s.trial = func(n *corev1.Node) {
+				n.Annotations[NodeRepairKey] = strings.ReplaceAll(inFlight(n, "reboot").Annotations[NodeRepairKey], `"id":"rn000"`, `"id":"r1"`)
+			}
 			s.after(45*time.Minute, 0)
 			require.Equal(t, BreakerHalfOpen, s.state(), "while the trial is on, its end is waited for")
-			f = s.after(46*time.Minute, 0)
-			f.Tried("r2", Recovered, noon)
+			ended := func(id string, o Outcome) string {
+				return EncodeHistory(nil, Entry{ID: id, Outcome: o})
+			}
+			on := s.trial
+			s.trial = func(n *corev1.Node) { on(n); n.Annotations[HistoryKey] = ended("r2", Recovered) }
+			s.after(46*time.Minute, 0)
 			require.Equal(t, BreakerHalfOpen, s.state(), "the end of another repair says nothing")
-			f.Tried("r1", c.outcome, noon.Add(46*time.Minute))
+			s.trial = func(n *corev1.Node) { n.Annotations[HistoryKey] = ended("r1", c.outcome) }
+			s.after(47*time.Minute, 0)
 			require.Equal(t, c.want, s.state())
 			if c.want == BreakerOpen {
-				s.after(55*time.Minute, 0)
+				s.after(56*time.Minute, 0)
 				require.Equal(t, BreakerOpen, s.state(), "open for another stormCooldown")
 			}
 		})
+	}
+}
+
+// TestTrialGoesOnWhileAnythingOfItExists: a record in any phase but Exhausted, a slot, or an orphan. One that left no trace
+// has not shown that repairs work.
+func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
+	for name, c := range map[string]struct {
+		ledger Ledger
+		record func(n *corev1.Node)
+		want   BreakerState
+	}{
+		"nothing":               {want: BreakerOpen},
+		"a slot":                {ledger: Ledger{Slots: []Slot{{Node: "n9", Repair: "rn000"}}}, want: BreakerHalfOpen},
+		"an orphan":             {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "rn000"}}}}, want: BreakerHalfOpen},
+		"a record":              {record: func(n *corev1.Node) { inFlight(n, "reboot") }, want: BreakerHalfOpen},
+		"a record that is held": {record: func(n *corev1.Node) { phase(inFlight(n, "reboot"), Pending) }, want: BreakerHalfOpen},
+		"a record that ran out": {record: func(n *corev1.Node) { phase(inFlight(n, "reboot"), Exhausted) }, want: BreakerOpen},
+		"another repair's":      {ledger: Ledger{Slots: []Slot{{Node: "n000", Repair: "r2"}}}, want: BreakerOpen},
+		"an end, with a relapse": {record: func(n *corev1.Node) {
+			n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "rn000", Outcome: "Relapsed"})
+		}, want: BreakerOpen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storm{Config: limits(), ledger: c.ledger, trial: c.record}
+			s.ledger.Status.Breakers = map[string]Breaker{ScopeCluster: {State: BreakerHalfOpen, Since: noon, Quiet: noon, Seen: noon, Trial: "rn000"}}
+			s.after(0, 0)
+			require.Equal(t, c.want, s.state())
+		})
+	}
+}
+
+func phase(n *corev1.Node, p Phase) {
+	r := ReadJournal(n).Record
+	r.Phase, n.Labels[PhaseLabel] = p, string(p)
+	n.Annotations[NodeRepairKey] = r.Encode()
+}
+
+// TestTimeThatNobodySeesIsNoCalm: while Drydock is blind, and while none leads, and while the fleet is empty.
+func TestTimeThatNobodySeesIsNoCalm(t *testing.T) {
+	for name, unseen := range map[string]func(s *storm){
+		"blind": func(s *storm) {
+			for m := 6; m < 60; m++ {
+				r := NewRoster(s.Config)
+				r.Read(herd(10, 0))
+				s.ledger.Status.Breakers = r.Fleet(&s.ledger, quiet, true, noon.Add(time.Duration(m)*time.Minute)).Breakers
+			}
+		},
+		"nobody leads": func(*storm) {},
+		"an empty fleet": func(s *storm) {
+			for m := 6; m < 60; m++ {
+				s.ledger.Status.Breakers = fleetOf(s.Config, nil, &s.ledger, noon.Add(time.Duration(m)*time.Minute)).Breakers
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storm{Config: limits()}
+			s.after(0, 3)
+			s.after(5*time.Minute, 0)
+			unseen(&s)
+			require.Equal(t, BreakerOpen, s.state())
+			s.seen = time.Hour - time.Minute
+			s.after(time.Hour+3*time.Minute, 0)
+			require.Equal(t, BreakerOpen, s.state(), "five minutes of calm were seen before, and three after")
+			s.after(time.Hour+6*time.Minute, 0)
+			require.Equal(t, BreakerHalfOpen, s.state(), "it goes on from where it was")
+		})
+	}
+}
+
+// TestBreakerOutlivesTheNodesOfItsZone: Nodes that are gone are no cure.
+func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
+	c, l := limits(), &Ledger{}
+	at := func(m int, nodes []*corev1.Node) BreakerState {
+		l.Status.Breakers = fleetOf(c, nodes, l, noon.Add(time.Duration(m)*time.Minute)).Breakers
+		return l.Status.Breakers["zone/a"].State
+	}
+	down := herd(20, 0, "a", "b")
+	for i := 0; i < 20; i += 2 {
+		unready(down[i])
+	}
+	require.Equal(t, BreakerOpen, at(0, down))
+	for m := 1; m <= 21; m++ {
+		want := BreakerOpen
+		switch {
+		case m >= 20:
+			want = ""
+		case m >= 10:
+			want = BreakerHalfOpen
+		}
+		require.Equal(t, want, at(m, herd(10, 0, "b")), m)
 	}
 }
 
@@ -138,21 +248,15 @@ func TestHalfOpenBreakerOfAZone(t *testing.T) {
 	require.Empty(t, f.Breakers["zone/a"].Trial, "a repair of another zone is no trial of this one")
 	f.Try("a", "r2")
 	require.Equal(t, "r2", f.Breakers["zone/a"].Trial)
-	scope, _ := f.breakerFor("b")
-	require.Empty(t, scope)
-	scope, b := f.breakerFor("a")
-	require.Equal(t, "zone/a", scope)
-	require.Equal(t, BreakerHalfOpen, b.State)
+	require.Empty(t, f.breakersFor("b"))
+	require.Equal(t, []string{"zone/a"}, f.breakersFor("a"))
 }
 
 func TestOpenBreakerGoesBeforeAHalfOpenOne(t *testing.T) {
 	f := &Fleet{Breakers: map[string]Breaker{ScopeCluster: {State: BreakerHalfOpen}, "zone/a": {State: BreakerOpen}}}
-	scope, _ := f.breakerFor("a")
-	require.Equal(t, "zone/a", scope)
-	scope, _ = f.breakerFor("b")
-	require.Equal(t, ScopeCluster, scope)
-	scope, _ = (&Fleet{Breakers: map[string]Breaker{"zone/": {State: BreakerOpen}}}).breakerFor("")
-	require.Empty(t, scope, "no zone is not a zone")
+	require.Equal(t, []string{"zone/a", ScopeCluster}, f.breakersFor("a"))
+	require.Equal(t, []string{ScopeCluster}, f.breakersFor("b"))
+	require.Empty(t, (&Fleet{Breakers: map[string]Breaker{"zone/": {State: BreakerOpen}}}).breakersFor(""), "no zone is not a zone")
 }
 
 func TestScopeIsBusyWithAnothersRepair(t *testing.T) {
@@ -177,8 +281,7 @@ func TestZoneThatIsDownStopsItselfAlone(t *testing.T) {
 		}
 	}
 	stops := func(zone string) bool {
-		scope, _ := fleetOf(limits(), nodes, nil, noon).breakerFor(zone)
-		return scope != ""
+		return len(fleetOf(limits(), nodes, nil, noon).breakersFor(zone)) > 0
 	}
 	require.True(t, stops("a"))
 	require.False(t, stops("b"))
@@ -189,4 +292,35 @@ func TestZoneThatIsDownStopsItselfAlone(t *testing.T) {
 		}
 	}
 	require.True(t, stops("c"), "two zones down are the cluster's trouble")
+}
+
+// TestBothHalfOpenBreakersAreAsked: the cluster's trial is no trial of its zone's breaker.
+func TestBothHalfOpenBreakersAreAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		cluster, zone string
+		held          bool
+	}{
+		"both let it through":                {"r1", "r1", false},
+		"nobody is tried yet":                {"", "", false},
+		"another is the zone's trial":        {"r1", "r2", true},
+		"another is the cluster's trial":     {"r2", "r1", true},
+		"another, and none of the cluster's": {"", "r2", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := herd(30, 1, "a", "b")
+			inFlight(nodes[2], "reboot")
+			l := &Ledger{Slots: []Slot{{Node: "n004", Repair: "r2", Zone: "a"}, {Node: "n000", Repair: "r1", Zone: "a"}}}
+			if c.cluster == "" {
+				l.Slots, nodes = nil, herd(30, 1, "a", "b")
+			}
+			half := func(trial string) Breaker {
+				return Breaker{State: BreakerHalfOpen, Since: noon, Quiet: noon, Trial: trial}
+			}
+			conf := limits()
+			f := fleetOf(conf, nodes, l, noon)
+			f.Breakers = map[string]Breaker{ScopeCluster: half(c.cluster), "zone/a": half(c.zone)}
+			asked := &candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, now: noon, policy: &Policy{}, step: StepRef{Name: "reboot", Attempt: 1}, own: "r1"}
+			require.Equal(t, c.held, fleetUnhealthy(asked) != nil)
+		})
+	}
 }

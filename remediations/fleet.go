@@ -36,11 +36,17 @@ type Fleet struct {
 }
 
 // place is where an occupied node stands. wouldBe marks a repair that observe mode only speaks of: it counts against
-// other would-be repairs, never against a real one.
+// other would-be repairs, never against a real one. slotZone and slotPool are where the node stood when its repair took its
+// slot: a node that was relabelled since counts in both.
 type place struct {
 	zone, pool            string
+	slotZone, slotPool    string
 	controlPlane, wouldBe bool
 }
+
+func (p place) inZone(zone string) bool { return zone != "" && (p.zone == zone || p.slotZone == zone) }
+
+func (p place) inPool(pool string) bool { return pool != "" && (p.pool == pool || p.slotPool == pool) }
 
 // census counts nodes old enough to be judged.
 type census struct{ nodes, unhealthy int }
@@ -84,12 +90,12 @@ func ready(n *corev1.Node) bool {
 func NewFleet(c *Config, nodes []*corev1.Node, l *Ledger, firing func(node string) bool, now time.Time) *Fleet {
 	r := NewRoster(c)
 	r.Read(nodes)
-	return r.Fleet(l, firing, now)
+	return r.Fleet(l, firing, false, now)
 }
 
 // Fleet counts the fleet. firing says whether an alert of a policy is active on the node and not silenced. The breakers
-// carry on from those in the ledger.
-func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, now time.Time) *Fleet {
+// carry on from those in the ledger, and do not move where this Drydock is blind.
+func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, blind bool, now time.Time) *Fleet {
 	c := r.config
 	f := &Fleet{
 		nodes: len(r.all), roster: r, occupied: map[string]place{}, zones: map[string]*census{}, pools: map[string]int{},
@@ -101,12 +107,18 @@ func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, now time.Time) 
 			f.leadBySlot(s)
 			continue
 		}
-		if p, ok := f.occupied[s.Node]; !ok || p.wouldBe {
-			m := r.members[s.Node]
-			f.occupied[s.Node] = place{zone: s.Zone, pool: s.Pool, controlPlane: m != nil && m.place.controlPlane}
+		p, ok := f.occupied[s.Node]
+		if m := r.members[s.Node]; !ok || p.wouldBe {
+			p = place{}
+			if m != nil {
+				p = m.place
+				p.wouldBe = false
+			}
 		}
+		p.slotZone, p.slotPool, p.controlPlane = s.Zone, s.Pool, p.controlPlane || s.ControlPlane
+		f.occupied[s.Node] = p
 	}
-	f.judge(c, l.Status.Breakers, now)
+	f.judge(l, blind, now)
 	f.windowOpen = len(c.Windows) == 0
 	for _, w := range c.Windows {
 		f.windowOpen = f.windowOpen || w.Contains(now)
@@ -165,7 +177,7 @@ func (f *Fleet) Occupy(c *Config, n *corev1.Node, wouldBe bool) {
 	if p, ok := f.occupied[n.Name]; ok && wouldBe && !p.wouldBe {
 		return // a repair that is still under way on record counts until it is written that it is not
 	}
-	f.occupied[n.Name] = place{c.Zone(n), c.Pool(n), ControlPlane(n), wouldBe}
+	f.occupied[n.Name] = place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: ControlPlane(n), wouldBe: wouldBe}
 }
 
 // Vacate takes a repair out of the count that this pass has just ended.
@@ -184,10 +196,10 @@ func (f *Fleet) atLimit(c *Config, n *corev1.Node, observing bool) string {
 		if busy == "" || name < busy {
 			busy = name
 		}
-		if zone != "" && p.zone == zone {
+		if p.inZone(zone) {
 			inZone++
 		}
-		if pool != "" && p.pool == pool {
+		if p.inPool(pool) {
 			inPool++
 		}
 	}

@@ -194,3 +194,56 @@ func TestFleetNeverExceedsALimit(t *testing.T) {
 		}
 	})
 }
+
+// TestRelabelledNodeCountsWhereItsRepairBegan, and where it is now: the higher of ledger and Nodes holds.
+func TestRelabelledNodeCountsWhereItsRepairBegan(t *testing.T) {
+	one := Quantity{Value: 1}
+	for name, c := range map[string]struct {
+		relabel func(n *corev1.Node)
+		held    bool
+	}{
+		"it stays":              {func(*corev1.Node) {}, true},
+		"another zone and pool": {func(n *corev1.Node) { n.Labels["zone"], n.Labels["pool"] = "b", "q" }, true},
+		"no zone and no pool":   {func(n *corev1.Node) { delete(n.Labels, "zone"); delete(n.Labels, "pool") }, true},
+		"its repair is over":    {func(n *corev1.Node) { delete(n.Annotations, NodeRepairKey); delete(n.Labels, PhaseLabel) }, false},
+	} {
+		for what, limit := range map[string]func(*Config){
+			"the zone's limit":          func(c *Config) { c.Limits.ConcurrentPerZone = one },
+			"the pool's limit":          func(c *Config) { c.Limits.ConcurrentPerPool = one },
+			"the control plane's limit": func(*Config) {},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				conf := limits()
+				conf.Limits.Concurrent = Quantity{Value: 9}
+				limit(conf)
+				nodes := herd(10, 0, "a")
+				for _, n := range nodes {
+					n.Labels["pool"] = "p"
+					if what == "the control plane's limit" {
+						n.Labels["node-role.kubernetes.io/control-plane"] = ""
+					}
+				}
+				inFlight(nodes[0], "reboot")
+				r := ReadJournal(nodes[0]).Record
+				l := &Ledger{Slots: []Slot{nodeSlot(conf, nodes[0], r, noon)}}
+				c.relabel(nodes[0])
+				if name != "it stays" {
+					delete(nodes[0].Labels, "node-role.kubernetes.io/control-plane")
+				}
+				if !c.held {
+					l.Slots = nil
+				}
+				f := fleetOf(conf, nodes, l, noon)
+				require.Equal(t, c.held, f.atLimit(conf, nodes[1], false)+f.controlPlaneBusy(nodes[1]) != "")
+			})
+		}
+	}
+	conf := limits()
+	nodes := herd(10, 0, "a", "b")
+	inFlight(nodes[0], "reboot")
+	l := &Ledger{Slots: []Slot{nodeSlot(conf, nodes[0], ReadJournal(nodes[0]).Record, noon)}}
+	nodes[0].Labels["zone"] = "b"
+	f := fleetOf(conf, nodes, l, noon)
+	require.True(t, f.busy("zone/a", "n001"), "a half-open breaker of the zone that it left")
+	require.True(t, f.busy("zone/b", "n001"))
+}

@@ -86,10 +86,16 @@ func fleetUnhealthy(c *candidate) *finding {
 	if !c.disruptsNode() || c.remediation().ClusterWide { // what many nodes have is what those are for
 		return nil
 	}
-	scope, b := c.Fleet.breakerFor(c.Config.Zone(c.Node))
-	if scope == "" {
-		return nil
+	for _, scope := range c.Fleet.breakersFor(c.Config.Zone(c.Node)) {
+		if f := c.brokenBy(scope, c.Fleet.Breakers[scope]); f != nil {
+			return f
+		}
 	}
+	return nil
+}
+
+// brokenBy asks one breaker that is not closed.
+func (c *candidate) brokenBy(scope string, b Breaker) *finding {
 	if b.State == BreakerHalfOpen {
 		if b.Trial == c.own || (b.Trial == "" && !c.Fleet.busy(scope, c.Node.Name)) {
 			return nil

@@ -25,8 +25,9 @@ type Slot struct {
 	Repair     string    `json:"repair"`
 	Attempt    string    `json:"attempt"`
 	Since      time.Time `json:"since"`
-	// Wide: its step changes the whole cluster.
-	Wide bool `json:"wide,omitempty"`
+	// Wide: its step changes the whole cluster. ControlPlane: the node had that role.
+	Wide         bool `json:"wide,omitempty"`
+	ControlPlane bool `json:"controlPlane,omitempty"`
 }
 
 // Begun is one disruptive repair that began on a machine.
@@ -79,6 +80,7 @@ func nodeSlot(c *Config, n *corev1.Node, r *Record, since time.Time) Slot {
 	return Slot{
 		Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
 		Repair: r.ID, Attempt: r.Intent.ID, Since: since, Wide: Registry[r.Step.Name].ClusterWide,
+		ControlPlane: ControlPlane(n),
 	}
 }
 

@@ -30,6 +30,8 @@ type Member struct {
 	zone, pool       int
 	place            place
 	ready, exhausted bool
+	// repair is the node's own repair that has not run out.
+	repair string
 	// occupies: a disruptive repair is in flight by its record or, as place says, would be.
 	occupies bool
 	// leader is the repair of its location's leader that is recorded on it.
@@ -127,6 +129,9 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	}
 	if j.Record != nil {
 		phase = j.Record.Phase
+		if phase != Exhausted {
+			m.repair = j.Record.ID
+		}
 	}
 	m.exhausted, m.leader = phase == Exhausted, j.Leader
 }

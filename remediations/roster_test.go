@@ -52,7 +52,7 @@ func TestARosterKnowsWhatAFreshLookWouldSay(t *testing.T) {
 				nodes = append(nodes, n)
 			}
 			roster.Read(nodes)
-			want, got := NewFleet(c, nodes, ledger, firing, noon), roster.Fleet(ledger, firing, noon)
+			want, got := NewFleet(c, nodes, ledger, firing, noon), roster.Fleet(ledger, firing, false, noon)
 			want.roster, got.roster = nil, nil // each has its own
 			require.Equal(t, want, got)
 			require.Len(t, roster.Members(), len(nodes))

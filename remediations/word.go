@@ -112,6 +112,11 @@ func (w *Word) BlindCause(c *Config) string {
 	return ""
 }
 
+// Sees says that alerts can be counted by this word: a replica answered, none is blind, and the Watchdog was there this time.
+func (w *Word) Sees(c *Config) bool {
+	return w.BlindCause(c) == "" && (!c.Watchdog || w.WatchdogMisses == 0) && slices.ContainsFunc(w.Replicas, func(r ReplicaWord) bool { return r.Err == nil })
+}
+
 // verdict is what a word says of one alert, or of all alerts about a node.
 type verdict struct {
 	// reason is empty where the alert is confirmed: active, and on a replica whose word counts.

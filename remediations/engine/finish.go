@@ -33,7 +33,6 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 	l := p.ledger.Clone()
 	freed := l.Release(n.Name)
 	l.Finished(e.Policy, e.Outcome)
-	p.fleet.Tried(e.ID, e.Outcome, p.now)
 	if freed || l.Failing(e.Policy) != p.ledger.Failing(e.Policy) || e.Outcome == remediations.OutcomeExhausted {
 		_ = p.save(l) // a failure is logged, and the ledger read again
 	}
@@ -212,7 +211,6 @@ func (p *passing) sweep() {
 				p.releaseLeader(slot.Node)
 				return
 			}
-			p.fleet.Tried(slot.Repair, remediations.Superseded, p.now)
 			p.release(slot.Node)
 			return // the ledger is another one now; the next pass goes on
 		}

@@ -53,8 +53,11 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		ledger = &remediations.Ledger{}
 	}
 	now := e.Clock.Now()
-	fleet := e.roster.Fleet(ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, now)
-	p := &passing{Engine: e, ctx: ctx, now: now, fleet: fleet, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
+	p := &passing{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
+	if len(ledger.Status.Breakers) > 0 && e.heartbeats.Blind() != "" && now.Sub(e.heartbeats.ReadAt) > beatsGood {
+		p.readHeartbeats() // nobody else may ask whether the leases are fresh again, and until then no breaker moves
+	}
+	p.fleet = e.roster.Fleet(ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, p.blind(), now)
 	p.glass()
 	e.passes++
 	e.busySidecars = e.countSidecars()
@@ -86,6 +89,11 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		return soon
 	}
 	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
+}
+
+// blind says that this pass cannot judge how many nodes are unhealthy.
+func (p *passing) blind() bool {
+	return p.ledger == nil || !p.word.Sees(p.Config) || p.now.Sub(p.word.AskedAt) > max(idle, 2*p.PollInterval) || p.heartbeats.Blind() != ""
 }
 
 // current is the fleet as this process knows it: the cache, or its own last write where the cache is still behind it.

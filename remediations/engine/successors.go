@@ -97,7 +97,6 @@ func (p *passing) endOrphan(o *remediations.Orphan, n *corev1.Node, d remediatio
 	l := p.ledger.Clone()
 	l.Release(o.Node)
 	l.Finished(e.Policy, e.Outcome)
-	p.fleet.Tried(e.ID, e.Outcome, p.now)
 	if p.save(l) != nil {
 		return
 	}

@@ -110,7 +110,11 @@ func sameStatus(a, b remediations.LedgerStatus) bool {
 	}
 	for scope, x := range a.Breakers {
 		y, ok := b.Breakers[scope]
-		if !ok || x.State != y.State || x.Trial != y.Trial || x.Quiet.Sub(y.Quiet) > time.Minute {
+		if !ok || x.State != y.State || x.Trial != y.Trial || x.Frozen != y.Frozen {
+			return false
+		}
+		// While a breaker is frozen both times go on by themselves, whoever reads them.
+		if !x.Frozen && (x.Quiet.Sub(y.Quiet).Abs() > time.Minute || x.Seen.Sub(y.Seen).Abs() >= time.Minute) {
 			return false
 		}
 	}

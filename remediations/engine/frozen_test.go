@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// breaker is the cluster's in the ledger; closed: it has none.
+func (w *world) breaker() remediations.Breaker {
+	return at(w, func() remediations.Breaker {
+		if l := w.book(); l != nil {
+			return l.Status.Breakers[remediations.ScopeCluster]
+		}
+		return remediations.Breaker{}
+	})
+}
+
+func (w *world) untilBreaker(t *testing.T, state remediations.BreakerState, atMost time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(atMost); w.breaker().State != state; w.pass(time.Second) {
+		require.True(t, time.Now().Before(end), "the breaker is %q and not %q", w.breaker().State, state)
+	}
+}
+
+// TestBreakerDoesNotMoveWhileDrydockIsBlind: an alert that nobody can ask about is not over, and time in which nobody sees
+// is no calm time.
+func TestBreakerDoesNotMoveWhileDrydockIsBlind(t *testing.T) {
+	all := []string{"n0", "n1", "n2", "n3"}
+	for name, c := range map[string]struct {
+		blind func(w *world)
+		calls bool
+	}{
+		"no Alertmanager answers": {blind: func(w *world) { w.replicas = [2]replicaState{{dead: true}, {dead: true}} }},
+		"the Watchdog is gone": {blind: func(w *world) {
+			w.replicas = [2]replicaState{{noWatchdog: true, empty: true}, {noWatchdog: true, empty: true}}
+		}},
+		"kube-state-metrics": {blind: func(w *world) { w.blindBy = "DrydockSourceDown"; w.quiet(all[1:]...) }},
+		"the ledger":         {blind: func(w *world) { w.always["load"], w.always["save"] = "lost", "lost"; w.quiet(all[1:]...) }},
+		"the fleet is empty": {blind: func(w *world) { w.always["nodes"] = "empty"; w.quiet(all[1:]...) }},
+		"the control":        {blind: func(w *world) { w.quiet(all[1:]...) }, calls: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					for _, n := range all {
+						w.machines[n].stuck = true
+						w.post(n, remediations.StatusFiring)
+					}
+				})
+				w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+				w.do(func() { c.blind(w) })
+				w.pass(30 * time.Minute)
+				require.Equal(t, c.calls, w.callCount() > 0)
+				if c.calls {
+					return
+				}
+				require.Equal(t, remediations.BreakerOpen, w.breaker().State)
+				w.do(func() { w.mend(); clear(w.always); w.quiet(all[1:]...) })
+				w.pass(100 * time.Second)
+				require.Equal(t, remediations.BreakerOpen, w.breaker().State, "the calm has lasted for less than limits.stormCooldown")
+				require.Zero(t, w.callCount(), "one of the four alerts is back")
+				w.pass(5 * time.Minute)
+				require.Positive(t, w.callCount(), "and the breaker goes on from where it was")
+			})
+		})
+	}
+}
+
+// quiet ends the alerts of machines that are well.
+func (w *world) quiet(names ...string) {
+	for _, n := range names {
+		w.machines[n].stuck = false
+	}
+}
+
+// onTrial brings the world to where n0 is the trial of a half-open breaker, and n1 waits for how it ends.
+func (w *world) onTrial(t *testing.T) {
+	t.Helper()
+	w.start()
+	w.pass(16 * time.Second)
+	w.do(func() {
+		for _, n := range []string{"n0", "n1", "n2", "n3"} {
+			w.ail(n, 9)
+		}
+		w.machines["n0"].since = time.Now().Add(-time.Minute)
+	})
+	w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+	w.do(func() { w.heal("n2"); w.heal("n3") })
+	require.True(t, w.until(10*time.Minute, func() bool { return len(w.calls) == 1 }))
+	require.Equal(t, "n0", w.callTo(0))
+	require.Equal(t, w.recordOf("n0").ID, w.breaker().Trial)
+}
+
+// TestTrialThatIsGoneGivesItsBreakerBack, in whichever way it went: the next node is tried after another stormCooldown.
+func TestTrialThatIsGoneGivesItsBreakerBack(t *testing.T) {
+	pending := func(w *world) bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Pending }
+	reset := func(w *world) {
+		w.edit("n0", edit(remediations.NodeRepairKey, "{}"))
+		w.in(5*time.Second, func() { w.edit("n0", edit(remediations.ResetKey, "true")) })
+	}
+	for name, c := range map[string]struct {
+		when func(w *world) bool
+		goes func(w *world)
+	}{
+		"its Node is deleted while it is Pending":          {pending, func(w *world) { w.leave("n0") }},
+		"its Node is registered again while it is Pending": {pending, func(w *world) { w.register("n0") }},
+		"its Node is registered again while it is tried":   {nil, func(w *world) { w.register("n0") }},
+		"its record is spoilt and reset while Pending":     {pending, reset},
+		"its record is spoilt and reset while tried":       {nil, reset},
+		"a person cancels it": {nil, func(w *world) {
+			w.cancelled[w.record("n0").ID] = time.Now()
+			w.edit("n0", edit(remediations.CancelKey, w.record("n0").ID))
+		}},
+		"a person takes its keys off": {pending, func(w *world) {
+			w.edit("n0", func(n *corev1.Node) {
+				delete(n.Annotations, remediations.NodeRepairKey)
+				delete(n.Labels, remediations.PhaseLabel)
+			})
+		}},
+		"it ends while the ledger is unreadable": {nil, func(w *world) {
+			w.always["load"], w.always["save"] = "lost", "lost"
+			w.heal("n0")
+			w.in(10*time.Minute, func() { clear(w.always) })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := modelConfig()
+			conf.Limits.Concurrent.Value = 2
+			inWorld(t, conf, 8, func(t *testing.T, w *world) {
+				conf.Limits.Unhealthy.Value = 40
+				w.onTrial(t)
+				if c.when != nil {
+					w.do(func() { w.machines["n0"].silenced = true }) // or the second attempt follows at once
+					require.True(t, w.until(15*time.Minute, func() bool { return c.when(w) }))
+				}
+				w.do(func() {
+					c.goes(w)
+					if m := w.machines["n0"]; m != nil {
+						m.silenced = true
+					}
+				})
+				require.True(t, w.until(30*time.Minute, func() bool { return len(w.calls) > 1 && w.calls[len(w.calls)-1].node == "n1" }), "n1 is tried")
+			})
+		})
+	}
+}
