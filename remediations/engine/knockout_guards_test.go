@@ -93,10 +93,10 @@ func guardKnockOuts() map[string]knockOut {
 		"TooYoung": {
 			config: func(c *remediations.Config) { c.Policies[0].For = 4 * time.Minute },
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, _ time.Time) {
+				h.state(func(s *remediations.State, now time.Time) {
 					s.Journal.Alerts = slices.Clone(s.Journal.Alerts)
 					for i := range s.Journal.Alerts {
-						s.Journal.Alerts[i].ReceivedAt = s.Journal.Alerts[i].StartsAt // as its sender says
+						s.Journal.Alerts[i].ReceivedAt = now.Add(-time.Hour) // as its sender says
 					}
 				})
 			},
