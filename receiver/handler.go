@@ -1,7 +1,6 @@
 package receiver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"drydock.dev/drydock/internal/httpserver"
 )
 
 // refusal is an answer other than 200: its code, and a sentence for people.
@@ -48,10 +49,6 @@ func (s *Server) routes() *gin.Engine {
 }
 
 func (s *Server) countAnswer(c *gin.Context) {
-	if s.crowd.tooMany() {
-		// In a storm Alertmanager opens one for each group. Those that it kept would shut the others out.
-		c.Header("Connection", "close")
-	}
 	c.Next()
 	s.metrics.posts.WithLabelValues(strconv.Itoa(c.Writer.Status())).Inc()
 }
@@ -115,7 +112,16 @@ func (s *Server) receive(c *gin.Context) *refusal {
 			giveBack()
 		}
 	}()
-	p, r := s.read(c)
+	body, release, r := s.read(c)
+	if r != nil {
+		return r
+	}
+	place := giveBack
+	giveBack = func() {
+		release()
+		place()
+	}
+	p, r := s.decode(body)
 	if r != nil {
 		return r
 	}
@@ -162,23 +168,24 @@ func checkContent(h http.Header) *refusal {
 	return nil
 }
 
-// read takes in the body, and no more of it than is allowed, and decodes it.
-func (s *Server) read(c *gin.Context) (post, *refusal) {
-	limit := s.options.MaxBodyBytes
-	var body bytes.Buffer
-	if n := c.Request.ContentLength; n > limit {
-		return post{}, s.oversized("the body is longer than %d bytes; let the route group by node", limit)
-	} else if n > 0 {
-		body.Grow(int(n) + bytes.MinRead)
+// read returns the body, and no more of it than is allowed. release gives the memory back that it and its alerts occupy.
+func (s *Server) read(c *gin.Context) (body []byte, release func(), r *refusal) {
+	body, release, err := s.bodies.Read(c.Writer, c.Request)
+	switch {
+	case errors.Is(err, httpserver.ErrTooLong):
+		return nil, nil, s.oversized("the body is longer than %d bytes; let the route group by node", s.options.MaxBodyBytes)
+	case errors.Is(err, httpserver.ErrTooMuch):
+		return nil, nil, s.oversized("the body has more labels and alerts than fit into the memory; let the route group by node")
+	case errors.Is(err, httpserver.ErrBusy):
+		return nil, nil, refuse(http.StatusServiceUnavailable, "other posts occupy the memory for bodies; post again later")
+	case err != nil:
+		return nil, nil, refuse(http.StatusBadRequest, "the body did not arrive whole within %s", s.timeouts.read)
 	}
-	if _, err := body.ReadFrom(http.MaxBytesReader(c.Writer, c.Request.Body, limit)); err != nil {
-		var tooLong *http.MaxBytesError
-		if errors.As(err, &tooLong) {
-			return post{}, s.oversized("the body is longer than %d bytes; let the route group by node", limit)
-		}
-		return post{}, refuse(http.StatusBadRequest, "the body did not arrive whole within %s", s.timeouts.read)
-	}
-	p, err := decode(body.Bytes())
+	return body, release, nil
+}
+
+func (s *Server) decode(body []byte) (post, *refusal) {
+	p, err := decode(body)
 	switch {
 	case errors.Is(err, errTooManyAlerts):
 		return post{}, s.oversized("%s", err)

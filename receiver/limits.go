@@ -1,6 +1,10 @@
 package receiver
 
-import "time"
+import (
+	"time"
+
+	"drydock.dev/drydock/internal/httpserver"
+)
 
 // Limits on what one post, one alert and one connection may take.
 const (
@@ -41,9 +45,16 @@ const (
 	// is closed with its answer, so that whoever waits to be let in gets its turn.
 	keptConnections = maxConnections / 4
 
-	// maxPosts bounds the posts under way, and with them the memory: decoding the
-	// worst body takes some fifteen times its length, a real one about three.
+	// maxPosts bounds the posts in progress.
 	maxPosts = 16
+
+	// bodyMemory bounds the bytes of all bodies in memory, where maxBodyBytes is not greater. Ordinary bodies are a hundred
+	// times shorter than maxBodyBytes.
+	bodyMemory = 16 << 20
+
+	// decodedMemory bounds what all bodies in memory may occupy when they are decoded: room for two posts of maxAlerts with
+	// 25 labels and annotations each.
+	decodedMemory = 64 << 20
 
 	// writesAtOnce bounds the alerts of one post that are being written.
 	writesAtOnce = 16
@@ -60,10 +71,10 @@ const (
 // timeouts are constants but for tests.
 type timeouts struct {
 	header   time.Duration // the request's header has to be there
-	silent   time.Duration // while there are many connections, its first byte
+	silent   time.Duration // its header, while another connection waits for its place
 	read     time.Duration // header and body have to be there
 	write    time.Duration // from the header's end to the answer's end
-	place    time.Duration // one of maxPosts has to be free; part of read
+	place    time.Duration // one of maxPosts has to be free, then the memory for its body; part of read
 	idle     time.Duration // between two posts on one connection
 	handOver time.Duration // all alerts of a post have to be durable
 }
@@ -77,5 +88,12 @@ func defaultTimeouts() timeouts {
 		place:    5 * time.Second,
 		idle:     5 * time.Second, // in a storm the next comes sooner; after one, what is kept would have every other closed with its answer
 		handOver: 10 * time.Second,
+	}
+}
+
+func (t timeouts) limits() httpserver.Limits {
+	return httpserver.Limits{
+		Connections: maxConnections, Kept: keptConnections, Patience: t.silent, HeaderBytes: maxHeaderBytes,
+		Header: t.header, Read: t.read, Write: t.write, Idle: t.idle,
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"drydock.dev/drydock/internal/httpserver"
 )
 
 // Options say where to listen, whom to trust and whom to hand alerts to.
@@ -42,6 +44,20 @@ type Options struct {
 	// Logger is used for everything. Its zero value means the logger in the
 	// context of Start.
 	Logger logr.Logger
+}
+
+// TLSFiles are the paths of PEM files, read again when they change. Without CertFile and KeyFile, of which there are both or
+// none, the receiver speaks plain HTTP.
+type TLSFiles httpserver.TLSFiles
+
+func (f TLSFiles) validate() error {
+	switch {
+	case (f.CertFile == "") != (f.KeyFile == ""):
+		return errors.New("the receiver's tls.certFile and tls.keyFile have to be set together")
+	case f.ClientCAFile != "" && f.CertFile == "":
+		return errors.New("the receiver's tls.clientCAFile needs tls.certFile and tls.keyFile")
+	}
+	return nil
 }
 
 const defaultListen = ":9095"

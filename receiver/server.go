@@ -4,16 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	stdlog "log"
 	"net"
-	"net/http"
-	"strings"
 	"sync/atomic"
 
 	"github.com/gin-gonic/gin"
 	"github.com/go-logr/logr"
-	"golang.org/x/net/netutil"
+
+	"drydock.dev/drydock/internal/httpserver"
 )
 
 // Server is the receiver. It is made by New and run once by Start, as a Runnable
@@ -22,15 +19,16 @@ type Server struct {
 	options  Options
 	timeouts timeouts
 	log      logr.Logger
-	token    *token        // nil: none is asked for
-	certs    *certificates // nil: plain HTTP
+	token    *token                   // nil: none is asked for
+	certs    *httpserver.Certificates // nil: plain HTTP
 	metrics  serverMetrics
 	engine   *gin.Engine
 	posts    chan struct{} // one element for each post under way
 
-	crowd crowd
+	bodies *httpserver.Bodies
 
 	started   atomic.Bool
+	http      *httpserver.Server // from Start on
 	addr      atomic.Pointer[net.Addr]
 	listening chan struct{}
 }
@@ -56,13 +54,14 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	if o.TLS.CertFile != "" {
-		if s.certs, err = newCertificates(o.TLS); err != nil {
+		if s.certs, err = httpserver.NewCertificates("the receiver", httpserver.TLSFiles(o.TLS)); err != nil {
 			return nil, err
 		}
 	}
 	if s.metrics, err = newServerMetrics(o.Registerer); err != nil {
 		return nil, err
 	}
+	s.bodies = httpserver.NewBodies(o.MaxBodyBytes, max(1, int(bodyMemory/o.MaxBodyBytes)), decodedMemory, s.timeouts.place)
 	s.engine = s.routes()
 	return s, nil
 }
@@ -100,69 +99,36 @@ func (s *Server) Start(ctx context.Context) error {
 	if s.log.GetSink() == nil {
 		s.log = logr.FromContextOrDiscard(ctx)
 	}
+	s.http = httpserver.New("the receiver", s.engine, s.timeouts.limits(), s.log)
 	listener, err := s.listen(ctx)
 	if err != nil {
 		return err
 	}
-	s.crowd.patience = s.timeouts.silent
-	server := &http.Server{
-		Handler:           s.engine,
-		ReadHeaderTimeout: s.timeouts.header,
-		ReadTimeout:       s.timeouts.read,
-		WriteTimeout:      s.timeouts.write,
-		IdleTimeout:       s.timeouts.idle,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         s.crowd.state,
-		ErrorLog:          stdlog.New(debugLog{s.log}, "", 0),
-		// Posts under way outlive ctx, by shutdownGrace.
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
 	addr := listener.Addr()
 	s.addr.Store(&addr)
 	close(s.listening)
 	defer s.addr.Store(nil)
 	s.log.Info("receiving alerts", "address", addr.String(), "tls", s.certs != nil, "token", s.token != nil)
-
-	select {
-	case err := <-served:
-		return fmt.Errorf("serving the receiver on %s: %w", addr, err)
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
-	defer cancel()
-	if err := server.Shutdown(grace); err != nil {
-		s.log.Info("posts under way were cut off; Alertmanager will post them again", "grace", shutdownGrace.String())
-		_ = server.Close()
-	}
-	return nil
+	return s.http.Serve(ctx, listener, shutdownGrace, func() {
+		s.log.Info("posts in progress were cut off; Alertmanager will post them again", "grace", shutdownGrace.String())
+	})
 }
 
 // listen opens the port. It looks once more at who can reach it, since only now
 // is it known what a name such as localhost stands for.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.options.Listen)
+	var certificates *tls.Config
+	if s.certs != nil {
+		certificates = s.certs.ServerConfig(s.log)
+	}
+	listener, err := s.http.Listen(ctx, s.options.Listen, certificates)
 	if err != nil {
-		return nil, fmt.Errorf("opening the receiver's port: %w", err)
+		return nil, err
 	}
 	host, _, _ := net.SplitHostPort(listener.Addr().String())
 	if !s.options.guarded() && !isLoopback(host) {
 		_ = listener.Close()
 		return nil, s.options.unguarded()
 	}
-	listener = netutil.LimitListener(listener, maxConnections)
-	if s.certs != nil {
-		listener = tls.NewListener(listener, s.certs.serverConfig(s.log))
-	}
 	return listener, nil
-}
-
-// debugLog takes what net/http complains about, which strangers can cause, to a
-// level that cannot flood the log.
-type debugLog struct{ logr.Logger }
-
-func (l debugLog) Write(p []byte) (int, error) {
-	l.V(1).Info("serving a connection failed", "cause", strings.TrimSpace(string(p)))
-	return len(p), nil
 }

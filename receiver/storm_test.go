@@ -34,11 +34,11 @@ func TestConnectionsAreUsedAgainSoonAfterAStorm(t *testing.T) {
 	for range keptConnections {
 		require.NoError(t, postOver(aClient(t), s))
 	}
-	require.Eventually(t, func() bool { return s.crowd.open.Load() == 0 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return s.http.Open() == 0 }, time.Minute, 50*time.Millisecond)
 	client := aClient(t)
 	for range 3 {
 		require.NoError(t, postOver(client, s))
-		require.EqualValues(t, 1, s.crowd.open.Load())
+		require.Equal(t, 1, s.http.Open())
 	}
 }
 

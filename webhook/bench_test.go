@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -71,7 +70,7 @@ func BenchmarkCordon(b *testing.B) {
 		review.Response, review.Request = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}, nil
 		_ = json.NewEncoder(w).Encode(review)
 	})
-	for name, h := range map[string]http.Handler{"drydock": &admission.Webhook{Handler: d.handler}, "trivial": trivial} {
+	for name, h := range map[string]http.Handler{"drydock": reviews(d.handler), "trivial": trivial} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body)))

@@ -20,7 +20,11 @@ type nodeParts struct {
 		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
 		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
 	} `json:"metadata"`
-	Spec   corev1.NodeSpec `json:"spec"`
+	Spec struct {
+		ProviderID    string         `json:"providerID"`
+		Unschedulable bool           `json:"unschedulable"`
+		Taints        []corev1.Taint `json:"taints"`
+	} `json:"spec"`
 	Status struct {
 		Conditions []corev1.NodeCondition `json:"conditions"`
 	} `json:"status"`
@@ -37,6 +41,7 @@ func readNode(data []byte) (*corev1.Node, error) {
 			Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels, Annotations: m.Annotations,
 			CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
 		},
-		Spec: p.Spec, Status: corev1.NodeStatus{Conditions: p.Status.Conditions},
+		Spec:   corev1.NodeSpec{ProviderID: p.Spec.ProviderID, Unschedulable: p.Spec.Unschedulable, Taints: p.Spec.Taints},
+		Status: corev1.NodeStatus{Conditions: p.Status.Conditions},
 	}, nil
 }

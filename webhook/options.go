@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Listen is the TCP address, CertDir the folder with tls.crt and tls.key.
 	Listen, CertDir string
+	// ClientCAFile has the authorities that sign the API servers' client certificates. Empty: any client is answered.
+	ClientCAFile string
 	// Rotation makes the certificate; nil: somebody else puts it into CertDir.
 	Rotation *Rotation
 	// Config is what the core judges by. Exempt are those whom repairs in flight do not bind, beyond the core's own.
@@ -37,17 +39,16 @@ type Options struct {
 	Clock      clock.WithTicker
 }
 
-// address splits Listen for the server, which wants it in two.
-func (o Options) address() (host string, port int, err error) {
-	host, text, err := net.SplitHostPort(o.Listen)
+// address checks Listen.
+func (o Options) address() error {
+	_, text, err := net.SplitHostPort(o.Listen)
 	if err != nil {
-		return "", 0, fmt.Errorf("reading the webhook's listen address: %w", err)
+		return fmt.Errorf("reading the webhook's listen address: %w", err)
 	}
-	port, err = strconv.Atoi(text)
-	if err != nil || port <= 0 {
-		return "", 0, fmt.Errorf("the webhook's port %q cannot be listened on: the API server must know it beforehand", text)
+	if port, err := strconv.Atoi(text); err != nil || port <= 0 {
+		return fmt.Errorf("the webhook's port %q cannot be listened on: the API server must know it beforehand", text)
 	}
-	return host, port, nil
+	return nil
 }
 
 func (o Options) validate() error {
@@ -57,6 +58,5 @@ func (o Options) validate() error {
 	case o.CertDir == "":
 		return errors.New("the webhook has no folder with its certificate")
 	}
-	_, _, err := o.address()
-	return err
+	return o.address()
 }

@@ -2,17 +2,17 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"drydock.dev/drydock/internal/httpserver"
 )
 
 // Where the webhook's two parts are served.
@@ -32,7 +32,6 @@ type Server struct {
 
 	mu      sync.Mutex
 	missing error // why it does not serve yet
-	serving ctrlwebhook.Server
 }
 
 var (
@@ -72,45 +71,49 @@ func (s *Server) Start(ctx context.Context) error {
 	if !ok || !s.awaitCertificate(ctx) {
 		return nil // ctx has ended
 	}
-	host, port, err := s.address()
+	certificates, err := httpserver.NewCertificates("the webhook", s.files())
+	if err != nil {
+		return err // it was good a moment ago
+	}
+	mux := http.NewServeMux()
+	mux.Handle(NodesPath, reviews(&handler{Options: s.Options, self: self, metrics: s.metrics, judge: judgeNode}))
+	if s.Evictions {
+		mux.Handle(EvictionsPath, reviews(&handler{Options: s.Options, self: self, metrics: s.metrics, judge: judgeEviction}))
+	}
+	server := httpserver.New("the webhook", mux, limits(), s.Log)
+	listener, err := server.Listen(ctx, s.Listen, certificates.ServerConfig(s.Log))
 	if err != nil {
 		return err
 	}
-	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
-		Host: host, Port: port, CertDir: s.CertDir,
-		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS12 }},
-	})
-	server.Register(NodesPath, &admission.Webhook{Handler: &handler{Options: s.Options, self: self, metrics: s.metrics, judge: judgeNode}})
-	if s.Evictions {
-		server.Register(EvictionsPath, &admission.Webhook{Handler: &handler{Options: s.Options, self: self, metrics: s.metrics, judge: judgeEviction}})
-	}
-	s.mu.Lock()
-	s.missing, s.serving = nil, server
-	s.mu.Unlock()
-	if err := server.Start(ctx); err != nil {
-		return fmt.Errorf("serving admission: %w", err)
-	}
-	return nil
+	s.setMissing(nil)
+	defer s.lacks(errors.New("it has ended"))
+	s.Log.Info("serving admission", "address", listener.Addr().String(), "clientCertificates", s.ClientCAFile != "")
+	return server.Serve(ctx, listener, shutdownGrace, func() {})
 }
 
-// Ready says why admission is not served, for /readyz.
+// files are the certificate, its key, and the authority of the API servers' certificates.
+func (s *Server) files() httpserver.TLSFiles {
+	return httpserver.TLSFiles{
+		CertFile: filepath.Join(s.CertDir, "tls.crt"), KeyFile: filepath.Join(s.CertDir, "tls.key"), ClientCAFile: s.ClientCAFile,
+	}
+}
+
+// Ready says why admission is not served, for /readyz. It asks this process and dials nothing: a flood of the webhook's port
+// must not take the replica out of the receiver's Service.
 func (s *Server) Ready() error {
 	s.mu.Lock()
-	missing, serving := s.missing, s.serving
-	s.mu.Unlock()
-	if missing != nil {
-		return missing
-	}
-	if err := serving.StartedChecker()(nil); err != nil {
-		return fmt.Errorf("admission is not served: %w", err)
-	}
-	return nil
+	defer s.mu.Unlock()
+	return s.missing
+}
+
+func (s *Server) setMissing(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.missing = err
 }
 
 func (s *Server) lacks(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.missing = fmt.Errorf("admission is not served yet: %w", err)
+	s.setMissing(fmt.Errorf("admission is not served yet: %w", err))
 }
 
 func (s *Server) learnSelf(ctx context.Context) (self string, ok bool) {
@@ -132,9 +135,9 @@ func (s *Server) awaitCertificate(ctx context.Context) bool {
 				return false, nil
 			}
 		}
-		_, err := tls.LoadX509KeyPair(filepath.Join(s.CertDir, "tls.crt"), filepath.Join(s.CertDir, "tls.key"))
+		_, err := httpserver.NewCertificates("the webhook", s.files())
 		if err != nil {
-			s.lacks(fmt.Errorf("reading its certificate: %w", err))
+			s.lacks(err)
 		}
 		return err == nil, nil
 	})

@@ -8,17 +8,16 @@ import (
 	"hash/maphash"
 	"io"
 	mathrand "math/rand/v2"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"drydock.dev/drydock/internal/httpserver"
 	"drydock.dev/drydock/internal/mesh"
 	"drydock.dev/drydock/internal/mesh/probe"
 )
@@ -29,6 +28,8 @@ const (
 	// scrapes under way at once, and connections for them and the kubelet's probes.
 	maxScrapes     = 4
 	maxConnections = 32
+	maxHeaderBytes = 16 << 10
+	patience       = 500 * time.Millisecond
 	headerTime     = 5 * time.Second
 	answerTime     = 10 * time.Second
 	stopWithin     = 3 * time.Second
@@ -102,27 +103,16 @@ func (a *agent) start(ctx context.Context) error {
 
 // serve answers scrapes and the kubelet.
 func (a *agent) serve(ctx context.Context) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.options.metrics)
+	server := httpserver.New("the metrics server", a.routes(), httpserver.Limits{
+		Connections: maxConnections, Kept: maxConnections / 2, Patience: patience, HeaderBytes: maxHeaderBytes,
+		Header: headerTime, Read: headerTime, Write: answerTime, Idle: time.Minute,
+	}, a.log)
+	listener, err := server.Listen(ctx, a.options.metrics, nil)
 	if err != nil {
-		return fmt.Errorf("opening the metrics' port: %w", err)
+		return err
 	}
-	server := &http.Server{Handler: a.routes(), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: time.Minute}
-	stopped := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
-		defer cancel()
-		if server.Shutdown(grace) != nil {
-			_ = server.Close()
-		}
-	})
 	a.log.Info("serving metrics", "address", listener.Addr().String())
-	err = server.Serve(netutil.LimitListener(listener, maxConnections))
-	if errors.Is(err, http.ErrServerClosed) && !stop() {
-		<-stopped
-		return nil
-	}
-	return fmt.Errorf("serving the metrics: %w", err)
+	return server.Serve(ctx, listener, stopWithin, func() {})
 }
 
 func (a *agent) routes() http.Handler {

@@ -262,7 +262,7 @@ func TestItRefusesToStart(t *testing.T) {
 		"no key file":          {[]string{"--key-file", "/nonexistent"}, "reading the key file: "},
 		"no kubeconfig":        {[]string{"--key-file", writeKey(t, key), "--kubeconfig", "/nonexistent"}, "reading --kubeconfig /nonexistent: "},
 		"a taken probe port":   {[]string{"--key-file", writeKey(t, key), "--listen", taken.Addr().String()}, "opening the probe port: "},
-		"a taken metrics port": {[]string{"--key-file", writeKey(t, key), "--metrics", taken.Addr().String()}, "opening the metrics' port: "},
+		"a taken metrics port": {[]string{"--key-file", writeKey(t, key), "--metrics", taken.Addr().String()}, "opening the metrics server's port: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"run", "--node-name", "n1", "--namespace", namespace, "--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0", "--metrics", free}, c.args...)...)

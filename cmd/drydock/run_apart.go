@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // joinAgain is how long to wait, after the lead was lost or the API server did not answer, before all that needs it is made
@@ -24,19 +19,13 @@ const joinAgain = 3 * time.Second
 // runApart keeps the receiver and the rescue going whatever becomes of the API server. What needs one lives beside them, from
 // when it answers until the lead is lost, and then anew: of one who led nothing is left over, as if the process had ended.
 func (p *program) runApart(ctx context.Context) error {
-	probes, err := p.probes(ctx)
+	servers, err := p.servers(ctx)
 	if err != nil {
 		return err
 	}
-	gauges, err := metricsserver.NewServer(metricsserver.Options{BindAddress: p.cfg.MetricsListen}, p.rest, http.DefaultClient)
-	if err != nil {
-		return fmt.Errorf("preparing the metrics: %w", err)
-	}
 	g, ctx := errgroup.WithContext(ctx)
-	for _, part := range []manager.Runnable{p.recv, p.rescue, probes, gauges} {
-		if part != nil {
-			g.Go(func() error { return part.Start(ctx) })
-		}
+	for _, part := range append(servers, p.recv, p.rescue) {
+		g.Go(func() error { return part.Start(ctx) })
 	}
 	g.Go(func() error {
 		for ctx.Err() == nil {
@@ -67,21 +56,6 @@ func (p *program) runManager(ctx context.Context) error {
 		return fmt.Errorf("running: %w", err)
 	}
 	return nil
-}
-
-// probes serves what a manager would serve of itself.
-func (p *program) probes(ctx context.Context) (manager.Runnable, error) {
-	if p.cfg.HealthListen == "0" || p.cfg.HealthListen == "" {
-		return nil, nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.cfg.HealthListen)
-	if err != nil {
-		return nil, fmt.Errorf("opening the port of /healthz and /readyz: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/healthz", healthz.CheckHandler{Checker: healthz.Ping})
-	mux.Handle("/readyz", healthz.CheckHandler{Checker: p.isReady})
-	return &manager.Server{Name: "probes", Server: &http.Server{Handler: mux, ReadHeaderTimeout: apiTimeout}, Listener: listener}, nil
 }
 
 // registrations are the metrics of one manager's parts, which go with it: the next one's have the same names.

@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -75,7 +74,13 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	if _, err := shared.AddEventHandler(noticing(eng)); err != nil {
 		return nil, fmt.Errorf("watching Nodes: %w", err)
 	}
-	parts := []manager.Runnable{eng, p.posts.arrivals, p.linking(link{p.newInbox(fleet, mesh, eng, tell), tell})}
+	var servers []manager.Runnable
+	if p.rescue == nil { // else runApart has them
+		if servers, err = p.servers(ctx); err != nil {
+			return nil, err
+		}
+	}
+	parts := append(servers, eng, p.posts.arrivals, p.linking(link{p.newInbox(fleet, mesh, eng, tell), tell}))
 	for _, r := range parts {
 		if err := mgr.Add(r); err != nil {
 			return nil, fmt.Errorf("preparing to run: %w", err)
@@ -92,23 +97,20 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 		return errors.Join(p.recv.Ready(), admission())
 	}
 	p.ready.Store(&ready)
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", p.isReady)); err != nil {
-		return nil, fmt.Errorf("preparing to run: %w", err)
-	}
 	return mgr, nil
 }
 
 func (p *program) managerOptions() manager.Options {
 	stop := stopWithin
 	le := p.cfg.LeaderElection
-	o := manager.Options{
+	return manager.Options{
 		Logger: p.log,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform}},
 		},
-		Metrics:                       metricsserver.Options{BindAddress: p.cfg.MetricsListen},
-		HealthProbeBindAddress:        p.cfg.HealthListen,
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // Drydock's own servers have limits
+		HealthProbeBindAddress:        "0",
 		PprofBindAddress:              p.pprof,
 		LeaderElection:                le.Enabled,
 		LeaderElectionConfig:          apart(p.rest),
@@ -120,10 +122,6 @@ func (p *program) managerOptions() manager.Options {
 		RetryPeriod:                   &le.RetryPeriod,
 		GracefulShutdownTimeout:       &stop,
 	}
-	if p.rescue != nil {
-		o.Metrics.BindAddress, o.HealthProbeBindAddress = "0", "0" // served by runApart
-	}
-	return o
 }
 
 // apart is a configuration whose clients have connections of their own: in a storm the leader's Lease must not wait behind

@@ -24,7 +24,7 @@ func addWebhook(mgr manager.Manager, cfg *config.Config, clients kubernetes.Inte
 		return func() error { return nil }, nil
 	}
 	o := webhook.Options{
-		Listen: w.Listen, CertDir: w.CertDir, Config: cfg.Core, Exempt: w.Exempt, Evictions: w.Evictions,
+		Listen: w.Listen, CertDir: w.CertDir, ClientCAFile: w.ClientCAFile, Config: cfg.Core, Exempt: w.Exempt, Evictions: w.Evictions,
 		Client: clients, Node: fleet.Cached,
 		Nodes: func() []*corev1.Node {
 			nodes, err := fleet.Nodes(context.Background())

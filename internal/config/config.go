@@ -62,6 +62,8 @@ type TLS struct{ CertFile, KeyFile, ClientCAFile string }
 // Webhook is the admission server.
 type Webhook struct {
 	Listen, CertDir string
+	// ClientCAFile has the authorities of the API servers' client certificates; empty: none is asked for.
+	ClientCAFile string
 	// Rotate: Drydock makes the certificate, with these DNSNames, keeps it in Secret, and writes its authority into the
 	// ValidatingWebhookConfiguration of that name. Otherwise it only reads CertDir.
 	Rotate        bool

@@ -19,7 +19,7 @@ type rawConfig struct {
 	}
 	Metrics, Health struct{ Listen string }
 	Webhook         *struct {
-		Listen, CertDir, Certificates, Configuration string
+		Listen, CertDir, ClientCAFile, Certificates, Configuration string
 
 		DNSNames  []string
 		Secret    struct{ Namespace, Name string }

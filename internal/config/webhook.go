@@ -20,10 +20,11 @@ func (b *builder) buildWebhook(raw *rawConfig) {
 		}
 	}
 	b.config.Webhook = &Webhook{
-		Listen:   b.listen(at.to("listen"), w.Listen),
-		CertDir:  b.resolve(w.CertDir),
-		Rotate:   w.Certificates != "mounted",
-		DNSNames: w.DNSNames,
+		Listen:       b.listen(at.to("listen"), w.Listen),
+		CertDir:      b.resolve(w.CertDir),
+		ClientCAFile: b.resolve(w.ClientCAFile),
+		Rotate:       w.Certificates != "mounted",
+		DNSNames:     w.DNSNames,
 		Secret: ObjectName{
 			b.namespace(at.to("secret", "namespace"), w.Secret.Namespace),
 			b.objectName(at.to("secret", "name"), w.Secret.Name),
@@ -32,6 +33,7 @@ func (b *builder) buildWebhook(raw *rawConfig) {
 		Evictions:     w.Evictions,
 		Exempt:        remediations.Exemption{Users: w.Exempt.Users, Groups: w.Exempt.Groups},
 	}
+	b.authorities(at.to("clientCAFile"), b.config.Webhook.ClientCAFile)
 }
 
 // everybody's groups: who is exempt by one of them leaves nobody to be denied anything.

@@ -1,10 +1,9 @@
-package receiver
+package httpserver
 
 import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -12,31 +11,18 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// TLSFiles are the paths of PEM files. All are read again when they change; a
-// set that does not fit together, as in the middle of a rotation, is logged and
-// the last good one stays in use.
+// TLSFiles are the paths of PEM files. All are read again when they change. A set that does not fit together, as in the
+// middle of a rotation, is logged, and the last good one stays in use.
 type TLSFiles struct {
 	// CertFile and KeyFile are the server's certificate, with its chain, and key.
-	// Both or none; with none the receiver speaks plain HTTP.
-	CertFile string
-	KeyFile  string
-	// ClientCAFile has the authorities of client certificates. Set, every client
-	// needs a certificate signed by one of them.
+	CertFile, KeyFile string
+	// ClientCAFile has the authorities of client certificates. Set, every client needs a certificate signed by one of them.
 	ClientCAFile string
 }
 
-func (f TLSFiles) validate() error {
-	switch {
-	case (f.CertFile == "") != (f.KeyFile == ""):
-		return errors.New("the receiver's tls.certFile and tls.keyFile have to be set together")
-	case f.ClientCAFile != "" && f.CertFile == "":
-		return errors.New("the receiver's tls.clientCAFile needs tls.certFile and tls.keyFile")
-	}
-	return nil
-}
-
-// certificates are the TLS configuration made of the files as they are now.
-type certificates struct {
+// Certificates are the TLS configuration made of the files as they are now.
+type Certificates struct {
+	name  string
 	files TLSFiles
 
 	mu       sync.Mutex
@@ -45,17 +31,17 @@ type certificates struct {
 	broken   string // the last error that was logged
 }
 
-func newCertificates(files TLSFiles) (*certificates, error) {
-	c := &certificates{files: files}
+// NewCertificates reads the files. name is what errors call the server, such as "the receiver".
+func NewCertificates(name string, files TLSFiles) (*Certificates, error) {
+	c := &Certificates{name: name, files: files}
 	if err := c.reload(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// serverConfig asks for the current configuration at each handshake. HTTP/2 is
-// left out: Alertmanager falls back, and one connection then is one post.
-func (c *certificates) serverConfig(log logr.Logger) *tls.Config {
+// ServerConfig takes the configuration as it is at each handshake. HTTP/2 is left out: clients fall back to HTTP/1.1.
+func (c *Certificates) ServerConfig(log logr.Logger) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"},
@@ -65,7 +51,7 @@ func (c *certificates) serverConfig(log logr.Logger) *tls.Config {
 	}
 }
 
-func (c *certificates) current(log logr.Logger) *tls.Config {
+func (c *Certificates) current(log logr.Logger) *tls.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.reload()
@@ -73,7 +59,7 @@ func (c *certificates) current(log logr.Logger) *tls.Config {
 		c.broken = ""
 	} else if err.Error() != c.broken {
 		c.broken = err.Error()
-		log.Error(err, "the receiver's TLS files are unusable; the last good ones stay in use")
+		log.Error(err, c.name+"'s TLS files are unusable; the last good ones stay in use")
 	}
 	return c.config
 }
@@ -81,7 +67,7 @@ func (c *certificates) current(log logr.Logger) *tls.Config {
 // reload compares contents rather than times, because a mounted Secret swaps a
 // symbolic link. The same configuration is kept while nothing changes, and with
 // it the keys of session tickets; a changed client CA ends old sessions.
-func (c *certificates) reload() error {
+func (c *Certificates) reload() error {
 	var contents [3][]byte
 	for i, path := range []string{c.files.CertFile, c.files.KeyFile, c.files.ClientCAFile} {
 		if path == "" {
@@ -89,7 +75,7 @@ func (c *certificates) reload() error {
 		}
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return fmt.Errorf("reading the receiver's TLS files: %w", err)
+			return fmt.Errorf("reading %s's TLS files: %w", c.name, err)
 		}
 		contents[i] = content
 	}
@@ -99,7 +85,7 @@ func (c *certificates) reload() error {
 	}
 	pair, err := tls.X509KeyPair(contents[0], contents[1])
 	if err != nil {
-		return fmt.Errorf("reading the receiver's TLS files %s and %s: %w", c.files.CertFile, c.files.KeyFile, err)
+		return fmt.Errorf("reading %s's TLS files %s and %s: %w", c.name, c.files.CertFile, c.files.KeyFile, err)
 	}
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
@@ -110,7 +96,7 @@ func (c *certificates) reload() error {
 		config.ClientCAs = x509.NewCertPool()
 		config.ClientAuth = tls.RequireAndVerifyClientCert
 		if !config.ClientCAs.AppendCertsFromPEM(contents[2]) {
-			return fmt.Errorf("reading the receiver's TLS file %s: it has no certificate", c.files.ClientCAFile)
+			return fmt.Errorf("reading %s's TLS file %s: the file has no certificate", c.name, c.files.ClientCAFile)
 		}
 	}
 	c.contents, c.config = contents, config

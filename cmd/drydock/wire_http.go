@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"drydock.dev/drydock/internal/httpserver"
+)
+
+const (
+	// scrapesAtOnce bounds the answers of /metrics that are in memory; at 5,000 nodes one takes some megabytes.
+	scrapesAtOnce = 4
+	// probesAtOnce bounds the answers of /healthz and /readyz.
+	probesAtOnce = 8
+	// scrapePatience is how long a scrape waits for its place, less than Prometheus waits for the answer.
+	scrapePatience = 5 * time.Second
+	// answersWithin lets requests in progress finish when the process ends.
+	answersWithin = 2 * time.Second
+)
+
+// servers are those of /metrics and of health, which need no API server. Their ports are open already.
+func (p *program) servers(ctx context.Context) (servers []manager.Runnable, err error) {
+	for _, open := range []func(context.Context) (manager.Runnable, error){p.metricsServer, p.healthServer} {
+		s, err := open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			servers = append(servers, s)
+		}
+	}
+	return servers, nil
+}
+
+// metricsServer serves /metrics, of every replica and from the start. Nil: the configuration wants none.
+func (p *program) metricsServer(ctx context.Context) (manager.Runnable, error) {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	return p.httpServer(ctx, "the metrics server", p.cfg.MetricsListen, httpserver.Requests(mux, scrapesAtOnce, scrapePatience), httpserver.Limits{
+		Connections: 64, Kept: 16, Patience: 500 * time.Millisecond, HeaderBytes: 16 << 10,
+		Header: 3 * time.Second, Read: 5 * time.Second, Write: 30 * time.Second, Idle: 2 * time.Minute,
+	})
+}
+
+// healthServer serves /healthz and /readyz, of every replica and from the start. Nil: the configuration wants none.
+func (p *program) healthServer(ctx context.Context) (manager.Runnable, error) {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", healthz.CheckHandler{Checker: healthz.Ping})
+	mux.Handle("/readyz", healthz.CheckHandler{Checker: p.isReady})
+	// Many connections and little patience: the kubelet's probes must get through, or it ends the container.
+	return p.httpServer(ctx, "the health server", p.cfg.HealthListen, httpserver.Requests(mux, probesAtOnce, time.Second), httpserver.Limits{
+		Connections: 256, Kept: 64, Patience: 200 * time.Millisecond, HeaderBytes: 4 << 10,
+		Header: time.Second, Read: time.Second, Write: 3 * time.Second, Idle: 30 * time.Second,
+	})
+}
+
+func (p *program) httpServer(ctx context.Context, name, address string, handler http.Handler, limits httpserver.Limits) (manager.Runnable, error) {
+	if address == "" || address == "0" {
+		return nil, nil
+	}
+	server := httpserver.New(name, handler, limits, p.log)
+	listener, err := server.Listen(ctx, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	within := answersWithin
+	// The manager starts this type before it fills its caches and before it leads.
+	return &manager.Server{Name: name, Server: server.HTTP, Listener: listener, ShutdownTimeout: &within}, nil
+}

@@ -1,0 +1,239 @@
+package httpserver
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+)
+
+// limits are generous in time, so that only what a test sets can cut anything off.
+func limits() Limits {
+	return Limits{Connections: 8, Kept: 4, Patience: time.Hour, Header: time.Hour, Read: time.Hour, Write: time.Hour, Idle: time.Hour, HeaderBytes: 4 << 10}
+}
+
+func serve(t *testing.T, handler http.Handler, l Limits) (s *Server, addr string) {
+	t.Helper()
+	s = New("the test", handler, l, logr.Discard())
+	listener, err := s.Listen(t.Context(), "127.0.0.1:0", nil)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, listener, 0, func() {}) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+	return s, listener.Addr().String()
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := (&net.Dialer{Timeout: time.Minute}).DialContext(t.Context(), "tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	return c
+}
+
+// answered asks over the connection and returns the answer's status, or the error.
+func answered(c net.Conn) (int, error) {
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		return 0, err
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, err
+}
+
+var fine = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") })
+
+// TestSilentConnectionsKeepNobodyOut: nor do those that have sent half a header.
+func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+	for sent, what := range map[string]string{"": "silent", "GET / HTTP/1.1\r\nHost: x\r\nX-": "half a header"} {
+		for _, patience := range []time.Duration{10 * time.Millisecond, time.Hour} {
+			t.Run(fmt.Sprintf("%s, patience %s", what, patience), func(t *testing.T) {
+				l := limits()
+				l.Patience = patience
+				s, addr := serve(t, fine, l)
+				for range 5 * l.Connections {
+					_, err := io.WriteString(dial(t, addr), sent)
+					require.NoError(t, err)
+				}
+				c := dial(t, addr)
+				if patience == time.Hour { // the control
+					require.Eventually(t, func() bool { return s.Open() == l.Connections }, time.Minute, time.Millisecond)
+					require.NoError(t, c.SetDeadline(time.Now().Add(200*time.Millisecond)))
+					_, err := answered(c)
+					require.ErrorContains(t, err, "timeout")
+					require.Equal(t, l.Connections, s.Open())
+					return
+				}
+				code, err := answered(c)
+				require.NoError(t, err)
+				require.Equal(t, http.StatusOK, code)
+				require.LessOrEqual(t, s.Open(), l.Connections)
+			})
+		}
+	}
+}
+
+// TestAConnectionWhoseRequestIsHandledStays, however many others want its place.
+func TestAConnectionWhoseRequestIsHandledStays(t *testing.T) {
+	l := limits()
+	l.Patience = time.Millisecond
+	begun, release := make(chan struct{}, l.Connections), make(chan struct{})
+	s, addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		<-release
+		fine(w, r)
+	}), l)
+	codes := make(chan int, l.Connections)
+	for range l.Connections {
+		c := dial(t, addr)
+		go func() {
+			code, _ := answered(c)
+			codes <- code
+		}()
+	}
+	for range l.Connections {
+		<-begun
+	}
+	for range l.Connections {
+		dial(t, addr)
+	}
+	require.Equal(t, l.Connections, s.Open())
+	close(release)
+	for range l.Connections {
+		require.Equal(t, http.StatusOK, <-codes)
+	}
+}
+
+// TestManyConnectionsCloseWithTheirAnswers.
+func TestManyConnectionsCloseWithTheirAnswers(t *testing.T) {
+	l := limits()
+	l.Kept = 1
+	s, addr := serve(t, fine, l)
+	kept := dial(t, addr)
+	for range 2 {
+		_, err := answered(kept)
+		require.NoError(t, err)
+	}
+	c := dial(t, addr)
+	_, err := answered(c)
+	require.NoError(t, err)
+	_, err = c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.Eventually(t, func() bool { return s.Open() == 1 }, time.Minute, time.Millisecond)
+}
+
+// TestOnlyHTTP1 is spoken, also to a client that begins with HTTP/2 at once.
+func TestOnlyHTTP1(t *testing.T) {
+	_, addr := serve(t, fine, limits())
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	_, err := client.Get("http://" + addr)
+	require.Error(t, err)
+	res, err := http.Get("http://" + addr)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 1, res.ProtoMajor)
+}
+
+func TestRequestsAtOnceAreBounded(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	_, addr := serve(t, Requests(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		<-release
+		fine(w, r)
+	}), 2, 50*time.Millisecond), limits())
+	for range 2 {
+		c := dial(t, addr)
+		go func() { _, _ = answered(c) }()
+		<-begun
+	}
+	code, err := answered(dial(t, addr))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	close(release)
+	c := dial(t, addr)
+	go func() { <-begun }()
+	code, err = answered(c)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code)
+}
+
+func TestBodiesAreBounded(t *testing.T) {
+	const longest = 1000
+	post := func(b *Bodies, body io.Reader) (func(), error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
+		require.NoError(t, err)
+		if _, known := body.(*strings.Reader); !known {
+			r.ContentLength = -1 // as a server says it
+		}
+		got, release, err := b.Read(nil, r)
+		if err == nil && r.ContentLength > 0 {
+			require.Len(t, got, int(r.ContentLength))
+		}
+		return release, err
+	}
+	unknown := func(s string) io.Reader { return io.MultiReader(strings.NewReader(s)) }
+	full := strings.Repeat("x", longest)
+
+	b := NewBodies(longest, 2, 100*valueBytes, 10*time.Millisecond)
+	for name, tc := range map[string]struct {
+		body io.Reader
+		want error
+	}{
+		"as long as may be":            {strings.NewReader(full), nil},
+		"as long, its length unknown":  {unknown(full), nil},
+		"too long":                     {strings.NewReader(full + "x"), ErrTooLong},
+		"too long, its length unknown": {unknown(full + "x"), ErrTooLong},
+		"as many values as may be":     {strings.NewReader(strings.Repeat(",", 99)), nil},
+		"too many values":              {strings.NewReader(strings.Repeat(",", 100)), ErrTooMuch},
+		"too many lists":               {strings.NewReader(strings.Repeat("[", 100)), ErrTooMuch},
+		"too many objects":             {strings.NewReader(strings.Repeat("{", 100)), ErrTooMuch},
+		"nothing":                      {strings.NewReader(""), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			release, err := post(b, tc.body)
+			require.ErrorIs(t, err, tc.want)
+			if err == nil {
+				release()
+			}
+		})
+	}
+
+	var held []func()
+	for range 2 {
+		release, err := post(b, strings.NewReader(full))
+		require.NoError(t, err)
+		held = append(held, release)
+	}
+	_, err := post(b, strings.NewReader("x"))
+	require.ErrorIs(t, err, ErrBusy, "two of the longest fill it")
+	held[0]()
+	release, err := post(b, strings.NewReader(strings.Repeat(",", 98)))
+	require.NoError(t, err)
+	_, err = post(b, strings.NewReader(",,"))
+	require.ErrorIs(t, err, ErrBusy, "nor is there room for its values")
+	release()
+	held[1]()
+	for range 3 { // everything was given back
+		release, err = post(b, strings.NewReader(full))
+		require.NoError(t, err)
+		release()
+	}
+}
