@@ -21,7 +21,7 @@ func newLeaders(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fle
 		return nil, nil
 	}
 	o := kilo.Options{
-		API: clients.CoreV1().Nodes(), Leases: clients.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: fleet.Nodes, TopologyLabel: k.TopologyLabel, HTTPConfig: k.HTTPConfig, Timeout: k.Timeout, MaxAge: k.MaxAge,
+		API: clients.CoreV1().Nodes(), Leases: clients.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: fleet.Nodes, TopologyLabel: k.TopologyLabel, Job: k.Job, HTTPConfig: k.HTTPConfig, Timeout: k.Timeout, MaxAge: k.MaxAge,
 		AllowControlPlane: k.AllowControlPlane, Now: time.Now,
 	}
 	for _, u := range k.Prometheus {

@@ -114,6 +114,8 @@ type Kilo struct {
 	TopologyLabel string
 	// Prometheus' URLs have no slash at the end.
 	Prometheus []*url.URL
+	// Job is a regular expression for the scrape jobs of the agents.
+	Job        string
 	HTTPConfig promconfig.HTTPClientConfig
 	// Timeout bounds one address, MaxAge is how old a node's last word may be.
 	Timeout, MaxAge   time.Duration

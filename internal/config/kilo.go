@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"time"
 
 	"drydock.dev/drydock/remediations"
@@ -22,7 +23,11 @@ func (b *builder) buildKilo(raw *rawKilo) {
 		TopologyLabel:     raw.TopologyLabel,
 		Prometheus:        b.urls(at.to("prometheus"), raw.Prometheus),
 		HTTPConfig:        b.httpConfig(at.to("httpConfig"), raw.HTTPConfig),
+		Job:               raw.Job,
 		AllowControlPlane: raw.AllowControlPlane,
+	}
+	if _, err := regexp.Compile(raw.Job); err != nil && !b.faulty(at.to("job")) {
+		b.fault(at.to("job"), "is no regular expression: %v", err)
 	}
 	out.Timeout, _ = b.duration(at.to("timeout"), raw.Timeout, time.Second)
 	var ok bool

@@ -106,6 +106,7 @@ type rawStep struct {
 type rawKilo struct {
 	TopologyLabel     string
 	Prometheus        []string
+	Job               string
 	HTTPConfig        map[string]any
 	Timeout, MaxAge   string
 	AllowControlPlane bool

@@ -244,6 +244,7 @@ func TestAVeryLongNameOfALocationIsAskedForAsItIs(t *testing.T) {
 	s.Look(t.Context(), odd)
 	require.Len(t, s.queries(), 2)
 	for _, q := range s.queries() {
+		require.Contains(t, q, `job=~"drydock-agent|.+[-/]drydock-agent"`)
 		require.Contains(t, q, `dst_location="a\"}\\ or vector(1) #\n`+strings.Repeat("é", 100)+`"`)
 	}
 }

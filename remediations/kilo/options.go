@@ -27,6 +27,9 @@ type (
 	}
 )
 
+// DefaultJob is that of the chart's PodMonitor, and of a job that is called as the agent is.
+const DefaultJob = "drydock-agent|.+[-/]drydock-agent"
+
 // Options say which cluster it is, whom to ask about probes, and what may be chosen.
 type Options struct {
 	// API is where Nodes are listed, read and patched, Leases where the kubelets' leases are listed.
@@ -40,6 +43,8 @@ type Options struct {
 	// Prometheus are the URLs of those that scrape the agents. Every address of a name is asked in turn, until one answers
 	// with data. At least one.
 	Prometheus []string
+	// Job is a regular expression, as PromQL has it, for the scrape jobs of the agents. Empty: DefaultJob.
+	Job string
 	// HTTPConfig is how to authenticate and which TLS to use. Redirects are never followed, whatever it says. With a proxy
 	// names are not resolved here.
 	HTTPConfig promconfig.HTTPClientConfig
@@ -75,6 +80,9 @@ func New(o Options) (*Mesh, error) {
 	}
 	if o.TopologyLabel == "" {
 		o.TopologyLabel = DefaultTopologyLabel
+	}
+	if o.Job == "" {
+		o.Job = DefaultJob
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout

@@ -91,7 +91,7 @@ func (m *Mesh) askOne(ctx context.Context, r replica, location string) (words, e
 	ctx, cancel := context.WithTimeout(ctx, m.options.Timeout)
 	defer cancel()
 	var answers [2]model.Matrix
-	for i, query := range queries(location, m.options.MaxAge) {
+	for i, query := range queries(m.options.Job, location, m.options.MaxAge) {
 		value, warnings, _, err := promv1.NewAPI(prometheus).Query(ctx, query, time.Time{})
 		if err != nil {
 			return words{}, explain(ctx, err, m.options.Timeout)
@@ -108,12 +108,13 @@ func (m *Mesh) askOne(ctx context.Context, r replica, location string) (words, e
 	return newWords(answers[0], answers[1], location, m.options.MaxAge), nil
 }
 
-// queries are for the raw samples: only they tell which of two series of one pair spoke last.
-func queries(location string, maxAge time.Duration) [2]string {
-	l := strconv.Quote(strings.ToValidUTF8(location, ""))
+// queries are for the raw samples: only they tell which of two series of one pair spoke last. Other jobs than the agents'
+// are not asked for: any pod that is scraped can export a metric of this name.
+func queries(job, location string, maxAge time.Duration) [2]string {
+	j, l := strconv.Quote(job), strconv.Quote(strings.ToValidUTF8(location, ""))
 	return [2]string{
-		fmt.Sprintf(`%s{path="local",src_location=%s,dst_location=%s}[%s]`, probeMetric, l, l, model.Duration(maxAge)),
-		fmt.Sprintf(`%s{path="cross",dst_location=%s}[%s]`, probeMetric, l, model.Duration(freshFor)),
+		fmt.Sprintf(`%s{job=~%s,path="local",src_location=%s,dst_location=%s}[%s]`, probeMetric, j, l, l, model.Duration(maxAge)),
+		fmt.Sprintf(`%s{job=~%s,path="cross",dst_location=%s}[%s]`, probeMetric, j, l, model.Duration(freshFor)),
 	}
 }
 

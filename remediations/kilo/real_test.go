@@ -25,20 +25,25 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// agentSays is what the one target of the lab's Prometheus exposes.
-var agentSays atomic.Value
+// agentSays is what the agents' target of the lab's Prometheus exposes, and strangerSays what a target of another job does.
+var agentSays, strangerSays atomic.Value
 
 func TestMain(m *testing.M) {
-	agentSays.Store("")
+	lab.Main(m, lab.Options{Alertmanagers: -1, Scrape: map[string][]string{"drydock-agent": {exposes(&agentSays)}, "stranger": {exposes(&strangerSays)}}})
+}
+
+// exposes serves the text as metrics, and gives the address.
+func exposes(text *atomic.Value) string {
+	text.Store("")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
 	go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { //nolint:errcheck // it ends with the tests
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		_, _ = io.WriteString(w, agentSays.Load().(string))
+		_, _ = io.WriteString(w, text.Load().(string))
 	}))
-	lab.Main(m, lab.Options{Alertmanagers: -1, Scrape: map[string][]string{"agents": {listener.Addr().String()}}})
+	return listener.Addr().String()
 }
 
 // site is a location of the test's own in the lab's cluster, with a Mesh that has the rights that the chart gives.
@@ -440,12 +445,16 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	s := newSite(t, "seen", 4)
 	s.page = 3
 	say := func(lines ...string) { agentSays.Store(strings.Join(lines, "\n") + "\n") }
+	t.Cleanup(func() { strangerSays.Store("") })
 	line := func(path, src, from, dst string, value int) string {
-		return fmt.Sprintf(`drydock_mesh_probe_success{path="%s",proto="tcp",src_node="%s",src_location="%s",src_role="member",dst_node="%s",dst_location="seen",dst_role="member"} %d`, path, src, from, dst, value)
+		return fmt.Sprintf(`drydock_mesh_probe_success{path="%s",proto="tcp",node="%s",src_location="%s",src_role="member",dst_node="%s",dst_location="seen",dst_role="member"} %d`, path, src, from, dst, value)
 	}
 	local := []string{line("local", "seen-1", "seen", "seen-2", 1), line("local", "seen-2", "seen", "seen-1", 1), line("local", "seen-3", "seen", "seen-1", 0), line("local", "seen-1", "seen", "seen-0", 0)}
 	cross := []string{line("cross", "far-0", "far", "seen-1", 0), line("cross", "far-0", "far", "seen-2", 0)}
 	say(slices.Concat(local, cross)...)
+	// Any pod that is scraped can export the metric: as of a job that is not the agents', it is not looked at.
+	strangerSays.Store(line("local", "seen-3", "seen", "seen-1", 1) + "\n" + line("local", "seen-3", "seen", "seen-2", 1) + "\n" +
+		line("cross", "near-0", "near", "seen-1", 0) + "\n" + line("cross", "near-0", "near", "seen-2", 0) + "\n")
 	var saw remediations.LeaderSight
 	require.Eventually(t, func() bool {
 		saw = s.Look(t.Context(), "seen")

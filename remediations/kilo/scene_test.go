@@ -132,7 +132,7 @@ func matrix(said map[string]string) model.Matrix {
 			proto = "tcp"
 		}
 		series := &model.SampleStream{Metric: model.Metric{
-			"src_node": model.LabelValue(src), "dst_node": model.LabelValue(dst), "src_location": model.LabelValue(location), "proto": model.LabelValue(proto),
+			"node": model.LabelValue(src), "src_node": "somebody", "dst_node": model.LabelValue(dst), "src_location": model.LabelValue(location), "proto": model.LabelValue(proto),
 		}}
 		for i, d := range digits {
 			at := noon.Add(-10 * time.Second * time.Duration(len(digits)-1-i))

@@ -46,7 +46,8 @@ type account struct {
 	srcRegion string
 }
 
-// hear gathers the samples of each pair and protocol. Roles are part of the labels and change with the leader, so one
+// hear gathers the samples of each pair and protocol. An agent speaks for the node that Prometheus scrapes it on, which the
+// label node of its target names, and for no other, whatever it writes into src_node: one that lies has one voice. Roles are part of the labels and change with the leader, so one
 // pair may have said its words in several series: the newest counts.
 func hear(m model.Matrix) map[pair]map[string]account {
 	out := map[pair]map[string]account{}
@@ -54,7 +55,7 @@ func hear(m model.Matrix) map[pair]map[string]account {
 		if series == nil {
 			continue
 		}
-		p := pair{string(series.Metric["src_node"]), string(series.Metric["dst_node"])}
+		p := pair{string(series.Metric["node"]), string(series.Metric["dst_node"])}
 		proto := string(series.Metric["proto"])
 		if remediations.ValidNodeName(p.src) != nil || remediations.ValidNodeName(p.dst) != nil || p.src == p.dst || (proto != "tcp" && proto != "udp") {
 			continue
