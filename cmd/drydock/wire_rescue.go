@@ -27,7 +27,7 @@ func (p *program) newRescue() (*engine.Rescue, error) {
 		o.CAFile, o.CA = p.rest.CAFile, p.rest.CAData
 	}
 	for _, h := range c.Hosts {
-		o.Hosts = append(o.Hosts, hosts.Host{Name: h.Name, Addresses: h.Addresses})
+		o.Hosts = append(o.Hosts, hosts.Host{Name: h.Name, Addresses: h.Addresses, Configured: true})
 	}
 	plane, err := hosts.NewControlPlane(o)
 	if err != nil {

@@ -58,7 +58,7 @@ func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identi
 	}
 	// The library knows no context, so the connection is taken from under it.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	known := id.hosts.of(h.Name, address, c.o.Port)
+	known := id.hosts.of(h, address, c.o.Port)
 	var refused error
 	conn, channels, requests, err := ssh.NewClientConn(raw, net.JoinHostPort(address, strconv.Itoa(c.o.Port)), &ssh.ClientConfig{
 		User: c.o.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(id.signer)}, ClientVersion: "SSH-2.0-drydock",

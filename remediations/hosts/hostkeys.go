@@ -15,8 +15,9 @@ import (
 
 // hostKeys are the keys of a known_hosts file. Nothing is ever learned.
 //
-// Whose key it must be is a matter of the host's name: a Node's addresses are what its kubelet says, and one that lies must
-// not have another machine's kubelet restarted. Only where no line is about the name do those about the address count.
+// Whose key it must be is a matter of the host's name: a Node's addresses are what its kubelet reports, and one that lies must
+// not have another machine's kubelet restarted. Lines about an address count only where an operator has configured the
+// address, and no line is about the name.
 type hostKeys struct {
 	file  string
 	check ssh.HostKeyCallback
@@ -48,13 +49,17 @@ type pinned struct {
 	// subject is the host's name, or the address where no line is about the name.
 	subject            string
 	plain, authorities []knownhosts.KnownKey
-	host, address      string
+	// subjects are those that a line could be about.
+	subjects []string
 }
 
 // of says what the file has about a host at one of its addresses.
-func (h *hostKeys) of(name, address string, port int) pinned {
-	p := pinned{hosts: h, host: name, address: address}
-	for _, subject := range []string{name, address} {
+func (h *hostKeys) of(host Host, address string, port int) pinned {
+	p := pinned{hosts: h, subjects: []string{host.Name}}
+	if host.Configured {
+		p.subjects = append(p.subjects, address)
+	}
+	for _, subject := range p.subjects {
 		p.subject = net.JoinHostPort(subject, strconv.Itoa(port))
 		var found *knownhosts.KeyError
 		if !errors.As(h.check(p.subject, nowhere{}, nobodysKey{}), &found) || len(found.Want) == 0 {
@@ -123,9 +128,9 @@ func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 	case errors.As(err, &revoked):
 		return kinded(ErrHostKey, nil, "its host key %s is revoked by %s:%d; give the host another one", fingerprint(seen), p.hosts.file, revoked.Revoked.Line)
 	case len(p.plain)+len(p.authorities) == 0:
-		return kinded(ErrHostKey, nil, "%s has no line for %q or %s, and the host showed %s; if that is its key (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), add it", p.hosts.file, p.host, p.address, fingerprint(seen))
+		return kinded(ErrHostKey, nil, "%s has no line for %s, and the host showed %s; if that is its key (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), add it", p.hosts.file, strings.Join(p.subjects, " or "), fingerprint(seen))
 	case vouched && len(certificate.ValidPrincipals) == 0: // which would be any host's
-		return kinded(ErrHostKey, nil, "the certificate of its host key %s names no host; sign it for %q", fingerprint(seen), p.host)
+		return kinded(ErrHostKey, nil, "the certificate of its host key %s names no host; sign it for %q", fingerprint(seen), p.subjects[0])
 	case vouched && err != nil:
 		return kinded(ErrHostKey, err, "the certificate of its host key %s, signed by %s, does not hold for %s with %s; renew it, or add its authority", fingerprint(seen), fingerprint(certificate.SignatureKey), p.subject, p.hosts.file)
 	case vouched:

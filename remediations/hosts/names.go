@@ -33,6 +33,9 @@ type Host struct {
 	// Name is its Node's. Addresses are IPs, tried in this order.
 	Name      string
 	Addresses []string
+	// Configured: an operator has written the addresses, so that a line of known_hosts about one of them counts. Those of
+	// a Node are what its kubelet reports, and only lines about its name count.
+	Configured bool
 }
 
 func (h Host) check() error {
