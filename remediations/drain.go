@@ -4,7 +4,7 @@ package remediations
 // nothing, so nothing proves it; what follows it does.
 var drain = Remediation{
 	Name: "drain", Verb: "drain", Disruptive: true, Invasive: 9,
-	proof: func(intent *Intent, _ *NodeFacts, _ *Replacement) (bool, string) {
+	proof: func(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 		if intent.Why != "" {
 			return false, "the drain ended: " + intent.Why
 		}

@@ -58,7 +58,7 @@ func (s *State) await(now time.Time) Decision {
 	d := Decision{Verb: Wait, Policy: p, Recheck: r.Deadline}
 	if proven, missing := s.proven(); !proven {
 		d.Message = missing
-		s.followReplacement(&d, now)
+		s.follow(&d, now)
 		return d
 	}
 	if d, ok := s.recovered(p, now); ok {
@@ -79,7 +79,7 @@ func (s *State) proven() (bool, string) {
 	if proof == nil {
 		return false, "this version knows no proof for the step " + name
 	}
-	return proof(r.Intent, facts(s.Node), s.Replacement)
+	return proof(r.Intent, facts(s.Node), s.answers())
 }
 
 // facts is what a proof is judged by.

@@ -32,13 +32,12 @@ type Remediation struct {
 	passed bool
 	// renews: only a lease that was renewed after the intent shows that it cured anything.
 	renews bool
-	// asks: its actuator is asked whether the proof is there.
-	asks bool
+	// asks: its actuator is asked whether the proof is there. replaces: it is asked about the machine, and not about pods.
+	asks, replaces bool
 	// refuses says why it is never done to the node, whatever a plan says; nil: it takes every node.
 	refuses func(n *corev1.Node) string
-	// proof is what shows, beyond the node being well and the alert gone, that this very step was what cured it. What the
-	// provider said is nil where it was not asked.
-	proof func(intent *Intent, n *NodeFacts, r *Replacement) (proven bool, missing string)
+	// proof is what shows, beyond the node being well and the alert gone, that this very step was what cured it.
+	proof func(intent *Intent, n *NodeFacts, a Answers) (proven bool, missing string)
 }
 
 // Registry holds every remediation that a plan may name, whether or not this installation can carry it out.

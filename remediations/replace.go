@@ -10,15 +10,15 @@ import (
 // and the provider's word that the old one is gone: a Node that was only deleted and registered again is the same
 // machine.
 var replace = Remediation{
-	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, asks: true, Wait: 20 * time.Minute, Invasive: 10,
+	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, asks: true, replaces: true, Wait: 20 * time.Minute, Invasive: 10,
 	refuses: func(n *corev1.Node) string {
 		if ControlPlane(n) {
 			return "a control-plane node is never replaced: its etcd member would be lost with it"
 		}
 		return ""
 	},
-	proof: func(intent *Intent, n *NodeFacts, r *Replacement) (bool, string) {
-		switch {
+	proof: func(intent *Intent, n *NodeFacts, a Answers) (bool, string) {
+		switch r := a.Machine; {
 		case r == nil:
 			return false, "the provider has not been asked yet whether the machine was replaced"
 		case r.Missing != "":
@@ -45,13 +45,63 @@ type Before struct {
 	Newest time.Time `json:"newest,omitzero"`
 }
 
-// Replacement is what the provider says of a machine that it was told to replace, or a cluster of a pod.
+// Asked is the intent about which somebody was asked, and when.
+type Asked struct {
+	Intent string
+	At     time.Time
+}
+
+// about says that the answer is about this intent, and was not asked for before it. An older answer is about another step.
+func (a Asked) about(i *Intent) bool { return i != nil && a.Intent == i.ID && !a.At.Before(i.At) }
+
+// Replacement is what the provider says about a machine that it was told to replace.
 type Replacement struct {
-	AskedAt time.Time
-	// OldGone: the old machine is certainly off for good.
-	OldGone bool
+	Asked
+	// MachineGone: the old machine is certainly off for good. Only the provider of machines can say so: a pod or a Node
+	// that is gone says nothing about its machine.
+	MachineGone bool
 	// Successors are the provider IDs of the machines that may have come for it.
 	Successors []string
 	// Missing is what the provider's proof still lacks; empty: nothing.
 	Missing string
+}
+
+// PodProof is what the cluster says about pods that a step had made anew.
+type PodProof struct {
+	Asked
+	// Missing is what the proof still lacks; empty: nothing.
+	Missing string
+}
+
+// Answers are what was said about a step since its intent; nil: nobody has answered about this intent yet.
+type Answers struct {
+	Machine *Replacement
+	Pods    *PodProof
+}
+
+// answers are those about the intent on record, and only from whom the step asks.
+func (s *State) answers() (a Answers) {
+	r := s.Journal.Record
+	if r == nil || r.Intent == nil {
+		return a
+	}
+	of := Registry[stepName(lastDone(r))]
+	if of.replaces && s.Replacement != nil && s.Replacement.about(r.Intent) {
+		a.Machine = s.Replacement
+	}
+	if of.asks && !of.replaces && s.Pods != nil && s.Pods.about(r.Intent) {
+		a.Pods = s.Pods
+	}
+	return a
+}
+
+// askedAgain is when the actuator is asked again about the intent, whatever it answered; zero: it was not asked yet.
+func (s *State) askedAgain(i *Intent) time.Time {
+	switch {
+	case s.Replacement != nil && s.Replacement.Intent == i.ID:
+		return s.Replacement.At.Add(askEvery)
+	case s.Pods != nil && s.Pods.Intent == i.ID:
+		return s.Pods.At.Add(askEvery)
+	}
+	return time.Time{}
 }

@@ -37,7 +37,7 @@ var restartUnit = Remediation{
 
 // restarted proves a restart on the host: its call counts as accepted only when the host itself said that the unit runs
 // under another invocation.
-func restarted(intent *Intent, _ *NodeFacts, _ *Replacement) (bool, string) {
+func restarted(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 	if intent.Outcome != CallAccepted {
 		return false, "the host never said that the unit started anew: " + intent.Why
 	}
@@ -45,9 +45,9 @@ func restarted(intent *Intent, _ *NodeFacts, _ *Replacement) (bool, string) {
 }
 
 // succeeded proves what was done by way of pods: those that came after are there and Ready.
-func succeeded(intent *Intent, _ *NodeFacts, r *Replacement) (bool, string) {
-	switch {
-	case r == nil || !r.AskedAt.After(intent.At): // an answer from before the call is about another step
+func succeeded(_ *Intent, _ *NodeFacts, a Answers) (bool, string) {
+	switch r := a.Pods; {
+	case r == nil:
 		return false, "nobody has been asked yet whether the new pods are there"
 	case r.Missing != "":
 		return false, r.Missing

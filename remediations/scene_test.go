@@ -47,8 +47,9 @@ type scene struct {
 	Call  *Call       `json:"call"`
 	// Survey is what the provider said of the machine a moment ago; absent: nothing against a reboot.
 	Survey *sceneSurvey `json:"survey"`
-	// Replacement is what it said since; absent: it was not asked.
+	// Replacement is what it said since about the machine, Pods what the cluster said about pods; absent: nobody was asked.
 	Replacement *sceneReplacement `json:"replacement"`
+	Pods        *scenePods        `json:"pods"`
 	// WellFor is how long the node has been seen well, Heard how old the Watchdog was then, seen from now.
 	WellFor string      `json:"wellFor"`
 	Heard   string      `json:"heard"`
@@ -77,10 +78,18 @@ func (v *sceneSurvey) survey() *Survey {
 	return &Survey{Step: v.Step, At: ago(v.Asked, "1s"), Trouble: v.Trouble, Fleetwide: v.Fleetwide, Again: span(v.Again, "5m"), Before: v.Before, Evidence: v.Evidence}
 }
 
-type sceneReplacement struct {
+type scenePods struct {
 	Asked   string `json:"asked"` // how long ago
-	OldGone bool   `json:"oldGone"`
+	Intent  string `json:"intent"`
 	Missing string `json:"missing"`
+}
+
+type sceneReplacement struct {
+	Asked string `json:"asked"` // how long ago
+	// Intent is the one about which it was asked; absent: the one on record.
+	Intent      string `json:"intent"`
+	MachineGone bool   `json:"machineGone"`
+	Missing     string `json:"missing"`
 	// Successors are the provider IDs of the machines that came; absent: that of the scene's own node.
 	Successors []string `json:"successors"`
 }
@@ -245,10 +254,13 @@ func (sc *scene) state(t testing.TB) *State {
 	}
 	s.Survey = sc.Survey.survey()
 	if r := sc.Replacement; r != nil {
-		s.Replacement = &Replacement{AskedAt: ago(r.Asked, "1s"), OldGone: r.OldGone, Missing: r.Missing, Successors: r.Successors}
+		s.Replacement = &Replacement{Asked: asked(s, r.Intent, r.Asked), MachineGone: r.MachineGone, Missing: r.Missing, Successors: r.Successors}
 		if r.Successors == nil {
 			s.Replacement.Successors = []string{n.Spec.ProviderID}
 		}
+	}
+	if r := sc.Pods; r != nil {
+		s.Pods = &PodProof{Asked: asked(s, r.Intent, r.Asked), Missing: r.Missing}
 	}
 	for i, age := range sc.Ledger.Begun {
 		s.Ledger.Repairs[Machine(n)] = append(s.Ledger.Repairs[Machine(n)], Begun{Repair: fmt.Sprintf("old%d", i), At: ago(age, "")})
@@ -280,6 +292,18 @@ func (sc *scene) state(t testing.TB) *State {
 		s.Lease = &Lease{ReadAt: ago(sc.Lease.Read, "0s"), RenewedAt: ago(sc.Lease.Renewed, "4s"), Duration: 40 * time.Second}
 	}
 	return s
+}
+
+// asked is the intent about which somebody was asked: the one on record, or that of a repair whose Node is gone.
+func asked(s *State, intent, age string) Asked {
+	switch {
+	case intent != "":
+	case s.Journal.Record != nil && s.Journal.Record.Intent != nil:
+		intent = s.Journal.Record.Intent.ID
+	case len(s.Ledger.Orphans) > 0:
+		intent = s.Ledger.Orphans[0].Record.Intent.ID
+	}
+	return Asked{Intent: intent, At: ago(age, "1s")}
 }
 
 func (sc *scene) config(t testing.TB) *Config {

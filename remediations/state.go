@@ -25,8 +25,10 @@ type State struct {
 	Call *Call
 	// Survey is what the provider said of the machine before the intent; nil: it was not asked.
 	Survey *Survey
-	// Replacement is what it said since, where the machine is being replaced; nil: it was not asked.
+	// Replacement is what it said since about a machine that is being replaced, Pods what the cluster said about pods; nil:
+	// nobody was asked.
 	Replacement *Replacement
+	Pods        *PodProof
 	// LookSince is when a look at Alertmanager was first asked for on this node's account; zero: not yet.
 	LookSince time.Time
 	// WellSince is when the node was first seen well without a break since; zero: it was not.

@@ -15,7 +15,7 @@ func (o *Orphan) Gone(n *corev1.Node) bool { return n == nil || string(n.UID) !=
 // SuccessorOf finds the Node of the machine that came for the orphan's; nil: it has not joined yet, or the provider has
 // not said which machine it is.
 func SuccessorOf(o *Orphan, r *Replacement, nodes []*corev1.Node) *corev1.Node {
-	if r == nil {
+	if r == nil || !r.about(o.Record.Intent) {
 		return nil
 	}
 	i := slices.IndexFunc(nodes, func(n *corev1.Node) bool {
@@ -37,15 +37,16 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 	}
 	deadline := r.Intent.At.Add(replaceFor(p, r))
 	d := Decision{Verb: Wait, Policy: p, Recheck: earlier(deadline, now.Add(askEvery))}
-	d.Ask.Replacement = s.Replacement == nil || now.Sub(s.Replacement.AskedAt) >= askEvery
+	machine, again := s.answers().Machine, s.askedAgain(r.Intent)
+	d.Ask.Replacement = !now.Before(again) || again.Sub(now) > askEvery
 	switch {
 	case !now.Before(deadline):
 		return s.orphanOver(o, p, now)
-	case s.Replacement == nil || (d.Ask.Replacement && s.Replacement.Missing != ""):
+	case machine == nil || (d.Ask.Replacement && machine.Missing != ""):
 		d.Message = "asking the provider whether the machine was replaced"
 		return d
-	case s.Node == nil || s.Replacement.Missing != "":
-		_, d.Message = replace.proof(r.Intent, &NodeFacts{}, s.Replacement)
+	case s.Node == nil || machine.Missing != "":
+		_, d.Message = replace.proof(r.Intent, &NodeFacts{}, s.answers())
 		return d
 	}
 	next := *s
@@ -79,8 +80,8 @@ func earlier(a, b time.Time) time.Time {
 // orphanOver ends a replacement that was not proven in time. There is no Node to keep it on, so it is told and counted.
 func (s *State) orphanOver(o *Orphan, p *Policy, now time.Time) Decision {
 	missing := "the provider was not asked"
-	if s.Replacement != nil {
-		missing = s.Replacement.Missing
+	if machine := s.answers().Machine; machine != nil {
+		missing = machine.Missing
 	}
 	if missing == "" {
 		missing = "no Node of the new machine is well"

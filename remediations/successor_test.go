@@ -36,8 +36,8 @@ func successorOf(t *testing.T, g golden) Decision {
 
 // TestSameMachineIsNoSuccessor: a Node that was only deleted and registered again is the same machine.
 func TestSameMachineIsNoSuccessor(t *testing.T) {
-	o := &Orphan{Node: "n1", UID: "old", ProviderID: "civo://n1"}
-	said := &Replacement{Successors: []string{"civo://n1", "civo://n2"}}
+	o := &Orphan{Node: "n1", UID: "old", ProviderID: "civo://n1", Record: Record{Intent: &Intent{ID: "r1-2-1", At: noon}}}
+	said := &Replacement{Asked: Asked{Intent: "r1-2-1", At: noon.Add(time.Second)}, Successors: []string{"civo://n1", "civo://n2"}}
 	again, another := bare("n1"), bare("n2")
 	require.True(t, o.Gone(again), "registered again, it is another Node")
 	require.Nil(t, SuccessorOf(o, said, []*corev1.Node{again}))

@@ -50,34 +50,16 @@ func (v *Survey) before(step string) *Before {
 // askEvery is how often the provider is asked whether a machine was replaced.
 const askEvery = 15 * time.Second
 
-// followReplacement asks the provider how far it is, and marks the old node as out of service when its machine is
-// certainly gone, so that what was attached to it is let go.
-func (s *State) followReplacement(d *Decision, now time.Time) {
+// follow asks whoever can tell whether the step's proof is there, again and again until it is.
+func (s *State) follow(d *Decision, now time.Time) {
 	r := s.Journal.Record
 	if !Registry[stepName(lastDone(r))].asks || r.Intent.Before == nil {
 		return
 	}
-	if s.Replacement == nil || now.Sub(s.Replacement.AskedAt) >= askEvery {
+	if again := s.askedAgain(r.Intent); !now.Before(again) || again.Sub(now) > askEvery {
 		d.Ask.Replacement = true
-	} else if again := s.Replacement.AskedAt.Add(askEvery); again.Before(d.Recheck) {
-		d.Recheck = again
+	} else {
+		d.Recheck = earlier(d.Recheck, again)
 	}
-	if s.Replacement == nil || !s.Replacement.OldGone || string(s.Node.UID) != r.Intent.UID || ready(s.Node) || r.tainted() {
-		return
-	}
-	d.Taint, d.Record = true, r.clone()
-	d.Record.Undo = append(d.Record.Undo, Undo{Kind: UndoTaint, Key: OutOfServiceTaint, At: at(now)})
-	d.Message = "its machine is gone: the node is marked out of service, so that volumes and pods are let go"
-}
-
-// OutOfServiceTaint is Kubernetes' mark for a machine that is off for good.
-const OutOfServiceTaint = "node.kubernetes.io/out-of-service"
-
-func (r *Record) tainted() bool {
-	for _, u := range r.Undo {
-		if u.Kind == UndoTaint && u.Key == OutOfServiceTaint {
-			return true
-		}
-	}
-	return false
+	s.letGo(d, now)
 }

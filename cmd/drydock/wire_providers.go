@@ -79,7 +79,7 @@ func (c civoReplace) Replaced(ctx context.Context, b remediations.Before) (remed
 	if err != nil {
 		return remediations.Replacement{}, err
 	}
-	out := remediations.Replacement{OldGone: r.OldGone, Missing: r.Missing}
+	out := remediations.Replacement{MachineGone: r.OldGone, Missing: r.Missing}
 	for _, in := range r.Successors {
 		out.Successors = append(out.Successors, civo.ProviderID(in.ID))
 	}

@@ -46,7 +46,7 @@ func (p *passing) node(n *corev1.Node) {
 	}
 	m := p.remember(n.Name)
 	if d.Ask.Replacement {
-		p.askReplaced(m, s.Journal.Record)
+		p.askProof(m, s.Journal.Record)
 	}
 	m.keepWorking(s, d)
 	switch {

@@ -124,9 +124,11 @@ type memory struct {
 	call                 *remediations.Call
 	// work is the repeatable step that this process is doing on the node; nil: none.
 	work *working
-	// survey and replacement are what the provider said; asking says that it is being asked.
+	// survey is what the provider said before a step, replacement and pods what was said about its proof since; asking says
+	// that somebody is being asked.
 	survey      *remediations.Survey
 	replacement *remediations.Replacement
+	pods        *remediations.PodProof
 	asking      bool
 	alerts      uint64
 	// newID is kept until a record bears it: the ledger counts repairs by id, and a write that met somebody else's must

@@ -49,7 +49,9 @@ const lastLook = 2 * time.Second
 // begin lets the call go out beside the loop. It may be made only while this process leads and its intent is young.
 func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 	intent, step := *d.Record.Intent, d.Record.Step.Name
-	p.remember(n.Name).call = &remediations.Call{IntentID: intent.ID}
+	m := p.remember(n.Name)
+	m.call = &remediations.Call{IntentID: intent.ID}
+	m.replacement, m.pods = nil, nil // what was said about an earlier attempt says nothing about this one
 	p.underway++
 	p.Log.Info("issuing", "node", n.Name, "step", step, "intent", intent.ID)
 	mayStill := p.mayStill(n.Name, func(live *corev1.Node) error { return mayStillAct(live, intent.ID) })

@@ -49,7 +49,7 @@ func (p *passing) leaderState(n *corev1.Node, l remediations.Leader) *remediatio
 		m.newID = p.NewID()
 	}
 	state.Call, state.NewID, state.WellSince, state.WellHeard = m.call, m.newID, m.wellSince, m.wellHeard
-	state.Survey, state.Lease, state.Replacement = nil, nil, nil
+	state.Survey, state.Lease, state.Replacement, state.Pods = nil, nil, nil, nil
 	return &remediations.LeaderState{State: state, Leader: l, Sight: m.sight}
 }
 

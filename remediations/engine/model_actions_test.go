@@ -55,6 +55,7 @@ func (w *world) tend() {
 		m := w.machines[n]
 		m.bootTakes, m.pods = time.Minute, podsOf{}
 		w.unhold(n)
+		w.edit(n, func(n *corev1.Node) { w.leaving(n, false) })
 		w.heal(n)
 		if !m.recycled.IsZero() {
 			w.leave(n)

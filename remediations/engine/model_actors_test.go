@@ -157,6 +157,10 @@ func (l *life) infrastructure() map[string]func(*rapid.T) {
 				oldName:  rapid.Bool().Draw(t, "the old name"),
 			}
 		}),
+		"an autoscaler takes the node away, or not": l.do(func(t *rapid.T, w *world) {
+			leaves := rapid.Bool().Draw(t, "leaves")
+			w.edit(pick(t), func(n *corev1.Node) { w.leaving(n, leaves) })
+		}),
 		"a Node is deleted and registered again": l.do(func(t *rapid.T, w *world) { w.register(pick(t)) }),
 		"a write or a read is lost": l.do(func(t *rapid.T, w *world) {
 			op := rapid.SampledFrom([]string{"write", "save", "load", "nodes", "node", "lease", "heartbeats"}).Draw(t, "operation")

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,10 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		if w.renewed(m).Before(was.Intent.At) {
 			w.fail("7: Recovered, and the kubelet of %s has said nothing since its restart", cur.Name)
 		}
+	case slices.Contains(podSteps, stepOf(e.Steps[len(e.Steps)-1])):
+		if was.Intent.Before == nil || w.podOf(cur.Name) == was.Intent.Before.Instance {
+			w.fail("7: Recovered, and the pod of %s is the old one", cur.Name)
+		}
 	case was.Intent == nil || was.Intent.BootID == cur.Status.NodeInfo.BootID:
 		w.fail("7: Recovered, and the boot ID of %s is the old one", cur.Name)
 	}
@@ -60,6 +65,9 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		w.fail("7: %s of %s, and nobody said that its alert is gone", e.Outcome, cur.Name)
 	}
 }
+
+// stepOf is the step's name in an attempt written as "reboot:1".
+func stepOf(attempt string) string { name, _, _ := strings.Cut(attempt, ":"); return name }
 
 // seenGone says that the instance was told of late that the alert is gone.
 func (w *world) seenGone(i *instance, alert string) bool {

@@ -56,7 +56,7 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		}
 	}
 	w.checkCordon(i, cur, c)
-	w.checkMark(cur.Name, c)
+	w.checkMark(i, cur, c)
 	w.checkRecord(i, cur, c)
 	w.checkSidecarWrite(i, cur, c)
 	w.checkLeaderWrite(i, cur, c)

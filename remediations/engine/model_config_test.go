@@ -63,6 +63,14 @@ func anyConfig(t *rapid.T) *remediations.Config {
 	if rapid.Bool().Draw(t, "several steps") {
 		p.Plan = append([]remediations.Step{{Name: "restart-kubelet", Wait: 2 * time.Minute, Attempts: 1}}, p.Plan...)
 	}
+	if first := rapid.SampledFrom(append([]string{"", ""}, podSteps...)).Draw(t, "asks first"); first != "" {
+		p.Plan = append([]remediations.Step{{Name: first, Wait: 2 * time.Minute, Attempts: 1}}, p.Plan...)
+		c.Provided[first] = true
+	}
+	if rapid.IntRange(0, 3).Draw(t, "repeats a step") == 0 { // as [reboot, restart-kubelet, reboot]
+		p.Plan[len(p.Plan)-1].Attempts = 1
+		p.Plan = append(p.Plan, remediations.Step{Name: "restart-kubelet", Wait: 2 * time.Minute, Attempts: 1}, p.Plan[len(p.Plan)-1])
+	}
 	if rapid.IntRange(0, 2).Draw(t, "replaces") > 0 {
 		c.Provided["drain"], c.Provided["replace"] = true, rapid.IntRange(0, 5).Draw(t, "replace is provided") > 0
 		p.Plan[len(p.Plan)-1].Attempts = 1

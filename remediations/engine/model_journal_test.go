@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: remediations.OutOfServiceTaint})
 		}
 		if c.InService != nil {
-			n.Spec.Taints = nil
+			n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == remediations.OutOfServiceTaint })
 		}
 	})
 	i.w.checkState()

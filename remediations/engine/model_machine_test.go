@@ -34,6 +34,7 @@ type machine struct {
 	silencedHere           int // a silence that only this replica has heard of; 0: both
 	unprocessed, unheardBy bool
 	pods                   podsOf
+	podRestarts            int // of the node's own pod of a DaemonSet
 	// recycled is when the provider took it away, marked the time of Drydock's out-of-service taint; zero: it did not.
 	recycled, marked time.Time
 	registered       bool // again, as another Node

@@ -78,7 +78,10 @@ func (w *world) start() *instance { return w.startWith(w.config, 0) }
 
 func (w *world) startWith(c *remediations.Config, offset time.Duration) *instance {
 	i := &instance{w: w, view: map[string]*corev1.Node{}, asked: map[string]int{}, config: c, offset: offset}
-	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}, "replace": provider{i, "replace"}}
+	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}, "replace": replacer{provider{i, "replace"}}}
+	for _, step := range podSteps {
+		actuators[step] = podProvider{provider{i, step}}
+	}
 	workers := map[string]Worker{"drain": drainer{i}}
 	var sidecars Sidecars
 	if w.gates != nil && len(c.SidecarProviders) > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"drydock.dev/drydock/remediations"
@@ -43,6 +44,8 @@ func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (re
 			r.w.reboot(m.Node)
 		case r.step == "replace":
 			r.w.recycle(m.Node, m.ProviderID)
+		case slices.Contains(podSteps, r.step):
+			r.w.restartPod(m.Node)
 		default:
 			r.w.restartKubelet(m.Node)
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock.dev/drydock/remediations"
 )
 
@@ -44,20 +46,22 @@ func (r provider) Survey(ctx context.Context, m Machine) remediations.Survey {
 	return remediations.Survey{Before: &remediations.Before{Instance: m.ProviderID, Hostname: m.Node, Pool: "p", Count: 1, Newest: time.Now()}}
 }
 
-// Replaced says how far a replacement is.
-func (r provider) Replaced(_ context.Context, b remediations.Before) (remediations.Replacement, error) {
+// replacer replaces machines, and says how far it is.
+type replacer struct{ provider }
+
+func (r replacer) Replaced(_ context.Context, b remediations.Before) (remediations.Replacement, error) {
 	r.enter("replaced", false)
 	r.w.mu.Lock()
 	defer r.w.mu.Unlock()
 	if r.w.mood.cut {
 		return remediations.Replacement{}, errors.New("connection reset")
 	}
-	answer := remediations.Replacement{OldGone: r.w.off(b.Instance), Successors: r.w.bornAfter(b.Newest)}
+	answer := remediations.Replacement{MachineGone: r.w.off(b.Instance), Successors: r.w.bornAfter(b.Newest)}
 	if r.w.lies.provesAnything {
-		return remediations.Replacement{OldGone: true, Successors: []string{b.Instance}}, nil
+		return remediations.Replacement{MachineGone: true, Successors: []string{b.Instance}}, nil
 	}
 	switch {
-	case !answer.OldGone:
+	case !answer.MachineGone:
 		answer.Missing = "the old instance is still there"
 	case len(answer.Successors) == 0:
 		answer.Missing = "there is no new instance"
@@ -157,9 +161,23 @@ func (w *world) register(name string) {
 	w.report(m)
 }
 
-// checkMark is invariant 8 of the out-of-service taint: only where the machine is off for good.
-func (w *world) checkMark(name string, c NodeChange) {
-	m := w.machines[name]
+// checkMark is what must hold of the out-of-service taint: invariant 8, only where the machine is off for good; invariant
+// 1, never in observe mode; invariant 9, never against a person's word. The write is checked against the Node as it is.
+func (w *world) checkMark(i *instance, cur *corev1.Node, c NodeChange) {
+	name, m := cur.Name, w.machines[cur.Name]
+	if c.OutOfService != nil {
+		r := remediations.ReadJournal(cur).Record
+		switch since, held := w.paused[name]; {
+		case held:
+			w.fail("9: %s is marked out of service, held since %s", name, since)
+		case r != nil && !i.enforces(r.Policy):
+			w.fail("1: %s is marked out of service in observe mode", name)
+		case r != nil && r.Step.Name != "replace":
+			w.fail("8: %s is marked out of service by the step %s", name, r.Step.Name)
+		case remediations.Leaving(cur) != "":
+			w.fail("NodeLeaving: %s is marked out of service, and it is being taken away", name)
+		}
+	}
 	switch {
 	case c.OutOfService != nil && !w.off(m.providerID):
 		w.fail("8: %s is marked out of service, and its machine is there", name)

@@ -103,10 +103,16 @@ type Surveyor interface {
 	Survey(ctx context.Context, m Machine) remediations.Survey
 }
 
-// Prover is an Actuator that can tell what became of a replacement, of a machine or of pods.
-type Prover interface {
-	// Replaced says how far it is. An error proves nothing.
+// Replacer is an Actuator that can say what became of a machine that it was told to replace.
+type Replacer interface {
+	// Replaced says how far the replacement is. An error proves nothing.
 	Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error)
+}
+
+// PodProver is an Actuator that can say whether the pods that it had made anew are there. It says nothing about machines.
+type PodProver interface {
+	// Proven says what the proof lacks. An error proves nothing.
+	Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error)
 }
 
 // Worker carries out one remediation that takes its time and may be repeated freely.

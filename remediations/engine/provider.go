@@ -41,22 +41,36 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 	return false
 }
 
-// askReplaced asks the provider how far a replacement is.
-func (p *passing) askReplaced(m *memory, r *remediations.Record) {
-	prover, ok := p.Actuators[r.Step.Name].(Prover)
-	if !ok || m.asking || r.Intent.Before == nil {
+// askProof asks the step's actuator whether its proof is there.
+func (p *passing) askProof(m *memory, r *remediations.Record) {
+	if m.asking || r.Intent.Before == nil {
 		return
 	}
-	m.asking = true
-	askedAt, before := p.now, *r.Intent.Before
-	go func() {
-		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
-		defer cancel()
-		answer, err := prover.Replaced(ctx, before)
-		if err != nil {
-			answer = remediations.Replacement{Missing: err.Error()}
-		}
-		answer.AskedAt = askedAt
-		p.aside(func() { m.asking, m.replacement = false, &answer })
-	}()
+	about, before := remediations.Asked{Intent: r.Intent.ID, At: p.now}, *r.Intent.Before
+	switch prover := p.Actuators[r.Step.Name].(type) {
+	case Replacer:
+		m.asking = true
+		go func() {
+			ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
+			defer cancel()
+			answer, err := prover.Replaced(ctx, before)
+			if err != nil {
+				answer = remediations.Replacement{Missing: err.Error()}
+			}
+			answer.Asked = about
+			p.aside(func() { m.asking, m.replacement = false, &answer })
+		}()
+	case PodProver:
+		m.asking = true
+		go func() {
+			ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
+			defer cancel()
+			answer, err := prover.Proven(ctx, before)
+			if err != nil {
+				answer = remediations.PodProof{Missing: err.Error()}
+			}
+			answer.Asked = about
+			p.aside(func() { m.asking, m.pods = false, &answer })
+		}()
+	}
 }

@@ -58,7 +58,7 @@ func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
 		p.askAlerts(m)
 	}
 	if d.Ask.Replacement {
-		p.askReplaced(m, &o.Record)
+		p.askProof(m, &o.Record)
 	}
 	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
 		p.next = d.Recheck

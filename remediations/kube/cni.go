@@ -22,7 +22,7 @@ import (
 )
 
 // CNI applies the manifest of the cluster's CNI again. Nothing is fetched: the manifest is a file's, or under a key of a
-// ConfigMap. It is an engine.Actuator, an engine.Surveyor and an engine.Prover.
+// ConfigMap. It is an engine.Actuator, an engine.Surveyor and an engine.PodProver.
 type CNI struct {
 	Client kubernetes.Interface
 	// File is the manifest's; empty: it is under Key of ConfigMap.
@@ -34,9 +34,9 @@ type CNI struct {
 }
 
 var (
-	_ engine.Actuator = CNI{}
-	_ engine.Surveyor = CNI{}
-	_ engine.Prover   = CNI{}
+	_ engine.Actuator  = CNI{}
+	_ engine.Surveyor  = CNI{}
+	_ engine.PodProver = CNI{}
 )
 
 // Survey reads the manifest and the cluster and tries everything without doing it, so that what would be refused costs no
@@ -81,22 +81,21 @@ func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 	return remediations.CallAccepted, nil
 }
 
-// Replaced says whether all pods of the DaemonSet are of it as the manifest has it, and available. Where nothing was amiss
+// Proven says whether all pods of the DaemonSet are of it as the manifest has it, and available. Where nothing was amiss
 // with the DaemonSet itself its generation stays, and so do its pods.
-func (c CNI) Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error) {
+func (c CNI) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
 	wanted, err := c.manifest(ctx)
 	if err != nil {
-		return remediations.Replacement{}, err
+		return remediations.PodProof{}, err
 	}
 	live, err := readDaemonSet(ctx, c.Client, c.DaemonSet)
 	if err != nil {
-		return remediations.Replacement{}, err
+		return remediations.PodProof{}, err
 	}
-	out := remediations.Replacement{Missing: unfinished(live)}
+	out := remediations.PodProof{Missing: unfinished(live)}
 	if _, err := neverOlder(wanted.daemonSet, live); err != nil {
 		out.Missing = fmt.Sprintf("DaemonSet %s is not what the manifest has: %v", c.DaemonSet, err)
 	}
-	out.OldGone = out.Missing == ""
 	return out, nil
 }
 

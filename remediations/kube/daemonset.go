@@ -25,16 +25,16 @@ const (
 )
 
 // DaemonSetPod restarts a node's own pod of one DaemonSet: it is deleted, and the DaemonSet's controller makes another, of
-// the DaemonSet as it is now. It is an engine.Actuator, an engine.Surveyor and an engine.Prover.
+// the DaemonSet as it is now. It is an engine.Actuator, an engine.Surveyor and an engine.PodProver.
 type DaemonSetPod struct {
 	Client    kubernetes.Interface
 	DaemonSet types.NamespacedName
 }
 
 var (
-	_ engine.Actuator = DaemonSetPod{}
-	_ engine.Surveyor = DaemonSetPod{}
-	_ engine.Prover   = DaemonSetPod{}
+	_ engine.Actuator  = DaemonSetPod{}
+	_ engine.Surveyor  = DaemonSetPod{}
+	_ engine.PodProver = DaemonSetPod{}
 )
 
 // finding is why something is not done, which asking again would not change: the API server has spoken.
@@ -102,25 +102,24 @@ func outcomeOf(err error) remediations.CallOutcome {
 	return remediations.CallUnknown
 }
 
-// Replaced says whether another pod of the DaemonSet runs on the node in the old one's place.
-func (d DaemonSetPod) Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error) {
+// Proven says whether another pod of the DaemonSet runs on the node in the old one's place.
+func (d DaemonSetPod) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
 	pods, err := d.onNode(ctx, b.Hostname)
 	if err != nil {
-		return remediations.Replacement{}, err
+		return remediations.PodProof{}, err
 	}
-	out := remediations.Replacement{OldGone: true}
-	ready := 0
+	var out remediations.PodProof
+	old, ready := false, 0
 	for i := range pods {
 		switch p := &pods[i]; {
 		case string(p.UID) == b.Instance:
-			out.OldGone = false
+			old = true
 		case p.DeletionTimestamp == nil && podReady(p):
 			ready++
-			out.Successors = append(out.Successors, string(p.UID))
 		}
 	}
 	switch {
-	case !out.OldGone:
+	case old:
 		out.Missing = fmt.Sprintf("the old pod of DaemonSet %s is still on Node %s", d.DaemonSet, b.Hostname)
 	case len(pods) == 0:
 		out.Missing = fmt.Sprintf("DaemonSet %s has made no pod for Node %s yet", d.DaemonSet, b.Hostname)

@@ -25,7 +25,7 @@ const (
 )
 
 // Rollouts restarts all pods of a DaemonSet, as kubectl rollout restart does: a few at a time, as the DaemonSet says. It is
-// an engine.Actuator, an engine.Surveyor and an engine.Prover.
+// an engine.Actuator, an engine.Surveyor and an engine.PodProver.
 type Rollouts struct {
 	Client kubernetes.Interface
 	// Allowed are the DaemonSets that may be restarted. No other is, whatever a step names.
@@ -34,9 +34,9 @@ type Rollouts struct {
 }
 
 var (
-	_ engine.Actuator = Rollouts{}
-	_ engine.Surveyor = Rollouts{}
-	_ engine.Prover   = Rollouts{}
+	_ engine.Actuator  = Rollouts{}
+	_ engine.Surveyor  = Rollouts{}
+	_ engine.PodProver = Rollouts{}
 )
 
 // Survey reads the DaemonSet, so that one that cannot be restarted costs no attempt.
@@ -87,21 +87,21 @@ func (r Rollouts) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return outcomeOf(err), fmt.Errorf("restarting the pods of DaemonSet %s: %w", m.DaemonSet, err)
 }
 
-// Replaced says whether the DaemonSet was changed since and all of its pods are of it as it is now, and available.
-func (r Rollouts) Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error) {
+// Proven says whether the DaemonSet was changed since and all of its pods are of it as it is now, and available.
+func (r Rollouts) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
 	return rolledOut(ctx, r.Client, b)
 }
 
-func rolledOut(ctx context.Context, client kubernetes.Interface, b remediations.Before) (remediations.Replacement, error) {
+func rolledOut(ctx context.Context, client kubernetes.Interface, b remediations.Before) (remediations.PodProof, error) {
 	name, err := namespacedName(b.Pool)
 	if err != nil {
-		return remediations.Replacement{}, err
+		return remediations.PodProof{}, err
 	}
 	ds, err := readDaemonSet(ctx, client, name)
 	if err != nil {
-		return remediations.Replacement{}, err
+		return remediations.PodProof{}, err
 	}
-	out := remediations.Replacement{}
+	out := remediations.PodProof{}
 	if uid, generation, _ := strings.Cut(b.Instance, "/"); uid != string(ds.UID) {
 		out.Missing = fmt.Sprintf("DaemonSet %s is another one than before", name)
 	} else if generation == fmt.Sprint(ds.Generation) {
@@ -109,7 +109,6 @@ func rolledOut(ctx context.Context, client kubernetes.Interface, b remediations.
 	} else {
 		out.Missing = unfinished(ds)
 	}
-	out.OldGone = out.Missing == ""
 	return out, nil
 }
 

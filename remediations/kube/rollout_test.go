@@ -33,7 +33,7 @@ func TestARolloutRestartMakesEveryPodAnewOnce(t *testing.T) {
 	require.Equal(t, 3, s.Before.Count)
 	m.Before = s.Before
 
-	r, err := rollouts.Replaced(t.Context(), *s.Before)
+	r, err := rollouts.Proven(t.Context(), *s.Before)
 	require.NoError(t, err)
 	require.Equal(t, "DaemonSet kube-system/kube-proxy is as it was before", r.Missing, "all pods run, but none is new")
 	outcome, err := rollouts.Act(t.Context(), m, func() error { return errors.New("it is silenced") })
@@ -45,7 +45,7 @@ func TestARolloutRestartMakesEveryPodAnewOnce(t *testing.T) {
 	require.Equal(t, remediations.CallAccepted, outcome)
 	require.Contains(t, rollouts.Survey(t.Context(), m).Trouble, "is being rolled out already", "a second request meets the first")
 	require.Eventually(t, func() bool {
-		r, err = rollouts.Replaced(t.Context(), *s.Before)
+		r, err = rollouts.Proven(t.Context(), *s.Before)
 		return err == nil && r.Missing == ""
 	}, 2*time.Minute, 100*time.Millisecond)
 	ds := l.settled(name)

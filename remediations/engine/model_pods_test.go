@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// podSteps are those that restart a pod on their node.
+var podSteps = []string{"restart-cni", "restart-kube-proxy"}
+
+// podProvider restarts the node's own pod of a DaemonSet. It is asked for its proof as the provider of machines is, and
+// knows nothing of machines.
+type podProvider struct{ provider }
+
+// Survey names the pod that is there before the restart.
+func (r podProvider) Survey(ctx context.Context, m Machine) remediations.Survey {
+	s := r.provider.Survey(ctx, m)
+	if s.Trouble == "" {
+		s.Before = &remediations.Before{Instance: at(r.w, func() string { return r.w.podOf(m.Node) }), Hostname: m.Node, Pool: "kube-system/cni"}
+	}
+	return s
+}
+
+// Proven says whether another pod runs in its place, and is Ready, which it is where its node is.
+func (r podProvider) Proven(_ context.Context, b remediations.Before) (remediations.PodProof, error) {
+	r.enter("proven", false)
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	m := r.w.machines[b.Hostname]
+	switch {
+	case r.w.mood.cut:
+		return remediations.PodProof{}, errors.New("connection reset")
+	case r.w.podOf(b.Hostname) == b.Instance:
+		return remediations.PodProof{Missing: "the old pod is still there"}, nil
+	case m == nil || !m.well():
+		return remediations.PodProof{Missing: "the new pod is not Ready"}, nil
+	}
+	return remediations.PodProof{}, nil
+}
+
+// leaving is what an autoscaler says about a node that it takes away, or keeps.
+func (w *world) leaving(n *corev1.Node, leaves bool) {
+	const key = "ToBeDeletedByClusterAutoscaler"
+	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == key })
+	if leaves {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+	}
+}
+
+// podOf is the pod of the DaemonSet on that node.
+func (w *world) podOf(name string) string {
+	if m := w.machines[name]; m != nil {
+		return fmt.Sprintf("%s-pod%d", name, m.podRestarts)
+	}
+	return ""
+}
+
+// restartPod makes another pod of the one on the node. Where the network is all that is sick, that cures it.
+func (w *world) restartPod(name string) {
+	if m := w.machines[name]; m != nil {
+		m.podRestarts++
+		w.restartKubelet(name)
+	}
+}
