@@ -3,7 +3,6 @@ package remediations
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -174,6 +173,12 @@ func (s *State) proceed(now time.Time) Decision {
 	if r.Phase == Pending && !now.Before(r.Deadline) {
 		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
 	}
+	if r.drained() && !s.Node.Spec.Unschedulable {
+		return s.uncordoned("after its drain: pods may be back, and the plan would go on as if the node were empty", now)
+	}
+	if d, ok := s.afterWithheld(p, now); ok {
+		return d
+	}
 	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
 	step, ok := r.Step, true
 	if (r.Intent.ID == intentID(r, step) && !r.interrupted()) || !s.doable(p, step) {
@@ -261,7 +266,8 @@ func (s *State) issue(c *candidate, pending *Record) Decision {
 	r.Phase, r.Step, r.Hold, r.Note = Acting, c.step, nil, ""
 	r.Since, r.Deadline = at(now), at(now.Add(actingFor))
 	r.Also = s.also(r)
-	if !slices.Contains(r.Done, c.step.String()) {
+	// Judged by the intent: a plan may repeat a step, and each is an attempt of its own. A drain that goes on is none.
+	if r.Intent == nil || r.Intent.ID != intentID(r, c.step) {
 		r.Done = append(r.Done, c.step.String())
 	}
 	r.Intent = &Intent{

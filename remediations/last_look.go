@@ -17,6 +17,9 @@ func MayStillAct(n *corev1.Node, intentID string) error {
 	if refuses := Registry[r.Step.Name].refuses; refuses != nil && refuses(n) != "" {
 		return errors.New(refuses(n))
 	}
+	if r.drained() && !n.Spec.Unschedulable {
+		return errors.New("the node was uncordoned after it was drained")
+	}
 	if l := ReadJournal(n).Leader; l != nil && l.Phase.InFlight() {
 		return fmt.Errorf("repair %s moves the mesh leadership off the node", l.ID)
 	}

@@ -14,6 +14,9 @@ func (s *State) settle(now time.Time) Decision {
 	if underWay {
 		return Decision{Verb: Wait, Recheck: old.Deadline, Policy: s.policy(), Message: "the call is under way"}
 	}
+	if s.Call.withheld(old, now) {
+		return s.giveBack(now)
+	}
 	r := old.clone()
 	r.Phase, r.Since = Verifying, at(now)
 	if s.Call != nil && s.Call.IntentID == old.Intent.ID && s.Call.Silence != "" {
@@ -72,6 +75,9 @@ func (s *State) await(now time.Time) Decision {
 func (s *State) proven() (bool, string) {
 	r := s.Journal.Record
 	name := stepName(lastDone(r))
+	if r.withheld() {
+		return false, "the last call was not made: " + r.Intent.Why
+	}
 	if r.Intent.Outcome == CallRefused && Registry[name].Once {
 		return false, "the provider refused: " + r.Intent.Why
 	}

@@ -70,6 +70,9 @@ type Call struct {
 	// Outcome is empty while the call is under way.
 	Outcome CallOutcome
 	Why     string
+	// Withheld: the last look withheld the call, and nothing left this process. WordOnNode: what a person or another system
+	// said about the node was the reason.
+	Withheld, WordOnNode bool
 	// Stop: the provider's account is at fault, and no call for any machine will succeed until a person acts.
 	Stop bool
 	// Note is how far a step is that takes its time; Blocked names what is in its way, and stays while that does.

@@ -3,6 +3,7 @@ package remediations
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -17,9 +18,7 @@ func (s *State) work(now time.Time) Decision {
 		return s.end(Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
 	}
 	if !s.Node.Spec.Unschedulable { // it was cordoned when the step began, by whomever
-		d := s.end(Cancelled, fmt.Sprintf("somebody uncordoned the node during its %s", r.Step.Name), now)
-		d.Ended.By = ByPerson
-		return d
+		return s.uncordoned("during its "+r.Step.Name, now)
 	}
 	call := s.Call
 	if call != nil && call.IntentID != r.Intent.ID {
@@ -64,6 +63,19 @@ func (s *State) work(now time.Time) Decision {
 		d.Record.Note = blocked
 	}
 	return d
+}
+
+// uncordoned ends the repair of a node that Drydock emptied, since somebody wants pods on it. It is a person's word like a
+// cancel: to drain the node again would be against it, and to go on without would take the pods along.
+func (s *State) uncordoned(when string, now time.Time) Decision {
+	d := s.end(Cancelled, "somebody uncordoned the node "+when, now)
+	d.Ended.By = ByPerson
+	return d
+}
+
+// drained says that a step of the repair emptied the node, or began to.
+func (r *Record) drained() bool {
+	return slices.ContainsFunc(r.Done, func(done string) bool { return stepName(done) == drain.Name })
 }
 
 // unheard asks whether what a step under way rests on is young enough. One that is not being done, since another process

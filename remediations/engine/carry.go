@@ -243,6 +243,10 @@ func (p *passing) keep(s *remediations.State, d remediations.Decision) {
 			p.tell(n.Name, id, Event{Reason: "RepairPending", Action: id, Note: fmt.Sprintf("repair %s by policy %s: %s", id, d.Record.Policy, p.causeOf(s, d.Record))})
 		}
 		if was != nil && was.Phase.InFlight() {
+			if m := p.remember(n.Name); was.Phase == remediations.Acting && remediations.Registry[was.Step.Name].Once {
+				m.call = nil // the attempt was given back, and is told again when it is made
+				delete(m.told, was.Intent.ID+"|RepairStepIssued")
+			}
 			p.release(n.Name)
 		}
 	}

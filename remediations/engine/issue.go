@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,12 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 	m.replacement, m.pods = nil, nil // what was said about an earlier attempt says nothing about this one
 	p.underway++
 	p.Log.Info("issuing", "node", n.Name, "step", step, "intent", intent.ID)
-	mayStill := p.mayStill(n.Name, func(live *corev1.Node) error { return mayStillAct(live, intent.ID) })
+	var look lookedLast
+	mayStill := look.over(p.mayStill(n.Name, func(live *corev1.Node) error {
+		err := mayStillAct(live, intent.ID)
+		look.word.Store(err != nil)
+		return err
+	}))
 	actuator := p.Actuators[step]
 	machine := machineOf(n)
 	machine.Attempt, machine.Before = intent.ID, intent.Before
@@ -64,7 +70,7 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 		defer cancel()
 		outcome, err := actuator.Act(ctx, machine, mayStill)
-		call := remediations.Call{IntentID: intent.ID, Outcome: outcome}
+		call := remediations.Call{IntentID: intent.ID, Outcome: outcome, Withheld: look.withheld(), WordOnNode: look.word.Load()}
 		if err != nil {
 			call.Why, call.Stop = err.Error(), errors.Is(err, ErrAccount)
 		}
@@ -74,6 +80,24 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 		p.calls <- called{node: n.Name, call: call, step: step}
 	}()
 }
+
+// lookedLast remembers what the last look before a call came to. An actuator may ask more than once.
+type lookedLast struct{ let, held, word atomic.Bool }
+
+func (l *lookedLast) over(mayStill func() error) func() error {
+	return func() error {
+		err := mayStill()
+		if err != nil {
+			l.held.Store(true)
+		} else {
+			l.let.Store(true)
+		}
+		return err
+	}
+}
+
+// withheld says that the actuator asked, and was never let: it called nobody.
+func (l *lookedLast) withheld() bool { return l.held.Load() && !l.let.Load() }
 
 // mayStill is asked at the very last moment before a call leaves: whether this process leads, the intent of this pass is
 // young, and the Node as it is now lets it.

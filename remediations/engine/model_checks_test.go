@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,6 +136,12 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 	was := remediations.ReadJournal(cur).Record
 	if !next.Phase.InFlight() {
 		w.settled(next.ID)
+	}
+	if next.Intent != nil && next.Intent.ID == "" { // an attempt was given back
+		if was != nil && was.Intent != nil && slices.ContainsFunc(w.calls, func(c providerCall) bool { return c.intent == was.Intent.ID }) {
+			w.fail("4: the attempt %s was given back, and it reached the provider", was.Intent.ID)
+		}
+		return
 	}
 	again := was != nil && was.Phase == remediations.Pending && next.Phase == remediations.Acting // a drain that was held
 	if next.Intent == nil || (was != nil && was.Intent != nil && was.Intent.ID == next.Intent.ID && !again) {
