@@ -21,6 +21,8 @@ const (
 	// Always denied.
 	NodeIdentity   AdmissionReason = "NodeIdentity"   // a kubelet changes a key of Drydock's domain
 	OwnKey         AdmissionReason = "OwnKey"         // somebody writes what only Drydock may write
+	RightMissing   AdmissionReason = "RightMissing"   // a word that asks for a right which whoever says it has not
+	RightUnknown   AdmissionReason = "RightUnknown"   // the same, and the API server does not say who has it
 	RequestPending AdmissionReason = "RequestPending" // a second request while one is pending
 
 	// Denied while a repair is in flight on the node.
@@ -40,12 +42,13 @@ const (
 	RequestIdle      AdmissionReason = "RequestIdle"      // a request that will be refused: wrong node, or observe mode
 	RequestQueued    AdmissionReason = "RequestQueued"    // a request that must wait for others
 	WouldCollide     AdmissionReason = "WouldCollide"     // observe mode: a repair would be in flight now
+	RightUnchecked   AdmissionReason = "RightUnchecked"   // a word that only stops, and the API server does not say who has the right
 )
 
 // AdmissionReasons is the closed list, for metrics and docs.
 var AdmissionReasons = []AdmissionReason{
-	NothingAgainst, NodeIdentity, OwnKey, RequestPending, OwnKeyRemoved, Cordon, TaintRemoved, NoExecute, MeshLeader,
-	Deletion, RequestInFlight, Eviction, Unreadable, UnknownRepair, RequestExhausted, RequestIdle, RequestQueued, WouldCollide,
+	NothingAgainst, NodeIdentity, OwnKey, RightMissing, RightUnknown, RequestPending, OwnKeyRemoved, Cordon, TaintRemoved, NoExecute, MeshLeader,
+	Deletion, RequestInFlight, Eviction, Unreadable, UnknownRepair, RequestExhausted, RequestIdle, RequestQueued, WouldCollide, RightUnchecked,
 }
 
 // Change is one request to the API server that would change a Node. It is never changed itself.
@@ -56,6 +59,8 @@ type Change struct {
 	Groups   []string
 	// Drydock: the request is Drydock's own. Exempt: it is of somebody whom repairs in flight do not bind.
 	Drydock, Exempt bool
+	// May says whether whoever makes the request has the verb on repairs of this node. Nil: words ask for no rights.
+	May func(verb string) (bool, error)
 }
 
 // Exemption names whom repairs in flight do not bind: those whose work on a Node must never wait, because the cluster's
@@ -112,6 +117,7 @@ type objection struct {
 var admissionRules = []func(*Change, *occupation) *objection{
 	byNodeIdentity,
 	ownKeyWritten,
+	rightMissing,
 	ownKeyRemoved,
 	cordonFlipped,
 	deleted,
@@ -164,7 +170,7 @@ func (c *Config) weigh(ch *Change, objections []*objection) Verdict {
 					v.Reason, v.Glass = o.reason, true
 				}
 			}
-		case o.warns || c.observes():
+		case o.lift != byNothing && (o.warns || c.observes()):
 			v.warn(o.reason, "in enforce mode this would be denied: "+o.message)
 		default:
 			return Verdict{Reason: o.reason, Message: o.message}
@@ -198,7 +204,8 @@ func (c *Config) JudgeEviction(ch *Change) Verdict {
 // GlassBroken says whether a person set drydock.dev/break-glass on the node, whatever it says.
 func GlassBroken(n *corev1.Node) bool { _, ok := n.Annotations[BreakGlassKey]; return ok }
 
-// observes: nothing that this installation does could collide with anybody, so that it denies nothing.
+// observes: nothing that this installation does could collide with anybody. What nothing sets aside is denied all the same: a
+// record that was written while Drydock observes would be believed when it enforces.
 func (c *Config) observes() bool {
 	return c.Mode != ModeEnforce && !slices.ContainsFunc(c.Policies, func(p *Policy) bool { return p.Mode == ModeEnforce })
 }

@@ -34,6 +34,9 @@ func (c *Config) remarks(ch *Change, nodes func() []*corev1.Node, now time.Time)
 	if ch.New == nil {
 		return out
 	}
+	if w := ch.unchecked(); w != "" {
+		add(RightUnchecked, "%s", w)
+	}
 	written, _ := ch.keys(Relevant)
 	for _, key := range written {
 		v, annotation := ch.New.Annotations[key]

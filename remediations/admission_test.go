@@ -1,6 +1,7 @@
 package remediations_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -33,9 +34,14 @@ func TestAdmissionTable(t *testing.T) {
 			require.Equal(t, c.Denied || c.Glass, v.Message != "", "%+v", v)
 			require.Contains(t, remediations.AdmissionReasons, v.Reason)
 
-			// In observe mode the same is let through, and where it was denied it is said.
+			// In observe mode Drydock's own keys are denied, too, and nodes' identities all; the rest is let through, and where it
+			// was denied it is said.
 			v = judge(remediations.ModeObserve, c.ChangeOf())
-			require.True(t, v.Allowed)
+			always := c.Reason == remediations.NodeIdentity || c.Reason == remediations.OwnKey
+			require.Equal(t, c.Denied && always, !v.Allowed)
+			if always {
+				return
+			}
 			require.False(t, v.Glass, "nothing was broken through")
 			if c.Denied {
 				require.NotEmpty(t, v.Warnings)
@@ -49,6 +55,7 @@ func TestAdmissionTable(t *testing.T) {
 func TestEveryAdmissionReasonIsInTheTable(t *testing.T) {
 	seen := map[remediations.AdmissionReason]bool{
 		remediations.NothingAgainst: true, remediations.Eviction: true, remediations.RequestQueued: true,
+		remediations.RightMissing: true, remediations.RightUnknown: true, remediations.RightUnchecked: true, // TestWordsAskForRights
 	}
 	for _, c := range requests.Cases() {
 		seen[c.Reason] = true
@@ -197,7 +204,84 @@ func TestAnyRequest(t *testing.T) {
 			}
 			require.True(t, judge(remediations.ModeEnforce, ch).Glass)
 		}
-		// Observe mode lets everything through.
-		require.True(t, judge(remediations.ModeObserve, ch).Allowed)
+		// Observe mode lets everything through but the same two.
+		observed := judge(remediations.ModeObserve, ch)
+		require.Equal(t, !v.Allowed && (v.Reason == remediations.NodeIdentity || v.Reason == remediations.OwnKey), !observed.Allowed)
 	})
+}
+
+// TestWordsAskForRights: each word asks for its verb on the node, in either mode, exempt or not, with the glass broken or not;
+// where nobody answers, what only stops repairs gets through.
+func TestWordsAskForRights(t *testing.T) {
+	verbs := map[string]string{
+		remediations.RequestKey: "request", remediations.ApproveKey: "approve", remediations.ResetKey: "reset",
+		remediations.CancelKey: "cancel", remediations.BreakGlassKey: "break",
+	}
+	values := map[string]string{remediations.RequestKey: "remediation/reboot", remediations.ApproveKey: requests.ID, remediations.ResetKey: "true", remediations.CancelKey: requests.ID, remediations.BreakGlassKey: "why"}
+	stops := map[string]bool{remediations.CancelKey: true, remediations.BreakGlassKey: true}
+	for _, mode := range []remediations.Mode{remediations.ModeEnforce, remediations.ModeObserve} {
+		for key, verb := range verbs {
+			for _, who := range []requests.User{requests.Person, requests.GPU} {
+				asked := ""
+				ask := func(allowed bool, err error) func(string) (bool, error) {
+					return func(v string) (bool, error) { asked = v; return allowed, err }
+				}
+				change := func(may func(string) (bool, error)) *remediations.Change {
+					n := requests.Bare()
+					after := n.DeepCopy()
+					after.Annotations[key] = values[key]
+					return &remediations.Change{Old: n, New: after, User: who.Name, Groups: who.Groups, Exempt: requests.Exempt.Covers(who.Name, who.Groups), May: may}
+				}
+				v := judge(mode, change(ask(false, nil)))
+				require.False(t, v.Allowed, key)
+				require.Equal(t, remediations.RightMissing, v.Reason)
+				require.Equal(t, verb, asked)
+				for _, part := range []string{key, "node n1", who.Name, `the verb "` + verb + `" on repairs.drydock.dev`, "ClusterRole drydock-operator"} {
+					require.Contains(t, v.Message, part)
+				}
+				broken := change(ask(false, nil))
+				broken.Old.Annotations[remediations.BreakGlassKey] = "before"
+				broken.New.Annotations[remediations.BreakGlassKey] = "before"
+				broken.New.Annotations[key] = values[key]
+				require.False(t, judge(mode, broken).Allowed, "the broken glass gives nobody a right")
+
+				v = judge(mode, change(ask(false, errors.New("no answer in 1s"))))
+				require.Equal(t, stops[key], v.Allowed, key)
+				if v.Allowed {
+					require.Equal(t, remediations.RightUnchecked, v.Reason)
+					require.Contains(t, v.Warnings[0], "no answer in 1s")
+				} else {
+					require.Equal(t, remediations.RightUnknown, v.Reason)
+					require.Contains(t, v.Message, "no answer in 1s")
+				}
+
+				require.True(t, judge(mode, change(ask(true, nil))).Allowed, "the control")
+				require.True(t, judge(mode, change(nil)).Allowed, "rights are off")
+			}
+		}
+	}
+	require.Equal(t, []string{"request", "approve", "reset", "cancel", "break"}, remediations.RightVerbs())
+}
+
+// TestOtherWordsAskForNoRight: who stops repairs, or takes a word back, needs no more than the Node.
+func TestOtherWordsAskForNoRight(t *testing.T) {
+	never := func(verb string) (bool, error) { t.Errorf("asked for %s", verb); return false, nil }
+	n := requests.Bare()
+	for _, key := range []string{remediations.RequestKey, remediations.ApproveKey, remediations.ResetKey, remediations.CancelKey, remediations.BreakGlassKey, remediations.PauseKey} {
+		n.Annotations[key] = "before"
+	}
+	for name, change := range map[string]func(*corev1.Node){
+		"a pause":              func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true" },
+		"the end of a pause":   func(n *corev1.Node) { delete(n.Annotations, remediations.PauseKey) },
+		"an exclusion":         func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "true" },
+		"a request taken back": func(n *corev1.Node) { delete(n.Annotations, remediations.RequestKey) },
+		"a glass mended":       func(n *corev1.Node) { delete(n.Annotations, remediations.BreakGlassKey) },
+		"another annotation":   func(n *corev1.Node) { n.Annotations["example.com/rack"] = "r9" },
+		"a cordon":             func(n *corev1.Node) { n.Spec.Unschedulable = true },
+	} {
+		after := n.DeepCopy()
+		change(after)
+		require.True(t, judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane", May: never}).Allowed, name)
+	}
+	judge(remediations.ModeEnforce, &remediations.Change{Old: n, User: "jane", May: never})
 }

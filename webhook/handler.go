@@ -64,7 +64,7 @@ func verdictOf(v remediations.Verdict) string {
 }
 
 // judgeNode is for nodes and nodes/status.
-func judgeNode(h *handler, _ context.Context, req admission.Request) (string, remediations.Verdict) {
+func judgeNode(h *handler, ctx context.Context, req admission.Request) (string, remediations.Verdict) {
 	ch := h.change(req)
 	var err error
 	if ch.Old, err = decode(req.OldObject, req.Operation != admissionv1.Create); err == nil {
@@ -76,6 +76,11 @@ func judgeNode(h *handler, _ context.Context, req admission.Request) (string, re
 			fmt.Sprintf("Drydock cannot read this request, and lets it through: %v", err),
 		}}
 	}
+	node := req.Name
+	if ch.New != nil {
+		node = ch.New.Name // a request that makes a Node may have no name yet
+	}
+	ch.May = h.may(ctx, req, node)
 	return req.Name, h.Config.Judge(ch, h.Nodes, h.Clock.Now())
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
@@ -30,6 +31,8 @@ type Options struct {
 	Evictions bool
 	// Client reads a pod for each eviction, and asks the API server whom it takes this process for.
 	Client kubernetes.Interface
+	// Reviews asks the API server who has which right. Nil: people's words ask for none.
+	Reviews authorizationv1.SubjectAccessReviewInterface
 	// Node returns a Node as it was last seen, nil: there is none. Nodes returns all of them.
 	Node  func(name string) *corev1.Node
 	Nodes func() []*corev1.Node

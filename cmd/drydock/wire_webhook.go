@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -34,6 +35,16 @@ func addWebhook(mgr manager.Manager, cfg *config.Config, clients kubernetes.Inte
 			return nodes
 		},
 		Registerer: reg, Log: log.WithName("webhook"), Clock: clock.RealClock{},
+	}
+	if w.Rights {
+		// Connections and a rate of its own: whoever keeps the webhook busy must not keep the leader from the API server.
+		own := rest.CopyConfig(mgr.GetConfig())
+		own.QPS, own.Burst, own.RateLimiter = 20, 40, nil
+		reviews, err := kubernetes.NewForConfig(own)
+		if err != nil {
+			return nil, fmt.Errorf("preparing admission: the client that asks for people's rights: %w", err)
+		}
+		o.Reviews = reviews.AuthorizationV1().SubjectAccessReviews()
 	}
 	if w.Rotate {
 		o.Rotation = &webhook.Rotation{

@@ -102,6 +102,8 @@ func asking(err error, doing, node string) error {
 		return nil
 	case apierrors.IsNotFound(err) && node != "":
 		return fmt.Errorf("there is no node %q in this cluster", node)
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource"):
+		return fmt.Errorf("%s was refused: %w; the ClusterRole drydock-operator of Drydock's chart has that right", doing, err)
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return fmt.Errorf("%s was refused: %w", doing, err)
 	}

@@ -173,7 +173,8 @@ func TestWhatTheAPIServerRefusesIsSaidInItsWords(t *testing.T) {
 		err  error
 		want string
 	}{
-		"forbidden": {apierrors.NewForbidden(nodesResource, "n", errors.New(`User "dev" cannot patch resource "nodes"`)), `error: cancelling the repair of n was refused: nodes "n" is forbidden: User "dev" cannot patch resource "nodes"`},
+		"forbidden": {apierrors.NewForbidden(nodesResource, "n", errors.New(`User "dev" cannot patch resource "nodes"`)), `error: cancelling the repair of n was refused: nodes "n" is forbidden: User "dev" cannot patch resource "nodes"; the ClusterRole drydock-operator of Drydock's chart has that right`},
+		"a verb":    {apierrors.NewForbidden(nodesResource, "n", errors.New(`ValidatingAdmissionPolicy 'drydock' with binding 'drydock' denied request: drydock.dev/cancel is not set on node n: dev lacks the verb "cancel" on repairs.drydock.dev; the right to patch nodes is not enough. The ClusterRole drydock-operator has it: ask an administrator to bind that role`)), `error: cancelling the repair of n was refused: nodes "n" is forbidden: ValidatingAdmissionPolicy 'drydock' with binding 'drydock' denied request: drydock.dev/cancel is not set on node n: dev lacks the verb "cancel" on repairs.drydock.dev; the right to patch nodes is not enough. The ClusterRole drydock-operator has it: ask an administrator to bind that role`},
 		"denied":    {apierrors.NewForbidden(nodesResource, "n", errors.New("admission webhook \"nodes.drydock.dev\" denied the request:\n  a request is pending\n")), `error: cancelling the repair of n was refused: nodes "n" is forbidden: admission webhook "nodes.drydock.dev" denied the request: a request is pending`},
 		"gone":      {apierrors.NewNotFound(nodesResource, "n"), `error: there is no node "n" in this cluster`},
 		"broken":    {apierrors.NewInternalError(errors.New("etcd is gone")), `error: cancelling the repair of n failed: Internal error occurred: etcd is gone`},

@@ -72,7 +72,9 @@ type Webhook struct {
 	Configuration string
 	// Evictions are looked at, too.
 	Evictions bool
-	Exempt    remediations.Exemption
+	// Rights: people's words ask for verbs on repairs.drydock.dev.
+	Rights bool
+	Exempt remediations.Exemption
 }
 
 // LeaderElection is the election of the replica that repairs.

@@ -24,6 +24,7 @@ type rawConfig struct {
 		DNSNames  []string
 		Secret    struct{ Namespace, Name string }
 		Evictions bool
+		Rights    bool
 		Exempt    struct{ Users, Groups []string }
 	}
 	LeaderElection struct {

@@ -31,6 +31,7 @@ func (b *builder) buildWebhook(raw *rawConfig) {
 		},
 		Configuration: b.objectName(at.to("configuration"), w.Configuration),
 		Evictions:     w.Evictions,
+		Rights:        w.Rights,
 		Exempt:        remediations.Exemption{Users: w.Exempt.Users, Groups: w.Exempt.Groups},
 	}
 	b.authorities(at.to("clientCAFile"), b.config.Webhook.ClientCAFile)

@@ -4,6 +4,7 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -110,4 +111,10 @@ func try(t require.TestingT, ctx context.Context, drydock, user kubernetes.Inter
 		_, err = nodes.Update(ctx, live, metav1.UpdateOptions{DryRun: dry})
 	}
 	return err
+}
+
+func encode(t require.TestingT, v any) []byte {
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return b
 }

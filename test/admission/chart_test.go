@@ -30,15 +30,16 @@ func TestChartFollowsTheConfiguration(t *testing.T) {
 	byDefault := render(t, nil)
 	require.NotContains(t, byDefault, webhookFile, "nobody would answer")
 	require.NotContains(t, byDefault, certsFile)
-	require.Contains(t, byDefault[policyFile], "validationActions: [Warn, Audit]")
+	require.Contains(t, byDefault[policyFile], "validationActions: [Deny]", "whoever writes Drydock's keys is denied in observe mode, too")
+	require.NotContains(t, byDefault[policyFile], "variables.busy ||", "nothing is in flight where nothing enforces")
 
 	for name, config := range map[string]m{
 		"the mode": {"mode": "enforce"},
 		"a policy": {"mode": "observe", "policies": []any{m{"name": "a"}, m{"name": "b", "mode": "enforce"}}},
 	} {
-		require.Contains(t, render(t, m{"config": config})[policyFile], "validationActions: [Deny]", name)
+		require.Contains(t, render(t, m{"config": config})[policyFile], "!variables.busy ||", name)
 	}
-	require.Contains(t, render(t, m{"config": m{"policies": []any{m{"mode": "observe"}}}})[policyFile], "[Warn, Audit]")
+	require.NotContains(t, render(t, m{"config": m{"policies": []any{m{"mode": "observe"}}}})[policyFile], "variables.busy ||")
 	require.NotContains(t, render(t, m{"admission": m{"policy": m{"enabled": false}}}), policyFile)
 
 	plain := render(t, m{"config": m{"webhook": nil}})
@@ -97,5 +98,29 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 	} {
 		_, err := lab.RenderChart("drydock", "drydock", values)
 		require.Error(t, err, "%v", values)
+	}
+}
+
+// TestChartAsksForRights: in the policy, in Drydock's configuration, and of the ClusterRole that has them; or nowhere.
+func TestChartAsksForRights(t *testing.T) {
+	const operatorFile, configFile, roleFile = "drydock/templates/operator.yaml", "drydock/templates/configmap.yaml", "drydock/templates/clusterrole.yaml"
+	on := render(t, m{"config": m{"webhook": m{}}, "admission": m{"rights": m{"labels": m{"rbac.authorization.k8s.io/aggregate-to-admin": "true"}}}})
+	for _, verb := range remediations.RightVerbs() {
+		require.Contains(t, on[policyFile], ".check('"+verb+"').allowed()")
+		require.Contains(t, on[operatorFile], verb)
+	}
+	require.Contains(t, on[operatorFile], "name: drydock-operator")
+	require.Contains(t, on[operatorFile], `rbac.authorization.k8s.io/aggregate-to-admin: "true"`)
+	require.Contains(t, on[configFile], "rights: true")
+	require.Contains(t, on[roleFile], "subjectaccessreviews")
+	require.NotContains(t, render(t, nil)[roleFile], "subjectaccessreviews", "nobody would ask")
+	for name, values := range map[string]m{
+		"by the value":         {"config": m{"webhook": m{}}, "admission": m{"rights": m{"enabled": false}}},
+		"by the configuration": {"config": m{"webhook": m{"rights": false}}},
+	} {
+		off := render(t, values)
+		require.NotContains(t, off[policyFile], "authorizer", name)
+		require.Contains(t, off[configFile], "rights: false", name)
+		require.NotContains(t, off[roleFile], "subjectaccessreviews", name)
 	}
 }

@@ -29,6 +29,7 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- include "drydock.under" (list $c.webhook.secret "namespace" .Release.Namespace) -}}
 {{- include "drydock.under" (list $c.webhook.secret "name" (include "drydock.secret" .)) -}}
 {{- include "drydock.under" (list $c.webhook "configuration" (include "drydock.configuration" .)) -}}
+{{- include "drydock.under" (list $c.webhook "rights" .Values.admission.rights.enabled) -}}
 {{- $host := printf "%s-webhook.%s.svc" (include "drydock.fullname" .) .Release.Namespace -}}
 {{- with .Values.admission.webhook.url -}}{{- $host = (urlParse .).hostname -}}{{- end -}}
 {{- include "drydock.under" (list $c.webhook "dnsNames" (list $host)) -}}

@@ -243,3 +243,6 @@ func passing() []Case {
 
 // Forge is a change that nobody but Drydock may make.
 func Forge(n *corev1.Node) { inFlight(n) }
+
+// Annotate is the change that sets an annotation.
+func Annotate(key, value string) func(*corev1.Node) { return annotate(key, value) }

@@ -1,0 +1,115 @@
+package admission
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/admission/requests"
+)
+
+// The ServiceAccount of a network plugin, which may patch nodes, and an engineer who has the chart's role.
+var (
+	plugin   = requests.User{Name: "system:serviceaccount:kube-system:cni", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}}
+	engineer = requests.User{Name: "ada", Groups: []string{"system:authenticated"}}
+)
+
+// people gives both their roles, and returns their clients.
+func people(t *testing.T, l *lab.Lab) (of map[string]kubernetes.Interface) {
+	t.Helper()
+	rbac := l.Client().RbacV1()
+	ctx := context.WithoutCancel(t.Context())
+	patches := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "patches-nodes"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}}}}
+	_, err := rbac.ClusterRoles().Create(ctx, patches, metav1.CreateOptions{})
+	require.True(t, err == nil || apierrors.IsAlreadyExists(err), "%v", err)
+	of = map[string]kubernetes.Interface{}
+	for role, u := range map[string]requests.User{"patches-nodes": plugin, "drydock-operator": engineer} {
+		_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: u.Name}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = rbac.ClusterRoleBindings().Delete(ctx, role, metav1.DeleteOptions{}) })
+		of[u.Name], err = l.ClientAs(u.Name, u.Groups...)
+		require.NoError(t, err)
+	}
+	return of
+}
+
+// words are what people say, each with the verb that it asks for.
+var words = map[string]struct{ value, verb string }{
+	remediations.RequestKey: {"remediation/reboot", "request"}, remediations.ApproveKey: {"abcdef", "approve"}, remediations.ResetKey: {"true", "reset"},
+	remediations.CancelKey: {"abcdef", "cancel"}, remediations.BreakGlassKey: {"why", "break"},
+}
+
+func say(t *testing.T, c kubernetes.Interface, key string, value any) error {
+	t.Helper()
+	body := map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}}
+	_, err := c.CoreV1().Nodes().Patch(t.Context(), requests.Node, types.MergePatchType, encode(t, body), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// requireRights: by whom each word is denied to who may only patch nodes. Whoever has the role may say all of them.
+func requireRights(t *testing.T, of map[string]kubernetes.Interface, by string) {
+	t.Helper()
+	for key, word := range words {
+		err := say(t, of[plugin.Name], key, word.value)
+		require.Equal(t, by, denier(err), "%s: %v", key, err)
+		if by != "" {
+			for _, part := range []string{key, "node n1", plugin.Name, `the verb "` + word.verb + `" on repairs.drydock.dev`, "ClusterRole drydock-operator"} {
+				require.ErrorContains(t, err, part)
+			}
+		}
+		require.NoError(t, say(t, of[engineer.Name], key, word.value), key)
+	}
+	require.NoError(t, say(t, of[plugin.Name], remediations.PauseKey, "true"), "whoever may patch nodes may stop repairs")
+}
+
+// TestWordsAskForRightsOfTheirOwn: the right to patch nodes is not enough to have a machine replaced. The policy says so, and
+// where it is gone the webhook does.
+func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
+	l := lab.Shared(t)
+	y := newYard(t, l, "enforce")
+	y.becomes(requests.Node, "")
+	of := people(t, l)
+	await(t, "the role", func() bool { return say(t, of[engineer.Name], remediations.RequestKey, "reboot") == nil })
+	requireRights(t, of, "policy")
+
+	// What somebody else said is taken back without a right.
+	for key, word := range words {
+		_, err := y.user.CoreV1().Nodes().Patch(t.Context(), requests.Node, types.MergePatchType, encode(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: word.value}}}), metav1.PatchOptions{})
+		require.NoError(t, err)
+		require.NoError(t, say(t, of[plugin.Name], key, nil), key)
+		require.NoError(t, say(t, of[plugin.Name], "example.com/rack", "r2"), "with %s there", key)
+		y.becomes(requests.Node, "")
+	}
+
+	require.NoError(t, l.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), "drydock", metav1.DeleteOptions{}))
+	await(t, "the webhook alone", func() bool { return forged(t, l) == "webhook" })
+	requireRights(t, of, "webhook")
+	require.NotZero(t, y.metric(`drydock_admission_total{reason="RightMissing",verdict="denied"}`))
+}
+
+// TestRightsInObserveModeAndNowhere: they hold where Drydock only observes, and not where a value takes them away.
+func TestRightsInObserveModeAndNowhere(t *testing.T) {
+	l := lab.Shared(t)
+	installPolicy(t, l, "observe")
+	await(t, "the policy", func() bool { return forged(t, l) == "policy" })
+	of := people(t, l)
+	await(t, "the role", func() bool { return say(t, of[engineer.Name], remediations.RequestKey, "reboot") == nil })
+	requireRights(t, of, "policy")
+
+	v := values("observe", map[string]any{"exempt": exempt()})
+	v["admission"] = map[string]any{"webhook": map[string]any{"enabled": false}, "rights": map[string]any{"enabled": false}}
+	require.NoError(t, l.InstallChart(t.Context(), "drydock", lab.Namespace, v))
+	await(t, "the policy without them", func() bool { return say(t, of[plugin.Name], remediations.RequestKey, "reboot") == nil })
+	requireRights(t, of, "")
+}
