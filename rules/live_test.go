@@ -27,7 +27,9 @@ import (
 // quick are the shipped rules, whose look back takes seconds instead of minutes, and to which no node is too young.
 func quick(t *testing.T) []string {
 	t.Helper()
-	seconds := strings.NewReplacer("[5m]", "[15s]", "[2m]", "[8s]", "offset 2m", "offset 8s", "< 600", "< 0")
+	seconds := strings.NewReplacer(
+		"[8m]", "[15s]", "[5m]", "[15s]", "[2m]", "[8s]", "offset 8m", "offset 15s", "offset 2m", "offset 8s", "offset 10m", "offset 0s", "< 600", "< 0",
+	)
 	names, err := rules.Names()
 	require.NoError(t, err)
 	dir := t.TempDir()

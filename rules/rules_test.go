@@ -24,7 +24,8 @@ const (
 )
 
 type rule struct {
-	Alert, Expr         string
+	Alert, Expr, For    string
+	Keep                string `yaml:"keep_firing_for"`
 	Labels, Annotations map[string]string
 }
 

@@ -16,7 +16,7 @@ spec:
     interval: 1m
     rules:
     - {alert: A, expr: up, for: 15m, keep_firing_for: 5m}
-    - {alert: B, expr: up}
+    - {alert: B, expr: "min_over_time(up[3m] offset 3m) == 1 unless age < 600"}
     - {record: r, expr: up}
 `
 	quick := &RuleTimes{For: 1500 * time.Millisecond, KeepFiring: 2 * time.Second}
@@ -29,7 +29,7 @@ groups:
 - name: g
   rules:
   - {alert: A, expr: up, for: 1500ms, keep_firing_for: 2000ms}
-  - {alert: B, expr: up}
+  - {alert: B, expr: "min_over_time(up[4s] offset 4s) == 1 unless age < 0"}
   - {record: r, expr: up}
 `},
 		"without it nothing is": {nil, `
@@ -38,7 +38,7 @@ groups:
   interval: 1m
   rules:
   - {alert: A, expr: up, for: 15m, keep_firing_for: 5m}
-  - {alert: B, expr: up}
+  - {alert: B, expr: "min_over_time(up[3m] offset 3m) == 1 unless age < 600"}
   - {record: r, expr: up}
 `},
 	} {

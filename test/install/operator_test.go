@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -45,7 +46,11 @@ type alertRules struct {
 func shipped(t *testing.T, values m) (alerts map[string]alertRule, of map[string]string) {
 	t.Helper()
 	var o alertRules
-	find(t, objects(t, render(t, "drydock", values)), "PrometheusRule", "drydock", &o)
+	name, ok := values["fullnameOverride"].(string)
+	if !ok {
+		name = "drydock"
+	}
+	find(t, objects(t, render(t, "drydock", values)), "PrometheusRule", name, &o)
 	alerts = map[string]alertRule{}
 	for _, g := range o.Spec.Groups {
 		for _, r := range g.Rules {
@@ -92,9 +97,51 @@ func TestTheOperatorGetsEveryRule(t *testing.T) {
 	}
 }
 
+// TestTheChartsRulesBelieveTheJobsThatAreThere: other names of jobs, of the label that tells clusters apart and of the
+// system's namespaces reach each expression, and the release's own name is always believed.
+func TestTheChartsRulesBelieveTheJobsThatAreThere(t *testing.T) {
+	byDefault, _ := shipped(t, operator)
+	own, _ := shipped(t, m{
+		"fullnameOverride": "mender", "prometheusOperator": operator["prometheusOperator"],
+		"config": m{"cluster": m{"label": "k8s_cluster", "value": "prod-1"}},
+		"prometheusRule": m{
+			"jobs":             m{"kubeStateMetrics": "ksm", "apiServer": "kube-api", "agent": "probes"},
+			"systemNamespaces": "net-.+",
+		},
+	})
+	require.Len(t, own, len(byDefault))
+	series := regexp.MustCompile(`\b((?:kube|drydock)_[a-z_]+|up|probe_success)\{`)
+	seen := map[string]bool{}
+	for name, r := range own {
+		require.NotRegexp(t, `kube-state-metrics\|`, r.Expr, name)
+		require.NotRegexp(t, `\bcluster\b`, r.Expr, name)
+		require.NotContains(t, r.Annotations["summary"]+r.Annotations["description"], "$labels.cluster", name)
+		for _, job := range []string{`"ksm"`, `"kube-api"`, `"drydock|.+[-/]drydock|mender"`, `"probes|drydock/mender-agent"`} {
+			seen[job] = seen[job] || strings.Contains(r.Expr, "job=~"+job)
+		}
+		seen["net"] = seen["net"] || strings.Contains(r.Expr, `namespace=~"net-.+"`)
+		require.Equal(t, len(series.FindAllString(byDefault[name].Expr, -1)), len(series.FindAllString(r.Expr, -1)), name)
+	}
+	require.Equal(t, map[string]bool{`"ksm"`: true, `"kube-api"`: true, `"drydock|.+[-/]drydock|mender"`: true, `"probes|drydock/mender-agent"`: true, "net": true}, seen)
+
+	var o alertmanagerConfig
+	find(t, objects(t, render(t, "drydock", m{
+		"prometheusOperator": operator["prometheusOperator"], "config": m{"cluster": m{"label": "k8s_cluster", "value": "prod-1"}},
+	})), "AlertmanagerConfig", "drydock", &o)
+	require.Contains(t, o.Spec.Route.GroupBy, "k8s_cluster")
+	require.NotEmpty(t, o.Spec.InhibitRules)
+	for _, rule := range o.Spec.InhibitRules {
+		require.Contains(t, rule.Equal, "k8s_cluster", "two clusters' nodes of one name must not silence each other")
+	}
+
+	_, err := lab.RenderChart("drydock", "drydock", m{"prometheusRule": m{"jobs": m{"kubeStateMetrics": `a"} or up{job="b`}}})
+	require.ErrorContains(t, err, "kubeStateMetrics", "it stands in quotes")
+}
+
 type route struct {
 	Receiver       string
 	RepeatInterval string
+	GroupBy        []string
 	Matchers       []matcher
 	Routes         []route
 }
@@ -102,8 +149,9 @@ type route struct {
 type alertmanagerConfig struct {
 	Metadata struct{ Name, Namespace string }
 	Spec     struct {
-		Route     route
-		Receivers []struct {
+		Route        route
+		InhibitRules []struct{ Equal []string }
+		Receivers    []struct {
 			Name           string
 			WebhookConfigs []struct {
 				URL          string

@@ -148,3 +148,14 @@ below where an expression meets the API server's limit of its cost (about 30000)
 {{- define "drydock.operator" -}}
 {{- include "drydock.fullname" . | trunc 54 | trimSuffix "-" }}-operator
 {{- end -}}
+
+{{- /* A regular expression of jobs that matches this name, too. */ -}}
+{{- define "drydock.job" -}}
+{{- $jobs := index . 0 -}}
+{{- if regexMatch (printf "^(?:%s)$" $jobs) (index . 1) }}{{ $jobs }}{{ else }}{{ $jobs }}|{{ index . 1 }}{{ end -}}
+{{- end -}}
+
+{{- /* The label that tells clusters apart. */ -}}
+{{- define "drydock.clusterLabel" -}}
+{{- default "cluster" (dig "cluster" "label" "" .Values.config) -}}
+{{- end -}}
