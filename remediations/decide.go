@@ -39,6 +39,9 @@ func decide(s *State, now time.Time) Decision {
 		case r != nil && r.Phase == Exhausted:
 			d := Decision{Verb: Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Allow: []string{r.Policy}}
 			d.undo(r)
+			if left := s.leave(&d, r.Undo, now); left != nil {
+				d.LeftOf, d.Left = r.ID, left
+			}
 			if leader := s.Journal.Leader; leader != nil && leader.Phase == Exhausted {
 				d.Prune, d.Allow = []string{LeaderKey}, append(d.Allow, leader.Policy)
 			}
@@ -53,6 +56,9 @@ func decide(s *State, now time.Time) Decision {
 	}
 	if r != nil && s.Node.Annotations[CancelKey] == r.ID && (r.Phase != Acting || !Registry[r.Step.Name].Once) && r.Phase != Exhausted {
 		return s.cancel(now) // a call under way is not torn: it is cancelled when it is over
+	}
+	if d, ok := s.takeBack(now); ok {
+		return d
 	}
 	switch {
 	case s.Journal.Malformed != nil:

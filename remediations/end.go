@@ -17,6 +17,7 @@ func (s *State) end(o Outcome, why string, now time.Time) Decision {
 		},
 	}
 	d.undo(r)
+	d.Ended.Left = s.leave(&d, r.Undo, now)
 	return d
 }
 
@@ -42,13 +43,20 @@ func (s *State) exhaust(p *Policy, now time.Time) Decision {
 	_, missing := s.proven()
 	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", joined(r.Done), missing, r.passedOver())
 	d.Ended.Why = clip(d.Message, 300)
-	d.Uncordon, d.Untaint = false, false
+	d.Uncordon, d.Untaint, d.Ended.Left = false, false, nil
 	r.Note = ""
 	r.Phase, r.Since, r.Deadline, r.Hold = Exhausted, at(now), time.Time{}, nil
 	disruptive := slices.ContainsFunc(r.Done, func(done string) bool { return Registry[stepName(done)].Disruptive })
 	if p.CordonExhausted && p.Mode == ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
 		d.Cordon = true
 		r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: at(now)})
+	}
+	if !p.CordonExhausted { // the cordon was for a step that is over; what a machine that is gone left behind stays marked
+		for _, u := range r.Undo {
+			d.Uncordon = d.Uncordon || u.Kind == UndoCordon
+		}
+		d.Ended.Left = s.leave(&d, r.Undo, now)
+		r.Undo = slices.DeleteFunc(r.Undo, func(u Undo) bool { return u.Kind == UndoCordon })
 	}
 	d.Record = r
 	return d

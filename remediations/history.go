@@ -53,6 +53,8 @@ type Entry struct {
 	Why     string   `json:"why,omitempty"`
 	// Evidence is what the host last said before a step on it.
 	Evidence string `json:"evidence,omitempty"`
+	// Left is what Drydock did to the Node and has not taken back, since somebody said to leave the Node alone.
+	Left []Undo `json:"left,omitempty"`
 	// By is who ended it, where that was not Drydock.
 	By string `json:"by,omitempty"`
 }

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,6 +114,7 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	for k := range n.Annotations {
 		m.Concerned = m.Concerned || (Relevant(k) && k != HistoryKey)
 	}
+	m.Concerned = m.Concerned || strings.Contains(n.Annotations[HistoryKey], `"left":[`)
 	_, m.Glass = n.Annotations[BreakGlassKey]
 	if phase == "" {
 		return

@@ -143,6 +143,9 @@ type Decision struct {
 	PutBack []Move
 	// Taint marks the node out of service, since its machine is proven gone. Untaint takes that back.
 	Taint, Untaint bool
+	// LeftOf is the ended repair in the history that leaves Left on the Node from now on; empty: none changes.
+	LeftOf string
+	Left   []Undo
 	// Stop is why the policy is stopped until a person resets it; Allow are stopped policies that a person lets go on.
 	Stop  string
 	Allow []string

@@ -104,6 +104,7 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 			p.remember(s.Node.Name).call = nil
 			p.tell(s.Node.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message})
 			p.stop(d)
+			p.replacing(d.Record)
 		}
 	case remediations.Resume:
 		p.work(s.Node, d.Policy, s.Journal.Record)
@@ -123,7 +124,9 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 		}
 	case remediations.Drop, remediations.Rest:
 		if len(d.Allow) == 0 || p.allow(d) {
-			p.put(s, d)
+			if p.put(s, d) != nil && d.LeftOf != "" {
+				p.Events.Event(s.Node.Name, Event{Reason: "RepairUndone", Action: d.LeftOf, Note: d.Message})
+			}
 		}
 	}
 }
@@ -160,6 +163,11 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 		history := remediations.EncodeHistory(journal.History, *d.Ended)
 		c.Annotations[remediations.HistoryKey] = &history
 	}
+	if d.LeftOf != "" {
+		if history, ok := remediations.HistoryLeaving(journal.History, d.LeftOf, d.Left); ok {
+			c.Annotations[remediations.HistoryKey] = &history
+		}
+	}
 	if d.Pause != "" {
 		c.Annotations[remediations.PauseKey] = &d.Pause
 	}
@@ -170,18 +178,33 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 	if d.Taint {
 		c.OutOfService = &d.Record.Undo[len(d.Record.Undo)-1].At
 	}
-	if r := journal.Record; d.Untaint && r != nil {
-		for i, u := range r.Undo {
-			if u.Kind == remediations.UndoTaint {
-				c.InService = &r.Undo[i].At
-			}
-		}
+	if d.Untaint {
+		c.InService = markedAt(journal, d)
 	}
 	if len(c.Annotations) == 0 && c.Unschedulable == nil {
 		return nil
 	}
 	label(n, &c)
 	return &c
+}
+
+// markedAt is when Drydock set the taint that the decision takes back, by the record or by what an ended repair left.
+func markedAt(journal remediations.Journal, d remediations.Decision) (at *time.Time) {
+	var undo []remediations.Undo
+	if journal.Record != nil {
+		undo = append(undo, journal.Record.Undo...)
+	}
+	for _, e := range journal.History {
+		if e.ID == d.LeftOf {
+			undo = append(undo, e.Left...)
+		}
+	}
+	for i, u := range undo {
+		if u.Kind == remediations.UndoTaint {
+			at = &undo[i].At
+		}
+	}
+	return at
 }
 
 // tidies says that nobody waits for what the decision writes: no side effect rests on it, and it answers nobody.

@@ -139,6 +139,8 @@ type memory struct {
 	// journal is what readOf carries, decoded once.
 	journal remediations.Journal
 	readOf  *corev1.Node
+	// silence is that of a repair whose Node was gone before its call was answered.
+	silence string
 	// told are the events already sent, by repair and reason.
 	told map[string]bool
 }
@@ -262,6 +264,7 @@ func (e *Engine) answered(c called) {
 		}
 		return
 	}
+	e.silenced(c.call)
 	if m := e.remember(c.node); m.call == nil || m.call.IntentID == c.call.IntentID {
 		m.call = &c.call // a late answer to an earlier attempt says nothing of the one under way
 	}

@@ -64,6 +64,9 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	w.checkLabel(cur, c)
 	if v := c.Annotations[remediations.HistoryKey]; v != nil {
 		e := remediations.DecodeHistory(*v)[0]
+		if was := remediations.DecodeHistory(cur.Annotations[remediations.HistoryKey]); len(was) > 0 && was[0].ID == e.ID && was[0].Ended.Equal(e.Ended) {
+			return // what an ended repair left on the Node has changed
+		}
 		if e.Pod != "" {
 			w.checkSidecarEnd(cur, e)
 			return
@@ -101,6 +104,9 @@ func (w *world) checkCordon(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 	by := w.machines[cur.Name].cordonedBy
 	if !*c.Unschedulable {
+		if since, held := w.paused[cur.Name]; held {
+			w.fail("9: uncordoned %s, held since %s", cur.Name, since)
+		}
 		if by != "drydock" {
 			w.fail("8: took back the cordon of %s, which is %q's", cur.Name, by)
 		}

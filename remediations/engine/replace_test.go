@@ -230,3 +230,34 @@ func TestARequestedReplacementDrainsFirst(t *testing.T) {
 		require.Zero(t, w.callCount(), "the drain did not end, and the machine stays")
 	})
 }
+
+// TestSilenceOfAReplacementEndsWithIt: whether its Node is still there when the call is answered, or not; and whoever leads
+// by then.
+func TestSilenceOfAReplacementEndsWithIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers time.Duration
+		restart bool
+	}{
+		"answered at once": {}, "answered after its Node is gone": {answers: 40 * time.Second}, "another leads by then": {restart: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := planned("replace")
+			conf.Policies[0].Plan[0].Wait = 15 * time.Minute
+			inWorld(t, conf, 6, func(t *testing.T, w *world) {
+				quiet := &silencer{}
+				w.silencer = quiet
+				w.do(func() { w.mood.after = c.answers })
+				w.during(t, "replace")
+				require.True(t, w.until(2*time.Minute, func() bool { return w.nodes["n0"] == nil }))
+				w.pass(20 * time.Second)
+				if c.restart {
+					w.restart(w.config)
+				}
+				w.pass(10 * time.Minute)
+				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				require.Len(t, quiet.made, 1)
+				require.Equal(t, []string{"s1"}, quiet.expired)
+			})
+		})
+	}
+}

@@ -106,8 +106,43 @@ func (p *passing) endOrphan(o *remediations.Orphan, n *corev1.Node, d remediatio
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
 		Note: fmt.Sprintf("repair %s of Node %s by policy %s after %s (%s): %s", e.ID, o.Node, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
 	})
-	if id := o.Record.Silence; id != "" && p.Silencer != nil {
+	id := o.Record.Silence
+	if m := p.orphans[o.Record.ID]; id == "" && m != nil {
+		id = m.silence
+	}
+	if id != "" && p.Silencer != nil {
 		go p.speakAgain(id)
 	}
 	p.again = true
+}
+
+// replacing keeps in the ledger what became of the call for a replacement: when its Node is gone nothing else has it.
+func (p *passing) replacing(r *remediations.Record) {
+	if p.ledger == nil || r.Silence == "" {
+		return
+	}
+	l := p.ledger.Clone()
+	for i := range l.Orphans {
+		if o := &l.Orphans[i]; o.Record.Intent.ID == r.Intent.ID && o.Record.Silence != r.Silence {
+			o.Record.Silence = r.Silence
+			_ = p.save(l) // a failure is logged; the silence has an end of its own
+			return
+		}
+	}
+}
+
+// silenced remembers the silence of a call that was answered when its Node was gone already.
+func (e *Engine) silenced(c remediations.Call) {
+	if e.ledger == nil || c.Silence == "" {
+		return
+	}
+	for _, o := range e.ledger.Orphans {
+		if o.Record.Intent.ID != c.IntentID {
+			continue
+		}
+		if e.orphans[o.Record.ID] == nil {
+			e.orphans[o.Record.ID] = &memory{}
+		}
+		e.orphans[o.Record.ID].silence = c.Silence
+	}
 }
