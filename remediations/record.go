@@ -153,9 +153,6 @@ const (
 	UndoLeader = "leader"
 )
 
-// Encode gives the annotation's value.
-func (r *Record) Encode() string { return encode(r) }
-
 // clone copies a record, so that a transition never changes the one that was read.
 func (r *Record) clone() *Record {
 	c := *r

@@ -1,0 +1,57 @@
+package remediations
+
+import "slices"
+
+// Encode gives the annotation's value. It is never longer than what DecodeRecord takes: of a record that would be, what is
+// only told to people is cut, and what a decision rests on stays.
+func (r *Record) Encode() string {
+	text := encode(r)
+	for _, shorten := range []func(*Record){withoutReasons, withoutEvidence, withoutWords, withoutOthers, withFewerAttempts(200), withFewerAttempts(50)} {
+		if len(text) <= maxRecordBytes {
+			break
+		}
+		r = r.clone()
+		shorten(r)
+		text = encode(r)
+	}
+	return text
+}
+
+func withoutReasons(r *Record) {
+	for i := range r.Passed {
+		r.Passed[i].Why = clip(r.Passed[i].Why, 20)
+	}
+}
+
+func withoutEvidence(r *Record) {
+	r.Evidence = ""
+	for i := range r.Passed {
+		r.Passed[i].Why = ""
+	}
+}
+
+func withoutWords(r *Record) {
+	r.Note = clip(r.Note, 80)
+	if r.Hold != nil {
+		r.Hold.Message = clip(r.Hold.Message, 80)
+	}
+	if r.Intent != nil {
+		r.Intent.Why = clip(r.Intent.Why, 80)
+	}
+}
+
+func withoutOthers(r *Record) { r.Also = nil }
+
+// withFewerAttempts keeps the last of the attempts, and that the node was drained.
+func withFewerAttempts(most int) func(*Record) {
+	return func(r *Record) {
+		if len(r.Done) <= most {
+			return
+		}
+		drains := slices.DeleteFunc(slices.Clone(r.Done), func(done string) bool { return stepName(done) != drain.Name })
+		r.Done = r.Done[len(r.Done)-most:]
+		if len(drains) > 0 && !r.drained() {
+			r.Done = append(drains[:1], r.Done...)
+		}
+	}
+}

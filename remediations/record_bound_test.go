@@ -1,0 +1,67 @@
+package remediations
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestWhateverIsWrittenCanBeRead: a record that Drydock writes is one that it reads back, however long the plan is and
+// whatever a provider or a host said. What its decisions rest on is in it.
+func TestWhateverIsWrittenCanBeRead(t *testing.T) {
+	names := []string{"reboot", "restart-containerd", "restart-kube-proxy", "drain", "replace"}
+	said := rapid.SampledFrom([]string{"", "no quota", strings.Repeat("a long story ", 40), strings.Repeat("\x01\"\\", 500), strings.Repeat("ü€", 300)})
+	longest := 0
+	rapid.Check(t, func(t *rapid.T) {
+		step := StepRef{Index: 31, Name: "replace", Attempt: 1}
+		r := &Record{
+			V: 1, ID: "abc234", Policy: strings.Repeat("p", rapid.SampledFrom([]int{4, 63}).Draw(t, "policy")), Cause: Cause{Alert: fp}, Phase: Verifying, Step: step,
+			Began: noon, Since: noon, Deadline: noon, Evidence: evidence(said.Draw(t, "evidence")), Note: clip(said.Draw(t, "note"), 400),
+			Intent: &Intent{ID: "abc234-31-1", At: noon, BootID: strings.Repeat("b", 36), UID: strings.Repeat("u", 36), ProviderID: "civo://" + strings.Repeat("i", 36), Why: clip(said.Draw(t, "why"), 300), Outcome: CallRefused},
+			Hold:   &Hold{Reason: Paused, Message: clip(said.Draw(t, "hold"), 400), Since: noon},
+			Undo:   []Undo{{Kind: UndoCordon, At: noon}, {Kind: UndoTaint, Key: OutOfServiceTaint, At: noon}},
+		}
+		for i := range rapid.IntRange(0, 32).Draw(t, "passed") {
+			r.Passed = append(r.Passed, Passed{Index: i, Name: names[i%len(names)], Why: clip(said.Draw(t, "passed"), passedWhy)})
+		}
+		for i := range rapid.IntRange(0, 640).Draw(t, "done") {
+			r.Done = append(r.Done, StepRef{Name: names[i%len(names)], Attempt: 1 + i/32}.String())
+		}
+		for range rapid.IntRange(0, alsoMost).Draw(t, "also") {
+			r.Also = append(r.Also, fp)
+		}
+		text := r.Encode()
+		longest = max(longest, len(text))
+		read, err := DecodeRecord(text)
+		if err != nil {
+			t.Fatalf("%d bytes: %v", len(text), err)
+		}
+		require.Equal(t, r.Step, read.Step)
+		require.Equal(t, r.Intent.ID, read.Intent.ID)
+		require.Equal(t, r.Undo, read.Undo)
+		require.Equal(t, r.drained(), read.drained())
+		require.Equal(t, lastDone(r), lastDone(read))
+		require.Len(t, read.Passed, len(r.Passed))
+		require.Equal(t, read.Encode(), text)
+	})
+	require.LessOrEqual(t, longest, maxRecordBytes)
+	require.Greater(t, longest, maxRecordBytes/2, "none of them was long")
+}
+
+// TestALongRecordLosesItsWordsFirst, and a short one nothing.
+func TestALongRecordLosesItsWordsFirst(t *testing.T) {
+	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: fp}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: noon, Since: noon, Deadline: noon.Add(time.Hour), Evidence: "the disk is full"}
+	read, err := DecodeRecord(r.Encode())
+	require.NoError(t, err)
+	require.Equal(t, r, read)
+	for i := range 40 {
+		r.Passed = append(r.Passed, Passed{Index: i, Name: "restart-containerd", Why: strings.Repeat("x", passedWhy)})
+	}
+	read, err = DecodeRecord(r.Encode())
+	require.NoError(t, err)
+	require.Len(t, read.Passed, 40)
+	require.Equal(t, "the disk is full", read.Evidence, "the reasons of steps that were passed over go first")
+}
