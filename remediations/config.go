@@ -71,6 +71,8 @@ type Policy struct {
 	// APIServer: the policy is about the API servers, and not about nodes.
 	APIServer bool
 	Mode      Mode
+	// Witness is what must be true of the node itself, beside the alert; nil: the policy does not say, and repairs no node.
+	Witness *Witness
 	// For is how long the alert must have been firing, beyond its rule's own for.
 	For  time.Duration
 	Plan []Step

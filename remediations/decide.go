@@ -198,11 +198,15 @@ func (s *State) proceed(now time.Time) Decision {
 		c.step, next.Step = step, step
 	} else if s.Ledger != nil { // without it act waits, as before any step
 		if reason, f := c.hold(); f == nil || reason == Observing {
+			if c.unwitnessed() {
+				return s.lookOnce(c, Ask{Witness: true})
+			}
 			return s.exhaust(p, now)
 		}
 	}
 	d := s.act(c, next)
 	d.Well, d.Ask.Lease = cure.Well, cure.Ask.Lease
+	d.Ask.Witness = d.Ask.Witness || cure.Ask.Witness
 	return d
 }
 
@@ -226,15 +230,18 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 	c.own = pending.ID
 	reason, f := c.hold()
 	beats := s.Heartbeats == nil || c.now.Sub(s.Heartbeats.ReadAt) > lookFor
+	if reason == Observing && c.unwitnessed() { // what would be done says so only where it would be
+		return s.lookOnce(c, Ask{Witness: true})
+	}
 	if f == nil {
 		survey, trouble := s.surveyOf(c), s.trouble(c)
-		ask := Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats && c.disruptive(), Survey: survey == nil}
+		ask := Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats && c.disruptive(), Survey: survey == nil, Witness: c.unwitnessed()}
 		switch {
 		case trouble != nil: // it stands, and is told once, while the provider is asked again
 			d.Ask.Survey, d.AskStep = survey == nil, c.ask()
 			reason, f = ProviderAbsent, trouble
 		case ask != (Ask{}):
-			return Decision{Verb: Look, Ask: ask, AskStep: c.ask(), Policy: c.policy, Message: "looking once more before the side effect"}
+			return s.lookOnce(c, ask)
 		default:
 			return s.issue(c, pending)
 		}
@@ -250,6 +257,7 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 		d.Recheck = f.until
 	}
 	d.Ask.Heartbeats = reason == Blind && beats && s.Heartbeats.Blind() != ""
+	d.Ask.Witness = reason == NotWitnessed && c.witnessDue()
 	hold := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(c.now)}
 	if !f.until.IsZero() {
 		until := at(f.until)
@@ -264,6 +272,11 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 		d.Record.Hold, d.Record.Also = hold, s.also(pending)
 	}
 	return d
+}
+
+// lookOnce asks for what the side effect rests on and is not known, or too old.
+func (s *State) lookOnce(c *candidate, ask Ask) Decision {
+	return Decision{Verb: Look, Ask: ask, AskStep: c.ask(), Policy: c.policy, Message: "looking once more before the side effect"}
 }
 
 func (s *State) issue(c *candidate, pending *Record) Decision {
@@ -283,7 +296,7 @@ func (s *State) issue(c *candidate, pending *Record) Decision {
 	if v := s.surveyOf(c); v.Evidence != "" {
 		r.Evidence = evidence(v.Evidence)
 	}
-	d := Decision{Verb: Issue, Policy: c.policy, Record: r}
+	d := Decision{Verb: Issue, Policy: c.policy, Record: r, Signs: c.signs()}
 	if !once {
 		r.Deadline = at(now.Add(c.policy.Plan[c.step.Index].Timeout))
 		if !n.Spec.Unschedulable {

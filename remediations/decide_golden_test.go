@@ -69,6 +69,9 @@ func render(t testing.TB, d Decision) string {
 	if d.Ask.Replacement {
 		v.Ask = append(v.Ask, "replacement")
 	}
+	if d.Ask.Witness {
+		v.Ask = append(v.Ask, "witness")
+	}
 	if d.Ask.Sighting {
 		v.Ask = append(v.Ask, "sighting")
 	}

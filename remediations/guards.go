@@ -28,7 +28,8 @@ type guard struct {
 
 // guards in the order in which they are asked; the first that finds something holds the repair. RecordMalformed comes
 // before all of them, in Decide: without a record there is no candidate. Those by which people speak are in
-// guards_people.go, those that speak of the alert in guards_alert.go, what a mesh leader's repair adds in guards_mesh.go.
+// guards_people.go, those that speak of the alert in guards_alert.go, NotWitnessed is in witness.go, what a mesh leader's
+// repair adds in guards_mesh.go.
 var guards = []guard{
 	{ReasonExcluded, excluded},
 	{Paused, paused},
@@ -39,6 +40,7 @@ var guards = []guard{
 	{Silenced, confirmedAs(Silenced)},
 	{Inhibited, confirmedAs(Inhibited)},
 	{AlertResolved, alertResolved},
+	{NotWitnessed, notWitnessed},
 	{TooYoung, tooYoung},
 	{FleetUnhealthy, fleetUnhealthy},
 	{OutsideWindow, outsideWindow},

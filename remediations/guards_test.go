@@ -9,7 +9,7 @@ import (
 
 // designOrder is the order that the design gives.
 var designOrder = []Reason{
-	ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited, AlertResolved,
+	ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited, AlertResolved, NotWitnessed,
 	TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
 	ControlPlaneBusy, ReasonClusterWide, AtLimit, AwaitingApproval, Observing,
 }
@@ -32,7 +32,7 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 
 // everythingWrong has a cause for each guard at once. Only one thing can be wrong with the alert itself.
 const everythingWrong = `
-policy: {mode: observe, for: 30m, approval: true, plan: [rollout-restart]}
+policy: {mode: observe, witness: DiskPressure=True, for: 30m, approval: true, plan: [rollout-restart]}
 provided: [rollout-restart]
 survey: {step: rollout-restart}
 windows: ["02:00-04:00"]
@@ -43,6 +43,7 @@ node:
   taints: [ToBeDeletedByClusterAutoscaler]
   cordoned: true
   controlPlane: true
+  conditions: {DiskPressure: "False"}
 history: [{id: r0, policy: node-not-ready, outcome: Recovered, steps: ["reboot:1"], began: "<now-9m>", ended: "<now-1m>"}]
 leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, location: eu, phase: Verifying, step: {index: 0, name: promote-leader, attempt: 1},
   began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>", successor: n2},
@@ -67,6 +68,7 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 		Blind:             func() { sc.Word.WatchdogMisses = 0 },
 		Silenced:          func() { sc.Word.Replicas[0].Alert = "active" },
 		Inhibited:         func() { sc.Word.Replicas[1].Alert = "active" },
+		NotWitnessed:      func() { sc.Node.Conditions["DiskPressure"] = "True" },
 		TooYoung:          func() { sc.Policy.For = "1m" },
 		FleetUnhealthy:    nil, // it does not hold what many nodes need: held-FleetUnhealthy has it
 		OutsideWindow:     func() { sc.Windows = nil },

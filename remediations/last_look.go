@@ -8,8 +8,9 @@ import (
 )
 
 // MayStillAct asks, right before a call leaves, whether what people and the record say of the node still lets it: the
-// intent is still on record, and nobody has put in a word since it was written.
-func MayStillAct(n *corev1.Node, intentID string) error {
+// intent is still on record, nobody has put in a word since it was written, and one of the signs still says that the node is
+// ill. read is what was read of the signs that the Node does not show.
+func MayStillAct(n *corev1.Node, intentID string, signs []Sign, read map[Sign]Testimony) error {
 	r := ReadJournal(n).Record
 	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
 		return fmt.Errorf("the intent %s is no longer on record", intentID)
@@ -23,7 +24,10 @@ func MayStillAct(n *corev1.Node, intentID string) error {
 	if l := ReadJournal(n).Leader; l != nil && l.Phase.InFlight() {
 		return fmt.Errorf("repair %s moves the mesh leadership off the node", l.ID)
 	}
-	return letsAct(n)
+	if err := letsAct(n); err != nil {
+		return err
+	}
+	return stillWitnessed(n, signs, read)
 }
 
 // letsAct says whether what people say of the node still lets Drydock act on it, or on a pod of it.

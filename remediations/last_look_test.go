@@ -59,7 +59,37 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := acting()
 			c.change(n)
-			err := MayStillAct(n, "r1-0-1")
+			err := MayStillAct(n, "r1-0-1", nil, nil)
+			require.Equal(t, c.may, err == nil, "%v", err)
+		})
+	}
+}
+
+// TestLastLookAsksTheWitness: what said ill at the intent must still say so when the call leaves, by what is read then.
+func TestLastLookAsksTheWitness(t *testing.T) {
+	notReady, lease := Sign{Kind: SignNotReady}, Sign{Kind: SignStaleLease}
+	says := func(a Answer) map[Sign]Testimony {
+		return map[Sign]Testimony{lease: {Answer: a, Saw: "it is " + string(a), At: noon}}
+	}
+	for name, c := range map[string]struct {
+		ready corev1.ConditionStatus
+		signs []Sign
+		read  map[Sign]Testimony
+		may   bool
+	}{
+		"a request asks nobody":            {corev1.ConditionTrue, nil, nil, true},
+		"still not Ready":                  {corev1.ConditionFalse, []Sign{notReady}, nil, true},
+		"Ready by now":                     {corev1.ConditionTrue, []Sign{notReady}, nil, false},
+		"the other sign is ill":            {corev1.ConditionTrue, []Sign{notReady, lease}, says(Ill), true},
+		"no sign is":                       {corev1.ConditionTrue, []Sign{notReady, lease}, says(Well), false},
+		"the other sign is not known":      {corev1.ConditionTrue, []Sign{notReady, lease}, says(Unknown), false},
+		"the other sign could not be read": {corev1.ConditionTrue, []Sign{notReady, lease}, nil, false},
+		"one is ill, the other not read":   {corev1.ConditionUnknown, []Sign{notReady, lease}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := acting()
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: c.ready}}
+			err := MayStillAct(n, "r1-0-1", c.signs, c.read)
 			require.Equal(t, c.may, err == nil, "%v", err)
 		})
 	}

@@ -123,6 +123,7 @@ func newMeshLife(t *testing.T, rt *rapid.T) *meshLife {
 	c := sc.leaderState(t).Config
 	node := *c.Policies[0]
 	node.Name, node.Location, node.TargetLabel, node.Mode = "node-not-ready", "", "node", ModeEnforce
+	node.Witness = &Witness{None: true} // its nodes are sick by their alerts alone
 	node.Plan = []Step{{Name: "reboot", Wait: 2 * time.Minute, Attempts: 1}}
 	c.Policies = append(c.Policies, &node)
 	l := &meshLife{

@@ -93,7 +93,7 @@ func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 	for phase, may := range map[Phase]bool{Pending: true, Acting: false, Verifying: false, Exhausted: true} {
 		n := acting()
 		n.Annotations[LeaderKey] = leaderRecord(phase).Encode()
-		require.Equal(t, may, MayStillAct(n, "r1-0-1") == nil, phase)
+		require.Equal(t, may, MayStillAct(n, "r1-0-1", nil, nil) == nil, phase)
 	}
 }
 

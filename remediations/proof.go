@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -64,10 +65,11 @@ func (s *State) await(now time.Time) Decision {
 		s.follow(&d, now)
 		return d
 	}
-	if d, ok := s.recovered(p, now); ok {
-		return d
+	cure, ok := s.recovered(p, now)
+	if ok {
+		return cure
 	}
-	d.Message = "the step's proof is there, the node is not well yet"
+	d.Message = cmp.Or(cure.Message, "the step's proof is there, the node is not well yet")
 	return d
 }
 
@@ -94,7 +96,8 @@ func facts(n *corev1.Node) *NodeFacts {
 }
 
 // recovered asks whether the repair's cure is proven: the node Ready, the alert gone while its source lives, the
-// kubelet's lease fresh, all of it for proofFor, and asked for again at the end of that time. With the step's own
+// kubelet's lease fresh, and the fault itself gone by the policy's witness, since an alert may lapse while its fault stays;
+// all of it for proofFor, and asked for again at the end of that time. With the step's own
 // proof that is Recovered, without it SelfRecovered. ok is false where the node is not well.
 func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 	r := s.Journal.Record
@@ -127,6 +130,14 @@ func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 	}
 	if !s.renewed(r) {
 		return Decision{Verb: Wait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}, true
+	}
+	gone, unread, saw := s.faultGone(p, r, due)
+	switch {
+	case unread:
+		d.Ask.Witness, d.Message = true, "reading whether the fault itself is gone"
+		return d, true
+	case !gone:
+		return Decision{Message: "the alert is gone, the fault is not: " + saw}, false
 	}
 	d.Well, d.Heard = true, s.Word.heardAt()
 	since := s.WellSince

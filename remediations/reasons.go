@@ -14,6 +14,7 @@ const (
 	Silenced         Reason = "Silenced"
 	Inhibited        Reason = "Inhibited"
 	AlertResolved    Reason = "AlertResolved"
+	NotWitnessed     Reason = "NotWitnessed"
 	TooYoung         Reason = "TooYoung"
 	FleetUnhealthy   Reason = "FleetUnhealthy"
 	OutsideWindow    Reason = "OutsideWindow"
@@ -46,7 +47,7 @@ const (
 // Reasons is the closed list, in guard order, for metrics and docs.
 var Reasons = []Reason{
 	RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited,
-	AlertResolved, TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
+	AlertResolved, NotWitnessed, TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
 	ControlPlaneBusy, ReasonClusterWide, AtLimit, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown,
 	LeaderHeld, LeaderUnknown, APIServerUnknown,
 }
@@ -59,7 +60,7 @@ func (r Reason) Fleetwide() bool {
 	case Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit:
 		return true
 	case RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Silenced, Inhibited,
-		AlertResolved, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown,
+		AlertResolved, NotWitnessed, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown,
 		LeaderHeld, LeaderUnknown, APIServerUnknown, ReasonClusterWide:
 	}
 	return false

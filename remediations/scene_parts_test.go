@@ -3,11 +3,15 @@ package remediations
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -32,6 +36,16 @@ func (sc *scene) node(t testing.TB) *corev1.Node {
 		n.Status.Conditions = nil
 	default:
 		n.Status.Conditions[0].Status = corev1.ConditionStatus(in.Ready)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(in.Conditions)) {
+		status := in.Conditions[kind]
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: corev1.ConditionStatus(status)})
+	}
+	for name, count := range in.Allocatable {
+		if n.Status.Allocatable == nil {
+			n.Status.Allocatable = corev1.ResourceList{}
+		}
+		n.Status.Allocatable[corev1.ResourceName(name)] = resource.MustParse(count)
 	}
 	if in.BootID != nil {
 		n.Status.NodeInfo.BootID = *in.BootID
@@ -210,4 +224,30 @@ func bare(name string) *corev1.Node {
 func unready(n *corev1.Node) *corev1.Node {
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	return n
+}
+
+func sceneWitness(text string) *Witness {
+	switch text {
+	case "unwritten":
+		return nil
+	case "none":
+		return &Witness{None: true}
+	case "":
+		text = "ready"
+	}
+	w := &Witness{}
+	for _, sign := range strings.Split(text, ", ") {
+		w.Signs = append(w.Signs, sceneSign(sign))
+	}
+	return w
+}
+
+func sceneSign(text string) Sign {
+	if kind, status, ok := strings.Cut(text, "="); ok {
+		return Sign{Kind: SignCondition, Name: kind, Status: status}
+	}
+	if name, ok := strings.CutPrefix(text, "pod "); ok {
+		return Sign{Kind: SignDaemonSetPod, Name: name}
+	}
+	return Sign{Kind: SignKind(text)}
 }

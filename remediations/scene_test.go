@@ -44,7 +44,9 @@ type scene struct {
 	Word  sceneWord   `json:"word"`
 	Lease *sceneLease `json:"lease"`
 	Beats sceneBeats  `json:"heartbeats"`
-	Call  *Call       `json:"call"`
+	// Read is what was read of signs that the Node does not show, named as in the policy's witness.
+	Read map[string]sceneTestimony `json:"read"`
+	Call *Call                     `json:"call"`
 	// Survey is what the provider said of the machine a moment ago; absent: nothing against a reboot.
 	Survey *sceneSurvey `json:"survey"`
 	// Replacement is what it said since about the machine, Pods what the cluster said about pods; absent: nobody was asked.
@@ -94,6 +96,11 @@ type sceneReplacement struct {
 	Successors []string `json:"successors"`
 }
 
+type sceneTestimony struct {
+	Answer Answer `json:"answer"`
+	Asked  string `json:"asked"` // how long ago
+}
+
 type scenePolicy struct {
 	Gone           bool     `json:"gone"`
 	Mode           Mode     `json:"mode"`
@@ -106,6 +113,9 @@ type scenePolicy struct {
 	OnExhausted    string   `json:"onExhausted"`
 	// NodeSelector selects by one label's presence.
 	NodeSelector string `json:"nodeSelector"`
+	// Witness is "unwritten", "none", or one sign: "ready", "lease", "gpus", "provider", "DiskPressure=True",
+	// "pod kube-system/kube-proxy"; several stand with commas. Absent: ready.
+	Witness string `json:"witness"`
 }
 
 type sceneOther struct {
@@ -120,10 +130,13 @@ type sceneLimits struct {
 }
 
 type sceneNode struct {
-	Labels       map[string]string `json:"labels"`
-	Annotations  map[string]string `json:"annotations"`
-	Ready        string            `json:"ready"` // True, False, Unknown, none
-	BootID       *string           `json:"bootID"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	Ready       string            `json:"ready"` // True, False, Unknown, none
+	BootID      *string           `json:"bootID"`
+	// Conditions are further ones, by type; Allocatable is what the node offers.
+	Conditions   map[string]string `json:"conditions"`
+	Allocatable  map[string]string `json:"allocatable"`
 	Age          string            `json:"age"`
 	Cordoned     bool              `json:"cordoned"`
 	Taints       []string          `json:"taints"`
@@ -288,6 +301,12 @@ func (sc *scene) state(t testing.TB) *State {
 	if sc.WellFor != "" {
 		s.WellSince, s.WellHeard = ago(sc.WellFor, ""), ago(sc.Heard, "1m30s")
 	}
+	for text, said := range sc.Read {
+		if s.Read == nil {
+			s.Read = map[Sign]Testimony{}
+		}
+		s.Read[sceneSign(text)] = Testimony{Answer: said.Answer, Saw: fmt.Sprintf("%s is %s", text, said.Answer), At: ago(said.Asked, "1s")}
+	}
 	if sc.Lease != nil {
 		s.Lease = &Lease{ReadAt: ago(sc.Lease.Read, "0s"), RenewedAt: ago(sc.Lease.Renewed, "4s"), Duration: 40 * time.Second}
 	}
@@ -339,6 +358,7 @@ func (sc *scene) config(t testing.TB) *Config {
 		For: span(sc.Policy.For, "2m"), ProofFor: span(sc.Policy.ProofFor, "30s"), Cooldown: span(sc.Policy.Cooldown, "5m"),
 		RepairCordoned: sc.Policy.RepairCordoned, Approval: sc.Policy.Approval, CordonExhausted: sc.Policy.OnExhausted != "none",
 	}
+	p.Witness = sceneWitness(sc.Policy.Witness)
 	if sc.Policy.Mode != "" {
 		p.Mode, c.Mode = sc.Policy.Mode, sc.Policy.Mode
 	}

@@ -19,6 +19,8 @@ type State struct {
 	LedgerErr error
 	// Lease is the node's lease as last read; nil: not read.
 	Lease *Lease
+	// Read is what was read of the signs that the watched Node does not show; a sign without an entry was not read.
+	Read map[Sign]Testimony
 	// Heartbeats is the count of all nodes' leases as last read; nil: not read.
 	Heartbeats *Heartbeats
 	// Call is what this process knows of the call for the intent on record; nil: it did not make it.
@@ -114,8 +116,9 @@ const (
 var Verbs = []Verb{Rest, Look, Keep, Issue, Verify, Wait, Resume, End, Drop, Reset}
 
 // Ask is what must be read again before a decision can be made: the Alertmanagers, the node's lease, all leases; and of
-// the provider, the machine before a step, and whether it was replaced; and how a sidecar is, or a location of the mesh.
-type Ask struct{ Alerts, Lease, Heartbeats, Survey, Replacement, Sighting bool }
+// the provider, the machine before a step, and whether it was replaced; and how a sidecar is, or a location of the mesh; and
+// the signs of the policy's witness that the watched Node does not show.
+type Ask struct{ Alerts, Lease, Heartbeats, Survey, Replacement, Sighting, Witness bool }
 
 // Decision is what is to be done about one node, and why.
 type Decision struct {
@@ -132,6 +135,8 @@ type Decision struct {
 	AskStep string
 
 	Policy *Policy
+	// Signs are those of which one must still say Ill at the last look before the side effect; none: nobody is asked.
+	Signs []Sign
 	// Record is the record to write; nil with End, Drop and Reset, which remove it, and where nothing is to be written.
 	Record *Record
 	Ended  *Entry

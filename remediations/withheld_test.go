@@ -23,7 +23,7 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := (&scene{}).state(t)
-			s.Node = acting()
+			s.Node = unready(acting())
 			r := ReadJournal(s.Node).Record
 			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", fp, []string{"reboot:1"}, noon.Add(time.Minute)
 			call := withheld

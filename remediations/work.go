@@ -53,7 +53,15 @@ func (s *State) work(now time.Time) Decision {
 	if reason, f := c.hold(); f != nil {
 		return s.interrupt(p, reason, f, now)
 	}
+	if c.unwitnessed() {
+		d.Ask.Witness = true
+		if call == nil {
+			d.Verb, d.Message = Look, fmt.Sprintf("reading the witness before %s %s goes on", r.Step.Name, s.Node.Name)
+			return d
+		}
+	}
 	if call == nil {
+		d.Signs = c.signs()
 		d.Verb, d.Message = Resume, fmt.Sprintf("%s %s goes on", r.Step.Name, s.Node.Name)
 		return d
 	}

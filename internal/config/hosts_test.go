@@ -86,7 +86,7 @@ func TestStepsOfOneNodesPodsNeedTheirDaemonSet(t *testing.T) {
 }
 
 const wide = `policies:
-- {name: wide, match: ['a="b"'], plan: [{step: rollout-restart, daemonSet: kube-system/kube-proxy}, {step: apply-cni}]}
+- {name: wide, match: ['a="b"'], witness: none, plan: [{step: rollout-restart, daemonSet: kube-system/kube-proxy}, {step: apply-cni}]}
 `
 
 func TestClusterWideStepsAreTakenOnlyByLeave(t *testing.T) {

@@ -76,6 +76,9 @@ func (s *schema) kind() string {
 		}
 		return alternatives(words)
 	case s.items != nil:
+		if len(s.items.properties) > 0 && s.title != "" {
+			return s.title
+		}
 		if len(s.items.properties) > 0 {
 			return "a list of mappings"
 		}

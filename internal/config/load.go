@@ -82,6 +82,7 @@ func load(name string, data []byte, o Options) (*Config, []Fault, error) {
 		caps = Capabilities(c)
 	}
 	c.provide(caps)
+	c.nameDaemonSets()
 	return c, c.warnings(d, caps), nil
 }
 

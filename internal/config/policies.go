@@ -49,6 +49,7 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	if clean && len(p.Match) > 0 {
 		b.needsValue(at.to("match"), p.Match)
 	}
+	p.Witness = b.witness(at.to("witness"), r.Witness)
 	b.target(at, r, p)
 	for i := range r.Plan {
 		read := b.step
@@ -81,6 +82,9 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	}
 	if t.Namespace != "" && t.Pod == "" {
 		b.fault(at.to("target", "namespace"), "a %s is in no namespace; write which label names the pod, too, or remove it", cmp.Or(strings.Join(kinds, " and "), "node"))
+	}
+	if r.Witness != nil && (t.APIServer || t.Location != "" || t.Pod != "") {
+		b.fault(at.to("witness"), "only a policy about nodes has one, and the target is a %s; remove it", kinds[len(kinds)-1])
 	}
 	p.TargetLabel = cmp.Or(t.Node, "node")
 	switch {

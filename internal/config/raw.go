@@ -82,6 +82,7 @@ type rawPolicy struct {
 		Node, Pod, Namespace, Location string
 		APIServer                      bool
 	}
+	Witness     any
 	Mode        string
 	For         string
 	Plan        []rawStep

@@ -45,8 +45,12 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	sortFaults(out)
 	for _, p := range c.Policies {
 		if p.From != shippedFrom {
+			out = append(out, c.unwitnessed(p)...)
 			out = append(out, c.idle(p, capabilities)...)
 		}
+	}
+	for _, message := range c.shippedUnwitnessed() {
+		warn(pointer{"policies"}, "%s", message)
 	}
 	for _, message := range c.shippedIdle(capabilities) {
 		warn(pointer{"policies"}, "%s", message)

@@ -35,7 +35,7 @@ func TestCapabilitiesAreAParameter(t *testing.T) {
 	for _, name := range remediationNames() {
 		all[name] = ""
 	}
-	c, warnings, err := load("drydock.yaml", []byte(base), Options{SkipFiles: true, Capabilities: all})
+	c, warnings, err := load("drydock.yaml", []byte(base+"providers: {daemonSets: {cni: kube-system/cilium}}\n"), Options{SkipFiles: true, Capabilities: all})
 	require.NoError(t, err)
 	require.Empty(t, warnings)
 	require.Len(t, c.Core.Provided, len(all))

@@ -20,6 +20,27 @@ type Instance struct {
 	CreatedAt            time.Time // by Civo's clock; zero: Civo did not say
 }
 
+// Runs is whether an instance runs.
+type Runs string
+
+const (
+	Running Runs = "running"
+	Stopped Runs = "stopped"
+	// Between: Civo is at work on it, or its status is none that is known.
+	Between Runs = "between"
+)
+
+// Runs says whether the instance runs by its status.
+func (in Instance) Runs() Runs {
+	switch in.Status {
+	case active:
+		return Running
+	case shutOff, stopped, failed:
+		return Stopped
+	}
+	return Between
+}
+
 func asInstance(in civogo.Instance) Instance {
 	return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status, CreatedAt: in.CreatedAt}
 }

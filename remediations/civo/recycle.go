@@ -14,6 +14,9 @@ const (
 	active   = "ACTIVE"
 	building = "BUILDING"
 	deleting = "DELETING"
+	shutOff  = "SHUTOFF"
+	stopped  = "STOPPED"
+	failed   = "FAILED"
 )
 
 // Before is what Look saw of the machine and its pool. It goes on record with

@@ -48,6 +48,9 @@ func (p *passing) node(n *corev1.Node) {
 	if d.Ask.Replacement {
 		p.askProof(m, s.Journal.Record)
 	}
+	if signs := witnessOf(d); d.Ask.Witness && len(signs) > 0 {
+		p.readWitness(m, n, signs)
+	}
 	m.keepWorking(s, d)
 	switch {
 	case !d.Well:
@@ -107,7 +110,7 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 			p.replacing(d.Record)
 		}
 	case remediations.Resume:
-		p.work(s.Node, d.Policy, s.Journal.Record)
+		p.work(s.Node, d, s.Journal.Record)
 	case remediations.End:
 		p.end(s, d)
 	case remediations.Reset:

@@ -149,7 +149,7 @@ func TestDrainThatTakesTooLong(t *testing.T) {
 				require.Len(t, w.toldOf("RepairBlocked"), 1)
 				w.do(func() {
 					if c.ready { // but its alert goes on
-						w.machines["n0"].stuck, w.machines["n0"].sick = true, 0
+						w.machines["n0"].broken, w.machines["n0"].sick = 9, 0
 						w.report(w.machines["n0"])
 					}
 				})
@@ -193,7 +193,7 @@ func TestDrainThatCannotBeDone(t *testing.T) {
 				w.during(t, "drain")
 				w.do(func() { // it is Ready again, and its alert goes on
 					m := w.machines["n0"]
-					m.stuck, m.sick, m.pods.refused = true, 0, true
+					m.broken, m.sick, m.pods.refused = 9, 0, true
 					w.report(m)
 				})
 				w.pass(10 * time.Second)

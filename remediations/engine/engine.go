@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Options are all that the engine needs; none but the Silencer and Posts may be left out.
+// Options are all that the engine needs; none but the Silencer, the Witnesses and Posts may be left out.
 type Options struct {
 	Config    *remediations.Config
 	Fleet     Fleet
@@ -23,6 +23,8 @@ type Options struct {
 	Alerts    AlertSource
 	Actuators map[string]Actuator
 	Workers   map[string]Worker
+	// Witnesses answer for the signs of their kind; one that is missing says that nothing is known.
+	Witnesses map[remediations.SignKind]Witness
 	// Sidecars is nil where no provider of sidecars is configured.
 	Sidecars Sidecars
 	// Leaders is nil where no mesh is configured whose leaders could be moved.
@@ -59,8 +61,9 @@ type Engine struct {
 	over   chan struct{}
 	// looking says that a look is under way, lookAgain that one more was asked for after it began.
 	looking, lookAgain bool
-	// underway are the calls to providers, surveys the questions about machines that are not answered yet.
-	underway, surveys int
+	// underway are the calls to providers, surveys the questions about machines that are not answered yet, testimonies the
+	// nodes whose signs are being read.
+	underway, surveys, testimonies int
 
 	word        *remediations.Word
 	sawWatchdog time.Time
@@ -130,7 +133,10 @@ type memory struct {
 	replacement *remediations.Replacement
 	pods        *remediations.PodProof
 	asking      bool
-	alerts      uint64
+	// read is what was read of the signs of a policy's witness; testifying says that they are being read.
+	read       map[remediations.Sign]remediations.Testimony
+	testifying bool
+	alerts     uint64
 	// newID is kept until a record bears it: the ledger counts repairs by id, and a write that met somebody else's must
 	// not count twice.
 	newID string

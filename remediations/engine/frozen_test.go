@@ -50,7 +50,7 @@ func TestBreakerDoesNotMoveWhileDrydockIsBlind(t *testing.T) {
 				w.pass(16 * time.Second)
 				w.do(func() {
 					for _, n := range all {
-						w.machines[n].stuck = true
+						w.breakDown(n, 9)
 						w.post(n, remediations.StatusFiring)
 					}
 				})
@@ -73,10 +73,10 @@ func TestBreakerDoesNotMoveWhileDrydockIsBlind(t *testing.T) {
 	}
 }
 
-// quiet ends the alerts of machines that are well.
+// quiet ends the alerts of machines, and what is the matter with them.
 func (w *world) quiet(names ...string) {
 	for _, n := range names {
-		w.machines[n].stuck = false
+		w.heal(n)
 	}
 }
 

@@ -33,7 +33,7 @@ func (p *passing) issue(s *remediations.State, d remediations.Decision) {
 	if remediations.Registry[step.Name].Once {
 		p.begin(n, d)
 	} else {
-		p.work(n, d.Policy, d.Record)
+		p.work(n, d, d.Record)
 	}
 	if s.Journal.Record == nil || s.Journal.Record.Intent == nil {
 		p.tell(n.Name, d.Record.ID, Event{Reason: "RepairStarted", Action: d.Record.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", d.Record.ID, d.Policy.Name, p.causeOf(s, d.Record))})
@@ -55,20 +55,22 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 	m.replacement, m.pods = nil, nil // what was said about an earlier attempt says nothing about this one
 	p.underway++
 	p.Log.Info("issuing", "node", n.Name, "step", step, "intent", intent.ID)
+	actuator := p.Actuators[step]
+	machine := machineOf(n)
+	askAgain, stillIll := p.lastWitness(machine, d.Signs)
 	var look lookedLast
-	mayStill := look.over(p.mayStill(n.Name, func(live *corev1.Node) error {
-		err := mayStillAct(live, intent.ID)
+	mayStill := look.over(p.mayStill(n.Name, func(ctx context.Context, live *corev1.Node) error {
+		err := stillIll(ctx, live, intent.ID)
 		look.word.Store(err != nil)
 		return err
 	}))
-	actuator := p.Actuators[step]
-	machine := machineOf(n)
 	machine.Attempt, machine.Before = intent.ID, intent.Before
 	of := d.Policy.Plan[d.Record.Step.Index]
 	machine.Soft, machine.Unit, machine.DaemonSet = of.Soft && d.Record.Step.Attempt == 1, of.Unit, of.DaemonSet
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 		defer cancel()
+		askAgain(ctx)
 		outcome, err := actuator.Act(ctx, machine, mayStill)
 		call := remediations.Call{IntentID: intent.ID, Outcome: outcome, Withheld: look.withheld(), WordOnNode: look.word.Load()}
 		if err != nil {
@@ -101,7 +103,7 @@ func (l *lookedLast) withheld() bool { return l.held.Load() && !l.let.Load() }
 
 // mayStill is asked at the very last moment before a call leaves: whether this process leads, the intent of this pass is
 // young, and the Node as it is now lets it.
-func (p *passing) mayStill(node string, lets func(live *corev1.Node) error) func() error {
+func (p *passing) mayStill(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
 	since := p.now
 	return func() error {
 		if p.ctx.Err() != nil {
@@ -118,7 +120,7 @@ func (p *passing) mayStill(node string, lets func(live *corev1.Node) error) func
 		if err != nil {
 			return fmt.Errorf("looking at the node once more: %w", err)
 		}
-		return lets(live)
+		return lets(ctx, live)
 	}
 }
 

@@ -36,15 +36,15 @@ func dataKnockOuts() map[string]knockOut {
 			config: func(c *remediations.Config) { c.Policies[0].For = time.Minute },
 			take: func(h *hands) {
 				h.node(func(n *corev1.Node) {
-					if len(n.Status.Conditions) == 0 {
-						n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: gone}}
+					if remediations.ReadyCondition(n) == nil {
+						n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: gone})
 					}
 				})
 			},
 			speaks: "6: something was done to n0, which reports no Ready condition",
 			tale: func(_ *testing.T, w *world) {
 				w.start()
-				w.do(func() { w.machines["n0"].mute = true; w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+				w.do(func() { w.machines["n0"].mute = true; w.breakDown("n0", 1); w.post("n0", remediations.StatusFiring) })
 				w.pass(5 * time.Minute)
 			},
 		},

@@ -125,7 +125,7 @@ func replaceKnockOuts() map[string]knockOut {
 				w.do(func() { w.mood.idle = true })
 				w.during(t, "drain")
 				w.do(func() { // it is Ready again, and its alert goes on
-					w.machines["n0"].stuck, w.machines["n0"].sick = true, 0
+					w.machines["n0"].broken, w.machines["n0"].sick = 9, 0
 					w.report(w.machines["n0"])
 				})
 				w.until(10*time.Minute, func() bool { return len(w.calls) == 2 })

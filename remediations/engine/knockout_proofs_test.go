@@ -68,7 +68,7 @@ func proofKnockOuts() map[string]knockOut {
 		"7: the node is Ready": {
 			take: func(h *hands) {
 				h.node(func(n *corev1.Node) {
-					n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+					n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: ready})
 				})
 			},
 			tale: cured(func(w *world) { w.machines["n0"].mute = true }), speaks: "7: Recovered of n0, which is not Ready",

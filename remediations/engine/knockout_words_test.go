@@ -23,11 +23,11 @@ func say(_ int, s *remediations.State, r *remediations.ReplicaWord) {
 
 func silence(w *world) { w.machines["n0"].silenced = true }
 
-// forgedPost is an alert that nobody but the post knows.
+// forgedPost is an alert that nobody but the post knows, on a node that has a fault.
 func forgedPost(_ *testing.T, w *world) {
 	w.start()
 	w.pass(16 * time.Second)
-	w.do(func() { w.post("n0", remediations.StatusFiring) })
+	w.do(func() { w.breakDown("n0", 1); w.machines["n0"].lapsed = true; w.post("n0", remediations.StatusFiring) })
 	w.pass(5 * time.Minute)
 }
 
@@ -37,6 +37,7 @@ func wordKnockOuts() map[string]knockOut {
 	all := map[string]knockOut{
 		"5: an Alertmanager says that the alert is active": {take: func(h *hands) { h.word(say) }, tale: forgedPost, speaks: nobody},
 		"5: Alertmanager routes the alert to Drydock": {
+			config: func(c *remediations.Config) { c.Policies[0].Witness = &remediations.Witness{None: true} }, // n0 is well
 			take: func(h *hands) {
 				h.word(alerts(func(a *remediations.AlertWord) { a.Receivers = []string{"drydock"} }))
 			},
@@ -97,6 +98,7 @@ func wordKnockOuts() map[string]knockOut {
 				w.pass(16 * time.Second)
 				w.do(func() {
 					w.replicas = [2]replicaState{{dead: true}, {dead: true}}
+					w.breakDown("n0", 1)
 					w.post("n0", remediations.StatusFiring)
 				})
 				w.pass(5 * time.Minute)
@@ -123,7 +125,11 @@ func wordKnockOuts() map[string]knockOut {
 			},
 		},
 		"9: the last look before the call": {
-			take: func(*hands) { mayStillAct = func(*corev1.Node, string) error { return nil } }, speaks: "9: a call for n0",
+			take: func(*hands) {
+				mayStillAct = func(*corev1.Node, string, []remediations.Sign, map[remediations.Sign]remediations.Testimony) error {
+					return nil
+				}
+			}, speaks: "9: a call for n0",
 			tale: func(_ *testing.T, w *world) {
 				w.start()
 				w.pass(16 * time.Second)

@@ -132,7 +132,7 @@ func (p *passing) move(s *remediations.LeaderState, m *leaderMemory, r *remediat
 	m.call = &remediations.Call{IntentID: intent.ID}
 	p.underway++
 	p.Log.Info("moving a mesh leader", "location", move.Location, "node", node, "successor", move.To, "intent", intent.ID)
-	mayStill := p.mayStill(node, func(live *corev1.Node) error {
+	mayStill := p.mayStill(node, func(_ context.Context, live *corev1.Node) error {
 		others, err := p.others(live, move)
 		if err != nil {
 			return err

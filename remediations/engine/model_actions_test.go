@@ -105,6 +105,15 @@ func (l *life) actions() map[string]func(*rapid.T) {
 				w.post(n, remediations.StatusFiring)
 			}
 		}),
+		"a machine breaks, and its node stays Ready": l.do(func(t *rapid.T, w *world) {
+			w.breakDown(pick(t), rapid.SampledFrom([]int{1, 2, 9}).Draw(t, "reboots needed"))
+		}),
+		"an alert lapses though its fault stays, or comes again": l.do(func(t *rapid.T, w *world) {
+			if m := w.machines[pick(t)]; m != nil {
+				m.lapsed = !m.lapsed
+			}
+		}),
+		"somebody forges an alert": l.do(func(t *rapid.T, w *world) { w.forge(pick(t)) }),
 		"a storm": func(t *rapid.T) {
 			l.w.do(func() {
 				for _, n := range nodeNames[:rapid.IntRange(2, len(nodeNames)).Draw(t, "machines")] {

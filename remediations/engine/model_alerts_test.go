@@ -165,6 +165,12 @@ func (w *world) postSince(name, status string, since time.Time) {
 		if old, err := remediations.DecodeAlert(a.Key(), n.Annotations[a.Key()]); err == nil {
 			a = a.SeenSince(old)
 		}
-		n.Annotations[a.Key()] = a.Encode()
+		drop, ok := remediations.Admit(n.Annotations, a)
+		for _, key := range drop {
+			delete(n.Annotations, key)
+		}
+		if ok {
+			n.Annotations[a.Key()] = a.Encode()
+		}
 	})
 }

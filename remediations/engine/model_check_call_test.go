@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock.dev/drydock/remediations"
 )
 
@@ -55,7 +57,25 @@ func (w *world) checkCall(i *instance, step string, m Machine) {
 	if r.Cause.Request == "" && !w.confirmed(i, r.Cause.Alert, now) {
 		w.fail("5: a call for %s, and no Alertmanager had said so in the last 30 s", m.Node)
 	}
+	p := i.config.PolicyOf(r.Policy, n)
+	if since, well := w.unfounded[m.Node]; well && r.Cause.Request == "" && p != nil && !p.Witness.None && now.Sub(since) > lastWord {
+		w.fail("5: a call for %s, and its Node shows no fault since %s", m.Node, since)
+	}
 	w.checkData(i, m.Node, now, lookedFor)
+}
+
+// witness notes since when a Node shows no fault. It is told in the plainest way: every policy here is about a node that is
+// not Ready, or Broken.
+func (w *world) witness(name string) {
+	for _, c := range w.nodes[name].Status.Conditions {
+		if (c.Type == corev1.NodeReady && c.Status != ready) || (c.Type == conditionBroken && c.Status == ready) {
+			delete(w.unfounded, name)
+			return
+		}
+	}
+	if _, was := w.unfounded[name]; !was {
+		w.unfounded[name] = time.Now()
+	}
 }
 
 // checkData is invariant 6: where data is missing, nothing is done.

@@ -36,6 +36,9 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	if c := remediations.ReadyCondition(cur); c == nil || c.Status != ready {
 		w.fail("7: %s of %s, which is not Ready", e.Outcome, cur.Name)
 	}
+	if m.broken > 0 && time.Since(m.since) > lookedFor {
+		w.fail("7: %s of %s, which is as broken as before", e.Outcome, cur.Name)
+	}
 	if time.Since(w.renewed(m)) > leaseFor+lookedFor {
 		w.fail("7: %s of %s, whose lease is stale", e.Outcome, cur.Name)
 	}

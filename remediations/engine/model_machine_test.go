@@ -19,7 +19,11 @@ type machine struct {
 	// sick is how many reboots are needed to cure it; 0: it is well. kubelet: a restart of the kubelet cures it, too.
 	sick    int
 	kubelet bool
-	since   time.Time // when its health last changed
+	// broken is how many reboots are needed to mend what its kubelet does not mind: the node stays Ready, and its condition
+	// Broken is True. lapsed: its alert is not there, whatever is the matter with it, as when its rule starts anew.
+	broken int
+	lapsed bool
+	since  time.Time // when its health last changed
 	// mute: it reports no Ready condition. stuck: its alert goes on though it is well. second: while it is not well, an
 	// alert of the milder policy is firing, too.
 	mute, stuck, second bool
@@ -42,8 +46,14 @@ type machine struct {
 
 func (m *machine) well() bool { return m.up && m.sick == 0 }
 
+// faulty says that the machine has a fault, whoever sees it.
+func (m *machine) faulty() bool { return !m.well() || m.broken > 0 }
+
 func (m *machine) firing() bool {
-	return m.stuck || !m.well() || time.Since(m.since) < alertTail && m.boots > 1
+	if m.lapsed {
+		return false
+	}
+	return m.stuck || m.broken > 0 || !m.well() || time.Since(m.since) < alertTail && m.boots > 1
 }
 
 // renewed is when the kubelet renewed its lease, by the clock that all but a Drydock with a wrong one share.
@@ -106,13 +116,33 @@ func (w *world) report(m *machine) {
 		if m.well() {
 			status = ready
 		}
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
-		if m.mute {
-			n.Status.Conditions = nil
+		n.Status.Conditions = nil
+		if !m.mute {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
 		}
+		mended := gone // while the machine is away nobody knows
+		switch {
+		case m.broken > 0 && m.up:
+			mended = ready
+		case m.up:
+			mended = corev1.ConditionFalse
+		}
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: conditionBroken, Status: mended})
 		n.Status.NodeInfo.BootID = fmt.Sprintf("%s-boot%d", m.name, m.boots)
 	})
+	w.witness(m.name)
 	w.judge()
+}
+
+// conditionBroken is what shows that a machine is broken.
+const conditionBroken = "Broken"
+
+// breakDown breaks the machine until it has been rebooted so many times; its node stays Ready.
+func (w *world) breakDown(name string, reboots int) {
+	if m := w.machines[name]; m != nil && !m.faulty() {
+		m.broken, m.since = reboots, time.Now()
+		w.report(m)
+	}
 }
 
 // ail makes the machine sick until it has been rebooted so many times.
@@ -125,7 +155,8 @@ func (w *world) ail(name string, reboots int) {
 
 // heal makes the machine well without a reboot.
 func (w *world) heal(name string) {
-	if m := w.machines[name]; m != nil && m.recycled.IsZero() && (!m.well() || m.mute || m.stuck) {
+	if m := w.machines[name]; m != nil && m.recycled.IsZero() && (m.faulty() || m.mute || m.stuck || m.lapsed) {
+		m.broken, m.lapsed = 0, false
 		m.sick, m.up, m.mute, m.stuck, m.since, m.booting = 0, true, false, false, time.Now(), m.booting+1
 		w.report(m)
 	}
@@ -160,8 +191,8 @@ func (w *world) reboot(name string) {
 		if w.machines[name] != m || m.booting != booting {
 			return
 		}
-		m.up, m.sick = true, max(0, m.sick-1)
-		if m.well() {
+		m.up, m.sick, m.broken = true, max(0, m.sick-1), max(0, m.broken-1)
+		if !m.faulty() {
 			m.since = time.Now()
 		}
 		w.rewired(name)

@@ -108,6 +108,7 @@ type world struct {
 	paused    map[string]time.Time   // since when a person holds the node
 	glass     map[string]time.Time   // since when its glass is broken
 	cancelled map[string]time.Time   // by repair, since when a person wants it cancelled
+	unfounded map[string]time.Time   // since when the Node shows no fault
 	// uncordoned is since when the node is not cordoned.
 	uncordoned map[string]time.Time
 }
@@ -129,7 +130,7 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	w := &world{
 		config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
-		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
+		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
 		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, rv: 100, roundTrip: 10 * time.Millisecond,
 	}
 	for i := range nodes {

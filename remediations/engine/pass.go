@@ -189,7 +189,7 @@ func (p *passing) state(n *corev1.Node) *remediations.State {
 	return &remediations.State{
 		Config: p.Config, Node: n, Journal: journal, Word: p.word, Fleet: p.fleet,
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
-		Survey: m.survey, Replacement: m.replacement, Pods: m.pods, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.newID,
+		Read: m.read, Survey: m.survey, Replacement: m.replacement, Pods: m.pods, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.newID,
 	}
 }
 

@@ -179,7 +179,7 @@ func (p *passing) approve(s *remediations.SidecarState, m *sidecarMemory, d reme
 	m.call = &remediations.Call{IntentID: intent.ID}
 	p.underway++
 	p.Log.Info("approving", "pod", r.Pod.String(), "node", node, "intent", intent.ID, "task", intent.Task)
-	mayStill := p.mayStill(node, func(live *corev1.Node) error { return mayStillApprove(live, key, intent.ID) })
+	mayStill := p.mayStill(node, func(_ context.Context, live *corev1.Node) error { return mayStillApprove(live, key, intent.ID) })
 	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: node, Task: intent.Task}
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)

@@ -48,6 +48,9 @@ func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
 		s = p.successorState(o, m, n)
 		d = remediations.DecideSuccessor(s, o, p.now)
 	}
+	if signs := witnessOf(d); d.Ask.Witness && n != nil && len(signs) > 0 {
+		p.readWitness(p.remember(n.Name), n, signs)
+	}
 	switch {
 	case !d.Well:
 		m.wellSince = time.Time{}
@@ -74,7 +77,7 @@ func (p *passing) successorState(o *remediations.Orphan, m *memory, n *corev1.No
 		Heartbeats: p.heartbeats, Replacement: m.replacement, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard,
 	}
 	if n != nil {
-		s.Lease = p.remember(n.Name).lease
+		s.Lease, s.Read = p.remember(n.Name).lease, p.remember(n.Name).read
 		s.Journal.History = remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
 	}
 	return s

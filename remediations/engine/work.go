@@ -37,7 +37,7 @@ func (m *memory) keepWorking(s *remediations.State, d remediations.Decision) {
 }
 
 // work does a repeatable step beside the loop, until its deadline, or until a decision ends it.
-func (p *passing) work(n *corev1.Node, policy *remediations.Policy, r *remediations.Record) {
+func (p *passing) work(n *corev1.Node, d remediations.Decision, r *remediations.Record) {
 	m, worker := p.remember(n.Name), p.Workers[r.Step.Name]
 	if worker == nil || m.work != nil {
 		return
@@ -47,14 +47,15 @@ func (p *passing) work(n *corev1.Node, policy *remediations.Policy, r *remediati
 	p.runs++
 	m.work = &working{intent: intent, run: p.runs, cancel: cancel}
 	m.call = &remediations.Call{IntentID: intent}
-	p.Log.Info("working", "node", n.Name, "step", r.Step.Name, "intent", intent, "policy", policy.Name)
+	p.Log.Info("working", "node", n.Name, "step", r.Step.Name, "intent", intent, "policy", d.Policy.Name)
+	askAgain, stillIll := p.lastWitness(machineOf(n), d.Signs)
 	var held atomic.Bool
 	mayStill := func() error {
 		look, cancel := context.WithTimeout(ctx, lastLook)
 		defer cancel()
 		live, err := p.Fleet.Node(look, n.Name)
 		if err == nil {
-			err = mayStillAct(live, intent)
+			err = stillIll(look, live, intent)
 		}
 		held.Store(err != nil)
 		return err
@@ -62,6 +63,7 @@ func (p *passing) work(n *corev1.Node, policy *remediations.Policy, r *remediati
 	machine, run, node, step := machineOf(n), p.runs, n.Name, r.Step.Name
 	go func() {
 		defer cancel()
+		askAgain(ctx)
 		err := worker.Work(ctx, machine, mayStill, func(note, blocked string) {
 			p.aside(func() {
 				if m.work != nil && m.work.run == run {

@@ -9,9 +9,11 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -128,11 +130,42 @@ func Trim(n *corev1.Node) *corev1.Node {
 			t.Annotations[k] = v
 		}
 	}
-	if c := remediations.ReadyCondition(n); c != nil {
-		t.Status.Conditions = []corev1.NodeCondition{*c}
-	}
+	t.Status.Conditions, t.Status.Allocatable = conditionsOf(n), gpusOf(n)
 	t.Status.NodeInfo.BootID = n.Status.NodeInfo.BootID
 	return t
+}
+
+// maxConditions is more than any node has. A kubelet may write as many as it likes.
+const maxConditions = 64
+
+// conditionsOf are the node's conditions without their texts and heartbeats, of which a policy's witness reads the status.
+// Their types are the same few words on every node, and kept once.
+func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
+	var out []corev1.NodeCondition
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady && len(out) >= maxConditions {
+			continue
+		}
+		out = append(out, corev1.NodeCondition{
+			Type: corev1.NodeConditionType(unique.Make(string(c.Type)).Value()), Status: corev1.ConditionStatus(unique.Make(string(c.Status)).Value()),
+			LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	return out
+}
+
+// gpusOf is what a GPU node offers of its GPUs, and its processors, which show that it says what it offers.
+func gpusOf(n *corev1.Node) corev1.ResourceList {
+	if _, ok := n.Labels[remediations.GPUCountLabel]; !ok {
+		return nil
+	}
+	out := corev1.ResourceList{}
+	for name, quantity := range n.Status.Allocatable {
+		if name == corev1.ResourceCPU || remediations.GPUResource(string(name)) {
+			out[name] = quantity
+		}
+	}
+	return out
 }
 
 // TrimTransform is Trim for an informer.
@@ -145,11 +178,10 @@ func TrimTransform(o any) (any, error) {
 
 // Matters says whether a change of a Node could change a decision; heartbeats do not, neither the kubelet's nor Kilo's.
 func Matters(a, b *corev1.Node) bool {
-	ra, rb := remediations.ReadyCondition(a), remediations.ReadyCondition(b)
 	return a.UID != b.UID || a.Spec.Unschedulable != b.Spec.Unschedulable || !slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, sameTaint) ||
 		a.Spec.ProviderID != b.Spec.ProviderID || a.Status.NodeInfo.BootID != b.Status.NodeInfo.BootID ||
 		(a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
-		(ra == nil) != (rb == nil) || (ra != nil && rb != nil && ra.Status != rb.Status) ||
+		!slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, sameStatus) || !maps.EqualFunc(gpusOf(a), gpusOf(b), sameQuantity) ||
 		a.Spec.PodCIDR != b.Spec.PodCIDR || !sameButSeen(a.Annotations, b.Annotations) || !maps.Equal(a.Labels, b.Labels)
 }
 
@@ -162,6 +194,10 @@ func otherUID(err error) bool {
 	}
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
+
+func sameStatus(a, b corev1.NodeCondition) bool { return a.Type == b.Type && a.Status == b.Status }
+
+func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
 func sameTaint(a, b corev1.Taint) bool {
 	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect

@@ -51,8 +51,8 @@ func newYard(t *testing.T, l *lab.Lab, mode string) *yard {
 			"mode": mode, "alertmanager": map[string]any{"urls": []any{"http://127.0.0.1:9"}},
 			"providers": map[string]any{"civo": map[string]any{"apiURL": "http://127.0.0.1:9", "clusterID": "c", "region": "r", "apiKeyFile": key}},
 			"policies": []any{
-				map[string]any{"name": "node-not-ready", "match": []any{`a="b"`}, "plan": plan},
-				map[string]any{"name": "only-observes", "match": []any{`a="b"`}, "mode": "observe", "plan": plan},
+				map[string]any{"name": "node-not-ready", "match": []any{`a="b"`}, "witness": "none", "plan": plan},
+				map[string]any{"name": "only-observes", "match": []any{`a="b"`}, "witness": "none", "mode": "observe", "plan": plan},
 			},
 		},
 	})

@@ -188,7 +188,8 @@ func (y *yard) config() map[string]any {
 		"limits":         map[string]any{"concurrent": "100%", "concurrentPerZone": "100%", "concurrentPerPool": "100%", "startupGrace": "0s", "repairsPerNode": 99},
 		"policies": []any{map[string]any{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "1s", "cooldown": "0s",
-			"plan": []any{map[string]any{"step": "reboot", "wait": "10m"}},
+			"witness": "none", // its alerts are posted about nodes that are Ready
+			"plan":    []any{map[string]any{"step": "reboot", "wait": "10m"}},
 		}},
 	}
 }

@@ -142,7 +142,8 @@ func (y *yard) config() map[string]any {
 		"providers":      map[string]any{"civo": map[string]any{"apiURL": y.provider.url(), "timeout": "20s"}},
 		"policies": []any{map[string]any{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "1s", "cooldown": "0s",
-			"plan": []any{map[string]any{"step": "reboot", "wait": y.wait, "attempts": y.attempts}},
+			"witness": []any{map[string]any{"ready": false}},
+			"plan":    []any{map[string]any{"step": "reboot", "wait": y.wait, "attempts": y.attempts}},
 		}},
 	}
 }

@@ -87,7 +87,8 @@ func lived(t *testing.T) (l *lab.Lab, began time.Time) {
 		"metrics": map[string]any{"listen": metricsAt},
 		"policies": []any{map[string]any{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "1s", "cooldown": "0s",
-			"plan": []any{map[string]any{"step": "reboot", "wait": "60s"}},
+			"witness": []any{map[string]any{"ready": false}},
+			"plan":    []any{map[string]any{"step": "reboot", "wait": "60s"}},
 		}},
 	}})
 	require.NoError(t, err)

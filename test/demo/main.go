@@ -87,7 +87,8 @@ func repair(ctx context.Context, l *lab.Lab, port int) error {
 		"policies": []any{map[string]any{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": policyFor.String(),
 			"proofFor": proofFor.String(), "cooldown": "0s",
-			"plan": []any{map[string]any{"step": "reboot", "wait": "60s", "attempts": 2}},
+			"witness": []any{map[string]any{"ready": false}},
+			"plan":    []any{map[string]any{"step": "reboot", "wait": "60s", "attempts": 2}},
 		}},
 	}})
 	if err != nil {

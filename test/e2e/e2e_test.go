@@ -144,7 +144,7 @@ func alertsAt(ctx context.Context, url string) (int, error) {
 func policy(over map[string]any) map[string]any {
 	p := map[string]any{
 		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s",
-		"cooldown": "0s", "plan": []any{map[string]any{"step": "reboot", "wait": "60s", "attempts": 2}},
+		"cooldown": "0s", "witness": []any{map[string]any{"ready": false}}, "plan": []any{map[string]any{"step": "reboot", "wait": "60s", "attempts": 2}},
 	}
 	for k, v := range over {
 		p[k] = v

@@ -117,7 +117,8 @@ func (y *yard) config(policies ...any) map[string]any {
 func nodePolicy(wait time.Duration, further ...any) map[string]any {
 	return map[string]any{
 		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "3s", "cooldown": "0s",
-		"plan": append([]any{map[string]any{"step": "restart-kubelet", "wait": wait.String(), "attempts": 2}}, further...),
+		"witness": []any{map[string]any{"ready": false}},
+		"plan":    append([]any{map[string]any{"step": "restart-kubelet", "wait": wait.String(), "attempts": 2}}, further...),
 	}
 }
 

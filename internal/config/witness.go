@@ -1,0 +1,177 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// daemonSetsKey is where the configuration names the DaemonSets that a witness may leave to it.
+const daemonSetsKey = "providers.daemonSets."
+
+// witness reads what must be true of the node itself; nil: the policy does not say.
+func (b *builder) witness(at pointer, raw any) *remediations.Witness {
+	switch raw := raw.(type) {
+	case string:
+		return &remediations.Witness{None: true} // the schema takes no other word
+	case []any:
+		w := &remediations.Witness{}
+		for i, entry := range raw {
+			sign, ok := b.sign(at.to(i), entry)
+			if ok && slices.Contains(w.Signs, sign) {
+				b.fault(at.to(i), "stands in the list already; remove it")
+			}
+			if ok {
+				w.Signs = append(w.Signs, sign)
+			}
+		}
+		return w
+	}
+	return nil
+}
+
+// sign reads one entry, which has one key.
+func (b *builder) sign(at pointer, raw any) (remediations.Sign, bool) {
+	entry, isMapping := raw.(map[string]any)
+	if !isMapping || b.faulty(at) {
+		return remediations.Sign{}, false
+	}
+	known := loadSchema().policies.at(pointer{}.to(0, "witness", 0)).names()
+	var keys []string
+	for _, key := range known {
+		if b.faulty(at.to(key)) {
+			return remediations.Sign{}, false
+		}
+		if _, has := entry[key]; has {
+			keys = append(keys, key)
+		}
+	}
+	switch len(keys) {
+	case 0:
+		if b.faultyUnder(at) {
+			return remediations.Sign{}, false
+		}
+		b.fault(at, "says nothing; write one of %s, for example {ready: false}", list(known))
+		return remediations.Sign{}, false
+	case 1:
+	default:
+		b.fault(at, "has the keys %s; write an entry of its own for each, any of them is enough", list(keys))
+		return remediations.Sign{}, false
+	}
+	s := remediations.Sign{Kind: remediations.SignKind(keys[0])}
+	inner, _ := entry[keys[0]].(map[string]any)
+	text := func(key string) string { v, _ := inner[key].(string); return v }
+	p := at.to(keys[0])
+	switch s.Kind {
+	case remediations.SignCondition:
+		s.Name, s.Status = text("type"), text("status")
+		if b.faulty(p.to("type")) || b.faulty(p.to("status")) {
+			return s, false
+		}
+		if s.Name == "Ready" {
+			b.fault(p.to("type"), "has an entry of its own, which knows Unknown, too; write {ready: false}")
+			return s, false
+		}
+	case remediations.SignDaemonSetPod:
+		namespace, name, from := text("namespace"), text("name"), text("from")
+		for _, key := range []string{"namespace", "name", "from"} {
+			if b.faulty(p.to(key)) {
+				return s, false
+			}
+		}
+		switch {
+		case from != "" && namespace+name != "":
+			b.fault(p.to("from"), "names the DaemonSet, and so do namespace and name; remove one of the two")
+			return s, false
+		case from != "":
+			s.From = daemonSetsKey + from
+		case namespace == "" || name == "":
+			b.fault(p, "does not say which DaemonSet; write namespace and name, or from")
+			return s, false
+		default:
+			s.Name = namespace + "/" + name
+		}
+	case remediations.SignNotReady, remediations.SignStaleLease, remediations.SignMissingGPUs, remediations.SignNotRunning:
+	}
+	return s, true
+}
+
+// faultyUnder says that something in the value has its fault already, such as a key that is unknown.
+func (b *builder) faultyUnder(at pointer) bool {
+	for key := range b.at {
+		if strings.HasPrefix(key, at.key()+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// nameDaemonSets fills in the DaemonSets that witnesses leave to the configuration.
+func (c *Config) nameDaemonSets() {
+	names := map[string]ObjectName{daemonSetsKey + "cni": c.DaemonSets.CNI, daemonSetsKey + "kubeProxy": c.DaemonSets.KubeProxy}
+	for _, p := range c.Policies {
+		if p.Witness == nil {
+			continue
+		}
+		for i, s := range p.Witness.Signs {
+			if n := names[s.From]; n.Name != "" {
+				p.Witness.Signs[i].Name = n.Namespace + "/" + n.Name
+			}
+		}
+	}
+}
+
+// unwitnessed warns of a person's own policy of which nothing is repaired, since it does not say what shows the fault, or
+// since nobody can look there.
+func (c *Config) unwitnessed(p PolicyInfo) []Fault {
+	if p.Mode == remediations.ModeOff || p.Pod != nil || p.Location != "" || p.APIServer {
+		return nil
+	}
+	if p.Witness == nil {
+		return []Fault{p.source.locate(p.at, true, fmt.Sprintf("policy %s has no witness, so nothing is repaired by it (NotWitnessed): write what shows the fault on the node itself, for example witness: [{ready: false}], or witness: none to act on the alert alone", p.Name))}
+	}
+	var out []Fault
+	for i, s := range p.Witness.Signs {
+		if why := c.mute(s); why != "" {
+			out = append(out, p.source.locate(p.at.to("witness", i), true, fmt.Sprintf("shows nothing: %s", why)))
+		}
+	}
+	return out
+}
+
+// mute says why nobody can look at the sign.
+func (c *Config) mute(s remediations.Sign) string {
+	switch {
+	case s.Kind == remediations.SignDaemonSetPod && s.Name == "":
+		return s.From + " is not configured"
+	case s.Kind == remediations.SignNotRunning && c.Civo == nil:
+		return "no provider of machines is configured that could be asked"
+	}
+	return ""
+}
+
+// shippedUnwitnessed names the shipped policies whose whole witness nobody can look at.
+func (c *Config) shippedUnwitnessed() []string {
+	held := map[string][]string{}
+	var order []string
+	for _, p := range c.Policies {
+		if p.From != shippedFrom || p.Mode == remediations.ModeOff || p.Witness == nil {
+			continue
+		}
+		for _, s := range p.Witness.Signs {
+			if why := c.mute(s); why != "" {
+				if held[why] == nil {
+					order = append(order, why)
+				}
+				held[why] = append(held[why], p.Name)
+			}
+		}
+	}
+	var out []string
+	for _, why := range order {
+		out = append(out, fmt.Sprintf("shipped policies repair nothing (NotWitnessed), since %s: %s", why, strings.Join(held[why], ", ")))
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func TestWitnessIsRead(t *testing.T) {
+	c, warnings := mustLoad(t, base+`
+providers: {daemonSets: {cni: calico-system/calico-node}}
+policies:
+- name: every
+  match: ['a="b"']
+  witness:
+  - {ready: false}
+  - {lease: stale}
+  - {condition: {type: DiskPressure, status: "True"}}
+  - {gpus: missing}
+  - {daemonSetPod: {namespace: kube-system, name: kube-proxy}}
+  - {daemonSetPod: {from: cni}}
+  - {daemonSetPod: {from: kubeProxy}}
+  - {provider: notRunning}
+  plan: [{step: drain}]
+- {name: alone, match: ['a="b"'], witness: none, plan: [{step: drain}]}
+- {name: unwritten, match: ['a="b"'], plan: [{step: drain}]}
+- {name: 'off', match: ['a="b"'], mode: 'off', plan: [{step: drain}]}
+`)
+	require.Equal(t, []remediations.Sign{
+		{Kind: remediations.SignNotReady}, {Kind: remediations.SignStaleLease},
+		{Kind: remediations.SignCondition, Name: "DiskPressure", Status: "True"}, {Kind: remediations.SignMissingGPUs},
+		{Kind: remediations.SignDaemonSetPod, Name: "kube-system/kube-proxy"},
+		{Kind: remediations.SignDaemonSetPod, Name: "calico-system/calico-node", From: "providers.daemonSets.cni"},
+		{Kind: remediations.SignDaemonSetPod, From: "providers.daemonSets.kubeProxy"}, {Kind: remediations.SignNotRunning},
+	}, c.Core.Policy("every").Witness.Signs)
+	require.Equal(t, &remediations.Witness{None: true}, c.Core.Policy("alone").Witness)
+	require.Nil(t, c.Core.Policy("unwritten").Witness)
+	text := lines(warnings)
+	require.Contains(t, text, "drydock.yaml:17: warning: policies[0].witness[6]: shows nothing: providers.daemonSets.kubeProxy is not configured")
+	require.Contains(t, text, "drydock.yaml:18: warning: policies[0].witness[7]: shows nothing: no provider of machines is configured that could be asked")
+	require.Contains(t, text, "drydock.yaml:21: warning: policies[2]: policy unwritten has no witness, so nothing is repaired by it (NotWitnessed)")
+	require.NotContains(t, text, "policy off has no witness")
+	require.NotContains(t, text, "policy alone has no witness")
+	require.NotContains(t, text, "policies[0].witness[5]")
+}
+
+// TestEveryShippedPolicyAboutNodesHasAWitness: an alert alone disrupts no node. Where nothing on the node shows the fault, a
+// person approves the repair.
+func TestEveryShippedPolicyAboutNodesHasAWitness(t *testing.T) {
+	for _, p := range Shipped().Policies {
+		if p.Pod != nil || p.Location != "" || p.APIServer {
+			require.Nil(t, p.Witness, p.Name)
+			continue
+		}
+		require.NotNil(t, p.Witness, p.Name)
+		require.True(t, len(p.Witness.Signs) > 0 || p.Approval, "policy %s would act on an alert alone", p.Name)
+	}
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Witness answers what the watched Node does not show of a policy's witness. Leases are read through Fleet.
+type Witness interface {
+	// Testify changes nothing. Who cannot say gives Unknown and why.
+	Testify(ctx context.Context, m Machine, s remediations.Sign) remediations.Testimony
+}
+
+// witnessesAtOnce bounds the nodes whose signs are being read: a thousand alerts must not become a thousand requests at once.
+const witnessesAtOnce = 8
+
+// readWitness reads beside the loop what the policy's witness needs and the watched Node does not show. Where too many are
+// being read already, the pass that follows the end of one asks again.
+func (p *passing) readWitness(m *memory, n *corev1.Node, signs []remediations.Sign) {
+	if m.testifying || p.testimonies >= witnessesAtOnce {
+		return
+	}
+	m.testifying = true
+	p.testimonies++
+	machine := machineOf(n)
+	go func() {
+		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
+		defer cancel()
+		read := p.testify(ctx, machine, signs)
+		p.aside(func() {
+			m.testifying = false
+			p.testimonies--
+			m.read = merged(m.read, read)
+		})
+	}()
+}
+
+// merged leaves both maps as they are: a State may still hold one of them.
+func merged(old, read map[remediations.Sign]remediations.Testimony) map[remediations.Sign]remediations.Testimony {
+	out := maps.Clone(old)
+	if out == nil {
+		return read
+	}
+	maps.Copy(out, read)
+	return out
+}
+
+// testify reads the signs that the watched Node does not show.
+func (e *Engine) testify(ctx context.Context, m Machine, signs []remediations.Sign) map[remediations.Sign]remediations.Testimony {
+	read := map[remediations.Sign]remediations.Testimony{}
+	for _, s := range signs {
+		if s.OnNode() {
+			continue
+		}
+		var t remediations.Testimony
+		switch w := e.Witnesses[s.Kind]; {
+		case s.Kind == remediations.SignStaleLease:
+			t = e.leaseSays(ctx, m.Node)
+		case w == nil:
+			t = remediations.Testimony{Answer: remediations.Unknown, Saw: fmt.Sprintf("nobody who could say of %s is configured", s)}
+		default:
+			t = w.Testify(ctx, m, s)
+		}
+		t.At = e.Clock.Now() // of the answer: one that took its time is no worse for that
+		read[s] = t
+	}
+	return read
+}
+
+func (e *Engine) leaseSays(ctx context.Context, node string) remediations.Testimony {
+	renewed, duration, err := e.Fleet.Lease(ctx, node)
+	if err != nil {
+		return remediations.Testimony{Answer: remediations.Unknown, Saw: "the lease of the node could not be read: " + err.Error()}
+	}
+	return remediations.LeaseSays(remediations.Lease{ReadAt: e.Clock.Now(), RenewedAt: renewed, Duration: duration})
+}
+
+// lastWitness gives the last look what it asks of the signs. What the API server knows is read while the call waits for that
+// look. A provider is asked before its call begins, since it takes one call at a time.
+func (e *Engine) lastWitness(machine Machine, signs []remediations.Sign) (before func(ctx context.Context), still func(ctx context.Context, live *corev1.Node, intent string) error) {
+	var slow, quick []remediations.Sign
+	for _, s := range signs {
+		if s.Kind == remediations.SignNotRunning {
+			slow = append(slow, s)
+		} else {
+			quick = append(quick, s)
+		}
+	}
+	var said map[remediations.Sign]remediations.Testimony
+	before = func(ctx context.Context) {
+		if len(slow) > 0 {
+			said = e.testify(ctx, machine, slow)
+		}
+	}
+	still = func(ctx context.Context, live *corev1.Node, intent string) error {
+		read := merged(said, e.testify(ctx, machine, quick))
+		return mayStillAct(live, intent, signs, read)
+	}
+	return before, still
+}
+
+// witnessOf are the signs that a decision asks to be read.
+func witnessOf(d remediations.Decision) []remediations.Sign {
+	if d.Policy == nil || d.Policy.Witness == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(d.Policy.Witness.Signs), remediations.Sign.OnNode)
+}

@@ -1,0 +1,59 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// PodWitness says how a node's own pod of a DaemonSet is.
+type PodWitness struct{ Client kubernetes.Interface }
+
+var _ engine.Witness = PodWitness{}
+
+// Testify looks at the pods of the DaemonSet on the node. That there is none shows nothing: the DaemonSet may not want one
+// there.
+func (w PodWitness) Testify(ctx context.Context, m engine.Machine, s remediations.Sign) remediations.Testimony {
+	namespace, name, _ := strings.Cut(s.Name, "/")
+	d := DaemonSetPod{Client: w.Client, DaemonSet: types.NamespacedName{Namespace: namespace, Name: name}}
+	pods, err := d.onNode(ctx, m.Node)
+	var found finding
+	switch {
+	case errors.As(err, &found):
+		return remediations.Testimony{Answer: remediations.Unknown, Saw: found.Error()}
+	case err != nil:
+		return remediations.Testimony{Answer: remediations.Unknown, Saw: fmt.Sprintf("the pods of DaemonSet %s could not be read: %v", s.Name, err)}
+	case len(pods) == 0:
+		return remediations.Testimony{Answer: remediations.Unknown, Saw: fmt.Sprintf("DaemonSet %s has no pod on the node", s.Name)}
+	}
+	ill := -1
+	for i := range pods {
+		switch p := &pods[i]; {
+		case podReady(p) && p.DeletionTimestamp == nil:
+			return remediations.Testimony{Answer: remediations.Well, Saw: "pod " + nameOf(p) + " is Ready" + readySince(p)}
+		case !podReady(p):
+			ill = i
+		}
+	}
+	if ill < 0 {
+		return remediations.Testimony{Answer: remediations.Unknown, Saw: "pod " + nameOf(&pods[0]) + " is Ready and being deleted"}
+	}
+	return remediations.Testimony{Answer: remediations.Ill, Saw: "pod " + nameOf(&pods[ill]) + " is not Ready" + readySince(&pods[ill])}
+}
+
+func readySince(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && !c.LastTransitionTime.IsZero() {
+			return " since " + c.LastTransitionTime.UTC().Format("2006-01-02T15:04:05Z07:00")
+		}
+	}
+	return ""
+}

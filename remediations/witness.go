@@ -1,0 +1,256 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Witness is what must be true of a node itself before an alert may disrupt it. An alert alone can be forged, stale, or
+// computed from forged metrics.
+type Witness struct {
+	// None: the policy acts on the alert alone.
+	None bool
+	// Signs: any of them that says Ill is enough for a step, and all of them must say Well for a cure.
+	Signs []Sign
+}
+
+// SignKind is what an entry of a witness looks at.
+type SignKind string
+
+const (
+	SignNotReady     SignKind = "ready"
+	SignStaleLease   SignKind = "lease"
+	SignCondition    SignKind = "condition"
+	SignMissingGPUs  SignKind = "gpus"
+	SignDaemonSetPod SignKind = "daemonSetPod"
+	SignNotRunning   SignKind = "provider"
+)
+
+// Sign is one entry of a witness.
+type Sign struct {
+	Kind SignKind
+	// Name is the type of the condition, or the DaemonSet as namespace/name; Status is the status of the condition.
+	Name, Status string
+	// From is the key of the configuration that names the DaemonSet, where the policy leaves that to the configuration.
+	From string
+}
+
+// Answer is what a sign says of a node.
+type Answer string
+
+const (
+	Ill  Answer = "ill"
+	Well Answer = "well"
+	// Unknown: there is no data, or the data cannot be compared. That is neither a fault nor a cure.
+	Unknown Answer = "unknown"
+)
+
+// Testimony is what one sign said.
+type Testimony struct {
+	Answer Answer
+	// Saw is what was seen, as a part of a sentence: "Ready is True since 2026-03-04T12:00:00Z".
+	Saw string
+	// At is when it was read, for what the watched Node does not show.
+	At time.Time
+}
+
+const (
+	// witnessKept is how long what a sign said still holds a repair; older, the sign counts as not read.
+	witnessKept = time.Minute
+	// witnessAgain is how soon a sign is read again while it holds a repair.
+	witnessAgain = 30 * time.Second
+)
+
+// OnNode says that the watched Node itself shows the sign.
+func (s Sign) OnNode() bool {
+	switch s.Kind {
+	case SignNotReady, SignCondition, SignMissingGPUs:
+		return true
+	case SignStaleLease, SignDaemonSetPod, SignNotRunning:
+	}
+	return s.Kind == SignDaemonSetPod && s.Name == "" // nobody can look, and that needs no look
+}
+
+// ask is what the Node shows of the sign.
+func (s Sign) ask(n *corev1.Node) Testimony {
+	switch s.Kind {
+	case SignNotReady:
+		return conditionSays(n, corev1.NodeReady, func(status corev1.ConditionStatus) Answer {
+			if status == corev1.ConditionTrue {
+				return Well
+			}
+			return Ill
+		})
+	case SignCondition:
+		return conditionSays(n, corev1.NodeConditionType(s.Name), func(status corev1.ConditionStatus) Answer {
+			switch status {
+			case corev1.ConditionStatus(s.Status):
+				return Ill
+			case corev1.ConditionUnknown:
+				return Unknown
+			}
+			return Well
+		})
+	case SignMissingGPUs:
+		return gpusSay(n)
+	case SignDaemonSetPod:
+		return Testimony{Answer: Unknown, Saw: s.From + " is not configured, so Drydock does not know which pod to look at"}
+	case SignStaleLease, SignNotRunning:
+	}
+	return Testimony{Answer: Unknown, Saw: fmt.Sprintf("%s was not read", s)}
+}
+
+func (s Sign) String() string {
+	switch s.Kind {
+	case SignCondition:
+		return fmt.Sprintf("condition %s=%s", s.Name, s.Status)
+	case SignDaemonSetPod:
+		return "the pod of DaemonSet " + s.Name
+	case SignStaleLease:
+		return "the lease of the node"
+	case SignNotRunning:
+		return "the provider's instance"
+	case SignNotReady, SignMissingGPUs:
+	}
+	return string(s.Kind)
+}
+
+func conditionSays(n *corev1.Node, kind corev1.NodeConditionType, judge func(corev1.ConditionStatus) Answer) Testimony {
+	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return Testimony{Answer: Unknown, Saw: fmt.Sprintf("the Node has no condition %s", kind)}
+	}
+	c := n.Status.Conditions[i]
+	since := ""
+	if !c.LastTransitionTime.IsZero() {
+		since = " since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
+	}
+	return Testimony{Answer: judge(c.Status), Saw: fmt.Sprintf("%s is %s%s", kind, c.Status, since)}
+}
+
+// LeaseSays is what a lease says that was just read.
+func LeaseSays(l Lease) Testimony {
+	t := Testimony{Answer: Well, At: l.ReadAt, Saw: "the lease of the node was renewed at " + l.RenewedAt.UTC().Format(time.RFC3339)}
+	switch {
+	case l.RenewedAt.IsZero():
+		t.Answer, t.Saw = Unknown, "the lease of the node was never renewed"
+	case l.ReadAt.Sub(l.RenewedAt) < -leaseAhead:
+		t.Answer = Unknown
+		t.Saw += ", which is in the future: one of the two clocks is wrong"
+	case !l.fresh():
+		t.Answer = Ill
+	}
+	return t
+}
+
+// weighed is what all signs of a witness say together.
+type weighed struct {
+	// ill: any sign says Ill. well: every sign says Well. unread: a sign must be read first.
+	ill, well, unread bool
+	saw               []string
+	// oldest is when the oldest of the readings was made; zero: the Node shows all signs.
+	oldest time.Time
+}
+
+// weigh asks the signs. What was read before since counts as not read.
+func weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Time) weighed {
+	w := weighed{well: true}
+	for _, s := range signs {
+		t := Testimony{}
+		if s.OnNode() {
+			t = s.ask(n)
+		} else {
+			t = read[s]
+			if t.At.IsZero() || t.At.Before(since) {
+				w.unread, w.well = true, false
+				continue
+			}
+			if w.oldest.IsZero() || t.At.Before(w.oldest) {
+				w.oldest = t.At
+			}
+		}
+		w.ill, w.well = w.ill || t.Answer == Ill, w.well && t.Answer == Well
+		w.saw = append(w.saw, t.Saw)
+	}
+	return w
+}
+
+// signs are those of which one must say Ill before the candidate's step. A node that is not Ready after a step of this
+// repair is ill, whatever else its policy looks at: while it is away most signs say nothing. nil: nobody is asked.
+func (c *candidate) signs() []Sign {
+	if !c.ofNode() || c.request != "" || c.policy.Witness == nil || c.policy.Witness.None {
+		return nil
+	}
+	signs := c.policy.Witness.Signs
+	if notReady := (Sign{Kind: SignNotReady}); c.acted() && !slices.Contains(signs, notReady) {
+		signs = append(slices.Clone(signs), notReady)
+	}
+	return signs
+}
+
+// notWitnessed holds what only an alert speaks for. What was not read yet is asked for once no other guard holds.
+func notWitnessed(c *candidate) *finding {
+	if c.ofNode() && c.request == "" && c.policy.Witness == nil {
+		return &finding{fleetwide: true, message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.policy.Name)}
+	}
+	signs := c.signs()
+	if len(signs) == 0 {
+		return nil
+	}
+	w := weigh(signs, c.Node, c.Read, c.now.Add(-witnessKept))
+	if w.ill || w.unread {
+		return nil
+	}
+	f := because("the alert says that the node is ill, the witness of policy %s does not: %s", c.policy.Name, strings.Join(w.saw, "; "))
+	if !w.oldest.IsZero() {
+		f.until = w.oldest.Add(witnessAgain)
+	}
+	return f
+}
+
+// unwitnessed says that the witness must be read before the step: nothing that was seen a moment ago says Ill.
+func (c *candidate) unwitnessed() bool {
+	signs := c.signs()
+	return len(signs) > 0 && !weigh(signs, c.Node, c.Read, c.now.Add(-lookFor)).ill
+}
+
+// witnessDue says that what holds the repair was seen so long ago that it must be read again.
+func (c *candidate) witnessDue() bool {
+	w := weigh(c.signs(), c.Node, c.Read, c.now.Add(-witnessKept))
+	return !w.oldest.IsZero() && c.now.Sub(w.oldest) >= witnessAgain
+}
+
+// faultGone asks the policy's witness whether the fault itself is gone. unread: it must be read first. A repair that a
+// person asked for rests on no fault, so only a fault that shows counts against it.
+func (s *State) faultGone(p *Policy, r *Record, since time.Time) (gone, unread bool, saw string) {
+	if p == nil || p.Witness == nil || p.Witness.None {
+		return true, false, ""
+	}
+	w := weigh(p.Witness.Signs, s.Node, s.Read, since)
+	if w.unread {
+		return false, true, ""
+	}
+	if r.Cause.Request != "" {
+		return !w.ill, false, strings.Join(w.saw, "; ")
+	}
+	return w.well, false, strings.Join(w.saw, "; ")
+}
+
+// stillWitnessed asks the signs for the last time before a call, by what was read for that.
+func stillWitnessed(n *corev1.Node, signs []Sign, read map[Sign]Testimony) error {
+	if len(signs) == 0 {
+		return nil
+	}
+	w := weigh(signs, n, read, time.Time{})
+	if w.ill {
+		return nil
+	}
+	if w.unread {
+		w.saw = append(w.saw, "what the Node does not show could not be read")
+	}
+	return fmt.Errorf("the policy's witness no longer says that the node is ill: %s", strings.Join(w.saw, "; "))
+}
