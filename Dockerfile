@@ -1,9 +1,12 @@
 # Drydock's image: two static binaries, Drydock and the mesh's agent, and the public certificate authorities, run by
 # nobody in particular. `make image` builds it. BASE is what it stands on, such as a distroless static image; by default
-# nothing at all.
+# nothing at all. What you name as BASE, name by its digest: a tag is whatever its registry says today.
 ARG BASE=scratch
+# The compiler's image, which leaves nothing in the result but the binaries and the certificate authorities. The tag is the
+# version in go.mod. A build that must be the same every time names a digest: --build-arg GO_IMAGE=golang@sha256:…
+ARG GO_IMAGE=golang:1.26.8
 
-FROM golang:1.26 AS build
+FROM ${GO_IMAGE} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 COPY internal/conntrack internal/conntrack

@@ -25,3 +25,22 @@ func TestTheProgramIsBuiltTheSameWayEverywhere(t *testing.T) {
 		}
 	}
 }
+
+// TestTheImagesCompilerIsTheModules: neither tag floats, and the result of the Dockerfile stands on nothing unless somebody says so.
+func TestTheImagesCompilerIsTheModules(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		require.NoError(t, err)
+		return string(text)
+	}
+	_, version, _ := strings.Cut(read("go.mod"), "\ngo ")
+	version, _, _ = strings.Cut(version, "\n")
+	dockerfile := read("Dockerfile")
+	require.Contains(t, dockerfile, "ARG GO_IMAGE=golang:"+version+"\n")
+	require.Contains(t, dockerfile, "ARG BASE=scratch\n")
+	for line := range strings.Lines(dockerfile) {
+		if image, is := strings.CutPrefix(line, "FROM "); is {
+			require.True(t, strings.HasPrefix(image, "${"), "%q is named where nobody can pin it", image)
+		}
+	}
+}

@@ -46,11 +46,11 @@ const (
 func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (manager.Manager, error) {
 	mgr, err := manager.New(p.rest, p.managerOptions())
 	if err != nil {
-		return nil, fmt.Errorf("preparing to run: %w", err)
+		return nil, p.starting("preparing to run", err)
 	}
 	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{})
 	if err != nil {
-		return nil, fmt.Errorf("watching Nodes: %w", err)
+		return nil, p.starting("watching Nodes", err)
 	}
 	shared, ok := informer.(toolscache.SharedIndexInformer)
 	if !ok {

@@ -45,3 +45,23 @@ func TestSidecarsAreNobodysBusinessUnlessConfigured(t *testing.T) {
 	require.Equal(t, "gate", c.Sidecars[0].TLS.ServerName)
 	require.Empty(t, c.Sidecars[0].Owner)
 }
+
+// TestATokenInClearTextIsWarnedOf: over http whoever is on the way reads it, and with the API server's own audience may use it
+// there.
+func TestATokenInClearTextIsWarnedOf(t *testing.T) {
+	for auth, want := range map[string]string{
+		"auth: {serviceAccount: {name: a}}":                     "name in auth.serviceAccount.audiences what the pods' proxies accept",
+		"auth: {serviceAccount: {name: a, audiences: [proxy]}}": "whoever reads it can approve sidecars with it",
+		"scheme: https, auth: {serviceAccount: {name: a}}":      "",
+		"auth: {}":                                              "",
+	} {
+		_, warnings := mustLoad(t, base+"providers: {sidecars: [{name: sei, "+auth+"}]}\n")
+		const says = "providers.sidecars[0]: the token travels over http in clear text"
+		if want == "" {
+			require.NotContains(t, lines(warnings), says, auth)
+			continue
+		}
+		require.Contains(t, lines(warnings), says, auth)
+		require.Contains(t, lines(warnings), want, auth)
+	}
+}

@@ -42,6 +42,15 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	if c.Civo != nil && c.Civo.APIURL.Scheme != "https" && !loopbackHost(c.Civo.APIURL.Hostname()) {
 		warn(pointer{"providers", "civo", "apiURL"}, "is not https: the API key travels in clear text")
 	}
+	for i, s := range c.Sidecars {
+		if s.Scheme == "http" && (s.TokenFor != nil || s.TokenFile != "") {
+			of := "whoever reads it can approve sidecars with it"
+			if s.TokenFor != nil && len(s.TokenFor.Audiences) == 0 {
+				of = "whoever reads it can be that ServiceAccount at the API server for ten minutes: name in auth.serviceAccount.audiences what the pods' proxies accept"
+			}
+			warn(pointer{"providers", "sidecars"}.to(i), "the token travels over http in clear text, and %s; write scheme: https where the pods serve it", of)
+		}
+	}
 	sortFaults(out)
 	for _, p := range c.Policies {
 		if p.From != shippedFrom {

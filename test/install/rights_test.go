@@ -128,6 +128,10 @@ func TestRightsOfSidecars(t *testing.T) {
 	require.ElementsMatch(t, []string{"RoleBinding a/drydock-sidecars", "RoleBinding b/drydock-sidecars"}, bindings)
 	require.Empty(t, accounts, "no token is sent")
 
+	_, bindings, accounts = kinds(with(m{"name": "sei", "namespaces": []any{"a", "b"}}))
+	require.ElementsMatch(t, []string{"RoleBinding a/drydock-sidecars", "RoleBinding b/drydock-sidecars", "RoleBinding drydock-sidecars", "RoleBinding a/drydock-mark-ready", "RoleBinding b/drydock-mark-ready"}, bindings)
+	require.Equal(t, []string{"drydock-sidecars"}, accounts, "its token marks ready where Drydock may, and nowhere else")
+
 	var role rbacv1.ClusterRole
 	find(t, objects(t, render(t, "drydock", with(m{"name": "sei"}))), "ClusterRole", "drydock-sidecars", &role)
 	resources := map[string][]string{}
