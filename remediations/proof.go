@@ -27,7 +27,8 @@ func (s *State) settle(now time.Time) Decision {
 	wait := s.waitOf(r)
 	r.Deadline = at(r.Intent.At.Add(wait))
 	if outcome == CallRefused {
-		r.Deadline = at(now.Add(min(wait, refusedFor)))
+		// Never later than the proof of a call could take: a clock that jumped would leave it waiting for as long.
+		r.Deadline = earlier(r.Deadline, at(now.Add(min(wait, refusedFor))))
 	}
 	if outcome == CallAccepted {
 		why = "accepted"

@@ -53,3 +53,23 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// TestARefusalInAClockJumpSetsNoFarDeadline: the process's clock is a month ahead when the refusal is settled, and right
+// again a moment later.
+func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"a right clock": 0, "a month ahead": 30 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := (&scene{}).state(t)
+			s.Node = acting()
+			r := ReadJournal(s.Node).Record
+			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", fp, []string{"reboot:1"}, noon.Add(time.Minute)
+			s.Journal.Record, s.Call = r, &Call{IntentID: "r1-0-1", Outcome: CallRefused, Why: "no quota"}
+			d := Decide(s, noon.Add(time.Second).Add(ahead))
+			require.Equal(t, Verify, d.Verb)
+			require.LessOrEqual(t, d.Record.Deadline.Sub(noon), 10*time.Minute)
+			if ahead == 0 {
+				require.Equal(t, noon.Add(time.Second).Add(refusedFor), d.Record.Deadline)
+			}
+		})
+	}
+}

@@ -234,6 +234,9 @@ func (w *world) checkBack(i *instance, m remediations.Move) {
 			w.fail("9: a move of the leader %s is put back, and a person has held it since %s", n, since)
 		}
 		w.mesh.backs = append(w.mesh.backs, moved{m, r.PutBackID(), r.ID, time.Now()})
+		if w.mesh.begun[m.Location] == nil { // a person deleted the ledger meanwhile
+			w.mesh.begun[m.Location] = map[string]time.Time{}
+		}
 		w.mesh.begun[m.Location][r.ID] = time.Now()
 		return
 	}
