@@ -93,6 +93,7 @@ func (l *life) people() map[string]func(*rapid.T) {
 		}),
 		"a person spoils the record": l.do(func(t *rapid.T, w *world) {
 			if n := pick(t); w.record(n) != nil {
+				w.machines[n].spoilt = true
 				w.edit(n, edit(remediations.NodeRepairKey, rapid.SampledFrom([]string{"{}", `{"v":2}`, ""}).Draw(t, "record")))
 			}
 		}),
