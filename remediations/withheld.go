@@ -53,5 +53,11 @@ func (s *State) wordOnNode(now time.Time) (Reason, string) {
 			}
 		}
 	}
+	// One whose time is over is taken off once the leases agree with this clock; until then it stands.
+	for _, key := range []string{BreakGlassKey, PauseKey} {
+		if _, ok := s.Node.Annotations[key]; ok {
+			return Paused, key + " is still set"
+		}
+	}
 	return "", ""
 }
