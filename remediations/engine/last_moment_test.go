@@ -54,7 +54,7 @@ func TestAMachineThatSleptMakesNoCall(t *testing.T) {
 			require.Equal(t, c.awake, asleep.Now().Sub(now))
 			require.Equal(t, c.wall, asleep.Now().Round(0).Sub(now.Round(0)))
 			p := &passing{Engine: &Engine{Options: Options{Clock: asleep, Fleet: fresh{}}}, ctx: t.Context(), now: now}
-			err := p.mayStill("n0", func(*corev1.Node) error { return nil })()
+			err := p.mayStill("n0", func(context.Context, *corev1.Node) error { return nil })()
 			require.Equal(t, c.may, err == nil, "%v", err)
 		})
 	}
