@@ -65,6 +65,7 @@
 //  5. No side effect for an alert that no Alertmanager confirmed in the last thirty seconds:
 //     TestWhatTheAlertmanagersTogetherSay, TestAlertThatIsNotSentAgainIsNotBelieved,
 //     TestAlertsThatComeTwiceLateOrOutOfOrder, TestDrainEndsWithinAPass, TestPostAloneIsNoReason,
+//     TestLastLookAsksTheWitness, TestEveryShippedPolicyAboutNodesHasAWitness, TestGPUNodeIsNeverReplaced,
 //     TestAlertCountsOnlyWhereItIsRoutedToDrydock, TestAlertThatIsRoutedElsewhereDoesNothing, TestForCountsFromWhenDrydockFirstSawTheAlert.
 //  6. No data is never a fault: TestNoDataIsNoFault, TestBlindness, TestLeasesThatBlameTheControlPath,
 //     TestClockThatIsWrongCallsNobody, TestDrainOfWhichNothingCanBeDecided,

@@ -26,3 +26,19 @@ func ExpectedGPUs(n *corev1.Node) (int, bool) {
 	}
 	return count, true
 }
+
+// gpuMark is what shows that the node has GPUs, or had them; empty: nothing. A node that lost its label GPUCountLabel still
+// has others of the GPU operator, or offers a resource of that vendor, if only none of it.
+func gpuMark(n *corev1.Node) string {
+	for name := range n.Labels {
+		if GPUResource(name) {
+			return "it has the label " + clip(name, 100)
+		}
+	}
+	for name := range n.Status.Allocatable {
+		if GPUResource(string(name)) {
+			return "it offers " + clip(string(name), 100)
+		}
+	}
+	return ""
+}

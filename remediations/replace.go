@@ -15,6 +15,9 @@ var replace = Remediation{
 		if ControlPlane(n) {
 			return "a control-plane node is never replaced: its etcd member would be lost with it"
 		}
+		if mark := gpuMark(n); mark != "" {
+			return "a GPU node is never replaced, since its machine is scarce: " + mark
+		}
 		return ""
 	},
 	proof: func(intent *Intent, n *NodeFacts, a Answers) (bool, string) {

@@ -55,6 +55,7 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	for _, p := range c.Policies {
 		if p.From != shippedFrom {
 			out = append(out, c.unwitnessed(p)...)
+			out = append(out, c.takesGPUNodes(p)...)
 			out = append(out, c.idle(p, capabilities)...)
 		}
 	}

@@ -156,14 +156,16 @@ func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 
 // gpusOf is what a GPU node offers of its GPUs, and its processors, which show that it says what it offers.
 func gpusOf(n *corev1.Node) corev1.ResourceList {
-	if _, ok := n.Labels[remediations.GPUCountLabel]; !ok {
-		return nil
-	}
+	_, gpus := n.Labels[remediations.GPUCountLabel]
 	out := corev1.ResourceList{}
 	for name, quantity := range n.Status.Allocatable {
 		if name == corev1.ResourceCPU || remediations.GPUResource(string(name)) {
 			out[name] = quantity
+			gpus = gpus || name != corev1.ResourceCPU
 		}
+	}
+	if !gpus {
+		return nil
 	}
 	return out
 }

@@ -1,0 +1,38 @@
+package remediations
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// TestGPUNodeIsNeverReplaced, whichever policy takes it, and though it lost the label that says how many GPUs it has.
+func TestGPUNodeIsNeverReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*corev1.Node)
+		replace bool
+	}{
+		"the control":                  {func(*corev1.Node) {}, true},
+		"it says how many GPUs it has": {func(n *corev1.Node) { n.Labels[GPUCountLabel] = "8" }, false},
+		"it lost that label":           {func(n *corev1.Node) { n.Labels["nvidia.com/gpu.present"] = "true" }, false},
+		"it lost all labels": {func(n *corev1.Node) {
+			n.Status.Allocatable = corev1.ResourceList{gpuResource: resource.MustParse("0")}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := scene{Policy: scenePolicy{Plan: []string{"replace"}}, Provided: []string{"replace"}, Survey: &sceneSurvey{Step: "replace", Before: &Before{Instance: "n1", Hostname: "n1", Pool: "p1", Count: 3}}}
+			s := sc.state(t)
+			c.change(s.Node)
+			d := Decide(s, noon)
+			require.Equal(t, c.replace, d.Verb == Issue, d.Message)
+			n := acting()
+			r := ReadJournal(n).Record
+			r.Step.Name = "replace"
+			n.Annotations[NodeRepairKey] = r.Encode()
+			c.change(n)
+			require.Equal(t, c.replace, MayStillAct(n, "r1-0-1", nil, nil) == nil, "nor at the last look")
+		})
+	}
+}
