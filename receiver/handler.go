@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"drydock.dev/drydock/internal/httpserver"
+	"drydock.dev/drydock/internal/text"
 )
 
 // refusal is an answer other than 200: its code, and a sentence for people.
@@ -79,11 +79,7 @@ func answer(c *gin.Context, r *refusal) {
 		// Or net/http would read on, to use the connection again.
 		c.Header("Connection", "close")
 	}
-	sentence := r.sentence
-	if len(sentence) > maxSentenceBytes {
-		sentence = strings.ToValidUTF8(sentence[:maxSentenceBytes], "") + "..."
-	}
-	c.JSON(r.code, gin.H{"error": sentence})
+	c.JSON(r.code, gin.H{"error": text.Line(r.sentence, maxSentenceBytes)})
 }
 
 // receive is the ladder: who, what, how much, and only then the alerts. It
@@ -226,11 +222,5 @@ func (s *Server) later(p post, t tally) *refusal {
 	return refuse(http.StatusServiceUnavailable, "%d of %d alerts could not be written within %s, the others are; post again later", t.failed, len(p.alerts), s.timeouts.handOver)
 }
 
-// short cuts what others wrote to what fits in a log line.
-func short(text string) string {
-	const longest = 200
-	if len(text) > longest {
-		return strings.ToValidUTF8(text[:longest], "") + "..."
-	}
-	return text
-}
+// short makes what others wrote fit for a log line.
+func short(s string) string { return text.Line(s, 200) }

@@ -74,7 +74,7 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 		"a label is a number":     {body: postOf(`{"status":"firing","labels":{"node":1}}`), code: 400, answer: "cannot unmarshal number"},
 		"a time that is none":     {body: postOf(strings.Replace(fire("n1"), "2026-11-20T20:55:00Z", "yesterday", 1)), code: 400, answer: "parsing time"},
 		"fewer than no truncated": {body: strings.Replace(body, `"truncatedAlerts":0`, `"truncatedAlerts":-1`, 1), code: 400, answer: "truncatedAlerts"},
-		"an error that is long":   {body: postOf(strings.Replace(fire("n1"), "2026-11-20T20:55:00Z", strings.Repeat("é", 2000), 1)), code: 400, answer: "..."},
+		"an error that is long":   {body: postOf(strings.Replace(fire("n1"), "2026-11-20T20:55:00Z", strings.Repeat("é", 2000), 1)), code: 400, answer: "…"},
 		"no token":                {body: body, change: without("Authorization"), code: 401, answer: "a bearer token is needed"},
 		"another scheme":          {body: body, change: with("Authorization", "Basic "+secret), code: 401, answer: "a bearer token is needed"},
 		"a wrong token":           {body: body, change: with("Authorization", "Bearer s3cret-tokem"), code: 401, answer: "not the right one"},
@@ -115,7 +115,7 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 				require.Equal(t, tc.answer, w.Body.String())
 			} else {
 				require.Contains(t, errorOf(t, w), tc.answer)
-				require.LessOrEqual(t, len(errorOf(t, w)), maxSentenceBytes+len("..."))
+				require.LessOrEqual(t, len(errorOf(t, w)), maxSentenceBytes+len("…"))
 				require.NotContains(t, w.Body.String(), secret)
 			}
 			require.Equal(t, tc.code == 503, w.Header().Get("Retry-After") != "")

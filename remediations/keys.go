@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // Keys on the Node. AlertPrefix, RepairPrefix, HistoryKey and PhaseLabel are Drydock's own; the others are people's.
@@ -87,13 +88,10 @@ func ParseReset(v string) error {
 }
 
 // isID says whether v has the form of a repair's id.
-func isID(v string) bool {
-	for _, r := range v {
-		if (r < 'a' || r > 'z') && (r < '0' || r > '9') {
-			return false
-		}
-	}
-	return len(v) == idLength
+func isID(v string) bool { return len(v) == idLength && ofIDLetters(v) }
+
+func ofIDLetters(v string) bool {
+	return !strings.ContainsFunc(v, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
 // errEmptyName is for names that are no object's name at all.
@@ -121,16 +119,5 @@ func validName(name string, longest int, allowed, more string) error {
 	return nil
 }
 
-// clip makes s fit for a message: at most n bytes, cut at a rune's edge, and nothing in it that a terminal would obey.
-func clip(s string, n int) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}
+// clip makes s fit for a message: one line of at most n bytes, of characters that show, and "…" where it was cut.
+func clip(s string, n int) string { return text.Line(s, n) }

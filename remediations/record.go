@@ -16,6 +16,9 @@ const recordVersion = 1
 // idLength is that of a repair's id.
 const idLength = 6
 
+// maxPolicyName bounds the policy of a record: a policy's name, or remediation/ and what a person asked for.
+const maxPolicyName = 512
+
 // maxRecordBytes bounds one record; a longer one was not written by Drydock.
 const maxRecordBytes = 8 << 10
 
@@ -225,8 +228,11 @@ func (r *Record) validate() error {
 		return fmt.Errorf("the record's phase %q is unknown", clip(string(r.Phase), 40))
 	}
 	switch {
-	case r.ID == "" || r.Policy == "":
-		return fmt.Errorf("the record lacks its id or its policy")
+	case r.ID == "" || len(r.ID) > idLength || !ofIDLetters(r.ID):
+		// A denial prints the id in a command, for people to paste.
+		return fmt.Errorf("the record's id %q is not an id: an id has %d lower-case letters and digits", clip(r.ID, 20), idLength)
+	case r.Policy == "" || clip(r.Policy, maxPolicyName) != r.Policy:
+		return fmt.Errorf("the record's policy %q is not the name of a policy", clip(r.Policy, 40))
 	case (r.Cause.Alert == "") == (r.Cause.Request == ""):
 		return fmt.Errorf("the record's cause must be one alert or one request")
 	case r.Step.Index < 0 || r.Step.Attempt < 1:

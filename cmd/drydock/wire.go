@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/receiver"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alertmanager"
@@ -303,11 +304,7 @@ func (r recorder) Event(regarding string, e engine.Event) {
 	if e.Warning {
 		kind = corev1.EventTypeWarning
 	}
-	note := e.Note
-	if len(note) > noteLimit {
-		note = strings.ToValidUTF8(note[:noteLimit-len("…")], "") + "…"
-	}
-	r.events.Eventf(ref, nil, kind, e.Reason, e.Action, "%s", note)
+	r.events.Eventf(ref, nil, kind, e.Reason, e.Action, "%s", text.Line(e.Note, noteLimit-len("…")))
 }
 
 func registerBuildInfo(reg prometheus.Registerer) {

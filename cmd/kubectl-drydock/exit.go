@@ -6,10 +6,11 @@ import (
 	"io"
 	"net/url"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // The exit codes that scripts may rely on.
@@ -111,12 +112,7 @@ func asking(err error, doing, node string) error {
 }
 
 // plain makes a text fit for one line of a terminal: what others wrote on a Node must not be obeyed by it.
-func plain(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return ' '
-		}
-		return r
-	}, s)
-	return strings.Join(strings.Fields(s), " ")
-}
+func plain(s string) string { return text.Line(s, maxCell) }
+
+// maxCell bounds a text of a table; what Drydock writes is shorter.
+const maxCell = 8 << 10

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // output is the value of -o.
@@ -40,20 +42,45 @@ func (o output) printer() printers.ResourcePrinter {
 	return nil
 }
 
-// printObject prints v, which has an apiVersion and a kind, as kubectl prints objects.
+// printObject prints v, which has an apiVersion and a kind, as kubectl prints objects. Characters that do not show are \u
+// escapes in JSON. YAML cannot hold all of them, so there they are U+FFFD.
 func printObject(to printers.ResourcePrinter, v any, out io.Writer) error {
-	text, err := json.Marshal(v)
+	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	o := &unstructured.Unstructured{}
-	if err := json.Unmarshal(text, &o.Object); err != nil {
+	if err := json.Unmarshal(data, &o.Object); err != nil {
 		return fmt.Errorf("printing: %w", err)
+	}
+	if _, yaml := to.(*printers.YAMLPrinter); yaml {
+		o.Object, _ = visible(o.Object).(map[string]any)
+	} else {
+		out = text.JSONWriter{Out: out}
 	}
 	if err := to.PrintObj(o, out); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// visible makes every text in v, which is decoded JSON, fit for YAML and for a terminal.
+func visible(v any) any {
+	switch v := v.(type) {
+	case string:
+		return text.Visible(v)
+	case []any:
+		for i := range v {
+			v[i] = visible(v[i])
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, one := range v {
+			out[text.Visible(k)] = visible(one)
+		}
+		return out
+	}
+	return v
 }
 
 // table aligns rows. It remembers how wide its columns were, so that rows added later stay below the earlier ones.

@@ -3,13 +3,14 @@ package alertmanager
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/client/silence"
 	"github.com/prometheus/alertmanager/api/v2/models"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // Silence is who silences, why and until when, as one replica says.
@@ -82,10 +83,5 @@ func newSilence(m *models.GettableSilence, id string) (*Silence, error) {
 	}, nil
 }
 
-// clip cuts a text of people's at the edge of a character.
-func clip(s string) string {
-	if len(s) > maxWords {
-		s = s[:maxWords]
-	}
-	return strings.ToValidUTF8(s, "")
-}
+// clip makes a text of people's fit for others to see: one line of bounded length.
+func clip(s string) string { return text.Line(s, maxWords) }

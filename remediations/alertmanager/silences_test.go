@@ -51,7 +51,7 @@ func TestSilencesSayWhoWhyAndUntilWhen(t *testing.T) {
 	end := began.Add(2 * time.Hour)
 	require.Equal(t, map[string]Silence{
 		silenceID(1): {ID: silenceID(1), Author: "ada", Comment: "disk swap", StartsAt: began, EndsAt: end},
-		silenceID(2): {ID: silenceID(2), Author: long[:255], Comment: long[:255], StartsAt: began, EndsAt: end},
+		silenceID(2): {ID: silenceID(2), Author: long[:255] + "…", Comment: long[:255] + "…", StartsAt: began, EndsAt: end},
 	}, r.Silences)
 }
 

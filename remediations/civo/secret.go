@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // keyring holds the keys that no text may show: the one in use, and a few from
@@ -84,12 +86,5 @@ func (e *cleanError) Error() string { return e.text }
 // original's text in.
 func (e *cleanError) Is(target error) bool { return errors.Is(e.original, target) }
 
-// short makes foreign text fit for an event: one line of bounded length.
-func short(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
-	const most = 300
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
-}
+// short makes foreign text fit for an Event: one line of bounded length.
+func short(s string) string { return text.Line(s, 300) }

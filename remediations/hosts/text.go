@@ -3,22 +3,15 @@ package hosts
 import (
 	"strings"
 	"unicode"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // maxText bounds what is quoted of others.
 const maxText = 200
 
-// clip makes foreign text fit for people to see: one line of printable characters, of bounded length.
-func clip(text string) string {
-	if len(text) > 4*maxText { // what follows is dropped anyway
-		text = text[:4*maxText]
-	}
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "..."
-	}
-	return text
-}
+// clip makes foreign text fit for people to see: one line of bounded length.
+func clip(s string) string { return text.Line(s, maxText) }
 
 // lastLines is the end of a text: whole lines if there is room for one, of printable characters, in that many bytes.
 func lastLines(text string, most int) string {

@@ -4,17 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
+
+	"drydock.dev/drydock/internal/text"
 )
 
-// clip makes foreign text fit for people to see: one line of printable characters, of bounded length.
-func clip(text string) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "..."
-	}
-	return text
-}
+// clip makes foreign text fit for people to see: one line of bounded length.
+func clip(s string) string { return text.Line(s, maxText) }
 
 // named joins the first few of the words, and says how many more there are.
 func named(words []string, separator string) string {

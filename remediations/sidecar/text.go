@@ -2,21 +2,15 @@ package sidecar
 
 import (
 	"encoding/json"
-	"strings"
-	"unicode"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // maxText bounds what is quoted of others, in bytes.
 const maxText = 200
 
-// clip makes foreign text fit for people to see: one line of printable characters, of bounded length.
-func clip(text string) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "..."
-	}
-	return text
-}
+// clip makes foreign text fit for people to see: one line of bounded length.
+func clip(s string) string { return text.Line(s, maxText) }
 
 // answerText is what an answer says, without any token, which the other side may repeat.
 func (t *tokens) answerText(body []byte) string {

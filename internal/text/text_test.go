@@ -1,0 +1,57 @@
+package text
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLine(t *testing.T) {
+	for s, want := range map[string]string{
+		"":                            "",
+		"as it is":                    "as it is",
+		" two  spaces ":               "two spaces",
+		"a\x1b[31mb\nc":               "a [31mb c",
+		"a\u009b31mb":                 "a 31mb",
+		"safe\u202etxt.exe\u2066":     "safe txt.exe",
+		"soft\u00adhyphen \u200bzero": "soft hyphen zero",
+		"line\u2028sep\u2029":         "line sep",
+		"broken\xff\xc3":              "broken",
+		"Größe 日本 e\u0301":            "Größe 日本 e\u0301",
+		strings.Repeat("x", 41):       strings.Repeat("x", 40) + "…",
+		strings.Repeat("ä", 21):       strings.Repeat("ä", 20) + "…",
+	} {
+		require.Equal(t, want, Line(s, 40), "%q", s)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, s := range []string{"as it is", "a\x1b[31mb\nc", "\u202e", "\u009b", "\xff", "😀\U000e0001", `"\`} {
+		f.Add(s, 10)
+	}
+	f.Fuzz(func(t *testing.T, s string, n int) {
+		n = max(0, min(n, 1<<16))
+		line := Line(s, n)
+		require.LessOrEqual(t, len(line), n+len("…"))
+		require.True(t, utf8.ValidString(line))
+		require.False(t, strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != ' ' }), "%q", line)
+		require.NotContains(t, line, "  ")
+		require.Equal(t, line, Line(line, n+len("…")), "a line stays as it is")
+		require.False(t, strings.ContainsFunc(Visible(s), func(r rune) bool { return !unicode.IsGraphic(r) && r != '\n' && r != '\t' && r != utf8.RuneError }))
+
+		data, err := json.Marshal(s)
+		require.NoError(t, err)
+		var out strings.Builder
+		_, err = JSONWriter{Out: &out}.Write(data)
+		require.NoError(t, err)
+		require.False(t, strings.ContainsFunc(out.String(), func(r rune) bool { return !unicode.IsGraphic(r) && r != utf8.RuneError }))
+		var before, after string
+		require.NoError(t, json.Unmarshal(data, &before))
+		require.NoError(t, json.Unmarshal([]byte(out.String()), &after))
+		require.Equal(t, before, after)
+	})
+}
