@@ -15,6 +15,8 @@ import (
 type Leaders interface {
 	// Leads says which node leads the location by what the cache knows; empty: none, or it cannot be said.
 	Leads(location string) (node string)
+	// Locations is Leads for many locations, by what the cache knows now. To ask it costs no look at the whole fleet.
+	Locations() func(location string) (node string)
 	// Look looks live. It does not fail: what it could not find out is in the answer. It changes nothing.
 	Look(ctx context.Context, location string) remediations.LeaderSight
 	// Move makes the change if the location still is as the move says, asking mayStill at the very last moment before each

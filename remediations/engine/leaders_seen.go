@@ -70,10 +70,10 @@ func (e *Engine) leads() func(fingerprint, location string) string {
 		return func(string, string) string { return "" }
 	}
 	var repaired []*corev1.Node // read at the first of them: most polls meet no location's alert
-	read := false
+	var leads func(location string) string
 	return func(fingerprint, location string) string {
-		if !read {
-			read = true
+		if leads == nil {
+			leads = e.Leaders.Locations()
 			for _, n := range e.nodes {
 				if r, err := remediations.DecodeRecord(n.Annotations[remediations.LeaderKey]); err == nil && r.Phase != remediations.Exhausted {
 					repaired = append(repaired, n)
@@ -85,7 +85,7 @@ func (e *Engine) leads() func(fingerprint, location string) string {
 				return n.Name
 			}
 		}
-		return e.Leaders.Leads(location)
+		return leads(location)
 	}
 }
 

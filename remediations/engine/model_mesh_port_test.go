@@ -24,6 +24,8 @@ func (l leaderPort) Leads(location string) string {
 	return kilo.Elect(l.w.kilos(l.view)[location])
 }
 
+func (l leaderPort) Locations() func(string) string { return l.Leads }
+
 // Look answers after a while with what was so at its beginning: the worst that the network can do.
 func (l leaderPort) Look(_ context.Context, location string) remediations.LeaderSight {
 	l.enter("look at location", false)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock.dev/drydock/remediations"
 )
 
@@ -13,21 +15,50 @@ func (m *Mesh) Leads(location string) (node string) {
 	if err != nil {
 		return ""
 	}
-	var members []Node
+	var candidates []*corev1.Node
 	for _, n := range all {
-		declared, ok := n.Annotations[LocationKey]
-		if !ok {
-			declared = n.Labels[m.options.TopologyLabel]
+		if m.declared(n) == location || location == ownLocation(n.Name) {
+			candidates = append(candidates, n) // most of a large mesh is not, and need not be read
 		}
-		if declared != location && location != ownLocation(n.Name) {
-			continue // most of a large mesh, which needs not be read
+	}
+	return m.leader(location, candidates)
+}
+
+// Locations is Leads for many locations, by what the cache knows now. It goes over the fleet once: alerts can name any
+// number of locations, and most of those do not exist.
+func (m *Mesh) Locations() func(location string) (node string) {
+	all, err := m.options.Nodes(context.Background())
+	if err != nil {
+		return func(string) string { return "" }
+	}
+	candidates := map[string][]*corev1.Node{}
+	for _, n := range all {
+		declared, own := m.declared(n), ownLocation(n.Name)
+		if candidates[declared] = append(candidates[declared], n); own != declared {
+			candidates[own] = append(candidates[own], n)
 		}
+	}
+	return func(location string) string { return m.leader(location, candidates[location]) }
+}
+
+// declared is the location that the Node names, whether Kilo takes it or not.
+func (m *Mesh) declared(n *corev1.Node) string {
+	if location, ok := n.Annotations[LocationKey]; ok {
+		return location
+	}
+	return n.Labels[m.options.TopologyLabel]
+}
+
+// leader is the one of the location among the candidates.
+func (m *Mesh) leader(location string, candidates []*corev1.Node) string {
+	var members []Node
+	for _, n := range candidates {
 		if k := Read(n, m.options.TopologyLabel); k.Location == location && k.NotReady(m.options.Now()) == "" {
 			members = append(members, k)
 		}
 	}
 	sortByName(members)
-	node, _ = Foresee(members)
+	node, _ := Foresee(members)
 	return node
 }
 

@@ -1,7 +1,9 @@
 package kilo
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,6 +36,24 @@ func dark(t *testing.T, change func(*Options), nodes ...*corev1.Node) *scene {
 	s.fromWest("0000", easterners[1:]...)
 	s.fromWest("1111", "east-0")
 	return s
+}
+
+// TestManyLocationsCostOneReadOfTheCache: alerts can name any number of locations, and each poll asks about all of them.
+func TestManyLocationsCostOneReadOfTheCache(t *testing.T) {
+	all := append(east(), onNode("west-0", "west"))
+	reads := 0
+	s := newScene(t, func(o *Options) {
+		o.Nodes = func(context.Context) ([]*corev1.Node, error) { reads++; return all, nil }
+	}, all...)
+	leads := s.Locations()
+	for i := range 20_000 {
+		require.Empty(t, leads(fmt.Sprintf("nowhere-%d", i)))
+	}
+	require.Equal(t, 1, reads)
+	for _, location := range []string{"east", "west", "north", "node:east-2", ""} {
+		require.Equal(t, s.Leads(location), leads(location), location)
+	}
+	require.Equal(t, "east-0", leads("east"), "the control")
 }
 
 func TestALookSeesTheLeaderAndWhoCouldLeadInstead(t *testing.T) {
