@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
 )
@@ -54,19 +55,21 @@ func newYard(t *testing.T) *yard {
 	require.NoError(t, err)
 	token, err := os.ReadFile(tokenFile)
 	require.NoError(t, err)
-	port, err := lab.FreePort()
-	require.NoError(t, err)
-	y.health, y.webhook, y.token = fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", admission.Port), strings.TrimSpace(string(token))
+	y.webhook, y.token = fmt.Sprintf("127.0.0.1:%d", admission.Port), strings.TrimSpace(string(token))
 	y.drydock, err = y.lab.StartDrydock(t.Context(), tokenFile, lab.DrydockOptions{
 		Admission: admission,
 		Config: map[string]any{
-			"health":         map[string]any{"listen": y.health},
 			"alertmanager":   map[string]any{"urls": []any{"http://127.0.0.1:9"}},
 			"leaderElection": map[string]any{"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "1s"},
 		},
 	})
 	require.NoError(t, err)
 	t.Cleanup(y.drydock.Kill)
+	text, err := os.ReadFile(y.drydock.ConfigFile)
+	require.NoError(t, err)
+	var c struct{ Health struct{ Listen string } }
+	require.NoError(t, yaml.Unmarshal(text, &c))
+	y.health = c.Health.Listen
 	require.Eventually(t, func() bool { holder, _ := y.lease(); return holder != "" }, time.Minute, 100*time.Millisecond)
 	return y
 }
