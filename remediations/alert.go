@@ -36,6 +36,9 @@ type Alert struct {
 	StartsAt   time.Time         `json:"startsAt"`
 	ReceivedAt time.Time         `json:"receivedAt"`
 	Labels     map[string]string `json:"labels"`
+	// Cancelled is the repair of this alert that a person cancelled; nil: none. The alert itself remembers it, because the
+	// history forgets its oldest entries, and the key goes when the alert has ended.
+	Cancelled *CancelledRepair `json:"cancelled,omitempty"`
 
 	// Fingerprint is the key's last part, not repeated in the value.
 	Fingerprint string `json:"-"`
@@ -164,6 +167,12 @@ func (a Alert) Same(b Alert) bool {
 		a.StartsAt.Equal(b.StartsAt) && maps.Equal(a.Labels, b.Labels)
 }
 
+// CancelledRepair is a repair that a person cancelled, and when.
+type CancelledRepair struct {
+	ID string    `json:"id"`
+	At time.Time `json:"at"`
+}
+
 // aheadMost is how far the clock of another replica may be ahead: a later arrival than that was noted by a clock that is wrong.
 const aheadMost = 2 * time.Minute
 
@@ -172,7 +181,7 @@ const aheadMost = 2 * time.Minute
 // in between is seen anew.
 func (a Alert) SeenSince(old Alert) Alert {
 	if a.Status == StatusFiring && old.Status == StatusFiring && a.Fingerprint == old.Fingerprint && old.ReceivedAt.Before(a.ReceivedAt) {
-		a.ReceivedAt = old.ReceivedAt
+		a.ReceivedAt, a.Cancelled = old.ReceivedAt, old.Cancelled
 	}
 	return a
 }

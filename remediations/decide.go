@@ -27,6 +27,7 @@ func Decide(s *State, now time.Time) Decision {
 	d := decide(s, now)
 	s.consume(&d, now)
 	s.prune(&d, now)
+	s.remember(&d)
 	return d
 }
 

@@ -78,7 +78,7 @@
 //     TestCordonOfAPersonSurvivesAReset, TestNodeThatNothingCuresIsCordonedAndLeftToAPerson,
 //     TestOutOfServiceOnlyWhereTheMachineIsGone, TestLeadershipMovesOnlyWhereEverythingSaysSo.
 //  9. A person's word wins, also in mid-repair: TestPersonsWord, TestSilenceBetweenTwoAttemptsHoldsTheSecond,
-//     TestLastLookBeforeTheCall, TestApprovedRepairBegins, TestCancelledRepairStaysCancelled,
+//     TestLastLookBeforeTheCall, TestApprovedRepairBegins, TestCancelledRepairStaysCancelled, TestCancelOutlivesTheHistory,
 //     TestRequestedRebootNeedsNoAlert, TestBrokenGlassIsMendedAfterAnHour, TestAdmissionTable,
 //     TestSomebodyUncordonsInMidDrain, TestSomebodyCancelsInMidDrain, TestPauseBetweenIntentAndApprovalStopsIt,
 //     TestPeopleBetweenTwoHosts, TestPauseInTheLastMoment.

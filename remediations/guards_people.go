@@ -51,20 +51,43 @@ func cancelled(c *candidate) *finding {
 	if startsAt.IsZero() {
 		startsAt = c.alert.StartsAt
 	}
-	for _, e := range c.Journal.History {
-		if e.Cause != c.alert.Fingerprint || (e.By == "" && len(e.Steps) == 0) {
-			continue
-		}
-		if e.By != ByPerson || at(startsAt).After(e.Ended) {
+	by := c.Journal.cancelled(c.alert)
+	if by == nil || at(startsAt).After(by.At) {
+		return nil
+	}
+	f := because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
+	if c.ofNode() { // a request names no pod, and no location
+		f.message += fmt.Sprintf(", or by %s=%s%s", RequestKey, requestPolicy, c.policy.Name)
+	}
+	return f
+}
+
+// cancelled is the last repair of the alert, if a person cancelled it. The history goes before what the alert remembers,
+// because a repair that acted since is in it.
+func (j Journal) cancelled(a *Alert) *CancelledRepair {
+	for _, e := range j.History {
+		switch {
+		case e.Cause != a.Fingerprint || (e.By == "" && len(e.Steps) == 0):
+		case e.By == ByPerson:
+			return &CancelledRepair{ID: e.ID, At: e.Ended}
+		default:
 			return nil
 		}
-		f := because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", e.ID, e.Ended.Format(time.RFC3339))
-		if c.ofNode() { // a request names no pod, and no location
-			f.message += fmt.Sprintf(", or by %s=%s%s", RequestKey, requestPolicy, c.policy.Name)
-		}
-		return f
 	}
-	return nil
+	return a.Cancelled
+}
+
+// remember writes on each alert whose last repair a person cancelled that this is so, before the history forgets it. It is
+// asked of all alerts on the Node, those about pods and locations, too.
+func (s *State) remember(d *Decision) {
+	for _, a := range s.Journal.Alerts {
+		by := s.Journal.cancelled(&a)
+		if by == nil || (a.Cancelled != nil && *a.Cancelled == *by) || slices.Contains(d.Prune, a.Key()) {
+			continue
+		}
+		a.Cancelled = by
+		d.Alerts = append(d.Alerts, a)
+	}
 }
 
 func aside(why string) string {

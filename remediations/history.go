@@ -80,6 +80,9 @@ func DecodeHistory(value string) []Entry {
 func EncodeHistory(old []Entry, e Entry) string {
 	out, same := []Entry{e}, 1
 	for _, o := range old {
+		if e.onlyHeld() && o.onlyHeld() && o.Target == e.Target && o.Policy == e.Policy && o.Cause == e.Cause && o.Request == e.Request {
+			continue // held day after day, it would push out all that was done
+		}
 		if kindOf(o.Target) == kindOf(e.Target) {
 			if same == maxHistory {
 				continue
@@ -95,6 +98,9 @@ func EncodeHistory(old []Entry, e Entry) string {
 	}
 	return text
 }
+
+// onlyHeld says that the repair issued nothing, and that no person ended it.
+func (e Entry) onlyHeld() bool { return e.Outcome == Cancelled && e.By == "" && len(e.Steps) == 0 }
 
 // kindOf folds all sidecars of a node into one kind.
 func kindOf(target string) string { kind, _, _ := strings.Cut(target, "-"); return kind }

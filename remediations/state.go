@@ -142,6 +142,8 @@ type Decision struct {
 	Ended  *Entry
 	// Prune are alert keys to remove in the same write, Consume are people's keys whose effect this is.
 	Prune, Consume []string
+	// Alerts are alert keys to write, with what they must remember.
+	Alerts []Alert
 	// Cordon makes the node unschedulable in the same write. Uncordon takes that back where it is still ours.
 	Cordon, Uncordon bool
 	// PutBack are the moves of leadership to put back, the newest first: with Issue and with Resume, instead of a move.

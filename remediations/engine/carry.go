@@ -142,6 +142,10 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 			c.Annotations[k] = nil
 		}
 	}
+	for _, a := range d.Alerts {
+		value := a.Encode()
+		c.Annotations[a.Key()] = &value
+	}
 	switch {
 	case d.Record != nil:
 		value := d.Record.Encode()

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// days lets days go by on one node without anything in between: each is decided about as often as something is written.
+type days struct {
+	t      *testing.T
+	config *remediations.Config
+	node   *corev1.Node
+	now    time.Time
+	word   remediations.AlertWord
+	ids    int
+	calls  int
+}
+
+func newDays(t *testing.T, about string) *days {
+	w := newWorld(modelConfig(), 1)
+	n := w.nodes["n0"]
+	n.Status.Conditions[0].Status = gone
+	d := &days{t: t, config: w.config, node: n, now: n.CreationTimestamp.Add(2 * time.Hour)}
+	d.word = remediations.AlertWord{Labels: labelsOf(about), StartsAt: d.now.Add(-time.Minute), Active: true, Receivers: []string{"drydock"}}
+	a := d.config.NewAlert(d.config.Policies[0], d.word.Labels, remediations.StatusFiring, d.word.StartsAt, d.word.StartsAt)
+	n.Annotations[a.Key()] = a.Encode()
+	return d
+}
+
+// decide decides until nothing is to be written any more.
+func (d *days) decide() remediations.Decision {
+	for range 5 {
+		d.ids++
+		s := &remediations.State{
+			Config: d.config, Node: d.node, Journal: remediations.ReadJournal(d.node), Ledger: &remediations.Ledger{}, LookSince: d.now, NewID: fmt.Sprintf("r%05d", d.ids),
+			Heartbeats: &remediations.Heartbeats{ReadAt: d.now, Nodes: 1}, Survey: &remediations.Survey{Step: "reboot", At: d.now},
+			Word: &remediations.Word{AskedAt: d.now, Replicas: []remediations.ReplicaWord{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]remediations.AlertWord{fingerprintOf("n0"): d.word}}}},
+		}
+		s.Fleet = remediations.NewFleet(d.config, []*corev1.Node{d.node}, s.Ledger, func(string) bool { return false }, d.now)
+		is := remediations.Decide(s, d.now)
+		if is.Verb == remediations.Issue {
+			d.calls++
+			return is
+		}
+		c := change(d.node, s.Journal, is)
+		if c == nil {
+			return is
+		}
+		n := d.node.DeepCopy()
+		apply(n.Annotations, c.Annotations)
+		apply(n.Labels, c.Labels)
+		d.node = n
+	}
+	d.t.Fatal("it decides again and again")
+	return remediations.Decision{}
+}
+
+// TestCancelOutlivesTheHistory: what a person cancelled begins no more while its alert fires, however many days the next
+// repair is held, and whatever else ended on the node meanwhile.
+func TestCancelOutlivesTheHistory(t *testing.T) {
+	for name, cancelled := range map[string]bool{"cancelled": true, "not cancelled, the control": false} {
+		t.Run(name, func(t *testing.T) {
+			d := newDays(t, "n0")
+			e := remediations.Entry{ID: "cancld", Policy: "node-not-ready", Outcome: remediations.Cancelled, Steps: []string{}, Began: d.now.Add(-time.Hour), Ended: d.now, Cause: fingerprintOf("n0")}
+			if cancelled {
+				e.By = remediations.ByPerson
+			}
+			history := remediations.EncodeHistory(nil, e)
+			d.node.Annotations[remediations.HistoryKey] = history
+			d.decide()
+			for day := range 400 {
+				d.now = d.now.Add(24*time.Hour + time.Minute)
+				is := d.decide()
+				if !cancelled {
+					require.Equal(t, remediations.Issue, is.Verb)
+					return
+				}
+				require.Equal(t, remediations.Paused, is.Reason, "after %d days: %s", day, is.Message)
+				other := remediations.Entry{ID: fmt.Sprintf("o%05d", day), Policy: "another", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Ended: d.now}
+				history := remediations.EncodeHistory(remediations.ReadJournal(d.node).History, other)
+				d.node = d.node.DeepCopy()
+				d.node.Annotations[remediations.HistoryKey] = history
+			}
+			require.NotContains(t, d.node.Annotations[remediations.HistoryKey], `"id":"cancld"`, "it fell out long ago")
+			d.word.StartsAt = d.now
+			d.now = d.now.Add(time.Minute)
+			require.Equal(t, remediations.Issue, d.decide().Verb, "it has ended, and fires again")
+		})
+	}
+}
+
+// TestRepairThatIsOnlyHeldLeavesOneEntry: held day after day, it does not push out of the history what was done.
+func TestRepairThatIsOnlyHeldLeavesOneEntry(t *testing.T) {
+	d := newDays(t, "n0")
+	done := remediations.Entry{ID: "done00", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Ended: d.now.Add(-48 * time.Hour)}
+	d.node.Annotations[remediations.HistoryKey] = remediations.EncodeHistory(nil, done)
+	d.node.Annotations[remediations.PauseKey] = "true"
+	d.decide()
+	for range 30 {
+		d.now = d.now.Add(24*time.Hour + time.Minute)
+		require.Equal(t, remediations.Paused, d.decide().Reason)
+	}
+	history := remediations.ReadJournal(d.node).History
+	require.Len(t, history, 2)
+	require.Equal(t, "done00", history[1].ID)
+	require.Equal(t, remediations.Cancelled, history[0].Outcome)
+}
