@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -195,6 +196,26 @@ func (f *Fleet) Try(zone, repair string) {
 		if b, ok := f.Breakers[scope]; ok && b.State == BreakerHalfOpen && b.Trial == "" {
 			b.Trial = repair
 			f.Breakers[scope] = b
+		}
+	}
+}
+
+// Trials are the scopes whose half-open breaker waits for how the repair ends.
+func (f *Fleet) Trials(repair string) (scopes []string) {
+	for scope, b := range f.Breakers {
+		if b.State == BreakerHalfOpen && b.Trial == repair {
+			scopes = append(scopes, scope)
+		}
+	}
+	slices.Sort(scopes)
+	return scopes
+}
+
+// Reopen opens the breakers that a trial had closed, because what it cured did not last.
+func (f *Fleet) Reopen(scopes []string, now time.Time) {
+	for _, scope := range scopes {
+		if f.Breakers[scope].State != BreakerOpen {
+			f.Breakers[scope] = opened(now)
 		}
 	}
 }

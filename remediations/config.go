@@ -78,6 +78,8 @@ type Policy struct {
 	Plan []Step
 	// ProofFor is how long a proof must hold without a break before it counts.
 	ProofFor time.Duration
+	// RelapseWindow is how long after a cure the alert counts as come back, so that the plan goes on; zero: it never does.
+	RelapseWindow time.Duration
 	// Cooldown is the least time between the end of a repair and the start of the next one of this policy on the node.
 	Cooldown time.Duration
 	// Approval makes the repair wait for a person before its first step.

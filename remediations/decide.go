@@ -28,6 +28,7 @@ func Decide(s *State, now time.Time) Decision {
 	s.consume(&d, now)
 	s.prune(&d, now)
 	s.remember(&d)
+	s.relapsed(&d)
 	return d
 }
 
@@ -118,24 +119,34 @@ func (s *State) start(now time.Time) Decision {
 
 // consider asks the guards about one alert, or a person's request, that has not led to anything yet.
 func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Decision {
-	step, ok := s.firstStep(p)
-	if !ok {
-		return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
-	}
-	c := &candidate{State: s, now: now, policy: p, step: step, alert: a, request: request}
 	cause := Cause{Request: request}
 	if a != nil {
 		cause.Alert = a.Fingerprint
 	}
-	c.verdict = s.verdictOn(cause)
 	r := s.Journal.Record
 	if r == nil || r.Cause != cause || r.Policy != p.Name {
 		r = &Record{
 			V: recordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: Pending,
-			Step: step, Began: at(now), Since: at(now), Deadline: at(now.Add(pendingFor)),
+			Began: at(now), Since: at(now), Deadline: at(now.Add(pendingFor)),
 		}
 	}
-	return s.act(c, r)
+	r = r.clone()
+	if a != nil && r.After == nil {
+		if cure := s.relapse(p, a, now); cure != nil {
+			r.After = &After{ID: cure.Repair, Step: cure.Step, Steps: cure.Steps}
+		}
+	}
+	c := &candidate{State: s, now: now, policy: p, alert: a, request: request, verdict: s.verdictOn(cause)}
+	step, ok := s.firstStepOf(p, r)
+	switch {
+	case ok:
+		c.step, r.Step = step, step
+		return s.act(c, r)
+	case r.After != nil && s.begins(p, r):
+		r.Step = r.After.Step
+		return s.spentPlan(c, r)
+	}
+	return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
 }
 
 // verdictOn is what the Alertmanagers say of the repair's cause.

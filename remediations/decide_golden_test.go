@@ -32,6 +32,7 @@ type verdictFile struct {
 	Allow    []string   `json:"allow,omitempty"`
 	Record   *Record    `json:"record,omitempty"`
 	Ended    *Entry     `json:"ended,omitempty"`
+	Relapsed *Cure      `json:"relapsed,omitempty"`
 	Prune    []string   `json:"prune,omitempty"`
 	Consume  []string   `json:"consume,omitempty"`
 	Notices  []Notice   `json:"notices,omitempty"`
@@ -43,7 +44,7 @@ func render(t testing.TB, d Decision) string {
 	v := verdictFile{
 		Verb: d.Verb, Reason: d.Reason, Message: d.Message, Fleet: d.Fleetwide, Well: d.Well, Cordon: d.Cordon, Uncordon: d.Uncordon,
 		Taint: d.Taint, Untaint: d.Untaint, PutBack: d.PutBack, Stop: d.Stop, Allow: d.Allow,
-		Record: d.Record, Ended: d.Ended, Prune: d.Prune, Consume: d.Consume, Notices: d.Notices, Pause: d.Pause,
+		Record: d.Record, Ended: d.Ended, Relapsed: d.Relapsed, Prune: d.Prune, Consume: d.Consume, Notices: d.Notices, Pause: d.Pause,
 	}
 	if d.Policy != nil {
 		v.Policy = d.Policy.Name
@@ -162,6 +163,9 @@ func TestEveryReasonAndVerbHasAGolden(t *testing.T) {
 		reasons[v.Reason], verbs[v.Verb] = true, true
 		if v.Ended != nil {
 			outcomes[v.Ended.Outcome] = true
+		}
+		if v.Relapsed != nil {
+			outcomes[Relapsed] = true
 		}
 	}
 	for _, g := range goldensIn(t, "apiserver") {

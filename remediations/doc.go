@@ -30,6 +30,8 @@
 //	          |
 //	          +--> Recovered      the step's own proof held for proofFor
 //	          +--> SelfRecovered  well for as long, but not by the step
+//	          |                   Both become Relapsed if the alert is back within the
+//	          |                   policy's relapseWindow: the next repair goes on with the plan
 //	          +--> Exhausted      the plan ran out: stays on record, and the node
 //	          |                   cordoned, until a person's reset
 //	          +--> Cancelled      by a person; or the policy is gone, or Pending for a day
@@ -73,7 +75,7 @@
 //  7. Recovered needs the step's own proof, held for proofFor, and no phase outlives its deadline:
 //     TestDeathOfTheAlertSourceIsNoCure, TestNodeThatARebootCuresIsRecovered, TestDecideGoldens,
 //     TestDecideLeaderGoldens,
-//     TestMachineThatNoRebootCuresIsReplaced, TestNodeRegisteredAgainIsNoReplacement, TestReplacementThatNeverComes.
+//     TestRelapseGoesOnWithThePlan, TestMachineThatNoRebootCuresIsReplaced, TestNodeRegisteredAgainIsNoReplacement, TestReplacementThatNeverComes.
 //  8. What Drydock did is on the record, and undone by Drydock alone, where it is still its own:
 //     TestCordonOfAPersonSurvivesAReset, TestNodeThatNothingCuresIsCordonedAndLeftToAPerson,
 //     TestOutOfServiceOnlyWhereTheMachineIsGone, TestLeadershipMovesOnlyWhereEverythingSaysSo.

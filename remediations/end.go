@@ -16,6 +16,12 @@ func (s *State) end(o Outcome, why string, now time.Time) Decision {
 			Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: clip(why, 300), Evidence: r.Evidence,
 		},
 	}
+	if r.After != nil {
+		d.Ended.After, d.Ended.Earlier = r.After.ID, slices.Clone(r.After.Steps)
+	}
+	if last, ok := r.issued(); ok && (o == Recovered || o == SelfRecovered) && r.Intent.ProviderID == s.Node.Spec.ProviderID {
+		d.Ended.Last = &last // a new machine does not go on with the plan of the one that it replaced
+	}
 	d.undo(r)
 	d.Ended.Left = s.leave(&d, r.Undo, now)
 	return d
@@ -40,13 +46,16 @@ func (s *State) cancel(now time.Time) Decision {
 func (s *State) exhaust(p *Policy, now time.Time) Decision {
 	d := s.end(OutcomeExhausted, "", now)
 	r := s.Journal.Record.clone()
-	_, missing := s.proven()
-	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", joined(r.Done), missing, r.passedOver())
+	missing := "its alert came back"
+	if r.Intent != nil {
+		_, missing = s.proven()
+	}
+	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", joined(r.all()), missing, r.passedOver())
 	d.Ended.Why = clip(d.Message, 300)
 	d.Uncordon, d.Untaint, d.Ended.Left = false, false, nil
 	r.Note = ""
 	r.Phase, r.Since, r.Deadline, r.Hold = Exhausted, at(now), time.Time{}, nil
-	disruptive := slices.ContainsFunc(r.Done, func(done string) bool { return Registry[stepName(done)].Disruptive })
+	disruptive := slices.ContainsFunc(r.all(), func(done string) bool { return Registry[stepName(done)].Disruptive })
 	if p.CordonExhausted && p.Mode == ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
 		d.Cordon = true
 		r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: at(now)})

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,24 +11,24 @@ import (
 
 func TestPolicyStopsAfterThreeExhaustedInARow(t *testing.T) {
 	l := &Ledger{}
-	l.Finished("p", OutcomeExhausted)
-	l.Finished("p", OutcomeExhausted)
-	l.Finished("p", SelfRecovered)
-	l.Finished("p", OutcomeExhausted)
-	l.Finished("p", OutcomeExhausted)
+	l.Finished("p", nextRepair(), OutcomeExhausted)
+	l.Finished("p", nextRepair(), OutcomeExhausted)
+	l.Finished("p", nextRepair(), SelfRecovered)
+	l.Finished("p", nextRepair(), OutcomeExhausted)
+	l.Finished("p", nextRepair(), OutcomeExhausted)
 	require.False(t, l.Failing("p"), "another end broke the row")
-	l.Finished("p", OutcomeExhausted)
+	l.Finished("p", nextRepair(), OutcomeExhausted)
 	require.True(t, l.Failing("p"))
 	require.False(t, l.Failing("q"), "each policy for itself")
 	for _, o := range []Outcome{SelfRecovered, Superseded, Cancelled} {
-		l.Finished("p", o)
+		l.Finished("p", nextRepair(), o)
 		require.True(t, l.Failing("p"), "%s says nothing for a policy that is stopped", o)
 	}
-	l.Finished("p", Recovered)
+	l.Finished("p", nextRepair(), Recovered)
 	require.False(t, l.Failing("p"), "one that was still under way showed that it works")
 
 	for range 3 {
-		l.Finished("p", OutcomeExhausted)
+		l.Finished("p", nextRepair(), OutcomeExhausted)
 	}
 	l.Allow("q")
 	require.True(t, l.Failing("p"))
@@ -40,9 +41,9 @@ func TestPolicyIsStoppedByItsLastEndsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, row := &Ledger{}, 0
 		for _, o := range rapid.SliceOfN(rapid.SampledFrom(Outcomes), 0, 20).Draw(t, "ends") {
-			l.Finished("p", o)
+			l.Finished("p", nextRepair(), o)
 			switch {
-			case o == OutcomeExhausted:
+			case o == OutcomeExhausted || o == Relapsed:
 				row++
 			case o == Recovered || row < 3:
 				row = 0
@@ -74,4 +75,12 @@ func TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan(t *testing.T) {
 	require.True(t, l.Failing("p"))
 	require.Empty(t, l.Slots)
 	require.Equal(t, []Begun{{Repair: "rn000", At: noon}}, l.Repairs["civo://n000"], "each repair once")
+}
+
+var repairs int
+
+// nextRepair is the id of another repair.
+func nextRepair() string {
+	repairs++
+	return fmt.Sprintf("r%05d", repairs)
 }

@@ -20,10 +20,12 @@ const (
 	Cancelled Outcome = "Cancelled"
 	// OutcomeExhausted: the plan ran out.
 	OutcomeExhausted Outcome = "Exhausted"
+	// Relapsed is written over a cure when the alert comes back within the policy's relapseWindow.
+	Relapsed Outcome = "Relapsed"
 )
 
 // Outcomes is the closed list, for metrics and docs.
-var Outcomes = []Outcome{Recovered, SelfRecovered, Superseded, Cancelled, OutcomeExhausted}
+var Outcomes = []Outcome{Recovered, SelfRecovered, Superseded, Cancelled, OutcomeExhausted, Relapsed}
 
 // maxHistory is how many repairs of one kind of target a Node remembers, in so many bytes at most.
 const (
@@ -55,6 +57,12 @@ type Entry struct {
 	Evidence string `json:"evidence,omitempty"`
 	// Left is what Drydock did to the Node and has not taken back, since somebody said to leave the Node alone.
 	Left []Undo `json:"left,omitempty"`
+	// After is the repair that this one went on from, since its alert came back; Earlier are the attempts that were issued
+	// before this repair began.
+	After   string   `json:"after,omitempty"`
+	Earlier []string `json:"earlier,omitempty"`
+	// Last is the last attempt that was issued, where the machine was cured.
+	Last *StepRef `json:"last,omitempty"`
 	// By is who ended it, where that was not Drydock.
 	By string `json:"by,omitempty"`
 }
@@ -98,6 +106,9 @@ func EncodeHistory(old []Entry, e Entry) string {
 	}
 	return text
 }
+
+// EncodeEntries writes a history of which nothing but outcomes has changed.
+func EncodeEntries(entries []Entry) string { return encode(entries) }
 
 // onlyHeld says that the repair issued nothing, and that no person ended it.
 func (e Entry) onlyHeld() bool { return e.Outcome == Cancelled && e.By == "" && len(e.Steps) == 0 }

@@ -162,6 +162,7 @@ func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 	nodes := herd(10, 0)
 	for i, n := range nodes {
 		r := leaderRecord([]Phase{Verifying, Exhausted}[i%2])
+		r.ID = fmt.Sprintf("r%d", i+1)
 		n.Annotations[LeaderKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
 		require.NoError(t, ReadJournal(n).Malformed)
 	}

@@ -23,6 +23,10 @@ type Ledger struct {
 	Wide []Begun
 	// Orphans are the repairs that may outlive their Node: those that replace its machine.
 	Orphans []Orphan
+	// Cures holds, by machine, the repairs that cured it and may yet relapse, one a policy; Unseen the times in which Drydock
+	// was blind, which do not count for that.
+	Cures  map[string][]Cure
+	Unseen []Span
 	// Arrival is when the self-test's alert last reached any replica; zero: never. Each replica writes it, so it is no part
 	// of what the compare-and-swap fences, and one that cannot be read counts as never: it must hold no repair.
 	Arrival time.Time
@@ -43,6 +47,8 @@ type LedgerStatus struct {
 	Blind string `json:"blind,omitempty"`
 	// Exhausted counts, by policy, the repairs in a row that ran out of steps.
 	Exhausted map[string]int `json:"exhausted,omitempty"`
+	// Ends are the last ends of the repairs of each policy, oldest first, from which that row is counted.
+	Ends map[string][]RepairEnd `json:"ends,omitempty"`
 	// Stopped says, by policy, why the provider will refuse all of its calls until a person acts.
 	Stopped map[string]string `json:"stopped,omitempty"`
 	// Sidecars are the pods, as namespace/name, whose sidecars ran out of attempts, with their nodes: at most so many as fit
@@ -67,6 +73,8 @@ const (
 	ledgerRepairs = "repairs"
 	ledgerMoves   = "moves"
 	ledgerWide    = "wide"
+	ledgerCures   = "cures"
+	ledgerUnseen  = "unseen"
 	ledgerOrphans = "orphans"
 	ledgerStatus  = "status"
 )
@@ -88,6 +96,12 @@ func (l *Ledger) Encode() map[string]string {
 	}
 	if len(l.Wide) > 0 {
 		data[ledgerWide] = encode(l.Wide)
+	}
+	if len(l.Cures) > 0 {
+		data[ledgerCures] = encode(l.Cures)
+	}
+	if len(l.Unseen) > 0 {
+		data[ledgerUnseen] = encode(l.Unseen)
 	}
 	if !l.Arrival.IsZero() {
 		data[LedgerArrival] = EncodeArrival(l.Arrival)
@@ -123,8 +137,8 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 	for _, part := range []struct {
 		key  string
 		into any
-	}{{ledgerMoves, &l.Moves}, {ledgerWide, &l.Wide}, {ledgerSlots, &l.Slots}, {ledgerRepairs, &l.Repairs}, {ledgerOrphans, &l.Orphans}, {ledgerStatus, &l.Status}} {
-		if _, there := data[part.key]; !there && (part.key == ledgerMoves || part.key == ledgerWide) {
+	}{{ledgerMoves, &l.Moves}, {ledgerWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {ledgerSlots, &l.Slots}, {ledgerRepairs, &l.Repairs}, {ledgerOrphans, &l.Orphans}, {ledgerStatus, &l.Status}} {
+		if _, there := data[part.key]; !there && slices.Contains([]string{ledgerMoves, ledgerWide, ledgerCures, ledgerUnseen}, part.key) {
 			continue // not every ledger has those
 		}
 		if err := decodeStrict(data[part.key], part.into); err != nil {
@@ -145,8 +159,9 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 
 // Clone copies the ledger, so that a change that was not saved is not remembered either.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
+	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
+	c.Status.Ends = maps.Clone(l.Status.Ends)
 	c.Status.Glass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)
 	for k, v := range l.Repairs {
 		c.Repairs[k] = slices.Clone(v)
@@ -166,26 +181,10 @@ const failingAfter = 3
 // Failing says that the policy is stopped: its last repairs all ran out of steps.
 func (l *Ledger) Failing(policy string) bool { return l.Status.Exhausted[policy] >= failingAfter }
 
-// Finished counts how a repair of the policy ended. A stopped policy goes on after a Recovered (of a repair that was
-// under way) or a person's reset; a row that is not full yet is broken by any other end.
-func (l *Ledger) Finished(policy string, o Outcome) {
-	switch {
-	case o == OutcomeExhausted:
-		if l.Status.Exhausted == nil {
-			l.Status.Exhausted = map[string]int{}
-		}
-		l.Status.Exhausted[policy]++
-	case o == Recovered || !l.Failing(policy):
-		delete(l.Status.Exhausted, policy)
-	}
-	if o == Recovered {
-		delete(l.Status.Stopped, policy)
-	}
-}
-
 // Allow lets a stopped policy go on, by a person's reset.
 func (l *Ledger) Allow(policy string) {
 	delete(l.Status.Exhausted, policy)
+	delete(l.Status.Ends, policy)
 	delete(l.Status.Stopped, policy)
 }
 
@@ -211,8 +210,13 @@ func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 				l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: e.ID, At: e.Began})
 			}
 		}
+		for _, e := range slices.Backward(j.History) {
+			if kindOf(e.Target) == "" && !e.onlyHeld() {
+				l.Cured(Machine(n), &e, nil)
+			}
+		}
 		if r != nil && r.Phase == Exhausted {
-			l.Finished(r.Policy, OutcomeExhausted)
+			l.Finished(r.Policy, r.ID, OutcomeExhausted)
 		}
 		if r == nil || r.Intent == nil || !Registry[r.Step.Name].Disruptive {
 			continue

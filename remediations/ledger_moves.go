@@ -86,7 +86,7 @@ func (l *Ledger) rebuildMoves(c *Config, n *corev1.Node, j Journal) {
 		l.Slots = append(l.Slots, leaderSlot(c, n, r, r.Since))
 	}
 	if r.Phase == Exhausted {
-		l.Finished(r.Policy, OutcomeExhausted)
+		l.Finished(r.Policy, r.ID, OutcomeExhausted)
 	}
 }
 

@@ -109,7 +109,10 @@ func (l *Ledger) replacing(n *corev1.Node) *Orphan {
 }
 
 // Forget drops what was counted against a machine, when a person resets it.
-func (l *Ledger) Forget(machine string) { delete(l.Repairs, machine) }
+func (l *Ledger) Forget(machine string) {
+	delete(l.Repairs, machine)
+	delete(l.Cures, machine)
+}
 
 // begun counts the disruptive repairs on the machine in the window, other than the repair named.
 func (l *Ledger) begun(machine, except string, now time.Time, window time.Duration) (count int, oldest time.Time) {
@@ -127,6 +130,7 @@ func (l *Ledger) begun(machine, except string, now time.Time, window time.Durati
 
 func (l *Ledger) prune(c *Config, now time.Time) {
 	pruneBegun(l.Repairs, now, c.Limits.RepairsWindow)
+	l.pruneCures(c, now)
 	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return now.Sub(b.At) >= wideApart })
 	// A repair that waits between two attempts may put its moves back as late as a day after the last one.
 	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Leaders.PerLocation, 2*pendingFor))

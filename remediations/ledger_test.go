@@ -196,11 +196,11 @@ func TestStoppedPolicyGoesOn(t *testing.T) {
 		"nothing happens":            {func(*Ledger) {}, true},
 		"a reset":                    {func(l *Ledger) { l.Allow("p") }, false},
 		"a reset of another":         {func(l *Ledger) { l.Allow("q") }, true},
-		"a repair recovered":         {func(l *Ledger) { l.Finished("p", Recovered) }, false},
-		"a repair of another":        {func(l *Ledger) { l.Finished("q", Recovered) }, true},
-		"one recovered by itself":    {func(l *Ledger) { l.Finished("p", SelfRecovered) }, true},
+		"a repair recovered":         {func(l *Ledger) { l.Finished("p", nextRepair(), Recovered) }, false},
+		"a repair of another":        {func(l *Ledger) { l.Finished("q", nextRepair(), Recovered) }, true},
+		"one recovered by itself":    {func(l *Ledger) { l.Finished("p", nextRepair(), SelfRecovered) }, true},
 		"a copy of it was let go on": {func(l *Ledger) { l.Clone().Allow("p") }, true},
-		"a repair ran out of steps":  {func(l *Ledger) { l.Finished("p", OutcomeExhausted) }, true},
+		"a repair ran out of steps":  {func(l *Ledger) { l.Finished("p", nextRepair(), OutcomeExhausted) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &Ledger{}

@@ -12,7 +12,7 @@ func (s *State) doable(p *Policy, ref StepRef) bool {
 	if refuses := Registry[ref.Name].refuses; refuses != nil && refuses(s.Node) != "" {
 		return false
 	}
-	if r := s.Journal.Record; r != nil && r.Policy == p.Name && r.passed(ref) {
+	if r := s.Journal.Record; r != nil && r.Policy == p.Name && (r.passed(ref) || r.spent(p, ref)) {
 		return false
 	}
 	return ref.Index < len(p.Plan) && p.Plan[ref.Index].Name == ref.Name && ref.Attempt <= p.Plan[ref.Index].Attempts &&
@@ -33,9 +33,11 @@ func (s *State) nextStep(p *Policy, after StepRef) (StepRef, bool) {
 
 func (s *State) stepFrom(p *Policy, index int) (StepRef, bool) {
 	for i := index; i < len(p.Plan); i++ {
-		ref := StepRef{Index: i, Name: p.Plan[i].Name, Attempt: 1}
-		if s.doable(p, ref) && !s.idle(p, i) {
-			return ref, true
+		for attempt := 1; attempt <= p.Plan[i].Attempts; attempt++ { // earlier repairs may have issued the first ones
+			ref := StepRef{Index: i, Name: p.Plan[i].Name, Attempt: attempt}
+			if s.doable(p, ref) && !s.idle(p, i) {
+				return ref, true
+			}
 		}
 	}
 	return StepRef{}, false

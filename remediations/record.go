@@ -65,8 +65,10 @@ type Record struct {
 	Back     *time.Time `json:"back,omitempty"`
 	// Also are further alerts on the node that were firing when the record was last written. They get no repair beside
 	// this one; what is left of them when it has ended begins one of its own.
-	Also  []string `json:"also,omitempty"`
-	Phase Phase    `json:"phase"`
+	Also []string `json:"also,omitempty"`
+	// After is the repair that this one goes on from, since its alert came back; nil: none.
+	After *After `json:"after,omitempty"`
+	Phase Phase  `json:"phase"`
 	// Step is the step that is being done, or that comes next while Pending.
 	Step StepRef `json:"step"`
 	// Done are the attempts already issued, as "reboot:1", oldest first.
@@ -167,6 +169,10 @@ func (r *Record) clone() *Record {
 		p := *r.Pod
 		c.Pod = &p
 	}
+	if r.After != nil {
+		a := *r.After
+		c.After = &a
+	}
 	c.Moves = append([]Move(nil), r.Moves...)
 	if r.Back != nil {
 		b := *r.Back
@@ -235,6 +241,8 @@ func (r *Record) validate() error {
 		return fmt.Errorf("the record's policy %q is not the name of a policy", clip(r.Policy, 40))
 	case (r.Cause.Alert == "") == (r.Cause.Request == ""):
 		return fmt.Errorf("the record's cause must be one alert or one request")
+	case r.After != nil && (r.After.ID == "" || r.After.Step.Index < 0 || r.After.Step.Attempt < 1):
+		return fmt.Errorf("the record goes on from a repair without id or step")
 	case r.Step.Index < 0 || r.Step.Attempt < 1:
 		return fmt.Errorf("the record's step %d, attempt %d, cannot be", r.Step.Index, r.Step.Attempt)
 	case r.Phase.InFlight() && (r.Intent == nil || r.Intent.ID == "" || r.Intent.At.IsZero()):

@@ -107,6 +107,7 @@ type scenePolicy struct {
 	For            string   `json:"for"`
 	ProofFor       string   `json:"proofFor"`
 	Cooldown       string   `json:"cooldown"`
+	RelapseWindow  string   `json:"relapseWindow"`
 	Plan           []string `json:"plan"` // "reboot" for each step; "reboot 2" for two attempts; "restart-unit=x.service"
 	RepairCordoned bool     `json:"repairCordoned"`
 	Approval       bool     `json:"approval"`
@@ -204,6 +205,9 @@ type sceneLedger struct {
 	Exhausted map[string]int     `json:"exhausted"`
 	Stopped   map[string]string  `json:"stopped"`
 	Orphans   []Orphan           `json:"orphans"`
+	// Cures are those of the scene's machine, Unseen the times in which Drydock was blind.
+	Cures  []Cure `json:"cures"`
+	Unseen []Span `json:"unseen"`
 	// GlassFor is how long the node's glass has been broken.
 	GlassFor string `json:"glassFor"`
 	// GlassWhy is why it was broken, where the ledger knows of another breaking than the node's.
@@ -284,6 +288,10 @@ func (sc *scene) state(t testing.TB) *State {
 	if sc.Ledger.GlassFor != "" {
 		s.Ledger.Status.Glass = map[string]Glass{n.Name: {Since: ago(sc.Ledger.GlassFor, ""), Why: cmp.Or(sc.Ledger.GlassWhy, n.Annotations[BreakGlassKey])}}
 	}
+	s.Ledger.Unseen = sc.Ledger.Unseen
+	if sc.Ledger.Cures != nil {
+		s.Ledger.Cures = map[string][]Cure{Machine(n): sc.Ledger.Cures}
+	}
 	ledger := s.Ledger
 	switch {
 	case sc.Ledger.Unreadable != "":
@@ -355,7 +363,7 @@ func (sc *scene) config(t testing.TB) *Config {
 	require.NoError(t, err)
 	p := &Policy{
 		Name: "node-not-ready", Match: labels.Matchers{m}, TargetLabel: "node", Mode: ModeEnforce,
-		For: span(sc.Policy.For, "2m"), ProofFor: span(sc.Policy.ProofFor, "30s"), Cooldown: span(sc.Policy.Cooldown, "5m"),
+		For: span(sc.Policy.For, "2m"), ProofFor: span(sc.Policy.ProofFor, "30s"), Cooldown: span(sc.Policy.Cooldown, "5m"), RelapseWindow: span(sc.Policy.RelapseWindow, "0s"),
 		RepairCordoned: sc.Policy.RepairCordoned, Approval: sc.Policy.Approval, CordonExhausted: sc.Policy.OnExhausted != "none",
 	}
 	p.Witness = sceneWitness(sc.Policy.Witness)

@@ -140,6 +140,8 @@ type Decision struct {
 	// Record is the record to write; nil with End, Drop and Reset, which remove it, and where nothing is to be written.
 	Record *Record
 	Ended  *Entry
+	// Relapsed is the cure that did not last: it is counted as failed before the decision is carried out.
+	Relapsed *Cure
 	// Prune are alert keys to remove in the same write, Consume are people's keys whose effect this is.
 	Prune, Consume []string
 	// Alerts are alert keys to write, with what they must remember.

@@ -40,6 +40,7 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	p.For, _ = b.duration(at.to("for"), r.For, 0)
 	p.ProofFor, _ = b.duration(at.to("proofFor"), r.ProofFor, 0)
 	p.Cooldown, _ = b.duration(at.to("cooldown"), r.Cooldown, 0)
+	p.RelapseWindow, _ = b.duration(at.to("relapseWindow"), r.RelapseWindow, 0)
 	clean := true
 	for i, text := range r.Match {
 		m := at.to("match", i)

@@ -82,14 +82,15 @@ type rawPolicy struct {
 		Node, Pod, Namespace, Location string
 		APIServer                      bool
 	}
-	Witness     any
-	Mode        string
-	For         string
-	Plan        []rawStep
-	ProofFor    string
-	Cooldown    string
-	Approval    bool
-	OnExhausted string
+	Witness       any
+	Mode          string
+	For           string
+	Plan          []rawStep
+	ProofFor      string
+	Cooldown      string
+	RelapseWindow string
+	Approval      bool
+	OnExhausted   string
 
 	RepairCordoned bool
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +98,10 @@ func (p *passing) answer(node string, d remediations.Decision, wrote bool) {
 }
 
 func (p *passing) carry(s *remediations.State, d remediations.Decision) {
+	if d.Relapsed != nil {
+		p.relapsed(s, d.Relapsed)
+		return
+	}
 	switch d.Verb {
 	case remediations.Issue:
 		p.issue(s, d)
@@ -166,8 +171,15 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 	case d.Verb == remediations.End || d.Verb == remediations.Drop:
 		c.Annotations[remediations.NodeRepairKey] = nil
 	}
+	past := journal.History
+	if r := d.Record; r != nil && r.After != nil && (d.Verb == remediations.Issue || d.Verb == remediations.End) {
+		past = remediations.MarkRelapsed(past, r.After.ID)
+	}
 	if d.Ended != nil {
-		history := remediations.EncodeHistory(journal.History, *d.Ended)
+		history := remediations.EncodeHistory(past, *d.Ended)
+		c.Annotations[remediations.HistoryKey] = &history
+	} else if !slices.EqualFunc(past, journal.History, func(a, b remediations.Entry) bool { return a.Outcome == b.Outcome }) {
+		history := remediations.EncodeEntries(past)
 		c.Annotations[remediations.HistoryKey] = &history
 	}
 	if d.LeftOf != "" {

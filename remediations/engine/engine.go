@@ -96,6 +96,8 @@ type Engine struct {
 	waiting, ahead bool
 	// unadopted says that the word has more alerts than could be adopted at once.
 	unadopted bool
+	// blindSince is since when this process has been blind; zero: it is not.
+	blindSince time.Time
 	// unrouted are the alerts of the word that are not routed to Drydock.
 	unrouted elsewhere
 

@@ -14,13 +14,15 @@ import (
 )
 
 func (p *passing) end(s *remediations.State, d remediations.Decision) {
-	n := s.Node
+	n, e := s.Node, d.Ended
+	if e.Outcome == remediations.OutcomeExhausted && !p.finished(e) {
+		return
+	}
 	if p.put(s, d) == nil {
 		return
 	}
-	e := d.Ended
-	if id := s.Journal.Record.Silence; id != "" && p.Silencer != nil {
-		go p.speakAgain(id)
+	if r := s.Journal.Record; r != nil && r.Silence != "" && p.Silencer != nil {
+		go p.speakAgain(r.Silence)
 	}
 	p.ended(e)
 	p.tell(n.Name, e.ID, Event{
@@ -31,13 +33,48 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 		return
 	}
 	l := p.ledger.Clone()
-	freed := l.Release(n.Name)
-	l.Finished(e.Policy, e.Outcome)
-	if freed || l.Failing(e.Policy) != p.ledger.Failing(e.Policy) || e.Outcome == remediations.OutcomeExhausted {
+	changed := l.Release(n.Name)
+	if len(e.Steps) > 0 { // of a repair that did nothing, nothing can be said of its policy
+		finished, cured := l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(remediations.Machine(n), e, p.fleet.Trials(e.ID))
+		changed = changed || finished || cured
+	}
+	if changed {
 		_ = p.save(l) // a failure is logged, and the ledger read again
 	}
 	p.fleet.Vacate(n.Name)
 	p.again = true // somebody may have waited for the slot
+}
+
+// finished counts a plan that ran out, before the Node says so: if the ledger cannot be saved the end is decided again, and
+// it is counted once.
+func (p *passing) finished(e *remediations.Entry) bool {
+	if p.ledger == nil {
+		p.failed = true
+		return false
+	}
+	l := p.ledger.Clone()
+	return !l.Finished(e.Policy, e.ID, e.Outcome) || p.save(l) == nil
+}
+
+// relapsed counts a cure that did not last: as failed for its policy, and for the breakers that it was on trial for, which
+// open again. The ledger goes first, so that a crash counts it once. Then the decision is made again.
+func (p *passing) relapsed(s *remediations.State, c *remediations.Cure) {
+	l := p.ledger.Clone()
+	l.Relapse(remediations.Machine(s.Node), *c)
+	p.fleet.Reopen(c.Trials, p.now)
+	if p.save(l) != nil {
+		return
+	}
+	p.metrics.ended.WithLabelValues(c.Policy, string(remediations.Relapsed)).Inc()
+	history := remediations.EncodeEntries(remediations.MarkRelapsed(s.Journal.History, c.Repair))
+	if len(s.Journal.History) > 0 {
+		_, _ = p.write(p.ctx, s.Node, NodeChange{Annotations: map[string]*string{remediations.HistoryKey: &history}}) // else with the next step
+	}
+	p.Events.Event(s.Node.Name, Event{
+		Warning: true, Reason: "RepairRelapsed", Action: c.Repair,
+		Note: fmt.Sprintf("repair %s by policy %s ended at %s, and its alert has come back: the plan goes on after %s", c.Repair, c.Policy, c.At.Format(time.RFC3339), c.Step),
+	})
+	p.again = true
 }
 
 // ended counts a repair that is over.

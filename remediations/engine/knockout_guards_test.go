@@ -112,6 +112,11 @@ func guardKnockOuts() map[string]knockOut {
 			take:   func(h *hands) { h.config(func(_ *remediations.Config, p *remediations.Policy) { p.Cooldown = 0 }) },
 			tale:   again(time.Minute), speaks: "Cooldown: r",
 		},
+		"Relapse": {
+			config: func(c *remediations.Config) { c.Policies[0].RelapseWindow = time.Hour },
+			take:   func(h *hands) { h.config(func(_ *remediations.Config, p *remediations.Policy) { p.RelapseWindow = 0 }) },
+			tale:   again(10 * time.Minute), speaks: "Relapse: r",
+		},
 		"RepairsSpent": {
 			config: func(c *remediations.Config) { c.Limits.RepairsPerNode = 1 },
 			take:   func(h *hands) { h.ledger(func(l *remediations.Ledger) { clear(l.Repairs) }) },

@@ -221,7 +221,7 @@ func (p *passing) endLeader(s *remediations.LeaderState, d remediations.Decision
 	}
 	l := p.ledger.Clone()
 	freed := l.ReleaseLeader(n.Name)
-	l.Finished(e.Policy, e.Outcome)
+	l.Finished(e.Policy, e.ID, e.Outcome)
 	if freed || l.Failing(e.Policy) != p.ledger.Failing(e.Policy) || e.Outcome == remediations.OutcomeExhausted {
 		_ = p.save(l) // a failure is logged, and the ledger read again
 	}

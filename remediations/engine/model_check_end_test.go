@@ -6,12 +6,44 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
 )
 
+// curedAt is a cure of a Node that may relapse.
+type curedAt struct {
+	at   time.Time
+	node types.UID
+	last remediations.StepRef
+}
+
+// cures remembers how a repair of the Node ended.
+func (w *world) cures(i *instance, cur *corev1.Node, e remediations.Entry) {
+	key := cur.Name + "/" + e.Policy
+	delete(w.cured, key)
+	if e.Last != nil && e.Request == "" && i.offset == 0 {
+		w.cured[key] = curedAt{time.Now(), cur.UID, *e.Last}
+	}
+}
+
+// checkRelapsed: an alert that comes back on the same Node soon after a cure does not begin its plan anew.
+func (w *world) checkRelapsed(i *instance, cur *corev1.Node, p *remediations.Policy, next *remediations.Record) {
+	c, known := w.cured[cur.Name+"/"+p.Name]
+	if !known || c.node != cur.UID || i.offset != 0 || next.Cause.Alert == "" || time.Since(c.at)+time.Minute > p.RelapseWindow {
+		return
+	}
+	if c.last.Index >= len(p.Plan) || p.Plan[c.last.Index].Name != c.last.Name || !remediations.Registry[next.Step.Name].Once {
+		return
+	}
+	if next.Step.Index < c.last.Index || (next.Step.Index == c.last.Index && next.Step.Attempt <= c.last.Attempt) {
+		w.fail("Relapse: %s issues %s on %s, which was cured %s before by %s", next.ID, next.Step, cur.Name, time.Since(c.at), c.last)
+	}
+}
+
 // checkEnd is invariant 7.
 func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
+	w.cures(i, cur, e)
 	if len(e.Steps) > 0 {
 		w.finished[cur.Name+"/"+e.Policy] = time.Now()
 	}
@@ -24,6 +56,9 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 			w.checkSuccessor(cur, o)
 		}
 		was = &o.Record
+	}
+	if e.After != "" && e.Outcome == remediations.OutcomeExhausted && len(e.Steps) == 0 {
+		return // of a plan that earlier repairs have spent nothing is left to do
 	}
 	if was == nil || was.ID != e.ID {
 		w.fail("7: the repair %s ended, and %s carries no such record", e.ID, cur.Name)

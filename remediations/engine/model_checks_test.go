@@ -54,6 +54,7 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	if _, done := c.Annotations[remediations.ResetKey]; done && c.Labels[remediations.PhaseLabel] == nil {
 		if _, dropped := c.Annotations[remediations.NodeRepairKey]; dropped {
 			delete(w.begun, remediations.Machine(cur)) // a person's reset forgets the counts
+			clear(w.cured)
 		}
 	}
 	w.checkCordon(i, cur, c)
@@ -64,8 +65,9 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	w.checkLabel(cur, c)
 	if v := c.Annotations[remediations.HistoryKey]; v != nil {
 		e := remediations.DecodeHistory(*v)[0]
-		if was := remediations.DecodeHistory(cur.Annotations[remediations.HistoryKey]); len(was) > 0 && was[0].ID == e.ID && was[0].Ended.Equal(e.Ended) {
-			return // what an ended repair left on the Node has changed
+		if old := remediations.DecodeHistory(cur.Annotations[remediations.HistoryKey]); len(old) > 0 && old[0].ID == e.ID && old[0].Ended.Equal(e.Ended) {
+			w.checkRelapse(cur, old, remediations.DecodeHistory(*v))
+			return
 		}
 		if e.Pod != "" {
 			w.checkSidecarEnd(cur, e)
@@ -78,6 +80,21 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		w.ended = append(w.ended, e)
 		w.settled(e.ID)
 		w.checkEnd(i, cur, e)
+	}
+}
+
+// checkRelapse: in a history to which nothing is added, nothing changes but that a cure has relapsed.
+func (w *world) checkRelapse(cur *corev1.Node, old, next []remediations.Entry) {
+	for i := range next {
+		if i < len(old) {
+			next[i].Left = old[i].Left // what the ended repair left on the Node may be taken back
+		}
+		if i < len(old) && next[i].Outcome == remediations.Relapsed && (old[i].Outcome == remediations.Recovered || old[i].Outcome == remediations.SelfRecovered) {
+			next[i].Outcome = old[i].Outcome
+		}
+	}
+	if remediations.EncodeEntries(next) != remediations.EncodeEntries(old) {
+		w.fail("the history of %s was written over", cur.Name)
 	}
 }
 
@@ -185,7 +202,8 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 		if p.Approval && cur.Annotations[remediations.ApproveKey] != next.ID {
 			w.fail("AwaitingApproval: %s began to act on %s, and nobody approved it", next.ID, cur.Name)
 		}
-		if m := w.machines[cur.Name]; next.Cause.Alert == fingerprintOf(cur.Name) && time.Since(m.since)+truncated < p.For {
+		w.checkRelapsed(i, cur, p, next)
+		if m := w.machines[cur.Name]; !m.well() && next.Cause.Alert == fingerprintOf(cur.Name) && time.Since(m.since)+truncated < p.For {
 			w.fail("TooYoung: %s began on %s, the alert of which fires for %s, and for is %s", next.ID, cur.Name, time.Since(m.since), p.For)
 		}
 		if last, ok := w.finished[cur.Name+"/"+p.Name]; ok && time.Since(last)+truncated < p.Cooldown {

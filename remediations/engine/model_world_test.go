@@ -105,6 +105,7 @@ type world struct {
 	ended     []remediations.Entry
 	begun     map[string][]time.Time // by machine, when its repairs began to act
 	finished  map[string]time.Time   // by node and policy, when the last repair that acted ended
+	cured     map[string]curedAt     // by node and policy, how its last repair ended, if that was a cure
 	paused    map[string]time.Time   // since when a person holds the node
 	glass     map[string]time.Time   // since when its glass is broken
 	cancelled map[string]time.Time   // by repair, since when a person wants it cancelled
@@ -130,7 +131,7 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	w := &world{
 		config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
-		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
+		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
 		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, rv: 100, roundTrip: 10 * time.Millisecond,
 	}
 	for i := range nodes {

@@ -96,6 +96,20 @@ func (p *passing) blind() bool {
 	return p.ledger == nil || !p.word.Sees(p.Config) || p.now.Sub(p.word.AskedAt) > max(idle, 2*p.PollInterval) || p.heartbeats.Blind() != ""
 }
 
+// blindFor is since when this process has been blind, if that is long enough to be noted; else zero.
+func (p *passing) blindFor() time.Time {
+	switch {
+	case !p.blind():
+		p.blindSince = time.Time{}
+	case p.blindSince.IsZero():
+		p.blindSince = p.now
+	}
+	if p.now.Sub(p.blindSince) < idle {
+		return time.Time{}
+	}
+	return p.blindSince
+}
+
 // current is the fleet as this process knows it: the cache, or its own last write where the cache is still behind it.
 func (e *Engine) current(all []*corev1.Node) []*corev1.Node {
 	wrote := e.wrote

@@ -99,7 +99,7 @@ func (p *passing) endOrphan(o *remediations.Orphan, n *corev1.Node, d remediatio
 	}
 	l := p.ledger.Clone()
 	l.Release(o.Node)
-	l.Finished(e.Policy, e.Outcome)
+	l.Finished(e.Policy, e.ID, e.Outcome)
 	if p.save(l) != nil {
 		return
 	}

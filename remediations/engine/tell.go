@@ -92,11 +92,11 @@ func (p *passing) publish() {
 	}
 	status := remediations.LedgerStatus{
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
-		Exhausted: p.ledger.Status.Exhausted, Holds: p.holds, Glass: p.ledger.Status.Glass,
+		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, Glass: p.ledger.Status.Glass,
 		Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars,
 	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
-	if sameStatus(status, p.statusSaved) {
+	if !p.ledger.Saw(p.blindFor(), p.now) && sameStatus(status, p.statusSaved) {
 		return
 	}
 	_ = p.save(p.ledger.Clone())

@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// relapsing is a fleet of which the policy reboots twice, and takes an alert that is back within an hour for a relapse.
+func relapsing() *remediations.Config {
+	c := modelConfig()
+	c.Policies[0].RelapseWindow, c.Limits.RepairsPerNode = time.Hour, 9
+	return c
+}
+
+// cure lets n0 fail, be rebooted, and be well until the proof is there.
+func cure(t *testing.T, w *world, outcomes int) {
+	w.do(func() { w.ail("n0", 1) })
+	require.True(t, w.until(20*time.Minute, func() bool { return len(w.ended) == outcomes }))
+	require.Equal(t, remediations.Recovered, at(w, func() remediations.Outcome { return w.ended[outcomes-1].Outcome }), "%v", w.ended)
+}
+
+// TestRelapseGoesOnWithThePlan: a fault that comes back within the window is not met by the first attempt for ever. The
+// earlier ends are counted as failed, and when the plan is over a person must look, whatever the leader or the Node's
+// registration is meanwhile. Where the fault comes back later, the plan begins anew.
+func TestRelapseGoesOnWithThePlan(t *testing.T) {
+	for name, test := range map[string]struct {
+		well      time.Duration
+		meanwhile func(w *world)
+		exhausted bool
+	}{
+		"within the window":           {20 * time.Minute, func(*world) {}, true},
+		"another leads":               {20 * time.Minute, func(w *world) { w.restart(w.config) }, true},
+		"the Node is registered anew": {20 * time.Minute, func(w *world) { w.do(func() { w.register("n0") }); w.pass(2 * time.Minute) }, true},
+		"the ledger is deleted":       {20 * time.Minute, func(w *world) { w.do(func() { w.ledger = nil }); w.restart(w.config) }, true},
+		"later, the control":          {70 * time.Minute, func(*world) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, relapsing(), 6, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				cure(t, w, 1)
+				w.pass(test.well)
+				test.meanwhile(w)
+				cure(t, w, 2)
+				steps := at(w, func() []string { return w.ended[1].Steps })
+				if !test.exhausted {
+					require.Equal(t, []string{"reboot:1"}, steps)
+					return
+				}
+				require.Equal(t, []string{"reboot:2"}, steps)
+				require.Equal(t, at(w, func() string { return w.ended[0].ID }), at(w, func() string { return w.ended[1].After }))
+				w.pass(test.well)
+				test.meanwhile(w)
+				w.do(func() { w.ail("n0", 1) })
+				w.pass(10 * time.Minute)
+				require.Equal(t, 2, w.callCount(), "nothing is left of the plan")
+				require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+				require.True(t, w.nodeOf("n0").Spec.Unschedulable)
+				l := at(w, func() *remediations.Ledger { return mustLedger(w) })
+				if name == "within the window" || name == "another leads" {
+					require.True(t, l.Failing("node-not-ready"), "two relapses and a plan that ran out: %v", l.Status.Ends)
+					history := remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])
+					require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted, remediations.Relapsed, remediations.Relapsed}, []remediations.Outcome{history[0].Outcome, history[1].Outcome, history[2].Outcome})
+				}
+				w.do(func() { w.edit("n0", edit(remediations.ResetKey, "true")) })
+				w.pass(10 * time.Minute)
+				require.Equal(t, 3, w.callCount(), "a person's reset begins anew")
+			})
+		})
+	}
+}
+
+// TestRelapseOfATrialOpensTheBreakerAgain: a cure that did not last says that the storm is not over.
+func TestRelapseOfATrialOpensTheBreakerAgain(t *testing.T) {
+	for name, window := range map[string]time.Duration{"a relapse": time.Hour, "no relapse, the control": 0} {
+		t.Run(name, func(t *testing.T) {
+			c := relapsing()
+			c.Policies[0].RelapseWindow = window
+			inWorld(t, c, 6, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					for _, n := range nodeNames[:5] {
+						w.ail(n, 1)
+					}
+				})
+				w.pass(time.Minute)
+				w.do(func() {
+					for _, n := range nodeNames[1:] {
+						w.heal(n)
+					}
+				})
+				require.True(t, w.until(time.Hour, func() bool { return len(w.ended) == 1 }))
+				w.pass(10 * time.Minute)
+				breakers := func() map[string]remediations.Breaker {
+					return at(w, func() map[string]remediations.Breaker { return mustLedger(w).Status.Breakers })
+				}
+				require.Empty(t, breakers(), "the trial closed it")
+				calls := w.callCount()
+				w.do(func() { w.ail("n0", 1) })
+				w.pass(time.Minute)
+				if window == 0 {
+					require.Empty(t, breakers())
+					require.Equal(t, calls+1, w.callCount())
+					return
+				}
+				require.Equal(t, remediations.BreakerOpen, breakers()[remediations.ScopeCluster].State)
+				require.Equal(t, calls, w.callCount(), "nothing is done before it is calm again")
+				w.pass(30 * time.Minute)
+				require.Equal(t, calls+1, w.callCount())
+			})
+		})
+	}
+}
+
+// TestMachineThatCameForAnotherDoesNotRelapse: it begins its plan anew.
+func TestMachineThatCameForAnotherDoesNotRelapse(t *testing.T) {
+	c := wholeConfig()
+	c.Policies[0].RelapseWindow, c.Limits.RepairsPerNode = time.Hour, 9
+	inWorld(t, c, 6, func(t *testing.T, w *world) {
+		w.do(func() { w.recycling = recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute, oldName: true} })
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.ail("n0", 9) })
+		require.True(t, w.until(2*time.Hour, func() bool { return len(w.ended) == 1 }))
+		require.Equal(t, remediations.Recovered, at(w, func() remediations.Outcome { return w.ended[0].Outcome }))
+		w.pass(10 * time.Minute)
+		w.do(func() { w.ail("n0", 1) })
+		require.True(t, w.until(20*time.Minute, func() bool { return len(w.ended) == 2 }))
+		require.Equal(t, []string{"reboot:1"}, at(w, func() []string { return w.ended[1].Steps }))
+	})
+}
+
+// TestEndsCountThoughTheLedgerCouldNotBeSaved: a plan that ran out is counted when the ledger can be saved again, and once;
+// and a repair that ends between two attempts breaks the row.
+func TestEndsCountThoughTheLedgerCouldNotBeSaved(t *testing.T) {
+	row := func(w *world) int {
+		return at(w, func() int { return mustLedger(w).Status.Exhausted["node-not-ready"] })
+	}
+	c := modelConfig()
+	c.Policies[0].Plan[0].Attempts = 1
+	inWorld(t, c, 10, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.ail("n0", 9) })
+		require.True(t, w.until(20*time.Minute, func() bool { return len(w.calls) == 1 }))
+		w.pass(9 * time.Minute)
+		w.do(func() { w.faults["save"] = []string{"lost", "lost", "lost"} })
+		w.pass(10 * time.Minute)
+		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Equal(t, 1, row(w))
+	})
+	c = modelConfig()
+	inWorld(t, c, 10, func(t *testing.T, w *world) {
+		w.do(func() {
+			l := &remediations.Ledger{Repairs: map[string][]remediations.Begun{}}
+			l.Finished("node-not-ready", "r9997", remediations.OutcomeExhausted)
+			l.Finished("node-not-ready", "r9998", remediations.OutcomeExhausted)
+			w.ledger, w.ledgerRV = l.Encode(), 7
+		})
+		w.start()
+		w.do(func() { w.ail("n0", 9) })
+		require.True(t, w.until(20*time.Minute, func() bool { return len(w.calls) == 1 }))
+		w.do(func() { w.machines["n0"].silenced = true })
+		w.pass(12 * time.Minute)
+		require.Equal(t, remediations.Pending, w.recordOf("n0").Phase)
+		require.Equal(t, 2, row(w))
+		w.do(func() { w.edit("n0", edit(remediations.CancelKey, w.record("n0").ID)) })
+		w.pass(time.Minute)
+		require.Zero(t, row(w))
+	})
+}
