@@ -20,6 +20,8 @@ const (
 	lookFor = 10 * time.Second
 	// leaseAgain is how soon a lease that was found stale is read again.
 	leaseAgain = 5 * time.Second
+	// OutageFor is how long the ledger or the leases may be missing before that holds repairs, and people are told.
+	OutageFor = time.Minute
 )
 
 // Decide says what is to be done about one node now. It is pure: the same state and time give the same decision.
@@ -34,7 +36,8 @@ func Decide(s *State, now time.Time) Decision {
 
 func decide(s *State, now time.Time) Decision {
 	r := s.Journal.Record
-	if _, ok := s.Node.Annotations[ResetKey]; ok && ParseReset(s.Node.Annotations[ResetKey]) == nil {
+	// A reset is done as a whole or not at all: without the ledger it waits.
+	if _, ok := s.Node.Annotations[ResetKey]; ok && s.Ledger != nil && ParseReset(s.Node.Annotations[ResetKey]) == nil {
 		switch {
 		case s.Journal.Malformed != nil:
 			return s.dropMalformed(now)
@@ -222,24 +225,46 @@ func (s *State) proceed(now time.Time) Decision {
 	return d
 }
 
-// withoutLedger waits for the ledger to be read, and holds where a person must mend it.
-func (s *State) withoutLedger(p *Policy) Decision {
-	if !errors.Is(s.LedgerErr, ErrLedgerMalformed) {
-		return Decision{Verb: Look, Policy: p, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+// withoutLedger says why nothing begins without the ledger; nil: it is read again at once.
+func (s *State) withoutLedger(now time.Time) (Reason, *finding) {
+	switch {
+	case errors.Is(s.LedgerErr, ErrLedgerMalformed):
+		return RecordMalformed, &finding{message: fmt.Sprintf("%v; mend it, or delete it and it is made anew from the Nodes", s.LedgerErr), fleetwide: true}
+	case lost(s.LedgerLost, now):
+		return Blind, &finding{message: LedgerLost(s.LedgerLost, s.LedgerErr), fleetwide: true}
 	}
-	return Decision{
-		Verb: Keep, Reason: RecordMalformed, Fleetwide: true, Policy: p,
-		Message: fmt.Sprintf("%v; mend it, or delete it and it is made anew from the Nodes", s.LedgerErr),
-	}
+	return "", nil
 }
+
+func (s *State) readLedger(p *Policy) Decision {
+	return Decision{Verb: Look, Policy: p, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+}
+
+// LedgerLost is what people are told of a ledger that could be neither read nor saved for some time.
+func LedgerLost(since time.Time, err error) string {
+	return fmt.Sprintf("the ledger is out of reach since %s (%s); nothing begins without it", at(since).Format(time.RFC3339), clip(fmt.Sprint(err), 200))
+}
+
+// leasesLost holds what cannot begin because nobody can list the leases; nil: they are listed at once.
+func (s *State) leasesLost(now time.Time) *finding {
+	if !lost(s.LeasesLost, now) {
+		return nil
+	}
+	return &finding{message: fmt.Sprintf("the nodes' leases cannot be listed since %s (%s); nothing begins without them", at(s.LeasesLost).Format(time.RFC3339), clip(fmt.Sprint(s.LeasesErr), 200)), fleetwide: true}
+}
+
+func lost(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= OutageFor }
 
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
 func (s *State) act(c *candidate, pending *Record) Decision {
-	d := Decision{Policy: c.policy}
-	if s.Ledger == nil {
-		return s.withoutLedger(c.policy)
-	}
 	c.own = pending.ID
+	if s.Ledger == nil {
+		if reason, f := s.withoutLedger(c.now); f != nil {
+			return s.held(Decision{Policy: c.policy}, c, pending, reason, f)
+		}
+		return s.readLedger(c.policy)
+	}
+	d := Decision{Policy: c.policy}
 	reason, f := c.hold()
 	beats := s.Heartbeats == nil || c.now.Sub(s.Heartbeats.ReadAt) > lookFor
 	if reason == Observing && c.unwitnessed() { // what would be done says so only where it would be
@@ -252,6 +277,8 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 		case trouble != nil: // it stands, and is told once, while the provider is asked again
 			d.Ask.Survey, d.AskStep = survey == nil, c.ask()
 			reason, f = ProviderAbsent, trouble
+		case ask.Heartbeats && s.leasesLost(c.now) != nil:
+			reason, f, d.Ask.Heartbeats = Blind, s.leasesLost(c.now), true
 		case ask != (Ask{}):
 			return s.lookOnce(c, ask)
 		default:
@@ -263,13 +290,18 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 			return *over
 		}
 	}
+	d.Ask.Heartbeats = d.Ask.Heartbeats || (reason == Blind && beats && s.Heartbeats.Blind() != "")
+	d.Ask.Witness = reason == NotWitnessed && c.witnessDue()
+	return s.held(d, c, pending, reason, f)
+}
+
+// held is the decision that something holds the candidate.
+func (s *State) held(d Decision, c *candidate, pending *Record, reason Reason, f *finding) Decision {
 	d.Fleetwide = f.fleetwide || reason.Fleetwide()
 	d.Verb, d.Reason, d.Message = Keep, reason, f.message
 	if f.until.After(c.now) {
 		d.Recheck = f.until
 	}
-	d.Ask.Heartbeats = reason == Blind && beats && s.Heartbeats.Blind() != ""
-	d.Ask.Witness = reason == NotWitnessed && c.witnessDue()
 	hold := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(c.now)}
 	if !f.until.IsZero() {
 		until := at(f.until)

@@ -149,11 +149,14 @@ func (s *LeaderState) candidate(p *Policy, a *Alert, fingerprint string, step St
 
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
 func (s *LeaderState) act(c *candidate, pending *Record) Decision {
+	c.own = pending.ID
 	if s.Ledger == nil {
-		return s.withoutLedger(c.policy)
+		if reason, f := s.withoutLedger(c.now); f != nil {
+			return s.hold(c, pending, reason, f)
+		}
+		return s.readLedger(c.policy)
 	}
 	d := Decision{Policy: c.policy}
-	c.own = pending.ID
 	reason, f := c.hold()
 	if f == nil || reason == Observing {
 		if s.unseen(c.now, leaderAgain) {
@@ -178,6 +181,11 @@ func (s *LeaderState) act(c *candidate, pending *Record) Decision {
 	beats := s.Heartbeats == nil || c.now.Sub(s.Heartbeats.ReadAt) > lookFor
 	if f == nil {
 		d.Ask = Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats, Sighting: s.unseen(c.now, lookFor)}
+		if f := s.leasesLost(c.now); f != nil && beats {
+			d = s.hold(c, pending, Blind, f)
+			d.Ask.Heartbeats = true
+			return d
+		}
 		if d.Ask != (Ask{}) {
 			d.Verb, d.Message = Look, "looking once more before the side effect"
 			return d

@@ -116,12 +116,15 @@ func (s *SidecarState) candidate(p *Policy, a *Alert, fingerprint string, step S
 
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
 func (s *SidecarState) act(c *candidate, pending *Record) Decision {
-	if s.Ledger == nil {
-		return s.withoutLedger(c.policy)
-	}
 	d := Decision{Policy: c.policy}
 	c.own = pending.ID
-	reason, f := c.hold()
+	reason, f := s.withoutLedger(c.now)
+	switch {
+	case s.Ledger != nil:
+		reason, f = c.hold()
+	case f == nil:
+		return s.readLedger(c.policy)
+	}
 	if f == nil || reason == Observing {
 		if s.unseen(c.now, sidecarAgain) {
 			return s.see("looking at the pod and its sidecar", c.policy)

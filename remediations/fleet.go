@@ -145,7 +145,7 @@ func (f *Fleet) count(r *Roster, firing func(node string) bool, now time.Time) {
 				f.controlPlaneReady[m.Node.Name] = true
 			}
 		}
-		if m.occupies {
+		if m.occupies && inFlightAt(m.from, m.until, now) {
 			f.occupied[m.Node.Name] = m.place
 		}
 		f.leadByRecord(m.Node.Name, m.leader)

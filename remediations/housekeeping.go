@@ -93,7 +93,13 @@ func (s *State) consume(d *Decision, now time.Time) {
 	s.approval(d)
 	s.cancellation(d)
 	s.glass(d, now)
-	if v, ok := s.Node.Annotations[ResetKey]; ok {
+	v, resets := s.Node.Annotations[ResetKey]
+	switch {
+	case resets && s.Ledger == nil && ParseReset(v) == nil:
+		if _, f := s.withoutLedger(now); f != nil {
+			d.notice(AnnotationInvalid, "%s waits until Drydock can read and save its ledger", ResetKey)
+		}
+	case resets:
 		d.Consume = append(d.Consume, ResetKey)
 		if err := ParseReset(v); err != nil {
 			d.notice(AnnotationInvalid, "%v", err)

@@ -227,7 +227,7 @@ func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 		if r.Phase.InFlight() && r.Step.Name == replace.Name {
 			l.Orphans = append(l.Orphans, orphan(n, r))
 		}
-		if r.Phase.InFlight() {
+		if from, until := c.flight(n, r); r.Phase.InFlight() && inFlightAt(from, until, now) {
 			l.Slots = append(l.Slots, nodeSlot(c, n, r, r.Since))
 		}
 	}

@@ -218,7 +218,7 @@ func TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed(t *testing.T) {
 	n := bare("n1")
 	n.Annotations[NodeRepairKey], n.Annotations[RepairPrefix+"leader"] = "node's", "leader's"
 	n.Annotations[ResetKey] = "true"
-	s := &State{Config: &Config{}, Node: n, Journal: ReadJournal(n)}
+	s := &State{Config: &Config{}, Node: n, Journal: ReadJournal(n), Ledger: &Ledger{}}
 	for range 50 {
 		require.Equal(t, s.Journal.Malformed.Error(), ReadJournal(n).Malformed.Error())
 		require.Contains(t, Decide(s, noon).Ended.Why, "node's")

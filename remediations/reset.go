@@ -2,6 +2,8 @@ package remediations
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 )
 
@@ -17,7 +19,8 @@ func (s *State) resetLeader() Decision {
 	}
 }
 
-// stoppedHere are the policies of the node's alerts, and of its repair, that are stopped.
+// stoppedHere are the policies of the node's alerts, and of its repair, that are stopped. Where those are over, they are the
+// policies that would take the node: a person must be able to let a policy go on after its last alert.
 func (s *State) stoppedHere() []string {
 	if s.Ledger == nil {
 		return nil
@@ -33,6 +36,16 @@ func (s *State) stoppedHere() []string {
 	}
 	for _, a := range s.Journal.Alerts {
 		stopped(a.Policy)
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, all := range []iter.Seq[string]{maps.Keys(s.Ledger.Status.Stopped), maps.Keys(s.Ledger.Status.Exhausted)} {
+		for _, policy := range slices.Sorted(all) {
+			if p := s.Config.PolicyOf(policy, s.Node); p == nil || p.takes(s.Node) {
+				stopped(policy)
+			}
+		}
 	}
 	return out
 }

@@ -35,6 +35,8 @@ type Member struct {
 	repair string
 	// occupies: a disruptive repair is in flight by its record or, as place says, would be.
 	occupies bool
+	// from and until are when it occupies by its record alone.
+	from, until time.Time
 	// leader is the repair of its location's leader that is recorded on it.
 	leader  *Record
 	created time.Time
@@ -124,10 +126,14 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	switch r := j.Record; {
 	case r == nil && j.Leader != nil: // the label is the leader's repair's
 		phase = ""
-	case r == nil && phase.InFlight(), r != nil && r.Phase.InFlight() && Registry[r.Step.Name].Disruptive:
+	case r == nil && j.Malformed != nil && phase.InFlight():
+		m.occupies, m.until = true, farAway // nobody can say for how long
+	case r != nil && r.Phase.InFlight() && Registry[r.Step.Name].Disruptive:
 		m.occupies = true
+		m.from, m.until = c.flight(n, r)
 	case r != nil && r.Phase == Pending && r.Hold != nil && r.Hold.Reason == Observing:
 		m.occupies, m.place.wouldBe = true, true
+		m.until = farAway
 	}
 	if j.Record != nil {
 		phase = j.Record.Phase

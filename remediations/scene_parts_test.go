@@ -197,7 +197,7 @@ func (sc *scene) others() []*corev1.Node {
 // inFlight puts a repair in Verifying on the node.
 func inFlight(n *corev1.Node, step string) *corev1.Node {
 	r := Record{
-		V: recordVersion, ID: "r" + n.Name, Policy: "node-not-ready", Cause: Cause{Alert: "aa"}, Phase: Verifying,
+		V: recordVersion, ID: "r" + n.Name, Policy: "another-policy", Cause: Cause{Alert: "aa"}, Phase: Verifying,
 		Step: StepRef{Name: step, Attempt: 1}, Began: noon, Since: noon, Deadline: noon.Add(time.Minute),
 		Intent: &Intent{ID: "r" + n.Name + "-0-1", At: noon},
 	}

@@ -17,6 +17,10 @@ type State struct {
 	// Ledger is nil where it cannot be read; LedgerErr says why, and everything is held.
 	Ledger    *Ledger
 	LedgerErr error
+	// LedgerLost is since when the ledger could be neither read nor saved, LeasesLost since when the leases of all nodes could
+	// not be listed, and LeasesErr why; zero: they can be.
+	LedgerLost, LeasesLost time.Time
+	LeasesErr              error
 	// Lease is the node's lease as last read; nil: not read.
 	Lease *Lease
 	// Read is what was read of the signs that the watched Node does not show; a sign without an entry was not read.

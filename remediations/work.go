@@ -103,7 +103,7 @@ func (s *State) unheard(underway bool, d *Decision, now time.Time) (Reason, *fin
 	case uncounted:
 		return Blind, because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
 	default:
-		d.Recheck = earlier(d.Recheck, s.Word.AskedAt.Add(s.Config.MaxStaleness))
+		d.Recheck = earlier(d.Recheck, earlier(s.Word.AskedAt, s.Heartbeats.ReadAt).Add(s.Config.MaxStaleness))
 	}
 	return "", nil
 }

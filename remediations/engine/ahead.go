@@ -61,12 +61,18 @@ func (e *Engine) Expect() {
 // listAhead lists the leases beside the loop where a decision would ask for them: the list of a large fleet takes longer
 // than all else on the way from an alert to its repair.
 func (e *Engine) listAhead(ctx context.Context) {
-	if e.listing != nil || (e.heartbeats != nil && e.Clock.Now().Sub(e.heartbeats.ReadAt) <= beatsGood) {
+	if e.listing != nil || !e.leasesOut.due(e.Clock.Now()) || (e.heartbeats != nil && e.Clock.Now().Sub(e.heartbeats.ReadAt) <= beatsGood) {
 		return
 	}
 	listing := make(chan listed, 1)
 	e.listing = listing
-	go func() { listing <- e.list(ctx) }()
+	failing := !e.leasesOut.since.IsZero()
+	go func() {
+		listing <- e.list(ctx)
+		if failing {
+			e.aside(func() {}) // the loop did not wait for it
+		}
+	}()
 }
 
 // listed are all leases, or why they are not here.
@@ -81,30 +87,32 @@ func (e *Engine) list(ctx context.Context) listed {
 	return listed{leases: leases, err: err, at: e.Clock.Now()}
 }
 
-// listedAhead takes in what listAhead listed, once it is here. What failed is asked for again by who needs it.
+// listedAhead takes in what listAhead listed, once it is here. What failed is asked for again by who needs it, after a while.
 func (e *Engine) listedAhead() {
 	select {
 	case l := <-e.listing:
 		e.listing = nil
-		_ = e.countLeases(l)
+		e.countLeases(l)
 	default:
 	}
 }
 
 // countLeases makes of leases what a decision rests on.
-func (e *Engine) countLeases(l listed) error {
-	if l.err != nil {
-		return l.err
-	}
+func (e *Engine) countLeases(l listed) {
 	h := &remediations.Heartbeats{ReadAt: l.at}
 	for node, lease := range l.leases {
 		if e.roster.Node(node) != nil { // leases of nodes that are gone may linger
 			h.Count(lease)
 		}
 	}
-	if h.Nodes == 0 {
-		return errors.New("no Node has a lease")
+	if l.err == nil && h.Nodes == 0 {
+		l.err = errors.New("no Node has a lease")
 	}
+	if l.err != nil {
+		e.Log.Error(l.err, "the nodes' leases cannot be listed; nothing is begun without them")
+		e.leasesOut.failed(e.Clock.Now(), l.err, outageLongest)
+		return
+	}
+	e.leasesOut.over()
 	e.heartbeats = h
-	return nil
 }

@@ -81,16 +81,28 @@ func TestLeasesThatFailedAheadAreListedAgain(t *testing.T) {
 		e.Fleet, e.heartbeats = far, nil
 		e.listAhead(ctx)
 		synctest.Wait()
-		far.fails = false
-		p := &passing{Engine: e, ctx: ctx, now: e.Clock.Now()}
+		p := &passing{Engine: e, ctx: ctx, now: e.Clock.Now(), next: e.Clock.Now().Add(idle)}
 		p.readHeartbeats()
-		require.False(t, p.failed)
-		require.NotNil(t, e.heartbeats)
-		require.Len(t, far.lists, 2)
-
-		e.heartbeats, far.fails = nil, true
-		p.readHeartbeats()
-		require.True(t, p.failed)
 		require.Nil(t, e.heartbeats)
+		require.Len(t, far.lists, 1, "who needs it in the same pass does not ask again")
+		require.Equal(t, p.now.Add(outageFirst), p.next, "the next pass does")
+
+		time.Sleep(outageFirst)
+		p.readHeartbeats()
+		synctest.Wait()
+		require.Len(t, far.lists, 2)
+		e.listedAhead()
+		require.Nil(t, e.heartbeats, "it fails on")
+
+		far.fails = false
+		time.Sleep(2 * outageFirst)
+		p.readHeartbeats()
+		synctest.Wait()
+		require.Len(t, far.lists, 3)
+		require.Nil(t, e.heartbeats, "the loop does not wait for a list that has failed before")
+		(<-e.asides)()
+		e.listedAhead()
+		require.NotNil(t, e.heartbeats)
+		require.Zero(t, e.leasesOut)
 	})
 }

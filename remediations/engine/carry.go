@@ -70,6 +70,9 @@ func (p *passing) node(n *corev1.Node) {
 	before := m.written
 	p.carry(s, d)
 	p.answer(n.Name, d, m.written != nil && m.written != before)
+	if m.writes.lasting(p.now) && d.Policy != nil {
+		p.tally.holds[[2]string{d.Policy.Name, string(remediations.Blind)}]++
+	}
 	p.count(s, d)
 }
 

@@ -71,11 +71,15 @@ type Engine struct {
 	replicaDown map[string]bool
 	heartbeats  *remediations.Heartbeats
 	// listing has the leases that listAhead asked for; nil: it asked for none.
-	listing     chan listed
-	ledger      *remediations.Ledger
-	ledgerErr   error
-	ledgerAt    string
-	statusSaved remediations.LedgerStatus
+	listing   chan listed
+	ledger    *remediations.Ledger
+	ledgerErr error
+	ledgerAt  string
+	// ledgerOut is while the ledger can be neither read nor saved, leasesOut while the leases cannot be listed. conflicts
+	// counts the saves in a row that met somebody else's.
+	ledgerOut, leasesOut outage
+	conflicts            int
+	statusSaved          remediations.LedgerStatus
 	// stored is the ledger's data as it was last read or saved.
 	stored     map[string]string
 	connection connection
@@ -142,6 +146,8 @@ type memory struct {
 	// newID is kept until a record bears it: the ledger counts repairs by id, and a write that met somebody else's must
 	// not count twice.
 	newID string
+	// writes is while no write on the Node succeeds.
+	writes outage
 	// written is the Node as this process last wrote it, until the cache has caught up.
 	written *corev1.Node
 	// journal is what readOf carries, decoded once.

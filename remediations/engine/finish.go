@@ -225,7 +225,8 @@ func (p *passing) sweep() {
 	}
 	for _, slot := range p.ledger.Slots {
 		m, n := p.memory[slot.Node], p.roster.Member(slot.Node)
-		if (n != nil && n.InFlight && occupied(n.Node, p.journal(n.Node), slot)) || (m != nil && m.written != nil) {
+		stuck := n != nil && m.stuck(p.now, p.journal(n.Node), slot)
+		if (n != nil && n.InFlight && !stuck && occupied(n.Node, p.journal(n.Node), slot)) || (m != nil && m.written != nil) {
 			continue
 		}
 		live, err := p.Fleet.Node(p.ctx, slot.Node)
@@ -239,7 +240,7 @@ func (p *passing) sweep() {
 			continue // its machine is being replaced: the ledger has the repair
 		}
 		// A leader that lost its lead after it took the slot may yet write its intent: a young slot is left to it.
-		if replaced || (!occupied(live, remediations.ReadJournal(live), slot) && p.now.Sub(slot.Since) > slotYoung) {
+		if replaced || ((stuck || !occupied(live, remediations.ReadJournal(live), slot)) && p.now.Sub(slot.Since) > slotYoung) {
 			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "nodeGone", gone)
 			if replaced {
 				p.superseded(slot)
@@ -252,6 +253,14 @@ func (p *passing) sweep() {
 			return // the ledger is another one now; the next pass goes on
 		}
 	}
+}
+
+// stuck says that the slot's repair is long over by its record, that nobody can write so on the Node, and that no call is
+// under way: the others need not wait for it.
+func (m *memory) stuck(now time.Time, j remediations.Journal, slot remediations.Slot) bool {
+	r := j.Record
+	return slot.Kind == "" && m != nil && r != nil && r.ID == slot.Repair && r.Phase.InFlight() && m.writes.lasting(now) && m.work == nil &&
+		(m.call == nil || m.call.Outcome != "") && now.Sub(r.Deadline) > remediations.OverdueFor
 }
 
 // occupied says that a repair like the slot's is in flight by what the Node says, or may be where that cannot be read.

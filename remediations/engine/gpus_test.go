@@ -34,7 +34,7 @@ func TestGPUGaugeFollowsTheNodes(t *testing.T) {
 	m := newMetrics(reg, c)
 	require.Empty(t, gpuSeries(t, reg), "before this replica leads")
 
-	pass := func(gpus map[string]int) { m.set(c, newTally(), &remediations.Fleet{ExpectedGPUs: gpus}, false, false) }
+	pass := func(gpus map[string]int) { m.set(c, newTally(), &remediations.Fleet{ExpectedGPUs: gpus}, nil) }
 	pass(map[string]int{"gpu1": 8, "gpu2": 4})
 	require.Equal(t, map[string]float64{"gpu1": 8, "gpu2": 4}, gpuSeries(t, reg))
 

@@ -15,6 +15,9 @@ import (
 // issue takes the slot, writes the intent, and lets the call go out; each only after the one before is durable.
 func (p *passing) issue(s *remediations.State, d remediations.Decision) {
 	n, step := s.Node, d.Record.Step
+	if !p.remember(n.Name).writes.due(p.now) {
+		return // its slot would be taken for an intent that cannot be written
+	}
 	if remediations.Registry[step.Name].Disruptive {
 		l := p.ledger.Clone()
 		l.Reserve(p.Config, n, d.Record, p.now)

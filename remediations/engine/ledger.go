@@ -10,8 +10,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
+// conflictsMost is how many saves in a row may meet somebody else's before the next one waits.
+const conflictsMost = 5
+
 // loadLedger reads the ledger, and makes it from the Nodes where there is none.
 func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
+	if !e.ledgerOut.due(e.Clock.Now()) {
+		return
+	}
 	data, version, err := e.Store.Load(ctx)
 	if errors.Is(err, ErrNotFound) {
 		l := remediations.RebuildLedger(e.Config, nodes, e.Clock.Now())
@@ -22,6 +28,7 @@ func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
 		return
 	}
 	if err != nil {
+		e.ledgerOut.failed(e.Clock.Now(), err, outageLongest)
 		e.ledgerErr = fmt.Errorf("reading the ledger: %w", err)
 		e.ledger = nil
 		return
@@ -40,10 +47,18 @@ func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
 func (e *Engine) saveLedger(ctx context.Context, l *remediations.Ledger, version string) error {
 	v, err := e.trySave(ctx, l, version)
 	if err != nil {
-		e.ledger, e.ledgerErr, e.again = nil, fmt.Errorf("saving the ledger: %w", err), true
+		e.ledger, e.ledgerErr = nil, fmt.Errorf("saving the ledger: %w", err)
+		e.conflicts++
+		if raced := errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound); raced && e.conflicts < conflictsMost {
+			e.again = true
+		} else {
+			e.ledgerOut.failed(e.Clock.Now(), err, outageLongest)
+		}
 		e.Log.Error(err, "the ledger could not be saved; it is read again")
 		return err
 	}
+	e.ledgerOut.over()
+	e.conflicts = 0
 	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored = l, nil, v, l.Status, e.Clock.Now(), l.Encode()
 	return nil
 }

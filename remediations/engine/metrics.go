@@ -41,6 +41,7 @@ var callOutcomes = []remediations.CallOutcome{remediations.CallAccepted, remedia
 const (
 	blindAlertmanager = "alertmanager"
 	blindLeases       = "leases"
+	blindLedger       = "ledger"
 )
 
 func newRepairMetrics(reg prometheus.Registerer, c *remediations.Config) repairMetrics {
@@ -124,7 +125,7 @@ func newTally() *tally {
 	return &tally{repairs: map[[2]string]int{}, holds: map[[2]string]int{}, sidecars: map[string]string{}}
 }
 
-func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, blindAlerts, blindHeartbeats bool) {
+func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, blind map[string]bool) {
 	if m.was == nil {
 		m.was = newTally()
 		for _, policy := range c.PolicyNames() {
@@ -146,8 +147,9 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, b
 	for scope, b := range f.Breakers {
 		m.setBreaker(scope, b.State)
 	}
-	m.blind.WithLabelValues(blindAlertmanager).Set(gauge(blindAlerts))
-	m.blind.WithLabelValues(blindLeases).Set(gauge(blindHeartbeats))
+	for cause, is := range blind {
+		m.blind.WithLabelValues(cause).Set(gauge(is))
+	}
 	m.setGPUs(f.ExpectedGPUs)
 }
 

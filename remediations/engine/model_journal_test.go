@@ -21,7 +21,7 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case fault == "lost":
+	case fault == "lost" || n.Name == i.w.unwritable:
 		return nil, errLost
 	case cur == nil:
 		return nil, ErrNotFound

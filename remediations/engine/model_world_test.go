@@ -89,6 +89,7 @@ type world struct {
 	born        map[string]time.Time // by providerID, when a machine came for another one
 	replacing   map[string]string    // by providerID, the repair that has it replaced
 	faults      map[string][]string  // by operation: conflict, lost, written, empty
+	unwritable  string               // the Node on which no write succeeds
 	always      map[string]string    // a fault that does not end
 	// blindSince is when such a fault of the leases began.
 	blindSince time.Time

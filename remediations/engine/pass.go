@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -87,6 +88,9 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		return later
 	case e.again:
 		return soon
+	}
+	if out := e.ledgerOut; e.ledger == nil && !out.since.IsZero() && out.again.Before(p.next) {
+		p.next = out.again
 	}
 	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
 }
@@ -201,6 +205,7 @@ func (p *passing) state(n *corev1.Node) *remediations.State {
 		m.newID = p.NewID()
 	}
 	return &remediations.State{
+		LedgerLost: p.ledgerOut.since, LeasesLost: p.leasesOut.since, LeasesErr: p.leasesOut.err,
 		Config: p.Config, Node: n, Journal: journal, Word: p.word, Fleet: p.fleet,
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
 		Read: m.read, Survey: m.survey, Replacement: m.replacement, Pods: m.pods, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.newID,
@@ -335,16 +340,25 @@ func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 
 // write changes a Node and remembers it as written, so that the next decision does not rest on a cache that is behind.
 func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
+	m := e.remember(n.Name)
+	if !m.writes.due(e.Clock.Now()) {
+		return nil, m.writes.err
+	}
 	written, err := e.Journal.Write(ctx, n, c)
 	switch {
 	case err == nil:
-		m := e.remember(n.Name)
+		m.writes.over()
 		m.written = written
 		m.alerts = signature(written)
 		return written, nil
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
 		e.again = true
 	default:
+		m.writes.failed(e.Clock.Now(), err, nodeLongest)
+		if m.writes.lasting(e.Clock.Now()) && !m.writes.told {
+			m.writes.told = true
+			e.Events.Event(n.Name, Event{Warning: true, Reason: "NodeUnwritable", Action: "Write", Note: fmt.Sprintf("Drydock cannot write its annotations on Node %s since %s: %v. Its repair does not go on; look for a webhook, a policy or a size limit that refuses the write.", n.Name, m.writes.since.UTC().Format(time.RFC3339), err)})
+		}
 		e.Log.Error(err, "a Node could not be written", "node", n.Name)
 	}
 	return nil, err

@@ -17,19 +17,27 @@ func (p *passing) readLease(node string) {
 }
 
 // readHeartbeats counts all leases, once for all nodes that ask in a row. Where they are on their way already it waits for
-// those.
+// those. While they cannot be listed, they are listed beside the loop and after a while: a list that hangs must not keep
+// everybody waiting, and not once for each node.
 func (p *passing) readHeartbeats() {
-	if p.listing != nil {
+	failing := !p.leasesOut.since.IsZero()
+	if p.listing != nil && !failing {
 		l := <-p.listing
 		p.listing = nil
-		_ = p.countLeases(l)
+		p.countLeases(l)
 	}
 	if p.heartbeats != nil && !p.heartbeats.ReadAt.Before(p.now) {
 		return
 	}
-	if err := p.countLeases(p.list(p.ctx)); err != nil {
-		p.Log.Error(err, "the nodes' leases cannot be listed; nothing is begun without them")
-		p.failed = true
+	if p.listing == nil && p.leasesOut.due(p.Clock.Now()) {
+		if failing {
+			p.listAhead(p.ctx)
+		} else {
+			p.countLeases(p.list(p.ctx))
+		}
+	}
+	if again := p.leasesOut.again; !p.leasesOut.since.IsZero() && p.listing == nil && again.Before(p.next) {
+		p.next = again
 	}
 }
 
@@ -72,7 +80,14 @@ func (p *passing) count(s *remediations.State, d remediations.Decision) {
 // publish sets the gauges, and puts into the ledger what lies with the fleet where that changed.
 func (p *passing) publish() {
 	blind := p.word.BlindCause(p.Config)
-	p.metrics.set(p.Config, p.tally, p.fleet, blind != "", p.heartbeats.Blind() != "")
+	now := p.Clock.Now()
+	lost := p.ledger == nil && p.ledgerOut.lasting(now)
+	p.metrics.set(p.Config, p.tally, p.fleet, map[string]bool{
+		blindAlertmanager: blind != "", blindLeases: p.heartbeats.Blind() != "" || p.leasesOut.lasting(now), blindLedger: lost,
+	})
+	if lost {
+		p.holds[remediations.Blind] = remediations.LedgerLost(p.ledgerOut.since, p.ledgerErr)
+	}
 	if blind == "" {
 		blind = p.heartbeats.Blind()
 	}
@@ -97,6 +112,9 @@ func (p *passing) publish() {
 	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
 	if !p.ledger.Saw(p.blindFor(), p.now) && sameStatus(status, p.statusSaved) {
+		if now.Sub(p.ledgerOut.again) > 2*remediations.OutageFor {
+			p.ledgerOut.over() // nothing has waited to be saved for some time
+		}
 		return
 	}
 	_ = p.save(p.ledger.Clone())

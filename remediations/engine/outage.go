@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	// outageFirst is how soon a call that failed is tried again, outageLongest how late while it fails on. The time in
+	// between doubles. A Node may wait for longer: it is one of many, and its slot must be free in between.
+	outageFirst   = time.Second
+	outageLongest = 30 * time.Second
+	nodeLongest   = time.Minute
+)
+
+// outage remembers a call that fails, so that it is tried again after a while, and not by everybody who needs it.
+type outage struct {
+	// since is when it began to fail; zero: it does not. It is not tried before again.
+	since, again time.Time
+	wait         time.Duration
+	err          error
+	// told: people know.
+	told bool
+}
+
+func (o *outage) failed(now time.Time, err error, longest time.Duration) {
+	if o.since.IsZero() {
+		o.since, o.wait = now, outageFirst
+	} else {
+		o.wait = min(2*o.wait, longest)
+	}
+	o.again, o.err = now.Add(o.wait), err
+}
+
+func (o *outage) over() { *o = outage{} }
+
+// due says that it may be tried now. A time that lies further ahead than any wait is that of a clock that was wrong.
+func (o *outage) due(now time.Time) bool {
+	return !now.Before(o.again) || o.again.Sub(now) > o.wait
+}
+
+// lasting says that people should know.
+func (o *outage) lasting(now time.Time) bool {
+	return !o.since.IsZero() && now.Sub(o.since) >= remediations.OutageFor
+}

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// heldAs counts the Events that say that the reason holds.
+func (w *world) heldAs(reason remediations.Reason) int {
+	return at(w, func() (count int) {
+		for _, e := range w.told {
+			if e.Reason == "RepairHeld" && strings.HasPrefix(e.Note, string(reason)+": ") {
+				count++
+			}
+		}
+		return count
+	})
+}
+
+// TestNoPhaseOutlivesItsDeadlineInSilence: whatever is missing, a repair whose time is over is held, people are told, and its
+// slot is free.
+func TestNoPhaseOutlivesItsDeadlineInSilence(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose   func(w *world)
+		reason remediations.Reason
+		slots  bool // the ledger can be asked
+	}{
+		"the leases cannot be listed": {func(w *world) { w.always["heartbeats"] = "lost" }, remediations.Blind, true},
+		"there are no leases":         {func(w *world) { w.always["heartbeats"] = "empty" }, remediations.Blind, true},
+		"the ledger cannot be read":   {func(w *world) { w.always["load"], w.always["save"] = "lost", "lost" }, remediations.Blind, false},
+		"the ledger cannot be saved":  {func(w *world) { w.always["save"] = "lost" }, remediations.Blind, false},
+		"the ledger is malformed":     {func(w *world) { w.kept, w.ledger = w.ledger, map[string]string{"v": "x"}; w.ledgerRV++ }, remediations.RecordMalformed, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				w.start()
+				w.do(func() { w.ail("n0", 2); w.post("n0", remediations.StatusFiring) })
+				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
+				w.pass(5 * time.Second)
+				require.Equal(t, remediations.Verifying, w.recordOf("n0").Phase)
+				w.do(func() { c.lose(w) })
+				w.pass(14 * time.Minute)
+				require.Equal(t, remediations.Pending, w.recordOf("n0").Phase)
+				require.Equal(t, c.reason, w.recordOf("n0").Hold.Reason)
+				require.Equal(t, 1, w.heldAs(c.reason), "told once")
+				if c.slots {
+					require.Empty(t, w.slots(t))
+				}
+				w.pass(3 * time.Hour)
+				require.Equal(t, 1, w.heldAs(c.reason), "told once, however long it lasts")
+				require.Equal(t, 1, w.callCount())
+				w.do(func() {
+					clear(w.always)
+					if w.kept != nil {
+						w.ledger = w.kept
+						w.ledgerRV++
+					}
+				})
+				w.pass(20 * time.Minute)
+				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes(), "it goes on where it was")
+				require.Empty(t, w.slots(t))
+			})
+		})
+	}
+}
+
+// TestWhatFailsIsAskedForSeldom: not once for each node, and not at each pass.
+func TestWhatFailsIsAskedForSeldom(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose []string
+		port string
+		most int
+	}{
+		"leases":                       {[]string{"heartbeats"}, "heartbeats", 30},
+		"a ledger that is not saved":   {[]string{"save"}, "save", 30},
+		"a ledger that others save":    {[]string{"save=conflict"}, "save", 60},
+		"a ledger that cannot be read": {[]string{"load", "save"}, "load", 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := modelConfig()
+			conf.Limits.Unhealthy.Value = 100
+			inWorld(t, conf, 40, func(t *testing.T, w *world) {
+				i := w.start()
+				w.pass(30 * time.Second)
+				w.do(func() {
+					for _, op := range c.lose {
+						op, how, _ := strings.Cut(op, "=")
+						w.always[op] = map[bool]string{true: "lost", false: how}[how == ""]
+					}
+					clear(i.asked)
+					for n := range w.nodes {
+						if n != "n0" {
+							w.machines[n].stuck = true
+							w.post(n, remediations.StatusFiring)
+						}
+					}
+				})
+				w.pass(10 * time.Minute)
+				asked := at(w, func() int { return i.asked[c.port] })
+				require.Positive(t, asked)
+				require.LessOrEqual(t, asked, c.most)
+				w.do(func() { w.hold("n0", edit(remediations.PauseKey, time.Now().Add(-time.Minute).Format(time.RFC3339))) })
+				w.do(func() { clear(w.always) })
+				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) > 0 }), "and soon, once it is there again")
+			})
+		})
+	}
+}
+
+// TestResetWaitsForTheLedger: done as a whole or not at all.
+func TestResetWaitsForTheLedger(t *testing.T) {
+	conf := modelConfig()
+	conf.Policies[0].Plan[0].Attempts = 1
+	inWorld(t, conf, 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.ail("n0", 9) })
+		w.pass(20 * time.Minute)
+		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		w.do(func() {
+			w.heal("n0")
+			w.always["load"], w.always["save"] = "lost", "lost"
+			w.edit("n0", edit(remediations.ResetKey, "true"))
+		})
+		w.pass(20 * time.Minute)
+		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Contains(t, w.nodeOf("n0").Annotations, remediations.ResetKey, "the wish stands")
+		require.True(t, at(w, func() bool {
+			return slices.ContainsFunc(w.told, func(e Event) bool { return strings.Contains(e.Note, remediations.ResetKey+" waits") })
+		}), "and who wrote it is told")
+		w.do(func() { clear(w.always) })
+		w.pass(time.Minute)
+		require.Nil(t, w.recordOf("n0"))
+		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
+		require.Empty(t, at(w, func() map[string]int { return w.book().Status.Exhausted }))
+		require.Empty(t, at(w, func() map[string][]remediations.Begun { return w.book().Repairs }), "all of it")
+	})
+}
+
+// TestStoppedPolicyIsReleasedAfterItsLastAlert: the account is paid, no node is ill any more, and a person says so.
+func TestStoppedPolicyIsReleasedAfterItsLastAlert(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.mood.account = true; w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+		stopped := func() map[string]string {
+			return at(w, func() map[string]string { return w.book().Status.Stopped })
+		}
+		w.pass(5 * time.Minute)
+		require.Contains(t, stopped(), "node-not-ready")
+		w.do(func() { w.mood.account = false; w.heal("n0"); w.post("n0", remediations.StatusResolved) })
+		w.pass(10 * time.Minute)
+		require.Nil(t, w.recordOf("n0"))
+		require.Contains(t, stopped(), "node-not-ready", "nothing but a person releases it")
+		w.do(func() { w.edit("n3", edit(remediations.ResetKey, "true")) })
+		w.pass(time.Minute)
+		require.Empty(t, stopped())
+	})
+}
+
+// TestNodeThatCannotBeWrittenKeepsNoSlot: people are told, and the others are repaired.
+func TestNodeThatCannotBeWrittenKeepsNoSlot(t *testing.T) {
+	for name, acted := range map[string]bool{"before its first intent": false, "in mid-repair": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 8, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					w.ail("n0", 9)
+					w.machines["n0"].since = time.Now().Add(-time.Minute)
+					w.post("n0", remediations.StatusFiring)
+					w.unwritable = map[bool]string{false: "n0"}[acted]
+				})
+				if acted {
+					require.True(t, w.until(time.Minute, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Verifying }))
+					w.do(func() { w.unwritable = "n0" })
+				}
+				w.do(func() { w.ail("n1", 1) })
+				require.True(t, w.until(40*time.Minute, func() bool { return len(w.calls) > 0 && w.calls[len(w.calls)-1].node == "n1" }), "n1 is repaired")
+				require.True(t, at(w, func() bool {
+					return slices.ContainsFunc(w.told, func(e Event) bool { return e.Reason == "NodeUnwritable" })
+				}))
+				w.do(func() { w.unwritable = ""; w.heal("n0") })
+				w.pass(30 * time.Minute)
+				require.Nil(t, w.recordOf("n0"))
+				require.Empty(t, w.slots(t))
+			})
+		})
+	}
+}
