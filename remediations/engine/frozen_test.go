@@ -151,3 +151,65 @@ func TestTrialThatIsGoneGivesItsBreakerBack(t *testing.T) {
 		})
 	}
 }
+
+// TestLeaderWhoseClockWasAheadHoldsNobodyForLong: what it wrote is set right by the next one whose clock most kubelets agree with.
+func TestLeaderWhoseClockWasAheadHoldsNobodyForLong(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"30 days ahead": 720 * time.Hour, "the control": 0} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				w.startWith(w.config, ahead)
+				w.do(func() {
+					for _, n := range []string{"n0", "n1", "n2", "n3"} {
+						w.machines[n].stuck = true
+						w.post(n, remediations.StatusFiring)
+					}
+				})
+				w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+				w.pass(2 * time.Minute)
+				w.restart(w.config)
+				w.pass(time.Minute)
+				require.False(t, w.breaker().Quiet.After(time.Now().Add(time.Minute)))
+				w.do(func() { w.quiet("n1", "n2", "n3") })
+				w.pass(6 * time.Minute)
+				require.Positive(t, w.callCount())
+			})
+		})
+	}
+}
+
+// TestPlantedRecordKeepsNoSlot: written by whoever may write on Nodes while Drydock only observed.
+func TestPlantedRecordKeepsNoSlot(t *testing.T) {
+	for name, until := range map[string]time.Time{"until the year 9999": time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), "for a day": {}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				observe := *w.config
+				p := *observe.Policies[0]
+				p.Mode, observe.Policies, observe.Mode = remediations.ModeObserve, []*remediations.Policy{&p}, remediations.ModeObserve
+				w.startWith(&observe, 0)
+				w.pass(16 * time.Second)
+				w.do(func() {
+					if until.IsZero() {
+						until = time.Now().Add(24 * time.Hour)
+					}
+					r := remediations.Record{
+						V: 1, ID: "plant1", Policy: p.Name, Cause: remediations.Cause{Alert: fingerprintOf("n5")}, Phase: remediations.Verifying,
+						Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Done: []string{"reboot:1"}, Began: time.Now(), Since: time.Now(), Deadline: until,
+						Intent: &remediations.Intent{ID: "plant1-0-1", At: time.Now(), BootID: "n5-boot1", Outcome: remediations.CallAccepted},
+					}
+					w.edit("n5", func(n *corev1.Node) {
+						n.Annotations[remediations.NodeRepairKey] = r.Encode()
+						n.Labels[remediations.PhaseLabel] = string(r.Phase)
+					})
+					w.machines["n5"].stuck = true // its alert does not end, so nothing ends the record either
+					w.machines["n5"].silenced = true
+				})
+				w.pass(time.Minute)
+				w.restart(w.config)
+				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+				w.pass(20 * time.Minute)
+				require.Equal(t, 1, w.callCount(), "n0 is repaired")
+				require.NotEqual(t, remediations.Verifying, w.recordOf("n5").Phase)
+			})
+		})
+	}
+}

@@ -58,6 +58,9 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	if len(ledger.Status.Breakers) > 0 && e.heartbeats.Blind() != "" && now.Sub(e.heartbeats.ReadAt) > beatsGood {
 		p.readHeartbeats() // nobody else may ask whether the leases are fresh again, and until then no breaker moves
 	}
+	if e.ledger != nil && e.ledger.Ahead(now) {
+		ledger = p.clamp()
+	}
 	p.fleet = e.roster.Fleet(ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, p.blind(), now)
 	p.glass()
 	e.passes++
@@ -93,6 +96,21 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		p.next = out.again
 	}
 	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
+}
+
+// clamp sets right what a leader whose clock was ahead wrote into the ledger, if most kubelets say that this clock is right.
+func (p *passing) clamp() *remediations.Ledger {
+	was := p.ledger
+	if p.readHeartbeats(); !p.heartbeats.Agrees(p.Clock.Now()) {
+		return was
+	}
+	l := was.Clone()
+	l.Clamp(p.now)
+	p.Log.Info("times from the future in the ledger were set to now")
+	if p.saveLedger(p.ctx, l, p.ledgerAt) != nil {
+		return was
+	}
+	return l
 }
 
 // blind says that this pass cannot judge how many nodes are unhealthy.
