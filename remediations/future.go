@@ -65,8 +65,6 @@ func (l *Ledger) Ahead(now time.Time) bool {
 	return c.Clamp(now)
 }
 
-// beyond says that the record's phase would last for longer than its policy allows: a clock was wrong when it was written, or
-// Drydock did not write it.
-func (s *State) beyond(r *Record, now time.Time) bool {
-	return r.Deadline.After(now.Add(r.phaseFor(s.policy()) + ahead))
-}
+// beyond says that the record's phase would last for longer than any does: a clock was wrong when it was written, or Drydock
+// did not write it.
+func (r *Record) beyond(now time.Time) bool { return r.Deadline.After(now.Add(pendingFor + ahead)) }

@@ -61,7 +61,7 @@ func (s *State) await(now time.Time) Decision {
 		return s.settle(now) // the answer came late
 	}
 	d := Decision{Verb: Wait, Policy: p, Recheck: r.Deadline}
-	d.Ask.Heartbeats = s.beyond(r, now)
+	d.Ask.Heartbeats = r.beyond(now)
 	if proven, missing := s.proven(); !proven {
 		d.Message = missing
 		s.follow(&d, now)

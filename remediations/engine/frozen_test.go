@@ -208,7 +208,9 @@ func TestPlantedRecordKeepsNoSlot(t *testing.T) {
 				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 				w.pass(20 * time.Minute)
 				require.Equal(t, 1, w.callCount(), "n0 is repaired")
-				require.NotEqual(t, remediations.Verifying, w.recordOf("n5").Phase)
+				if name != "for a day" { // as long as a phase may last at all, without a slot
+					require.NotEqual(t, remediations.Verifying, w.recordOf("n5").Phase)
+				}
 			})
 		})
 	}

@@ -116,7 +116,7 @@ func proofKnockOuts() map[string]knockOut {
 		},
 		"7: no phase outlives its deadline": {
 			take: func(h *hands) {
-				h.record(func(r *remediations.Record) { r.Deadline = r.Deadline.Add(24 * time.Hour) })
+				h.record(func(r *remediations.Record) { r.Deadline = r.Deadline.Add(12 * time.Hour) })
 			},
 			speaks: "7: n0 is Verifying",
 			tale: func(_ *testing.T, w *world) {

@@ -128,7 +128,7 @@ func sidecarKnockOuts() map[string]knockOut {
 }
 
 const nodeUnderRepair = `{"v":1,"id":"s1","policy":"node-not-ready","cause":{"alert":"a"},"phase":"Verifying","step":{"index":0,"name":"reboot","attempt":1},` +
-	`"began":"2000-01-01T00:00:00Z","since":"2000-01-01T00:00:00Z","deadline":"2030-01-01T00:00:00Z","intent":{"id":"s1-0-1","at":"2000-01-01T00:00:00Z"}}`
+	`"began":"2000-01-01T00:00:00Z","since":"2000-01-01T00:00:00Z","deadline":"2000-01-01T12:00:00Z","intent":{"id":"s1-0-1","at":"2000-01-01T00:00:00Z"}}`
 
 // approvalKnockOuts are what must be before a task leaves: invariants 4, 5 and 9.
 func approvalKnockOuts() map[string]knockOut {

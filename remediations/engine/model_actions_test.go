@@ -134,6 +134,7 @@ func (l *life) actions() map[string]func(*rapid.T) {
 				w.post(n, remediations.StatusResolved)
 			}
 		}),
+		"an outage":  oneOf(l.outages()),
 		"a location": oneOf(l.locations()), "a leader fails, and time passes": l.leaderFails,
 		"an Alertmanager": oneOf(l.alertmanagers()), "a person": oneOf(l.people()), "the infrastructure": oneOf(l.infrastructure()), "a process": oneOf(l.processes()), "a sidecar": oneOf(l.sidecars()), "a pod is replaced, and time passes": func(t *rapid.T) {
 			l.w.do(func() {

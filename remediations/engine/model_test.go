@@ -156,6 +156,7 @@ func TestWhateverHappens(t *testing.T) {
 			l.w.start()
 			rt.Repeat(l.actions())
 			l.calm(rt)
+			l.live(rt)
 			calls += l.w.callCount()
 			l.w.do(func() { count(l.w) })
 			for _, o := range l.w.outcomes() {

@@ -371,6 +371,8 @@ func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*core
 		return written, nil
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
 		e.again = true
+	case ctx.Err() != nil: // this process is stopping, and may yet put a call's outcome on record
+		e.Log.Error(err, "a Node could not be written", "node", n.Name)
 	default:
 		m.writes.failed(e.Clock.Now(), err, nodeLongest)
 		if m.writes.lasting(e.Clock.Now()) && !m.writes.told {

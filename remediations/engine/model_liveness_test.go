@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// live is the liveness clause: the world is calm and everything answers, a person has reset what ran out, and within a bounded
+// time no breaker is anything but closed, no slot is held, and a fresh fault on a healthy node is repaired.
+func (l *life) live(t *rapid.T) {
+	w := l.w
+	w.do(func() {
+		for _, n := range slices.Sorted(maps.Keys(w.nodes)) {
+			w.machines[n].cordonedBy = ""
+			w.edit(n, func(n *corev1.Node) {
+				n.Spec.Unschedulable = false
+				n.Annotations[remediations.ResetKey] = "true"
+				delete(n.Annotations, remediations.CancelKey)
+			})
+		}
+	})
+	w.pass(10 * time.Minute)
+	w.do(func() {
+		if w.nodes["n5"] != nil {
+			w.leave("n5")
+		}
+	})
+	w.pass(time.Minute)
+	w.do(func() {
+		ledger := mustLedger(w)
+		for scope, b := range ledger.Status.Breakers {
+			w.fail("liveness: the breaker of %s is %s since %s", scope, b.State, b.Since)
+		}
+		for _, s := range ledger.Slots {
+			w.fail("liveness: a slot is left over: %v", s)
+		}
+		for n := range w.nodes {
+			if r := w.record(n); r != nil && (r.Cause.Request == "" || r.Intent != nil) {
+				w.fail("liveness: %s has a repair left over: %s", n, r.Encode())
+			}
+		}
+		w.join("n5", "civo://fresh")
+		w.ail("n5", 1)
+	})
+	l.check(t)
+	if p := w.config.Policies[0]; p.Mode != remediations.ModeEnforce || p.Approval {
+		return
+	}
+	before := w.callCount()
+	if !w.until(30*time.Minute, func() bool { return len(w.calls) > before }) {
+		w.do(func() { w.fail("liveness: the fresh fault of n5 is not repaired: %v", w.record("n5")) })
+	}
+	l.check(t)
+}
+
+// outages are what lasts for hours.
+func (l *life) outages() map[string]func(*rapid.T) {
+	lasts := func(t *rapid.T) time.Duration {
+		return rapid.SampledFrom([]time.Duration{20 * time.Minute, 3 * time.Hour}).Draw(t, "for")
+	}
+	without := func(ops ...string) func(*rapid.T) {
+		return func(t *rapid.T) {
+			l.w.do(func() {
+				for _, op := range ops {
+					l.w.always[op] = "lost"
+				}
+			})
+			l.w.pass(lasts(t))
+			l.w.do(func() {
+				for _, op := range ops {
+					delete(l.w.always, op)
+				}
+			})
+		}
+	}
+	return map[string]func(*rapid.T){
+		"the ledger cannot be saved":   without("save"),
+		"the ledger cannot be reached": without("save", "load"),
+		"no Alertmanager answers": func(t *rapid.T) {
+			l.w.do(func() { l.w.replicas = [2]replicaState{{dead: true}, {dead: true}} })
+			l.w.pass(lasts(t))
+			l.w.do(func() { l.w.replicas = [2]replicaState{} })
+		},
+		"a node is relabelled": l.do(func(t *rapid.T, w *world) {
+			zone, pool := rapid.SampledFrom([]string{"z0", "z1", "z9"}).Draw(t, "zone"), rapid.SampledFrom([]string{"p0", "p1"}).Draw(t, "pool")
+			w.edit(pick(t), func(n *corev1.Node) { n.Labels["zone"], n.Labels["pool"] = zone, pool })
+			w.judge()
+		}),
+		"a clock is ahead for minutes": func(t *rapid.T) {
+			if at(l.w, func() bool { return l.w.ledger == nil }) {
+				return
+			}
+			l.follow(l.w.last().config, rapid.SampledFrom([]time.Duration{2 * time.Hour, 720 * time.Hour}).Draw(t, "by"))
+			l.w.pass(2 * time.Minute)
+			l.follow(l.w.last().config, 0)
+		},
+	}
+}
