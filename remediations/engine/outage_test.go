@@ -84,7 +84,7 @@ func TestWhatFailsIsAskedForSeldom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := modelConfig()
-			conf.Limits.Unhealthy.Value = 100
+			conf.Limits.Unhealthy.Value, conf.Policies[0].Witness = 100, &remediations.Witness{}
 			inWorld(t, conf, 40, func(t *testing.T, w *world) {
 				i := w.start()
 				w.pass(30 * time.Second)
