@@ -169,7 +169,7 @@ func TestLeaderWhoseClockWasAheadHoldsNobodyForLong(t *testing.T) {
 				w.restart(w.config)
 				w.pass(time.Minute)
 				require.False(t, w.breaker().Quiet.After(time.Now().Add(time.Minute)))
-				w.do(func() { w.quiet("n1", "n2", "n3") })
+				w.do(func() { w.quiet("n0", "n1", "n2", "n3"); w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 				w.pass(6 * time.Minute)
 				require.Positive(t, w.callCount())
 			})

@@ -84,7 +84,7 @@ func TestWhatFailsIsAskedForSeldom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := modelConfig()
-			conf.Limits.Unhealthy.Value, conf.Policies[0].Witness = 100, &remediations.Witness{}
+			conf.Limits.Unhealthy.Value = 100
 			inWorld(t, conf, 40, func(t *testing.T, w *world) {
 				i := w.start()
 				w.pass(30 * time.Second)
@@ -94,11 +94,9 @@ func TestWhatFailsIsAskedForSeldom(t *testing.T) {
 						w.always[op] = map[bool]string{true: "lost", false: how}[how == ""]
 					}
 					clear(i.asked)
-					for n := range w.nodes {
-						if n != "n0" {
-							w.machines[n].stuck = true
-							w.post(n, remediations.StatusFiring)
-						}
+					for _, n := range nodeNames[1:] {
+						w.ail(n, 1)
+						w.post(n, remediations.StatusFiring)
 					}
 				})
 				w.pass(10 * time.Minute)
