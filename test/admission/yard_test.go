@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ type yard struct {
 	kubectl
 }
 
-func newYard(t *testing.T, l *lab.Lab, mode string) *yard {
+func newYard(t *testing.T, l *lab.Lab, mode string, over ...map[string]any) *yard {
 	t.Helper()
 	admission, err := lab.NewAdmission(map[string]any{"evictions": true, "exempt": exempt()})
 	require.NoError(t, err)
@@ -45,17 +46,18 @@ func newYard(t *testing.T, l *lab.Lab, mode string) *yard {
 	key, err := l.WriteSecret("civo-key", "nobody's")
 	require.NoError(t, err)
 	plan := []any{map[string]any{"step": "reboot"}}
-	y.drydock, err = l.StartDrydock(t.Context(), token, lab.DrydockOptions{
-		Admission: admission,
-		Config: map[string]any{
-			"mode": mode, "alertmanager": map[string]any{"urls": []any{"http://127.0.0.1:9"}},
-			"providers": map[string]any{"civo": map[string]any{"apiURL": "http://127.0.0.1:9", "clusterID": "c", "region": "r", "apiKeyFile": key}},
-			"policies": []any{
-				map[string]any{"name": "node-not-ready", "match": []any{`a="b"`}, "witness": "none", "plan": plan},
-				map[string]any{"name": "only-observes", "match": []any{`a="b"`}, "witness": "none", "mode": "observe", "plan": plan},
-			},
+	config := map[string]any{
+		"mode": mode, "alertmanager": map[string]any{"urls": []any{"http://127.0.0.1:9"}},
+		"providers": map[string]any{"civo": map[string]any{"apiURL": "http://127.0.0.1:9", "clusterID": "c", "region": "r", "apiKeyFile": key}},
+		"policies": []any{
+			map[string]any{"name": "node-not-ready", "match": []any{`a="b"`}, "witness": "none", "plan": plan},
+			map[string]any{"name": "only-observes", "match": []any{`a="b"`}, "witness": "none", "mode": "observe", "plan": plan},
 		},
-	})
+	}
+	for _, o := range over {
+		maps.Copy(config, o)
+	}
+	y.drydock, err = l.StartDrydock(t.Context(), token, lab.DrydockOptions{Admission: admission, Config: config})
 	require.NoError(t, err)
 	t.Cleanup(y.drydock.Kill)
 	if mode == "enforce" {

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	}
 	lab.Main(m, lab.Options{
 		NodeSpecs: nodes, NodeGrace: nodeGrace, RuleFor: &ruleFor, Alertmanagers: 2,
-		RuleFiles: []string{"../../rules/NodeNotReady.yaml"},
+		RuleFiles: []string{"../../rules/NodeNotReady.yaml"}, ScrapeConfigs: scraped(),
 	})
 }
 
@@ -121,6 +121,9 @@ func (y *yard) settle(nodes []corev1.Node) {
 		require.NoError(y.t, err)
 	}
 	err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Delete(ctx, "drydock-ledger", metav1.DeleteOptions{})
+	require.NoError(y.t, client.IgnoreNotFound(err))
+	// An earlier test's Drydock was killed with the lead, which nobody else would take before its Lease is over.
+	err = y.lab.Client().CoordinationV1().Leases(lab.Namespace).Delete(ctx, "drydock", metav1.DeleteOptions{})
 	require.NoError(y.t, client.IgnoreNotFound(err))
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -19,11 +20,14 @@ import (
 // stormLimit is how many repairs may be under way at once in the storms' configuration.
 const stormLimit = 3
 
+// stormCooldown is how long the breaker stays open below its share.
+const stormCooldown = 3 * time.Second
+
 // The policy's for is longer than kube-controller-manager needs to see them all, so that the breaker knows the whole
 // storm before the first node is old enough to be repaired.
 func stormy() map[string]any {
 	c := config(policy(map[string]any{"for": "6s"}))
-	c["limits"] = map[string]any{"concurrent": stormLimit, "concurrentPerZone": stormLimit, "unhealthy": "20%", "stormCooldown": "3s"}
+	c["limits"] = map[string]any{"concurrent": stormLimit, "concurrentPerZone": stormLimit, "unhealthy": "20%", "stormCooldown": stormCooldown.String()}
 	return c
 }
 
@@ -97,6 +101,79 @@ func TestOneZoneIsLost(t *testing.T) {
 	y.fail("node-2")
 	require.Equal(t, remediations.Recovered, y.ended("node-2").Outcome)
 	require.Len(t, y.civo.Done(civosim.HardReboots), 1, "the node of the other zone, and nothing in the lost one")
+}
+
+// The Alertmanagers die in the storm. What was counted stays: no alert is known, and that is no sign of health.
+func TestTheAlertmanagersDieInAStorm(t *testing.T) {
+	y := newYard(t)
+	require.NoError(t, y.lab.LoadRules(t.Context(), "disk-full", []byte(diskFull)))
+	c := stormy()
+	c["policies"] = []any{diskPressure(map[string]any{"for": "6s"})}
+	y.run(lab.DrydockOptions{Config: c})
+	t.Cleanup(y.startAlertmanagers)
+	var full []string
+	for i := range fleet / 4 {
+		full = append(full, fmt.Sprintf("node-%d", i))
+	}
+	y.fillAll(full...)
+	y.received(full...)
+	open := func(l *remediations.Ledger) bool {
+		return l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen
+	}
+	y.ledger("the breaker holds everything", open)
+
+	for i := range 2 {
+		y.lab.StopAlertmanager(i)
+	}
+	y.ledger("Drydock says that it is blind", func(l *remediations.Ledger) bool { return l.Status.Blind != "" })
+	y.ledgerStays("the breaker is open", 3*stormCooldown, open)
+	y.startAlertmanagers()
+	y.ledger("Drydock trusts its sources", func(l *remediations.Ledger) bool { return l.Status.Blind == "" })
+	y.ledgerStays("the breaker is open", 2*stormCooldown, open)
+	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
+
+	// The control: all but four get well by themselves, and those are repaired.
+	left := full[:4]
+	y.restore(full[4:]...)
+	for _, n := range left {
+		e := y.ended(n)
+		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", n, e.Why)
+	}
+	require.Len(t, y.civo.Done(civosim.HardReboots), len(left))
+}
+
+// ledgerStays watches that the ledger is as wanted for so long.
+func (y *yard) ledgerStays(what string, long time.Duration, wanted func(*remediations.Ledger) bool) {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), long)
+	defer cancel()
+	w, err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=drydock-ledger"})
+	require.NoError(y.t, err)
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		cm, ok := e.Object.(*corev1.ConfigMap)
+		if !ok {
+			continue
+		}
+		l, err := remediations.DecodeLedger(cm.Data)
+		require.NoError(y.t, err)
+		require.True(y.t, wanted(l), "%s no more: %v", what, cm.Data)
+	}
+}
+
+// fillAll makes the kubelets of the nodes say that their disks are full, until the test ends.
+func (y *yard) fillAll(nodes ...string) {
+	y.t.Helper()
+	var wg sync.WaitGroup
+	for _, n := range nodes {
+		wg.Go(func() {
+			if err := y.lab.SetCondition(y.t.Context(), n, corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"); err != nil {
+				y.t.Errorf("filling %s: %v", n, err)
+			}
+		})
+	}
+	wg.Wait()
+	y.t.Cleanup(func() { y.restore(nodes...) })
 }
 
 // lose breaks the nodes' kubelets, and gives them back when the test ends.

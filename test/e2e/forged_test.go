@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+)
+
+// Alertmanager asks nobody for credentials: whoever reaches its API makes any alert, as old as they like. What is true of
+// the node itself decides, and where Alertmanager routes the alert.
+func TestAnAlertThatAnybodyPostsRepairsNoHealthyNode(t *testing.T) {
+	y := newYard(t)
+	const healthy, elsewhere = "node-162", "node-163"
+	p := policy(map[string]any{"name": "posted", "match": []string{`remediation="posted"`}, "witness": []any{map[string]any{"ready": false}}})
+	d := y.run(lab.DrydockOptions{Config: several(config(p))})
+	y.configure(d, map[string]any{"route": map[string]any{"routes": []any{
+		map[string]any{"matchers": []string{`alertname="Watchdog"`}, "receiver": "nobody"},
+		map[string]any{"matchers": []string{`node="` + elsewhere + `"`}, "receiver": "nobody"},
+	}}})
+	endHealthy, endElsewhere := y.posted(healthy), y.posted(elsewhere)
+	r := y.held(healthy, "NotWitnessed")
+	require.Zero(t, y.reboots(healthy))
+	y.told(healthy, "RepairHeld", "NotWitnessed: ")
+
+	// The controls: the same alerts, and both nodes really are not Ready. One alert is not routed to Drydock.
+	y.fail(elsewhere)
+	y.fail(healthy)
+	y.record(healthy, "the reboot verified", verifying)
+	endHealthy()
+	require.Equal(t, r.ID, y.recovers(healthy, 1).ID)
+	require.Zero(t, y.reboots(elsewhere))
+	require.Nil(t, remediations.ReadJournal(y.node(elsewhere)).Record)
+
+	y.configure(d, nil)
+	y.record(elsewhere, "the reboot verified", verifying)
+	endElsewhere()
+	y.recovers(elsewhere, 1)
+}
+
+// posted puts an alert about the node into an Alertmanager, as old as any policy's for could ask, and gives what ends it.
+func (y *yard) posted(node string) (end func()) {
+	y.t.Helper()
+	add := func(until time.Time) {
+		y.t.Helper()
+		out, err := y.tryAmtool(0, "alert", "add", "Posted", "node="+node, "remediation=posted",
+			"--start="+y.began.Add(-24*time.Hour).Format(time.RFC3339), "--end="+until.Format(time.RFC3339))
+		if err != nil {
+			y.t.Errorf("posting an alert: %v: %s", err, out)
+		}
+	}
+	end = func() { add(time.Now().Add(-time.Minute)) }
+	add(time.Now().Add(time.Hour))
+	y.t.Cleanup(end)
+	return end
+}
+
+// page is what a program of somebody's exports. All of a lab's Prometheus scrape it, from the start.
+type page struct {
+	address string
+	text    atomic.Pointer[string]
+}
+
+// The two are scraped under different jobs: a tenant's own, and the one that the shipped rules trust.
+var tenant, trusted = &page{}, &page{}
+
+// scraped starts the pages and gives the jobs that scrape them, with honor_labels left as it is by default.
+func scraped() []map[string]any {
+	var jobs []map[string]any
+	for name, p := range map[string]*page{"tenant": tenant, "kube-state-metrics": trusted} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			panic(err)
+		}
+		p.address = listener.Addr().String()
+		go func() { _ = http.Serve(listener, p) }() // ends with the test binary
+		jobs = append(jobs, map[string]any{
+			"job_name":        "page-" + name,
+			"static_configs":  []any{map[string]any{"targets": []string{p.address}}},
+			"relabel_configs": []any{map[string]any{"target_label": "job", "replacement": name}},
+		})
+	}
+	return jobs
+}
+
+func (p *page) say(text string) { p.text.Store(&text) }
+
+func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if text := p.text.Load(); text != nil {
+		_, _ = io.WriteString(w, *text)
+	}
+}
+
+// forged are words about a node's kube-proxy and about its place in the mesh, as kube-state-metrics and Drydock's agents
+// would say them of one that is ill.
+func forged(node string) string {
+	text := fmt.Sprintf(`kube_pod_info{namespace="kube-system",pod="kube-proxy-forged",node=%q,created_by_kind="DaemonSet",created_by_name="kube-proxy"} 1
+kube_pod_status_ready{namespace="kube-system",pod="kube-proxy-forged",condition="true"} 0
+`, node)
+	probe := func(from, to string, success int) {
+		for _, proto := range []string{"tcp", "udp"} {
+			text += fmt.Sprintf("drydock_mesh_probe_success{path=\"local\",proto=%q,src_node=%q,dst_node=%q,src_location=\"forged\",dst_location=\"forged\",src_role=\"member\",dst_role=\"member\"} %d\n", proto, from, to, success)
+		}
+	}
+	for _, sibling := range []string{"node-0", "node-1"} {
+		probe(sibling, node, 0)
+		probe(node, sibling, 0)
+	}
+	probe("node-0", "node-1", 1)
+	probe("node-1", "node-0", 1)
+	return text
+}
+
+// sentinel fires when Prometheus has had the tenant's words for as long as the shipped rules wait.
+const sentinel = `groups:
+- name: sentinel
+  rules:
+  - alert: Sentinel
+    expr: |
+      max by (node) (kube_pod_info{job="tenant"}) and on (node)
+      max by (node) (label_replace(drydock_mesh_probe_success{job="tenant"}, "node", "$1", "dst_node", "(.+)"))
+    for: 5s
+`
+
+// A tenant exports whatever it likes, and Prometheus scrapes it. The shipped rules take words of the jobs that they trust
+// alone; and where those lie, the node itself is asked.
+func TestForgedMetricsRepairNoHealthyNode(t *testing.T) {
+	y := newYard(t)
+	const node = "node-164"
+	t.Cleanup(func() {
+		tenant.say("")
+		trusted.say("")
+	})
+	for _, rule := range []string{"KubeProxyNotReady", "MeshForwardingFault"} {
+		require.NoError(t, y.lab.LoadRuleFile(t.Context(), "../../rules/"+rule+".yaml", lab.RuleTimes{For: time.Second}))
+	}
+	require.NoError(t, y.lab.LoadRules(t.Context(), "sentinel", []byte(sentinel)))
+	var policies []any
+	for _, name := range []string{"kube-proxy-not-ready", "mesh-forwarding-fault"} {
+		policies = append(policies, policy(map[string]any{
+			"name": name, "match": []string{fmt.Sprintf("remediation=%q", name)}, "witness": []any{map[string]any{"ready": false}},
+		}))
+	}
+	y.run(lab.DrydockOptions{Config: several(map[string]any{"policies": policies})})
+
+	tenant.say(forged(node))
+	require.Eventually(t, func() bool { return slices.Contains(y.alertNames(node), "Sentinel") }, within, 100*time.Millisecond, "the sentinel fires")
+	require.Equal(t, []string{"Sentinel"}, y.alertNames(node))
+	require.Nil(t, remediations.ReadJournal(y.node(node)).Record)
+
+	// The controls: the same words of the job that is trusted; then a node that is not Ready.
+	trusted.say(forged(node))
+	r := y.held(node, "NotWitnessed")
+	require.Zero(t, y.reboots(node))
+	y.fail(node)
+	y.record(node, "the reboot verified", verifying)
+	trusted.say("")
+	require.Equal(t, r.ID, y.recovers(node, 1).ID)
+}
+
+// alertNames are the names of the alerts that an Alertmanager has about the node, each once.
+func (y *yard) alertNames(node string) []string {
+	y.t.Helper()
+	var alerts []struct {
+		Labels map[string]string `json:"labels"`
+	}
+	y.get(0, "alerts?filter=node%3D%22"+node+"%22", &alerts)
+	var names []string
+	for _, a := range alerts {
+		names = append(names, a.Labels["alertname"])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// An alert ends for a while though the fault stays: its rule begins to count its "for" anew. In each of these ways the
+// step's own proof comes, too, and the node is Ready. The fault is what must be gone.
+func TestAFaultThatStaysIsNeverACure(t *testing.T) {
+	const node, control = "node-160", "node-161"
+	for name, way := range map[string]struct {
+		away     time.Duration // of the machine
+		wait     string        // for the proof of one reboot
+		attempts int
+		disturb  string // the program that the first reboot takes along
+	}{
+		"the reboot makes the condition Unknown":   {away: nodeGrace + 2*time.Second, wait: "11s", attempts: 2},
+		"kube-state-metrics is gone for a while":   {away: time.Second, wait: "14s", attempts: 1, disturb: "kube-state-metrics"},
+		"Prometheus is restarted after the reboot": {away: time.Second, wait: "25s", attempts: 1, disturb: "prometheus"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			require.NoError(t, y.lab.LoadRules(t.Context(), "disk-full", []byte(diskFull)))
+			y.machines(lab.CivoOptions{RebootTime: way.away, Cures: func(in civosim.Instance, _ civosim.Op) bool { return in.Hostname == control }})
+			y.run(lab.DrydockOptions{Config: several(config(diskPressure(map[string]any{
+				"plan": []any{map[string]any{"step": "reboot", "wait": way.wait, "attempts": way.attempts}},
+			})))})
+			if way.disturb != "" {
+				y.diesWithTheFirstReboot(way.disturb)
+			}
+
+			y.fill(node)
+			y.fill(control)
+			if way.disturb != "" {
+				<-y.lab.Process(way.disturb).Done()
+				y.alertmanagers(node, "gone", isState(""))
+				y.revive(way.disturb)
+			}
+
+			e := y.ended(node)
+			require.Equal(t, remediations.OutcomeExhausted, e.Outcome, e.Why)
+			require.Equal(t, way.attempts, y.reboots(node), "as often as the plan says, and no more")
+			require.Len(t, e.Steps, way.attempts)
+			require.True(t, y.node(node).Spec.Unschedulable, "it is left to a person")
+			// The control: the same alert, the same blink, and a reboot that cures.
+			y.recovers(control, 1)
+		})
+	}
+}
+
+// diskFull is a rule as a user writes it: without keep_firing_for, and blind while its series is missing. Its for is longer
+// than the policy's proofFor.
+const diskFull = `groups:
+- name: disk-full
+  rules:
+  - alert: DiskFull
+    expr: kube_node_status_condition{condition="DiskPressure",status="true"} == 1
+    for: 5s
+    labels: {remediation: disk-full}
+`
+
+// diskPressure is the policy of a fault that Ready does not show.
+func diskPressure(over map[string]any) map[string]any {
+	p := policy(map[string]any{
+		"name": "disk-full", "match": []string{`remediation="disk-full"`},
+		"witness": []any{map[string]any{"condition": map[string]any{"type": "DiskPressure", "status": "True"}}},
+	})
+	for k, v := range over {
+		p[k] = v
+	}
+	return p
+}
+
+// fill makes the node's kubelet say that its disk is full.
+func (y *yard) fill(node string) {
+	y.t.Helper()
+	require.NoError(y.t, y.lab.SetCondition(y.t.Context(), node, corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
+	y.t.Cleanup(func() { _ = y.lab.Heal(context.WithoutCancel(y.t.Context()), node, "") })
+}
+
+// diesWithTheFirstReboot kills one of the lab's programs when the first reboot is under way.
+func (y *yard) diesWithTheFirstReboot(program string) {
+	y.t.Helper()
+	var once sync.Once
+	y.civo.OnReboot(func() { once.Do(y.lab.Process(program).Kill) })
+	y.t.Cleanup(func() { y.revive(program) })
+}
+
+// revive starts one of the lab's programs where it has ended.
+func (y *yard) revive(program string) {
+	y.t.Helper()
+	p := y.lab.Process(program)
+	select {
+	case <-p.Done():
+		require.NoError(y.t, p.Start(context.WithoutCancel(y.t.Context())))
+	default:
+	}
+}
