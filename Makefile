@@ -26,6 +26,10 @@ unit: needs ## The tests that need no lab, with the race detector
 soak: needs ## What make test samples, whole: a hundred times the histories, every crash point
 	DRYDOCK_SOAK=1 $(GO) test -race -timeout 90m ./remediations/... ./test/crash/...
 
+.PHONY: mutants
+mutants: needs ## Break the safety core in small ways, and see each noticed by a test: MUTANTS="-sample 20" for a few, hours for all
+	@$(GO) run ./test/mutants $(MUTANTS)
+
 .PHONY: bench
 bench: needs ## Speed and scale on a whole cluster: 100, 1,000 and 5,000 nodes, one table (30 min)
 	@$(GO) run ./test/bench $(BENCH)

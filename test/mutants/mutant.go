@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strings"
+)
+
+// mutant is one change of one file.
+type mutant struct {
+	file     string
+	function string
+	line     int
+	source   []byte
+	from, to int // the bytes that are replaced
+	text     string
+}
+
+// name tells it from all others, and stays the same while the code around it moves.
+func (m mutant) name() string {
+	return fmt.Sprintf("%s %s: %s -> %s", m.file, m.function, oneLine(string(m.source[m.from:m.to])), oneLine(m.text))
+}
+
+func (m mutant) String() string { return fmt.Sprintf("%s (line %d)", m.name(), m.line) }
+
+func (m mutant) apply() []byte {
+	return slices.Concat(m.source[:m.from], []byte(m.text), m.source[m.to:])
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// swapped are comparisons that are one step off, or the other way round.
+var swapped = map[token.Token]token.Token{
+	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
+	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
+}
+
+// mutantsOf are all changes of a file that are tried: a condition that never holds, one that always does, and a comparison
+// or a conjunction that is another one.
+func mutantsOf(file string) ([]mutant, error) {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	files := token.NewFileSet()
+	tree, err := parser.ParseFile(files, file, source, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	var out []mutant
+	for _, d := range tree.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Body == nil {
+			continue
+		}
+		text := func(from, to token.Pos) string {
+			return string(source[files.Position(from).Offset:files.Position(to).Offset])
+		}
+		change := func(e ast.Expr, text string) {
+			out = append(out, mutant{
+				file: file, function: f.Name.Name, line: files.Position(e.Pos()).Line, source: source,
+				from: files.Position(e.Pos()).Offset, to: files.Position(e.End()).Offset, text: text,
+			})
+		}
+		condition := func(e ast.Expr) {
+			// The condition stays in the text, so that what only it uses is still used.
+			change(e, "false && ("+text(e.Pos(), e.End())+")")
+			change(e, "true || ("+text(e.Pos(), e.End())+")")
+		}
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.IfStmt:
+				condition(n.Cond)
+			case *ast.SwitchStmt:
+				if n.Tag != nil {
+					return true
+				}
+				for _, c := range n.Body.List {
+					if list := c.(*ast.CaseClause).List; len(list) == 1 {
+						condition(list[0])
+					}
+				}
+			case *ast.BinaryExpr:
+				if other, ok := swapped[n.Op]; ok {
+					change(n, text(n.Pos(), n.OpPos)+other.String()+text(n.OpPos+token.Pos(len(n.Op.String())), n.End()))
+				}
+			}
+			return true
+		})
+	}
+	return out, nil
+}
