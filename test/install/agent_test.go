@@ -53,7 +53,7 @@ func TestOneValueInstallsTheAgent(t *testing.T) {
 
 	text, err := lab.RenderedConfig(manifests)
 	require.NoError(t, err)
-	require.Contains(t, string(text), "providers:\n  kilo: {}\n")
+	require.Contains(t, string(text), "providers:\n  kilo:\n    job: drydock-agent|.+[-/]drydock-agent\n")
 	text, err = lab.RenderedConfig(render(t, "drydock", nil))
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "kilo")

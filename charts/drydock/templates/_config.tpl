@@ -47,7 +47,8 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- /* Whoever probes the mesh wants to hear what Drydock would do about it. */ -}}
 {{- if .Values.agent.enabled -}}
 {{- include "drydock.mapping" (list $c "providers") -}}
-{{- include "drydock.under" (list $c.providers "kilo" dict) -}}
+{{- include "drydock.mapping" (list $c.providers "kilo") -}}
+{{- include "drydock.under" (list $c.providers.kilo "job" (include "drydock.agent.job" .)) -}}
 {{- end -}}
 {{- range $sidecar := dig "providers" "sidecars" list $c -}}
 {{- if eq $sidecar.name "sei" -}}

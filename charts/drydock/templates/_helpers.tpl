@@ -149,6 +149,11 @@ below where an expression meets the API server's limit of its cost (about 30000)
 {{- include "drydock.fullname" . | trunc 54 | trimSuffix "-" }}-operator
 {{- end -}}
 
+{{- /* The jobs that scrape the agents, for the rules and for Drydock's own questions to Prometheus. */ -}}
+{{- define "drydock.agent.job" -}}
+{{- include "drydock.job" (list .Values.prometheusRule.jobs.agent (printf "%s/%s" .Release.Namespace (include "drydock.agent" .))) -}}
+{{- end -}}
+
 {{- /* A regular expression of jobs that matches this name, too. */ -}}
 {{- define "drydock.job" -}}
 {{- $jobs := index . 0 -}}
