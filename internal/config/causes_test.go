@@ -17,16 +17,17 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// causes are what can be wrong with a node, by the label of their rules, and how long each must have lasted.
+// causes are what can be wrong with a node, by the label of their rules, and the for of each. A rule with a for of less than
+// ten minutes looks minutes back by itself: Prometheus restores no shorter for after a restart.
 var causes = map[string]struct{ rule, lasts string }{
-	"node-not-ready":         {"NodeNotReady", "5m"},
-	"node-heartbeat-lost":    {"NodeHeartbeatLost", "5m"},
+	"node-not-ready":         {"NodeNotReady", "2m30s"},
+	"node-heartbeat-lost":    {"NodeHeartbeatLost", "2m"},
 	"node-gpu-count":         {"NodeGPUCountWrong", "10m"},
 	"node-disk-pressure":     {"NodeDiskPressure", "30m"},
 	"cilium-agent-not-ready": {"CiliumAgentNotReady", "10m"},
 
-	"node-kernel-deadlock":      {"NodeKernelDeadlock", "5m"},
-	"node-filesystem-read-only": {"NodeFilesystemReadOnly", "5m"},
+	"node-kernel-deadlock":      {"NodeKernelDeadlock", "2m30s"},
+	"node-filesystem-read-only": {"NodeFilesystemReadOnly", "2m30s"},
 }
 
 // shippedRule is one rule as it is shipped.
