@@ -89,7 +89,7 @@ func TestPeopleDoNotCollide(t *testing.T) {
 	y.becomes(n, remediations.Verifying)
 	y.does("annotate", "node", n, remediations.BreakGlassKey+"=the rack is on fire")
 	y.does("cordon", n)
-	require.Contains(t, y.isDenied("annotate", "node", n, remediations.HistoryKey+"=[]", "--overwrite"), "Drydock alone")
+	require.Contains(t, y.isDenied("annotate", "node", n, remediations.HistoryKey+"=[]", "--overwrite"), "Only Drydock writes")
 	y.does("drain", n, "--force", "--timeout=60s")
 	_, err := l.Client().CoreV1().Pods("default").Get(t.Context(), "victim", metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
