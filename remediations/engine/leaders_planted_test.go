@@ -53,7 +53,7 @@ func TestAPlantedMoveIsNotPutBack(t *testing.T) {
 					}
 					l := &remediations.Ledger{Repairs: map[string][]remediations.Begun{}}
 					if c.known {
-						l.Moves = map[string][]remediations.Begun{"l0": {{Repair: "planted1", At: time.Now().UTC()}}}
+						l.Moves = map[string][]remediations.Begun{"l0": {{Repair: "plantd", At: time.Now().UTC()}}}
 					}
 					w.ledger = l.Encode()
 				})
@@ -61,7 +61,7 @@ func TestAPlantedMoveIsNotPutBack(t *testing.T) {
 				w.pass(20 * time.Second)
 				before := w.keysOf("l0")
 				w.do(func() {
-					r := planted("planted1", c.phase)
+					r := planted("plantd", c.phase)
 					w.mesh.begun["l0"] = map[string]time.Time{r.ID: time.Now()}
 					w.edit("n4", edit(remediations.LeaderKey, r.Encode()))
 				})
