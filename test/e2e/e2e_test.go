@@ -143,11 +143,12 @@ func alertsAt(ctx context.Context, url string) (int, error) {
 	return len(alerts), err
 }
 
-// policy is the shipped one with short times; further keys are laid over it.
+// policy is the shipped one with short times; further keys are laid over it. A fault is no relapse of one that an earlier test
+// made on the same node.
 func policy(over map[string]any) map[string]any {
 	p := map[string]any{
 		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s",
-		"cooldown": "0s", "witness": []any{map[string]any{"ready": false}}, "plan": []any{map[string]any{"step": "reboot", "wait": "60s", "attempts": 2}},
+		"cooldown": "0s", "relapseWindow": "0s", "witness": []any{map[string]any{"ready": false}}, "plan": []any{map[string]any{"step": "reboot", "wait": "60s", "attempts": 2}},
 	}
 	for k, v := range over {
 		p[k] = v
