@@ -49,12 +49,14 @@ func (l *life) live(t *rapid.T) {
 		w.ail("n5", 1)
 	})
 	l.check(t)
-	if p := w.config.Policies[0]; p.Mode != remediations.ModeEnforce || p.Approval {
+	p := w.config.Policies[0]
+	can := slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name != "drain" && w.config.Provided[s.Name] })
+	if p.Mode != remediations.ModeEnforce || p.Approval || !can {
 		return
 	}
 	before := w.callCount()
 	if !w.until(30*time.Minute, func() bool { return len(w.calls) > before }) {
-		w.do(func() { w.fail("liveness: the fresh fault of n5 is not repaired: %v", w.record("n5")) })
+		w.do(func() { w.fail("liveness: the fresh fault of n5 is not repaired: %v; holds %v, stopped %v, exhausted %v", w.record("n5"), mustLedger(w).Status.Holds, mustLedger(w).Status.Stopped, mustLedger(w).Status.Exhausted) })
 	}
 	l.check(t)
 }
