@@ -71,7 +71,8 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	if c := remediations.ReadyCondition(cur); c == nil || c.Status != ready {
 		w.fail("7: %s of %s, which is not Ready", e.Outcome, cur.Name)
 	}
-	if m.broken > 0 && time.Since(m.since) > lookedFor {
+	// A person may ask for a repair of a node that shows no fault: then no witness says what would have to be gone.
+	if onRequest := strings.HasPrefix(e.Request, "remediation/"); m.broken > 0 && time.Since(m.since) > lookedFor && !onRequest {
 		w.fail("7: %s of %s, which is as broken as before", e.Outcome, cur.Name)
 	}
 	if time.Since(w.renewed(m)) > leaseFor+lookedFor {

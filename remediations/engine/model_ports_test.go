@@ -3,9 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -121,7 +121,7 @@ func (w *world) newID() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ids++
-	return fmt.Sprintf("r%04d", w.ids)
+	return "r" + strconv.FormatInt(36*36*36*36+int64(w.ids), 36) // six letters, however long the history
 }
 
 func (w *world) newTask() string { return "task-" + w.newID() }
