@@ -3,6 +3,8 @@ package remediations
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -202,7 +204,7 @@ func (s *State) proceed(now time.Time) Decision {
 	}
 	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
 	step, ok := r.Step, true
-	if (r.Intent.ID == intentID(r, step) && !r.interrupted()) || !s.doable(p, step) {
+	if (r.Intent.of(r, step) && !r.interrupted()) || !s.doable(p, step) {
 		step, ok = s.nextStep(p, step)
 	}
 	next := r.clone()
@@ -326,15 +328,19 @@ func (s *State) lookOnce(c *candidate, ask Ask) Decision {
 func (s *State) issue(c *candidate, pending *Record) Decision {
 	n, now, once := s.Node, c.now, c.remediation().Once
 	r := pending.clone()
+	id := intentID(r, c.step)
+	if r.withheld() {
+		id += "-" + strconv.FormatInt(now.UnixNano(), 36)
+	}
 	r.Phase, r.Step, r.Hold, r.Note = Acting, c.step, nil, ""
 	r.Since, r.Deadline = at(now), at(now.Add(actingFor))
 	r.Also = s.also(r)
 	// Judged by the intent: a plan may repeat a step, and each is an attempt of its own. A drain that goes on is none.
-	if r.Intent == nil || r.Intent.ID != intentID(r, c.step) {
+	if !r.Intent.of(r, c.step) {
 		r.Done = append(r.Done, c.step.String())
 	}
 	r.Intent = &Intent{
-		ID: intentID(r, c.step), At: at(now),
+		ID: id, At: at(now),
 		BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Before: s.Survey.before(c.ask()),
 	}
 	if v := s.surveyOf(c); v.Evidence != "" {
@@ -356,8 +362,15 @@ func (s *State) issue(c *candidate, pending *Record) Decision {
 	return d
 }
 
-// intentID names one attempt of one step of one repair.
+// intentID names one attempt of one step of one repair. An attempt that was given back is made again under a longer name, its
+// own: a process that led before may remember that the call was withheld, and must not take the next call for that one.
 func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
+
+// of says that the intent is one for the attempt.
+func (i *Intent) of(r *Record, s StepRef) bool {
+	id := intentID(r, s)
+	return i != nil && (i.ID == id || strings.HasPrefix(i.ID, id+"-"))
+}
 
 // policy is that of the repair on record.
 func (s *State) policy() *Policy { return s.Config.PolicyOf(s.Journal.Record.Policy, s.Node) }

@@ -84,7 +84,7 @@ func (h *Hold) same(o *Hold) bool {
 // lastDone is the attempt that was issued last, as "reboot:1": that of the intent, where Step still names it; while
 // Pending, Step already names the next one. An earlier version did not write down a step that its plan repeats.
 func lastDone(r *Record) string {
-	if len(r.Done) == 0 || (r.Intent != nil && r.Intent.ID == intentID(r, r.Step)) {
+	if len(r.Done) == 0 || r.Intent.of(r, r.Step) {
 		return r.Step.String()
 	}
 	return r.Done[len(r.Done)-1]

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,8 +32,8 @@ func (w *world) checkCall(i *instance, step string, m Machine) {
 		w.fail("1: a call for %s in observe mode", m.Node)
 	}
 	for _, c := range w.calls {
-		if c.intent == r.Intent.ID {
-			w.fail("4: the intent %s reached the provider twice", c.intent)
+		if attemptOf(c.intent) == attemptOf(r.Intent.ID) {
+			w.fail("4: the intent %s reached the provider twice, as %s, too", c.intent, r.Intent.ID)
 		}
 	}
 	w.calls = append(w.calls, providerCall{node: m.Node, intent: r.Intent.ID, step: step, at: now})
@@ -152,4 +153,10 @@ func (w *world) confirmed(i *instance, fp string, now time.Time) bool {
 		}
 	}
 	return false
+}
+
+// attemptOf is the attempt that the intent is for: one that was given back has another intent, and is the same attempt.
+func attemptOf(intent string) string {
+	parts := strings.SplitN(intent, "-", 4)
+	return strings.Join(parts[:min(3, len(parts))], "-")
 }

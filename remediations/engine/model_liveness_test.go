@@ -56,7 +56,9 @@ func (l *life) live(t *rapid.T) {
 	}
 	before := w.callCount()
 	if !w.until(30*time.Minute, func() bool { return len(w.calls) > before }) {
-		w.do(func() { w.fail("liveness: the fresh fault of n5 is not repaired: %v; holds %v, stopped %v, exhausted %v", w.record("n5"), mustLedger(w).Status.Holds, mustLedger(w).Status.Stopped, mustLedger(w).Status.Exhausted) })
+		w.do(func() {
+			w.fail("liveness: the fresh fault of n5 is not repaired: %v; holds %v, stopped %v, exhausted %v", w.record("n5"), mustLedger(w).Status.Holds, mustLedger(w).Status.Stopped, mustLedger(w).Status.Exhausted)
+		})
 	}
 	l.check(t)
 }
