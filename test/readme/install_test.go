@@ -90,7 +90,8 @@ func (s *terminal) prometheusLoads() {
 	for _, g := range object.Spec.Groups {
 		for _, r := range g.Rules {
 			if r["for"] != nil && r["labels"].(m)["remediation"] != "none" {
-				r["for"] = "1s"
+				r["for"], r["keep_firing_for"] = "1s", "1s"
+				r["expr"] = lab.ShortLooks(r["expr"].(string))
 			}
 		}
 	}
