@@ -40,6 +40,14 @@ func (o *outage) due(now time.Time) bool {
 	return !now.Before(o.again) || o.again.Sub(now) > o.wait
 }
 
+// retry has the next pass come when what fails is due. What was due already in this pass was tried, or nobody needed it: a
+// pass at once would find it no different, and the next one as well.
+func (p *passing) retry(o outage) {
+	if !o.since.IsZero() && o.again.After(p.now) && o.again.Before(p.next) {
+		p.next = o.again
+	}
+}
+
 // lasting says that people should know.
 func (o *outage) lasting(now time.Time) bool {
 	return !o.since.IsZero() && now.Sub(o.since) >= remediations.OutageFor

@@ -92,8 +92,8 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	case e.again:
 		return soon
 	}
-	if out := e.ledgerOut; e.ledger == nil && !out.since.IsZero() && out.again.Before(p.next) {
-		p.next = out.again
+	if e.ledger == nil {
+		p.retry(e.ledgerOut)
 	}
 	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
 }

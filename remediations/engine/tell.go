@@ -36,8 +36,8 @@ func (p *passing) readHeartbeats() {
 			p.countLeases(p.list(p.ctx))
 		}
 	}
-	if again := p.leasesOut.again; !p.leasesOut.since.IsZero() && p.listing == nil && again.Before(p.next) {
-		p.next = again
+	if p.listing == nil {
+		p.retry(p.leasesOut)
 	}
 }
 
