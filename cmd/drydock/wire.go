@@ -238,7 +238,7 @@ func (s repairSilencer) Expire(ctx context.Context, id string) error { return s.
 func (p *program) newInbox(fleet kube.Fleet, mesh engine.Leaders, eng *engine.Engine, tell engine.Recorder) kube.Inbox {
 	return kube.Inbox{
 		Config: p.cfg.Core, Client: p.clients, Node: fleet.Cached, Hosts: kube.Pods{Client: p.clients}.Hosts, Carrier: fleet.Carrier, Leads: leads(mesh), Now: time.Now, Arrived: p.posts.arrivals.Arrived,
-		Turns: make(chan struct{}, kube.WritesAtOnce), Expected: eng.Expect, Ended: eng.News,
+		Turns: make(chan struct{}, kube.WritesAtOnce), Room: kube.NewRoom(), Expected: eng.Expect, Ended: eng.News,
 		Full: func(node string) {
 			tell.Event(node, engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf("the node carries %d alerts or %d bytes of Drydock's already; further ones wait until some resolve", remediations.MaxAlertsPerNode, remediations.MaxBytesPerNode)})
 		},

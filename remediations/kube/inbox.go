@@ -37,6 +37,8 @@ type Inbox struct {
 	Now     func() time.Time
 	// Turns bounds the writes under way, those of all posts together, by its capacity; nil: nothing does.
 	Turns chan struct{}
+	// Room counts what the cache does not show yet; nil: nothing does, and one post may overfill a Node.
+	Room *Room
 	// Expected is told that a firing alert is about to be written. It must not block. Nil: nobody is told.
 	Expected func()
 	// Ended is told that an alert is over whose repair is in flight. It must not block. Nil: nobody is told.
@@ -108,7 +110,7 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 		}
 		return ResultUnchanged, nil
 	}
-	drop, ok := remediations.Admit(n.Annotations, a)
+	drop, ok := i.Room.take(n, a, i.Now())
 	if !ok {
 		if i.Full != nil {
 			i.Full(n.Name)

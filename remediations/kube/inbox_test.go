@@ -19,6 +19,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab/atonce"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/kube"
 )
 
 // TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten: the repair asks Alertmanager itself, and is told to do so at once.
@@ -111,4 +112,48 @@ func TestWritesOfAllPostsTogetherAreBounded(t *testing.T) {
 	require.NoError(t, g.Wait())
 	require.Equal(t, 2, writes.Most())
 	require.Empty(t, in.Turns)
+}
+
+// TestOnePostFillsNoNodeBeyondItsLimit: all its alerts look at the Node as the cache has it, which is as it was before.
+func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
+	const posted = 200
+	for name, c := range map[string]struct {
+		room *kube.Room
+		most int
+	}{"counted": {kube.NewRoom(), remediations.MaxAlertsPerNode}, "not counted": {nil, posted}} {
+		t.Run(name, func(t *testing.T) {
+			before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
+			client := fake.NewClientset(before.DeepCopy())
+			in, now := inbox(t, client), time.Unix(1700000000, 0)
+			stored := func() *corev1.Node {
+				n, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+				require.NoError(t, err)
+				return n
+			}
+			cached := before
+			in.Node, in.Room, in.Now = func(string) *corev1.Node { return cached }, c.room, func() time.Time { return now }
+			fire := func(i int) (string, error) {
+				l := about("n1")
+				l["alertname"] = fmt.Sprintf("A%d", i)
+				return in.Record(t.Context(), l, "firing", now)
+			}
+			var all errgroup.Group
+			for i := range posted {
+				all.Go(func() error { _, err := fire(i); return err })
+			}
+			require.NoError(t, all.Wait())
+			require.Len(t, remediations.AlertsOn(stored().Annotations), c.most)
+
+			// The cache has caught up: what it shows counts, and what it does not show any more gives its place back.
+			cached = stored().DeepCopy()
+			for k := range cached.Annotations {
+				delete(cached.Annotations, k)
+				break
+			}
+			now = now.Add(time.Minute)
+			got, err := fire(posted)
+			require.NoError(t, err)
+			require.Equal(t, c.room != nil, got == kube.ResultAccepted, got)
+		})
+	}
 }
