@@ -81,6 +81,11 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 				})
 				require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.Acting }))
 				w.do(func() { c.holds(w) })
+				if name == "paused" {
+					require.True(t, w.until(20*time.Second, func() bool { return w.record("n0").Phase == remediations.Pending }))
+					w.pass(time.Second)
+					require.Empty(t, w.slots(t), "its slot is free at once, and not only when a sweep finds it")
+				}
 				w.pass(40 * time.Minute)
 				require.Zero(t, w.callCount())
 				require.NotEqual(t, remediations.Exhausted, w.recordOf("n0").Phase)

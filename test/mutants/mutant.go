@@ -18,11 +18,17 @@ type mutant struct {
 	source   []byte
 	from, to int // the bytes that are replaced
 	text     string
+	// nth tells it from others in its function that read the same; 1: it is the first.
+	nth int
 }
 
 // name tells it from all others, and stays the same while the code around it moves.
 func (m mutant) name() string {
-	return fmt.Sprintf("%s %s: %s -> %s", m.file, m.function, oneLine(string(m.source[m.from:m.to])), oneLine(m.text))
+	name := fmt.Sprintf("%s %s: %s -> %s", m.file, m.function, oneLine(string(m.source[m.from:m.to])), oneLine(m.text))
+	if m.nth > 1 {
+		name += fmt.Sprintf(" #%d", m.nth)
+	}
+	return name
 }
 
 func (m mutant) String() string { return fmt.Sprintf("%s (line %d)", m.name(), m.line) }
@@ -60,11 +66,16 @@ func mutantsOf(file string) ([]mutant, error) {
 		text := func(from, to token.Pos) string {
 			return string(source[files.Position(from).Offset:files.Position(to).Offset])
 		}
+		same := map[string]int{}
 		change := func(e ast.Expr, text string) {
-			out = append(out, mutant{
+			m := mutant{
 				file: file, function: f.Name.Name, line: files.Position(e.Pos()).Line, source: source,
 				from: files.Position(e.Pos()).Offset, to: files.Position(e.End()).Offset, text: text,
-			})
+			}
+			name := m.name()
+			same[name]++
+			m.nth = same[name]
+			out = append(out, m)
 		}
 		condition := func(e ast.Expr) {
 			// The condition stays in the text, so that what only it uses is still used.
