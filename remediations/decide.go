@@ -76,7 +76,7 @@ func decide(s *State, now time.Time) Decision {
 		return s.work(now)
 	case r.Phase == Acting:
 		return s.settle(now)
-	case r.Phase == Verifying && now.Before(r.Deadline) && !(r.beyond(now) && s.Heartbeats.Agrees(now)):
+	case r.Phase == Verifying && now.Before(r.Deadline) && (!r.beyond(now) || !s.Heartbeats.Agrees(now)):
 		return s.await(now)
 	case r.Phase == Exhausted:
 		return Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is mended", r.ID, ResetKey)}

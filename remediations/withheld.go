@@ -1,6 +1,9 @@
 package remediations
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // withheld says that the last look withheld the call, so that the attempt is given back. Only the process that withheld the
 // call can know: to every other one an intent without an outcome counts as issued. Where the node itself is not the reason
@@ -46,11 +49,11 @@ func (s *State) afterWithheld(p *Policy, now time.Time) (Decision, bool) {
 func (s *State) wordOnNode(now time.Time) (Reason, string) {
 	c := &candidate{State: s, now: now, policy: &Policy{}}
 	for _, g := range guards {
-		switch g.reason {
-		case ReasonExcluded, Paused, NodeLeaving:
-			if f := g.find(c); f != nil {
-				return g.reason, f.message
-			}
+		if !slices.Contains([]Reason{ReasonExcluded, Paused, NodeLeaving}, g.reason) {
+			continue
+		}
+		if f := g.find(c); f != nil {
+			return g.reason, f.message
 		}
 	}
 	// One whose time is over is taken off once the leases agree with this clock; until then it stands.

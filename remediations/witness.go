@@ -87,10 +87,10 @@ func (s Sign) ask(n *corev1.Node) Testimony {
 		})
 	case SignCondition:
 		return conditionSays(n, corev1.NodeConditionType(s.Name), func(status corev1.ConditionStatus) Answer {
-			switch status {
-			case corev1.ConditionStatus(s.Status):
+			if status == corev1.ConditionStatus(s.Status) {
 				return Ill
-			case corev1.ConditionUnknown:
+			}
+			if status == corev1.ConditionUnknown {
 				return Unknown
 			}
 			return Well

@@ -53,7 +53,7 @@ func TestATokenInClearTextIsWarnedOf(t *testing.T) {
 		"auth: {serviceAccount: {name: a}}":                     "name in auth.serviceAccount.audiences what the pods' proxies accept",
 		"auth: {serviceAccount: {name: a, audiences: [proxy]}}": "whoever reads it can approve sidecars with it",
 		"scheme: https, auth: {serviceAccount: {name: a}}":      "",
-		"auth: {}":                                              "",
+		"auth: {}": "",
 	} {
 		_, warnings := mustLoad(t, base+"providers: {sidecars: [{name: sei, "+auth+"}]}\n")
 		const says = "providers.sidecars[0]: the token travels over http in clear text"

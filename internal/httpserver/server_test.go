@@ -53,6 +53,7 @@ func answered(c net.Conn) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	defer func() { _ = res.Body.Close() }()
 	_, err = io.Copy(io.Discard, res.Body)
 	return res.StatusCode, err
 }
@@ -144,9 +145,12 @@ func TestOnlyHTTP1(t *testing.T) {
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
 	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
-	_, err := client.Get("http://" + addr)
+	res, err := client.Get("http://" + addr)
+	if err == nil {
+		_ = res.Body.Close()
+	}
 	require.Error(t, err)
-	res, err := http.Get("http://" + addr)
+	res, err = http.Get("http://" + addr)
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, 1, res.ProtoMajor)

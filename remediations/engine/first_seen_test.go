@@ -12,8 +12,8 @@ import (
 // TestForCountsFromWhenDrydockFirstSawTheAlert: what its sender says of its beginning skips nothing, and posting it again,
 // as another beginning or to another leader, begins nothing anew.
 func TestForCountsFromWhenDrydockFirstSawTheAlert(t *testing.T) {
-	minutes := func(f time.Duration) func(c *remediations.Config) {
-		return func(c *remediations.Config) { c.Policies[0].For = f * time.Minute }
+	minutes := func(f int) func(c *remediations.Config) {
+		return func(c *remediations.Config) { c.Policies[0].For = time.Duration(f) * time.Minute }
 	}
 	key := remediations.AlertPrefix + fingerprintOf("n0")
 	seen := func(w *world) time.Time {

@@ -201,8 +201,14 @@ func TestLeasesThatFailKeepNobodyBusy(t *testing.T) {
 		w.do(func() { w.always["heartbeats"], w.blindSince = "lost", time.Now(); clear(i.asked) })
 		w.do(func() { w.hold("n0", edit(remediations.BreakGlassKey, "why")) })
 		w.pass(2 * time.Minute)
-		w.do(func() { require.Positive(t, i.asked["heartbeats"]); delete(w.always, "heartbeats"); w.blindSince = time.Time{} })
+		w.do(func() {
+			require.Positive(t, i.asked["heartbeats"])
+			delete(w.always, "heartbeats")
+			w.blindSince = time.Time{}
+		})
 		w.pass(time.Minute)
-		w.do(func() { require.Contains(t, mustLedger(w).Status.Glass, "n0", "the hour begins when the leases are there again") })
+		w.do(func() {
+			require.Contains(t, mustLedger(w).Status.Glass, "n0", "the hour begins when the leases are there again")
+		})
 	})
 }

@@ -235,7 +235,7 @@ func TestAFloodOfAPortTakesLittleMemory(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			flooding := make(chan int, 1)
 			go func() { flooding <- y.connections(f.use) }()
-			time.Sleep(y.flood / 2) //nolint:forbidigo // there is nothing to wait for but the flood's middle
+			time.Sleep(y.flood / 2) // there is nothing to watch: the others are asked in the middle of the flood
 			y.answers("http://" + y.health + "/healthz")
 			y.answers("http://" + y.health + "/readyz")
 			y.answers(y.drydock.MetricsURL)

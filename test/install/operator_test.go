@@ -120,7 +120,7 @@ func TestTheChartsRulesBelieveTheJobsThatAreThere(t *testing.T) {
 			seen[job] = seen[job] || strings.Contains(r.Expr, "job=~"+job)
 		}
 		seen["net"] = seen["net"] || strings.Contains(r.Expr, `namespace=~"net-.+"`)
-		require.Equal(t, len(series.FindAllString(byDefault[name].Expr, -1)), len(series.FindAllString(r.Expr, -1)), name)
+		require.Len(t, series.FindAllString(r.Expr, -1), len(series.FindAllString(byDefault[name].Expr, -1)), name)
 	}
 	require.Equal(t, map[string]bool{`"ksm"`: true, `"kube-api"`: true, `"drydock|.+[-/]drydock|mender"`: true, `"probes|drydock/mender-agent"`: true, "net": true}, seen)
 
