@@ -17,19 +17,20 @@ import (
 // An alert ends for a while though the fault stays: its rule begins to count its "for" anew. In each of these ways the
 // step's own proof comes, too, and the node is Ready. The fault is what must be gone.
 func TestAFaultThatStaysIsNeverACure(t *testing.T) {
-	const node, control = "node-160", "node-161"
+	// Each way has nodes of its own: three repairs on one machine are as many as limits.repairsPerNode lets begin.
 	for name, way := range map[string]struct {
-		away     time.Duration // of the machine
-		wait     string        // for the proof of one reboot
-		attempts int
-		disturb  string // the program that the first reboot takes along
+		node, control string
+		away          time.Duration // of the machine
+		wait          string        // for the proof of one reboot
+		attempts      int
+		disturb       string // the program that the first reboot takes along
 	}{
-		"the reboot makes the condition Unknown":   {away: nodeGrace + 2*time.Second, wait: "11s", attempts: 2},
-		"kube-state-metrics is gone for a while":   {away: time.Second, wait: "14s", attempts: 1, disturb: "kube-state-metrics"},
-		"Prometheus is restarted after the reboot": {away: time.Second, wait: "25s", attempts: 1, disturb: "prometheus"},
+		"the reboot makes the condition Unknown":   {node: "node-160", control: "node-161", away: nodeGrace + 2*time.Second, wait: "11s", attempts: 2},
+		"kube-state-metrics is gone for a while":   {node: "node-162", control: "node-163", away: time.Second, wait: "14s", attempts: 1, disturb: "kube-state-metrics"},
+		"Prometheus is restarted after the reboot": {node: "node-164", control: "node-165", away: time.Second, wait: "25s", attempts: 1, disturb: "prometheus"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			y := newYard(t)
+			y, node, control := newYard(t), way.node, way.control
 			require.NoError(t, y.lab.LoadRules(t.Context(), "disk-full", []byte(diskFull)))
 			y.machines(lab.CivoOptions{RebootTime: way.away, Cures: func(in civosim.Instance, _ civosim.Op) bool { return in.Hostname == control }})
 			y.run(lab.DrydockOptions{Config: several(config(diskPressure(map[string]any{
