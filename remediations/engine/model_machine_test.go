@@ -149,7 +149,10 @@ func (w *world) breakDown(name string, reboots int) {
 // ail makes the machine sick until it has been rebooted so many times.
 func (w *world) ail(name string, reboots int) {
 	if m := w.machines[name]; m != nil && m.well() {
-		m.sick, m.since = reboots, time.Now()
+		if !m.faulty() { // the alert of one that is broken already goes on firing
+			m.since = time.Now()
+		}
+		m.sick = reboots
 		w.report(m)
 	}
 }

@@ -25,9 +25,9 @@ func TestAFaultThatStaysIsNeverACure(t *testing.T) {
 		attempts      int
 		disturb       string // the program that the first reboot takes along
 	}{
-		"the reboot makes the condition Unknown":   {node: "node-160", control: "node-161", away: nodeGrace + 2*time.Second, wait: "11s", attempts: 2},
-		"kube-state-metrics is gone for a while":   {node: "node-162", control: "node-163", away: time.Second, wait: "14s", attempts: 1, disturb: "kube-state-metrics"},
-		"Prometheus is restarted after the reboot": {node: "node-164", control: "node-165", away: time.Second, wait: "25s", attempts: 1, disturb: "prometheus"},
+		"the reboot makes the condition Unknown":   {node: "node-170", control: "node-171", away: nodeGrace + 2*time.Second, wait: "11s", attempts: 2},
+		"kube-state-metrics is gone for a while":   {node: "node-172", control: "node-173", away: time.Second, wait: "14s", attempts: 1, disturb: "kube-state-metrics"},
+		"Prometheus is restarted after the reboot": {node: "node-174", control: "node-175", away: time.Second, wait: "25s", attempts: 1, disturb: "prometheus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			y, node, control := newYard(t), way.node, way.control
