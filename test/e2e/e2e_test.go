@@ -58,8 +58,7 @@ type yard struct {
 	lab   *lab.Lab
 	civo  *lab.Civo
 	token string
-	// past are the repairs that earlier tests left in the nodes' histories; Events before began are theirs, too.
-	past  map[string]bool
+	// Events before began are those of earlier tests.
 	began time.Time
 }
 
@@ -73,23 +72,18 @@ func newYard(t *testing.T) *yard {
 		token, err = l.PrepareDrydock(t.Context())
 		require.NoError(t, err)
 	}
-	y := &yard{t: t, lab: l, token: token, past: map[string]bool{}, began: time.Now()}
+	y := &yard{t: t, lab: l, token: token, began: time.Now()}
 	nodes, err := l.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	y.settle(nodes.Items)
-	for _, n := range nodes.Items {
-		for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
-			y.past[e.ID] = true
-		}
-	}
 	y.civo, err = l.StartCivo(t.Context(), lab.CivoOptions{RebootTime: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(y.civo.Close)
 	return y
 }
 
-// settle takes away what earlier tests left: alerts that still fire, records, the ledger with its breakers. Only the
-// histories stay.
+// settle takes away what earlier tests left: alerts that still fire, records, the ledger with its breakers, and histories: of
+// those the ledger is made anew, and a machine is repaired three times a day at most.
 func (y *yard) settle(nodes []corev1.Node) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), within)
@@ -105,7 +99,7 @@ func (y *yard) settle(nodes []corev1.Node) {
 	for _, n := range nodes {
 		gone := map[string]any{}
 		for k := range n.Annotations {
-			if remediations.Relevant(k) && k != remediations.HistoryKey {
+			if remediations.Relevant(k) {
 				gone[k] = nil
 			}
 		}
@@ -242,7 +236,7 @@ func (y *yard) entry(name string, wanted func(remediations.Entry) bool) remediat
 	var found remediations.Entry
 	y.await(name, "a repair to end", func(n *corev1.Node) bool {
 		for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
-			if !y.past[e.ID] && wanted(e) {
+			if wanted(e) {
 				found = e
 				return true
 			}
