@@ -112,6 +112,12 @@ func lived(t *testing.T) (l *lab.Lab, began time.Time) {
 		return len(remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])) > 0
 	})
 	require.Equal(t, remediations.Recovered, remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])[0].Outcome)
+	// Once more, now that Prometheus has seen the first count: a rate needs two.
+	annotate(t, l, "node-1", remediations.PauseKey, "true since "+time.Now().Format(time.RFC3339Nano))
+	await(t, "Prometheus to see admission asked", func() bool {
+		_, body := get(t, l.PrometheusURL()+"/api/v1/query?"+url.Values{"query": {"rate(drydock_admission_duration_seconds_count[15s]) > 0"}}.Encode())
+		return strings.Contains(string(body), `"metric"`)
+	})
 	return l, began
 }
 
