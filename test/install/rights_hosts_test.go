@@ -37,16 +37,23 @@ func TestRightsOfDaemonSets(t *testing.T) {
 		slices.Sort(out)
 		return slices.Compact(out)
 	}
-	require.Empty(t, rights(m{}))
+	// What the witnesses of policies look at is read, and nothing more.
+	shipped := []string{"kube-system [daemonsets] [cilium] [get]", "kube-system [daemonsets] [kube-proxy] [get]", "kube-system [pods] [] [list]"}
+	require.Equal(t, shipped, rights(m{}))
+	require.Equal(t, append([]string{"edge [daemonsets] [relay] [get]", "edge [pods] [] [list]"}, shipped...), rights(m{"config": m{"policies": []any{
+		m{"name": "relay", "match": []any{`remediation="relay"`}, "witness": []any{m{"ready": false}, m{"daemonSetPod": m{"namespace": "edge", "name": "relay"}}}, "plan": []any{m{"step": "reboot"}}},
+		m{"name": "alone", "match": []any{`remediation="alone"`}, "witness": "none", "plan": []any{m{"step": "reboot"}}},
+	}}}))
 	require.Equal(t, []string{
 		"calico-system [configmaps] [calico-config] [get]", "calico-system [configmaps] [calico] [get]", "calico-system [daemonsets] [calico-node] [get]",
 		"calico-system [pods] [] [list]", "calico-system [rolebindings roles] [] [get]",
-		"kube-system [daemonsets] [kube-proxy] [get]", "kube-system [pods] [] [list]",
+		"kube-system [daemonsets] [cilium] [get]", "kube-system [daemonsets] [kube-proxy] [get]", "kube-system [pods] [] [list]",
 	}, rights(with("observe")))
 	require.Equal(t, []string{
 		"calico-system [configmaps] [calico-config] [create get patch]", "calico-system [configmaps] [calico] [get]",
 		"calico-system [daemonsets] [calico-node] [get patch]", "calico-system [daemonsets] [calico-node] [get]",
 		"calico-system [pods] [] [delete list]", "calico-system [rolebindings roles] [] [get]",
-		"kube-system [daemonsets] [kube-proxy] [get patch]", "kube-system [daemonsets] [kube-proxy] [get]", "kube-system [pods] [] [delete list]",
+		"kube-system [daemonsets] [cilium] [get]", "kube-system [daemonsets] [kube-proxy] [get patch]", "kube-system [daemonsets] [kube-proxy] [get]",
+		"kube-system [pods] [] [delete list]", "kube-system [pods] [] [list]",
 	}, rights(with("enforce")))
 }
