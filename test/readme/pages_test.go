@@ -86,7 +86,7 @@ func (s *terminal) lacksCertificate(t *testing.T) string {
 	defer p.Kill()
 	var said string
 	await(t, "a word on the certificate", func() bool {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+health+"/readyz/ready", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+health+"/readyz", nil)
 		require.NoError(t, err)
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
