@@ -232,7 +232,7 @@ func (s *State) withoutLedger(now time.Time) (Reason, *finding) {
 	switch {
 	case errors.Is(s.LedgerErr, ErrLedgerMalformed):
 		return RecordMalformed, &finding{message: fmt.Sprintf("%v; mend it, or delete it and it is made anew from the Nodes", s.LedgerErr), fleetwide: true}
-	case lost(s.LedgerLost, now):
+	case Lost(s.LedgerLost, now):
 		return Blind, &finding{message: LedgerLost(s.LedgerLost, s.LedgerErr), fleetwide: true}
 	}
 	return "", nil
@@ -249,13 +249,14 @@ func LedgerLost(since time.Time, err error) string {
 
 // leasesLost holds what cannot begin because nobody can list the leases; nil: they are listed at once.
 func (s *State) leasesLost(now time.Time) *finding {
-	if !lost(s.LeasesLost, now) {
+	if !Lost(s.LeasesLost, now) {
 		return nil
 	}
 	return &finding{message: fmt.Sprintf("the nodes' leases cannot be listed since %s (%s); nothing begins without them", at(s.LeasesLost).Format(time.RFC3339), clip(fmt.Sprint(s.LeasesErr), 200)), fleetwide: true}
 }
 
-func lost(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= OutageFor }
+// Lost says that what began to fail then has failed for long enough to hold repairs; a zero time: it does not fail.
+func Lost(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= OutageFor }
 
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
 func (s *State) act(c *candidate, pending *Record) Decision {

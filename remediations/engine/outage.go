@@ -50,5 +50,5 @@ func (p *passing) retry(o outage) {
 
 // lasting says that people should know.
 func (o *outage) lasting(now time.Time) bool {
-	return !o.since.IsZero() && now.Sub(o.since) >= remediations.OutageFor
+	return remediations.Lost(o.since, now)
 }

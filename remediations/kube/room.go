@@ -10,12 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-const (
-	// roomFor is how long a write counts that the cache does not show: far longer than the cache is ever behind.
-	roomFor = 30 * time.Second
-	// roomSweep is how many nodes are remembered before those are forgotten whose writes the cache must have by now.
-	roomSweep = 1024
-)
+// roomFor is how long a write counts that the cache does not show: far longer than the cache is ever behind.
+const roomFor = 30 * time.Second
 
 // Room counts the alerts that this process has written on Nodes, or is about to, and that its cache does not show yet.
 // Without it one post fills a Node beyond its limit: each of its alerts looks at the same Node as it was before. It is safe
@@ -23,6 +19,8 @@ const (
 type Room struct {
 	mu    sync.Mutex
 	nodes map[string]map[string]taken
+	// swept is when the nodes were last forgotten whose writes the cache must have by now.
+	swept time.Time
 }
 
 // taken is the place of one alert.
@@ -42,7 +40,8 @@ func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time) (drop [
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.nodes) > roomSweep {
+	if now.Sub(r.swept) > roomFor { // not with each alert: in a storm all nodes are remembered
+		r.swept = now
 		maps.DeleteFunc(r.nodes, func(_ string, all map[string]taken) bool {
 			maps.DeleteFunc(all, func(_ string, t taken) bool { return now.Sub(t.at) > roomFor })
 			return len(all) == 0
