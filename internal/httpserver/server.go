@@ -57,6 +57,12 @@ func New(name string, handler http.Handler, l Limits, log logr.Logger) *Server {
 		MaxHeaderBytes:    l.HeaderBytes,
 		ErrorLog:          stdlog.New(debugLog{log}, "", 0),
 		ConnContext:       withConn,
+		// The answer has been sent by then; when the handler returns it may not have been.
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if own := ownConn(c); own != nil && state == http.StateIdle {
+				own.setHandled(false)
+			}
+		},
 	}
 	return s
 }
@@ -113,9 +119,8 @@ func (s *Server) track(next http.Handler) http.Handler {
 		if s.Open() > s.limits.Kept {
 			w.Header().Set("Connection", "close")
 		}
-		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		if c, ok := r.Context().Value(connKey{}).(*conn); ok && c != nil {
 			c.setHandled(true)
-			defer c.setHandled(false)
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -124,13 +129,19 @@ func (s *Server) track(next http.Handler) http.Handler {
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, ownConn(c))
+}
+
+// ownConn is the connection below TLS; nil: it is of no listener of Limit.
+func ownConn(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	return context.WithValue(ctx, connKey{}, c)
+	own, _ := c.(*conn)
+	return own
 }
 
-// listener accepts no more connections than there are places.
+// listener lets no more connections in than there are places. One more is accepted, and waits until it has a place.
 type listener struct {
 	net.Listener
 	server *Server
@@ -139,12 +150,13 @@ type listener struct {
 }
 
 func (l *listener) Accept() (net.Conn, error) {
-	if !l.server.makeRoom(l.closed) {
-		return nil, net.ErrClosed
-	}
 	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
+	}
+	if !l.server.makeRoom(l.closed) {
+		_ = accepted.Close()
+		return nil, net.ErrClosed
 	}
 	c := &conn{Conn: accepted, server: l.server, since: time.Now()}
 	l.server.mu.Lock()
@@ -189,7 +201,7 @@ func (s *Server) signal() {
 	}
 }
 
-// makeRoom returns when there is a place for a connection. Where there is none it closes the one that has waited longest
+// makeRoom returns when there is a place for the connection that waits for one. Where there is none it closes the one that has waited longest
 // for its request, once that has had its time: connections on which nothing is asked must keep nobody out. In a storm
 // Alertmanager opens thousands of them.
 func (s *Server) makeRoom(closed <-chan struct{}) bool {

@@ -90,6 +90,28 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
+// TestAConnectionThatWaitsStays while nobody else wants its place, though all places are taken and its patience is over.
+func TestAConnectionThatWaitsStays(t *testing.T) {
+	l := limits()
+	l.Patience, l.Kept = time.Nanosecond, l.Connections
+	s, addr := serve(t, fine, l)
+	var all []net.Conn
+	for range l.Connections {
+		all = append(all, dial(t, addr))
+	}
+	require.Eventually(t, func() bool { return s.Open() == l.Connections }, time.Minute, time.Millisecond)
+	for range 2 { // a new connection, and one that was answered before
+		for _, c := range all {
+			code, err := answered(c)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, code)
+		}
+	}
+	code, err := answered(dial(t, addr)) // the control: one of them made room for it
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code)
+}
+
 // TestAConnectionWhoseRequestIsHandledStays, however many others want its place.
 func TestAConnectionWhoseRequestIsHandledStays(t *testing.T) {
 	l := limits()

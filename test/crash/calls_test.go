@@ -108,8 +108,9 @@ func (y *yard) describeLedger(body []byte) string {
 	return strings.Join(words, " ")
 }
 
-// attemptOf is the last part of an intent's id: the attempt's number.
-func attemptOf(intent string) string { return intent[strings.LastIndex(intent, "-")+1:] }
+// attemptOf is the attempt's number in an intent's id: repair-step-attempt, with a fourth part where the attempt had been given
+// back and is made again.
+func attemptOf(intent string) string { return strings.Split(intent, "-")[2] }
 
 func describePatch(body []byte) string {
 	var p struct {
