@@ -199,7 +199,7 @@ func (s *State) proceed(now time.Time) Decision {
 	if r.drained() && !s.Node.Spec.Unschedulable {
 		return s.uncordoned("after its drain: pods may be back, and the plan would go on as if the node were empty", now)
 	}
-	if d, ok := s.afterWithheld(p, now); ok {
+	if d, ok := r.afterWithheld(p, refusedFor, now); ok {
 		return d
 	}
 	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
@@ -329,10 +329,7 @@ func (s *State) lookOnce(c *candidate, ask Ask) Decision {
 func (s *State) issue(c *candidate, pending *Record) Decision {
 	n, now, once := s.Node, c.now, c.remediation().Once
 	r := pending.clone()
-	id := intentID(r, c.step)
-	if r.withheld() {
-		id += "-" + strconv.FormatInt(now.UnixNano(), 36)
-	}
+	id := nextIntentID(r, c.step, now)
 	r.Phase, r.Step, r.Hold, r.Note = Acting, c.step, nil, ""
 	r.Since, r.Deadline = at(now), at(now.Add(actingFor))
 	r.Also = s.also(r)
@@ -363,8 +360,16 @@ func (s *State) issue(c *candidate, pending *Record) Decision {
 	return d
 }
 
-// intentID names one attempt of one step of one repair. An attempt that was given back is made again under a longer name, its
+// nextIntentID names the attempt that is about to be made. One that was given back is made again under a longer name, its
 // own: a process that led before may remember that the call was withheld, and must not take the next call for that one.
+func nextIntentID(r *Record, s StepRef, now time.Time) string {
+	if r.withheld() {
+		return intentID(r, s) + "-" + strconv.FormatInt(now.UnixNano(), 36)
+	}
+	return intentID(r, s)
+}
+
+// intentID names one attempt of one step of one repair.
 func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
 
 // of says that the intent is one for the attempt.

@@ -46,7 +46,7 @@ func (s *LeaderState) decide(now time.Time) Decision {
 		d := s.end(Cancelled, fmt.Sprintf("somebody set %s%s", CancelKey, r.leftAs()), now)
 		d.Ended.By = ByPerson
 		return d
-	case r == nil || (r.Phase == Pending && r.Intent == nil):
+	case r == nil || (r.Phase == Pending && len(r.Moves) == 0):
 		return s.start(now)
 	case r.Phase == Acting && r.Back != nil:
 		return s.restore(now)
@@ -99,6 +99,11 @@ func (s *LeaderState) start(now time.Time) Decision {
 	r := s.Record
 	if r != nil && !now.Before(r.Deadline) {
 		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+	}
+	if r != nil {
+		if d, ok := r.afterWithheld(s.policyOf(r), leaderAgain, now); ok {
+			return d
+		}
 	}
 	var held *Decision
 	for i := range s.Alerts {
@@ -197,12 +202,13 @@ func (s *LeaderState) act(c *candidate, pending *Record) Decision {
 
 func (s *LeaderState) issue(c *candidate, pending *Record) Decision {
 	r, m := pending.clone(), c.move
+	id := nextIntentID(r, c.step, c.now)
 	r.Phase, r.Step, r.Hold = Acting, c.step, nil
 	r.Since, r.Deadline = at(c.now), at(c.now.Add(actingFor))
 	r.Done = append(r.Done, c.step.String())
 	r.Moves = append(r.Moves, m)
 	r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: at(c.now)})
-	r.Intent = &Intent{ID: intentID(r, c.step), At: at(c.now), UID: string(s.Node.UID), Successor: m.To}
+	r.Intent = &Intent{ID: id, At: at(c.now), UID: string(s.Node.UID), Successor: m.To}
 	return Decision{
 		Verb: Issue, Policy: c.policy, Record: r,
 		Message: fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.step.Attempt, c.by()),
@@ -215,6 +221,9 @@ func (s *LeaderState) settle(now time.Time) Decision {
 	outcome, why, underWay := s.Call.answer(r.Intent.ID, r.Deadline, now)
 	if underWay {
 		return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.policyOf(r), Message: "the call is under way"}
+	}
+	if s.Call.withheld(r, now) {
+		return r.giveBack(s.Call, s.policyOf(r), leaderAgain, now)
 	}
 	r.Phase, r.Since = Verifying, at(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)

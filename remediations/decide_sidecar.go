@@ -205,11 +205,12 @@ func ownBytes(annotations map[string]string) int {
 
 func (s *SidecarState) issue(c *candidate, pending *Record) Decision {
 	r := pending.clone()
+	id := nextIntentID(r, c.step, c.now)
 	r.Phase, r.Step, r.Hold = Acting, c.step, nil
 	r.Since, r.Deadline = at(c.now), at(c.now.Add(actingFor))
 	r.Done = append(r.Done, c.step.String())
 	r.Pod.UID = s.Sighting.Pod.UID
-	r.Intent = &Intent{ID: intentID(r, c.step), At: at(c.now), UID: r.Pod.UID, Task: s.NewTask}
+	r.Intent = &Intent{ID: id, At: at(c.now), UID: r.Pod.UID, Task: s.NewTask}
 	return Decision{
 		Verb: Issue, Policy: c.policy, Record: r,
 		Message: fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.remediation().Verb, c.what(), c.step.Attempt, s.NewTask, c.by()),
@@ -222,6 +223,9 @@ func (s *SidecarState) settle(now time.Time) Decision {
 	outcome, why, underWay := s.Call.answer(r.Intent.ID, r.Deadline, now)
 	if underWay {
 		return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.policyOf(r), Message: "the call is under way"}
+	}
+	if s.Call.withheld(r, now) {
+		return r.giveBack(s.Call, s.policyOf(r), sidecarApart, now)
 	}
 	r.Phase, r.Since = Verifying, at(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
@@ -258,13 +262,13 @@ func MayStillApprove(n *corev1.Node, key, intentID string) error {
 	r := j.Sidecars[key]
 	switch {
 	case r == nil || r.Phase != Acting || r.Intent.ID != intentID:
-		return fmt.Errorf("the intent %s is no longer on record", intentID)
+		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
 	case j.Record != nil && j.Record.Phase.InFlight():
-		return fmt.Errorf("the node came under repair %s", j.Record.ID)
+		return Withhold(NodeUnderRepair, "the node came under repair %s", j.Record.ID)
 	}
 	for _, other := range j.OtherRepairs {
 		if other.Pod == nil {
-			return fmt.Errorf("the node came under repair %s", other.ID)
+			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
 		}
 	}
 	return letsAct(n)

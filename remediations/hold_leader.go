@@ -48,7 +48,7 @@ func (s *LeaderState) hold(c *candidate, pending *Record, reason Reason, f *find
 func (s *LeaderState) heldUntil(c *candidate, pending *Record, reason Reason) time.Time {
 	was := s.Record
 	switch {
-	case pending.Intent == nil || pending.Back != nil:
+	case len(pending.Moves) == 0 || pending.Back != nil:
 		return pending.Deadline
 	case !slices.Contains(unproven, reason):
 		return at(pending.Since.Add(pendingFor))

@@ -1,9 +1,6 @@
 package remediations
 
 import (
-	"errors"
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -13,16 +10,16 @@ import (
 func MayStillAct(n *corev1.Node, intentID string, signs []Sign, read map[Sign]Testimony) error {
 	r := ReadJournal(n).Record
 	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
-		return fmt.Errorf("the intent %s is no longer on record", intentID)
+		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
 	}
 	if refuses := Registry[r.Step.Name].refuses; refuses != nil && refuses(n) != "" {
-		return errors.New(refuses(n))
+		return Withhold(ProviderAbsent, "%s", refuses(n))
 	}
 	if r.drained() && !n.Spec.Unschedulable {
-		return errors.New("the node was uncordoned after it was drained")
+		return Withhold(CallWithheld, "the node was uncordoned after it was drained")
 	}
 	if l := ReadJournal(n).Leader; l != nil && l.Phase.InFlight() {
-		return fmt.Errorf("repair %s moves the mesh leadership off the node", l.ID)
+		return Withhold(NodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
 	}
 	if err := letsAct(n); err != nil {
 		return err
@@ -33,16 +30,19 @@ func MayStillAct(n *corev1.Node, intentID string, signs []Sign, read map[Sign]Te
 // letsAct says whether what people say of the node still lets Drydock act on it, or on a pod of it.
 func letsAct(n *corev1.Node) error {
 	if Excluded(n) {
-		return fmt.Errorf("the node was excluded by the label %s", ExcludeLabel)
+		return Withhold(ReasonExcluded, "the node was excluded by the label %s", ExcludeLabel)
 	}
 	if f := nodeLeaving(&candidate{State: &State{Node: n}}); f != nil {
-		return errors.New(f.message)
+		return Withhold(NodeLeaving, "%s", f.message)
 	}
 	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
-	for _, key := range []string{BreakGlassKey, PauseKey, CancelKey} {
+	for _, key := range []string{BreakGlassKey, PauseKey} {
 		if _, ok := n.Annotations[key]; ok {
-			return fmt.Errorf("%s was set in the meantime", key)
+			return Withhold(Paused, "%s was set in the meantime", key)
 		}
+	}
+	if _, ok := n.Annotations[CancelKey]; ok {
+		return Withhold(CallWithheld, "%s was set in the meantime", CancelKey)
 	}
 	return nil
 }

@@ -11,11 +11,11 @@ import (
 func MayStillMove(leader *corev1.Node, others []*corev1.Node, intentID string) error {
 	r := ReadJournal(leader).Leader
 	if r == nil || r.Phase != Acting || r.Back != nil || r.Intent.ID != intentID {
-		return fmt.Errorf("the intent %s is no longer on record", intentID)
+		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
 	}
 	for _, n := range others {
 		if n.Name == r.Intent.Successor && n.Spec.Unschedulable {
-			return fmt.Errorf("node %s was cordoned in the meantime", n.Name)
+			return Withhold(LeaderHeld, "node %s was cordoned in the meantime", n.Name)
 		}
 	}
 	return letsMove(leader, others)
@@ -25,7 +25,7 @@ func MayStillMove(leader *corev1.Node, others []*corev1.Node, intentID string) e
 func MayStillPutBack(leader *corev1.Node, others []*corev1.Node, putBackID string) error {
 	r := ReadJournal(leader).Leader
 	if r == nil || r.Phase != Acting || r.Back == nil || r.PutBackID() != putBackID {
-		return fmt.Errorf("nothing is to be put back any more")
+		return Withhold(CallWithheld, "nothing is to be put back any more")
 	}
 	return letsMove(leader, others)
 }
@@ -33,7 +33,7 @@ func MayStillPutBack(leader *corev1.Node, others []*corev1.Node, putBackID strin
 func letsMove(leader *corev1.Node, others []*corev1.Node) error {
 	for _, n := range append([]*corev1.Node{leader}, others...) {
 		if r := ReadJournal(n).Record; r != nil && r.Phase.InFlight() {
-			return fmt.Errorf("node %s came under repair %s", n.Name, r.ID)
+			return Withhold(NodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
 		}
 		if err := letsAct(n); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)

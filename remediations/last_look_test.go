@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,41 +27,105 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*corev1.Node)
-		may    bool
+		reason Reason
 	}{
-		"nothing was said":           {func(*corev1.Node) {}, true},
-		"an exclusion that is off":   {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "false" }, true},
-		"excluded":                   {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "" }, false},
-		"paused":                     {annotate(PauseKey, "true"), false},
-		"paused for a while":         {annotate(PauseKey, noon.Add(time.Hour).Format(time.RFC3339)), false},
-		"a pause that nobody reads":  {annotate(PauseKey, "perhaps"), false},
-		"the glass is broken":        {annotate(BreakGlassKey, "why"), false},
-		"it is being deleted":        {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
-		"no record":                  {func(n *corev1.Node) { delete(n.Annotations, NodeRepairKey) }, false},
-		"a record that is no record": {annotate(NodeRepairKey, "{}"), false},
+		"nothing was said":           {func(*corev1.Node) {}, ""},
+		"an exclusion that is off":   {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "false" }, ""},
+		"excluded":                   {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "" }, ReasonExcluded},
+		"paused":                     {annotate(PauseKey, "true"), Paused},
+		"paused for a while":         {annotate(PauseKey, noon.Add(time.Hour).Format(time.RFC3339)), Paused},
+		"a pause that nobody reads":  {annotate(PauseKey, "perhaps"), Paused},
+		"the glass is broken":        {annotate(BreakGlassKey, "why"), Paused},
+		"cancelled":                  {annotate(CancelKey, "r1"), CallWithheld},
+		"it is being deleted":        {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }, NodeLeaving},
+		"an autoscaler takes it":     {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, NodeLeaving},
+		"no record":                  {func(n *corev1.Node) { delete(n.Annotations, NodeRepairKey) }, CallWithheld},
+		"a record that is no record": {annotate(NodeRepairKey, "{}"), CallWithheld},
+		"its leadership is moved":    {func(n *corev1.Node) { n.Annotations[LeaderKey] = leaderRecord(Acting).Encode() }, NodeUnderRepair},
 		"another attempt's record": {func(n *corev1.Node) {
 			r := ReadJournal(n).Record
 			r.Intent.ID = "r1-0-2"
 			n.Annotations[NodeRepairKey] = r.Encode()
-		}, false},
-		"a control-plane node is rebooted": {controlPlaneNode, true},
+		}, CallWithheld},
+		"a control-plane node is rebooted": {controlPlaneNode, ""},
 		"a control-plane node is never replaced": {func(n *corev1.Node) {
 			controlPlaneNode(n)
 			r := ReadJournal(n).Record
 			r.Step.Name = "replace"
 			n.Annotations[NodeRepairKey] = r.Encode()
-		}, false},
+		}, ProviderAbsent},
 		"the attempt is over": {func(n *corev1.Node) {
 			r := ReadJournal(n).Record
 			r.Phase = Verifying
 			n.Annotations[NodeRepairKey] = r.Encode()
-		}, false},
+		}, CallWithheld},
+		"it was uncordoned after its drain": {func(n *corev1.Node) {
+			r := ReadJournal(n).Record
+			r.Done = []string{"drain:1"}
+			n.Annotations[NodeRepairKey] = r.Encode()
+		}, CallWithheld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := acting()
 			c.change(n)
-			err := MayStillAct(n, "r1-0-1", nil, nil)
-			require.Equal(t, c.may, err == nil, "%v", err)
+			requireWithheld(t, c.reason, MayStillAct(n, "r1-0-1", nil, nil))
+		})
+	}
+}
+
+// requireWithheld: the last look withholds the call for the reason, or empty: it does not.
+func requireWithheld(t *testing.T, reason Reason, err error) {
+	t.Helper()
+	if reason == "" {
+		require.NoError(t, err)
+		return
+	}
+	require.Error(t, err)
+	require.Equal(t, reason, WithheldFor(fmt.Errorf("the provider says: %w", err), ""), "%v", err)
+}
+
+// TestLastLookBeforeAnApproval and before a move: each gives its own reason, too.
+func TestLastLookBeforeAnApproval(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		reason Reason
+	}{
+		"nothing was said":            {func(*corev1.Node) {}, ""},
+		"paused":                      {func(n *corev1.Node) { n.Annotations[PauseKey] = "true" }, Paused},
+		"no record":                   {func(n *corev1.Node) { delete(n.Annotations, SidecarKey(thePod)) }, CallWithheld},
+		"its node is under repair":    {func(n *corev1.Node) { inFlight(n, "reboot") }, NodeUnderRepair},
+		"its node's leadership moves": {func(n *corev1.Node) { leads(n, "eu", "n2", Acting, false) }, NodeUnderRepair},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := bare("n1")
+			pod := thePod
+			pod.UID = "pod1"
+			r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Pod: &pod, Phase: Acting, Step: StepRef{Name: "mark-ready", Attempt: 1},
+				Began: noon, Since: noon, Deadline: noon, Intent: &Intent{ID: "r1-0-1", At: noon}}
+			n.Annotations[SidecarKey(thePod)] = r.Encode()
+			c.change(n)
+			requireWithheld(t, c.reason, MayStillApprove(n, SidecarKey(thePod), "r1-0-1"))
+		})
+	}
+}
+
+func TestLastLookBeforeAMove(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(leader, successor *corev1.Node)
+		reason Reason
+	}{
+		"nothing was said":            {func(_, _ *corev1.Node) {}, ""},
+		"the leader is paused":        {func(l, _ *corev1.Node) { l.Annotations[PauseKey] = "true" }, Paused},
+		"the successor is excluded":   {func(_, s *corev1.Node) { s.Labels[ExcludeLabel] = "" }, ReasonExcluded},
+		"the successor is cordoned":   {func(_, s *corev1.Node) { s.Spec.Unschedulable = true }, LeaderHeld},
+		"the successor is repaired":   {func(_, s *corev1.Node) { inFlight(s, "reboot") }, NodeUnderRepair},
+		"the record is another one's": {func(l, _ *corev1.Node) { leads(l, "eu", "n2", Acting, false) }, CallWithheld},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leader, successor := bare("n1"), bare("n2")
+			leader.Annotations[LeaderKey] = leaderRecord(Acting).Encode()
+			c.change(leader, successor)
+			requireWithheld(t, c.reason, MayStillMove(leader, []*corev1.Node{successor}, "r1-0-1"))
 		})
 	}
 }
@@ -89,8 +154,7 @@ func TestLastLookAsksTheWitness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := acting()
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: c.ready}}
-			err := MayStillAct(n, "r1-0-1", c.signs, c.read)
-			require.Equal(t, c.may, err == nil, "%v", err)
+			requireWithheld(t, map[bool]Reason{false: NotWitnessed}[c.may], MayStillAct(n, "r1-0-1", c.signs, c.read))
 		})
 	}
 }

@@ -383,7 +383,7 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 		"a node's step":                 func(r *Record) { r.Step.Name = "reboot" },
 		"no move":                       func(r *Record) { r.Moves = nil },
 		"a move without an intent":      func(r *Record) { r.Phase, r.Intent = Pending, nil },
-		"an intent without its id":      func(r *Record) { r.Phase, r.Intent.ID = Pending, "" },
+		"an intent without its id":      func(r *Record) { r.Phase, r.Intent.ID = Exhausted, "" },
 		"another successor":             func(r *Record) { r.Intent.Successor = "n3" },
 		"a move that changes nothing":   func(r *Record) { r.Moves[0].Before = nil },
 		"a move on to itself":           func(r *Record) { r.Moves[0].From = "n2" },

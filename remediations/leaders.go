@@ -133,9 +133,9 @@ func (r *Record) validateMoves() error {
 		return fmt.Errorf("the record's location %q is none", clip(r.Location, 40))
 	case len(r.Moves) > maxMoves:
 		return fmt.Errorf("the record has %d moves, Drydock makes at most %d", len(r.Moves), maxMoves)
-	case (r.Intent == nil) != (len(r.Moves) == 0):
+	case (r.Intent == nil) != (len(r.Moves) == 0) && (len(r.Moves) > 0 || !r.withheld()):
 		return fmt.Errorf("the record has moves without an intent, or an intent without a move")
-	case r.Back != nil && (r.Intent == nil || r.Back.IsZero() || r.Phase == Verifying):
+	case r.Back != nil && (len(r.Moves) == 0 || r.Back.IsZero() || r.Phase == Verifying):
 		return fmt.Errorf("the record puts back what was not moved")
 	}
 	for _, m := range r.Moves {
@@ -146,7 +146,11 @@ func (r *Record) validateMoves() error {
 			return fmt.Errorf("the move to %s is in another location than the record", m.To)
 		}
 	}
-	if r.Intent != nil && (r.Intent.ID == "" || r.Intent.At.IsZero() || r.Intent.Successor != r.Moves[len(r.Moves)-1].To) {
+	last := ""
+	if n := len(r.Moves); n > 0 {
+		last = r.Moves[n-1].To
+	}
+	if r.Intent != nil && ((r.Intent.ID == "" && !r.withheld()) || r.Intent.At.IsZero() || r.Intent.Successor != last) {
 		return fmt.Errorf("the record's intent is not that of its last move")
 	}
 	return nil

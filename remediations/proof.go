@@ -16,7 +16,7 @@ func (s *State) settle(now time.Time) Decision {
 		return Decision{Verb: Wait, Recheck: old.Deadline, Policy: s.policy(), Message: "the call is under way"}
 	}
 	if s.Call.withheld(old, now) {
-		return s.giveBack(now)
+		return old.giveBack(s.Call, s.policy(), refusedFor, now)
 	}
 	r := old.clone()
 	r.Phase, r.Since = Verifying, at(now)

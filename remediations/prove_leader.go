@@ -58,11 +58,14 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 	default:
 		return s.end(Cancelled, fmt.Sprintf("held for %s: %s%s", pendingFor, r.holdReason(), r.leftAs()), now)
 	}
+	if d, ok := r.afterWithheld(p, leaderAgain, now); ok {
+		return d
+	}
 	pending := r.clone()
 	if r.Phase != Pending {
 		pending.Phase, pending.Since, pending.Deadline = Pending, at(now), at(now.Add(pendingFor))
 	}
-	if r.Intent.ID == intentID(r, r.Step) || !s.doable(p, r.Step) {
+	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
 		next, more := s.nextStep(p, r.Step)
 		if !more || len(r.Moves) >= maxMoves {
 			c.spent = "all attempts were made"
@@ -119,7 +122,7 @@ func (s *LeaderState) recovered(now time.Time) (d Decision, ok bool) {
 		return d, true
 	}
 	switch {
-	case r.Intent.Outcome == CallRefused:
+	case r.withheld() || r.Intent.Outcome == CallRefused:
 		return s.end(SelfRecovered, "the location answers and the alert is gone, but not by this repair: "+r.Intent.Why, now), true
 	case g.Leader != r.Intent.Successor:
 		return s.end(SelfRecovered, fmt.Sprintf("the location answers and the alert is gone, but it is led by %s, and not by %s", g.Leader, r.Intent.Successor), now), true
@@ -198,7 +201,7 @@ func (s *LeaderState) elsewhere() bool {
 // leave ends what this node has on the location: the poll brings its alerts to the one that leads it.
 func (s *LeaderState) leave(now time.Time) Decision {
 	ours := s.Node.Name
-	if s.Record != nil && s.Record.Intent != nil {
+	if s.Record != nil && len(s.Record.Moves) > 0 {
 		ours = s.Record.Intent.Successor
 	}
 	why := fmt.Sprintf("location %s is led by %s, and not by %s", s.Location, s.Sight.Leader, ours)

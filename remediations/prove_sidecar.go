@@ -38,6 +38,9 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	}
 	c := s.candidate(p, alertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
 	c.repair = r.ID
+	if d, ok := r.afterWithheld(p, sidecarApart, now); ok && !c.resolved() {
+		return s.again(d, now, sidecarAgain)
+	}
 	switch next := r.Intent.At.Add(sidecarApart); {
 	case c.resolved():
 		return s.end(Superseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
@@ -50,7 +53,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	if r.Phase != Pending {
 		pending.Phase, pending.Since, pending.Deadline = Pending, at(now), at(now.Add(pendingFor))
 	}
-	if r.Intent.ID == intentID(r, r.Step) || !s.doable(p, r.Step) {
+	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
 		pending.Step, ok = s.nextStep(p, r.Step)
 	}
 	if !ok {
@@ -94,7 +97,7 @@ func (s *SidecarState) ready(now time.Time) (Decision, bool) {
 		d.Ask.Sighting = now.Sub(s.Sighting.At) >= sidecarProof
 		return d, true
 	}
-	if r.Intent.Outcome == CallRefused {
+	if r.withheld() || r.Intent.Outcome == CallRefused {
 		return s.end(SelfRecovered, "the sidecar is ready, but not by this repair: "+r.Intent.Why, now), true
 	}
 	return s.end(Recovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", lastDone(r)), now), true

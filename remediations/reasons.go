@@ -29,6 +29,9 @@ const (
 	AwaitingApproval  Reason = "AwaitingApproval"
 	Observing         Reason = "Observing"
 
+	// CallWithheld is no guard: the last look right before the call withheld it, for what no guard speaks of. The intent grew
+	// too old, this process stops leading, or what the intent rested on is there no more.
+	CallWithheld Reason = "CallWithheld"
 	// ProviderAbsent is no guard: no step of the plan can be carried out by this installation, or the provider says
 	// beforehand that it would refuse. Whether that is the node's or the fleet's each says for itself.
 	ProviderAbsent Reason = "ProviderAbsent"
@@ -48,7 +51,7 @@ const (
 var Reasons = []Reason{
 	RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited,
 	AlertResolved, NotWitnessed, TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
-	ControlPlaneBusy, ReasonClusterWide, AtLimit, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown,
+	ControlPlaneBusy, ReasonClusterWide, AtLimit, AwaitingApproval, Observing, CallWithheld, ProviderAbsent, SidecarHeld, SidecarUnknown,
 	LeaderHeld, LeaderUnknown, APIServerUnknown,
 }
 
@@ -60,8 +63,8 @@ func (r Reason) Fleetwide() bool {
 	case Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit:
 		return true
 	case RecordMalformed, ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Silenced, Inhibited,
-		AlertResolved, NotWitnessed, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing, ProviderAbsent, SidecarHeld, SidecarUnknown,
-		LeaderHeld, LeaderUnknown, APIServerUnknown, ReasonClusterWide:
+		AlertResolved, NotWitnessed, TooYoung, NodeUnderRepair, Cooldown, RepairsSpent, AwaitingApproval, Observing,
+		CallWithheld, ProviderAbsent, SidecarHeld, SidecarUnknown, LeaderHeld, LeaderUnknown, APIServerUnknown, ReasonClusterWide:
 	}
 	return false
 }

@@ -254,7 +254,7 @@ func (r *Record) validate() error {
 	case r.Pod == nil:
 	case r.Pod.Namespace == "" || r.Pod.Name == "":
 		return fmt.Errorf("the record's pod lacks its name or its namespace")
-	case r.Intent == nil || r.Intent.ID == "" || r.Intent.At.IsZero():
+	case r.Intent == nil || (r.Intent.ID == "" && !r.withheld()) || r.Intent.At.IsZero():
 		return fmt.Errorf("the record is a sidecar's and has no intent, and there is one only while something is done")
 	}
 	if _, ok := Registry[r.Step.Name]; !ok {

@@ -76,9 +76,8 @@ type Call struct {
 	// Outcome is empty while the call is under way.
 	Outcome CallOutcome
 	Why     string
-	// Withheld: the last look withheld the call, and nothing left this process. WordOnNode: what a person or another system
-	// said about the node was the reason.
-	Withheld, WordOnNode bool
+	// Withheld is why the last look withheld the call, so that nothing left this process; empty: it did not.
+	Withheld Reason
 	// Stop: the provider's account is at fault, and no call for any machine will succeed until a person acts.
 	Stop bool
 	// Note is how far a step is that takes its time; Blocked names what is in its way, and stays while that does.

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,9 +54,9 @@ func (s *LeaderState) restore(now time.Time) Decision {
 	case c != nil && c.Outcome == CallAccepted:
 		return s.exhausted(r.Note+"; the leadership was put back as it was", true, now)
 	case c != nil && c.Outcome != "":
-		return s.fallBack(c.Why, now)
+		return s.fallBack(cmp.Or(c.Withheld, LeaderHeld), c.Why, now)
 	case !now.Before(r.Deadline):
-		return s.fallBack("it had no answer in time", now)
+		return s.fallBack(LeaderHeld, "it had no answer in time", now)
 	case c != nil:
 		return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.policyOf(r), Message: "the leadership is being put back"}
 	case s.Ledger == nil:
@@ -70,12 +71,12 @@ func (s *LeaderState) restore(now time.Time) Decision {
 }
 
 // fallBack lets the undoing rest until it is tried again.
-func (s *LeaderState) fallBack(why string, now time.Time) Decision {
+func (s *LeaderState) fallBack(reason Reason, why string, now time.Time) Decision {
 	r := s.Record.clone()
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, clip(why, 200))
 	r.Phase, r.Since, r.Deadline = Pending, at(now), at(r.Back.Add(backFor))
-	r.Hold = &Hold{Reason: LeaderHeld, Message: message, Since: at(now)}
-	return Decision{Verb: Keep, Reason: LeaderHeld, Message: message, Record: r, Policy: s.policyOf(r), Recheck: now.Add(leaderAgain)}
+	r.Hold = &Hold{Reason: reason, Message: message, Since: at(now)}
+	return Decision{Verb: Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.policyOf(r), Recheck: now.Add(leaderAgain)}
 }
 
 // bindsUndo are the guards that hold an undoing: what people say of the node, and repairs of it.

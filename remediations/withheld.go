@@ -1,16 +1,41 @@
 package remediations
 
 import (
-	"slices"
+	"errors"
+	"fmt"
 	"time"
 )
 
+// withholding is the error of a last look that withholds a call. Its reason is the one that the record gives.
+type withholding struct {
+	reason Reason
+	error
+}
+
+func (w withholding) Unwrap() error { return w.error }
+
+// Withhold is an error that withholds a call for the reason.
+func Withhold(reason Reason, format string, args ...any) error {
+	return withholding{reason, fmt.Errorf(format, args...)}
+}
+
+// WithheldFor is the reason that the last look's error gives; otherwise: that of an error which gives none.
+func WithheldFor(err error, otherwise Reason) Reason {
+	if w := (withholding{}); errors.As(err, &w) {
+		return w.reason
+	}
+	return otherwise
+}
+
 // withheld says that the last look withheld the call, so that the attempt is given back. Only the process that withheld the
-// call can know: to every other one an intent without an outcome counts as issued. Where the node itself is not the reason
+// call can know: to every other one an intent without an outcome counts as issued. Where the target itself is not the reason
 // (the intent grew too old, the API server did not answer), that goes on for as long as a repair may be held at most.
 func (c *Call) withheld(r *Record, now time.Time) bool {
-	return c != nil && c.Withheld && c.IntentID == r.Intent.ID && c.Outcome == CallRefused &&
-		(c.WordOnNode || now.Before(r.Began.Add(pendingFor)))
+	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != CallRefused {
+		return false
+	}
+	passing := c.Withheld == CallWithheld || c.Withheld == Blind
+	return !passing || now.Before(r.Began.Add(pendingFor))
 }
 
 // withheld says that the attempt which was to be made last was given back: no intent is left, and its Step is still to come.
@@ -20,47 +45,30 @@ func (r *Record) withheld() bool {
 
 // giveBack takes an attempt off the record that never left this process. The repair waits for a moment, and goes on with
 // the same attempt once no guard holds it.
-func (s *State) giveBack(now time.Time) Decision {
-	r, why := s.Journal.Record.clone(), s.Call.Why
+func (r *Record) giveBack(c *Call, p *Policy, wait time.Duration, now time.Time) Decision {
+	r = r.clone()
 	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.String() {
 		r.Done = r.Done[:n-1]
 	}
-	r.Intent.ID, r.Intent.Outcome, r.Intent.Why = "", "", clip(why, 300)
-	r.Phase, r.Since, r.Deadline = Pending, at(now), at(now.Add(pendingFor))
-	reason, message := s.wordOnNode(now)
-	if reason == "" {
-		reason, message = ProviderAbsent, "the call was not made: "+why
+	r.Intent.ID, r.Intent.Outcome, r.Intent.Why = "", "", clip(c.Why, 300)
+	if n := len(r.Moves); n > 0 {
+		r.Moves, r.Intent.Successor = r.Moves[:n-1], ""
+		r.Undo = r.Undo[:len(r.Undo)-1]
+		if n > 1 {
+			r.Intent.Successor = r.Moves[n-2].To
+		}
 	}
-	r.Hold = &Hold{Reason: reason, Message: clip(message, 400), Since: at(now)}
-	return Decision{Verb: Keep, Reason: reason, Message: message, Policy: s.policy(), Record: r, Recheck: now.Add(refusedFor)}
+	message := "the call was not made: " + c.Why
+	r.Phase, r.Since, r.Deadline = Pending, at(now), at(now.Add(pendingFor))
+	r.Hold = &Hold{Reason: c.Withheld, Message: clip(message, 400), Since: at(now)}
+	return Decision{Verb: Keep, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
 }
 
 // afterWithheld waits before the attempt that was given back: what withheld it may do so again.
-func (s *State) afterWithheld(p *Policy, now time.Time) (Decision, bool) {
-	r := s.Journal.Record
-	wait := r.Since.Add(refusedFor).Sub(now)
-	if !r.withheld() || r.Hold == nil || wait <= 0 || wait > refusedFor {
+func (r *Record) afterWithheld(p *Policy, wait time.Duration, now time.Time) (Decision, bool) {
+	left := r.Since.Add(wait).Sub(now)
+	if !r.withheld() || r.Hold == nil || left <= 0 || left > wait {
 		return Decision{}, false
 	}
-	return Decision{Verb: Keep, Reason: r.Hold.Reason, Message: r.Hold.Message, Policy: p, Recheck: now.Add(wait)}, true
-}
-
-// wordOnNode is the guard that holds everything on the node, because a person or another system said so; empty: none.
-func (s *State) wordOnNode(now time.Time) (Reason, string) {
-	c := &candidate{State: s, now: now, policy: &Policy{}}
-	for _, g := range guards {
-		if !slices.Contains([]Reason{ReasonExcluded, Paused, NodeLeaving}, g.reason) {
-			continue
-		}
-		if f := g.find(c); f != nil {
-			return g.reason, f.message
-		}
-	}
-	// One whose time is over is taken off once the leases agree with this clock; until then it stands.
-	for _, key := range []string{BreakGlassKey, PauseKey} {
-		if _, ok := s.Node.Annotations[key]; ok {
-			return Paused, key + " is still set"
-		}
-	}
-	return "", ""
+	return Decision{Verb: Keep, Reason: r.Hold.Reason, Message: r.Hold.Message, Fleetwide: r.Hold.Reason.Fleetwide(), Policy: p, Recheck: now.Add(left)}, true
 }

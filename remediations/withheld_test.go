@@ -9,17 +9,17 @@ import (
 
 // TestOnlyAWithheldCallIsGivenBack: the attempt is spent unless the process that made the intent withheld the call itself.
 func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
-	withheld := Call{IntentID: "r1-0-1", Outcome: CallRefused, Withheld: true, Why: "the intent is too old"}
+	withheld := Call{IntentID: "r1-0-1", Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
 	for name, c := range map[string]struct {
 		change func(*Call, *Record)
 		back   bool
 	}{
 		"withheld":                       {func(*Call, *Record) {}, true},
-		"the provider refused":           {func(c *Call, _ *Record) { c.Withheld = false }, false},
+		"the provider refused":           {func(c *Call, _ *Record) { c.Withheld = "" }, false},
 		"nobody knows":                   {func(c *Call, _ *Record) { c.Outcome = CallUnknown }, false},
 		"another attempt":                {func(c *Call, _ *Record) { c.IntentID = "r1-0-2" }, false},
 		"again and again for a day":      {func(_ *Call, r *Record) { r.Began = noon.Add(-25 * time.Hour) }, false},
-		"by a person, who may take days": {func(c *Call, r *Record) { c.WordOnNode, r.Began = true, noon.Add(-25*time.Hour) }, true},
+		"by a person, who may take days": {func(c *Call, r *Record) { c.Withheld, r.Began = Paused, noon.Add(-25*time.Hour) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := (&scene{}).state(t)
@@ -37,6 +37,7 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 			}
 			require.Equal(t, Keep, d.Verb)
 			require.Equal(t, Pending, d.Record.Phase)
+			require.Equal(t, call.Withheld, d.Record.Hold.Reason)
 			require.Empty(t, d.Record.Done)
 			again, err := DecodeRecord(d.Record.Encode())
 			require.NoError(t, err)
@@ -80,6 +81,100 @@ func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
 			if ahead == 0 {
 				require.Equal(t, noon.Add(time.Second).Add(refusedFor), d.Record.Deadline)
 			}
+		})
+	}
+}
+
+// withheldCalls are the calls of which only the first kind is given back, for a sidecar and for a leader as for a node.
+var withheldCalls = map[string]struct {
+	change func(*Call, *Record)
+	back   bool
+}{
+	"withheld":                       {func(*Call, *Record) {}, true},
+	"it was refused":                 {func(c *Call, _ *Record) { c.Withheld = "" }, false},
+	"nobody knows":                   {func(c *Call, _ *Record) { c.Outcome = CallUnknown }, false},
+	"another attempt":                {func(c *Call, _ *Record) { c.IntentID = "r1-0-2" }, false},
+	"again and again for a day":      {func(_ *Call, r *Record) { r.Began = noon.Add(-25 * time.Hour) }, false},
+	"by a person, who may take days": {func(c *Call, r *Record) { c.Withheld, r.Began = Paused, noon.Add(-25*time.Hour) }, true},
+}
+
+// TestOnlyAWithheldApprovalIsGivenBack, and the next one is made under a name and with a task of its own.
+func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
+	for name, c := range withheldCalls {
+		t.Run(name, func(t *testing.T) {
+			s := readSidecarScene(t, "{}").sidecarState(t)
+			first := DecideSidecar(s, noon)
+			require.Equal(t, Issue, first.Verb, first.Message)
+			r := first.Record
+			s.Record, s.Call = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+			if c.change(s.Call, r); name == "another attempt" {
+				s.Call.IntentID = r.ID + "-0-2"
+			}
+			d := DecideSidecar(s, noon.Add(time.Second))
+			if !c.back {
+				require.NotEqual(t, Keep, d.Verb)
+				return
+			}
+			require.Equal(t, Keep, d.Verb)
+			require.Equal(t, s.Call.Withheld, d.Record.Hold.Reason)
+			again, err := DecodeRecordOf(s.Key, d.Record.Encode())
+			require.NoError(t, err)
+			require.Empty(t, again.Done)
+			s.Record, s.Call = again, nil
+			seen := func(now time.Time) time.Time {
+				s.Sighting.At, s.Word.AskedAt, s.LookSince = now, now, now
+				return now
+			}
+			require.Equal(t, Keep, DecideSidecar(s, seen(noon.Add(20*time.Second))).Verb, "it waits a moment")
+			next := DecideSidecar(s, seen(noon.Add(40*time.Second)))
+			require.Equal(t, Issue, next.Verb, next.Message)
+			require.Equal(t, StepRef{Name: "mark-ready", Attempt: 1}, next.Record.Step)
+			require.NotEqual(t, r.Intent.ID, next.Record.Intent.ID)
+			s.Sighting.Health = HealthReady
+			ready := DecideSidecar(s, seen(noon.Add(41*time.Second)))
+			require.NotNil(t, ready.Ended, ready.Message)
+			require.Equal(t, SelfRecovered, ready.Ended.Outcome, "nobody approved it")
+		})
+	}
+}
+
+// TestOnlyAWithheldMoveIsGivenBack, and the same successor may be chosen again.
+func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
+	for name, c := range withheldCalls {
+		t.Run(name, func(t *testing.T) {
+			s := readLeaderScene(t, "{}").leaderState(t)
+			first := DecideLeader(s, noon)
+			require.Equal(t, Issue, first.Verb, first.Message)
+			r := first.Record
+			s.Record, s.Journal.Leader = r, r
+			s.Call = &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+			if c.change(s.Call, r); name == "another attempt" {
+				s.Call.IntentID = r.ID + "-0-2"
+			}
+			d := DecideLeader(s, noon.Add(time.Second))
+			if !c.back {
+				require.NotEqual(t, Keep, d.Verb)
+				return
+			}
+			require.Equal(t, Keep, d.Verb)
+			require.Equal(t, s.Call.Withheld, d.Record.Hold.Reason)
+			again, err := DecodeRecordOf(LeaderKey, d.Record.Encode())
+			require.NoError(t, err)
+			require.Empty(t, again.Done)
+			require.Empty(t, again.Moves)
+			require.Empty(t, again.Undo)
+			s.Record, s.Journal.Leader, s.Call = again, again, nil
+			seen := func(now time.Time) time.Time {
+				s.Sight.At, s.Word.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
+				return now
+			}
+			require.Equal(t, Keep, DecideLeader(s, seen(noon.Add(10*time.Second))).Verb, "it waits a moment")
+			next := DecideLeader(s, seen(noon.Add(20*time.Second)))
+			require.Equal(t, Issue, next.Verb, next.Message)
+			require.Equal(t, StepRef{Name: "promote-leader", Attempt: 1}, next.Record.Step)
+			require.Equal(t, "n2", next.Record.Intent.Successor)
+			require.NotEqual(t, r.Intent.ID, next.Record.Intent.ID)
+			require.NoError(t, func() error { _, err := DecodeRecordOf(LeaderKey, next.Record.Encode()); return err }())
 		})
 	}
 }

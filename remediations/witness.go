@@ -252,5 +252,5 @@ func stillWitnessed(n *corev1.Node, signs []Sign, read map[Sign]Testimony) error
 	if w.unread {
 		w.saw = append(w.saw, "what the Node does not show could not be read")
 	}
-	return fmt.Errorf("the policy's witness no longer says that the node is ill: %s", strings.Join(w.saw, "; "))
+	return Withhold(NotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.saw, "; "))
 }

@@ -63,9 +63,7 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 	askAgain, stillIll := p.lastWitness(machine, d.Signs)
 	var look lookedLast
 	mayStill := look.over(p.mayStill(n.Name, func(ctx context.Context, live *corev1.Node) error {
-		err := stillIll(ctx, live, intent.ID)
-		look.word.Store(err != nil)
-		return err
+		return stillIll(ctx, live, intent.ID)
 	}))
 	machine.Attempt, machine.Before = intent.ID, intent.Before
 	of := d.Policy.Plan[d.Record.Step.Index]
@@ -75,7 +73,7 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 		defer cancel()
 		askAgain(ctx)
 		outcome, err := actuator.Act(ctx, machine, mayStill)
-		call := remediations.Call{IntentID: intent.ID, Outcome: outcome, Withheld: look.withheld(), WordOnNode: look.word.Load()}
+		call := remediations.Call{IntentID: intent.ID, Outcome: outcome, Withheld: look.withheld()}
 		if err != nil {
 			call.Why, call.Stop = err.Error(), errors.Is(err, ErrAccount)
 		}
@@ -87,13 +85,16 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 }
 
 // lookedLast remembers what the last look before a call came to. An actuator may ask more than once.
-type lookedLast struct{ let, held, word atomic.Bool }
+type lookedLast struct {
+	let  atomic.Bool
+	held atomic.Value // a remediations.Reason
+}
 
 func (l *lookedLast) over(mayStill func() error) func() error {
 	return func() error {
 		err := mayStill()
 		if err != nil {
-			l.held.Store(true)
+			l.held.Store(remediations.WithheldFor(err, remediations.CallWithheld))
 		} else {
 			l.let.Store(true)
 		}
@@ -101,8 +102,14 @@ func (l *lookedLast) over(mayStill func() error) func() error {
 	}
 }
 
-// withheld says that the actuator asked, and was never let: it called nobody.
-func (l *lookedLast) withheld() bool { return l.held.Load() && !l.let.Load() }
+// withheld is why the actuator, which asked, was never let, so that it called nobody; empty: it was let, or did not ask.
+func (l *lookedLast) withheld() remediations.Reason {
+	reason, _ := l.held.Load().(remediations.Reason)
+	if l.let.Load() {
+		return ""
+	}
+	return reason
+}
 
 // mayStill is asked at the very last moment before a call leaves: whether this process leads, the intent of this pass is
 // young, and the Node as it is now lets it.
@@ -110,18 +117,18 @@ func (p *passing) mayStill(node string, lets func(ctx context.Context, live *cor
 	since := p.now
 	return func() error {
 		if p.ctx.Err() != nil {
-			return errors.New("this Drydock is stopping, or no longer leads")
+			return remediations.Withhold(remediations.CallWithheld, "this Drydock is stopping, or no longer leads")
 		}
 		// Both clocks: the monotonic one does not count the time that a suspended machine slept.
 		now := p.Clock.Now()
 		if now.Sub(since) > intentGood || now.Round(0).Sub(since.Round(0)) > intentGood {
-			return fmt.Errorf("the intent is older than %s, so the call was not made", intentGood)
+			return remediations.Withhold(remediations.CallWithheld, "the intent is older than %s, so the call was not made", intentGood)
 		}
 		ctx, cancel := context.WithTimeout(p.ctx, lastLook)
 		defer cancel()
 		live, err := p.Fleet.Node(ctx, node)
 		if err != nil {
-			return fmt.Errorf("looking at the node once more: %w", err)
+			return remediations.Withhold(remediations.Blind, "looking at node %s once more: %w", node, err)
 		}
 		return lets(ctx, live)
 	}

@@ -134,18 +134,19 @@ func (p *passing) move(s *remediations.LeaderState, m *leaderMemory, r *remediat
 	m.call = &remediations.Call{IntentID: intent.ID}
 	p.underway++
 	p.Log.Info("moving a mesh leader", "location", move.Location, "node", node, "successor", move.To, "intent", intent.ID)
-	mayStill := p.mayStill(node, func(_ context.Context, live *corev1.Node) error {
+	var look lookedLast
+	mayStill := look.over(p.mayStill(node, func(_ context.Context, live *corev1.Node) error {
 		others, err := p.others(live, move)
 		if err != nil {
 			return err
 		}
 		return mayStillMove(live, others, intent.ID)
-	})
+	}))
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 		defer cancel()
 		outcome, err := p.Leaders.Move(ctx, move, mayStill)
-		call := remediations.Call{IntentID: intent.ID, Outcome: outcome}
+		call := remediations.Call{IntentID: intent.ID, Outcome: outcome, Withheld: look.withheld()}
 		if err != nil {
 			call.Why = err.Error()
 		}
@@ -166,7 +167,7 @@ func (p *passing) others(leader *corev1.Node, m remediations.Move) ([]*corev1.No
 	for name := range names {
 		live, err := p.Fleet.Node(ctx, name)
 		if err != nil {
-			return nil, fmt.Errorf("looking at node %s once more: %w", name, err)
+			return nil, remediations.Withhold(remediations.Blind, "looking at node %s once more: %w", name, err)
 		}
 		out = append(out, live)
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -27,7 +26,7 @@ func (p *passing) putBack(s *remediations.LeaderState, m *leaderMemory, r *remed
 		call := remediations.Call{IntentID: id, Outcome: remediations.CallAccepted}
 		for _, move := range moves {
 			if err := p.putBackOne(ctx, node, id, move); err != nil {
-				call.Outcome, call.Why = remediations.CallUnknown, err.Error()
+				call.Outcome, call.Why, call.Withheld = remediations.CallUnknown, err.Error(), remediations.WithheldFor(err, "")
 				break
 			}
 		}
@@ -40,7 +39,7 @@ func (p *passing) putBackOne(ctx context.Context, node, id string, m remediation
 	defer cancel()
 	live, err := p.Fleet.Node(look, node)
 	if err != nil {
-		return fmt.Errorf("looking at the node once more: %w", err)
+		return remediations.Withhold(remediations.Blind, "looking at node %s once more: %w", node, err)
 	}
 	others, err := p.others(live, m)
 	if err != nil {

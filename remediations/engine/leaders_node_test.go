@@ -64,17 +64,22 @@ func TestAPersonsWordBetweenIntentAndMoveStopsIt(t *testing.T) {
 	pause := func(node string) func(w *world) {
 		return func(w *world) { w.hold(node, edit(remediations.PauseKey, "true")) }
 	}
-	for name, say := range map[string]func(w *world){
-		"the leader is paused":      pause("n0"),
-		"the successor is paused":   pause("n1"),
-		"the leader is excluded":    func(w *world) { w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" }) },
-		"the successor's glass":     func(w *world) { w.breakGlass("n1") },
-		"the successor is cordoned": func(w *world) { w.edit("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true }) },
-		"cancel": func(w *world) {
+	for name, c := range map[string]struct {
+		say    func(w *world)
+		reason remediations.Reason
+	}{
+		"the leader is paused":    {pause("n0"), remediations.Paused},
+		"the successor is paused": {pause("n1"), remediations.Paused},
+		"the leader is excluded": {func(w *world) {
+			w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" })
+		}, remediations.ReasonExcluded},
+		"the successor's glass":     {func(w *world) { w.breakGlass("n1") }, remediations.Paused},
+		"the successor is cordoned": {func(w *world) { w.edit("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, remediations.LeaderHeld},
+		"cancel": {func(w *world) {
 			id := w.leaderRecords()["n0"].ID
 			w.cancelled[id] = time.Now()
 			w.edit("n0", edit(remediations.CancelKey, id))
-		},
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
@@ -84,9 +89,18 @@ func TestAPersonsWordBetweenIntentAndMoveStopsIt(t *testing.T) {
 					r := w.leaderRecords()["n0"]
 					return r != nil && r.Phase == remediations.Acting
 				}))
-				w.do(func() { say(w) })
+				w.do(func() { c.say(w) })
 				w.pass(8 * time.Second)
 				require.Empty(t, w.moves())
+				if c.reason != "" {
+					r := w.leaderRecordOn("n0")
+					require.Equal(t, remediations.Pending, r.Phase)
+					require.Equal(t, c.reason, r.Hold.Reason)
+					require.Empty(t, r.Done, "the attempt is not spent")
+					require.Empty(t, r.Moves)
+					require.Empty(t, r.Undo)
+					require.Empty(t, w.slots(t))
+				}
 				w.do(func() { w.mesh.blindly, w.mesh.mood.before = false, 0 })
 				w.pass(4 * time.Minute)
 				switch name {
@@ -97,7 +111,7 @@ func TestAPersonsWordBetweenIntentAndMoveStopsIt(t *testing.T) {
 					require.Empty(t, w.moves())
 					w.do(func() { w.unhold("n0") })
 					w.pass(4 * time.Minute)
-					require.Equal(t, []string{"n0>n2"}, w.moves(), "when that ends it goes on; an attempt is spent")
+					require.Equal(t, []string{"n0>n1"}, w.moves(), "when that ends it goes on as if nothing had been tried")
 				default:
 					require.Equal(t, []string{"n0>n2"}, w.moves(), "the other one is chosen")
 				}
@@ -125,15 +139,24 @@ func TestAStormOfNodesStillHasItsLeaderMoved(t *testing.T) {
 	})
 }
 
-// TestAnIntentThatIsOldMovesNothing, and an outcome survives a stop in good order.
+// TestAnIntentThatIsOldMovesNothing, and costs no attempt.
 func TestAnIntentThatIsOldMovesNothing(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()
 		w.do(func() { w.mesh.mood.before = 12 * time.Second; w.darken("n0", true) })
+		require.True(t, w.until(2*time.Minute, func() bool {
+			r := w.leaderRecords()["n0"]
+			return r != nil && r.Hold != nil && r.Hold.Reason == remediations.CallWithheld
+		}))
 		w.pass(10 * time.Minute)
 		require.Empty(t, w.moves())
-		require.Equal(t, []remediations.Outcome{remediations.OutcomeExhausted}, w.leaderOutcomes())
+		require.Empty(t, w.leaderOutcomes())
 		require.Equal(t, "n0", w.leaderOf("l0"))
+		w.do(func() { w.mesh.mood.before = 0 })
+		w.pass(5 * time.Minute)
+		require.Equal(t, []string{"n0>n1"}, w.moves())
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.leaderOutcomes())
+		require.Equal(t, []string{"promote-leader:1"}, at(w, func() []string { return w.mesh.ended[0].Steps }))
 	})
 }
 

@@ -32,7 +32,13 @@ func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		w.checkPutBack(next)
 	}
 	if next.Intent != nil && (was == nil || was.Intent == nil || was.Intent.ID != next.Intent.ID) {
-		w.checkLeaderIntent(i, cur, was, next)
+		if next.Intent.ID == "" { // an attempt was given back
+			if was == nil || slices.ContainsFunc(w.mesh.moved, func(m moved) bool { return m.intent == was.Intent.ID }) {
+				w.fail("4: an attempt of %s was given back, and it moved a leader", next.ID)
+			}
+		} else {
+			w.checkLeaderIntent(i, cur, was, next)
+		}
 	}
 }
 

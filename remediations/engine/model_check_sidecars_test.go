@@ -27,7 +27,27 @@ func (w *world) checkSidecarWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		if next.Intent == nil || (was != nil && was.Intent != nil && was.Intent.ID == next.Intent.ID) {
 			continue
 		}
+		if next.Intent.ID == "" {
+			w.checkApprovalGivenBack(was, next)
+			continue
+		}
 		w.checkSidecarIntent(i, cur, was, next)
+	}
+}
+
+// checkApprovalGivenBack: what is taken off the record never reached the sidecar, and counts as no attempt.
+func (w *world) checkApprovalGivenBack(was, next *remediations.Record) {
+	if was == nil {
+		w.fail("4: an attempt of %s was given back that was on no record", next.ID)
+		return
+	}
+	for _, a := range w.gates.approvals {
+		if a.intent == was.Intent.ID {
+			w.fail("4: the attempt %s was given back, and it reached the sidecar of %s", was.Intent.ID, a.pod)
+		}
+	}
+	if times := w.gates.intents[next.ID]; len(times) > 0 {
+		w.gates.intents[next.ID] = times[:len(times)-1]
 	}
 }
 

@@ -179,13 +179,14 @@ func (p *passing) approve(s *remediations.SidecarState, m *sidecarMemory, d reme
 	m.call = &remediations.Call{IntentID: intent.ID}
 	p.underway++
 	p.Log.Info("approving", "pod", r.Pod.String(), "node", node, "intent", intent.ID, "task", intent.Task)
-	mayStill := p.mayStill(node, func(_ context.Context, live *corev1.Node) error { return mayStillApprove(live, key, intent.ID) })
+	var look lookedLast
+	mayStill := look.over(p.mayStill(node, func(_ context.Context, live *corev1.Node) error { return mayStillApprove(live, key, intent.ID) }))
 	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: node, Task: intent.Task}
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 		defer cancel()
 		outcome, err := p.Sidecars.Approve(ctx, a, mayStill)
-		call := remediations.Call{IntentID: intent.ID, Outcome: outcome}
+		call := remediations.Call{IntentID: intent.ID, Outcome: outcome, Withheld: look.withheld()}
 		if err != nil {
 			call.Why = err.Error()
 		}

@@ -73,6 +73,59 @@ func TestPauseBetweenIntentAndApprovalStopsIt(t *testing.T) {
 	}
 }
 
+// TestAnApprovalThatWasWithheldCostsNoAttempt: with one attempt, it is made when nothing withholds it any more.
+func TestAnApprovalThatWasWithheldCostsNoAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		holds, lets func(w *world)
+		reason      remediations.Reason
+	}{
+		"paused":                   {func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, func(w *world) { w.unhold("n0") }, remediations.Paused},
+		"the API server is silent": {func(w *world) { w.always["node"] = "lost" }, func(w *world) { clear(w.always) }, remediations.Blind},
+		"the sidecar is slow":      {func(w *world) { w.gates.mood.before = 12 * time.Second }, func(*world) {}, remediations.CallWithheld},
+		"nothing (the control)":    {func(*world) {}, func(*world) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := sidecarConfig()
+			conf.Policies[1].Plan[0].Attempts = 1
+			inGates(t, conf, 1, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					w.gates.mood.before = 5 * time.Second
+					if c.reason == remediations.CallWithheld {
+						c.holds(w)
+					}
+					w.closeOn("n0")
+				})
+				require.True(t, w.until(time.Minute, func() bool { return len(w.sidecarRecords()) == 1 }))
+				w.do(func() { c.holds(w) })
+				if c.reason == "" {
+					w.pass(time.Minute)
+					require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.sidecarOutcomes())
+					return
+				}
+				require.True(t, w.until(30*time.Second, func() bool {
+					for _, r := range w.sidecarRecords() {
+						return r.Phase == remediations.Pending
+					}
+					return false
+				}))
+				r := w.sidecarOf(podName(0))
+				require.Equal(t, c.reason, r.Hold.Reason)
+				require.Empty(t, r.Done)
+				w.pass(10 * time.Minute)
+				require.Zero(t, w.approvalCount())
+				require.Empty(t, w.sidecarOutcomes(), "it is not exhausted by attempts that nobody made")
+				w.do(func() { w.gates.mood.before = 0; c.lets(w) })
+				w.pass(5 * time.Minute)
+				require.Equal(t, 1, w.approvalCount())
+				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.sidecarOutcomes())
+				requireNoTrace(t, w)
+			})
+		})
+	}
+}
+
 // refusedFor is the record, which for the label Excluded has the same hold under its own name.
 func refusedFor(w *world) *remediations.Record {
 	r := w.sidecarOf(podName(0))

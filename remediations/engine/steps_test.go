@@ -60,15 +60,18 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		holds, lets func(w *world)
 		slow        time.Duration
+		reason      remediations.Reason
 	}{
-		"paused":      {func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, func(w *world) { w.unhold("n0") }, 0},
-		"break-glass": {func(w *world) { w.breakGlass("n0") }, func(w *world) { w.unhold("n0") }, 0},
+		"paused":      {func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, func(w *world) { w.unhold("n0") }, 0, remediations.Paused},
+		"excluded":    {func(w *world) { w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" }) }, func(w *world) { w.unhold("n0") }, 0, remediations.ReasonExcluded},
+		"break-glass": {func(w *world) { w.breakGlass("n0") }, func(w *world) { w.unhold("n0") }, 0, remediations.Paused},
 		"an autoscaler": {
 			func(w *world) { w.edit("n0", func(n *corev1.Node) { w.leaving(n, true) }) },
-			func(w *world) { w.edit("n0", func(n *corev1.Node) { w.leaving(n, false) }) }, 0,
+			func(w *world) { w.edit("n0", func(n *corev1.Node) { w.leaving(n, false) }) }, 0, remediations.NodeLeaving,
 		},
-		"the API server is silent": {func(w *world) { w.always["node"] = "lost" }, func(w *world) { clear(w.always) }, 0},
-		"the provider is slow":     {func(*world) {}, func(w *world) { w.mood.before = 0 }, 10 * time.Second},
+		"the API server is silent": {func(w *world) { w.always["node"] = "lost" }, func(w *world) { clear(w.always) }, 0, remediations.Blind},
+		"the provider is slow":     {func(*world) {}, func(w *world) { w.mood.before = 0 }, 10 * time.Second, remediations.CallWithheld},
+		"the witness says well":    {func(w *world) { w.heal("n0"); w.forge("n0") }, func(w *world) { w.heal("n0"); w.ail("n0", 1) }, 0, remediations.NotWitnessed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
@@ -81,8 +84,10 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 				})
 				require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.Acting }))
 				w.do(func() { c.holds(w) })
+				require.True(t, w.until(20*time.Second, func() bool { return w.record("n0").Phase == remediations.Pending }))
+				require.Equal(t, c.reason, w.recordOf("n0").Hold.Reason)
+				require.Contains(t, w.recordOf("n0").Hold.Message, "the call was not made: ")
 				if name == "paused" {
-					require.True(t, w.until(20*time.Second, func() bool { return w.record("n0").Phase == remediations.Pending }))
 					w.pass(time.Second)
 					require.Empty(t, w.slots(t), "its slot is free at once, and not only when a sweep finds it")
 				}
