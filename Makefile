@@ -12,7 +12,8 @@ help: ## List the targets
 
 .PHONY: demo
 demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluster on this machine
-	@echo "compiling the demo (minutes the first time)"; $(GO) run ./test/demo
+	@echo "Compiling Drydock and the demo; the first time this takes a minute or two."
+	@DRYDOCK_OWN_PROGRAMS=1 CGO_ENABLED=0 $(GO) run -trimpath -tags nomsgpack ./test/demo
 
 .PHONY: test
 test: needs ## Everything: promtool, unit, API server and end-to-end tests (about an hour on 2 cores)

@@ -45,7 +45,8 @@ func demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := programs.Build(ctx, os.Stdout, "kubectl", "amtool"); err != nil {
+	built, err := programs.Build(ctx, os.Stdout, programs.Demo...)
+	if err != nil {
 		return err
 	}
 	fmt.Println("Starting a cluster of 5 nodes on this machine: the real etcd, kube-apiserver, kube-controller-manager,\nkube-state-metrics, Prometheus and Alertmanager, KWOK for the kubelets, a simulator for Civo's API.")
@@ -62,14 +63,14 @@ func demo(ctx context.Context) error {
 		return err
 	}
 	defer l.Stop()
-	if err := repair(ctx, l, port); err != nil {
+	if err := repair(ctx, l, port, built["amtool"]); err != nil {
 		l.Keep()
 		return fmt.Errorf("%w; the logs are in %s", err, l.LogDir())
 	}
 	return nil
 }
 
-func repair(ctx context.Context, l *lab.Lab, port int) error {
+func repair(ctx context.Context, l *lab.Lab, port int, amtool string) error {
 	admission, err := lab.NewAdmission(nil)
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func repair(ctx context.Context, l *lab.Lab, port int) error {
 	if err := describe(ctx, l); err != nil {
 		return err
 	}
-	if err := people(ctx, l); err != nil {
+	if err := people(ctx, l, amtool); err != nil {
 		return err
 	}
 	fmt.Printf("\nEndpoints:\n  API server    KUBECONFIG=%s\n  Prometheus    %s\n  Alertmanager  %s\n  Drydock       %s\n  logs          %s\n",

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubectl/pkg/drain"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
@@ -22,13 +22,9 @@ import (
 const touchy = "node-3"
 
 // people is the second act: a person silences a node, then drains it while it is under repair.
-func people(ctx context.Context, l *lab.Lab) error {
+func people(ctx context.Context, l *lab.Lab, amtool string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*stepWithin)
 	defer cancel()
-	amtool, err := programs.Path("amtool")
-	if err != nil {
-		return err
-	}
 	fmt.Printf("\nThe second act: people come first. Somebody swaps a disk of %s and silences it; then it breaks.\n\n", touchy)
 	add := []string{"--alertmanager.url=" + l.AlertmanagerURLs()[0], "silence", "add", "node=" + touchy, "--author=ada", "--comment=swapping a disk", "--duration=1h"}
 	id, err := output(ctx, amtool, add...)
@@ -54,23 +50,32 @@ func people(ctx context.Context, l *lab.Lab) error {
 	if err := until(ctx, l, func(n *corev1.Node) bool { return remediations.InFlight(n) != nil }); err != nil {
 		return fmt.Errorf("the repair did not go on: %w", err)
 	}
-	fmt.Printf("The repair went on %.1f s after the silence ended. Meanwhile somebody drains the node:\n\n", time.Since(began).Seconds())
-	kubectl, err := programs.Path("kubectl")
-	if err != nil {
+	fmt.Printf("The repair went on %.1f s after the silence ended. Meanwhile somebody wants to drain the node,\nand kubectl's own library begins with a cordon:\n\n", time.Since(began).Seconds())
+	if err := cordon(ctx, l); err != nil {
 		return err
 	}
-	said, err := output(ctx, kubectl, "--kubeconfig", l.AdminKubeconfig(), "drain", touchy, "--ignore-daemonsets")
-	shown("kubectl drain "+touchy+" --ignore-daemonsets", said)
-	if err == nil && !strings.Contains(said, "is under repair") {
-		return errors.New("the drain was not refused")
-	}
-	fmt.Print("(kubectl evicts pods though its cordon was refused; webhook.evictions: true has Drydock refuse those, too.)\n\n")
 	if err := until(ctx, l, func(n *corev1.Node) bool {
 		return remediations.InFlight(n) == nil && len(remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])) > 0
 	}); err != nil {
 		return fmt.Errorf("the repair did not end: %w", err)
 	}
 	return plugin(ctx, l, "history", touchy)
+}
+
+// cordon does what kubectl cordon and kubectl drain do first, as the administrator. Drydock's
+// admission must refuse it.
+func cordon(ctx context.Context, l *lab.Lab) error {
+	node, err := l.Client().CoreV1().Nodes().Get(ctx, touchy, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	helper := &drain.Helper{Ctx: ctx, Client: l.Client(), Out: os.Stdout, ErrOut: os.Stdout}
+	refused := drain.RunCordonOrUncordon(helper, node, true)
+	if refused == nil || !strings.Contains(refused.Error(), "is under repair") {
+		return fmt.Errorf("admission did not refuse the cordon of %s: %v", touchy, refused) //nolint:errorlint // it may be nil
+	}
+	shown("kubectl cordon "+touchy, "error: unable to cordon node \""+touchy+"\": "+refused.Error())
+	return nil
 }
 
 func shown(command, text string) {
@@ -98,8 +103,9 @@ func plugin(ctx context.Context, l *lab.Lab, args ...string) error {
 	}
 	binary := filepath.Join(filepath.Dir(l.AdminKubeconfig()), "kubectl-drydock")
 	if _, err := os.Stat(binary); err != nil {
-		build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/kubectl-drydock")
-		build.Dir = root
+		// With the flags of Drydock's own build, so that what both have in common is compiled once.
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/kubectl-drydock")
+		build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building kubectl-drydock: %w\n%s", err, out)
 		}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +14,6 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
-	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -177,33 +174,4 @@ func firing(ctx context.Context, prometheus string) string {
 		}
 	}
 	return ""
-}
-
-// describe prints what kubectl shows of the node's story.
-func describe(ctx context.Context, l *lab.Lab) error {
-	kubectl, err := programs.Path("kubectl")
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, kubectl, "--kubeconfig", l.AdminKubeconfig(), "describe", "node", broken)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("describing the node: %w", err)
-	}
-	fmt.Printf("\n$ kubectl describe node %s      (what concerns the repair)\n", broken)
-	shown := false
-	for text := range strings.Lines(string(out)) {
-		heading := !strings.HasPrefix(text, " ")
-		switch {
-		case heading:
-			shown = strings.HasPrefix(text, "Name:") || strings.HasPrefix(text, "Annotations:") || strings.HasPrefix(text, "Events:")
-		case strings.Contains(text, "kwok.x-k8s.io") || strings.Contains(text, "node.alpha.kubernetes.io"):
-			continue
-		}
-		if shown || strings.HasPrefix(strings.TrimSpace(text), "Ready ") {
-			fmt.Print(text)
-		}
-	}
-	return nil
 }

@@ -8,110 +8,126 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// Build makes sure that the named programs are in the cache and returns the
-// path of each. It builds one at a time, because go itself uses every core,
-// and writes its progress to out. It is silent when all are there already.
+// Build makes sure that the named programs are in the cache and returns the path of each. What is
+// missing is built by one go command for each module, because a package that several programs share
+// is then compiled once, and one program links while the next compiles. Build writes its progress
+// to out. It writes nothing when every program is there.
 func Build(ctx context.Context, out io.Writer, names ...string) (map[string]string, error) {
 	paths := map[string]string{}
-	for i, name := range names {
+	var missing []target
+	for _, name := range names {
 		t, err := find(name)
 		if err != nil {
 			return nil, err
 		}
-		if !t.built() {
-			p := &progress{out: out, position: fmt.Sprintf("[%d/%d]", i+1, len(names))}
-			if err := t.build(ctx, p); err != nil {
-				return nil, fmt.Errorf("building %s %s: %w", t.name, t.version, err)
-			}
+		if t.built() {
+			paths[name] = t.path
+			continue
+		}
+		if own := ownProgram(ctx, t); own != "" {
+			fmt.Fprintf(out, "using your own %s: %s\n", t.name, own)
+			paths[name] = own
+			continue
 		}
 		paths[name] = t.path
+		if !slices.ContainsFunc(missing, func(m target) bool { return m.name == name }) {
+			missing = append(missing, t)
+		}
+	}
+	if len(missing) == 0 {
+		return paths, nil
+	}
+	if err := build(ctx, out, missing); err != nil {
+		return nil, fmt.Errorf("building %s: %w", title(missing), err)
 	}
 	return paths, nil
 }
 
-func (t target) build(ctx context.Context, p *progress) error {
-	if err := os.MkdirAll(filepath.Dir(t.folder), 0o755); err != nil {
-		return fmt.Errorf("making the cache folder: %w", err)
-	}
-	unlock, err := lock(ctx, t.folder+".lock", func() {
-		p.line("%s waiting for another process that builds %s %s", p.position, t.name, t.version)
-	})
+func build(ctx context.Context, out io.Writer, missing []target) error {
+	unlock, err := lockAll(ctx, out, missing)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if t.built() {
-		return nil // by the process that held the lock
+	// Another process may have built some of them while it held the lock.
+	missing = slices.DeleteFunc(slices.Clone(missing), target.built)
+	if len(missing) == 0 {
+		return nil
 	}
 	if _, err := exec.LookPath("go"); err != nil {
 		return errors.New("the go command is not on the PATH: install the Go version that go.mod names")
 	}
-
-	p.start(t.name, t.version)
+	p := newProgress(out, missing)
 	begun := time.Now()
-	if err := t.compile(ctx); err != nil {
+	p.start()
+	err = compileAll(ctx, p, missing)
+	if err != nil {
 		p.stop("failed after %s", seconds(time.Since(begun)))
 		return err
 	}
-	p.stop("built in %s", seconds(time.Since(begun)))
+	p.stop("%s built in %s", title(missing), seconds(time.Since(begun)))
 	return nil
 }
 
-// compile builds into a folder of its own and renames it, so that a program
-// in the cache is always a whole one.
-func (t target) compile(ctx context.Context) error {
-	fresh, err := os.MkdirTemp(filepath.Dir(t.folder), ".building-"+t.name+"-")
-	if err != nil {
-		return fmt.Errorf("making a build folder: %w", err)
-	}
-	defer os.RemoveAll(fresh)
-	logPath := t.folder + ".log"
-	log, err := os.Create(logPath)
-	if err != nil {
-		return fmt.Errorf("making the build log: %w", err)
-	}
-	defer log.Close()
-
-	cmd := exec.CommandContext(ctx, "go", t.args(filepath.Join(fresh, t.name))...)
-	cmd.Dir = t.dir
-	cmd.Stdout, cmd.Stderr = log, log
-	// The user's GOFLAGS or workspace may hold what does not fit this module.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=")
-	// The compilers that go started must end with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
+func compileAll(ctx context.Context, p *progress, missing []target) error {
+	groups := byModule(missing)
+	for _, g := range groups {
+		if err := g.list(ctx); err != nil {
+			return err
 		}
-		return explain(err, logPath)
+		p.expect(g)
 	}
-	if err := os.Rename(fresh, t.folder); err != nil {
-		return fmt.Errorf("moving the program into the cache: %w", err)
+	for _, g := range groups {
+		if err := g.compile(ctx, p); err != nil {
+			return err
+		}
 	}
-	os.Remove(logPath) // says nothing of interest after a success
 	return nil
 }
 
-// explain turns a failed build into a sentence that says what to do.
-func explain(err error, logPath string) error {
-	text, readErr := os.ReadFile(logPath)
-	if readErr != nil {
-		return fmt.Errorf("%w (and its log cannot be read: %w)", err, readErr)
-	}
-	for _, sign := range []string{"dial tcp", "no such host", "i/o timeout", "connection refused", "proxyconnect", "TLS handshake", "module lookup disabled"} {
-		if strings.Contains(string(text), sign) {
-			return fmt.Errorf("the Go module proxy cannot be reached: check the network and GOPROXY, then run this again (log: %s): %w", logPath, err)
+// lockAll takes the lock of every program, always in the same order, so that two processes never
+// wait for each other.
+func lockAll(ctx context.Context, out io.Writer, missing []target) (unlock func(), err error) {
+	sorted := slices.SortedFunc(slices.Values(missing), func(a, b target) int { return strings.Compare(a.folder, b.folder) })
+	var unlocks []func()
+	unlock = func() {
+		for _, u := range unlocks {
+			u()
 		}
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	tail := lines[max(0, len(lines)-10):]
-	return fmt.Errorf("go build failed: %w (log: %s)\n%s", err, logPath, strings.Join(tail, "\n"))
+	for _, t := range sorted {
+		if err := os.MkdirAll(filepath.Dir(t.folder), 0o755); err != nil {
+			unlock()
+			return nil, fmt.Errorf("making the cache folder: %w", err)
+		}
+		u, err := lock(ctx, t.folder+".lock", func() {
+			fmt.Fprintf(out, "waiting for another process that builds %s %s\n", t.name, t.version)
+		})
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		unlocks = append(unlocks, u)
+	}
+	return unlock, nil
+}
+
+// title names the programs for a message.
+func title(ts []target) string {
+	if len(ts) == 1 {
+		return ts[0].name + " " + ts[0].version
+	}
+	names := make([]string, 0, len(ts))
+	for _, t := range ts {
+		names = append(names, t.name)
+	}
+	return fmt.Sprintf("%d programs (%s)", len(ts), strings.Join(names, ", "))
 }
 
 // lock takes the file's lock, calling waits once if another process has it.

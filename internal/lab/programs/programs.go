@@ -12,10 +12,16 @@ import (
 	"strings"
 )
 
-// Lab names the programs that a whole lab and its demo use.
+// Lab names the programs that a whole lab and its tests use.
 var Lab = []string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kwok",
 	"kube-state-metrics", "prometheus", "alertmanager", "amtool", "blackbox_exporter",
+}
+
+// Demo names the programs that test/demo uses.
+var Demo = []string{
+	"etcd", "kube-apiserver", "kube-controller-manager", "kwok",
+	"kube-state-metrics", "prometheus", "alertmanager", "amtool",
 }
 
 // Check names the programs that test, lint and check the repository.
@@ -123,7 +129,7 @@ func find(name string) (target, error) {
 		return target{}, fmt.Errorf("reading the pin of %s: %s/go.mod does not require %s", name, t.dir, p.module)
 	}
 	h := sha256.New()
-	for _, part := range []string{string(mod), string(sum), strings.Join(t.args(""), "\n"), runtime.Version(), runtime.GOARCH} {
+	for _, part := range []string{string(mod), string(sum), t.recipe(), runtime.Version(), runtime.GOARCH} {
 		fmt.Fprintf(h, "%d\n%s\n", len(part), part)
 	}
 	t.folder = filepath.Join(cache, "lab", name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
@@ -131,8 +137,14 @@ func find(name string) (target, error) {
 	return t, nil
 }
 
-// args are the arguments of the go command that builds the program into out.
-func (t target) args(out string) []string {
+func (t target) pkgPath() string {
+	if t.pkg == "" {
+		return t.module
+	}
+	return t.module + "/" + t.pkg
+}
+
+func (t target) ldflags() string {
 	ld := "-s -w"
 	if t.stamp != nil {
 		stamps := t.stamp(t.version)
@@ -140,15 +152,16 @@ func (t target) args(out string) []string {
 			ld += " -X " + name + "=" + stamps[name]
 		}
 	}
-	args := []string{"build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags=" + ld, "-o=" + out}
+	return ld
+}
+
+// recipe is how the program is built, for the hash that names its folder.
+func (t target) recipe() string {
+	args := []string{"build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags=" + t.ldflags(), "-o="}
 	if t.tags != "" {
 		args = append(args, "-tags="+t.tags)
 	}
-	pkg := t.module
-	if t.pkg != "" {
-		pkg += "/" + t.pkg
-	}
-	return append(args, pkg)
+	return strings.Join(append(args, t.pkgPath()), "\n")
 }
 
 // pinned finds the version of a module in the text of a go.mod.

@@ -3,32 +3,119 @@ package programs
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
 )
 
-// progress says that a long build is alive: a line each 15 s, or on a
-// terminal one line that counts the seconds.
+// progress says how far a long build is and how long it will still take: a line every 15 s, or on a
+// terminal one line that is written again every second.
+//
+// Its measure is the size of the source. Go compiles packages in the order in which it lists them,
+// so the position of the latest one is how far the build is: what came before and was not compiled
+// was in Go's cache.
 type progress struct {
 	out      io.Writer
-	position string
+	terminal bool
+	title    string
+	programs int
 
 	end, ended chan struct{}
+
+	mu    sync.Mutex
+	known map[string]bool // packages whose size is in total
+	total float64
+	done  float64
+	first float64   // what was done at the first package that had to be compiled
+	since time.Time // when that was
+	ready int       // programs of modules that are finished
+	now   string    // the folder that the programs of this module appear in
 }
 
-func (p *progress) line(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
-
-func (p *progress) start(name, version string) {
-	what := fmt.Sprintf("%s building %s %s", p.position, name, version)
-	every, prefix, suffix := 15*time.Second, "", "\n"
-	if f, ok := p.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		every, prefix, suffix = time.Second, "\r", ""
+func newProgress(out io.Writer, missing []target) *progress {
+	f, ok := out.(*os.File)
+	return &progress{
+		out: out, terminal: ok && term.IsTerminal(int(f.Fd())), title: title(missing), programs: len(missing),
+		end: make(chan struct{}), ended: make(chan struct{}), known: map[string]bool{},
 	}
-	fmt.Fprintf(p.out, "%s …%s", what, suffix)
-	p.end, p.ended = make(chan struct{}), make(chan struct{})
-	begun := time.Now()
+}
+
+// expect adds the group's packages. A package that another group has, too, is compiled once.
+func (p *progress) expect(g *group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g.position = map[string]float64{}
+	for _, s := range g.packages {
+		if id := s.dir; !p.known[id] {
+			p.known[id] = true
+			p.total += s.size
+			g.position[s.path] = p.total
+		}
+	}
+	g.end = p.total
+}
+
+// building says which group is at work, and the folder in which its programs appear.
+func (p *progress) building(folder string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = folder
+}
+
+// compiled takes the path of a package that go has started to compile.
+func (p *progress) compiled(g *group, path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = max(p.done, g.position[path])
+	if p.since.IsZero() {
+		p.first, p.since = p.done, time.Now()
+	}
+}
+
+func (p *progress) finished(g *group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ready, p.now = p.ready+len(g.targets), ""
+	p.done = max(p.done, g.end)
+}
+
+// String is like "41 % compiled, 3 of 9 programs ready, about 2 minutes to go".
+func (p *progress) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.since.IsZero() {
+		return "fetching source"
+	}
+	ready := p.ready
+	if p.now != "" {
+		entries, _ := os.ReadDir(p.now)
+		ready += len(entries)
+	}
+	return fmt.Sprintf("%2.0f %% compiled, %d of %d programs ready%s",
+		100*p.done/max(p.total, 1), min(ready, p.programs), p.programs, toGo(p.done-p.first, p.total-p.done, time.Since(p.since)))
+}
+
+// toGo is an estimate, once there is something to base it on.
+func toGo(done, left float64, took time.Duration) string {
+	if done <= 0 || took < 10*time.Second {
+		return ""
+	}
+	wait := time.Duration(left / done * float64(took))
+	if wait < 90*time.Second {
+		return fmt.Sprintf(", about %.0f seconds to go", 10*math.Ceil(wait.Seconds()/10))
+	}
+	return fmt.Sprintf(", about %.0f minutes to go", math.Ceil(wait.Minutes()))
+}
+
+func (p *progress) start() {
+	fmt.Fprintf(p.out, "building %s from source, once\n", p.title)
+	every, prefix, suffix := 15*time.Second, "  ", "\n"
+	if p.terminal {
+		every, prefix, suffix = time.Second, "\r\033[K  ", ""
+	}
 	go func() {
 		defer close(p.ended)
 		tick := time.NewTicker(every)
@@ -36,10 +123,12 @@ func (p *progress) start(name, version string) {
 		for {
 			select {
 			case <-p.end:
-				fmt.Fprint(p.out, prefix, what, " … ")
+				if p.terminal {
+					fmt.Fprint(p.out, "\r\033[K")
+				}
 				return
 			case <-tick.C:
-				fmt.Fprintf(p.out, "%s%s … %s%s", prefix, what, seconds(time.Since(begun)), suffix)
+				fmt.Fprint(p.out, prefix, p, suffix)
 			}
 		}
 	}()
@@ -48,7 +137,7 @@ func (p *progress) start(name, version string) {
 func (p *progress) stop(format string, args ...any) {
 	close(p.end)
 	<-p.ended
-	p.line(format, args...)
+	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }

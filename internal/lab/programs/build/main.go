@@ -1,7 +1,7 @@
 // Command build builds programs of the lab and of the checks into the cache
 // and prints where each is:
 //
-//	go run ./internal/lab/programs/build [lab | check | NAME ...]
+//	go run ./internal/lab/programs/build [lab | demo | check | NAME ...]
 //
 // Without an argument it builds what the lab needs.
 package main
@@ -34,6 +34,8 @@ func run(ctx context.Context, args []string) error {
 		switch arg {
 		case "lab":
 			names = append(names, programs.Lab...)
+		case "demo":
+			names = append(names, programs.Demo...)
 		case "check":
 			names = append(names, programs.Check...)
 		default:

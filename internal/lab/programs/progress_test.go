@@ -1,0 +1,34 @@
+package programs
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestProgressSaysHowFarTheBuildIs(t *testing.T) {
+	one := &group{targets: make([]target, 2), packages: []sourcePackage{{"std", "/std", 50}, {"a", "/a", 30}}}
+	two := &group{targets: make([]target, 1), packages: []sourcePackage{{"std", "/std", 50}, {"b", "/b", 20}}}
+	p := newProgress(&bytes.Buffer{}, make([]target, 3))
+	p.expect(one)
+	p.expect(two)
+	require.Equal(t, "fetching source", p.String())
+	p.compiled(one, "std")
+	require.Equal(t, "50 % compiled, 0 of 3 programs ready", p.String())
+	p.compiled(one, "a")
+	p.compiled(one, "go: downloading something")
+	require.Equal(t, "80 % compiled, 0 of 3 programs ready", p.String())
+	p.finished(one)
+	p.compiled(two, "std")
+	p.finished(two)
+	require.Equal(t, "100 % compiled, 3 of 3 programs ready", p.String())
+}
+
+func TestTheEstimateGoesByWhatWasCompiled(t *testing.T) {
+	require.Empty(t, toGo(0, 100, time.Minute))
+	require.Empty(t, toGo(50, 50, 5*time.Second), "too early for an estimate")
+	require.Equal(t, ", about 3 minutes to go", toGo(25, 75, time.Minute))
+	require.Equal(t, ", about 30 seconds to go", toGo(75, 25, 80*time.Second))
+}
