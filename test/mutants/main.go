@@ -9,15 +9,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -30,39 +28,54 @@ var core = []string{
 	"remediations/engine/finish.go", "remediations/engine/issue.go",
 }
 
-// packages are tested in this order: the pure core is fast and kills most.
-var packages = []string{"./remediations", "./remediations/engine"}
+// folders are the packages whose tests run, in this order: the tests of the pure core are fast and
+// kill most.
+var folders = []string{"remediations", "remediations/engine"}
 
 const explainedFile = "test/mutants/explained.txt"
+
+// waiting is how long tests may wait, beside the time that they take; -timeout sets it.
+var waiting = 5 * time.Minute
 
 func main() {
 	sample := flag.Int("sample", 0, "how many mutants are tried; 0: all")
 	seed := flag.Uint64("seed", 1, "which ones a sample draws")
+	match := flag.String("match", "", "try only the mutants whose names match this regular expression")
 	list := flag.Bool("list", false, "print the mutants, and try none")
-	timeout := flag.Duration("timeout", 5*time.Minute, "how long the tests of one mutant may take; a mutant that hangs is noticed")
+	flag.DurationVar(&waiting, "timeout", waiting, "how long the tests of one mutant may wait")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *sample, *seed, *list, *timeout); err != nil {
+	if err := run(ctx, *sample, *seed, *match, *list); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, sample int, seed uint64, list bool, timeout time.Duration) error {
+func run(ctx context.Context, sample int, seed uint64, match string, list bool) error {
 	all, err := mutants(core)
 	if err != nil {
 		return err
 	}
-	if sample > 0 && sample < len(all) {
+	only, err := regexp.Compile(match)
+	if err != nil {
+		return fmt.Errorf("-match: %w", err)
+	}
+	var chosen []int
+	for i, m := range all {
+		if only.MatchString(m.name()) {
+			chosen = append(chosen, i)
+		}
+	}
+	if sample > 0 && sample < len(chosen) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		all = all[:sample]
+		random.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+		chosen = chosen[:sample]
 	}
 	if list {
-		for _, m := range all {
-			fmt.Println(m)
+		for _, i := range chosen {
+			fmt.Println(all[i])
 		}
 		return nil
 	}
@@ -70,44 +83,12 @@ func run(ctx context.Context, sample int, seed uint64, list bool, timeout time.D
 	if err != nil {
 		return err
 	}
-	if err := unchanged(ctx, timeout); err != nil {
-		return err
+	dir, err := os.MkdirTemp("", "drydock-mutants-")
+	if err != nil {
+		return fmt.Errorf("creating a folder for the mutants: %w", err)
 	}
-	counts := map[verdict]int{}
-	unexplained := 0
-	for i, m := range all {
-		v, err := m.try(ctx, timeout)
-		if err != nil {
-			return err
-		}
-		counts[v]++
-		why := ""
-		if v == survived {
-			if why = explained[m.name()]; why == "" {
-				unexplained++
-				why = "NOT EXPLAINED"
-			}
-			why = ": " + why
-		}
-		fmt.Printf("[%d/%d] %s %s%s\n", i+1, len(all), v, m, why)
-	}
-	fmt.Printf("%d mutants: %d killed, %d survived, %d did not compile\n", len(all), counts[killed], counts[survived], counts[broken])
-	if unexplained > 0 {
-		return fmt.Errorf("%d mutants survived without an explanation; write a test that notices each, or say in %s why no test can", unexplained, explainedFile)
-	}
-	return nil
-}
-
-// unchanged runs the tests of the code as it is: where they fail by themselves they tell nothing of mutants.
-func unchanged(ctx context.Context, timeout time.Duration) error {
-	for _, p := range packages {
-		if passed, out, err := test(ctx, "", p, timeout); err != nil {
-			return err
-		} else if !passed {
-			return fmt.Errorf("the tests of %s fail without any change:\n%s", p, out)
-		}
-	}
-	return nil
+	defer func() { _ = os.RemoveAll(dir) }()
+	return try(ctx, all, chosen, explained, dir)
 }
 
 // verdict is what became of a mutant.
@@ -115,59 +96,59 @@ type verdict string
 
 const (
 	killed   verdict = "killed  "
+	late     verdict = "TIMEOUT "
 	survived verdict = "SURVIVED"
-	broken   verdict = "no build"
 )
 
-// try tests the mutant. The file in the work tree stays as it is: the compiler is given another one in its place.
-func (m mutant) try(ctx context.Context, timeout time.Duration) (verdict, error) {
-	dir, err := os.MkdirTemp("", "drydock-mutant-")
+// try runs the tests of one package after the other on the mutants that are still alive.
+func try(ctx context.Context, all []mutant, chosen []int, explained map[string]string, dir string) error {
+	overlay, err := instrument(all, dir)
 	if err != nil {
-		return "", fmt.Errorf("making a folder for a mutant: %w", err)
+		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	original, err := filepath.Abs(m.file)
-	if err != nil {
-		return "", fmt.Errorf("finding %s: %w", m.file, err)
-	}
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
-	if err != nil {
-		return "", fmt.Errorf("writing an overlay for %s: %w", m.file, err)
-	}
-	if err := errors.Join(os.WriteFile(changed, m.apply(), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
-		return "", fmt.Errorf("writing a mutant of %s: %w", m.file, err)
-	}
-	for _, p := range packages {
-		passed, out, err := test(ctx, overlay, p, timeout)
-		switch {
-		case err != nil:
-			return "", err
-		case strings.Contains(out, "[build failed]"):
-			return broken, nil
-		case !passed:
-			return killed, nil
+	alive, counts := chosen, []string{}
+	for _, folder := range folders {
+		s, err := compile(ctx, folder, overlay, dir)
+		if err != nil {
+			return err
 		}
+		if err := s.measure(ctx); err != nil {
+			return err
+		}
+		fmt.Printf("%s: %d tests pass without a mutant\n", folder, len(s.tests))
+		var left []int
+		times := 0
+		for i, id := range alive {
+			v, by, err := s.try(ctx, id)
+			if err != nil {
+				return err
+			}
+			switch v {
+			case survived:
+				left = append(left, id)
+				continue
+			case late:
+				times++
+			}
+			fmt.Printf("[%d/%d] %s %s by %s\n", i+1, len(alive), v, all[id], by)
+		}
+		counts = append(counts, fmt.Sprintf("%d killed and %d timed out by the tests of %s", len(alive)-len(left)-times, times, folder))
+		alive = left
 	}
-	return survived, nil
-}
-
-func test(ctx context.Context, overlay, pkg string, timeout time.Duration) (passed bool, out string, err error) {
-	args := []string{"test", "-count=1", "-failfast", "-vet=off", "-timeout", timeout.String()}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
+	unexplained := 0
+	for _, id := range alive {
+		why := explained[all[id].name()]
+		if why == "" {
+			unexplained++
+			why = "NOT EXPLAINED"
+		}
+		fmt.Printf("%s %s: %s\n", survived, all[id], why)
 	}
-	text, err := exec.CommandContext(ctx, "go", append(args, pkg)...).CombinedOutput()
-	var failed *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return false, "", errors.New("interrupted")
-	case errors.As(err, &failed):
-		return false, string(text), nil
-	case err != nil:
-		return false, "", fmt.Errorf("running go test: %w", err)
+	fmt.Printf("%d mutants: %s, %d survived\n", len(chosen), strings.Join(counts, ", "), len(alive))
+	if unexplained > 0 {
+		return fmt.Errorf("%d mutants survived without an explanation; write a test that notices each, or say in %s why no test can", unexplained, explainedFile)
 	}
-	return true, string(text), nil
+	return nil
 }
 
 // explanations are why mutants survive rightly, by their names: a line is a name, a tab and the reason.

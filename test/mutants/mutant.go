@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -18,6 +17,9 @@ type mutant struct {
 	source   []byte
 	from, to int // the bytes that are replaced
 	text     string
+	kind     kind
+	operator token.Token // of a comparison or conjunction
+	at       int         // where the operator begins
 	// nth tells it from others in its function that read the same; 1: it is the first.
 	nth int
 }
@@ -33,11 +35,24 @@ func (m mutant) name() string {
 
 func (m mutant) String() string { return fmt.Sprintf("%s (line %d)", m.name(), m.line) }
 
-func (m mutant) apply() []byte {
-	return slices.Concat(m.source[:m.from], []byte(m.text), m.source[m.to:])
-}
-
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// kind is how a mutant changes the code.
+type kind int
+
+const (
+	// never and always come in pairs, in this order, for one condition.
+	never kind = iota
+	always
+	flipped // == and !=
+	bounded // < and <=, > and >=
+	joined  // && and ||
+)
+
+var kinds = map[token.Token]kind{
+	token.LSS: bounded, token.LEQ: bounded, token.GTR: bounded, token.GEQ: bounded,
+	token.EQL: flipped, token.NEQ: flipped, token.LAND: joined, token.LOR: joined,
+}
 
 // swapped are comparisons that are one step off, or the other way round.
 var swapped = map[token.Token]token.Token{
@@ -67,20 +82,21 @@ func mutantsOf(file string) ([]mutant, error) {
 			return string(source[files.Position(from).Offset:files.Position(to).Offset])
 		}
 		same := map[string]int{}
-		change := func(e ast.Expr, text string) {
+		change := func(e ast.Expr, kind kind, text string) *mutant {
 			m := mutant{
-				file: file, function: f.Name.Name, line: files.Position(e.Pos()).Line, source: source,
+				file: file, function: f.Name.Name, line: files.Position(e.Pos()).Line, source: source, kind: kind,
 				from: files.Position(e.Pos()).Offset, to: files.Position(e.End()).Offset, text: text,
 			}
 			name := m.name()
 			same[name]++
 			m.nth = same[name]
 			out = append(out, m)
+			return &out[len(out)-1]
 		}
 		condition := func(e ast.Expr) {
 			// The condition stays in the text, so that what only it uses is still used.
-			change(e, "false && ("+text(e.Pos(), e.End())+")")
-			change(e, "true || ("+text(e.Pos(), e.End())+")")
+			change(e, never, "false && ("+text(e.Pos(), e.End())+")")
+			change(e, always, "true || ("+text(e.Pos(), e.End())+")")
 		}
 		ast.Inspect(f.Body, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -97,7 +113,8 @@ func mutantsOf(file string) ([]mutant, error) {
 				}
 			case *ast.BinaryExpr:
 				if other, ok := swapped[n.Op]; ok {
-					change(n, text(n.Pos(), n.OpPos)+other.String()+text(n.OpPos+token.Pos(len(n.Op.String())), n.End()))
+					m := change(n, kinds[n.Op], text(n.Pos(), n.OpPos)+other.String()+text(n.OpPos+token.Pos(len(n.Op.String())), n.End()))
+					m.operator, m.at = n.Op, files.Position(n.OpPos).Offset
 				}
 			}
 			return true

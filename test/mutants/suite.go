@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// suite is the compiled tests of one package, with all mutants in them.
+type suite struct {
+	folder, program string
+	tests           []testCase // the fastest first; empty until measure
+}
+
+// testCase is one test of a suite, as it ran without a mutant.
+type testCase struct {
+	name    string
+	cost    time.Duration // processor time
+	matters map[int]bool  // the mutants that would give another result in it
+}
+
+// Failures are not made smaller, nothing is written into the work tree, and the same cases are
+// drawn each time.
+var fixed = []string{
+	"-test.count=1", "-test.failfast", "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ns",
+}
+
+func compile(ctx context.Context, folder, overlay, dir string) (*suite, error) {
+	program := filepath.Join(dir, filepath.Base(folder)+".test")
+	args := []string{"test", "-c", "-vet=off", "-overlay", overlay, "-o", program, "./" + folder}
+	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compiling the mutants of %s: %w\n%s", folder, err, out)
+	}
+	return &suite{folder: folder, program: program}, nil
+}
+
+// measure runs each test by itself without a mutant. A test that fails says nothing of mutants,
+// and ends the run.
+func (s *suite) measure(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, s.program, "-test.list", "^(Test|Fuzz|Example)").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("listing the tests of %s: %w\n%s", s.folder, err, out)
+	}
+	notes := s.program + ".notes"
+	for name := range strings.Lines(string(out)) {
+		t := testCase{name: strings.TrimSpace(name), matters: map[int]bool{}}
+		if err := os.RemoveAll(notes); err != nil {
+			return fmt.Errorf("removing the notes of a test: %w", err)
+		}
+		r, err := s.run(ctx, []string{t.name}, 0, envNotes+"="+notes)
+		if err != nil {
+			return err
+		}
+		if r.failed {
+			return fmt.Errorf("%s in %s fails without any mutant:\n%s", t.name, s.folder, r.out)
+		}
+		t.cost = r.cost
+		text, err := os.ReadFile(notes)
+		if err != nil {
+			return fmt.Errorf("reading which mutants matter to %s: %w", t.name, err)
+		}
+		for line := range strings.Lines(string(text)) {
+			n, err := strconv.Atoi(strings.TrimSpace(line))
+			if err != nil {
+				return fmt.Errorf("reading which mutants matter to %s: %w", t.name, err)
+			}
+			t.matters[n] = true
+		}
+		s.tests = append(s.tests, t)
+	}
+	slices.SortStableFunc(s.tests, func(a, b testCase) int { return int(a.cost - b.cost) })
+	return nil
+}
+
+// result is what came of one run of tests.
+type result struct {
+	failed, late bool
+	cost         time.Duration
+	out          []byte
+}
+
+// run runs the named tests. The limit is processor time, so that other work on the machine kills
+// no mutant; tests that wait for something that never comes end after the time of -timeout.
+func (s *suite) run(ctx context.Context, names []string, limit time.Duration, env ...string) (result, error) {
+	args := append([]string{
+		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.timeout", (waiting + 20*limit).String(),
+	}, fixed...)
+	cmd := exec.CommandContext(ctx, s.program, args...)
+	cmd.Dir = s.folder
+	cmd.Env = append(os.Environ(), env...)
+	if limit > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", envLimit, int(limit.Seconds())))
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var failed *exec.ExitError
+	if ctx.Err() != nil {
+		return result{}, errors.New("interrupted")
+	} else if err != nil && !errors.As(err, &failed) {
+		return result{}, fmt.Errorf("running the tests of %s: %w", s.folder, err)
+	}
+	return result{
+		failed: err != nil,
+		late:   err != nil && (failed.ExitCode() < 0 || bytes.Contains(out.Bytes(), []byte("panic: test timed out"))),
+		cost:   cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
+		out:    out.Bytes(),
+	}, nil
+}
+
+var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// try runs the tests to which the mutant matters, the fast ones first, until one fails.
+func (s *suite) try(ctx context.Context, id int) (v verdict, by string, err error) {
+	names, cost, most := []string{}, time.Duration(0), 200*time.Millisecond
+	for i := 0; ; i++ {
+		if i == len(s.tests) || len(names) > 0 && cost+s.tests[i].cost > most {
+			if len(names) == 0 {
+				return survived, "", nil
+			}
+			r, err := s.run(ctx, names, 10*cost+20*time.Second, envMutant+"="+strconv.Itoa(id))
+			if err != nil {
+				return "", "", err
+			}
+			if r.failed {
+				v, by = killed, "a panic"
+				if r.late {
+					v = late
+				}
+				if found := failure.FindAllSubmatch(r.out, -1); len(found) > 0 {
+					by = string(found[len(found)-1][1])
+				}
+				return v, by, nil
+			}
+			names, cost, most = nil, 0, 5*most
+		}
+		if i == len(s.tests) {
+			return survived, "", nil
+		}
+		if t := s.tests[i]; t.matters[id] {
+			names, cost = append(names, t.name), cost+t.cost
+		}
+	}
+}
