@@ -165,6 +165,15 @@ func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
 		"a record that is held": {record: func(n *corev1.Node) { phase(inFlight(n, "reboot"), Pending) }, want: BreakerHalfOpen},
 		"a record that ran out": {record: func(n *corev1.Node) { phase(inFlight(n, "reboot"), Exhausted) }, want: BreakerOpen},
 		"another repair's":      {ledger: Ledger{Slots: []Slot{{Node: "n000", Repair: "r2"}}}, want: BreakerOpen},
+		"another repair's orphan": {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "r2"}}}}, want: BreakerOpen},
+		"an end, after another's": {record: func(n *corev1.Node) {
+			other := EncodeHistory(nil, Entry{ID: "rn0009", Outcome: Cancelled})
+			n.Annotations[HistoryKey] = EncodeHistory(DecodeHistory(other), Entry{ID: "rn000", Outcome: Recovered})
+		}, want: ""},
+		"an end, before another's": {record: func(n *corev1.Node) {
+			own := EncodeHistory(nil, Entry{ID: "rn000", Outcome: Recovered})
+			n.Annotations[HistoryKey] = EncodeHistory(DecodeHistory(own), Entry{ID: "rn0009", Outcome: Cancelled})
+		}, want: ""},
 		"an end, with a relapse": {record: func(n *corev1.Node) {
 			n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "rn000", Outcome: "Relapsed"})
 		}, want: BreakerOpen},

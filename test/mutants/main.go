@@ -1,10 +1,17 @@
-// Command mutants breaks the safety core on purpose, one small change at a time, and runs the core's tests on each: a change
-// that no test notices is a guard that nobody guards. It prints those that survive, and fails where one is not explained
-// in explained.txt.
+// Command mutants breaks the safety core on purpose, one small change at a time, and runs the
+// tests of the core and of the engine on each change. A change that no test notices is a guard
+// without a test. The command prints the changes that survive, and fails if explained.txt does
+// not explain one of them.
 //
-//	go run ./test/mutants               all of them, which takes hours
-//	go run ./test/mutants -sample 20    twenty of them, drawn by -seed
-//	go run ./test/mutants -list         what would be changed
+// All changes are compiled in at once, each behind a switch that the tests read from the
+// environment. A first run without a change notes which changes matter to which test: only these
+// tests run for a change, the fast ones first, until one of them fails.
+//
+//	go run ./test/mutants                   all changes, which takes hours
+//	go run ./test/mutants -sample 20        twenty of them, drawn by -seed
+//	go run ./test/mutants -match guards     those whose names match
+//	go run ./test/mutants -resume FILE      those that are not killed in the output of a run before
+//	go run ./test/mutants -list             what would be changed
 package main
 
 import (
@@ -41,19 +48,20 @@ func main() {
 	sample := flag.Int("sample", 0, "how many mutants are tried; 0: all")
 	seed := flag.Uint64("seed", 1, "which ones a sample draws")
 	match := flag.String("match", "", "try only the mutants whose names match this regular expression")
+	resume := flag.String("resume", "", "the output of an earlier run of the same code: what that run killed is not tried again")
 	list := flag.Bool("list", false, "print the mutants, and try none")
 	flag.DurationVar(&waiting, "timeout", waiting, "how long the tests of one mutant may wait")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *sample, *seed, *match, *list); err != nil {
+	if err := run(ctx, *sample, *seed, *match, *resume, *list); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, sample int, seed uint64, match string, list bool) error {
+func run(ctx context.Context, sample int, seed uint64, match, resume string, list bool) error {
 	all, err := mutants(core)
 	if err != nil {
 		return err
@@ -62,9 +70,13 @@ func run(ctx context.Context, sample int, seed uint64, match string, list bool) 
 	if err != nil {
 		return fmt.Errorf("-match: %w", err)
 	}
+	done, err := killedIn(resume)
+	if err != nil {
+		return err
+	}
 	var chosen []int
 	for i, m := range all {
-		if only.MatchString(m.name()) {
+		if only.MatchString(m.name()) && !strings.Contains(done, " "+m.String()+" by ") {
 			chosen = append(chosen, i)
 		}
 	}
@@ -88,7 +100,7 @@ func run(ctx context.Context, sample int, seed uint64, match string, list bool) 
 		return fmt.Errorf("creating a folder for the mutants: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	return try(ctx, all, chosen, explained, dir)
+	return tryAll(ctx, all, chosen, explained, dir)
 }
 
 // verdict is what became of a mutant.
@@ -100,13 +112,13 @@ const (
 	survived verdict = "SURVIVED"
 )
 
-// try runs the tests of one package after the other on the mutants that are still alive.
-func try(ctx context.Context, all []mutant, chosen []int, explained map[string]string, dir string) error {
+// tryAll prints what becomes of each chosen mutant.
+func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[string]string, dir string) error {
 	overlay, err := instrument(all, dir)
 	if err != nil {
 		return err
 	}
-	alive, counts := chosen, []string{}
+	var suites []*suite
 	for _, folder := range folders {
 		s, err := compile(ctx, folder, overlay, dir)
 		if err != nil {
@@ -116,39 +128,53 @@ func try(ctx context.Context, all []mutant, chosen []int, explained map[string]s
 			return err
 		}
 		fmt.Printf("%s: %d tests pass without a mutant\n", folder, len(s.tests))
-		var left []int
-		times := 0
-		for i, id := range alive {
-			v, by, err := s.try(ctx, id)
-			if err != nil {
-				return err
-			}
-			switch v {
-			case survived:
-				left = append(left, id)
-				continue
-			case late:
-				times++
-			}
-			fmt.Printf("[%d/%d] %s %s by %s\n", i+1, len(alive), v, all[id], by)
-		}
-		counts = append(counts, fmt.Sprintf("%d killed and %d timed out by the tests of %s", len(alive)-len(left)-times, times, folder))
-		alive = left
+		suites = append(suites, s)
 	}
-	unexplained := 0
-	for _, id := range alive {
-		why := explained[all[id].name()]
-		if why == "" {
-			unexplained++
-			why = "NOT EXPLAINED"
+	counts, unexplained := map[string]int{}, 0
+	for i, id := range chosen {
+		v, by, err := try(ctx, suites, id)
+		if err != nil {
+			return err
 		}
-		fmt.Printf("%s %s: %s\n", survived, all[id], why)
+		why := " by " + by
+		if v == survived {
+			why = ": " + explained[all[id].name()]
+			if explained[all[id].name()] == "" {
+				unexplained++
+				why = ": NOT EXPLAINED"
+			}
+		}
+		folder, _, _ := strings.Cut(by, " ")
+		counts[string(v)+folder]++
+		fmt.Printf("[%d/%d] %s %s%s\n", i+1, len(chosen), v, all[id], why)
 	}
-	fmt.Printf("%d mutants: %s, %d survived\n", len(chosen), strings.Join(counts, ", "), len(alive))
+	fmt.Printf("%d mutants: ", len(chosen))
+	for _, folder := range folders {
+		fmt.Printf("%d killed and %d timed out by the tests of %s, ", counts[string(killed)+folder], counts[string(late)+folder], folder)
+	}
+	fmt.Printf("%d survived\n", counts[string(survived)])
 	if unexplained > 0 {
 		return fmt.Errorf("%d mutants survived without an explanation; write a test that notices each, or say in %s why no test can", unexplained, explainedFile)
 	}
 	return nil
+}
+
+// killedIn reads the mutants that an earlier run killed from what that run printed.
+func killedIn(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("-resume: %w", err)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "] "+string(killed)+" ") {
+			out.WriteString(line)
+		}
+	}
+	return out.String(), nil
 }
 
 // explanations are why mutants survive rightly, by their names: a line is a name, a tab and the reason.

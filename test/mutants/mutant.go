@@ -93,6 +93,13 @@ func mutantsOf(file string) ([]mutant, error) {
 			out = append(out, m)
 			return &out[len(out)-1]
 		}
+		// An alternative keeps its meaning where it becomes a part of a conjunction.
+		side := func(e ast.Expr, of token.Token) string {
+			if inner, ok := e.(*ast.BinaryExpr); ok && inner.Op == token.LOR && of == token.LAND {
+				return "(" + text(e.Pos(), e.End()) + ")"
+			}
+			return text(e.Pos(), e.End())
+		}
 		condition := func(e ast.Expr) {
 			// The condition stays in the text, so that what only it uses is still used.
 			change(e, never, "false && ("+text(e.Pos(), e.End())+")")
@@ -113,7 +120,9 @@ func mutantsOf(file string) ([]mutant, error) {
 				}
 			case *ast.BinaryExpr:
 				if other, ok := swapped[n.Op]; ok {
-					m := change(n, kinds[n.Op], text(n.Pos(), n.OpPos)+other.String()+text(n.OpPos+token.Pos(len(n.Op.String())), n.End()))
+					left, right := side(n.X, other), side(n.Y, other)
+					m := change(n, kinds[n.Op], left+text(n.X.End(), n.OpPos)+other.String()+
+						text(n.OpPos+token.Pos(len(n.Op.String())), n.Y.Pos())+right)
 					m.operator, m.at = n.Op, files.Position(n.OpPos).Offset
 				}
 			}

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +17,7 @@ import (
 // suite is the compiled tests of one package, with all mutants in them.
 type suite struct {
 	folder, program string
-	tests           []testCase // the fastest first; empty until measure
+	tests           []testCase
 }
 
 // testCase is one test of a suite, as it ran without a mutant.
@@ -77,7 +76,6 @@ func (s *suite) measure(ctx context.Context) error {
 		}
 		s.tests = append(s.tests, t)
 	}
-	slices.SortStableFunc(s.tests, func(a, b testCase) int { return int(a.cost - b.cost) })
 	return nil
 }
 
@@ -119,35 +117,48 @@ func (s *suite) run(ctx context.Context, names []string, limit time.Duration, en
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
+// rounds are the costs of the tests that run together: the tests of all suites that cost at most
+// so much run before any test that costs more.
+var rounds = []time.Duration{100 * time.Millisecond, time.Second, time.Hour}
+
 // try runs the tests to which the mutant matters, the fast ones first, until one fails.
-func (s *suite) try(ctx context.Context, id int) (v verdict, by string, err error) {
-	names, cost, most := []string{}, time.Duration(0), 200*time.Millisecond
-	for i := 0; ; i++ {
-		if i == len(s.tests) || len(names) > 0 && cost+s.tests[i].cost > most {
-			if len(names) == 0 {
-				return survived, "", nil
+func try(ctx context.Context, suites []*suite, id int) (v verdict, by string, err error) {
+	least := time.Duration(-1)
+	for _, most := range rounds {
+		for _, s := range suites {
+			if v, by, err = s.try(ctx, id, least, most); err != nil || v != survived {
+				return v, by, err
 			}
-			r, err := s.run(ctx, names, 10*cost+20*time.Second, envMutant+"="+strconv.Itoa(id))
-			if err != nil {
-				return "", "", err
-			}
-			if r.failed {
-				v, by = killed, "a panic"
-				if r.late {
-					v = late
-				}
-				if found := failure.FindAllSubmatch(r.out, -1); len(found) > 0 {
-					by = string(found[len(found)-1][1])
-				}
-				return v, by, nil
-			}
-			names, cost, most = nil, 0, 5*most
 		}
-		if i == len(s.tests) {
-			return survived, "", nil
-		}
-		if t := s.tests[i]; t.matters[id] {
+		least = most
+	}
+	return survived, "", nil
+}
+
+func (s *suite) try(ctx context.Context, id int, least, most time.Duration) (v verdict, by string, err error) {
+	var names []string
+	var cost time.Duration
+	for _, t := range s.tests {
+		if t.matters[id] && t.cost > least && t.cost <= most {
 			names, cost = append(names, t.name), cost+t.cost
 		}
 	}
+	if len(names) == 0 {
+		return survived, "", nil
+	}
+	r, err := s.run(ctx, names, 10*cost+20*time.Second, envMutant+"="+strconv.Itoa(id))
+	if err != nil {
+		return "", "", err
+	}
+	if !r.failed {
+		return survived, "", nil
+	}
+	v, by = killed, "a panic"
+	if r.late {
+		v = late
+	}
+	if found := failure.FindAllSubmatch(r.out, -1); len(found) > 0 {
+		by = string(found[len(found)-1][1])
+	}
+	return v, s.folder + " " + by, nil
 }
