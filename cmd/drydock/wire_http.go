@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"drydock.dev/drydock/internal/httpserver"
+	"drydock.dev/drydock/internal/scrapers"
 )
 
 const (
@@ -40,9 +43,25 @@ func (p *program) servers(ctx context.Context) (servers []manager.Runnable, err 
 
 // metricsServer serves /metrics, of every replica and from the start. Nil: the configuration wants none.
 func (p *program) metricsServer(ctx context.Context) (manager.Runnable, error) {
+	m := p.cfg.Metrics
+	var certificates *tls.Config
+	if m.TLS.CertFile != "" {
+		c, err := httpserver.NewCertificates("the metrics server", httpserver.TLSFiles(m.TLS))
+		if err != nil {
+			return nil, err
+		}
+		certificates = c.ServerConfig(p.log)
+	}
+	scrape := httpserver.Requests(promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}), scrapesAtOnce, scrapePatience)
+	if m.Authenticate { // before a scrape takes its place: whoever is refused takes none
+		scrape = scrapers.Only(scrape, scrapers.Options{
+			Tokens: p.clients.AuthenticationV1().TokenReviews(), Rights: p.clients.AuthorizationV1().SubjectAccessReviews(),
+			Clock: clock.RealClock{}, Log: p.log.WithName("metrics"),
+		})
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
-	return p.httpServer(ctx, "the metrics server", p.cfg.MetricsListen, httpserver.Requests(mux, scrapesAtOnce, scrapePatience), httpserver.Limits{
+	mux.Handle("/metrics", scrape)
+	return p.httpServer(ctx, "the metrics server", m.Listen, certificates, mux, httpserver.Limits{
 		Connections: 64, Kept: 16, Patience: 500 * time.Millisecond, HeaderBytes: 16 << 10,
 		Header: 3 * time.Second, Read: 5 * time.Second, Write: 30 * time.Second, Idle: 2 * time.Minute,
 	})
@@ -54,18 +73,19 @@ func (p *program) healthServer(ctx context.Context) (manager.Runnable, error) {
 	mux.Handle("/healthz", healthz.CheckHandler{Checker: healthz.Ping})
 	mux.Handle("/readyz", healthz.CheckHandler{Checker: p.isReady})
 	// Many connections and little patience: the kubelet's probes must get through, or it ends the container.
-	return p.httpServer(ctx, "the health server", p.cfg.HealthListen, httpserver.Requests(mux, probesAtOnce, time.Second), httpserver.Limits{
+	return p.httpServer(ctx, "the health server", p.cfg.HealthListen, nil, httpserver.Requests(mux, probesAtOnce, time.Second), httpserver.Limits{
 		Connections: 256, Kept: 64, Patience: 200 * time.Millisecond, HeaderBytes: 4 << 10,
 		Header: time.Second, Read: time.Second, Write: 3 * time.Second, Idle: 30 * time.Second,
 	})
 }
 
-func (p *program) httpServer(ctx context.Context, name, address string, handler http.Handler, limits httpserver.Limits) (manager.Runnable, error) {
+// httpServer opens a port; with certificates it speaks TLS.
+func (p *program) httpServer(ctx context.Context, name, address string, certificates *tls.Config, handler http.Handler, limits httpserver.Limits) (manager.Runnable, error) {
 	if address == "" || address == "0" {
 		return nil, nil
 	}
 	server := httpserver.New(name, handler, limits, p.log)
-	listener, err := server.Listen(ctx, address, nil)
+	listener, err := server.Listen(ctx, address, certificates)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (b *builder) build(raw *rawConfig) {
 	b.core.Mode = b.config.Mode
 	b.core.ClusterLabel, b.core.ClusterValue = raw.Cluster.Label, raw.Cluster.Value
 	b.buildReceiver(raw)
-	b.config.MetricsListen = b.listen(root.to("metrics", "listen"), raw.Metrics.Listen)
+	b.buildMetrics(raw)
 	b.config.HealthListen = b.listen(root.to("health", "listen"), raw.Health.Listen)
 	b.buildWebhook(raw)
 	b.distinctListeners()

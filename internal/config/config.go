@@ -17,8 +17,9 @@ type Config struct {
 	Mode remediations.Mode
 
 	Receiver Receiver
-	// MetricsListen and HealthListen are the addresses of those servers.
-	MetricsListen, HealthListen string
+	Metrics  Metrics
+	// HealthListen is the address of /healthz and /readyz.
+	HealthListen string
 	// Webhook is nil where there is to be no admission server.
 	Webhook        *Webhook
 	LeaderElection LeaderElection
@@ -54,6 +55,14 @@ type Receiver struct {
 	// Insecure lets anybody post.
 	Insecure     bool
 	MaxBodyBytes int64
+}
+
+// Metrics is the server of /metrics.
+type Metrics struct {
+	Listen string
+	TLS    TLS
+	// Authenticate: the API server is asked who scrapes, and whether they may. TLS has a certificate then.
+	Authenticate bool
 }
 
 // TLS names the files of a server's TLS. Without CertFile it speaks plain HTTP; ClientCAFile asks for mutual TLS.

@@ -41,7 +41,7 @@ func (b *builder) distinctListeners() {
 	}
 	servers := []server{
 		{pointer{"receiver", "listen"}, b.config.Receiver.Listen},
-		{pointer{"metrics", "listen"}, b.config.MetricsListen},
+		{pointer{"metrics", "listen"}, b.config.Metrics.Listen},
 		{pointer{"health", "listen"}, b.config.HealthListen},
 	}
 	if w := b.config.Webhook; w != nil {

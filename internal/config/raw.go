@@ -13,12 +13,13 @@ type rawConfig struct {
 
 	Receiver struct {
 		Listen, TokenFile string
-		TLS               struct{ CertFile, KeyFile, ClientCAFile string }
+		TLS               TLS
 		Insecure          bool
 		MaxBodyBytes      int64
 	}
-	Metrics, Health struct{ Listen string }
-	Webhook         *struct {
+	Metrics Metrics
+	Health  struct{ Listen string }
+	Webhook *struct {
 		Listen, CertDir, ClientCAFile, Certificates, Configuration string
 
 		DNSNames  []string

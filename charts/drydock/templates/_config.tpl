@@ -19,6 +19,15 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- end -}}
 {{- include "drydock.under" (list $c.leaderElection "namespace" .Release.Namespace) -}}
 {{- include "drydock.under" (list $c.ledger "namespace" .Release.Namespace) -}}
+{{- if .Values.metrics.authentication.enabled -}}
+{{- include "drydock.mapping" (list $c "metrics") -}}
+{{- include "drydock.mapping" (list $c.metrics "tls") -}}
+{{- include "drydock.under" (list $c.metrics "authenticate" true) -}}
+{{- if include "drydock.metrics.secret" . -}}
+{{- include "drydock.under" (list $c.metrics.tls "certFile" "/etc/drydock/metrics/tls.crt") -}}
+{{- include "drydock.under" (list $c.metrics.tls "keyFile" "/etc/drydock/metrics/tls.key") -}}
+{{- end -}}
+{{- end -}}
 {{- /* A server that nobody asks, and whose certificate nobody makes, would never be ready. */ -}}
 {{- if and (not .Values.admission.webhook.enabled) (ne (dig "certificates" "rotate" (default dict $c.webhook)) "mounted") -}}
 {{- $_ := unset $c "webhook" -}}
@@ -84,6 +93,16 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- end -}}
 {{- if and (dig "providers" "hosts" dict $c) (not .Values.secrets.hostsKey.name) (not (include "drydock.mounted" (list . (dig "providers" "hosts" "keyFile" "" $c)))) -}}
 {{- fail "config.providers.hosts needs its SSH key: set secrets.hostsKey.name to the Secret that holds it, and the hosts' own keys" -}}
+{{- end -}}
+{{- $authenticates := dig "metrics" "authenticate" false $c -}}
+{{- if and .Values.metrics.authentication.enabled (not $authenticates) -}}
+{{- fail "metrics.authentication.enabled and config.metrics.authenticate: false contradict each other: remove one of them" -}}
+{{- end -}}
+{{- if and $authenticates (not (dig "metrics" "tls" "certFile" "" $c)) -}}
+{{- fail "the metrics' authentication needs a certificate: set metrics.authentication.secret to the Secret that holds it, or metrics.authentication.certManager.enabled" -}}
+{{- end -}}
+{{- if and .Values.metrics.authentication.secret .Values.metrics.authentication.certManager.enabled -}}
+{{- fail "metrics.authentication.secret and metrics.authentication.certManager.enabled exclude each other: cert-manager writes a Secret of its own" -}}
 {{- end -}}
 {{- range $sidecar := dig "providers" "sidecars" list $c -}}
 {{- with dig "serviceAccount" dict (default dict $sidecar.auth) -}}

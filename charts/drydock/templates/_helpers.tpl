@@ -164,3 +164,30 @@ below where an expression meets the API server's limit of its cost (about 30000)
 {{- define "drydock.clusterLabel" -}}
 {{- default "cluster" (dig "cluster" "label" "" .Values.config) -}}
 {{- end -}}
+
+{{- /* Whether the API server is asked who scrapes: "true", or nothing. */ -}}
+{{- define "drydock.metrics.authenticates" -}}
+{{- if dig "metrics" "authenticate" false (include "drydock.config" . | fromYaml) -}}true{{- end -}}
+{{- end -}}
+
+{{- /* Whether the metrics are served over TLS: "true", or nothing. */ -}}
+{{- define "drydock.metrics.tls" -}}
+{{- if dig "metrics" "tls" "certFile" "" (include "drydock.config" . | fromYaml) -}}true{{- end -}}
+{{- end -}}
+
+{{- /* The Secret with the certificate of the metrics' port; nothing: the chart knows none. */ -}}
+{{- define "drydock.metrics.secret" -}}
+{{- with .Values.metrics.authentication -}}
+{{- if not .enabled -}}{{- else if .secret -}}{{ .secret }}{{- else if .certManager.enabled -}}{{ include "drydock.metrics" $ }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The ClusterRole of those who may scrape, and what cert-manager makes. */ -}}
+{{- define "drydock.metrics" -}}
+{{- include "drydock.fullname" . | trunc 55 | trimSuffix "-" }}-metrics
+{{- end -}}
+
+{{- /* The name in that certificate. */ -}}
+{{- define "drydock.metrics.serverName" -}}
+{{- default (printf "%s.%s.svc" (include "drydock.fullname" .) .Release.Namespace) .Values.metrics.authentication.serverName -}}
+{{- end -}}

@@ -1,0 +1,151 @@
+// Package scrapers lets a request through only if it carries a bearer token that the API server knows, and the token's user
+// may read /metrics. The API server is asked with a TokenReview and a SubjectAccessReview; its answers are kept for a short
+// time. A flood of unknown tokens costs the API server a bounded number of reviews, and keeps out nobody who was known
+// before it began.
+package scrapers
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/util/cache"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// allowedFor is how long a scraper may read without a new review, and so how long a right that was taken away lasts.
+	allowedFor = time.Minute
+	// refusedFor is how long an answer of 401 or 403 stands, and so how long a right that was given takes to work.
+	refusedFor = 10 * time.Second
+	// knownFor is how long a token that was allowed is reviewed apart from tokens that nobody has seen.
+	knownFor = time.Hour
+	// mostAllowed and mostRefused bound the answers that are kept. Unknown tokens push out unknown tokens only.
+	mostAllowed, mostRefused = 64, 256
+	// reviewWithin bounds both questions of one review together. Prometheus waits 10 s for a scrape.
+	reviewWithin = 3 * time.Second
+)
+
+// Options are what a gate needs.
+type Options struct {
+	Tokens authenticationclient.TokenReviewInterface
+	Rights authorizationclient.SubjectAccessReviewInterface
+	Clock  clock.PassiveClock
+	Log    logr.Logger
+}
+
+// Only returns a handler that passes on to next the requests of those who may get /metrics.
+func Only(next http.Handler, o Options) http.Handler {
+	return &gate{
+		Options: o, next: next, known: newLane(), unknown: newLane(),
+		allowed: cache.NewLRUExpireCacheWithClock(mostAllowed, o.Clock), refused: cache.NewLRUExpireCacheWithClock(mostRefused, o.Clock),
+	}
+}
+
+type gate struct {
+	Options
+	next http.Handler
+	// allowed has the time of the last review by a token's digest, refused the answer.
+	allowed, refused *cache.LRUExpireCache
+	// known takes the reviews of tokens in allowed, unknown those of all others.
+	known, unknown *lane
+	// reviews joins requests with one token that nobody has reviewed yet.
+	reviews singleflight.Group
+
+	mu      sync.Mutex
+	failing bool
+}
+
+// answer is what a request gets: 200 passes it on.
+type answer struct {
+	code int
+	says string
+}
+
+var (
+	pass        = answer{code: http.StatusOK}
+	noToken     = answer{http.StatusUnauthorized, "the metrics need a bearer token in the Authorization header: a token of a user or a ServiceAccount that may get /metrics"}
+	badToken    = answer{http.StatusUnauthorized, "the API server does not know the bearer token, or the token has expired"}
+	busy        = answer{http.StatusServiceUnavailable, "too many unknown tokens wait for the API server's review; try again later"}
+	nobodyToAsk = answer{http.StatusServiceUnavailable, "the API server cannot be asked who scrapes; Drydock's log says why"}
+)
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := noToken
+	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		if token = strings.TrimSpace(token); token != "" {
+			a = g.answer(r.Context(), token)
+		}
+	}
+	switch a.code {
+	case http.StatusOK:
+		g.next.ServeHTTP(w, r)
+		return
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	http.Error(w, a.says, a.code)
+}
+
+func (g *gate) answer(ctx context.Context, token string) answer {
+	key, l := sha256.Sum256([]byte(token)), g.unknown
+	if at, ok := g.allowed.Get(key); ok {
+		if g.Clock.Since(at.(time.Time)) < allowedFor {
+			return pass
+		}
+		l = g.known
+	}
+	if a, ok := g.refused.Get(key); ok {
+		return a.(answer)
+	}
+	a, _, _ := g.reviews.Do(string(key[:]), func() (any, error) {
+		// Others may wait for the same review when this client has gone.
+		return g.review(context.WithoutCancel(ctx), l, key, token), nil
+	})
+	return a.(answer)
+}
+
+// review asks the API server and keeps its answer. That it could not be asked is not kept.
+func (g *gate) review(ctx context.Context, l *lane, key [sha256.Size]byte, token string) answer {
+	if !l.enter(g.Clock.Now()) {
+		return busy
+	}
+	defer l.leave()
+	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
+	defer cancel()
+	a, err := g.ask(ctx, token)
+	g.logOnce(err)
+	switch {
+	case err != nil:
+		return nobodyToAsk
+	case a == pass:
+		g.allowed.Add(key, g.Clock.Now(), knownFor)
+	default:
+		g.allowed.Remove(key)
+		g.refused.Add(key, a, refusedFor)
+	}
+	return a
+}
+
+// logOnce logs the first failure after a success. Strangers cause reviews, and must not fill the log.
+func (g *gate) logOnce(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil && !g.failing {
+		g.Log.Error(err, "the metrics are refused to everybody until the API server answers who scrapes")
+	}
+	g.failing = err != nil
+}
+
+// forbidden names the user and what is missing.
+func forbidden(user string) answer {
+	return answer{http.StatusForbidden, fmt.Sprintf("user %q may not get /metrics: bind the user to a ClusterRole with the verb get on nonResourceURLs /metrics", user)}
+}
