@@ -15,8 +15,12 @@ demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluste
 	@echo "Compiling Drydock and the demo; the first time this takes a minute or two."
 	@DRYDOCK_OWN_PROGRAMS=1 CGO_ENABLED=0 $(GO) run -trimpath -tags nomsgpack ./test/demo
 
+.PHONY: quick
+quick: ## At every save: the tests that need no lab, as far as what they test has changed, without the race detector
+	$(GO) test -short $$(test/packages plain)
+
 .PHONY: test
-test: needs ## Everything: promtool, unit, API server and end-to-end tests (about an hour on 2 cores)
+test: needs ## Everything: promtool, unit, API server and end-to-end tests (some twenty minutes on 2 cores)
 	@test/run
 
 .PHONY: unit
@@ -25,7 +29,12 @@ unit: needs ## The tests that need no lab, with the race detector
 
 .PHONY: soak
 soak: needs ## What make test samples, whole: a hundred times the histories, every crash point
-	DRYDOCK_SOAK=1 $(GO) test -race -timeout 90m ./remediations/... ./test/crash/...
+	DRYDOCK_SOAK=1 $(GO) test -race -timeout 3h ./remediations/...
+	DRYDOCK_SOAK=1 $(GO) test -timeout 3h -p 1 ./test/crash ./test/doors
+
+.PHONY: nightly
+nightly: ## All there is: test, soak, mutants, fuzz, bench; a night
+	@$(MAKE) --keep-going test soak mutants fuzz bench
 
 .PHONY: mutants
 mutants: needs ## Break the safety core in small ways, and see each noticed by a test: MUTANTS="-sample 20" for a few, hours for all

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -51,15 +50,8 @@ func (l *Lab) PrepareDrydock(ctx context.Context) (tokenFile string, err error) 
 
 // PrepareDrydockWith is PrepareDrydock with values for the chart, such as an Admission's.
 func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (tokenFile string, err error) {
-	root, err := programs.ModuleRoot()
-	if err != nil {
+	if err := programs.Compile(ctx, l.drydockBinary(), "./cmd/drydock"); err != nil {
 		return "", err
-	}
-	// As it is shipped, so that what is measured here is what runs elsewhere.
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", l.drydockBinary(), "./cmd/drydock")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building drydock: %w\n%s", err, out)
 	}
 	if err := l.InstallChart(ctx, "drydock", Namespace, values); err != nil {
 		return "", err

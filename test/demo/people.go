@@ -97,17 +97,10 @@ func output(ctx context.Context, path string, args ...string) (string, error) {
 
 // plugin runs kubectl-drydock and shows what it prints.
 func plugin(ctx context.Context, l *lab.Lab, args ...string) error {
-	root, err := programs.ModuleRoot()
-	if err != nil {
-		return err
-	}
 	binary := filepath.Join(filepath.Dir(l.AdminKubeconfig()), "kubectl-drydock")
 	if _, err := os.Stat(binary); err != nil {
-		// With the flags of Drydock's own build, so that what both have in common is compiled once.
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/kubectl-drydock")
-		build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building kubectl-drydock: %w\n%s", err, out)
+		if err := programs.Compile(ctx, binary, "./cmd/kubectl-drydock"); err != nil {
+			return err
 		}
 	}
 	out, err := output(ctx, binary, append([]string{"--kubeconfig", l.AdminKubeconfig()}, args...)...)

@@ -117,18 +117,18 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
 	d := y.run(lab.DrydockOptions{Config: config(wholePlan(nil))})
-	free := y.app("held", "node-150")
-	old := y.node("node-150")
+	free := y.app("held", "node-30")
+	old := y.node("node-30")
 
-	y.fail("node-150")
-	n := y.await("node-150", "a drain that a budget holds back", func(n *corev1.Node) bool {
+	y.fail("node-30")
+	n := y.await("node-30", "a drain that a budget holds back", func(n *corev1.Node) bool {
 		r := remediations.ReadJournal(n).Record
 		return r != nil && r.Step.Name == "drain" && r.Note != ""
 	})
 	require.Contains(t, remediations.ReadJournal(n).Record.Note, "PodDisruptionBudget default/held")
 	require.True(t, n.Spec.Unschedulable)
-	y.told("node-150", "RepairBlocked", "PodDisruptionBudget default/held")
-	require.Equal(t, 1, y.podsOn("node-150"))
+	y.told("node-30", "RepairBlocked", "PodDisruptionBudget default/held")
+	require.Equal(t, 1, y.podsOn("node-30"))
 	require.Empty(t, y.civo.CallsTo(civosim.Recycle), "nothing is replaced that is not empty")
 
 	y.civo.On(civosim.Recycle, func() { d.Kill() })
@@ -136,18 +136,18 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	lab.AwaitEnd(t, d.Process, within)
 	y.civo.On(civosim.Recycle, nil)
 	require.NoError(t, d.Start(t.Context()))
-	e := y.ended("node-150")
+	e := y.ended("node-30")
 
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e.Steps)
-	fresh := y.node("node-150")
+	fresh := y.node("node-30")
 	require.NotEqual(t, old.UID, fresh.UID)
 	require.NotEqual(t, old.Spec.ProviderID, fresh.Spec.ProviderID)
 	require.False(t, fresh.Spec.Unschedulable)
 	require.NotContains(t, fresh.Labels, remediations.PhaseLabel)
 	require.Len(t, y.civo.Done(civosim.Recycle), 1, "at most once, whoever died")
 	y.ledger("nothing is left of it", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 && len(l.Orphans) == 0 })
-	y.told("node-150", "RepairRecovered", "replace:1")
+	y.told("node-30", "RepairRecovered", "replace:1")
 	y.noSecret()
 }
 
@@ -160,19 +160,19 @@ func TestAGPUNodeEndsExhausted(t *testing.T) {
 		"plan": []any{map[string]any{"step": "reboot", "wait": "2s", "attempts": 2}},
 	})
 	y.run(lab.DrydockOptions{Config: map[string]any{"policies": []any{gpu, wholePlan(nil)}}})
-	y.label("node-151", "nvidia.com/gpu.count", "8")
-	t.Cleanup(func() { y.label("node-151", "nvidia.com/gpu.count", nil) })
+	y.label("node-31", "nvidia.com/gpu.count", "8")
+	t.Cleanup(func() { y.label("node-31", "nvidia.com/gpu.count", nil) })
 
-	y.fail("node-151")
-	e := y.ended("node-151")
+	y.fail("node-31")
+	e := y.ended("node-31")
 
 	require.Equal(t, remediations.OutcomeExhausted, e.Outcome)
 	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)
 	require.Empty(t, y.civo.CallsTo(civosim.Recycle))
-	require.True(t, y.node("node-151").Spec.Unschedulable)
+	require.True(t, y.node("node-31").Spec.Unschedulable)
 	// The control: the same fault on a node without GPU ends in another machine.
-	y.fail("node-152")
-	require.Equal(t, remediations.Recovered, y.ended("node-152").Outcome)
+	y.fail("node-32")
+	require.Equal(t, remediations.Recovered, y.ended("node-32").Outcome)
 	require.Len(t, y.civo.Done(civosim.Recycle), 1)
 }
 
@@ -182,16 +182,16 @@ func TestACordonOfAPersonIsNeverTakenBack(t *testing.T) {
 	y.helpless()
 	y.run(lab.DrydockOptions{Config: config(wholePlan(nil))})
 	cordon := func(yes bool) {
-		_, err := y.lab.Client().CoreV1().Nodes().Patch(t.Context(), "node-153", types.MergePatchType, []byte(fmt.Sprintf(`{"spec":{"unschedulable":%v}}`, yes)), metav1.PatchOptions{FieldManager: "kubectl-cordon"})
+		_, err := y.lab.Client().CoreV1().Nodes().Patch(t.Context(), "node-33", types.MergePatchType, []byte(fmt.Sprintf(`{"spec":{"unschedulable":%v}}`, yes)), metav1.PatchOptions{FieldManager: "kubectl-cordon"})
 		require.NoError(t, err)
 	}
 	cordon(true)
-	y.fail("node-153")
-	y.held("node-153", remediations.CordonedByOther)
-	require.True(t, y.node("node-153").Spec.Unschedulable)
+	y.fail("node-33")
+	y.held("node-33", remediations.CordonedByOther)
+	require.True(t, y.node("node-33").Spec.Unschedulable)
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots))
 	cordon(false)
-	require.Equal(t, remediations.Recovered, y.ended("node-153").Outcome, "uncordoned, it is repaired")
+	require.Equal(t, remediations.Recovered, y.ended("node-33").Outcome, "uncordoned, it is repaired")
 }
 
 // A silence in mid-drain stops the evictions; when it ends, the drain goes on.
@@ -199,20 +199,20 @@ func TestAPauseInMidDrainStopsIt(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
 	y.run(lab.DrydockOptions{Config: config(wholePlan(nil))})
-	free := y.app("paused", "node-154")
-	y.fail("node-154")
-	y.await("node-154", "the drain", func(n *corev1.Node) bool {
+	free := y.app("paused", "node-34")
+	y.fail("node-34")
+	y.await("node-34", "the drain", func(n *corev1.Node) bool {
 		r := remediations.ReadJournal(n).Record
 		return r != nil && r.Step.Name == "drain" && r.Note != ""
 	})
-	y.annotate("node-154", remediations.PauseKey, "true looking at it")
-	r := y.held("node-154", remediations.Paused)
+	y.annotate("node-34", remediations.PauseKey, "true looking at it")
+	r := y.held("node-34", remediations.Paused)
 	require.Equal(t, remediations.Pending, r.Phase)
 	y.ledger("its slot is free", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 })
 	free()
-	require.Never(t, func() bool { return y.podsOn("node-154") == 0 }, 8*time.Second, time.Second, "no eviction while it is paused")
-	y.unannotate("node-154", remediations.PauseKey)
-	require.Equal(t, remediations.Recovered, y.ended("node-154").Outcome)
+	require.Never(t, func() bool { return y.podsOn("node-34") == 0 }, 8*time.Second, time.Second, "no eviction while it is paused")
+	y.unannotate("node-34", remediations.PauseKey)
+	require.Equal(t, remediations.Recovered, y.ended("node-34").Outcome)
 }
 
 // Bad input at the provider: a sentence that says what is wrong, and a hold; no attempt is spent on it.
@@ -221,31 +221,11 @@ func TestAnUnknownClusterIsAHold(t *testing.T) {
 	wrong := *y.civo
 	wrong.ClusterID = "11111111-2222-4333-8444-555555555555"
 	y.run(lab.DrydockOptions{Config: config(policy(nil)), Civo: &wrong})
-	y.fail("node-155")
+	y.fail("node-35")
 	y.ledger("the hold is told once for the fleet", func(l *remediations.Ledger) bool {
 		return l.Status.Holds[remediations.ProviderAbsent] != ""
 	})
 	y.told("drydock-ledger", "RepairHeld", wrong.ClusterID)
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots))
-	require.Nil(t, remediations.ReadJournal(y.node("node-155")).Record, "nothing was begun")
-}
-
-// S3-14: all nodes of the fleet are down at once. Nobody is called at all.
-func TestTheWholeFleetIsDown(t *testing.T) {
-	y := newYard(t)
-	y.run(lab.DrydockOptions{Config: stormy()})
-	var all []string
-	for i := range fleet {
-		all = append(all, fmt.Sprintf("node-%d", i))
-	}
-	y.lose(all...)
-	y.received(all[:40]...)
-	y.ledger("everything is held", func(l *remediations.Ledger) bool {
-		return l.Status.Blind != "" || l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen
-	})
-	require.Empty(t, y.civo.Calls(), "not even a question")
-	// The control: all but one come back, and that one is repaired.
-	y.restore(all[:160]...)
-	y.restore(all[161:]...)
-	require.Equal(t, remediations.Recovered, y.ended("node-160").Outcome)
+	require.Nil(t, remediations.ReadJournal(y.node("node-35")).Record, "nothing was begun")
 }

@@ -20,7 +20,7 @@ import (
 // the node itself decides, and where Alertmanager routes the alert.
 func TestAnAlertThatAnybodyPostsRepairsNoHealthyNode(t *testing.T) {
 	y := newYard(t)
-	const healthy, elsewhere = "node-162", "node-163"
+	const healthy, elsewhere = "node-42", "node-43"
 	p := policy(map[string]any{"name": "posted", "match": []string{`remediation="posted"`}, "witness": []any{map[string]any{"ready": false}}})
 	d := y.run(lab.DrydockOptions{Config: several(config(p))})
 	y.configure(d, map[string]any{"route": map[string]any{"routes": []any{
@@ -135,7 +135,7 @@ const sentinel = `groups:
 // alone; and where those lie, the node itself is asked.
 func TestForgedMetricsRepairNoHealthyNode(t *testing.T) {
 	y := newYard(t)
-	const node = "node-164"
+	const node = "node-44"
 	t.Cleanup(func() {
 		tenant.say("")
 		trusted.say("")

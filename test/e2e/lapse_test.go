@@ -25,9 +25,9 @@ func TestAFaultThatStaysIsNeverACure(t *testing.T) {
 		attempts      int
 		disturb       string // the program that the first reboot takes along
 	}{
-		"the reboot makes the condition Unknown":   {node: "node-170", control: "node-171", away: nodeGrace + 2*time.Second, wait: "11s", attempts: 2},
-		"kube-state-metrics is gone for a while":   {node: "node-172", control: "node-173", away: time.Second, wait: "14s", attempts: 1, disturb: "kube-state-metrics"},
-		"Prometheus is restarted after the reboot": {node: "node-174", control: "node-175", away: time.Second, wait: "25s", attempts: 1, disturb: "prometheus"},
+		"the reboot makes the condition Unknown":   {node: "node-50", control: "node-51", away: nodeGrace + 2*time.Second, wait: (nodeGrace + 7*time.Second).String(), attempts: 2},
+		"kube-state-metrics is gone for a while":   {node: "node-52", control: "node-53", away: time.Second, wait: "14s", attempts: 1, disturb: "kube-state-metrics"},
+		"Prometheus is restarted after the reboot": {node: "node-54", control: "node-55", away: time.Second, wait: "25s", attempts: 1, disturb: "prometheus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			y, node, control := newYard(t), way.node, way.control

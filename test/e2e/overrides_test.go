@@ -48,10 +48,10 @@ func TestARequestIsCarriedOut(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
 	cases := []struct{ node, request, is string }{
-		{"node-130", "remediation/reboot", "remediation/reboot"},
-		{"node-131", "policy/node-not-ready", "policy/node-not-ready"},
-		{"node-132", "reboot", "remediation/reboot"},
-		{"node-133", "node-not-ready", "policy/node-not-ready"},
+		{"node-10", "remediation/reboot", "remediation/reboot"},
+		{"node-11", "policy/node-not-ready", "policy/node-not-ready"},
+		{"node-12", "reboot", "remediation/reboot"},
+		{"node-13", "node-not-ready", "policy/node-not-ready"},
 	}
 	for _, c := range cases {
 		y.annotate(c.node, remediations.RequestKey, c.request)
@@ -74,7 +74,7 @@ func TestARequestIsCarriedOut(t *testing.T) {
 // A request that nobody can read is answered and does nothing; so is one that comes while a repair is under way.
 func TestARequestThatCannotBe(t *testing.T) {
 	y := newYard(t)
-	const nonsense, busy = "node-134", "node-135"
+	const nonsense, busy = "node-14", "node-15"
 	y.stubborn(busy)
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "80s", "attempts": 2}}}))})
 	for value, says := range map[string]string{
@@ -107,18 +107,18 @@ func TestARequestInObserveMode(t *testing.T) {
 	c["mode"] = "observe"
 	y.run(lab.DrydockOptions{Config: c})
 	for _, request := range []string{"remediation/reboot", "policy/node-not-ready"} {
-		y.annotate("node-136", remediations.RequestKey, request)
-		y.consumed("node-136", remediations.RequestKey)
-		y.told("node-136", "RequestRefused", "Observing: would reboot node-136 now (attempt 1) as drydock.dev/request asked: "+request)
+		y.annotate("node-16", remediations.RequestKey, request)
+		y.consumed("node-16", remediations.RequestKey)
+		y.told("node-16", "RequestRefused", "Observing: would reboot node-16 now (attempt 1) as drydock.dev/request asked: "+request)
 	}
-	require.NotContains(t, y.node("node-136").Annotations, remediations.NodeRepairKey)
+	require.NotContains(t, y.node("node-16").Annotations, remediations.NodeRepairKey)
 	require.Empty(t, y.civo.Calls())
 }
 
 // A request needs no alert, but a silence over one about the node holds it.
 func TestASilenceHoldsARequest(t *testing.T) {
 	y := newYard(t)
-	const node = "node-137"
+	const node = "node-17"
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	expire := y.silenceBoth("hands off", "node="+node)
 	y.fail(node)
@@ -139,7 +139,7 @@ func TestASilenceHoldsARequest(t *testing.T) {
 // A pause with an end goes away by itself, and so does its key; a label keeps Drydock off for good.
 func TestAPauseAndALabelHold(t *testing.T) {
 	y := newYard(t)
-	const until, forever, unclear, label = "node-138", "node-139", "node-140", "node-141"
+	const until, forever, unclear, label = "node-18", "node-19", "node-20", "node-21"
 	y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
 	end := time.Now().Add(12 * time.Second).UTC().Truncate(time.Second)
 	y.annotate(until, remediations.PauseKey, end.Format(time.RFC3339)+" fan swap")
@@ -178,7 +178,7 @@ func TestAPauseAndALabelHold(t *testing.T) {
 // Approval is asked for with the very command to type, and is for that repair alone.
 func TestApprovalIsForOneRepair(t *testing.T) {
 	y := newYard(t)
-	const node = "node-142"
+	const node = "node-22"
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"approval": true}))})
 	y.fail(node)
 	r := y.held(node, remediations.AwaitingApproval)
@@ -214,7 +214,7 @@ func (y *yard) times(node, reason string) (n int) {
 // alert starts nothing while it fires on, until somebody asks for it.
 func TestCancel(t *testing.T) {
 	y := newYard(t)
-	const pending, between, verified, control = "node-143", "node-144", "node-145", "node-146"
+	const pending, between, verified, control = "node-23", "node-24", "node-25", "node-26"
 	reboots := map[string]int{pending: 0, between: 1, verified: 1}
 	y.stubborn(between, verified)
 	d := y.run(lab.DrydockOptions{Config: several(config(twice("8s", nil)))})
@@ -262,7 +262,7 @@ func TestCancel(t *testing.T) {
 // Somebody wanted to stop something, and nobody can read what: the node is paused, and told so.
 func TestACancelThatNobodyCanRead(t *testing.T) {
 	y := newYard(t)
-	const node, idle = "node-147", "node-148"
+	const node, idle = "node-27", "node-28"
 	y.stubborn(node)
 	y.run(lab.DrydockOptions{Config: config(twice("8s", nil))})
 	y.annotate(idle, remediations.CancelKey, "aaaaaa")
@@ -285,7 +285,7 @@ func TestACancelThatNobodyCanRead(t *testing.T) {
 // The glass is broken: nothing new starts on the node, and since when is in the ledger, which outlives a restart.
 func TestBrokenGlassHolds(t *testing.T) {
 	y := newYard(t)
-	const node = "node-149"
+	const node = "node-29"
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.annotate(node, remediations.BreakGlassKey, "the console is open")
 	y.fail(node)
@@ -304,8 +304,8 @@ func TestBrokenGlassHolds(t *testing.T) {
 
 	d.Kill()
 	require.NoError(t, d.Start(t.Context()))
-	y.fail("node-148") // shows that it leads again
-	y.recovers("node-148", 1)
+	y.fail("node-28") // shows that it leads again
+	y.recovers("node-28", 1)
 	y.ledger("since when", broken)
 	require.Equal(t, since, glass.Since)
 	require.Equal(t, r.ID, y.held(node, remediations.Paused).ID)
@@ -320,36 +320,36 @@ func TestBrokenGlassHolds(t *testing.T) {
 // is taken away, and the same repair goes on.
 func TestKilledInEveryKindOfHold(t *testing.T) {
 	y := newYard(t)
-	const control, approved = "node-160", "node-155"
+	const control, approved = "node-40", "node-35"
 	asked := policy(map[string]any{
 		"name": "asks-first", "approval": true,
 		"nodeSelector": map[string]any{"matchLabels": map[string]any{corev1.LabelHostname: approved}},
 	})
 	c := several(map[string]any{"policies": []any{asked, policy(nil)}})
 	d := y.run(lab.DrydockOptions{Config: c})
-	y.configure(d, inhibits("node-151"))
+	y.configure(d, inhibits("node-31"))
 	holds := []struct {
 		node   string
 		reason remediations.Reason
 		begin  func(node string) (end func(id string))
 	}{
-		{"node-150", remediations.Silenced, func(node string) func(string) {
+		{"node-30", remediations.Silenced, func(node string) func(string) {
 			s := y.silence(1, author, "not now", "node="+node)
 			return func(string) { s.expire() }
 		}},
-		{"node-151", remediations.Inhibited, func(string) func(string) {
+		{"node-31", remediations.Inhibited, func(string) func(string) {
 			end := y.inhibit()
 			return func(string) { end() }
 		}},
-		{"node-152", remediations.Paused, func(node string) func(string) {
+		{"node-32", remediations.Paused, func(node string) func(string) {
 			y.annotate(node, remediations.PauseKey, "true not now")
 			return func(string) { y.unannotate(node, remediations.PauseKey) }
 		}},
-		{"node-153", remediations.Paused, func(node string) func(string) {
+		{"node-33", remediations.Paused, func(node string) func(string) {
 			y.annotate(node, remediations.BreakGlassKey, "not now")
 			return func(string) { y.unannotate(node, remediations.BreakGlassKey) }
 		}},
-		{"node-154", remediations.ReasonExcluded, func(node string) func(string) {
+		{"node-34", remediations.ReasonExcluded, func(node string) func(string) {
 			y.label(node, remediations.ExcludeLabel, "true")
 			t.Cleanup(func() { y.label(node, remediations.ExcludeLabel, nil) })
 			return func(string) { y.label(node, remediations.ExcludeLabel, nil) }
@@ -357,11 +357,11 @@ func TestKilledInEveryKindOfHold(t *testing.T) {
 		{approved, remediations.AwaitingApproval, func(node string) func(string) {
 			return func(id string) { y.annotate(node, remediations.ApproveKey, id) }
 		}},
-		{"node-156", remediations.Paused, func(node string) func(string) {
+		{"node-36", remediations.Paused, func(node string) func(string) {
 			y.annotate(node, remediations.PauseKey, "until lunch")
 			return func(string) { y.unannotate(node, remediations.PauseKey) }
 		}},
-		{"node-157", remediations.CordonedByOther, func(node string) func(string) {
+		{"node-37", remediations.CordonedByOther, func(node string) func(string) {
 			y.cordon(node, true)
 			t.Cleanup(func() { y.cordon(node, false) })
 			return func(string) { y.cordon(node, false) }

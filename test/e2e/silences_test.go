@@ -17,7 +17,7 @@ import (
 func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
-	const node = "node-110"
+	const node = "node-50"
 
 	for round, replica := range []int{1, 0} {
 		comment := []string{"the disk is being swapped", "the disk is swapped, the fan is not"}[round]
@@ -46,7 +46,7 @@ func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 // A silence made while the first reboot is verified: that is recorded as it went, and the second one waits.
 func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	y := newYard(t)
-	const node = "node-111"
+	const node = "node-51"
 	y.stubborn(node)
 	d := y.run(lab.DrydockOptions{Config: config(twice("8s", nil))})
 	y.fail(node)
@@ -75,7 +75,7 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 // A silence made while a reboot is verified that helped: nothing is torn, the cure is proven and recorded under it.
 func TestASilenceTearsNothing(t *testing.T) {
 	y := newYard(t)
-	const node = "node-112"
+	const node = "node-52"
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.fail(node)
 	y.record(node, "the reboot verified", verifying)
@@ -87,7 +87,7 @@ func TestASilenceTearsNothing(t *testing.T) {
 
 func TestASilenceEndsAndNothingIsSent(t *testing.T) {
 	y := newYard(t)
-	const node = "node-113"
+	const node = "node-53"
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
 	approve := y.waiting(node)
 	expire := y.silenceBoth("not now", "node="+node)
@@ -103,7 +103,7 @@ func TestASilenceEndsAndNothingIsSent(t *testing.T) {
 
 func TestResolvedAndFiredAgainUnderASilence(t *testing.T) {
 	y := newYard(t)
-	const node = "node-114"
+	const node = "node-54"
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
 	approve := y.waiting(node)
 	expire := y.silenceBoth("not now", "node="+node)
@@ -128,7 +128,7 @@ func TestResolvedAndFiredAgainUnderASilence(t *testing.T) {
 // Two nodes in one group, one silenced and firing, one resolved: the post says "resolved" of the whole.
 func TestAGroupThatSaysResolved(t *testing.T) {
 	y := newYard(t)
-	const quiet, other = "node-115", "node-116"
+	const quiet, other = "node-55", "node-56"
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
 	posts := newRelay(t, d.ReceiverURL)
 	require.NoError(t, y.lab.SetWebhook(t.Context(), lab.WebhookTarget{
@@ -159,7 +159,7 @@ func TestAGroupThatSaysResolved(t *testing.T) {
 
 func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
 	y := newYard(t)
-	const node = "node-117"
+	const node = "node-57"
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
 	y.configure(d, map[string]any{"route": map[string]any{"group_interval": "1h"}})
 	approve := y.waiting(node)
@@ -181,7 +181,7 @@ func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
 
 func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
 	y := newYard(t)
-	const node = "node-118"
+	const node = "node-58"
 	d := y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"for": "10s"}))})
 	y.configure(d, map[string]any{"route": map[string]any{"group_wait": "1h"}})
 	before := y.posts(d)
@@ -201,7 +201,7 @@ func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
 // A person takes a pause off right after making a silence: what Alertmanager said before that is no ground to act upon.
 func TestASilenceMadeBeforeAPauseWasTakenOff(t *testing.T) {
 	y := newYard(t)
-	const node = "node-124"
+	const node = "node-4"
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.annotate(node, remediations.PauseKey, "true")
 	y.fail(node)
@@ -217,7 +217,7 @@ func TestASilenceMadeBeforeAPauseWasTakenOff(t *testing.T) {
 // Another alert inhibits this one, as an inhibit rule says, on one of the Alertmanagers.
 func TestAnInhibitionHolds(t *testing.T) {
 	y := newYard(t)
-	const node = "node-119"
+	const node = "node-59"
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	y.configure(d, inhibits(node))
 	end := y.inhibit()
@@ -234,7 +234,7 @@ func TestAnInhibitionHolds(t *testing.T) {
 // A time interval that mutes the groups which go to Drydock holds; one that mutes somebody else's does not.
 func TestAMuteTimeHolds(t *testing.T) {
 	y := newYard(t)
-	const node, control = "node-120", "node-121"
+	const node, control = "node-0", "node-1"
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
 	muted := func(route map[string]any) map[string]any {
 		route["mute_time_intervals"] = []string{"every-day"}
@@ -267,7 +267,7 @@ func TestAMuteTimeHolds(t *testing.T) {
 // that only looks like it holds.
 func TestDrydocksOwnSilence(t *testing.T) {
 	y := newYard(t)
-	const node, forged = "node-122", "node-123"
+	const node, forged = "node-2", "node-3"
 	y.stubborn(node)
 	c := config(twice("10s", nil))
 	c["alertmanager"] = map[string]any{"silenceRepairs": true}

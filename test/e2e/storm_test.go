@@ -49,9 +49,9 @@ func TestHalfOfTheFleetIsLost(t *testing.T) {
 	})
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
 
-	// The control: all but 10 (5% of the fleet) come back, and those are repaired.
-	left := lost[:10]
-	y.restore(lost[10:]...)
+	// The control: all but six come back, 15% of each of their zones, and those are repaired.
+	left := lost[:6]
+	y.restore(lost[6:]...)
 	y.ledger("one node is tried", func(l *remediations.Ledger) bool {
 		return l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerHalfOpen || len(l.Slots) > 0
 	})
@@ -72,7 +72,7 @@ func TestATwentiethOfTheFleetIsLost(t *testing.T) {
 	most := y.watchFleet()
 	var lost []string
 	for i := range fleet / 20 {
-		lost = append(lost, fmt.Sprintf("node-%d", 100+i))
+		lost = append(lost, fmt.Sprintf("node-%d", 60+i))
 	}
 	y.lose(lost...)
 	for _, n := range lost {
@@ -101,6 +101,26 @@ func TestOneZoneIsLost(t *testing.T) {
 	y.fail("node-2")
 	require.Equal(t, remediations.Recovered, y.ended("node-2").Outcome)
 	require.Len(t, y.civo.Done(civosim.HardReboots), 1, "the node of the other zone, and nothing in the lost one")
+}
+
+// S3-14: all nodes of the fleet are down at once. Nobody is called at all.
+func TestTheWholeFleetIsDown(t *testing.T) {
+	y := newYard(t)
+	y.run(lab.DrydockOptions{Config: stormy()})
+	var all []string
+	for i := range fleet {
+		all = append(all, fmt.Sprintf("node-%d", i))
+	}
+	y.lose(all...)
+	y.received(all[:40]...)
+	y.ledger("everything is held", func(l *remediations.Ledger) bool {
+		return l.Status.Blind != "" || l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen
+	})
+	require.Empty(t, y.civo.Calls(), "not even a question")
+	// The control: all but one come back, and that one is repaired.
+	y.restore(all[:40]...)
+	y.restore(all[41:]...)
+	require.Equal(t, remediations.Recovered, y.ended("node-40").Outcome)
 }
 
 // The Alertmanagers die in the storm. What was counted stays: no alert is known, and that is no sign of health.

@@ -62,10 +62,7 @@ func newTerminal(t *testing.T) *terminal {
 		}
 		built.kubectl = paths["kubectl"]
 		built.plugin = filepath.Join(filepath.Dir(l.AdminKubeconfig()), "plugins")
-		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(built.plugin, "kubectl-drydock"), "../../cmd/kubectl-drydock").CombinedOutput()
-		if err != nil {
-			built.err = fmt.Errorf("building the plugin: %w: %s", err, out)
-		}
+		built.err = programs.Compile(t.Context(), filepath.Join(built.plugin, "kubectl-drydock"), "./cmd/kubectl-drydock")
 	})
 	require.NoError(t, built.err)
 	s := &terminal{t: t, lab: l, kubectl: built.kubectl, path: built.plugin, kubeconfig: l.AdminKubeconfig()}

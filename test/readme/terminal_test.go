@@ -87,10 +87,7 @@ func newTerminal(t *testing.T) *terminal {
 		require.NoError(t, os.Symlink(path, filepath.Join(dir, name)))
 	}
 	require.NoError(t, os.Symlink(filepath.Join(root(t), "charts"), filepath.Join(dir, "charts")))
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./cmd/drydock", "./cmd/kubectl-drydock")
-	build.Dir = root(t)
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	require.NoError(t, programs.Compile(t.Context(), dir, "./cmd/drydock", "./cmd/kubectl-drydock"))
 	env := append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+l.AdminKubeconfig(), "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
 	return &terminal{t: t, lab: l, dir: dir, env: env}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"drydock.dev/drydock/internal/lab/programs"
@@ -74,16 +73,10 @@ func (h *Host) enable(unit string) error {
 
 // buildKubelet builds the stand-in for the kubelet from this checkout.
 func (h *Hosts) buildKubelet(ctx context.Context) (string, error) {
-	root, err := programs.ModuleRoot()
-	if err != nil {
-		return "", err
-	}
 	binary := filepath.Join(h.dir, "bin", "kubelet")
-	// The tags and flags are Drydock's: what both use is compiled once.
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", binary, "./internal/lab/hosts/kubelet")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0") // there is no libc of ours on the host
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the hosts' kubelet: %w\n%s", err, out)
+	// It is static: there is no libc of ours on the host.
+	if err := programs.Compile(ctx, binary, "./internal/lab/hosts/kubelet"); err != nil {
+		return "", err
 	}
 	return binary, nil
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -93,15 +92,9 @@ func (n *Network) StartAgents(ctx context.Context, l *lab.Lab, o AgentOptions) (
 }
 
 func buildAgent(ctx context.Context, l *lab.Lab) (string, error) {
-	root, err := programs.ModuleRoot()
-	if err != nil {
-		return "", err
-	}
 	binary := filepath.Join(l.Dir(), "bin", "drydock-agent")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/drydock-agent")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building drydock-agent: %w\n%s", err, out)
+	if err := programs.Compile(ctx, binary, "./cmd/drydock-agent"); err != nil {
+		return "", err
 	}
 	return binary, nil
 }
