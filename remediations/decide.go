@@ -329,7 +329,7 @@ func (s *State) lookOnce(c *candidate, ask Ask) Decision {
 func (s *State) issue(c *candidate, pending *Record) Decision {
 	n, now, once := s.Node, c.now, c.remediation().Once
 	r := pending.clone()
-	id := nextIntentID(r, c.step, now)
+	id, taken := nextIntentID(r, c.step, now), r.taken(c.step)
 	r.Phase, r.Step, r.Hold, r.Note = Acting, c.step, nil, ""
 	r.Since, r.Deadline = at(now), at(now.Add(actingFor))
 	r.Also = s.also(r)
@@ -340,13 +340,14 @@ func (s *State) issue(c *candidate, pending *Record) Decision {
 	r.Intent = &Intent{
 		ID: id, At: at(now),
 		BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Before: s.Survey.before(c.ask()),
+		SpentSeconds: int(taken.Seconds()),
 	}
 	if v := s.surveyOf(c); v.Evidence != "" {
 		r.Evidence = evidence(v.Evidence)
 	}
 	d := Decision{Verb: Issue, Policy: c.policy, Record: r, Signs: c.signs()}
 	if !once {
-		r.Deadline = at(now.Add(c.policy.Plan[c.step.Index].Timeout))
+		r.Deadline = at(now.Add(c.policy.Plan[c.step.Index].Timeout - taken))
 		if !n.Spec.Unschedulable {
 			d.Cordon = true
 			r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: at(now)})

@@ -131,6 +131,8 @@ type Intent struct {
 	Outcome   CallOutcome `json:"outcome,omitempty"`
 	// Why is the provider's word where the outcome is not accepted.
 	Why string `json:"why,omitempty"`
+	// SpentSeconds is how long earlier runs of a step took that takes its time, and that was interrupted since.
+	SpentSeconds int `json:"spentSeconds,omitempty"`
 	// Before is what the provider said of the machine, where the step is a replacement.
 	Before *Before `json:"before,omitempty"`
 }
@@ -243,6 +245,8 @@ func (r *Record) validate() error {
 		return fmt.Errorf("the record's cause must be one alert or one request")
 	case r.After != nil && (r.After.ID == "" || r.After.Step.Index < 0 || r.After.Step.Attempt < 1):
 		return fmt.Errorf("the record goes on from a repair without id or step")
+	case r.Intent != nil && r.Intent.SpentSeconds < 0:
+		return fmt.Errorf("the record's intent has spent %d seconds, which cannot be", r.Intent.SpentSeconds)
 	case r.Step.Index < 0 || r.Step.Attempt < 1:
 		return fmt.Errorf("the record's step %d, attempt %d, cannot be", r.Step.Index, r.Step.Attempt)
 	case r.Phase.InFlight() && (r.Intent == nil || r.Intent.ID == "" || r.Intent.At.IsZero()):

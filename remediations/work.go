@@ -125,6 +125,15 @@ func (s *State) interrupt(p *Policy, reason Reason, f *finding, now time.Time) D
 	return d
 }
 
+// taken is how long the step that goes on now has taken already. The time for which it was held does not count, but each
+// interruption counts for a second at least, so that there is no end of them.
+func (r *Record) taken(step StepRef) time.Duration {
+	if !r.Intent.of(r, step) || !r.interrupted() {
+		return 0
+	}
+	return time.Duration(r.Intent.SpentSeconds)*time.Second + max(time.Second, r.Since.Sub(r.Intent.At).Truncate(time.Second))
+}
+
 // interrupted says that the record's intent is of a repeatable step that did not come to its end.
 func (r *Record) interrupted() bool {
 	return !Registry[r.Step.Name].Once && r.Intent.Outcome == ""

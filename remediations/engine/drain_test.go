@@ -92,6 +92,35 @@ func TestDrainEndsWithinAPass(t *testing.T) {
 	}
 }
 
+// TestADrainThatIsInterruptedHasItsTimeOnce: what it has taken already counts, and the time for which it was held does not.
+func TestADrainThatIsInterruptedHasItsTimeOnce(t *testing.T) {
+	for name, interrupts := range map[string]bool{"interrupted every three minutes": true, "never": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
+				w.do(func() { w.machines["n0"].pods = podsOf{left: 5, blocked: true} })
+				w.during(t, "drain")
+				worked := time.Duration(0)
+				for range 40 {
+					began := time.Now()
+					over := w.until(3*time.Minute, func() bool { return w.record("n0") == nil || w.record("n0").Step.Name != "drain" })
+					worked += time.Since(began)
+					if over {
+						break
+					}
+					if interrupts {
+						w.do(func() { w.hold("n0", edit(remediations.PauseKey, "true")) })
+						w.pass(20 * time.Minute)
+						require.Equal(t, remediations.Paused, w.recordOf("n0").Hold.Reason)
+						w.do(func() { w.unhold("n0") })
+						require.True(t, w.until(time.Minute, func() bool { return w.record("n0").Phase == remediations.Acting }))
+					}
+				}
+				require.InDelta(t, 10*time.Minute, worked, float64(30*time.Second))
+			})
+		})
+	}
+}
+
 // TestSomebodyUncordonsInMidDrain: that is a person's word, and ends the repair.
 func TestSomebodyUncordonsInMidDrain(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {

@@ -119,10 +119,8 @@ func (p *passing) mayStill(node string, lets func(ctx context.Context, live *cor
 		if p.ctx.Err() != nil {
 			return remediations.Withhold(remediations.CallWithheld, "this Drydock is stopping, or no longer leads")
 		}
-		// Both clocks: the monotonic one does not count the time that a suspended machine slept.
-		now := p.Clock.Now()
-		if now.Sub(since) > intentGood || now.Round(0).Sub(since.Round(0)) > intentGood {
-			return remediations.Withhold(remediations.CallWithheld, "the intent is older than %s, so the call was not made", intentGood)
+		if err := p.young(since); err != nil {
+			return err
 		}
 		ctx, cancel := context.WithTimeout(p.ctx, lastLook)
 		defer cancel()
@@ -130,8 +128,21 @@ func (p *passing) mayStill(node string, lets func(ctx context.Context, live *cor
 		if err != nil {
 			return remediations.Withhold(remediations.Blind, "looking at node %s once more: %w", node, err)
 		}
-		return lets(ctx, live)
+		if err := lets(ctx, live); err != nil {
+			return err
+		}
+		return p.young(since) // what was read for it may have taken its time
 	}
+}
+
+// young withholds a call whose intent is too old. It asks both clocks: the monotonic one does not count the time that a
+// suspended machine slept.
+func (p *passing) young(since time.Time) error {
+	now := p.Clock.Now()
+	if now.Sub(since) > intentGood || now.Round(0).Sub(since.Round(0)) > intentGood {
+		return remediations.Withhold(remediations.CallWithheld, "the intent is older than %s, so the call was not made", intentGood)
+	}
+	return nil
 }
 
 // Late takes in an answer that came after the call's time was over, when the attempt already counted as perhaps done.

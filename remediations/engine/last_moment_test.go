@@ -24,10 +24,12 @@ type sleeper struct {
 	awake, wall time.Duration
 }
 
-func (c sleeper) Now() time.Time {
-	t := c.since.Add(c.wall)
+func (c sleeper) Now() time.Time { return awakeFor(c.since.Add(c.wall), c.awake-c.wall) }
+
+// awakeFor is the time with its monotonic reading moved.
+func awakeFor(t time.Time, by time.Duration) time.Time {
 	mono := reflect.ValueOf(&t).Elem().FieldByName("ext") // of a time that has one, the monotonic reading
-	*(*int64)(mono.Addr().UnsafePointer()) += int64(c.awake - c.wall)
+	*(*int64)(mono.Addr().UnsafePointer()) += int64(by)
 	return t
 }
 

@@ -46,6 +46,7 @@ func (p *passing) leader(n *corev1.Node) {
 func (p *passing) leaderState(n *corev1.Node, l remediations.Leader) *remediations.LeaderState {
 	m := p.rememberLeader(locationOn{n.Name, l.Location})
 	m.pass = p.passes
+	m.forgetTorn(p.now)
 	state := p.state(n)
 	if m.newID == "" || state.Journal.Knows(m.newID) {
 		m.newID = p.NewID()

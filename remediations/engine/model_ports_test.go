@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -37,6 +38,10 @@ type instance struct {
 	config *remediations.Config
 	// offset is how wrong its clock is.
 	offset time.Duration
+	// slept is what its machine was suspended for, asleepInLook: it is while Alertmanager is asked. Negative: its clock has no
+	// monotonic reading.
+	slept        atomic.Int64
+	asleepInLook bool
 
 	// seen is how far its cache has come in the world's events; view is the cache.
 	seen int
@@ -68,9 +73,20 @@ const callTimeout = 45 * time.Second
 type wrongClock struct {
 	clock.RealClock
 	by time.Duration
+	// slept is how long its machine was suspended, while its monotonic clock stood still; negative: it has none.
+	slept *atomic.Int64
 }
 
-func (c wrongClock) Now() time.Time                  { return time.Now().Add(c.by) }
+// monotonic is some time with a monotonic reading. Those of a bubble have none.
+var monotonic = time.Now()
+
+func (c wrongClock) Now() time.Time {
+	now, slept := time.Now().Add(c.by), c.slept.Load()
+	if slept < 0 {
+		return now
+	}
+	return awakeFor(monotonic.Add(now.Sub(monotonic.Round(0))), -time.Duration(slept))
+}
 func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // start runs an engine on the world, startWith one with another configuration or a wrong clock.
@@ -78,6 +94,7 @@ func (w *world) start() *instance { return w.startWith(w.config, 0) }
 
 func (w *world) startWith(c *remediations.Config, offset time.Duration) *instance {
 	i := &instance{w: w, view: map[string]*corev1.Node{}, asked: map[string]int{}, config: c, offset: offset}
+	i.slept.Store(-1)
 	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}, "replace": replacer{provider{i, "replace"}}}
 	for _, step := range podSteps {
 		actuators[step] = podProvider{provider{i, step}}
@@ -93,7 +110,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	}
 	i.engine = New(Options{
 		Leaders: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Workers: workers, Events: i,
-		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset}, Log: logr.Discard(), PollInterval: 15 * time.Second,
+		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: logr.Discard(), PollInterval: 15 * time.Second,
 		CallTimeout: callTimeout, NewID: w.newID,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -287,6 +304,9 @@ func (i *instance) Look(context.Context) []remediations.ReplicaWord {
 	}
 	i.w.mu.Unlock()
 	time.Sleep(takes)
+	if i.asleepInLook {
+		i.slept.Add(int64(takes))
+	}
 	return words
 }
 

@@ -61,6 +61,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	if e.ledger != nil && e.ledger.Ahead(now) {
 		ledger = p.clamp()
 	}
+	p.forgetTorn(&memory{})
 	p.fleet = e.roster.Fleet(ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, p.blind(), now)
 	p.glass()
 	e.passes++
@@ -219,6 +220,7 @@ func (a turn) compare(b turn) int {
 // state gathers what Decide must know of a node.
 func (p *passing) state(n *corev1.Node) *remediations.State {
 	m, journal := p.remember(n.Name), p.journal(n)
+	p.forgetTorn(m)
 	if m.newID == "" || journal.Knows(m.newID) {
 		m.newID = p.NewID()
 	}

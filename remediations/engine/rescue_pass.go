@@ -51,6 +51,7 @@ func (r *Rescue) state() (*remediations.APIServerState, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.forgetTorn(r.Clock.Now())
 	said := people{reset: j.Reset, malformed: j.Malformed != nil, isPaused: j.Paused != nil}
 	if said.isPaused {
 		said.paused = *j.Paused

@@ -71,6 +71,7 @@ func (p *passing) sidecarState(n *corev1.Node, sc remediations.Sidecar) *remedia
 		p.sidecarMemory[k] = m
 	}
 	m.pass = p.passes
+	m.forgetTorn(p.now)
 	state := p.state(n)
 	sc.Record = state.Journal.Sidecars[sc.Key]
 	if m.newID == "" || state.Journal.Knows(m.newID) {

@@ -72,11 +72,13 @@ func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
 }
 
 func (p *passing) successorState(o *remediations.Orphan, m *memory, n *corev1.Node) *remediations.State {
+	p.forgetTorn(m)
 	s := &remediations.State{
 		Config: p.Config, Node: n, Journal: remediations.Journal{Record: &o.Record}, Word: p.word, Fleet: p.fleet, Ledger: p.ledger,
 		Heartbeats: p.heartbeats, Replacement: m.replacement, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard,
 	}
 	if n != nil {
+		p.forgetTorn(p.remember(n.Name))
 		s.Lease, s.Read = p.remember(n.Name).lease, p.remember(n.Name).read
 		s.Journal.History = remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
 	}
