@@ -28,7 +28,13 @@ const (
 
 // Decide says what is to be done about one node now. It is pure: the same state and time give the same decision.
 func Decide(s *State, now time.Time) Decision {
+	right, wrong := s.clamp(now)
+	trusts, ask := s.trusts(now)
+	if wrong && trusts {
+		return right
+	}
 	d := decide(s, now)
+	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
 	s.consume(&d, now)
 	s.prune(&d, now)
 	s.remember(&d)

@@ -33,7 +33,13 @@ func DecideLeader(s *LeaderState, now time.Time) Decision {
 	if s.Journal.Malformed != nil {
 		return Decision{Verb: Rest} // Decide says so, for the whole node
 	}
+	right, wrong := s.clampOwn(now)
+	trusts, ask := s.trusts(now)
+	if wrong && trusts {
+		return right
+	}
 	d := s.decide(now)
+	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
 	s.consumeOwn(&d)
 	s.pruneOwn(&d, now)
 	return d
@@ -58,6 +64,16 @@ func (s *LeaderState) decide(now time.Time) Decision {
 		return s.rest(now)
 	}
 	return s.proceed(now)
+}
+
+// clampOwn is State.clamp for the record of the leader.
+func (s *LeaderState) clampOwn(now time.Time) (Decision, bool) {
+	r := s.Record
+	if r == nil || r.Phase == Exhausted || (r.Phase == Acting && r.Back == nil) {
+		return Decision{}, false
+	}
+	c, wrong := r.clamped(s.policyOf(r), now)
+	return Decision{Verb: Wait, Record: c, Policy: s.policyOf(r), Recheck: now, Message: "times from the future on record are set to now"}, wrong
 }
 
 // consumeOwn takes the keys by which people speak of a repair, where this one is it. All others are Decide's.

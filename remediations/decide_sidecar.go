@@ -39,7 +39,13 @@ func DecideSidecar(s *SidecarState, now time.Time) Decision {
 	if s.Journal.Malformed != nil {
 		return Decision{Verb: Rest} // Decide says so, for the whole node
 	}
+	right, wrong := s.clampOwn(now)
+	trusts, ask := s.trusts(now)
+	if wrong && trusts {
+		return right
+	}
 	d := s.decide(now)
+	d.Ask.Heartbeats = wrong && ask
 	if s.stale() || d.Verb == Look {
 		return d
 	}
@@ -49,6 +55,16 @@ func DecideSidecar(s *SidecarState, now time.Time) Decision {
 		}
 	}
 	return d
+}
+
+// clampOwn is State.clamp for the record of the sidecar.
+func (s *SidecarState) clampOwn(now time.Time) (Decision, bool) {
+	r := s.Record
+	if r == nil || r.Phase == Exhausted || r.Phase == Acting {
+		return Decision{}, false
+	}
+	c, wrong := r.clamped(s.policyOf(r), now)
+	return Decision{Verb: Wait, Record: c, Policy: s.policyOf(r), Recheck: now, Message: "times from the future on record are set to now"}, wrong
 }
 
 func (s *SidecarState) decide(now time.Time) Decision {

@@ -1,6 +1,9 @@
 package remediations
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // fromTheFuture says that the time was written by a clock that was wrong, if this one is right.
 func fromTheFuture(t, now time.Time) bool { return t.After(now.Add(ahead)) }
@@ -10,14 +13,19 @@ func (h *Heartbeats) Agrees(now time.Time) bool {
 	return h != nil && now.Sub(h.ReadAt).Abs() <= lookFor && 2*h.Stale < h.Nodes
 }
 
+// clampTo gives a function that sets a time from the future to now, and notes that there was one.
+func clampTo(now time.Time, changed *bool) func(*time.Time) {
+	return func(t *time.Time) {
+		if fromTheFuture(*t, now) {
+			*t, *changed = at(now), true
+		}
+	}
+}
+
 // Clamp sets each time in the ledger that lies in the future to now, and says whether there was any. A leader whose clock was
 // ahead for a moment would otherwise hold repairs for as long as its clock was ahead. The caller has asked whose clock is right.
 func (l *Ledger) Clamp(now time.Time) (changed bool) {
-	clamp := func(t *time.Time) {
-		if fromTheFuture(*t, now) {
-			*t, changed = at(now), true
-		}
-	}
+	clamp := clampTo(now, &changed)
 	begun := func(all []Begun) {
 		for i := range all {
 			clamp(&all[i].At)
@@ -68,3 +76,54 @@ func (l *Ledger) Ahead(now time.Time) bool {
 // beyond says that the record's phase would last for longer than any does: a clock was wrong when it was written, or Drydock
 // did not write it.
 func (r *Record) beyond(now time.Time) bool { return r.Deadline.After(now.Add(pendingFor + ahead)) }
+
+// trusts says that this clock is right by most leases, so that a time from the future is wrong. ask: they must be read first.
+func (s *State) trusts(now time.Time) (yes, ask bool) {
+	return s.Heartbeats.Agrees(now), s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt).Abs() > lookFor
+}
+
+// clamped is the record with its times set right: those from the future to now, and a deadline that is further away than its
+// phase may last to the end of that. false: none was wrong.
+func (r *Record) clamped(p *Policy, now time.Time) (*Record, bool) {
+	c, changed := r.clone(), false
+	clamp := clampTo(now, &changed)
+	clamp(&c.Began)
+	clamp(&c.Since)
+	if c.Intent != nil {
+		clamp(&c.Intent.At)
+	}
+	if c.Hold != nil {
+		clamp(&c.Hold.Since)
+	}
+	if c.beyond(now) {
+		c.Deadline, changed = at(now.Add(c.phaseFor(p))), true
+	}
+	return c, changed
+}
+
+// clamp sets right what a leader whose clock was ahead wrote on the Node, as Ledger.Clamp does for the ledger: a repair that ended
+// in a month would hold the next one until then. A call under way is left alone, and so is a proof that is waited for: both have
+// an end of their own.
+func (s *State) clamp(now time.Time) (d Decision, wrong bool) {
+	d = Decision{Verb: Rest, Recheck: now, Message: "times from the future on the Node are set to now"}
+	history, changed := slices.Clone(s.Journal.History), false
+	for i := range history {
+		clampTo(now, &changed)(&history[i].Began)
+		clampTo(now, &changed)(&history[i].Ended)
+	}
+	if changed {
+		d.History = history
+	}
+	for _, a := range s.Journal.Alerts {
+		if a.Cancelled != nil && fromTheFuture(a.Cancelled.At, now) {
+			a.Cancelled = &CancelledRepair{ID: a.Cancelled.ID, At: at(now)}
+			d.Alerts, changed = append(d.Alerts, a), true
+		}
+	}
+	if r := s.Journal.Record; r != nil && (r.Phase == Pending || (r.Phase == Acting && !Registry[r.Step.Name].Once)) {
+		if c, wrong := r.clamped(s.policy(), now); wrong {
+			d.Record, changed = c, true
+		}
+	}
+	return d, changed
+}

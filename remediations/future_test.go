@@ -32,3 +32,117 @@ func TestTimesFromTheFutureAreClamped(t *testing.T) {
 	require.True(t, l.Clamp(noon))
 	require.Equal(t, at(noon), l)
 }
+
+// aheadBy puts a scene's node into the hands of a leader whose clock was ahead by so much for a moment.
+func aheadBy(t *testing.T, by time.Duration, agree bool) *State {
+	t.Helper()
+	s := (&scene{}).state(t)
+	if !agree {
+		s.Heartbeats = &Heartbeats{ReadAt: noon, Nodes: 10, Stale: 10}
+	}
+	n := s.Node
+	ended := noon.Add(by)
+	n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{
+		ID: "abc234", Policy: "node-not-ready", Outcome: Recovered, Steps: []string{"reboot:1"}, Began: ended.Add(-time.Minute), Ended: ended, Cause: "f00df00df00df00d",
+	})
+	s.Journal = ReadJournal(n)
+	return s
+}
+
+// TestEndsFromTheFutureAreClamped: the last repair ended in a month by what a wrong clock wrote. Where most leases agree with this
+// clock that is set right, durably, and the cool-down is over in its own time. Where they do not, this clock may be the wrong one.
+func TestEndsFromTheFutureAreClamped(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	for name, c := range map[string]struct {
+		by     time.Duration
+		agree  bool
+		clamps bool
+	}{
+		"a month ahead":                      {month, true, true},
+		"a month ahead, and leases disagree": {month, false, false},
+		"a right clock":                      {-time.Minute, true, false},
+		"clocks are never quite the same":    {30 * time.Second, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := aheadBy(t, c.by, c.agree)
+			d := Decide(s, noon)
+			require.Equal(t, c.clamps, d.History != nil, d.Message)
+			if !c.clamps {
+				require.NotEqual(t, Issue, d.Verb)
+				return
+			}
+			require.Equal(t, noon, d.History[0].Ended)
+			require.Equal(t, "abc234", d.History[0].ID)
+			s.Node.Annotations[HistoryKey] = EncodeEntries(d.History)
+			s.Journal = ReadJournal(s.Node)
+			d = Decide(s, noon.Add(time.Second))
+			require.Nil(t, d.History, "once")
+			require.Equal(t, Cooldown, d.Reason, d.Message)
+			require.False(t, d.Recheck.After(noon.Add(time.Hour)), "%s", d.Recheck)
+		})
+	}
+	t.Run("the leases are read first", func(t *testing.T) {
+		s := aheadBy(t, month, true)
+		s.Heartbeats = nil
+		d := Decide(s, noon)
+		require.True(t, d.Ask.Heartbeats)
+		require.Nil(t, d.History)
+	})
+}
+
+// TestACancelFromTheFutureIsClamped: it holds its alert until the alert begins anew, and not for a month beyond.
+func TestACancelFromTheFutureIsClamped(t *testing.T) {
+	s := (&scene{}).state(t)
+	a := s.Journal.Alerts[0]
+	a.Cancelled = &CancelledRepair{ID: "abc234", At: noon.Add(720 * time.Hour)}
+	s.Node.Annotations[a.Key()] = a.Encode()
+	s.Journal = ReadJournal(s.Node)
+	d := Decide(s, noon)
+	require.Len(t, d.Alerts, 1)
+	require.Equal(t, noon, d.Alerts[0].Cancelled.At)
+}
+
+// TestDeadlinesFromFarAwayAreClamped: of a repair that is held, a drain, a sidecar and a location.
+func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
+	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		change func(*Record)
+		most   time.Duration
+	}{
+		"held":    {func(r *Record) { r.Phase, r.Intent, r.Done = Pending, nil, nil }, pendingFor},
+		"a drain": {func(r *Record) { r.Step, r.Done = StepRef{Name: "drain", Attempt: 1}, []string{"drain:1"} }, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, agree := range []bool{true, false} {
+				s := aheadBy(t, -time.Hour, agree)
+				s.Node = acting()
+				r := ReadJournal(s.Node).Record
+				r.Policy, r.Cause.Alert, r.Deadline = "node-not-ready", fp, far
+				c.change(r)
+				s.Journal = Journal{Record: r, Alerts: s.Journal.Alerts}
+				d := Decide(s, noon)
+				require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(noon.Add(c.most)), "%s", d.Message)
+			}
+		})
+	}
+	t.Run("a sidecar", func(t *testing.T) {
+		for _, agree := range []bool{true, false} {
+			s := readSidecarScene(t, "{}").sidecarState(t)
+			r := DecideSidecar(s, noon).Record
+			r.Phase, r.Deadline = Verifying, far
+			s.Record, s.Heartbeats = r, &Heartbeats{ReadAt: noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
+			d := DecideSidecar(s, noon)
+			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(noon.Add(time.Hour)))
+		}
+	})
+	t.Run("a location", func(t *testing.T) {
+		for _, agree := range []bool{true, false} {
+			s := readLeaderScene(t, "{}").leaderState(t)
+			r := leaderRecord(Verifying)
+			r.Deadline = far
+			s.Record, s.Journal.Leader, s.Heartbeats = r, r, &Heartbeats{ReadAt: noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
+			d := DecideLeader(s, noon)
+			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(noon.Add(time.Hour)))
+		}
+	})
+}

@@ -158,6 +158,8 @@ type Decision struct {
 	// LeftOf is the ended repair in the history that leaves Left on the Node from now on; empty: none changes.
 	LeftOf string
 	Left   []Undo
+	// History is what to write for the history on the Node, where some of its times were wrong; nil: nothing.
+	History []Entry
 	// Stop is why the policy is stopped until a person resets it; Allow are stopped policies that a person lets go on.
 	Stop  string
 	Allow []string

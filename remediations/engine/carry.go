@@ -185,6 +185,10 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 		history := remediations.EncodeEntries(past)
 		c.Annotations[remediations.HistoryKey] = &history
 	}
+	if d.History != nil {
+		history := remediations.EncodeEntries(d.History)
+		c.Annotations[remediations.HistoryKey] = &history
+	}
 	if d.LeftOf != "" {
 		if history, ok := remediations.HistoryLeaving(journal.History, d.LeftOf, d.Left); ok {
 			c.Annotations[remediations.HistoryKey] = &history

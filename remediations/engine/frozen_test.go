@@ -219,3 +219,28 @@ func TestPlantedRecordKeepsNoSlot(t *testing.T) {
 		})
 	}
 }
+
+// TestARepairThatEndsInAMonthHoldsNoOtherUntilThen: a leader whose clock was ahead for a moment wrote so. What it wrote is set
+// right on the Node, and the cool-down is over in its own time.
+func TestARepairThatEndsInAMonthHoldsNoOtherUntilThen(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"a month ahead": 30 * 24 * time.Hour, "a right clock": 0} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				ended := time.Now().Add(ahead).UTC().Truncate(time.Second)
+				w.do(func() {
+					w.edit("n0", edit(remediations.HistoryKey, remediations.EncodeHistory(nil, remediations.Entry{
+						ID: "abc234", Policy: "node-not-ready", Outcome: remediations.Cancelled, Steps: []string{"reboot:1"}, Began: ended, Ended: ended,
+					})))
+					w.ail("n0", 1)
+					w.post("n0", remediations.StatusFiring)
+				})
+				w.pass(4 * time.Minute)
+				require.Zero(t, w.callCount(), "its cool-down is five minutes")
+				w.pass(6 * time.Minute)
+				require.Equal(t, 1, w.callCount())
+			})
+		})
+	}
+}

@@ -11,7 +11,7 @@ import (
 
 // sidecarUnderRepair is another target's record on the Node.
 const sidecarUnderRepair = `{"v":1,"id":"s1","policy":"p","cause":{"alert":"a"},"pod":{"namespace":"sei","name":"a-0","uid":"u"},"phase":"Verifying","step":{"index":0,"name":"mark-ready","attempt":1},` +
-	`"began":"2000-01-01T00:00:00Z","since":"2000-01-01T00:00:00Z","deadline":"2030-01-01T00:00:00Z","intent":{"id":"s1-0-1","at":"2000-01-01T00:00:00Z"}}`
+	`"began":"2000-01-01T00:00:00Z","since":"2000-01-01T00:00:00Z","deadline":"2000-01-01T23:00:00Z","intent":{"id":"s1-0-1","at":"2000-01-01T00:00:00Z"}}`
 
 func enforcing(_ *remediations.Config, p *remediations.Policy) { p.Mode = remediations.ModeEnforce }
 

@@ -276,6 +276,7 @@ func (i *instance) Lease(_ context.Context, node string) (time.Time, time.Durati
 
 func (i *instance) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
 	i.enter("heartbeats", false)
+	time.Sleep(at(i.w, func() time.Duration { return i.w.leasesTake }))
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
 	out := map[string]remediations.Lease{}

@@ -91,6 +91,8 @@ type world struct {
 	faults      map[string][]string  // by operation: conflict, lost, written, empty
 	unwritable  string               // the Node on which no write succeeds
 	always      map[string]string    // a fault that does not end
+	// leasesTake is how long a list of the leases takes.
+	leasesTake time.Duration
 	// blindSince is when such a fault of the leases began.
 	blindSince time.Time
 	lies       lies

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -210,5 +211,48 @@ func TestLeasesThatFailKeepNobodyBusy(t *testing.T) {
 		w.do(func() {
 			require.Contains(t, mustLedger(w).Status.Glass, "n0", "the hour begins when the leases are there again")
 		})
+	})
+}
+
+// TestAPersonIsAnsweredWhileTheLeaseListFails: each list of the leases takes ten seconds and fails, and a fleet of sick nodes
+// waits for it. What a person writes is answered within seconds all the same.
+func TestAPersonIsAnsweredWhileTheLeaseListFails(t *testing.T) {
+	const soon = 5 * time.Second
+	conf := modelConfig()
+	conf.Limits.Unhealthy.Value, conf.Limits.Concurrent.Value = 100, 9
+	inWorld(t, conf, 30, func(t *testing.T, w *world) {
+		i := w.start()
+		w.do(func() { w.mood.idle = true; w.ail("n0", 9); w.post("n0", remediations.StatusFiring) })
+		require.True(t, w.until(time.Minute, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Verifying }))
+		w.do(func() {
+			w.always["heartbeats"], w.blindSince, w.leasesTake = "lost", time.Now(), 10*time.Second
+			clear(i.asked)
+		})
+		w.pass(15 * time.Second)
+		w.do(func() {
+			for k := range 20 {
+				w.ail(fmt.Sprintf("n%d", k+1), 1)
+				w.post(fmt.Sprintf("n%d", k+1), remediations.StatusFiring)
+			}
+		})
+		w.pass(3 * time.Minute)
+		require.Positive(t, at(w, func() int { return i.asked["heartbeats"] }))
+		for round, node := range []string{"n1", "n2", "n3"} { // in whatever state the list is
+			w.pass(time.Duration(3*round) * time.Second)
+			w.do(func() { w.hold(node, edit(remediations.PauseKey, "true")) })
+			require.True(t, w.until(soon, func() bool {
+				r := w.record(node)
+				return r != nil && r.Hold != nil && r.Hold.Reason == remediations.Paused
+			}), "the pause of %s is on record", node)
+			approved := fmt.Sprintf("n%d", round+4)
+			w.do(func() { w.edit(approved, edit(remediations.ApproveKey, "zzzzzz")) })
+			require.True(t, w.until(soon, func() bool {
+				_, has := w.nodes[approved].Annotations[remediations.ApproveKey]
+				return !has
+			}), "who approves what there is not is told so")
+		}
+		w.do(func() { cancel(w) })
+		require.True(t, w.until(soon, func() bool { return len(w.ended) > 0 }))
+		require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.outcomes())
 	})
 }

@@ -58,6 +58,11 @@ func (p *passing) sidecars(n *corev1.Node) {
 		}
 		s := p.sidecarState(n, sc)
 		d := decideSidecar(s, p.now)
+		if d.Ask.Heartbeats {
+			p.readHeartbeats()
+			s = p.sidecarState(n, sc)
+			d = decideSidecar(s, p.now)
+		}
 		p.carrySidecar(s, d)
 	}
 }
