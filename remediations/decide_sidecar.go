@@ -78,7 +78,7 @@ func (s *SidecarState) decide(now time.Time) Decision {
 		return d
 	case r.Phase == Acting:
 		return s.settle(now)
-	case r.Phase == Verifying && now.Before(r.Deadline):
+	case r.Phase == Verifying && now.Before(r.Deadline) && !r.beyond(now):
 		return s.await(now)
 	case r.Phase == Exhausted:
 		return s.rest(now)

@@ -37,7 +37,10 @@ func (r *Record) phaseFor(p *Policy) time.Duration {
 // takes its slot before its intent, so such a record is one whose slot a person took out of the ledger, or one that Drydock
 // never wrote: it counts for as long as its step may take, and not at all where its policy does not enforce.
 func (c *Config) flight(n *corev1.Node, r *Record) (from, until time.Time) {
-	p := c.PolicyOf(r.Policy, n)
+	return r.flight(c.PolicyOf(r.Policy, n))
+}
+
+func (r *Record) flight(p *Policy) (from, until time.Time) {
 	if p != nil && p.Mode != ModeEnforce {
 		return time.Time{}, time.Time{}
 	}

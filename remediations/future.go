@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -75,7 +76,7 @@ func (l *Ledger) Ahead(now time.Time) bool {
 
 // beyond says that the record's phase would last for longer than any does: a clock was wrong when it was written, or Drydock
 // did not write it.
-func (r *Record) beyond(now time.Time) bool { return r.Deadline.After(now.Add(pendingFor + ahead)) }
+func (r *Record) beyond(now time.Time) bool { return farAhead(r.Deadline, now) }
 
 // trusts says that this clock is right by most leases, so that a time from the future is wrong. ask: they must be read first.
 func (s *State) trusts(now time.Time) (yes, ask bool) {
@@ -126,4 +127,24 @@ func (s *State) clamp(now time.Time) (d Decision, wrong bool) {
 		}
 	}
 	return d, changed
+}
+
+// farAhead says that the time lies further ahead than any phase lasts.
+func farAhead(t, now time.Time) bool { return t.After(now.Add(pendingFor + ahead)) }
+
+// neverIssued says that the record's step was issued later than now by more than any phase lasts, and that most kubelets'
+// clocks agree with this one: nobody waits for that time.
+func (s *State) neverIssued(r *Record, now time.Time) bool {
+	return farAhead(r.Intent.At, now) && s.Heartbeats.Agrees(now)
+}
+
+func (r *Record) fromTheFuture() string {
+	return fmt.Sprintf("its step %s is recorded as issued at %s, and most nodes' leases agree that this time is far ahead: a clock was wrong, or Drydock did not write the record", r.Step, r.Intent.At.Format(time.RFC3339))
+}
+
+// waitForClock waits until this clock has reached the record's last step, and asks the leases whose clock is wrong.
+func (s *State) waitForClock(r *Record, p *Policy, proof time.Duration, now time.Time) Decision {
+	d := Decision{Verb: Wait, Policy: p, Recheck: r.Intent.At.Add(proof), Message: clockBehind}
+	d.Ask.Heartbeats = farAhead(r.Intent.At, now)
+	return d
 }

@@ -32,8 +32,10 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 	case r.Back != nil:
 		// Undoing needs no alert, and Alertmanager may not have been asked yet.
 		return s.goBack(&candidate{State: s.State, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), location: s.Location})
+	case s.neverIssued(r, now):
+		return s.end(Cancelled, r.fromTheFuture()+r.leftAs(), now)
 	case r.Intent.ahead(now):
-		return Decision{Verb: Wait, Policy: p, Recheck: r.Intent.At.Add(leaderProof), Message: clockBehind}
+		return s.waitForClock(r, p, leaderProof, now)
 	case s.stale(), s.unseen(now, leaderAgain), !s.Sight.At.After(r.Intent.At):
 		return Decision{
 			Verb: Look, Policy: p, Ask: Ask{Alerts: s.stale(), Sighting: s.unseen(now, leaderAgain) || !s.Sight.At.After(r.Intent.At)},

@@ -25,7 +25,10 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 		return s.end(Cancelled, "no provider of sidecars is configured any more", now)
 	}
 	if r.Intent.ahead(now) {
-		return Decision{Verb: Wait, Policy: p, Recheck: r.Intent.At.Add(sidecarProof), Message: clockBehind}
+		if s.neverIssued(r, now) {
+			return s.end(Cancelled, r.fromTheFuture(), now)
+		}
+		return s.waitForClock(r, p, sidecarProof, now)
 	}
 	if s.stale() {
 		return s.look("asking Alertmanager before the next attempt")

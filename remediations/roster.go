@@ -25,8 +25,6 @@ type Member struct {
 	Concerned, InFlight bool
 	// Glass: drydock.dev/break-glass is set.
 	Glass bool
-	// Sidecars are those under repair on it.
-	Sidecars int
 
 	zone, pool       int
 	place            place
@@ -37,10 +35,11 @@ type Member struct {
 	occupies bool
 	// from and until are when it occupies by its record alone.
 	from, until time.Time
-	// leader is the repair of its location's leader that is recorded on it.
-	leader  *Record
-	created time.Time
-	gpus    int
+	// leader is the repair of its location's leader that is recorded on it, sidecars are those in flight.
+	leader   *Record
+	sidecars []*Record
+	created  time.Time
+	gpus     int
 }
 
 // numbered gives names numbers, so that a count by name needs no look-up for each Node.
@@ -107,7 +106,7 @@ func (r *Roster) Node(name string) *corev1.Node {
 func (r *Roster) look(m *Member, n *corev1.Node) {
 	c, phase := r.config, Phase(n.Labels[PhaseLabel])
 	*m = Member{
-		Node: n, InFlight: phase.InFlight(), Concerned: phase != "", Sidecars: SidecarsInFlight(n.Annotations),
+		Node: n, InFlight: phase.InFlight(), Concerned: phase != "", sidecars: sidecarsInFlight(n.Annotations),
 		place: place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: ControlPlane(n)},
 		ready: ready(n), created: n.CreationTimestamp.Time,
 	}

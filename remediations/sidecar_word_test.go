@@ -127,7 +127,7 @@ func TestSidecarsDoNotOpenABreaker(t *testing.T) {
 	require.Zero(t, f.total.unhealthy)
 	require.Empty(t, f.Breakers)
 	require.Empty(t, f.occupied, "nor do they take a disruptive repair's place")
-	require.Equal(t, 15, SidecarsInFlight(nodes[0].Annotations), "they are counted for themselves")
+	require.Len(t, sidecarsInFlight(nodes[0].Annotations), 15, "they are counted for themselves")
 	require.Nil(t, InFlight(nodes[0]), "and keep nobody from the node")
 	require.Empty(t, RebuildLedger(c, nodes, noon).Repairs, "nor do they count against its machine")
 }

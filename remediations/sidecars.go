@@ -92,18 +92,40 @@ func (j Journal) exhaustedSidecars() []string {
 	return out
 }
 
-// SidecarsInFlight counts the sidecars under repair on a Node with these annotations.
-func SidecarsInFlight(annotations map[string]string) int {
-	n := 0
+// sidecarsInFlight are the repairs of sidecars in flight on a Node with these annotations.
+func sidecarsInFlight(annotations map[string]string) (out []*Record) {
 	for k, v := range annotations {
 		if !strings.HasPrefix(k, sidecarPrefix) {
 			continue
 		}
 		if r, err := DecodeRecord(v); err == nil && r.Phase.InFlight() {
-			n++
+			out = append(out, r)
 		}
 	}
-	return n
+	return out
+}
+
+// SidecarTakesPlace says that the repair of a sidecar counts under limits.sidecars.concurrent: it is in flight, and for no
+// longer than its step may take. Nothing ends one on a Node that has a record which cannot be read.
+func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
+	if r == nil || !r.Phase.InFlight() {
+		return false
+	}
+	from, until := r.flight(c.Policy(r.Policy))
+	return inFlightAt(from, until, now)
+}
+
+// SidecarsInFlight counts the sidecars that take a place.
+func (r *Roster) SidecarsInFlight(now time.Time) int {
+	busy := 0
+	for _, m := range r.all {
+		for _, s := range m.sidecars {
+			if r.config.SidecarTakesPlace(s, now) {
+				busy++
+			}
+		}
+	}
+	return busy
 }
 
 // Health is what a sidecar answers when it is asked how it is.

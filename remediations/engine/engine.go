@@ -112,6 +112,8 @@ type Engine struct {
 	concerned     int
 	busySidecars  int
 	looksUnderWay int
+	// sidecarsCounted is when busySidecars were counted.
+	sidecarsCounted time.Time
 	// locationsLooked counts the looks under way at locations.
 	leaderMemory    map[locationOn]*leaderMemory
 	locationsLooked int

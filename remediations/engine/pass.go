@@ -65,7 +65,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	p.fleet = e.roster.Fleet(ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, p.blind(), now)
 	p.glass()
 	e.passes++
-	e.busySidecars = e.countSidecars()
+	e.busySidecars, e.sidecarsCounted = e.roster.SidecarsInFlight(now), now
 	order := e.order()
 	e.concerned = len(order)
 	for _, n := range order {

@@ -84,7 +84,7 @@ func (p *passing) sidecarState(n *corev1.Node, sc remediations.Sidecar) *remedia
 	}
 	state.Call, state.NewID, state.WellSince = m.call, m.newID, m.wellSince
 	busy := p.busySidecars
-	if sc.Record != nil && sc.Record.Phase.InFlight() {
+	if p.Config.SidecarTakesPlace(sc.Record, p.sidecarsCounted) {
 		busy--
 	}
 	return &remediations.SidecarState{State: state, Sidecar: sc, Sighting: m.sighting, Busy: busy, NewTask: p.NewTask()}
@@ -126,7 +126,7 @@ func (p *passing) carrySidecar(s *remediations.SidecarState, d remediations.Deci
 		})
 		p.again = true // another one may have waited for its turn
 	}
-	if wrote && was != nil && was.Phase.InFlight() && (d.Record == nil || !d.Record.Phase.InFlight()) {
+	if wrote && p.Config.SidecarTakesPlace(was, p.sidecarsCounted) && (d.Record == nil || !d.Record.Phase.InFlight()) {
 		p.busySidecars--
 	}
 	p.countSidecar(s, d, wrote)
@@ -226,13 +226,4 @@ func (e *Engine) forgetSidecars() {
 			delete(e.sidecarMemory, k)
 		}
 	}
-}
-
-// countSidecars counts the sidecars under repair on all nodes.
-func (e *Engine) countSidecars() int {
-	busy := 0
-	for _, m := range e.roster.Members() {
-		busy += m.Sidecars
-	}
-	return busy
 }
