@@ -204,8 +204,9 @@ func (l *life) processes() map[string]func(*rapid.T) {
 			l.w.pass(16 * time.Second)
 			l.w.startWith(l.w.last().config, l.w.last().offset)
 		},
-		"it stops in good order": func(*rapid.T) { l.follow(l.w.last().config, 0) },
-		"another configuration":  func(t *rapid.T) { l.follow(otherConfig(t, l.w.config), 0) },
+		"it stops in good order":                                func(*rapid.T) { l.follow(l.w.last().config, 0) },
+		"somebody plants a sidecar's record while nobody leads": l.plants,
+		"another configuration":                                 func(t *rapid.T) { l.follow(otherConfig(t, l.w.config), 0) },
 		"a clock that is wrong": func(t *rapid.T) {
 			if at(l.w, func() bool { return l.w.ledger == nil }) {
 				return // made anew by a clock far ahead it forgets what began: two accidents at once, and docs/safety.md says so

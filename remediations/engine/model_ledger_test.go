@@ -43,7 +43,11 @@ func (l ledgerPort) Save(ctx context.Context, data map[string]string, version st
 		return "", ErrConflict
 	}
 	l.w.ledgerRV++
+	slots := l.w.ledger["slots"]
 	l.w.ledger = maps.Clone(data)
+	if kept, err := remediations.DecodeLedger(data); l.w.lies.keepSlots && err == nil && len(kept.Slots) == 0 && slots != "" {
+		l.w.ledger["slots"] = slots
+	}
 	if l.w.lies.forgetSlots {
 		l.w.ledger["slots"] = "[]"
 	}

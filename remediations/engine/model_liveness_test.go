@@ -14,7 +14,11 @@ import (
 // live is the liveness clause: the world is calm and everything answers, a person has reset what ran out, and within a bounded
 // time no breaker is anything but closed, no slot is held, and a fresh fault on a healthy node is repaired.
 func (l *life) live(t *rapid.T) {
-	w := l.w
+	l.w.live()
+	l.check(t)
+}
+
+func (w *world) live() {
 	w.do(func() {
 		for _, n := range slices.Sorted(maps.Keys(w.nodes)) {
 			w.machines[n].cordonedBy = ""
@@ -48,10 +52,9 @@ func (l *life) live(t *rapid.T) {
 		w.join("n5", "civo://fresh")
 		w.ail("n5", 1)
 	})
-	l.check(t)
 	p := w.config.Policies[0]
 	can := slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name != "drain" && w.config.Provided[s.Name] })
-	if p.Mode != remediations.ModeEnforce || p.Approval || !can {
+	if p.Mode != remediations.ModeEnforce || p.Approval || !can || w.violated() != "" {
 		return
 	}
 	before := w.callCount()
@@ -60,7 +63,6 @@ func (l *life) live(t *rapid.T) {
 			w.fail("liveness: the fresh fault of n5 is not repaired: %v; holds %v, stopped %v, exhausted %v", w.record("n5"), mustLedger(w).Status.Holds, mustLedger(w).Status.Stopped, mustLedger(w).Status.Exhausted)
 		})
 	}
-	l.check(t)
 }
 
 // outages are what lasts for hours.

@@ -109,6 +109,9 @@ func (l *life) calmSidecars() {
 		for _, name := range w.podNames() {
 			g := w.pod(name)
 			n := w.nodes[g.node]
+			if _, paused := n.Annotations[remediations.PauseKey]; paused {
+				g.letGo() // somebody wrote a cancel that nobody understood, and the leader came to read it in the calm
+			}
 			if !g.open && p.Mode == remediations.ModeEnforce && w.gates.cancels == 0 && remediations.ReadJournal(n).Malformed == nil && (!n.Spec.Unschedulable || p.RepairCordoned) {
 				w.fail("S0: the sidecar of %s waits since %s", name, g.since)
 			}

@@ -120,6 +120,8 @@ type world struct {
 // lies are ports that do not keep what they promise: the knock-out turns them on.
 type lies struct {
 	forgetIntents, forgetSlots, ignoreNodeVersion, ignoreLedgerVersion, neverAsk, ownsEveryCordon, ghosts bool
+	// keepSlots: who frees a slot only believes it.
+	keepSlots bool
 	// askOnce: the leaders' port asks before the first key alone.
 	askOnce bool
 	// drains: that do not hear of their end, or do not look at the Node. provesAnything: each replacement is proven.

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// livenessKnockOuts are the statements of the liveness clause: in each tale something that the engine does at the end of a
+// trouble is taken away, and the clause must say what is left over.
+func livenessKnockOuts() map[string]knockOut {
+	// calm lives through a fault, a storm or nothing, and then through calm.
+	calm := func(tale func(t *testing.T, w *world)) func(*testing.T, *world) {
+		return func(t *testing.T, w *world) {
+			tale(t, w)
+			w.pass(10 * time.Minute)
+			w.live()
+		}
+	}
+	held := func(t *testing.T, w *world) {
+		after(func(w *world) { w.machines["n0"].silenced = true })(t, w)
+		w.do(func() { w.machines["n0"].silenced = false; w.heal("n0") })
+	}
+	never := func(h *hands, which func(s *remediations.State, d *remediations.Decision) bool) {
+		h.decision(func(s *remediations.State, d *remediations.Decision) {
+			if which(s, d) {
+				*d = remediations.Decision{Verb: remediations.Wait}
+			}
+		})
+	}
+	return map[string]knockOut{
+		"liveness: what was held ends when its alert is over": {
+			take: func(h *hands) {
+				never(h, func(_ *remediations.State, d *remediations.Decision) bool { return d.Verb == remediations.Drop })
+			},
+			tale: calm(held), speaks: "liveness: n0 has a repair left over",
+		},
+		"liveness: a repair ends": {
+			take: func(h *hands) {
+				never(h, func(_ *remediations.State, d *remediations.Decision) bool { return d.Verb == remediations.End })
+				h.w.in(4*time.Minute, func() { // or its slot would be said to be left over, and not its record
+					h.w.lies.forgetSlots, h.w.ledger["slots"] = true, "[]"
+				})
+			},
+			tale: calm(func(t *testing.T, w *world) { sickNode(t, w) }), speaks: "liveness: n0 has a repair left over",
+		},
+		"liveness: its slot is freed": {
+			take: func(h *hands) { h.w.lies.keepSlots = true },
+			tale: calm(func(t *testing.T, w *world) { sickNode(t, w) }), speaks: "liveness: a slot is left over",
+		},
+		"liveness: a breaker closes": {
+			take: func(h *hands) {
+				h.w.in(2*time.Minute, func() { h.w.replicas = [2]replicaState{{dead: true}, {dead: true}} })
+			},
+			tale: calm(func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					for _, n := range nodeNames[:4] {
+						w.breakDown(n, 9)
+						w.post(n, remediations.StatusFiring)
+					}
+				})
+				w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+				w.pass(2 * time.Minute)
+				w.do(func() { w.quiet(nodeNames[:4]...) })
+			}), speaks: "liveness: the breaker of cluster is open",
+		},
+		"liveness: a fresh fault is repaired": {
+			take: func(h *hands) {
+				never(h, func(s *remediations.State, d *remediations.Decision) bool {
+					return d.Verb == remediations.Issue && s.Node.Name == "n5"
+				})
+			},
+			tale: calm(func(t *testing.T, w *world) { sickNode(t, w) }), speaks: "liveness: the fresh fault of n5 is not repaired",
+		},
+	}
+}
