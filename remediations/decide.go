@@ -228,7 +228,7 @@ func (s *State) proceed(now time.Time) Decision {
 		}
 	}
 	d := s.act(c, next)
-	d.Well, d.Ask.Lease = cure.Well, cure.Ask.Lease
+	d.Well, d.Heard, d.Ask.Lease = cure.Well, cure.Heard, cure.Ask.Lease
 	d.Ask.Witness = d.Ask.Witness || cure.Ask.Witness
 	return d
 }

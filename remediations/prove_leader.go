@@ -77,7 +77,7 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 	}
 	c.step = pending.Step
 	d := s.act(c, pending)
-	d.Well = cure.Well
+	d.Well, d.Heard = cure.Well, cure.Heard
 	return d
 }
 
