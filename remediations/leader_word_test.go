@@ -346,6 +346,11 @@ func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	require.Equal(t, Reset, d.Verb)
 	require.Empty(t, d.Prune)
 
+	d = reset(Exhausted, Pending)
+	require.Equal(t, []string{LeaderKey}, d.Prune, "a repair of the node that has done nothing is no obstacle")
+	d = reset(Exhausted, Verifying)
+	require.Empty(t, d.Prune, "a repair of the node that is under way is not reset")
+
 	d = reset(Verifying, "")
 	require.Empty(t, d.Prune)
 	require.Len(t, d.Notices, 1, "there is nothing to forget")

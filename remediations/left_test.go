@@ -32,3 +32,33 @@ func TestAClockThatIsAheadEndsNoHold(t *testing.T) {
 		})
 	}
 }
+
+// TestResetOnAHeldNodeLeavesTheCordon: the history keeps what was left, so that it is taken back
+// when the hold ends.
+func TestResetOnAHeldNodeLeavesTheCordon(t *testing.T) {
+	cordon := Undo{Kind: UndoCordon, At: noon.Add(-time.Hour)}
+	for name, c := range map[string]struct {
+		paused bool
+		left   []Undo
+	}{
+		"paused":     {paused: true, left: []Undo{cordon}},
+		"not paused": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := (&scene{Alerts: []sceneAlert{}, Node: sceneNode{Ready: "True", Cordoned: true}}).state(t)
+			s.Node.Annotations[ResetKey] = "true"
+			if c.paused {
+				s.Node.Annotations[PauseKey] = "true"
+			}
+			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Intent: &Intent{ID: "r9-0-1", At: noon}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Undo: []Undo{cordon}}
+			s.Node.Annotations[NodeRepairKey] = r.Encode()
+			s.Journal = ReadJournal(s.Node)
+			require.NoError(t, s.Journal.Malformed)
+			d := Decide(s, noon)
+			require.Equal(t, Reset, d.Verb)
+			require.Equal(t, !c.paused, d.Uncordon)
+			require.Equal(t, c.left, d.Left)
+			require.Equal(t, c.paused, d.LeftOf == "r9")
+		})
+	}
+}

@@ -162,6 +162,13 @@ func TestResetForgetsExhaustedSidecars(t *testing.T) {
 	require.Equal(t, []string{SidecarKey(thePod)}, d.Prune)
 	require.Equal(t, []string{ResetKey}, d.Consume)
 	require.Empty(t, d.Notices)
+
+	for phase, want := range map[Phase][]string{Pending: {SidecarKey(thePod)}, Verifying: nil} {
+		r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: phase, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Deadline: noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: noon}}
+		s.Node.Annotations[NodeRepairKey] = r.Encode()
+		s.Journal = ReadJournal(s.Node)
+		require.Equal(t, want, Decide(s.State, noon).Prune, "the node's own repair is %s", phase)
+	}
 }
 
 // TestCancelOfASidecarIsItsOwn: Decide leaves the key to DecideSidecar while that can take it, and answers it otherwise.
