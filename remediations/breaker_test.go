@@ -158,13 +158,13 @@ func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
 		record func(n *corev1.Node)
 		want   BreakerState
 	}{
-		"nothing":               {want: BreakerOpen},
-		"a slot":                {ledger: Ledger{Slots: []Slot{{Node: "n9", Repair: "rn000"}}}, want: BreakerHalfOpen},
-		"an orphan":             {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "rn000"}}}}, want: BreakerHalfOpen},
-		"a record":              {record: func(n *corev1.Node) { inFlight(n, "reboot") }, want: BreakerHalfOpen},
-		"a record that is held": {record: func(n *corev1.Node) { phase(inFlight(n, "reboot"), Pending) }, want: BreakerHalfOpen},
-		"a record that ran out": {record: func(n *corev1.Node) { phase(inFlight(n, "reboot"), Exhausted) }, want: BreakerOpen},
-		"another repair's":      {ledger: Ledger{Slots: []Slot{{Node: "n000", Repair: "r2"}}}, want: BreakerOpen},
+		"nothing":                 {want: BreakerOpen},
+		"a slot":                  {ledger: Ledger{Slots: []Slot{{Node: "n9", Repair: "rn000"}}}, want: BreakerHalfOpen},
+		"an orphan":               {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "rn000"}}}}, want: BreakerHalfOpen},
+		"a record":                {record: func(n *corev1.Node) { inFlight(n, "reboot") }, want: BreakerHalfOpen},
+		"a record that is held":   {record: func(n *corev1.Node) { phase(inFlight(n, "reboot"), Pending) }, want: BreakerHalfOpen},
+		"a record that ran out":   {record: func(n *corev1.Node) { phase(inFlight(n, "reboot"), Exhausted) }, want: BreakerOpen},
+		"another repair's":        {ledger: Ledger{Slots: []Slot{{Node: "n000", Repair: "r2"}}}, want: BreakerOpen},
 		"another repair's orphan": {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "r2"}}}}, want: BreakerOpen},
 		"an end, after another's": {record: func(n *corev1.Node) {
 			other := EncodeHistory(nil, Entry{ID: "rn0009", Outcome: Cancelled})

@@ -17,6 +17,7 @@ func TestZoneHasABreakerOnlyBesideAnotherZone(t *testing.T) {
 		return slices.Sorted(maps.Keys(f.Breakers))
 	}
 	require.Equal(t, []string{ScopeCluster}, scopes("a"))
+	require.Equal(t, []string{ScopeCluster}, scopes("a", ""), "nodes without a zone are none")
 	require.Equal(t, []string{ScopeCluster, "zone/a", "zone/b"}, scopes("a", "b"), "the control")
 }
 

@@ -113,6 +113,12 @@ func TestWouldBeRepairsCountInObserveModeOnly(t *testing.T) {
 	require.NotEmpty(t, f.atLimit(c, nodes[1], false), "and observe mode does not talk it away")
 	f.Vacate("n000")
 	require.Empty(t, f.atLimit(c, nodes[1], false))
+
+	f.Occupy(c, nodes[0], true)
+	require.NotEmpty(t, f.atLimit(c, nodes[1], true), "one that this pass would have begun")
+	require.Empty(t, f.atLimit(c, nodes[1], false))
+	f.Occupy(c, nodes[0], false)
+	require.NotEmpty(t, f.atLimit(c, nodes[1], false), "one that this pass began")
 }
 
 func controlPlane(nodes []*corev1.Node, count int) []*corev1.Node {
@@ -143,6 +149,9 @@ func TestControlPlaneKeepsItsQuorum(t *testing.T) {
 			require.Empty(t, f.controlPlaneBusy(nodes[9]), "a worker is no matter of the control plane")
 		})
 	}
+	nodes := controlPlane(herd(10, 1), 3)
+	f := fleetOf(limits(), nodes, nil, noon)
+	require.NotEmpty(t, f.controlPlaneBusy(nodes[2]), "a node that is Ready does not count as one that would be left")
 }
 
 func TestControlPlaneNodesAreRepairedOneAtATime(t *testing.T) {
@@ -157,6 +166,14 @@ func TestControlPlaneNodesAreRepairedOneAtATime(t *testing.T) {
 
 	inFlight(nodes[1], "reboot")
 	require.NotEmpty(t, fleetOf(limits(), nodes, nil, noon).controlPlaneBusy(nodes[0]), "one on record")
+
+	f = fleetOf(limits(), controlPlane(herd(10, 0), 5), nil, noon)
+	f.Occupy(limits(), nodes[0], false)
+	require.Empty(t, f.controlPlaneBusy(nodes[0]), "its own repair")
+	f.Occupy(limits(), nodes[9], false)
+	require.Empty(t, f.controlPlaneBusy(nodes[0]), "the repair of a worker")
+	f.Occupy(limits(), nodes[1], true)
+	require.Empty(t, f.controlPlaneBusy(nodes[0]), "one that would be in observe mode")
 }
 
 // TestFleetNeverExceedsALimit: however the fleet looks, filling it until atLimit says stop keeps every limit.
