@@ -54,16 +54,13 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 			r.Step.Name = "replace"
 			n.Annotations[NodeRepairKey] = r.Encode()
 		}, ProviderAbsent},
+		"drained, and cordoned still": {func(n *corev1.Node) { drainedBefore(n); n.Spec.Unschedulable = true }, ""},
 		"the attempt is over": {func(n *corev1.Node) {
 			r := ReadJournal(n).Record
 			r.Phase = Verifying
 			n.Annotations[NodeRepairKey] = r.Encode()
 		}, CallWithheld},
-		"it was uncordoned after its drain": {func(n *corev1.Node) {
-			r := ReadJournal(n).Record
-			r.Done = []string{"drain:1"}
-			n.Annotations[NodeRepairKey] = r.Encode()
-		}, CallWithheld},
+		"it was uncordoned after its drain": {drainedBefore, CallWithheld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := acting()
@@ -157,6 +154,12 @@ func TestLastLookAsksTheWitness(t *testing.T) {
 			requireWithheld(t, map[bool]Reason{false: NotWitnessed}[c.may], MayStillAct(n, "r1-0-1", c.signs, c.read))
 		})
 	}
+}
+
+func drainedBefore(n *corev1.Node) {
+	r := ReadJournal(n).Record
+	r.Done = []string{"drain:1", "reboot:1"}
+	n.Annotations[NodeRepairKey] = r.Encode()
 }
 
 func controlPlaneNode(n *corev1.Node) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }

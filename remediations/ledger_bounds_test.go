@@ -1,0 +1,204 @@
+package remediations
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestLedgerWritesThePartsThatItHas: each part comes back, and an empty part is not written.
+func TestLedgerWritesThePartsThatItHas(t *testing.T) {
+	require.ElementsMatch(t, []string{ledgerVersion, ledgerSlots, ledgerRepairs, ledgerOrphans, ledgerStatus}, slices.Collect(maps.Keys((&Ledger{}).Encode())))
+	begun := []Begun{{Repair: "r1", At: noon}}
+	full := &Ledger{
+		Slots: []Slot{{Node: "n1", Repair: "r1", Since: noon}}, Repairs: map[string][]Begun{"m": begun}, Moves: map[string][]Begun{"eu": begun}, Wide: begun,
+		Cures:  map[string][]Cure{"m": {{Repair: "r0", Policy: "p", At: noon, Step: StepRef{Name: "reboot", Attempt: 1}, Steps: []string{"reboot:1"}}}},
+		Unseen: []Span{{From: noon}}, Orphans: []Orphan{}, Arrival: noon,
+	}
+	got, err := DecodeLedger(full.Encode())
+	require.NoError(t, err)
+	require.Equal(t, full, got)
+}
+
+func TestRepairsOfAMachineCountForTheirWindow(t *testing.T) {
+	l := &Ledger{Repairs: map[string][]Begun{"m": {
+		{Repair: "r1", At: noon.Add(-time.Hour)}, {Repair: "r3", At: noon.Add(-10 * time.Minute)},
+		{Repair: "r2", At: noon.Add(-time.Hour + 1)}, {Repair: "own", At: noon.Add(-50 * time.Minute)},
+	}}}
+	count, oldest := l.begun("m", "own", noon, time.Hour)
+	require.Equal(t, 2, count, "an hour ago is not within the hour")
+	require.Equal(t, noon.Add(-time.Hour+1), oldest)
+	count, _ = l.begun("another", "own", noon, time.Hour)
+	require.Zero(t, count)
+}
+
+func TestPruneDropsWhatIsOverToTheMoment(t *testing.T) {
+	c := &Config{Limits: Limits{RepairsWindow: 96 * time.Hour}, Policies: []*Policy{{RelapseWindow: time.Hour}, {RelapseWindow: time.Minute}}}
+	window, relapse := 96*time.Hour, time.Hour+pendingFor
+	left := func(age func(kind string) time.Duration) []int {
+		begun := func(kind string) []Begun { return []Begun{{Repair: "r1", At: noon.Add(-age(kind))}} }
+		l := &Ledger{
+			Repairs: map[string][]Begun{"m": begun("repairs")}, Moves: map[string][]Begun{"eu": begun("moves")}, Wide: begun("wide"),
+			Cures:  map[string][]Cure{"m": {{Repair: "r1", Policy: "p", At: noon.Add(-age("cures"))}}},
+			Unseen: []Span{{From: noon.Add(-1000 * time.Hour), To: noon.Add(-age("unseen"))}},
+		}
+		l.prune(c, noon)
+		return []int{len(l.Repairs), len(l.Moves), len(l.Wide), len(l.Cures), len(l.Unseen)}
+	}
+	over := map[string]time.Duration{"repairs": window, "moves": window, "wide": wideApart, "cures": relapse, "unseen": 2 * relapse}
+	require.Equal(t, []int{0, 0, 0, 0, 0}, left(func(kind string) time.Duration { return over[kind] }))
+	require.Equal(t, []int{1, 1, 1, 1, 1}, left(func(kind string) time.Duration { return over[kind] - 1 }))
+	going := &Ledger{Unseen: []Span{{From: noon.Add(-1000 * time.Hour)}}}
+	going.prune(c, noon)
+	require.Len(t, going.Unseen, 1, "a blindness that goes on")
+}
+
+func TestOrphanIsOfItsNodeOrItsMachine(t *testing.T) {
+	l := &Ledger{Orphans: []Orphan{{Node: "n1"}, {Node: "n2", ProviderID: "civo://2"}}}
+	bareMetal := bare("n9")
+	bareMetal.Spec.ProviderID = ""
+	require.Nil(t, l.replacing(bareMetal), "two Nodes without a provider ID are not one machine")
+	require.Equal(t, &l.Orphans[0], l.replacing(bare("n1")))
+	other := bare("n3")
+	other.Spec.ProviderID = "civo://2"
+	require.Equal(t, &l.Orphans[1], l.replacing(other))
+	require.True(t, l.replacingName("n2"))
+	require.False(t, l.replacingName("n3"))
+}
+
+// TestSlotsOfANodeAndOfALeaderAreTwo: one of them ends without the other.
+func TestSlotsOfANodeAndOfALeaderAreTwo(t *testing.T) {
+	node, leader, other := Slot{Node: "n1"}, Slot{Kind: SlotLeader, Node: "n1"}, Slot{Kind: SlotLeader, Node: "n2"}
+	l := &Ledger{Slots: []Slot{node, leader, other}, Orphans: []Orphan{{Node: "n1"}, {Node: "n2"}}}
+	require.True(t, l.Release("n1"))
+	require.Equal(t, []Slot{leader, other}, l.Slots)
+	require.Equal(t, []Orphan{{Node: "n2"}}, l.Orphans)
+	require.False(t, l.Release("n1"))
+	l.Slots = []Slot{node, leader, other}
+	require.True(t, l.ReleaseLeader("n1"))
+	require.Equal(t, []Slot{node, other}, l.Slots)
+	require.False(t, l.ReleaseLeader("n1"))
+}
+
+func TestMovesOfALocation(t *testing.T) {
+	l := &Ledger{}
+	l.moved("eu", "r1", noon)
+	l.moved("eu", "r1", noon.Add(-time.Minute))
+	require.Equal(t, []Begun{{Repair: "r1", At: noon}}, l.Moves["eu"], "the last move of a repair counts")
+	l.moved("eu", "r1", noon.Add(time.Minute))
+	require.Equal(t, []Begun{{Repair: "r1", At: noon.Add(time.Minute)}}, l.Moves["eu"])
+	l.moved("eu", "r2", noon)
+	require.Equal(t, "r1", l.lastMove("eu", "").Repair)
+	require.Equal(t, "r2", l.lastMove("eu", "r1").Repair)
+	require.Zero(t, l.lastMove("us", ""))
+
+	r := &Record{ID: "r3", Location: "eu"}
+	for name, c := range map[string]struct {
+		slot  Slot
+		knows bool
+	}{
+		"its slot":              {Slot{Kind: SlotLeader, Node: "n1", Location: "eu", Repair: "r3"}, true},
+		"a node's slot":         {Slot{Node: "n1", Location: "eu", Repair: "r3"}, false},
+		"another node's slot":   {Slot{Kind: SlotLeader, Node: "n2", Location: "eu", Repair: "r3"}, false},
+		"another location's":    {Slot{Kind: SlotLeader, Node: "n1", Location: "us", Repair: "r3"}, false},
+		"another repair's slot": {Slot{Kind: SlotLeader, Node: "n1", Location: "eu", Repair: "r2"}, false},
+	} {
+		l.Slots = []Slot{c.slot}
+		require.Equal(t, c.knows, l.knowsMove("n1", r), name)
+	}
+	require.True(t, l.knowsMove("n1", &Record{ID: "r1", Location: "eu"}), "by its move")
+}
+
+// TestRebuiltLedgerCountsWhatTheHistorySays: disruptive repairs of the machine, each once, with its
+// cures and with what runs now.
+func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
+	c := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}
+	step := StepRef{Name: "reboot", Attempt: 1}
+	before := noon.Add(-time.Hour)
+	n := bare("n1")
+	n.Annotations[HistoryKey] = EncodeEntries([]Entry{
+		{ID: "r5", Policy: "p", Outcome: Recovered, Began: before, Ended: noon, Steps: []string{"reboot:1"}, Last: &step},
+		{ID: "r4", Policy: "held", Outcome: Cancelled, Began: before, Ended: noon},
+		{ID: "r3", Policy: "s", Target: "sidecar-0a", Outcome: Recovered, Began: before, Ended: noon, Steps: []string{"mark-ready:1"}},
+	})
+	ran := inFlight(bare("n2"), "reboot")
+	phase(ran, Exhausted)
+	overdue := inFlight(bare("n3"), "reboot")
+	late := ReadJournal(overdue).Record
+	late.Deadline = noon.Add(-24 * time.Hour)
+	late.Intent.At, late.Since = late.Deadline, late.Deadline
+	overdue.Annotations[NodeRepairKey] = late.Encode()
+	waiting := inFlight(bare("n4"), "replace")
+	phase(waiting, Pending)
+	l := RebuildLedger(c, []*corev1.Node{n, ran, overdue, waiting, bare("n5")}, noon)
+	require.Empty(t, l.Slots)
+	require.Empty(t, l.Orphans, "a replacement that is not under way has no orphan")
+	require.Equal(t, map[string][]Begun{
+		"civo://n1": {{Repair: "r5", At: before}}, "civo://n3": {{Repair: "rn3", At: noon}}, "civo://n4": {{Repair: "rn4", At: noon}},
+	}, l.Repairs, "an exhausted repair is counted by its history")
+	require.Equal(t, map[string]int{"another-policy": 1}, l.Status.Exhausted)
+	require.Len(t, l.Cures, 1)
+	require.Equal(t, "r5", l.Cures["civo://n1"][0].Repair)
+}
+
+// TestRowOfFailuresCountsEachRepairOnce: what is said of a repair again is written over.
+func TestRowOfFailuresCountsEachRepairOnce(t *testing.T) {
+	l := &Ledger{}
+	require.True(t, l.Finished("p", "r1", OutcomeExhausted))
+	require.False(t, l.Finished("p", "r1", OutcomeExhausted))
+	require.Equal(t, 1, l.Status.Exhausted["p"])
+	require.True(t, l.Finished("p", "r1", Recovered), "it is written over")
+	require.NotContains(t, l.Status.Exhausted, "p")
+	require.True(t, l.Finished("p", "r1", Relapsed))
+	require.Equal(t, 1, l.Status.Exhausted["p"])
+	require.True(t, l.Finished("p", "", OutcomeExhausted))
+	require.True(t, l.Finished("p", "", OutcomeExhausted), "repairs without an ID are not one")
+	require.True(t, l.Failing("p"))
+	require.False(t, l.Finished("p", "r9", SelfRecovered), "a stopped policy goes on after a cure alone")
+	require.True(t, l.Failing("p"))
+	require.True(t, l.Finished("q", "r1", OutcomeExhausted))
+	require.True(t, l.Finished("q", "r2", SelfRecovered), "a row that is not full is broken by any other end")
+	require.NotContains(t, l.Status.Exhausted, "q")
+	old := &Ledger{Status: LedgerStatus{Exhausted: map[string]int{"p": 2}}}
+	require.True(t, old.Finished("p", "r1", OutcomeExhausted))
+	require.True(t, old.Failing("p"), "the row of an earlier version goes on")
+}
+
+func TestTimeThatDrydockWasBlind(t *testing.T) {
+	l := &Ledger{}
+	require.False(t, l.Saw(time.Time{}, noon), "it sees, and did before")
+	require.True(t, l.Saw(noon.Add(-time.Minute), noon))
+	require.False(t, l.Saw(noon.Add(-time.Minute), noon))
+	require.Equal(t, time.Minute, l.unseen(noon.Add(-time.Hour), noon), "it goes on")
+	require.True(t, l.Saw(time.Time{}, noon.Add(time.Minute)))
+	require.Equal(t, []Span{{From: noon.Add(-time.Minute), To: noon.Add(time.Minute)}}, l.Unseen)
+	require.Equal(t, 90*time.Second, l.unseen(noon.Add(-30*time.Second), noon.Add(time.Hour)))
+	require.Zero(t, l.unseen(noon.Add(time.Hour), noon.Add(2*time.Hour)))
+	for i := range unseenMost {
+		when := noon.Add(time.Duration(i+1) * time.Hour)
+		l.Saw(when, when)
+		l.Saw(time.Time{}, when.Add(time.Minute))
+	}
+	require.Len(t, l.Unseen, unseenMost)
+	require.Equal(t, Span{From: noon.Add(-time.Minute), To: noon.Add(61 * time.Minute)}, l.Unseen[0], "the oldest two are one")
+}
+
+func TestCureOfAnotherPolicyStays(t *testing.T) {
+	last := &StepRef{Name: "reboot", Attempt: 1}
+	l := &Ledger{}
+	require.True(t, l.Cured("m", &Entry{ID: "r1", Policy: "p", Outcome: Recovered, Last: last}, []string{ScopeCluster}))
+	require.True(t, l.Cured("m", &Entry{ID: "r2", Policy: "q", Outcome: Recovered, Last: last}, nil))
+	require.False(t, l.Cured("m", &Entry{ID: "r3", Policy: "z", Outcome: Cancelled, Last: last}, nil), "nothing was known of it")
+	require.True(t, l.Cured("m", &Entry{ID: "r4", Policy: "p", Outcome: OutcomeExhausted, Last: last}, nil))
+	require.Equal(t, "r2", l.Cures["m"][0].Repair)
+	require.Len(t, l.Cures["m"], 1)
+	l.Relapse("m", l.Cures["m"][0])
+	require.True(t, l.Cures["m"][0].Relapsed)
+	require.Equal(t, 1, l.Status.Exhausted["q"])
+	require.True(t, l.Cured("m", &Entry{ID: "r5", Policy: "q", Outcome: Cancelled, Last: last}, nil))
+	require.NotContains(t, l.Cures, "m")
+}
