@@ -121,9 +121,10 @@ func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
 	before := noon.Add(-time.Hour)
 	n := bare("n1")
 	n.Annotations[HistoryKey] = EncodeEntries([]Entry{
+		{ID: "r6", Policy: "p", Outcome: Cancelled, Began: before, Ended: noon},
 		{ID: "r5", Policy: "p", Outcome: Recovered, Began: before, Ended: noon, Steps: []string{"reboot:1"}, Last: &step},
 		{ID: "r4", Policy: "held", Outcome: Cancelled, Began: before, Ended: noon},
-		{ID: "r3", Policy: "s", Target: "sidecar-0a", Outcome: Recovered, Began: before, Ended: noon, Steps: []string{"mark-ready:1"}},
+		{ID: "r3", Policy: "s", Target: "sidecar-0a", Outcome: Recovered, Began: before, Ended: noon, Steps: []string{"mark-ready:1"}, Last: &StepRef{Name: "mark-ready", Attempt: 1}},
 	})
 	ran := inFlight(bare("n2"), "reboot")
 	phase(ran, Exhausted)
@@ -141,7 +142,7 @@ func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
 		"civo://n1": {{Repair: "r5", At: before}}, "civo://n3": {{Repair: "rn3", At: noon}}, "civo://n4": {{Repair: "rn4", At: noon}},
 	}, l.Repairs, "an exhausted repair is counted by its history")
 	require.Equal(t, map[string]int{"another-policy": 1}, l.Status.Exhausted)
-	require.Len(t, l.Cures, 1)
+	require.Len(t, l.Cures["civo://n1"], 1, "a sidecar's cure is none of the node, and a repair that was only held ends no cure")
 	require.Equal(t, "r5", l.Cures["civo://n1"][0].Repair)
 }
 
@@ -163,6 +164,8 @@ func TestRowOfFailuresCountsEachRepairOnce(t *testing.T) {
 	require.True(t, l.Finished("q", "r1", OutcomeExhausted))
 	require.True(t, l.Finished("q", "r2", SelfRecovered), "a row that is not full is broken by any other end")
 	require.NotContains(t, l.Status.Exhausted, "q")
+	require.True(t, l.Failing("p"), "the row of another policy is its own")
+	require.Len(t, l.Status.Ends["p"], 3)
 	old := &Ledger{Status: LedgerStatus{Exhausted: map[string]int{"p": 2}}}
 	require.True(t, old.Finished("p", "r1", OutcomeExhausted))
 	require.True(t, old.Failing("p"), "the row of an earlier version goes on")
@@ -190,6 +193,7 @@ func TestTimeThatDrydockWasBlind(t *testing.T) {
 func TestCureOfAnotherPolicyStays(t *testing.T) {
 	last := &StepRef{Name: "reboot", Attempt: 1}
 	l := &Ledger{}
+	require.True(t, l.Cured("another", &Entry{ID: "r0", Policy: "p", Outcome: Recovered, Last: last}, nil))
 	require.True(t, l.Cured("m", &Entry{ID: "r1", Policy: "p", Outcome: Recovered, Last: last}, []string{ScopeCluster}))
 	require.True(t, l.Cured("m", &Entry{ID: "r2", Policy: "q", Outcome: Recovered, Last: last}, nil))
 	require.False(t, l.Cured("m", &Entry{ID: "r3", Policy: "z", Outcome: Cancelled, Last: last}, nil), "nothing was known of it")
@@ -201,4 +205,25 @@ func TestCureOfAnotherPolicyStays(t *testing.T) {
 	require.Equal(t, 1, l.Status.Exhausted["q"])
 	require.True(t, l.Cured("m", &Entry{ID: "r5", Policy: "q", Outcome: Cancelled, Last: last}, nil))
 	require.NotContains(t, l.Cures, "m")
+	require.Contains(t, l.Cures, "another")
+}
+
+func TestArrivalThatIsNoneIsNoError(t *testing.T) {
+	at, err := DecodeArrival(map[string]string{})
+	require.NoError(t, err)
+	require.Zero(t, at)
+	for text, ok := range map[string]bool{
+		"1969-12-31T23:59:59Z": false, "1970-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
+	} {
+		_, err := DecodeArrival(map[string]string{LedgerArrival: text})
+		require.Equal(t, ok, err == nil, text)
+	}
+}
+
+func TestCloneAndStopKeepAllThatIsThere(t *testing.T) {
+	l := &Ledger{Repairs: map[string][]Begun{}, Moves: map[string][]Begun{"eu": {{Repair: "r1"}}, "us": {{Repair: "r2"}}}}
+	require.Equal(t, l.Moves, l.Clone().Moves)
+	l.Stop("p", "one")
+	l.Stop("q", "two")
+	require.Equal(t, map[string]string{"p": "one", "q": "two"}, l.Status.Stopped)
 }

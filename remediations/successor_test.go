@@ -42,6 +42,7 @@ func TestSameMachineIsNoSuccessor(t *testing.T) {
 	require.True(t, o.Gone(again), "registered again, it is another Node")
 	require.Nil(t, SuccessorOf(o, said, []*corev1.Node{again}))
 	require.Equal(t, another, SuccessorOf(o, said, []*corev1.Node{again, another}))
+	require.Equal(t, another, SuccessorOf(o, said, []*corev1.Node{another, again}))
 	require.Nil(t, SuccessorOf(o, nil, []*corev1.Node{another}), "nobody said which machine it is")
 	o.UID = string(again.UID)
 	require.False(t, o.Gone(again))
@@ -53,4 +54,49 @@ func TestReplacementOfARequestHasItsTime(t *testing.T) {
 	require.Equal(t, replace.Wait, replaceFor(nil, &Record{Step: StepRef{Name: "replace", Attempt: 1}}))
 	p := &Policy{Plan: []Step{{Name: "replace", Wait: time.Hour}}}
 	require.Equal(t, time.Hour, replaceFor(p, &Record{Step: StepRef{Name: "replace", Attempt: 1}}))
+	require.Equal(t, replace.Wait, replaceFor(p, &Record{Step: StepRef{Index: 1, Name: "replace", Attempt: 1}}), "the plan became shorter")
+}
+
+// TestProviderIsAskedAgainInTime: not at once, and at once if the answer is from the future.
+func TestProviderIsAskedAgainInTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked time.Time
+		again bool
+	}{
+		"now":              {noon, false},
+		"not long ago":     {noon.Add(-askEvery + 1), false},
+		"long enough ago":  {noon.Add(-askEvery), true},
+		"by another clock": {noon.Add(time.Second), true},
+	} {
+		s := golden{input: "testdata/successor/waits-for-readiness.input.yaml"}.state(t)
+		s.Replacement.At = c.asked
+		o := &s.Ledger.Orphans[0]
+		s.Journal.Record = &o.Record
+		require.Equal(t, c.again, DecideSuccessor(s, o, noon).Ask.Replacement, name)
+	}
+}
+
+// TestAnswerOfTheProviderIsGoodForItsTime: trouble stands until the provider said to ask again.
+func TestAnswerOfTheProviderIsGoodForItsTime(t *testing.T) {
+	conf := limits()
+	plan := []Step{{Name: "reboot", Attempts: 1}}
+	for name, c := range map[string]struct {
+		age     time.Duration
+		trouble string
+		good    bool
+	}{
+		"just now":               {0, "", true},
+		"at its end":             {surveyFor, "", true},
+		"too old":                {surveyFor + 1, "", false},
+		"from the future":        {-1, "", false},
+		"trouble":                {time.Minute, "no quota", true},
+		"trouble at its end":     {5 * time.Minute, "no quota", true},
+		"trouble that is over":   {5*time.Minute + 1, "no quota", false},
+		"trouble soon asked for": {surveyFor + 1, "no quota", true},
+	} {
+		v := &Survey{Step: plan[0].ask(), At: noon.Add(-c.age), Trouble: c.trouble, Again: 5 * time.Minute}
+		s := &State{Config: conf, Survey: v}
+		got := s.surveyOf(&candidate{State: s, now: noon, policy: &Policy{Plan: plan}, step: StepRef{Name: "reboot", Attempt: 1}})
+		require.Equal(t, c.good, got == v, name)
+	}
 }

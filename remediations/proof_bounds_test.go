@@ -1,0 +1,55 @@
+package remediations
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWaitOfAStepThatThePlanHasNoMore(t *testing.T) {
+	p := &Policy{Plan: []Step{{Name: "reboot", Wait: time.Hour}}}
+	require.Equal(t, time.Hour, p.waitOf(StepRef{Name: "reboot"}, time.Minute))
+	require.Equal(t, time.Minute, p.waitOf(StepRef{Index: 1, Name: "reboot"}, time.Minute), "the plan became shorter")
+	require.Equal(t, time.Minute, p.waitOf(StepRef{Name: "drain"}, time.Minute), "another step is there")
+	require.Equal(t, time.Minute, (*Policy)(nil).waitOf(StepRef{Name: "reboot"}, time.Minute))
+}
+
+// TestProofAtTheLastMoment starts from a node that has recovered, and changes one thing.
+func TestProofAtTheLastMoment(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*State)
+		verb   Verb
+		ask    Ask
+	}{
+		"nothing changes": {func(*State) {}, End, Ask{}},
+		"the policy is gone": {func(s *State) {
+			s.Config.Policies = nil
+		}, End, Ask{}},
+		"the alert said that it is over after the Alertmanagers were asked": {func(s *State) {
+			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Word.AskedAt.Add(1)
+		}, Wait, Ask{Alerts: true}},
+		"the alert said that it is over before": {func(s *State) {
+			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Word.AskedAt
+		}, End, Ask{}},
+		"the alert did not say so": {func(s *State) {
+			s.LookSince = s.Word.AskedAt.Add(1)
+		}, End, Ask{}},
+		"a stale lease that was read a while ago": {func(s *State) {
+			s.Config.MaxStaleness, s.WellSince = time.Minute, time.Time{}
+			s.Lease.ReadAt, s.Lease.RenewedAt = noon.Add(-leaseAgain), noon.Add(-time.Hour)
+		}, Wait, Ask{Lease: true}},
+		"a stale lease that was read a moment ago": {func(s *State) {
+			s.Config.MaxStaleness, s.WellSince = time.Minute, time.Time{}
+			s.Lease.ReadAt, s.Lease.RenewedAt = noon.Add(-leaseAgain+1), noon.Add(-time.Hour)
+		}, Wait, Ask{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := golden{input: "testdata/decide/recovered.input.yaml"}.state(t)
+			c.change(s)
+			d := Decide(s, noon)
+			require.Equal(t, c.verb, d.Verb, d.Message)
+			require.Equal(t, c.ask, d.Ask, d.Message)
+		})
+	}
+}
