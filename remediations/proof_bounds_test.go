@@ -53,3 +53,38 @@ func TestProofAtTheLastMoment(t *testing.T) {
 		})
 	}
 }
+
+// TestProofThatTheProviderGivesIsAskedFor: of a step that has such a proof, and while it can be told
+// from what was there before.
+func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		done   string
+		before *Before
+		asked  time.Time
+		want   bool
+	}{
+		"never asked":                 {"replace:1", &Before{}, time.Time{}, true},
+		"asked now":                   {"replace:1", &Before{}, noon, false},
+		"asked long enough ago":       {"replace:1", &Before{}, noon.Add(-askEvery), true},
+		"asked in the future":         {"replace:1", &Before{}, noon.Add(time.Second), true},
+		"nobody knows what was there": {"replace:1", nil, time.Time{}, false},
+		"a step with another proof":   {"reboot:1", &Before{}, time.Time{}, false},
+	} {
+		r := &Record{Done: []string{c.done}, Intent: &Intent{ID: "r1-0-1", At: noon.Add(-time.Hour), Before: c.before}}
+		s := &State{Config: limits(), Node: bare("n1"), Journal: Journal{Record: r}}
+		if !c.asked.IsZero() {
+			s.Replacement = &Replacement{Asked: Asked{Intent: "r1-0-1", At: c.asked}}
+		}
+		d := Decision{Recheck: noon.Add(time.Hour)}
+		s.follow(&d, noon)
+		require.Equal(t, c.want, d.Ask.Replacement, name)
+	}
+}
+
+func TestWhatWasThereBeforeIsOfItsStep(t *testing.T) {
+	require.Nil(t, (*Survey)(nil).before("replace"))
+	require.Nil(t, (&Survey{Step: "replace"}).before("replace"))
+	v := &Survey{Step: "replace", Before: &Before{Instance: "i1"}}
+	require.Nil(t, v.before("reboot"))
+	require.Equal(t, v.Before, v.before("replace"))
+}
