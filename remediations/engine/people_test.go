@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -142,13 +144,48 @@ func TestSilenceOfARepair(t *testing.T) {
 	})
 }
 
+// TestRepairWithoutASilenceEndsNone: where Alertmanager took none, there is none to end.
+func TestRepairWithoutASilenceEndsNone(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		quiet := &silencer{refuses: true}
+		w.silencer = quiet
+		w.start()
+		w.do(func() { w.ail("n0", 1) })
+		require.True(t, w.until(20*time.Minute, func() bool { return len(w.ended) == 1 }))
+		w.pass(time.Minute)
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Empty(t, quiet.expired)
+	})
+}
+
+// TestOnlyAPlanThatRanOutIsAWarning among the Events that tell of an end.
+func TestOnlyAPlanThatRanOutIsAWarning(t *testing.T) {
+	for outcome, reboots := range map[remediations.Outcome]int{remediations.Recovered: 1, remediations.OutcomeExhausted: 9} {
+		inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
+			w.start()
+			w.do(func() { w.ail("n0", reboots) })
+			require.True(t, w.until(40*time.Minute, func() bool { return len(w.ended) == 1 }))
+			w.pass(time.Minute)
+			told := at(w, func() []Event {
+				return slices.DeleteFunc(slices.Clone(w.told), func(e Event) bool { return e.Reason != "Repair"+string(outcome) })
+			})
+			require.Len(t, told, 1)
+			require.Equal(t, outcome == remediations.OutcomeExhausted, told[0].Warning)
+		})
+	}
+}
+
 // silencer remembers the silences that it was asked for.
 type silencer struct {
 	made    map[string]map[string]string
 	expired []string
+	refuses bool
 }
 
 func (s *silencer) Silence(_ context.Context, labels map[string]string, _ time.Time, _ string) (string, error) {
+	if s.refuses {
+		return "", errors.New("no")
+	}
 	if s.made == nil {
 		s.made = map[string]map[string]string{}
 	}
