@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,5 +57,25 @@ func TestEveryShippedPolicyAboutNodesHasAWitness(t *testing.T) {
 		}
 		require.NotNil(t, p.Witness, p.Name)
 		require.True(t, len(p.Witness.Signs) > 0 || p.Approval, "policy %s would act on an alert alone", p.Name)
+	}
+}
+
+// TestAPolicyThatTakesGPUNodesIsNamed: in the place of a shipped policy with a twin for GPU nodes, one's own comes before that twin.
+func TestAPolicyThatTakesGPUNodesIsNamed(t *testing.T) {
+	const said = "policy node-not-ready takes GPU nodes, too"
+	for name, test := range map[string]struct {
+		policy string
+		said   bool
+	}{
+		"it takes all nodes":         {"name: node-not-ready", true},
+		"it selects by other means":  {"name: node-not-ready, nodeSelector: {matchLabels: {pool: a}}", true},
+		"it leaves them out":         {"name: node-not-ready, nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: DoesNotExist}]}", false},
+		"it is off":                  {"name: node-not-ready, mode: 'off'", false},
+		"no shipped one is its twin": {"name: mine", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, warnings := mustLoad(t, base+"policies:\n- {"+test.policy+", match: ['a=\"b\"'], witness: [{ready: false}], plan: [{step: reboot}]}\n")
+			require.Equal(t, test.said, strings.Contains(lines(warnings), said), lines(warnings))
+		})
 	}
 }
