@@ -12,9 +12,9 @@ import (
 // What is shipped must be what is tested and measured, whoever builds it.
 func TestTheProgramIsBuiltTheSameWayEverywhere(t *testing.T) {
 	for file, how := range map[string]string{
-		"Makefile":                "CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -ldflags '$(LDFLAGS)' -o bin/drydock",
-		"Dockerfile":              `CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags "$LDFLAGS" -o /drydock`,
-		".ko.yaml":                "env: [CGO_ENABLED=0]\n  flags: [-trimpath, -tags=nomsgpack]\n  ldflags: [\"{{ .Env.LDFLAGS }}\"]",
+		"Makefile":                      "CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -ldflags '$(LDFLAGS)' -o bin/drydock",
+		"Dockerfile":                    `CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags "$LDFLAGS" -o /drydock`,
+		".ko.yaml":                      "env: [CGO_ENABLED=0]\n  flags: [-trimpath, -tags=nomsgpack]\n  ldflags: [\"{{ .Env.LDFLAGS }}\"]",
 		"internal/lab/programs/ours.go": `"go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", output`,
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", file))

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
@@ -55,6 +56,9 @@ func newYard(t *testing.T) *yard {
 	require.NoError(t, err)
 	token, err := os.ReadFile(tokenFile)
 	require.NoError(t, err)
+	// The Drydock of an earlier test was killed with the lead.
+	err = y.lab.Client().CoordinationV1().Leases(lab.Namespace).Delete(t.Context(), "drydock", metav1.DeleteOptions{})
+	require.NoError(t, client.IgnoreNotFound(err))
 	y.webhook, y.token = fmt.Sprintf("127.0.0.1:%d", admission.Port), strings.TrimSpace(string(token))
 	y.drydock, err = y.lab.StartDrydock(t.Context(), tokenFile, lab.DrydockOptions{
 		Admission: admission,

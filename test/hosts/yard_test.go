@@ -122,11 +122,12 @@ func nodePolicy(wait time.Duration, further ...any) map[string]any {
 	}
 }
 
-// apiPolicy is the shipped apiserver-down with short times.
+// apiPolicy is the shipped apiserver-down with short times. Its proof takes longer than an API server needs to start: where one that
+// ran all along answers first, the one that was restarted is to answer as well before the rescue is judged.
 func apiPolicy() map[string]any {
 	return map[string]any{
 		"name": "apiserver-down", "match": []string{`remediation="apiserver-down"`}, "target": map[string]any{"apiserver": true},
-		"for": "0s", "proofFor": "3s", "cooldown": "0s", "onExhausted": "none",
+		"for": "0s", "proofFor": "15s", "cooldown": "0s", "onExhausted": "none",
 		"plan": []any{map[string]any{"step": "restart-kubelet", "wait": wait.String(), "timeout": "5m"}},
 	}
 }
