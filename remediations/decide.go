@@ -1,10 +1,7 @@
 package remediations
 
 import (
-	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -233,37 +230,6 @@ func (s *State) proceed(now time.Time) Decision {
 	return d
 }
 
-// withoutLedger says why nothing begins without the ledger; nil: it is read again at once.
-func (s *State) withoutLedger(now time.Time) (Reason, *finding) {
-	switch {
-	case errors.Is(s.LedgerErr, ErrLedgerMalformed):
-		return RecordMalformed, &finding{message: fmt.Sprintf("%v; mend it, or delete it and it is made anew from the Nodes", s.LedgerErr), fleetwide: true}
-	case Lost(s.LedgerLost, now):
-		return Blind, &finding{message: LedgerLost(s.LedgerLost, s.LedgerErr), fleetwide: true}
-	}
-	return "", nil
-}
-
-func (s *State) readLedger(p *Policy) Decision {
-	return Decision{Verb: Look, Policy: p, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
-}
-
-// LedgerLost is what people are told of a ledger that could be neither read nor saved for some time.
-func LedgerLost(since time.Time, err error) string {
-	return fmt.Sprintf("the ledger is out of reach since %s (%s); nothing begins without it", at(since).Format(time.RFC3339), clip(fmt.Sprint(err), 200))
-}
-
-// leasesLost holds what cannot begin because nobody can list the leases; nil: they are listed at once.
-func (s *State) leasesLost(now time.Time) *finding {
-	if !Lost(s.LeasesLost, now) {
-		return nil
-	}
-	return &finding{message: fmt.Sprintf("the nodes' leases cannot be listed since %s (%s); nothing begins without them", at(s.LeasesLost).Format(time.RFC3339), clip(fmt.Sprint(s.LeasesErr), 200)), fleetwide: true}
-}
-
-// Lost says that what began to fail then has failed for long enough to hold repairs; a zero time: it does not fail.
-func Lost(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= OutageFor }
-
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
 func (s *State) act(c *candidate, pending *Record) Decision {
 	c.own = pending.ID
@@ -330,59 +296,6 @@ func (s *State) held(d Decision, c *candidate, pending *Record, reason Reason, f
 // lookOnce asks for what the side effect rests on and is not known, or too old.
 func (s *State) lookOnce(c *candidate, ask Ask) Decision {
 	return Decision{Verb: Look, Ask: ask, AskStep: c.ask(), Policy: c.policy, Message: "looking once more before the side effect"}
-}
-
-func (s *State) issue(c *candidate, pending *Record) Decision {
-	n, now, once := s.Node, c.now, c.remediation().Once
-	r := pending.clone()
-	id, taken := nextIntentID(r, c.step, now), r.taken(c.step)
-	r.Phase, r.Step, r.Hold, r.Note = Acting, c.step, nil, ""
-	r.Since, r.Deadline = at(now), at(now.Add(actingFor))
-	r.Also = s.also(r)
-	// Judged by the intent: a plan may repeat a step, and each is an attempt of its own. A drain that goes on is none.
-	if !r.Intent.of(r, c.step) {
-		r.Done = append(r.Done, c.step.String())
-	}
-	r.Intent = &Intent{
-		ID: id, At: at(now),
-		BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Before: s.Survey.before(c.ask()),
-		SpentSeconds: int(taken.Seconds()),
-	}
-	if v := s.surveyOf(c); v.Evidence != "" {
-		r.Evidence = evidence(v.Evidence)
-	}
-	d := Decision{Verb: Issue, Policy: c.policy, Record: r, Signs: c.signs()}
-	if !once {
-		r.Deadline = at(now.Add(c.policy.Plan[c.step.Index].Timeout - taken))
-		if !n.Spec.Unschedulable {
-			d.Cordon = true
-			r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: at(now)})
-		}
-	}
-	attempt := ""
-	if once {
-		attempt = fmt.Sprintf(" (attempt %d)", c.step.Attempt)
-	}
-	d.Message = fmt.Sprintf("%s %s%s%s %s", c.remediation().Verb, n.Name, c.part(), attempt, c.by())
-	return d
-}
-
-// nextIntentID names the attempt that is about to be made. One that was given back is made again under a longer name, its
-// own: a process that led before may remember that the call was withheld, and must not take the next call for that one.
-func nextIntentID(r *Record, s StepRef, now time.Time) string {
-	if r.withheld() {
-		return intentID(r, s) + "-" + strconv.FormatInt(now.UnixNano(), 36)
-	}
-	return intentID(r, s)
-}
-
-// intentID names one attempt of one step of one repair.
-func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
-
-// of says that the intent is one for the attempt.
-func (i *Intent) of(r *Record, s StepRef) bool {
-	id := intentID(r, s)
-	return i != nil && (i.ID == id || strings.HasPrefix(i.ID, id+"-"))
 }
 
 // policy is that of the repair on record.
