@@ -27,7 +27,7 @@ func describe(ctx context.Context, l *lab.Lab) error {
 	if err != nil {
 		return fmt.Errorf("reading the Events of %s: %w", broken, err)
 	}
-	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return seen(a).Time.Compare(seen(b).Time) })
+	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return seen(a).Compare(seen(b).Time) })
 	fmt.Printf("\nThe whole story is on the Node, where kubectl describe node %s shows it:\n\nAnnotations:\n", broken)
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
 		if strings.HasPrefix(key, "drydock.dev/") {
