@@ -14,17 +14,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestMain keeps the ordinary run short. DRYDOCK_SOAK=1 looks at a hundred times as many histories; -rapid.checks says how long exactly.
+// TestMain keeps the ordinary run short, and the same each time: a change is judged by what it changed. DRYDOCK_SOAK=1 looks at a
+// hundred times as many histories, and at others each time; -rapid.checks and -rapid.seed say exactly which.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
-	if !chosen {
-		checks := "40"
-		if os.Getenv("DRYDOCK_SOAK") != "" {
-			checks = "4000"
+	chosen := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { chosen[f.Name] = true })
+	checks, seed := "40", "1"
+	if os.Getenv("DRYDOCK_SOAK") != "" {
+		checks, seed = "4000", "0" // 0: another one each time
+	}
+	for name, value := range map[string]string{"rapid.checks": checks, "rapid.seed": seed} {
+		if !chosen[name] && (name != "rapid.seed" || !chosen["rapid.checks"]) {
+			_ = flag.Set(name, value)
 		}
-		_ = flag.Set("rapid.checks", checks)
 	}
 	os.Exit(m.Run())
 }
