@@ -119,7 +119,7 @@ func (s *Server) track(next http.Handler) http.Handler {
 		if s.Open() > s.limits.Kept {
 			w.Header().Set("Connection", "close")
 		}
-		if c, ok := r.Context().Value(connKey{}).(*conn); ok && c != nil {
+		if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
 			c.setHandled(true)
 		}
 		next.ServeHTTP(w, r)
@@ -201,9 +201,9 @@ func (s *Server) signal() {
 	}
 }
 
-// makeRoom returns when there is a place for the connection that waits for one. Where there is none it closes the one that has waited longest
-// for its request, once that has had its time: connections on which nothing is asked must keep nobody out. In a storm
-// Alertmanager opens thousands of them.
+// makeRoom returns when there is a place for the connection that waits for one. Where there is none it closes the one that
+// has waited longest for its request, once that has had its time: connections on which nothing is asked must keep nobody
+// out. In a storm Alertmanager opens thousands of them.
 func (s *Server) makeRoom(closed <-chan struct{}) bool {
 	for {
 		longest, left, full := s.longestWaiting()
