@@ -90,9 +90,10 @@ type Policy struct {
 	CordonExhausted bool
 }
 
-// takes says whether the policy is for the node, by the node's labels as they are now.
+// takes says whether the policy is for the node, by the node's labels as they are now. A GPU node counts as one with
+// GPUCountLabel though it lost that label.
 func (p *Policy) takes(n *corev1.Node) bool {
-	return p.NodeSelector == nil || p.NodeSelector.Matches(k8slabels.Set(n.Labels))
+	return p.NodeSelector == nil || p.NodeSelector.Matches(gpuLabels{k8slabels.Set(n.Labels), n})
 }
 
 // Step is one step of a plan.

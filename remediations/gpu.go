@@ -4,10 +4,11 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 )
 
-// GPUCountLabel says how many GPUs the machine has. Whether a node is a GPU node is told by it alone: what the node offers
-// may be none, which is the very fault.
+// GPUCountLabel says how many GPUs the machine has. That number is told by the label alone: what the node offers may be
+// fewer, which is the very fault.
 const GPUCountLabel = "nvidia.com/gpu.count"
 
 // maxGPUs is more than any machine has. A label that says more says nothing.
@@ -41,4 +42,19 @@ func gpuMark(n *corev1.Node) string {
 		}
 	}
 	return ""
+}
+
+// gpuLabels are the labels of a node for a selector: GPUCountLabel exists on every GPU node, without a value where the node
+// lost it. Otherwise a GPU node that lost one label would have the shorter waits of other nodes.
+type gpuLabels struct {
+	k8slabels.Set
+	node *corev1.Node
+}
+
+func (l gpuLabels) Has(label string) bool {
+	return l.Set.Has(label) || label == GPUCountLabel && gpuMark(l.node) != ""
+}
+
+func (l gpuLabels) Lookup(label string) (string, bool) {
+	return l.Get(label), l.Has(label)
 }

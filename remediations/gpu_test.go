@@ -5,9 +5,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 )
 
-func TestGPUNodeIsToldByItsLabelAlone(t *testing.T) {
+func TestExpectedGPUsAreToldByTheLabelAlone(t *testing.T) {
 	for label, want := range map[string]int{"1": 1, "8": 8, "1024": 1024, "0": 0, "": 0, "-1": 0, "eight": 0, "8.0": 0, "1025": 0, "99999999999999999999": 0} {
 		n := bare("n1")
 		n.Labels[GPUCountLabel] = label
@@ -25,4 +27,40 @@ func TestFleetKnowsTheGPUNodes(t *testing.T) {
 	young.CreationTimestamp.Time = noon
 	f := fleetOf(limits(), []*corev1.Node{gpu, young, sick, bare("n1")}, nil, noon)
 	require.Equal(t, map[string]int{"gpu1": 8, "gpu2": 4, "gpu3": 2}, f.ExpectedGPUs)
+}
+
+// TestNodeThatLostItsGPULabelIsStillAGPUNode: the policies for GPU nodes, which wait longer for a reboot, take it by whatever
+// else shows its GPUs.
+func TestNodeThatLostItsGPULabelIsStillAGPUNode(t *testing.T) {
+	policy := func(name, selector string) *Policy {
+		s, err := k8slabels.Parse(selector)
+		require.NoError(t, err)
+		return &Policy{Name: name, Mode: ModeEnforce, TargetLabel: "node", Match: matchers(t, `alertname="A"`), NodeSelector: s}
+	}
+	c := &Config{Policies: []*Policy{policy("eight", GPUCountLabel+"=8"), policy("standard", "!"+GPUCountLabel), policy("gpu", GPUCountLabel)}}
+	for name, tc := range map[string]struct {
+		change func(*corev1.Node)
+		policy string
+	}{
+		"the control":            {func(*corev1.Node) {}, "standard"},
+		"another vendor's label": {func(n *corev1.Node) { n.Labels["amd.com/gpu.count"] = "8" }, "standard"},
+		"the label":              {func(n *corev1.Node) { n.Labels[GPUCountLabel] = "4" }, "gpu"},
+		"the label says none":    {func(n *corev1.Node) { n.Labels[GPUCountLabel] = "0" }, "gpu"},
+		"a value that is chosen": {func(n *corev1.Node) { n.Labels[GPUCountLabel] = "8" }, "eight"},
+		"it lost that label":     {func(n *corev1.Node) { n.Labels["nvidia.com/gpu.present"] = "true" }, "gpu"},
+		"it lost all labels": {func(n *corev1.Node) {
+			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), gpuResource: resource.MustParse("8")}
+		}, "gpu"},
+		"and its GPUs, too": {func(n *corev1.Node) {
+			n.Status.Allocatable = corev1.ResourceList{gpuResource: resource.MustParse("0")}
+		}, "gpu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := bare("n1")
+			tc.change(n)
+			r, why := c.Route(map[string]string{"alertname": "A", "node": "n1"}, func(string) *corev1.Node { return n })
+			require.Equal(t, MisrouteNone, why)
+			require.Equal(t, tc.policy, r.Policy.Name)
+		})
+	}
 }

@@ -18,6 +18,7 @@ func ProviderID(instance string) string { return scheme + instance }
 type Instance struct {
 	ID, Hostname, Status string
 	CreatedAt            time.Time // by Civo's clock; zero: Civo did not say
+	GPUs                 int
 }
 
 // Runs is whether an instance runs.
@@ -42,7 +43,7 @@ func (in Instance) Runs() Runs {
 }
 
 func asInstance(in civogo.Instance) Instance {
-	return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status, CreatedAt: in.CreatedAt}
+	return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status, CreatedAt: in.CreatedAt, GPUs: in.GPUCount}
 }
 
 // Find looks up the machine for a reboot, and changes nothing. Its errors are

@@ -9,6 +9,7 @@ const (
 	Ambiguous      Reason = "Ambiguous"      // more than one instance could be meant
 	Changed        Reason = "Changed"        // not the instance that was looked at any more
 	InTransition   Reason = "InTransition"   // Civo is building or deleting it already
+	GPUs           Reason = "GPUs"           // the instance has GPUs, and is never replaced
 	Unauthorized   Reason = "Unauthorized"   // no usable key, or Civo refuses it
 	Quota          Reason = "Quota"          // the account's quota is reached
 	Rejected       Reason = "Rejected"       // Civo understood, and said no
@@ -46,6 +47,7 @@ var reasons = map[Reason]struct {
 	Ambiguous:      {OneMachine, "find out at Civo which instance is this node's, and correct the node's spec.providerID or remove the other instance"},
 	Changed:        {OneMachine, "it is looked at anew"},
 	InTransition:   {OneMachine, "wait until Civo is done with it"},
+	GPUs:           {OneMachine, "a machine with GPUs is scarce; look at the instance at Civo, and replace it by hand if it must be"},
 	Unauthorized:   {Account, "put a valid API key into {key file}"},
 	Quota:          {Account, "raise the account's quota at Civo"},
 	Rejected:       {OneMachine, "look at the instance at Civo"},

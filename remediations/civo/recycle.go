@@ -34,7 +34,7 @@ type Before struct {
 // Look looks up the machine and its pool for a replacement, and changes nothing.
 // It insists on more than a reboot does: the ID out of the provider ID and the
 // exact hostname are of one instance, no second one bears that hostname, Civo is
-// not building or deleting it, and one pool lists it. Its errors are
+// not building or deleting it, it has no GPUs, and one pool lists it. Its errors are
 // *RefusedError.
 func (c *Client) Look(ctx context.Context, m Machine) (Before, error) {
 	t := task{verb: "looking up", machine: m}
@@ -101,6 +101,8 @@ func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civo
 		return fail(c.twoOfOneName(t, namesakes))
 	case in.Status == deleting, in.Status == building:
 		return fail(c.refuse(t, InTransition, nil, "the instance is %s", in.Status))
+	case in.GPUs > 0:
+		return fail(c.refuse(t, GPUs, nil, "the instance has %d GPUs, and a machine with GPUs is never replaced", in.GPUs))
 	}
 	return in, listed, nil
 }

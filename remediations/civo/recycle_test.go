@@ -76,6 +76,10 @@ func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
 		"another's ID":  {machine: Machine{NodeName: "node-1", ProviderID: "civo://i-10"}, why: Ambiguous, text: "another host"},
 		"being deleted": {machine: node1, fault: list(instance("i-1", "node-1", deleting)), why: InTransition, text: "the instance is DELETING"},
 		"being built":   {machine: node1, fault: list(instance("i-1", "node-1", building)), why: InTransition, text: "the instance is BUILDING"},
+		"it has GPUs": {
+			machine: node1, why: GPUs, text: "the instance has 8 GPUs",
+			fault: list(map[string]any{"id": "i-1", "hostname": "node-1", "status": active, "gpu_count": 8}),
+		},
 		"successor, same name": {
 			machine: Machine{NodeName: "node-1", ProviderID: "civo://i-2"}, fault: list(instance("i-2", "node-1", active)), why: Changed,
 			text: `the machine that was looked at is instance "i-1"`,
