@@ -47,11 +47,12 @@ func zoneScope(zone string) string { return "zone/" + zone }
 // seenFor is the longest time between two passes that counts as seen: a leader that was away saw nothing.
 const seenFor = 2 * time.Minute
 
-// judge moves the breakers on. A zone that is open stops itself alone: its nodes are taken out of the cluster's count,
+// Judge moves the breakers on. A zone that is open stops itself alone: its nodes are taken out of the cluster's count,
 // so that one lost zone does not stop the others, but two lost zones are the cluster's trouble. A breaker outlives its
 // zone's Nodes until it has been calm for long enough. While Drydock is blind no breaker moves.
-func (f *Fleet) judge(l *Ledger, blind bool, now time.Time) {
+func (f *Fleet) Judge(l *Ledger, blind bool, now time.Time) {
 	before := l.Status.Breakers
+	f.Unjudged, f.Breakers = blind, map[string]Breaker{}
 	if blind || f.nodes == 0 { // an empty fleet is no data, and not a calm fleet
 		for scope, b := range before {
 			b = b.unseen(now)

@@ -28,8 +28,9 @@ type Fleet struct {
 
 	// ExpectedGPUs are how many GPUs each GPU node has by its label.
 	ExpectedGPUs map[string]int
-	// Breakers are those in force, by scope.
+	// Breakers are those in force, by scope. Unjudged: they stand still, because Drydock was blind when it counted.
 	Breakers map[string]Breaker
+	Unjudged bool
 	// windowOpen and nextWindow say whether disruptive repairs may begin now, and when they may if not.
 	windowOpen bool
 	nextWindow time.Time
@@ -99,7 +100,7 @@ func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, blind bool, now
 	c := r.config
 	f := &Fleet{
 		nodes: len(r.all), roster: r, occupied: map[string]place{}, zones: map[string]*census{}, pools: map[string]int{},
-		leading: map[string]leading{}, controlPlaneReady: map[string]bool{}, ExpectedGPUs: map[string]int{}, Breakers: map[string]Breaker{},
+		leading: map[string]leading{}, controlPlaneReady: map[string]bool{}, ExpectedGPUs: map[string]int{},
 	}
 	f.count(r, firing, now)
 	for _, s := range l.Slots {
@@ -118,7 +119,7 @@ func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, blind bool, now
 		p.slotZone, p.slotPool, p.controlPlane = s.Zone, s.Pool, p.controlPlane || s.ControlPlane
 		f.occupied[s.Node] = p
 	}
-	f.judge(l, blind, now)
+	f.Judge(l, blind, now)
 	f.windowOpen = len(c.Windows) == 0
 	for _, w := range c.Windows {
 		f.windowOpen = f.windowOpen || w.Contains(now)

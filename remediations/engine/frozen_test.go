@@ -73,6 +73,37 @@ func TestBreakerDoesNotMoveWhileDrydockIsBlind(t *testing.T) {
 	}
 }
 
+// TestAStormThatBeganUnseenIsSeenBeforeAnythingBegins: a pass may begin while the leases are too old to judge by, and find in
+// its middle that they are fresh. It has counted no storm until then.
+func TestAStormThatBeganUnseenIsSeenBeforeAnythingBegins(t *testing.T) {
+	for name, storm := range map[string][]string{"a storm": {"n1", "n2", "n3"}, "the control": nil} {
+		t.Run(name, func(t *testing.T) {
+			conf := wholeConfig()
+			conf.Policies[0].Plan = conf.Policies[0].Plan[1:] // a drain, about which no provider is asked before
+			inWorld(t, conf, 6, func(t *testing.T, w *world) {
+				w.start()
+				w.do(func() { w.leasesFrozen = time.Now() })
+				w.pass(time.Minute)
+				w.do(func() {
+					w.hold("n0", edit(remediations.PauseKey, "true"))
+					for _, n := range append(storm, "n0") {
+						w.breakDown(n, 9)
+						w.post(n, remediations.StatusFiring)
+					}
+				})
+				w.pass(5 * time.Minute)
+				w.do(func() { w.leasesFrozen = time.Time{}; w.in(6*time.Second, func() { w.unhold("n0") }) }) // between two reads of the leases
+				w.pass(time.Minute)
+				require.Equal(t, storm != nil, w.breaker().State == remediations.BreakerOpen)
+				require.Equal(t, storm == nil, w.evicted() > 0)
+				if storm != nil {
+					require.Nil(t, w.recordOf("n0").Intent)
+				}
+			})
+		})
+	}
+}
+
 // quiet ends the alerts of machines, and what is the matter with them.
 func (w *world) quiet(names ...string) {
 	for _, n := range names {

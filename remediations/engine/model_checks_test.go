@@ -212,10 +212,11 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 			w.fail("AwaitingApproval: %s began to act on %s, and nobody approved it", next.ID, cur.Name)
 		}
 		w.checkRelapsed(i, cur, p, next)
-		// An alert that began anew a moment ago, after the last look, is still the one that was looked at.
+		// An alert that began anew a moment ago, after the last look, is still the one that was looked at; and one whose source
+		// says that it began long ago is as old as Drydock's sight of it, whether or not it was over for a moment in between.
 		seen, _ := remediations.DecodeAlert(remediations.AlertPrefix+next.Cause.Alert, cur.Annotations[remediations.AlertPrefix+next.Cause.Alert])
 		m := w.machines[cur.Name]
-		anew := time.Since(m.since) < lookedFor && !seen.ReceivedAt.IsZero() && time.Since(seen.ReceivedAt)+truncated >= p.For
+		anew := (m.backdated || time.Since(m.since) < lookedFor) && !seen.ReceivedAt.IsZero() && time.Since(seen.ReceivedAt)+truncated >= p.For
 		if !m.well() && next.Cause.Alert == fingerprintOf(cur.Name) && time.Since(m.since)+truncated < p.For && !anew {
 			w.fail("TooYoung: %s began on %s, the alert of which fires for %s, and for is %s", next.ID, cur.Name, time.Since(m.since), p.For)
 		}

@@ -20,6 +20,7 @@ func (p *passing) readLease(node string) {
 // those. While they cannot be listed, they are listed beside the loop and after a while: a list that hangs must not keep
 // everybody waiting, and not once for each node.
 func (p *passing) readHeartbeats() {
+	defer p.judgeInSight()
 	failing := !p.leasesOut.since.IsZero()
 	if p.listing != nil && !failing {
 		l := <-p.listing
@@ -38,6 +39,14 @@ func (p *passing) readHeartbeats() {
 	}
 	if p.listing == nil {
 		p.retry(p.leasesOut)
+	}
+}
+
+// judgeInSight judges the breakers of a pass that began blind as soon as Drydock sees the fleet: a storm that began unseen
+// would stop nobody in the rest of that pass.
+func (p *passing) judgeInSight() {
+	if p.fleet != nil && p.fleet.Unjudged && !p.blind() {
+		p.fleet.Judge(p.ledger, false, p.now)
 	}
 }
 
