@@ -79,7 +79,7 @@ func (e *Engine) adopt(ctx context.Context) {
 			if old, err := remediations.DecodeAlert(alert.Key(), n.Annotations[alert.Key()]); err == nil {
 				alert = alert.SeenSince(old)
 			}
-			drop, ok := admit(n.Annotations, alert)
+			drop, ok := e.core.admit(n.Annotations, alert)
 			if !ok {
 				continue // the receiver said so once; the poll comes back to it
 			}

@@ -90,7 +90,7 @@ func TestALastLookThatTakesTooLongMakesNoCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()
 			clock := &sleeper{since: now}
-			p := &passing{Engine: &Engine{Options: Options{Clock: clock, Fleet: fresh{}}}, ctx: t.Context(), now: now}
+			p := &passing{Engine: &Engine{core: wholeCore(), Options: Options{Clock: clock, Fleet: fresh{}}}, ctx: t.Context(), now: now}
 			err := p.mayStill("n0", func(context.Context, *corev1.Node) error {
 				clock.awake, clock.wall = takes, takes
 				return nil

@@ -33,7 +33,7 @@ type passing struct {
 func (p *passing) node(n *corev1.Node) {
 	p.now = p.Clock.Now() // a pass over a storm takes a while, and an intent must be young when its call goes out
 	s := p.state(n)
-	d := decide(s, p.now)
+	d := p.core.decide(s, p.now)
 	surveyed := d.Ask.Survey && p.survey(s, d)
 	if d.Ask.Lease || d.Ask.Heartbeats || surveyed {
 		if d.Ask.Lease {
@@ -43,7 +43,7 @@ func (p *passing) node(n *corev1.Node) {
 			p.readHeartbeats()
 		}
 		s = p.state(n)
-		d = decide(s, p.now)
+		d = p.core.decide(s, p.now)
 	}
 	m := p.remember(n.Name)
 	if d.Ask.Replacement {

@@ -48,6 +48,7 @@ type Options struct {
 // Engine is the loop. It is a manager.Runnable that needs leadership.
 type Engine struct {
 	Options
+	core    core
 	metrics *metrics
 	notice  chan struct{}
 	news    chan struct{}
@@ -161,29 +162,10 @@ type memory struct {
 	told map[string]bool
 }
 
-// intentGood is how long after its intent a call may still go out: invariant 4.
-var intentGood = 10 * time.Second
-
-// These, like intentGood, are variables so that a test can take each clause of the invariants away and see a property
-// fail: knockout_test.go.
-var (
-	decide      = remediations.Decide
-	mayStillAct = remediations.MayStillAct
-	admit       = remediations.Admit
-	successorOf = remediations.SuccessorOf
-
-	decideSidecar   = remediations.DecideSidecar
-	mayStillApprove = remediations.MayStillApprove
-
-	decideLeader    = remediations.DecideLeader
-	mayStillMove    = remediations.MayStillMove
-	mayStillPutBack = remediations.MayStillPutBack
-)
-
 // New makes an engine.
 func New(o Options) *Engine {
 	return &Engine{
-		Options: o, metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
+		Options: o, core: wholeCore(), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looks: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
 		roster: remediations.NewRoster(o.Config), wrote: map[string]*memory{},
 		memory: map[string]*memory{}, orphans: map[string]*memory{}, sidecarMemory: map[string]*sidecarMemory{}, leaderMemory: map[locationOn]*leaderMemory{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},

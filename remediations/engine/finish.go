@@ -295,7 +295,7 @@ func (e *Engine) settleOnly(ctx context.Context, c called) {
 	if c.sidecar != "" {
 		if r := s.Journal.Sidecars[c.sidecar]; r != nil && r.Phase == remediations.Acting {
 			sc := remediations.Sidecar{Key: c.sidecar, Pod: *r.Pod, Record: r}
-			if d := decideSidecar(&remediations.SidecarState{State: s, Sidecar: sc}, e.Clock.Now()); d.Record != nil {
+			if d := e.core.decideSidecar(&remediations.SidecarState{State: s, Sidecar: sc}, e.Clock.Now()); d.Record != nil {
 				value := d.Record.Encode()
 				_, _ = e.write(ctx, n, NodeChange{Annotations: map[string]*string{c.sidecar: &value}})
 			}
@@ -305,7 +305,7 @@ func (e *Engine) settleOnly(ctx context.Context, c called) {
 	if c.location != "" {
 		if l, ok := e.Config.LeaderOf(s.Journal); ok && l.Record != nil && l.Record.Phase == remediations.Acting && l.Record.Back == nil {
 			ls := &remediations.LeaderState{State: s, Leader: l}
-			if c := leaderChange(ls, decideLeader(ls, e.Clock.Now())); c != nil {
+			if c := leaderChange(ls, e.core.decideLeader(ls, e.Clock.Now())); c != nil {
 				_, _ = e.write(ctx, n, *c)
 			}
 		}
@@ -314,7 +314,7 @@ func (e *Engine) settleOnly(ctx context.Context, c called) {
 	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !remediations.Registry[r.Step.Name].Once {
 		return
 	}
-	if c := change(n, s.Journal, decide(s, e.Clock.Now())); c != nil {
+	if c := change(n, s.Journal, e.core.decide(s, e.Clock.Now())); c != nil {
 		_, _ = e.write(ctx, n, *c)
 	}
 }

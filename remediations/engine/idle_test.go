@@ -73,10 +73,8 @@ func TestAnAPIServerThatRefusesIsAskedOnceAPoll(t *testing.T) {
 
 // TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll: as many as are adopted at once, and more, must not have it try on.
 func TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll(t *testing.T) {
-	room := admit
-	defer func() { admit = room }()
-	admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, false }
 	inWorld(t, modelConfig(), 2*adoptAtOnce, func(t *testing.T, w *world) {
+		w.core.admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, false }
 		i := w.start()
 		w.do(func() {
 			for n := range w.nodes {

@@ -27,7 +27,7 @@ func (p *passing) issue(s *remediations.State, d remediations.Decision) {
 		}
 		p.fleet.Occupy(p.Config, n, false)
 	}
-	if p.Clock.Now().Sub(p.now) > intentGood {
+	if p.Clock.Now().Sub(p.now) > p.core.intentGood {
 		return // an intent that is too old to act upon is not even written
 	}
 	if p.put(s, d) == nil {
@@ -139,8 +139,8 @@ func (p *passing) mayStill(node string, lets func(ctx context.Context, live *cor
 // suspended machine slept.
 func (p *passing) young(since time.Time) error {
 	now := p.Clock.Now()
-	if now.Sub(since) > intentGood || now.Round(0).Sub(since.Round(0)) > intentGood {
-		return remediations.Withhold(remediations.CallWithheld, "the intent is older than %s, so the call was not made", intentGood)
+	if now.Sub(since) > p.core.intentGood || now.Round(0).Sub(since.Round(0)) > p.core.intentGood {
+		return remediations.Withhold(remediations.CallWithheld, "the intent is older than %s, so the call was not made", p.core.intentGood)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func actKnockOuts() map[string]knockOut {
 			},
 		},
 		"4: a call goes out within ten seconds of its intent": {
-			take: func(*hands) { intentGood = time.Hour }, speaks: "4: the call for r",
+			take: func(h *hands) { h.w.core.intentGood = time.Hour }, speaks: "4: the call for r",
 			tale: after(func(w *world) { w.mood.before = 30 * time.Second }),
 		},
 		"4: the actuator asks at the last moment": {

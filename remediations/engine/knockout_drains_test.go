@@ -110,7 +110,7 @@ func replaceKnockOuts() map[string]knockOut {
 			config: whole, speaks: "7: Recovered on n0, which is the same machine",
 			take: func(h *hands) {
 				h.w.do(func() { h.w.lies.provesAnything = true })
-				successorOf = func(_ *remediations.Orphan, _ *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
+				h.w.core.successorOf = func(_ *remediations.Orphan, _ *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
 					for _, n := range nodes {
 						if n.Name == "n0" { // the proof asks once more
 							n = n.DeepCopy()

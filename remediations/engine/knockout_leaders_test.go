@@ -13,7 +13,7 @@ import (
 
 // leader lets DecideLeader see another state than the one that is.
 func (h *hands) leader(change func(*remediations.LeaderState)) {
-	decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
+	h.w.core.decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
 		c, state := *s, *s.State
 		c.State = &state
 		change(&c)
@@ -126,8 +126,8 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"S2: no candidate is tried twice": {
 			config: func(c *remediations.Config) { withLeaders(c).Policies[1].Plan[0].Attempts = 4 },
-			take: func(*hands) {
-				decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
+			take: func(h *hands) {
+				h.w.core.decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
 					d := remediations.DecideLeader(s, now)
 					if r := s.Record; d.PutBack == nil || len(r.Moves) != 2 || s.Sight == nil {
 						return d
@@ -177,8 +177,8 @@ func leaderKnockOuts() map[string]knockOut {
 			tale: relayFails(func(w *world) { w.mesh.members["n1"].darkLeading = true }, func(w *world) { w.mesh.places["l0"].quiet = true }), speaks: "7: Recovered of location",
 		},
 		"8: what ran out is put back": {
-			take: func(*hands) {
-				decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
+			take: func(h *hands) {
+				h.w.core.decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
 					d := remediations.DecideLeader(s, now)
 					if d.PutBack != nil {
 						d.PutBack = d.PutBack[:1]
@@ -213,8 +213,8 @@ func moveKnockOuts() map[string]knockOut {
 			tale: relayFails(nothingFirst), speaks: "4: a move of",
 		},
 		"4: a move without an outcome counts as made": {
-			take: func(*hands) {
-				decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
+			take: func(h *hands) {
+				h.w.core.decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
 					if r := s.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
 						return remediations.Decision{Verb: remediations.Issue, Record: r, Policy: s.Config.Policies[1]}
 					}
@@ -234,7 +234,7 @@ func moveKnockOuts() map[string]knockOut {
 			},
 		},
 		"4: a move goes out within ten seconds of its intent": {
-			take: func(*hands) { intentGood = time.Hour }, tale: relayFails(slow), speaks: "4: the move",
+			take: func(h *hands) { h.w.core.intentGood = time.Hour }, tale: relayFails(slow), speaks: "4: the move",
 		},
 		"4: the leaders' port asks at the last moment": {
 			take: func(h *hands) { h.w.do(func() { h.w.lies.neverAsk = true }) }, tale: relayFails(slow), speaks: "4: the move",
@@ -244,11 +244,13 @@ func moveKnockOuts() map[string]knockOut {
 			tale: relayFails(func(w *world) { w.mesh.mood.between = 30 * time.Second }),
 		},
 		"4: nor is a move gone on with that counts as made": {
-			take: func(h *hands) { h.w.do(func() { h.w.lies.askOnce = true }); intentGood = time.Hour }, speaks: "4: a key for the move",
+			take: func(h *hands) { h.w.do(func() { h.w.lies.askOnce = true }); h.w.core.intentGood = time.Hour }, speaks: "4: a key for the move",
 			tale: relayFails(func(w *world) { w.mesh.mood.between = 70 * time.Second }),
 		},
 		"9: and between two keys": {
-			take:   func(*hands) { mayStillMove = func(*corev1.Node, []*corev1.Node, string) error { return nil } },
+			take: func(h *hands) {
+				h.w.core.mayStillMove = func(*corev1.Node, []*corev1.Node, string) error { return nil }
+			},
 			speaks: "9: a key for the move",
 			tale: func(_ *testing.T, w *world) {
 				w.do(w.spread)
@@ -277,7 +279,9 @@ func moveKnockOuts() map[string]knockOut {
 			tale: relayFails(func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }), speaks: "9: an intent for the leader",
 		},
 		"9: also between the intent and the move, on the successor": {
-			take:   func(*hands) { mayStillMove = func(*corev1.Node, []*corev1.Node, string) error { return nil } },
+			take: func(h *hands) {
+				h.w.core.mayStillMove = func(*corev1.Node, []*corev1.Node, string) error { return nil }
+			},
 			speaks: "9: a move of",
 			tale: func(_ *testing.T, w *world) {
 				w.do(w.spread)
@@ -289,9 +293,9 @@ func moveKnockOuts() map[string]knockOut {
 			},
 		},
 		"9: a pause holds the putting back": {
-			take: func(*hands) {
-				mayStillPutBack = func(*corev1.Node, []*corev1.Node, string) error { return nil }
-				decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
+			take: func(h *hands) {
+				h.w.core.mayStillPutBack = func(*corev1.Node, []*corev1.Node, string) error { return nil }
+				h.w.core.decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
 					c, state := *s, *s.State
 					c.State, state.Node = &state, s.Node.DeepCopy()
 					delete(state.Node.Annotations, remediations.PauseKey)

@@ -13,7 +13,7 @@ import (
 
 // sidecar lets DecideSidecar see another state than the one that is.
 func (h *hands) sidecar(change func(*remediations.SidecarState)) {
-	decideSidecar = func(s *remediations.SidecarState, now time.Time) remediations.Decision {
+	h.w.core.decideSidecar = func(s *remediations.SidecarState, now time.Time) remediations.Decision {
 		c, state := *s, *s.State
 		c.State = &state
 		change(&c)
@@ -84,7 +84,7 @@ func sidecarKnockOuts() map[string]knockOut {
 			},
 		},
 		"2: nor does one begin when the approval has yet to leave": {
-			take: func(*hands) { mayStillApprove = func(*corev1.Node, string, string) error { return nil } }, speaks: "2: an approval of",
+			take: func(h *hands) { h.w.core.mayStillApprove = func(*corev1.Node, string, string) error { return nil } }, speaks: "2: an approval of",
 			tale: func(_ *testing.T, w *world) {
 				w.host(podName(0), "n0")
 				w.start()
@@ -139,8 +139,8 @@ func approvalKnockOuts() map[string]knockOut {
 			tale: gateCloses(wedged), speaks: "4: an approval of",
 		},
 		"4: a task without an outcome counts as posted": {
-			take: func(*hands) {
-				decideSidecar = func(s *remediations.SidecarState, now time.Time) remediations.Decision {
+			take: func(h *hands) {
+				h.w.core.decideSidecar = func(s *remediations.SidecarState, now time.Time) remediations.Decision {
 					if r := s.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
 						return remediations.Decision{Verb: remediations.Issue, Record: r, Policy: s.Config.Policies[1]}
 					}
@@ -160,7 +160,7 @@ func approvalKnockOuts() map[string]knockOut {
 			},
 		},
 		"4: an approval goes out within ten seconds of its intent": {
-			take: func(*hands) { intentGood = time.Hour }, tale: gateCloses(slow), speaks: "4: the approval of",
+			take: func(h *hands) { h.w.core.intentGood = time.Hour }, tale: gateCloses(slow), speaks: "4: the approval of",
 		},
 		"4: the sidecars' port asks at the last moment": {
 			take: func(h *hands) { h.w.do(func() { h.w.lies.neverAsk = true }) }, tale: gateCloses(slow), speaks: "4: the approval of",
@@ -199,7 +199,7 @@ func approvalKnockOuts() map[string]knockOut {
 			tale: gateCloses(func(w *world, _ *gated) { w.hold("n0", edit(remediations.PauseKey, "true")) }), speaks: "9: an intent for a sidecar",
 		},
 		"9: also between the intent and the approval": {
-			take: func(*hands) { mayStillApprove = func(*corev1.Node, string, string) error { return nil } }, speaks: "9: an approval of",
+			take: func(h *hands) { h.w.core.mayStillApprove = func(*corev1.Node, string, string) error { return nil } }, speaks: "9: an approval of",
 			tale: func(_ *testing.T, w *world) {
 				g := w.host(podName(0), "n0")
 				w.start()

@@ -44,7 +44,7 @@ type hands struct {
 
 // state lets Decide see another state than the one that is.
 func (h *hands) state(change func(*remediations.State, time.Time)) {
-	decide = func(s *remediations.State, now time.Time) remediations.Decision {
+	h.w.core.decide = func(s *remediations.State, now time.Time) remediations.Decision {
 		c := *s
 		change(&c, now)
 		return remediations.Decide(&c, now)
@@ -53,7 +53,7 @@ func (h *hands) state(change func(*remediations.State, time.Time)) {
 
 // decision lets the engine carry out another decision than Decide's.
 func (h *hands) decision(change func(*remediations.State, *remediations.Decision)) {
-	decide = func(s *remediations.State, now time.Time) remediations.Decision {
+	h.w.core.decide = func(s *remediations.State, now time.Time) remediations.Decision {
 		d := remediations.Decide(s, now)
 		change(s, &d)
 		return d
@@ -133,12 +133,6 @@ func (w *world) restart(c *remediations.Config) {
 
 func (k knockOut) run(t *testing.T, take func(*hands)) string {
 	t.Helper()
-	before, good, last, let, next, pods, lastOfPods := decide, intentGood, mayStillAct, admit, successorOf, decideSidecar, mayStillApprove
-	leaders, lastOfMoves, lastOfBacks := decideLeader, mayStillMove, mayStillPutBack
-	defer func() {
-		decide, intentGood, mayStillAct, admit, successorOf, decideSidecar, mayStillApprove = before, good, last, let, next, pods, lastOfPods
-		decideLeader, mayStillMove, mayStillPutBack = leaders, lastOfMoves, lastOfBacks
-	}()
 	c := modelConfig()
 	if k.config != nil {
 		k.config(c)
@@ -162,8 +156,14 @@ func (k knockOut) run(t *testing.T, take func(*hands)) string {
 // invariant fails then; and that it does not where nothing is taken away.
 func TestEachClauseIsNeeded(t *testing.T) {
 	clock := regexp.MustCompile(`^[0-9:]+ `)
-	for name, k := range knockOuts() {
+	all := knockOuts()
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if i%every() != 0 {
+			continue
+		}
+		k := all[name]
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			require.Empty(t, k.run(t, func(*hands) {}), "the control")
 			said := clock.ReplaceAllString(k.run(t, k.take), "")
 			require.True(t, strings.HasPrefix(said, k.speaks), "without the clause the check must say %q, it says %q", k.speaks, said)

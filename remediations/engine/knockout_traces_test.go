@@ -65,8 +65,8 @@ func traceKnockOuts() map[string]knockOut {
 			take: func(h *hands) { h.w.do(func() { h.w.lies.ghosts = true }) }, tale: sickNode, speaks: `10: the name "ghost"`,
 		},
 		"11: a Node carries so many alerts and no more": {
-			take: func(*hands) {
-				admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, true }
+			take: func(h *hands) {
+				h.w.core.admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, true }
 			},
 			tale: after(func(w *world) { w.crowd = 100 }), speaks: "11: n0 carries",
 		},

@@ -20,7 +20,7 @@ func (w *world) forge(name string) {
 // unwitnessed lets policies act on alerts alone.
 func unwitnessed(h *hands) {
 	h.config(func(_ *remediations.Config, p *remediations.Policy) { p.Witness = &remediations.Witness{None: true} })
-	mayStillAct = func(n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
+	h.w.core.mayStillAct = func(n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
 		return remediations.MayStillAct(n, intent, nil, nil)
 	}
 }
@@ -39,8 +39,8 @@ func witnessKnockOuts() map[string]knockOut {
 			},
 		},
 		"5: and still does when the call leaves": {
-			take: func(*hands) {
-				mayStillAct = func(n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
+			take: func(h *hands) {
+				h.w.core.mayStillAct = func(n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
 					return remediations.MayStillAct(n, intent, nil, nil)
 				}
 			},

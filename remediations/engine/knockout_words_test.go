@@ -125,8 +125,8 @@ func wordKnockOuts() map[string]knockOut {
 			},
 		},
 		"9: the last look before the call": {
-			take: func(*hands) {
-				mayStillAct = func(*corev1.Node, string, []remediations.Sign, map[remediations.Sign]remediations.Testimony) error {
+			take: func(h *hands) {
+				h.w.core.mayStillAct = func(*corev1.Node, string, []remediations.Sign, map[remediations.Sign]remediations.Testimony) error {
 					return nil
 				}
 			}, speaks: "9: a call for n0",

@@ -34,11 +34,11 @@ func (p *passing) leader(n *corev1.Node) {
 	}
 	p.now = p.Clock.Now()
 	s := p.leaderState(n, l)
-	d := decideLeader(s, p.now)
+	d := p.core.decideLeader(s, p.now)
 	if d.Ask.Heartbeats {
 		p.readHeartbeats()
 		s = p.leaderState(n, l)
-		d = decideLeader(s, p.now)
+		d = p.core.decideLeader(s, p.now)
 	}
 	p.carryLeader(s, d)
 }
@@ -114,7 +114,7 @@ func (p *passing) promote(s *remediations.LeaderState, m *leaderMemory, d remedi
 		return
 	}
 	p.fleet.OccupyLeader(n.Name, r, false)
-	if p.Clock.Now().Sub(p.now) > intentGood || !p.putLeader(s, d) {
+	if p.Clock.Now().Sub(p.now) > p.core.intentGood || !p.putLeader(s, d) {
 		return // the slot stays until sweep has seen that nothing came of it
 	}
 	if s.Record == nil || s.Record.Intent == nil {
@@ -141,7 +141,7 @@ func (p *passing) move(s *remediations.LeaderState, m *leaderMemory, r *remediat
 		if err != nil {
 			return err
 		}
-		return mayStillMove(live, others, intent.ID)
+		return p.core.mayStillMove(live, others, intent.ID)
 	}))
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)

@@ -45,7 +45,7 @@ func (p *passing) putBackOne(ctx context.Context, node, id string, m remediation
 	if err != nil {
 		return err
 	}
-	if err := mayStillPutBack(live, others, id); err != nil {
+	if err := p.core.mayStillPutBack(live, others, id); err != nil {
 		return err
 	}
 	return p.Leaders.PutBack(ctx, m)

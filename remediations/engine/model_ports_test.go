@@ -113,6 +113,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: logr.Discard(), PollInterval: 15 * time.Second,
 		CallTimeout: callTimeout, NewID: w.newID,
 	})
+	i.engine.core = w.core
 	ctx, cancel := context.WithCancel(context.Background())
 	i.cancel = func() {
 		if i.cancelled.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	chosen := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { chosen[f.Name] = true })
-	checks, seed := "40", "1"
+	checks, seed := strconv.Itoa(40/every()), "1"
 	if os.Getenv("DRYDOCK_SOAK") != "" {
 		checks, seed = "4000", "0" // 0: another one each time
 	}
@@ -31,6 +32,14 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(m.Run())
+}
+
+// every is how far apart the cases of a campaign are that are looked at: -short, at every save, leaves three of four out.
+func every() int {
+	if testing.Short() {
+		return 4
+	}
+	return 1
 }
 
 // inBubble runs f in a bubble of its own time. A panic, which is how rapid gives up on a case, is carried out of it.

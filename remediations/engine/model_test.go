@@ -106,6 +106,7 @@ func mustLedger(w *world) *remediations.Ledger {
 // TestWhateverHappens is the property test of all invariants over the whole engine: the world checks them at every
 // write and every call. rapid prints the seed of a failure; -rapid.seed plays it again.
 func TestWhateverHappens(t *testing.T) {
+	t.Parallel()
 	calls, seen := 0, map[string]int{}
 	count := func(w *world) {
 		if w.gates != nil {

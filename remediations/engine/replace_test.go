@@ -118,6 +118,32 @@ func TestNodeOfAMachineThatIsBeingReplacedIsLeftAlone(t *testing.T) {
 	})
 }
 
+// TestTwoReplacementsEndWhileTheLedgerCannotBeSaved: both of them once it can be, each of them once.
+func TestTwoReplacementsEndWhileTheLedgerCannotBeSaved(t *testing.T) {
+	conf := wholeConfig()
+	conf.Limits.Concurrent.Value = 2
+	inWorld(t, conf, 8, func(t *testing.T, w *world) {
+		w.do(func() { w.recycling.joins = 0 })
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() {
+			for _, n := range []string{"n0", "n1"} {
+				w.ail(n, 9)
+				w.post(n, remediations.StatusFiring)
+			}
+		})
+		require.True(t, w.until(30*time.Minute, func() bool { return w.nodes["n0"] == nil && w.nodes["n1"] == nil }))
+		require.Len(t, w.orphans(t), 2)
+		w.do(func() { w.always["save"] = "lost" })
+		w.pass(30 * time.Minute)
+		require.Empty(t, w.toldOf("RepairExhausted"))
+		w.do(func() { clear(w.always) })
+		w.pass(2 * time.Minute)
+		require.Len(t, w.toldOf("RepairExhausted"), 2)
+		require.Empty(t, w.slots(t))
+	})
+}
+
 // TestReplacementThatNeverComes ends at its deadline: where the Node stays on that Node, which a person must see, else
 // in an Event.
 func TestReplacementThatNeverComes(t *testing.T) {

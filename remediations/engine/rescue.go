@@ -67,6 +67,7 @@ type RescueOptions struct {
 // exclude each other by what runs on the hosts. Like Engine it is one goroutine that owns all of its state.
 type Rescue struct {
 	RescueOptions
+	core    core
 	metrics repairMetrics
 	notice  chan struct{}
 	looks   chan looked
@@ -104,12 +105,6 @@ type people struct {
 	malformed bool
 }
 
-// These are variables for the same reason as Engine's.
-var (
-	decideAPIServer = remediations.DecideAPIServer
-	mayStillRescue  = remediations.MayStillRescue
-)
-
 const (
 	// sightsFor bounds one look at the hosts.
 	sightsFor = 8 * time.Second
@@ -122,7 +117,7 @@ const (
 // NewRescue makes a rescue.
 func NewRescue(o RescueOptions) *Rescue {
 	return &Rescue{
-		RescueOptions: o, metrics: newRepairMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), looks: make(chan looked, 1),
+		RescueOptions: o, core: wholeCore(), metrics: newRepairMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), looks: make(chan looked, 1),
 		seen: make(chan map[string]remediations.HostSight, 1), calls: make(chan remediations.RescueCall, 16), written: make(chan remediations.RescueTold, 1),
 		told: map[string]bool{}, posted: map[string]remediations.Alert{},
 	}
@@ -266,7 +261,7 @@ func (r *Rescue) finish() {
 		}
 	}
 	if s, err := r.state(); err == nil {
-		if d := decideAPIServer(s, r.Clock.Now()); d.Verb == remediations.Verify {
+		if d := r.core.decideAPIServer(s, r.Clock.Now()); d.Verb == remediations.Verify {
 			r.append(d.Write...)
 		}
 	}

@@ -17,15 +17,15 @@ import (
 // rescueKnockOut is one clause of what must always hold of a rescue, and how to take it away: with it nothing happens in the
 // tale that must not, without it the plane's check must speak.
 type rescueKnockOut struct {
-	take   func()
+	take   func(p *plane)
 	tale   func(p *plane)
 	speaks string
 }
 
 // sees lets DecideAPIServer see another state than the one that is.
-func sees(change func(*remediations.APIServerState, time.Time)) func() {
-	return func() {
-		decideAPIServer = func(s *remediations.APIServerState, now time.Time) remediations.APIServerDecision {
+func sees(change func(*remediations.APIServerState, time.Time)) func(*plane) {
+	return func(p *plane) {
+		p.core.decideAPIServer = func(s *remediations.APIServerState, now time.Time) remediations.APIServerDecision {
 			c := *s
 			if c.Journal.Rescue != nil {
 				r := *c.Journal.Rescue
@@ -39,7 +39,7 @@ func sees(change func(*remediations.APIServerState, time.Time)) func() {
 }
 
 // seesHosts lets it see the hosts in that state as if they failed.
-func seesHosts(state remediations.HostState) func() {
+func seesHosts(state remediations.HostState) func(*plane) {
 	return sees(func(s *remediations.APIServerState, _ time.Time) {
 		sights := map[string]remediations.HostSight{}
 		for name, sight := range s.Sights {
@@ -65,7 +65,7 @@ func said(then func(p *plane)) func(*plane) {
 }
 
 // believes the alert to be as it was when it was last confirmed.
-func believes() func() {
+func believes() func(*plane) {
 	var good *remediations.Word
 	return sees(func(s *remediations.APIServerState, now time.Time) {
 		if s.Word == nil {
@@ -145,7 +145,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 			speaks: "4: the attempt",
 		},
 		"4: an intent grows old": {
-			take: func() { intentGood = time.Hour },
+			take: func(p *plane) { p.core.intentGood = time.Hour },
 			tale: func(p *plane) {
 				p.down()
 				p.hosts["cp-1"].far = 20 * time.Second
@@ -190,14 +190,16 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 			speaks: "each host once",
 		},
 		"9: a pause holds": {
-			take: func() {
-				sees(func(s *remediations.APIServerState, _ time.Time) { s.Journal.Paused = nil })()
-				mayStillRescue = func(remediations.RescueJournal, string, time.Time) error { return nil }
+			take: func(p *plane) {
+				sees(func(s *remediations.APIServerState, _ time.Time) { s.Journal.Paused = nil })(p)
+				p.core.mayStillRescue = func(remediations.RescueJournal, string, time.Time) error { return nil }
 			},
 			tale: said(pause), speaks: "9:",
 		},
 		"9: a pause in the last moment": {
-			take: func() { mayStillRescue = func(remediations.RescueJournal, string, time.Time) error { return nil } },
+			take: func(p *plane) {
+				p.core.mayStillRescue = func(remediations.RescueJournal, string, time.Time) error { return nil }
+			},
 			tale: func(p *plane) {
 				p.down()
 				p.hosts["cp-1"].far = 3 * time.Second
@@ -216,11 +218,9 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 func TestEachClauseOfARescueIsNeeded(t *testing.T) {
 	for name, k := range rescueKnockOuts() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			require.Empty(t, onPlane(t, k.tale).bad, "the control")
-			before, good, last := decideAPIServer, intentGood, mayStillRescue
-			defer func() { decideAPIServer, intentGood, mayStillRescue = before, good, last }()
-			k.take()
-			bad := onPlane(t, k.tale).bad
+			bad := onPlane(t, func(p *plane) { k.take(p); k.tale(p) }).bad
 			require.True(t, strings.HasPrefix(bad, k.speaks), "without the clause the check must say %q, it says %q", k.speaks, bad)
 		})
 	}

@@ -28,6 +28,7 @@ import (
 // over it. It checks at every restart what must always hold.
 type plane struct {
 	mu     sync.Mutex
+	core   core
 	dir    string
 	config *remediations.Config
 	hosts  map[string]*planeHost
@@ -98,7 +99,7 @@ func rescueConfig() *remediations.Config {
 
 func onPlane(t *testing.T, f func(p *plane)) *plane {
 	t.Helper()
-	p := &plane{dir: t.TempDir(), config: rescueConfig(), hosts: map[string]*planeHost{}, history: map[string][]remediations.Entry{}, dieAt: -1}
+	p := &plane{core: wholeCore(), dir: t.TempDir(), config: rescueConfig(), hosts: map[string]*planeHost{}, history: map[string][]remediations.Entry{}, dieAt: -1}
 	for _, name := range p.config.ControlPlaneHosts {
 		p.hosts[name] = &planeHost{up: true, cures: true}
 	}
@@ -143,6 +144,7 @@ func (p *plane) start(name string, config *remediations.Config) *guard {
 		Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: 15 * time.Second, CallTimeout: 45 * time.Second,
 		NewID: func() string { p.mu.Lock(); defer p.mu.Unlock(); p.ids++; return fmt.Sprintf("r%05d", p.ids) },
 	})
+	g.rescue.core = p.core
 	go func() {
 		defer close(g.done)
 		_ = g.rescue.Start(ctx)

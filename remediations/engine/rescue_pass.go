@@ -25,7 +25,7 @@ func (r *Rescue) pass(ctx context.Context) time.Duration {
 			return later
 		}
 		now := r.Clock.Now()
-		d := decideAPIServer(s, now)
+		d := r.core.decideAPIServer(s, now)
 		again, err := r.carry(ctx, s, d, now)
 		if err != nil {
 			r.Log.Error(err, "the state directory cannot be written; no API server is restarted")
@@ -187,14 +187,14 @@ func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) 
 			return errors.New("this Drydock is stopping")
 		}
 		now := r.Clock.Now() // both clocks, as for a node
-		if now.Sub(since) > intentGood || now.Round(0).Sub(since.Round(0)) > intentGood {
-			return fmt.Errorf("the intent is older than %s, so the call was not made", intentGood)
+		if now.Sub(since) > r.core.intentGood || now.Round(0).Sub(since.Round(0)) > r.core.intentGood {
+			return fmt.Errorf("the intent is older than %s, so the call was not made", r.core.intentGood)
 		}
 		j, err := r.Journal.Load()
 		if err != nil {
 			return fmt.Errorf("looking at the state directory once more: %w", err)
 		}
-		return mayStillRescue(j, attempt, now)
+		return r.core.mayStillRescue(j, attempt, now)
 	}
 }
 

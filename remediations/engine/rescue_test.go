@@ -137,18 +137,16 @@ func TestPeopleBetweenTwoHosts(t *testing.T) {
 
 // TestPauseInTheLastMoment: what is on its way to the host is called back, and the host has not lost its turn.
 func TestPauseInTheLastMoment(t *testing.T) {
-	last, once, paused := mayStillRescue, sync.Once{}, ""
-	defer func() { mayStillRescue = last }()
-	mayStillRescue = func(j remediations.RescueJournal, attempt string, now time.Time) error {
-		once.Do(func() {
-			_ = os.WriteFile(paused, nil, 0o600)
-			j.Paused = new(string)
-		})
-		return last(j, attempt, now)
-	}
 	p := onPlane(t, func(p *plane) {
 		p.down()
-		paused = filepath.Join(p.dir, "a", statefile.Paused)
+		paused, once := filepath.Join(p.dir, "a", statefile.Paused), sync.Once{}
+		p.core.mayStillRescue = func(j remediations.RescueJournal, attempt string, now time.Time) error {
+			once.Do(func() {
+				_ = os.WriteFile(paused, nil, 0o600)
+				j.Paused = new(string)
+			})
+			return remediations.MayStillRescue(j, attempt, now)
+		}
 		g := p.start("a", p.config)
 		p.pass(5 * time.Minute)
 		p.do(func() { require.Empty(t, p.restarted) })
@@ -213,7 +211,8 @@ func TestTwoReplicasExcludeEachOther(t *testing.T) {
 // TestRescueThatDiesAtEveryStep: killed at any of its steps, it goes on where it was: no attempt is issued twice, nothing
 // stays locked, and the control plane comes back.
 func TestRescueThatDiesAtEveryStep(t *testing.T) {
-	for at := 0; ; at++ {
+	t.Parallel()
+	for at := 0; ; at += every() {
 		died := false
 		p := onPlane(t, func(p *plane) {
 			p.down()
@@ -288,6 +287,7 @@ func TestJournalThatCannotBeReadHolds(t *testing.T) {
 
 // TestWhateverHappensToTheControlPlane drives the plane through random histories; it checks itself at each restart.
 func TestWhateverHappensToTheControlPlane(t *testing.T) {
+	t.Parallel()
 	calls, ends := 0, map[remediations.Outcome]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		p := onPlane(t, func(p *plane) {
@@ -370,5 +370,5 @@ func TestWhateverHappensToTheControlPlane(t *testing.T) {
 		}
 	})
 	t.Logf("%d restarts; ends: %v", calls, ends)
-	require.NotZero(t, calls)
+	require.True(t, calls > 0 || testing.Short())
 }

@@ -57,11 +57,11 @@ func (p *passing) sidecars(n *corev1.Node) {
 			n = m.written // by the one before
 		}
 		s := p.sidecarState(n, sc)
-		d := decideSidecar(s, p.now)
+		d := p.core.decideSidecar(s, p.now)
 		if d.Ask.Heartbeats {
 			p.readHeartbeats()
 			s = p.sidecarState(n, sc)
-			d = decideSidecar(s, p.now)
+			d = p.core.decideSidecar(s, p.now)
 		}
 		p.carrySidecar(s, d)
 	}
@@ -186,7 +186,7 @@ func (p *passing) approve(s *remediations.SidecarState, m *sidecarMemory, d reme
 	p.underway++
 	p.Log.Info("approving", "pod", r.Pod.String(), "node", node, "intent", intent.ID, "task", intent.Task)
 	var look lookedLast
-	mayStill := look.over(p.mayStill(node, func(_ context.Context, live *corev1.Node) error { return mayStillApprove(live, key, intent.ID) }))
+	mayStill := look.over(p.mayStill(node, func(_ context.Context, live *corev1.Node) error { return p.core.mayStillApprove(live, key, intent.ID) }))
 	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: node, Task: intent.Task}
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)

@@ -14,6 +14,7 @@ import (
 // TestStorms: many machines fail at once, again and again. While a breaker is open nothing is done in its scope, while
 // it is half-open one repair at most: the world checks it at every intent. In the end all are cured.
 func TestStorms(t *testing.T) {
+	t.Parallel()
 	calls := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		c := modelConfig()

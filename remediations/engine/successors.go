@@ -19,6 +19,9 @@ func (p *passing) successors(nodes []*corev1.Node) {
 	alive := map[string]bool{}
 	for _, o := range slices.Clone(p.ledger.Orphans) {
 		alive[o.Record.ID] = true
+		if p.ledger == nil {
+			continue // the end of the one before could not be saved
+		}
 		i := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == o.Node })
 		if i < 0 || o.Gone(nodes[i]) {
 			p.successor(&o, nodes)
@@ -40,7 +43,7 @@ func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
 		p.Log.Info("a Node is gone, its repair goes on", "node", o.Node, "repair", o.Record.ID)
 	}
 	p.tally.repairs[[2]string{o.Record.Policy, string(remediations.Verifying)}]++
-	n := successorOf(o, m.replacement, nodes)
+	n := p.core.successorOf(o, m.replacement, nodes)
 	s := p.successorState(o, m, n)
 	d := remediations.DecideSuccessor(s, o, p.now)
 	if d.Ask.Lease && n != nil {

@@ -100,7 +100,7 @@ func (e *Engine) lastWitness(machine Machine, signs []remediations.Sign) (before
 	}
 	still = func(ctx context.Context, live *corev1.Node, intent string) error {
 		read := merged(said, e.testify(ctx, machine, quick))
-		return mayStillAct(live, intent, signs, read)
+		return e.core.mayStillAct(live, intent, signs, read)
 	}
 	return before, still
 }

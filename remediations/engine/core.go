@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// intentGood is how long after its intent a call may still go out: invariant 4.
+const intentGood = 10 * time.Second
+
+// core is what an engine, or a rescue, asks package remediations. Each has its own, so that a test can take a clause of what
+// must always hold away from one of them, and see the check of that invariant speak: knockout_test.go.
+type core struct {
+	intentGood time.Duration
+
+	decide      func(*remediations.State, time.Time) remediations.Decision
+	mayStillAct func(live *corev1.Node, intent string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error
+	admit       func(annotations map[string]string, a remediations.Alert) (drop []string, ok bool)
+	successorOf func(*remediations.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node
+
+	decideSidecar   func(*remediations.SidecarState, time.Time) remediations.Decision
+	mayStillApprove func(live *corev1.Node, key, intent string) error
+
+	decideLeader    func(*remediations.LeaderState, time.Time) remediations.Decision
+	mayStillMove    func(live *corev1.Node, others []*corev1.Node, intent string) error
+	mayStillPutBack func(live *corev1.Node, others []*corev1.Node, id string) error
+
+	decideAPIServer func(*remediations.APIServerState, time.Time) remediations.APIServerDecision
+	mayStillRescue  func(j remediations.RescueJournal, attempt string, now time.Time) error
+}
+
+func wholeCore() core {
+	return core{
+		intentGood: intentGood,
+		decide:     remediations.Decide, mayStillAct: remediations.MayStillAct, admit: remediations.Admit, successorOf: remediations.SuccessorOf,
+		decideSidecar: remediations.DecideSidecar, mayStillApprove: remediations.MayStillApprove,
+		decideLeader: remediations.DecideLeader, mayStillMove: remediations.MayStillMove, mayStillPutBack: remediations.MayStillPutBack,
+		decideAPIServer: remediations.DecideAPIServer, mayStillRescue: remediations.MayStillRescue,
+	}
+}
