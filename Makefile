@@ -17,7 +17,7 @@ demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluste
 
 .PHONY: quick
 quick: ## At every save: the tests that need no lab, as far as what they test has changed, without the race detector
-	$(GO) test -short $$(test/packages plain)
+	$(GO) test -short -parallel 8 $$(test/packages plain)
 
 .PHONY: test
 test: needs ## Everything: promtool, unit, API server and end-to-end tests (some twenty minutes on 2 cores)

@@ -21,6 +21,7 @@ func arrived(op civosim.Op) func(civosim.Call) bool {
 }
 
 func TestCallsAreMadeOneAtATime(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	var calls atonce.Count
 	sim.OnReboot(func() {
@@ -46,6 +47,7 @@ func TestCallsAreMadeOneAtATime(t *testing.T) {
 }
 
 func TestContextThatIsOverSendsNothing(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())
 	err := c.Reboot(over(t), node1, nil)
@@ -57,6 +59,7 @@ func TestContextThatIsOverSendsNothing(t *testing.T) {
 }
 
 func TestContextThatEndsDuringTheLookupIsARefusal(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	sim.Inject(civosim.ListInstances, civosim.Hang())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -71,6 +74,7 @@ func TestContextThatEndsDuringTheLookupIsARefusal(t *testing.T) {
 }
 
 func TestContextThatEndsAfterTheRequestLeftIsUnknown(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	sim.InjectNext(civosim.HardReboots, 1, civosim.After(civosim.Hang()))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -85,6 +89,7 @@ func TestContextThatEndsAfterTheRequestLeftIsUnknown(t *testing.T) {
 }
 
 func TestALookupThatTakesTooLongIsNotFollowedByAWrite(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	sim.Inject(civosim.ListInstances, civosim.Slow(time.Minute))
 	c := client(t, sim.URL(), func(o *Options) { o.IssueWithin = 300 * time.Millisecond })
@@ -97,6 +102,7 @@ func TestALookupThatTakesTooLongIsNotFollowedByAWrite(t *testing.T) {
 // TestAGateThatIsShutLetsNothingOut drives the last check before the wire: the
 // connection is there, and yet not even the headers leave.
 func TestAGateThatIsShutLetsNothingOut(t *testing.T) {
+	t.Parallel()
 	for name, g := range map[string]*gate{
 		"withdrawn": {issue: t.Context(), withdrawn: true},
 		"too late":  {issue: over(t)},
@@ -118,6 +124,7 @@ func TestAGateThatIsShutLetsNothingOut(t *testing.T) {
 }
 
 func TestWriteThatMayNotBeIssuedAnyMore(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())
 	require.NoError(t, c.takeTurn(t.Context(), task{}))
@@ -136,6 +143,7 @@ type lateAnswer struct {
 }
 
 func TestLateAnswers(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]civosim.Fault{"accepted": {}, "refused": civosim.After(civosim.Failed())} {
 		t.Run(name, func(t *testing.T) {
 			sim := provider(t)
@@ -183,6 +191,7 @@ func TestLateAnswers(t *testing.T) {
 // TestAHangDoesNotHoldUpOthersForEver: the call is cut off after another
 // Timeout, and no answer is made up for it.
 func TestAHangDoesNotHoldUpOthersForEver(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	sim.InjectNext(civosim.HardReboots, 1, civosim.Hang())
 	c := client(t, sim.URL(), timeout(time.Second), func(o *Options) {
@@ -196,6 +205,7 @@ func TestAHangDoesNotHoldUpOthersForEver(t *testing.T) {
 }
 
 func TestCallsLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())
 	require.NoError(t, c.Reboot(t.Context(), node1, nil))
@@ -209,6 +219,7 @@ func TestCallsLeaveNothingBehind(t *testing.T) {
 }
 
 func TestTheGatewayServesCivogoOnly(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())
 	gw, err := openGateway(t.Context(), c.api, apiKey, nil)
@@ -232,6 +243,7 @@ func TestTheGatewayServesCivogoOnly(t *testing.T) {
 
 // TestTheCallerHasTheLastWord: the machine was looked up and the connection stands, and still nothing leaves.
 func TestTheCallerHasTheLastWord(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())
 	err := c.Reboot(t.Context(), node1, func() error { return errors.New("no longer the leader") })

@@ -91,6 +91,7 @@ func requireText(t *testing.T, err error, texts ...string) {
 }
 
 func TestRebootIsOneHardRebootOfThatInstance(t *testing.T) {
+	t.Parallel()
 	for name, m := range map[string]Machine{
 		"by provider ID": node1,
 		"by hostname":    {NodeName: "node-1"},
@@ -115,6 +116,7 @@ func TestRebootIsOneHardRebootOfThatInstance(t *testing.T) {
 }
 
 func TestFindLooksAndTouchesNothing(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	in, err := client(t, sim.URL()).Find(t.Context(), Machine{NodeName: "node-10"})
 	require.NoError(t, err)
@@ -124,6 +126,7 @@ func TestFindLooksAndTouchesNothing(t *testing.T) {
 }
 
 func TestOnlyTheMachineOfTheNodeIsRebooted(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		machine Machine
 		fault   civosim.Fault
@@ -175,6 +178,7 @@ func TestOnlyTheMachineOfTheNodeIsRebooted(t *testing.T) {
 }
 
 func TestOfTwoOfOneHostnameTheProviderIDPicksOne(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	sim.Inject(civosim.ListInstances, civosim.Twice("node-1"))
 	require.NoError(t, client(t, sim.URL()).Reboot(t.Context(), node1, nil))
@@ -182,6 +186,7 @@ func TestOfTwoOfOneHostnameTheProviderIDPicksOne(t *testing.T) {
 }
 
 func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		adjust func(*Options)
 		text   string
@@ -211,6 +216,7 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 }
 
 func TestTheKeyIsReadAgain(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	path := keyFile(t, "old")
 	c := client(t, sim.URL(), func(o *Options) { o.APIKeyFile = path })

@@ -15,6 +15,7 @@ import (
 
 // TestFaultsOfTheLookup: whatever goes wrong before the write, nothing was done.
 func TestFaultsOfTheLookup(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault civosim.Fault
 		why   Reason
@@ -65,6 +66,7 @@ func TestFaultsOfTheLookup(t *testing.T) {
 
 // TestFaultsOfTheWrite: refused only where it is certain that nothing was done.
 func TestFaultsOfTheWrite(t *testing.T) {
+	t.Parallel()
 	const unknown Reason = ""
 	for name, tc := range map[string]struct {
 		fault civosim.Fault
@@ -124,12 +126,14 @@ func TestFaultsOfTheWrite(t *testing.T) {
 const nobody = "http://127.0.0.1:1"
 
 func TestNobodyListensAtAll(t *testing.T) {
+	t.Parallel()
 	err := client(t, nobody).Reboot(t.Context(), node1, nil)
 	requireRefused(t, err, Unreachable, "connection refused", "check the network")
 }
 
 // TestProviderGoneBetweenLookupAndWrite: a refused connection is no lost one.
 func TestProviderGoneBetweenLookupAndWrite(t *testing.T) {
+	t.Parallel()
 	var api *httptest.Server
 	api = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = api.Listener.Close()
@@ -141,6 +145,7 @@ func TestProviderGoneBetweenLookupAndWrite(t *testing.T) {
 }
 
 func TestErrorsAreOfTwoKinds(t *testing.T) {
+	t.Parallel()
 	cause := errors.New("cause")
 	require.ErrorIs(t, &RefusedError{Err: cause}, cause)
 	require.ErrorIs(t, &UnknownError{Err: cause}, cause)

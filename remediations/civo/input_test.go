@@ -28,6 +28,7 @@ var operations = map[string]func(context.Context, *Client) error{
 // TestBadInputIsToldApart: whatever is asked for, the sentence says which of
 // the mistakes it is, and whom it concerns.
 func TestBadInputIsToldApart(t *testing.T) {
+	t.Parallel()
 	const silence = 300 * time.Millisecond
 	fault := func(f civosim.Fault) func(*testing.T, *civosim.Server, *Options) {
 		return func(_ *testing.T, s *civosim.Server, _ *Options) { s.Inject(civosim.ListInstances, f) }
@@ -115,6 +116,7 @@ func TestBadInputIsToldApart(t *testing.T) {
 }
 
 func TestAnAccountErrorOfTheWriteItself(t *testing.T) {
+	t.Parallel()
 	for name, f := range map[string]civosim.Fault{
 		"key withdrawn since": civosim.Unauthorized(), "quota": civosim.Quota(),
 		"quota with a 200": civosim.Answer(200, map[string]any{"result": "failed", "code": "quota_limit_reached"}),

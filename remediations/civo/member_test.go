@@ -25,6 +25,7 @@ func listedOnce(t *testing.T, sim *civosim.Server) (c *Client, since func() []ci
 }
 
 func TestAMachineOfTheListIsAskedForByItsIDAlone(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c, since := listedOnce(t, sim)
 	in, err := c.Find(t.Context(), node1)
@@ -38,6 +39,7 @@ func TestAMachineOfTheListIsAskedForByItsIDAlone(t *testing.T) {
 
 // TestAMachineOfAnotherClusterIsNotRebooted: by its ID Civo shows and reboots whatever the account has.
 func TestAMachineOfAnotherClusterIsNotRebooted(t *testing.T) {
+	t.Parallel()
 	sim := provider(t, func(o *civosim.Options) {
 		o.Elsewhere = []civosim.Instance{{ID: "i-5", Hostname: "node-5", Status: "ACTIVE"}}
 	})
@@ -49,6 +51,7 @@ func TestAMachineOfAnotherClusterIsNotRebooted(t *testing.T) {
 
 // TestOnlyAYesSparesTheList: whatever the one instance's answer is but the machine, the list decides.
 func TestOnlyAYesSparesTheList(t *testing.T) {
+	t.Parallel()
 	instance := func(id, hostname string) civosim.Fault {
 		return civosim.Answer(200, map[string]any{"id": id, "hostname": hostname, "status": "ACTIVE"})
 	}
@@ -79,6 +82,7 @@ func TestOnlyAYesSparesTheList(t *testing.T) {
 }
 
 func TestAMachineThatIsGoneSinceTheListIsNotRebooted(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c, _ := listedOnce(t, sim)
 	sim.Inject(civosim.GetInstance, civosim.Answer(404, map[string]any{"code": "database_instance_find", "reason": "x"}))
@@ -92,6 +96,7 @@ func TestAMachineThatIsGoneSinceTheListIsNotRebooted(t *testing.T) {
 }
 
 func TestAnInstanceThatDoesNotAnswerLeavesTheListItsTime(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c, since := listedOnce(t, sim)
 	c.o.Timeout = 300 * time.Millisecond
@@ -102,6 +107,7 @@ func TestAnInstanceThatDoesNotAnswerLeavesTheListItsTime(t *testing.T) {
 
 // TestAReplacementAsksForTheListEachTime: Civo is told a hostname to recycle, and only the list says whose it is.
 func TestAReplacementAsksForTheListEachTime(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c, since := listedOnce(t, sim)
 	before, err := c.Look(t.Context(), node1)

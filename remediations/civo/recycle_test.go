@@ -13,6 +13,7 @@ import (
 
 // TestSoftRebootIsTheOtherCall: both are there, and which is which shows at the provider.
 func TestSoftRebootIsTheOtherCall(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())
 	require.NoError(t, c.SoftReboot(t.Context(), node1, nil))
@@ -29,6 +30,7 @@ func TestSoftRebootIsTheOtherCall(t *testing.T) {
 
 // TestRecycleNamesTheExactHostname: the whole of a replacement, on the wire.
 func TestRecycleNamesTheExactHostname(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())
 	seen, err := c.Look(t.Context(), node1)
@@ -50,6 +52,7 @@ func TestRecycleNamesTheExactHostname(t *testing.T) {
 
 // TestOnlyTheMachineThatWasLookedAtIsRecycled: everything that could make the hostname another machine's is refused.
 func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
+	t.Parallel()
 	list := func(entries ...map[string]any) civosim.Fault { return civosim.Answer(200, entries) }
 	instance := func(id, hostname, status string) map[string]any {
 		return map[string]any{"id": id, "hostname": hostname, "status": status}
@@ -102,6 +105,7 @@ func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
 }
 
 func TestNoPoolNoReplacement(t *testing.T) {
+	t.Parallel()
 	pool := func(id string, count int, instances ...string) map[string]any {
 		members := []any{}
 		for _, in := range instances {
@@ -132,6 +136,7 @@ func TestNoPoolNoReplacement(t *testing.T) {
 
 // TestFaultsOfTheRecycle: a recycle that may have been done is never a refusal, and is never sent twice.
 func TestFaultsOfTheRecycle(t *testing.T) {
+	t.Parallel()
 	const unknown Reason = ""
 	for name, tc := range map[string]struct {
 		fault civosim.Fault
@@ -180,6 +185,7 @@ func TestFaultsOfTheRecycle(t *testing.T) {
 }
 
 func TestTheCallerHasTheLastWordOnARecycle(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	err := client(t, sim.URL()).Recycle(t.Context(), node1, before, func() error { return errors.New("silenced") })
 	requireRefused(t, err, Withheld, "silenced")
@@ -188,6 +194,7 @@ func TestTheCallerHasTheLastWordOnARecycle(t *testing.T) {
 
 // TestAQuestionIsAskedAgainAndAWriteIsNot: two failures that pass, and the third answer counts.
 func TestAQuestionIsAskedAgainAndAWriteIsNot(t *testing.T) {
+	t.Parallel()
 	for name, call := range operations {
 		for _, f := range []civosim.Fault{civosim.ServerError(), civosim.Cut(), civosim.HTML(502), civosim.Answer(429, nil)} {
 			t.Run(fmt.Sprintf("%s: %s", name, f), func(t *testing.T) {
@@ -206,6 +213,7 @@ func TestAQuestionIsAskedAgainAndAWriteIsNot(t *testing.T) {
 
 // TestBackoffEndsWithItsTime: whoever may not wait longer is told what happened so far, and nothing is written.
 func TestBackoffEndsWithItsTime(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	sim.Inject(civosim.ListInstances, civosim.ServerError())
 	c := client(t, sim.URL(), func(o *Options) { o.Backoff, o.IssueWithin = time.Hour, 200*time.Millisecond })

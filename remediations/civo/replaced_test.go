@@ -22,6 +22,7 @@ func replaced(t *testing.T, c *Client, b Before) Replacement {
 // TestAReplacementIsProvedStepByStep follows one from the call to the end: the old machine DELETING, then gone and the
 // new one BUILDING, then ACTIVE.
 func TestAReplacementIsProvedStepByStep(t *testing.T) {
+	t.Parallel()
 	for name, rename := range map[string]func(civosim.Instance) string{
 		"new hostname": nil, "kept hostname": func(old civosim.Instance) string { return old.Hostname },
 	} {
@@ -66,6 +67,7 @@ func TestAReplacementIsProvedStepByStep(t *testing.T) {
 
 // TestWhatProvesNothing: each lack alone keeps the proof from being whole.
 func TestWhatProvesNothing(t *testing.T) {
+	t.Parallel()
 	type list = []map[string]any
 	fresh := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	instance := func(id, status string, created time.Time) map[string]any {
@@ -119,6 +121,7 @@ func TestWhatProvesNothing(t *testing.T) {
 
 // TestCivoDoesNotSayWhenTheyWereCreated: the proof does without, and nobody is named the successor.
 func TestCivoDoesNotSayWhenTheyWereCreated(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	sim.Inject(civosim.ListInstances, civosim.Answer(200, []civogo.Instance{{ID: "i-10", Status: active}, {ID: "i-11", Status: active}}))
 	sim.Inject(civosim.ListPools, civosim.Answer(200, []civogo.KubernetesPool{{ID: "pool-1", Count: 2, Instances: []civogo.KubernetesInstance{{ID: "i-10"}, {ID: "i-11"}}}}))
@@ -126,6 +129,7 @@ func TestCivoDoesNotSayWhenTheyWereCreated(t *testing.T) {
 }
 
 func TestARecordWithoutItsBeforeProvesNothing(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())
 	for _, b := range []Before{{}, {InstanceID: "i-1", PoolID: "pool-1"}, {InstanceID: "i-1", PoolCount: 1}, {PoolID: "pool-1", PoolCount: 1}} {

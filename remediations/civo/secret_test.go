@@ -73,6 +73,7 @@ func tattling(key string) map[string]civosim.Fault {
 // TestTheKeyIsInNoText: whatever goes wrong, wherever, and whatever the other side makes of the key, no error, value
 // or late answer shows it in any spelling.
 func TestTheKeyIsInNoText(t *testing.T) {
+	t.Parallel()
 	path := keyFile(t, "x")
 	rapid.Check(t, func(r *rapid.T) {
 		key := rapid.StringMatching(`[!-~]{16,48}`).Draw(r, "key")
@@ -117,6 +118,7 @@ func TestTheKeyIsInNoText(t *testing.T) {
 
 // TestTheKeyIsNotInWhatATransportQuotes: Go's own errors quote the first line of what is no HTTP.
 func TestTheKeyIsNotInWhatATransportQuotes(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = listener.Close() }()
@@ -144,6 +146,7 @@ func TestTheKeyIsNotInWhatATransportQuotes(t *testing.T) {
 
 // TestTheKeyAsAName: the other side may call a machine by the key, or by something that ends in the middle of it.
 func TestTheKeyAsAName(t *testing.T) {
+	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())
 	named := func(id, hostname string) civosim.Fault {
@@ -162,6 +165,7 @@ func TestTheKeyAsAName(t *testing.T) {
 
 // TestAKeyInOtherSpellings: what quotes a request may have escaped it first.
 func TestAKeyInOtherSpellings(t *testing.T) {
+	t.Parallel()
 	const key = `a"b\c<d>e&f+g/h%i'j`
 	var k keyring
 	k.add(key)
@@ -174,6 +178,7 @@ func TestAKeyInOtherSpellings(t *testing.T) {
 
 // TestAKeyThatChangedIsStillASecret: an answer to the old key may come after the new one is in use.
 func TestAKeyThatChangedIsStillASecret(t *testing.T) {
+	t.Parallel()
 	var k keyring
 	for i := range keysKept {
 		k.add(fmt.Sprintf("key-number-%d", i))

@@ -82,6 +82,7 @@ func split(t require.TestingT, line string) []string {
 
 // A real shell takes a line apart into the very words that it was made of.
 func TestAShellSeesTheWordsAndNothingElse(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	show := filepath.Join(dir, "show")
 	require.NoError(t, os.WriteFile(show, []byte("#!/bin/sh\nfor w; do printf '%s\\n' \"$w\"; done\n"), 0o755))
@@ -100,6 +101,7 @@ func TestAShellSeesTheWordsAndNothingElse(t *testing.T) {
 }
 
 func TestAWordThatAShellWouldTakeApartIsNoWord(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z '"$;&|<>()\x60\\*?\[\]#~!{}\n-]{0,12}`)).Draw(t, "word")
 		line, err := command{"/usr/bin/true", word}.line()
@@ -116,6 +118,7 @@ func TestAWordThatAShellWouldTakeApartIsNoWord(t *testing.T) {
 }
 
 func TestAUnitThatIsNotNamedHereReachesNoHost(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)
 	for _, unit := range []string{"sshd.service", "kubelet", "kubelet.socket", "kubelet.service -H x", "", strings.Repeat("a", 300) + ".service", "drydock-restart-kubelet.service"} {

@@ -52,6 +52,7 @@ func (s *site) welcomed(t *testing.T) {
 }
 
 func TestAHostThatIsNotKnownOrShowsAnotherKeyIsToldNothing(t *testing.T) {
+	t.Parallel()
 	other, _ := newSigner(t)
 	s := newSite(t)
 	s.know(t, "cp-2", s.hostKey.PublicKey())
@@ -76,6 +77,7 @@ func TestAHostThatIsNotKnownOrShowsAnotherKeyIsToldNothing(t *testing.T) {
 // A kubelet that reports a neighbour's address does not get the neighbour's kubelet restarted: the name counts. A line about
 // an address counts only where an operator has configured the address, and no line is about the name.
 func TestAHostIsKnownByItsName(t *testing.T) {
+	t.Parallel()
 	other, _ := newSigner(t)
 	s := newSite(t)
 	s.host.Configured = true
@@ -97,6 +99,7 @@ func TestAHostIsKnownByItsName(t *testing.T) {
 }
 
 func TestACertificateOfAnAuthorityIsHonoured(t *testing.T) {
+	t.Parallel()
 	authority, _ := newSigner(t)
 	stranger, _ := newSigner(t)
 	for name, c := range map[string]struct {
@@ -130,6 +133,7 @@ func TestACertificateOfAnAuthorityIsHonoured(t *testing.T) {
 
 // An authority vouches for hosts; it is none.
 func TestAnAuthoritysOwnKeyIsNoHosts(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.knowLine(t, authorityLine(s.pattern("*"), s.hostKey.PublicKey()))
 	s.refusedBy(t, "the authority")
@@ -137,6 +141,7 @@ func TestAnAuthoritysOwnKeyIsNoHosts(t *testing.T) {
 
 // The library reads the file itself, so that what is known of its lines may be of another one.
 func TestAFileThatChangesWhileItIsReadIsReadAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	_, err := readHostKeys(s.options.KnownHostsFile, []byte("# before"))
 	require.ErrorContains(t, err, "it was changed meanwhile")
@@ -144,6 +149,7 @@ func TestAFileThatChangesWhileItIsReadIsReadAgain(t *testing.T) {
 
 // A host has keys of several kinds, of which the file may have but one.
 func TestAHostIsAskedForTheKeyThatIsKnown(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, func(s *site) {
 		rsaKey := newRSA(t)
 		s.config.AddHostKey(rsaKey)
@@ -153,6 +159,7 @@ func TestAHostIsAskedForTheKeyThatIsKnown(t *testing.T) {
 }
 
 func TestAUserKeyThatIsRefusedIsDenied(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	_, other := newSigner(t)
 	require.NoError(t, os.WriteFile(s.options.KeyFile, other, 0o600))
@@ -165,6 +172,7 @@ func TestAUserKeyThatIsRefusedIsDenied(t *testing.T) {
 
 // Both files are read again: a key that was taken away does not go on over a connection that it opened.
 func TestFilesThatChangeCountForTheNextCommand(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)
 	_, err := c.Status(t.Context(), s.host, "kubelet.service")

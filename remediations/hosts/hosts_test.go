@@ -39,6 +39,7 @@ func requireFit(t *testing.T, text string) {
 }
 
 func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for says, change := range map[string]func(*Options){
 		"the user":                   func(o *Options) { o.User = "" },
@@ -81,6 +82,7 @@ func mustKey(t *testing.T) *rsa.PrivateKey {
 }
 
 func TestStatusIsWhatSystemdSays(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)
 	for state, active := range map[string]bool{"active/running": true, "activating/auto-restart": false, "failed/failed": false, "inactive/dead": false} {
@@ -96,6 +98,7 @@ func TestStatusIsWhatSystemdSays(t *testing.T) {
 }
 
 func TestAnAnswerThatIsNotSystemdsIsAnError(t *testing.T) {
+	t.Parallel()
 	unit := "LoadState=loaded\nActiveState=active\nSubState=running\nInvocationID=\n"
 	for _, said := range []string{
 		"", "Welcome!", unit, unit + "\n" + unit + "\n" + unit, "Welcome!\n\n" + unit + "\n" + unit,
@@ -113,6 +116,7 @@ func TestAnAnswerThatIsNotSystemdsIsAnError(t *testing.T) {
 }
 
 func TestCommandsForOneHostGoOneAfterTheOtherOverOneConnection(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)
 	var all sync.WaitGroup
@@ -132,6 +136,7 @@ func TestCommandsForOneHostGoOneAfterTheOtherOverOneConnection(t *testing.T) {
 }
 
 func TestAConnectionThatIsNotUsedEnds(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.options.Keep = 50 * time.Millisecond
 	c := s.client(t)
@@ -144,6 +149,7 @@ func TestAConnectionThatIsNotUsedEnds(t *testing.T) {
 
 // Who waits for a line has it already, and one that was forgotten says nothing of the one that came after it.
 func TestALineThatIsWaitedForIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	c := newSite(t).client(t)
 	lineOf := func(users int) *line {
 		l := &line{client: c, name: "cp-1", users: users, turn: make(chan struct{}, 1)}
@@ -165,6 +171,7 @@ func (s *site) welcomedBy(t *testing.T, c *Client) {
 
 // A machine that lost its power takes the connection along without a word, and is another one when it is back.
 func TestAKeptConnectionThatIsDeadIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)
 	s.welcomedBy(t, c)
@@ -184,6 +191,7 @@ func TestAKeptConnectionThatIsDeadIsMadeAnew(t *testing.T) {
 }
 
 func TestAConnectionToAnAddressThatIsNotTheHostsAnyMoreIsNotUsed(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)
 	s.welcomedBy(t, c)
@@ -288,6 +296,7 @@ func (s *silencer) deaf() {
 }
 
 func TestTheHostOfANodeIsAtItsAddresses(t *testing.T) {
+	t.Parallel()
 	types := []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP}
 	node := func(name string, addresses ...corev1.NodeAddress) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: addresses}}

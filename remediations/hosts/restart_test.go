@@ -18,6 +18,7 @@ import (
 const patience = 3 * time.Second
 
 func TestARestartIsAcceptedWhenTheUnitIsAnotherInvocation(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	outcome, err := s.client(t).Restart(t.Context(), s.host, "kubelet.service", "n7q4k2-1-1", may)
 	require.NoError(t, err)
@@ -27,6 +28,7 @@ func TestARestartIsAcceptedWhenTheUnitIsAnotherInvocation(t *testing.T) {
 }
 
 func TestASecondRestartIsRefusedBySystemdWhileTheFirstIsThere(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)
 	_, err := c.Restart(t.Context(), s.host, "kubelet.service", "first-1-1", may)
@@ -43,6 +45,7 @@ func TestASecondRestartIsRefusedBySystemdWhileTheFirstIsThere(t *testing.T) {
 
 // Another Drydock is between our look and our command.
 func TestTheRaceForAUnitIsSystemdsToDecide(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	outcome, err := s.client(t).Restart(t.Context(), s.host, "kubelet.service", "second-1-1", func() error {
 		s.set(func() { s.restarting = "first-1-1" })
@@ -56,6 +59,7 @@ func TestTheRaceForAUnitIsSystemdsToDecide(t *testing.T) {
 }
 
 func TestAnAttemptIsSentOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)
 	_, err := c.Restart(t.Context(), s.host, "kubelet.service", "a-1-1", may)
@@ -67,6 +71,7 @@ func TestAnAttemptIsSentOnce(t *testing.T) {
 }
 
 func TestTheLastWordIsAskedForRightBeforeTheCommand(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	no := errors.New("the intent is too old")
 	asked := 0
@@ -83,6 +88,7 @@ func TestTheLastWordIsAskedForRightBeforeTheCommand(t *testing.T) {
 }
 
 func TestAUnitThatIsNotThereIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, load := range []string{"not-found", "masked", "error", "bad-setting"} {
 		s := newSite(t)
 		s.set(func() { s.load = load })
@@ -123,6 +129,7 @@ func TestAUnitThatIsNoInvocationAnyMoreWasNotStartedAnew(t *testing.T) {
 }
 
 func TestAnSSHDThatExecutesNothingIsDenied(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	outcome, err := s.client(t).Restart(t.Context(), s.host, "kubelet.service", "a-1-1", func() error {
 		s.setWrong(func() { s.refuses = true })
@@ -134,6 +141,7 @@ func TestAnSSHDThatExecutesNothingIsDenied(t *testing.T) {
 }
 
 func TestWhatAHostSaysNoToIsRefusedAndSaid(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		stderr string
 		code   int
@@ -191,6 +199,7 @@ func TestAFailureThatProvesNothingIsUnknown(t *testing.T) {
 
 // The command is executed, and its answer is lost: what is on the host tells.
 func TestACutAfterTheCommandIsSettledByWhatTheHostShows(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.answers = func(line string, ch ssh.Channel) (int, bool) {
 		stdout, _, code := s.execute(line)
@@ -284,6 +293,7 @@ func TestACutBeforeTheCommandIsRefusedAndOneAfterItUnknown(t *testing.T) {
 
 // A context or a time limit ends what hangs, wherever it does, and the connection with it.
 func TestAHangEndsWithTheTimeAtEveryStage(t *testing.T) {
+	t.Parallel()
 	for _, at := range []stage{atBanner, atKeys, atAuth, atSession, atRequest, atCommand} {
 		t.Run(string(at), func(t *testing.T) {
 			s := newSite(t)
@@ -315,18 +325,22 @@ func TestAHangEndsWithTheTimeAtEveryStage(t *testing.T) {
 func TestAHangAfterTheCommandWasSentIsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, at := range []stage{atRequest, atCommand} {
-		s := newSite(t)
-		s.options.Timeout = patience
-		outcome, err := s.client(t).Restart(t.Context(), s.host, "kubelet.service", "a-1-1", func() error {
-			s.setWrong(func() { s.hangs = at })
-			return nil
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.options.Timeout = patience
+			outcome, err := s.client(t).Restart(t.Context(), s.host, "kubelet.service", "a-1-1", func() error {
+				s.setWrong(func() { s.hangs = at })
+				return nil
+			})
+			require.Equal(t, remediations.CallUnknown, outcome, "%v", err)
+			require.Equal(t, 1, s.sentRestarts())
 		})
-		require.Equal(t, remediations.CallUnknown, outcome, "%s: %v", at, err)
-		require.Equal(t, 1, s.sentRestarts())
 	}
 }
 
 func TestEndlessOutputIsCutOff(t *testing.T) {
+	t.Parallel()
 	for _, stderr := range []bool{false, true} {
 		s := newSite(t)
 		s.answers = func(_ string, ch ssh.Channel) (int, bool) {
@@ -353,6 +367,7 @@ func TestEndlessOutputIsCutOff(t *testing.T) {
 
 // What is cut short must not look whole: its end is what people want to read.
 func TestOutputThatIsTooLongIsNotTakenForAllOfIt(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.set(func() { s.journal = strings.Repeat("a line\n", maxOutput/7) + "too much\n" })
 	_, err := s.client(t).Evidence(t.Context(), s.host, "kubelet.service")
@@ -360,6 +375,7 @@ func TestOutputThatIsTooLongIsNotTakenForAllOfIt(t *testing.T) {
 }
 
 func TestEvidenceIsTheEndOfTheJournalAndFitForPeople(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	var all strings.Builder
 	for i := range 400 {

@@ -58,6 +58,7 @@ func plane(t *testing.T, port int, ca []byte, hosts ...Host) *ControlPlane {
 var cp1 = Host{Name: "cp-1", Addresses: []string{"127.0.0.1"}}
 
 func TestAnAPIServerIsSeenByItsOwnWord(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		code  int
 		body  string
@@ -87,6 +88,7 @@ func TestAnAPIServerIsSeenByItsOwnWord(t *testing.T) {
 }
 
 func TestWhoRefusesOrHangsFailsAndWhoCannotBeVerifiedIsUnknown(t *testing.T) {
+	t.Parallel()
 	port, ca := apiServer(t, "127.0.0.1:0", answers(200, "ok"))
 	other, strangersCA := apiServer(t, "127.0.0.1:0", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // its kernel takes connections, and nobody speaks TLS
@@ -150,6 +152,7 @@ func plainHTTP(t *testing.T) int {
 }
 
 func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
+	t.Parallel()
 	port, ca := apiServer(t, "127.0.0.1:0", func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 		for r.Context().Err() == nil {
@@ -170,6 +173,7 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 }
 
 func TestAllHostsAreAskedAtOnce(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int32
 	all := make(chan struct{})
 	port, ca := apiServer(t, "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) {
@@ -192,6 +196,7 @@ func TestAllHostsAreAskedAtOnce(t *testing.T) {
 }
 
 func TestSeveralAddressesOfAHostSpeakTogether(t *testing.T) {
+	t.Parallel()
 	port, ca := apiServer(t, "127.0.0.1:0", answers(200, "ok"))
 	both := Host{Name: "cp-1", Addresses: []string{"127.0.0.2", "127.0.0.1"}}
 	require.Equal(t, remediations.HostReady, plane(t, port, ca, both).Sights(t.Context())["cp-1"].State)
@@ -206,6 +211,7 @@ func TestSeveralAddressesOfAHostSpeakTogether(t *testing.T) {
 }
 
 func TestOneAddressThatIsReadyIsEnough(t *testing.T) {
+	t.Parallel()
 	ready, failing, unknown := remediations.HostSight{State: remediations.HostReady}, remediations.HostSight{State: remediations.HostFailing}, remediations.HostSight{State: remediations.HostUnknown}
 	h := Host{Name: "cp-1", Addresses: []string{"127.0.0.1", "127.0.0.2"}}
 	for _, other := range []remediations.HostSight{failing, unknown} {
@@ -216,6 +222,7 @@ func TestOneAddressThatIsReadyIsEnough(t *testing.T) {
 }
 
 func TestACallerThatHasNoTimeHasSeenNothing(t *testing.T) {
+	t.Parallel()
 	port, ca := apiServer(t, "127.0.0.1:0", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -224,6 +231,7 @@ func TestACallerThatHasNoTimeHasSeenNothing(t *testing.T) {
 }
 
 func TestNoProxyIsAskedAndTheCAFileIsReadAgain(t *testing.T) {
+	t.Parallel()
 	require.Nil(t, newAsker(nil).Transport.(*http.Transport).Proxy, "which no look at a loopback address would show")
 	port, ca := apiServer(t, "127.0.0.1:0", answers(200, "ok"))
 	file := filepath.Join(t.TempDir(), "ca.crt")
@@ -241,6 +249,7 @@ func TestNoProxyIsAskedAndTheCAFileIsReadAgain(t *testing.T) {
 }
 
 func TestNewControlPlaneNamesTheOptionThatIsWrong(t *testing.T) {
+	t.Parallel()
 	_, ca := apiServer(t, "127.0.0.1:0", answers(200, "ok"))
 	for says, change := range map[string]func(*ControlPlaneOptions){
 		"0 hosts":                func(o *ControlPlaneOptions) { o.Hosts = nil },

@@ -137,6 +137,7 @@ func newSSHD(t *testing.T, in installed) (Options, Host) {
 }
 
 func TestOverARealSSHDWithTheShippedScript(t *testing.T) {
+	t.Parallel()
 	in := install(t)
 	o, host := newSSHD(t, in)
 	c, err := New(o)
@@ -186,6 +187,7 @@ func TestOverARealSSHDWithTheShippedScript(t *testing.T) {
 
 // The script has no list of its own to keep: what the client says goes through it word by word.
 func TestTheShippedScriptLetsTheClientsCommandsThrough(t *testing.T) {
+	t.Parallel()
 	for _, sudo := range []bool{true, false} {
 		in := install(t)
 		lines, vectors := commandsFor(t, sudo, "kubelet.service", "n7q4k2-1-1")
