@@ -166,8 +166,8 @@ func (f *Fleet) count(r *Roster, firing func(node string) bool, now time.Time) {
 			f.zones[name] = &zones[i]
 		}
 	}
-	for i, name := range r.pools.names {
-		if i > 0 && pools[i] > 0 {
+	for i, name := range r.pools.names { // the size of the pool without a name is never asked for
+		if pools[i] > 0 {
 			f.pools[name] = pools[i]
 		}
 	}

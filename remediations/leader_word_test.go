@@ -260,6 +260,15 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: noon.Add(-30 * time.Second)}}, "us": {{Repair: "r0", At: ended.Ended}}}, rebuilt.Moves)
 	require.Len(t, rebuilt.Slots, 1)
 	require.Equal(t, "n2", rebuilt.Slots[0].Successor)
+	require.Empty(t, rebuilt.Status.Exhausted, "a repair that is under way has not failed")
+
+	r.Phase = Acting // it puts its moves back
+	n.Annotations[LeaderKey] = r.Encode()
+	require.Equal(t, []Begun{{Repair: "r1", At: later}}, RebuildLedger(c, []*corev1.Node{n}, later).Moves["eu"])
+	early := r.Intent.At.Add(-time.Minute)
+	r.Back = &early
+	n.Annotations[LeaderKey] = r.Encode()
+	require.Equal(t, []Begun{{Repair: "r1", At: r.Intent.At}}, RebuildLedger(c, []*corev1.Node{n}, later).Moves["eu"], "the last of the two counts")
 }
 
 // TestLeadersAlertNeverMovesItsNode: it starts nothing there, is not its trouble, and is not named in its record.

@@ -27,10 +27,10 @@ func TestLedgerWritesThePartsThatItHas(t *testing.T) {
 func TestRepairsOfAMachineCountForTheirWindow(t *testing.T) {
 	l := &Ledger{Repairs: map[string][]Begun{"m": {
 		{Repair: "r1", At: noon.Add(-time.Hour)}, {Repair: "r3", At: noon.Add(-10 * time.Minute)},
-		{Repair: "r2", At: noon.Add(-time.Hour + 1)}, {Repair: "own", At: noon.Add(-50 * time.Minute)},
+		{Repair: "r2", At: noon.Add(-time.Hour + 1)}, {Repair: "own", At: noon.Add(-50 * time.Minute)}, {Repair: "r4", At: noon},
 	}}}
 	count, oldest := l.begun("m", "own", noon, time.Hour)
-	require.Equal(t, 2, count, "an hour ago is not within the hour")
+	require.Equal(t, 3, count, "an hour ago is not within the hour")
 	require.Equal(t, noon.Add(-time.Hour+1), oldest)
 	count, _ = l.begun("another", "own", noon, time.Hour)
 	require.Zero(t, count)

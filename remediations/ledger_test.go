@@ -114,6 +114,7 @@ func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
 	l.Reserve(c, n, r, noon.Add(time.Hour))
 	require.Equal(t, []Slot{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Zone: "z1", Repair: "r1", Attempt: "r1-0-2", Since: noon.Add(time.Hour)}}, l.Slots)
 	require.Equal(t, map[string][]Begun{"civo://n1": {{Repair: "r1", At: noon}}}, l.Repairs)
+	require.Empty(t, l.Wide, "no repair of one node holds the whole cluster's")
 
 	require.True(t, l.Release("n1"))
 	require.False(t, l.Release("n1"))

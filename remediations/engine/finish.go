@@ -158,18 +158,13 @@ func (p *passing) save(l *remediations.Ledger) error {
 
 func (p *passing) reset(s *remediations.State, d remediations.Decision) {
 	// The counts go first: until the record goes the wish stands on the Node, so what a crash leaves undone is done again.
-	if p.ledger != nil {
-		l := p.ledger.Clone()
-		l.Release(s.Node.Name)
-		l.Forget(remediations.Machine(s.Node))
-		for _, policy := range d.Allow {
-			l.Allow(policy)
-		}
-		if p.save(l) != nil {
-			return
-		}
+	l := p.ledger.Clone() // without a ledger nothing is reset
+	l.Release(s.Node.Name)
+	l.Forget(remediations.Machine(s.Node))
+	for _, policy := range d.Allow {
+		l.Allow(policy)
 	}
-	if p.put(s, d) == nil {
+	if p.save(l) != nil || p.put(s, d) == nil {
 		return
 	}
 	p.tell(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message})

@@ -18,15 +18,13 @@ func (p *passing) issue(s *remediations.State, d remediations.Decision) {
 	if !p.remember(n.Name).writes.due(p.now) {
 		return // its slot would be taken for an intent that cannot be written
 	}
-	if remediations.Registry[step.Name].Disruptive {
-		l := p.ledger.Clone()
-		l.Reserve(p.Config, n, d.Record, p.now)
-		p.fleet.Try(p.Config.Zone(n), d.Record.ID)
-		if p.save(l) != nil {
-			return
-		}
-		p.fleet.Occupy(p.Config, n, false)
+	l := p.ledger.Clone()
+	l.Reserve(p.Config, n, d.Record, p.now)
+	p.fleet.Try(p.Config.Zone(n), d.Record.ID)
+	if p.save(l) != nil {
+		return
 	}
+	p.fleet.Occupy(p.Config, n, false)
 	if p.Clock.Now().Sub(p.now) > p.core.intentGood {
 		return // an intent that is too old to act upon is not even written
 	}
@@ -119,9 +117,6 @@ func (p *passing) mayStill(node string, lets func(ctx context.Context, live *cor
 		if p.ctx.Err() != nil {
 			return remediations.Withhold(remediations.CallWithheld, "this Drydock is stopping, or no longer leads")
 		}
-		if err := p.young(since); err != nil {
-			return err
-		}
 		ctx, cancel := context.WithTimeout(p.ctx, lastLook)
 		defer cancel()
 		live, err := p.Fleet.Node(ctx, node)
@@ -131,7 +126,7 @@ func (p *passing) mayStill(node string, lets func(ctx context.Context, live *cor
 		if err := lets(ctx, live); err != nil {
 			return err
 		}
-		return p.young(since) // what was read for it may have taken its time
+		return p.young(since) // asked last: what was read before may have taken its time
 	}
 }
 

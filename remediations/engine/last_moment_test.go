@@ -46,6 +46,7 @@ func TestAMachineThatSleptMakesNoCall(t *testing.T) {
 		may         bool
 	}{
 		"a moment":               {2 * time.Second, 2 * time.Second, true},
+		"as long as it may be":   {10 * time.Second, 10 * time.Second, true},
 		"too long":               {11 * time.Second, 11 * time.Second, false},
 		"suspended for a minute": {time.Second, time.Minute, false},
 		"its clock was set back": {11 * time.Second, -time.Hour, false},
@@ -96,6 +97,7 @@ func TestALateAnswerLeavesTheCallUnderWayAlone(t *testing.T) {
 		w.do(func() { w.mood.after = 20 * time.Second })
 		require.True(t, w.until(15*time.Minute, func() bool { return len(w.calls) == 2 }))
 		second := w.recordOf("n0").Intent.ID
+		first.engine.Late("n0", w.calls[0].intent, remediations.CallRefused, "no quota")
 		first.engine.calls <- called{node: "n0", step: "reboot", call: remediations.Call{IntentID: w.calls[0].intent, Outcome: remediations.CallRefused, Why: "no quota"}}
 		w.pass(10 * time.Second)
 		require.Equal(t, remediations.Acting, w.recordOf("n0").Phase, "nobody has answered this one")

@@ -141,6 +141,51 @@ func TestResetWaitsForTheLedger(t *testing.T) {
 	})
 }
 
+// TestResetIsToldWhenItIsDone: once, and not while the Node cannot be written.
+func TestResetIsToldWhenItIsDone(t *testing.T) {
+	conf := modelConfig()
+	conf.Policies[0].Plan[0].Attempts = 1
+	inWorld(t, conf, 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.ail("n0", 9) })
+		w.pass(20 * time.Minute)
+		w.do(func() {
+			w.heal("n0")
+			w.edit("n0", edit(remediations.ResetKey, "true"))
+			w.unwritable = "n0"
+		})
+		w.pass(time.Minute)
+		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Empty(t, w.toldOf("RepairCancelled"))
+		w.do(func() { w.unwritable = "" })
+		w.pass(3 * time.Minute)
+		require.Nil(t, w.recordOf("n0"))
+		require.Len(t, w.toldOf("RepairCancelled"), 1)
+	})
+}
+
+// TestPolicyIsToldToBeStoppedWhenItIs: a stop that is not in the ledger stops nothing. No other answer stops a policy.
+func TestPolicyIsToldToBeStoppedWhenItIs(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.mood.refuse = true; w.ail("n0", 9) })
+		require.True(t, w.until(time.Minute, func() bool { return w.record("n0") != nil && w.record("n0").Phase == remediations.Verifying }))
+		w.pass(5 * time.Second)
+		require.Empty(t, w.toldOf("PolicyStopped"), "a call was refused, and not the account")
+		w.do(func() { w.mood = providerMood{account: true, before: 2 * time.Second} })
+		require.True(t, w.until(10*time.Minute, func() bool { return w.record("n0").Phase == remediations.Acting }))
+		w.do(func() { w.always["save"] = "lost" })
+		require.True(t, w.until(10*time.Second, func() bool { return w.record("n0").Phase == remediations.Verifying }))
+		w.pass(time.Second)
+		require.Empty(t, w.toldOf("PolicyStopped"))
+		w.do(func() { clear(w.always); w.ail("n1", 9) })
+		require.True(t, w.until(20*time.Minute, func() bool { return len(mustLedger(w).Status.Stopped) > 0 }), "the next call finds it out again")
+		w.pass(time.Second)
+		require.Len(t, w.toldOf("PolicyStopped"), 1)
+	})
+}
+
 // TestStoppedPolicyIsReleasedAfterItsLastAlert: the account is paid, no node is ill any more, and a person says so.
 func TestStoppedPolicyIsReleasedAfterItsLastAlert(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {

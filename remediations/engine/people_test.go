@@ -50,55 +50,6 @@ func TestCancelledRepairStaysCancelled(t *testing.T) {
 	})
 }
 
-// TestBrokenGlassIsMendedAfterAnHour: and its hour outlives a restart.
-func TestBrokenGlassIsMendedAfterAnHour(t *testing.T) {
-	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
-		w.start()
-		w.pass(16 * time.Second)
-		w.do(func() { w.breakGlass("n0"); w.ail("n0", 1) })
-		w.pass(40 * time.Minute)
-		w.restart(w.config)
-		w.pass(15 * time.Minute)
-		require.Zero(t, w.callCount())
-		require.Contains(t, w.nodeOf("n0").Annotations, remediations.BreakGlassKey)
-		w.pass(10 * time.Minute)
-		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.BreakGlassKey)
-		require.Equal(t, 1, w.callCount())
-	})
-}
-
-// TestBreakGlassIsAnnouncedFromTheStoredNode: once for each value, by the leader, also over a restart, and with the field
-// manager that the API server recorded.
-func TestBreakGlassIsAnnouncedFromTheStoredNode(t *testing.T) {
-	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
-		w.start()
-		w.pass(16 * time.Second)
-		announced := func() (notes []string) {
-			return at(w, func() []string {
-				for _, e := range w.told {
-					if e.Reason == "GlassBroken" {
-						notes = append(notes, e.Note)
-					}
-				}
-				return notes
-			})
-		}
-		require.Empty(t, announced(), "the control")
-		w.do(func() { w.breakGlass("n0") })
-		w.pass(time.Minute)
-		require.Len(t, announced(), 1)
-		require.Contains(t, announced()[0], `drydock.dev/break-glass was set by the field manager "kubectl-annotate" at `)
-		w.restart(w.config)
-		w.pass(time.Minute)
-		require.Len(t, announced(), 1, "the ledger has it already")
-		w.do(func() { w.unhold("n0") })
-		w.pass(time.Minute)
-		w.do(func() { w.breakGlass("n0") })
-		w.pass(time.Minute)
-		require.Len(t, announced(), 2)
-	})
-}
-
 // TestAnswersToPeopleAreEvents: each wish that is refused is answered, and answered again when it is said again.
 func TestAnswersToPeopleAreEvents(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -158,6 +109,17 @@ func TestRepairWithoutASilenceEndsNone(t *testing.T) {
 	})
 }
 
+// TestSilenceThatCannotBeEndedIsLogged: it ends by itself, and no repair waits for that.
+func TestSilenceThatCannotBeEndedIsLogged(t *testing.T) {
+	for fails, want := range map[error]int{nil: 0, errLost: 1} {
+		var lines []string
+		o := logged(&lines)
+		o.CallTimeout, o.Silencer = time.Second, &silencer{keeps: fails}
+		(&passing{Engine: &Engine{Options: o}, ctx: t.Context()}).speakAgain("s1")
+		require.Len(t, lines, want)
+	}
+}
+
 // TestOnlyAPlanThatRanOutIsAWarning among the Events that tell of an end.
 func TestOnlyAPlanThatRanOutIsAWarning(t *testing.T) {
 	for outcome, reboots := range map[remediations.Outcome]int{remediations.Recovered: 1, remediations.OutcomeExhausted: 9} {
@@ -180,6 +142,7 @@ type silencer struct {
 	made    map[string]map[string]string
 	expired []string
 	refuses bool
+	keeps   error // why none can be ended
 }
 
 func (s *silencer) Silence(_ context.Context, labels map[string]string, _ time.Time, _ string) (string, error) {
@@ -196,5 +159,5 @@ func (s *silencer) Silence(_ context.Context, labels map[string]string, _ time.T
 
 func (s *silencer) Expire(_ context.Context, id string) error {
 	s.expired = append(s.expired, id)
-	return nil
+	return s.keeps
 }

@@ -110,11 +110,34 @@ func TestRelapseOfATrialOpensTheBreakerAgain(t *testing.T) {
 				}
 				require.Equal(t, remediations.BreakerOpen, breakers()[remediations.ScopeCluster].State)
 				require.Equal(t, calls, w.callCount(), "nothing is done before it is calm again")
+				require.Equal(t, remediations.Relapsed, remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])[0].Outcome)
 				w.pass(30 * time.Minute)
 				require.Equal(t, calls+1, w.callCount())
 			})
 		})
 	}
+}
+
+// TestRelapseIsCountedBeforeItIsTold: the ledger cannot be saved for a moment, and the relapse is counted and told once.
+func TestRelapseIsCountedBeforeItIsTold(t *testing.T) {
+	inWorld(t, relapsing(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		cure(t, w, 1)
+		w.pass(20 * time.Minute)
+		outcome := func() remediations.Outcome {
+			return remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])[0].Outcome
+		}
+		w.do(func() { w.always["save"] = "lost"; w.ail("n0", 9) })
+		w.pass(30 * time.Second)
+		require.Equal(t, remediations.Recovered, outcome(), "what is not counted is not told either")
+		require.Empty(t, w.toldOf("RepairRelapsed"))
+		w.do(func() { clear(w.always) })
+		w.pass(time.Minute)
+		require.Equal(t, remediations.Relapsed, outcome())
+		require.Len(t, w.toldOf("RepairRelapsed"), 1)
+		require.Equal(t, 1, at(w, func() int { return mustLedger(w).Status.Exhausted["node-not-ready"] }))
+	})
 }
 
 // TestMachineThatCameForAnotherDoesNotRelapse: it begins its plan anew.
@@ -135,6 +158,29 @@ func TestMachineThatCameForAnotherDoesNotRelapse(t *testing.T) {
 	})
 }
 
+// TestARepairThatDidNothingSaysNothingOfItsPolicy: its end is not counted, so there is nothing to save.
+func TestARepairThatDidNothingSaysNothingOfItsPolicy(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.do(func() {
+			l := &remediations.Ledger{Repairs: map[string][]remediations.Begun{}}
+			l.Finished("node-not-ready", "r9997", remediations.OutcomeExhausted)
+			l.Finished("node-not-ready", "r9998", remediations.OutcomeExhausted)
+			w.ledger, w.ledgerRV = l.Encode(), 7
+		})
+		w.start()
+		w.do(func() { w.hold("n0", edit(remediations.PauseKey, "true")); w.ail("n0", 9) })
+		require.True(t, w.until(2*time.Minute, func() bool { return w.record("n0") != nil }))
+		w.pass(time.Minute)
+		before := at(w, func() int { return w.ledgerRV })
+		w.do(func() { cancel(w) })
+		w.pass(time.Minute)
+		require.Equal(t, []remediations.Outcome{remediations.Cancelled}, w.outcomes())
+		require.Empty(t, w.ended[0].Steps)
+		require.Equal(t, 2, at(w, func() int { return mustLedger(w).Status.Exhausted["node-not-ready"] }))
+		require.Equal(t, before, at(w, func() int { return w.ledgerRV }))
+	})
+}
+
 // TestEndsCountThoughTheLedgerCouldNotBeSaved: a plan that ran out is counted when the ledger can be saved again, and once;
 // and a repair that ends between two attempts breaks the row.
 func TestEndsCountThoughTheLedgerCouldNotBeSaved(t *testing.T) {
@@ -150,6 +196,23 @@ func TestEndsCountThoughTheLedgerCouldNotBeSaved(t *testing.T) {
 		w.pass(9 * time.Minute)
 		w.do(func() { w.faults["save"] = []string{"lost", "lost", "lost"} })
 		w.pass(10 * time.Minute)
+		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+		require.Equal(t, 1, row(w))
+	})
+	inWorld(t, planned("drain"), 10, func(t *testing.T, w *world) {
+		w.do(func() { w.machines["n0"].pods = podsOf{left: 5, blocked: true} })
+		w.during(t, "drain")
+		w.do(func() { // Ready, and its alert goes on: a dead node would lose nothing by the next step
+			w.machines["n0"].broken, w.machines["n0"].sick = 9, 0
+			w.report(w.machines["n0"])
+		})
+		deadline := w.recordOf("n0").Deadline
+		w.pass(time.Until(deadline) - time.Second) // lost any earlier, it would interrupt the drain
+		w.do(func() { w.always["load"], w.always["save"] = "lost", "lost" })
+		w.pass(2 * time.Minute)
+		require.Equal(t, remediations.Acting, w.recordOf("n0").Phase, "its time is over, and nobody could count that")
+		w.do(func() { clear(w.always) })
+		w.pass(time.Minute)
 		require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
 		require.Equal(t, 1, row(w))
 	})

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestBrokenGlassIsMendedAfterAnHour: and its hour outlives a restart.
+func TestBrokenGlassIsMendedAfterAnHour(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.breakGlass("n0"); w.ail("n0", 1) })
+		w.pass(40 * time.Minute)
+		w.restart(w.config)
+		w.pass(15 * time.Minute)
+		require.Zero(t, w.callCount())
+		require.Contains(t, w.nodeOf("n0").Annotations, remediations.BreakGlassKey)
+		w.pass(10 * time.Minute)
+		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.BreakGlassKey)
+		require.Equal(t, 1, w.callCount())
+	})
+}
+
+// TestAnotherReasonBeginsAnotherHour of the broken glass, and is announced.
+func TestAnotherReasonBeginsAnotherHour(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.breakGlass("n0") })
+		w.pass(40 * time.Minute)
+		w.do(func() { w.breakGlass("n0") })
+		w.pass(50 * time.Minute)
+		require.Contains(t, w.nodeOf("n0").Annotations, remediations.BreakGlassKey)
+		require.Len(t, w.toldOf("GlassBroken"), 2)
+		w.pass(15 * time.Minute)
+		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.BreakGlassKey)
+	})
+}
+
+// TestGlassHasNoHourByAClockThatNobodyKnowsToBeRight: it begins when the leases agree with it. Who broke the glass is asked and
+// told once meanwhile.
+func TestGlassHasNoHourByAClockThatNobodyKnowsToBeRight(t *testing.T) {
+	for name, c := range map[string]struct {
+		wrong func(w *world)
+		known bool // the leases were counted before
+	}{
+		"the leases were never listed":      {func(w *world) { w.always["heartbeats"] = "lost" }, false},
+		"the leases cannot be listed now":   {func(w *world) { w.always["heartbeats"] = "lost" }, true},
+		"the leases are older than allowed": {func(w *world) { w.leasesFrozen = time.Now().Add(-time.Hour) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				if !c.known {
+					w.do(func() { c.wrong(w) })
+				}
+				i := w.start()
+				w.pass(16 * time.Second)
+				if c.known {
+					w.do(func() { w.breakGlass("n1") })
+					w.pass(time.Minute)
+					w.do(func() { w.unhold("n1"); c.wrong(w) })
+					w.pass(time.Minute)
+				}
+				asked := w.askedFor(i, "setBy")
+				glass := func() map[string]remediations.Glass {
+					return at(w, func() map[string]remediations.Glass { return mustLedger(w).Status.Glass })
+				}
+				w.do(func() { w.breakGlass("n0") })
+				w.pass(5 * time.Minute)
+				require.Empty(t, glass())
+				require.Equal(t, asked+1, w.askedFor(i, "setBy"))
+				w.do(func() { clear(w.always); w.leasesFrozen = time.Time{} })
+				w.pass(2 * time.Minute)
+				require.Contains(t, glass(), "n0")
+				require.WithinDuration(t, time.Now(), glass()["n0"].Since, 2*time.Minute)
+			})
+		})
+	}
+}
+
+// TestBreakGlassIsAnnouncedFromTheStoredNode: once for each value, by the leader, also over a restart, and with the field
+// manager that the API server recorded.
+func TestBreakGlassIsAnnouncedFromTheStoredNode(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		announced := func() (notes []string) {
+			return at(w, func() []string {
+				for _, e := range w.told {
+					if e.Reason == "GlassBroken" {
+						notes = append(notes, e.Note)
+					}
+				}
+				return notes
+			})
+		}
+		require.Empty(t, announced(), "the control")
+		w.do(func() { w.breakGlass("n0") })
+		w.pass(time.Minute)
+		require.Len(t, announced(), 1)
+		require.Contains(t, announced()[0], `drydock.dev/break-glass was set by the field manager "kubectl-annotate" at `)
+		w.restart(w.config)
+		w.pass(time.Minute)
+		require.Len(t, announced(), 1, "the ledger has it already")
+		w.do(func() { w.unhold("n0") })
+		w.pass(time.Minute)
+		w.do(func() { w.breakGlass("n0") })
+		w.pass(time.Minute)
+		require.Len(t, announced(), 2)
+	})
+}
+
+// TestManyBrokenGlassesAreAnnouncedWithFewReads: of a dozen at once the first ones say who set them.
+func TestManyBrokenGlassesAreAnnouncedWithFewReads(t *testing.T) {
+	inWorld(t, modelConfig(), 12, func(t *testing.T, w *world) {
+		w.do(func() {
+			for i := range 12 {
+				w.breakGlass(fmt.Sprintf("n%d", i))
+			}
+		})
+		w.start()
+		w.pass(time.Minute)
+		named := 0
+		for _, e := range w.toldOf("GlassBroken") {
+			if strings.Contains(e.Note, "by the field manager") {
+				named++
+			}
+		}
+		require.Len(t, w.toldOf("GlassBroken"), 12)
+		require.Equal(t, breakGlassReads, named)
+	})
+}
+
+// setBy is who set the annotation by the word of the API server.
+type setBy struct {
+	Journal
+	manager string
+	err     error
+}
+
+func (s setBy) SetBy(context.Context, string, string) (string, time.Time, error) {
+	return s.manager, time.Time{}, s.err
+}
+
+// heard keeps the notes of Events.
+type heard struct{ notes []string }
+
+func (h *heard) Event(_ string, e Event) { h.notes = append(h.notes, e.Note) }
+
+// TestBreakGlassIsAnnouncedThoughNobodyKnowsWhoSetIt: the Event leaves that out.
+func TestBreakGlassIsAnnouncedThoughNobodyKnowsWhoSetIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		journal setBy
+		named   bool
+		logs    int
+	}{
+		"kubectl":                        {setBy{manager: "kubectl"}, true, 0},
+		"managedFields name nobody":      {setBy{}, false, 0},
+		"the API server cannot be asked": {setBy{err: errLost}, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lines []string
+			o, events := logged(&lines), &heard{}
+			o.Journal, o.Events = c.journal, events
+			p := &passing{Engine: &Engine{Options: o, memory: map[string]*memory{}}, ctx: t.Context(), now: time.Now()}
+			reads := breakGlassReads
+			p.announceBreakGlass(newStill(modelConfig(), 1, 0).nodes[0], "why", &reads)
+			require.Len(t, events.notes, 1)
+			require.Equal(t, c.named, strings.Contains(events.notes[0], "by the field manager"))
+			require.Len(t, lines, c.logs)
+		})
+	}
+}

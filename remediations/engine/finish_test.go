@@ -1,0 +1,279 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// underRepair is a record of a reboot of the node whose call went out a moment ago.
+func underRepair(phase remediations.Phase) *remediations.Record {
+	now := time.Now().UTC().Truncate(time.Second)
+	return &remediations.Record{
+		V: 1, ID: "r00001", Policy: "node-not-ready", Cause: remediations.Cause{Alert: fingerprintOf("node-0")}, Phase: phase,
+		Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Done: []string{"reboot:1"}, Began: now, Since: now, Deadline: now.Add(time.Minute),
+		Intent: &remediations.Intent{ID: "r00001-0-1", At: now, BootID: "boot1", UID: "uid"},
+	}
+}
+
+// bears writes the record on the Node.
+func bears(n *corev1.Node, key string, r *remediations.Record) {
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
+	}
+	n.Annotations[key] = r.Encode()
+	n.Labels[remediations.PhaseLabel] = string(r.Phase)
+}
+
+// silent is an API server that answers no read of a Node.
+type silent struct {
+	*still
+	err error
+}
+
+func (s silent) Node(context.Context, string) (*corev1.Node, error) { return nil, s.err }
+
+// TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse: whoever leads next does all the rest.
+func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
+	const pod = "p00-0"
+	node := func(phase remediations.Phase, change func(r *remediations.Record)) func(n *corev1.Node) {
+		return func(n *corev1.Node) {
+			r := underRepair(phase)
+			change(r)
+			bears(n, remediations.NodeRepairKey, r)
+		}
+	}
+	sidecar := func(phase remediations.Phase) func(n *corev1.Node) {
+		return func(n *corev1.Node) {
+			r := plantedSidecar(pod, time.Now().UTC().Truncate(time.Second), time.Now().Add(time.Minute))
+			r.Phase, r.Intent.Outcome = phase, ""
+			bears(n, podKey(pod), r)
+		}
+	}
+	leader := func(phase remediations.Phase, back bool) func(n *corev1.Node) {
+		return func(n *corev1.Node) {
+			r := planted("plantd", phase)
+			if !back {
+				r.Back = nil
+			}
+			bears(n, remediations.LeaderKey, r)
+		}
+	}
+	cancelled := func(id string, first func(n *corev1.Node)) func(n *corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Annotations = map[string]string{}
+			first(n)
+			n.Annotations[remediations.CancelKey] = id
+		}
+	}
+	beside := func(key string, first func(n *corev1.Node)) func(n *corev1.Node) {
+		return func(n *corev1.Node) {
+			first(n)
+			n.Annotations[key] = "{}"
+		}
+	}
+	nothing := func(*remediations.Record) {}
+	for name, c := range map[string]struct {
+		node    func(n *corev1.Node)
+		called  called
+		unread  error
+		settles string // the key of the record that says so
+	}{
+		"a node's call":                            {node(remediations.Acting, nothing), called{}, nil, remediations.NodeRepairKey},
+		"a node's, and the API server is silent":   {node(remediations.Acting, nothing), called{}, errLost, ""},
+		"a node's, beside what nobody can read":    {beside(podKey(pod), node(remediations.Acting, nothing)), called{}, nil, ""},
+		"a node's without a record":                {cancelled("r00001", func(*corev1.Node) {}), called{}, nil, ""},
+		"a node's that was given back":             {cancelled("r00001", node(remediations.Pending, nothing)), called{}, nil, ""},
+		"a drain that goes on":                     {cancelled("r00001", node(remediations.Acting, func(r *remediations.Record) { r.Step.Name = "drain" })), called{}, nil, ""},
+		"a sidecar's call":                         {sidecar(remediations.Acting), called{sidecar: podKey(pod)}, nil, podKey(pod)},
+		"a sidecar's, beside what nobody can read": {beside(remediations.NodeRepairKey, sidecar(remediations.Acting)), called{sidecar: podKey(pod)}, nil, ""},
+		"a sidecar's without a record":             {func(*corev1.Node) {}, called{sidecar: podKey(pod)}, nil, ""},
+		"a sidecar's that has its outcome":         {cancelled("plants", sidecar(remediations.Verifying)), called{sidecar: podKey(pod)}, nil, ""},
+		"a leader's call":                          {leader(remediations.Acting, false), called{location: "l0"}, nil, remediations.LeaderKey},
+		"a leader's, beside what nobody can read":  {beside(remediations.NodeRepairKey, leader(remediations.Acting, false)), called{location: "l0"}, nil, ""},
+		"a leader's, whose alert is left":          {leaderAlert, called{location: "l0"}, nil, ""},
+		"a leader's that has its outcome":          {cancelled("plantd", leader(remediations.Verifying, false)), called{location: "l0"}, nil, ""},
+		"a leader's whose moves are being undone":  {cancelled("plantd", leader(remediations.Acting, true)), called{location: "l0"}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := withSidecars(withLeaders(modelConfig()))
+			w := newStill(conf, 1, 0)
+			c.node(w.nodes[0])
+			e := New(Options{Config: conf, Fleet: w, Journal: w, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
+			if c.unread != nil {
+				e.Fleet = silent{w, c.unread}
+			}
+			before := w.nodes[0]
+			was := maps.Clone(before.Annotations)
+			c.called.node = "node-0"
+			intent := "r00001-0-1"
+			if c.called.sidecar != "" {
+				intent = "plants-0-1"
+			} else if c.called.location != "" {
+				intent = "plantd-0-2"
+			}
+			c.called.call = remediations.Call{IntentID: intent}
+			e.settleOnly(t.Context(), c.called)
+			require.Same(t, before, w.nodes[0], "nothing became of the call yet")
+			c.called.call.Outcome = remediations.CallAccepted
+			e.settleOnly(t.Context(), c.called)
+			if c.settles == "" {
+				require.Same(t, before, w.nodes[0], "nothing was written")
+				return
+			}
+			settled, err := remediations.DecodeRecord(w.nodes[0].Annotations[c.settles])
+			require.NoError(t, err)
+			require.Equal(t, remediations.Verifying, settled.Phase)
+			require.Equal(t, remediations.CallAccepted, settled.Intent.Outcome)
+			was[c.settles] = w.nodes[0].Annotations[c.settles]
+			require.Equal(t, was, w.nodes[0].Annotations)
+		})
+	}
+}
+
+// leaderAlert writes the alert of a location's leader on the Node.
+func leaderAlert(n *corev1.Node) {
+	c := leaderConfig()
+	now := time.Now().UTC().Truncate(time.Second)
+	a := c.NewAlert(leaderPolicyOf(c), labelsOfPlace("l0"), remediations.StatusFiring, now, now)
+	n.Annotations = map[string]string{a.Key(): a.Encode()}
+}
+
+// TestAnEngineThatStopsWaitsForItsCallsAlone: a moment for those under way, and none where there is none.
+func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		underway int
+		answers  bool
+		waits    time.Duration
+	}{"no call": {}, "a call that is answered": {underway: 1, answers: true}, "a call that hangs": {underway: 1, waits: graceful}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newStill(modelConfig(), 1, 0)
+				bears(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.Acting))
+				e := New(Options{Config: modelConfig(), Fleet: w, Journal: w, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
+				e.underway = c.underway
+				if c.answers {
+					e.calls <- called{node: "node-0", step: "reboot", call: remediations.Call{IntentID: "r00001-0-1", Outcome: remediations.CallAccepted}}
+				}
+				began := time.Now()
+				e.finish(t.Context())
+				require.Equal(t, c.waits, time.Since(began))
+				require.Equal(t, c.answers, remediations.ReadJournal(w.nodes[0]).Record.Phase == remediations.Verifying)
+			})
+		})
+	}
+}
+
+// TestARepairIsStuckWhereNobodyCanEndIt: its time is long over, the Node cannot be written, and nothing is under way.
+func TestARepairIsStuckWhereNobodyCanEndIt(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	type repair struct {
+		m    *memory
+		j    remediations.Journal
+		slot remediations.Slot
+	}
+	for name, c := range map[string]struct {
+		change func(r *repair)
+		stuck  bool
+	}{
+		"long over":                  {func(*repair) {}, true},
+		"over for as long as it may": {func(r *repair) { r.j.Record.Deadline = now.Add(-remediations.OverdueFor) }, false},
+		"a leader's slot":            {func(r *repair) { r.slot.Kind = remediations.SlotLeader }, false},
+		"nothing is remembered":      {func(r *repair) { r.m = nil }, false},
+		"no record":                  {func(r *repair) { r.j.Record = nil }, false},
+		"another repair":             {func(r *repair) { r.j.Record.ID = "r00002" }, false},
+		"it waits":                   {func(r *repair) { r.j.Record.Phase = remediations.Pending }, false},
+		"the Node can be written":    {func(r *repair) { r.m.writes = outage{} }, false},
+		"a drain is under way":       {func(r *repair) { r.m.work = &working{} }, false},
+		"its call is under way":      {func(r *repair) { r.m.call = &remediations.Call{} }, false},
+		"its call is answered":       {func(r *repair) { r.m.call = &remediations.Call{Outcome: remediations.CallAccepted} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &repair{m: &memory{writes: outage{since: now.Add(-time.Hour)}}, j: remediations.Journal{Record: underRepair(remediations.Verifying)}, slot: remediations.Slot{Node: "n0", Repair: "r00001"}}
+			r.j.Record.Deadline = now.Add(-remediations.OverdueFor - time.Second)
+			c.change(r)
+			require.Equal(t, c.stuck, r.m.stuck(now, r.j, r.slot))
+		})
+	}
+}
+
+// TestANodeOccupiesASlotOfItsKind by the record of that kind; by the label where a record cannot be read.
+func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
+	unreadable := func(phase string) func(n *corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Annotations = map[string]string{remediations.NodeRepairKey: "{}"}
+			n.Labels[remediations.PhaseLabel] = phase
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(n *corev1.Node)
+		kind   string
+		want   bool
+	}{
+		"under repair": {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.Verifying)) }, "", true},
+		"waits, whatever its label": {func(n *corev1.Node) {
+			bears(n, remediations.NodeRepairKey, underRepair(remediations.Pending))
+			n.Labels[remediations.PhaseLabel] = "Acting"
+		}, "", false},
+		"no record":                             {func(*corev1.Node) {}, "", false},
+		"under repair, the leader's slot":       {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.Verifying)) }, remediations.SlotLeader, false},
+		"its leadership moves":                  {func(n *corev1.Node) { bears(n, remediations.LeaderKey, planted("plantd", remediations.Acting)) }, remediations.SlotLeader, true},
+		"its leadership moves, its own one":     {func(n *corev1.Node) { bears(n, remediations.LeaderKey, planted("plantd", remediations.Acting)) }, "", false},
+		"unreadable, under repair by its label": {unreadable("Acting"), "", true},
+		"unreadable, waits by its label":        {unreadable("Pending"), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newStill(modelConfig(), 1, 0).nodes[0]
+			c.change(n)
+			require.Equal(t, c.want, occupied(n, remediations.ReadJournal(n), remediations.Slot{Kind: c.kind, Node: n.Name}))
+		})
+	}
+}
+
+// TestSweepFreesWhatNothingOccupies, reads a Node only where that is in doubt, and frees nothing that nobody can look at.
+func TestSweepFreesWhatNothingOccupies(t *testing.T) {
+	for name, c := range map[string]struct {
+		age      time.Duration
+		kind     string
+		repaired bool
+		unread   bool
+		frees    bool
+		fails    bool
+	}{
+		"a former leader may yet write its intent": {age: slotYoung},
+		"nothing came of it":                       {age: slotYoung + 1, frees: true},
+		"a leader's":                               {age: time.Hour, kind: remediations.SlotLeader, frees: true},
+		"nobody can look":                          {age: time.Hour, unread: true, fails: true},
+		"under repair, and nobody need look":       {age: time.Hour, unread: true, repaired: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, ctx := settled(t, 2, 0)
+			w := e.Fleet.(*still) //nolint:forcetypeassert // settled makes it
+			if c.repaired {
+				w.nodes[0] = w.nodes[0].DeepCopy()
+				bears(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.Verifying))
+				e.roster.Read(w.nodes)
+			}
+			if c.unread {
+				e.Fleet = silent{w, errLost}
+			}
+			now := e.Clock.Now()
+			slot := remediations.Slot{Kind: c.kind, Node: "node-0", UID: "uid", Repair: "r00001", Attempt: "r00001-0-1", Since: now.Add(-c.age)}
+			e.ledger.Slots = []remediations.Slot{slot}
+			p := &passing{Engine: e, ctx: ctx, now: now, fleet: e.roster.Fleet(e.ledger, func(string) bool { return false }, false, now)}
+			p.sweep()
+			require.Equal(t, c.frees, len(e.ledger.Slots) == 0)
+			require.Equal(t, c.fails, p.failed)
+		})
+	}
+}
