@@ -204,9 +204,11 @@ func (l *life) processes() map[string]func(*rapid.T) {
 			l.w.pass(16 * time.Second)
 			l.w.startWith(l.w.last().config, l.w.last().offset)
 		},
-		"it stops in good order":                                func(*rapid.T) { l.follow(l.w.last().config, 0) },
-		"somebody plants a sidecar's record while nobody leads": l.plants,
-		"another configuration":                                 func(t *rapid.T) { l.follow(otherConfig(t, l.w.config), 0) },
+		"it stops in good order":                                  func(*rapid.T) { l.follow(l.w.last().config, 0) },
+		"somebody plants a sidecar's record while nobody leads":   l.plants(l.plantsSidecar),
+		"somebody plants a node's record while nobody leads":      l.plants(l.plantsNode),
+		"somebody plants the record of a move while nobody leads": l.plants(l.plantsMove),
+		"another configuration":                                   func(t *rapid.T) { l.follow(otherConfig(t, l.w.config), 0) },
 		"a clock that is wrong": func(t *rapid.T) {
 			if at(l.w, func() bool { return l.w.ledger == nil }) {
 				return // made anew by a clock far ahead it forgets what began: two accidents at once, and docs/safety.md says so

@@ -12,7 +12,7 @@ import (
 // inFlight are the Nodes other than this one whose record says that a repair is in flight, as the API server has them.
 func (w *world) inFlight(except string) (out []*corev1.Node) {
 	for _, n := range w.nodes {
-		if r := w.record(n.Name); n.Name != except && r != nil && r.ID != "plant1" && r.Phase.InFlight() && time.Since(r.Deadline) < remediations.OverdueFor {
+		if r := w.record(n.Name); n.Name != except && r != nil && !isPlanted(r.ID) && r.Phase.InFlight() && time.Since(r.Deadline) < remediations.OverdueFor {
 			out = append(out, n)
 		}
 	}
