@@ -61,7 +61,7 @@ func (e *Engine) Expect() {
 // listAhead lists the leases beside the loop where a decision would ask for them: the list of a large fleet takes longer
 // than all else on the way from an alert to its repair.
 func (e *Engine) listAhead(ctx context.Context) {
-	if e.listing != nil || !e.leasesOut.due(e.Clock.Now()) || (e.heartbeats != nil && e.Clock.Now().Sub(e.heartbeats.ReadAt) <= beatsGood) {
+	if e.listing != nil || !e.leasesOut.due(e.Clock.Now()) || !e.beatsOld() {
 		return
 	}
 	listing := make(chan listed, 1)
@@ -73,6 +73,11 @@ func (e *Engine) listAhead(ctx context.Context) {
 			e.aside(func() {}) // the loop did not wait for it
 		}
 	}()
+}
+
+// beatsOld says that no count of the leases is good any more.
+func (e *Engine) beatsOld() bool {
+	return e.heartbeats == nil || e.Clock.Now().Sub(e.heartbeats.ReadAt) > beatsGood
 }
 
 // listed are all leases, or why they are not here.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
@@ -99,6 +100,77 @@ func TestAStormThatBeganUnseenIsSeenBeforeAnythingBegins(t *testing.T) {
 				if storm != nil {
 					require.Nil(t, w.recordOf("n0").Intent)
 				}
+			})
+		})
+	}
+}
+
+// TestBreakerDoesNotCloseWhileNobodySeesTheLeases: no alert fires, so no repair asks for the leases. The breaker does: where all
+// kubelets are silent, or nobody can say whether they are, a fleet without alerts is not a calm one.
+func TestBreakerDoesNotCloseWhileNobodySeesTheLeases(t *testing.T) {
+	all := []string{"n0", "n1", "n2", "n3"}
+	for name, c := range map[string]struct {
+		blind  func(w *world)
+		closes bool
+	}{
+		"no lease is renewed":         {blind: func(w *world) { w.leasesFrozen = time.Now() }},
+		"the leases cannot be listed": {blind: func(w *world) { w.always["heartbeats"] = "lost" }},
+		"there are no leases":         {blind: func(w *world) { w.always["heartbeats"] = "empty" }},
+		"the control":                 {blind: func(*world) {}, closes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					for _, n := range all {
+						w.breakDown(n, 9)
+						w.post(n, remediations.StatusFiring)
+					}
+				})
+				w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+				w.do(func() { c.blind(w); w.quiet(all...) })
+				w.pass(30 * time.Minute)
+				if c.closes {
+					require.Empty(t, w.breaker().State)
+					return
+				}
+				require.Equal(t, remediations.BreakerOpen, w.breaker().State)
+				w.do(func() { w.mend(); clear(w.always) })
+				w.pass(100 * time.Second)
+				require.Equal(t, remediations.BreakerOpen, w.breaker().State, "the calm has been seen for less than limits.stormCooldown")
+				w.pass(10 * time.Minute)
+				require.Empty(t, w.breaker().State, "and the breaker goes on from where it was")
+			})
+		})
+	}
+}
+
+// TestLeasesThatFailedAreListedUntilTheyAreThere: nobody is blind for longer than the leases are away, though nothing waits for
+// them any more.
+func TestLeasesThatFailedAreListedUntilTheyAreThere(t *testing.T) {
+	for name, lose := range map[string]func(w *world){
+		"they cannot be listed": func(w *world) { w.always["heartbeats"], w.blindSince = "lost", time.Now() },
+		"none is renewed":       func(w *world) { w.leasesFrozen = time.Now() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				i := w.start()
+				w.do(func() { lose(w) })
+				w.pass(2 * time.Minute)
+				w.do(func() { w.breakDown("n0", 1) })
+				blind := func() float64 {
+					return at(w, func() float64 { return testutil.ToFloat64(i.engine.metrics.blind.WithLabelValues(blindLeases)) })
+				}
+				w.pass(5 * time.Minute)
+				require.EqualValues(t, 1, blind())
+				w.do(func() { w.heal("n0"); w.post("n0", remediations.StatusResolved) })
+				w.pass(5 * time.Minute)
+				require.Nil(t, w.recordOf("n0"))
+				require.EqualValues(t, 1, blind())
+				w.do(func() { w.mend(); clear(w.always); w.blindSince = time.Time{} })
+				w.pass(time.Minute)
+				require.Zero(t, blind())
 			})
 		})
 	}

@@ -50,8 +50,8 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	}
 	now := e.Clock.Now()
 	p := &passing{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
-	if len(ledger.Status.Breakers) > 0 && e.heartbeats.Blind() != "" && now.Sub(e.heartbeats.ReadAt) > beatsGood {
-		p.readHeartbeats() // nobody else may ask whether the leases are fresh again, and until then no breaker moves
+	if (len(ledger.Status.Breakers) > 0 || e.heartbeats.Blind() != "" || !e.leasesOut.since.IsZero()) && e.beatsOld() {
+		p.readHeartbeats() // where no alert fires nobody else asks, and a breaker closes by what is seen
 	}
 	if e.ledger != nil && e.ledger.Ahead(now) {
 		ledger = p.clamp()
@@ -111,7 +111,8 @@ func (p *passing) clamp() *remediations.Ledger {
 
 // blind says that this pass cannot judge how many nodes are unhealthy.
 func (p *passing) blind() bool {
-	return p.ledger == nil || !p.word.Sees(p.Config) || p.now.Sub(p.word.AskedAt) > max(idle, 2*p.PollInterval) || p.heartbeats.Blind() != ""
+	return p.ledger == nil || !p.word.Sees(p.Config) || p.now.Sub(p.word.AskedAt) > max(idle, 2*p.PollInterval) ||
+		p.heartbeats.Blind() != "" || p.leasesOut.lasting(p.now)
 }
 
 // blindFor is since when this process has been blind, if that is long enough to be noted; else zero.
