@@ -152,9 +152,28 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 	y.ledgerStays("the breaker is open", 2*stormCooldown, open)
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
 
-	// The control: all but four get well by themselves, and those are repaired.
+	// They die once more, and all but four nodes get well by themselves while nobody sees it. The Alertmanagers come back with
+	// four alerts of twenty. That calm begins when it is seen.
 	left := full[:4]
+	for i := range 2 {
+		y.lab.StopAlertmanager(i)
+	}
+	y.ledger("Drydock says that it is blind", func(l *remediations.Ledger) bool { return l.Status.Blind != "" })
 	y.restore(full[4:]...)
+	y.ledgerStays("the breaker is open", 3*stormCooldown, open)
+	y.startAlertmanagers()
+	var seen, tried time.Time
+	y.ledger("Drydock trusts its sources", func(l *remediations.Ledger) bool {
+		seen = l.Status.Breakers[remediations.ScopeCluster].Seen
+		return l.Status.Blind == ""
+	})
+	y.ledger("one node is tried", func(l *remediations.Ledger) bool {
+		b := l.Status.Breakers[remediations.ScopeCluster]
+		tried = b.Since
+		return b.State == remediations.BreakerHalfOpen
+	})
+	require.GreaterOrEqual(t, tried.Sub(seen), stormCooldown-time.Second, "times in the ledger are cut to seconds")
+	// The control: those four are repaired.
 	for _, n := range left {
 		e := y.ended(n)
 		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", n, e.Why)
