@@ -40,6 +40,29 @@ func again(while time.Duration) func(*testing.T, *world) {
 	}
 }
 
+// wideFirst applies the network's manifest anew, where half of the nodes are ill, before it reboots.
+func wideFirst(c *remediations.Config) {
+	c.Policies[0].Plan = append([]remediations.Step{{Name: "apply-cni", Wait: 2 * time.Minute, Attempts: 1}}, c.Policies[0].Plan...)
+	c.Provided["apply-cni"], c.ClusterWide.MinShare.Value = true, 50
+}
+
+// inWaves is the tale of so many nodes that fail at once, and again when they are well.
+func inWaves(nodes, waves int) func(*testing.T, *world) {
+	return func(_ *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		for range waves {
+			w.do(func() {
+				for _, n := range nodeNames[:nodes] {
+					w.machines[n].kubelet = true
+					w.ail(n, 1)
+				}
+			})
+			w.pass(20 * time.Minute)
+		}
+	}
+}
+
 // guardKnockOuts are the guards that count: what they promise takes more than one decision to see. TestNoGuardIsIdle
 // has all of them, one decision each.
 func guardKnockOuts() map[string]knockOut {
@@ -56,6 +79,16 @@ func guardKnockOuts() map[string]knockOut {
 				})
 				w.pass(5 * time.Minute)
 			},
+		},
+		"ClusterWide: so many nodes": {
+			config: wideFirst, tale: inWaves(2, 1), speaks: "ClusterWide: apply-cni of r",
+			take: func(h *hands) {
+				h.config(func(c *remediations.Config, _ *remediations.Policy) { c.ClusterWide = remediations.ClusterWide{} })
+			},
+		},
+		"ClusterWide: once an hour": {
+			config: wideFirst, tale: inWaves(4, 2), speaks: "ClusterWide: apply-cni of r",
+			take: func(h *hands) { h.ledger(func(l *remediations.Ledger) { l.Wide = nil }) },
 		},
 		"FleetUnhealthy: half-open": {
 			config: three, take: breakers(remediations.BreakerHalfOpen), speaks: "FleetUnhealthy: r",

@@ -87,7 +87,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		if w.renewed(m).Before(was.Intent.At) {
 			w.fail("7: Recovered, and the kubelet of %s has said nothing since its restart", cur.Name)
 		}
-	case slices.Contains(podSteps, stepOf(e.Steps[len(e.Steps)-1])):
+	case slices.Contains(askingSteps, stepOf(e.Steps[len(e.Steps)-1])):
 		if was.Intent.Before == nil || w.podOf(cur.Name) == was.Intent.Before.Instance {
 			w.fail("7: Recovered, and the pod of %s is the old one", cur.Name)
 		}

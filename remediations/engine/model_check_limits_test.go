@@ -129,6 +129,25 @@ func (w *world) judge() {
 	note(remediations.ScopeCluster, cluster)
 }
 
+// checkWide is what must hold of a step that changes the whole cluster: so many nodes have the fault, or had it when that was
+// last looked at, and no other repair changed the cluster a short while ago.
+func (w *world) checkWide(i *instance, next *remediations.Record) {
+	sick := 0
+	for _, m := range w.machines {
+		if (m.firing() || m.second || time.Since(m.since) < lookedFor+alertTail) && !m.silenced {
+			sick++
+		}
+	}
+	wide := i.config.ClusterWide
+	if sick < wide.MinNodes || sick*100 < len(w.nodes)*wide.MinShare.Value {
+		w.fail("ClusterWide: %s of %s, and %d of %d nodes are ill", next.Step.Name, next.ID, sick, len(w.nodes))
+	}
+	if w.wide.Repair != "" && w.wide.Repair != next.ID && time.Since(w.wide.At)+truncated < time.Hour {
+		w.fail("ClusterWide: %s of %s, and repair %s changed the whole cluster at %s", next.Step.Name, next.ID, w.wide.Repair, w.wide.At)
+	}
+	w.wide = remediations.Begun{Repair: next.ID, At: time.Now()}
+}
+
 // checkBreaker is the storm guard, once by what is so and once by what the ledger says of it.
 func (w *world) checkBreaker(cur *corev1.Node, next *remediations.Record) {
 	for _, scope := range []string{remediations.ScopeCluster, "zone/" + cur.Labels["zone"]} {
@@ -146,7 +165,8 @@ func (w *world) checkBreaker(cur *corev1.Node, next *remediations.Record) {
 		case remediations.BreakerHalfOpen:
 			others := w.inFlight(cur.Name)
 			others = slices.DeleteFunc(others, func(n *corev1.Node) bool {
-				return scope != remediations.ScopeCluster && n.Labels["zone"] != cur.Labels["zone"]
+				wide := remediations.Registry[w.record(n.Name).Step.Name].ClusterWide // which no breaker holds
+				return wide || (scope != remediations.ScopeCluster && n.Labels["zone"] != cur.Labels["zone"])
 			})
 			if len(others) > 0 || b.Trial != next.ID {
 				w.fail("FleetUnhealthy: %s on %s beside the trial %s of the half-open breaker of %s", next.ID, cur.Name, b.Trial, scope)

@@ -239,7 +239,11 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 		w.fail("2: an intent on %s, the machine of which %s has replaced", cur.Name, id)
 	}
 	w.checkLimits(i, cur, next)
-	w.checkBreaker(cur, next)
+	if remediations.Registry[next.Step.Name].ClusterWide {
+		w.checkWide(i, next)
+	} else {
+		w.checkBreaker(cur, next)
+	}
 }
 
 // checkState is invariant 11, of all Nodes at once.

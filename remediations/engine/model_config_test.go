@@ -29,6 +29,7 @@ func modelConfig() *remediations.Config {
 			ZoneLabel: "zone", PoolLabels: []string{"pool"}, Unhealthy: remediations.Quantity{Value: 60, Percent: true},
 			RepairsPerNode: 3, RepairsWindow: 24 * time.Hour, StormCooldown: 2 * time.Minute, StartupGrace: time.Minute,
 		},
+		ClusterWide:  remediations.ClusterWide{MinNodes: 2, MinShare: remediations.Quantity{Value: 30, Percent: true}},
 		MaxStaleness: 30 * time.Second, Watchdog: true, Receiver: "drydock", Provided: map[string]bool{"reboot": true},
 	}
 }
@@ -67,7 +68,7 @@ func anyConfig(t *rapid.T) *remediations.Config {
 	if rapid.Bool().Draw(t, "several steps") {
 		p.Plan = append([]remediations.Step{{Name: "restart-kubelet", Wait: 2 * time.Minute, Attempts: 1}}, p.Plan...)
 	}
-	if first := rapid.SampledFrom(append([]string{"", ""}, podSteps...)).Draw(t, "asks first"); first != "" {
+	if first := rapid.SampledFrom(append([]string{"", "", ""}, askingSteps...)).Draw(t, "asks first"); first != "" {
 		p.Plan = append([]remediations.Step{{Name: first, Wait: 2 * time.Minute, Attempts: 1}}, p.Plan...)
 		c.Provided[first] = true
 	}

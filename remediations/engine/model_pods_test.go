@@ -14,6 +14,11 @@ import (
 // podSteps are those that restart a pod on their node.
 var podSteps = []string{"restart-cni", "restart-kube-proxy"}
 
+// wideSteps are those that restart such pods in the whole cluster, askingSteps all whose provider is asked for pods.
+var wideSteps = []string{"apply-cni", "rollout-restart"}
+
+var askingSteps = slices.Concat(podSteps, wideSteps)
+
 // podProvider restarts the node's own pod of a DaemonSet. It is asked for its proof as the provider of machines is, and
 // knows nothing of machines.
 type podProvider struct{ provider }

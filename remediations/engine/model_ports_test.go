@@ -96,7 +96,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	i := &instance{w: w, view: map[string]*corev1.Node{}, asked: map[string]int{}, config: c, offset: offset}
 	i.slept.Store(-1)
 	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}, "replace": replacer{provider{i, "replace"}}}
-	for _, step := range podSteps {
+	for _, step := range askingSteps {
 		actuators[step] = podProvider{provider{i, step}}
 	}
 	workers := map[string]Worker{"drain": drainer{i}}

@@ -46,6 +46,10 @@ func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (re
 			r.w.recycle(m.Node, m.ProviderID)
 		case slices.Contains(podSteps, r.step):
 			r.w.restartPod(m.Node)
+		case slices.Contains(wideSteps, r.step):
+			for n := range r.w.machines {
+				r.w.restartPod(n)
+			}
 		default:
 			r.w.restartKubelet(m.Node)
 		}

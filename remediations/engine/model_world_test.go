@@ -63,6 +63,8 @@ type world struct {
 	known     map[string]bool
 	// overSince is since when, without a break, more nodes of the scope were not Ready than its breaker lets be.
 	overSince map[string]time.Time
+	// wide is the repair that last changed the whole cluster.
+	wide remediations.Begun
 
 	ledger   map[string]string
 	ledgerRV int
