@@ -47,7 +47,7 @@ const (
 func newRepairMetrics(reg prometheus.Registerer, c *remediations.Config) repairMetrics {
 	m := repairMetrics{
 		repairs: shared(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "drydock_repairs", Help: "Repairs on record, by policy and phase.",
+			Name: "drydock_repairs_in_progress", Help: "Repairs on record, by policy and phase.",
 		}, []string{"policy", "phase"})),
 		ended: shared(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "drydock_repairs_total", Help: "Repairs that ended, by policy and outcome.",

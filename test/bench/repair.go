@@ -115,7 +115,7 @@ func (y *yard) awaitNoRepairs() error {
 	return y.until(3*time.Minute, "all repairs to end", func() (bool, error) {
 		m, err := y.metrics()
 		for k, v := range m {
-			if strings.HasPrefix(k, "drydock_repairs{") && v > 0 {
+			if strings.HasPrefix(k, "drydock_repairs_in_progress{") && v > 0 {
 				return false, err
 			}
 		}

@@ -44,7 +44,7 @@ func TestTheMetricsOfARepair(t *testing.T) {
 	lines := []string{
 		`drydock_alerts_received_total{result="accepted"}`,
 		`drydock_alertmanager_up{url="`,
-		`drydock_repairs{phase="Verifying",policy="node-not-ready"} 0`,
+		`drydock_repairs_in_progress{phase="Verifying",policy="node-not-ready"} 0`,
 		`drydock_repairs_total{outcome="Recovered",policy="node-not-ready"} 1`,
 		`drydock_repairs_total{outcome="Exhausted",policy="node-not-ready"} 0`,
 		`drydock_repair_duration_seconds_count{outcome="Recovered",policy="node-not-ready"} 1`,
