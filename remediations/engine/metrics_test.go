@@ -6,12 +6,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // TestEachMetricIsAFamilyOfItsOwnInOpenMetrics: there, a counter's family has its name without _total.
 func TestEachMetricIsAFamilyOfItsOwnInOpenMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	newMetrics(registry, modelConfig())
+	m := newMetrics(registry, modelConfig())
+	m.repairs.WithLabelValues("node-not-ready", string(remediations.Acting)).Set(1)
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	seen := map[string]string{}
