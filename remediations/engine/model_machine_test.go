@@ -106,6 +106,7 @@ func (w *world) leave(name string) {
 	w.events = append(w.events, nodeEvent{at: time.Now(), name: name})
 	w.reschedule(name)
 	w.expel(name)
+	w.forgetWide()
 	w.judge()
 	w.notice()
 }

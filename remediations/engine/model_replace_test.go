@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -139,10 +140,23 @@ func (w *world) loseLedger() {
 	w.ledger = nil
 	clear(w.replacing)
 	w.forgetMoves()
+	w.forgetWide()
 	for _, m := range w.machines {
 		if m.registered {
 			delete(w.begun, m.providerID)
 		}
+	}
+}
+
+// forgetWide forgets which repair changed the whole cluster, where neither the ledger nor a Node says it any more.
+func (w *world) forgetWide() {
+	for _, n := range w.nodes {
+		if strings.Contains(n.Annotations[remediations.NodeRepairKey]+n.Annotations[remediations.HistoryKey], w.wide.Repair) {
+			return
+		}
+	}
+	if w.ledger == nil {
+		w.wide = remediations.Begun{}
 	}
 }
 
