@@ -25,7 +25,7 @@ func (p *plugin) newHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "history NODE [-o wide|json|yaml]",
 		Short:   "Show how the last repairs of a node ended",
-		Long:    "History shows the repairs of a node that have ended, the newest first: the last ten of each kind. With -o wide\nalso the times themselves, the cause, and why each ended so.",
+		Long:    "History shows the repairs of a node that have ended, the newest first: the last ten of each kind. With -o wide\nalso the times themselves, the cause, the repair whose cure did not last (AFTER), and why each ended so.",
 		Example: "  kubectl drydock history node-3 -o wide",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,7 +70,7 @@ func (p *plugin) printHistory(h history, wide bool) {
 		header = slices.Insert(header, ledColumn, "LEADER")
 	}
 	if wide {
-		header = append(header, "BEGAN AT", "ENDED AT", "CAUSE", "WHY")
+		header = append(header, "BEGAN AT", "ENDED AT", "CAUSE", "AFTER", "WHY")
 	}
 	rows := [][]string{header}
 	for _, e := range h.Repairs {
@@ -88,7 +88,7 @@ func (p *plugin) printHistory(h history, wide bool) {
 			row = slices.Insert(row, ledColumn, cells(ledIn(e))...)
 		}
 		if wide {
-			row = append(row, cells(stamp(e.Began), stamp(e.Ended), endedCause(e), e.Why)...)
+			row = append(row, cells(stamp(e.Began), stamp(e.Ended), endedCause(e), e.After, e.Why)...)
 		}
 		rows = append(rows, row)
 	}

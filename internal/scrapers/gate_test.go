@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,8 +21,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// door is a gate in front of "the metrics", with an API server that knows the tokens good, poor and barred; only good's user may
-// get /metrics.
+// door is a gate in front of "the metrics", with an API server that knows the tokens good, poor and barred, and others of their
+// users, such as good-2; only good's user may get /metrics.
 type door struct {
 	*testing.T
 	http.Handler
@@ -42,9 +43,9 @@ func newDoor(t *testing.T) *door {
 		r := a.(k8stesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
 		d.tokens = append(d.tokens, r.Spec.Token)
 		require.Empty(t, r.Spec.Audiences, "the API server's own audience")
-		if slices.Contains([]string{"good", "poor", "barred"}, r.Spec.Token) {
+		if user, _, _ := strings.Cut(r.Spec.Token, "-"); slices.Contains([]string{"good", "poor", "barred"}, user) {
 			r.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{
-				Username: r.Spec.Token, UID: "u1", Groups: []string{"g"}, Extra: map[string]authenticationv1.ExtraValue{"pod": {"p"}},
+				Username: user, UID: "u1", Groups: []string{"g"}, Extra: map[string]authenticationv1.ExtraValue{"pod": {"p"}},
 			}}
 		}
 		return true, r, d.away
@@ -197,4 +198,44 @@ func TestAFloodOfTokensIsNoFloodOfReviews(t *testing.T) {
 		d.scrape(fmt.Sprint("Bearer forged again ", i))
 	}
 	require.Equal(t, 503, d.scrape("Bearer good").Code)
+}
+
+// flood takes all that strangers get at once.
+func (d *door) flood() {
+	d.Helper()
+	for i := range 2 * reviewsInARow {
+		d.scrape(fmt.Sprint("Bearer forged ", len(d.tokens), " ", i))
+	}
+	require.Equal(d, 503, d.scrape("Bearer poor-9").Code, "strangers get no more")
+}
+
+// TestAllowedTokensAreRememberedForAnHour: so long a flood does not keep them out.
+func TestAllowedTokensAreRememberedForAnHour(t *testing.T) {
+	for after, code := range map[time.Duration]int{time.Hour - time.Second: 200, time.Hour + time.Second: 503} {
+		d := newDoor(t)
+		require.Equal(t, 200, d.scrape("Bearer good").Code)
+		d.clock.Step(after)
+		d.flood()
+		require.Equal(t, code, d.scrape("Bearer good").Code, "after %s", after)
+	}
+}
+
+// TestAnswersThatAreKeptAreBounded: 64 tokens that were allowed, of which the oldest is forgotten, and 256 that were refused.
+func TestAnswersThatAreKeptAreBounded(t *testing.T) {
+	for tokens, code := range map[int]int{64: 200, 65: 503} {
+		d := newDoor(t)
+		for i := range tokens {
+			require.Equal(t, 200, d.scrape(fmt.Sprint("Bearer good-", i)).Code)
+			d.clock.Step(time.Second)
+		}
+		d.clock.Step(allowedFor)
+		d.flood()
+		require.Equal(t, code, d.scrape("Bearer good-0").Code, "the first of %d", tokens)
+		require.Equal(t, 200, d.scrape(fmt.Sprint("Bearer good-", tokens-1)).Code)
+	}
+	g := newDoor(t).Handler.(*gate) // no flood of one lane comes so far within refusedFor
+	for i := range 300 {
+		g.refused.Add(i, badToken, refusedFor)
+	}
+	require.Len(t, g.refused.Keys(), 256)
 }
