@@ -167,6 +167,9 @@ func TestLeadershipMovesOnlyWhereEverythingSaysSo(t *testing.T) {
 		}
 	})
 	t.Logf("%v", seen)
+	if testing.Short() {
+		return // a fifth of the histories need not show everything
+	}
 	for _, what := range []string{"moves", "put back", "undone", "left unproven", "node repairs", string(Recovered), string(SelfRecovered), string(OutcomeExhausted), string(Superseded), string(Cancelled)} {
 		require.NotZero(t, seen[what], "a history in which nothing happens shows nothing: %s", what)
 	}
