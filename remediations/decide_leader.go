@@ -243,7 +243,7 @@ func (s *LeaderState) settle(now time.Time) Decision {
 	}
 	r.Phase, r.Since = Verifying, at(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
-	wait := s.waitFor(r)
+	wait := s.policyOf(r).waitOf(r.Step)
 	r.Deadline = at(r.Intent.At.Add(wait))
 	if outcome == CallRefused {
 		r.Deadline = at(now.Add(min(wait, leaderAgain)))
@@ -255,10 +255,6 @@ func (s *LeaderState) settle(now time.Time) Decision {
 }
 
 func (s *LeaderState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
-
-func (s *LeaderState) waitFor(r *Record) time.Duration {
-	return s.policyOf(r).waitOf(r.Step, Registry[r.Step.Name].Wait)
-}
 
 // end closes the repair. What it moved stays moved: only a plan that has run out puts it back.
 func (s *LeaderState) end(o Outcome, why string, now time.Time) Decision {

@@ -245,9 +245,9 @@ func (s *SidecarState) settle(now time.Time) Decision {
 	}
 	r.Phase, r.Since = Verifying, at(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
-	r.Deadline = at(r.Intent.At.Add(s.waitFor(r)))
+	r.Deadline = at(r.Intent.At.Add(s.policyOf(r).waitOf(r.Step)))
 	if outcome == CallRefused {
-		r.Deadline = at(r.Intent.At.Add(min(sidecarApart, s.waitFor(r))))
+		r.Deadline = at(r.Intent.At.Add(min(sidecarApart, s.policyOf(r).waitOf(r.Step))))
 	}
 	if outcome == CallAccepted {
 		why = "accepted"
@@ -256,10 +256,6 @@ func (s *SidecarState) settle(now time.Time) Decision {
 }
 
 func (s *SidecarState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
-
-func (s *SidecarState) waitFor(r *Record) time.Duration {
-	return s.policyOf(r).waitOf(r.Step, Registry[r.Step.Name].Wait)
-}
 
 func (s *SidecarState) end(o Outcome, why string, now time.Time) Decision {
 	r := s.Record

@@ -1,7 +1,6 @@
 package remediations
 
 import (
-	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +29,7 @@ func (r *Record) phaseFor(p *Policy) time.Duration {
 	case r.Phase == Acting:
 		return time.Hour
 	}
-	return p.waitOf(r.Step, cmp.Or(Registry[r.Step.Name].Wait, 10*time.Minute))
+	return p.waitOf(r.Step)
 }
 
 // flight is when a disruptive record that is in flight occupies the fleet though the ledger has no slot for it. Each repair

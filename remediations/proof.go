@@ -24,7 +24,7 @@ func (s *State) settle(now time.Time) Decision {
 		r.Silence = s.Call.Silence
 	}
 	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
-	wait := s.waitOf(r)
+	wait := s.policy().waitOf(r.Step)
 	r.Deadline = at(r.Intent.At.Add(wait))
 	if outcome == CallRefused {
 		// Never later than the proof of a call could take: a clock that jumped would leave it waiting for as long.
@@ -40,17 +40,16 @@ func (s *State) settle(now time.Time) Decision {
 	return Decision{Stop: stop, Verb: Verify, Record: r, Policy: s.policy(), Message: fmt.Sprintf("%s: %s; waiting for proof until %s", r.Step, why, r.Deadline.Format(time.RFC3339))}
 }
 
-// waitOf is how long the issued step's proof may take; a policy that is gone leaves the time that its record implies.
-func (s *State) waitOf(r *Record) time.Duration {
-	return s.policy().waitOf(r.Step, 10*time.Minute)
-}
+// unknownWait is for a step of another version of Drydock, which this one does not know.
+const unknownWait = 10 * time.Minute
 
-// waitOf is the plan's wait for a step that is on record; otherwise: for one that the plan has no more, or there is no plan.
-func (p *Policy) waitOf(step StepRef, otherwise time.Duration) time.Duration {
+// waitOf is how long the proof of a step that is on record may take: as its plan says or, where that has it no more or there is
+// no plan, as the remediation itself.
+func (p *Policy) waitOf(step StepRef) time.Duration {
 	if p != nil && step.Index < len(p.Plan) && p.Plan[step.Index].Name == step.Name {
 		return p.Plan[step.Index].Wait
 	}
-	return otherwise
+	return cmp.Or(Registry[step.Name].Wait, unknownWait)
 }
 
 // await waits for the proof of the attempt that was issued.
@@ -156,7 +155,7 @@ func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 	}
 	outcome, why := Recovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", lastDone(r))
 	proven, missing := s.proven()
-	if proven && r.Phase == Pending && s.WellSince.After(r.Intent.At.Add(s.waitOf(r)+proofFor)) {
+	if proven && r.Phase == Pending && s.WellSince.After(r.Intent.At.Add(s.policy().waitOf(r.Step)+proofFor)) {
 		proven, missing = false, "the boot came long after the attempt's time was over"
 	}
 	if !proven {

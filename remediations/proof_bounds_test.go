@@ -9,10 +9,11 @@ import (
 
 func TestWaitOfAStepThatThePlanHasNoMore(t *testing.T) {
 	p := &Policy{Plan: []Step{{Name: "reboot", Wait: time.Hour}}}
-	require.Equal(t, time.Hour, p.waitOf(StepRef{Name: "reboot"}, time.Minute))
-	require.Equal(t, time.Minute, p.waitOf(StepRef{Index: 1, Name: "reboot"}, time.Minute), "the plan became shorter")
-	require.Equal(t, time.Minute, p.waitOf(StepRef{Name: "drain"}, time.Minute), "another step is there")
-	require.Equal(t, time.Minute, (*Policy)(nil).waitOf(StepRef{Name: "reboot"}, time.Minute))
+	require.Equal(t, time.Hour, p.waitOf(StepRef{Name: "reboot"}))
+	require.Equal(t, reboot.Wait, p.waitOf(StepRef{Index: 1, Name: "reboot"}), "the plan became shorter")
+	require.Equal(t, replace.Wait, p.waitOf(StepRef{Name: "replace"}), "another step is there")
+	require.Equal(t, promoteLeader.Wait, (*Policy)(nil).waitOf(StepRef{Name: "promote-leader"}), "the policy is gone")
+	require.Equal(t, unknownWait, p.waitOf(StepRef{Name: "of another version"}))
 }
 
 // TestProofAtTheLastMoment starts from a node that has recovered, and changes one thing.

@@ -5,7 +5,7 @@ import "time"
 // reboot restarts the machine through its provider. A new boot ID is its proof: a node that merely came back did not
 // come back because of it.
 var reboot = Remediation{
-	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, LooksFirst: true, Wait: 10 * time.Minute, Invasive: 8,
+	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, LooksFirst: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 8,
 	proof: func(intent *Intent, n *NodeFacts, _ Answers) (bool, string) {
 		switch {
 		case intent.BootID == "" || n.BootID == "":

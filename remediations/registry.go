@@ -17,8 +17,10 @@ type Remediation struct {
 	Disruptive bool
 	// Target is the kind of thing that it repairs; empty: the node itself.
 	Target string
-	// Wait is how long its proof may take where no policy says.
-	Wait time.Duration
+	// Wait is how long its proof may take where no policy says, Attempts how often it is issued then. Of one that may be
+	// repeated freely, Timeout is how long it may take.
+	Wait, Timeout time.Duration
+	Attempts      int
 	// Invasive ranks the remediations, the mildest first: of two alerts on one node the milder plan goes first.
 	Invasive int
 	// Once remediations must reach the provider at most once an attempt; the others may be repeated freely.

@@ -10,7 +10,7 @@ import (
 // and the provider's word that the old one is gone: a Node that was only deleted and registered again is the same
 // machine.
 var replace = Remediation{
-	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, asks: true, replaces: true, Wait: 20 * time.Minute, Invasive: 10,
+	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, asks: true, replaces: true, Wait: 20 * time.Minute, Attempts: 1, Invasive: 10,
 	refuses: func(n *corev1.Node) string {
 		if ControlPlane(n) {
 			return "a control-plane node is never replaced: its etcd member would be lost with it"

@@ -35,7 +35,7 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 	if p == nil && strings.HasPrefix(r.Policy, requestRemediation) {
 		p = s.Config.requested(r.Policy, &corev1.Node{})
 	}
-	deadline := r.Intent.At.Add(replaceFor(p, r))
+	deadline := r.Intent.At.Add(p.waitOf(r.Step))
 	d := Decision{Verb: Wait, Policy: p, Recheck: earlier(deadline, now.Add(askEvery))}
 	machine, again := s.answers().Machine, s.askedAgain(r.Intent)
 	d.Ask.Replacement = !now.Before(again) || again.Sub(now) > askEvery
@@ -62,13 +62,6 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 	return d
 }
 
-// replaceFor is how long the replacement may take.
-func replaceFor(p *Policy, r *Record) time.Duration {
-	if p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == replace.Name {
-		return p.Plan[r.Step.Index].Wait
-	}
-	return replace.Wait
-}
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
@@ -87,7 +80,7 @@ func (s *State) orphanOver(o *Orphan, p *Policy, now time.Time) Decision {
 		missing = "no Node of the new machine is well"
 	}
 	r := &o.Record
-	d := Decision{Verb: End, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, replaceFor(p, r), missing)}
+	d := Decision{Verb: End, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, p.waitOf(r.Step), missing)}
 	d.Ended = &Entry{
 		ID: r.ID, Policy: r.Policy, Outcome: OutcomeExhausted, Steps: slices.Clone(r.Done), Began: r.Began, Ended: at(now),
 		Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: clip(d.Message, 300),

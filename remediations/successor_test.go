@@ -49,14 +49,6 @@ func TestSameMachineIsNoSuccessor(t *testing.T) {
 	require.True(t, o.Gone(nil))
 }
 
-// TestReplacementOfARequestHasItsTime: a request for a remediation that stands in no policy has the step's own time.
-func TestReplacementOfARequestHasItsTime(t *testing.T) {
-	require.Equal(t, replace.Wait, replaceFor(nil, &Record{Step: StepRef{Name: "replace", Attempt: 1}}))
-	p := &Policy{Plan: []Step{{Name: "replace", Wait: time.Hour}}}
-	require.Equal(t, time.Hour, replaceFor(p, &Record{Step: StepRef{Name: "replace", Attempt: 1}}))
-	require.Equal(t, replace.Wait, replaceFor(p, &Record{Step: StepRef{Index: 1, Name: "replace", Attempt: 1}}), "the plan became shorter")
-}
-
 // TestProviderIsAskedAgainInTime: not at once, and at once if the answer is from the future.
 func TestProviderIsAskedAgainInTime(t *testing.T) {
 	for name, c := range map[string]struct {

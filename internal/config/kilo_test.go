@@ -34,7 +34,7 @@ func TestKiloNeedsNothingButToBeNamed(t *testing.T) {
 	require.Nil(t, p.Pod)
 	require.True(t, p.Approval)
 	require.False(t, p.CordonExhausted, "a degraded leader may be a good node")
-	require.Equal(t, []remediations.Step{{Name: "promote-leader", Wait: 2 * time.Minute, Attempts: 2}}, p.Plan)
+	require.Equal(t, []remediations.Step{{Name: "promote-leader", Wait: 3 * time.Minute, Attempts: 2}}, p.Plan)
 	require.Equal(t, "leaders of the mesh", c.Policies[0].Selector())
 }
 

@@ -8,15 +8,30 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prometheus/common/model"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"drydock.dev/drydock/remediations"
 )
 
 //go:embed schema.json
-var schemaJSON []byte
+var schemaFile []byte
 
-// Schema returns the JSON Schema (draft 2020-12) of the configuration.
-func Schema() []byte { return bytes.Clone(schemaJSON) }
+// schemaJSON is the JSON Schema (draft 2020-12) of the configuration: the file, with what the remediations say of themselves in the place that its comment marks.
+var schemaJSON = sync.OnceValue(func() []byte {
+	const place = `{"$comment": "remediations: wait, attempts and timeout, from their registry"}`
+	var steps []string
+	for _, name := range remediationNames() {
+		known := remediations.Registry[name]
+		defaults := fmt.Sprintf(`"wait": {"default": "%s"}, "attempts": {"default": %d}`, model.Duration(known.Wait), known.Attempts)
+		if !known.Once {
+			defaults = fmt.Sprintf(`"timeout": {"default": "%s"}`, model.Duration(known.Timeout))
+		}
+		steps = append(steps, fmt.Sprintf(`{"if": {"properties": {"step": {"const": "%s"}}}, "then": {"properties": {%s}}}`, name, defaults))
+	}
+	return bytes.Replace(schemaFile, []byte(place), []byte(strings.Join(steps, ",\n        ")), 1)
+})
 
 // schema is the part of the JSON Schema that defaults, messages and documentation are made from. References are
 // resolved, and properties are in the order of the file, which a map would lose.
@@ -60,11 +75,11 @@ type compiled struct {
 // loadSchema panics on a schema that does not compile: it is embedded, and a test loads it.
 var loadSchema = sync.OnceValue(func() compiled {
 	var file yaml.Node
-	if err := yaml.Unmarshal(schemaJSON, &file); err != nil {
+	if err := yaml.Unmarshal(schemaJSON(), &file); err != nil {
 		panic(fmt.Errorf("reading schema.json, %w", err))
 	}
 	root := file.Content[0]
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schemaJSON))
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schemaJSON()))
 	if err != nil {
 		panic(fmt.Errorf("reading schema.json, %w", err))
 	}
