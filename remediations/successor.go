@@ -62,7 +62,6 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 	return d
 }
 
-
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a

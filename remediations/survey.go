@@ -5,6 +5,13 @@ import "time"
 // surveyFor is how long the provider's word about a machine is good: the intent follows at once.
 const surveyFor = 30 * time.Second
 
+// How long to wait before a provider is asked again about what is against a step: what passes by itself, and what a person must
+// mend.
+const (
+	AskPassing = 30 * time.Second
+	AskMended  = 5 * time.Minute
+)
+
 // noSurvey is that of a step about which nobody is asked.
 var noSurvey = &Survey{}
 

@@ -172,7 +172,7 @@ func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.
 		Silencer: silencer, Sidecars: side, Leaders: mesh, NewTask: newTask,
 		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
 		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
-		Alerts: alertSource{p.alerts}, Actuators: actuators, Witnesses: newWitnesses(actuators, clients), Workers: map[string]engine.Worker{"drain": drainer{kube.Drainer{Client: clients, Now: time.Now}}}, Events: tell, Metrics: reg,
+		Alerts: alertSource{p.alerts}, Actuators: actuators, Witnesses: newWitnesses(actuators, clients), Workers: map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}, Events: tell, Metrics: reg,
 		Clock: clock.RealClock{}, Log: p.log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
 		CallTimeout: callTimeoutOf(cfg, callTimeout), NewID: newID, Posts: p.posts.known,
 	})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/hosts"
 	"drydock.dev/drydock/remediations/kube"
@@ -44,37 +42,11 @@ func (p *program) newRescue() (*engine.Rescue, error) {
 		p.log.Info("the journal's last line was torn by a crash and is dropped; nothing was done for it", "line", torn)
 	}
 	return engine.NewRescue(engine.RescueOptions{
-		Config: p.cfg.Core, Hosts: controlPlane{plane, p.hosts, p.cfg.Hosts.Kubelet}, Journal: journal, Alerts: alertSource{p.alerts},
+		Config: p.cfg.Core, Hosts: hosts.Kubelets{ControlPlane: plane, Client: p.hosts, Unit: p.cfg.Hosts.Kubelet}, Journal: journal, Alerts: alertSource{p.alerts},
 		History: kube.Histories{Client: p.clients}, Events: p, Metrics: metrics.Registry, Clock: clock.RealClock{}, Log: p.log.WithName("rescue"),
 		PollInterval: p.cfg.Alertmanager.PollInterval, CallTimeout: hostTimeout(p.cfg.Hosts.Timeout), NewID: newID,
 	}), nil
 }
 
-// evidenceFor bounds the question for what a kubelet last said.
-const evidenceFor = 3 * time.Second
-
 // hostTimeout bounds one restart on a host, and the question before it.
 func hostTimeout(command time.Duration) time.Duration { return callMargin + 4*command }
-
-// controlPlane is the control plane's hosts, each with its API server and its kubelet.
-type controlPlane struct {
-	*hosts.ControlPlane
-	client  *hosts.Client
-	kubelet string
-}
-
-func (c controlPlane) Restart(ctx context.Context, name, attempt string, mayStill func() error) (remediations.CallOutcome, string, error) {
-	host, ok := c.Host(name)
-	if !ok {
-		return remediations.CallRefused, "", fmt.Errorf("no host of the control plane is called %q", name)
-	}
-	// A call is good for ten seconds after its intent, and a restart does not need this.
-	asking, cancel := context.WithTimeout(ctx, evidenceFor)
-	evidence, err := c.client.Evidence(asking, host, c.kubelet)
-	cancel()
-	if err != nil {
-		evidence = err.Error()
-	}
-	outcome, err := c.client.Restart(ctx, host, c.kubelet, attempt, mayStill)
-	return outcome, evidence, hostError(err)
-}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/sidecar"
@@ -25,7 +23,7 @@ import (
 // sidecars gives the engine the configured providers of sidecars in the core's terms.
 type sidecars struct {
 	kube.Pods
-	clients map[string]*sidecar.Client
+	sidecar.Clients
 }
 
 // newSidecars are the providers of sidecars; nil: none is configured.
@@ -37,7 +35,7 @@ func newSidecars(cfg *config.Config, clients kubernetes.Interface, restConfig *r
 	if err != nil {
 		return nil, fmt.Errorf("making the API server's client for SeiNodes: %w", err)
 	}
-	out := sidecars{Pods: kube.Pods{Client: clients}, clients: map[string]*sidecar.Client{}}
+	out := sidecars{Pods: kube.Pods{Client: clients}, Clients: sidecar.Clients{}}
 	for _, s := range cfg.Sidecars {
 		tls := s.TLS
 		client, err := sidecar.New(sidecar.Options{
@@ -50,7 +48,7 @@ func newSidecars(cfg *config.Config, clients kubernetes.Interface, restConfig *r
 		if err != nil {
 			return nil, err
 		}
-		out.clients[s.Name] = client
+		out.Clients[s.Name] = client
 	}
 	return out, nil
 }
@@ -79,38 +77,6 @@ func tokenOf(s config.Sidecar, clients kubernetes.Interface) func(context.Contex
 		}
 	}
 	return nil
-}
-
-func (s sidecars) Look(ctx context.Context, provider string, p remediations.Pod) remediations.Sighting {
-	client := s.clients[provider]
-	if client == nil {
-		return remediations.Sighting{Pod: p, Unknown: fmt.Sprintf("no provider of sidecars has the name %q", provider)}
-	}
-	saw := client.Look(ctx, p.Namespace, p.Name)
-	g := remediations.Sighting{
-		Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name, UID: saw.Pod.UID}, Node: saw.Pod.Node, StartedAt: saw.StartedAt,
-		Health: remediations.Health(saw.Health), Held: saw.Held, Unknown: saw.Unknown, Detail: saw.Detail,
-	}
-	if o := saw.Owner; o.Name != "" {
-		g.Owner = remediations.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
-	}
-	return g
-}
-
-func (s sidecars) Approve(ctx context.Context, a engine.Approval, mayStill func() error) (remediations.CallOutcome, error) {
-	client := s.clients[a.Provider]
-	if client == nil {
-		return remediations.CallRefused, fmt.Errorf("no provider of sidecars has the name %q", a.Provider)
-	}
-	err := client.Approve(ctx, sidecar.Pod{Namespace: a.Pod.Namespace, Name: a.Pod.Name, UID: a.Pod.UID, Node: a.Node}, a.Task, mayStill)
-	var refused *sidecar.RefusedError
-	switch {
-	case err == nil:
-		return remediations.CallAccepted, nil
-	case errors.As(err, &refused):
-		return remediations.CallRefused, err
-	}
-	return remediations.CallUnknown, err
 }
 
 // newTask gives the id of a sidecar's task.

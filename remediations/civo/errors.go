@@ -3,6 +3,8 @@ package civo
 import (
 	"fmt"
 	"strings"
+
+	"drydock.dev/drydock/remediations/engine"
 )
 
 // RefusedError means that the provider certainly did nothing. Error is one
@@ -24,6 +26,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 type AccountError struct{ refused *RefusedError }
 
 func (e *AccountError) Error() string { return e.refused.text }
+
+// Is makes it the engine's error about an account.
+func (e *AccountError) Is(target error) bool { return target == engine.ErrAccount }
 
 // Unwrap returns the *RefusedError, which has the reason: Unauthorized or Quota.
 func (e *AccountError) Unwrap() error { return e.refused }

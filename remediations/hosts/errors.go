@@ -3,6 +3,8 @@ package hosts
 import (
 	"errors"
 	"fmt"
+
+	"drydock.dev/drydock/remediations/engine"
 )
 
 // What a caller tells apart. All others concern the host or its answer.
@@ -15,8 +17,8 @@ var (
 	ErrDenied = errors.New("the host refuses")
 	// ErrNoUnit: the host has no such unit.
 	ErrNoUnit = errors.New("the host has no such unit")
-	// ErrBusy: that unit is being restarted on the host, or was within the hold. It is a *BusyError.
-	ErrBusy = errors.New("the unit is being restarted already")
+	// ErrBusy: that unit is being restarted on the host, or was within the hold. It is a *BusyError, and the engine's.
+	ErrBusy = engine.ErrBusy
 	// ErrSetup: our own key or known_hosts cannot be used, so it is the same for every host until a person mends it.
 	ErrSetup = errors.New("SSH cannot be used")
 )

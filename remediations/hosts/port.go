@@ -1,0 +1,109 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Nodes reads a Node from the API server itself: the cache has no addresses, and an old one may be another machine's by now.
+type Nodes interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Node, error)
+}
+
+// Unit is the remediation that restarts a unit on the machine behind a Node.
+type Unit struct {
+	Client *Client
+	// Name is the unit; empty: the step says which.
+	Name  string
+	Nodes Nodes
+	// Types are the types of a Node's addresses that are tried, in order.
+	Types []corev1.NodeAddressType
+}
+
+func (u Unit) on(ctx context.Context, m engine.Machine) (host Host, unit string, err error) {
+	if unit = u.Name; unit == "" {
+		unit = m.Unit
+	}
+	n, err := u.Nodes.Get(ctx, m.Node, metav1.GetOptions{})
+	if err != nil {
+		return host, unit, fmt.Errorf("reading the addresses of node %s: %w", m.Node, err)
+	}
+	if string(n.UID) != m.UID {
+		return host, unit, fmt.Errorf("node %s is another one than was decided about", m.Node)
+	}
+	host, err = OfNode(n, u.Types)
+	return host, unit, err
+}
+
+// Act is engine.Actuator's.
+func (u Unit) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	host, unit, err := u.on(ctx, m)
+	if err != nil {
+		return remediations.CallRefused, err
+	}
+	return u.Client.Restart(ctx, host, unit, m.Attempt, mayStill)
+}
+
+// Survey asks the host for the unit and for what it last said, so that a host that cannot be reached costs no attempt.
+func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	host, unit, err := u.on(ctx, m)
+	if err != nil {
+		return remediations.Survey{Trouble: err.Error(), Again: remediations.AskPassing}
+	}
+	status, err := u.Client.Status(ctx, host, unit)
+	if err == nil && !status.Loaded {
+		err = fmt.Errorf("%w: %s of host %s is masked, or cannot be loaded", ErrNoUnit, unit, host.Name)
+	}
+	if err != nil {
+		return surveyOf(err)
+	}
+	s := remediations.Survey{}
+	if s.Evidence, err = u.Client.Evidence(ctx, host, unit); err != nil {
+		s.Evidence = err.Error() // a restart does not need it
+	}
+	return s
+}
+
+func surveyOf(err error) remediations.Survey {
+	s := remediations.Survey{Trouble: err.Error(), Fleetwide: errors.Is(err, ErrSetup), Again: remediations.AskPassing}
+	if errors.Is(err, ErrHostKey) || errors.Is(err, ErrDenied) || errors.Is(err, ErrNoUnit) || errors.Is(err, ErrSetup) {
+		s.Again = remediations.AskMended
+	}
+	return s
+}
+
+// evidenceFor bounds the question for what a kubelet last said. A call is good for ten seconds after its intent, and a restart
+// does not need this.
+const evidenceFor = 3 * time.Second
+
+// Kubelets is how a rescue sees and restarts the control plane's hosts: each has its API server and its kubelet.
+type Kubelets struct {
+	*ControlPlane
+	Client *Client
+	// Unit is the kubelet's.
+	Unit string
+}
+
+// Restart is engine.Hosts'.
+func (k Kubelets) Restart(ctx context.Context, name, attempt string, mayStill func() error) (remediations.CallOutcome, string, error) {
+	host, ok := k.Host(name)
+	if !ok {
+		return remediations.CallRefused, "", fmt.Errorf("no host of the control plane is called %q", name)
+	}
+	asking, cancel := context.WithTimeout(ctx, evidenceFor)
+	evidence, err := k.Client.Evidence(asking, host, k.Unit)
+	cancel()
+	if err != nil {
+		evidence = err.Error()
+	}
+	outcome, err := k.Client.Restart(ctx, host, k.Unit, attempt, mayStill)
+	return outcome, evidence, err
+}

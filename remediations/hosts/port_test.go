@@ -1,0 +1,89 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// nodes has one Node at most.
+type nodes struct{ n *corev1.Node }
+
+func (n nodes) Get(context.Context, string, metav1.GetOptions) (*corev1.Node, error) {
+	if n.n == nil {
+		return nil, errors.New("the API server does not answer")
+	}
+	return n.n, nil
+}
+
+// TestWhatAnActuatorMakesOfAHost: refused only where no restart was sent, and what is against it costs no attempt.
+func TestWhatAnActuatorMakesOfAHost(t *testing.T) {
+	t.Parallel()
+	node := func() *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "cp-1", UID: "u1"},
+			Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}},
+		}
+	}
+	for name, tc := range map[string]struct {
+		change  func(s *site, u *Unit, m *engine.Machine)
+		may     error
+		outcome remediations.CallOutcome
+		trouble bool
+		again   bool // soon
+		busy    bool
+	}{
+		"it is restarted":         {outcome: remediations.CallAccepted},
+		"the step names the unit": {change: func(_ *site, u *Unit, m *engine.Machine) { u.Name, m.Unit = "", "kubelet.service" }, outcome: remediations.CallAccepted},
+		"withheld":                {may: errors.New("paused"), outcome: remediations.CallRefused},
+		"the Node cannot be read": {change: func(_ *site, u *Unit, _ *engine.Machine) { u.Nodes = nodes{} }, outcome: remediations.CallRefused, trouble: true, again: true},
+		"the Node is another one": {change: func(_ *site, _ *Unit, m *engine.Machine) { m.UID = "u0" }, outcome: remediations.CallRefused, trouble: true, again: true},
+		"the unit is masked":      {change: func(s *site, _ *Unit, _ *engine.Machine) { s.set(func() { s.load = "masked" }) }, outcome: remediations.CallRefused, trouble: true},
+		"another attempt is at it": {
+			change: func(s *site, _ *Unit, _ *engine.Machine) { s.set(func() { s.restarting = "first-1-1" }) }, outcome: remediations.CallRefused, busy: true,
+		},
+		"the connection is cut after the command": {
+			change: func(s *site, _ *Unit, _ *engine.Machine) { s.setWrong(func() { s.cuts, s.cutsLeft = atCommand, 99 }) }, outcome: remediations.CallUnknown, trouble: true, again: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.options.Timeout = patience
+			u, m := Unit{Client: s.client(t), Name: "kubelet.service", Nodes: nodes{node()}, Types: []corev1.NodeAddressType{corev1.NodeInternalIP}}, engine.Machine{Node: "cp-1", UID: "u1", Attempt: "abcdef-0-1"}
+			cut := tc.outcome == remediations.CallUnknown
+			if tc.change != nil && !cut {
+				tc.change(s, &u, &m)
+			}
+			if !cut {
+				v := u.Survey(t.Context(), m)
+				require.Equal(t, tc.trouble, v.Trouble != "", v.Trouble)
+				require.False(t, v.Fleetwide)
+				if tc.trouble {
+					require.Equal(t, tc.again, v.Again == remediations.AskPassing, v.Trouble)
+				} else {
+					require.Contains(t, v.Evidence, "it is stuck")
+				}
+			}
+			outcome, err := u.Act(t.Context(), m, func() error {
+				if cut {
+					tc.change(s, &u, &m)
+				}
+				return tc.may
+			})
+			require.Equal(t, tc.outcome, outcome, "%v", err)
+			require.Equal(t, outcome == remediations.CallAccepted, err == nil)
+			require.Equal(t, tc.busy, errors.Is(err, engine.ErrBusy))
+			if outcome == remediations.CallRefused {
+				require.Empty(t, s.attempts())
+			}
+		})
+	}
+}

@@ -1,0 +1,35 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Work is engine.Worker's: it evicts the pods of a node, with kubectl's own code.
+func (d Drainer) Work(ctx context.Context, m engine.Machine, mayStill func() error, tell func(note, blocked string)) error {
+	if err := mayStill(); err != nil {
+		return err
+	}
+	_, err := d.Drain(ctx, m.Node, DrainOptions{
+		UID:      types.UID(m.UID),
+		Progress: func(r DrainReport) { tell(r.String(), blockedBy(r)) },
+	})
+	return err
+}
+
+// blockedBy names what is in a drain's way, without what changes with every pod that goes.
+func blockedBy(r DrainReport) string {
+	var out []string
+	for _, h := range r.Held {
+		out = append(out, h.Pod+" "+h.Why)
+	}
+	if r.More > 0 {
+		out = append(out, fmt.Sprintf("and %d more", r.More))
+	}
+	return strings.Join(out, "; ")
+}

@@ -1,0 +1,51 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Clients are the providers of sidecars that are configured, by name.
+type Clients map[string]*Client
+
+// Look is engine.Sidecars'.
+func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) remediations.Sighting {
+	client := c[provider]
+	if client == nil {
+		return remediations.Sighting{Pod: p, Unknown: unnamed(provider).Error()}
+	}
+	saw := client.Look(ctx, p.Namespace, p.Name)
+	g := remediations.Sighting{
+		Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name, UID: saw.Pod.UID}, Node: saw.Pod.Node, StartedAt: saw.StartedAt,
+		Health: remediations.Health(saw.Health), Held: saw.Held, Unknown: saw.Unknown, Detail: saw.Detail,
+	}
+	if o := saw.Owner; o.Name != "" {
+		g.Owner = remediations.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
+	}
+	return g
+}
+
+// Approve is engine.Sidecars'. An error that is not certainly a refusal means that it may have been approved.
+func (c Clients) Approve(ctx context.Context, a engine.Approval, mayStill func() error) (remediations.CallOutcome, error) {
+	client := c[a.Provider]
+	if client == nil {
+		return remediations.CallRefused, unnamed(a.Provider)
+	}
+	err := client.Approve(ctx, Pod{Namespace: a.Pod.Namespace, Name: a.Pod.Name, UID: a.Pod.UID, Node: a.Node}, a.Task, mayStill)
+	var refused *RefusedError
+	switch {
+	case err == nil:
+		return remediations.CallAccepted, nil
+	case errors.As(err, &refused):
+		return remediations.CallRefused, err
+	}
+	return remediations.CallUnknown, err
+}
+
+func unnamed(provider string) error {
+	return fmt.Errorf("no provider of sidecars has the name %q", provider)
+}

@@ -1,0 +1,58 @@
+package sidecar
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// TestWhatTheEngineHearsOfAnApproval: refused only where nothing was posted or the sidecar said no; whatever else went wrong may have
+// been done.
+func TestWhatTheEngineHearsOfAnApproval(t *testing.T) {
+	withheld := errors.New("paused")
+	for name, tc := range map[string]struct {
+		provider string
+		may      error
+		instead  func(http.ResponseWriter, *http.Request) bool
+		outcome  remediations.CallOutcome
+		posts    int
+	}{
+		"approved":                {provider: "sei", outcome: remediations.CallAccepted, posts: 1},
+		"a provider without name": {provider: "nobody", outcome: remediations.CallRefused},
+		"withheld":                {provider: "sei", may: withheld, outcome: remediations.CallRefused},
+		"it fails while it is at it": {
+			provider: "sei", outcome: remediations.CallUnknown, posts: 1,
+			instead: func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodGet {
+					return false
+				}
+				w.WriteHeader(http.StatusInternalServerError)
+				return true
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := closed(t)
+			s.g.instead = tc.instead
+			clients := Clients{"sei": s.Client}
+			a := engine.Approval{Provider: tc.provider, Pod: remediations.Pod{Namespace: namespace, Name: thePod.Name, UID: thePod.UID}, Node: thePod.Node, Task: newID()}
+			saw := clients.Look(t.Context(), tc.provider, a.Pod)
+			require.Equal(t, tc.provider != "sei", saw.Unknown != "", saw.Unknown)
+			if tc.provider == "sei" {
+				require.Equal(t, remediations.Health(NotReady), saw.Health)
+				require.Equal(t, thePod.Node, saw.Node)
+				require.NotEmpty(t, saw.Owner.Name)
+			}
+			outcome, err := clients.Approve(t.Context(), a, func() error { return tc.may })
+			require.Equal(t, tc.outcome, outcome, "%v", err)
+			require.Equal(t, outcome == remediations.CallAccepted, err == nil)
+			require.Equal(t, tc.may != nil, errors.Is(err, withheld))
+			require.Len(t, s.g.Posts(), tc.posts)
+		})
+	}
+}
