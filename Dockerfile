@@ -3,7 +3,7 @@
 # nothing at all. What you name as BASE, name by its digest: a tag is whatever its registry says today.
 ARG BASE=scratch
 # The compiler's image, which leaves nothing in the result but the binaries and the certificate authorities. The tag is the
-# version in go.mod. A build that must be the same every time names a digest: --build-arg GO_IMAGE=golang@sha256:…
+# version in go.mod. A build that must be the same every time names a digest: make image GO_IMAGE=golang@sha256:…
 ARG GO_IMAGE=golang:1.26.8
 
 FROM ${GO_IMAGE} AS build

@@ -62,7 +62,7 @@ image: ## A container image IMAGE:VERSION with docker or podman, or bin/image.ta
 	@for builder in docker podman; do \
 	  command -v $$builder >/dev/null || continue; \
 	  if ! $$builder info >/dev/null 2>&1; then echo "$$builder is there, but does not answer ($$builder info)" >&2; continue; fi; \
-	  exec $$builder build --build-arg BASE='$(BASE)' --build-arg LDFLAGS='$(LDFLAGS)' -t '$(IMAGE):$(VERSION)' .; \
+	  exec $$builder build --build-arg BASE='$(BASE)' $(if $(GO_IMAGE),--build-arg GO_IMAGE='$(GO_IMAGE)') --build-arg LDFLAGS='$(LDFLAGS)' -t '$(IMAGE):$(VERSION)' .; \
 	done; \
 	if command -v ko >/dev/null; then \
 	  export LDFLAGS='$(LDFLAGS)'; \

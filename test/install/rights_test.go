@@ -147,3 +147,20 @@ func TestRightsOfSidecars(t *testing.T) {
 		require.NotEqual(t, "seinodes", r.Resources[0], "no owner is asked")
 	}
 }
+
+// TestMountedCertificatesNeedNoRightToTheWebhookConfiguration: whoever may write it can have each request sent elsewhere. Without
+// that right a stolen token of Drydock cannot do so.
+func TestMountedCertificatesNeedNoRightToTheWebhookConfiguration(t *testing.T) {
+	for certificates, writes := range map[string]bool{"rotate": true, "mounted": false} {
+		var found bool
+		for _, o := range objects(t, render(t, "drydock", m{"config": m{"webhook": m{"certificates": certificates}}})) {
+			if o.GetKind() != "ClusterRole" && o.GetKind() != "Role" {
+				continue
+			}
+			text, err := o.MarshalJSON()
+			require.NoError(t, err)
+			found = found || strings.Contains(string(text), "validatingwebhookconfigurations")
+		}
+		require.Equal(t, writes, found, certificates)
+	}
+}
