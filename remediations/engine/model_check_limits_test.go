@@ -134,7 +134,7 @@ func (w *world) judge() {
 func (w *world) checkWide(i *instance, next *remediations.Record) {
 	sick := 0
 	for _, m := range w.machines {
-		if (m.firing() || m.second || time.Since(m.since) < lookedFor+alertTail) && !m.silenced {
+		if (m.faulty() || m.firing() || time.Since(m.since) < lookedFor+alertTail) && !m.silenced {
 			sick++
 		}
 	}

@@ -76,7 +76,7 @@ func (w *world) checkSidecarIntent(i *instance, cur *corev1.Node, was, next *rem
 		w.fail("S0-7: the intent %s came %s after the one before", next.Intent.ID, time.Since(times[len(times)-1]))
 	case p != nil && len(times) >= p.Plan[0].Attempts:
 		w.fail("S0: the intent %s is attempt %d", next.Intent.ID, len(times)+1)
-	case g == nil || g.node != cur.Name && time.Since(g.since) > looked:
+	case g == nil || g.node != cur.Name && time.Since(g.moved) > looked:
 		w.fail("S0: an intent for a sidecar on %s, which does not host it", cur.Name)
 	case g.held != "" && time.Since(g.heldSince) > looked:
 		w.fail("S0-16: an intent for the sidecar of %s, held since %s", g.name, g.heldSince)

@@ -21,8 +21,8 @@ import (
 type gated struct {
 	name, uid, node string
 	open            bool
-	// since is when the gate last changed, closedAt when it last closed.
-	since time.Time
+	// since is when the gate last changed, moved when the pod came to its node.
+	since, moved time.Time
 	// started is when its process was; byHand: somebody closed the gate, and the process ran on.
 	started time.Time
 	byHand  bool
@@ -107,7 +107,7 @@ func (w *world) host(name, node string) *gated {
 func (w *world) replacePod(name, node string) {
 	if g := w.pod(name); g != nil {
 		w.gates.uids++
-		g.uid, g.node = fmt.Sprintf("pod-%d", w.gates.uids), node
+		g.uid, g.node, g.moved = fmt.Sprintf("pod-%d", w.gates.uids), node, time.Now()
 		g.close()
 	}
 }
