@@ -37,7 +37,7 @@ nightly: ## All there is: test, soak, mutants, fuzz, bench; a night
 	@$(MAKE) --keep-going test soak mutants fuzz bench
 
 .PHONY: mutants
-mutants: needs ## Break the safety core in small ways, and see each noticed by a test: MUTANTS="-sample 20" for a few, hours for all
+mutants: needs ## Break the safety core in small ways, and see each noticed by a test: MUTANTS="-sample 20" for a few, half an hour for all
 	@$(GO) run ./test/mutants $(MUTANTS)
 
 .PHONY: bench
