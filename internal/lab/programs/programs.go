@@ -37,19 +37,21 @@ type program struct {
 	stamp func(version string) map[string]string
 }
 
-const prometheusTags = "remove_all_sd,enable_kubernetes_sd" // every other discovery plugin costs minutes
+// labTags leave out Prometheus' discovery plugins other than Kubernetes', because they cost minutes. All
+// programs of tools/lab have them, so that one go command builds them.
+const labTags = "remove_all_sd,enable_kubernetes_sd"
 
 var all = map[string]program{
-	"etcd":                    {tool: "etcd", module: "go.etcd.io/etcd/server/v3"},
-	"kube-apiserver":          {tool: "kubernetes", module: "k8s.io/kubernetes", pkg: "cmd/kube-apiserver", stamp: kubernetesVersion},
-	"kube-controller-manager": {tool: "kubernetes", module: "k8s.io/kubernetes", pkg: "cmd/kube-controller-manager", stamp: kubernetesVersion},
-	"kubectl":                 {tool: "kubernetes", module: "k8s.io/kubernetes", pkg: "cmd/kubectl", stamp: kubernetesVersion},
-	"kwok":                    {tool: "kwok", module: "sigs.k8s.io/kwok", pkg: "cmd/kwok"},
-	"kube-state-metrics":      {tool: "kube-state-metrics", module: "k8s.io/kube-state-metrics/v2"},
-	"prometheus":              {tool: "prometheus", module: "github.com/prometheus/prometheus", pkg: "cmd/prometheus", tags: prometheusTags},
-	"promtool":                {tool: "prometheus", module: "github.com/prometheus/prometheus", pkg: "cmd/promtool", tags: prometheusTags},
-	"alertmanager":            {tool: "alertmanager", module: "github.com/prometheus/alertmanager", pkg: "cmd/alertmanager"},
-	"amtool":                  {tool: "alertmanager", module: "github.com/prometheus/alertmanager", pkg: "cmd/amtool"},
+	"etcd":                    {tool: "lab", tags: labTags, module: "go.etcd.io/etcd/server/v3"},
+	"kube-apiserver":          {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kube-apiserver", stamp: kubernetesVersion},
+	"kube-controller-manager": {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kube-controller-manager", stamp: kubernetesVersion},
+	"kubectl":                 {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kubectl", stamp: kubernetesVersion},
+	"kwok":                    {tool: "lab", tags: labTags, module: "sigs.k8s.io/kwok", pkg: "cmd/kwok"},
+	"kube-state-metrics":      {tool: "lab", tags: labTags, module: "k8s.io/kube-state-metrics/v2"},
+	"prometheus":              {tool: "lab", tags: labTags, module: "github.com/prometheus/prometheus", pkg: "cmd/prometheus"},
+	"promtool":                {tool: "lab", tags: labTags, module: "github.com/prometheus/prometheus", pkg: "cmd/promtool"},
+	"alertmanager":            {tool: "lab", tags: labTags, module: "github.com/prometheus/alertmanager", pkg: "cmd/alertmanager"},
+	"amtool":                  {tool: "lab", tags: labTags, module: "github.com/prometheus/alertmanager", pkg: "cmd/amtool"},
 	"helm":                    {tool: "helm", module: "helm.sh/helm/v4", pkg: "cmd/helm"},
 	"helm-docs":               {tool: "helm-docs", module: "github.com/norwoodj/helm-docs", pkg: "cmd/helm-docs"},
 	"blackbox_exporter":       {tool: "blackbox", module: "github.com/prometheus/blackbox_exporter"},
@@ -164,15 +166,22 @@ func (t target) recipe() string {
 	return strings.Join(append(args, t.pkgPath()), "\n")
 }
 
-// pinned finds the version of a module in the text of a go.mod.
+// pinned finds the version of a module in the text of a go.mod: the version that replaces it, or else
+// the version that is required.
 func pinned(mod, module string) string {
+	required := ""
 	for line := range strings.Lines(mod) {
-		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
-		if len(fields) >= 2 && fields[0] == module && strings.HasPrefix(fields[1], "v") {
-			return fields[1]
+		line, replacement, replaced := strings.Cut(strings.TrimSpace(line), " => "+module+" ")
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimPrefix(line, "replace "), "require "))
+		switch {
+		case len(fields) == 0 || fields[0] != module:
+		case replaced:
+			return replacement
+		case len(fields) >= 2 && strings.HasPrefix(fields[1], "v"):
+			required = fields[1]
 		}
 	}
-	return ""
+	return required
 }
 
 func cacheDir() (string, error) {

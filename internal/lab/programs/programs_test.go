@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestEveryProgramIsPinnedAndHasAPlace(t *testing.T) {
 		require.NoError(t, err)
 		require.Regexp(t, `^v\d+\.\d+\.\d+$`, version)
 	}
-	for _, name := range append(append([]string{}, Lab...), Check...) {
+	for _, name := range slices.Concat(Lab, Demo, Check) {
 		require.Contains(t, Names(), name)
 	}
 	_, err := Path("nosuch")
@@ -98,4 +99,28 @@ func TestACancelledBuildEnds(t *testing.T) {
 	cancel()
 	_, err := Build(ctx, &bytes.Buffer{}, small)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestEveryModuleUnderToolsIsUsed(t *testing.T) {
+	root, err := ModuleRoot()
+	require.NoError(t, err)
+	entries, err := os.ReadDir(filepath.Join(root, "tools"))
+	require.NoError(t, err)
+	unused := map[string]bool{}
+	for _, e := range entries {
+		unused[e.Name()] = true
+	}
+	for _, p := range all {
+		delete(unused, p.tool)
+	}
+	// internal/lab takes the CRDs of the two modules without a program.
+	require.Equal(t, map[string]bool{"README.md": true, "cert-manager": true, "prometheus-operator": true}, unused)
+}
+
+func TestTheVersionOfAReplacedModuleIsThatOfItsReplacement(t *testing.T) {
+	const mod = "require (\n\ta.b/c v1.2.0 // indirect\n\ta.b/d v1.3.0\n)\n\nreplace a.b/c => a.b/c v1.1.0\n\nreplace (\n\ta.b/e => a.b/e v0.9.0\n)\n"
+	require.Equal(t, "v1.1.0", pinned(mod, "a.b/c"))
+	require.Equal(t, "v1.3.0", pinned(mod, "a.b/d"))
+	require.Equal(t, "v0.9.0", pinned(mod, "a.b/e"))
+	require.Empty(t, pinned(mod, "a.b/f"))
 }
