@@ -95,8 +95,8 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		w.fail("7: Recovered, and the boot ID of %s is the old one", cur.Name)
 	}
 	// One that broke anew since it was last looked at was well until then.
-	if p := i.config.PolicyOf(e.Policy, cur); p != nil && m.broken == 0 && time.Since(m.since)+truncated < p.ProofFor {
-		w.fail("7: %s of %s after %s, proofFor is %s", e.Outcome, cur.Name, time.Since(m.since), p.ProofFor)
+	if p := i.config.PolicyOf(e.Policy, cur); p != nil && m.broken == 0 && time.Since(m.wellSince)+truncated < p.ProofFor {
+		w.fail("7: %s of %s after %s, proofFor is %s", e.Outcome, cur.Name, time.Since(m.wellSince), p.ProofFor)
 	}
 	if w.sourceDead && time.Since(w.sourceDied) > sendEvery+lookedFor+10*time.Second {
 		w.fail("7: %s of %s, and the source that would say otherwise died at %s", e.Outcome, cur.Name, w.sourceDied)

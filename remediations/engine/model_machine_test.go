@@ -24,6 +24,8 @@ type machine struct {
 	broken int
 	lapsed bool
 	since  time.Time // when its health last changed
+	// wellSince is when it last became well after an illness that lasted long enough to be seen.
+	wellSince time.Time
 	// mute: it reports no Ready condition. stuck: its alert goes on though it is well. second: while it is not well, an
 	// alert of the milder policy is firing, too.
 	mute, stuck, second bool
@@ -77,7 +79,7 @@ type layout struct{ zones, pools, controlPlane int }
 // join registers a machine as a new Node.
 func (w *world) join(name, providerID string) {
 	w.ids++
-	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), bootTakes: time.Minute, pods: podsOf{left: 2}}
+	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), wellSince: time.Now().Add(-time.Hour), bootTakes: time.Minute, pods: podsOf{left: 2}}
 	w.machines[name], w.known[name] = m, true
 	i, _ := strconv.Atoi(name[1:])
 	labels := map[string]string{"zone": "z" + strconv.Itoa(i%w.layout.zones), "pool": "p" + strconv.Itoa(i%w.layout.pools)}
@@ -158,11 +160,19 @@ func (w *world) ail(name string, reboots int) {
 	}
 }
 
+func (m *machine) recovered() {
+	if time.Since(m.since) >= behind {
+		m.wellSince = time.Now()
+	}
+	m.since = time.Now()
+}
+
 // heal makes the machine well without a reboot.
 func (w *world) heal(name string) {
 	if m := w.machines[name]; m != nil && m.recycled.IsZero() && (m.faulty() || m.mute || m.stuck || m.lapsed) {
 		m.broken, m.lapsed = 0, false
-		m.sick, m.up, m.mute, m.stuck, m.since, m.booting = 0, true, false, false, time.Now(), m.booting+1
+		m.sick, m.up, m.mute, m.stuck, m.booting = 0, true, false, false, m.booting+1
+		m.recovered()
 		w.report(m)
 	}
 }
@@ -170,7 +180,8 @@ func (w *world) heal(name string) {
 // restartKubelet cures a machine whose kubelet is all that is sick, without a boot.
 func (w *world) restartKubelet(name string) {
 	if m := w.machines[name]; m != nil && m.up && m.sick > 0 && m.kubelet {
-		m.sick, m.since = 0, time.Now()
+		m.sick = 0
+		m.recovered()
 		w.report(m)
 	}
 }
@@ -198,7 +209,7 @@ func (w *world) reboot(name string) {
 		}
 		m.up, m.sick, m.broken = true, max(0, m.sick-1), max(0, m.broken-1)
 		if !m.faulty() {
-			m.since = time.Now()
+			m.recovered()
 		}
 		w.rewired(name)
 		w.report(m)
