@@ -170,9 +170,11 @@ func (m *machine) recovered() {
 // heal makes the machine well without a reboot.
 func (w *world) heal(name string) {
 	if m := w.machines[name]; m != nil && m.recycled.IsZero() && (m.faulty() || m.mute || m.stuck || m.lapsed) {
-		m.broken, m.lapsed = 0, false
+		if m.faulty() || m.mute {
+			m.recovered()
+		}
+		m.broken, m.lapsed, m.since = 0, false, time.Now()
 		m.sick, m.up, m.mute, m.stuck, m.booting = 0, true, false, false, m.booting+1
-		m.recovered()
 		w.report(m)
 	}
 }
