@@ -2,6 +2,7 @@ package engine
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -171,6 +172,27 @@ func TestLeasesThatFailedAreListedUntilTheyAreThere(t *testing.T) {
 				w.do(func() { w.mend(); clear(w.always); w.blindSince = time.Time{} })
 				w.pass(time.Minute)
 				require.Zero(t, blind())
+			})
+		})
+	}
+}
+
+// TestPassThatComesToSeeCountsTheStorm: it began blind, and reads in its middle that the leases are fresh.
+func TestPassThatComesToSeeCountsTheStorm(t *testing.T) {
+	for name, ill := range map[string]int{"a storm": 18, "the control": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, ctx := settled(t, 20, 0)
+				time.Sleep(time.Second)
+				now := e.Clock.Now()
+				e.heartbeats = &remediations.Heartbeats{ReadAt: now.Add(-time.Second), Nodes: 20, Stale: 20}
+				e.word.AskedAt = now
+				p := &passing{Engine: e, ctx: ctx, now: now, next: now.Add(idle)}
+				p.fleet = e.roster.Fleet(e.ledger, func(n string) bool { return ill > 1 || n == "n0" }, p.blind(), now)
+				require.Empty(t, p.fleet.Breakers, "blind")
+				p.readHeartbeats()
+				require.Empty(t, e.heartbeats.Blind())
+				require.Equal(t, ill > 1, p.fleet.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen)
 			})
 		})
 	}
