@@ -15,8 +15,8 @@ func Compile(ctx context.Context, output string, packages ...string) error {
 	if err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", noDebugInfo, "-ldflags", "-s -w", "-o", output)
-	build.Args = append(build.Args, packages...)
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", output)
+	build.Args = append(append(build.Args, noDebugInfo), packages...) // which the linker would drop
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", lazyGC)
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", strings.Join(packages, " and "), err, out)
