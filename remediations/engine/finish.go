@@ -281,37 +281,41 @@ func (p *passing) superseded(slot remediations.Slot) {
 }
 
 // settleOnly puts a call's outcome on record and nothing else, for an engine that is stopping.
-func (e *Engine) settleOnly(ctx context.Context, c called) {
+func (e *Engine) settleOnly(ctx context.Context, c called) error {
 	n, err := e.Fleet.Node(ctx, c.node)
 	if err != nil {
-		return
+		return err
 	}
 	s := &remediations.State{Config: e.Config, Node: n, Journal: remediations.ReadJournal(n), Call: &c.call}
+	if change := e.outcomeOf(s, c); change != nil {
+		_, err = e.write(ctx, n, *change)
+	}
+	return err
+}
+
+// outcomeOf is what is written of it; nil: nothing.
+func (e *Engine) outcomeOf(s *remediations.State, c called) *NodeChange {
 	if c.sidecar != "" {
 		if r := s.Journal.Sidecars[c.sidecar]; r != nil && r.Phase == remediations.Acting {
 			sc := remediations.Sidecar{Key: c.sidecar, Pod: *r.Pod, Record: r}
 			if d := e.core.decideSidecar(&remediations.SidecarState{State: s, Sidecar: sc}, e.Clock.Now()); d.Record != nil {
 				value := d.Record.Encode()
-				_, _ = e.write(ctx, n, NodeChange{Annotations: map[string]*string{c.sidecar: &value}})
+				return &NodeChange{Annotations: map[string]*string{c.sidecar: &value}}
 			}
 		}
-		return
+		return nil
 	}
 	if c.location != "" {
 		if l, ok := e.Config.LeaderOf(s.Journal); ok && l.Record != nil && l.Record.Phase == remediations.Acting && l.Record.Back == nil {
 			ls := &remediations.LeaderState{State: s, Leader: l}
-			if c := leaderChange(ls, e.core.decideLeader(ls, e.Clock.Now())); c != nil {
-				_, _ = e.write(ctx, n, *c)
-			}
+			return leaderChange(ls, e.core.decideLeader(ls, e.Clock.Now()))
 		}
-		return // what is put back is put back again by whoever leads next
+		return nil // what is put back is put back again by whoever leads next
 	}
 	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !remediations.Registry[r.Step.Name].Once {
-		return
+		return nil
 	}
-	if c := change(n, s.Journal, e.core.decide(s, e.Clock.Now())); c != nil {
-		_, _ = e.write(ctx, n, *c)
-	}
+	return change(s.Node, s.Journal, e.core.decide(s, e.Clock.Now()))
 }
 
 // graceful is how long a stopping engine waits for calls under way, to put their outcomes on record.
@@ -326,7 +330,9 @@ func (e *Engine) finish(ctx context.Context) {
 		select {
 		case c := <-e.calls:
 			e.answered(c)
-			e.settleOnly(ctx, c)
+			for errors.Is(e.settleOnly(ctx, c), ErrConflict) && ctx.Err() == nil {
+				e.Log.Info("the Node was changed by somebody else in the meantime; the call's outcome is written again", "node", c.node)
+			}
 		case <-ctx.Done():
 			return
 		}

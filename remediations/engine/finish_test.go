@@ -123,10 +123,10 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 				intent = "plantd-0-2"
 			}
 			c.called.call = remediations.Call{IntentID: intent}
-			e.settleOnly(t.Context(), c.called)
+			_ = e.settleOnly(t.Context(), c.called)
 			require.Same(t, before, w.nodes[0], "nothing became of the call yet")
 			c.called.call.Outcome = remediations.CallAccepted
-			e.settleOnly(t.Context(), c.called)
+			_ = e.settleOnly(t.Context(), c.called)
 			if c.settles == "" {
 				require.Same(t, before, w.nodes[0], "nothing was written")
 				return
@@ -149,18 +149,36 @@ func leaderAlert(n *corev1.Node) {
 	n.Annotations = map[string]string{a.Key(): a.Encode()}
 }
 
+// contended is a journal whose first writes meet somebody else's.
+type contended struct {
+	*still
+	conflicts int
+}
+
+func (j *contended) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
+	if j.conflicts > 0 {
+		j.conflicts--
+		return nil, ErrConflict
+	}
+	return j.still.Write(ctx, n, c)
+}
+
 // TestAnEngineThatStopsWaitsForItsCallsAlone: a moment for those under way, and none where there is none.
 func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 	for name, c := range map[string]struct {
-		underway int
-		answers  bool
-		waits    time.Duration
-	}{"no call": {}, "a call that is answered": {underway: 1, answers: true}, "a call that hangs": {underway: 1, waits: graceful}} {
+		underway  int
+		answers   bool
+		conflicts int // of the write of its outcome
+		waits     time.Duration
+	}{
+		"no call": {}, "a call that is answered": {underway: 1, answers: true}, "a call that hangs": {underway: 1, waits: graceful},
+		"a call that is answered while its Node changes": {underway: 1, answers: true, conflicts: 3},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newStill(modelConfig(), 1, 0)
 				bears(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.Acting))
-				e := New(Options{Config: modelConfig(), Fleet: w, Journal: w, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
+				e := New(Options{Config: modelConfig(), Fleet: w, Journal: &contended{w, c.conflicts}, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
 				e.underway = c.underway
 				if c.answers {
 					e.calls <- called{node: "node-0", step: "reboot", call: remediations.Call{IntentID: "r00001-0-1", Outcome: remediations.CallAccepted}}
