@@ -29,6 +29,20 @@ func (w *world) untilBreaker(t *testing.T, state remediations.BreakerState, atMo
 	}
 }
 
+// openedBy brings the world to where a storm of these nodes, which stay Ready, has opened the cluster's breaker.
+func (w *world) openedBy(t *testing.T, names ...string) {
+	t.Helper()
+	w.start()
+	w.pass(16 * time.Second)
+	w.do(func() {
+		for _, n := range names {
+			w.breakDown(n, 9)
+			w.post(n, remediations.StatusFiring)
+		}
+	})
+	w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+}
+
 // TestBreakerDoesNotMoveWhileDrydockIsBlind: an alert that nobody can ask about is not over, and time in which nobody sees
 // is no calm time.
 func TestBreakerDoesNotMoveWhileDrydockIsBlind(t *testing.T) {
@@ -48,15 +62,7 @@ func TestBreakerDoesNotMoveWhileDrydockIsBlind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
-				w.start()
-				w.pass(16 * time.Second)
-				w.do(func() {
-					for _, n := range all {
-						w.breakDown(n, 9)
-						w.post(n, remediations.StatusFiring)
-					}
-				})
-				w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+				w.openedBy(t, all...)
 				w.do(func() { c.blind(w) })
 				w.pass(30 * time.Minute)
 				require.Equal(t, c.calls, w.callCount() > 0)
@@ -121,15 +127,7 @@ func TestBreakerDoesNotCloseWhileNobodySeesTheLeases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
-				w.start()
-				w.pass(16 * time.Second)
-				w.do(func() {
-					for _, n := range all {
-						w.breakDown(n, 9)
-						w.post(n, remediations.StatusFiring)
-					}
-				})
-				w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+				w.openedBy(t, all...)
 				w.do(func() { c.blind(w); w.quiet(all...) })
 				w.pass(30 * time.Minute)
 				if c.closes {
@@ -183,7 +181,6 @@ func TestPassThatComesToSeeCountsTheStorm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e, ctx := settled(t, 20, 0)
-				time.Sleep(time.Second)
 				now := e.Clock.Now()
 				e.heartbeats = &remediations.Heartbeats{ReadAt: now.Add(-time.Second), Nodes: 20, Stale: 20}
 				e.word.AskedAt = now

@@ -158,15 +158,18 @@ func TestMachineThatCameForAnotherDoesNotRelapse(t *testing.T) {
 	})
 }
 
+// twoRanOut makes a ledger in which the policy's last two repairs ran out: with a third in a row it stops.
+func (w *world) twoRanOut() {
+	l := &remediations.Ledger{Repairs: map[string][]remediations.Begun{}}
+	l.Finished("node-not-ready", "r9997", remediations.OutcomeExhausted)
+	l.Finished("node-not-ready", "r9998", remediations.OutcomeExhausted)
+	w.ledger, w.ledgerRV = l.Encode(), 7
+}
+
 // TestARepairThatDidNothingSaysNothingOfItsPolicy: its end is not counted, so there is nothing to save.
 func TestARepairThatDidNothingSaysNothingOfItsPolicy(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
-		w.do(func() {
-			l := &remediations.Ledger{Repairs: map[string][]remediations.Begun{}}
-			l.Finished("node-not-ready", "r9997", remediations.OutcomeExhausted)
-			l.Finished("node-not-ready", "r9998", remediations.OutcomeExhausted)
-			w.ledger, w.ledgerRV = l.Encode(), 7
-		})
+		w.do(w.twoRanOut)
 		w.start()
 		w.do(func() { w.hold("n0", edit(remediations.PauseKey, "true")); w.ail("n0", 9) })
 		require.True(t, w.until(2*time.Minute, func() bool { return w.record("n0") != nil }))
@@ -218,12 +221,7 @@ func TestEndsCountThoughTheLedgerCouldNotBeSaved(t *testing.T) {
 	})
 	c = modelConfig()
 	inWorld(t, c, 10, func(t *testing.T, w *world) {
-		w.do(func() {
-			l := &remediations.Ledger{Repairs: map[string][]remediations.Begun{}}
-			l.Finished("node-not-ready", "r9997", remediations.OutcomeExhausted)
-			l.Finished("node-not-ready", "r9998", remediations.OutcomeExhausted)
-			w.ledger, w.ledgerRV = l.Encode(), 7
-		})
+		w.do(w.twoRanOut)
 		w.start()
 		w.do(func() { w.ail("n0", 9) })
 		require.True(t, w.until(20*time.Minute, func() bool { return len(w.calls) == 1 }))
