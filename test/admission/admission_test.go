@@ -50,7 +50,7 @@ func asAny(in []string) []any {
 }
 
 // as is a client of that user who may do everything that admission does not deny.
-func as(t *testing.T, l *lab.Lab, u requests.User) kubernetes.Interface {
+func as(t testing.TB, l *lab.Lab, u requests.User) kubernetes.Interface {
 	t.Helper()
 	c, err := l.ClientAs(u.Name, append([]string{"system:masters"}, u.Groups...)...)
 	require.NoError(t, err)

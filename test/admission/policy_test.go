@@ -18,7 +18,7 @@ import (
 )
 
 // installPolicy installs the ValidatingAdmissionPolicy alone, and takes it away with the test.
-func installPolicy(t *testing.T, l *lab.Lab, mode string) {
+func installPolicy(t testing.TB, l *lab.Lab, mode string) {
 	t.Helper()
 	v := values(mode, map[string]any{"exempt": exempt()})
 	v["admission"] = map[string]any{"webhook": map[string]any{"enabled": false}}
@@ -28,7 +28,7 @@ func installPolicy(t *testing.T, l *lab.Lab, mode string) {
 
 // removeAdmission deletes the two objects, as docs/admission.md tells an administrator to, and waits until nothing is
 // denied any more.
-func removeAdmission(t *testing.T, l *lab.Lab) {
+func removeAdmission(t testing.TB, l *lab.Lab) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	admission := l.Client().AdmissionregistrationV1()
@@ -38,13 +38,13 @@ func removeAdmission(t *testing.T, l *lab.Lab) {
 }
 
 // forged is who denies a person Drydock's own keys, which is the first that any admission does.
-func forged(t *testing.T, l *lab.Lab) string {
+func forged(t testing.TB, l *lab.Lab) string {
 	t.Helper()
 	c := requests.Case{Change: requests.Forge, By: requests.Person}
 	return denier(try(t, context.WithoutCancel(t.Context()), as(t, l, requests.Drydock), as(t, l, requests.Person), &c))
 }
 
-func await(t *testing.T, what string, is func() bool) {
+func await(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	require.Eventually(t, is, within, 50*time.Millisecond, "waiting for %s", what)
 }

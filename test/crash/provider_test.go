@@ -96,7 +96,8 @@ func (p *provider) nodeOf(path string) string {
 }
 
 // arrived holds a call against the promises at the time that it arrives: it has an intent on its Node that is young and
-// that no call came for yet, and a slot in the ledger for that very attempt.
+// that no call came for yet, and its Node's slot in the ledger. The slot may bear the attempt of a leader that just woke: of
+// two that begin on one Node at once its resourceVersion decides, and limits count the Node once.
 func (p *provider) arrived(node string) {
 	y, ctx := p.yard, context.WithoutCancel(p.yard.t.Context())
 	n, err := y.lab.Client().CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
@@ -122,7 +123,7 @@ func (p *provider) arrived(node string) {
 	}
 	held := false
 	for _, s := range ledger.Slots {
-		held = held || (s.Node == node && s.Attempt == a.intent)
+		held = held || (s.Kind == "" && s.Node == node)
 	}
 	if !held {
 		y.breach("a reboot of %s arrived for %s, and the ledger has no slot for it: %+v", node, a.intent, ledger.Slots)
