@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -137,7 +138,7 @@ func (p *passing) move(s *remediations.LeaderState, m *leaderMemory, r *remediat
 	p.Log.Info("moving a mesh leader", "location", move.Location, "node", node, "successor", move.To, "intent", intent.ID)
 	var look lookedLast
 	mayStill := look.over(p.mayStill(node, func(_ context.Context, live *corev1.Node) error {
-		others, err := p.others(live, move)
+		others, err := p.others(live, move, false)
 		if err != nil {
 			return err
 		}
@@ -155,8 +156,9 @@ func (p *passing) move(s *remediations.LeaderState, m *leaderMemory, r *remediat
 	}()
 }
 
-// others reads live all nodes that the move is about but the one whose repair it is.
-func (p *passing) others(leader *corev1.Node, m remediations.Move) ([]*corev1.Node, error) {
+// others reads live all nodes that the move is about but the one whose repair it is. With mayBeGone a Node that does not exist
+// any more is left out: its key went with it, so there is nothing to put back there.
+func (p *passing) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) ([]*corev1.Node, error) {
 	names := map[string]bool{m.To: true, m.From: true}
 	for name := range m.Before {
 		names[name] = true
@@ -167,6 +169,9 @@ func (p *passing) others(leader *corev1.Node, m remediations.Move) ([]*corev1.No
 	var out []*corev1.Node
 	for name := range names {
 		live, err := p.Fleet.Node(ctx, name)
+		if mayBeGone && errors.Is(err, ErrNotFound) {
+			continue
+		}
 		if err != nil {
 			return nil, remediations.Withhold(remediations.Blind, "looking at node %s once more: %w", name, err)
 		}

@@ -41,7 +41,7 @@ func (p *passing) putBackOne(ctx context.Context, node, id string, m remediation
 	if err != nil {
 		return remediations.Withhold(remediations.Blind, "looking at node %s once more: %w", node, err)
 	}
-	others, err := p.others(live, m)
+	others, err := p.others(live, m, true)
 	if err != nil {
 		return err
 	}

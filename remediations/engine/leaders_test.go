@@ -195,6 +195,35 @@ func TestPuttingBackIsRepeatedUntilItIsDone(t *testing.T) {
 	})
 }
 
+// TestANodeThatIsGoneHoldsNoPutBack: its key went with it, and the keys of the others are put back. A Node that cannot be read
+// holds it, since a person may have put in a word there.
+func TestANodeThatIsGoneHoldsNoPutBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(w *world)
+		ends    []remediations.Outcome
+		keys    map[string]string
+	}{
+		"gone":     {func(w *world) { w.leave("n1") }, []remediations.Outcome{remediations.OutcomeExhausted}, map[string]string{"n0": "by hand", "n2": "by hand"}},
+		"not read": {func(w *world) { w.unreadable = "n1" }, nil, map[string]string{"n1": "drydock", "n2": "by hand"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
+				w.start()
+				w.do(func() {
+					w.mesh.members["n1"].darkLeading, w.mesh.members["n2"].dark = true, true
+					w.mesh.backFails = true
+					w.darken("n0", true)
+				})
+				require.True(t, w.until(20*time.Minute, func() bool { return w.leaderRecords()["n0"] != nil && w.leaderRecords()["n0"].Back != nil }))
+				w.do(func() { c.happens(w); w.mesh.backFails = false })
+				w.pass(3 * time.Minute)
+				require.Equal(t, c.ends, w.leaderOutcomes())
+				require.Equal(t, c.keys, w.keysOf("l0"))
+			})
+		})
+	}
+}
+
 // TestTwoLeadersAtOnceAreReplacedOneAfterTheOther, by limits.leaders.concurrent.
 func TestTwoLeadersAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {

@@ -124,8 +124,11 @@ func (l leaderPort) write(m remediations.Move, forth bool, ask func() error) err
 		err := at(l.w, func() error {
 			fault := l.fault("key")
 			n := l.w.nodes[name]
-			if fault == "lost" || fault == "conflict" || n == nil {
+			if fault == "lost" || fault == "conflict" || (n == nil && forth) {
 				return errLost
+			}
+			if n == nil {
+				return nil // its key went with it
 			}
 			value, has := n.Annotations[kilo.LeaderKey]
 			switch before := m.Before[name]; {

@@ -250,7 +250,7 @@ func (i *instance) Node(_ context.Context, name string) (*corev1.Node, error) {
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
 	i.w.checkName(name)
-	if i.fault("node") != "" {
+	if i.fault("node") != "" || name == i.w.unreadable {
 		return nil, errLost
 	}
 	n := i.w.nodes[name]

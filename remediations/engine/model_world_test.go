@@ -94,6 +94,7 @@ type world struct {
 	replacing   map[string]string    // by providerID, the repair that has it replaced
 	faults      map[string][]string  // by operation: conflict, lost, written, empty
 	unwritable  string               // the Node on which no write succeeds
+	unreadable  string               // the Node that the API server does not give
 	always      map[string]string    // a fault that does not end
 	// leasesTake is how long a list of the leases takes.
 	leasesTake time.Duration
