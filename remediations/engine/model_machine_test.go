@@ -2,7 +2,9 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,9 +104,8 @@ func (w *world) leave(name string) {
 	delete(w.nodes, name)
 	delete(w.machines, name)
 	delete(w.paused, name)
-	for _, p := range w.config.Policies {
-		delete(w.finished, name+"/"+p.Name) // its history goes with it
-	}
+	// Its history goes with it, whatever its policies are called by now.
+	maps.DeleteFunc(w.finished, func(key string, _ time.Time) bool { return strings.HasPrefix(key, name+"/") })
 	w.events = append(w.events, nodeEvent{at: time.Now(), name: name})
 	w.reschedule(name)
 	w.expel(name)
