@@ -66,12 +66,22 @@ func (s *State) await(now time.Time) Decision {
 		s.follow(&d, now)
 		return d
 	}
+	if p == nil {
+		d.Message = r.withoutPolicy()
+		return d
+	}
 	cure, ok := s.recovered(p, now)
 	if ok {
 		return cure
 	}
 	d.Message = cmp.Or(cure.Message, "the step's proof is there, the node is not well yet")
 	return d
+}
+
+// withoutPolicy says why a repair whose policy is no longer configured waits for its end: a cure shows by the policy's witness,
+// and counts once it has held for the policy's proofFor.
+func (r *Record) withoutPolicy() string {
+	return fmt.Sprintf("policy %s is no longer configured, so nothing says what proves a cure; the repair ends at %s", r.Policy, stamp(r.Deadline))
 }
 
 // proven asks for the issued step's own proof.
@@ -101,11 +111,7 @@ func facts(n *corev1.Node) *NodeFacts {
 // all of it for proofFor, and asked for again at the end of that time. With the step's own
 // proof that is Recovered, without it SelfRecovered. ok is false where the node is not well.
 func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
-	r := s.Journal.Record
-	var proofFor time.Duration
-	if p != nil {
-		proofFor = p.ProofFor
-	}
+	r, proofFor := s.Journal.Record, p.ProofFor
 	if !ready(s.Node) {
 		return Decision{}, false
 	}
@@ -155,7 +161,7 @@ func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
 	}
 	outcome, why := Recovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", lastDone(r))
 	proven, missing := s.proven()
-	if proven && r.Phase == Pending && s.WellSince.After(r.Intent.At.Add(s.policy().waitOf(r.Step)+proofFor)) {
+	if proven && r.Phase == Pending && s.WellSince.After(r.Intent.At.Add(p.waitOf(r.Step)+proofFor)) {
 		proven, missing = false, "the boot came long after the attempt's time was over"
 	}
 	if !proven {

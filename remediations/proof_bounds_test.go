@@ -26,7 +26,7 @@ func TestProofAtTheLastMoment(t *testing.T) {
 		"nothing changes": {func(*State) {}, End, Ask{}},
 		"the policy is gone": {func(s *State) {
 			s.Config.Policies = nil
-		}, End, Ask{}},
+		}, Wait, Ask{}},
 		"the alert said that it is over after the Alertmanagers were asked": {func(s *State) {
 			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Word.AskedAt.Add(1)
 		}, Wait, Ask{Alerts: true}},
@@ -51,6 +51,41 @@ func TestProofAtTheLastMoment(t *testing.T) {
 			d := Decide(s, noon)
 			require.Equal(t, c.verb, d.Verb, d.Message)
 			require.Equal(t, c.ask, d.Ask, d.Message)
+		})
+	}
+}
+
+// TestAPolicyThatIsNoLongerConfiguredProvesNoCure: nobody knows the policy's witness and proofFor any more. The repair of a node,
+// a leader or a sidecar that would have recovered waits for its deadline, and is cancelled then.
+func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
+	for kind, scene := range map[string]func() (*Config, *Record, func(now time.Time) Decision){
+		"node": func() (*Config, *Record, func(now time.Time) Decision) {
+			s := golden{input: "testdata/decide/recovered.input.yaml"}.state(t)
+			return s.Config, s.Journal.Record, func(now time.Time) Decision { return Decide(s, now) }
+		},
+		"leader": func() (*Config, *Record, func(now time.Time) Decision) {
+			s := golden{input: "testdata/leader/recovered.input.yaml"}.leaderState(t)
+			return s.Config, s.Record, func(now time.Time) Decision { return DecideLeader(s, now) }
+		},
+		"sidecar": func() (*Config, *Record, func(now time.Time) Decision) {
+			s := golden{input: "testdata/sidecar/recovered.input.yaml"}.sidecarState(t)
+			return s.Config, s.Record, func(now time.Time) Decision { return DecideSidecar(s, now) }
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			conf, r, decide := scene()
+			d := decide(noon)
+			require.Equal(t, End, d.Verb, d.Message)
+			require.Equal(t, Recovered, d.Ended.Outcome)
+
+			conf.Policies = nil
+			d = decide(noon)
+			require.Equal(t, Wait, d.Verb, d.Message)
+			require.Equal(t, r.Deadline, d.Recheck)
+			require.Contains(t, d.Message, "policy "+r.Policy+" is no longer configured, so nothing says what proves a cure")
+			d = decide(r.Deadline)
+			require.Equal(t, End, d.Verb, d.Message)
+			require.Equal(t, Cancelled, d.Ended.Outcome)
 		})
 	}
 }

@@ -13,6 +13,9 @@ func (s *LeaderState) await(now time.Time) Decision {
 	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
 		return s.settle(now) // the answer came late
 	}
+	if s.policyOf(r) == nil {
+		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.withoutPolicy()}
+	}
 	if d, ok := s.recovered(now); ok {
 		return s.again(d, now, leaderProof)
 	}
@@ -86,10 +89,7 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 // Led by the successor that is Recovered, else SelfRecovered. ok is false where the location is not well.
 func (s *LeaderState) recovered(now time.Time) (d Decision, ok bool) {
 	r, p, g := s.Record, s.policyOf(s.Record), s.Sight
-	var proofFor time.Duration
-	if p != nil {
-		proofFor = p.ProofFor
-	}
+	proofFor := p.ProofFor
 	if g == nil || !g.At.After(r.Since) || g.Unknown != "" || !g.Settled || !g.Reached || s.elsewhere() {
 		return Decision{}, false
 	}

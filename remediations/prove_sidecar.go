@@ -86,17 +86,16 @@ func (s *SidecarState) finished(now time.Time) (Decision, bool) {
 
 // ready ends the repair once the sidecar has been ready for as long as its policy asks.
 func (s *SidecarState) ready(now time.Time) (Decision, bool) {
-	r := s.Record
-	var proofFor time.Duration
-	if p := s.policyOf(r); p != nil {
-		proofFor = p.ProofFor
+	r, p := s.Record, s.policyOf(s.Record)
+	if p == nil {
+		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.withoutPolicy()}, true
 	}
 	since := s.WellSince
 	if since.IsZero() {
 		since = s.Sighting.At
 	}
-	if s.Sighting.At.Sub(since) < proofFor {
-		d := Decision{Verb: Wait, Policy: s.policyOf(r), Recheck: now.Add(sidecarProof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", proofFor)}
+	if s.Sighting.At.Sub(since) < p.ProofFor {
+		d := Decision{Verb: Wait, Policy: p, Recheck: now.Add(sidecarProof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", p.ProofFor)}
 		d.Ask.Sighting = now.Sub(s.Sighting.At) >= sidecarProof
 		return d, true
 	}

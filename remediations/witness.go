@@ -227,7 +227,7 @@ func (c *candidate) witnessDue() bool {
 // faultGone asks the policy's witness whether the fault itself is gone. unread: it must be read first. A repair that a
 // person asked for rests on no fault, so only a fault that shows counts against it.
 func (s *State) faultGone(p *Policy, r *Record, since time.Time) (gone, unread bool, saw string) {
-	if p == nil || p.Witness == nil || p.Witness.None {
+	if p.Witness == nil || p.Witness.None {
 		return true, false, ""
 	}
 	w := weigh(p.Witness.Signs, s.Node, s.Read, since)

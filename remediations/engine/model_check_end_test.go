@@ -97,8 +97,13 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	case was.Intent == nil || was.Intent.BootID == cur.Status.NodeInfo.BootID:
 		w.fail("7: Recovered, and the boot ID of %s is the old one", cur.Name)
 	}
+	p := i.config.PolicyOf(e.Policy, cur)
+	if p == nil {
+		w.fail("7: %s of %s by policy %s, which is no longer configured", e.Outcome, cur.Name, e.Policy)
+		return
+	}
 	// One that broke anew since it was last looked at was well until then.
-	if p := i.config.PolicyOf(e.Policy, cur); p != nil && m.broken == 0 && time.Since(m.wellSince)+truncated < p.ProofFor {
+	if m.broken == 0 && time.Since(m.wellSince)+truncated < p.ProofFor {
 		w.fail("7: %s of %s after %s, proofFor is %s", e.Outcome, cur.Name, time.Since(m.wellSince), p.ProofFor)
 	}
 	if w.sourceDead && time.Since(w.sourceDied) > sendEvery+lookedFor+10*time.Second {
