@@ -11,9 +11,6 @@ import (
 // RescueFor is how long a rescue of the API servers may take, from its first restart on, where no policy says.
 const RescueFor = 10 * time.Minute
 
-// APIServerTarget is what the history calls the target of a rescue.
-const APIServerTarget = "apiserver"
-
 // HostState is what a control-plane host's own API server says of itself.
 type HostState string
 

@@ -201,11 +201,8 @@ func (c *Config) Wants(alert map[string]string) bool {
 // serves says that the policy's alerts can be taken at all: without its provider nobody may look at pods, at the mesh, or at
 // the control plane's hosts.
 func (c *Config) serves(p *Policy) bool {
-	return p.ofNodes() || (len(p.Plan) > 0 && c.provides(p.Plan[0]) && (!p.APIServer || len(c.ControlPlaneHosts) > 0))
+	return p.Kind() == KindNode || (len(p.Plan) > 0 && c.provides(p.Plan[0]) && (!p.APIServer || len(c.ControlPlaneHosts) > 0))
 }
-
-// ofNodes: the policy is about nodes themselves.
-func (p *Policy) ofNodes() bool { return p.Pod == nil && p.Location == "" && !p.APIServer }
 
 // provides says that this installation can carry the step out.
 func (c *Config) provides(s Step) bool {
@@ -215,7 +212,7 @@ func (c *Config) provides(s Step) bool {
 // names says whether an alert with these labels is about the node, by any policy.
 func (c *Config) names(alert map[string]string, node string) bool {
 	for _, p := range c.Policies {
-		if p.Mode != ModeOff && p.ofNodes() && alert[p.TargetLabel] == node && matches(p.Match, alert) {
+		if p.Mode != ModeOff && p.Kind() == KindNode && alert[p.TargetLabel] == node && matches(p.Match, alert) {
 			return true
 		}
 	}

@@ -144,7 +144,7 @@ func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Dec
 			r.After = &After{ID: cure.Repair, Step: cure.Step, Steps: cure.Steps}
 		}
 	}
-	c := &candidate{State: s, now: now, policy: p, alert: a, request: request, verdict: s.verdictOn(cause)}
+	c := &candidate{State: s, now: now, policy: p, subject: s.Node.Name, alert: a, request: request, verdict: s.verdictOn(cause)}
 	step, ok := s.firstStepOf(p, r)
 	switch {
 	case ok:
@@ -186,7 +186,7 @@ func (s *State) proceed(now time.Time) Decision {
 	if s.stale() {
 		return s.look("asking Alertmanager before the next step")
 	}
-	c := &candidate{State: s, now: now, policy: p, alert: s.alert(r.Cause.Alert), request: r.Cause.Request, verdict: s.verdictOn(r.Cause), repair: r.ID, own: r.ID}
+	c := &candidate{State: s, now: now, policy: p, subject: s.Node.Name, alert: s.alert(r.Cause.Alert), request: r.Cause.Request, verdict: s.verdictOn(r.Cause), repair: r.ID, own: r.ID}
 	var cure Decision
 	if c.resolved() {
 		var well bool
@@ -247,7 +247,7 @@ func (s *State) act(c *candidate, pending *Record) Decision {
 	}
 	if f == nil {
 		survey, trouble := s.surveyOf(c), s.trouble(c)
-		ask := Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats && c.disruptive(), Survey: survey == nil, Witness: c.unwitnessed()}
+		ask := Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats && c.remediation().Disruptive, Survey: survey == nil, Witness: c.unwitnessed()}
 		switch {
 		case trouble != nil: // it stands, and is told once, while the provider is asked again
 			d.Ask.Survey, d.AskStep = survey == nil, c.ask()

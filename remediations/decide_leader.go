@@ -165,7 +165,7 @@ func (s *LeaderState) consider(p *Policy, a *Alert, now time.Time) Decision {
 }
 
 func (s *LeaderState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, location: s.Location, verdict: s.Word.about(fingerprint, s.Config, "")}
+	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindLocation, location: s.Location, verdict: s.Word.about(fingerprint, s.Config, "")}
 }
 
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
@@ -189,6 +189,7 @@ func (s *LeaderState) act(c *candidate, pending *Record) Decision {
 		against, why := s.against(c)
 		if why == nil {
 			c.move, against, why = s.successor(c)
+			c.subject = fmt.Sprintf("%s to %s in location %s", c.move.From, c.move.To, c.location)
 		}
 		switch {
 		case why != nil && against == "":

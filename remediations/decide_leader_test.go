@@ -38,24 +38,19 @@ var bindsLeaders = map[Reason]bool{
 // TestGuardsThatBindLeaders takes each guard away in turn. One that binds must be missed by the golden of its name; one
 // that does not is missed by none.
 func TestGuardsThatBindLeaders(t *testing.T) {
-	all := guards
-	t.Cleanup(func() { guards = all })
-	for i, gone := range all {
-		t.Run(string(gone.reason), func(t *testing.T) {
-			guards = append(append([]guard{}, all[:i]...), all[i+1:]...)
-			var missed []string
-			for _, g := range goldensIn(t, "leader") {
-				if g.want(t) != render(t, DecideLeader(g.leaderState(t), noon)) {
-					missed = append(missed, g.name)
-				}
+	withoutEachReason(t, func(t *testing.T, gone Reason) {
+		var missed []string
+		for _, g := range goldensIn(t, "leader") {
+			if g.want(t) != render(t, DecideLeader(g.leaderState(t), noon)) {
+				missed = append(missed, g.name)
 			}
-			if bindsLeaders[gone.reason] {
-				require.Contains(t, missed, "held-"+string(gone.reason))
-			} else {
-				require.Empty(t, missed)
-			}
-		})
-	}
+		}
+		if bindsLeaders[gone] {
+			require.Contains(t, missed, "held-"+string(gone))
+		} else {
+			require.Empty(t, missed)
+		}
+	})
 }
 
 // everythingWrongWithALeader has a cause for each guard that binds it, and for what is seen of its location.

@@ -127,7 +127,7 @@ func (s *SidecarState) consider(p *Policy, a *Alert, now time.Time) Decision {
 }
 
 func (s *SidecarState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, pod: &s.Pod, verdict: s.Word.about(fingerprint, s.Config, "")}
+	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindSidecar, subject: "the sidecar of " + s.Pod.String(), verdict: s.Word.about(fingerprint, s.Config, "")}
 }
 
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
@@ -229,7 +229,7 @@ func (s *SidecarState) issue(c *candidate, pending *Record) Decision {
 	r.Intent = &Intent{ID: id, At: at(c.now), UID: r.Pod.UID, Task: s.NewTask}
 	return Decision{
 		Verb: Issue, Policy: c.policy, Record: r,
-		Message: fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.remediation().Verb, c.what(), c.step.Attempt, s.NewTask, c.by()),
+		Message: fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.remediation().Verb, c.subject, c.step.Attempt, s.NewTask, c.by()),
 	}
 }
 

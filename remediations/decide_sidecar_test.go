@@ -34,26 +34,21 @@ var bindsSidecars = map[Reason]bool{
 // TestGuardsThatBindSidecars takes each guard away in turn. One that binds must be missed by the golden of its name; one
 // that does not is missed by none.
 func TestGuardsThatBindSidecars(t *testing.T) {
-	all := guards
-	t.Cleanup(func() { guards = all })
-	for i, gone := range all {
-		t.Run(string(gone.reason), func(t *testing.T) {
-			guards = append(append([]guard{}, all[:i]...), all[i+1:]...)
-			var missed []string
-			for _, g := range goldensIn(t, "sidecar") {
-				if g.want(t) != render(t, DecideSidecar(g.sidecarState(t), noon)) {
-					missed = append(missed, g.name)
-				}
+	withoutEachReason(t, func(t *testing.T, gone Reason) {
+		var missed []string
+		for _, g := range goldensIn(t, "sidecar") {
+			if g.want(t) != render(t, DecideSidecar(g.sidecarState(t), noon)) {
+				missed = append(missed, g.name)
 			}
-			switch {
-			case !bindsSidecars[gone.reason]:
-				require.Empty(t, missed)
-			case gone.reason == AlertResolved: // a sidecar that is ready says so itself, and an alert that is over is pruned
-			default:
-				require.Contains(t, missed, "held-"+string(gone.reason))
-			}
-		})
-	}
+		}
+		switch {
+		case !bindsSidecars[gone]:
+			require.Empty(t, missed)
+		case gone == AlertResolved: // a sidecar that is ready says so itself, and an alert that is over is pruned
+		default:
+			require.Contains(t, missed, "held-"+string(gone))
+		}
+	})
 }
 
 // everythingWrongWithASidecar has a cause for each guard that binds it, and for what is said of the pod.

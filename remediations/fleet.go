@@ -104,7 +104,7 @@ func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, blind bool, now
 	}
 	f.count(r, firing, now)
 	for _, s := range l.Slots {
-		if s.Kind == SlotLeader {
+		if s.Kind == KindLocation {
 			f.leadBySlot(s)
 			continue
 		}

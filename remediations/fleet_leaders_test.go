@@ -16,7 +16,7 @@ func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 	r.Intent.Successor = "n3"
 	n := bare("n1")
 	n.Annotations[LeaderKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
-	slot := Slot{Kind: SlotLeader, Node: "n1", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-2"}
+	slot := Slot{Kind: KindLocation, Node: "n1", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-2"}
 	fleet := func(slots ...Slot) *Fleet {
 		return NewFleet(c, []*corev1.Node{n, bare("n2"), bare("n3")}, &Ledger{Slots: slots}, quiet, noon)
 	}
@@ -28,8 +28,11 @@ func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 	require.Empty(t, f.leaderRepairOn("n4"))
 	require.Contains(t, f.leaderRepairIn("eu", "n2"), "recorded on node n1")
 
-	sidecar := &candidate{State: &State{Node: bare("n3"), Fleet: f}, pod: &Pod{Namespace: "sei", Name: "rpc-0"}}
-	require.Empty(t, sidecar.meshUnderRepair(), "a sidecar does not mind")
+	for kind, minds := range map[Kind]bool{KindNode: true, KindSidecar: false} {
+		c := &candidate{State: &State{Node: bare("n3"), Fleet: f, Ledger: &Ledger{}}, kind: kind}
+		_, found := c.heldBy([]Reason{NodeUnderRepair})
+		require.Equal(t, minds, found != nil, "a sidecar does not mind that its node's leadership moves away: %q", kind)
+	}
 
 	f.OccupyLeader("n1", r, true)
 	require.NotEmpty(t, f.leaderRepairOn("n2"), "what would be hides nothing that is")

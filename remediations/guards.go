@@ -20,45 +20,79 @@ func because(format string, args ...any) *finding {
 	return &finding{message: fmt.Sprintf(format, args...)}
 }
 
-// guard returns nil where it has nothing against the repair.
+// guard is one reason not to repair.
 type guard struct {
 	reason Reason
-	find   func(*candidate) *finding
+	// binds are the kinds of target that it may hold.
+	binds kinds
+	// scope says which remediations it may hold.
+	scope scope
+	// find returns nil where it has nothing against the repair.
+	find func(*candidate) *finding
 }
 
+// scope is whether a guard speaks of disruption.
+type scope bool
+
+const (
+	whatever   scope = false
+	disruptive scope = true
+)
+
 // guards in the order in which they are asked; the first that finds something holds the repair. RecordMalformed comes
-// before all of them, in Decide: without a record there is no candidate. Those by which people speak are in
-// guards_people.go, those that speak of the alert in guards_alert.go, NotWitnessed is in witness.go, what a mesh leader's
-// repair adds in guards_mesh.go.
+// before all of them, in Decide: without a record there is no candidate. The table says which kind of target each binds, and
+// whether it binds only what disrupts; no guard asks that itself. Those by which people speak are in guards_people.go, those that
+// speak of the alert in guards_alert.go, NotWitnessed is in witness.go, what a location adds in guards_mesh.go.
 var guards = []guard{
-	{ReasonExcluded, excluded},
-	{Paused, paused},
-	{NodeLeaving, nodeLeaving},
-	{CordonedByOther, cordonedByOther},
-	{AlertUnconfirmed, confirmedAs(AlertUnconfirmed)},
-	{Blind, blind},
-	{Silenced, confirmedAs(Silenced)},
-	{Inhibited, confirmedAs(Inhibited)},
-	{AlertResolved, alertResolved},
-	{NotWitnessed, notWitnessed},
-	{TooYoung, tooYoung},
-	{FleetUnhealthy, fleetUnhealthy},
-	{OutsideWindow, outsideWindow},
-	{NodeUnderRepair, nodeUnderRepair},
-	{Cooldown, cooldown},
-	{RepairsSpent, repairsSpent},
-	{PolicyFailing, policyFailing},
-	{ControlPlaneBusy, controlPlaneBusy},
-	{ReasonClusterWide, clusterWide},
-	{AtLimit, atLimit},
-	{AwaitingApproval, awaitingApproval},
-	{Observing, observing},
+	{ReasonExcluded, ofAll, whatever, excluded},
+	{Paused, ofAll, whatever, paused},
+	{NodeLeaving, ofAll, whatever, nodeLeaving},
+	{CordonedByOther, ofAll, whatever, cordonedByOther},
+	{AlertUnconfirmed, ofAll, whatever, confirmedAs(AlertUnconfirmed)},
+	{Blind, ofAll, whatever, blind},
+	{Blind, ofNodesAndLocations, whatever, leasesBlind}, // a sidecar is asked itself
+	{Silenced, ofAll, whatever, confirmedAs(Silenced)},
+	{Inhibited, ofAll, whatever, confirmedAs(Inhibited)},
+	{AlertResolved, ofAll, whatever, alertResolved},
+	{NotWitnessed, ofNodes, whatever, notWitnessed},
+	{TooYoung, ofNodes, whatever, nodeTooYoung},
+	{TooYoung, ofAll, whatever, alertTooYoung},
+	{FleetUnhealthy, ofNodes, disruptive, fleetUnhealthy},
+	{OutsideWindow, ofAll, disruptive, outsideWindow},
+	{NodeUnderRepair, ofNodes, whatever, nodeUnderRepair},
+	{NodeUnderRepair, ofSidecars, whatever, hostUnderRepair},
+	{NodeUnderRepair, ofLocations, whatever, locationUnderRepair},
+	{NodeUnderRepair, ofAll, whatever, beingReplaced},
+	{Cooldown, ofNodes, disruptive, cooldown},
+	{Cooldown, ofLocations, disruptive, movedLately},
+	{RepairsSpent, ofNodes, disruptive, repairsSpent},
+	{PolicyFailing, ofNodesAndLocations, whatever, policyFailing},
+	{ControlPlaneBusy, ofNodes, disruptive, controlPlaneBusy},
+	{ReasonClusterWide, ofNodes, disruptive, clusterWide},
+	{AtLimit, ofNodes, disruptive, atLimit},
+	{AtLimit, ofLocations, disruptive, leadersAtLimit},
+	{AwaitingApproval, ofNodesAndLocations, whatever, awaitingApproval},
+	{Observing, ofAll, whatever, observing},
+}
+
+// ask is what the guard finds against the candidate, if it binds that.
+func (g guard) ask(c *candidate) *finding {
+	if !g.binds.has(c.kind) || (g.scope == disruptive && !c.remediation().Disruptive) {
+		return nil
+	}
+	return g.find(c)
 }
 
 // hold asks the guards in order.
-func (c *candidate) hold() (Reason, *finding) {
+func (c *candidate) hold() (Reason, *finding) { return c.heldBy(nil) }
+
+// heldBy asks those guards alone that have one of the reasons; nil: all of them.
+func (c *candidate) heldBy(reasons []Reason) (Reason, *finding) {
 	for _, g := range guards {
-		if f := g.find(c); f != nil {
+		if reasons != nil && !slices.Contains(reasons, g.reason) {
+			continue
+		}
+		if f := g.ask(c); f != nil {
 			return g.reason, f
 		}
 	}
@@ -85,7 +119,7 @@ func nodeLeaving(c *candidate) *finding {
 }
 
 func fleetUnhealthy(c *candidate) *finding {
-	if !c.disruptsNode() || c.remediation().ClusterWide { // what many nodes have is what those are for
+	if c.remediation().ClusterWide { // what many nodes have is what those are for
 		return nil
 	}
 	for _, scope := range c.Fleet.breakersFor(c.Config.Zone(c.Node)) {
@@ -112,25 +146,44 @@ func (c *candidate) brokenBy(scope string, b Breaker) *finding {
 }
 
 func outsideWindow(c *candidate) *finding {
-	if !c.disruptive() || c.Fleet.windowOpen {
+	if c.Fleet.windowOpen {
 		return nil
 	}
 	return &finding{message: "outside all of the configured windows", until: c.Fleet.nextWindow}
 }
 
+// underRepair is the finding that another repair of the node is under way.
+func underRepair(r *Record) *finding {
+	return because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
+}
+
 func nodeUnderRepair(c *candidate) *finding {
-	if r := c.Journal.Record; !c.ofNode() && r != nil && r.Phase.InFlight() {
+	for _, r := range c.Journal.OtherRepairs {
+		return underRepair(r)
+	}
+	if why := c.Fleet.leaderRepairOn(c.Node.Name); why != "" {
+		return because("%s", why)
+	}
+	return nil
+}
+
+// hostUnderRepair: sidecars of one node do not exclude each other.
+func hostUnderRepair(c *candidate) *finding { return c.hostBusy(nil) }
+
+// hostBusy is the repair of the node on which the candidate's own is recorded, or another one there that is no sidecar's.
+func (c *candidate) hostBusy(own *Record) *finding {
+	if r := c.Journal.Record; r != nil && r.Phase.InFlight() {
 		return because("its node is under repair: %s by policy %s", r.ID, r.Policy)
 	}
 	for _, r := range c.Journal.OtherRepairs {
-		if (!c.ofNode() && r.Pod != nil) || r == c.Journal.Leader && c.location != "" {
-			continue // sidecars of one node do not exclude each other, nor do they a leader; nor does it itself
+		if r.Pod == nil && r != own {
+			return underRepair(r)
 		}
-		return because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
 	}
-	if why := c.meshUnderRepair(); why != "" {
-		return because("%s", why)
-	}
+	return nil
+}
+
+func beingReplaced(c *candidate) *finding {
 	if o := c.Ledger.replacing(c.Node); o != nil && o.Record.ID != c.own {
 		return because("repair %s by policy %s is replacing the machine of the Node that had this name or this machine before", o.Record.ID, o.Record.Policy)
 	}
@@ -138,14 +191,11 @@ func nodeUnderRepair(c *candidate) *finding {
 }
 
 func cooldown(c *candidate) *finding {
-	if c.location != "" {
-		return c.movedLately()
-	}
-	if !c.disruptive() || c.acted() {
+	if c.acted() {
 		return nil
 	}
 	for _, e := range c.Journal.History {
-		if e.Policy != c.policy.Name || kindOf(e.Target) != "" || len(e.Steps) == 0 {
+		if e.Policy != c.policy.Name || kindOf(e.Target) != KindNode || len(e.Steps) == 0 {
 			continue
 		}
 		if over := e.Ended.Add(c.policy.Cooldown); c.now.Before(over) {
@@ -157,9 +207,6 @@ func cooldown(c *candidate) *finding {
 }
 
 func repairsSpent(c *candidate) *finding {
-	if !c.disruptsNode() {
-		return nil
-	}
 	l := c.Config.Limits
 	begun, oldest := c.Ledger.begun(Machine(c.Node), c.own, c.now, l.RepairsWindow)
 	if begun < l.RepairsPerNode {
@@ -172,9 +219,6 @@ func repairsSpent(c *candidate) *finding {
 }
 
 func policyFailing(c *candidate) *finding {
-	if c.pod != nil {
-		return nil
-	}
 	if why := c.Ledger.Status.Stopped[c.policy.Name]; why != "" {
 		return because("policy %s is stopped, since the provider refuses its calls: %s; set %s=true on one of its nodes, once that is mended, to go on", c.policy.Name, clip(why, 200), ResetKey)
 	}
@@ -185,9 +229,6 @@ func policyFailing(c *candidate) *finding {
 }
 
 func controlPlaneBusy(c *candidate) *finding {
-	if !c.disruptsNode() {
-		return nil
-	}
 	if why := c.Fleet.controlPlaneBusy(c.Node); why != "" {
 		return &finding{message: why}
 	}
@@ -195,15 +236,6 @@ func controlPlaneBusy(c *candidate) *finding {
 }
 
 func atLimit(c *candidate) *finding {
-	if !c.disruptive() {
-		return nil
-	}
-	if c.location != "" {
-		if why := c.Fleet.leadersAtLimit(c.Config, c.Node.Name, c.policy.Mode == ModeObserve); why != "" {
-			return &finding{message: why}
-		}
-		return nil
-	}
 	if why := c.Fleet.atLimit(c.Config, c.Node, c.policy.Mode == ModeObserve); why != "" {
 		return &finding{message: why}
 	}
@@ -215,5 +247,5 @@ func observing(c *candidate) *finding {
 	if c.policy.Mode == ModeEnforce {
 		return nil
 	}
-	return because("would %s %s now (attempt %d) %s; the mode is observe", c.remediation().Verb, c.what(), c.step.Attempt, c.by())
+	return because("would %s %s now (attempt %d) %s; the mode is observe", c.remediation().Verb, c.subject, c.step.Attempt, c.by())
 }

@@ -22,7 +22,11 @@ func blind(c *candidate) *finding {
 	if c.verdict.reason == Blind {
 		return &finding{message: c.verdict.message}
 	}
-	if why := c.Heartbeats.Blind(); why != "" && c.pod == nil { // a sidecar is asked itself
+	return nil
+}
+
+func leasesBlind(c *candidate) *finding {
+	if why := c.Heartbeats.Blind(); why != "" {
 		return because("%s; nothing is done until that ends", why)
 	}
 	return nil
@@ -41,13 +45,17 @@ func alertResolved(c *candidate) *finding {
 	return because("the alert is over; nothing more is done unless it fires again")
 }
 
-func tooYoung(c *candidate) *finding {
-	if c.ofNode() && ReadyCondition(c.Node) == nil {
+func nodeTooYoung(c *candidate) *finding {
+	if ReadyCondition(c.Node) == nil {
 		return because("the node has no Ready condition yet; no data is not a fault")
 	}
-	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.ofNode() && c.now.Before(grown) {
+	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.now.Before(grown) {
 		return &finding{message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", c.Config.Limits.StartupGrace), until: grown}
 	}
+	return nil
+}
+
+func alertTooYoung(c *candidate) *finding {
 	if due := c.firingSince().Add(c.policy.For); c.request == "" && c.now.Before(due) {
 		return &finding{message: fmt.Sprintf("Drydock has not seen the alert fire for %s yet", c.policy.For), until: due}
 	}

@@ -14,9 +14,10 @@ func TestControlPlaneHoldsOnlyWhatTakesTheNodeAway(t *testing.T) {
 	f := fleetOf(conf, nodes, nil, noon)
 	f.Occupy(conf, nodes[1], false)
 	c := &candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, now: noon, policy: &Policy{}, step: StepRef{Name: "reboot", Attempt: 1}}
-	require.NotNil(t, controlPlaneBusy(c))
-	c.step.Name = "mark-ready"
-	require.Nil(t, controlPlaneBusy(c))
+	held := func() bool { _, f := c.heldBy([]Reason{ControlPlaneBusy}); return f != nil }
+	require.True(t, held())
+	c.step.Name, c.kind = "mark-ready", KindSidecar
+	require.False(t, held())
 }
 
 // TestWouldBeRepairsHoldOnlyEachOther: in observe mode a limit counts what would have begun.

@@ -5,13 +5,11 @@ import (
 	"time"
 )
 
-// meshUnderRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other.
-func (c *candidate) meshUnderRepair() string {
-	switch {
-	case c.pod != nil:
-		return ""
-	case c.location == "":
-		return c.Fleet.leaderRepairOn(c.Node.Name)
+// locationUnderRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other, and so do two of one
+// location's leaders.
+func locationUnderRepair(c *candidate) *finding {
+	if f := c.hostBusy(c.Journal.Leader); f != nil {
+		return f
 	}
 	involved := []string{c.Node.Name}
 	if r := c.Journal.Leader; r != nil {
@@ -19,15 +17,18 @@ func (c *candidate) meshUnderRepair() string {
 	}
 	for _, n := range involved {
 		if c.Fleet.nodeRepairOn(n) {
-			return fmt.Sprintf("node %s is under repair", n)
+			return because("node %s is under repair", n)
 		}
 	}
-	return c.Fleet.leaderRepairIn(c.location, c.Node.Name)
+	if why := c.Fleet.leaderRepairIn(c.location, c.Node.Name); why != "" {
+		return because("%s", why)
+	}
+	return nil
 }
 
 // movedLately: each move breaks the connections that the leader relays, so a location has one repair of its leader at most
 // in limits.leaders.perLocation, whoever led then. Further attempts of one repair are not held by those before them.
-func (c *candidate) movedLately() *finding {
+func movedLately(c *candidate) *finding {
 	what, least := "limits.leaders.perLocation is", c.Config.Limits.Leaders.PerLocation
 	if c.policy.Cooldown > least {
 		what, least = "the policy's cooldown is", c.policy.Cooldown
@@ -35,6 +36,13 @@ func (c *candidate) movedLately() *finding {
 	last := c.Ledger.lastMove(c.location, c.own)
 	if over := last.At.Add(least); !last.At.IsZero() && c.now.Before(over) {
 		return &finding{message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, c.location, last.At.Format(time.RFC3339), what, least), until: over}
+	}
+	return nil
+}
+
+func leadersAtLimit(c *candidate) *finding {
+	if why := c.Fleet.leadersAtLimit(c.Config, c.Node.Name, c.policy.Mode == ModeObserve); why != "" {
+		return &finding{message: why}
 	}
 	return nil
 }

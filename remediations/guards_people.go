@@ -15,7 +15,7 @@ func excluded(c *candidate) *finding {
 
 func paused(c *candidate) *finding {
 	// For a sidecar or a leader both stand until Decide takes them off, once the leases agree that their time is over.
-	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && (!c.ofNode() || !c.glassMended(c.now)) {
+	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && (c.kind != KindNode || !c.glassMended(c.now)) {
 		f := because("%s is set (%s); remove it to end that", BreakGlassKey, clip(why, 80))
 		if since := c.glassSince(); !since.IsZero() {
 			f.until = since.Add(glassFor)
@@ -35,7 +35,7 @@ func paused(c *candidate) *finding {
 		return because("%v; until then the node is paused", err)
 	case p.Until.IsZero():
 		return because("paused by %s%s; remove it to go on", PauseKey, aside(p.Why))
-	case !c.ofNode() || c.now.Before(p.Until):
+	case c.kind != KindNode || c.now.Before(p.Until):
 		return &finding{message: fmt.Sprintf("paused by %s%s", PauseKey, aside(p.Why)), until: p.Until}
 	}
 	return cancelled(c)
@@ -56,7 +56,7 @@ func cancelled(c *candidate) *finding {
 		return nil
 	}
 	f := because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
-	if c.ofNode() { // a request names no pod, and no location
+	if c.kind == KindNode { // a request names no pod, and no location
 		f.message += fmt.Sprintf(", or by %s=%s%s", RequestKey, requestPolicy, c.policy.Name)
 	}
 	return f
@@ -112,7 +112,7 @@ func (c *candidate) cordonedByUs() bool {
 // awaitingApproval holds the first step of a repair whose policy wants a person's word.
 func awaitingApproval(c *candidate) *finding {
 	r := c.Journal.Record
-	if c.location != "" {
+	if c.kind == KindLocation {
 		r = c.Journal.Leader
 	}
 	if !c.policy.Approval || c.acted() || (r != nil && r.ID == c.own && c.Node.Annotations[ApproveKey] == c.own) {

@@ -2,7 +2,6 @@ package remediations
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 )
 
@@ -112,8 +111,5 @@ func EncodeEntries(entries []Entry) string { return encode(entries) }
 
 // onlyHeld says that the repair issued nothing, and that no person ended it.
 func (e Entry) onlyHeld() bool { return e.Outcome == Cancelled && e.By == "" && len(e.Steps) == 0 }
-
-// kindOf folds all sidecars of a node into one kind.
-func kindOf(target string) string { kind, _, _ := strings.Cut(target, "-"); return kind }
 
 func decodeLoose(s string, v any) error { return json.Unmarshal([]byte(s), v) }

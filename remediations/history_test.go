@@ -21,14 +21,14 @@ var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
 func TestHistoryRemembersTenOfEachKind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text string
-		all := map[string][]Entry{}
+		all := map[Kind][]Entry{}
 		for _, e := range rapid.SliceOfN(anyEntry, 1, 40).Draw(t, "entries") {
 			before := DecodeHistory(text)
 			text = EncodeHistory(before, e)
 			kind := kindOf(e.Target)
 			all[kind] = append([]Entry{e}, all[kind]...)
 		}
-		got := map[string][]Entry{}
+		got := map[Kind][]Entry{}
 		for _, e := range DecodeHistory(text) {
 			got[kindOf(e.Target)] = append(got[kindOf(e.Target)], e)
 		}

@@ -53,7 +53,7 @@ func (s *State) prune(d *Decision, now time.Time) {
 	}
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
-		if p := s.Config.Policy(a.Policy); p != nil && !p.ofNodes() {
+		if p := s.Config.Policy(a.Policy); p != nil && p.Kind() != KindNode {
 			continue // the sidecar's own decision drops it, or the leader's
 		}
 		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && (s.over(a, now) || d.cured(a)) {

@@ -104,7 +104,7 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 	r := leaderRecord(Verifying)
 	r.Moves = append(r.Moves, theMove("n2", "n3"))
 	r.Intent.Successor = "n3"
-	slot := Slot{Kind: SlotLeader, Node: "n2", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-1"}
+	slot := Slot{Kind: KindLocation, Node: "n2", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-1"}
 	for name, c := range map[string]struct {
 		record *Record
 		slots  []Slot
@@ -175,7 +175,7 @@ func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 	l := RebuildLedger(c, nodes, noon)
 	require.Empty(t, l.Repairs, "nor do they count against its machine")
 	require.Len(t, l.Slots, 5)
-	require.Equal(t, SlotLeader, l.Slots[0].Kind)
+	require.Equal(t, KindLocation, l.Slots[0].Kind)
 	require.True(t, l.Failing("mesh-leader-degraded"))
 }
 
@@ -220,7 +220,7 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	l.Slots = []Slot{{Node: "n1", Repair: "node's"}}
 	l.Reserve(c, n, r, noon)
 	require.Len(t, l.Slots, 2, "the node's own slot stays")
-	require.Equal(t, Slot{Kind: SlotLeader, Node: "n1", Successor: "n2", Location: "eu", Policy: r.Policy, UID: "uid-n1", ProviderID: "civo://n1", Repair: "r1", Attempt: "r1-0-1", Since: noon}, l.Slots[1])
+	require.Equal(t, Slot{Kind: KindLocation, Node: "n1", Successor: "n2", Location: "eu", Policy: r.Policy, UID: "uid-n1", ProviderID: "civo://n1", Repair: "r1", Attempt: "r1-0-1", Since: noon}, l.Slots[1])
 	require.Empty(t, l.Repairs)
 	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: noon}}}, l.Moves)
 

@@ -123,7 +123,7 @@ func (m Move) validate() error {
 func (r *Record) validateMoves() error {
 	leads := r.Location != ""
 	switch {
-	case leads != (Registry[r.Step.Name].Target == promoteLeader.Target):
+	case leads != (Registry[r.Step.Name].Target == KindLocation):
 		return fmt.Errorf("the record's step %s and its location %q do not belong together", r.Step.Name, clip(r.Location, 40))
 	case !leads && (len(r.Moves) > 0 || r.Back != nil || (r.Intent != nil && r.Intent.Successor != "")):
 		return fmt.Errorf("the record has moves of leadership and no location")

@@ -72,7 +72,7 @@ func TestOrphanIsOfItsNodeOrItsMachine(t *testing.T) {
 
 // TestSlotsOfANodeAndOfALeaderAreTwo: one of them ends without the other.
 func TestSlotsOfANodeAndOfALeaderAreTwo(t *testing.T) {
-	node, leader, other := Slot{Node: "n1"}, Slot{Kind: SlotLeader, Node: "n1"}, Slot{Kind: SlotLeader, Node: "n2"}
+	node, leader, other := Slot{Node: "n1"}, Slot{Kind: KindLocation, Node: "n1"}, Slot{Kind: KindLocation, Node: "n2"}
 	l := &Ledger{Slots: []Slot{node, leader, other}, Orphans: []Orphan{{Node: "n1"}, {Node: "n2"}}}
 	require.True(t, l.Release("n1"))
 	require.Equal(t, []Slot{leader, other}, l.Slots)
@@ -101,11 +101,11 @@ func TestMovesOfALocation(t *testing.T) {
 		slot  Slot
 		knows bool
 	}{
-		"its slot":              {Slot{Kind: SlotLeader, Node: "n1", Location: "eu", Repair: "r3"}, true},
+		"its slot":              {Slot{Kind: KindLocation, Node: "n1", Location: "eu", Repair: "r3"}, true},
 		"a node's slot":         {Slot{Node: "n1", Location: "eu", Repair: "r3"}, false},
-		"another node's slot":   {Slot{Kind: SlotLeader, Node: "n2", Location: "eu", Repair: "r3"}, false},
-		"another location's":    {Slot{Kind: SlotLeader, Node: "n1", Location: "us", Repair: "r3"}, false},
-		"another repair's slot": {Slot{Kind: SlotLeader, Node: "n1", Location: "eu", Repair: "r2"}, false},
+		"another node's slot":   {Slot{Kind: KindLocation, Node: "n2", Location: "eu", Repair: "r3"}, false},
+		"another location's":    {Slot{Kind: KindLocation, Node: "n1", Location: "us", Repair: "r3"}, false},
+		"another repair's slot": {Slot{Kind: KindLocation, Node: "n1", Location: "eu", Repair: "r2"}, false},
 	} {
 		l.Slots = []Slot{c.slot}
 		require.Equal(t, c.knows, l.knowsMove("n1", r), name)

@@ -20,7 +20,7 @@ func leaderSlot(c *Config, n *corev1.Node, r *Record, since time.Time) Slot {
 		attempt = r.PutBackID()
 	}
 	return Slot{
-		Kind: SlotLeader, Node: n.Name, Successor: r.Intent.Successor, Location: r.Location, Policy: r.Policy, UID: string(n.UID),
+		Kind: KindLocation, Node: n.Name, Successor: r.Intent.Successor, Location: r.Location, Policy: r.Policy, UID: string(n.UID),
 		ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n), Repair: r.ID, Attempt: attempt, Since: since,
 	}
 }
@@ -54,14 +54,14 @@ func (l *Ledger) lastMove(location, except string) (last Begun) {
 // for that, or is counted among the location's moves.
 func (l *Ledger) knowsMove(node string, r *Record) bool {
 	return slices.ContainsFunc(l.Slots, func(s Slot) bool {
-		return s.Kind == SlotLeader && s.Node == node && s.Location == r.Location && s.Repair == r.ID
+		return s.Kind == KindLocation && s.Node == node && s.Location == r.Location && s.Repair == r.ID
 	}) || slices.ContainsFunc(l.Moves[r.Location], func(b Begun) bool { return b.Repair == r.ID })
 }
 
 // ReleaseLeader frees the slot of the leader's repair that is recorded on the node; it says whether there was one.
 func (l *Ledger) ReleaseLeader(node string) bool {
 	before := len(l.Slots)
-	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == SlotLeader && s.Node == node })
+	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == KindLocation && s.Node == node })
 	return len(l.Slots) != before
 }
 

@@ -7,13 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SlotLeader is the Kind of a mesh leader's slot; a node's has none.
-const SlotLeader = "leader"
-
-// Slot is one disruptive repair that occupies the fleet. Kind is SlotLeader where it is a mesh leader's, which no limit of
-// nodes counts; Node led the location then, and Successor is to.
+// Slot is one disruptive repair that occupies the fleet. A location's is counted by no limit of nodes; Node led the location
+// then, and Successor is to.
 type Slot struct {
-	Kind       string    `json:"kind,omitempty"`
+	Kind       Kind      `json:"kind,omitempty"`
 	Node       string    `json:"node"`
 	Successor  string    `json:"successor,omitempty"`
 	Location   string    `json:"location,omitempty"`

@@ -22,7 +22,7 @@ var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
 		l.Repairs[anyID.Draw(t, "machine")] = []Begun{{Repair: anyID.Draw(t, "begun"), At: anyTime.Draw(t, "at")}}
 	}
 	if rapid.Bool().Draw(t, "a leader") {
-		l.Slots = append(l.Slots, Slot{Kind: SlotLeader, Node: anyID.Draw(t, "leader"), Successor: anyID.Draw(t, "successor"), Location: anyText.Draw(t, "location"), Repair: anyID.Draw(t, "repair"), Attempt: anyID.Draw(t, "attempt"), Since: anyTime.Draw(t, "since")})
+		l.Slots = append(l.Slots, Slot{Kind: KindLocation, Node: anyID.Draw(t, "leader"), Successor: anyID.Draw(t, "successor"), Location: anyText.Draw(t, "location"), Repair: anyID.Draw(t, "repair"), Attempt: anyID.Draw(t, "attempt"), Since: anyTime.Draw(t, "since")})
 		l.Moves = map[string][]Begun{anyText.Draw(t, "moved"): {{Repair: anyID.Draw(t, "begun"), At: anyTime.Draw(t, "at")}}}
 	}
 	if rapid.Bool().Draw(t, "orphan") {

@@ -66,13 +66,8 @@ func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bo
 // wordOnNode is the guard that holds everything on the node, because a person or another system said so; empty: none.
 func (s *State) wordOnNode(now time.Time) (Reason, string) {
 	c := &candidate{State: s, now: now, policy: &Policy{}}
-	for _, g := range guards {
-		if !slices.Contains([]Reason{ReasonExcluded, Paused, NodeLeaving}, g.reason) {
-			continue
-		}
-		if f := g.find(c); f != nil {
-			return g.reason, f.message
-		}
+	if reason, f := c.heldBy([]Reason{ReasonExcluded, Paused, NodeLeaving}); f != nil {
+		return reason, f.message
 	}
 	// One whose time is over is taken off once the leases agree with this clock; until then it stands.
 	for _, key := range []string{BreakGlassKey, PauseKey} {

@@ -98,7 +98,7 @@ func (s *APIServerState) drop(why string) APIServerDecision {
 func (s *APIServerState) end(o Outcome, why string, now time.Time) APIServerDecision {
 	r := s.Journal.Rescue
 	e := &EndedRescue{Hosts: slices.Clone(r.Hosts), Entry: Entry{
-		ID: r.ID, Target: APIServerTarget, Policy: r.Policy, Outcome: o, Steps: []string{}, Began: r.Began, Ended: at(now), Cause: r.Cause.Alert, Why: clip(why, 300),
+		ID: r.ID, Target: string(KindAPIServer), Policy: r.Policy, Outcome: o, Steps: []string{}, Began: r.Began, Ended: at(now), Cause: r.Cause.Alert, Why: clip(why, 300),
 	}}
 	for i := range r.Hosts {
 		e.Steps = append(e.Steps, StepRef{Name: restartKubelet.Name, Attempt: i + 1}.String())

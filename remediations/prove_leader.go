@@ -34,7 +34,7 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 		return s.end(Cancelled, "no provider of the mesh is configured any more"+r.leftAs(), now)
 	case r.Back != nil:
 		// Undoing needs no alert, and Alertmanager may not have been asked yet.
-		return s.goBack(&candidate{State: s.State, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), location: s.Location})
+		return s.goBack(&candidate{State: s.State, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), kind: KindLocation, location: s.Location})
 	case s.neverIssued(r, now):
 		return s.end(Cancelled, r.fromTheFuture()+r.leftAs(), now)
 	case r.Intent.ahead(now):

@@ -15,8 +15,8 @@ type Remediation struct {
 	Verb string
 	// Disruptive remediations are bound by limits, breaker, windows and cooldown; the others have a limit of their own.
 	Disruptive bool
-	// Target is the kind of thing that it repairs; empty: the node itself.
-	Target string
+	// Target is the kind of target that it repairs.
+	Target Kind
 	// Wait is how long its proof may take where no policy says, Attempts how often it is issued then. Of one that may be
 	// repeated freely, Timeout is how long it may take.
 	Wait, Timeout time.Duration

@@ -23,15 +23,18 @@ const requestProofFor = 30 * time.Second
 func (c *Config) ParseRequest(v string) (string, error) {
 	v = strings.TrimSpace(v)
 	if name, ok := strings.CutPrefix(v, requestPolicy); ok {
-		switch p := c.Policy(name); {
-		case p == nil || p.Mode == ModeOff:
+		p := c.Policy(name)
+		if p == nil || p.Mode == ModeOff {
 			return "", fmt.Errorf("%s=%q: there is no policy of that name; `drydock policies` lists them", RequestKey, clip(v, 80))
-		case p.Location != "":
+		}
+		switch p.Kind() {
+		case KindLocation:
 			return "", fmt.Errorf("%s=%q: the policy is about the leaders of the mesh, which are only moved for an alert", RequestKey, clip(v, 80))
-		case p.APIServer:
+		case KindAPIServer:
 			return "", fmt.Errorf("%s=%q: the policy is about the API servers, which are only restarted for an alert", RequestKey, clip(v, 80))
-		case p.Pod != nil:
+		case KindSidecar:
 			return "", fmt.Errorf("%s=%q: the policy is about pods' sidecars, and a request on a node names none; it needs an alert", RequestKey, clip(v, 80))
+		case KindNode:
 		}
 		return v, nil
 	}
@@ -39,7 +42,7 @@ func (c *Config) ParseRequest(v string) (string, error) {
 		switch r, known := Registry[name]; {
 		case known && !r.Once:
 			return "", fmt.Errorf("%s=%q: it only prepares another step and would cure nothing; ask for a policy that has it, or use kubectl %s", RequestKey, clip(v, 80), name)
-		case !known || r.Target != "":
+		case !known || r.Target != KindNode:
 			return "", fmt.Errorf("%s=%q: there is no remediation of a node of that name; there are %s", RequestKey, clip(v, 80), strings.Join(nodeRemediations(), ", "))
 		case r.ClusterWide:
 			return "", fmt.Errorf("%s=%q: it changes the whole cluster, which one node is no reason for; it is done by a policy, for alerts about many nodes", RequestKey, clip(v, 80))
@@ -64,7 +67,7 @@ func (c *Config) ParseRequest(v string) (string, error) {
 func nodeRemediations() []string {
 	return slices.DeleteFunc(Names(), func(name string) bool {
 		r := Registry[name]
-		return r.Target != "" || !r.Once || r.ClusterWide
+		return r.Target != KindNode || !r.Once || r.ClusterWide
 	})
 }
 
@@ -72,7 +75,7 @@ func nodeRemediations() []string {
 // the first policy has it that takes this node and has the step in its plan: a GPU node boots for as long as its own
 // policy says, whoever asked. A replacement is drained first. nil: there is none for this node.
 func (c *Config) requested(request string, n *corev1.Node) *Policy {
-	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.ofNodes() && p.takes(n) }
+	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.Kind() == KindNode && p.takes(n) }
 	if name, ok := strings.CutPrefix(request, requestPolicy); ok {
 		if p := c.Policy(name); p != nil && selects(p) {
 			return p

@@ -269,7 +269,7 @@ func (j RescueJournal) Untold(e EndedRescue) []string {
 // Of is the ended rescue as the history of one of its hosts' Nodes has it.
 func (e EndedRescue) Of(host string) Entry {
 	out := e.Entry
-	out.Target, out.Evidence = APIServerTarget, ""
+	out.Target, out.Evidence = string(KindAPIServer), ""
 	for _, t := range e.Hosts {
 		if t.Host == host {
 			out.Evidence = t.Evidence

@@ -55,7 +55,7 @@ func drawJournal(t *rapid.T) RescueJournal {
 	for i := range rapid.IntRange(0, 3).Draw(t, "ended") {
 		id := fmt.Sprintf("e%d", i)
 		j = j.With(RescueEntry{Ended: &EndedRescue{Hosts: drawTries(t, noon.Add(-20*time.Minute)), Entry: Entry{
-			ID: id, Policy: "apiserver-down", Target: APIServerTarget, Outcome: rapid.SampledFrom(Outcomes).Draw(t, "outcome"),
+			ID: id, Policy: "apiserver-down", Target: string(KindAPIServer), Outcome: rapid.SampledFrom(Outcomes).Draw(t, "outcome"),
 			Steps: []string{}, Began: noon.Add(-time.Hour), Ended: noon.Add(time.Duration(i-10) * time.Minute), Cause: fp,
 		}}})
 		if rapid.Bool().Draw(t, "told") {
@@ -253,7 +253,7 @@ func TestHistoryOfAHost(t *testing.T) {
 	require.Equal(t, []string{"cp-2"}, j.Untold(e))
 	require.Equal(t, "r1-1: refused: no key; cured", e.Of("cp-1").Why)
 	require.Equal(t, "bye", e.Of("cp-2").Evidence)
-	require.Equal(t, APIServerTarget, e.Of("cp-2").Target)
+	require.Equal(t, string(KindAPIServer), e.Of("cp-2").Target)
 }
 
 // TestAlertsAboutTheAPIServers: those of the Alertmanagers and of posts, and no others; the oldest first.

@@ -96,10 +96,8 @@ func (s *LeaderState) goBack(c *candidate) Decision {
 		return Decision{Verb: Wait, Policy: c.policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
 	}
 	c.repair, c.own = r.ID, r.ID
-	for _, g := range guards {
-		if f := g.find(c); f != nil && slices.Contains(bindsUndo, g.reason) {
-			return s.hold(c, r.clone(), g.reason, f)
-		}
+	if reason, f := c.heldBy(bindsUndo); f != nil {
+		return s.hold(c, r.clone(), reason, f)
 	}
 	return s.putBack(r.clone(), c.now)
 }

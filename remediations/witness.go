@@ -182,7 +182,7 @@ func weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Tim
 // signs are those of which one must say Ill before the candidate's step. A node that is not Ready after a step of this
 // repair is ill, whatever else its policy looks at: while it is away most signs say nothing. nil: nobody is asked.
 func (c *candidate) signs() []Sign {
-	if !c.ofNode() || c.request != "" || c.policy.Witness == nil || c.policy.Witness.None {
+	if c.kind != KindNode || c.request != "" || c.policy.Witness == nil || c.policy.Witness.None {
 		return nil
 	}
 	signs := c.policy.Witness.Signs
@@ -194,7 +194,7 @@ func (c *candidate) signs() []Sign {
 
 // notWitnessed holds what only an alert speaks for. What was not read yet is asked for once no other guard holds.
 func notWitnessed(c *candidate) *finding {
-	if c.ofNode() && c.request == "" && c.policy.Witness == nil {
+	if c.request == "" && c.policy.Witness == nil {
 		return &finding{fleetwide: true, message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.policy.Name)}
 	}
 	signs := c.signs()

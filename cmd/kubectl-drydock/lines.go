@@ -138,7 +138,7 @@ func limits(slots []remediations.Slot, configured map[string]string) string {
 	var nodes, locations []string
 	zones, pools := map[string]int{}, map[string]int{}
 	for _, s := range slots {
-		if s.Kind == remediations.SlotLeader {
+		if s.Kind == remediations.KindLocation {
 			locations = append(locations, s.Location)
 			continue
 		}

@@ -48,7 +48,7 @@ func (p *plugin) newRepairCommand() *cobra.Command {
 func nodeRemediations() []string {
 	return slices.DeleteFunc(remediations.Names(), func(name string) bool {
 		r := remediations.Registry[name]
-		return r.Target != "" || r.ClusterWide
+		return r.Target != remediations.KindNode || r.ClusterWide
 	})
 }
 

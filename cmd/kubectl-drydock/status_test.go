@@ -22,7 +22,7 @@ func storm() []runtime.Object {
 	l := calmLedger()
 	l.Slots = []remediations.Slot{
 		{Node: "node-1", Policy: "node-not-ready", Repair: "aaaaaa", Attempt: "aaaaaa-1-1", Zone: "fra1", Pool: "gpu", Since: now.Add(-3 * time.Minute)},
-		{Kind: remediations.SlotLeader, Node: "node-8", Successor: "node-10", Location: "fra1", Policy: "mesh-leader-degraded", Repair: "eeeeee", Attempt: "eeeeee-0-1", Zone: "fra1", Since: now.Add(-time.Minute)},
+		{Kind: remediations.KindLocation, Node: "node-8", Successor: "node-10", Location: "fra1", Policy: "mesh-leader-degraded", Repair: "eeeeee", Attempt: "eeeeee-0-1", Zone: "fra1", Since: now.Add(-time.Minute)},
 	}
 	l.Status.Breakers = map[string]remediations.Breaker{
 		"cluster":   {State: remediations.BreakerHalfOpen, Since: now.Add(-10 * time.Minute), Unhealthy: 4, Nodes: 20, Quiet: now, Trial: "aaaaaa"},

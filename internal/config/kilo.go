@@ -44,7 +44,7 @@ func (b *builder) aboutLeaders(at pointer, r *rawPolicy) {
 	}
 	moves := 0
 	for i, step := range r.Plan {
-		if step.Attempts != nil && remediations.Registry[step.Step].Target == "leader" {
+		if step.Attempts != nil && remediations.Registry[step.Step].Target == remediations.KindLocation {
 			moves += *step.Attempts
 		}
 		if moves > maxMoves && !b.faulty(at.to("plan", i, "attempts")) {

@@ -107,15 +107,15 @@ func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 		return
 	}
 	switch target := remediations.Registry[name].Target; {
-	case p.APIServer && name != "restart-kubelet":
+	case p.Kind() == remediations.KindAPIServer && name != "restart-kubelet":
 		b.fault(at, "%s is done through the API server, and the policy is about that; only restart-kubelet can be done there", name)
-	case target == "sidecar" && p.Pod == nil:
+	case target == remediations.KindSidecar && p.Kind() != target:
 		b.fault(at, "%s is about a pod's sidecar; write target: {pod: pod}, the alert's label that names the pod", name)
-	case target == "leader" && p.Location == "":
+	case target == remediations.KindLocation && p.Kind() != target:
 		b.fault(at, "%s is about a location's leader; write target: {location: location}, the alert's label that names the location", name)
-	case target != "sidecar" && p.Pod != nil:
+	case p.Kind() == remediations.KindSidecar && target != p.Kind():
 		b.fault(at, "%s is about a node, and the policy is about a pod's sidecar; only mark-ready can be done there", name)
-	case target != "leader" && p.Location != "":
+	case p.Kind() == remediations.KindLocation && target != p.Kind():
 		b.fault(at, "%s is about a node, and the policy is about a location's leader; only promote-leader can be done there", name)
 	}
 }
@@ -178,7 +178,7 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	if s.Soft = r.Soft; known.Name != "reboot" {
 		b.onlyFor(at, known.Name, "soft")
 	}
-	if s.Provider = r.Provider; known.Target != "sidecar" {
+	if s.Provider = r.Provider; known.Target != remediations.KindSidecar {
 		b.onlyFor(at, known.Name, "provider")
 	}
 	b.names(at, r, &s)
@@ -188,7 +188,7 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 			b.fault(at.to("wait"), "missing; step %s has no default, write for example 10m", known.Name)
 		}
 		least := time.Second
-		if known.Target == "sidecar" {
+		if known.Target == remediations.KindSidecar {
 			least = 30 * time.Second // two attempts are never closer
 		}
 		s.Wait, _ = b.duration(at.to("wait"), r.Wait, least)

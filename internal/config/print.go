@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // Matchers renders what the policy matches, as Alertmanager would.
@@ -16,19 +18,19 @@ func (p PolicyInfo) Matchers() string {
 
 // Selector renders the nodes that the policy is for.
 func (p PolicyInfo) Selector() string {
-	if p.NodeSelector == nil {
-		if p.Pod != nil {
-			return "pods of its provider"
-		}
-		if p.Location != "" {
-			return "leaders of the mesh"
-		}
-		if p.APIServer {
-			return "hosts of API servers"
-		}
-		return "all nodes"
+	if p.NodeSelector != nil {
+		return p.NodeSelector.String()
 	}
-	return p.NodeSelector.String()
+	switch p.Kind() {
+	case remediations.KindSidecar:
+		return "pods of its provider"
+	case remediations.KindLocation:
+		return "leaders of the mesh"
+	case remediations.KindAPIServer:
+		return "hosts of API servers"
+	case remediations.KindNode:
+	}
+	return "all nodes"
 }
 
 // Steps renders the plan in short.

@@ -146,7 +146,16 @@ func (c *Config) shippedIdle(capabilities map[string]string) []string {
 // unasked says that a shipped policy is about what this installation has nothing of: sidecars, a mesh, hosts of a control
 // plane.
 func (c *Config) unasked(p PolicyInfo) bool {
-	return p.Pod != nil && len(c.Sidecars) == 0 || p.Location != "" && c.Kilo == nil || p.APIServer && c.ControlPlane == nil
+	switch p.Kind() {
+	case remediations.KindSidecar:
+		return len(c.Sidecars) == 0
+	case remediations.KindLocation:
+		return c.Kilo == nil
+	case remediations.KindAPIServer:
+		return c.ControlPlane == nil
+	case remediations.KindNode:
+	}
+	return false
 }
 
 // possible says that any of the steps can be carried out.

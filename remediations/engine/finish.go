@@ -240,7 +240,7 @@ func (p *passing) sweep() {
 			if replaced {
 				p.superseded(slot)
 			}
-			if slot.Kind == remediations.SlotLeader {
+			if slot.Kind == remediations.KindLocation {
 				p.releaseLeader(slot.Node)
 				return
 			}
@@ -264,7 +264,7 @@ func occupied(n *corev1.Node, j remediations.Journal, slot remediations.Slot) bo
 		return remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight()
 	}
 	r := j.Record
-	if slot.Kind == remediations.SlotLeader {
+	if slot.Kind == remediations.KindLocation {
 		r = j.Leader
 	}
 	return r != nil && r.Phase.InFlight()

@@ -206,7 +206,7 @@ func TestARepairIsStuckWhereNobodyCanEndIt(t *testing.T) {
 	}{
 		"long over":                  {func(*repair) {}, true},
 		"over for as long as it may": {func(r *repair) { r.j.Record.Deadline = now.Add(-remediations.OverdueFor) }, false},
-		"a leader's slot":            {func(r *repair) { r.slot.Kind = remediations.SlotLeader }, false},
+		"a leader's slot":            {func(r *repair) { r.slot.Kind = remediations.KindLocation }, false},
 		"nothing is remembered":      {func(r *repair) { r.m = nil }, false},
 		"no record":                  {func(r *repair) { r.j.Record = nil }, false},
 		"another repair":             {func(r *repair) { r.j.Record.ID = "r00002" }, false},
@@ -235,7 +235,7 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(n *corev1.Node)
-		kind   string
+		kind   remediations.Kind
 		want   bool
 	}{
 		"under repair": {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.Verifying)) }, "", true},
@@ -244,8 +244,8 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 			n.Labels[remediations.PhaseLabel] = "Acting"
 		}, "", false},
 		"no record":                             {func(*corev1.Node) {}, "", false},
-		"under repair, the leader's slot":       {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.Verifying)) }, remediations.SlotLeader, false},
-		"its leadership moves":                  {func(n *corev1.Node) { bears(n, remediations.LeaderKey, planted("plantd", remediations.Acting)) }, remediations.SlotLeader, true},
+		"under repair, the leader's slot":       {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.Verifying)) }, remediations.KindLocation, false},
+		"its leadership moves":                  {func(n *corev1.Node) { bears(n, remediations.LeaderKey, planted("plantd", remediations.Acting)) }, remediations.KindLocation, true},
 		"its leadership moves, its own one":     {func(n *corev1.Node) { bears(n, remediations.LeaderKey, planted("plantd", remediations.Acting)) }, "", false},
 		"unreadable, under repair by its label": {unreadable("Acting"), "", true},
 		"unreadable, waits by its label":        {unreadable("Pending"), "", false},
@@ -262,7 +262,7 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 func TestSweepFreesWhatNothingOccupies(t *testing.T) {
 	for name, c := range map[string]struct {
 		age      time.Duration
-		kind     string
+		kind     remediations.Kind
 		repaired bool
 		unread   bool
 		frees    bool
@@ -270,7 +270,7 @@ func TestSweepFreesWhatNothingOccupies(t *testing.T) {
 	}{
 		"a former leader may yet write its intent": {age: slotYoung},
 		"nothing came of it":                       {age: slotYoung + 1, frees: true},
-		"a leader's":                               {age: time.Hour, kind: remediations.SlotLeader, frees: true},
+		"a leader's":                               {age: time.Hour, kind: remediations.KindLocation, frees: true},
 		"nobody can look":                          {age: time.Hour, unread: true, fails: true},
 		"under repair, and nobody need look":       {age: time.Hour, unread: true, repaired: true},
 	} {

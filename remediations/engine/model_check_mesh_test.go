@@ -117,7 +117,7 @@ func (w *world) checkLeaderIntent(i *instance, cur *corev1.Node, was, next *reme
 func (w *world) checkTurn(i *instance, cur *corev1.Node, was, next *remediations.Record) {
 	if l := w.book(); l != nil {
 		if !slices.ContainsFunc(l.Slots, func(s remediations.Slot) bool {
-			return s.Kind == remediations.SlotLeader && s.Node == cur.Name
+			return s.Kind == remediations.KindLocation && s.Node == cur.Name
 		}) {
 			w.fail("3: the leader's intent %s has no slot in the ledger", next.Intent.ID)
 		}

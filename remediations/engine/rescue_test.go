@@ -262,7 +262,7 @@ func TestHistoriesAreWrittenWhenTheAPIIsBack(t *testing.T) {
 		require.Empty(t, j.Untold(j.Ended[0]))
 	})
 	require.Len(t, p.history["cp-1"], 1)
-	require.Equal(t, remediations.APIServerTarget, p.history["cp-1"][0].Target)
+	require.Equal(t, string(remediations.KindAPIServer), p.history["cp-1"][0].Target)
 	require.Contains(t, p.history["cp-2"][0].Why, "no route to host")
 	require.Len(t, p.history, 2, "there is no Node cp-3")
 	require.Empty(t, p.bad)

@@ -82,7 +82,7 @@ func TestOneAPIServerThatIsGoneIsRepairedAsANode(t *testing.T) {
 	require.NoError(t, y.hosts.Host("cp-2").AwaitAPI(t.Context()))
 	require.Empty(t, y.restarts("cp-1"))
 	require.Empty(t, y.restarts("cp-3"))
-	require.Empty(t, y.entries("cp-2", remediations.APIServerTarget))
+	require.Empty(t, y.entries("cp-2", string(remediations.KindAPIServer)))
 }
 
 // Two of three, and none answers: the third has no etcd. Restarting the first that fails gives two back, which ends the

@@ -84,8 +84,8 @@ func (y *yard) ended(name string) remediations.Entry {
 // rescued waits for the end of the first rescue of the API servers to be in the history of that node.
 func (y *yard) rescued(name string) remediations.Entry {
 	y.t.Helper()
-	y.await("a rescue of the API servers is in the history of node "+name, func() bool { return len(y.entries(name, remediations.APIServerTarget)) > 0 })
-	e := y.entries(name, remediations.APIServerTarget)
+	y.await("a rescue of the API servers is in the history of node "+name, func() bool { return len(y.entries(name, string(remediations.KindAPIServer))) > 0 })
+	e := y.entries(name, string(remediations.KindAPIServer))
 	return e[len(e)-1]
 }
 
