@@ -66,10 +66,6 @@ func (s *State) await(now time.Time) Decision {
 		s.follow(&d, now)
 		return d
 	}
-	if p == nil {
-		d.Message = r.withoutPolicy()
-		return d
-	}
 	cure, ok := s.recovered(p, now)
 	if ok {
 		return cure
@@ -81,7 +77,7 @@ func (s *State) await(now time.Time) Decision {
 // withoutPolicy says why a repair whose policy is no longer configured waits for its end: a cure shows by the policy's witness,
 // and counts once it has held for the policy's proofFor.
 func (r *Record) withoutPolicy() string {
-	return fmt.Sprintf("policy %s is no longer configured, so nothing says what proves a cure; the repair ends at %s", r.Policy, stamp(r.Deadline))
+	return fmt.Sprintf("policy %s is no longer configured, so nothing says what proves a cure", r.Policy)
 }
 
 // proven asks for the issued step's own proof.
@@ -111,7 +107,11 @@ func facts(n *corev1.Node) *NodeFacts {
 // all of it for proofFor, and asked for again at the end of that time. With the step's own
 // proof that is Recovered, without it SelfRecovered. ok is false where the node is not well.
 func (s *State) recovered(p *Policy, now time.Time) (d Decision, ok bool) {
-	r, proofFor := s.Journal.Record, p.ProofFor
+	r := s.Journal.Record
+	if p == nil {
+		return Decision{Message: r.withoutPolicy()}, false
+	}
+	proofFor := p.ProofFor
 	if !ready(s.Node) {
 		return Decision{}, false
 	}

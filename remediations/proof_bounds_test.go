@@ -90,6 +90,25 @@ func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
 	}
 }
 
+// TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven: it waits for its time, and a person looks.
+func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) {
+	s := golden{input: "testdata/successor/recovered.input.yaml"}.state(t)
+	o := &s.Ledger.Orphans[0]
+	s.Journal.Record = &o.Record
+	d := DecideSuccessor(s, o, noon)
+	require.Equal(t, End, d.Verb, d.Message)
+	require.Equal(t, Recovered, d.Ended.Outcome)
+
+	s.Config.Policies = nil
+	d = DecideSuccessor(s, o, noon)
+	require.Equal(t, Wait, d.Verb, d.Message)
+	require.Equal(t, o.Record.withoutPolicy(), d.Message)
+	d = DecideSuccessor(s, o, o.Record.Intent.At.Add(replace.Wait))
+	require.Equal(t, End, d.Verb, d.Message)
+	require.Equal(t, OutcomeExhausted, d.Ended.Outcome)
+	require.Contains(t, d.Message, o.Record.withoutPolicy())
+}
+
 // TestProofThatTheProviderGivesIsAskedFor: of a step that has such a proof, and while it can be told
 // from what was there before.
 func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {

@@ -59,6 +59,9 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 		return over
 	}
 	d.Message = "the machine was replaced, its Node is not well yet"
+	if p == nil {
+		d.Message = r.withoutPolicy()
+	}
 	return d
 }
 
@@ -75,10 +78,14 @@ func (s *State) orphanOver(o *Orphan, p *Policy, now time.Time) Decision {
 	if machine := s.answers().Machine; machine != nil {
 		missing = machine.Missing
 	}
-	if missing == "" {
+	r := &o.Record
+	switch {
+	case missing != "":
+	case p == nil:
+		missing = r.withoutPolicy()
+	default:
 		missing = "no Node of the new machine is well"
 	}
-	r := &o.Record
 	d := Decision{Verb: End, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, p.waitOf(r.Step), missing)}
 	d.Ended = &Entry{
 		ID: r.ID, Policy: r.Policy, Outcome: OutcomeExhausted, Steps: slices.Clone(r.Done), Began: r.Began, Ended: at(now),
