@@ -217,5 +217,8 @@ func (s *State) glassSince() time.Time {
 	return time.Time{}
 }
 
+// GlassBroken says whether a person set drydock.dev/break-glass on the node, whatever it says.
+func GlassBroken(n *corev1.Node) bool { _, ok := n.Annotations[BreakGlassKey]; return ok }
+
 // GlassWhy is why the node's glass was broken, cut as the ledger keeps it.
 func GlassWhy(n *corev1.Node) string { return clip(n.Annotations[BreakGlassKey], 80) }

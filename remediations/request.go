@@ -71,10 +71,10 @@ func nodeRemediations() []string {
 	})
 }
 
-// requested is the policy by which a request is carried out. For a remediation that is one attempt of its one step, as
+// Requested is the policy by which a request is carried out. For a remediation that is one attempt of its one step, as
 // the first policy has it that takes this node and has the step in its plan: a GPU node boots for as long as its own
 // policy says, whoever asked. A replacement is drained first. nil: there is none for this node.
-func (c *Config) requested(request string, n *corev1.Node) *Policy {
+func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.Kind() == KindNode && p.takes(n) }
 	if name, ok := strings.CutPrefix(request, requestPolicy); ok {
 		if p := c.Policy(name); p != nil && selects(p) {
@@ -101,6 +101,21 @@ func (c *Config) requested(request string, n *corev1.Node) *Policy {
 	}
 	out.Plan = drainedFirst(nil, out.Plan[0])
 	return out
+}
+
+// RequestWaits says why a request that the policy p carries out would wait for other repairs; empty: it would not. nodes
+// returns the fleet, and is called only where the first step is disruptive.
+func (c *Config) RequestWaits(p *Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
+	s := &State{Config: c, Node: n}
+	step, ok := s.firstStep(p)
+	if !ok || !Registry[step.Name].Disruptive {
+		return ""
+	}
+	f := NewFleet(c, nodes(), &Ledger{}, func(string) bool { return false }, now)
+	if why := f.controlPlaneBusy(n); why != "" {
+		return why
+	}
+	return f.atLimit(c, n, false)
 }
 
 // requestDrainFor is the timeout of the drain before a requested replacement where no plan has one: the step's default.
@@ -139,7 +154,7 @@ func (c *Config) PolicyNames() []string {
 // a remediation. nil: it is not configured any more.
 func (c *Config) PolicyOf(name string, n *corev1.Node) *Policy {
 	if strings.HasPrefix(name, requestRemediation) {
-		p := c.requested(name, n)
+		p := c.Requested(name, n)
 		if r := ReadJournal(n).Record; p != nil && r != nil && r.Policy == name && r.Step == (StepRef{Name: replace.Name, Attempt: 1}) {
 			p.Plan = p.Plan[1:] // an older version began it, whose plan was the replacement alone: it is not replaced a second time
 		}
@@ -166,7 +181,7 @@ func (s *State) request() string {
 
 // asked decides about a request. It goes before the node's alerts, which wait for it as for any repair under way.
 func (s *State) asked(request string, now time.Time) Decision {
-	p := s.Config.requested(request, s.Node)
+	p := s.Config.Requested(request, s.Node)
 	if p == nil {
 		return s.refuse("policy %s does not take this node, or is off", strings.TrimPrefix(request, requestPolicy))
 	}

@@ -33,7 +33,7 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 	r := &o.Record
 	p := s.Config.Policy(r.Policy)
 	if p == nil && strings.HasPrefix(r.Policy, requestRemediation) {
-		p = s.Config.requested(r.Policy, &corev1.Node{})
+		p = s.Config.Requested(r.Policy, &corev1.Node{})
 	}
 	deadline := r.Intent.At.Add(p.waitOf(r.Step))
 	d := Decision{Verb: Wait, Policy: p, Recheck: earlier(deadline, now.Add(askEvery))}

@@ -1,5 +1,5 @@
 // Package webhook is the validating webhook: it keeps people and automation from changing a node while a repair is in
-// flight on it. It has no rule of its own: it reads a request, asks remediations.Judge, and passes the answer on, with
+// flight on it. It has no rule of its own: it reads a request, asks admission.Validate, and passes the answer on, with
 // the metrics that belong to it. It writes nothing to the API server. What it cannot read, it lets through: like the failurePolicy Ignore of its
 // configuration, because an admission server that is at fault must never hold up the cluster.
 //

@@ -7,9 +7,9 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 // handler answers one kind of request. self is the user that Drydock is for the API server.
@@ -17,10 +17,10 @@ type handler struct {
 	Options
 	self    string
 	metrics *metrics
-	judge   func(*handler, context.Context, admission.Request) (node string, v remediations.Verdict)
+	judge   func(*handler, context.Context, ctrladmission.Request) (node string, v admission.Decision)
 }
 
-var _ admission.Handler = &handler{}
+var _ ctrladmission.Handler = &handler{}
 
 // breakGlassAudit is the key, in the API server's audit log, of what a request was allowed only because of break-glass.
 // The API server puts the webhook's name before it: nodes.admission.drydock.dev/break-glass.
@@ -28,13 +28,13 @@ const breakGlassAudit = "break-glass"
 
 // Handle judges and counts. It writes nothing: anybody who reaches the port can send an AdmissionReview with any user's
 // name in it, and only the API server knows who really asks. Whatever goes wrong lets the request through.
-func (h *handler) Handle(ctx context.Context, req admission.Request) (res admission.Response) {
+func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ctrladmission.Response) {
 	began := h.Clock.Now()
-	v := remediations.Verdict{Allowed: true, Reason: panicked}
+	v := admission.Decision{Allowed: true, Reason: panicked}
 	defer func() {
 		if r := recover(); r != nil {
 			h.Log.Error(fmt.Errorf("%v", r), "judging panicked; the request is let through", "name", req.Name, "user", req.UserInfo.Username)
-			res = admission.Allowed("").WithWarnings("Drydock failed to judge this request, and lets it through")
+			res = ctrladmission.Allowed("").WithWarnings("Drydock failed to judge this request, and lets it through")
 		}
 		h.metrics.total.WithLabelValues(verdictOf(v), string(v.Reason)).Inc()
 		h.metrics.duration.Observe(h.Clock.Since(began).Seconds())
@@ -43,9 +43,9 @@ func (h *handler) Handle(ctx context.Context, req admission.Request) (res admiss
 	v = judged
 	if !v.Allowed {
 		h.Log.Info("a request is denied", "node", node, "user", req.UserInfo.Username, "operation", req.Operation, "reason", v.Reason)
-		return admission.Denied(v.Message)
+		return ctrladmission.Denied(v.Message)
 	}
-	res = admission.Allowed("").WithWarnings(v.Warnings...)
+	res = ctrladmission.Allowed("").WithWarnings(v.Warnings...)
 	if v.Glass {
 		// The API server adds this to its audit log, beside the user's name, which it knows and this process does not.
 		res.AuditAnnotations = map[string]string{breakGlassAudit: v.Message}
@@ -53,7 +53,7 @@ func (h *handler) Handle(ctx context.Context, req admission.Request) (res admiss
 	return res
 }
 
-func verdictOf(v remediations.Verdict) string {
+func verdictOf(v admission.Decision) string {
 	switch {
 	case !v.Allowed:
 		return denied
@@ -64,7 +64,7 @@ func verdictOf(v remediations.Verdict) string {
 }
 
 // judgeNode is for nodes and nodes/status.
-func judgeNode(h *handler, ctx context.Context, req admission.Request) (string, remediations.Verdict) {
+func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (string, admission.Decision) {
 	ch := h.change(req)
 	var err error
 	if ch.Old, err = decode(req.OldObject, req.Operation != admissionv1.Create); err == nil {
@@ -72,7 +72,7 @@ func judgeNode(h *handler, ctx context.Context, req admission.Request) (string, 
 	}
 	if err != nil {
 		h.Log.Error(err, "a request cannot be read; it is let through", "name", req.Name, "user", req.UserInfo.Username)
-		return req.Name, remediations.Verdict{Allowed: true, Reason: undecodable, Warnings: []string{
+		return req.Name, admission.Decision{Allowed: true, Reason: undecodable, Warnings: []string{
 			fmt.Sprintf("Drydock cannot read this request, and lets it through: %v", err),
 		}}
 	}
@@ -81,30 +81,30 @@ func judgeNode(h *handler, ctx context.Context, req admission.Request) (string, 
 		node = ch.New.Name // a request that makes a Node may have no name yet
 	}
 	ch.May = h.may(ctx, req, node)
-	return req.Name, h.Config.Judge(ch, h.Nodes, h.Clock.Now())
+	return req.Name, admission.Validate(h.Config, ch, h.Nodes, h.Clock.Now())
 }
 
 // judgeEviction is for pods/eviction. The pod is read live: a cache of all pods would be the largest thing in Drydock,
 // for the rarest of its questions.
-func judgeEviction(h *handler, ctx context.Context, req admission.Request) (string, remediations.Verdict) {
+func judgeEviction(h *handler, ctx context.Context, req ctrladmission.Request) (string, admission.Decision) {
 	ch := h.change(req)
 	if ch.Drydock || ch.Exempt {
-		return "", remediations.Verdict{Allowed: true, Reason: remediations.NothingAgainst}
+		return "", admission.Decision{Allowed: true, Reason: admission.ReasonNone}
 	}
 	node, err := h.nodeOf(ctx, req.Namespace, req.Name)
 	if err != nil {
 		h.Log.Error(err, "an eviction cannot be judged; it is let through", "namespace", req.Namespace, "pod", req.Name, "user", req.UserInfo.Username)
-		return "", remediations.Verdict{Allowed: true, Reason: podUnreadable}
+		return "", admission.Decision{Allowed: true, Reason: podUnreadable}
 	}
 	if ch.Old = h.Node(node); ch.Old == nil {
-		return node, remediations.Verdict{Allowed: true, Reason: remediations.NothingAgainst}
+		return node, admission.Decision{Allowed: true, Reason: admission.ReasonNone}
 	}
-	return node, h.Config.JudgeEviction(ch)
+	return node, admission.ValidateEviction(h.Config, ch)
 }
 
-func (h *handler) change(req admission.Request) *remediations.Change {
+func (h *handler) change(req ctrladmission.Request) *admission.Change {
 	user := req.UserInfo
-	return &remediations.Change{
+	return &admission.Change{
 		User: user.Username, Groups: user.Groups,
 		Drydock: user.Username == h.self, Exempt: h.Exempt.Covers(user.Username, user.Groups),
 	}

@@ -20,9 +20,10 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -49,14 +50,14 @@ func newDesk(t require.TestingT, mode remediations.Mode) *desk {
 	return d
 }
 
-func (d *desk) count(verdict string, reason remediations.AdmissionReason) int {
+func (d *desk) count(verdict string, reason admission.Reason) int {
 	return int(testutil.ToFloat64(d.metrics.total.WithLabelValues(verdict, string(reason))))
 }
 
 // request is the case as the API server sends it.
-func request(t require.TestingT, c *requests.Case) admission.Request {
+func request(t require.TestingT, c *requests.Case) ctrladmission.Request {
 	before, after := c.Nodes()
-	req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	req := ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		UID: "1", Name: requests.Node, Operation: admissionv1.Update,
 		UserInfo: authenticationv1.UserInfo{Username: c.By.Name, Groups: c.By.Groups},
 	}}
@@ -91,7 +92,7 @@ func TestHandlerSaysWhatTheCoreSays(t *testing.T) {
 			require.Equal(t, c.Warned, len(res.Warnings) > 0)
 			verdict, reason := allowed, c.Reason
 			if reason == "" {
-				reason = remediations.NothingAgainst
+				reason = admission.ReasonNone
 			}
 			switch {
 			case c.Denied:
@@ -112,7 +113,7 @@ func TestHandlerSaysWhatTheCoreSaysWhateverIsAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := requests.Generate(t)
 		d := newDesk(t, remediations.ModeEnforce)
-		want := d.Config.Judge(c.ChangeOf(), d.Nodes, requests.Now)
+		want := admission.Validate(d.Config, c.ChangeOf(), d.Nodes, requests.Now)
 		res := d.Handle(context.Background(), request(t, &c))
 		require.Equal(t, want.Allowed, res.Allowed)
 		require.Equal(t, want.Warnings, res.Warnings)
@@ -129,17 +130,17 @@ func TestWhatBreakGlassAllowsIsInTheAuditLog(t *testing.T) {
 	res := d.Handle(t.Context(), request(t, &c))
 	require.True(t, res.Allowed)
 	require.Equal(t, map[string]string{"break-glass": "deleting it"}, res.AuditAnnotations)
-	require.Equal(t, 1, d.count(allowed, remediations.Deletion))
+	require.Equal(t, 1, d.count(allowed, admission.ReasonDeletion))
 }
 
 // TestRequestsThatCannotBeReadAreLetThrough.
 func TestRequestsThatCannotBeReadAreLetThrough(t *testing.T) {
 	c := requests.Case{By: requests.Person}
-	for name, break_ := range map[string]func(*admission.Request){
-		"no JSON":          func(r *admission.Request) { r.OldObject.Raw = []byte("{") },
-		"no Node":          func(r *admission.Request) { r.OldObject.Raw = []byte(`{"spec":1}`) },
-		"no old object":    func(r *admission.Request) { r.OldObject.Raw = nil },
-		"no object at all": func(r *admission.Request) { r.Operation = admissionv1.Update; r.Object.Raw = nil },
+	for name, break_ := range map[string]func(*ctrladmission.Request){
+		"no JSON":          func(r *ctrladmission.Request) { r.OldObject.Raw = []byte("{") },
+		"no Node":          func(r *ctrladmission.Request) { r.OldObject.Raw = []byte(`{"spec":1}`) },
+		"no old object":    func(r *ctrladmission.Request) { r.OldObject.Raw = nil },
+		"no object at all": func(r *ctrladmission.Request) { r.Operation = admissionv1.Update; r.Object.Raw = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, remediations.ModeEnforce)
@@ -156,9 +157,9 @@ func TestRequestsThatCannotBeReadAreLetThrough(t *testing.T) {
 // TestPanicLetsThrough: also through controller-runtime's own handler, which would deny.
 func TestPanicLetsThrough(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
-	d.judge = func(*handler, context.Context, admission.Request) (string, remediations.Verdict) { panic("oh") }
+	d.judge = func(*handler, context.Context, ctrladmission.Request) (string, admission.Decision) { panic("oh") }
 	c := requests.Case{By: requests.Person}
-	res := (&admission.Webhook{Handler: d.handler}).Handle(t.Context(), request(t, &c))
+	res := (&ctrladmission.Webhook{Handler: d.handler}).Handle(t.Context(), request(t, &c))
 	require.True(t, res.Allowed)
 	require.Equal(t, 1, d.count(allowed, panicked))
 }
@@ -174,14 +175,14 @@ func TestEvictions(t *testing.T) {
 		_, err := d.client.CoreV1().Pods("ns").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}, Spec: corev1.PodSpec{NodeName: node}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	evict := func(pod string, by requests.User) admission.Response {
-		return d.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	evict := func(pod string, by requests.User) ctrladmission.Response {
+		return d.Handle(t.Context(), ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Namespace: "ns", Name: pod, Operation: admissionv1.Create, SubResource: "eviction",
 			UserInfo: authenticationv1.UserInfo{Username: by.Name, Groups: by.Groups},
 		}})
 	}
 	require.False(t, evict("busy", requests.Person).Allowed)
-	require.Equal(t, 1, d.count(denied, remediations.Eviction))
+	require.Equal(t, 1, d.count(denied, admission.ReasonEviction))
 	for _, pod := range []string{"well", "unscheduled", "strange"} {
 		require.True(t, evict(pod, requests.Person).Allowed, pod)
 	}
@@ -202,7 +203,7 @@ func TestSeriesAreThereFromTheStart(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m, err := newMetrics(reg, "")
 	require.NoError(t, err)
-	require.Equal(t, 3*len(remediations.AdmissionReasons)+3, testutil.CollectAndCount(m.total))
+	require.Equal(t, 3*len(admission.Reasons)+3, testutil.CollectAndCount(m.total))
 	_, err = newMetrics(reg, "")
 	require.Error(t, err, "the control: they are registered")
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 // Verdicts, as the metric names them.
@@ -17,9 +17,9 @@ const (
 
 // Reasons beyond the core's, all of them of requests that are let through because they could not be judged.
 const (
-	undecodable   remediations.AdmissionReason = "Undecodable"
-	podUnreadable remediations.AdmissionReason = "PodUnreadable"
-	panicked      remediations.AdmissionReason = "Panicked"
+	undecodable   admission.Reason = "Undecodable"
+	podUnreadable admission.Reason = "PodUnreadable"
+	panicked      admission.Reason = "Panicked"
 )
 
 // metrics are drydock_admission_total{verdict,reason} and drydock_admission_duration_seconds, and beside them the end of the
@@ -40,11 +40,11 @@ func newMetrics(registerer prometheus.Registerer, certDir string) (*metrics, err
 		}),
 	}
 	for _, verdict := range []string{allowed, warned, denied} {
-		for _, reason := range remediations.AdmissionReasons {
+		for _, reason := range admission.Reasons {
 			m.total.WithLabelValues(verdict, string(reason))
 		}
 	}
-	for _, reason := range []remediations.AdmissionReason{undecodable, podUnreadable, panicked} {
+	for _, reason := range []admission.Reason{undecodable, podUnreadable, panicked} {
 		m.total.WithLabelValues(allowed, string(reason))
 	}
 	if registerer == nil {

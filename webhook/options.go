@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 // Options say where to serve and what to judge by.
@@ -26,7 +27,7 @@ type Options struct {
 	Rotation *Rotation
 	// Config is what the core judges by. Exempt are those whom repairs in flight do not bind, beyond the core's own.
 	Config *remediations.Config
-	Exempt remediations.Exemption
+	Exempt admission.Exemption
 	// Evictions are looked at, too.
 	Evictions bool
 	// Client reads a pod for each eviction, and asks the API server whom it takes this process for.

@@ -9,16 +9,16 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"drydock.dev/drydock/internal/httpserver"
 )
 
 // reviews answers AdmissionReviews of version v1. Each answer other than 200 is a failed call for the API server, which
 // then follows the failurePolicy. Nothing that a stranger can cause is logged here.
-func reviews(h admission.Handler) http.Handler {
+func reviews(h ctrladmission.Handler) http.Handler {
 	bodies := httpserver.NewBodies(maxBody, longestBodiesAtOnce, maxDecoded, patience)
-	judge := &admission.Webhook{Handler: h}
+	judge := &ctrladmission.Webhook{Handler: h}
 	return httpserver.Requests(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method != http.MethodPost || err != nil || kind != "application/json" {
 			http.Error(w, "write an AdmissionReview as application/json with POST", http.StatusBadRequest)
@@ -41,7 +41,7 @@ func reviews(h admission.Handler) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), judgeWithin)
 		defer cancel()
-		answer := judge.Handle(ctx, admission.Request{AdmissionRequest: *review.Request})
+		answer := judge.Handle(ctx, ctrladmission.Request{AdmissionRequest: *review.Request})
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: &answer.AdmissionResponse})
 	}), maxRequests, patience)

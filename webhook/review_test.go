@@ -27,6 +27,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -78,7 +79,7 @@ func TestReviewsAreAnswered(t *testing.T) {
 			require.Empty(t, w.Header().Get("Retry-After"), "the API server would wait for it, beyond its own 2 s")
 		})
 	}
-	require.Equal(t, 1, d.count("denied", remediations.Deletion), "the others reached no rule")
+	require.Equal(t, 1, d.count("denied", admission.ReasonDeletion), "the others reached no rule")
 }
 
 // TestFewBytesTakeLittleMemory: whatever a body is full of, to decode it allocates no more than its values are counted for.

@@ -7,16 +7,16 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 // rightsTimeout bounds what a review of a right may take: half of the 2 s that the API server gives the whole answer.
 const rightsTimeout = time.Second
 
 // may asks the API server whether whoever makes the request has the verb on repairs of the node, once for each verb.
-func (h *handler) may(ctx context.Context, req admission.Request, node string) func(verb string) (bool, error) {
+func (h *handler) may(ctx context.Context, req ctrladmission.Request, node string) func(verb string) (bool, error) {
 	if h.Reviews == nil {
 		return nil
 	}
@@ -38,14 +38,14 @@ func (h *handler) may(ctx context.Context, req admission.Request, node string) f
 	}
 }
 
-func (h *handler) review(ctx context.Context, req admission.Request, node, verb string) (bool, error) {
+func (h *handler) review(ctx context.Context, req ctrladmission.Request, node, verb string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
 	u := req.UserInfo
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: u.Username, UID: u.UID, Groups: u.Groups,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: remediations.RightsGroup, Resource: remediations.RightsResource, Name: node, Verb: verb,
+			Group: admission.RightsGroup, Resource: admission.RightsResource, Name: node, Verb: verb,
 		},
 	}
 	for k, v := range u.Extra {

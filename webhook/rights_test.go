@@ -11,6 +11,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -24,16 +25,16 @@ func TestRightsAreReviewed(t *testing.T) {
 		status  authorizationv1.SubjectAccessReviewStatus
 		err     error
 		allowed bool
-		reason  remediations.AdmissionReason
+		reason  admission.Reason
 		asked   int
 	}{
-		"who has it":                {word(remediations.RequestKey, "reboot"), authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil, true, remediations.NothingAgainst, 1},
-		"who has it not":            {word(remediations.RequestKey, "reboot"), authorizationv1.SubjectAccessReviewStatus{}, nil, false, remediations.RightMissing, 1},
-		"who is denied it":          {word(remediations.ResetKey, "true"), authorizationv1.SubjectAccessReviewStatus{Allowed: true, Denied: true}, nil, false, remediations.RightMissing, 1},
-		"nobody answers":            {word(remediations.RequestKey, "reboot"), authorizationv1.SubjectAccessReviewStatus{}, errors.New("no answer"), false, remediations.RightUnknown, 1},
-		"nobody answers a cancel":   {word(remediations.CancelKey, requests.ID), authorizationv1.SubjectAccessReviewStatus{}, errors.New("no answer"), true, remediations.RightUnchecked, 1},
-		"nobody answers the glass":  {word(remediations.BreakGlassKey, "why"), authorizationv1.SubjectAccessReviewStatus{}, errors.New("no answer"), true, remediations.RightUnchecked, 1},
-		"a pause asks for no right": {word(remediations.PauseKey, "true"), authorizationv1.SubjectAccessReviewStatus{}, nil, true, remediations.NothingAgainst, 0},
+		"who has it":                {word(remediations.RequestKey, "reboot"), authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil, true, admission.ReasonNone, 1},
+		"who has it not":            {word(remediations.RequestKey, "reboot"), authorizationv1.SubjectAccessReviewStatus{}, nil, false, admission.ReasonRightMissing, 1},
+		"who is denied it":          {word(remediations.ResetKey, "true"), authorizationv1.SubjectAccessReviewStatus{Allowed: true, Denied: true}, nil, false, admission.ReasonRightMissing, 1},
+		"nobody answers":            {word(remediations.RequestKey, "reboot"), authorizationv1.SubjectAccessReviewStatus{}, errors.New("no answer"), false, admission.ReasonRightUnknown, 1},
+		"nobody answers a cancel":   {word(remediations.CancelKey, requests.ID), authorizationv1.SubjectAccessReviewStatus{}, errors.New("no answer"), true, admission.ReasonRightUnchecked, 1},
+		"nobody answers the glass":  {word(remediations.BreakGlassKey, "why"), authorizationv1.SubjectAccessReviewStatus{}, errors.New("no answer"), true, admission.ReasonRightUnchecked, 1},
+		"a pause asks for no right": {word(remediations.PauseKey, "true"), authorizationv1.SubjectAccessReviewStatus{}, nil, true, admission.ReasonNone, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, remediations.ModeEnforce)

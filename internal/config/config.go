@@ -9,6 +9,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 // Config is a configuration that has been checked and can be run on. It never changes.
@@ -83,7 +84,7 @@ type Webhook struct {
 	Evictions bool
 	// Rights: people's words ask for verbs on repairs.drydock.dev.
 	Rights bool
-	Exempt remediations.Exemption
+	Exempt admission.Exemption
 }
 
 // LeaderElection is the election of the replica that repairs.

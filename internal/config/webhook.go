@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 func (b *builder) buildWebhook(raw *rawConfig) {
@@ -32,7 +32,7 @@ func (b *builder) buildWebhook(raw *rawConfig) {
 		Configuration: b.objectName(at.to("configuration"), w.Configuration),
 		Evictions:     w.Evictions,
 		Rights:        w.Rights,
-		Exempt:        remediations.Exemption{Users: w.Exempt.Users, Groups: w.Exempt.Groups},
+		Exempt:        admission.Exemption{Users: w.Exempt.Users, Groups: w.Exempt.Groups},
 	}
 	b.authorities(at.to("clientCAFile"), b.config.Webhook.ClientCAFile)
 }

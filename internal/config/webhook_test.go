@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 func TestWebhook(t *testing.T) {
@@ -16,14 +16,14 @@ func TestWebhook(t *testing.T) {
 	require.Equal(t, &Webhook{
 		Listen: ":9443", CertDir: "/var/run/drydock/certs", Rotate: true, DNSNames: []string{"drydock-webhook.drydock.svc"},
 		Secret: ObjectName{"drydock", "drydock-webhook"}, Configuration: "drydock", Rights: true,
-		Exempt: remediations.Exemption{Users: []string{}, Groups: []string{}},
+		Exempt: admission.Exemption{Users: []string{}, Groups: []string{}},
 	}, c.Webhook)
 
 	c, warnings := mustLoad(t, base+`webhook: {certificates: mounted, evictions: true, rights: false, exempt: {users: [u], groups: [g, "system:serviceaccounts"]}}`+"\n")
 	require.False(t, c.Webhook.Rotate)
 	require.True(t, c.Webhook.Evictions)
 	require.False(t, c.Webhook.Rights)
-	require.Equal(t, remediations.Exemption{Users: []string{"u"}, Groups: []string{"g", "system:serviceaccounts"}}, c.Webhook.Exempt)
+	require.Equal(t, admission.Exemption{Users: []string{"u"}, Groups: []string{"g", "system:serviceaccounts"}}, c.Webhook.Exempt)
 	require.Contains(t, lines(warnings), "webhook.exempt.groups[1]: system:serviceaccounts is nearly everybody")
 	require.NotContains(t, lines(warnings), "groups[0]")
 }

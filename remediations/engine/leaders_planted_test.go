@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 // planted is what a kubelet that turned bad writes on its own Node: a move of a leader that is to be put back, by which other
@@ -49,7 +50,7 @@ func TestAPlantedMoveIsNotPutBack(t *testing.T) {
 			inMesh(t, config, func(t *testing.T, w *world) {
 				w.do(func() {
 					for _, n := range []string{"n1", "n2"} {
-						w.edit(n, func(n *corev1.Node) { delete(n.Annotations, remediations.MeshLeaderKey) })
+						w.edit(n, func(n *corev1.Node) { delete(n.Annotations, admission.MeshLeaderKey) })
 					}
 					l := &remediations.Ledger{Repairs: map[string][]remediations.Begun{}}
 					if c.known {

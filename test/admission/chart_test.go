@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 const (
@@ -68,7 +68,7 @@ func TestChartFollowsTheConfiguration(t *testing.T) {
 // TestChartExemptsWhomTheCoreExempts, in both objects.
 func TestChartExemptsWhomTheCoreExempts(t *testing.T) {
 	all := render(t, m{"config": m{"webhook": m{"exempt": m{"users": []any{"u"}, "groups": []any{"g"}}}}})
-	for _, list := range [][]string{append(remediations.AlwaysExempt.Users, "u"), append(remediations.AlwaysExempt.Groups, "g")} {
+	for _, list := range [][]string{append(admission.AlwaysExempt.Users, "u"), append(admission.AlwaysExempt.Groups, "g")} {
 		text, err := json.Marshal(list)
 		require.NoError(t, err)
 		require.Contains(t, all[policyFile], string(text))
@@ -105,7 +105,7 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 func TestChartAsksForRights(t *testing.T) {
 	const operatorFile, configFile, roleFile = "drydock/templates/operator.yaml", "drydock/templates/configmap.yaml", "drydock/templates/clusterrole.yaml"
 	on := render(t, m{"config": m{"webhook": m{}}, "admission": m{"rights": m{"labels": m{"rbac.authorization.k8s.io/aggregate-to-admin": "true"}}}})
-	for _, verb := range remediations.RightVerbs() {
+	for _, verb := range admission.RightVerbs() {
 		require.Contains(t, on[policyFile], ".check('"+verb+"').allowed()")
 		require.Contains(t, on[operatorFile], verb)
 	}

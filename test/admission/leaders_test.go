@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -21,7 +22,7 @@ const (
 func (y *yard) leads(phase remediations.Phase, more ...func(*corev1.Node)) {
 	y.t.Helper()
 	in := func(location string) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.Annotations[remediations.MeshLocationKey] = location }
+		return func(n *corev1.Node) { n.Annotations[admission.MeshLocationKey] = location }
 	}
 	y.becomes(leadsNode, "", in(requests.Location))
 	y.becomes(memberNode, "", in(requests.Location))
@@ -35,7 +36,7 @@ func (y *yard) leads(phase remediations.Phase, more ...func(*corev1.Node)) {
 
 // choosing are the ways in which people write Kilo's key.
 func choosing(node string) [][]string {
-	key := remediations.MeshLeaderKey
+	key := admission.MeshLeaderKey
 	return [][]string{{"annotate", "node", node, key + "=true", "--overwrite"}, {"annotate", "node", node, key + "=", "--overwrite"}}
 }
 
@@ -64,8 +65,8 @@ func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
 				await(t, when+" "+n+" is free", func() bool { _, ok := y.run(append(args, "--dry-run=server")...); return ok })
 				y.does(args...)
 			}
-			y.does("annotate", "node", n, remediations.MeshLeaderKey+"-")
-			require.NotContains(t, y.node(n).Annotations, remediations.MeshLeaderKey, when)
+			y.does("annotate", "node", n, admission.MeshLeaderKey+"-")
+			require.NotContains(t, y.node(n).Annotations, admission.MeshLeaderKey, when)
 		}
 	}
 	y.leads("")
@@ -79,13 +80,13 @@ func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
 			for _, args := range choosing(n) {
 				out := y.denied(args...)
 				for _, text := range []string{
-					"admission webhook", "node " + ledNode + " is under repair " + requests.ID, "mesh-leader-degraded", "promote-leader", "is " + string(phase), remediations.MeshLeaderKey,
+					"admission webhook", "node " + ledNode + " is under repair " + requests.ID, "mesh-leader-degraded", "promote-leader", "is " + string(phase), admission.MeshLeaderKey,
 					"kubectl annotate node " + ledNode + " drydock.dev/cancel=" + requests.ID, "kubectl annotate node " + ledNode + " drydock.dev/break-glass=",
 				} {
 					require.Contains(t, out, text, "%v", args)
 				}
 			}
-			require.NotContains(t, y.node(n).Annotations, remediations.MeshLeaderKey)
+			require.NotContains(t, y.node(n).Annotations, admission.MeshLeaderKey)
 		}
 		free("in another location,", foreignNode)
 		y.does("label", "node", memberNode, "team=a", "--overwrite")
@@ -98,18 +99,18 @@ func TestNobodyLeadsByHandWhileLeadershipMoves(t *testing.T) {
 	y.leads(remediations.Verifying)
 	put(t, t.Context(), y.user, func() *corev1.Node {
 		n := y.node(leadsNode)
-		n.Annotations[remediations.MeshLeaderKey] = "drydock"
+		n.Annotations[admission.MeshLeaderKey] = "drydock"
 		return n
 	}())
-	require.Contains(t, y.denied("annotate", "node", leadsNode, remediations.MeshLeaderKey+"-"), requests.ID)
-	require.Equal(t, "drydock", y.node(leadsNode).Annotations[remediations.MeshLeaderKey])
+	require.Contains(t, y.denied("annotate", "node", leadsNode, admission.MeshLeaderKey+"-"), requests.ID)
+	require.Equal(t, "drydock", y.node(leadsNode).Annotations[admission.MeshLeaderKey])
 
 	// A broken glass on the node of the record stops the repair, and frees the location; one elsewhere that node alone.
 	y.does("annotate", "node", memberNode, remediations.BreakGlassKey+"=why")
-	y.does("annotate", "node", memberNode, remediations.MeshLeaderKey+"=")
-	require.Contains(t, y.isDenied("annotate", "node", leadsNode, remediations.MeshLeaderKey+"-"), requests.ID)
+	y.does("annotate", "node", memberNode, admission.MeshLeaderKey+"=")
+	require.Contains(t, y.isDenied("annotate", "node", leadsNode, admission.MeshLeaderKey+"-"), requests.ID)
 	y.does("annotate", "node", ledNode, remediations.BreakGlassKey+"=why")
-	y.does("annotate", "node", ledNode, remediations.MeshLeaderKey+"=")
+	y.does("annotate", "node", ledNode, admission.MeshLeaderKey+"=")
 	free("with the glass broken,", leadsNode)
 
 	y.leads(remediations.Exhausted)
@@ -129,7 +130,7 @@ func TestObserveModeOnlyWarnsOfALeader(t *testing.T) {
 			return strings.Contains(y.does(append(args, "--dry-run=server")...), "Warning: in enforce mode this would be denied: node "+ledNode+" is under repair "+requests.ID)
 		})
 		require.Contains(t, y.does(args...), "Warning: in enforce mode this would be denied")
-		require.Equal(t, "true", y.node(n).Annotations[remediations.MeshLeaderKey])
+		require.Equal(t, "true", y.node(n).Annotations[admission.MeshLeaderKey])
 	}
 	require.NotContains(t, y.does(choosing(foreignNode)[0]...), "Warning")
 	y.leads("")

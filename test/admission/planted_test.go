@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -58,7 +59,7 @@ func TestAKubeletPlantsNoMoveOfALeader(t *testing.T) {
 		return remediations.ReadJournal(y.node(ledNode)).Leader.Phase == remediations.Exhausted
 	})
 	for _, n := range []string{ledNode, leadsNode, memberNode, foreignNode} {
-		require.NotContains(t, y.node(n).Annotations, remediations.MeshLeaderKey, n)
+		require.NotContains(t, y.node(n).Annotations, admission.MeshLeaderKey, n)
 	}
 	y.leads("")
 }

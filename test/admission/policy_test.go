@@ -14,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -91,7 +92,7 @@ func TestPolicyAndCoreSayTheSame(t *testing.T) {
 			if c.Status && ch.New != nil {
 				ch.New.Spec = *ch.Old.Spec.DeepCopy()
 			}
-			v := requests.Config(remediations.ModeEnforce).Judge(ch, func() []*corev1.Node { return nil }, requests.Now)
+			v := admission.Validate(requests.Config(remediations.ModeEnforce), ch, func() []*corev1.Node { return nil }, requests.Now)
 			want := ""
 			if c.HardCore() {
 				want = "policy"
@@ -137,7 +138,7 @@ func TestPolicyDeniesKeysWhereNothingEnforces(t *testing.T) {
 			continue
 		}
 		want := ""
-		if c.Reason == remediations.NodeIdentity || c.Reason == remediations.OwnKey {
+		if c.Reason == admission.ReasonNodeIdentity || c.Reason == admission.ReasonOwnKey {
 			want = "policy"
 			denied++
 		}

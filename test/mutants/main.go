@@ -1,7 +1,7 @@
 // Command mutants breaks the safety core on purpose, one small change at a time, and runs the
-// tests of the core and of the engine on each change. A change that no test notices is a guard
-// without a test. The command prints the changes that survive, and fails if explained.txt does
-// not explain one of them.
+// tests of the core, of admission and of the engine on each change. A change that no test notices
+// is a guard without a test. The command prints the changes that survive, and fails if
+// explained.txt does not explain one of them.
 //
 // All changes are compiled in at once, each behind a switch that the tests read from the
 // environment. A first run without a change notes which changes matter to which test: only these
@@ -37,7 +37,7 @@ var core = []string{
 
 // folders are the packages whose tests run, in this order: the tests of the pure core are fast and
 // kill most.
-var folders = []string{"remediations", "remediations/engine"}
+var folders = []string{"remediations", "remediations/admission", "remediations/engine"}
 
 const explainedFile = "test/mutants/explained.txt"
 

@@ -12,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -86,7 +87,7 @@ func holdPagesTo(t *testing.T, said []string) {
 	requests.Put(before, requests.Record(remediations.Verifying))
 	after := before.DeepCopy()
 	after.Spec.Unschedulable = true
-	verdict := requests.Config(remediations.ModeEnforce).Judge(&remediations.Change{Old: before, New: after, User: "jane"}, nil, requests.Now)
+	verdict := admission.Validate(requests.Config(remediations.ModeEnforce), &admission.Change{Old: before, New: after, User: "jane"}, nil, requests.Now)
 	require.False(t, verdict.Allowed)
 	said = append(said, verdict.Message)
 

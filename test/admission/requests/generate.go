@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 // keys that a generated request may touch: Drydock's, people's, and what only looks like them.
@@ -16,7 +17,7 @@ var keys = []string{
 	remediations.NodeRepairKey, remediations.RepairPrefix + "leader", remediations.RepairPrefix + "sidecar-3f",
 	remediations.AlertPrefix + "9f2c0e5b6d1a4c33", remediations.HistoryKey,
 	remediations.PauseKey, remediations.RequestKey, remediations.ApproveKey, remediations.CancelKey, remediations.ResetKey,
-	remediations.BreakGlassKey, remediations.ExcludeLabel, remediations.MeshLeaderKey,
+	remediations.BreakGlassKey, remediations.ExcludeLabel, admission.MeshLeaderKey,
 	"drydock.dev/unknown", "other.drydock.dev/x", "notdrydock.dev/history", "drydock.dev.example.com/x", "example.com/rack",
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 // Now is when every request is made, Node the Node that it is about.
@@ -39,7 +40,7 @@ var (
 )
 
 // Exempt is what the table's configuration exempts.
-var Exempt = remediations.Exemption{Users: []string{Autoscale.Name}, Groups: []string{"system:serviceaccounts:gpu-operator"}}
+var Exempt = admission.Exemption{Users: []string{Autoscale.Name}, Groups: []string{"system:serviceaccounts:gpu-operator"}}
 
 // ID is the id of the repair on the Node.
 const ID = "n7q4k2"
@@ -118,7 +119,7 @@ type Case struct {
 	By     User
 
 	// Reason is the verdict's; None without Denied and Warned.
-	Reason         remediations.AdmissionReason
+	Reason         admission.Reason
 	Denied, Warned bool
 	// Glass: the broken glass alone lets it through.
 	Glass bool
@@ -145,9 +146,9 @@ func (c *Case) Nodes() (before, after *corev1.Node) {
 }
 
 // ChangeOf is the case as the core sees it.
-func (c *Case) ChangeOf() *remediations.Change {
+func (c *Case) ChangeOf() *admission.Change {
 	before, after := c.Nodes()
-	return &remediations.Change{
+	return &admission.Change{
 		Old: before, New: after, User: c.By.Name, Groups: c.By.Groups,
 		Drydock: c.By.Name == Drydock.Name, Exempt: Exempt.Covers(c.By.Name, c.By.Groups),
 	}

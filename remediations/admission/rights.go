@@ -1,6 +1,11 @@
-package remediations
+package admission
 
-import "fmt"
+import (
+	"fmt"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
 
 // Rights that people's words ask for, beside the right to patch nodes, are verbs on a resource that no API serves: RBAC grants
 // them like any other.
@@ -17,11 +22,11 @@ var entitled = []struct {
 	// stopped is worse than one that was stopped by the wrong person.
 	stops bool
 }{
-	{key: RequestKey, verb: "request"},
-	{key: ApproveKey, verb: "approve"},
-	{key: ResetKey, verb: "reset"},
-	{key: CancelKey, verb: "cancel", stops: true},
-	{key: BreakGlassKey, verb: "break", stops: true},
+	{key: remediations.RequestKey, verb: "request"},
+	{key: remediations.ApproveKey, verb: "approve"},
+	{key: remediations.ResetKey, verb: "reset"},
+	{key: remediations.CancelKey, verb: "cancel", stops: true},
+	{key: remediations.BreakGlassKey, verb: "break", stops: true},
 }
 
 // RightVerbs are the verbs that exist.
@@ -34,7 +39,7 @@ func RightVerbs() []string {
 }
 
 // rightMissing: the right to patch nodes is that of every network plugin. To have a machine replaced is another one.
-func rightMissing(ch *Change, _ *occupation) *objection {
+func rightMissing(ch *Change, _ *repair) *violation {
 	for _, w := range entitled {
 		if ch.ofNode() || !ch.says(w.key) {
 			continue
@@ -43,13 +48,13 @@ func rightMissing(ch *Change, _ *occupation) *objection {
 		switch {
 		case err != nil && w.stops: // unchecked says so
 		case err != nil:
-			return &objection{reason: RightUnknown, what: "setting " + w.key, message: fmt.Sprintf(
+			return &violation{reason: ReasonRightUnknown, what: "setting " + w.key, message: fmt.Sprintf(
 				"%s is not set on node %s: whether %s has the verb %q on %s.%s could not be checked: %s; try again",
-				w.key, ch.New.Name, clip(ch.User, 120), w.verb, RightsResource, RightsGroup, clip(err.Error(), 200))}
+				w.key, ch.New.Name, text.Line(ch.User, 120), w.verb, RightsResource, RightsGroup, text.Line(err.Error(), 200))}
 		case !allowed:
-			return &objection{reason: RightMissing, what: "setting " + w.key, message: fmt.Sprintf(
+			return &violation{reason: ReasonRightMissing, what: "setting " + w.key, message: fmt.Sprintf(
 				"%s is not set on node %s: %s lacks the verb %q on %s.%s; the right to patch nodes is not enough. The chart's ClusterRole drydock-operator has it: ask an administrator to bind that role",
-				w.key, ch.New.Name, clip(ch.User, 120), w.verb, RightsResource, RightsGroup)}
+				w.key, ch.New.Name, text.Line(ch.User, 120), w.verb, RightsResource, RightsGroup)}
 		}
 	}
 	return nil
@@ -63,7 +68,7 @@ func (ch *Change) unchecked() string {
 		}
 		if _, err := ch.May(w.verb); err != nil {
 			return fmt.Sprintf("%s is set although the verb %q on %s.%s could not be checked (%s): it only stops repairs",
-				w.key, w.verb, RightsResource, RightsGroup, clip(err.Error(), 200))
+				w.key, w.verb, RightsResource, RightsGroup, text.Line(err.Error(), 200))
 		}
 	}
 	return ""

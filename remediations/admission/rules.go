@@ -1,4 +1,4 @@
-package remediations
+package admission
 
 import (
 	"fmt"
@@ -6,70 +6,73 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 )
 
 // byNodeIdentity: a kubelet has no business with Drydock's domain. It could otherwise ask for its own repair, forge one,
 // or hide one, since nothing else keeps it from its Node's annotations.
-func byNodeIdentity(ch *Change, _ *occupation) *objection {
+func byNodeIdentity(ch *Change, _ *repair) *violation {
 	if !ch.ofNode() {
 		return nil
 	}
-	written, removed := ch.keys(Relevant)
+	written, removed := ch.keys(remediations.Relevant)
 	if len(written)+len(removed) == 0 {
 		return nil
 	}
 	key := append(written, removed...)[0]
-	return &objection{reason: NodeIdentity, what: "changing " + key, message: fmt.Sprintf(
-		"%s is changed by %s: a node's own identity never writes, changes or removes a key of drydock.dev; the kubelet, or what runs with its credentials, must be looked at", key, clip(ch.User, 120))}
+	return &violation{reason: ReasonNodeIdentity, what: "changing " + key, message: fmt.Sprintf(
+		"%s is changed by %s: a node's own identity never writes, changes or removes a key of drydock.dev; the kubelet, or what runs with its credentials, must be looked at", key, text.Line(ch.User, 120))}
 }
 
 // ownKeyWritten: what only Drydock may write is Drydock's word about the node, and repairs rest on it.
-func ownKeyWritten(ch *Change, _ *occupation) *objection {
+func ownKeyWritten(ch *Change, _ *repair) *violation {
 	if ch.ofNode() {
 		return nil
 	}
-	written, _ := ch.keys(Owned)
+	written, _ := ch.keys(remediations.Owned)
 	if len(written) == 0 {
 		return nil
 	}
-	return &objection{reason: OwnKey, what: "writing " + written[0], message: fmt.Sprintf(
-		"%s is written by Drydock alone, and %s is not Drydock; what people write is %s", written[0], clip(ch.User, 120), peoplesKeys())}
+	return &violation{reason: ReasonOwnKey, what: "writing " + written[0], message: fmt.Sprintf(
+		"%s is written by Drydock alone, and %s is not Drydock; what people write is %s", written[0], text.Line(ch.User, 120), peoplesKeys())}
 }
 
 // ownKeyRemoved: with the record a repair in flight would lose its count, its proof and what it must undo. Whom other
 // rules exempt has no more reason for it than anybody else.
-func ownKeyRemoved(ch *Change, busy *occupation) *objection {
+func ownKeyRemoved(ch *Change, busy *repair) *violation {
 	if ch.New == nil || ch.ofNode() || !busy.inFlight() {
 		return nil
 	}
-	_, removed := ch.keys(Owned)
+	_, removed := ch.keys(remediations.Owned)
 	if len(removed) == 0 {
 		return nil
 	}
-	return busy.objects(OwnKeyRemoved, byGlass, "removing "+removed[0])
+	return busy.collision(ReasonOwnKeyRemoved, byBreakGlass, "removing "+removed[0])
 }
 
 // requestPending: two requests on one node would be two people's, and only one can be served.
-func requestPending(ch *Change, _ *occupation) *objection {
+func requestPending(ch *Change, _ *repair) *violation {
 	asked, ok := ch.asks()
 	if !ok || ch.Old == nil || ch.ofNode() {
 		return nil
 	}
-	if old, pending := ch.Old.Annotations[RequestKey]; pending {
-		return &objection{reason: RequestPending, lift: byGlass, what: "asking for " + clip(asked, 80), message: fmt.Sprintf(
-			"%s=%q is on node %s already and waits to be taken; to take it back: kubectl annotate node %s %s-", RequestKey, clip(old, 80), ch.Old.Name, ch.Old.Name, RequestKey)}
+	if old, pending := ch.Old.Annotations[remediations.RequestKey]; pending {
+		return &violation{reason: ReasonRequestPending, override: byBreakGlass, what: "asking for " + text.Line(asked, 80), message: fmt.Sprintf(
+			"%s=%q is on node %s already and waits to be taken; to take it back: kubectl annotate node %s %s-", remediations.RequestKey, text.Line(old, 80), ch.Old.Name, ch.Old.Name, remediations.RequestKey)}
 	}
-	r := ReadJournal(ch.Old).Record
-	if r == nil || r.Cause.Request == "" || r.Phase == Exhausted {
+	r := remediations.ReadJournal(ch.Old).Record
+	if r == nil || r.Cause.Request == "" || r.Phase == remediations.Exhausted {
 		return nil
 	}
-	return &objection{reason: RequestPending, lift: byGlass, what: "asking for " + clip(asked, 80), message: fmt.Sprintf(
+	return &violation{reason: ReasonRequestPending, override: byBreakGlass, what: "asking for " + text.Line(asked, 80), message: fmt.Sprintf(
 		"repair %s of node %s (%s) is under way, %s since %s, by an earlier request; wait for its end, or end it: %s",
 		r.ID, ch.Old.Name, r.Cause.Request, r.Phase, stamp(r.Since), howToCancel(ch.Old.Name, r.ID))}
 }
 
 // cordonFlipped: an uncordon lets pods onto a node that is about to go, a cordon makes the repair a stranger's.
-func cordonFlipped(ch *Change, busy *occupation) *objection {
+func cordonFlipped(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil || ch.Old.Spec.Unschedulable == ch.New.Spec.Unschedulable {
 		return nil
 	}
@@ -77,31 +80,31 @@ func cordonFlipped(ch *Change, busy *occupation) *objection {
 	if ch.New.Spec.Unschedulable {
 		what = "cordoning it"
 	}
-	return busy.objects(Cordon, byGlassOrExempt, what)
+	return busy.collision(ReasonCordon, byBreakGlassOrExempt, what)
 }
 
 // taintRemoved: a taint on the record is Drydock's, and Drydock's to take away.
-func taintRemoved(ch *Change, busy *occupation) *objection {
+func taintRemoved(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil || busy.record == nil {
 		return nil
 	}
 	for _, t := range ch.Old.Spec.Taints {
-		ours := slices.ContainsFunc(busy.record.Undo, func(u Undo) bool { return u.Kind == UndoTaint && u.Key == t.Key })
+		ours := slices.ContainsFunc(busy.record.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoTaint && u.Key == t.Key })
 		if ours && !tainted(ch.New, t) {
-			return busy.objects(TaintRemoved, byGlassOrExempt, "taking away its taint "+taintText(t))
+			return busy.collision(ReasonTaintRemoved, byBreakGlassOrExempt, "taking away its taint "+taintText(t))
 		}
 	}
 	return nil
 }
 
 // noExecuteAdded: it evicts at once what the repair may be about to move in order.
-func noExecuteAdded(ch *Change, busy *occupation) *objection {
+func noExecuteAdded(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil {
 		return nil
 	}
 	for _, t := range ch.New.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoExecute && !tainted(ch.Old, t) {
-			return busy.objects(NoExecute, byGlassOrExempt, "tainting it with "+taintText(t))
+			return busy.collision(ReasonNoExecute, byBreakGlassOrExempt, "tainting it with "+taintText(t))
 		}
 	}
 	return nil
@@ -109,15 +112,15 @@ func noExecuteAdded(ch *Change, busy *occupation) *objection {
 
 // meshLeaderChanged: a leader chosen during a repair moves the mesh onto, or off, a node that is about to go; one chosen
 // while the location's leader is being moved undoes that, or makes two of it.
-func meshLeaderChanged(ch *Change, busy *occupation) *objection {
+func meshLeaderChanged(ch *Change, busy *repair) *violation {
 	if ch.ofNode() || !ch.changesMeshLeader() {
 		return nil
 	}
 	switch {
 	case busy.inFlight():
-		return busy.objects(MeshLeader, byGlassOrExempt, "changing "+MeshLeaderKey)
+		return busy.collision(ReasonMeshLeader, byBreakGlassOrExempt, "changing "+MeshLeaderKey)
 	case busy.mesh != nil:
-		return busy.mesh.objects(MeshLeader, byGlassOrExempt, "changing "+MeshLeaderKey+" on node "+ch.Old.Name+" of the same location")
+		return busy.mesh.collision(ReasonMeshLeader, byBreakGlassOrExempt, "changing "+MeshLeaderKey+" on node "+ch.Old.Name+" of the same location")
 	}
 	return nil
 }
@@ -133,38 +136,38 @@ func (ch *Change) changesMeshLeader() bool {
 }
 
 // deleted: with the Node its record would go.
-func deleted(ch *Change, busy *occupation) *objection {
+func deleted(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New != nil {
 		return nil
 	}
-	return busy.objects(Deletion, byGlassOrExempt, "deleting it")
+	return busy.collision(ReasonDeletion, byBreakGlassOrExempt, "deleting it")
 }
 
-func requestInFlight(ch *Change, busy *occupation) *objection {
+func requestInFlight(ch *Change, busy *repair) *violation {
 	asked, ok := ch.asks()
 	if !ok || !ch.bound(busy) {
 		return nil
 	}
-	return busy.objects(RequestInFlight, byGlassOrExempt, "asking for "+clip(asked, 80))
+	return busy.collision(ReasonRequestInFlight, byBreakGlassOrExempt, "asking for "+text.Line(asked, 80))
 }
 
 // bound: the change is to a node with a repair in flight, by somebody who must not collide with it. Nodes' own
 // identities are held by the first rule alone: whatever else a kubelet does to its Node must never depend on Drydock.
-func (ch *Change) bound(busy *occupation) bool { return busy.inFlight() && !ch.ofNode() }
+func (ch *Change) bound(busy *repair) bool { return busy.inFlight() && !ch.ofNode() }
 
 // asks says what the change newly asks for by RequestKey.
 func (ch *Change) asks() (request string, asks bool) {
 	if ch.New == nil {
 		return "", false
 	}
-	v, ok := ch.New.Annotations[RequestKey]
+	v, ok := ch.New.Annotations[remediations.RequestKey]
 	if !ok {
 		return "", false
 	}
 	if ch.Old == nil {
 		return v, true
 	}
-	before, was := ch.Old.Annotations[RequestKey]
+	before, was := ch.Old.Annotations[remediations.RequestKey]
 	return v, !was || before != v
 }
 

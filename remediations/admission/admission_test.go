@@ -1,4 +1,4 @@
-package remediations_test
+package admission_test
 
 import (
 	"errors"
@@ -11,11 +11,12 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-func judge(mode remediations.Mode, ch *remediations.Change, others ...*corev1.Node) remediations.Verdict {
-	return requests.Config(mode).Judge(ch, func() []*corev1.Node { return append(others, requests.Bare()) }, requests.Now)
+func judge(mode remediations.Mode, ch *admission.Change, others ...*corev1.Node) admission.Decision {
+	return admission.Validate(requests.Config(mode), ch, func() []*corev1.Node { return append(others, requests.Bare()) }, requests.Now)
 }
 
 // TestAdmissionTable holds the core against the table that the webhook and the real API server are held against, too.
@@ -25,19 +26,19 @@ func TestAdmissionTable(t *testing.T) {
 			v := judge(remediations.ModeEnforce, c.ChangeOf())
 			want := c.Reason
 			if want == "" {
-				want = remediations.NothingAgainst
+				want = admission.ReasonNone
 			}
 			require.Equal(t, want, v.Reason, "%+v", v)
 			require.Equal(t, !c.Denied, v.Allowed, "%+v", v)
 			require.Equal(t, c.Warned, len(v.Warnings) > 0, "%+v", v)
 			require.Equal(t, c.Glass, v.Glass, "%+v", v)
 			require.Equal(t, c.Denied || c.Glass, v.Message != "", "%+v", v)
-			require.Contains(t, remediations.AdmissionReasons, v.Reason)
+			require.Contains(t, admission.Reasons, v.Reason)
 
 			// In observe mode Drydock's own keys are denied, too, and nodes' identities all; the rest is let through, and where it
 			// was denied it is said.
 			v = judge(remediations.ModeObserve, c.ChangeOf())
-			always := c.Reason == remediations.NodeIdentity || c.Reason == remediations.OwnKey
+			always := c.Reason == admission.ReasonNodeIdentity || c.Reason == admission.ReasonOwnKey
 			require.Equal(t, c.Denied && always, !v.Allowed)
 			if always {
 				return
@@ -53,14 +54,14 @@ func TestAdmissionTable(t *testing.T) {
 
 // TestEveryAdmissionReasonIsInTheTable, but for those that need more than one Node.
 func TestEveryAdmissionReasonIsInTheTable(t *testing.T) {
-	seen := map[remediations.AdmissionReason]bool{
-		remediations.NothingAgainst: true, remediations.Eviction: true, remediations.RequestQueued: true,
-		remediations.RightMissing: true, remediations.RightUnknown: true, remediations.RightUnchecked: true, // TestWordsAskForRights
+	seen := map[admission.Reason]bool{
+		admission.ReasonNone: true, admission.ReasonEviction: true, admission.ReasonRequestQueued: true,
+		admission.ReasonRightMissing: true, admission.ReasonRightUnknown: true, admission.ReasonRightUnchecked: true, // TestWordsAskForRights
 	}
 	for _, c := range requests.Cases() {
 		seen[c.Reason] = true
 	}
-	for _, r := range remediations.AdmissionReasons {
+	for _, r := range admission.Reasons {
 		require.True(t, seen[r], "%s", r)
 	}
 }
@@ -71,7 +72,7 @@ func TestDenialSaysWhatToDo(t *testing.T) {
 	requests.Put(n, requests.Record(remediations.Verifying))
 	after := n.DeepCopy()
 	after.Spec.Unschedulable = true
-	v := judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane"})
+	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
 	require.Equal(t, "node n1 is under repair n7q4k2 by policy node-not-ready: reboot, attempt 1, is Verifying since "+
 		"2026-11-20T21:00:00Z and over by 2026-11-20T21:10:00Z at the latest; cordoning it would collide with it. "+
 		"To wait: kubectl drydock status -w, or kubectl get node n1 -L drydock.dev/phase -w. "+
@@ -87,13 +88,13 @@ func TestRequestSaysWhatItQueuesBehind(t *testing.T) {
 	n := requests.Bare()
 	after := n.DeepCopy()
 	after.Annotations[remediations.RequestKey] = "remediation/reboot"
-	v := judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane"}, busy)
+	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"}, busy)
 	require.True(t, v.Allowed)
-	require.Equal(t, remediations.RequestQueued, v.Reason)
+	require.Equal(t, admission.ReasonRequestQueued, v.Reason)
 	require.Len(t, v.Warnings, 1)
 	require.Contains(t, v.Warnings[0], "(n2); limits.concurrent is 1")
 
-	v = judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane"})
+	v = judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
 	require.Empty(t, v.Warnings, "the control")
 }
 
@@ -105,8 +106,8 @@ func TestRequestOfAControlPlaneNodeSaysWhyItWaits(t *testing.T) {
 	after.Annotations[remediations.RequestKey] = "remediation/reboot"
 	other := n.DeepCopy()
 	other.Name, other.Status.Conditions = "n2", []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
-	v := requests.Config(remediations.ModeEnforce).Judge(&remediations.Change{Old: n, New: after, User: "jane"}, func() []*corev1.Node { return []*corev1.Node{n, other} }, requests.Now)
-	require.Equal(t, remediations.RequestQueued, v.Reason)
+	v := admission.Validate(requests.Config(remediations.ModeEnforce), &admission.Change{Old: n, New: after, User: "jane"}, func() []*corev1.Node { return []*corev1.Node{n, other} }, requests.Now)
+	require.Equal(t, admission.ReasonRequestQueued, v.Reason)
 	require.Contains(t, v.Warnings[0], "etcd needs")
 }
 
@@ -134,15 +135,15 @@ func TestEvictionsFromANodeInFlight(t *testing.T) {
 			if tc.glass {
 				n.Annotations[remediations.BreakGlassKey] = "why"
 			}
-			ch := &remediations.Change{Old: n, User: tc.by.Name, Groups: tc.by.Groups, Drydock: tc.by.Name == requests.Drydock.Name, Exempt: requests.Exempt.Covers(tc.by.Name, tc.by.Groups)}
-			v := c.JudgeEviction(ch)
+			ch := &admission.Change{Old: n, User: tc.by.Name, Groups: tc.by.Groups, Drydock: tc.by.Name == requests.Drydock.Name, Exempt: requests.Exempt.Covers(tc.by.Name, tc.by.Groups)}
+			v := admission.ValidateEviction(c, ch)
 			require.Equal(t, tc.denied, !v.Allowed)
 			require.Equal(t, tc.glass, v.Glass)
 			if tc.denied {
-				require.Equal(t, remediations.Eviction, v.Reason)
+				require.Equal(t, admission.ReasonEviction, v.Reason)
 				require.Contains(t, v.Message, "evicting a pod from it would collide")
 			}
-			require.True(t, requests.Config(remediations.ModeObserve).JudgeEviction(ch).Allowed)
+			require.True(t, admission.ValidateEviction(requests.Config(remediations.ModeObserve), ch).Allowed)
 		})
 	}
 }
@@ -163,14 +164,14 @@ func TestRepairOfAPersonsRequestIsInFlight(t *testing.T) {
 	r := requests.Record(remediations.Acting)
 	r.Policy, r.Cause = "remediation/reboot", remediations.Cause{Request: "remediation/reboot"}
 	requests.Put(n, r)
-	v := judge(remediations.ModeEnforce, &remediations.Change{Old: n, User: "jane"})
+	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, User: "jane"})
 	require.False(t, v.Allowed)
 	require.Contains(t, v.Message, "which a person asked for, by policy remediation/reboot")
 
 	// A policy that is gone has not taken its repair along.
 	r.Policy, r.Cause = "gone", remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}
 	requests.Put(n, r)
-	require.False(t, judge(remediations.ModeEnforce, &remediations.Change{Old: n, User: "jane"}).Allowed)
+	require.False(t, judge(remediations.ModeEnforce, &admission.Change{Old: n, User: "jane"}).Allowed)
 }
 
 // TestAnyRequest: whatever is asked, and whatever the Node is like.
@@ -182,21 +183,21 @@ func TestAnyRequest(t *testing.T) {
 			ch.New.Spec = *ch.Old.Spec.DeepCopy() // as the API server does before admission
 		}
 		v := judge(remediations.ModeEnforce, ch)
-		require.Contains(t, remediations.AdmissionReasons, v.Reason)
+		require.Contains(t, admission.Reasons, v.Reason)
 		require.Equal(t, v.Message != "", !v.Allowed || v.Glass)
 
 		if ch.Drydock {
-			require.Equal(t, remediations.Verdict{Allowed: true, Reason: remediations.NothingAgainst}, v)
+			require.Equal(t, admission.Decision{Allowed: true, Reason: admission.ReasonNone}, v)
 		}
-		core := map[remediations.AdmissionReason]bool{
-			remediations.NodeIdentity: true, remediations.OwnKey: true, remediations.OwnKeyRemoved: true,
-			remediations.Cordon: true, remediations.Deletion: true,
+		core := map[admission.Reason]bool{
+			admission.ReasonNodeIdentity: true, admission.ReasonOwnKey: true, admission.ReasonOwnKeyRemoved: true,
+			admission.ReasonCordon: true, admission.ReasonDeletion: true,
 		}[v.Reason]
-		byLabel := v.Reason == remediations.NodeIdentity || v.Reason == remediations.OwnKey || (ch.Old != nil && remediations.Phase(ch.Old.Labels[remediations.PhaseLabel]).InFlight())
+		byLabel := v.Reason == admission.ReasonNodeIdentity || v.Reason == admission.ReasonOwnKey || (ch.Old != nil && remediations.Phase(ch.Old.Labels[remediations.PhaseLabel]).InFlight())
 		require.Equal(t, c.HardCore(), !v.Allowed && core && byLabel, "%+v", v)
 
 		// The broken glass lifts all but the writing of Drydock's keys, and nodes' own identities.
-		if ch.Old != nil && !v.Allowed && v.Reason != remediations.NodeIdentity && v.Reason != remediations.OwnKey {
+		if ch.Old != nil && !v.Allowed && v.Reason != admission.ReasonNodeIdentity && v.Reason != admission.ReasonOwnKey {
 			for _, n := range []*corev1.Node{ch.Old, ch.New} {
 				if n != nil {
 					n.Annotations[remediations.BreakGlassKey] = "why"
@@ -206,7 +207,7 @@ func TestAnyRequest(t *testing.T) {
 		}
 		// Observe mode lets everything through but the same two.
 		observed := judge(remediations.ModeObserve, ch)
-		require.Equal(t, !v.Allowed && (v.Reason == remediations.NodeIdentity || v.Reason == remediations.OwnKey), !observed.Allowed)
+		require.Equal(t, !v.Allowed && (v.Reason == admission.ReasonNodeIdentity || v.Reason == admission.ReasonOwnKey), !observed.Allowed)
 	})
 }
 
@@ -226,15 +227,15 @@ func TestWordsAskForRights(t *testing.T) {
 				ask := func(allowed bool, err error) func(string) (bool, error) {
 					return func(v string) (bool, error) { asked = v; return allowed, err }
 				}
-				change := func(may func(string) (bool, error)) *remediations.Change {
+				change := func(may func(string) (bool, error)) *admission.Change {
 					n := requests.Bare()
 					after := n.DeepCopy()
 					after.Annotations[key] = values[key]
-					return &remediations.Change{Old: n, New: after, User: who.Name, Groups: who.Groups, Exempt: requests.Exempt.Covers(who.Name, who.Groups), May: may}
+					return &admission.Change{Old: n, New: after, User: who.Name, Groups: who.Groups, Exempt: requests.Exempt.Covers(who.Name, who.Groups), May: may}
 				}
 				v := judge(mode, change(ask(false, nil)))
 				require.False(t, v.Allowed, key)
-				require.Equal(t, remediations.RightMissing, v.Reason)
+				require.Equal(t, admission.ReasonRightMissing, v.Reason)
 				require.Equal(t, verb, asked)
 				for _, part := range []string{key, "node n1", who.Name, `the verb "` + verb + `" on repairs.drydock.dev`, "ClusterRole drydock-operator"} {
 					require.Contains(t, v.Message, part)
@@ -248,10 +249,10 @@ func TestWordsAskForRights(t *testing.T) {
 				v = judge(mode, change(ask(false, errors.New("no answer in 1s"))))
 				require.Equal(t, stops[key], v.Allowed, key)
 				if v.Allowed {
-					require.Equal(t, remediations.RightUnchecked, v.Reason)
+					require.Equal(t, admission.ReasonRightUnchecked, v.Reason)
 					require.Contains(t, v.Warnings[0], "no answer in 1s")
 				} else {
-					require.Equal(t, remediations.RightUnknown, v.Reason)
+					require.Equal(t, admission.ReasonRightUnknown, v.Reason)
 					require.Contains(t, v.Message, "no answer in 1s")
 				}
 
@@ -260,7 +261,7 @@ func TestWordsAskForRights(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, []string{"request", "approve", "reset", "cancel", "break"}, remediations.RightVerbs())
+	require.Equal(t, []string{"request", "approve", "reset", "cancel", "break"}, admission.RightVerbs())
 }
 
 // TestOtherWordsAskForNoRight: who stops repairs, or takes a word back, needs no more than the Node.
@@ -281,7 +282,7 @@ func TestOtherWordsAskForNoRight(t *testing.T) {
 	} {
 		after := n.DeepCopy()
 		change(after)
-		require.True(t, judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane", May: never}).Allowed, name)
+		require.True(t, judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane", May: never}).Allowed, name)
 	}
-	judge(remediations.ModeEnforce, &remediations.Change{Old: n, User: "jane", May: never})
+	judge(remediations.ModeEnforce, &admission.Change{Old: n, User: "jane", May: never})
 }

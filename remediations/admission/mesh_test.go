@@ -1,4 +1,4 @@
-package remediations_test
+package admission_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -38,8 +39,8 @@ func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 		"the successor":                  {remediations.Verifying, named("n2"), nil, person, true},
 		"one that loses the key":         {remediations.Acting, named("n7"), nil, person, true},
 		"a member by its label":          {remediations.Verifying, func(n *corev1.Node) { n.Labels["region"] = "eu" }, nil, person, true},
-		"a member by its annotation":     {remediations.Verifying, func(n *corev1.Node) { n.Annotations[remediations.MeshLocationKey] = "eu" }, nil, person, true},
-		"one whose annotation outranks":  {remediations.Verifying, func(n *corev1.Node) { n.Annotations[remediations.MeshLocationKey] = ""; n.Labels["region"] = "eu" }, nil, person, false},
+		"a member by its annotation":     {remediations.Verifying, func(n *corev1.Node) { n.Annotations[admission.MeshLocationKey] = "eu" }, nil, person, true},
+		"one whose annotation outranks":  {remediations.Verifying, func(n *corev1.Node) { n.Annotations[admission.MeshLocationKey] = ""; n.Labels["region"] = "eu" }, nil, person, false},
 		"one of another location":        {remediations.Verifying, func(n *corev1.Node) { n.Labels["region"] = "us" }, nil, person, false},
 		"while it waits":                 {remediations.Pending, named("n2"), nil, person, false},
 		"when it has run out":            {remediations.Exhausted, named("n2"), nil, person, false},
@@ -62,19 +63,19 @@ func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 			for _, mode := range []remediations.Mode{remediations.ModeEnforce, remediations.ModeObserve} {
 				config := requests.Config(mode)
 				config.TopologyLabel = "region"
-				judge := func(before, after *corev1.Node) remediations.Verdict {
+				judge := func(before, after *corev1.Node) admission.Decision {
 					ch := (&requests.Case{By: c.by}).ChangeOf()
 					ch.Old, ch.New = before, after
-					return config.Judge(ch, func() []*corev1.Node { return []*corev1.Node{leader, before} }, requests.Now)
+					return admission.Validate(config, ch, func() []*corev1.Node { return []*corev1.Node{leader, before} }, requests.Now)
 				}
 				with := n.DeepCopy()
-				with.Annotations[remediations.MeshLeaderKey] = ""
+				with.Annotations[admission.MeshLeaderKey] = ""
 				other := with.DeepCopy()
-				other.Annotations[remediations.MeshLeaderKey] = "true"
-				for _, v := range []remediations.Verdict{judge(n, with), judge(with, n), judge(with, other)} {
+				other.Annotations[admission.MeshLeaderKey] = "true"
+				for _, v := range []admission.Decision{judge(n, with), judge(with, n), judge(with, other)} {
 					denied := c.denied && mode == remediations.ModeEnforce
 					require.Equal(t, denied, !v.Allowed, "%+v", v)
-					require.Equal(t, c.denied, v.Reason == remediations.MeshLeader && !v.Glass, "%+v", v)
+					require.Equal(t, c.denied, v.Reason == admission.ReasonMeshLeader && !v.Glass, "%+v", v)
 					if denied {
 						require.Contains(t, v.Message, "node n9 is under repair n7q4k2")
 						require.Contains(t, v.Message, "changing kilo.squat.ai/leader on node "+n.Name+" of the same location")
@@ -93,7 +94,7 @@ func TestNodesAreListedForAMeshLeadersKeyAlone(t *testing.T) {
 	n := requests.Bare()
 	after := n.DeepCopy()
 	after.Spec.Unschedulable = true
-	v := requests.Config(remediations.ModeEnforce).Judge(&remediations.Change{Old: n, New: after, User: "jane"}, func() []*corev1.Node {
+	v := admission.Validate(requests.Config(remediations.ModeEnforce), &admission.Change{Old: n, New: after, User: "jane"}, func() []*corev1.Node {
 		t.Error("the fleet was looked at")
 		return nil
 	}, requests.Now)
@@ -106,10 +107,10 @@ func TestCancelOfALeadersRepairIsUnderstood(t *testing.T) {
 	meshRepair(n, remediations.Verifying)
 	after := n.DeepCopy()
 	after.Annotations[remediations.CancelKey] = "n7q4k2"
-	v := judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane"})
+	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
 	require.True(t, v.Allowed)
 	require.Empty(t, v.Warnings)
 	after.Annotations[remediations.CancelKey] = "abcdef"
-	v = judge(remediations.ModeEnforce, &remediations.Change{Old: n, New: after, User: "jane"})
-	require.Equal(t, remediations.UnknownRepair, v.Reason)
+	v = judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
+	require.Equal(t, admission.ReasonUnknownRepair, v.Reason)
 }

@@ -1,0 +1,212 @@
+// Package admission has the rules for requests that would change a Node or evict a pod from it. The webhook asks them. The
+// package is as pure as the core below it: the same request, Nodes, configuration and time give the same decision.
+package admission
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Reason is what a request to change a Node comes to: a closed list.
+type Reason string
+
+const (
+	// ReasonNone: the request is let through without a word.
+	ReasonNone Reason = "None"
+
+	// Always denied.
+	ReasonNodeIdentity   Reason = "NodeIdentity"   // a kubelet changes a key of Drydock's domain
+	ReasonOwnKey         Reason = "OwnKey"         // somebody writes what only Drydock may write
+	ReasonRightMissing   Reason = "RightMissing"   // a word that asks for a right which whoever says it has not
+	ReasonRightUnknown   Reason = "RightUnknown"   // the same, and the API server does not say who has it
+	ReasonRequestPending Reason = "RequestPending" // a second request while one is pending
+
+	// Denied while a repair is in flight on the node.
+	ReasonOwnKeyRemoved   Reason = "OwnKeyRemoved"
+	ReasonCordon          Reason = "Cordon"
+	ReasonTaintRemoved    Reason = "TaintRemoved"
+	ReasonNoExecute       Reason = "NoExecute"
+	ReasonMeshLeader      Reason = "MeshLeader"
+	ReasonDeletion        Reason = "Deletion"
+	ReasonRequestInFlight Reason = "RequestInFlight"
+	ReasonEviction        Reason = "Eviction"
+
+	// Let through with a warning.
+	ReasonUnreadable       Reason = "Unreadable"       // a key or a value that Drydock will not understand
+	ReasonUnknownRepair    Reason = "UnknownRepair"    // an id of no repair on the node
+	ReasonRequestExhausted Reason = "RequestExhausted" // a request that will be refused until a reset
+	ReasonRequestIdle      Reason = "RequestIdle"      // a request that will be refused: wrong node, or observe mode
+	ReasonRequestQueued    Reason = "RequestQueued"    // a request that must wait for others
+	ReasonWouldCollide     Reason = "WouldCollide"     // observe mode: a repair would be in flight now
+	ReasonRightUnchecked   Reason = "RightUnchecked"   // a word that only stops, and the API server does not say who has the right
+)
+
+// Reasons is the closed list, for metrics and docs.
+var Reasons = []Reason{
+	ReasonNone,
+	ReasonNodeIdentity, ReasonOwnKey, ReasonRightMissing, ReasonRightUnknown, ReasonRequestPending,
+	ReasonOwnKeyRemoved, ReasonCordon, ReasonTaintRemoved, ReasonNoExecute, ReasonMeshLeader, ReasonDeletion, ReasonRequestInFlight, ReasonEviction,
+	ReasonUnreadable, ReasonUnknownRepair, ReasonRequestExhausted, ReasonRequestIdle, ReasonRequestQueued, ReasonWouldCollide, ReasonRightUnchecked,
+}
+
+// Change is one request to the API server that would change a Node. It is never changed itself.
+type Change struct {
+	// Old is the Node as it is, nil where it is being made; New is the Node as it would be, nil where it is being deleted.
+	Old, New *corev1.Node
+	User     string
+	Groups   []string
+	// Drydock: the request is Drydock's own. Exempt: it is of somebody whom repairs in flight do not bind.
+	Drydock, Exempt bool
+	// May says whether whoever makes the request has the verb on repairs of this node. Nil: words ask for no rights.
+	May func(verb string) (bool, error)
+}
+
+// Exemption names whom repairs in flight do not bind: those whose work on a Node must never wait, because the cluster's
+// own health hangs on it.
+type Exemption struct{ Users, Groups []string }
+
+// AlwaysExempt are those that no configuration needs to name.
+var AlwaysExempt = Exemption{
+	Users:  []string{"system:kube-controller-manager", "system:cloud-controller-manager"},
+	Groups: []string{"system:serviceaccounts:kube-system"},
+}
+
+// Covers says whether the user is exempt, by itself or by one of its groups.
+func (e Exemption) Covers(user string, groups []string) bool {
+	in := func(e Exemption) bool {
+		return slices.Contains(e.Users, user) || slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(e.Groups, g) })
+	}
+	return in(AlwaysExempt) || in(e)
+}
+
+// Decision is the answer to a Change.
+type Decision struct {
+	Allowed bool
+	// Reason is that of the denial, else that of what only break-glass allowed, else that of the first warning.
+	Reason Reason
+	// Message says why it is denied and what to do, or what only break-glass allowed.
+	Message  string
+	Warnings []string
+	// Glass: only break-glass allowed the request.
+	Glass bool
+}
+
+// override says what sets a violation aside.
+type override int
+
+const (
+	byNothing            override = iota
+	byBreakGlass                  // break-glass on the node, and nothing else
+	byBreakGlassOrExempt          // break-glass on the node, or an exempt user
+)
+
+// violation is what one rule has against a change.
+type violation struct {
+	reason   Reason
+	override override
+	// what is the change, as in "deleting it".
+	what, message string
+	// warns: it is about a repair of a policy that only observes now, which denies nothing.
+	warns bool
+}
+
+// rules in the order in which they are asked; of several denials the first is returned. The hard core, which the
+// ValidatingAdmissionPolicy of the chart has too, comes first.
+var rules = []func(*Change, *repair) *violation{
+	byNodeIdentity,
+	ownKeyWritten,
+	rightMissing,
+	ownKeyRemoved,
+	cordonFlipped,
+	deleted,
+
+	requestPending,
+	taintRemoved,
+	noExecuteAdded,
+	meshLeaderChanged,
+	requestInFlight,
+}
+
+// Validate says whether a change of a Node may be made. nodes returns the fleet as it is known. It is called only where a
+// request may have to wait for other repairs, or the mesh leader's key changes.
+func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, now time.Time) Decision {
+	if ch.Drydock {
+		return Decision{Allowed: true, Reason: ReasonNone}
+	}
+	busy := repairOf(c, ch.Old)
+	if ch.changesMeshLeader() && !busy.inFlight() {
+		busy.mesh = leaderRepairOf(c, ch.Old, nodes())
+	}
+	var violations []*violation
+	for _, rule := range rules {
+		if v := rule(ch, busy); v != nil {
+			violations = append(violations, v)
+		}
+	}
+	d := weigh(c, ch, violations)
+	if !d.Allowed {
+		return d
+	}
+	for _, w := range warnings(c, ch, nodes, now) {
+		d.warn(w.reason, w.message)
+	}
+	return d
+}
+
+// ValidateEviction says whether a pod may be evicted from the node. Old of the change is that Node, and New is nil.
+func ValidateEviction(c *remediations.Config, ch *Change) Decision {
+	busy := repairOf(c, ch.Old)
+	if ch.Drydock || !ch.bound(busy) {
+		return Decision{Allowed: true, Reason: ReasonNone}
+	}
+	return weigh(c, ch, []*violation{busy.collision(ReasonEviction, byBreakGlassOrExempt, "evicting a pod from it")})
+}
+
+// weigh sets aside what break-glass, the user or the mode allows.
+func weigh(c *remediations.Config, ch *Change, violations []*violation) Decision {
+	d := Decision{Allowed: true, Reason: ReasonNone}
+	glass := ch.Old != nil && remediations.GlassBroken(ch.Old)
+	var overridden []string
+	for _, v := range violations {
+		switch {
+		case ch.Exempt && v.override == byBreakGlassOrExempt:
+		case glass && v.override != byNothing:
+			if !v.warns && !observes(c) {
+				if overridden = append(overridden, v.what); !d.Glass {
+					d.Reason, d.Glass = v.reason, true
+				}
+			}
+		case v.override != byNothing && (v.warns || observes(c)):
+			d.warn(v.reason, "in enforce mode this would be denied: "+v.message)
+		default:
+			return Decision{Reason: v.reason, Message: v.message}
+		}
+	}
+	if d.Glass {
+		d.Message = strings.Join(overridden, ", ")
+	}
+	return d
+}
+
+func (d *Decision) warn(reason Reason, message string) {
+	if d.Reason == ReasonNone {
+		d.Reason = reason
+	}
+	d.Warnings = append(d.Warnings, message)
+}
+
+// observes: nothing that this installation does could collide with anybody. What nothing sets aside is denied all the same: a
+// record that was written while Drydock observes would be believed when it enforces.
+func observes(c *remediations.Config) bool {
+	return c.Mode != remediations.ModeEnforce && !slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool { return p.Mode == remediations.ModeEnforce })
+}
+
+// ofNode: a node's own identity makes the request.
+func (ch *Change) ofNode() bool {
+	return strings.HasPrefix(ch.User, "system:node:") || slices.Contains(ch.Groups, "system:nodes")
+}

@@ -1,0 +1,65 @@
+package admission
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// repair is what is in flight on a node, if anything.
+type repair struct {
+	node string
+	// record is in flight. nil: there is no record, or it cannot be read.
+	record *remediations.Record
+	// phase is what the label says.
+	phase remediations.Phase
+	// observed: the record's policy only observes now.
+	observed bool
+	// mesh is the repair of the leader of the node's location, recorded on another node; nil: there is none.
+	mesh *repair
+}
+
+// repairOf reads the Node. Either the record or the label is enough: the ValidatingAdmissionPolicy, which cannot
+// read records, goes by the label alone, and the two must say the same.
+func repairOf(c *remediations.Config, n *corev1.Node) *repair {
+	if n == nil {
+		return &repair{}
+	}
+	on := &repair{node: n.Name, record: remediations.InFlight(n), phase: remediations.Phase(n.Labels[remediations.PhaseLabel])}
+	if on.record != nil {
+		p := c.PolicyOf(on.record.Policy, n)
+		on.observed = p != nil && p.Mode == remediations.ModeObserve
+	}
+	return on
+}
+
+func (on *repair) inFlight() bool { return on.record != nil || on.phase.InFlight() }
+
+// collision says that the change collides with the repair, and what the person may do instead.
+func (on *repair) collision(reason Reason, o override, what string) *violation {
+	v := &violation{reason: reason, override: o, what: what, warns: on.observed}
+	glass := fmt.Sprintf(`To break the glass: kubectl annotate node %s %s="<why>", and try again.`, on.node, remediations.BreakGlassKey)
+	wait := fmt.Sprintf("To wait: kubectl drydock status -w, or kubectl get node %s -L %s -w.", on.node, remediations.PhaseLabel)
+	r := on.record
+	if r == nil {
+		v.message = fmt.Sprintf("node %s is under repair: its label %s says %s, though no record on it can be read that says more; %s would collide with the repair. %s To end it: kubectl annotate node %s %s=true. %s",
+			on.node, remediations.PhaseLabel, on.phase, what, wait, on.node, remediations.ResetKey, glass)
+		return v
+	}
+	asked := ""
+	if r.Cause.Request != "" {
+		asked = ", which a person asked for,"
+	}
+	v.message = fmt.Sprintf("node %s is under repair %s%s by policy %s: %s, attempt %d, is %s since %s and over by %s at the latest; %s would collide with it. %s To cancel it: %s. %s",
+		on.node, r.ID, asked, r.Policy, r.Step.Name, r.Step.Attempt, r.Phase, stamp(r.Since), stamp(r.Deadline), what, wait, howToCancel(on.node, r.ID), glass)
+	return v
+}
+
+func howToCancel(node, id string) string {
+	return fmt.Sprintf("kubectl drydock cancel %s, or kubectl annotate node %s %s=%s", node, node, remediations.CancelKey, id)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

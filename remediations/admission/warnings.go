@@ -1,0 +1,121 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// personsAnnotations are the annotations that people write; the one label is ExcludeLabel.
+var personsAnnotations = []string{remediations.PauseKey, remediations.RequestKey, remediations.ApproveKey, remediations.CancelKey, remediations.ResetKey, remediations.BreakGlassKey}
+
+func peoplesKeys() string {
+	return strings.Join(personsAnnotations, ", ") + ", and the label " + remediations.ExcludeLabel
+}
+
+// warning is what a person should know of a change that is let through.
+type warning struct {
+	reason  Reason
+	message string
+}
+
+// warnings are about what Drydock will make of the change. They only say now what an Event says later.
+func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, now time.Time) []warning {
+	var out []warning
+	add := func(reason Reason, format string, args ...any) {
+		out = append(out, warning{reason, fmt.Sprintf(format, args...)})
+	}
+	if w := wouldCollide(ch); w != "" {
+		add(ReasonWouldCollide, "%s", w)
+	}
+	if ch.New == nil {
+		return out
+	}
+	if w := ch.unchecked(); w != "" {
+		add(ReasonRightUnchecked, "%s", w)
+	}
+	written, _ := ch.keys(remediations.Relevant)
+	for _, key := range written {
+		v, annotation := ch.New.Annotations[key]
+		switch {
+		case remediations.Owned(key):
+		case key == remediations.ExcludeLabel && !annotation:
+		case !annotation || !slices.Contains(personsAnnotations, key):
+			add(ReasonUnreadable, "%s is no key that Drydock reads there; people write the annotations %s", key, peoplesKeys())
+		case key == remediations.PauseKey:
+			if _, err := remediations.ParsePause(v); err != nil {
+				add(ReasonUnreadable, "%v; until then the node is paused", err)
+			}
+		case key == remediations.ResetKey:
+			if err := remediations.ParseReset(v); err != nil {
+				add(ReasonUnreadable, "%v", err)
+			}
+		case key == remediations.BreakGlassKey && strings.TrimSpace(v) == "":
+			add(ReasonUnreadable, "%s is set and holds without a reason, too; say why, for those who come later", remediations.BreakGlassKey)
+		case key == remediations.ApproveKey, key == remediations.CancelKey:
+			j := remediations.ReadJournal(ch.New)
+			if r := j.Record; (r == nil || r.ID != v) && (j.Leader == nil || j.Leader.ID != v) {
+				add(ReasonUnknownRepair, "%s=%q: %s", key, text.Line(v, 40), repairThere(ch.New, r))
+			}
+		case key == remediations.RequestKey:
+			if reason, message := requestWarning(c, ch.New, v, nodes, now); message != "" {
+				add(reason, "%s", message)
+			}
+		}
+	}
+	return out
+}
+
+func repairThere(n *corev1.Node, r *remediations.Record) string {
+	if r == nil {
+		return fmt.Sprintf("no repair of node %s is under way; the value is a repair's id", n.Name)
+	}
+	return fmt.Sprintf("the repair of node %s is %s; the value is a repair's id", n.Name, r.ID)
+}
+
+// requestWarning says what will come of a request.
+func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func() []*corev1.Node, now time.Time) (Reason, string) {
+	request, err := c.ParseRequest(v)
+	if err != nil {
+		return ReasonUnreadable, err.Error()
+	}
+	if r := remediations.ReadJournal(n).Record; r != nil && r.Phase == remediations.Exhausted {
+		return ReasonRequestExhausted, fmt.Sprintf("repair %s of node %s has run out of steps: the request will be refused until somebody has set %s=true", r.ID, n.Name, remediations.ResetKey)
+	}
+	p := c.Requested(request, n)
+	switch {
+	case p == nil:
+		return ReasonRequestIdle, fmt.Sprintf("%s does not take node %s, or is off: the request will be refused", request, n.Name)
+	case p.Mode != remediations.ModeEnforce:
+		return ReasonRequestIdle, fmt.Sprintf("%s only observes: the request will be refused, with what would be done", request)
+	}
+	if why := c.RequestWaits(p, n, nodes, now); why != "" {
+		return ReasonRequestQueued, "the request waits: " + why
+	}
+	return "", ""
+}
+
+// wouldCollide says, in observe mode, that a repair would be in flight on the node now.
+func wouldCollide(ch *Change) string {
+	if ch.Old == nil || ch.Exempt || ch.ofNode() {
+		return ""
+	}
+	r := remediations.ReadJournal(ch.Old).Record
+	if r == nil || r.Phase != remediations.Pending || r.Hold == nil || r.Hold.Reason != remediations.Observing {
+		return ""
+	}
+	would := &repair{node: ch.Old.Name, record: r}
+	for _, rule := range rules {
+		if v := rule(ch, would); v != nil && v.override == byBreakGlassOrExempt {
+			return fmt.Sprintf("Drydock would %s %s now (repair %s by policy %s); in enforce mode %s would have to wait",
+				remediations.Registry[r.Step.Name].Verb, ch.Old.Name, r.ID, r.Policy, v.what)
+		}
+	}
+	return ""
+}
