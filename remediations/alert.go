@@ -299,6 +299,15 @@ func decodeStrict(s string, v any) error {
 	return nil
 }
 
+// pointers are those alerts in place.
+func pointers(alerts []Alert) []*Alert {
+	out := make([]*Alert, len(alerts))
+	for i := range alerts {
+		out[i] = &alerts[i]
+	}
+	return out
+}
+
 // alertOf is the cause's alert; nil: it is none of these.
 func alertOf(alerts []Alert, cause Cause) *Alert {
 	i := slices.IndexFunc(alerts, func(a Alert) bool { return a.Fingerprint == cause.Alert })

@@ -64,65 +64,13 @@ func decide(s *State, now time.Time) Decision {
 			return Decision{Verb: Rest, Prune: s.Journal.exhaustedSidecars(), Message: "the exhausted repairs of sidecars here were forgotten"}
 		}
 	}
-	if r != nil && s.Node.Annotations[CancelKey] == r.ID && (r.Phase != Acting || !Registry[r.Step.Name].Once) && r.Phase != Exhausted {
-		return s.cancel(now) // a call under way is not torn: it is cancelled when it is over
-	}
-	if d, ok := s.takeBack(now); ok {
+	if d, ok := s.takeBack(now); ok && !r.cancelledOn(s.Node) {
 		return d
 	}
-	switch {
-	case s.Journal.Malformed != nil:
+	if s.Journal.Malformed != nil {
 		return Decision{Verb: Keep, Reason: RecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, ResetKey)}
-	case r == nil || (r.Phase == Pending && r.Intent == nil):
-		return s.start(now)
-	case r.Phase == Acting && !Registry[r.Step.Name].Once:
-		return s.work(now)
-	case r.Phase == Acting:
-		return s.settle(now)
-	case r.Phase == Verifying && now.Before(r.Deadline) && (!r.beyond(now) || !s.Heartbeats.Agrees(now)):
-		return s.await(now)
-	case r.Phase == Exhausted:
-		return Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is mended", r.ID, ResetKey)}
 	}
-	return s.proceed(now)
-}
-
-// start looks for an alert that no guard holds. A repair that is Pending and has not acted yet is no obstacle: it goes
-// on if its own alert may, and gives way if only another one may.
-func (s *State) start(now time.Time) Decision {
-	r := s.Journal.Record
-	if r != nil && !now.Before(r.Deadline) {
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
-	}
-	if request := s.request(); request != "" {
-		return s.asked(request, now)
-	}
-	var held *Decision
-	for _, a := range s.mildestFirst() {
-		p := s.Config.Policy(a.Policy)
-		if s.stale() {
-			d := s.look("asking Alertmanager about " + a.Name)
-			d.AskStep = s.likelyStep(p, a, now)
-			return d
-		}
-		if s.over(a, now) {
-			continue
-		}
-		d := s.consider(p, a, "", now)
-		if d.Verb != Keep {
-			return d
-		}
-		if held == nil {
-			held = &d
-		}
-	}
-	switch {
-	case held != nil:
-		return *held
-	case r != nil:
-		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: s.policy()}
-	}
-	return Decision{Verb: Rest}
+	return live(nodeTarget{s}, now)
 }
 
 // consider asks the guards about one alert, or a person's request, that has not led to anything yet.
@@ -133,10 +81,7 @@ func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Dec
 	}
 	r := s.Journal.Record
 	if r == nil || r.Cause != cause || r.Policy != p.Name {
-		r = &Record{
-			V: recordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: Pending,
-			Began: at(now), Since: at(now), Deadline: at(now.Add(pendingFor)),
-		}
+		r = s.newRecord(p, cause, now)
 	}
 	r = r.clone()
 	if a != nil && r.After == nil {
@@ -149,7 +94,7 @@ func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Dec
 	switch {
 	case ok:
 		c.step, r.Step = step, step
-		return s.act(c, r)
+		return act(nodeTarget{s}, c, r)
 	case r.After != nil && s.begins(p, r):
 		r.Step = r.After.Step
 		return s.spentPlan(c, r)
@@ -190,7 +135,7 @@ func (s *State) proceed(now time.Time) Decision {
 	var cure Decision
 	if c.resolved() {
 		var well bool
-		if cure, well = s.recovered(p, now); cure.Verb == End {
+		if cure, well = cured(nodeTarget{s}, p, now); cure.Verb == End {
 			return cure
 		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
 			return cure
@@ -210,10 +155,7 @@ func (s *State) proceed(now time.Time) Decision {
 	if (r.Intent.of(r, step) && !r.interrupted()) || !s.doable(p, step) {
 		step, ok = s.nextStep(p, step)
 	}
-	next := r.clone()
-	if r.Phase.InFlight() {
-		next.Phase, next.Since, next.Deadline = Pending, at(now), at(now.Add(pendingFor))
-	}
+	next := r.between(now)
 	if ok {
 		c.step, next.Step = step, step
 	} else if s.Ledger != nil { // without it act waits, as before any step
@@ -224,72 +166,9 @@ func (s *State) proceed(now time.Time) Decision {
 			return s.exhaust(p, now)
 		}
 	}
-	d := s.act(c, next)
+	d := act(nodeTarget{s}, c, next)
 	d.Well, d.Heard, d.Ask.Lease = cure.Well, cure.Heard, cure.Ask.Lease
 	d.Ask.Witness = d.Ask.Witness || cure.Ask.Witness
-	return d
-}
-
-// act issues the candidate's step, or holds it. pending is the record as it would be while held.
-func (s *State) act(c *candidate, pending *Record) Decision {
-	c.own = pending.ID
-	if s.Ledger == nil {
-		if reason, f := s.withoutLedger(c.now); f != nil {
-			return s.held(Decision{Policy: c.policy}, c, pending, reason, f)
-		}
-		return s.readLedger(c.policy)
-	}
-	d := Decision{Policy: c.policy}
-	reason, f := c.hold()
-	beats := s.Heartbeats == nil || c.now.Sub(s.Heartbeats.ReadAt) > lookFor
-	if reason == Observing && c.unwitnessed() { // what would be done says so only where it would be
-		return s.lookOnce(c, Ask{Witness: true})
-	}
-	if f == nil {
-		survey, trouble := s.surveyOf(c), s.trouble(c)
-		ask := Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats && c.remediation().Disruptive, Survey: survey == nil, Witness: c.unwitnessed()}
-		switch {
-		case trouble != nil: // it stands, and is told once, while the provider is asked again
-			d.Ask.Survey, d.AskStep = survey == nil, c.ask()
-			reason, f = ProviderAbsent, trouble
-		case ask.Heartbeats && s.leasesLost(c.now) != nil:
-			reason, f, d.Ask.Heartbeats = Blind, s.leasesLost(c.now), true
-		case ask != (Ask{}):
-			return s.lookOnce(c, ask)
-		default:
-			return s.issue(c, pending)
-		}
-	}
-	if f.pass {
-		if over := s.passOver(c, pending, reason, f); over != nil {
-			return *over
-		}
-	}
-	d.Ask.Heartbeats = d.Ask.Heartbeats || (reason == Blind && beats && s.Heartbeats.Blind() != "")
-	d.Ask.Witness = reason == NotWitnessed && c.witnessDue()
-	return s.held(d, c, pending, reason, f)
-}
-
-// held is the decision that something holds the candidate.
-func (s *State) held(d Decision, c *candidate, pending *Record, reason Reason, f *finding) Decision {
-	d.Fleetwide = f.fleetwide || reason.Fleetwide()
-	d.Verb, d.Reason, d.Message = Keep, reason, f.message
-	if f.until.After(c.now) {
-		d.Recheck = f.until
-	}
-	hold := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(c.now)}
-	if !f.until.IsZero() {
-		until := at(f.until)
-		hold.Until = &until
-	}
-	was := s.Journal.Record
-	moved := was != nil && was.Phase != pending.Phase
-	// A person's request is consumed with the record of it, whatever holds it.
-	moved = moved || (c.request != "" && (was == nil || was.ID != pending.ID))
-	if moved || (!d.Fleetwide && (was == nil || was.ID != pending.ID || !was.Hold.same(hold))) {
-		d.Record = pending.clone()
-		d.Record.Hold, d.Record.Also = hold, s.also(pending)
-	}
 	return d
 }
 

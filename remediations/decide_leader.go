@@ -3,7 +3,6 @@ package remediations
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -33,47 +32,16 @@ func DecideLeader(s *LeaderState, now time.Time) Decision {
 	if s.Journal.Malformed != nil {
 		return Decision{Verb: Rest} // Decide says so, for the whole node
 	}
-	right, wrong := s.clampOwn(now)
+	right, wrong := clampOwn(s, now)
 	trusts, ask := s.trusts(now)
 	if wrong && trusts {
 		return right
 	}
-	d := s.decide(now)
+	d := live(s, now)
 	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
 	s.consumeOwn(&d)
 	s.pruneOwn(&d, now)
 	return d
-}
-
-func (s *LeaderState) decide(now time.Time) Decision {
-	r := s.Record
-	switch {
-	case r != nil && s.Node.Annotations[CancelKey] == r.ID && (r.Phase != Acting || r.Back != nil) && r.Phase != Exhausted:
-		d := s.end(Cancelled, fmt.Sprintf("somebody set %s%s", CancelKey, r.leftAs()), now)
-		d.Ended.By = ByPerson
-		return d
-	case r == nil || (r.Phase == Pending && len(r.Moves) == 0):
-		return s.start(now)
-	case r.Phase == Acting && r.Back != nil:
-		return s.restore(now)
-	case r.Phase == Acting:
-		return s.settle(now)
-	case r.Phase == Verifying && now.Before(r.Deadline) && !r.beyond(now):
-		return s.await(now)
-	case r.Phase == Exhausted:
-		return s.rest(now)
-	}
-	return s.proceed(now)
-}
-
-// clampOwn is State.clamp for the record of the leader.
-func (s *LeaderState) clampOwn(now time.Time) (Decision, bool) {
-	r := s.Record
-	if r == nil || r.Phase == Exhausted || (r.Phase == Acting && r.Back == nil) {
-		return Decision{}, false
-	}
-	c, wrong := r.clamped(s.policyOf(r), now)
-	return Decision{Verb: Wait, Record: c, Policy: s.policyOf(r), Recheck: now, Message: "times from the future on record are set to now"}, wrong
 }
 
 // consumeOwn takes the keys by which people speak of a repair, where this one is it. All others are Decide's.
@@ -110,44 +78,23 @@ func (s *LeaderState) pruneOwn(d *Decision, now time.Time) {
 	}
 }
 
-// start looks for an alert that no guard holds, as for a node.
-func (s *LeaderState) start(now time.Time) Decision {
-	r := s.Record
-	if r != nil && !now.Before(r.Deadline) {
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+func (s *LeaderState) record() *Record { return s.Record }
+
+func (s *LeaderState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
+
+func (s *LeaderState) causes() []*Alert { return pointers(s.Alerts) }
+
+func (s *LeaderState) untouched(r *Record) bool { return r.Phase == Pending && len(r.Moves) == 0 }
+
+// first waits where the call for the first move was withheld.
+func (s *LeaderState) first(now time.Time) (Decision, bool) {
+	if s.Record == nil {
+		return Decision{}, false
 	}
-	if r != nil {
-		if d, ok := r.afterWithheld(s.policyOf(r), leaderAgain, now); ok {
-			return d
-		}
-	}
-	var held *Decision
-	for i := range s.Alerts {
-		a := &s.Alerts[i]
-		p := s.Config.Policy(a.Policy)
-		if p == nil || p.Mode == ModeOff {
-			continue
-		}
-		if s.stale() {
-			return s.look("asking Alertmanager about " + a.Name)
-		}
-		if s.over(a, now) {
-			continue
-		}
-		if d := s.consider(p, a, now); d.Verb != Keep {
-			return d
-		} else if held == nil {
-			held = &d
-		}
-	}
-	switch {
-	case held != nil:
-		return *held
-	case r != nil:
-		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: s.Config.Policy(r.Policy)}
-	}
-	return Decision{Verb: Rest}
+	return s.Record.afterWithheld(s.policyOf(s.Record), s.apart(), now)
 }
+
+func (s *LeaderState) likelyStep(*Policy, *Alert, time.Time) string { return "" }
 
 func (s *LeaderState) consider(p *Policy, a *Alert, now time.Time) Decision {
 	step, ok := s.firstStep(p)
@@ -156,115 +103,73 @@ func (s *LeaderState) consider(p *Policy, a *Alert, now time.Time) Decision {
 	}
 	r := s.Record
 	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
-		r = &Record{
-			V: recordVersion, ID: s.NewID, Policy: p.Name, Cause: Cause{Alert: a.Fingerprint}, Location: s.Location, Phase: Pending,
-			Step: step, Began: at(now), Since: at(now), Deadline: at(now.Add(pendingFor)),
-		}
+		r = s.newRecord(p, Cause{Alert: a.Fingerprint}, now)
+		r.Location, r.Step = s.Location, step
 	}
-	return s.act(s.candidate(p, a, a.Fingerprint, step, now), r)
+	return act(s, s.candidate(p, a, a.Fingerprint, step, now), r)
 }
 
 func (s *LeaderState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
 	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindLocation, location: s.Location, verdict: s.Word.about(fingerprint, s.Config, "")}
 }
 
-// act issues the candidate's step, or holds it. pending is the record as it would be while held.
-func (s *LeaderState) act(c *candidate, pending *Record) Decision {
-	c.own = pending.ID
-	if s.Ledger == nil {
-		if reason, f := s.withoutLedger(c.now); f != nil {
-			return s.hold(c, pending, reason, f)
-		}
-		return s.readLedger(c.policy)
+// examine looks at the location: a move needs one that does not answer, and somebody who can lead it instead.
+func (s *LeaderState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *finding) {
+	instead := func(d Decision) (*Decision, Reason, *finding) { return &d, "", nil }
+	if s.unseen(c.now, leaderAgain) {
+		return instead(s.see("looking at who leads the location", c.policy))
 	}
-	d := Decision{Policy: c.policy}
-	reason, f := c.hold()
-	if f == nil || reason == Observing {
-		if s.unseen(c.now, leaderAgain) {
-			return s.see("looking at who leads the location", c.policy)
-		}
-		if s.elsewhere() {
-			return s.leave(c.now)
-		}
-		against, why := s.against(c)
-		if why == nil {
-			c.move, against, why = s.successor(c)
-			c.subject = fmt.Sprintf("%s to %s in location %s", c.move.From, c.move.To, c.location)
-		}
-		switch {
-		case why != nil && against == "":
-			return s.exhaust(c, why.message)
-		case why != nil:
-			reason, f = against, why
-		case f != nil:
-			f = observing(c)
-		}
+	if s.elsewhere() {
+		return instead(s.leave(c.now))
 	}
-	beats := s.Heartbeats == nil || c.now.Sub(s.Heartbeats.ReadAt) > lookFor
-	if f == nil {
-		d.Ask = Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: beats, Sighting: s.unseen(c.now, lookFor)}
-		if f := s.leasesLost(c.now); f != nil && beats {
-			d = s.hold(c, pending, Blind, f)
-			d.Ask.Heartbeats = true
-			return d
-		}
-		if d.Ask != (Ask{}) {
-			d.Verb, d.Message = Look, "looking once more before the side effect"
-			return d
-		}
-		return s.issue(c, pending)
+	against, why := s.against(c)
+	if why == nil {
+		c.move, against, why = s.successor(c)
+		c.subject = fmt.Sprintf("%s to %s in location %s", c.move.From, c.move.To, c.location)
 	}
-	return s.hold(c, pending, reason, f)
+	if why != nil && against == "" {
+		return instead(s.exhaust(c, why.message))
+	}
+	return nil, against, why
 }
 
-func (s *LeaderState) issue(c *candidate, pending *Record) Decision {
-	r, m := pending.clone(), c.move
-	id := nextIntentID(r, c.step, c.now)
-	r.Phase, r.Step, r.Hold = Acting, c.step, nil
-	r.Since, r.Deadline = at(c.now), at(c.now.Add(actingFor))
-	r.Done = append(r.Done, c.step.String())
+func (s *LeaderState) asks(c *candidate, ask *Ask) string {
+	ask.Sighting = s.unseen(c.now, lookFor)
+	return ""
+}
+
+func (s *LeaderState) intend(c *candidate, _ *Record, d *Decision) {
+	r, m := d.Record, c.move
 	r.Moves = append(r.Moves, m)
 	r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: at(c.now)})
-	r.Intent = &Intent{ID: id, At: at(c.now), UID: string(s.Node.UID), Successor: m.To}
-	return Decision{
-		Verb: Issue, Policy: c.policy, Record: r,
-		Message: fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.step.Attempt, c.by()),
-	}
+	r.Intent.UID, r.Intent.Successor = string(s.Node.UID), m.To
+	d.Message = fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.step.Attempt, c.by())
 }
 
-// settle moves the repair on once its call is over, as for a node.
-func (s *LeaderState) settle(now time.Time) Decision {
-	r := s.Record.clone()
-	outcome, why, underWay := s.Call.answer(r.Intent.ID, r.Deadline, now)
-	if underWay {
-		return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.policyOf(r), Message: "the call is under way"}
+// acting goes on with a move, or with the undoing of all.
+func (s *LeaderState) acting(now time.Time) Decision {
+	if s.Record.Back != nil {
+		return s.restore(now)
 	}
-	if s.Call.withheld(r, now) {
-		return r.giveBack(s.Call, s.policyOf(r), leaderAgain, now)
-	}
-	r.Phase, r.Since = Verifying, at(now)
-	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
-	wait := s.policyOf(r).waitOf(r.Step)
-	r.Deadline = at(r.Intent.At.Add(wait))
-	if outcome == CallRefused {
-		r.Deadline = at(now.Add(min(wait, leaderAgain)))
-	}
-	if outcome == CallAccepted {
-		why = "accepted"
-	}
-	return Decision{Verb: Verify, Record: r, Policy: s.policyOf(r), Message: fmt.Sprintf("%s of location %s to %s: %s; waiting for proof until %s", r.Step, r.Location, r.Intent.Successor, why, r.Deadline.Format(time.RFC3339))}
+	return settle(s, now)
 }
 
-func (s *LeaderState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
+func (s *LeaderState) overdue(r *Record, now time.Time) bool { return r.beyond(now) }
+
+func (s *LeaderState) said(cause Cause) verdict { return s.Word.about(cause.Alert, s.Config, "") }
+
+func (s *LeaderState) apart() time.Duration { return leaderAgain }
+
+func (s *LeaderState) attempt(r *Record) string {
+	return fmt.Sprintf("%s of location %s to %s", r.Step, r.Location, r.Intent.Successor)
+}
+
+func (s *LeaderState) awaits() string { return "waiting for proof" }
 
 // end closes the repair. What it moved stays moved: only a plan that has run out puts it back.
 func (s *LeaderState) end(o Outcome, why string, now time.Time) Decision {
 	r := s.Record
-	return Decision{
-		Verb: End, Message: why, Policy: s.policyOf(r),
-		Ended: &Entry{
-			ID: r.ID, Target: strings.TrimPrefix(LeaderKey, RepairPrefix), Location: r.Location, Moves: slices.Clone(r.Moves), Policy: r.Policy,
-			Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now), Cause: r.Cause.Alert, Why: clip(why, 300),
-		},
-	}
+	d := Decision{Verb: End, Message: why, Policy: s.policyOf(r), Ended: r.ended(o, why, now)}
+	d.Ended.Target, d.Ended.Location, d.Ended.Moves = string(KindLocation), r.Location, slices.Clone(r.Moves)
+	return d
 }

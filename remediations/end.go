@@ -9,13 +9,8 @@ import (
 // end closes the repair.
 func (s *State) end(o Outcome, why string, now time.Time) Decision {
 	r := s.Journal.Record
-	d := Decision{
-		Verb: End, Message: why, Policy: s.policy(),
-		Ended: &Entry{
-			ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now),
-			Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: clip(why, 300), Evidence: r.Evidence,
-		},
-	}
+	d := Decision{Verb: End, Message: why, Policy: s.policy(), Ended: r.ended(o, why, now)}
+	d.Ended.Also, d.Ended.Request, d.Ended.Evidence = slices.Clone(r.Also), r.Cause.Request, r.Evidence
 	if r.After != nil {
 		d.Ended.After, d.Ended.Earlier = r.After.ID, slices.Clone(r.After.Steps)
 	}
@@ -35,17 +30,10 @@ func (d *Decision) undo(r *Record) {
 	}
 }
 
-// cancel ends the repair by a person's word. What Drydock did to the node is taken back with it.
-func (s *State) cancel(now time.Time) Decision {
-	d := s.end(Cancelled, fmt.Sprintf("somebody set %s", CancelKey), now)
-	d.Ended.By = ByPerson
-	return d
-}
-
 // exhaust ends the plan; the record stays until a person has looked.
 func (s *State) exhaust(p *Policy, now time.Time) Decision {
 	d := s.end(OutcomeExhausted, "", now)
-	r := s.Journal.Record.clone()
+	r := s.Journal.Record.exhausted(now)
 	missing := "its alert came back"
 	if r.Intent != nil {
 		_, missing = s.proven()
@@ -53,8 +41,6 @@ func (s *State) exhaust(p *Policy, now time.Time) Decision {
 	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", joined(r.all()), missing, r.passedOver())
 	d.Ended.Why = clip(d.Message, 300)
 	d.Uncordon, d.Untaint, d.Ended.Left = false, false, nil
-	r.Note = ""
-	r.Phase, r.Since, r.Deadline, r.Hold = Exhausted, at(now), time.Time{}, nil
 	disruptive := slices.ContainsFunc(r.all(), func(done string) bool { return Registry[stepName(done)].Disruptive })
 	if p.CordonExhausted && p.Mode == ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
 		d.Cordon = true

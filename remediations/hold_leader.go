@@ -20,13 +20,8 @@ func (s *LeaderState) hold(c *candidate, pending *Record, reason Reason, f *find
 	if f.until.After(c.now) {
 		d.Recheck = f.until
 	}
-	d.Ask.Heartbeats = reason == Blind && s.Heartbeats.Blind() != "" && c.now.Sub(s.Heartbeats.ReadAt) > lookFor
-	hold := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(c.now)}
-	if !f.until.IsZero() {
-		until := at(f.until)
-		hold.Until = &until
-	}
-	was := s.Record
+	d.Ask.Heartbeats = reason == Blind && s.Heartbeats.Blind() != "" && s.uncounted(c.now)
+	hold, was := newHold(reason, f, c.now), s.Record
 	moved := was != nil && was.Phase != pending.Phase
 	if moved || (!d.Fleetwide && (was == nil || was.ID != pending.ID || !was.Hold.same(hold))) {
 		d.Record = pending.clone()
@@ -38,9 +33,9 @@ func (s *LeaderState) hold(c *candidate, pending *Record, reason Reason, f *find
 		return s.leave(c.now)
 	}
 	if slices.Contains([]Reason{LeaderHeld, LeaderUnknown, NodeUnderRepair, Observing}, reason) {
-		return s.again(d, c.now, leaderAgain)
+		return s.lookAgain(d, c.now, leaderAgain)
 	}
-	return s.again(d, c.now, leaderElsewhere)
+	return s.lookAgain(d, c.now, leaderElsewhere)
 }
 
 // heldUntil is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it

@@ -17,10 +17,6 @@ func (s *State) withoutLedger(now time.Time) (Reason, *finding) {
 	return "", nil
 }
 
-func (s *State) readLedger(p *Policy) Decision {
-	return Decision{Verb: Look, Policy: p, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
-}
-
 // LedgerLost is what people are told of a ledger that could be neither read nor saved for some time.
 func LedgerLost(since time.Time, err error) string {
 	return fmt.Sprintf("the ledger is out of reach since %s (%s); nothing begins without it", at(since).Format(time.RFC3339), clip(fmt.Sprint(err), 200))

@@ -11,16 +11,16 @@ import (
 func (s *LeaderState) await(now time.Time) Decision {
 	r := s.Record
 	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
-		return s.settle(now) // the answer came late
+		return settle(s, now) // the answer came late
 	}
 	if s.policyOf(r) == nil {
 		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.withoutPolicy()}
 	}
-	if d, ok := s.recovered(now); ok {
-		return s.again(d, now, leaderProof)
+	if d, ok := cured(s, s.policyOf(r), now); ok {
+		return s.lookAgain(d, now, leaderProof)
 	}
 	d := Decision{Verb: Wait, Policy: s.policyOf(r), Recheck: r.Deadline, Message: "waiting for the mesh: " + s.missing()}
-	return s.again(d, now, leaderProof)
+	return s.lookAgain(d, now, leaderProof)
 }
 
 // proceed goes on after a move whose proof did not come.
@@ -50,10 +50,10 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 	var cure Decision
 	if c.resolved() {
 		var well bool
-		if cure, well = s.recovered(now); cure.Verb == End {
+		if cure, well = cured(s, s.policyOf(r), now); cure.Verb == End {
 			return cure
 		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
-			return s.again(cure, now, leaderProof)
+			return s.lookAgain(cure, now, leaderProof)
 		}
 	}
 	switch {
@@ -66,10 +66,7 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 	if d, ok := r.afterWithheld(p, leaderAgain, now); ok {
 		return d
 	}
-	pending := r.clone()
-	if r.Phase != Pending {
-		pending.Phase, pending.Since, pending.Deadline = Pending, at(now), at(now.Add(pendingFor))
-	}
+	pending := r.between(now)
 	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
 		next, more := s.nextStep(p, r.Step)
 		if !more || len(r.Moves) >= maxMoves {
@@ -79,57 +76,35 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 		}
 	}
 	c.step = pending.Step
-	d := s.act(c, pending)
+	d := act(s, c, pending)
 	d.Well, d.Heard = cure.Well, cure.Heard
 	return d
 }
 
-// recovered asks whether the cure is proven: the location has one leader with an address in the mesh and answers from
-// outside, the alert is gone while its source lives, all of it for proofFor, and asked for again at the end of that time.
-// Led by the successor that is Recovered, else SelfRecovered. ok is false where the location is not well.
-func (s *LeaderState) recovered(now time.Time) (d Decision, ok bool) {
-	r, p, g := s.Record, s.policyOf(s.Record), s.Sight
-	proofFor := p.ProofFor
-	if g == nil || !g.At.After(r.Since) || g.Unknown != "" || !g.Settled || !g.Reached || s.elsewhere() {
-		return Decision{}, false
-	}
-	due := now.Add(-s.Config.MaxStaleness)
-	matured := !s.WellSince.IsZero() && !now.Before(s.WellSince.Add(proofFor))
-	if end := s.WellSince.Add(proofFor); matured && end.After(due) {
-		due = end // as for a node
-	}
-	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !s.WellSince.IsZero()}
-	if s.Word == nil || s.Word.AskedAt.Before(due) {
-		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
-		return d, true
-	}
-	if s.Word.BlindCause(s.Config) != "" || !s.Word.about(r.Cause.Alert, s.Config, "").gone {
-		return Decision{}, false
-	}
-	if g.At.Before(due) {
+// well: the location has one leader with an address in the mesh, and answers from outside.
+func (s *LeaderState) well() (string, bool) {
+	g := s.Sight
+	return fmt.Sprintf("location %s answers", s.Location), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && !s.elsewhere()
+}
+
+func (s *LeaderState) evidence(d *Decision, _ *Policy, due, _ time.Time) (there bool, against string) {
+	if s.Sight.At.Before(due) {
 		d.Ask.Sighting, d.Message = true, "looking at the location"
-		return d, true
+		return false, ""
 	}
-	d.Well, d.Heard = true, s.Word.heardAt()
-	since := s.WellSince
-	if since.IsZero() {
-		since = now
-	}
-	switch {
-	case !matured && proofFor > 0:
-		d.Recheck, d.Message = since.Add(proofFor), fmt.Sprintf("location %s answers; it counts once that has held for %s", s.Location, proofFor)
-		return d, true
-	case s.Config.Watchdog && (s.WellSince.IsZero() || !d.Heard.After(s.WellHeard)):
-		d.Message = "the location answers; it counts once the Watchdog has come again, which shows that the alert's source still lives"
-		return d, true
-	}
+	return true, ""
+}
+
+// cure is Recovered where the successor leads, else SelfRecovered.
+func (s *LeaderState) cure(*Policy) (Outcome, string) {
+	r, g := s.Record, s.Sight
 	switch {
 	case r.withheld() || r.Intent.Outcome == CallRefused:
-		return s.end(SelfRecovered, "the location answers and the alert is gone, but not by this repair: "+r.Intent.Why, now), true
+		return SelfRecovered, "the location answers and the alert is gone, but not by this repair: " + r.Intent.Why
 	case g.Leader != r.Intent.Successor:
-		return s.end(SelfRecovered, fmt.Sprintf("the location answers and the alert is gone, but it is led by %s, and not by %s", g.Leader, r.Intent.Successor), now), true
+		return SelfRecovered, fmt.Sprintf("the location answers and the alert is gone, but it is led by %s, and not by %s", g.Leader, r.Intent.Successor)
 	}
-	return s.end(Recovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", lastDone(r), g.Leader, s.Location), now), true
+	return Recovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", lastDone(r), g.Leader, s.Location)
 }
 
 // against says what there is to say against any move there; nil: nothing.
@@ -226,8 +201,8 @@ func (s *LeaderState) see(why string, p *Policy) Decision {
 	return Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: p, Message: why}
 }
 
-// again makes the decision one that looks again after the time.
-func (s *LeaderState) again(d Decision, now time.Time, after time.Duration) Decision {
+// lookAgain makes the decision one that looks again after the time.
+func (s *LeaderState) lookAgain(d Decision, now time.Time, after time.Duration) Decision {
 	if s.unseen(now, after) {
 		d.Ask.Sighting = true
 		return d

@@ -11,7 +11,7 @@ func (s *SidecarState) await(now time.Time) Decision {
 		return d
 	}
 	d := Decision{Verb: Wait, Policy: s.policyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
-	return s.again(d, now, sidecarProof)
+	return s.lookAgain(d, now, sidecarProof)
 }
 
 // proceed goes on after an attempt whose proof did not come.
@@ -42,7 +42,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	c := s.candidate(p, alertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
 	c.repair = r.ID
 	if d, ok := r.afterWithheld(p, sidecarApart, now); ok && !c.resolved() {
-		return s.again(d, now, sidecarAgain)
+		return s.lookAgain(d, now, sidecarAgain)
 	}
 	switch next := r.Intent.At.Add(sidecarApart); {
 	case c.resolved():
@@ -50,12 +50,9 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	case r.Phase == Pending && !now.Before(r.Deadline):
 		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
 	case now.Before(next):
-		return s.again(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, sidecarAgain)
+		return s.lookAgain(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, sidecarAgain)
 	}
-	pending, ok := r.clone(), true
-	if r.Phase != Pending {
-		pending.Phase, pending.Since, pending.Deadline = Pending, at(now), at(now.Add(pendingFor))
-	}
+	pending, ok := r.between(now), true
 	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
 		pending.Step, ok = s.nextStep(p, r.Step)
 	}
@@ -63,7 +60,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 		return s.exhaust(now)
 	}
 	c.step = pending.Step
-	return s.act(c, pending)
+	return act(s, c, pending)
 }
 
 // finished says that the repair is over: its pod is gone, or its sidecar ready.
@@ -117,14 +114,12 @@ func (s *SidecarState) rest(now time.Time) Decision {
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
 		return Decision{Verb: Drop, Message: "the pod is another one, or its sidecar is ready"}
 	}
-	return s.again(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Pod, ResetKey)}, now, sidecarAgain)
+	return s.lookAgain(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Pod, ResetKey)}, now, sidecarAgain)
 }
 
 func (s *SidecarState) exhaust(now time.Time) Decision {
-	r := s.Record.clone()
-	d := s.end(OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", joined(r.Done), s.Sighting.words()), now)
-	r.Phase, r.Since, r.Deadline, r.Hold = Exhausted, at(now), time.Time{}, nil
-	d.Record = r
+	d := s.end(OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", joined(s.Record.Done), s.Sighting.words()), now)
+	d.Record = s.Record.exhausted(now)
 	return d
 }
 
@@ -137,8 +132,8 @@ func (s *SidecarState) see(why string, p *Policy) Decision {
 	return Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: p, Message: why}
 }
 
-// again makes the decision one that looks again after the time.
-func (s *SidecarState) again(d Decision, now time.Time, after time.Duration) Decision {
+// lookAgain makes the decision one that looks again after the time.
+func (s *SidecarState) lookAgain(d Decision, now time.Time, after time.Duration) Decision {
 	if s.unseen(now, after) {
 		d.Ask.Sighting = true
 		return d

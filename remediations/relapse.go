@@ -143,11 +143,11 @@ func (s *State) relapsed(d *Decision) {
 // spentPlan ends a plan of which the earlier repairs have tried everything. Every guard is asked first, as before a step.
 func (s *State) spentPlan(c *candidate, r *Record) Decision {
 	if s.Ledger == nil {
-		return s.act(c, r) // which waits for it, or holds
+		return act(nodeTarget{s}, c, r) // which waits for it, or holds
 	}
 	c.own = r.ID
 	if reason, f := c.hold(); f != nil && reason != Observing {
-		return s.act(c, r)
+		return act(nodeTarget{s}, c, r)
 	}
 	if c.unwitnessed() {
 		return s.lookOnce(c, Ask{Witness: true})

@@ -52,7 +52,7 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 	next := *s
 	next.Journal.Record = r.clone()
 	next.Journal.Record.Phase, next.Journal.Record.Deadline = Verifying, deadline
-	if over, well := next.recovered(p, now); well {
+	if over, well := cured(nodeTarget{&next}, p, now); well {
 		over.Uncordon, over.Untaint = false, false // that was the Node that is gone
 		// What the provider has proven holds until it says otherwise: to ask again is no break in the node's being well.
 		over.Ask.Replacement = over.Verb == Wait && d.Ask.Replacement

@@ -114,9 +114,8 @@ func (s *LeaderState) leaveUnproven(now time.Time) Decision {
 
 // exhausted ends the plan; the record stays until a person has looked.
 func (s *LeaderState) exhausted(why string, undone bool, now time.Time) Decision {
-	d := s.end(OutcomeExhausted, why, now)
-	r := s.Record.clone()
-	r.Phase, r.Since, r.Deadline, r.Hold, r.Note, r.Back = Exhausted, at(now), time.Time{}, nil, "", nil
+	d, r := s.end(OutcomeExhausted, why, now), s.Record.exhausted(now)
+	r.Back = nil
 	if undone {
 		r.Undo, d.Ended.PutBack = nil, true
 	}
@@ -137,7 +136,7 @@ func (s *LeaderState) rest(now time.Time) Decision {
 		}
 		return d
 	}
-	return s.again(d, now, leaderElsewhere)
+	return s.lookAgain(d, now, leaderElsewhere)
 }
 
 // leftAs says how a repair that ends early leaves the mesh.

@@ -112,11 +112,7 @@ func (s *State) unheard(underway bool, d *Decision, now time.Time) (Reason, *fin
 func (s *State) interrupt(p *Policy, reason Reason, f *finding, now time.Time) Decision {
 	r := s.Journal.Record.clone()
 	r.Phase, r.Since, r.Deadline, r.Note = Pending, at(now), at(now.Add(pendingFor)), ""
-	r.Hold = &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(now)}
-	if !f.until.IsZero() {
-		until := at(f.until)
-		r.Hold.Until = &until
-	}
+	r.Hold = newHold(reason, f, now)
 	r.Also = s.also(r)
 	d := Decision{Verb: Keep, Reason: reason, Message: f.message, Fleetwide: f.fleetwide || reason.Fleetwide(), Policy: p, Record: r}
 	if f.until.After(now) {

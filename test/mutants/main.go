@@ -30,8 +30,9 @@ import (
 
 // core is what is changed: whatever decides that a side effect may happen, that it happened once, and that it cured.
 var core = []string{
-	"remediations/breaker.go", "remediations/decide.go", "remediations/fleet.go", "remediations/guards*.go", "remediations/issue.go", "remediations/last_look*.go",
-	"remediations/ledger*.go", "remediations/outage.go", "remediations/proof.go", "remediations/successor.go", "remediations/survey.go", "remediations/witness*.go",
+	"remediations/breaker.go", "remediations/decide.go", "remediations/fleet.go", "remediations/guards*.go", "remediations/issue.go", "remediations/kind.go", "remediations/last_look*.go",
+	"remediations/ledger*.go", "remediations/lifecycle.go", "remediations/outage.go", "remediations/proof.go", "remediations/successor.go",
+	"remediations/survey.go", "remediations/target_node.go", "remediations/witness*.go",
 	"remediations/engine/finish.go", "remediations/engine/issue.go",
 }
 

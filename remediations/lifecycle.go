@@ -1,0 +1,327 @@
+package remediations
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// target is what a repair is of, as the lifecycle asks it. The lifecycle is one for all kinds of target; what is true of one
+// kind alone stands in the files of that kind.
+type target interface {
+	// known is what is known whatever the kind.
+	known() *State
+	// record is the repair; nil: there is none.
+	record() *Record
+	policyOf(*Record) *Policy
+	// causes are the alerts about it, in the order in which they are considered.
+	causes() []*Alert
+	// untouched: nothing was done yet, so that the repair gives way where only another alert may go on.
+	untouched(*Record) bool
+	// first is what comes before any alert; false: nothing does.
+	first(now time.Time) (Decision, bool)
+	// likelyStep is the step that the alert would lead to, where somebody must be asked about it first; else empty.
+	likelyStep(p *Policy, a *Alert, now time.Time) string
+	consider(p *Policy, a *Alert, now time.Time) Decision
+	// examine says what is seen of the target that speaks against the step, which no guard holds, or Observing alone: a decision
+	// that comes instead of the step, or why it is held. Neither: nothing.
+	examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *finding)
+	// asks adds what else the step rests on and is not known, or too old, and names the step to those who are asked.
+	asks(c *candidate, ask *Ask) (step string)
+	// intend adds to the decision, and to the record's new intent, what the kind must know of the attempt.
+	intend(c *candidate, pending *Record, d *Decision)
+	// hold is the decision that something holds the candidate.
+	hold(c *candidate, pending *Record, reason Reason, f *finding) Decision
+	// acting goes on with a call, or work, that is under way.
+	acting(now time.Time) Decision
+	// overdue: the record's deadline is further away than any is.
+	overdue(r *Record, now time.Time) bool
+	// await waits for the proof of the attempt that was issued, proceed goes on with the plan, rest leaves what ran out to a person.
+	await(now time.Time) Decision
+	proceed(now time.Time) Decision
+	rest(now time.Time) Decision
+	// apart is the least time between an attempt that was refused, or given back, and the next.
+	apart() time.Duration
+	// attempt and awaits say in a sentence what was issued, and what is waited for.
+	attempt(r *Record) string
+	awaits() string
+	end(o Outcome, why string, now time.Time) Decision
+}
+
+// live goes on with the target's repair, from the phase that it is in, or begins one.
+func live(t target, now time.Time) Decision {
+	r := t.record()
+	switch {
+	case r.cancelledOn(t.known().Node):
+		d := t.end(Cancelled, fmt.Sprintf("somebody set %s%s", CancelKey, r.leftAs()), now)
+		d.Ended.By = ByPerson
+		return d
+	case r == nil || t.untouched(r):
+		return begin(t, now)
+	case r.Phase == Acting:
+		return t.acting(now)
+	case r.Phase == Verifying && now.Before(r.Deadline) && !t.overdue(r, now):
+		return t.await(now)
+	case r.Phase == Exhausted:
+		return t.rest(now)
+	}
+	return t.proceed(now)
+}
+
+// cancelledOn says that a person cancelled the repair by what is on the Node. A call under way is not torn: it is cancelled when
+// it is over.
+func (r *Record) cancelledOn(n *corev1.Node) bool {
+	return r != nil && n.Annotations[CancelKey] == r.ID && r.Phase != Exhausted && (r.Phase != Acting || r.Back != nil || !Registry[r.Step.Name].Once)
+}
+
+// begin looks for an alert that no guard holds. A repair that is Pending and has not acted yet is no obstacle: it goes on if
+// its own alert may, and gives way if only another one may.
+func begin(t target, now time.Time) Decision {
+	s, r := t.known(), t.record()
+	if r != nil && !now.Before(r.Deadline) {
+		return t.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+	}
+	if d, ok := t.first(now); ok {
+		return d
+	}
+	var held *Decision
+	for _, a := range t.causes() {
+		p := s.Config.Policy(a.Policy)
+		if p == nil || p.Mode == ModeOff {
+			continue
+		}
+		if s.stale() {
+			d := s.look("asking Alertmanager about " + a.Name)
+			d.AskStep = t.likelyStep(p, a, now)
+			return d
+		}
+		if s.over(a, now) {
+			continue
+		}
+		d := t.consider(p, a, now)
+		if d.Verb != Keep {
+			return d
+		}
+		if held == nil {
+			held = &d
+		}
+	}
+	switch {
+	case held != nil:
+		return *held
+	case r != nil:
+		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: t.policyOf(r)}
+	}
+	return Decision{Verb: Rest}
+}
+
+// act issues the candidate's step, or holds it. pending is the record as it would be while held.
+func act(t target, c *candidate, pending *Record) Decision {
+	s := t.known()
+	c.own = pending.ID
+	if s.Ledger == nil {
+		if reason, f := s.withoutLedger(c.now); f != nil {
+			return t.hold(c, pending, reason, f)
+		}
+		return Decision{Verb: Look, Policy: c.policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+	}
+	reason, f := c.hold()
+	if f == nil || reason == Observing {
+		instead, against, why := t.examine(c, pending, f != nil)
+		switch {
+		case instead != nil:
+			return *instead
+		case why != nil:
+			reason, f = against, why
+		case f != nil:
+			f = observing(c) // which may say more by now
+		}
+	}
+	if f != nil {
+		return t.hold(c, pending, reason, f)
+	}
+	ask := Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: c.remediation().Disruptive && s.uncounted(c.now)}
+	step := t.asks(c, &ask)
+	if f := s.leasesLost(c.now); ask.Heartbeats && f != nil {
+		d := t.hold(c, pending, Blind, f)
+		d.Ask.Heartbeats = true
+		return d
+	}
+	if ask != (Ask{}) {
+		return Decision{Verb: Look, Ask: ask, AskStep: step, Policy: c.policy, Message: "looking once more before the side effect"}
+	}
+	return issue(t, c, pending)
+}
+
+// uncounted says that the leases were counted too long ago to act upon.
+func (s *State) uncounted(now time.Time) bool {
+	return s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt) > lookFor
+}
+
+// issue puts the candidate's step on record as an intent, which comes before its side effect.
+func issue(t target, c *candidate, pending *Record) Decision {
+	r, now := pending.clone(), c.now
+	id := nextIntentID(r, c.step, now)
+	r.Phase, r.Step, r.Hold, r.Note = Acting, c.step, nil, ""
+	r.Since, r.Deadline = at(now), at(now.Add(actingFor))
+	// Judged by the intent: a plan may repeat a step, and each is an attempt of its own. A drain that goes on is none.
+	if !r.Intent.of(r, c.step) {
+		r.Done = append(r.Done, c.step.String())
+	}
+	r.Intent = &Intent{ID: id, At: at(now)}
+	d := Decision{Verb: Issue, Policy: c.policy, Record: r}
+	t.intend(c, pending, &d)
+	return d
+}
+
+// settle moves the repair on from Acting once its call is over.
+func settle(t target, now time.Time) Decision {
+	old, call := t.record(), t.known().Call
+	p := t.policyOf(old)
+	outcome, why, underWay := call.answer(old.Intent.ID, old.Deadline, now)
+	if underWay {
+		return Decision{Verb: Wait, Recheck: old.Deadline, Policy: p, Message: "the call is under way"}
+	}
+	if call.withheld(old, now) {
+		return old.giveBack(call, p, t.apart(), now)
+	}
+	r := old.clone()
+	d := Decision{Verb: Verify, Record: r, Policy: p}
+	r.Phase, r.Since = Verifying, at(now)
+	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
+	if call != nil && call.IntentID == old.Intent.ID {
+		if call.Silence != "" {
+			r.Silence = call.Silence
+		}
+		if call.Stop {
+			d.Stop = clip(why, 300)
+		}
+	}
+	r.Deadline = at(r.Intent.At.Add(p.waitOf(r.Step)))
+	switch outcome {
+	case CallRefused:
+		// Never later than the proof of a call could take: a clock that jumped would leave it waiting for as long.
+		r.Deadline = earlier(r.Deadline, at(now.Add(t.apart())))
+	case CallAccepted:
+		why = "accepted"
+	case CallUnknown:
+	}
+	d.Message = fmt.Sprintf("%s: %s; %s until %s", t.attempt(r), why, t.awaits(), r.Deadline.Format(time.RFC3339))
+	return d
+}
+
+// provable is a target whose cure is proven beside its alert's end.
+type provable interface {
+	target
+	// well says in a sentence how it is, and whether it is well by what is known of it.
+	well() (string, bool)
+	// evidence reads what else must be seen, not before due. there: nothing says otherwise; against: why it is not well. Neither: the
+	// decision says what is waited for.
+	evidence(d *Decision, p *Policy, due, now time.Time) (there bool, against string)
+	// cure says whether this repair cured it.
+	cure(p *Policy) (Outcome, string)
+	said(Cause) verdict
+}
+
+// cured asks whether the repair's cure is proven: the target well, the alert gone while its source lives, all of it for proofFor,
+// and asked for again at the end of that time. ok is false where the target is not well.
+func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
+	s, r := t.known(), t.record()
+	if p == nil {
+		return Decision{Message: r.withoutPolicy()}, false
+	}
+	how, well := t.well()
+	if !well {
+		return Decision{}, false
+	}
+	due := now.Add(-s.Config.MaxStaleness)
+	matured := !s.WellSince.IsZero() && !now.Before(s.WellSince.Add(p.ProofFor))
+	// What is asked for at the end of that time must still be fresh when it is used: this process may have slept since.
+	if end := s.WellSince.Add(p.ProofFor); matured && end.After(due) {
+		due = end
+	}
+	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !s.WellSince.IsZero()}
+	cause := s.alert(r.Cause.Alert)
+	saidResolved := cause != nil && cause.Status == StatusResolved
+	if s.Word == nil || s.Word.AskedAt.Before(due) || (saidResolved && s.stale()) {
+		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
+		return d, true
+	}
+	if s.Word.BlindCause(s.Config) != "" || !t.said(r.Cause).gone {
+		return Decision{}, false
+	}
+	switch there, against := t.evidence(&d, p, due, now); {
+	case against != "":
+		return Decision{Message: against}, false
+	case !there:
+		return d, true
+	}
+	d.Well, d.Heard = true, s.Word.heardAt()
+	since := s.WellSince
+	if since.IsZero() {
+		since = now
+	}
+	switch {
+	case !matured && p.ProofFor > 0:
+		d.Recheck, d.Message = since.Add(p.ProofFor), fmt.Sprintf("%s; it counts once that has held for %s", how, p.ProofFor)
+		return d, true
+	case s.Config.Watchdog && (s.WellSince.IsZero() || !d.Heard.After(s.WellHeard)):
+		d.Message = how + "; it counts once the Watchdog has come again, which shows that the alert's source still lives"
+		return d, true
+	}
+	outcome, why := t.cure(p)
+	return t.end(outcome, why, now), true
+}
+
+// ended is the history's entry of a repair that is over; its kind adds what is its own.
+func (r *Record) ended(o Outcome, why string, now time.Time) *Entry {
+	return &Entry{
+		ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now),
+		Cause: r.Cause.Alert, Why: clip(why, 300),
+	}
+}
+
+// exhausted is the record of a plan that has run out, which stays until a person has looked.
+func (r *Record) exhausted(now time.Time) *Record {
+	c := r.clone()
+	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = Exhausted, at(now), time.Time{}, nil, ""
+	return c
+}
+
+// newHold is what the record says of the guard that holds it.
+func newHold(reason Reason, f *finding, now time.Time) *Hold {
+	h := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(now)}
+	if !f.until.IsZero() {
+		until := at(f.until)
+		h.Until = &until
+	}
+	return h
+}
+
+// newRecord is the record of a repair that nothing was done for yet.
+func (s *State) newRecord(p *Policy, cause Cause, now time.Time) *Record {
+	return &Record{
+		V: recordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: Pending, Began: at(now), Since: at(now), Deadline: at(now.Add(pendingFor)),
+	}
+}
+
+// clampOwn sets the times of a record right that lie in the future, as State.clamp does for the node's.
+func clampOwn(t target, now time.Time) (Decision, bool) {
+	r := t.record()
+	if r == nil || r.Phase == Exhausted || (r.Phase == Acting && r.Back == nil) {
+		return Decision{}, false
+	}
+	p := t.policyOf(r)
+	c, wrong := r.clamped(p, now)
+	return Decision{Verb: Wait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
+}
+
+// between is the record between two attempts.
+func (r *Record) between(now time.Time) *Record {
+	next := r.clone()
+	if r.Phase != Pending {
+		next.Phase, next.Since, next.Deadline = Pending, at(now), at(now.Add(pendingFor))
+	}
+	return next
+}
