@@ -1,19 +1,17 @@
 package receiver
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"drydock.dev/drydock/internal/secretfile"
 )
 
 // token is the bearer token of a file. The file itself is read, since a comparison
@@ -29,10 +27,10 @@ type token struct {
 	path string
 	now  func() time.Time
 
-	mu     sync.Mutex
-	digest [sha256.Size]byte
-	readAt time.Time
-	broken string // the last error that was logged
+	mu      sync.Mutex
+	digest  [sha256.Size]byte
+	readAt  time.Time
+	trouble secretfile.Trouble
 }
 
 // tokenGood is how long a token is good without a look at its file.
@@ -50,23 +48,11 @@ func newToken(path string) (*token, error) {
 }
 
 func (t *token) read() ([sha256.Size]byte, error) {
-	f, err := os.Open(t.path)
+	secret, err := secretfile.Token("the receiver's token file", t.path, maxTokenBytes)
 	if err != nil {
-		return [sha256.Size]byte{}, fmt.Errorf("reading the receiver's token file: %w", err)
+		return [sha256.Size]byte{}, err
 	}
-	defer func() { _ = f.Close() }()
-	content, err := io.ReadAll(io.LimitReader(f, maxTokenBytes+1))
-	if err != nil {
-		return [sha256.Size]byte{}, fmt.Errorf("reading the receiver's token file: %w", err)
-	}
-	secret := bytes.TrimSpace(content)
-	switch {
-	case len(secret) == 0:
-		return [sha256.Size]byte{}, fmt.Errorf("reading the receiver's token file: %s is empty", t.path)
-	case len(content) > maxTokenBytes:
-		return [sha256.Size]byte{}, fmt.Errorf("reading the receiver's token file: %s is longer than %d bytes", t.path, maxTokenBytes)
-	}
-	return sha256.Sum256(secret), nil
+	return sha256.Sum256([]byte(secret)), nil
 }
 
 // current is the digest of the token that is valid now. asked is when it is needed.
@@ -74,11 +60,9 @@ func (t *token) current(asked time.Time, log logr.Logger) [sha256.Size]byte {
 	digest, err := t.read()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.trouble.Log(log, err, "the receiver's token file is unusable; the last good token stays valid")
 	if err == nil {
-		t.digest, t.readAt, t.broken = digest, asked, ""
-	} else if err.Error() != t.broken {
-		t.broken = err.Error()
-		log.Error(err, "the receiver's token file is unusable; the last good token stays valid")
+		t.digest, t.readAt = digest, asked
 	}
 	return t.digest
 }

@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"drydock.dev/drydock/internal/httpserver"
+	"drydock.dev/drydock/internal/secretfile"
 )
 
 // certificateEnd is drydock_webhook_certificate_expiry_timestamp_seconds. It reads the folder at each scrape, because
@@ -27,7 +30,14 @@ func (c *certificateEnd) Describe(out chan<- *prometheus.Desc) { out <- c.desc }
 
 // Collect is of prometheus.Collector.
 func (c *certificateEnd) Collect(out chan<- prometheus.Metric) {
-	pair, err := tls.LoadX509KeyPair(filepath.Join(c.dir, "tls.crt"), filepath.Join(c.dir, "tls.key"))
+	var pem [2][]byte
+	for i, name := range []string{"tls.crt", "tls.key"} {
+		var err error
+		if pem[i], err = secretfile.Read("the webhook's TLS files", filepath.Join(c.dir, name), httpserver.MaxPEM); err != nil {
+			return
+		}
+	}
+	pair, err := tls.X509KeyPair(pem[0], pem[1])
 	if err != nil || pair.Leaf == nil {
 		return
 	}

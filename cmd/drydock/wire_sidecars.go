@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/secretfile"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/sidecar"
@@ -64,16 +62,7 @@ func tokenOf(s config.Sidecar, clients kubernetes.Interface) func(context.Contex
 		return t.Token
 	case s.TokenFile != "":
 		return func(context.Context) (string, error) {
-			f, err := os.Open(s.TokenFile)
-			if err != nil {
-				return "", fmt.Errorf("reading the token of the sidecar provider %s: %w", s.Name, err)
-			}
-			defer f.Close()
-			data, err := io.ReadAll(io.LimitReader(f, maxTokenBytes))
-			if err != nil {
-				return "", fmt.Errorf("reading the token of the sidecar provider %s: %w", s.Name, err)
-			}
-			return strings.TrimSpace(string(data)), nil
+			return secretfile.Token("the sidecar provider "+s.Name+"'s token file", s.TokenFile, maxTokenBytes)
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+
+	"drydock.dev/drydock/internal/secretfile"
 )
 
 // secretFile resolves the name of a file with a token or a key and looks whether there is one in it.
@@ -20,14 +22,17 @@ func (b *builder) file(p pointer, name string) []byte {
 	if name == "" {
 		return nil
 	}
-	data, err := read(name)
+	data, err := secretfile.Read("the file", name, maxFileBytes)
+	var long secretfile.TooLong
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		b.fault(p, "file %q does not exist; create it or correct the name", name)
+	case errors.Is(err, secretfile.ErrNotRegular):
+		b.fault(p, "file %q is not a regular file; correct the name", name)
+	case errors.As(err, &long):
+		b.fault(p, "file %q is larger than %d bytes; correct the name", name, maxFileBytes)
 	case err != nil:
 		b.fault(p, "file %q cannot be read (%s); correct the name or its permissions", name, cause(err))
-	case len(data) > maxFileBytes:
-		b.fault(p, "file %q is larger than %d bytes; correct the name", name, maxFileBytes)
 	case len(bytes.TrimSpace(data)) == 0:
 		b.fault(p, "file %q is empty; write the secret into it", name)
 	default:

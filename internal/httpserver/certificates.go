@@ -5,10 +5,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"sync"
 
 	"github.com/go-logr/logr"
+
+	"drydock.dev/drydock/internal/secretfile"
 )
 
 // TLSFiles are the paths of PEM files. All are read again when they change. A set that does not fit together, as in the
@@ -20,6 +21,9 @@ type TLSFiles struct {
 	ClientCAFile string
 }
 
+// MaxPEM bounds each file: an authority's bundle has a few hundred KiB.
+const MaxPEM = 1 << 20
+
 // Certificates are the TLS configuration made of the files as they are now.
 type Certificates struct {
 	name  string
@@ -28,7 +32,7 @@ type Certificates struct {
 	mu       sync.Mutex
 	contents [3][]byte
 	config   *tls.Config
-	broken   string // the last error that was logged
+	trouble  secretfile.Trouble
 }
 
 // NewCertificates reads the files. name is what errors call the server, such as "the receiver".
@@ -54,13 +58,7 @@ func (c *Certificates) ServerConfig(log logr.Logger) *tls.Config {
 func (c *Certificates) current(log logr.Logger) *tls.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.reload()
-	if err == nil {
-		c.broken = ""
-	} else if err.Error() != c.broken {
-		c.broken = err.Error()
-		log.Error(err, c.name+"'s TLS files are unusable; the last good ones stay in use")
-	}
+	c.trouble.Log(log, c.reload(), c.name+"'s TLS files are unusable; the last good ones stay in use")
 	return c.config
 }
 
@@ -73,9 +71,9 @@ func (c *Certificates) reload() error {
 		if path == "" {
 			continue
 		}
-		content, err := os.ReadFile(path)
+		content, err := secretfile.Read(c.name+"'s TLS files", path, MaxPEM)
 		if err != nil {
-			return fmt.Errorf("reading %s's TLS files: %w", c.name, err)
+			return err
 		}
 		contents[i] = content
 	}

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"drydock.dev/drydock/internal/secretfile"
 )
 
 // hostKeys are the keys of a known_hosts file. Nothing is ever learned.
@@ -31,7 +33,7 @@ func readHostKeys(path string, content []byte) (*hostKeys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the known_hosts file %s: %s", path, clip(strings.TrimPrefix(err.Error(), "knownhosts: ")))
 	}
-	if again, err := readBounded(path, "the known_hosts file", maxKnownHosts); err != nil || !bytes.Equal(again, content) {
+	if again, err := secretfile.Read("the known_hosts file", path, maxKnownHosts); err != nil || !bytes.Equal(again, content) {
 		return nil, fmt.Errorf("reading the known_hosts file %s: it was changed meanwhile; it is read again for the next command", path)
 	}
 	h := &hostKeys{file: path, check: check, authority: map[int]bool{}}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -201,26 +200,4 @@ func properties(block string) map[string]string {
 		}
 	}
 	return out
-}
-
-// readBounded reads a file that somebody may have pointed at the wrong thing. Errors name the file and never quote it.
-func readBounded(path, what string, most int) ([]byte, error) {
-	if path == "" {
-		return nil, fmt.Errorf("%s is not named", what)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", what, err) // names the path
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading %s %s: it is no regular file", what, path)
-	}
-	if info.Size() > int64(most) {
-		return nil, fmt.Errorf("reading %s %s: it is longer than %d bytes", what, path, most)
-	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", what, err)
-	}
-	return raw, nil
 }

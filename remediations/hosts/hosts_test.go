@@ -55,7 +55,7 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 		"the SSH key file is not":    func(o *Options) { o.KeyFile = "" },
 		"no such file":               func(o *Options) { o.KeyFile += "-not" },
 		"the known_hosts file is":    func(o *Options) { o.KnownHostsFile = "" },
-		"no regular file":            func(o *Options) { o.KnownHostsFile = t.TempDir() },
+		"is a directory":             func(o *Options) { o.KnownHostsFile = t.TempDir() },
 	} {
 		o := s.options
 		change(&o)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"golang.org/x/crypto/ssh"
+
+	"drydock.dev/drydock/internal/secretfile"
 )
 
 // maxKey and maxKnownHosts bound the files.
@@ -25,7 +27,7 @@ type identity struct {
 
 // readIdentity reads both files. No error quotes the key.
 func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
-	key, err := readBounded(keyFile, "the SSH key file", maxKey)
+	key, err := secretfile.Read("the SSH key file", keyFile, maxKey)
 	if err != nil {
 		return nil, kinded(ErrSetup, nil, "%v", err)
 	}
@@ -37,7 +39,7 @@ func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
 	case err != nil:
 		return nil, kinded(ErrSetup, nil, "reading the SSH key file %s: it holds no private key that can be used; make one with ssh-keygen -t ed25519", keyFile)
 	}
-	known, err := readBounded(knownHostsFile, "the known_hosts file", maxKnownHosts)
+	known, err := secretfile.Read("the known_hosts file", knownHostsFile, maxKnownHosts)
 	if err != nil {
 		return nil, kinded(ErrSetup, nil, "%v", err)
 	}

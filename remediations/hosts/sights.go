@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"drydock.dev/drydock/internal/secretfile"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -205,7 +206,7 @@ func (c *ControlPlane) authorities() (*x509.CertPool, error) {
 	from := "the cluster's own CA"
 	if c.o.CAFile != "" {
 		var err error
-		if pem, err = readBounded(c.o.CAFile, "the CA file", maxCA); err != nil {
+		if pem, err = secretfile.Read("the CA file", c.o.CAFile, maxCA); err != nil {
 			return nil, err
 		}
 		from = "the CA file " + c.o.CAFile

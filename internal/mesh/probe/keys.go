@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"drydock.dev/drydock/internal/secretfile"
 )
 
 // Key is a secret that agents share.
@@ -31,7 +32,7 @@ const (
 type Keys struct {
 	path    string
 	current atomic.Pointer[[]Key]
-	broken  string // the last error that was logged
+	trouble secretfile.Trouble
 }
 
 // ReadKeys fails where no good key is there to begin with.
@@ -65,31 +66,20 @@ func (k *Keys) Watch(ctx context.Context, every time.Duration, log logr.Logger) 
 
 func (k *Keys) reload(log logr.Logger) {
 	keys, err := readKeys(k.path)
-	switch {
-	case err != nil && err.Error() != k.broken:
-		k.broken = err.Error()
-		log.Error(err, "the key file is unusable; the last good keys stay valid")
-	case err == nil:
-		k.broken = ""
-		if !slices.EqualFunc(keys, k.Current(), func(a, b Key) bool { return bytes.Equal(a, b) }) {
-			k.current.Store(&keys)
-			log.Info("the keys were read again", "keys", len(keys))
-		}
+	k.trouble.Log(log, err, "the key file is unusable; the last good keys stay valid")
+	if err == nil && !slices.EqualFunc(keys, k.Current(), func(a, b Key) bool { return bytes.Equal(a, b) }) {
+		k.current.Store(&keys)
+		log.Info("the keys were read again", "keys", len(keys))
 	}
 }
 
 func readKeys(path string) ([]Key, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the key file: %w; %s", err, howToMakeOne)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading the key file: %w", err)
-	}
-	if len(content) > maxFileBytes {
-		return nil, fmt.Errorf("reading the key file %s: it is longer than %d bytes", path, maxFileBytes)
+	content, err := secretfile.Read("the key file", path, maxFileBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w; %s", err, howToMakeOne)
+	case err != nil:
+		return nil, err
 	}
 	keys, err := parseKeys(content)
 	if err != nil {
