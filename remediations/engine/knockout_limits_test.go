@@ -64,8 +64,9 @@ func limitKnockOuts() map[string]knockOut {
 			take: func(h *hands) { h.node(noControlPlane) }, speaks: "3: the intent on n0 leaves fewer than 2",
 			tale: func(_ *testing.T, w *world) {
 				w.start()
+				w.pass(time.Second)
 				w.do(func() { w.ail("n0", 1); w.ail("n1", 1) })
-				w.pass(8 * time.Second)
+				w.pass(8 * time.Second) // the cache knows both by now
 				w.do(func() { w.post("n0", remediations.StatusFiring) })
 				w.pass(5 * time.Minute)
 			},

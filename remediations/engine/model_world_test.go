@@ -147,6 +147,9 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	for i := range nodes {
 		w.join(fmt.Sprintf("n%d", i), "civo://m"+strconv.Itoa(i))
 	}
+	for i := range w.events {
+		w.events[i].at = w.events[i].at.Add(-time.Hour) // what a cache knew a moment before the history begins is known, too
+	}
 	return w
 }
 
