@@ -134,7 +134,7 @@ func act(t target, c *candidate, pending *Record) Decision {
 			return *instead
 		case why != nil:
 			reason, f = against, why
-		case f != nil:
+		default:
 			f = observing(c) // which may say more by now
 		}
 	}

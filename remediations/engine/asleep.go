@@ -50,18 +50,11 @@ func (p *passing) forgetTorn(m *memory) {
 	}
 }
 
-// forgetTorn is the same for a leader of the mesh.
-func (m *leaderMemory) forgetTorn(now time.Time) {
+// forgetTorn is the same for a target that is not the node itself.
+func (m *targetMemory) forgetTorn(now time.Time) {
 	if m.sight != nil && torn(m.sight.At, now) {
 		m.sight = nil
 	}
-	if torn(m.wellSince, now) {
-		m.wellSince = time.Time{}
-	}
-}
-
-// forgetTorn is the same for a sidecar.
-func (m *sidecarMemory) forgetTorn(now time.Time) {
 	if m.sighting != nil && torn(m.sighting.At, now) {
 		m.sighting = nil
 	}

@@ -62,12 +62,13 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 			now := sleeper{since: then, awake: c.awake, wall: c.wall}.Now()
 			p := &passing{Engine: &Engine{word: &remediations.Word{AskedAt: then}, heartbeats: &remediations.Heartbeats{ReadAt: then}}, now: now}
 			m := &memory{
-				lookSince: then, wellSince: then, lease: &remediations.Lease{ReadAt: then}, survey: &remediations.Survey{At: then},
+				lookSince: then, repairMemory: repairMemory{wellSince: then}, lease: &remediations.Lease{ReadAt: then}, survey: &remediations.Survey{At: then},
 				replacement: &remediations.Replacement{Asked: remediations.Asked{At: then}}, pods: &remediations.PodProof{Asked: remediations.Asked{At: then}},
 				read: map[remediations.Sign]remediations.Testimony{sign: {At: then}},
 			}
 			p.forgetTorn(m)
-			leader, pod := &leaderMemory{sight: &remediations.LeaderSight{At: then}, wellSince: then}, &sidecarMemory{sighting: &remediations.Sighting{At: then}, wellSince: then}
+			leader := &targetMemory{sight: &remediations.LeaderSight{At: then}, repairMemory: repairMemory{wellSince: then}}
+			pod := &targetMemory{sighting: &remediations.Sighting{At: then}, repairMemory: repairMemory{wellSince: then}}
 			leader.forgetTorn(now)
 			pod.forgetTorn(now)
 			r := &Rescue{word: &remediations.Word{AskedAt: then}, sights: map[string]remediations.HostSight{"cp-1": {At: then}}, wellSince: then}

@@ -134,7 +134,7 @@ func settled(t testing.TB, nodes, alerts int) (*Engine, context.Context) {
 	t.Cleanup(cancel)
 	for range 4 {
 		e.look(ctx)
-		e.heard(ctx, <-e.looks)
+		e.heard(ctx, <-e.looked)
 		e.pass(ctx)
 	}
 	return e, ctx

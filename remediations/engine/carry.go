@@ -53,20 +53,13 @@ func (p *passing) node(n *corev1.Node) {
 		p.readWitness(m, n, signs)
 	}
 	m.keepWorking(s, d)
-	switch {
-	case !d.Well:
-		m.wellSince = time.Time{}
-	case m.wellSince.IsZero():
-		m.wellSince, m.wellHeard = p.now, d.Heard
-	}
+	m.found(d, p.now)
 	if d.Ask.Alerts {
 		p.askAlerts(m)
 		p.want(s, s.Journal.Record, d)
 	}
 	p.waiting = p.waiting || d.Verb == remediations.Keep || m.work != nil
-	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
-		p.next = d.Recheck
-	}
+	p.recheck(d)
 	before := m.written
 	p.carry(s, d)
 	p.answer(n.Name, d, m.written != nil && m.written != before)

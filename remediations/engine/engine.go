@@ -55,8 +55,8 @@ type Engine struct {
 	// expected: an alert is about to be written on a Node.
 	expected chan struct{}
 
-	looks chan looked
-	calls chan called
+	looked chan looked
+	calls  chan called
 	// asides bring what was found out beside the loop back into it.
 	asides chan func()
 	over   chan struct{}
@@ -106,34 +106,28 @@ type Engine struct {
 	// unrouted are the alerts of the word that are not routed to Drydock.
 	unrouted elsewhere
 
-	// sidecarMemory is by node and key. passes counts them, concerned the nodes that the last one had to decide about,
-	// busySidecars the sidecars under repair, looksUnderWay the looks.
-	sidecarMemory map[string]*sidecarMemory
-	passes        int
-	concerned     int
-	busySidecars  int
-	looksUnderWay int
+	// targets are what is remembered of sidecars and locations, looks counts the looks at them that are under way. passes counts
+	// the passes, concerned the nodes that the last one had to decide about, busySidecars the sidecars under repair.
+	targets      map[target]*targetMemory
+	looks        map[remediations.Kind]int
+	passes       int
+	concerned    int
+	busySidecars int
 	// sidecarsCounted is when busySidecars were counted.
 	sidecarsCounted time.Time
-	// locationsLooked counts the looks under way at locations.
-	leaderMemory    map[locationOn]*leaderMemory
-	locationsLooked int
 }
 
 type called struct {
-	node string
-	// sidecar is the key of the sidecar's repair, location the one whose leader's it is; neither: the repair is the node's.
-	sidecar, location string
-	call              remediations.Call
-	step              string
+	of   target
+	call remediations.Call
+	step string
 }
 
 // memory is what the engine remembers of one node between passes. All of it may be lost: the record has what counts.
 type memory struct {
-	lookSince, wellSince time.Time
-	wellHeard            time.Time
-	lease                *remediations.Lease
-	call                 *remediations.Call
+	repairMemory
+	lookSince time.Time
+	lease     *remediations.Lease
 	// work is the repeatable step that this process is doing on the node; nil: none.
 	work *working
 	// survey is what the provider said before a step, replacement and pods what was said about its proof since; asking says
@@ -146,9 +140,6 @@ type memory struct {
 	read       map[remediations.Sign]remediations.Testimony
 	testifying bool
 	alerts     uint64
-	// newID is kept until a record bears it: the ledger counts repairs by id, and a write that met somebody else's must
-	// not count twice.
-	newID string
 	// writes is while no write on the Node succeeds.
 	writes outage
 	// written is the Node as this process last wrote it, until the cache has caught up.
@@ -166,9 +157,9 @@ type memory struct {
 func New(o Options) *Engine {
 	return &Engine{
 		Options: o, core: wholeCore(), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
-		looks: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
+		looked: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
 		roster: remediations.NewRoster(o.Config), wrote: map[string]*memory{},
-		memory: map[string]*memory{}, orphans: map[string]*memory{}, sidecarMemory: map[string]*sidecarMemory{}, leaderMemory: map[locationOn]*leaderMemory{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
+		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
 	}
 }
 
@@ -223,7 +214,7 @@ func (e *Engine) Start(ctx context.Context) error {
 			e.gather(ctx, passed)
 		case <-e.news:
 			e.look(ctx)
-		case l := <-e.looks:
+		case l := <-e.looked:
 			e.heard(ctx, l)
 		case <-poll.C():
 			if e.waiting || e.awaitsArrival() || e.ledgerOld(led) {
@@ -249,21 +240,15 @@ func (e *Engine) Start(ctx context.Context) error {
 func (e *Engine) answered(c called) {
 	e.underway--
 	e.metrics.steps.WithLabelValues(c.step, string(c.call.Outcome)).Inc()
-	e.Log.Info("the provider answered", "node", c.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
-	if c.sidecar != "" {
-		if m := e.sidecarMemory[c.node+"|"+c.sidecar]; m != nil && m.call != nil && m.call.IntentID == c.call.IntentID {
-			m.call = &c.call
-		}
-		return
-	}
-	if c.location != "" {
-		if m := e.leaderMemory[locationOn{c.node, c.location}]; m != nil && m.call != nil && m.call.IntentID == c.call.IntentID {
+	e.Log.Info("the provider answered", "node", c.of.node, "target", c.of.name, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
+	if c.of.kind != remediations.KindNode {
+		if m := e.targets[c.of]; m != nil && m.call != nil && m.call.IntentID == c.call.IntentID {
 			m.call = &c.call
 		}
 		return
 	}
 	e.silenced(c.call)
-	if m := e.remember(c.node); m.call == nil || m.call.IntentID == c.call.IntentID {
+	if m := e.remember(c.of.node); m.call == nil || m.call.IntentID == c.call.IntentID {
 		m.call = &c.call // a late answer to an earlier attempt says nothing of the one under way
 	}
 }

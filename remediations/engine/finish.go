@@ -282,7 +282,7 @@ func (p *passing) superseded(slot remediations.Slot) {
 
 // settleOnly puts a call's outcome on record and nothing else, for an engine that is stopping.
 func (e *Engine) settleOnly(ctx context.Context, c called) error {
-	n, err := e.Fleet.Node(ctx, c.node)
+	n, err := e.Fleet.Node(ctx, c.of.node)
 	if err != nil {
 		return err
 	}
@@ -295,22 +295,20 @@ func (e *Engine) settleOnly(ctx context.Context, c called) error {
 
 // outcomeOf is what is written of it; nil: nothing.
 func (e *Engine) outcomeOf(s *remediations.State, c called) *NodeChange {
-	if c.sidecar != "" {
-		if r := s.Journal.Sidecars[c.sidecar]; r != nil && r.Phase == remediations.Acting {
-			sc := remediations.Sidecar{Key: c.sidecar, Pod: *r.Pod, Record: r}
-			if d := e.core.decideSidecar(&remediations.SidecarState{State: s, Sidecar: sc}, e.Clock.Now()); d.Record != nil {
-				value := d.Record.Encode()
-				return &NodeChange{Annotations: map[string]*string{c.sidecar: &value}}
-			}
+	switch c.of.kind {
+	case remediations.KindSidecar:
+		if r := s.Journal.Sidecars[c.of.name]; r != nil && r.Phase == remediations.Acting {
+			sc := remediations.Sidecar{Key: c.of.name, Pod: *r.Pod, Record: r}
+			return changeOf(s, c.of.name, e.core.decideSidecar(&remediations.SidecarState{State: s, Sidecar: sc}, e.Clock.Now()))
 		}
 		return nil
-	}
-	if c.location != "" {
+	case remediations.KindLocation:
 		if l, ok := e.Config.LeaderOf(s.Journal); ok && l.Record != nil && l.Record.Phase == remediations.Acting && l.Record.Back == nil {
 			ls := &remediations.LeaderState{State: s, Leader: l}
-			return leaderChange(ls, e.core.decideLeader(ls, e.Clock.Now()))
+			return changeOf(s, remediations.LeaderKey, e.core.decideLeader(ls, e.Clock.Now()))
 		}
 		return nil // what is put back is put back again by whoever leads next
+	case remediations.KindNode, remediations.KindAPIServer:
 	}
 	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !remediations.Registry[r.Step.Name].Once {
 		return nil
@@ -331,7 +329,7 @@ func (e *Engine) finish(ctx context.Context) {
 		case c := <-e.calls:
 			e.answered(c)
 			for errors.Is(e.settleOnly(ctx, c), ErrConflict) && ctx.Err() == nil {
-				e.Log.Info("the Node was changed by somebody else in the meantime; the call's outcome is written again", "node", c.node)
+				e.Log.Info("the Node was changed by somebody else in the meantime; the call's outcome is written again", "node", c.of.node)
 			}
 		case <-ctx.Done():
 			return

@@ -95,15 +95,15 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 		"a node's without a record":                {cancelled("r00001", func(*corev1.Node) {}), called{}, nil, ""},
 		"a node's that was given back":             {cancelled("r00001", node(remediations.Pending, nothing)), called{}, nil, ""},
 		"a drain that goes on":                     {cancelled("r00001", node(remediations.Acting, func(r *remediations.Record) { r.Step.Name = "drain" })), called{}, nil, ""},
-		"a sidecar's call":                         {sidecar(remediations.Acting), called{sidecar: podKey(pod)}, nil, podKey(pod)},
-		"a sidecar's, beside what nobody can read": {beside(remediations.NodeRepairKey, sidecar(remediations.Acting)), called{sidecar: podKey(pod)}, nil, ""},
-		"a sidecar's without a record":             {func(*corev1.Node) {}, called{sidecar: podKey(pod)}, nil, ""},
-		"a sidecar's that has its outcome":         {cancelled("plants", sidecar(remediations.Verifying)), called{sidecar: podKey(pod)}, nil, ""},
-		"a leader's call":                          {leader(remediations.Acting, false), called{location: "l0"}, nil, remediations.LeaderKey},
-		"a leader's, beside what nobody can read":  {beside(remediations.NodeRepairKey, leader(remediations.Acting, false)), called{location: "l0"}, nil, ""},
-		"a leader's, whose alert is left":          {leaderAlert, called{location: "l0"}, nil, ""},
-		"a leader's that has its outcome":          {cancelled("plantd", leader(remediations.Verifying, false)), called{location: "l0"}, nil, ""},
-		"a leader's whose moves are being undone":  {cancelled("plantd", leader(remediations.Acting, true)), called{location: "l0"}, nil, ""},
+		"a sidecar's call":                         {sidecar(remediations.Acting), called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, podKey(pod)},
+		"a sidecar's, beside what nobody can read": {beside(remediations.NodeRepairKey, sidecar(remediations.Acting)), called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, ""},
+		"a sidecar's without a record":             {func(*corev1.Node) {}, called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, ""},
+		"a sidecar's that has its outcome":         {cancelled("plants", sidecar(remediations.Verifying)), called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, ""},
+		"a leader's call":                          {leader(remediations.Acting, false), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, remediations.LeaderKey},
+		"a leader's, beside what nobody can read":  {beside(remediations.NodeRepairKey, leader(remediations.Acting, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
+		"a leader's, whose alert is left":          {leaderAlert, called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
+		"a leader's that has its outcome":          {cancelled("plantd", leader(remediations.Verifying, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
+		"a leader's whose moves are being undone":  {cancelled("plantd", leader(remediations.Acting, true)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := withSidecars(withLeaders(modelConfig()))
@@ -115,11 +115,11 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 			}
 			before := w.nodes[0]
 			was := maps.Clone(before.Annotations)
-			c.called.node = "node-0"
+			c.called.of.node = "node-0"
 			intent := "r00001-0-1"
-			if c.called.sidecar != "" {
+			if c.called.of.kind == remediations.KindSidecar {
 				intent = "plants-0-1"
-			} else if c.called.location != "" {
+			} else if c.called.of.kind == remediations.KindLocation {
 				intent = "plantd-0-2"
 			}
 			c.called.call = remediations.Call{IntentID: intent}
@@ -181,7 +181,7 @@ func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 				e := New(Options{Config: modelConfig(), Fleet: w, Journal: &contended{w, c.conflicts}, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
 				e.underway = c.underway
 				if c.answers {
-					e.calls <- called{node: "node-0", step: "reboot", call: remediations.Call{IntentID: "r00001-0-1", Outcome: remediations.CallAccepted}}
+					e.calls <- called{of: target{node: "node-0"}, step: "reboot", call: remediations.Call{IntentID: "r00001-0-1", Outcome: remediations.CallAccepted}}
 				}
 				began := time.Now()
 				e.finish(t.Context())

@@ -23,7 +23,7 @@ func (e *Engine) look(ctx context.Context) {
 	e.looking, e.lookAgain = true, false
 	askedAt := e.Clock.Now()
 	go func() {
-		e.looks <- looked{askedAt: askedAt, replicas: e.Alerts.Look(ctx)}
+		e.looked <- looked{askedAt: askedAt, replicas: e.Alerts.Look(ctx)}
 	}()
 }
 

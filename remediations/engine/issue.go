@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -48,38 +47,30 @@ func (p *passing) issue(s *remediations.State, d remediations.Decision) {
 // lastLook bounds the read of the Node right before the call.
 const lastLook = 2 * time.Second
 
-// begin lets the call go out beside the loop. It may be made only while this process leads and its intent is young.
+// begin lets the call go out.
 func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
-	intent, step := *d.Record.Intent, d.Record.Step.Name
+	intent, step := *d.Record.Intent, d.Record.Step
 	m := p.remember(n.Name)
-	m.call = &remediations.Call{IntentID: intent.ID}
 	m.replacement, m.pods = nil, nil // what was said about an earlier attempt says nothing about this one
-	p.underway++
-	p.Log.Info("issuing", "node", n.Name, "step", step, "intent", intent.ID)
-	actuator := p.Actuators[step]
+	actuator := p.Actuators[step.Name]
 	machine := machineOf(n)
 	askAgain, stillIll := p.lastWitness(machine, d.Signs)
-	var look lookedLast
-	mayStill := look.over(p.mayStill(n.Name, func(ctx context.Context, live *corev1.Node) error {
-		return stillIll(ctx, live, intent.ID)
-	}))
 	machine.Attempt, machine.Before = intent.ID, intent.Before
-	of := d.Policy.Plan[d.Record.Step.Index]
-	machine.Soft, machine.Unit, machine.DaemonSet = of.Soft && d.Record.Step.Attempt == 1, of.Unit, of.DaemonSet
-	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
-		defer cancel()
-		askAgain(ctx)
-		outcome, err := actuator.Act(ctx, machine, mayStill)
-		call := remediations.Call{IntentID: intent.ID, Outcome: outcome, Withheld: look.withheld()}
-		if err != nil {
-			call.Why, call.Stop = err.Error(), errors.Is(err, ErrAccount)
-		}
-		if p.Silencer != nil && outcome == remediations.CallAccepted {
-			call.Silence = p.silence(ctx, n.Name, d)
-		}
-		p.calls <- called{node: n.Name, call: call, step: step}
-	}()
+	of := d.Policy.Plan[step.Index]
+	machine.Soft, machine.Unit, machine.DaemonSet = of.Soft && step.Attempt == 1, of.Unit, of.DaemonSet
+	p.send(calling{
+		of: target{node: n.Name}, step: step.Name, attempt: intent.ID,
+		lets:   func(ctx context.Context, live *corev1.Node) error { return stillIll(ctx, live, intent.ID) },
+		before: askAgain,
+		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
+			return actuator.Act(ctx, machine, mayStill)
+		},
+		after: func(ctx context.Context, call *remediations.Call) {
+			if p.Silencer != nil && call.Outcome == remediations.CallAccepted {
+				call.Silence = p.silence(ctx, n.Name, d)
+			}
+		},
+	}, &m.repairMemory)
 }
 
 // lookedLast remembers what the last look before a call came to. An actuator may ask more than once.

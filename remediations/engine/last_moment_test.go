@@ -98,7 +98,7 @@ func TestALateAnswerLeavesTheCallUnderWayAlone(t *testing.T) {
 		require.True(t, w.until(15*time.Minute, func() bool { return len(w.calls) == 2 }))
 		second := w.recordOf("n0").Intent.ID
 		first.engine.Late("n0", w.calls[0].intent, remediations.CallRefused, "no quota")
-		first.engine.calls <- called{node: "n0", step: "reboot", call: remediations.Call{IntentID: w.calls[0].intent, Outcome: remediations.CallRefused, Why: "no quota"}}
+		first.engine.calls <- called{of: target{node: "n0"}, step: "reboot", call: remediations.Call{IntentID: w.calls[0].intent, Outcome: remediations.CallRefused, Why: "no quota"}}
 		w.pass(10 * time.Second)
 		require.Equal(t, remediations.Acting, w.recordOf("n0").Phase, "nobody has answered this one")
 		w.pass(15 * time.Second)

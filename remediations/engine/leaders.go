@@ -45,44 +45,35 @@ func (p *passing) leader(n *corev1.Node) {
 }
 
 func (p *passing) leaderState(n *corev1.Node, l remediations.Leader) *remediations.LeaderState {
-	m := p.rememberLeader(locationOn{n.Name, l.Location})
-	m.pass = p.passes
-	m.forgetTorn(p.now)
-	state := p.state(n)
-	if m.newID == "" || state.Journal.Knows(m.newID) {
-		m.newID = p.NewID()
-	}
-	state.Call, state.NewID, state.WellSince, state.WellHeard = m.call, m.newID, m.wellSince, m.wellHeard
-	state.Survey, state.Lease, state.Replacement, state.Pods = nil, nil, nil, nil
-	return &remediations.LeaderState{State: state, Leader: l, Sight: m.sight}
+	m, _ := p.rememberTarget(target{n.Name, remediations.KindLocation, l.Location})
+	return &remediations.LeaderState{State: p.stateOf(n, m), Leader: l, Sight: m.sight}
 }
 
 func (p *passing) carryLeader(s *remediations.LeaderState, d remediations.Decision) {
-	n, m := s.Node, p.rememberLeader(locationOn{s.Node.Name, s.Location})
-	switch {
-	case !d.Well:
-		m.wellSince = time.Time{}
-	case m.wellSince.IsZero():
-		m.wellSince, m.wellHeard = p.now, d.Heard
-	}
+	n := s.Node
+	of := target{n.Name, remediations.KindLocation, s.Location}
+	m, _ := p.rememberTarget(of)
+	m.found(d, p.now)
 	if d.Ask.Alerts {
 		p.askAlerts(p.remember(n.Name))
 		p.want(s.State, s.Record, d)
 	}
 	p.waiting = p.waiting || d.Verb == remediations.Keep
-	if d.Ask.Sighting {
-		p.lookAt(m, s.Location)
+	if d.Ask.Sighting && p.Leaders != nil {
+		p.observe(of, m, func(ctx context.Context, began time.Time) func() {
+			g := p.Leaders.Look(ctx, s.Location)
+			g.At = began
+			return func() { m.sight = &g }
+		})
 	}
-	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
-		p.next = d.Recheck
-	}
+	p.recheck(d)
 	switch d.Verb {
 	case remediations.Issue:
 		p.promote(s, m, d)
 	case remediations.Resume:
 		p.putBack(s, m, s.Record, d)
 	case remediations.Verify:
-		if p.putLeader(s, d) {
+		if p.putOf(s.State, remediations.LeaderKey, d) {
 			m.call, m.sight = nil, nil // what was seen before the call proves nothing
 			p.tell(n.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message})
 			p.tellSuccessor(d.Record)
@@ -98,16 +89,16 @@ func (p *passing) carryLeader(s *remediations.LeaderState, d remediations.Decisi
 			}
 			p.fleet.OccupyLeader(n.Name, r, d.Policy.Mode == remediations.ModeObserve)
 		}
-		p.putLeader(s, d)
+		p.putOf(s.State, remediations.LeaderKey, d)
 	case remediations.Wait, remediations.Drop, remediations.Rest, remediations.Reset:
-		p.putLeader(s, d)
+		p.putOf(s.State, remediations.LeaderKey, d)
 	}
 	p.countLeader(s, d)
 }
 
 // promote takes the slot, writes the intent, and lets the move go out, or the moves be put back; each only after the one
 // before is durable.
-func (p *passing) promote(s *remediations.LeaderState, m *leaderMemory, d remediations.Decision) {
+func (p *passing) promote(s *remediations.LeaderState, m *targetMemory, d remediations.Decision) {
 	n, r := s.Node, d.Record
 	l := p.ledger.Clone()
 	l.Reserve(p.Config, n, r, p.now)
@@ -115,7 +106,7 @@ func (p *passing) promote(s *remediations.LeaderState, m *leaderMemory, d remedi
 		return
 	}
 	p.fleet.OccupyLeader(n.Name, r, false)
-	if p.Clock.Now().Sub(p.now) > p.core.intentGood || !p.putLeader(s, d) {
+	if p.Clock.Now().Sub(p.now) > p.core.intentGood || !p.putOf(s.State, remediations.LeaderKey, d) {
 		return // the slot stays until sweep has seen that nothing came of it
 	}
 	if s.Record == nil || s.Record.Intent == nil {
@@ -130,30 +121,22 @@ func (p *passing) promote(s *remediations.LeaderState, m *leaderMemory, d remedi
 	p.tell(n.Name, r.Intent.ID, Event{Warning: true, Reason: "RepairStepIssued", Action: r.Intent.ID, Note: d.Message})
 }
 
-// move lets the move go out beside the loop, as begin does for a node's step.
-func (p *passing) move(s *remediations.LeaderState, m *leaderMemory, r *remediations.Record) {
-	intent, node, step, move := *r.Intent, s.Node.Name, r.Step.Name, r.Moves[len(r.Moves)-1]
-	m.call = &remediations.Call{IntentID: intent.ID}
-	p.underway++
-	p.Log.Info("moving a mesh leader", "location", move.Location, "node", node, "successor", move.To, "intent", intent.ID)
-	var look lookedLast
-	mayStill := look.over(p.mayStill(node, func(_ context.Context, live *corev1.Node) error {
-		others, err := p.others(live, move, false)
-		if err != nil {
-			return err
-		}
-		return p.core.mayStillMove(live, others, intent.ID)
-	}))
-	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
-		defer cancel()
-		outcome, err := p.Leaders.Move(ctx, move, mayStill)
-		call := remediations.Call{IntentID: intent.ID, Outcome: outcome, Withheld: look.withheld()}
-		if err != nil {
-			call.Why = err.Error()
-		}
-		p.calls <- called{node: node, location: move.Location, call: call, step: step}
-	}()
+// move lets the move go out.
+func (p *passing) move(s *remediations.LeaderState, m *targetMemory, r *remediations.Record) {
+	intent, move := *r.Intent, r.Moves[len(r.Moves)-1]
+	p.send(calling{
+		of: target{s.Node.Name, remediations.KindLocation, move.Location}, step: r.Step.Name, attempt: intent.ID,
+		lets: func(_ context.Context, live *corev1.Node) error {
+			others, err := p.others(live, move, false)
+			if err != nil {
+				return err
+			}
+			return p.core.mayStillMove(live, others, intent.ID)
+		},
+		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
+			return p.Leaders.Move(ctx, move, mayStill)
+		},
+	}, &m.repairMemory)
 }
 
 // others reads live all nodes that the move is about but the one whose repair it is. With mayBeGone a Node that does not exist
@@ -189,7 +172,7 @@ func (p *passing) keepLeader(s *remediations.LeaderState, d remediations.Decisio
 	if d.Reason == remediations.Observing && r != nil {
 		p.fleet.OccupyLeader(node, r, true)
 	}
-	wrote := p.putLeader(s, d)
+	wrote := p.putOf(s.State, remediations.LeaderKey, d)
 	if wrote && d.Record != nil {
 		if was == nil {
 			p.tell(node, r.ID, Event{Reason: "RepairPending", Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(s.State, r))})
@@ -213,7 +196,7 @@ func (p *passing) keepLeader(s *remediations.LeaderState, d remediations.Decisio
 
 func (p *passing) endLeader(s *remediations.LeaderState, d remediations.Decision) {
 	n, e := s.Node, d.Ended
-	if !p.putLeader(s, d) {
+	if !p.putOf(s.State, remediations.LeaderKey, d) {
 		return
 	}
 	p.ended(e)
@@ -254,10 +237,5 @@ func (p *passing) countLeader(s *remediations.LeaderState, d remediations.Decisi
 	} else if d.Verb == remediations.End || d.Verb == remediations.Drop {
 		r = nil
 	}
-	if r != nil {
-		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
-	}
-	if d.Verb == remediations.Keep && d.Policy != nil {
-		p.tally.holds[[2]string{d.Policy.Name, string(d.Reason)}]++
-	}
+	p.tallied(r, d)
 }

@@ -11,7 +11,7 @@ const putBackStep = "put-back-leader"
 
 // putBack has the moves of the record put back beside the loop, the newest first. Whoever leads does it again until it is
 // done.
-func (p *passing) putBack(s *remediations.LeaderState, m *leaderMemory, r *remediations.Record, d remediations.Decision) {
+func (p *passing) putBack(s *remediations.LeaderState, m *targetMemory, r *remediations.Record, d remediations.Decision) {
 	if p.Leaders == nil {
 		return // at the record's deadline it is held, and then given up
 	}
@@ -30,7 +30,7 @@ func (p *passing) putBack(s *remediations.LeaderState, m *leaderMemory, r *remed
 				break
 			}
 		}
-		p.calls <- called{node: node, location: location, call: call, step: putBackStep}
+		p.calls <- called{of: target{node, remediations.KindLocation, location}, call: call, step: putBackStep}
 	}()
 }
 

@@ -63,7 +63,7 @@ func requireNoLeaderTrace(t *testing.T, w *world) {
 		require.Empty(t, mustLedger(w).Slots)
 		require.Empty(t, mustLedger(w).Repairs, "no machine was disrupted")
 		require.Empty(t, w.calls)
-		require.Empty(t, w.instances[len(w.instances)-1].engine.leaderMemory)
+		require.Empty(t, w.instances[len(w.instances)-1].engine.targets)
 	})
 }
 

@@ -67,18 +67,12 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		if ctx.Err() != nil {
 			return later
 		}
-		p.node(n)
-		if m := e.memory[n.Name]; m != nil && m.written != nil {
-			n = m.written
+		for _, decide := range []func(*corev1.Node){p.node, p.leader, p.sidecars} {
+			decide(n)
+			n = e.latest(n)
 		}
-		p.leader(n)
-		if m := e.memory[n.Name]; m != nil && m.written != nil {
-			n = m.written
-		}
-		p.sidecars(n)
 	}
-	e.forgetSidecars()
-	e.forgetLeaders()
+	e.forgetTargets()
 	p.successors(nodes)
 	p.sweep()
 	p.publish()
@@ -161,6 +155,14 @@ func (e *Engine) current(all []*corev1.Node) []*corev1.Node {
 	return nodes
 }
 
+// latest is the Node as this process last wrote it, where it has in this pass.
+func (e *Engine) latest(n *corev1.Node) *corev1.Node {
+	if m := e.memory[n.Name]; m != nil && m.written != nil {
+		return m.written
+	}
+	return n
+}
+
 // older says that a was read before b was written. Versions that cannot be compared count as not older: the write
 // that follows is checked against the version anyway.
 func older(a, b *corev1.Node) bool {
@@ -217,14 +219,11 @@ func (a turn) compare(b turn) int {
 func (p *passing) state(n *corev1.Node) *remediations.State {
 	m, journal := p.remember(n.Name), p.journal(n)
 	p.forgetTorn(m)
-	if m.newID == "" || journal.Knows(m.newID) {
-		m.newID = p.NewID()
-	}
 	return &remediations.State{
 		LedgerLost: p.ledgerOut.since, LeasesLost: p.leasesOut.since, LeasesErr: p.leasesOut.err,
 		Config: p.Config, Node: n, Journal: journal, Word: p.word, Fleet: p.fleet,
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
-		Read: m.read, Survey: m.survey, Replacement: m.replacement, Pods: m.pods, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.newID,
+		Read: m.read, Survey: m.survey, Replacement: m.replacement, Pods: m.pods, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard, NewID: m.nextID(journal, p.NewID),
 	}
 }
 

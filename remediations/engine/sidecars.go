@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -33,29 +32,13 @@ type Sidecars interface {
 	Approve(ctx context.Context, a Approval, mayStill func() error) (remediations.CallOutcome, error)
 }
 
-// sidecarMemory is what the engine remembers of one sidecar between passes. All of it may be lost.
-type sidecarMemory struct {
-	sighting *remediations.Sighting
-	looking  bool
-	call     *remediations.Call
-	// wellSince is the first of the sightings in a row that found it ready.
-	wellSince time.Time
-	newID     string
-	told      map[string]bool
-	// waits says that people were told that it waits.
-	waits bool
-	pass  int
-}
-
 // sidecarsNamed bounds the exhausted sidecars that the ledger names.
 const sidecarsNamed = 20
 
 // sidecars decides about the sidecars of the node's pods, one after the other, and carries the decisions out.
 func (p *passing) sidecars(n *corev1.Node) {
 	for _, sc := range p.Config.Sidecars(p.journal(n)) {
-		if m := p.remember(n.Name); m.written != nil {
-			n = m.written // by the one before
-		}
+		n = p.latest(n) // the one before may have written
 		s := p.sidecarState(n, sc)
 		d := p.core.decideSidecar(s, p.now)
 		if d.Ask.Heartbeats {
@@ -67,22 +50,16 @@ func (p *passing) sidecars(n *corev1.Node) {
 	}
 }
 
+func sidecarOn(n *corev1.Node, key string) target {
+	return target{n.Name, remediations.KindSidecar, key}
+}
+
 func (p *passing) sidecarState(n *corev1.Node, sc remediations.Sidecar) *remediations.SidecarState {
 	p.now = p.Clock.Now()
-	k := n.Name + "|" + sc.Key
-	m := p.sidecarMemory[k]
-	if m == nil {
-		m = &sidecarMemory{told: map[string]bool{}, waits: sc.Record != nil}
-		p.sidecarMemory[k] = m
-	}
-	m.pass = p.passes
-	m.forgetTorn(p.now)
-	state := p.state(n)
+	m, known := p.rememberTarget(sidecarOn(n, sc.Key))
+	m.waits = m.waits || (!known && sc.Record != nil)
+	state := p.stateOf(n, m)
 	sc.Record = state.Journal.Sidecars[sc.Key]
-	if m.newID == "" || state.Journal.Knows(m.newID) {
-		m.newID = p.NewID()
-	}
-	state.Call, state.NewID, state.WellSince = m.call, m.newID, m.wellSince
 	busy := p.busySidecars
 	if p.Config.SidecarTakesPlace(sc.Record, p.sidecarsCounted) {
 		busy--
@@ -91,24 +68,21 @@ func (p *passing) sidecarState(n *corev1.Node, sc remediations.Sidecar) *remedia
 }
 
 func (p *passing) carrySidecar(s *remediations.SidecarState, d remediations.Decision) {
-	m := p.sidecarMemory[s.Node.Name+"|"+s.Key]
-	switch {
-	case !d.Well:
-		m.wellSince = time.Time{}
-	case m.wellSince.IsZero():
-		m.wellSince = s.Sighting.At
+	m, _ := p.rememberTarget(sidecarOn(s.Node, s.Key))
+	at := p.now
+	if s.Sighting != nil {
+		at = s.Sighting.At // the first of the looks in a row that found it ready
 	}
+	m.found(d, at)
 	if d.Ask.Alerts {
 		p.askAlerts(p.remember(s.Node.Name))
 	}
 	if d.Ask.Sighting {
 		p.sight(m, s, d)
 	}
-	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
-		p.next = d.Recheck
-	}
+	p.recheck(d)
 	was := s.Record
-	wrote := p.putSidecar(s, d)
+	wrote := p.putOf(s.State, s.Key, d)
 	switch {
 	case d.Verb == remediations.Issue && wrote:
 		p.busySidecars++
@@ -132,36 +106,7 @@ func (p *passing) carrySidecar(s *remediations.SidecarState, d remediations.Deci
 	p.countSidecar(s, d, wrote)
 }
 
-// putSidecar writes what the decision asks to be written, and says whether it was.
-func (p *passing) putSidecar(s *remediations.SidecarState, d remediations.Decision) bool {
-	c := NodeChange{Annotations: map[string]*string{}}
-	for _, k := range append(d.Prune, d.Consume...) {
-		if _, ok := s.Node.Annotations[k]; ok {
-			c.Annotations[k] = nil
-		}
-	}
-	switch {
-	case d.Record != nil:
-		value := d.Record.Encode()
-		c.Annotations[s.Key] = &value
-	case d.Verb == remediations.End || d.Verb == remediations.Drop:
-		c.Annotations[s.Key] = nil
-	}
-	if d.Ended != nil {
-		history := remediations.EncodeHistory(s.Journal.History, *d.Ended)
-		c.Annotations[remediations.HistoryKey] = &history
-	}
-	if len(c.Annotations) == 0 {
-		return false
-	}
-	_, err := p.write(p.ctx, s.Node, c)
-	if err != nil {
-		p.failed = p.failed || (!errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound))
-	}
-	return err == nil
-}
-
-func (p *passing) keepSidecar(s *remediations.SidecarState, m *sidecarMemory, d remediations.Decision, wrote bool) {
+func (p *passing) keepSidecar(s *remediations.SidecarState, m *targetMemory, d remediations.Decision, wrote bool) {
 	if d.Fleetwide {
 		p.holds[d.Reason] = d.Message
 		return
@@ -178,26 +123,18 @@ func (p *passing) keepSidecar(s *remediations.SidecarState, m *sidecarMemory, d 
 	}
 }
 
-// approve lets the approval go out beside the loop, as begin does for a node's step.
-func (p *passing) approve(s *remediations.SidecarState, m *sidecarMemory, d remediations.Decision) {
+// approve lets the approval go out.
+func (p *passing) approve(s *remediations.SidecarState, m *targetMemory, d remediations.Decision) {
 	r := d.Record
-	intent, key, node, step := *r.Intent, s.Key, s.Node.Name, r.Step.Name
-	m.call = &remediations.Call{IntentID: intent.ID}
-	p.underway++
-	p.Log.Info("approving", "pod", r.Pod.String(), "node", node, "intent", intent.ID, "task", intent.Task)
-	var look lookedLast
-	mayStill := look.over(p.mayStill(node, func(_ context.Context, live *corev1.Node) error { return p.core.mayStillApprove(live, key, intent.ID) }))
-	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: node, Task: intent.Task}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
-		defer cancel()
-		outcome, err := p.Sidecars.Approve(ctx, a, mayStill)
-		call := remediations.Call{IntentID: intent.ID, Outcome: outcome, Withheld: look.withheld()}
-		if err != nil {
-			call.Why = err.Error()
-		}
-		p.calls <- called{node: node, sidecar: key, call: call, step: step}
-	}()
+	intent, key := *r.Intent, s.Key
+	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: s.Node.Name, Task: intent.Task}
+	p.send(calling{
+		of: sidecarOn(s.Node, key), step: r.Step.Name, attempt: intent.ID,
+		lets: func(_ context.Context, live *corev1.Node) error { return p.core.mayStillApprove(live, key, intent.ID) },
+		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
+			return p.Sidecars.Approve(ctx, a, mayStill)
+		},
+	}, &m.repairMemory)
 }
 
 func (p *passing) countSidecar(s *remediations.SidecarState, d remediations.Decision, wrote bool) {
@@ -208,22 +145,8 @@ func (p *passing) countSidecar(s *remediations.SidecarState, d remediations.Deci
 	case wrote && (d.Verb == remediations.End || d.Verb == remediations.Drop):
 		r = nil
 	}
-	if r != nil {
-		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
-		if r.Phase == remediations.Exhausted && len(p.tally.sidecars) < sidecarsNamed {
-			p.tally.sidecars[s.Pod.String()] = s.Node.Name
-		}
-	}
-	if d.Verb == remediations.Keep && d.Policy != nil {
-		p.tally.holds[[2]string{d.Policy.Name, string(d.Reason)}]++
-	}
-}
-
-// forgetSidecars drops what is remembered of sidecars that this pass did not meet.
-func (e *Engine) forgetSidecars() {
-	for k, m := range e.sidecarMemory {
-		if m.pass != e.passes && !m.looking && (m.call == nil || m.call.Outcome != "") {
-			delete(e.sidecarMemory, k)
-		}
+	p.tallied(r, d)
+	if r != nil && r.Phase == remediations.Exhausted && len(p.tally.sidecars) < sidecarsNamed {
+		p.tally.sidecars[s.Pod.String()] = s.Node.Name
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -52,12 +53,9 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint string, p remediati
 	}
 }
 
-// maxLooks bounds the looks at sidecars under way at once.
-const maxLooks = 10
-
 // sight looks at the sidecar beside the loop.
-func (p *passing) sight(m *sidecarMemory, s *remediations.SidecarState, d remediations.Decision) {
-	if p.Sidecars == nil || m.looking || p.looksUnderWay >= maxLooks || d.Policy == nil && s.Record == nil {
+func (p *passing) sight(m *targetMemory, s *remediations.SidecarState, d remediations.Decision) {
+	if p.Sidecars == nil || d.Policy == nil && s.Record == nil {
 		return
 	}
 	policy := d.Policy
@@ -67,25 +65,19 @@ func (p *passing) sight(m *sidecarMemory, s *remediations.SidecarState, d remedi
 	if policy == nil || len(policy.Plan) == 0 {
 		return
 	}
-	m.looking = true
-	p.looksUnderWay++
-	provider, pod, began, node := policy.Plan[0].Provider, s.Pod, p.Clock.Now(), s.Node.Name
-	go func() {
-		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
-		defer cancel()
+	provider, pod, node := policy.Plan[0].Provider, s.Pod, s.Node.Name
+	p.observe(sidecarOn(s.Node, s.Key), m, func(ctx context.Context, began time.Time) func() {
 		g := p.Sidecars.Look(ctx, provider, pod)
 		g.At = began
-		p.aside(func() {
-			m.looking = false
-			p.looksUnderWay--
+		return func() {
 			m.sighting = &g
 			p.transition(m, node, pod, &g)
-		})
-	}()
+		}
+	})
 }
 
 // transition tells people that a sidecar has begun to wait, or is ready again. What lies between the two is no news.
-func (p *passing) transition(m *sidecarMemory, node string, pod remediations.Pod, g *remediations.Sighting) {
+func (p *passing) transition(m *targetMemory, node string, pod remediations.Pod, g *remediations.Sighting) {
 	switch {
 	case g.Node != node || g.Pod.UID == "":
 		m.waits = false
@@ -110,7 +102,7 @@ func (e *Engine) regarding(g *remediations.Sighting, event Event) {
 }
 
 // tellPod sends an Event about the sidecar's pod once for each key.
-func (p *passing) tellPod(s *remediations.SidecarState, m *sidecarMemory, key string, e Event) {
+func (p *passing) tellPod(s *remediations.SidecarState, m *targetMemory, key string, e Event) {
 	k := key + "|" + e.Reason
 	if m.told[k] {
 		return

@@ -80,7 +80,7 @@ func requireNoTrace(t *testing.T, w *world) {
 		require.Empty(t, w.calls, "nothing was done to a node")
 		require.Empty(t, mustLedger(w).Slots)
 		require.Empty(t, mustLedger(w).Repairs)
-		require.Empty(t, w.instances[len(w.instances)-1].engine.sidecarMemory)
+		require.Empty(t, w.instances[len(w.instances)-1].engine.targets)
 	})
 }
 

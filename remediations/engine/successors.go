@@ -54,21 +54,14 @@ func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
 	if signs := witnessOf(d); d.Ask.Witness && n != nil && len(signs) > 0 {
 		p.readWitness(p.remember(n.Name), n, signs)
 	}
-	switch {
-	case !d.Well:
-		m.wellSince = time.Time{}
-	case m.wellSince.IsZero():
-		m.wellSince, m.wellHeard = p.now, d.Heard
-	}
+	m.found(d, p.now)
 	if d.Ask.Alerts {
 		p.askAlerts(m)
 	}
 	if d.Ask.Replacement {
 		p.askProof(m, &o.Record)
 	}
-	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
-		p.next = d.Recheck
-	}
+	p.recheck(d)
 	if d.Verb == remediations.End {
 		p.endOrphan(o, n, d)
 	}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// target is what a call or a look is about: the node that carries its record, and what of that node it is.
+type target struct {
+	node string
+	kind remediations.Kind
+	// name is the key of a sidecar's record, or the location; the node itself needs none.
+	name string
+}
+
+// repairMemory is what is remembered of the repair of any target.
+type repairMemory struct {
+	call *remediations.Call
+	// wellSince is since when the target is well without a break, wellHeard when the Watchdog had last come then.
+	wellSince, wellHeard time.Time
+	// newID is kept until a record bears it: the ledger counts repairs by id, and a write that met somebody else's must
+	// not count twice.
+	newID string
+}
+
+// targetMemory is what the engine remembers, between passes, of a target that is not the node itself. All of it may be lost.
+type targetMemory struct {
+	repairMemory
+	looking  bool
+	sight    *remediations.LeaderSight
+	sighting *remediations.Sighting
+	told     map[string]bool
+	// waits says that people were told that a sidecar waits.
+	waits bool
+	pass  int
+}
+
+func (e *Engine) rememberTarget(of target) (m *targetMemory, known bool) {
+	m, known = e.targets[of]
+	if !known {
+		m = &targetMemory{told: map[string]bool{}}
+		e.targets[of] = m
+	}
+	return m, known
+}
+
+// forgetTargets drops what is remembered of targets that this pass did not meet.
+func (e *Engine) forgetTargets() {
+	for of, m := range e.targets {
+		if m.pass != e.passes && !m.looking && (m.call == nil || m.call.Outcome != "") {
+			delete(e.targets, of)
+		}
+	}
+}
+
+// nextID is the id of the repair that may begin.
+func (m *repairMemory) nextID(j remediations.Journal, fresh func() string) string {
+	if m.newID == "" || j.Knows(m.newID) {
+		m.newID = fresh()
+	}
+	return m.newID
+}
+
+// found remembers since when the target is well.
+func (m *repairMemory) found(d remediations.Decision, at time.Time) {
+	switch {
+	case !d.Well:
+		m.wellSince = time.Time{}
+	case m.wellSince.IsZero():
+		m.wellSince, m.wellHeard = at, d.Heard
+	}
+}
+
+// of gives the node's state what is remembered of one of its targets.
+func (p *passing) stateOf(n *corev1.Node, m *targetMemory) *remediations.State {
+	m.pass = p.passes
+	m.forgetTorn(p.now)
+	s := p.state(n)
+	s.Call, s.NewID, s.WellSince, s.WellHeard = m.call, m.nextID(s.Journal, p.NewID), m.wellSince, m.wellHeard
+	s.Survey, s.Lease, s.Replacement, s.Pods = nil, nil, nil, nil
+	return s
+}
+
+// recheck has the next pass no later than the decision wants it.
+func (p *passing) recheck(d remediations.Decision) {
+	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
+		p.next = d.Recheck
+	}
+}
+
+// maxLooks bounds the looks at targets of one kind under way at once.
+const maxLooks = 10
+
+// observe looks at the target beside the loop. look gives what is done with what it saw, in the loop.
+func (p *passing) observe(of target, m *targetMemory, look func(ctx context.Context, began time.Time) (seen func())) {
+	if m.looking || p.looks[of.kind] >= maxLooks {
+		return
+	}
+	m.looking = true
+	p.looks[of.kind]++
+	began := p.Clock.Now()
+	go func() {
+		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
+		defer cancel()
+		seen := look(ctx, began)
+		p.aside(func() {
+			m.looking = false
+			p.looks[of.kind]--
+			seen()
+		})
+	}()
+}
+
+// calling is one call that may leave this process.
+type calling struct {
+	of            target
+	step, attempt string
+	// lets says whether the target, by its Node as it is now, still lets the call go out.
+	lets func(ctx context.Context, live *corev1.Node) error
+	// act makes it, and asks mayStill at the very last moment. before and after come beside the loop, too, and may be nil.
+	act    func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error)
+	before func(ctx context.Context)
+	after  func(ctx context.Context, call *remediations.Call)
+}
+
+// send lets the call go out beside the loop. It may be made only while this process leads and its intent is young.
+func (p *passing) send(c calling, m *repairMemory) {
+	m.call = &remediations.Call{IntentID: c.attempt}
+	p.underway++
+	p.Log.Info("issuing", "node", c.of.node, "target", c.of.name, "step", c.step, "intent", c.attempt)
+	var look lookedLast
+	mayStill := look.over(p.mayStill(c.of.node, c.lets))
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
+		defer cancel()
+		if c.before != nil {
+			c.before(ctx)
+		}
+		outcome, err := c.act(ctx, mayStill)
+		call := remediations.Call{IntentID: c.attempt, Outcome: outcome, Withheld: look.withheld()}
+		if err != nil {
+			call.Why, call.Stop = err.Error(), errors.Is(err, ErrAccount)
+		}
+		if c.after != nil {
+			c.after(ctx, &call)
+		}
+		p.calls <- called{of: c.of, call: call, step: c.step}
+	}()
+}
+
+// changeOf is the one write that a decision about a sidecar or a location asks for; nil: none. key is that of its record.
+func changeOf(s *remediations.State, key string, d remediations.Decision) *NodeChange {
+	c := NodeChange{Annotations: map[string]*string{}}
+	for _, k := range append(d.Prune, d.Consume...) {
+		if _, ok := s.Node.Annotations[k]; ok {
+			c.Annotations[k] = nil
+		}
+	}
+	_, has := s.Node.Annotations[key]
+	switch {
+	case d.Record != nil:
+		value := d.Record.Encode()
+		c.Annotations[key] = &value
+	case has && (d.Verb == remediations.End || d.Verb == remediations.Drop):
+		c.Annotations[key] = nil
+	}
+	if d.Ended != nil {
+		history := remediations.EncodeHistory(s.Journal.History, *d.Ended)
+		c.Annotations[remediations.HistoryKey] = &history
+	}
+	if len(c.Annotations) == 0 {
+		return nil
+	}
+	label(s.Node, &c)
+	return &c
+}
+
+// putOf writes what the decision asks to be written, and says whether it was.
+func (p *passing) putOf(s *remediations.State, key string, d remediations.Decision) bool {
+	c := changeOf(s, key, d)
+	if c == nil {
+		return false
+	}
+	_, err := p.write(p.ctx, s.Node, *c)
+	if err != nil {
+		p.failed = p.failed || (!errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound))
+	}
+	return err == nil
+}
+
+// tallied counts a repair that is on record, and what holds it.
+func (p *passing) tallied(r *remediations.Record, d remediations.Decision) {
+	if r != nil {
+		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
+	}
+	if d.Verb == remediations.Keep && d.Policy != nil {
+		p.tally.holds[[2]string{d.Policy.Name, string(d.Reason)}]++
+	}
+}
