@@ -6,26 +6,24 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"drydock.dev/drydock/internal/cli"
 )
 
+var command = cli.Program{Name: "drydock-agent"}
+
+// downward are the names that the downward API's variables have by custom.
+var downward = map[string]string{"node-name": "NODE_NAME", "namespace": "POD_NAMESPACE"}
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	cli.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr) })
 }
 
 // execute runs the command that args name and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRootCommand()
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	return report(root.ExecuteContext(ctx), stderr)
+	return command.Execute(ctx, newRootCommand(), args, stdout, stderr)
 }
 
 func newRootCommand() *cobra.Command {
@@ -36,12 +34,10 @@ func newRootCommand() *cobra.Command {
 			"leaders and members with new TCP and UDP flows, so that metrics tell which relay is at fault.\n\n" +
 			"Every flag may be set in the environment: --some-flag as DRYDOCK_SOME_FLAG, --node-name as NODE_NAME and\n" +
 			"--namespace as POD_NAMESPACE too. The flag wins.",
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return flagsFromEnvironment(cmd, os.LookupEnv) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.FlagsFromEnvironment(cmd, os.LookupEnv, downward)
+		},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(thisBuild().Command(), newRunCommand())
-	markRunErrors(root)
 	return root
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/lab"
 )
 
@@ -55,7 +56,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := call(t, c.args...)
-			require.Equal(t, exitUsage, code, stderr)
+			require.Equal(t, cli.ExitUsage, code, stderr)
 			require.Empty(t, stdout)
 			require.Contains(t, stderr, "drydock-agent: "+c.want)
 			require.Contains(t, stderr, "--help")
@@ -66,7 +67,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 func TestHelpEndsWithZero(t *testing.T) {
 	for _, args := range [][]string{{}, {"--help"}, {"help"}, {"run", "--help"}} {
 		code, stdout, stderr := call(t, args...)
-		require.Equal(t, exitOK, code)
+		require.Equal(t, cli.ExitOK, code)
 		require.Contains(t, stdout, "Usage:")
 		require.Empty(t, stderr)
 	}
@@ -78,16 +79,18 @@ func TestEnvironmentStandsForFlags(t *testing.T) {
 	}
 	value := func(env map[string]string, flag string) string {
 		cmd := newRunCommand()
-		require.NoError(t, flagsFromEnvironment(cmd, lookup(env)))
+		require.NoError(t, cli.FlagsFromEnvironment(cmd, lookup(env), downward))
 		return cmd.Flags().Lookup(flag).Value.String()
 	}
 	require.Equal(t, "n1", value(map[string]string{"NODE_NAME": "n1"}, "node-name"))
 	require.Equal(t, "n2", value(map[string]string{"NODE_NAME": "n1", "DRYDOCK_NODE_NAME": "n2"}, "node-name"))
 	require.Equal(t, "ns", value(map[string]string{"POD_NAMESPACE": "ns"}, "namespace"))
 	require.Equal(t, "15s", value(map[string]string{"DRYDOCK_INTERVAL": "15s"}, "interval"))
-	err := flagsFromEnvironment(newRunCommand(), lookup(map[string]string{"DRYDOCK_PAYLOAD": "much"}))
-	require.ErrorContains(t, err, "reading the environment variable DRYDOCK_PAYLOAD, ")
-	require.Equal(t, exitUsage, report(err, &bytes.Buffer{}))
+
+	t.Setenv("DRYDOCK_PAYLOAD", "much")
+	code, _, stderr := call(t, "run")
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "drydock-agent: reading the environment variable DRYDOCK_PAYLOAD, ")
 }
 
 // In a cluster, Kubernetes itself sets variables such as DRYDOCK_PORT for a Service named drydock.
@@ -95,7 +98,7 @@ func TestNoFlagIsNamedAsKubernetesNamesServices(t *testing.T) {
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			name := environmentName(f.Name)
+			name := cli.EnvironmentName(f.Name)
 			for _, taken := range []string{"DRYDOCK_PORT", "DRYDOCK_SERVICE_", "DRYDOCK_AGENT_"} {
 				require.False(t, strings.HasPrefix(name, taken), "--%s", f.Name)
 			}
@@ -109,7 +112,7 @@ func TestNoFlagIsNamedAsKubernetesNamesServices(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	code, stdout, _ := call(t, "version")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, cli.ExitOK, code)
 	require.Regexp(t, `^drydock-agent version \S+, commit \S+, go go\S+\n$`, stdout)
 
 	require.Equal(t, "drydock-agent version (devel), commit unknown, go unknown", thisBuild().Line(nil))

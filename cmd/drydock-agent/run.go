@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/mesh/probe"
 	"drydock.dev/drydock/remediations/kilo"
 )
@@ -42,7 +43,7 @@ func newRunCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			return run(cmd.Context(), cmd.ErrOrStderr(), o)
 		},

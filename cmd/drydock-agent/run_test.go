@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations/kilo"
 )
@@ -269,13 +270,13 @@ func TestItRefusesToStart(t *testing.T) {
 			cmd.Env = append(os.Environ(), asProgram+"=1")
 			output, err := cmd.CombinedOutput()
 			require.Error(t, err)
-			require.Equal(t, exitFailed, cmd.ProcessState.ExitCode())
+			require.Equal(t, cli.ExitFailed, cmd.ProcessState.ExitCode())
 			stderr := string(output)
 			require.Contains(t, stderr, c.want)
 			require.NotContains(t, stderr, "secret")
 		})
 	}
 	code, _, stderr := call(t, "run", "--node-name", "n1", "--namespace", namespace, "--key-file", writeKey(t, key))
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, stderr, "this is no pod's container")
 }

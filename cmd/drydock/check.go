@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
 )
 
@@ -44,5 +45,5 @@ func printFaults(out io.Writer, err error) error {
 	if _, err := fmt.Fprintln(out, faults); err != nil {
 		return fmt.Errorf("printing the faults, %w", err)
 	}
-	return failedError{}
+	return cli.ErrReported
 }

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/cli"
 )
 
 func TestCheckSaysOkAndWarnings(t *testing.T) {
 	file := write(t, "drydock.yaml", sound+"webhook: {exempt: {groups: [\"system:authenticated\"]}}\n")
 	code, stdout, stderr := call(t, "check", file)
-	require.Equal(t, exitOK, code)
+	require.Equal(t, cli.ExitOK, code)
 	require.Empty(t, stderr)
 	require.Contains(t, stdout, file+": ok\n"+file+":5: warning: webhook.exempt.groups[0]: ")
 	require.Contains(t, stdout, "warning: policies: reboot and replace will be skipped in shipped policies: providers.civo is not configured (ProviderAbsent)\n")
@@ -22,7 +24,7 @@ func TestCheckSaysOkAndWarnings(t *testing.T) {
 func TestCheckPrintsEveryFault(t *testing.T) {
 	file := write(t, "drydock.yaml", sound+"mode: enforced\nlimit: {}\n")
 	code, stdout, stderr := call(t, "check", file)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Empty(t, stderr)
 	require.Equal(t, file+`:5: mode: "enforced" is not one of observe, enforce; did you mean "enforce"?
 `+file+`:6: limit: unknown key; did you mean "limits"?
@@ -32,10 +34,10 @@ func TestCheckPrintsEveryFault(t *testing.T) {
 func TestCheckLooksAtFiles(t *testing.T) {
 	file := write(t, "drydock.yaml", "apiVersion: drydock.dev/v1alpha1\nkind: Config\nreceiver: {tokenFile: gone}\nalertmanager: {urls: [\"http://alertmanager:9093\"]}\n")
 	code, stdout, _ := call(t, "check", file)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Equal(t, file+`:3: receiver.tokenFile: file "`+filepath.Join(filepath.Dir(file), "gone")+`" does not exist; create it or correct the name`+"\n", stdout)
 
 	code, stdout, _ = call(t, "check", "testdata/no-such-file.yaml")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Equal(t, "testdata/no-such-file.yaml:1: document: cannot be read: no such file or directory\n", stdout)
 }

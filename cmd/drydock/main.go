@@ -3,28 +3,33 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/config"
 )
 
+// command prints the faults of a configuration as check does: each line names its file.
+var command = cli.Program{Name: "drydock", Lines: func(err error) []string {
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		return []string{faults.Error()}
+	}
+	return []string{fmt.Sprintf("drydock: %v", err)}
+}}
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	cli.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr) })
 }
 
 // execute runs the command that args name and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRootCommand()
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	return report(root.ExecuteContext(ctx), stderr)
+	return command.Execute(ctx, newRootCommand(), args, stdout, stderr)
 }
 
 func newRootCommand() *cobra.Command {
@@ -32,11 +37,8 @@ func newRootCommand() *cobra.Command {
 		Use:               "drydock",
 		Short:             "Turns Prometheus alerts into safe, verified repairs of Kubernetes nodes",
 		Long:              "Drydock turns Prometheus alerts into safe, verified repairs of Kubernetes nodes.\n\nEvery flag may be set in the environment: --some-flag as DRYDOCK_SOME_FLAG. The flag wins.",
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return flagsFromEnvironment(cmd, os.LookupEnv) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return cli.FlagsFromEnvironment(cmd, os.LookupEnv, nil) },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		newCheckCommand(),
 		newPoliciesCommand(),
@@ -44,6 +46,5 @@ func newRootCommand() *cobra.Command {
 		thisBuild().Command(),
 		newRunCommand(),
 	)
-	markRunErrors(root)
 	return root
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
 )
 
@@ -20,7 +21,7 @@ func newPoliciesCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "yaml" {
-				return usageError{fmt.Errorf("--output is %q; write table or yaml", output)}
+				return cli.Usagef("--output is %q; write table or yaml", output)
 			}
 			c := config.Shipped()
 			if file != "" {

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/cli"
 )
 
 func TestPoliciesTable(t *testing.T) {
 	code, stdout, stderr := call(t, "policies")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, cli.ExitOK, code)
 	require.Empty(t, stderr)
 	require.Equal(t, `NAME                            MODE      MATCH                                     NODES                   PLAN                                                                FROM
 cilium-agent-not-ready          observe   remediation="cilium-agent-not-ready"      !nvidia.com/gpu.count   restart-cni 3m, reboot 10m x2, drain 30m or stop, replace 20m       shipped
@@ -41,21 +43,21 @@ func TestPoliciesOfAConfiguration(t *testing.T) {
 - {name: mine, match: ['a="b"'], mode: enforce, plan: [{step: drain, onTimeout: continue}]}
 `)
 	code, stdout, _ := call(t, "policies", "--config", file)
-	require.Equal(t, exitOK, code)
+	require.Equal(t, cli.ExitOK, code)
 	require.Regexp(t, `(?m)^mine +enforce +a="b" +all nodes +drain 30m or continue +`+file+`$`, stdout)
 }
 
 func TestPoliciesYAMLIsAConfigurationsKey(t *testing.T) {
 	code, stdout, _ := call(t, "policies", "-o", "yaml")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, cli.ExitOK, code)
 	file := write(t, "drydock.yaml", sound+stdout)
 	code, again, _ := call(t, "policies", "-o", "yaml", "--config", file)
-	require.Equal(t, exitOK, code)
+	require.Equal(t, cli.ExitOK, code)
 	require.Equal(t, stdout, again)
 }
 
 func TestPoliciesOfABadConfiguration(t *testing.T) {
 	code, stdout, _ := call(t, "policies", "--config", write(t, "drydock.yaml", sound+"mode: off\n"))
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, stdout, `:5: mode: "off" is not one of observe, enforce`)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/cli"
 )
 
 func TestProfilesAreServedOnLoopbackOnly(t *testing.T) {
@@ -16,7 +18,7 @@ func TestProfilesAreServedOnLoopbackOnly(t *testing.T) {
 		"127.0.0.1:http": "is no port", "127.0.0.1:70000": "is no port", "127.0.0.1:": "is no port",
 	} {
 		code, _, stderr := call(t, "run", "--config", "drydock.yaml", "--pprof", address)
-		require.Equal(t, exitUsage, code, address)
+		require.Equal(t, cli.ExitUsage, code, address)
 		require.Contains(t, stderr, "--pprof", address)
 		require.Contains(t, stderr, why, address)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/rules"
 )
 
@@ -40,7 +41,7 @@ func ruleText(files, args []string) ([]byte, error) {
 	if len(args) == 1 {
 		file := strings.TrimSuffix(args[0], ".yaml") + ".yaml"
 		if !slices.Contains(files, file) {
-			return nil, usageError{fmt.Errorf("there is no rule file %q; there are %s", args[0], strings.ReplaceAll(strings.Join(files, ", "), ".yaml", ""))}
+			return nil, cli.Usagef("there is no rule file %q; there are %s", args[0], strings.ReplaceAll(strings.Join(files, ", "), ".yaml", ""))
 		}
 		return rules.Read(file)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
 )
 
@@ -26,7 +27,7 @@ func newRunCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return usageError{errors.New("--config is missing: name the configuration file")}
+				return cli.Usage(errors.New("--config is missing: name the configuration file"))
 			}
 			if err := checkProfilerAddress(pprof); err != nil {
 				return err

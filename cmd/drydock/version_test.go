@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/cli"
 )
 
 func TestVersion(t *testing.T) {
 	code, stdout, _ := call(t, "version")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, cli.ExitOK, code)
 	require.Regexp(t, `^drydock version \S+, commit \S+, go go\S+\n$`, stdout)
 
 	require.Equal(t, "drydock version (devel), commit unknown, go unknown", thisBuild().Line(nil))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -23,7 +24,7 @@ func TestHistoryIsNewestFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := d.run(append([]string{"history", "node-3"}, args...)...)
-			require.Equal(t, exitOK, code, stderr)
+			require.Equal(t, cli.ExitOK, code, stderr)
 			require.NotContains(t, stdout, "\x1b")
 			golden(t, name, stdout)
 		})
@@ -61,7 +62,7 @@ func TestHistorySaysWhoLedALocation(t *testing.T) {
 	d := newDesk(t, node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, entries...)}))
 	for name, args := range map[string][]string{"history-leader": nil, "history-leader-wide": {"-o", "wide"}} {
 		code, stdout, stderr := d.run(append([]string{"history", "node-3"}, args...)...)
-		require.Equal(t, exitOK, code, stderr)
+		require.Equal(t, cli.ExitOK, code, stderr)
 		golden(t, name, stdout)
 	}
 	_, stdout, _ := d.run("history", "node-3", "-o", "json")
@@ -73,7 +74,7 @@ func TestHistorySaysWhoLedALocation(t *testing.T) {
 func TestANodeWithoutHistory(t *testing.T) {
 	d := newDesk(t, node("node-3", nil))
 	code, stdout, stderr := d.run("history", "node-3")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, cli.ExitOK, code)
 	require.Empty(t, stdout)
 	require.Equal(t, "No repair of node-3 has ended yet.\n", stderr)
 
@@ -84,10 +85,10 @@ func TestANodeWithoutHistory(t *testing.T) {
 func TestHistoryRefuses(t *testing.T) {
 	d := newDesk(t, node("node-3", map[string]string{remediations.HistoryKey: "{"}))
 	code, _, stderr := d.run("history", "node-3")
-	require.Equal(t, exitRefused, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Equal(t, "error: the history of node-3 cannot be read: its annotation drydock.dev/history is not what Drydock writes\n", stderr)
 
 	code, _, stderr = d.run("history", "node-9")
-	require.Equal(t, exitRefused, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Equal(t, "error: there is no node \"node-9\" in this cluster\n", stderr)
 }

@@ -5,39 +5,33 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"drydock.dev/drydock/internal/cli"
 )
 
 // version is set by the linker in a release.
 var version string
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	p := &plugin{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		flags:     genericclioptions.NewConfigFlags(true),
 		now:       time.Now,
 	}
 	p.connect = p.connectByFlags
-	code := p.execute(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	cli.Main(p.execute)
 }
 
 // execute runs the command that args name and returns the exit code.
 func (p *plugin) execute(ctx context.Context, args []string) int {
 	root := p.newRootCommand()
-	root.SetArgs(args)
 	root.SetIn(p.In)
-	root.SetOut(p.Out)
-	root.SetErr(p.ErrOut)
-	return report(root.ExecuteContext(ctx), p.ErrOut)
+	return command.Execute(ctx, root, args, p.Out, p.ErrOut)
 }
 
 func (p *plugin) newRootCommand() *cobra.Command {
@@ -46,13 +40,10 @@ func (p *plugin) newRootCommand() *cobra.Command {
 		Short: "Show what Drydock is doing to the nodes, and tell it what you want",
 		Long: "Drydock repairs nodes by the alerts about them. This plugin shows what it is doing and why it waits, and writes\n" +
 			"what you want of it: annotations on the Node, nothing else, so that your rights on nodes decide what you may.",
-		Version:       version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Version: version,
 		// kubectl runs the plugin under the name that people type.
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl drydock"},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("namespace").Usage = "Namespace of Drydock's ledger; without it, the ledger is looked for in all"
 	root.AddCommand(
@@ -66,6 +57,5 @@ func (p *plugin) newRootCommand() *cobra.Command {
 		p.newResetCommand(),
 		p.newBreakGlassCommand(),
 	)
-	markRunErrors(root)
 	return root
 }

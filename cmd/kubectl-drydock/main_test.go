@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/cli"
 )
 
 func TestUsageErrorsEndWithTwo(t *testing.T) {
@@ -31,7 +33,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 	} {
 		d := newDesk(t, node("n", nil))
 		code, stdout, stderr := d.run(strings.Fields(args)...)
-		require.Equal(t, exitUsage, code, args)
+		require.Equal(t, cli.ExitUsage, code, args)
 		require.Empty(t, stdout)
 		require.Contains(t, stderr, "error: "+want)
 		require.Contains(t, stderr, "Run 'kubectl drydock --help'")
@@ -42,7 +44,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 func TestHelpSaysWhatPeopleType(t *testing.T) {
 	for _, args := range []string{"", "--help", "help", "pause --help", "status -h"} {
 		code, stdout, stderr := newDesk(t).run(strings.Fields(args)...)
-		require.Equal(t, exitOK, code)
+		require.Equal(t, cli.ExitOK, code)
 		require.Contains(t, stdout, "kubectl drydock")
 		require.NotContains(t, stdout, "kubectl-drydock")
 		require.Contains(t, stdout, "--kubeconfig", "the usual flags")
@@ -56,7 +58,7 @@ func TestNothingOfTheControllerIsLinkedIn(t *testing.T) {
 	require.NoError(t, err)
 	for _, pkg := range strings.Fields(string(out)) {
 		if rest, ok := strings.CutPrefix(pkg, "drydock.dev/drydock/"); ok {
-			require.Contains(t, []string{"remediations", "internal/text", "cmd/kubectl-drydock"}, rest)
+			require.Contains(t, []string{"remediations", "internal/cli", "internal/text", "cmd/kubectl-drydock"}, rest)
 		}
 		require.NotContains(t, pkg, "controller-runtime")
 		require.NotContains(t, pkg, "civogo")

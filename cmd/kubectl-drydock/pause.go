@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -21,7 +22,7 @@ const maxWhy = 256
 // reason makes --why fit for an annotation of one line.
 func reason(why string) (string, error) {
 	if why = plain(why); len(why) > maxWhy {
-		return "", usageError{fmt.Errorf("--why has %d bytes; give at most %d", len(why), maxWhy)}
+		return "", cli.Usagef("--why has %d bytes; give at most %d", len(why), maxWhy)
 	}
 	return why, nil
 }
@@ -41,7 +42,7 @@ func (p *plugin) newPauseCommand() *cobra.Command {
 				return err
 			}
 			if cmd.Flags().Changed("for") && length <= 0 {
-				return usageError{errors.New("--for must be longer than nothing, such as 30m, 2h or 1d")}
+				return cli.Usage(errors.New("--for must be longer than nothing, such as 30m, 2h or 1d"))
 			}
 			value, until := "true", "until `kubectl drydock resume`"
 			if length > 0 {
@@ -148,7 +149,7 @@ func (p *plugin) newBreakGlassCommand() *cobra.Command {
 				return err
 			}
 			if why == "" {
-				return usageError{errors.New("--why is needed: it is what whoever wonders later will read")}
+				return cli.Usage(errors.New("--why is needed: it is what whoever wonders later will read"))
 			}
 			c, err := p.connect()
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/text"
 )
 
@@ -26,7 +27,7 @@ func (o output) check() error {
 	case "", "wide", "json", "yaml":
 		return nil
 	}
-	return usageError{fmt.Errorf("--output is %q; write wide, json or yaml", string(o))}
+	return cli.Usagef("--output is %q; write wide, json or yaml", string(o))
 }
 
 func (o output) wide() bool { return o == "wide" }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -58,7 +59,7 @@ func requestOf(with, policy string) (string, error) {
 	case with != "" && policy != "":
 		return "", errors.New("--with and --policy were both given, and only one of them can be meant")
 	case with == "" && policy == "":
-		return "", usageError{errors.New("say what is to be done: --with REMEDIATION or --policy NAME")}
+		return "", cli.Usage(errors.New("say what is to be done: --with REMEDIATION or --policy NAME"))
 	case policy != "":
 		return "policy/" + policy, nil
 	case !slices.Contains(nodeRemediations(), with):

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -28,7 +29,7 @@ func (p *plugin) newResetCommand() *cobra.Command {
 			case len(args) == 1 && policy != "":
 				return errors.New("a node and --policy were both given, and only one of them can be meant")
 			case len(args) == 0 && policy == "":
-				return usageError{errors.New("say what is to be reset: a node, or --policy NAME")}
+				return cli.Usage(errors.New("say what is to be reset: a node, or --policy NAME"))
 			}
 			c, err := p.connect()
 			if err != nil {

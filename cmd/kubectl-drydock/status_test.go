@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -101,7 +102,7 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := newDesk(t, c.objects...).run(append([]string{"status"}, c.args...)...)
-			require.Equal(t, exitOK, code, stderr)
+			require.Equal(t, cli.ExitOK, code, stderr)
 			require.Empty(t, stderr)
 			require.NotContains(t, stdout, "\x1b")
 			golden(t, name, stdout)
@@ -144,7 +145,7 @@ func TestStatusOfLeadersRecords(t *testing.T) {
 		leader("node-6", remediations.Verifying, func(r *remediations.Record) { r.Moves[0].Location = "" }),
 		text, older, misplaced,
 	).run("status", "-o", "wide")
-	require.Equal(t, exitOK, code, stderr)
+	require.Equal(t, cli.ExitOK, code, stderr)
 	golden(t, "status-leaders", stdout)
 }
 
@@ -209,7 +210,7 @@ func TestTheLedgerIsFound(t *testing.T) {
 				forbid(d, "list", "configmaps")
 			}
 			code, stdout, stderr := d.run(append([]string{"status"}, c.args...)...)
-			require.Equal(t, exitOK, code, stderr)
+			require.Equal(t, cli.ExitOK, code, stderr)
 			require.Contains(t, stdout, "Ledger:   "+c.want+"\n")
 		})
 	}
@@ -232,7 +233,7 @@ func TestStatusRefuses(t *testing.T) {
 				forbid(d, f[0], f[1])
 			}
 			code, stdout, stderr := d.run("status")
-			require.Equal(t, exitRefused, code)
+			require.Equal(t, cli.ExitFailed, code)
 			require.Empty(t, stdout)
 			require.Contains(t, stderr, c.want)
 			require.Regexp(t, `\A[^\n]+\n\z`, stderr, "one sentence")
@@ -246,7 +247,7 @@ func TestWhoMayNotReadTheLedgerSeesTheNodes(t *testing.T) {
 	forbid(d, "list", "configmaps")
 	forbid(d, "get", "configmaps")
 	code, stdout, stderr := d.run("status")
-	require.Equal(t, exitOK, code, stderr)
+	require.Equal(t, cli.ExitOK, code, stderr)
 	require.Contains(t, stdout, "you may not read it, so only the nodes are shown")
 	require.Regexp(t, `node-1 +aaaaaa +node-not-ready +Verifying`, stdout)
 }

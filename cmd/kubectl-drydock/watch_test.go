@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -90,7 +91,7 @@ func TestWatchPrintsWhatChanges(t *testing.T) {
 	require.NoError(t, d.cluster.CoreV1().Nodes().Delete(t.Context(), "node-10", metav1.DeleteOptions{}))
 	d.sees("the Node itself is gone")
 
-	require.Equal(t, exitOK, stop(), "an interrupt is how it ends")
+	require.Equal(t, cli.ExitOK, stop(), "an interrupt is how it ends")
 	require.Empty(t, d.err.String())
 	golden(t, "watch", d.out.String())
 }
@@ -101,7 +102,7 @@ func TestWatchInJSONIsOneWholeStatusAChange(t *testing.T) {
 	d.sees(`"repairs": []`)
 	d.put(under("node-1", record("aaaaaa", remediations.Acting)))
 	d.sees("aaaaaa")
-	require.Equal(t, exitOK, stop())
+	require.Equal(t, cli.ExitOK, stop())
 	var seen []status
 	for dec := json.NewDecoder(strings.NewReader(d.out.String())); ; {
 		var s status
@@ -130,7 +131,7 @@ func TestWatchOutlivesAnAPIServerThatIsAway(t *testing.T) {
 	away.Store(false)
 	d.put(under("node-1", record("aaaaaa", remediations.Verifying)))
 	d.sees("Verifying")
-	require.Equal(t, exitOK, stop())
+	require.Equal(t, cli.ExitOK, stop())
 	require.Equal(t, "21:05:00Z cannot be read: listing the nodes under repair failed: restarting; trying again\n21:05:00Z can be read again\n", d.err.String())
 }
 
@@ -142,12 +143,12 @@ func TestWhoMayNotWatchIsToldHowOftenItIsRead(t *testing.T) {
 	stop := d.watching("status", "-w")
 	d.put(under("node-1", record("aaaaaa", remediations.Acting)))
 	d.sees("Acting")
-	require.Equal(t, exitOK, stop())
+	require.Equal(t, cli.ExitOK, stop())
 	require.Contains(t, d.err.String(), "what you may not watch is read every 15s instead: ")
 }
 
 func TestWatchRefusesWhereNoDrydockIs(t *testing.T) {
 	code, _, stderr := newDesk(t).run("status", "-w")
-	require.Equal(t, exitRefused, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, stderr, "error: no Drydock was found")
 }

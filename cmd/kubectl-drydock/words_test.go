@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -78,7 +79,7 @@ func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, c.node)
 			code, stdout, stderr := d.run(strings.Fields(c.args)...)
-			require.Equal(t, exitOK, code, stderr)
+			require.Equal(t, cli.ExitOK, code, stderr)
 			require.Empty(t, stderr)
 			require.Contains(t, stdout, c.said)
 			require.Regexp(t, `\A[^\n]+\n\z`, stdout, "one sentence")
@@ -103,7 +104,7 @@ func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
 func TestAPauseIsReadAsItWasMeant(t *testing.T) {
 	d := newDesk(t, node("n", nil))
 	code, _, stderr := d.run("pause", "n", "--for", "90m", "--why", " two\nlines\x1b[31m ")
-	require.Equal(t, exitOK, code, stderr)
+	require.Equal(t, cli.ExitOK, code, stderr)
 	p, err := remediations.ParsePause(d.node("n").Annotations[remediations.PauseKey])
 	require.NoError(t, err)
 	require.Equal(t, remediations.Pause{Until: now.Add(90 * time.Minute), Why: "two lines [31m"}, p)
@@ -157,7 +158,7 @@ func TestARefusalIsOneSentence(t *testing.T) {
 			}
 			d := newDesk(t, objects...)
 			code, stdout, stderr := d.run(strings.Fields(c.args)...)
-			require.Equal(t, exitRefused, code)
+			require.Equal(t, cli.ExitFailed, code)
 			require.Empty(t, stdout)
 			require.Contains(t, stderr, "error: "+c.want)
 			require.Regexp(t, `\A[^\n]+\n\z`, stderr, "one sentence")
@@ -184,7 +185,7 @@ func TestWhatTheAPIServerRefusesIsSaidInItsWords(t *testing.T) {
 			d := newDesk(t, under("n", record("aaaaaa", remediations.Verifying)))
 			d.cluster.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
 			code, stdout, stderr := d.run("cancel", "n")
-			require.Equal(t, exitRefused, code)
+			require.Equal(t, cli.ExitFailed, code)
 			require.Empty(t, stdout)
 			require.Equal(t, c.want+"\n", stderr)
 		})
@@ -228,7 +229,7 @@ func TestARecordThatChangedMeanwhileIsSaid(t *testing.T) {
 				return nil
 			})
 			code, stdout, stderr := d.run(strings.Fields(c.args)...)
-			require.Equal(t, exitRefused, code)
+			require.Equal(t, cli.ExitFailed, code)
 			require.Empty(t, stdout)
 			require.Contains(t, stderr, "error: "+c.want)
 			require.Equal(t, c.after.Annotations, d.node("n").Annotations, "nothing was written")
@@ -246,14 +247,14 @@ func TestANodeThatOnlyItsKubeletChangedIsTriedAgain(t *testing.T) {
 		return nil
 	})
 	code, stdout, stderr := d.run("cancel", "n")
-	require.Equal(t, exitOK, code, stderr)
+	require.Equal(t, cli.ExitOK, code, stderr)
 	require.Contains(t, stdout, "ends at once", "it says what is true of the repair as it is now")
 	require.Equal(t, "aaaaaa", d.node("n").Annotations[remediations.CancelKey])
 
 	d = newDesk(t, under("n", record("aaaaaa", remediations.Acting)))
 	racing(d, func(int) *corev1.Node { return under("n", record("aaaaaa", remediations.Verifying)) })
 	code, _, stderr = d.run("cancel", "n")
-	require.Equal(t, exitRefused, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Equal(t, fmt.Sprintf("error: n changed each of the %d times that this was tried, and nothing was written; try again\n", readAttempts), stderr)
 }
 
@@ -267,7 +268,7 @@ func TestWhatRestsOnTheRecordIsCheckedAgainstWhatWasRead(t *testing.T) {
 	} {
 		d := newDesk(t, n)
 		code, _, stderr := d.run(strings.Fields(args)...)
-		require.Equal(t, exitOK, code, stderr)
+		require.Equal(t, cli.ExitOK, code, stderr)
 		require.Contains(t, string(d.patches()[0].Patch), `"resourceVersion":"1"`, args)
 	}
 }
@@ -275,7 +276,7 @@ func TestWhatRestsOnTheRecordIsCheckedAgainstWhatWasRead(t *testing.T) {
 func TestSeveralNodesArePausedAndWhatIsRefusedForOneIsNotForTheOthers(t *testing.T) {
 	d := newDesk(t, node("a", nil), node("b", nil))
 	code, stdout, stderr := d.run("pause", "a", "gone", "b", "away")
-	require.Equal(t, exitRefused, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Equal(t, 2, strings.Count(stdout, "is paused until"))
 	require.Equal(t, "error: there is no node \"gone\" in this cluster\nerror: there is no node \"away\" in this cluster\n", stderr)
 	for _, name := range []string{"a", "b"} {
@@ -286,7 +287,7 @@ func TestSeveralNodesArePausedAndWhatIsRefusedForOneIsNotForTheOthers(t *testing
 func TestAStoppedPolicyIsResetOnItsFirstNode(t *testing.T) {
 	d := newDesk(t, exhausted("b", "bbbbbb", "p"), exhausted("a", "aaaaaa", "q"), exhausted("c", "cccccc", "p"))
 	code, _, stderr := d.run("reset", "--policy", "p")
-	require.Equal(t, exitOK, code, stderr)
+	require.Equal(t, cli.ExitOK, code, stderr)
 	require.Equal(t, "true", d.node("b").Annotations[remediations.ResetKey])
 	for _, name := range []string{"a", "c"} {
 		require.NotContains(t, d.node(name).Annotations, remediations.ResetKey)

@@ -3,71 +3,27 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/text"
 )
 
-// The exit codes that scripts may rely on.
-const (
-	exitOK      = 0
-	exitRefused = 1
-	exitUsage   = 2
-)
-
-// usageError is an error about how the command was called.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// refusal is an error of a command's own work: it was called well, and it cannot or must not be done.
-type refusal struct{ error }
-
-func (e refusal) Unwrap() error { return e.error }
-
-// markRunErrors makes every error of a command's own work a refusal, unless it says that it is about usage. What comes
-// out of cobra without being one is then about usage too: unknown commands and flags, wrong arguments.
-func markRunErrors(cmd *cobra.Command) {
-	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			err := run(cmd, args)
-			var usage usageError
-			if err == nil || errors.As(err, &usage) {
-				return err
-			}
-			return refusal{err}
-		}
-	}
-	for _, child := range cmd.Commands() {
-		markRunErrors(child)
-	}
-}
-
-// report says what went wrong, in a sentence for each thing that was refused, and returns the exit code.
-func report(err error, stderr io.Writer) int {
-	var refused refusal
+// command says a sentence for each thing that was refused.
+var command = cli.Program{Name: "kubectl drydock", Lines: func(err error) []string {
 	var several refusals
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &several):
-		for _, e := range several {
-			fmt.Fprintf(stderr, "error: %s\n", plain(sentence(e)))
-		}
-		return exitRefused
-	case errors.As(err, &refused):
-		fmt.Fprintf(stderr, "error: %s\n", plain(sentence(refused.error)))
-		return exitRefused
-	default:
-		fmt.Fprintf(stderr, "error: %s\nRun 'kubectl drydock --help' or 'kubectl drydock COMMAND --help' for how to call it.\n", plain(err.Error()))
-		return exitUsage
+	if !errors.As(err, &several) {
+		several = refusals{err}
 	}
-}
+	lines := make([]string, len(several))
+	for i, e := range several {
+		lines[i] = "error: " + plain(sentence(e))
+	}
+	return lines
+}}
 
 // refusals are those of several nodes.
 type refusals []error

@@ -1,0 +1,114 @@
+// Package cli is what Drydock's programs share as commands: exit codes, how errors are printed, signals, and flags that are set
+// in the environment.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes that scripts may rely on.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
+// Program is one of Drydock's programs.
+type Program struct {
+	// Name is what people type to call it.
+	Name string
+	// Lines says an error: a line, or several where several things are wrong. Nil: the program's name, a colon and the error.
+	Lines func(error) []string
+}
+
+// Main runs a program until it ends, or until SIGINT or SIGTERM ends its context, and exits with its code.
+func Main(execute func(ctx context.Context, args []string) int) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := execute(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// Execute runs the command that args name and returns the exit code.
+func (p Program) Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.HiddenDefaultCmd = true
+	markRunErrors(root)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return p.report(root.ExecuteContext(ctx), stderr)
+}
+
+// ErrReported fails a command that has printed already what is wrong.
+var ErrReported = errors.New("failed")
+
+// usageError is an error about how the command was called.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Usage marks an error as one about how the command was called.
+func Usage(err error) error { return usageError{err} }
+
+// Usagef is fmt.Errorf for an error about how the command was called.
+func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
+
+// workError is an error of a command's own work: it was called well, and its work cannot or must not be done.
+type workError struct{ error }
+
+func (e workError) Unwrap() error { return e.error }
+
+// markRunErrors makes every error of a command's own work a workError, unless it says that it is about usage. An error that
+// cobra returns and that is no workError is then about usage, too: unknown commands and flags, wrong arguments.
+func markRunErrors(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			err := run(cmd, args)
+			var usage usageError
+			if err == nil || errors.As(err, &usage) {
+				return err
+			}
+			return workError{err}
+		}
+	}
+	for _, child := range cmd.Commands() {
+		markRunErrors(child)
+	}
+}
+
+// report says what went wrong and returns the exit code.
+func (p Program) report(err error, stderr io.Writer) int {
+	var work workError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &work):
+		if !errors.Is(err, ErrReported) {
+			p.print(work.error, stderr)
+		}
+		return ExitFailed
+	default:
+		p.print(err, stderr)
+		_, _ = fmt.Fprintf(stderr, "Run '%[1]s --help' or '%[1]s COMMAND --help' for how to call it.\n", p.Name)
+		return ExitUsage
+	}
+}
+
+func (p Program) print(err error, stderr io.Writer) {
+	lines := []string{fmt.Sprintf("%s: %v", p.Name, err)}
+	if p.Lines != nil {
+		lines = p.Lines(err)
+	}
+	for _, line := range lines {
+		_, _ = fmt.Fprintln(stderr, line)
+	}
+}
