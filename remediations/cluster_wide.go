@@ -19,13 +19,13 @@ type ClusterWide struct {
 // rolloutRestart restarts a DaemonSet's pods on all nodes, as it rolls out a new version.
 var rolloutRestart = Remediation{
 	Name: "rollout-restart", Verb: "restart, in the whole cluster, the DaemonSet that fails on", Disruptive: true, Once: true, LooksFirst: true,
-	passed: true, ClusterWide: true, renews: true, asks: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 6, proof: succeeded,
+	PassedOver: true, ClusterWide: true, RenewsLease: true, AsksPods: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 6, Proof: succeeded,
 }
 
 // applyCNI applies the network's own manifest anew, never an older one than is installed.
 var applyCNI = Remediation{
 	Name: "apply-cni", Verb: "apply, in the whole cluster, the network manifest that is missing on", Disruptive: true, Once: true, LooksFirst: true,
-	passed: true, ClusterWide: true, renews: true, asks: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 7, proof: succeeded,
+	PassedOver: true, ClusterWide: true, RenewsLease: true, AsksPods: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 7, Proof: succeeded,
 }
 
 // clusterWide: one bad node never changes the whole cluster. What is not due here is passed over, where the plan goes on;

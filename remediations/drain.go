@@ -6,7 +6,7 @@ import "time"
 // nothing, so nothing proves it; what follows it does.
 var drain = Remediation{
 	Name: "drain", Verb: "drain", Disruptive: true, Timeout: 30 * time.Minute, Invasive: 9,
-	proof: func(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
+	Proof: func(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 		if intent.Why != "" {
 			return false, "the drain ended: " + intent.Why
 		}

@@ -12,7 +12,7 @@ func MayStillAct(n *corev1.Node, intentID string, signs []Sign, read map[Sign]Te
 	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
 		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
 	}
-	if refuses := Registry[r.Step.Name].refuses; refuses != nil && refuses(n) != "" {
+	if refuses := Registry[r.Step.Name].Refuses; refuses != nil && refuses(n) != "" {
 		return Withhold(ProviderAbsent, "%s", refuses(n))
 	}
 	if r.drained() && !n.Spec.Unschedulable {

@@ -9,7 +9,7 @@ import (
 // doable says that the step stands in the plan as named, that this installation can carry it out, and that it takes
 // this node.
 func (s *State) doable(p *Policy, ref StepRef) bool {
-	if refuses := Registry[ref.Name].refuses; refuses != nil && refuses(s.Node) != "" {
+	if refuses := Registry[ref.Name].Refuses; refuses != nil && refuses(s.Node) != "" {
 		return false
 	}
 	if r := s.Journal.Record; r != nil && r.Policy == p.Name && (r.passed(ref) || r.spent(p, ref)) {
@@ -57,7 +57,7 @@ func (s *State) idle(p *Policy, index int) bool {
 func (s *State) refusals(p *Policy) string {
 	var out []string
 	for _, step := range p.Plan {
-		if refuses := Registry[step.Name].refuses; refuses != nil && refuses(s.Node) != "" {
+		if refuses := Registry[step.Name].Refuses; refuses != nil && refuses(s.Node) != "" {
 			out = append(out, "; "+refuses(s.Node))
 		}
 	}

@@ -58,7 +58,7 @@ func (s *State) proven() (bool, string) {
 	if r.Intent.Outcome == CallRefused && Registry[name].Once {
 		return false, "the provider refused: " + r.Intent.Why
 	}
-	proof := Registry[name].proof
+	proof := Registry[name].Proof
 	if proof == nil {
 		return false, "this version knows no proof for the step " + name
 	}
@@ -111,7 +111,7 @@ func (t nodeTarget) cure(p *Policy) (Outcome, string) {
 
 // renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.
 func (s *State) renewed(r *Record) bool {
-	return s.Lease.fresh() && (!Registry[stepName(lastDone(r))].renews || s.Lease.RenewedAt.After(r.Intent.At))
+	return s.Lease.fresh() && (!Registry[stepName(lastDone(r))].RenewsLease || s.Lease.RenewedAt.After(r.Intent.At))
 }
 
 // fresh says that the kubelet's last renewal was good when the lease was read. One from far in the future says that one

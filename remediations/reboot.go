@@ -6,7 +6,7 @@ import "time"
 // come back because of it.
 var reboot = Remediation{
 	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, LooksFirst: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 8,
-	proof: func(intent *Intent, n *NodeFacts, _ Answers) (bool, string) {
+	Proof: func(intent *Intent, n *NodeFacts, _ Answers) (bool, string) {
 		switch {
 		case intent.BootID == "" || n.BootID == "":
 			return false, "the node reports no boot ID, so a reboot cannot be told from a recovery"

@@ -30,16 +30,18 @@ type Remediation struct {
 	LooksFirst bool
 	// ClusterWide remediations change the whole cluster: one bad node is no reason for them, and the breaker is none against.
 	ClusterWide bool
-	// passed: what could only be refused is passed over where another step follows; other plans wait for their provider.
-	passed bool
-	// renews: only a lease that was renewed after the intent shows that it cured anything.
-	renews bool
-	// asks: its actuator is asked whether the proof is there. replaces: it is asked about the machine, and not about pods.
-	asks, replaces bool
-	// refuses says why it is never done to the node, whatever a plan says; nil: it takes every node.
-	refuses func(n *corev1.Node) string
-	// proof is what shows, beyond the node being well and the alert gone, that this very step was what cured it.
-	proof func(intent *Intent, n *NodeFacts, a Answers) (proven bool, missing string)
+	// PassedOver: what could only be refused is passed over where another step follows; other plans wait for their provider.
+	PassedOver bool
+	// RenewsLease: only a lease that was renewed after the intent shows that it cured anything.
+	RenewsLease bool
+	// AsksPods: its actuator is asked whether the pods that it had made anew are there (engine.PodProver). Replaces: it is asked what
+	// became of the machine (engine.Replacer).
+	AsksPods, Replaces bool
+	// Refuses says why it is never done to the node, whatever a plan says; nil: it takes every node.
+	Refuses func(n *corev1.Node) string
+	// Proof is what shows, beyond the node being well and the alert gone, that this very step was what cured it. Every remediation of
+	// nodes has one.
+	Proof func(intent *Intent, n *NodeFacts, a Answers) (proven bool, missing string)
 }
 
 // Registry holds every remediation that a plan may name, whether or not this installation can carry it out.

@@ -27,7 +27,7 @@ func TestARemediationComesWithItsPageAndItsGoldens(t *testing.T) {
 		require.Equal(t, r.Once, r.Wait > 0, "%s: how long its proof may take", name)
 		require.Equal(t, r.Once, r.Attempts > 0, "%s: how often it is issued", name)
 		require.Equal(t, !r.Once, r.Timeout > 0, "%s: how long it may take", name)
-		if r.proof == nil {
+		if r.Proof == nil {
 			continue
 		}
 		whole++

@@ -10,8 +10,8 @@ import (
 // and the provider's word that the old one is gone: a Node that was only deleted and registered again is the same
 // machine.
 var replace = Remediation{
-	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, asks: true, replaces: true, Wait: 20 * time.Minute, Attempts: 1, Invasive: 10,
-	refuses: func(n *corev1.Node) string {
+	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, Replaces: true, Wait: 20 * time.Minute, Attempts: 1, Invasive: 10,
+	Refuses: func(n *corev1.Node) string {
 		if ControlPlane(n) {
 			return "a control-plane node is never replaced: its etcd member would be lost with it"
 		}
@@ -20,7 +20,7 @@ var replace = Remediation{
 		}
 		return ""
 	},
-	proof: func(intent *Intent, n *NodeFacts, a Answers) (bool, string) {
+	Proof: func(intent *Intent, n *NodeFacts, a Answers) (bool, string) {
 		switch r := a.Machine; {
 		case r == nil:
 			return false, "the provider has not been asked yet whether the machine was replaced"
@@ -89,10 +89,10 @@ func (s *State) answers() (a Answers) {
 		return a
 	}
 	of := Registry[stepName(lastDone(r))]
-	if of.replaces && s.Replacement != nil && s.Replacement.about(r.Intent) {
+	if of.Replaces && s.Replacement != nil && s.Replacement.about(r.Intent) {
 		a.Machine = s.Replacement
 	}
-	if of.asks && !of.replaces && s.Pods != nil && s.Pods.about(r.Intent) {
+	if of.AsksPods && s.Pods != nil && s.Pods.about(r.Intent) {
 		a.Pods = s.Pods
 	}
 	return a

@@ -7,32 +7,32 @@ import "time"
 
 // restartKubeProxy deletes the node's own pod of the DaemonSet that routes its services.
 var restartKubeProxy = Remediation{
-	Name: "restart-kube-proxy", Verb: "restart the kube-proxy of", Disruptive: true, Once: true, LooksFirst: true, passed: true,
-	renews: true, asks: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 1, proof: succeeded,
+	Name: "restart-kube-proxy", Verb: "restart the kube-proxy of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
+	RenewsLease: true, AsksPods: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 1, Proof: succeeded,
 }
 
 // restartCNI deletes the node's own pod of the DaemonSet that gives its pods their network.
 var restartCNI = Remediation{
-	Name: "restart-cni", Verb: "restart the network pod of", Disruptive: true, Once: true, LooksFirst: true, passed: true,
-	renews: true, asks: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 2, proof: succeeded,
+	Name: "restart-cni", Verb: "restart the network pod of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
+	RenewsLease: true, AsksPods: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 2, Proof: succeeded,
 }
 
 // restartKubelet restarts the kubelet's unit on the host. On a control-plane node the static pods go on meanwhile.
 var restartKubelet = Remediation{
-	Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, LooksFirst: true, passed: true,
-	renews: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 3, proof: restarted,
+	Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
+	RenewsLease: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 3, Proof: restarted,
 }
 
 // restartContainerd restarts the container runtime's unit on the host. Containers outlive it.
 var restartContainerd = Remediation{
-	Name: "restart-containerd", Verb: "restart containerd of", Disruptive: true, Once: true, LooksFirst: true, passed: true,
-	renews: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 4, proof: restarted,
+	Name: "restart-containerd", Verb: "restart containerd of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
+	RenewsLease: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 4, Proof: restarted,
 }
 
 // restartUnit restarts a unit that the configuration names.
 var restartUnit = Remediation{
-	Name: "restart-unit", Verb: "restart a unit of", Disruptive: true, Once: true, LooksFirst: true, passed: true,
-	renews: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 5, proof: restarted,
+	Name: "restart-unit", Verb: "restart a unit of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
+	RenewsLease: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 5, Proof: restarted,
 }
 
 // restarted proves a restart on the host: its call counts as accepted only when the host itself said that the unit runs

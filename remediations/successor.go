@@ -46,7 +46,7 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 		d.Message = "asking the provider whether the machine was replaced"
 		return d
 	case s.Node == nil || machine.Missing != "":
-		_, d.Message = replace.proof(r.Intent, &NodeFacts{}, s.answers())
+		_, d.Message = replace.Proof(r.Intent, &NodeFacts{}, s.answers())
 		return d
 	}
 	next := *s

@@ -40,7 +40,7 @@ func (s *State) trouble(c *candidate) *finding {
 	if !c.remediation().LooksFirst || v == nil || v.Step != c.ask() || v.Trouble == "" || v.At.After(c.now) {
 		return nil
 	}
-	return &finding{message: v.Trouble, until: v.At.Add(v.Again), fleetwide: v.Fleetwide, pass: c.remediation().passed && !v.Fleetwide}
+	return &finding{message: v.Trouble, until: v.At.Add(v.Again), fleetwide: v.Fleetwide, pass: c.remediation().PassedOver && !v.Fleetwide}
 }
 
 // ask names the candidate's step as Survey.Step does.
@@ -60,7 +60,7 @@ const askEvery = 15 * time.Second
 // follow asks whoever can tell whether the step's proof is there, again and again until it is.
 func (s *State) follow(d *Decision, now time.Time) {
 	r := s.Journal.Record
-	if !Registry[stepName(lastDone(r))].asks || r.Intent.Before == nil {
+	if of := Registry[stepName(lastDone(r))]; (!of.AsksPods && !of.Replaces) || r.Intent.Before == nil {
 		return
 	}
 	if again := s.askedAgain(r.Intent); !now.Before(again) || again.Sub(now) > askEvery {

@@ -83,9 +83,10 @@ func TestAnActuatorAsksAtTheLastMoment(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, remediations.CallAccepted, outcome, "the control")
 	require.Len(t, sim.Done(civosim.Recycle), 1)
-	said, err := Replacer{c}.Replaced(t.Context(), *with.Before)
-	require.NoError(t, err)
-	require.True(t, said.MachineGone)
+	require.Eventually(t, func() bool {
+		said, err := Replacer{c}.Replaced(t.Context(), *with.Before)
+		return err == nil && said.MachineGone
+	}, 10*time.Second, time.Millisecond, "Civo deletes the machine after its answer")
 }
 
 // TestASurveySaysWhoseTroubleItIs, and when it is worth asking again.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -99,6 +100,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	for _, step := range askingSteps {
 		actuators[step] = podProvider{provider{i, step}}
 	}
+	maps.Copy(actuators, w.actuators)
 	workers := map[string]Worker{"drain": drainer{i}}
 	var sidecars Sidecars
 	if w.gates != nil && len(c.SidecarProviders) > 0 {
