@@ -33,7 +33,7 @@ var core = []string{
 	"remediations/breaker.go", "remediations/decide.go", "remediations/fleet.go", "remediations/guards*.go", "remediations/issue.go", "remediations/kind.go", "remediations/last_look*.go",
 	"remediations/ledger*.go", "remediations/lifecycle.go", "remediations/outage.go", "remediations/proof.go", "remediations/successor.go",
 	"remediations/survey.go", "remediations/target_node.go", "remediations/witness*.go",
-	"remediations/engine/finish.go", "remediations/engine/issue.go",
+	"remediations/engine/finish.go", "remediations/engine/issue.go", "remediations/engine/targets.go",
 }
 
 // folders are the packages whose tests run, in this order: the tests of the pure core are fast and
