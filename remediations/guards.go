@@ -42,7 +42,7 @@ const (
 // guards in the order in which they are asked; the first that finds something holds the repair. RecordMalformed comes
 // before all of them, in Decide: without a record there is no candidate. The table says which kind of target each binds, and
 // whether it binds only what disrupts; no guard asks that itself. Those by which people speak are in guards_people.go, those that
-// speak of the alert in guards_alert.go, NotWitnessed is in witness.go, what a location adds in guards_mesh.go.
+// speak of the alert in guards_alert.go, NotWitnessed is in witness.go, what a location adds in location_guards.go.
 var guards = []guard{
 	{ReasonExcluded, ofAll, whatever, excluded},
 	{Paused, ofAll, whatever, paused},
