@@ -54,3 +54,26 @@ func TestInvariantsNameTestsThatExist(t *testing.T) {
 		})
 	}
 }
+
+// TestArchitectureNamesWhatThereIs: each file that docs/architecture.md names is there, with the function or type behind its name.
+func TestArchitectureNamesWhatThereIs(t *testing.T) {
+	page, err := os.ReadFile("../docs/architecture.md")
+	require.NoError(t, err)
+	cited := regexp.MustCompile("`([a-z_]+(?:/[A-Za-z_*.]+)+)`(?:\\s+`(\\w+)`)?").FindAllStringSubmatch(string(page), -1)
+	require.Greater(t, len(cited), 20, "the control")
+	named := 0
+	for _, m := range cited {
+		files, err := filepath.Glob("../" + strings.TrimSuffix(m[1], "/"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, "%s is not there", m[1])
+		if m[2] == "" || !strings.HasSuffix(m[1], ".go") {
+			continue
+		}
+		named++
+		text, err := os.ReadFile(files[0])
+		require.NoError(t, err)
+		declared := regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|type |var )` + m[2] + `\b`)
+		require.Regexp(t, declared, string(text), "%s has no %s", m[1], m[2])
+	}
+	require.Greater(t, named, 10, "the control")
+}

@@ -47,7 +47,7 @@ import (
 
 const (
 	defaultTimeout = 30 * time.Second
-	// defaultIssueWithin is the design's: a call goes out within 10 s of its
+	// defaultIssueWithin is the intent's: a call goes out within 10 s of its
 	// intent or not at all.
 	defaultIssueWithin = 10 * time.Second
 	// defaultBackoff and its double fit well into the time in which a call must go out.
