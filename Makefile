@@ -31,7 +31,7 @@ unit: needs ## The tests that need no lab, with the race detector
 
 .PHONY: soak
 soak: needs ## What make test samples, whole: a hundred times the histories, every crash point
-	DRYDOCK_SOAK=1 $(GO) test -race -timeout 3h ./remediations/...
+	DRYDOCK_SOAK=1 $(GO) test -race -timeout 3h ./remediations/... ./internal/selftest
 	DRYDOCK_SOAK=1 $(GO) test -timeout 3h -p 1 ./test/crash ./test/doors
 
 .PHONY: nightly

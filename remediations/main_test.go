@@ -1,18 +1,9 @@
 package remediations
 
 import (
-	"flag"
-	"os"
 	"testing"
+
+	"drydock.dev/drydock/internal/soak"
 )
 
-// TestMain: DRYDOCK_SOAK=1 looks at a hundred times as many cases; -rapid.checks says how many exactly.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
-	if !chosen && os.Getenv("DRYDOCK_SOAK") != "" {
-		_ = flag.Set("rapid.checks", "10000")
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { soak.Main(m) }

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // Word is what the Alertmanagers said when they were last asked.
@@ -154,7 +157,7 @@ func (w *Word) about(fingerprint string, c *Config, own string) verdict {
 	case h.active:
 		return verdict{startsAt: h.startsAt}
 	case h.unrouted:
-		return verdict{reason: AlertUnconfirmed, message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, quoted(h.elsewhere))}
+		return verdict{reason: AlertUnconfirmed, message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, cmp.Or(text.Quoted(h.elsewhere, 200), "nobody"))}
 	case h.known:
 		return verdict{reason: AlertUnconfirmed, message: "Alertmanager has the alert but has not processed it yet"}
 	default:

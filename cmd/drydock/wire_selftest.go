@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alertmanager"
 	"drydock.dev/drydock/remediations/kube"
@@ -30,8 +31,8 @@ func (p *posts) refuse() {
 	p.refused.Store(&now)
 }
 
-func (p *posts) known() remediations.Posts {
-	out := remediations.Posts{Arrived: p.arrivals.Last()}
+func (p *posts) known() selftest.Posts {
+	out := selftest.Posts{Arrived: p.arrivals.Last()}
 	if at := p.refused.Load(); at != nil {
 		out.Refused = *at
 	}

@@ -128,6 +128,7 @@ func TestEveryRemediationCanBeAStep(t *testing.T) {
 			target = "target: {pod: pod}, "
 		case "leader":
 			target = "target: {location: location}, "
+		default: // a policy about nodes, or about the API servers, names no other target
 		}
 		c, _ := mustLoad(t, base+"policies: [{name: one, "+target+"match: ['a=\"b\"'], plan: [{step: "+name+", "+step+"}]}]\n")
 		require.Equal(t, name, c.Core.Policies[0].Plan[0].Name)

@@ -5,6 +5,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -29,6 +30,15 @@ func Line(s string, n int) string {
 		return s
 	}
 	return strings.TrimRight(strings.ToValidUTF8(s[:n], ""), " ") + "…"
+}
+
+// Quoted returns the names that others wrote in quotes, each once and in order, as one line of at most n bytes.
+func Quoted(names []string, n int) string {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	for i, s := range names {
+		names[i] = fmt.Sprintf("%q", s)
+	}
+	return Line(strings.Join(names, ", "), n)
 }
 
 // plain says whether s is ASCII in single spaces, as most texts are.

@@ -29,6 +29,14 @@ func TestLine(t *testing.T) {
 	}
 }
 
+func TestQuoted(t *testing.T) {
+	names := []string{"b", "a\nb", "b"}
+	require.Equal(t, `"a\nb", "b"`, Quoted(names, 40))
+	require.Equal(t, []string{"b", "a\nb", "b"}, names, "the caller's own")
+	require.Equal(t, `"a\…`, Quoted(names, 3))
+	require.Empty(t, Quoted(nil, 40))
+}
+
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"as it is", "a\x1b[31mb\nc", "\u202e", "\u009b", "\xff", "😀\U000e0001", `"\`} {
 		f.Add(s, 10)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -42,7 +43,7 @@ type Options struct {
 	// NewID gives a fresh repair id, NewTask a fresh UUID for a sidecar's task.
 	NewID, NewTask func() string
 	// Posts is what the receiver of this replica knows of the self-test; nil: nothing.
-	Posts func() remediations.Posts
+	Posts func() selftest.Posts
 }
 
 // Engine is the loop. It is a manager.Runnable that needs leadership.

@@ -8,12 +8,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
 )
 
 // connection is what the engine knows of the self-test. No decision about a node rests on it.
 type connection struct {
-	memory remediations.SelfTestMemory
+	memory selftest.Memory
 	is     remediations.SelfTest
 	// told is the last state but unknown: who was told that it is bad is told that it is mended, whatever came in between.
 	told remediations.SelfTestState
@@ -45,7 +46,7 @@ func (p *passing) selfTest() remediations.SelfTest {
 	if p.word == nil || !p.word.AskedAt.After(c.memory.At) {
 		return c.is
 	}
-	var posts remediations.Posts
+	var posts selftest.Posts
 	if p.Posts != nil {
 		posts = p.Posts()
 	}
@@ -75,7 +76,7 @@ func (e *Engine) awaitsArrival() bool {
 	if e.Posts != nil {
 		at = latest(at, e.Posts().Arrived)
 	}
-	return e.connection.is.AwaitsArrival(at, e.Clock.Now())
+	return selftest.AwaitsArrival(e.connection.is, at, e.Clock.Now())
 }
 
 func latest(a, b time.Time) time.Time {

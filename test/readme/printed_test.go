@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
 	"drydock.dev/drydock/test/admission/requests"
@@ -37,11 +38,11 @@ func selfTestSays(t *testing.T) (out []string) {
 		{receiver: "drydock", replica: remediations.ReplicaWord{SelfTest: alert("drydock")}, arrived: now.Add(-20 * time.Minute), posts: now},
 	} {
 		cfg := &remediations.Config{SelfTest: loaded.Core.SelfTest, Receiver: c.receiver}
-		var memory remediations.SelfTestMemory
+		var memory selftest.Memory
 		var is remediations.SelfTest
 		for at := now.Add(-30 * time.Minute); !at.After(now); at = at.Add(15 * time.Second) {
 			word := &remediations.Word{AskedAt: at, Replicas: []remediations.ReplicaWord{c.replica}}
-			memory, is = memory.Judge(cfg, word, c.arrived, remediations.Posts{Refused: c.posts}, is)
+			memory, is = memory.Judge(cfg, word, c.arrived, selftest.Posts{Refused: c.posts}, is)
 			memory.At = at
 		}
 		require.True(t, is.State.Bad(), "%+v: %s", c, is.State)

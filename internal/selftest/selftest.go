@@ -1,0 +1,233 @@
+// Package selftest judges the connection between Prometheus, Alertmanager and Drydock by an alert that always fires. No decision
+// about a node rests on it: the self-test holds nothing, and blinds nobody. The package is pure: times come in from outside.
+package selftest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// Posts is what the receiver of this replica knows beside the ledger; zero times: never.
+type Posts struct {
+	// Arrived is when the self-test's alert last arrived, durable or not.
+	Arrived time.Time
+	// Refused is when a post was last refused for its token.
+	Refused time.Time
+}
+
+// Times of the self-test. Polls are 15 s apart by default and come a moment early or late, so what is to be said at one of
+// them is due some seconds before it: at 30 s, 45 s and 90 s.
+const (
+	// firstPatience is how long the alert must be missing or unrouted before that is said, where this process has never
+	// seen it routed here; laterPatience, where it has: an Alertmanager that was started again has no alerts until
+	// Prometheus sends them again, and takes back nothing before that.
+	firstPatience = 25 * time.Second
+	laterPatience = 40 * time.Second
+	// heldFor is how long a word counts that later ones do not confirm.
+	heldFor = 45 * time.Second
+	// arrivesWithin is how long the first arrival may take: Alertmanager's group_wait is 30 s.
+	arrivesWithin = 85 * time.Second
+	// youngFor is how old the last arrival may be: with a repeat_interval and a group_interval of 5 m Alertmanager
+	// posts at every second flush only, each 10 m.
+	youngFor = 11 * time.Minute
+	// clocksApart is how far another replica's clock may be ahead. What is further in the future is not believed, or it
+	// would count as young for as long.
+	clocksApart = 2 * time.Minute
+)
+
+// Memory is what the leader remembers from one word of the Alertmanagers to the next. It may be lost.
+type Memory struct {
+	// Last is what the last word by itself showed, At when it was asked for.
+	Last sight
+	At   time.Time
+	// Answered and Routed are when any replica last answered, and last had the alert routed here.
+	Answered, Routed time.Time
+	// Astray is since when it is missing or unrouted; Free since when it is routed here with nothing in its way, but for
+	// moments that were too short to be said.
+	Astray, Free time.Time
+	// Hindered: before it was free, this process saw something in its way.
+	Hindered bool
+}
+
+// sight is what one word by itself shows.
+type sight string
+
+const (
+	sightNobody   sight = "nobody answers"
+	sightMissing  sight = "missing"
+	sightUnrouted sight = "unrouted"
+	sightQuiet    sight = "quiet"
+	sightRouted   sight = "routed"
+)
+
+// Judge says how the connection is by what the Alertmanagers said and by what arrived, and what to remember. No guard
+// asks for it: the self-test holds nothing, and blinds nobody.
+func (m Memory) Judge(c *remediations.Config, w *remediations.Word, arrival time.Time, posts Posts, was remediations.SelfTest) (Memory, remediations.SelfTest) {
+	if len(c.SelfTest) == 0 {
+		return m, remediations.SelfTest{}
+	}
+	at := w.AskedAt
+	arrival = believed(at, arrival, posts.Arrived)
+	shown, message := show(c, w)
+	agreed := shown == m.Last
+	m = m.saw(shown, at)
+	state := remediations.SelfTestUnknown
+	switch shown {
+	case sightNobody:
+		if !m.Answered.IsZero() && at.Sub(m.Answered) < laterPatience {
+			return m, m.hold(was, at, arrival)
+		}
+	case sightQuiet:
+	case sightMissing, sightUnrouted:
+		patience := firstPatience
+		if !m.Routed.IsZero() {
+			patience = laterPatience
+		}
+		if !agreed || at.Sub(m.Astray) < patience {
+			return m, m.hold(was, at, arrival)
+		}
+		state = remediations.SelfTestState(shown)
+		m.Free, m.Hindered = time.Time{}, true
+	case sightRouted:
+		state, message = m.arrives(c, at, arrival, posts.Refused, was)
+	}
+	return m, become(was, state, message, at)
+}
+
+// saw takes in what one word shows.
+func (m Memory) saw(shown sight, at time.Time) Memory {
+	before := m
+	m.Last, m.At = shown, at
+	if shown == sightNobody {
+		return m // nothing was seen, so nothing has changed either
+	}
+	m.Answered = at
+	switch shown {
+	case sightMissing, sightUnrouted:
+		switch {
+		case !m.Astray.IsZero() && before.Last != sightNobody:
+		case before.Last == sightRouted || before.Last == sightQuiet:
+			m.Astray = before.At // somewhere in between
+		default:
+			m.Astray = at
+		}
+	case sightQuiet:
+		m.Routed, m.Astray = at, time.Time{}
+		m.Free, m.Hindered = time.Time{}, true
+	default:
+		m.Routed, m.Astray = at, time.Time{}
+		if m.Free.IsZero() {
+			m.Free = at
+		}
+	}
+	return m
+}
+
+// arrives judges an alert that is routed here and that nothing keeps back.
+func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, was remediations.SelfTest) (remediations.SelfTestState, string) {
+	if young(at, arrival) {
+		return remediations.SelfTestOK, fmt.Sprintf("Alertmanager routes the alert %s to %q, and it arrives", c.SelfTest, c.Receiver)
+	}
+	limit := arrivesWithin
+	if !arrival.IsZero() && m.Hindered {
+		limit = youngFor // Alertmanager may have posted it a moment before
+	}
+	if at.Sub(m.Free) < limit && was.State != remediations.SelfTestNotArrived {
+		return remediations.SelfTestUnknown, fmt.Sprintf("Alertmanager routes the alert %s to %q; it is awaited", c.SelfTest, c.Receiver)
+	}
+	message := fmt.Sprintf("Alertmanager routes the alert %s to %q, but it has never arrived", c.SelfTest, c.Receiver)
+	if !arrival.IsZero() {
+		message = fmt.Sprintf("Alertmanager routes the alert %s to %q, but it has not arrived since %s", c.SelfTest, c.Receiver, arrival.UTC().Format(time.RFC3339))
+	}
+	if young(at, refused) {
+		return remediations.SelfTestNotArrived, message + "; posts are refused here with 401: the token that Alertmanager sends is not the one of receiver.tokenFile"
+	}
+	return remediations.SelfTestNotArrived, message + ": look at the URL of the receiver's webhook, its token, the network between them (a NetworkPolicy?) and at Alertmanager's log"
+}
+
+// AwaitsArrival says that an arrival later than the one known would say something new.
+func AwaitsArrival(t remediations.SelfTest, known, now time.Time) bool {
+	return t.State != "" && (t.State != remediations.SelfTestOK || now.Sub(known) > youngFor-arrivesWithin)
+}
+
+// hold says what was said before, for as long as one word more or less means nothing.
+func (m Memory) hold(was remediations.SelfTest, at, arrival time.Time) remediations.SelfTest {
+	if was.State == "" || (was.State == remediations.SelfTestOK && (m.Routed.IsZero() || at.Sub(m.Routed) > heldFor || !young(at, arrival))) {
+		return become(was, remediations.SelfTestUnknown, "Alertmanager does not say the same twice yet", at)
+	}
+	return was
+}
+
+// become keeps since when the state is as it is.
+func become(t remediations.SelfTest, state remediations.SelfTestState, message string, at time.Time) remediations.SelfTest {
+	if t.State != state || t.Since.IsZero() {
+		t.Since = at.UTC().Truncate(time.Second)
+	}
+	t.State, t.Message = state, text.Line(message, 800)
+	return t
+}
+
+func young(at, then time.Time) bool { return !then.IsZero() && at.Sub(then) <= youngFor }
+
+// believed is the latest of the times that is not further in the future than clocks are apart.
+func believed(at time.Time, times ...time.Time) (latest time.Time) {
+	for _, t := range times {
+		if t.After(latest) && t.Sub(at) <= clocksApart {
+			latest = t
+		}
+	}
+	return latest
+}
+
+// show is what the word by itself shows, with a sentence.
+func show(c *remediations.Config, w *remediations.Word) (sight, string) {
+	answered, seen, quiet := 0, false, ""
+	var others, akin []string
+	noReceiver := true
+	for _, r := range w.Replicas {
+		if r.Err != nil {
+			continue
+		}
+		answered++
+		for _, a := range r.SelfTest {
+			seen = true
+			switch {
+			case !slices.Contains(a.Receivers, c.Receiver):
+				others = append(others, a.Receivers...)
+			case a.Quiet == "":
+				return sightRouted, ""
+			default:
+				quiet = a.Quiet
+			}
+		}
+		if len(r.SelfTest) > 0 {
+			noReceiver, akin = noReceiver && r.NoReceiver, append(akin, r.Akin...)
+		}
+	}
+	switch {
+	case answered == 0:
+		return sightNobody, "no Alertmanager answers"
+	case !seen:
+		return sightMissing, fmt.Sprintf("no Alertmanager has the alert %s, so Drydock's rules are not loaded, or their Prometheus sends its alerts elsewhere: "+
+			"a PrometheusRule needs the labels that the Prometheus' ruleSelector asks for, such as kube-prometheus-stack's release", c.SelfTest)
+	case quiet != "":
+		return sightQuiet, fmt.Sprintf("the alert %s is %s, so nothing can be said", c.SelfTest, quiet)
+	}
+	return sightUnrouted, unrouted(c, others, akin, noReceiver)
+}
+
+func unrouted(c *remediations.Config, others, akin []string, noReceiver bool) string {
+	message := fmt.Sprintf("Alertmanager has the alert %s, but routes it to %s and not to %q (alertmanager.receiver)", c.SelfTest, cmp.Or(text.Quoted(others, 200), "nobody"), c.Receiver)
+	switch {
+	case noReceiver && len(akin) > 0:
+		return message + fmt.Sprintf("; it has no receiver of this name, but %s: an AlertmanagerConfig's are called namespace/name/receiver", text.Quoted(akin, 200))
+	case noReceiver:
+		return message + "; it has no receiver of this name: write one, or its name into alertmanager.receiver (an AlertmanagerConfig's are called namespace/name/receiver)"
+	}
+	return message + "; look at its route, and with an AlertmanagerConfig at the matcher of its own namespace that the operator adds (alertmanagerConfigMatcherStrategy)"
+}
