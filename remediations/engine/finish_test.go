@@ -116,12 +116,9 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 			before := w.nodes[0]
 			was := maps.Clone(before.Annotations)
 			c.called.of.node = "node-0"
-			intent := "r00001-0-1"
-			if c.called.of.kind == remediations.KindSidecar {
-				intent = "plants-0-1"
-			} else if c.called.of.kind == remediations.KindLocation {
-				intent = "plantd-0-2"
-			}
+			intent := map[remediations.Kind]string{
+				remediations.KindNode: "r00001-0-1", remediations.KindSidecar: "plants-0-1", remediations.KindLocation: "plantd-0-2",
+			}[c.called.of.kind]
 			c.called.call = remediations.Call{IntentID: intent}
 			_ = e.settleOnly(t.Context(), c.called)
 			require.Same(t, before, w.nodes[0], "nothing became of the call yet")

@@ -47,8 +47,9 @@ type providerCall struct {
 }
 
 type world struct {
-	// actuators are those that the world does not know.
+	// actuators and witnesses are those that the world does not know.
 	actuators map[string]Actuator
+	witnesses map[remediations.SignKind]Witness
 
 	mu sync.Mutex
 	// core is that of each engine that begins to lead.

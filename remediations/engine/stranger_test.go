@@ -24,8 +24,6 @@ var polish = remediations.Remediation{
 	},
 }
 
-func init() { remediations.Registry[polish.Name] = polish }
-
 // polisher is the provider of a stranger.
 type polisher struct {
 	w        *world

@@ -156,10 +156,8 @@ func (p *passing) send(c calling, m *repairMemory) {
 // changeOf is the one write that a decision about a sidecar or a location asks for; nil: none. key is that of its record.
 func changeOf(s *remediations.State, key string, d remediations.Decision) *NodeChange {
 	c := NodeChange{Annotations: map[string]*string{}}
-	for _, k := range append(d.Prune, d.Consume...) {
-		if _, ok := s.Node.Annotations[k]; ok {
-			c.Annotations[k] = nil
-		}
+	for _, k := range append(d.Prune, d.Consume...) { // all of them were read there
+		c.Annotations[k] = nil
 	}
 	_, has := s.Node.Annotations[key]
 	switch {
@@ -187,10 +185,11 @@ func (p *passing) putOf(s *remediations.State, key string, d remediations.Decisi
 		return false
 	}
 	_, err := p.write(p.ctx, s.Node, *c)
-	if err != nil {
-		p.failed = p.failed || (!errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound))
+	if err == nil {
+		return true
 	}
-	return err == nil
+	p.failed = p.failed || (!errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound))
+	return false
 }
 
 // tallied counts a repair that is on record, and what holds it.

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestAHoldIsLookedAtAgainWhenItEnds, and not when the Alertmanagers are asked the next time.
+func TestAHoldIsLookedAtAgainWhenItEnds(t *testing.T) {
+	c := modelConfig()
+	c.Policies[0].For = 37 * time.Second
+	inWorld(t, c, 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second) // the next polls are 14 s, 29 s and 44 s from here
+		w.do(func() {
+			w.ail("n0", 1)
+			w.post("n0", remediations.StatusFiring)
+		})
+		w.pass(36 * time.Second)
+		require.Zero(t, w.callCount())
+		w.pass(4 * time.Second)
+		require.Equal(t, 1, w.callCount())
+	})
+}
+
+// TestAWriteThatWasLostIsMadeAgainSoon: a sidecar does not wait for the next poll.
+func TestAWriteThatWasLostIsMadeAgainSoon(t *testing.T) {
+	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() {
+			w.replacePod(podName(0), "n0")
+			w.postPod(podName(0))
+			w.faults["write"] = []string{"lost"}
+		})
+		require.True(t, w.until(8*time.Second, func() bool { return w.pod(podName(0)).open }))
+		require.Empty(t, at(w, func() []string { return w.faults["write"] }), "the control: one was lost")
+		w.pass(2 * time.Minute)
+		requireNoTrace(t, w)
+	})
+}
+
+// word is a witness outside of the cluster, as a provider of machines is.
+type word func() remediations.Answer
+
+func (says word) Testify(context.Context, Machine, remediations.Sign) remediations.Testimony {
+	return remediations.Testimony{Answer: says(), Saw: "what the provider says"}
+}
+
+// TestAProviderIsAskedOnceMoreBeforeItsCall whether the machine is still not running.
+func TestAProviderIsAskedOnceMoreBeforeItsCall(t *testing.T) {
+	for name, then := range map[string]remediations.Answer{"it is still off": remediations.Ill, "it runs by now": remediations.Well} {
+		t.Run(name, func(t *testing.T) {
+			c := modelConfig()
+			c.Policies[0].Witness = &remediations.Witness{Signs: []remediations.Sign{{Kind: remediations.SignNotRunning}}}
+			inWorld(t, c, 6, func(t *testing.T, w *world) {
+				w.witnesses = map[remediations.SignKind]Witness{remediations.SignNotRunning: word(func() remediations.Answer {
+					if r := at(w, func() *remediations.Record { return w.record("n0") }); r != nil && r.Phase == remediations.Acting {
+						return then
+					}
+					return remediations.Ill
+				})}
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					w.ail("n0", 1)
+					w.post("n0", remediations.StatusFiring)
+				})
+				w.pass(30 * time.Second)
+				require.Equal(t, then == remediations.Ill, w.callCount() == 1)
+			})
+		})
+	}
+}
