@@ -10,16 +10,14 @@ program = $(shell $(GO) run ./internal/lab/programs/build $(1) | tail -n 1 | awk
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# The flags are those of Drydock itself (internal/lab/programs), so that what both share is compiled once.
 .PHONY: demo
 demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluster on this machine
 	@echo "Compiling Drydock and the demo; the first time this takes a minute or two."
-	@DRYDOCK_OWN_PROGRAMS=1 CGO_ENABLED=0 GOGC=400 $(GO) run -exec 'env -u GOGC' \
-	  -trimpath -tags nomsgpack -gcflags=all=-dwarf=false ./test/demo
+	@DRYDOCK_OWN_PROGRAMS=1 GO='$(GO)' test/go run -exec 'env -u GOGC' ./test/demo
 
 .PHONY: quick
 quick: ## At every save: the tests that need no lab, as far as what they test has changed, without the race detector
-	$(GO) test -short -parallel 8 $$(test/packages plain)
+	GO='$(GO)' test/go test -short -p 4 -parallel 8 $$(test/packages plain)
 
 .PHONY: test
 test: needs ## Everything: promtool, unit, API server and end-to-end tests (some twenty minutes on 2 cores)

@@ -15,7 +15,7 @@ func TestTheProgramIsBuiltTheSameWayEverywhere(t *testing.T) {
 		"Makefile":                      "CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -ldflags '$(LDFLAGS)' -o bin/drydock",
 		"Dockerfile":                    `CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags "$LDFLAGS" -o /drydock`,
 		".ko.yaml":                      "env: [CGO_ENABLED=0]\n  flags: [-trimpath, -tags=nomsgpack]\n  ldflags: [\"{{ .Env.LDFLAGS }}\"]",
-		"internal/lab/programs/ours.go": `"go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", output`,
+		"internal/lab/programs/ours.go": `"go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", fresh`,
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", file))
 		require.NoError(t, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"os"
 	"runtime/debug"
 	"testing"
 
@@ -14,6 +15,8 @@ func TestMemoryStaysATenthBelowTheContainersLimit(t *testing.T) {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	})
+	t.Setenv("GOGC", "") // is put back as it was
+	require.NoError(t, os.Unsetenv("GOGC"))
 	debug.SetMemoryLimit(500 << 20)
 	boundMemory()
 	require.EqualValues(t, 450<<20, debug.SetMemoryLimit(-1))

@@ -87,7 +87,9 @@ func newTerminal(t *testing.T) *terminal {
 		require.NoError(t, os.Symlink(path, filepath.Join(dir, name)))
 	}
 	require.NoError(t, os.Symlink(filepath.Join(root(t), "charts"), filepath.Join(dir, "charts")))
-	require.NoError(t, programs.Compile(t.Context(), dir, "./cmd/drydock", "./cmd/kubectl-drydock"))
+	for _, name := range []string{"drydock", "kubectl-drydock"} {
+		require.NoError(t, programs.Compile(t.Context(), filepath.Join(dir, name), "./cmd/"+name))
+	}
 	env := append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+l.AdminKubeconfig(), "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
 	return &terminal{t: t, lab: l, dir: dir, env: env}
 }

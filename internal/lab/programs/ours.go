@@ -2,24 +2,57 @@ package programs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
-	"strings"
+	"path"
+	"path/filepath"
 )
 
-// Compile builds programs of this checkout as Drydock is shipped: what is measured is what runs elsewhere, and what they have in
-// common is compiled once. The output is a file, or a folder for several.
-func Compile(ctx context.Context, output string, packages ...string) error {
+const building = ".building" // the end of a program's name while go builds it
+
+// Compile builds a program of this checkout as Drydock is shipped: what is measured is what runs elsewhere. It does so in a folder
+// of the cache, where go links again only what has changed since, and copies it from there before another process builds.
+func Compile(ctx context.Context, output, pkg string) error {
 	root, err := ModuleRoot()
 	if err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", output)
-	build.Args = append(append(build.Args, noDebugInfo), packages...) // which the linker would drop
+	kept, err := Kept(path.Join("ours", path.Base(pkg)))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
+		return fmt.Errorf("making the cache folder: %w", err)
+	}
+	unlock, err := lock(ctx, kept+".lock", func() {})
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// go takes the half of a program that a killed build left for the whole: it looks at the build ID at its beginning.
+	fresh := kept + building
+	if err := os.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("removing what a killed build left: %w", err)
+	}
+	if err := os.Rename(kept, fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("preparing the build of %s: %w", pkg, err)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", fresh)
+	build.Args = append(build.Args, noDebugInfo, pkg) // which the linker would drop
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", lazyGC)
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s: %w\n%s", strings.Join(packages, " and "), err, out)
+		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+	}
+	if err := os.Rename(fresh, kept); err != nil {
+		return fmt.Errorf("moving %s into the cache: %w", pkg, err)
+	}
+	// Not this process: while it writes, a child that it starts for another goroutine would hold the file open, and then the program
+	// cannot be started.
+	if out, err := exec.CommandContext(ctx, "install", "-D", kept, output).CombinedOutput(); err != nil {
+		return fmt.Errorf("copying %s from the cache: %w\n%s", pkg, err, out)
 	}
 	return nil
 }
