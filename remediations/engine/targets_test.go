@@ -28,21 +28,48 @@ func TestAHoldIsLookedAtAgainWhenItEnds(t *testing.T) {
 	})
 }
 
-// TestAWriteThatWasLostIsMadeAgainSoon: a sidecar does not wait for the next poll.
-func TestAWriteThatWasLostIsMadeAgainSoon(t *testing.T) {
-	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
-		w.start()
-		w.pass(16 * time.Second)
-		w.do(func() {
-			w.replacePod(podName(0), "n0")
-			w.postPod(podName(0))
-			w.faults["write"] = []string{"lost"}
+// TestAWriteThatDidNotSucceedIsMadeAgainSoon: at once where somebody else had written, else within seconds, and not with the next
+// poll.
+func TestAWriteThatDidNotSucceedIsMadeAgainSoon(t *testing.T) {
+	opens := func(faults ...string) (after time.Duration) {
+		inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+			w.start()
+			w.pass(16 * time.Second)
+			w.do(func() {
+				w.replacePod(podName(0), "n0")
+				w.postPod(podName(0))
+				w.faults["write"] = faults
+			})
+			began := time.Now()
+			require.True(t, w.until(30*time.Second, func() bool { return w.pod(podName(0)).open }))
+			after = time.Since(began)
+			require.Empty(t, at(w, func() []string { return w.faults["write"] }), "the control: it did not succeed")
+			w.pass(2 * time.Minute)
+			requireNoTrace(t, w)
 		})
-		require.True(t, w.until(8*time.Second, func() bool { return w.pod(podName(0)).open }))
-		require.Empty(t, at(w, func() []string { return w.faults["write"] }), "the control: one was lost")
-		w.pass(2 * time.Minute)
-		requireNoTrace(t, w)
-	})
+		return after
+	}
+	whole := opens()
+	require.LessOrEqual(t, opens("conflict"), whole+time.Second)
+	require.LessOrEqual(t, opens("lost"), whole+5*time.Second)
+}
+
+// TestOnlyWhatAGuardHoldsCountsAsHeld.
+func TestOnlyWhatAGuardHoldsCountsAsHeld(t *testing.T) {
+	policy := &remediations.Policy{Name: "p"}
+	for name, c := range map[string]struct {
+		d    remediations.Decision
+		held int
+	}{
+		"a guard holds it":      {remediations.Decision{Verb: remediations.Keep, Reason: remediations.Paused, Policy: policy}, 1},
+		"it waits":              {remediations.Decision{Verb: remediations.Wait, Policy: policy}, 0},
+		"of no policy any more": {remediations.Decision{Verb: remediations.Keep, Reason: remediations.Paused}, 0},
+	} {
+		p := &passing{tally: newTally()}
+		p.tallied(nil, c.d)
+		require.Len(t, p.tally.holds, c.held, name)
+		require.Empty(t, p.tally.repairs, name)
+	}
 }
 
 // word is a witness outside of the cluster, as a provider of machines is.
