@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,10 +148,12 @@ func (w *world) loseLedger() {
 	}
 }
 
-// forgetWide forgets which repair changed the whole cluster, where neither the ledger nor a Node says it any more.
+// forgetWide forgets which repair changed the whole cluster, where neither the ledger nor a Node says it any more. A sentence of
+// another repair that names it says it to people alone.
 func (w *world) forgetWide() {
 	for _, n := range w.nodes {
-		if strings.Contains(n.Annotations[remediations.NodeRepairKey]+n.Annotations[remediations.HistoryKey], w.wide.Repair) {
+		j := remediations.ReadJournal(n)
+		if (j.Record != nil && j.Record.ID == w.wide.Repair) || slices.ContainsFunc(j.History, func(e remediations.Entry) bool { return e.ID == w.wide.Repair }) {
 			return
 		}
 	}
