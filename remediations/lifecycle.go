@@ -286,6 +286,7 @@ func (r *Record) ended(o Outcome, why string, now time.Time) *Entry {
 func (r *Record) exhausted(now time.Time) *Record {
 	c := r.clone()
 	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = Exhausted, at(now), time.Time{}, nil, ""
+	c.nameIntent()
 	return c
 }
 

@@ -35,6 +35,7 @@ func (s *LeaderState) againstPutBack(p *Policy) string {
 // putBack issues the moves' undoing, the newest first.
 func (s *LeaderState) putBack(r *Record, now time.Time) Decision {
 	r.Phase, r.Since, r.Deadline, r.Hold = Acting, at(now), at(now.Add(actingFor)), nil
+	r.nameIntent()
 	moves := slices.Clone(r.Moves)
 	slices.Reverse(moves)
 	return Decision{

@@ -19,6 +19,10 @@ func TestDecideSidecarGoldens(t *testing.T) {
 			}
 			require.Equal(t, g.want(t), got)
 			require.Equal(t, g.sidecarState(t), s, "it changes nothing")
+			if d := DecideSidecar(s, noon); d.Record != nil {
+				_, err := DecodeRecordOf(s.Key, d.Record.Encode())
+				require.NoError(t, err, "what it writes, it reads")
+			}
 			require.Equal(t, got, render(t, DecideSidecar(s, noon)), "and repeats itself")
 		})
 	}

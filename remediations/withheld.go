@@ -64,6 +64,14 @@ func (r *Record) giveBack(c *Call, p *Policy, wait time.Duration, now time.Time)
 	return Decision{Verb: Keep, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
 }
 
+// nameIntent names an intent whose attempt was given back, when the repair goes on without making it: only while the record is
+// Pending is an intent without a name one that is still to come.
+func (r *Record) nameIntent() {
+	if r.Intent != nil && r.Intent.ID == "" {
+		r.Intent.ID = r.ID + "-withheld"
+	}
+}
+
 // afterWithheld waits before the attempt that was given back: what withheld it may do so again.
 func (r *Record) afterWithheld(p *Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	left := r.Since.Add(wait).Sub(now)
