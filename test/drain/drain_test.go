@@ -205,8 +205,9 @@ func TestAPodOfThatNameThatRunsElsewhereIsNotEvicted(t *testing.T) {
 	p.run("web-0")
 	p.onEviction(func(string) lab.Verdict {
 		p.onEviction(nil, nil)
-		require.NoError(t, p.admin.CoreV1().Pods(p.ns).Delete(t.Context(), "web-0", metav1.DeleteOptions{}))
-		p.eventually(func() bool { // ended by KWOK, which else might end the next of that name
+		// At once, and not by KWOK, which would end a pod by its name alone: perhaps the next one.
+		require.NoError(t, p.admin.CoreV1().Pods(p.ns).Delete(t.Context(), "web-0", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
+		p.eventually(func() bool {
 			_, err := p.admin.CoreV1().Pods(p.ns).Get(t.Context(), "web-0", metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		})
