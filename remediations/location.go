@@ -33,6 +33,8 @@ type Move struct {
 	To       string `json:"to"`
 	// Before has, for each node whose leader's key is changed, what the key's value was; null: it had none.
 	Before map[string]*string `json:"before"`
+	// Refused: nothing was changed, so nothing is put back. Of the last move of a repair its intent says so.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // LeaderSight is what was seen of a location: live, and never out of an alert.
@@ -154,6 +156,17 @@ func (r *Record) validateMoves() error {
 		return fmt.Errorf("the record's intent is not that of its last move")
 	}
 	return nil
+}
+
+// made are the moves that changed something, or may have.
+func (r *Record) made() (out []Move) {
+	for i, m := range r.Moves {
+		last := i == len(r.Moves)-1
+		if !m.Refused && !(last && r.Intent.Outcome == CallRefused) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // successors are the nodes that the repair made leaders, or was to, in the order in which it did.

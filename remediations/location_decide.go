@@ -138,8 +138,11 @@ func (s *LeaderState) asks(c *candidate, ask *Ask) string {
 	return ""
 }
 
-func (s *LeaderState) intend(c *candidate, _ *Record, d *Decision) {
+func (s *LeaderState) intend(c *candidate, pending *Record, d *Decision) {
 	r, m := d.Record, c.move
+	if n := len(r.Moves); n > 0 && pending.Intent.Outcome == CallRefused {
+		r.Moves[n-1].Refused = true
+	}
 	r.Moves = append(r.Moves, m)
 	r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: at(c.now)})
 	r.Intent.UID, r.Intent.Successor = string(s.Node.UID), m.To

@@ -15,6 +15,9 @@ func (s *LeaderState) exhaust(c *candidate, why string) Decision {
 	if against := s.againstPutBack(c.policy); against != "" {
 		return s.exhausted(why+"; "+against, false, c.now)
 	}
+	if len(r.made()) == 0 {
+		return s.exhausted(why+"; no move was made, so there is nothing to put back", true, c.now)
+	}
 	back := at(c.now)
 	r.Back, r.Note = &back, clip(why, 300)
 	return s.putBack(r, c.now)
@@ -36,7 +39,7 @@ func (s *LeaderState) againstPutBack(p *Policy) string {
 func (s *LeaderState) putBack(r *Record, now time.Time) Decision {
 	r.Phase, r.Since, r.Deadline, r.Hold = Acting, at(now), at(now.Add(actingFor)), nil
 	r.nameIntent()
-	moves := slices.Clone(r.Moves)
+	moves := r.made()
 	slices.Reverse(moves)
 	return Decision{
 		Verb: Issue, Record: r, PutBack: moves, Policy: s.policyOf(r),
