@@ -162,9 +162,10 @@ func (r *Record) validateMoves() error {
 func (r *Record) made() (out []Move) {
 	for i, m := range r.Moves {
 		last := i == len(r.Moves)-1
-		if !m.Refused && !(last && r.Intent.Outcome == CallRefused) {
-			out = append(out, m)
+		if m.Refused || (last && r.Intent.Outcome == CallRefused) {
+			continue
 		}
+		out = append(out, m)
 	}
 	return out
 }
