@@ -62,12 +62,12 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 
 	// Alertmanager has posted this alert already, so it has no cause to say anything now.
 	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
-	before := y.posts(d)
+	before := y.learnt(d)
 	expire()
 	ended := time.Now()
 	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
 	t.Logf("it went on %s after the silence ended", time.Since(ended).Round(10*time.Millisecond))
-	require.Equal(t, before, y.posts(d), "nobody told Drydock")
+	require.Equal(t, before, y.learnt(d), "nobody told Drydock")
 	e := y.recovers(node, 2)
 	require.Equal(t, r.ID, e.ID)
 }
@@ -93,11 +93,11 @@ func TestASilenceEndsAndNothingIsSent(t *testing.T) {
 	expire := y.silenceBoth("not now", "node="+node)
 	y.held(node, remediations.Silenced)
 	approve()
-	before := y.posts(d)
+	before := y.learnt(d)
 	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
 	expire()
 	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
-	require.Equal(t, before, y.posts(d), "nobody told Drydock")
+	require.Equal(t, before, y.learnt(d), "nobody told Drydock")
 	y.recovers(node, 1)
 }
 
@@ -109,7 +109,7 @@ func TestResolvedAndFiredAgainUnderASilence(t *testing.T) {
 	expire := y.silenceBoth("not now", "node="+node)
 	y.held(node, remediations.Silenced)
 	approve()
-	before := y.posts(d)
+	before := y.learnt(d)
 
 	require.NoError(t, y.lab.Heal(t.Context(), node, ""))
 	y.alertmanagers(node, "resolved", isState(""))
@@ -121,7 +121,7 @@ func TestResolvedAndFiredAgainUnderASilence(t *testing.T) {
 	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
 	expire()
 	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
-	require.Equal(t, before, y.posts(d), "neither its end nor its return was told")
+	require.Equal(t, before, y.learnt(d), "neither its end nor its return was told")
 	y.recovers(node, 1)
 }
 
@@ -164,7 +164,7 @@ func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
 	y.configure(d, map[string]any{"route": map[string]any{"group_interval": "1h"}})
 	approve := y.waiting(node)
 	first := remediations.AlertsOn(y.node(node).Annotations)[0].StartsAt
-	before := y.posts(d)
+	before := y.learnt(d)
 
 	require.NoError(t, y.lab.Heal(t.Context(), node, ""))
 	y.alertmanagers(node, "resolved", isState(""))
@@ -174,7 +174,7 @@ func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
 	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
 	y.fail(node)
 	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
-	require.Equal(t, before, y.posts(d), "neither its end nor its return was told")
+	require.Equal(t, before, y.learnt(d), "neither its end nor its return was told")
 	require.Equal(t, first, remediations.AlertsOn(y.node(node).Annotations)[0].StartsAt, "so this is old")
 	y.recovers(node, 1)
 }
@@ -184,7 +184,7 @@ func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
 	const node = "node-58"
 	d := y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"for": "10s"}))})
 	y.configure(d, map[string]any{"route": map[string]any{"group_wait": "1h"}})
-	before := y.posts(d)
+	before := y.learnt(d)
 	y.fail(node)
 	y.held(node, remediations.TooYoung)
 	require.NoError(t, y.lab.Heal(t.Context(), node, ""))
@@ -195,7 +195,7 @@ func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
 	// The control: this time it stays. No post will come for an hour, and none is needed.
 	y.fail(node)
 	y.recovers(node, 1)
-	require.Equal(t, before, y.posts(d))
+	require.Equal(t, before, y.learnt(d))
 }
 
 // A person takes a pause off right after making a silence: what Alertmanager said before that is no ground to act upon.
