@@ -31,7 +31,7 @@ func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	if next.Phase == remediations.Exhausted && len(next.Undo) == 0 {
 		w.checkPutBack(next)
 	}
-	if next.Intent != nil && (was == nil || was.Intent == nil || was.Intent.ID != next.Intent.ID) {
+	if next.Intent != nil && !sameIntent(was, next) {
 		if next.Intent.ID == "" { // an attempt was given back
 			if was == nil || slices.ContainsFunc(w.mesh.moved, func(m moved) bool { return m.intent == was.Intent.ID }) {
 				w.fail("4: an attempt of %s was given back, and it moved a leader", next.ID)
@@ -40,6 +40,16 @@ func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
 			w.checkLeaderIntent(i, cur, was, next)
 		}
 	}
+}
+
+// sameIntent says that the record has the intent that it had. One whose attempt was given back gets a name when the repair goes on
+// without it, which is no new intent.
+func sameIntent(was, next *remediations.Record) bool {
+	if was == nil || was.Intent == nil {
+		return false
+	}
+	named := was.ID == next.ID && was.Intent.ID == "" && next.Intent.ID == next.ID+"-withheld"
+	return named || was.Intent.ID == next.Intent.ID
 }
 
 // involved are the nodes that a leader's repair keeps others off.

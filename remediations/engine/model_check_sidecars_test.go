@@ -24,7 +24,7 @@ func (w *world) checkSidecarWrite(i *instance, cur *corev1.Node, c NodeChange) {
 			w.fail("8: a sidecar's repair changed more of %s than its record", cur.Name)
 		}
 		was := remediations.ReadJournal(cur).Sidecars[k]
-		if next.Intent == nil || (was != nil && was.Intent != nil && was.Intent.ID == next.Intent.ID) {
+		if next.Intent == nil || sameIntent(was, next) {
 			continue
 		}
 		if next.Intent.ID == "" {

@@ -176,7 +176,7 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 		return
 	}
 	again := was != nil && was.Phase == remediations.Pending && next.Phase == remediations.Acting // a drain that was held
-	if next.Intent == nil || (was != nil && was.Intent != nil && was.Intent.ID == next.Intent.ID && !again) {
+	if next.Intent == nil || (sameIntent(was, next) && !again) {
 		return
 	}
 	switch since, held := w.paused[cur.Name]; {

@@ -108,7 +108,8 @@ func (y *yard) config(policies ...any) map[string]any {
 			"user": hosts.User, "keyFile": y.hosts.KeyFile(), "knownHostsFile": y.hosts.KnownHostsFile(), "timeout": "10s",
 			"units": []string{hosts.OtherUnit},
 		}},
-		"limits":   map[string]any{"startupGrace": "0s", "unhealthy": "60%", "repairsPerNode": 10},
+		// While no API server answers no node can say that it is well, so the breaker may open: for a moment, and not for ten minutes.
+		"limits":   map[string]any{"startupGrace": "0s", "unhealthy": "60%", "stormCooldown": "10s", "repairsPerNode": 10},
 		"policies": policies,
 	}
 }

@@ -205,7 +205,7 @@ func (h *Host) Ready(ctx context.Context) error {
 // AwaitAPI returns when the host's own API server is ready.
 func (h *Host) AwaitAPI(ctx context.Context) error {
 	last := errors.New("nothing asked yet")
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		last = h.Ready(ctx)
 		return last == nil, nil
 	})
