@@ -299,6 +299,14 @@ func decodeStrict(s string, v any) error {
 	return nil
 }
 
+// keysOf are their annotations' keys.
+func keysOf(alerts []Alert) (out []string) {
+	for _, a := range alerts {
+		out = append(out, a.Key())
+	}
+	return out
+}
+
 // pointers are those alerts in place.
 func pointers(alerts []Alert) []*Alert {
 	out := make([]*Alert, len(alerts))

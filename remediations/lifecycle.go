@@ -49,6 +49,33 @@ type target interface {
 	end(o Outcome, why string, now time.Time) Decision
 }
 
+// besideNode is a target that is not the node itself. What people write on the Node is Decide's, but for what they say of its repair.
+type besideNode interface {
+	target
+	// tidy takes off the Node, in the decision's write, what has had its effect or is over.
+	tidy(d *Decision, now time.Time)
+}
+
+// decideOwn says what is to be done about such a target now.
+func decideOwn(t besideNode, now time.Time) Decision {
+	s := t.known()
+	if s.Journal.Malformed != nil {
+		return Decision{Verb: Rest} // Decide says so, for the whole node
+	}
+	right, wrong := clampOwn(t, now)
+	trusts, ask := s.trusts(now)
+	if wrong && trusts {
+		return right
+	}
+	d := live(t, now)
+	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
+	if d.Ended != nil && d.Ended.By == ByPerson {
+		d.Consume = append(d.Consume, CancelKey)
+	}
+	t.tidy(&d, now)
+	return d
+}
+
 // live goes on with the target's repair, from the phase that it is in, or begins one.
 func live(t target, now time.Time) Decision {
 	r := t.record()
@@ -221,7 +248,7 @@ type provable interface {
 	evidence(d *Decision, p *Policy, due, now time.Time) (there bool, against string)
 	// cure says whether this repair cured it.
 	cure(p *Policy) (Outcome, string)
-	said(Cause) verdict
+	verdictOn(Cause) verdict
 }
 
 // cured asks whether the repair's cure is proven: the target well, the alert gone while its source lives, all of it for proofFor,
@@ -248,7 +275,7 @@ func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
 		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
 		return d, true
 	}
-	if s.Word.BlindCause(s.Config) != "" || !t.said(r.Cause).gone {
+	if s.Word.BlindCause(s.Config) != "" || !t.verdictOn(r.Cause).gone {
 		return Decision{}, false
 	}
 	switch there, against := t.evidence(&d, p, due, now); {

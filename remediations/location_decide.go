@@ -29,34 +29,15 @@ type LeaderState struct {
 // found out. It is pure, as Decide is, and asks the same guards, but for those that speak of the machine: a leader that
 // does not forward makes many nodes look ill, and its node is repaired by an alert of its own.
 func DecideLeader(s *LeaderState, now time.Time) Decision {
-	if s.Journal.Malformed != nil {
-		return Decision{Verb: Rest} // Decide says so, for the whole node
-	}
-	right, wrong := clampOwn(s, now)
-	trusts, ask := s.trusts(now)
-	if wrong && trusts {
-		return right
-	}
-	d := live(s, now)
-	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
-	s.consumeOwn(&d)
-	s.pruneOwn(&d, now)
-	return d
+	return decideOwn(s, now)
 }
 
-// consumeOwn takes the keys by which people speak of a repair, where this one is it. All others are Decide's.
-func (s *LeaderState) consumeOwn(d *Decision) {
-	a := s.Node.Annotations
-	if d.Ended != nil && d.Ended.By == ByPerson {
-		d.Consume = append(d.Consume, CancelKey)
-	}
-	if d.Verb == Issue && a[ApproveKey] == d.Record.ID {
+// tidy takes the approval that this repair begins by, and drops the alerts about leaders that are over and that the repair does
+// not refer to any more.
+func (s *LeaderState) tidy(d *Decision, now time.Time) {
+	if d.Verb == Issue && s.Node.Annotations[ApproveKey] == d.Record.ID {
 		d.Consume = append(d.Consume, ApproveKey)
 	}
-}
-
-// pruneOwn drops the alerts about leaders that are over and that the repair does not refer to any more.
-func (s *LeaderState) pruneOwn(d *Decision, now time.Time) {
 	if s.stale() || d.Verb == Look {
 		return
 	}
@@ -116,8 +97,8 @@ func (s *LeaderState) candidate(p *Policy, a *Alert, fingerprint string, step St
 // examine looks at the location: a move needs one that does not answer, and somebody who can lead it instead.
 func (s *LeaderState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *finding) {
 	instead := func(d Decision) (*Decision, Reason, *finding) { return &d, "", nil }
-	if s.unseen(c.now, leaderAgain) {
-		return instead(s.see("looking at who leads the location", c.policy))
+	if s.seen().older(c.now, leaderAgain) {
+		return instead(see("looking at who leads the location", c.policy))
 	}
 	if s.elsewhere() {
 		return instead(s.leave(c.now))
@@ -134,7 +115,7 @@ func (s *LeaderState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reaso
 }
 
 func (s *LeaderState) asks(c *candidate, ask *Ask) string {
-	ask.Sighting = s.unseen(c.now, lookFor)
+	ask.Sighting = s.seen().older(c.now, lookFor)
 	return ""
 }
 
@@ -159,7 +140,7 @@ func (s *LeaderState) acting(now time.Time) Decision {
 
 func (s *LeaderState) overdue(r *Record, now time.Time) bool { return r.beyond(now) }
 
-func (s *LeaderState) said(cause Cause) verdict { return s.Word.about(cause.Alert, s.Config, "") }
+func (s *LeaderState) verdictOn(cause Cause) verdict { return s.Word.about(cause.Alert, s.Config, "") }
 
 func (s *LeaderState) apart() time.Duration { return leaderAgain }
 

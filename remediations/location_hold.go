@@ -33,9 +33,9 @@ func (s *LeaderState) hold(c *candidate, pending *Record, reason Reason, f *find
 		return s.leave(c.now)
 	}
 	if slices.Contains([]Reason{LeaderHeld, LeaderUnknown, NodeUnderRepair, Observing}, reason) {
-		return s.lookAgain(d, c.now, leaderAgain)
+		return s.seen().again(d, c.now, leaderAgain)
 	}
-	return s.lookAgain(d, c.now, leaderElsewhere)
+	return s.seen().again(d, c.now, leaderElsewhere)
 }
 
 // heldUntil is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it

@@ -17,10 +17,10 @@ func (s *LeaderState) await(now time.Time) Decision {
 		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.withoutPolicy()}
 	}
 	if d, ok := cured(s, s.policyOf(r), now); ok {
-		return s.lookAgain(d, now, leaderProof)
+		return s.seen().again(d, now, leaderProof)
 	}
 	d := Decision{Verb: Wait, Policy: s.policyOf(r), Recheck: r.Deadline, Message: "waiting for the mesh: " + s.missing()}
-	return s.lookAgain(d, now, leaderProof)
+	return s.seen().again(d, now, leaderProof)
 }
 
 // proceed goes on after a move whose proof did not come.
@@ -39,9 +39,9 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 		return s.end(Cancelled, r.fromTheFuture()+r.leftAs(), now)
 	case r.Intent.ahead(now):
 		return s.waitForClock(r, p, leaderProof, now)
-	case s.stale(), s.unseen(now, leaderAgain), !s.Sight.At.After(r.Intent.At):
+	case s.stale(), s.seen().older(now, leaderAgain), !s.Sight.At.After(r.Intent.At):
 		return Decision{
-			Verb: Look, Policy: p, Ask: Ask{Alerts: s.stale(), Sighting: s.unseen(now, leaderAgain) || !s.Sight.At.After(r.Intent.At)},
+			Verb: Look, Policy: p, Ask: Ask{Alerts: s.stale(), Sighting: s.seen().older(now, leaderAgain) || !s.Sight.At.After(r.Intent.At)},
 			Well: !s.WellSince.IsZero(), Message: "looking before the next move", // which is no break of what was well
 		}
 	}
@@ -53,7 +53,7 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 		if cure, well = cured(s, s.policyOf(r), now); cure.Verb == End {
 			return cure
 		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
-			return s.lookAgain(cure, now, leaderProof)
+			return s.seen().again(cure, now, leaderProof)
 		}
 	}
 	switch {
@@ -186,31 +186,15 @@ func (s *LeaderState) leave(now time.Time) Decision {
 	if s.Record != nil {
 		d = s.end(Superseded, why, now)
 	}
-	for i := range s.Alerts {
-		d.Prune = append(d.Prune, s.Alerts[i].Key())
-	}
+	d.Prune = append(d.Prune, keysOf(s.Alerts)...)
 	return d
 }
 
-// unseen says that the location was not seen within the time.
-func (s *LeaderState) unseen(now time.Time, within time.Duration) bool {
-	return s.Sight == nil || now.Sub(s.Sight.At) >= within
-}
-
-func (s *LeaderState) see(why string, p *Policy) Decision {
-	return Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: p, Message: why}
-}
-
-// lookAgain makes the decision one that looks again after the time.
-func (s *LeaderState) lookAgain(d Decision, now time.Time, after time.Duration) Decision {
-	if s.unseen(now, after) {
-		d.Ask.Sighting = true
-		return d
+func (s *LeaderState) seen() seen {
+	if s.Sight == nil {
+		return seen{}
 	}
-	if due := s.Sight.At.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
-		d.Recheck = due
-	}
-	return d
+	return seen(s.Sight.At)
 }
 
 // missing is what the proof still lacks.

@@ -135,12 +135,10 @@ func (s *LeaderState) rest(now time.Time) Decision {
 		return d
 	}
 	if s.elsewhere() {
-		for i := range s.Alerts {
-			d.Prune = append(d.Prune, s.Alerts[i].Key())
-		}
+		d.Prune = append(d.Prune, keysOf(s.Alerts)...)
 		return d
 	}
-	return s.lookAgain(d, now, leaderElsewhere)
+	return s.seen().again(d, now, leaderElsewhere)
 }
 
 // leftAs says how a repair that ends early leaves the mesh.

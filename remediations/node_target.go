@@ -118,8 +118,6 @@ func (t nodeTarget) overdue(r *Record, now time.Time) bool {
 	return r.beyond(now) && t.Heartbeats.Agrees(now)
 }
 
-func (t nodeTarget) said(cause Cause) verdict { return t.verdictOn(cause) }
-
 func (t nodeTarget) rest(time.Time) Decision {
 	return Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is mended", t.record().ID, ResetKey)}
 }

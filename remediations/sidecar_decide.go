@@ -36,28 +36,19 @@ type SidecarState struct {
 // DecideSidecar says what is to be done about one pod's sidecar now. It is pure, as Decide is, and asks the same guards,
 // but for those that speak of nodes: an approval disrupts nothing.
 func DecideSidecar(s *SidecarState, now time.Time) Decision {
-	if s.Journal.Malformed != nil {
-		return Decision{Verb: Rest} // Decide says so, for the whole node
-	}
-	right, wrong := clampOwn(s, now)
-	trusts, ask := s.trusts(now)
-	if wrong && trusts {
-		return right
-	}
-	d := live(s, now)
-	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
-	if d.Ended != nil && d.Ended.By == ByPerson {
-		d.Consume = append(d.Consume, CancelKey)
-	}
+	return decideOwn(s, now)
+}
+
+// tidy drops the alerts that are over.
+func (s *SidecarState) tidy(d *Decision, now time.Time) {
 	if s.stale() || d.Verb == Look {
-		return d
+		return
 	}
 	for i := range s.Alerts {
 		if a := &s.Alerts[i]; s.over(a, now) {
 			d.Prune = append(d.Prune, a.Key())
 		}
 	}
-	return d
 }
 
 func (s *SidecarState) record() *Record { return s.Record }
@@ -90,8 +81,8 @@ func (s *SidecarState) candidate(p *Policy, a *Alert, fingerprint string, step S
 // examine looks at the pod, and asks its sidecar and whoever owns it.
 func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *finding) {
 	instead := func(d Decision) (*Decision, Reason, *finding) { return &d, "", nil }
-	if s.unseen(c.now, sidecarAgain) {
-		return instead(s.see("looking at the pod and its sidecar", c.policy))
+	if s.seen().older(c.now, sidecarAgain) {
+		return instead(see("looking at the pod and its sidecar", c.policy))
 	}
 	if s.moved() {
 		return instead(s.leave(c.now))
@@ -115,7 +106,7 @@ func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*
 }
 
 func (s *SidecarState) asks(c *candidate, ask *Ask) string {
-	ask.Sighting = s.unseen(c.now, lookFor)
+	ask.Sighting = s.seen().older(c.now, lookFor)
 	return ""
 }
 
@@ -136,7 +127,7 @@ func (s *SidecarState) hold(c *candidate, pending *Record, reason Reason, f *fin
 		if s.Sighting != nil && s.moved() {
 			return s.leave(c.now)
 		}
-		return s.lookAgain(d, c.now, sidecarElsewhere)
+		return s.seen().again(d, c.now, sidecarElsewhere)
 	}
 	return d
 }

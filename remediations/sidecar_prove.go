@@ -11,7 +11,7 @@ func (s *SidecarState) await(now time.Time) Decision {
 		return d
 	}
 	d := Decision{Verb: Wait, Policy: s.policyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
-	return s.lookAgain(d, now, sidecarProof)
+	return s.seen().again(d, now, sidecarProof)
 }
 
 // proceed goes on after an attempt whose proof did not come.
@@ -33,8 +33,8 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	if s.stale() {
 		return s.look("asking Alertmanager before the next attempt")
 	}
-	if s.unseen(now, sidecarAgain) || !s.Sighting.At.After(r.Intent.At) {
-		return s.see("looking at the sidecar before the next attempt", p)
+	if s.seen().older(now, sidecarAgain) || !s.Sighting.At.After(r.Intent.At) {
+		return see("looking at the sidecar before the next attempt", p)
 	}
 	if d, over := s.finished(now); over {
 		return d
@@ -42,7 +42,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	c := s.candidate(p, alertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
 	c.repair = r.ID
 	if d, ok := r.afterWithheld(p, sidecarApart, now); ok && !c.resolved() {
-		return s.lookAgain(d, now, sidecarAgain)
+		return s.seen().again(d, now, sidecarAgain)
 	}
 	switch next := r.Intent.At.Add(sidecarApart); {
 	case c.resolved():
@@ -50,7 +50,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	case r.Phase == Pending && !now.Before(r.Deadline):
 		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
 	case now.Before(next):
-		return s.lookAgain(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, sidecarAgain)
+		return s.seen().again(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, sidecarAgain)
 	}
 	pending, ok := r.between(now), true
 	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
@@ -114,7 +114,7 @@ func (s *SidecarState) rest(now time.Time) Decision {
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
 		return Decision{Verb: Drop, Message: "the pod is another one, or its sidecar is ready"}
 	}
-	return s.lookAgain(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Pod, ResetKey)}, now, sidecarAgain)
+	return s.seen().again(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Pod, ResetKey)}, now, sidecarAgain)
 }
 
 func (s *SidecarState) exhaust(now time.Time) Decision {
@@ -123,25 +123,11 @@ func (s *SidecarState) exhaust(now time.Time) Decision {
 	return d
 }
 
-// unseen says that the sidecar was not seen within the time.
-func (s *SidecarState) unseen(now time.Time, within time.Duration) bool {
-	return s.Sighting == nil || now.Sub(s.Sighting.At) >= within
-}
-
-func (s *SidecarState) see(why string, p *Policy) Decision {
-	return Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: p, Message: why}
-}
-
-// lookAgain makes the decision one that looks again after the time.
-func (s *SidecarState) lookAgain(d Decision, now time.Time, after time.Duration) Decision {
-	if s.unseen(now, after) {
-		d.Ask.Sighting = true
-		return d
+func (s *SidecarState) seen() seen {
+	if s.Sighting == nil {
+		return seen{}
 	}
-	if due := s.Sighting.At.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
-		d.Recheck = due
-	}
-	return d
+	return seen(s.Sighting.At)
 }
 
 // moved says that the pod is gone, or hosted by another node.
@@ -155,9 +141,7 @@ func (s *SidecarState) leave(now time.Time) Decision {
 		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Pod), now)
 	}
 	d := Decision{Verb: Rest, Message: fmt.Sprintf("pod %s is not on this node", s.Pod)}
-	for i := range s.Alerts {
-		d.Prune = append(d.Prune, s.Alerts[i].Key())
-	}
+	d.Prune = append(d.Prune, keysOf(s.Alerts)...)
 	return d
 }
 

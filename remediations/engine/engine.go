@@ -241,7 +241,7 @@ func (e *Engine) Start(ctx context.Context) error {
 func (e *Engine) answered(c called) {
 	e.underway--
 	e.metrics.steps.WithLabelValues(c.step, string(c.call.Outcome)).Inc()
-	e.Log.Info("the provider answered", "node", c.of.node, "target", c.of.name, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
+	e.Log.Info("the provider answered", "node", c.of.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
 	if c.of.kind != remediations.KindNode {
 		if m := e.targets[c.of]; m != nil && m.call != nil && m.call.IntentID == c.call.IntentID {
 			m.call = &c.call

@@ -126,6 +126,7 @@ func (p *passing) move(s *remediations.LeaderState, m *targetMemory, r *remediat
 	intent, move := *r.Intent, r.Moves[len(r.Moves)-1]
 	p.send(calling{
 		of: target{s.Node.Name, remediations.KindLocation, move.Location}, step: r.Step.Name, attempt: intent.ID,
+		about: []any{"location", move.Location, "successor", move.To},
 		lets: func(_ context.Context, live *corev1.Node) error {
 			others, err := p.others(live, move, false)
 			if err != nil {

@@ -130,7 +130,8 @@ func (p *passing) approve(s *remediations.SidecarState, m *targetMemory, d remed
 	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: s.Node.Name, Task: intent.Task}
 	p.send(calling{
 		of: sidecarOn(s.Node, key), step: r.Step.Name, attempt: intent.ID,
-		lets: func(_ context.Context, live *corev1.Node) error { return p.core.mayStillApprove(live, key, intent.ID) },
+		about: []any{"pod", r.Pod.String(), "task", intent.Task},
+		lets:  func(_ context.Context, live *corev1.Node) error { return p.core.mayStillApprove(live, key, intent.ID) },
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
 			return p.Sidecars.Approve(ctx, a, mayStill)
 		},

@@ -76,7 +76,7 @@ func (m *repairMemory) found(d remediations.Decision, at time.Time) {
 	}
 }
 
-// of gives the node's state what is remembered of one of its targets.
+// stateOf gives the node's state what is remembered of one of its targets.
 func (p *passing) stateOf(n *corev1.Node, m *targetMemory) *remediations.State {
 	m.pass = p.passes
 	m.forgetTorn(p.now)
@@ -120,6 +120,8 @@ func (p *passing) observe(of target, m *targetMemory, look func(ctx context.Cont
 type calling struct {
 	of            target
 	step, attempt string
+	// about is what the log says of it besides, as keys and values.
+	about []any
 	// lets says whether the target, by its Node as it is now, still lets the call go out.
 	lets func(ctx context.Context, live *corev1.Node) error
 	// act makes it, and asks mayStill at the very last moment. before and after come beside the loop, too, and may be nil.
@@ -132,7 +134,7 @@ type calling struct {
 func (p *passing) send(c calling, m *repairMemory) {
 	m.call = &remediations.Call{IntentID: c.attempt}
 	p.underway++
-	p.Log.Info("issuing", "node", c.of.node, "target", c.of.name, "step", c.step, "intent", c.attempt)
+	p.Log.WithValues(c.about...).Info("issuing", "node", c.of.node, "step", c.step, "intent", c.attempt)
 	var look lookedLast
 	mayStill := look.over(p.mayStill(c.of.node, c.lets))
 	go func() {
