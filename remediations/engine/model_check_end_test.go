@@ -74,8 +74,13 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	if c := remediations.ReadyCondition(cur); c == nil || c.Status != ready {
 		w.fail("7: %s of %s, which is not Ready", e.Outcome, cur.Name)
 	}
-	// A person may ask for a repair of a node that shows no fault: then no witness says what would have to be gone.
-	if onRequest := strings.HasPrefix(e.Request, "remediation/"); m.broken > 0 && time.Since(m.since) > lookedFor && !onRequest {
+	// A person may ask for a repair of a node that shows no fault: then no witness says what would have to be gone, and the node is
+	// well since it is Ready.
+	onRequest, well := strings.HasPrefix(e.Request, "remediation/"), m.wellSince
+	if onRequest && m.readySince.Before(well) {
+		well = m.readySince
+	}
+	if m.broken > 0 && time.Since(m.since) > lookedFor && !onRequest {
 		w.fail("7: %s of %s, which is as broken as before", e.Outcome, cur.Name)
 	}
 	if time.Since(w.renewed(m)) > leaseFor+lookedFor {
@@ -104,8 +109,8 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		return
 	}
 	// One that broke anew since it was last looked at was well until then.
-	if m.broken == 0 && time.Since(m.wellSince)+truncated < p.ProofFor {
-		w.fail("7: %s of %s after %s, proofFor is %s", e.Outcome, cur.Name, time.Since(m.wellSince), p.ProofFor)
+	if m.broken == 0 && time.Since(well)+truncated < p.ProofFor {
+		w.fail("7: %s of %s after %s, proofFor is %s", e.Outcome, cur.Name, time.Since(well), p.ProofFor)
 	}
 	if w.sourceDead && time.Since(w.sourceDied) > sendEvery+lookedFor+10*time.Second {
 		w.fail("7: %s of %s, and the source that would say otherwise died at %s", e.Outcome, cur.Name, w.sourceDied)

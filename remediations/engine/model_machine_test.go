@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // machine is what a Node stands for.
@@ -28,6 +30,8 @@ type machine struct {
 	since  time.Time // when its health last changed
 	// wellSince is when it last became well after an illness that lasted long enough to be seen.
 	wellSince time.Time
+	// readySince is when its node last became Ready, whatever else was the matter with it.
+	readySince time.Time
 	// mute: it reports no Ready condition. stuck: its alert goes on though it is well. second: while it is not well, an
 	// alert of the milder policy is firing, too.
 	mute, stuck, second bool
@@ -81,7 +85,7 @@ type layout struct{ zones, pools, controlPlane int }
 // join registers a machine as a new Node.
 func (w *world) join(name, providerID string) {
 	w.ids++
-	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), wellSince: time.Now().Add(-time.Hour), bootTakes: time.Minute, pods: podsOf{left: 2}}
+	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), wellSince: time.Now().Add(-time.Hour), readySince: time.Now().Add(-time.Hour), bootTakes: time.Minute, pods: podsOf{left: 2}}
 	w.machines[name], w.known[name] = m, true
 	i, _ := strconv.Atoi(name[1:])
 	labels := map[string]string{"zone": "z" + strconv.Itoa(i%w.layout.zones), "pool": "p" + strconv.Itoa(i%w.layout.pools)}
@@ -120,6 +124,9 @@ func (w *world) report(m *machine) {
 		status := gone
 		if m.well() {
 			status = ready
+		}
+		if was := remediations.ReadyCondition(n); m.well() && !m.mute && (was == nil || was.Status != ready) {
+			m.readySince = time.Now()
 		}
 		n.Status.Conditions = nil
 		if !m.mute {
