@@ -22,7 +22,7 @@ func TestGPUNodeIsNeverReplaced(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc := scene{Policy: scenePolicy{Plan: []string{"replace"}}, Provided: []string{"replace"}, Survey: &sceneSurvey{Step: "replace", Before: &Before{Instance: "n1", Hostname: "n1", Pool: "p1", Count: 3}}}
+			sc := scene{Policy: scenePolicy{Plan: []string{"replace"}}, Provided: []string{"replace"}, Survey: &sceneSurvey{Step: "replace", Before: `{"instance":"n1"}`}}
 			s := sc.state(t)
 			c.change(s.Node)
 			d := Decide(s, noon)

@@ -114,16 +114,16 @@ func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) 
 func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		done   string
-		before *Before
+		before Before
 		asked  time.Time
 		want   bool
 	}{
-		"never asked":                 {"replace:1", &Before{}, time.Time{}, true},
-		"asked now":                   {"replace:1", &Before{}, noon, false},
-		"asked long enough ago":       {"replace:1", &Before{}, noon.Add(-askEvery), true},
-		"asked in the future":         {"replace:1", &Before{}, noon.Add(time.Second), true},
-		"nobody knows what was there": {"replace:1", nil, time.Time{}, false},
-		"a step with another proof":   {"reboot:1", &Before{}, time.Time{}, false},
+		"never asked":                 {"replace:1", "{}", time.Time{}, true},
+		"asked now":                   {"replace:1", "{}", noon, false},
+		"asked long enough ago":       {"replace:1", "{}", noon.Add(-askEvery), true},
+		"asked in the future":         {"replace:1", "{}", noon.Add(time.Second), true},
+		"nobody knows what was there": {"replace:1", "", time.Time{}, false},
+		"a step with another proof":   {"reboot:1", "{}", time.Time{}, false},
 	} {
 		r := &Record{Done: []string{c.done}, Intent: &Intent{ID: "r1-0-1", At: noon.Add(-time.Hour), Before: c.before}}
 		s := &State{Config: limits(), Node: bare("n1"), Journal: Journal{Record: r}}
@@ -137,9 +137,11 @@ func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {
 }
 
 func TestWhatWasThereBeforeIsOfItsStep(t *testing.T) {
-	require.Nil(t, (*Survey)(nil).before("replace"))
-	require.Nil(t, (&Survey{Step: "replace"}).before("replace"))
-	v := &Survey{Step: "replace", Before: &Before{Instance: "i1"}}
-	require.Nil(t, v.before("reboot"))
+	require.Empty(t, (*Survey)(nil).before("replace"))
+	require.Empty(t, (&Survey{Step: "replace"}).before("replace"))
+	v := &Survey{Step: "replace", Before: `{"instance":"i1"}`}
+	require.Empty(t, v.before("reboot"))
 	require.Equal(t, v.Before, v.before("replace"))
+	v.Before = "i1"
+	require.Empty(t, v.before("replace"), "a record could not keep it")
 }

@@ -133,8 +133,8 @@ type Intent struct {
 	Why string `json:"why,omitempty"`
 	// SpentSeconds is how long earlier runs of a step took that takes its time, and that was interrupted since.
 	SpentSeconds int `json:"spentSeconds,omitempty"`
-	// Before is what the provider said of the machine, where the step is a replacement.
-	Before *Before `json:"before,omitempty"`
+	// Before is what the provider found before the step, where its proof needs it.
+	Before Before `json:"before,omitempty"`
 }
 
 // Hold is what keeps a repair back.
@@ -182,10 +182,6 @@ func (r *Record) clone() *Record {
 	}
 	if r.Intent != nil {
 		i := *r.Intent
-		if i.Before != nil {
-			b := *i.Before
-			i.Before = &b
-		}
 		c.Intent = &i
 	}
 	if r.Hold != nil {

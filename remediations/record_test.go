@@ -38,6 +38,7 @@ var (
 			ID: anyID.Draw(t, "id"), At: anyTime.Draw(t, "at"), BootID: anyText.Draw(t, "boot"), UID: anyText.Draw(t, "uid"),
 			ProviderID: anyText.Draw(t, "providerID"), Why: anyText.Draw(t, "why"),
 			Outcome: rapid.SampledFrom([]CallOutcome{"", CallAccepted, CallRefused, CallUnknown}).Draw(t, "outcome"),
+			Before:  rapid.SampledFrom([]Before{"", `{}`, `{"instance":"i-1","newest":"2026-11-21T12:00:00Z"}`, `{"a":{"b":["<>&"]}}`}).Draw(t, "before"),
 		}
 	})
 )

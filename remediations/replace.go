@@ -35,19 +35,6 @@ var replace = Remediation{
 	},
 }
 
-// Before is what the provider said of a machine right before it was told to replace it, kept with the intent: without
-// it nobody could prove afterwards that the machine was replaced and not merely deleted. Of a pod that is to be deleted it
-// has the UID as Instance, the node as Hostname, and the DaemonSet as Pool.
-type Before struct {
-	Instance string `json:"instance"`
-	Hostname string `json:"hostname"`
-	Pool     string `json:"pool"`
-	// Count is how many instances the pool is to have.
-	Count int `json:"count"`
-	// Newest is when the youngest instance was made, by the provider's clock: what is younger came later.
-	Newest time.Time `json:"newest,omitzero"`
-}
-
 // Asked is the intent about which somebody was asked, and when.
 type Asked struct {
 	Intent string

@@ -60,14 +60,14 @@ type scene struct {
 }
 
 type sceneSurvey struct {
-	Never     bool    `json:"never"`
-	Step      string  `json:"step"`
-	Asked     string  `json:"asked"` // how long ago
-	Trouble   string  `json:"trouble"`
-	Fleetwide bool    `json:"fleetwide"`
-	Again     string  `json:"again"`
-	Before    *Before `json:"before"`
-	Evidence  string  `json:"evidence"`
+	Never     bool   `json:"never"`
+	Step      string `json:"step"`
+	Asked     string `json:"asked"` // how long ago
+	Trouble   string `json:"trouble"`
+	Fleetwide bool   `json:"fleetwide"`
+	Again     string `json:"again"`
+	Before    Before `json:"before"`
+	Evidence  string `json:"evidence"`
 }
 
 func (v *sceneSurvey) survey() *Survey {

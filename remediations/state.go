@@ -61,8 +61,8 @@ type Survey struct {
 	// Step is the Decision's AskStep, At when the answer came.
 	Step string
 	At   time.Time
-	// Before is kept with the intent of a replacement.
-	Before *Before
+	// Before is kept with the intent, for the proof.
+	Before Before
 	// Evidence is what the host last said of what is to be restarted.
 	Evidence string
 	// Trouble is why the step could only be refused; empty: nothing is known against it. Fleetwide: whichever machine.

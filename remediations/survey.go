@@ -46,12 +46,11 @@ func (s *State) trouble(c *candidate) *finding {
 // ask names the candidate's step as Survey.Step does.
 func (c *candidate) ask() string { return c.policy.Plan[c.step.Index].ask() }
 
-func (v *Survey) before(step string) *Before {
-	if v == nil || v.Step != step || v.Before == nil {
-		return nil
+func (v *Survey) before(step string) Before {
+	if v == nil || v.Step != step || v.Before.check() != nil {
+		return ""
 	}
-	b := *v.Before
-	return &b
+	return v.Before
 }
 
 // askEvery is how often the provider is asked whether a machine was replaced.
@@ -60,7 +59,7 @@ const askEvery = 15 * time.Second
 // follow asks whoever can tell whether the step's proof is there, again and again until it is.
 func (s *State) follow(d *Decision, now time.Time) {
 	r := s.Journal.Record
-	if of := Registry[stepName(lastDone(r))]; (!of.AsksPods && !of.Replaces) || r.Intent.Before == nil {
+	if of := Registry[stepName(lastDone(r))]; (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
 		return
 	}
 	if again := s.askedAgain(r.Intent); !now.Before(again) || again.Sub(now) > askEvery {

@@ -49,25 +49,29 @@ type Replacer struct{ *Client }
 
 // Act is engine.Actuator's.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
-	if m.Before == nil {
-		return remediations.CallRefused, errors.New("the record does not say which machine there was before")
+	var before Before
+	if err := m.Before.Read(&before); err != nil {
+		return remediations.CallRefused, err
 	}
-	return Outcome(c.Recycle(ctx, machineOf(m), beforeOf(*m.Before), mayStill))
+	return Outcome(c.Recycle(ctx, machineOf(m), before, mayStill))
 }
 
 // Survey finds the machine and its pool, which the record keeps: what the replacement is told by.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	b, err := c.Look(ctx, machineOf(m))
-	s := surveyOf(err)
-	if err == nil {
-		s.Before = &remediations.Before{Instance: b.InstanceID, Hostname: b.Hostname, Pool: b.PoolID, Count: b.PoolCount, Newest: b.Newest}
+	if err != nil {
+		return surveyOf(err)
 	}
-	return s
+	return remediations.Keeping(b)
 }
 
 // Replaced says how far the replacement is.
 func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error) {
-	r, err := c.Client.Replaced(ctx, beforeOf(b))
+	var before Before
+	if err := b.Read(&before); err != nil {
+		return remediations.Replacement{}, err
+	}
+	r, err := c.Client.Replaced(ctx, before)
 	if err != nil {
 		return remediations.Replacement{}, err
 	}
@@ -80,10 +84,6 @@ func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (remediat
 
 func machineOf(m engine.Machine) Machine {
 	return Machine{NodeName: m.Node, ProviderID: m.ProviderID, Ref: m.Attempt}
-}
-
-func beforeOf(b remediations.Before) Before {
-	return Before{InstanceID: b.Instance, Hostname: b.Hostname, PoolID: b.Pool, PoolCount: b.Count, Newest: b.Newest}
 }
 
 // Outcome makes of a write's error one of the three outcomes that a record knows. An error that is not certainly a refusal means

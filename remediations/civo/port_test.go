@@ -84,7 +84,7 @@ func TestAnActuatorAsksAtTheLastMoment(t *testing.T) {
 	require.Equal(t, remediations.CallAccepted, outcome, "the control")
 	require.Len(t, sim.Done(civosim.Recycle), 1)
 	require.Eventually(t, func() bool {
-		said, err := Replacer{c}.Replaced(t.Context(), *with.Before)
+		said, err := Replacer{c}.Replaced(t.Context(), with.Before)
 		return err == nil && said.MachineGone
 	}, 10*time.Second, time.Millisecond, "Civo deletes the machine after its answer")
 }
@@ -108,7 +108,7 @@ func TestASurveySaysWhoseTroubleItIs(t *testing.T) {
 			c := client(t, sim.URL())
 			for _, s := range []remediations.Survey{Rebooter{c}.Survey(t.Context(), machine1), Replacer{c}.Survey(t.Context(), machine1)} {
 				require.NotEmpty(t, s.Trouble)
-				require.Nil(t, s.Before)
+				require.Empty(t, s.Before)
 				require.Equal(t, tc.fleetwide, s.Fleetwide, s.Trouble)
 				require.Equal(t, tc.again, s.Again, s.Trouble)
 			}

@@ -23,12 +23,13 @@ const (
 // the intent, before the call: without it nobody can prove afterwards that the
 // machine was replaced, and not merely deleted.
 type Before struct {
-	InstanceID, Hostname string
-	PoolID               string
-	PoolCount            int // how many instances the pool should have
+	InstanceID string `json:"instance"`
+	Hostname   string `json:"hostname"`
+	PoolID     string `json:"pool"`
+	PoolCount  int    `json:"count"` // how many instances the pool should have
 	// Newest is when the youngest of the cluster's instances was created, by
 	// Civo's clock: what is younger came later. Zero: Civo did not say.
-	Newest time.Time
+	Newest time.Time `json:"newest,omitzero"`
 }
 
 // Look looks up the machine and its pool for a replacement, and changes nothing.

@@ -96,7 +96,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 			w.fail("7: Recovered, and the kubelet of %s has said nothing since its restart", cur.Name)
 		}
 	case slices.Contains(askingSteps, stepOf(e.Steps[len(e.Steps)-1])):
-		if was.Intent.Before == nil || w.podOf(cur.Name) == was.Intent.Before.Instance {
+		if was.Intent.Before == "" || w.podOf(cur.Name) == beforeOf(was.Intent.Before).Instance {
 			w.fail("7: Recovered, and the pod of %s is the old one", cur.Name)
 		}
 	case stepOf(e.Steps[len(e.Steps)-1]) == polish.Name: // what proves it is the stranger's matter

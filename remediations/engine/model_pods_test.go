@@ -27,13 +27,14 @@ type podProvider struct{ provider }
 func (r podProvider) Survey(ctx context.Context, m Machine) remediations.Survey {
 	s := r.provider.Survey(ctx, m)
 	if s.Trouble == "" {
-		s.Before = &remediations.Before{Instance: at(r.w, func() string { return r.w.podOf(m.Node) }), Hostname: m.Node, Pool: "kube-system/cni"}
+		return remediations.Keeping(before{Instance: at(r.w, func() string { return r.w.podOf(m.Node) }), Hostname: m.Node})
 	}
 	return s
 }
 
 // Proven says whether another pod runs in its place, and is Ready, which it is where its node is.
-func (r podProvider) Proven(_ context.Context, b remediations.Before) (remediations.PodProof, error) {
+func (r podProvider) Proven(_ context.Context, kept remediations.Before) (remediations.PodProof, error) {
+	b := beforeOf(kept)
 	r.enter("proven", false)
 	r.w.mu.Lock()
 	defer r.w.mu.Unlock()

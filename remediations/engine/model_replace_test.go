@@ -44,13 +44,27 @@ func (r provider) Survey(ctx context.Context, m Machine) remediations.Survey {
 	case r.step != "replace":
 		return remediations.Survey{}
 	}
-	return remediations.Survey{Before: &remediations.Before{Instance: m.ProviderID, Hostname: m.Node, Pool: "p", Count: 1, Newest: time.Now()}}
+	return remediations.Keeping(before{Instance: m.ProviderID, Newest: time.Now()})
+}
+
+// before is what the world's providers keep with an intent: the machine and when the newest one was born, or the pod and its node.
+type before struct {
+	Instance, Hostname string
+	Newest             time.Time
+}
+
+func beforeOf(b remediations.Before) (out before) {
+	if err := b.Read(&out); err != nil {
+		panic(err)
+	}
+	return out
 }
 
 // replacer replaces machines, and says how far it is.
 type replacer struct{ provider }
 
-func (r replacer) Replaced(_ context.Context, b remediations.Before) (remediations.Replacement, error) {
+func (r replacer) Replaced(_ context.Context, kept remediations.Before) (remediations.Replacement, error) {
+	b := beforeOf(kept)
 	r.enter("replaced", false)
 	r.w.mu.Lock()
 	defer r.w.mu.Unlock()

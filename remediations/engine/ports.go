@@ -80,8 +80,8 @@ type Machine struct {
 	Attempt string
 	// Soft: the machine's operating system is asked, instead of its power being cut.
 	Soft bool
-	// Before is what the provider said of the machine before the intent; nil: it was not asked.
-	Before *remediations.Before
+	// Before is what the provider kept when it was asked before the intent; empty: it was not asked, or kept nothing.
+	Before remediations.Before
 	// Unit is the unit that a restart-unit restarts, DaemonSet the one that a rollout-restart does.
 	Unit, DaemonSet string
 }

@@ -43,10 +43,10 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 
 // askProof asks the step's actuator whether its proof is there.
 func (p *passing) askProof(m *memory, r *remediations.Record) {
-	if m.asking || r.Intent.Before == nil {
+	if m.asking || r.Intent.Before == "" {
 		return
 	}
-	about, before := remediations.Asked{Intent: r.Intent.ID, At: p.now}, *r.Intent.Before
+	about, before := remediations.Asked{Intent: r.Intent.ID, At: p.now}, r.Intent.Before
 	switch prover := p.Actuators[r.Step.Name].(type) {
 	case Replacer:
 		m.asking = true

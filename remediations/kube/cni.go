@@ -46,19 +46,17 @@ func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if err != nil {
 		return surveyTrouble(err)
 	}
-	return remediations.Survey{Before: beforeRollout(installed, m.Node)}
+	return remediations.Keeping(beforeRollout(installed, m.Node))
 }
 
 // Act applies the manifest, object by object, those that pods need first.
 func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	wanted, installed, err := c.look(ctx)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = unchanged(m, installed)
+	}
+	if err != nil {
 		return remediations.CallRefused, err
-	case m.Before == nil:
-		return remediations.CallRefused, fmt.Errorf("the record does not say how DaemonSet %s was before", c.DaemonSet)
-	case m.Before.Instance != beforeRollout(installed, m.Node).Instance:
-		return remediations.CallRefused, fmt.Errorf("DaemonSet %s was changed in the meantime, which may have been somebody's cure", c.DaemonSet)
 	}
 	objects := wanted.applied()
 	for i, o := range objects {

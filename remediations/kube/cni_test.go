@@ -63,7 +63,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 		require.Contains(t, s.Trouble, why)
 		require.False(t, s.Fleetwide)
 		with := m
-		with.Before = &remediations.Before{}
+		with.Before = "{}"
 		outcome, err := cni.Act(t.Context(), with, func() error { t.Fatal("nothing is about to be done"); return nil })
 		require.ErrorContains(t, err, why)
 		require.Equal(t, remediations.CallRefused, outcome)
@@ -118,7 +118,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	require.Equal(t, map[string]string{"mtu": "1450", "own": "x"}, found.Data, "what the manifest does not name stays")
 	require.Equal(t, same.Generation, l.settled(name).Generation)
 	require.Equal(t, pods, l.pods(name, "node-1"), "of a DaemonSet that is as it should be no pod is touched")
-	r, err := cni.Proven(t.Context(), *s.Before)
+	r, err := cni.Proven(t.Context(), s.Before)
 	require.NoError(t, err)
 	require.Empty(t, r.Missing)
 	require.Contains(t, managersOf(l.settled(name)), "drydock")
@@ -129,10 +129,10 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	cni = kube.CNI{Client: bounded, ConfigMap: types.NamespacedName{Namespace: "kube-system", Name: "cni-manifest"}, Key: "other.yaml", DaemonSet: name}
 	passedOver("ConfigMap kube-system/cni-manifest has no key other.yaml")
 	cni.Key = "cni.yaml"
-	m.Before = nil
+	m.Before = ""
 	s = cni.Survey(t.Context(), m)
 	require.Empty(t, s.Trouble)
-	r, err = cni.Proven(t.Context(), *s.Before)
+	r, err = cni.Proven(t.Context(), s.Before)
 	require.NoError(t, err)
 	require.Contains(t, r.Missing, "is not what the manifest has")
 	m.Before = s.Before
@@ -140,7 +140,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, remediations.CallAccepted, outcome)
 	require.Eventually(t, func() bool {
-		r, err = cni.Proven(t.Context(), *s.Before)
+		r, err = cni.Proven(t.Context(), s.Before)
 		return err == nil && r.Missing == ""
 	}, 2*time.Minute, 100*time.Millisecond)
 	require.Equal(t, "cni:v3.26.0", l.settled(name).Spec.Template.Spec.Containers[0].Image)

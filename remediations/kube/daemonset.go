@@ -50,7 +50,17 @@ func (d DaemonSetPod) Survey(ctx context.Context, m engine.Machine) remediations
 	if err != nil {
 		return surveyTrouble(err)
 	}
-	return remediations.Survey{Before: &remediations.Before{Instance: string(pod.UID), Hostname: m.Node, Pool: d.DaemonSet.String()}}
+	return remediations.Keeping(before{Instance: string(pod.UID), Hostname: m.Node, Pool: d.DaemonSet.String()})
+}
+
+// before is what there was before a restart, in the names that records have had since their first version.
+type before struct {
+	// Instance is the pod's UID; of a rollout, the DaemonSet's UID and its generation.
+	Instance string `json:"instance"`
+	// Hostname is the Node, Pool the DaemonSet, Count how many of its pods there are to be.
+	Hostname string `json:"hostname"`
+	Pool     string `json:"pool"`
+	Count    int    `json:"count"`
 }
 
 // surveyTrouble tells what the API server said of one node from that it said nothing, which concerns them all.
@@ -69,12 +79,14 @@ func surveyTrouble(err error) remediations.Survey {
 // Act deletes the pod that was there before the intent, and no other of that name.
 func (d DaemonSetPod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	pod, err := d.own(ctx, m.Node)
-	switch {
-	case err != nil:
+	if err != nil {
 		return remediations.CallRefused, err
-	case m.Before == nil:
-		return remediations.CallRefused, fmt.Errorf("the record does not say which pod of DaemonSet %s was on Node %s before", d.DaemonSet, m.Node)
-	case m.Before.Instance != string(pod.UID):
+	}
+	var was before
+	switch err := m.Before.Read(&was); {
+	case err != nil:
+		return remediations.CallRefused, fmt.Errorf("restarting the pod of DaemonSet %s on Node %s: %w", d.DaemonSet, m.Node, err)
+	case was.Instance != string(pod.UID):
 		return remediations.CallRefused, fmt.Errorf("pod %s of Node %s is another one than before: it was restarted in the meantime", nameOf(pod), m.Node)
 	}
 	if err := mayStill(); err != nil {
@@ -103,7 +115,11 @@ func outcomeOf(err error) remediations.CallOutcome {
 }
 
 // Proven says whether another pod of the DaemonSet runs on the node in the old one's place.
-func (d DaemonSetPod) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
+func (d DaemonSetPod) Proven(ctx context.Context, kept remediations.Before) (remediations.PodProof, error) {
+	var b before
+	if err := kept.Read(&b); err != nil {
+		return remediations.PodProof{}, err
+	}
 	pods, err := d.onNode(ctx, b.Hostname)
 	if err != nil {
 		return remediations.PodProof{}, err

@@ -3,6 +3,7 @@ package kube_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -155,11 +156,11 @@ func TestANodesOwnPodIsRestartedAndItsSuccessorIsTheProof(t *testing.T) {
 	m := engine.Machine{Node: "node-0", Attempt: "a-1-1"}
 	s := own.Survey(t.Context(), m)
 	require.Empty(t, s.Trouble)
-	require.Contains(t, before, podNamed(before, s.Before.Instance))
-	require.Equal(t, "node-0", s.Before.Hostname)
-	require.Equal(t, "kube-system/kube-proxy", s.Before.Pool)
+	require.Contains(t, before, podNamed(before, kept(t, s).Instance))
+	require.Equal(t, "node-0", kept(t, s).Hostname)
+	require.Equal(t, "kube-system/kube-proxy", kept(t, s).Pool)
 	m.Before = s.Before
-	r, err := own.Proven(t.Context(), *s.Before)
+	r, err := own.Proven(t.Context(), s.Before)
 	require.NoError(t, err)
 	require.Contains(t, r.Missing, "the old pod of DaemonSet kube-system/kube-proxy is still on Node node-0")
 
@@ -172,7 +173,7 @@ func TestANodesOwnPodIsRestartedAndItsSuccessorIsTheProof(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, remediations.CallAccepted, outcome)
 	require.Eventually(t, func() bool {
-		r, err = own.Proven(t.Context(), *s.Before)
+		r, err = own.Proven(t.Context(), s.Before)
 		return err == nil && r.Missing == ""
 	}, time.Minute, 50*time.Millisecond, "the successor is Ready")
 	after := l.pods(name, "node-0")
@@ -184,15 +185,15 @@ func TestANodesOwnPodIsRestartedAndItsSuccessorIsTheProof(t *testing.T) {
 	require.ErrorContains(t, err, "is another one than before")
 	require.Equal(t, remediations.CallRefused, outcome)
 	require.Equal(t, after, l.pods(name, "node-0"), "an attempt deletes one pod at most")
-	m.Before = nil
+	m.Before = ""
 	outcome, err = own.Act(t.Context(), m, still)
-	require.ErrorContains(t, err, "the record does not say which pod")
+	require.ErrorContains(t, err, "restarting the pod of DaemonSet kube-system/kube-proxy on Node node-0: the record does not say what there was before the step")
 	require.Equal(t, remediations.CallRefused, outcome)
 
 	t.Run("a successor that is not Ready is no proof", func(t *testing.T) {
 		_, err := l.Client().CoreV1().Pods(name.Namespace).Patch(t.Context(), onlyName(after), types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
 		require.NoError(t, err)
-		r, err := own.Proven(t.Context(), *s.Before)
+		r, err := own.Proven(t.Context(), s.Before)
 		require.NoError(t, err)
 		require.Contains(t, r.Missing, "the new pod of DaemonSet kube-system/kube-proxy on Node node-0 is not Ready")
 	})
@@ -237,6 +238,20 @@ func podOf(t *testing.T, ds *appsv1.DaemonSet, name, node string, owned bool) *c
 	return made
 }
 
+// keptBefore is what the record keeps of a restart, in the names that records have had since their first version.
+type keptBefore struct {
+	Instance string `json:"instance"`
+	Hostname string `json:"hostname"`
+	Pool     string `json:"pool"`
+	Count    int    `json:"count"`
+}
+
+func kept(t *testing.T, s remediations.Survey) (out keptBefore) {
+	t.Helper()
+	require.NoError(t, s.Before.Read(&out))
+	return out
+}
+
 // Without controllers the pods are as the test makes them.
 func TestNoPodOrSeveralAreARefusalThatSaysSo(t *testing.T) {
 	client := lab.Shared(t).Client()
@@ -244,11 +259,11 @@ func TestNoPodOrSeveralAreARefusalThatSaysSo(t *testing.T) {
 	own := kube.DaemonSetPod{Client: client, DaemonSet: types.NamespacedName{Namespace: ds.Namespace, Name: ds.Name}}
 	refused := func(node, why string) {
 		t.Helper()
-		m := engine.Machine{Node: node, Before: &remediations.Before{Instance: "x", Hostname: node}}
+		m := engine.Machine{Node: node, Before: remediations.Before(fmt.Sprintf(`{"instance":"x","hostname":%q,"pool":"","count":0}`, node))}
 		s := own.Survey(t.Context(), m)
 		require.Contains(t, s.Trouble, why)
 		require.False(t, s.Fleetwide, "it concerns this node alone")
-		require.Nil(t, s.Before)
+		require.Empty(t, s.Before)
 		outcome, err := own.Act(t.Context(), m, func() error { t.Fatal("nothing is about to be done"); return nil })
 		require.ErrorContains(t, err, why)
 		require.Equal(t, remediations.CallRefused, outcome)
@@ -263,7 +278,7 @@ func TestNoPodOrSeveralAreARefusalThatSaysSo(t *testing.T) {
 
 	first := podOf(t, ds, "cni-a", "node-0", true)
 	s := own.Survey(t.Context(), engine.Machine{Node: "node-0"})
-	require.Equal(t, string(first.UID), s.Before.Instance)
+	require.Equal(t, string(first.UID), kept(t, s).Instance)
 	ended := podOf(t, ds, "cni-ended", "node-0", true)
 	ended.Status.Phase = corev1.PodFailed
 	_, err := client.CoreV1().Pods(ds.Namespace).UpdateStatus(t.Context(), ended, metav1.UpdateOptions{})
@@ -339,7 +354,7 @@ func TestAnAPIServerThatDoesNotAnswerIsNoFinding(t *testing.T) {
 		require.True(t, s.Fleetwide, s.Trouble)
 		require.Equal(t, again, s.Again)
 		require.NotContains(t, s.Trouble, "has no pod")
-		_, err := own.Proven(t.Context(), remediations.Before{Instance: "x", Hostname: "node-0"})
+		_, err := own.Proven(t.Context(), `{"instance":"x","hostname":"node-0","pool":"","count":0}`)
 		require.Error(t, err)
 	}
 	config := l.AdminConfig()

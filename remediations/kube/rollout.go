@@ -45,27 +45,37 @@ func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	if err != nil {
 		return surveyTrouble(err)
 	}
-	return remediations.Survey{Before: beforeRollout(ds, m.Node)}
+	return remediations.Keeping(beforeRollout(ds, m.Node))
 }
 
 // beforeRollout is what must have changed since: the generation, of this very DaemonSet.
-func beforeRollout(ds *appsv1.DaemonSet, node string) *remediations.Before {
-	return &remediations.Before{
+func beforeRollout(ds *appsv1.DaemonSet, node string) before {
+	return before{
 		Instance: fmt.Sprintf("%s/%d", ds.UID, ds.Generation), Hostname: node, Pool: ds.Namespace + "/" + ds.Name,
 		Count: int(ds.Status.DesiredNumberScheduled),
 	}
 }
 
+// unchanged says whether the DaemonSet is as it was before the intent.
+func unchanged(m engine.Machine, ds *appsv1.DaemonSet) error {
+	var was before
+	if err := m.Before.Read(&was); err != nil {
+		return fmt.Errorf("looking at DaemonSet %s/%s again: %w", ds.Namespace, ds.Name, err)
+	}
+	if was.Instance != beforeRollout(ds, m.Node).Instance {
+		return fmt.Errorf("DaemonSet %s/%s was changed in the meantime, which may have been somebody's cure", ds.Namespace, ds.Name)
+	}
+	return nil
+}
+
 // Act writes the time into the pod template of the DaemonSet as it was before the intent, and of no later one.
 func (r Rollouts) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	ds, err := r.look(ctx, m.DaemonSet)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = unchanged(m, ds)
+	}
+	if err != nil {
 		return remediations.CallRefused, err
-	case m.Before == nil:
-		return remediations.CallRefused, fmt.Errorf("the record does not say how DaemonSet %s was before", m.DaemonSet)
-	case m.Before.Instance != beforeRollout(ds, m.Node).Instance:
-		return remediations.CallRefused, fmt.Errorf("DaemonSet %s was changed in the meantime, which may have been somebody's cure", m.DaemonSet)
 	}
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": ds.UID, "resourceVersion": ds.ResourceVersion},
@@ -92,7 +102,11 @@ func (r Rollouts) Proven(ctx context.Context, b remediations.Before) (remediatio
 	return rolledOut(ctx, r.Client, b)
 }
 
-func rolledOut(ctx context.Context, client kubernetes.Interface, b remediations.Before) (remediations.PodProof, error) {
+func rolledOut(ctx context.Context, client kubernetes.Interface, kept remediations.Before) (remediations.PodProof, error) {
+	var b before
+	if err := kept.Read(&b); err != nil {
+		return remediations.PodProof{}, err
+	}
 	name, err := namespacedName(b.Pool)
 	if err != nil {
 		return remediations.PodProof{}, err

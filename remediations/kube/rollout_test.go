@@ -29,11 +29,11 @@ func TestARolloutRestartMakesEveryPodAnewOnce(t *testing.T) {
 	m := engine.Machine{Node: "node-0", DaemonSet: name.String()}
 	s := rollouts.Survey(t.Context(), m)
 	require.Empty(t, s.Trouble)
-	require.Equal(t, name.String(), s.Before.Pool)
-	require.Equal(t, 3, s.Before.Count)
+	require.Equal(t, name.String(), kept(t, s).Pool)
+	require.Equal(t, 3, kept(t, s).Count)
 	m.Before = s.Before
 
-	r, err := rollouts.Proven(t.Context(), *s.Before)
+	r, err := rollouts.Proven(t.Context(), s.Before)
 	require.NoError(t, err)
 	require.Equal(t, "DaemonSet kube-system/kube-proxy is as it was before", r.Missing, "all pods run, but none is new")
 	outcome, err := rollouts.Act(t.Context(), m, func() error { return errors.New("it is silenced") })
@@ -45,7 +45,7 @@ func TestARolloutRestartMakesEveryPodAnewOnce(t *testing.T) {
 	require.Equal(t, remediations.CallAccepted, outcome)
 	require.Contains(t, rollouts.Survey(t.Context(), m).Trouble, "is being rolled out already", "a second request meets the first")
 	require.Eventually(t, func() bool {
-		r, err = rollouts.Proven(t.Context(), *s.Before)
+		r, err = rollouts.Proven(t.Context(), s.Before)
 		return err == nil && r.Missing == ""
 	}, 2*time.Minute, 100*time.Millisecond)
 	ds := l.settled(name)
@@ -96,7 +96,7 @@ func TestARolloutThatCannotBeIsRefusedBeforehand(t *testing.T) {
 		"kube-system/cni": "is not one that may be restarted",
 		"kube-proxy":      `"kube-proxy" is no DaemonSet's namespace/name`,
 	} {
-		m := engine.Machine{Node: "node-0", DaemonSet: of, Before: &remediations.Before{}}
+		m := engine.Machine{Node: "node-0", DaemonSet: of, Before: "{}"}
 		s := rollouts.Survey(t.Context(), m)
 		require.Contains(t, s.Trouble, why)
 		require.False(t, s.Fleetwide, of)
