@@ -25,24 +25,13 @@ func (g golden) rescue(t testing.TB) *APIServerState {
 
 // TestDecideAPIServerGoldens pins every decision about the API servers. What is written can be read again.
 func TestDecideAPIServerGoldens(t *testing.T) {
-	for _, g := range goldensIn(t, "apiserver") {
-		t.Run(g.name, func(t *testing.T) {
-			s := g.rescue(t)
-			d := DecideAPIServer(s, noon)
-			got := renderRescue(t, d)
-			if os.Getenv("UPDATE") != "" {
-				require.NoError(t, os.WriteFile(g.output, []byte(got), 0o644))
-			}
-			require.Equal(t, g.want(t), got)
-			require.Equal(t, g.rescue(t), s, "it changes nothing")
-			require.Equal(t, got, renderRescue(t, DecideAPIServer(s, noon)), "and repeats itself")
-			for _, e := range d.Write {
-				again, err := DecodeRescueEntry(e.Encode())
-				require.NoError(t, err, e.Encode())
-				require.Equal(t, e.Encode(), again.Encode())
-			}
-		})
-	}
+	pin(t, "apiserver", golden.rescue, DecideAPIServer, renderRescue, func(t *testing.T, _ *APIServerState, d APIServerDecision) {
+		for _, e := range d.Write {
+			again, err := DecodeRescueEntry(e.Encode())
+			require.NoError(t, err, e.Encode())
+			require.Equal(t, e.Encode(), again.Encode())
+		}
+	})
 }
 
 // rescueOrder is the order that the issue gives.

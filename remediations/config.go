@@ -132,8 +132,8 @@ type Limits struct {
 	StartupGrace time.Duration
 	// Sidecars may be under repair at once in the cluster; no other limit binds them.
 	Sidecars int
-	// Leaders bound the moves of mesh leaders; no other limit binds those.
-	Leaders LeaderLimits
+	// Locations bound the moves of mesh leaders; no other limit binds those.
+	Locations LocationLimits
 }
 
 // Words are the limits as people configured them, by their keys.

@@ -137,11 +137,11 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 	})
 	t.Run("a location", func(t *testing.T) {
 		for _, agree := range []bool{true, false} {
-			s := readLeaderScene(t, "{}").leaderState(t)
+			s := readLeaderScene(t, "{}").locationState(t)
 			r := leaderRecord(Verifying)
 			r.Deadline = far
-			s.Record, s.Journal.Leader, s.Heartbeats = r, r, &Heartbeats{ReadAt: noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
-			d := DecideLeader(s, noon)
+			s.Record, s.Journal.Location, s.Heartbeats = r, r, &Heartbeats{ReadAt: noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
+			d := DecideLocation(s, noon)
 			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(noon.Add(time.Hour)))
 		}
 	})

@@ -70,7 +70,7 @@ var guards = []guard{
 	{ControlPlaneBusy, ofNodes, disruptive, controlPlaneBusy},
 	{ReasonClusterWide, ofNodes, disruptive, clusterWide},
 	{AtLimit, ofNodes, disruptive, atLimit},
-	{AtLimit, ofLocations, disruptive, leadersAtLimit},
+	{AtLimit, ofLocations, disruptive, locationsAtLimit},
 	{AwaitingApproval, ofNodesAndLocations, whatever, awaitingApproval},
 	{Observing, ofAll, whatever, observing},
 }
@@ -161,7 +161,7 @@ func nodeUnderRepair(c *candidate) *finding {
 	for _, r := range c.Journal.OtherRepairs {
 		return underRepair(r)
 	}
-	if why := c.Fleet.leaderRepairOn(c.Node.Name); why != "" {
+	if why := c.Fleet.locationRepairOn(c.Node.Name); why != "" {
 		return because("%s", why)
 	}
 	return nil

@@ -113,7 +113,7 @@ func (c *candidate) cordonedByUs() bool {
 func awaitingApproval(c *candidate) *finding {
 	r := c.Journal.Record
 	if c.kind == KindLocation {
-		r = c.Journal.Leader
+		r = c.Journal.Location
 	}
 	if !c.policy.Approval || c.acted() || (r != nil && r.ID == c.own && c.Node.Annotations[ApproveKey] == c.own) {
 		return nil

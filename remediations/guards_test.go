@@ -120,8 +120,8 @@ func TestNoRowOfTheGuardsIsIdle(t *testing.T) {
 		decisions = append(decisions, func() Decision { return Decide(s, noon) })
 	}
 	for _, g := range goldensIn(t, "leader") {
-		s := g.leaderState(t)
-		decisions = append(decisions, func() Decision { return DecideLeader(s, noon) })
+		s := g.locationState(t)
+		decisions = append(decisions, func() Decision { return DecideLocation(s, noon) })
 	}
 	for _, g := range goldensIn(t, "sidecar") {
 		s := g.sidecarState(t)

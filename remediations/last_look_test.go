@@ -41,7 +41,7 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 		"an autoscaler takes it":     {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, NodeLeaving},
 		"no record":                  {func(n *corev1.Node) { delete(n.Annotations, NodeRepairKey) }, CallWithheld},
 		"a record that is no record": {annotate(NodeRepairKey, "{}"), CallWithheld},
-		"its leadership is moved":    {func(n *corev1.Node) { n.Annotations[LeaderKey] = leaderRecord(Acting).Encode() }, NodeUnderRepair},
+		"its leadership is moved":    {func(n *corev1.Node) { n.Annotations[LocationKey] = leaderRecord(Acting).Encode() }, NodeUnderRepair},
 		"another attempt's record": {func(n *corev1.Node) {
 			r := ReadJournal(n).Record
 			r.Intent.ID = "r1-0-2"
@@ -120,7 +120,7 @@ func TestLastLookBeforeAMove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			leader, successor := bare("n1"), bare("n2")
-			leader.Annotations[LeaderKey] = leaderRecord(Acting).Encode()
+			leader.Annotations[LocationKey] = leaderRecord(Acting).Encode()
 			c.change(leader, successor)
 			requireWithheld(t, c.reason, MayStillMove(leader, []*corev1.Node{successor}, "r1-0-1"))
 		})

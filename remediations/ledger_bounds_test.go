@@ -79,9 +79,9 @@ func TestSlotsOfANodeAndOfALeaderAreTwo(t *testing.T) {
 	require.Equal(t, []Orphan{{Node: "n2"}}, l.Orphans)
 	require.False(t, l.Release("n1"))
 	l.Slots = []Slot{node, leader, other}
-	require.True(t, l.ReleaseLeader("n1"))
+	require.True(t, l.ReleaseLocation("n1"))
 	require.Equal(t, []Slot{node, other}, l.Slots)
-	require.False(t, l.ReleaseLeader("n1"))
+	require.False(t, l.ReleaseLocation("n1"))
 }
 
 func TestMovesOfALocation(t *testing.T) {

@@ -86,7 +86,7 @@ func orphan(n *corev1.Node, r *Record) Orphan {
 }
 
 // Release frees the node's slot, and forgets that its machine is being replaced; it says whether there was anything. A
-// mesh leader's slot is ReleaseLeader's.
+// mesh leader's slot is ReleaseLocation's.
 func (l *Ledger) Release(node string) bool {
 	before := len(l.Slots) + len(l.Orphans)
 	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == "" && s.Node == node })
@@ -130,7 +130,7 @@ func (l *Ledger) prune(c *Config, now time.Time) {
 	l.pruneCures(c, now)
 	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return now.Sub(b.At) >= wideApart })
 	// A repair that waits between two attempts may put its moves back as late as a day after the last one.
-	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Leaders.PerLocation, 2*pendingFor))
+	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Locations.PerLocation, 2*pendingFor))
 }
 
 func pruneBegun(all map[string][]Begun, now time.Time, window time.Duration) {

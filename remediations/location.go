@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// LeaderKey is the key of the repair of a location's leader, on the Node that led when the repair began.
-const LeaderKey = RepairPrefix + "leader"
+// LocationKey is the key of the repair of a location's leader, on the Node that led when the repair began.
+const LocationKey = RepairPrefix + "leader"
 
 const (
 	// maxMoves bounds the moves of one repair, maxMoveBytes what one of them takes on record.
@@ -18,8 +18,8 @@ const (
 	maxLocation = 253
 )
 
-// LeaderLimits bound the moves of mesh leaders. Nodes' limits do not count them, nor they nodes.
-type LeaderLimits struct {
+// LocationLimits bound the moves of mesh leaders. Nodes' limits do not count them, nor they nodes.
+type LocationLimits struct {
 	// Concurrent repairs in the whole mesh.
 	Concurrent int
 	// PerLocation is the least time between the last move of one repair and the first of the next in one location.
@@ -37,8 +37,8 @@ type Move struct {
 	Refused bool `json:"refused,omitempty"`
 }
 
-// LeaderSight is what was seen of a location: live, and never out of an alert.
-type LeaderSight struct {
+// LocationSight is what was seen of a location: live, and never out of an alert.
+type LocationSight struct {
 	// At is when looking began.
 	At time.Time
 	// Leader is who leads by Kilo's rule; empty: nobody, or it cannot be said.
@@ -56,31 +56,31 @@ type LeaderSight struct {
 	ReachedWhy string
 }
 
-// Leader is a location whose leader Drydock has something on, on the Node that it was found on: alerts that a policy
+// Location is one whose leader Drydock has something on, on the Node that it was found on: alerts that a policy
 // takes, or a repair.
-type Leader struct {
-	Location string
-	Record   *Record
+type Location struct {
+	Name   string
+	Record *Record
 	// Alerts about it, oldest first.
 	Alerts []Alert
 }
 
-// LeaderOf is the location that the journal has something on: that of the repair, else that of the oldest alert. A node
+// LocationOf is the location that the journal has something on: that of the repair, else that of the oldest alert. A node
 // leads one at most, and alerts about another wait until this one is done with. false: there is none.
-func (c *Config) LeaderOf(j Journal) (Leader, bool) {
-	l := Leader{Record: j.Leader}
-	if j.Leader != nil {
-		l.Location = j.Leader.Location
+func (c *Config) LocationOf(j Journal) (Location, bool) {
+	l := Location{Record: j.Location}
+	if j.Location != nil {
+		l.Name = j.Location.Location
 	}
 	for _, a := range j.Alerts {
 		location, ok := c.locationOf(a)
-		if !ok || (l.Location != "" && l.Location != location) {
+		if !ok || (l.Name != "" && l.Name != location) {
 			continue
 		}
-		l.Location = location
+		l.Name = location
 		l.Alerts = append(l.Alerts, a)
 	}
-	return l, l.Location != ""
+	return l, l.Name != ""
 }
 
 // locationOf is the location that the alert is about; false: it is about none.
@@ -187,7 +187,7 @@ func (r *Record) PutBackID() string { return r.ID + "-back" }
 func LabelFor(annotations map[string]string) Phase {
 	var label Phase
 	rank := map[Phase]int{Pending: 1, Exhausted: 2, Verifying: 3, Acting: 4}
-	for _, key := range []string{NodeRepairKey, LeaderKey} {
+	for _, key := range []string{NodeRepairKey, LocationKey} {
 		if v, ok := annotations[key]; ok {
 			if r, err := DecodeRecord(v); err == nil && rank[r.Phase] > rank[label] {
 				label = r.Phase

@@ -7,34 +7,34 @@ import (
 )
 
 const (
-	// leaderAgain is how soon a location whose leader cannot be moved is looked at again, leaderElsewhere how soon one whose
+	// locationAgain is how soon a location whose leader cannot be moved is looked at again, locationElsewhere how soon one whose
 	// node is held is looked for elsewhere.
-	leaderAgain     = 15 * time.Second
-	leaderElsewhere = time.Minute
-	// leaderProof is how soon one whose leader was moved is looked at again.
-	leaderProof = 5 * time.Second
+	locationAgain     = 15 * time.Second
+	locationElsewhere = time.Minute
+	// locationProof is how soon one whose leader was moved is looked at again.
+	locationProof = 5 * time.Second
 	// backFor bounds how long moves are being put back, with all that holds it.
 	backFor = time.Hour
 )
 
-// LeaderState is all that DecideLeader may know. Call, NewID, WellSince and WellHeard of the State are the leader's own.
-type LeaderState struct {
+// LocationState is all that DecideLocation may know. Call, NewID, WellSince and WellHeard of the State are the leader's own.
+type LocationState struct {
 	*State
-	Leader
+	Location
 	// Sight is what was last seen of the location; nil: nothing yet.
-	Sight *LeaderSight
+	Sight *LocationSight
 }
 
-// DecideLeader says what is to be done about the leader of one location of the mesh, on the Node that led when that was
+// DecideLocation says what is to be done about the leader of one location of the mesh, on the Node that led when that was
 // found out. It is pure, as Decide is, and asks the same guards, but for those that speak of the machine: a leader that
 // does not forward makes many nodes look ill, and its node is repaired by an alert of its own.
-func DecideLeader(s *LeaderState, now time.Time) Decision {
+func DecideLocation(s *LocationState, now time.Time) Decision {
 	return decideOwn(s, now)
 }
 
 // tidy takes the approval that this repair begins by, and drops the alerts about leaders that are over and that the repair does
 // not refer to any more.
-func (s *LeaderState) tidy(d *Decision, now time.Time) {
+func (s *LocationState) tidy(d *Decision, now time.Time) {
 	if d.Verb == Issue && s.Node.Annotations[ApproveKey] == d.Record.ID {
 		d.Consume = append(d.Consume, ApproveKey)
 	}
@@ -59,25 +59,25 @@ func (s *LeaderState) tidy(d *Decision, now time.Time) {
 	}
 }
 
-func (s *LeaderState) record() *Record { return s.Record }
+func (s *LocationState) record() *Record { return s.Record }
 
-func (s *LeaderState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
+func (s *LocationState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
 
-func (s *LeaderState) causes() []*Alert { return pointers(s.Alerts) }
+func (s *LocationState) causes() []*Alert { return pointers(s.Alerts) }
 
-func (s *LeaderState) untouched(r *Record) bool { return r.Phase == Pending && len(r.Moves) == 0 }
+func (s *LocationState) untouched(r *Record) bool { return r.Phase == Pending && len(r.Moves) == 0 }
 
 // first waits where the call for the first move was withheld.
-func (s *LeaderState) first(now time.Time) (Decision, bool) {
+func (s *LocationState) first(now time.Time) (Decision, bool) {
 	if s.Record == nil {
 		return Decision{}, false
 	}
 	return s.Record.afterWithheld(s.policyOf(s.Record), s.apart(), now)
 }
 
-func (s *LeaderState) likelyStep(*Policy, *Alert, time.Time) string { return "" }
+func (s *LocationState) likelyStep(*Policy, *Alert, time.Time) string { return "" }
 
-func (s *LeaderState) consider(p *Policy, a *Alert, now time.Time) Decision {
+func (s *LocationState) consider(p *Policy, a *Alert, now time.Time) Decision {
 	step, ok := s.firstStep(p)
 	if !ok {
 		return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
@@ -85,19 +85,19 @@ func (s *LeaderState) consider(p *Policy, a *Alert, now time.Time) Decision {
 	r := s.Record
 	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
 		r = s.newRecord(p, Cause{Alert: a.Fingerprint}, now)
-		r.Location, r.Step = s.Location, step
+		r.Location, r.Step = s.Name, step
 	}
 	return act(s, s.candidate(p, a, a.Fingerprint, step, now), r)
 }
 
-func (s *LeaderState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindLocation, location: s.Location, verdict: s.Word.about(fingerprint, s.Config, "")}
+func (s *LocationState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
+	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindLocation, location: s.Name, verdict: s.Word.about(fingerprint, s.Config, "")}
 }
 
 // examine looks at the location: a move needs one that does not answer, and somebody who can lead it instead.
-func (s *LeaderState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *finding) {
+func (s *LocationState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *finding) {
 	instead := func(d Decision) (*Decision, Reason, *finding) { return &d, "", nil }
-	if s.seen().older(c.now, leaderAgain) {
+	if s.seen().older(c.now, locationAgain) {
 		return instead(see("looking at who leads the location", c.policy))
 	}
 	if s.elsewhere() {
@@ -114,12 +114,12 @@ func (s *LeaderState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reaso
 	return nil, against, why
 }
 
-func (s *LeaderState) asks(c *candidate, ask *Ask) string {
+func (s *LocationState) asks(c *candidate, ask *Ask) string {
 	ask.Sighting = s.seen().older(c.now, lookFor)
 	return ""
 }
 
-func (s *LeaderState) intend(c *candidate, pending *Record, d *Decision) {
+func (s *LocationState) intend(c *candidate, pending *Record, d *Decision) {
 	r, m := d.Record, c.move
 	if n := len(r.Moves); n > 0 && pending.Intent.Outcome == CallRefused {
 		r.Moves[n-1].Refused = true
@@ -131,27 +131,29 @@ func (s *LeaderState) intend(c *candidate, pending *Record, d *Decision) {
 }
 
 // acting goes on with a move, or with the undoing of all.
-func (s *LeaderState) acting(now time.Time) Decision {
+func (s *LocationState) acting(now time.Time) Decision {
 	if s.Record.Back != nil {
 		return s.restore(now)
 	}
 	return settle(s, now)
 }
 
-func (s *LeaderState) overdue(r *Record, now time.Time) bool { return r.beyond(now) }
+func (s *LocationState) overdue(r *Record, now time.Time) bool { return r.beyond(now) }
 
-func (s *LeaderState) verdictOn(cause Cause) verdict { return s.Word.about(cause.Alert, s.Config, "") }
+func (s *LocationState) verdictOn(cause Cause) verdict {
+	return s.Word.about(cause.Alert, s.Config, "")
+}
 
-func (s *LeaderState) apart() time.Duration { return leaderAgain }
+func (s *LocationState) apart() time.Duration { return locationAgain }
 
-func (s *LeaderState) attempt(r *Record) string {
+func (s *LocationState) attempt(r *Record) string {
 	return fmt.Sprintf("%s of location %s to %s", r.Step, r.Location, r.Intent.Successor)
 }
 
-func (s *LeaderState) awaits() string { return "waiting for proof" }
+func (s *LocationState) awaits() string { return "waiting for proof" }
 
 // end closes the repair. What it moved stays moved: only a plan that has run out puts it back.
-func (s *LeaderState) end(o Outcome, why string, now time.Time) Decision {
+func (s *LocationState) end(o Outcome, why string, now time.Time) Decision {
 	r := s.Record
 	d := Decision{Verb: End, Message: why, Policy: s.policyOf(r), Ended: r.ended(o, why, now)}
 	d.Ended.Target, d.Ended.Location, d.Ended.Moves = string(KindLocation), r.Location, slices.Clone(r.Moves)

@@ -1,31 +1,14 @@
 package remediations
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestDecideLeaderGoldens pins every decision about the leader of a location. UPDATE=1 rewrites the outputs: read the
-// difference before you keep it.
+// TestDecideLeaderGoldens pins every decision about the leader of a location.
 func TestDecideLeaderGoldens(t *testing.T) {
-	for _, g := range goldensIn(t, "leader") {
-		t.Run(g.name, func(t *testing.T) {
-			s := g.leaderState(t)
-			got := render(t, DecideLeader(s, noon))
-			if os.Getenv("UPDATE") != "" {
-				require.NoError(t, os.WriteFile(g.output, []byte(got), 0o644))
-			}
-			require.Equal(t, g.want(t), got)
-			require.Equal(t, g.leaderState(t), s, "it changes nothing")
-			if d := DecideLeader(s, noon); d.Record != nil {
-				_, err := DecodeRecord(d.Record.Encode())
-				require.NoError(t, err, "what it writes, it reads")
-			}
-			require.Equal(t, got, render(t, DecideLeader(s, noon)), "and repeats itself")
-		})
-	}
+	pin(t, "leader", golden.locationState, DecideLocation, render, func(t *testing.T, _ *LocationState, d Decision) { readable(t, LocationKey, d) })
 }
 
 // bindsLeaders are the guards that hold the move of a leader. The others speak of the machine, or of the nodes' limits.
@@ -41,7 +24,7 @@ func TestGuardsThatBindLeaders(t *testing.T) {
 	withoutEachReason(t, func(t *testing.T, gone Reason) {
 		var missed []string
 		for _, g := range goldensIn(t, "leader") {
-			if g.want(t) != render(t, DecideLeader(g.leaderState(t), noon)) {
+			if g.want(t) != render(t, DecideLocation(g.locationState(t), noon)) {
 				missed = append(missed, g.name)
 			}
 		}
@@ -102,10 +85,10 @@ func TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt(t *testing.T) {
 		{Observing, func() { sc.Policy.Mode = ModeEnforce }},
 	}
 	for _, step := range steps {
-		d := DecideLeader(sc.leaderState(t), noon)
+		d := DecideLocation(sc.locationState(t), noon)
 		require.Equal(t, Keep, d.Verb, "%s: %s", step.reason, d.Message)
 		require.Equal(t, step.reason, d.Reason, d.Message)
 		step.remedy()
 	}
-	require.Equal(t, Issue, DecideLeader(sc.leaderState(t), noon).Verb, "with every cause gone it is done")
+	require.Equal(t, Issue, DecideLocation(sc.locationState(t), noon).Verb, "with every cause gone it is done")
 }

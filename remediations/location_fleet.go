@@ -18,9 +18,9 @@ func (f *Fleet) leadByRecord(node string, r *Record) {
 	switch {
 	case r == nil:
 	case r.Phase.InFlight():
-		f.OccupyLeader(node, r, false)
+		f.OccupyLocation(node, r, false)
 	case r.Phase == Pending && r.Hold != nil && r.Hold.Reason == Observing:
-		f.OccupyLeader(node, r, true)
+		f.OccupyLocation(node, r, true)
 	}
 }
 
@@ -30,8 +30,8 @@ func (f *Fleet) leadBySlot(s Slot) {
 	}
 }
 
-// OccupyLeader counts a repair of a leader that this pass has just begun or, in observe mode, would have begun.
-func (f *Fleet) OccupyLeader(node string, r *Record, wouldBe bool) {
+// OccupyLocation counts a repair of a location that this pass has just begun or, in observe mode, would have begun.
+func (f *Fleet) OccupyLocation(node string, r *Record, wouldBe bool) {
 	if l, ok := f.leading[node]; ok && wouldBe && !l.wouldBe {
 		return // as for nodes
 	}
@@ -40,11 +40,11 @@ func (f *Fleet) OccupyLeader(node string, r *Record, wouldBe bool) {
 	f.leading[node] = l
 }
 
-// VacateLeader takes a repair of a leader out of the count that this pass has just ended.
-func (f *Fleet) VacateLeader(node string) { delete(f.leading, node) }
+// VacateLocation takes a repair of a location out of the count that this pass has just ended.
+func (f *Fleet) VacateLocation(node string) { delete(f.leading, node) }
 
-// leaderRepairOn is the repair of a leader that keeps others from the node; empty: there is none.
-func (f *Fleet) leaderRepairOn(node string) string {
+// locationRepairOn is the repair of a location that keeps others from the node; empty: there is none.
+func (f *Fleet) locationRepairOn(node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		l := f.leading[on]
 		if !l.wouldBe && slices.Contains(l.nodes, node) {
@@ -54,8 +54,8 @@ func (f *Fleet) leaderRepairOn(node string) string {
 	return ""
 }
 
-// leaderRepairIn is the repair of the location's leader that is recorded on another node; empty: there is none.
-func (f *Fleet) leaderRepairIn(location, node string) string {
+// locationRepairIn is the repair of the location's leader that is recorded on another node; empty: there is none.
+func (f *Fleet) locationRepairIn(location, node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		if l := f.leading[on]; !l.wouldBe && on != node && l.location == location {
 			return fmt.Sprintf("repair %s of this location is under way, recorded on node %s", l.repair, on)
@@ -70,8 +70,8 @@ func (f *Fleet) nodeRepairOn(node string) bool {
 	return ok && !p.wouldBe
 }
 
-// leadersAtLimit says that no further leader may be moved; empty: one may.
-func (f *Fleet) leadersAtLimit(c *Config, node string, observing bool) string {
+// locationsAtLimit says that no further location may be repaired; empty: one may.
+func (f *Fleet) locationsAtLimit(c *Config, node string, observing bool) string {
 	count, busy := 0, ""
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		l := f.leading[on]
@@ -82,8 +82,8 @@ func (f *Fleet) leadersAtLimit(c *Config, node string, observing bool) string {
 			busy = l.location
 		}
 	}
-	if count < c.Limits.Leaders.Concurrent {
+	if count < c.Limits.Locations.Concurrent {
 		return ""
 	}
-	return fmt.Sprintf("%d of at most %d mesh leaders are under repair (location %s); limits.leaders.concurrent is %d", count, c.Limits.Leaders.Concurrent, busy, c.Limits.Leaders.Concurrent)
+	return fmt.Sprintf("%d of at most %d mesh leaders are under repair (location %s); limits.leaders.concurrent is %d", count, c.Limits.Locations.Concurrent, busy, c.Limits.Locations.Concurrent)
 }

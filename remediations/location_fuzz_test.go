@@ -27,21 +27,21 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 		r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: noon})
 	}
 	r.Intent.Successor, r.Intent.Outcome = r.Moves[maxMoves-1].To, CallUnknown
-	s := readLeaderScene(t, `{sight: {leader: n2}}`).leaderState(t)
+	s := readLeaderScene(t, `{sight: {leader: n2}}`).locationState(t)
 	s.Config.Policies[0].Name = r.Policy
 	s.Ledger.moved(r.Location, r.ID, r.Intent.At)
-	s.Record, s.Call, s.Location = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: nasty(5000)}, r.Location
-	verifying := DecideLeader(s, noon).Record
+	s.Record, s.Call, s.Name = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: nasty(5000)}, r.Location
+	verifying := DecideLocation(s, noon).Record
 	require.Equal(t, Verifying, verifying.Phase)
 
 	s.Record, s.Call = verifying, nil
 	s.Sight.Leader, s.Sight.ReachedWhy, s.Sight.At = r.Intent.Successor, nasty(5000), noon.Add(time.Minute)
 	s.Word.AskedAt, s.LookSince = noon.Add(time.Minute), noon.Add(time.Minute)
-	back := DecideLeader(s, noon.Add(time.Minute))
+	back := DecideLocation(s, noon.Add(time.Minute))
 	require.NotNil(t, back.PutBack, back.Message)
 
 	s.Record, s.Call = back.Record, &Call{IntentID: r.PutBackID(), Outcome: CallUnknown, Why: nasty(5000)}
-	again := DecideLeader(s, noon.Add(2*time.Minute)).Record
+	again := DecideLocation(s, noon.Add(2*time.Minute)).Record
 	require.NotNil(t, again.Hold)
 	again.Hold.Message = clip(nasty(5000), 400)
 	for _, r := range []*Record{verifying, back.Record, again} {
@@ -52,12 +52,12 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 
 // TestMoveThatTakesTooMuchRoomIsNotMade: what cannot be put on record is not done.
 func TestMoveThatTakesTooMuchRoomIsNotMade(t *testing.T) {
-	s := readLeaderScene(t, `{}`).leaderState(t)
+	s := readLeaderScene(t, `{}`).locationState(t)
 	long := strings.Repeat("x", maxMoveBytes)
 	s.Sight.Candidates[0].Before["n7"] = &long
-	require.Equal(t, "n3", DecideLeader(s, noon).Record.Intent.Successor)
+	require.Equal(t, "n3", DecideLocation(s, noon).Record.Intent.Successor)
 	s.Sight.Candidates = s.Sight.Candidates[:1]
-	d := DecideLeader(s, noon)
+	d := DecideLocation(s, noon)
 	require.Equal(t, LeaderHeld, d.Reason)
 	require.Contains(t, d.Message, "at most 800 are kept")
 }
@@ -68,32 +68,32 @@ func FuzzDecideLeader(f *testing.F) {
 	for _, g := range goldensIn(f, "leader") {
 		text, err := os.ReadFile(g.input)
 		require.NoError(f, err)
-		s := readLeaderScene(f, string(text)).leaderState(f)
+		s := readLeaderScene(f, string(text)).locationState(f)
 		v := s.Sight
 		if v == nil {
-			v = &LeaderSight{}
+			v = &LocationSight{}
 		}
 		to := ""
 		if len(v.Candidates) > 0 {
 			to = v.Candidates[0].To
 		}
 		a := s.Node.Annotations
-		f.Add(a[LeaderKey], a[AlertPrefix+fp], a[PauseKey], a[CancelKey], a[HistoryKey], a[NodeRepairKey], v.Leader, v.Held, v.Unknown, to, v.Reached, int64(0), int64(1))
+		f.Add(a[LocationKey], a[AlertPrefix+fp], a[PauseKey], a[CancelKey], a[HistoryKey], a[NodeRepairKey], v.Leader, v.Held, v.Unknown, to, v.Reached, int64(0), int64(1))
 	}
 	f.Fuzz(func(t *testing.T, record, alert, pause, cancel, history, node, leads, held, unknown, to string, reached bool, seconds, age int64) {
-		s := readLeaderScene(t, `{}`).leaderState(t)
-		for key, v := range map[string]string{LeaderKey: record, AlertPrefix + fp: alert, PauseKey: pause, CancelKey: cancel, HistoryKey: history, NodeRepairKey: node} {
+		s := readLeaderScene(t, `{}`).locationState(t)
+		for key, v := range map[string]string{LocationKey: record, AlertPrefix + fp: alert, PauseKey: pause, CancelKey: cancel, HistoryKey: history, NodeRepairKey: node} {
 			delete(s.Node.Annotations, key)
 			if v != "" {
 				s.Node.Annotations[key] = v
 			}
 		}
 		s.Journal = ReadJournal(s.Node)
-		leader, ok := s.Config.LeaderOf(s.Journal)
+		leader, ok := s.Config.LocationOf(s.Journal)
 		if !ok {
 			return
 		}
-		s.Leader = leader
+		s.Location = leader
 		now := noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
 		s.LookSince, s.Word.AskedAt, s.Heartbeats.ReadAt = now, now, now
 		for i, r := range s.Word.Replicas {
@@ -102,15 +102,15 @@ func FuzzDecideLeader(f *testing.F) {
 			s.Word.Replicas[i].Alerts[fp] = a
 		}
 		move := theMove(leads, to)
-		move.Location = s.Location
-		s.Sight = &LeaderSight{At: now.Add(-time.Duration(age%60) * time.Second), Leader: leads, Held: held, Unknown: unknown, Reached: reached, Settled: true, Candidates: []Move{move}}
-		d := DecideLeader(s, now)
-		require.Equal(t, d, DecideLeader(s, now))
+		move.Location = s.Name
+		s.Sight = &LocationSight{At: now.Add(-time.Duration(age%60) * time.Second), Leader: leads, Held: held, Unknown: unknown, Reached: reached, Settled: true, Candidates: []Move{move}}
+		d := DecideLocation(s, now)
+		require.Equal(t, d, DecideLocation(s, now))
 		node1, node2 := Decide(s.State, now), Decide(s.State, now)
 		require.Equal(t, node1, node2, "nor does the node's own decision trip over it")
 		if d.Record != nil {
 			again, err := DecodeRecord(d.Record.Encode())
-			require.NoError(t, err, "what DecideLeader writes, it reads")
+			require.NoError(t, err, "what DecideLocation writes, it reads")
 			require.Equal(t, d.Record.Phase, again.Phase)
 		}
 		if d.Verb != Issue {

@@ -8,11 +8,11 @@ import (
 // locationUnderRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other, and so do two of one
 // location's leaders.
 func locationUnderRepair(c *candidate) *finding {
-	if f := c.hostBusy(c.Journal.Leader); f != nil {
+	if f := c.hostBusy(c.Journal.Location); f != nil {
 		return f
 	}
 	involved := []string{c.Node.Name}
-	if r := c.Journal.Leader; r != nil {
+	if r := c.Journal.Location; r != nil {
 		involved = append(involved, r.successors()...)
 	}
 	for _, n := range involved {
@@ -20,7 +20,7 @@ func locationUnderRepair(c *candidate) *finding {
 			return because("node %s is under repair", n)
 		}
 	}
-	if why := c.Fleet.leaderRepairIn(c.location, c.Node.Name); why != "" {
+	if why := c.Fleet.locationRepairIn(c.location, c.Node.Name); why != "" {
 		return because("%s", why)
 	}
 	return nil
@@ -29,7 +29,7 @@ func locationUnderRepair(c *candidate) *finding {
 // movedLately: each move breaks the connections that the leader relays, so a location has one repair of its leader at most
 // in limits.leaders.perLocation, whoever led then. Further attempts of one repair are not held by those before them.
 func movedLately(c *candidate) *finding {
-	what, least := "limits.leaders.perLocation is", c.Config.Limits.Leaders.PerLocation
+	what, least := "limits.leaders.perLocation is", c.Config.Limits.Locations.PerLocation
 	if c.policy.Cooldown > least {
 		what, least = "the policy's cooldown is", c.policy.Cooldown
 	}
@@ -40,8 +40,8 @@ func movedLately(c *candidate) *finding {
 	return nil
 }
 
-func leadersAtLimit(c *candidate) *finding {
-	if why := c.Fleet.leadersAtLimit(c.Config, c.Node.Name, c.policy.Mode == ModeObserve); why != "" {
+func locationsAtLimit(c *candidate) *finding {
+	if why := c.Fleet.locationsAtLimit(c.Config, c.Node.Name, c.policy.Mode == ModeObserve); why != "" {
 		return &finding{message: why}
 	}
 	return nil

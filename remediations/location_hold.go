@@ -14,7 +14,7 @@ const unprovenFor = 15 * time.Minute
 var unproven = []Reason{AlertResolved, LeaderUnknown, LeaderHeld}
 
 // hold keeps the candidate back, and writes so where that is the location's own matter.
-func (s *LeaderState) hold(c *candidate, pending *Record, reason Reason, f *finding) Decision {
+func (s *LocationState) hold(c *candidate, pending *Record, reason Reason, f *finding) Decision {
 	d := Decision{Verb: Keep, Reason: reason, Message: f.message, Policy: c.policy}
 	d.Fleetwide = f.fleetwide || (reason.Fleetwide() && reason != AtLimit) // its limit is no node's
 	if f.until.After(c.now) {
@@ -33,14 +33,14 @@ func (s *LeaderState) hold(c *candidate, pending *Record, reason Reason, f *find
 		return s.leave(c.now)
 	}
 	if slices.Contains([]Reason{LeaderHeld, LeaderUnknown, NodeUnderRepair, Observing}, reason) {
-		return s.seen().again(d, c.now, leaderAgain)
+		return s.seen().again(d, c.now, locationAgain)
 	}
-	return s.seen().again(d, c.now, leaderElsewhere)
+	return s.seen().again(d, c.now, locationElsewhere)
 }
 
 // heldUntil is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it
 // for a day.
-func (s *LeaderState) heldUntil(c *candidate, pending *Record, reason Reason) time.Time {
+func (s *LocationState) heldUntil(c *candidate, pending *Record, reason Reason) time.Time {
 	was := s.Record
 	switch {
 	case len(pending.Moves) == 0 || pending.Back != nil:

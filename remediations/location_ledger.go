@@ -8,13 +8,13 @@ import (
 )
 
 func (l *Ledger) reserveMove(c *Config, n *corev1.Node, r *Record, now time.Time) {
-	l.ReleaseLeader(n.Name)
-	l.Slots = append(l.Slots, leaderSlot(c, n, r, at(now)))
+	l.ReleaseLocation(n.Name)
+	l.Slots = append(l.Slots, locationSlot(c, n, r, at(now)))
 	l.moved(r.Location, r.ID, at(now))
 	l.prune(c, now)
 }
 
-func leaderSlot(c *Config, n *corev1.Node, r *Record, since time.Time) Slot {
+func locationSlot(c *Config, n *corev1.Node, r *Record, since time.Time) Slot {
 	attempt := r.Intent.ID
 	if r.Back != nil {
 		attempt = r.PutBackID()
@@ -58,8 +58,8 @@ func (l *Ledger) knowsMove(node string, r *Record) bool {
 	}) || slices.ContainsFunc(l.Moves[r.Location], func(b Begun) bool { return b.Repair == r.ID })
 }
 
-// ReleaseLeader frees the slot of the leader's repair that is recorded on the node; it says whether there was one.
-func (l *Ledger) ReleaseLeader(node string) bool {
+// ReleaseLocation frees the slot of the leader's repair that is recorded on the node; it says whether there was one.
+func (l *Ledger) ReleaseLocation(node string) bool {
 	before := len(l.Slots)
 	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == KindLocation && s.Node == node })
 	return len(l.Slots) != before
@@ -73,7 +73,7 @@ func (l *Ledger) rebuildMoves(c *Config, n *corev1.Node, j Journal) {
 			l.moved(e.Location, e.ID, e.Ended)
 		}
 	}
-	r := j.Leader
+	r := j.Location
 	if r == nil || r.Intent == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (l *Ledger) rebuildMoves(c *Config, n *corev1.Node, j Journal) {
 	}
 	l.moved(r.Location, r.ID, when)
 	if r.Phase.InFlight() {
-		l.Slots = append(l.Slots, leaderSlot(c, n, r, r.Since))
+		l.Slots = append(l.Slots, locationSlot(c, n, r, r.Since))
 	}
 	if r.Phase == Exhausted {
 		l.Finished(r.Policy, r.ID, OutcomeExhausted)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// meshLife is a mesh of two locations through a random history: DecideLeader and Decide decide about its nodes, and what
+// meshLife is a mesh of two locations through a random history: DecideLocation and Decide decide about its nodes, and what
 // they decide is carried out as the engine would, on a clock of its own.
 type meshLife struct {
 	t      *testing.T
@@ -49,7 +49,7 @@ type issuedMove struct {
 
 // meshMemory is what the engine would remember of one node's leader, and lose with a restart.
 type meshMemory struct {
-	sight              *LeaderSight
+	sight              *LocationSight
 	call               *Call
 	asked, well, heard time.Time
 }
@@ -76,11 +76,11 @@ func (l *meshLife) leads(location string) string {
 }
 
 // look is what the provider of the mesh sees now.
-func (l *meshLife) look(location string) *LeaderSight {
+func (l *meshLife) look(location string) *LocationSight {
 	leader := l.leads(location)
-	g := &LeaderSight{At: l.now, Leader: leader, Settled: true, Reached: !l.broken[leader] && !l.half, ReachedWhy: "nobody answers"}
+	g := &LocationSight{At: l.now, Leader: leader, Settled: true, Reached: !l.broken[leader] && !l.half, ReachedWhy: "nobody answers"}
 	if l.unknown {
-		return &LeaderSight{At: l.now, Unknown: "no probes"}
+		return &LocationSight{At: l.now, Unknown: "no probes"}
 	}
 	if l.held {
 		g.Held = "granularity is full"
@@ -120,7 +120,7 @@ func newMeshLife(t *testing.T, rt *rapid.T) *meshLife {
 	sc := readLeaderScene(t, `{policy: {proofFor: 20s}}`)
 	sc.Policy.Mode = rapid.SampledFrom([]Mode{ModeEnforce, ModeEnforce, ModeEnforce, ModeObserve}).Draw(rt, "mode")
 	sc.Policy.Plan = []string{fmt.Sprintf("promote-leader %d", rapid.IntRange(1, 3).Draw(rt, "attempts"))}
-	c := sc.leaderState(t).Config
+	c := sc.locationState(t).Config
 	node := *c.Policies[0]
 	node.Name, node.Location, node.TargetLabel, node.Mode = "node-not-ready", "", "node", ModeEnforce
 	node.Witness = &Witness{None: true} // its nodes are sick by their alerts alone
@@ -218,19 +218,19 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 		if l.node(t, s, m) {
 			s.Journal = ReadJournal(n)
 		}
-		leader, ok := l.config.LeaderOf(s.Journal)
+		leader, ok := l.config.LocationOf(s.Journal)
 		if !ok {
 			continue
 		}
-		ls := &LeaderState{State: s, Leader: leader, Sight: m.sight}
+		ls := &LocationState{State: s, Location: leader, Sight: m.sight}
 		before := n.DeepCopy()
-		d := DecideLeader(ls, l.now)
+		d := DecideLocation(ls, l.now)
 		require.Equal(t, before, n)
-		require.Equal(t, d, DecideLeader(ls, l.now), "pure")
+		require.Equal(t, d, DecideLocation(ls, l.now), "pure")
 		l.check(t, ls, d)
 		l.carry(ls, m, d)
 		looked = looked || d.Verb == Look
-		if d.Record != nil || n.Annotations[LeaderKey] == "" {
+		if d.Record != nil || n.Annotations[LocationKey] == "" {
 			n.Labels[PhaseLabel] = string(LabelFor(n.Annotations))
 		}
 	}
@@ -247,7 +247,7 @@ func (l *meshLife) concerned(n *corev1.Node) bool {
 	return false
 }
 
-func (l *meshLife) carry(s *LeaderState, m *meshMemory, d Decision) {
+func (l *meshLife) carry(s *LocationState, m *meshMemory, d Decision) {
 	n := s.Node
 	if !d.Well {
 		m.well = time.Time{}
@@ -255,7 +255,7 @@ func (l *meshLife) carry(s *LeaderState, m *meshMemory, d Decision) {
 		m.well, m.heard = l.now, d.Heard
 	}
 	if d.Ask.Sighting {
-		m.sight = l.look(s.Location)
+		m.sight = l.look(s.Name)
 	}
 	if d.Ask.Alerts {
 		m.asked = l.now
@@ -263,16 +263,16 @@ func (l *meshLife) carry(s *LeaderState, m *meshMemory, d Decision) {
 	}
 	if d.Verb == Issue {
 		l.ledger.Reserve(l.config, n, d.Record, l.now)
-		s.Fleet.OccupyLeader(n.Name, d.Record, false)
+		s.Fleet.OccupyLocation(n.Name, d.Record, false)
 	}
 	for _, k := range append(d.Prune, d.Consume...) {
 		delete(n.Annotations, k)
 	}
 	switch {
 	case d.Record != nil:
-		n.Annotations[LeaderKey] = d.Record.Encode()
+		n.Annotations[LocationKey] = d.Record.Encode()
 	case d.Verb == End || d.Verb == Drop:
-		delete(n.Annotations, LeaderKey)
+		delete(n.Annotations, LocationKey)
 	}
 	if d.Ended != nil {
 		n.Annotations[HistoryKey] = EncodeHistory(s.Journal.History, *d.Ended)
@@ -280,8 +280,8 @@ func (l *meshLife) carry(s *LeaderState, m *meshMemory, d Decision) {
 	}
 	was := s.Record != nil && s.Record.Phase.InFlight()
 	if is := d.Record != nil && d.Record.Phase.InFlight() || (d.Record == nil && d.Verb != End && d.Verb != Drop && was); was && !is {
-		l.ledger.ReleaseLeader(n.Name)
-		s.Fleet.VacateLeader(n.Name)
+		l.ledger.ReleaseLocation(n.Name)
+		s.Fleet.VacateLocation(n.Name)
 	}
 	switch {
 	case d.Verb == Verify:
@@ -320,7 +320,7 @@ func (l *meshLife) node(t *rapid.T, s *State, m *meshMemory) bool {
 	case d.Verb == Issue:
 		l.seen["node repairs"]++
 		for name, other := range l.nodes {
-			if r := ReadJournal(other).Leader; r != nil && r.Phase.InFlight() {
+			if r := ReadJournal(other).Location; r != nil && r.Phase.InFlight() {
 				require.False(t, name == n.Name || slices.Contains(r.successors(), n.Name), "%s is repaired while repair %s moves leadership there", n.Name, r.ID)
 			}
 		}
@@ -358,7 +358,7 @@ func (l *meshLife) pass(t *rapid.T, d time.Duration) {
 // answer ends the call that is under way on some node, done or not.
 func (l *meshLife) answer(t *rapid.T) {
 	for _, name := range meshNodes {
-		m, r := l.memory[name], ReadJournal(l.nodes[name]).Leader
+		m, r := l.memory[name], ReadJournal(l.nodes[name]).Location
 		if m.call == nil || m.call.Outcome != "" || r == nil || r.Intent == nil {
 			continue
 		}
@@ -398,7 +398,7 @@ func (l *meshLife) actions() map[string]func(*rapid.T) {
 		"reset":   func(t *rapid.T) { any(t).Annotations[ResetKey] = "true" },
 		"cancel": func(t *rapid.T) {
 			for _, n := range l.nodes {
-				if r := ReadJournal(n).Leader; r != nil {
+				if r := ReadJournal(n).Location; r != nil {
 					n.Annotations[CancelKey] = r.ID
 				}
 			}

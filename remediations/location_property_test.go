@@ -10,7 +10,7 @@ import (
 )
 
 // check is what must hold of each decision about a leader.
-func (l *meshLife) check(t *rapid.T, s *LeaderState, d Decision) {
+func (l *meshLife) check(t *rapid.T, s *LocationState, d Decision) {
 	r := s.Record
 	require.False(t, d.Cordon || d.Uncordon || d.Taint || d.Untaint || d.Stop != "" || d.Allow != nil || d.Pause != "" || d.Notices != nil, "a move touches no more than the keys")
 	require.Contains(t, Verbs, d.Verb)
@@ -47,7 +47,7 @@ func waitsUnproven(r *Record) bool {
 	return r != nil && r.Phase == Pending && r.Intent != nil && r.Back == nil && r.Hold != nil && slices.Contains(unproven, r.Hold.Reason)
 }
 
-func (l *meshLife) checkMove(t *rapid.T, s *LeaderState, d Decision) {
+func (l *meshLife) checkMove(t *rapid.T, s *LocationState, d Decision) {
 	l.seen["moves"]++
 	g, r, n := s.Sight, d.Record, s.Node
 	m := r.Moves[len(r.Moves)-1]
@@ -83,10 +83,10 @@ func (l *meshLife) checkMove(t *rapid.T, s *LeaderState, d Decision) {
 		require.False(t, node != nil && node.Phase.InFlight(), "%s is under repair itself", name)
 	}
 	for name, other := range l.nodes {
-		lead := ReadJournal(other).Leader
+		lead := ReadJournal(other).Location
 		require.False(t, name != n.Name && lead != nil && lead.Phase.InFlight(), "two leaders at once")
 	}
-	for _, earlier := range l.moves[s.Location] {
+	for _, earlier := range l.moves[s.Name] {
 		if earlier.repair != r.ID {
 			require.GreaterOrEqual(t, l.now.Sub(earlier.at), 15*time.Minute-time.Second, "too soon after repair %s", earlier.repair)
 		}
@@ -98,10 +98,10 @@ func (l *meshLife) checkMove(t *rapid.T, s *LeaderState, d Decision) {
 			l.before[r.ID][k] = v
 		}
 	}
-	l.moves[s.Location] = append(l.moves[s.Location], issuedMove{r.ID, l.now})
+	l.moves[s.Name] = append(l.moves[s.Name], issuedMove{r.ID, l.now})
 }
 
-func (l *meshLife) checkPutBack(t *rapid.T, s *LeaderState, d Decision) {
+func (l *meshLife) checkPutBack(t *rapid.T, s *LocationState, d Decision) {
 	l.seen["put back"]++
 	require.Equal(t, ModeEnforce, s.Config.Policy(d.Record.Policy).Mode)
 	var want []Move
@@ -116,10 +116,10 @@ func (l *meshLife) checkPutBack(t *rapid.T, s *LeaderState, d Decision) {
 	require.NotContains(t, s.Node.Annotations, PauseKey)
 	node := s.Journal.Record
 	require.False(t, node != nil && node.Phase.InFlight())
-	l.moves[s.Location] = append(l.moves[s.Location], issuedMove{d.Record.ID, l.now})
+	l.moves[s.Name] = append(l.moves[s.Name], issuedMove{d.Record.ID, l.now})
 }
 
-func (l *meshLife) checkEnd(t *rapid.T, s *LeaderState, d Decision) {
+func (l *meshLife) checkEnd(t *rapid.T, s *LocationState, d Decision) {
 	r, g := s.Record, s.Sight
 	require.Equal(t, r.Moves, append([]Move(nil), d.Ended.Moves...), "what each key was before is in the history")
 	if d.Ended.Outcome == Recovered {

@@ -8,7 +8,7 @@ import (
 )
 
 // await waits for the proof of the move that was issued.
-func (s *LeaderState) await(now time.Time) Decision {
+func (s *LocationState) await(now time.Time) Decision {
 	r := s.Record
 	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
 		return settle(s, now) // the answer came late
@@ -17,14 +17,14 @@ func (s *LeaderState) await(now time.Time) Decision {
 		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.withoutPolicy()}
 	}
 	if d, ok := cured(s, s.policyOf(r), now); ok {
-		return s.seen().again(d, now, leaderProof)
+		return s.seen().again(d, now, locationProof)
 	}
 	d := Decision{Verb: Wait, Policy: s.policyOf(r), Recheck: r.Deadline, Message: "waiting for the mesh: " + s.missing()}
-	return s.seen().again(d, now, leaderProof)
+	return s.seen().again(d, now, locationProof)
 }
 
 // proceed goes on after a move whose proof did not come.
-func (s *LeaderState) proceed(now time.Time) Decision {
+func (s *LocationState) proceed(now time.Time) Decision {
 	r := s.Record
 	p := s.policyOf(r)
 	switch {
@@ -34,14 +34,14 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 		return s.end(Cancelled, "no provider of the mesh is configured any more"+r.leftAs(), now)
 	case r.Back != nil:
 		// Undoing needs no alert, and Alertmanager may not have been asked yet.
-		return s.goBack(&candidate{State: s.State, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), kind: KindLocation, location: s.Location})
+		return s.goBack(&candidate{State: s.State, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), kind: KindLocation, location: s.Name})
 	case s.neverIssued(r, now):
 		return s.end(Cancelled, r.fromTheFuture()+r.leftAs(), now)
 	case r.Intent.ahead(now):
-		return s.waitForClock(r, p, leaderProof, now)
-	case s.stale(), s.seen().older(now, leaderAgain), !s.Sight.At.After(r.Intent.At):
+		return s.waitForClock(r, p, locationProof, now)
+	case s.stale(), s.seen().older(now, locationAgain), !s.Sight.At.After(r.Intent.At):
 		return Decision{
-			Verb: Look, Policy: p, Ask: Ask{Alerts: s.stale(), Sighting: s.seen().older(now, leaderAgain) || !s.Sight.At.After(r.Intent.At)},
+			Verb: Look, Policy: p, Ask: Ask{Alerts: s.stale(), Sighting: s.seen().older(now, locationAgain) || !s.Sight.At.After(r.Intent.At)},
 			Well: !s.WellSince.IsZero(), Message: "looking before the next move", // which is no break of what was well
 		}
 	}
@@ -53,7 +53,7 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 		if cure, well = cured(s, s.policyOf(r), now); cure.Verb == End {
 			return cure
 		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
-			return s.seen().again(cure, now, leaderProof)
+			return s.seen().again(cure, now, locationProof)
 		}
 	}
 	switch {
@@ -63,7 +63,7 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 	default:
 		return s.end(Cancelled, fmt.Sprintf("held for %s: %s%s", pendingFor, r.holdReason(), r.leftAs()), now)
 	}
-	if d, ok := r.afterWithheld(p, leaderAgain, now); ok {
+	if d, ok := r.afterWithheld(p, locationAgain, now); ok {
 		return d
 	}
 	pending := r.between(now)
@@ -82,12 +82,12 @@ func (s *LeaderState) proceed(now time.Time) Decision {
 }
 
 // well: the location has one leader with an address in the mesh, and answers from outside.
-func (s *LeaderState) well() (string, bool) {
+func (s *LocationState) well() (string, bool) {
 	g := s.Sight
-	return fmt.Sprintf("location %s answers", s.Location), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && !s.elsewhere()
+	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && !s.elsewhere()
 }
 
-func (s *LeaderState) evidence(d *Decision, _ *Policy, due, _ time.Time) (there bool, against string) {
+func (s *LocationState) evidence(d *Decision, _ *Policy, due, _ time.Time) (there bool, against string) {
 	if s.Sight.At.Before(due) {
 		d.Ask.Sighting, d.Message = true, "looking at the location"
 		return false, ""
@@ -96,7 +96,7 @@ func (s *LeaderState) evidence(d *Decision, _ *Policy, due, _ time.Time) (there 
 }
 
 // cure is Recovered where the successor leads, else SelfRecovered.
-func (s *LeaderState) cure(*Policy) (Outcome, string) {
+func (s *LocationState) cure(*Policy) (Outcome, string) {
 	r, g := s.Record, s.Sight
 	switch {
 	case r.withheld() || r.Intent.Outcome == CallRefused:
@@ -104,18 +104,18 @@ func (s *LeaderState) cure(*Policy) (Outcome, string) {
 	case g.Leader != r.Intent.Successor:
 		return SelfRecovered, fmt.Sprintf("the location answers and the alert is gone, but it is led by %s, and not by %s", g.Leader, r.Intent.Successor)
 	}
-	return Recovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", lastDone(r), g.Leader, s.Location)
+	return Recovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", lastDone(r), g.Leader, s.Name)
 }
 
 // against says what there is to say against any move there; nil: nothing.
-func (s *LeaderState) against(c *candidate) (Reason, *finding) {
+func (s *LocationState) against(c *candidate) (Reason, *finding) {
 	switch g := s.Sight; {
 	case g.Unknown != "":
 		return LeaderUnknown, because("%s; no data is not a fault", clip(g.Unknown, 300))
 	case g.Leader == "":
-		return LeaderUnknown, because("nobody is known to lead location %s; no data is not a fault", s.Location)
+		return LeaderUnknown, because("nobody is known to lead location %s; no data is not a fault", s.Name)
 	case g.Reached:
-		return LeaderHeld, because("the members of location %s answer probes from other locations, whatever the alert says", s.Location)
+		return LeaderHeld, because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
 	case g.Held != "" && c.spent == "" && (!c.acted() || len(g.Candidates) > 0):
 		return LeaderHeld, because("%s", clip(g.Held, 300))
 	}
@@ -124,7 +124,7 @@ func (s *LeaderState) against(c *candidate) (Reason, *finding) {
 
 // successor picks who is to lead: the best that was not tried and is not under repair itself. A finding without a reason:
 // there is nobody, and the plan has run out.
-func (s *LeaderState) successor(c *candidate) (Move, Reason, *finding) {
+func (s *LocationState) successor(c *candidate) (Move, Reason, *finding) {
 	if c.spent != "" {
 		return Move{}, "", because("%s", c.spent)
 	}
@@ -139,7 +139,7 @@ func (s *LeaderState) successor(c *candidate) (Move, Reason, *finding) {
 		case m.To == s.Node.Name, r != nil && slices.Contains(r.successors(), m.To):
 		case err != nil:
 			refused[m.To] = err.Error()
-		case m.Location != s.Location || m.From != g.Leader:
+		case m.Location != s.Name || m.From != g.Leader:
 			refused[m.To] = fmt.Sprintf("the move would be from %s in location %s", m.From, m.Location)
 		case s.Fleet.nodeRepairOn(m.To), s.Ledger.replacingName(m.To):
 			busy = append(busy, m.To)
@@ -147,10 +147,10 @@ func (s *LeaderState) successor(c *candidate) (Move, Reason, *finding) {
 			return m, "", nil
 		}
 	}
-	why := because("no node of location %s can lead instead of %s%s", s.Location, g.Leader, refusals(refused))
+	why := because("no node of location %s can lead instead of %s%s", s.Name, g.Leader, refusals(refused))
 	switch {
 	case len(busy) > 0:
-		return Move{}, NodeUnderRepair, because("the nodes that could lead location %s instead are under repair: %s", s.Location, clip(joined(busy), 200))
+		return Move{}, NodeUnderRepair, because("the nodes that could lead location %s instead are under repair: %s", s.Name, clip(joined(busy), 200))
 	case c.acted():
 		return Move{}, "", why
 	}
@@ -167,7 +167,7 @@ func refusals(refused map[string]string) string {
 }
 
 // elsewhere says that somebody leads of whom this node's repair knows nothing.
-func (s *LeaderState) elsewhere() bool {
+func (s *LocationState) elsewhere() bool {
 	g := s.Sight
 	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == s.Node.Name {
 		return false
@@ -176,12 +176,12 @@ func (s *LeaderState) elsewhere() bool {
 }
 
 // leave ends what this node has on the location: the poll brings its alerts to the one that leads it.
-func (s *LeaderState) leave(now time.Time) Decision {
+func (s *LocationState) leave(now time.Time) Decision {
 	ours := s.Node.Name
 	if s.Record != nil && len(s.Record.Moves) > 0 {
 		ours = s.Record.Intent.Successor
 	}
-	why := fmt.Sprintf("location %s is led by %s, and not by %s", s.Location, s.Sight.Leader, ours)
+	why := fmt.Sprintf("location %s is led by %s, and not by %s", s.Name, s.Sight.Leader, ours)
 	d := Decision{Verb: Rest, Message: why}
 	if s.Record != nil {
 		d = s.end(Superseded, why, now)
@@ -190,7 +190,7 @@ func (s *LeaderState) leave(now time.Time) Decision {
 	return d
 }
 
-func (s *LeaderState) seen() seen {
+func (s *LocationState) seen() seen {
 	if s.Sight == nil {
 		return seen{}
 	}
@@ -198,14 +198,14 @@ func (s *LeaderState) seen() seen {
 }
 
 // missing is what the proof still lacks.
-func (s *LeaderState) missing() string {
+func (s *LocationState) missing() string {
 	switch g := s.Sight; {
 	case g == nil || !g.At.After(s.Record.Since):
 		return "it was not seen yet"
 	case g.Unknown != "":
 		return clip(g.Unknown, 200)
 	case g.Leader != s.Record.Intent.Successor:
-		return fmt.Sprintf("%s is not led by %s", s.Location, s.Record.Intent.Successor)
+		return fmt.Sprintf("%s is not led by %s", s.Name, s.Record.Intent.Successor)
 	case !g.Settled:
 		return g.Leader + " has no address in the mesh yet, or is not the only one with one"
 	case !g.Reached:

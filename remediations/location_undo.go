@@ -9,9 +9,9 @@ import (
 )
 
 // exhaust begins to put back what the repair moved, now that nothing is left to try.
-func (s *LeaderState) exhaust(c *candidate, why string) Decision {
+func (s *LocationState) exhaust(c *candidate, why string) Decision {
 	r := s.Record.clone()
-	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, joined(r.Done), s.Location, s.missing())
+	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, joined(r.Done), s.Name, s.missing())
 	if against := s.againstPutBack(c.policy); against != "" {
 		return s.exhausted(why+"; "+against, false, c.now)
 	}
@@ -25,18 +25,18 @@ func (s *LeaderState) exhaust(c *candidate, why string) Decision {
 
 // againstPutBack says why the record's moves are not put back; empty: nothing is against it. The record is on a Node, which
 // its kubelet may write; the ledger is out of the kubelet's reach, and only Drydock writes moves there.
-func (s *LeaderState) againstPutBack(p *Policy) string {
+func (s *LocationState) againstPutBack(p *Policy) string {
 	switch {
 	case p == nil || p.Mode != ModeEnforce:
 		return "the mode is observe, so nothing is put back"
 	case !s.Ledger.knowsMove(s.Node.Name, s.Record):
-		return fmt.Sprintf("the ledger knows of no move by repair %s, so nothing is put back: check who wrote %s on node %s", s.Record.ID, LeaderKey, s.Node.Name)
+		return fmt.Sprintf("the ledger knows of no move by repair %s, so nothing is put back: check who wrote %s on node %s", s.Record.ID, LocationKey, s.Node.Name)
 	}
 	return ""
 }
 
 // putBack issues the moves' undoing, the newest first.
-func (s *LeaderState) putBack(r *Record, now time.Time) Decision {
+func (s *LocationState) putBack(r *Record, now time.Time) Decision {
 	r.Phase, r.Since, r.Deadline, r.Hold = Acting, at(now), at(now.Add(actingFor)), nil
 	r.nameIntent()
 	moves := r.made()
@@ -48,7 +48,7 @@ func (s *LeaderState) putBack(r *Record, now time.Time) Decision {
 }
 
 // restore waits for the moves to be put back, or has it done again: it may be repeated by whoever leads.
-func (s *LeaderState) restore(now time.Time) Decision {
+func (s *LocationState) restore(now time.Time) Decision {
 	r := s.Record
 	c := s.Call
 	if c != nil && c.IntentID != r.PutBackID() {
@@ -75,21 +75,21 @@ func (s *LeaderState) restore(now time.Time) Decision {
 }
 
 // fallBack lets the undoing rest until it is tried again.
-func (s *LeaderState) fallBack(reason Reason, why string, now time.Time) Decision {
+func (s *LocationState) fallBack(reason Reason, why string, now time.Time) Decision {
 	r := s.Record.clone()
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, clip(why, 200))
 	r.Phase, r.Since, r.Deadline = Pending, at(now), at(r.Back.Add(backFor))
 	r.Hold = &Hold{Reason: reason, Message: message, Since: at(now)}
-	return Decision{Verb: Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.policyOf(r), Recheck: now.Add(leaderAgain)}
+	return Decision{Verb: Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.policyOf(r), Recheck: now.Add(locationAgain)}
 }
 
 // bindsUndo are the guards that hold an undoing: what people say of the node, and repairs of it.
 var bindsUndo = []Reason{ReasonExcluded, Paused, NodeLeaving, NodeUnderRepair}
 
 // goBack tries again to put the moves back.
-func (s *LeaderState) goBack(c *candidate) Decision {
+func (s *LocationState) goBack(c *candidate) Decision {
 	r := s.Record
-	switch next := r.Since.Add(leaderAgain); {
+	switch next := r.Since.Add(locationAgain); {
 	case !c.now.Before(r.Deadline):
 		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.holdReason(), false, c.now)
 	case s.Ledger == nil:
@@ -108,7 +108,7 @@ func (s *LeaderState) goBack(c *candidate) Decision {
 
 // leaveUnproven ends a repair that has moved, and of which nothing says any more whether that helped, or that anything else
 // would. It puts nothing back: of a location that does not answer as a whole some may, since another leads it.
-func (s *LeaderState) leaveUnproven(now time.Time) Decision {
+func (s *LocationState) leaveUnproven(now time.Time) Decision {
 	r, why := s.Record, s.Record.holdReason()
 	if missing := s.missing(); !strings.Contains(why, missing) {
 		why = missing + "; " + why
@@ -117,7 +117,7 @@ func (s *LeaderState) leaveUnproven(now time.Time) Decision {
 }
 
 // exhausted ends the plan; the record stays until a person has looked.
-func (s *LeaderState) exhausted(why string, undone bool, now time.Time) Decision {
+func (s *LocationState) exhausted(why string, undone bool, now time.Time) Decision {
 	d, r := s.end(OutcomeExhausted, why, now), s.Record.exhausted(now)
 	r.Back = nil
 	if undone {
@@ -128,7 +128,7 @@ func (s *LeaderState) exhausted(why string, undone bool, now time.Time) Decision
 }
 
 // rest leaves an exhausted repair to a person. If somebody else leads by now, the alerts go where they belong.
-func (s *LeaderState) rest(now time.Time) Decision {
+func (s *LocationState) rest(now time.Time) Decision {
 	r := s.Record
 	d := Decision{Verb: Rest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when it is mended", r.ID, r.Location, ResetKey)}
 	if len(s.Alerts) == 0 {
@@ -138,7 +138,7 @@ func (s *LeaderState) rest(now time.Time) Decision {
 		d.Prune = append(d.Prune, keysOf(s.Alerts)...)
 		return d
 	}
-	return s.seen().again(d, now, leaderElsewhere)
+	return s.seen().again(d, now, locationElsewhere)
 }
 
 // leftAs says how a repair that ends early leaves the mesh.

@@ -19,7 +19,7 @@ func moving(back bool) *corev1.Node {
 		since := noon
 		r.Back = &since
 	}
-	n.Annotations[LeaderKey] = r.Encode()
+	n.Annotations[LocationKey] = r.Encode()
 	return n
 }
 
@@ -62,9 +62,9 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 		}
 		rewrite := func(change func(*Record)) *corev1.Node {
 			n := moving(back)
-			r := ReadJournal(n).Leader
+			r := ReadJournal(n).Location
 			change(r)
-			n.Annotations[LeaderKey] = r.Encode()
+			n.Annotations[LocationKey] = r.Encode()
 			return n
 		}
 		now := noon
@@ -92,7 +92,7 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 	for phase, may := range map[Phase]bool{Pending: true, Acting: false, Verifying: false, Exhausted: true} {
 		n := acting()
-		n.Annotations[LeaderKey] = leaderRecord(phase).Encode()
+		n.Annotations[LocationKey] = leaderRecord(phase).Encode()
 		require.Equal(t, may, MayStillAct(n, "r1-0-1", nil, nil) == nil, phase)
 	}
 }
@@ -121,16 +121,16 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 		for node, held := range c.on {
 			leader := bare("n1")
 			if c.record != nil {
-				leader.Annotations[LeaderKey], leader.Labels[PhaseLabel] = c.record.Encode(), string(c.record.Phase)
+				leader.Annotations[LocationKey], leader.Labels[PhaseLabel] = c.record.Encode(), string(c.record.Phase)
 			}
 			sc := &scene{Ledger: sceneLedger{Slots: c.slots}}
 			s := sc.state(t)
 			s.Node.Name = node
 			nodes := []*corev1.Node{s.Node}
 			if node == "n1" {
-				s.Node.Annotations[LeaderKey], s.Node.Labels[PhaseLabel] = leader.Annotations[LeaderKey], leader.Labels[PhaseLabel]
+				s.Node.Annotations[LocationKey], s.Node.Labels[PhaseLabel] = leader.Annotations[LocationKey], leader.Labels[PhaseLabel]
 				if c.record == nil {
-					delete(s.Node.Annotations, LeaderKey)
+					delete(s.Node.Annotations, LocationKey)
 				}
 			} else {
 				nodes = append(nodes, leader)
@@ -148,29 +148,29 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 		}
 	}
 	// A node is first: goldens held-NodeUnderRepair… and issue-candidate-under-repair-is-passed-over; here by the slot alone.
-	s := readLeaderScene(t, `ledger: {slots: [{node: n2, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).leaderState(t)
-	require.Equal(t, "n3", DecideLeader(s, noon).Record.Intent.Successor)
-	s = readLeaderScene(t, `ledger: {slots: [{node: n1, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).leaderState(t)
-	require.Equal(t, NodeUnderRepair, DecideLeader(s, noon).Reason)
+	s := readLeaderScene(t, `ledger: {slots: [{node: n2, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).locationState(t)
+	require.Equal(t, "n3", DecideLocation(s, noon).Record.Intent.Successor)
+	s = readLeaderScene(t, `ledger: {slots: [{node: n1, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).locationState(t)
+	require.Equal(t, NodeUnderRepair, DecideLocation(s, noon).Reason)
 }
 
 // TestLeadersDoNotCountAgainstNodes: neither in limits, nor in the breaker, nor against a machine. They are counted for
 // themselves.
 func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 	c := limits()
-	c.Limits.Leaders = LeaderLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
+	c.Limits.Locations = LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
 	nodes := herd(10, 0)
 	for i, n := range nodes {
 		r := leaderRecord([]Phase{Verifying, Exhausted}[i%2])
 		r.ID = fmt.Sprintf("r%d", i+1)
-		n.Annotations[LeaderKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
+		n.Annotations[LocationKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
 		require.NoError(t, ReadJournal(n).Malformed)
 	}
 	f := NewFleet(c, nodes, &Ledger{}, quiet, noon)
 	require.Zero(t, f.total.unhealthy)
 	require.Empty(t, f.Breakers)
 	require.Empty(t, f.occupied)
-	require.Contains(t, f.leadersAtLimit(c, "n001", false), "5 of at most 1 mesh leaders")
+	require.Contains(t, f.locationsAtLimit(c, "n001", false), "5 of at most 1 mesh leaders")
 	require.Equal(t, "r1", InFlight(nodes[0]).ID, "people are kept from the leader's node")
 	l := RebuildLedger(c, nodes, noon)
 	require.Empty(t, l.Repairs, "nor do they count against its machine")
@@ -191,7 +191,7 @@ func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 			n.Annotations[NodeRepairKey] = r.Encode()
 		}
 		if c.leader != "" {
-			n.Annotations[LeaderKey] = leaderRecord(c.leader).Encode()
+			n.Annotations[LocationKey] = leaderRecord(c.leader).Encode()
 		}
 		require.Equal(t, c.want, LabelFor(n.Annotations), "%+v", c)
 	}
@@ -202,7 +202,7 @@ func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
 	n := bare("n1")
 	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Intent: &Intent{ID: "r9-0-1", At: noon}}
-	n.Annotations[NodeRepairKey], n.Annotations[LeaderKey] = r.Encode(), leaderRecord(Verifying).Encode()
+	n.Annotations[NodeRepairKey], n.Annotations[LocationKey] = r.Encode(), leaderRecord(Verifying).Encode()
 	n.Labels[PhaseLabel] = string(LabelFor(n.Annotations))
 	f := NewFleet(limits(), []*corev1.Node{n}, &Ledger{}, quiet, noon)
 	require.Equal(t, 1, f.total.unhealthy)
@@ -214,7 +214,7 @@ func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
 // as it binds; and a ledger that a person deleted is made anew with them.
 func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	c := limits()
-	c.Limits.RepairsWindow, c.Limits.Leaders = time.Minute, LeaderLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
+	c.Limits.RepairsWindow, c.Limits.Locations = time.Minute, LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
 	n, r := bare("n1"), leaderRecord(Acting)
 	l := &Ledger{}
 	l.Slots = []Slot{{Node: "n1", Repair: "node's"}}
@@ -238,8 +238,8 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	require.True(t, l.Release("n1"))
 	require.Len(t, l.Slots, 1, "the end of the node's repair frees its own slot")
 	require.False(t, l.Release("n1"))
-	require.True(t, l.ReleaseLeader("n1"))
-	require.False(t, l.ReleaseLeader("n1"))
+	require.True(t, l.ReleaseLocation("n1"))
+	require.False(t, l.ReleaseLocation("n1"))
 	require.Empty(t, l.Slots)
 	require.NotEmpty(t, l.Moves)
 	require.Equal(t, Begun{Repair: "r1", At: later}, l.lastMove("eu", "r2"))
@@ -255,7 +255,7 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 
 	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: []string{"promote-leader:1"}, Began: noon.Add(-4 * time.Minute), Ended: noon.Add(-time.Minute), Outcome: Recovered}
 	idle := Entry{ID: "r3", Target: "leader", Location: "ap", Policy: "p", Began: noon, Ended: noon, Outcome: Superseded}
-	n.Annotations[LeaderKey], n.Annotations[HistoryKey] = leaderRecord(Verifying).Encode(), encode([]Entry{ended, idle})
+	n.Annotations[LocationKey], n.Annotations[HistoryKey] = leaderRecord(Verifying).Encode(), encode([]Entry{ended, idle})
 	rebuilt := RebuildLedger(c, []*corev1.Node{n}, noon)
 	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: noon.Add(-30 * time.Second)}}, "us": {{Repair: "r0", At: ended.Ended}}}, rebuilt.Moves)
 	require.Len(t, rebuilt.Slots, 1)
@@ -263,37 +263,37 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	require.Empty(t, rebuilt.Status.Exhausted, "a repair that is under way has not failed")
 
 	r.Phase = Acting // it puts its moves back
-	n.Annotations[LeaderKey] = r.Encode()
+	n.Annotations[LocationKey] = r.Encode()
 	require.Equal(t, []Begun{{Repair: "r1", At: later}}, RebuildLedger(c, []*corev1.Node{n}, later).Moves["eu"])
 	early := r.Intent.At.Add(-time.Minute)
 	r.Back = &early
-	n.Annotations[LeaderKey] = r.Encode()
+	n.Annotations[LocationKey] = r.Encode()
 	require.Equal(t, []Begun{{Repair: "r1", At: r.Intent.At}}, RebuildLedger(c, []*corev1.Node{n}, later).Moves["eu"], "the last of the two counts")
 }
 
 // TestLeadersAlertNeverMovesItsNode: it starts nothing there, is not its trouble, and is not named in its record.
 func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
-	s := readLeaderScene(t, `{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`).leaderState(t)
+	s := readLeaderScene(t, `{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`).locationState(t)
 	d := Decide(s.State, noon)
 	require.Equal(t, Rest, d.Verb)
 	require.Empty(t, d.Prune)
-	s = readLeaderScene(t, `{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).leaderState(t)
+	s = readLeaderScene(t, `{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).locationState(t)
 	require.Empty(t, Decide(s.State, noon).Prune, "nor is it the node's to drop")
-	require.NotEmpty(t, DecideLeader(s, noon).Prune)
+	require.NotEmpty(t, DecideLocation(s, noon).Prune)
 
 	// Nor does the leader's decision drop the node's own.
-	s = readLeaderScene(t, `{alerts: [{status: resolved}, {fingerprint: "00000000000000aa", status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).leaderState(t)
+	s = readLeaderScene(t, `{alerts: [{status: resolved}, {fingerprint: "00000000000000aa", status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).locationState(t)
 	own := s.Journal.Alerts[slices.IndexFunc(s.Journal.Alerts, func(a Alert) bool { return a.Fingerprint == "00000000000000aa" })]
 	own.Policy = "node-not-ready"
 	s.Node.Annotations[own.Key()] = own.Encode()
 	s.Journal = ReadJournal(s.Node)
-	s.Leader, _ = s.Config.LeaderOf(s.Journal)
-	require.Equal(t, []string{AlertPrefix + fp}, DecideLeader(s, noon).Prune)
+	s.Location, _ = s.Config.LocationOf(s.Journal)
+	require.Equal(t, []string{AlertPrefix + fp}, DecideLocation(s, noon).Prune)
 }
 
 // TestARepairMakesFourMovesAtMost, whatever its plan says: no more of them fit its record.
 func TestARepairMakesFourMovesAtMost(t *testing.T) {
-	s := readLeaderScene(t, `{policy: {plan: ["promote-leader 9"]}, sight: {leader: n6, candidates: [n7]}}`).leaderState(t)
+	s := readLeaderScene(t, `{policy: {plan: ["promote-leader 9"]}, sight: {leader: n6, candidates: [n7]}}`).locationState(t)
 	r := leaderRecord(Verifying)
 	r.Began, r.Deadline, r.Step.Attempt, r.Moves, r.Done = noon.Add(-10*time.Minute), noon, 4, nil, nil
 	for i, to := range []string{"n3", "n4", "n5", "n6"} {
@@ -301,12 +301,12 @@ func TestARepairMakesFourMovesAtMost(t *testing.T) {
 		r.Done = append(r.Done, fmt.Sprintf("promote-leader:%d", i+1))
 	}
 	r.Intent.ID, r.Intent.Successor, r.Intent.Outcome = "r1-0-4", "n6", CallAccepted
-	s.Node.Annotations[LeaderKey] = r.Encode()
+	s.Node.Annotations[LocationKey] = r.Encode()
 	s.Journal = ReadJournal(s.Node)
 	require.NoError(t, s.Journal.Malformed)
-	s.Leader, _ = s.Config.LeaderOf(s.Journal)
+	s.Location, _ = s.Config.LocationOf(s.Journal)
 	s.Ledger.moved(r.Location, r.ID, r.Intent.At)
-	d := DecideLeader(s, noon)
+	d := DecideLocation(s, noon)
 	require.Equal(t, Issue, d.Verb, d.Message)
 	require.Len(t, d.PutBack, 4)
 	require.Len(t, d.Record.Moves, 4)
@@ -314,7 +314,7 @@ func TestARepairMakesFourMovesAtMost(t *testing.T) {
 
 // TestNobodyCanAskForAMoveOfLeadership: a leader is moved for an alert alone.
 func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
-	s := readLeaderScene(t, `{}`).leaderState(t)
+	s := readLeaderScene(t, `{}`).locationState(t)
 	for _, request := range []string{"promote-leader", "remediation/promote-leader", "policy/mesh-leader-degraded", "mesh-leader-degraded"} {
 		s.Node.Annotations[RequestKey] = request
 		d := Decide(s.State, noon)
@@ -329,8 +329,8 @@ func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
 // TestResetForgetsAnExhaustedLeader: with its policy's count, beside an exhausted node too, and never one under repair.
 func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	reset := func(leader, node Phase) Decision {
-		s := readLeaderScene(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).leaderState(t)
-		s.Node.Annotations[LeaderKey] = leaderRecord(leader).Encode()
+		s := readLeaderScene(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).locationState(t)
+		s.Node.Annotations[LocationKey] = leaderRecord(leader).Encode()
 		if node != "" {
 			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: node, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Deadline: noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: noon}}
 			s.Node.Annotations[NodeRepairKey] = r.Encode()
@@ -341,14 +341,14 @@ func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	}
 	d := reset(Exhausted, "")
 	require.Equal(t, Rest, d.Verb)
-	require.Equal(t, []string{LeaderKey}, d.Prune)
+	require.Equal(t, []string{LocationKey}, d.Prune)
 	require.Equal(t, []string{"mesh-leader-degraded"}, d.Allow)
 	require.Equal(t, []string{ResetKey}, d.Consume)
 	require.Empty(t, d.Notices)
 
 	d = reset(Exhausted, Exhausted)
 	require.Equal(t, Reset, d.Verb)
-	require.Equal(t, []string{LeaderKey}, d.Prune)
+	require.Equal(t, []string{LocationKey}, d.Prune)
 	require.Equal(t, []string{"p", "mesh-leader-degraded"}, d.Allow)
 
 	d = reset(Verifying, Exhausted)
@@ -356,7 +356,7 @@ func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	require.Empty(t, d.Prune)
 
 	d = reset(Exhausted, Pending)
-	require.Equal(t, []string{LeaderKey}, d.Prune, "a repair of the node that has done nothing is no obstacle")
+	require.Equal(t, []string{LocationKey}, d.Prune, "a repair of the node that has done nothing is no obstacle")
 	d = reset(Exhausted, Verifying)
 	require.Empty(t, d.Prune, "a repair of the node that is under way is not reset")
 
@@ -365,16 +365,16 @@ func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	require.Len(t, d.Notices, 1, "there is nothing to forget")
 }
 
-// TestWordOfALeadersRepairIsItsOwn: Decide leaves cancel and approve to DecideLeader while that can take them, and answers
+// TestWordOfALeadersRepairIsItsOwn: Decide leaves cancel and approve to DecideLocation while that can take them, and answers
 // them otherwise.
 func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
 	decide := func(phase Phase, key, value string) Decision {
-		s := readLeaderScene(t, `{}`).leaderState(t)
+		s := readLeaderScene(t, `{}`).locationState(t)
 		r := leaderRecord(phase)
 		if phase == Pending {
 			r.Moves, r.Intent, r.Done, r.Undo, r.Deadline = nil, nil, nil, nil, noon.Add(time.Hour)
 		}
-		s.Node.Annotations[LeaderKey], s.Node.Annotations[key] = r.Encode(), value
+		s.Node.Annotations[LocationKey], s.Node.Annotations[key] = r.Encode(), value
 		s.Journal = ReadJournal(s.Node)
 		require.NoError(t, s.Journal.Malformed)
 		return Decide(s.State, noon)
@@ -412,50 +412,50 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 		r := leaderRecord(Verifying)
 		change(r)
 		n := bare("n1")
-		n.Annotations[LeaderKey] = r.Encode()
+		n.Annotations[LocationKey] = r.Encode()
 		j := ReadJournal(n)
 		require.Error(t, j.Malformed, name)
-		require.Nil(t, j.Leader, name)
+		require.Nil(t, j.Location, name)
 	}
 	n := bare("n1")
 	n.Annotations[NodeRepairKey] = leaderRecord(Verifying).Encode()
 	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
 	n = acting()
-	n.Annotations[LeaderKey] = n.Annotations[NodeRepairKey]
+	n.Annotations[LocationKey] = n.Annotations[NodeRepairKey]
 	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
 	r := ReadJournal(acting()).Record
 	r.Moves = leaderRecord(Acting).Moves
 	require.ErrorContains(t, r.validate(), "moves of leadership and no location")
-	n.Annotations[LeaderKey] = leaderRecord(Verifying).Encode()
+	n.Annotations[LocationKey] = leaderRecord(Verifying).Encode()
 	j := ReadJournal(n)
 	require.NoError(t, j.Malformed)
-	require.Equal(t, "r1", j.Leader.ID)
+	require.Equal(t, "r1", j.Location.ID)
 	require.Len(t, j.OtherRepairs, 1)
-	require.True(t, Journal{Leader: j.Leader}.Knows("r1"))
+	require.True(t, Journal{Location: j.Location}.Knows("r1"))
 }
 
 // TestLeaderOfOneLocationAtATime: alerts about another location wait, whatever they say is nobody's that says nothing.
 func TestLeaderOfOneLocationAtATime(t *testing.T) {
-	c := readLeaderScene(t, `{}`).leaderState(t).Config
+	c := readLeaderScene(t, `{}`).locationState(t).Config
 	alert := func(fingerprint, location string, age time.Duration) Alert {
 		return Alert{Policy: "mesh-leader-degraded", Fingerprint: fingerprint, StartsAt: noon.Add(-age), Labels: map[string]string{"location": location}}
 	}
-	_, ok := c.LeaderOf(Journal{})
+	_, ok := c.LocationOf(Journal{})
 	require.False(t, ok)
-	_, ok = c.LeaderOf(Journal{Alerts: []Alert{alert("a", "", 0), alert("b", "e\nu", 0), {Policy: "node-not-ready"}}})
+	_, ok = c.LocationOf(Journal{Alerts: []Alert{alert("a", "", 0), alert("b", "e\nu", 0), {Policy: "node-not-ready"}}})
 	require.False(t, ok)
-	l, ok := c.LeaderOf(Journal{Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute), alert("c", "us", time.Second)}})
+	l, ok := c.LocationOf(Journal{Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute), alert("c", "us", time.Second)}})
 	require.True(t, ok)
-	require.Equal(t, "us", l.Location)
+	require.Equal(t, "us", l.Name)
 	require.Len(t, l.Alerts, 2)
-	l, _ = c.LeaderOf(Journal{Leader: leaderRecord(Verifying), Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute)}})
-	require.Equal(t, "eu", l.Location, "that of the repair")
+	l, _ = c.LocationOf(Journal{Location: leaderRecord(Verifying), Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute)}})
+	require.Equal(t, "eu", l.Name, "that of the repair")
 	require.Equal(t, "b", l.Alerts[0].Fingerprint)
 }
 
 // TestRouteOfALeadersAlert: the location is what the label says, and nothing is looked up; the label is kept on the Node.
 func TestRouteOfALeadersAlert(t *testing.T) {
-	c := readLeaderScene(t, `{}`).leaderState(t).Config
+	c := readLeaderScene(t, `{}`).locationState(t).Config
 	p := c.Policies[0]
 	never := func(string) *corev1.Node { t.Fatal("no node is named"); return nil }
 	labels := map[string]string{"alertname": "MeshLeaderDegraded", "remediation": "node-not-ready", "location": "eu", "node": "n7"}

@@ -52,12 +52,12 @@ func decide(s *State, now time.Time) Decision {
 			if left := s.leave(&d, r.Undo, now); left != nil {
 				d.LeftOf, d.Left = r.ID, left
 			}
-			if leader := s.Journal.Leader; leader != nil && leader.Phase == Exhausted {
-				d.Prune, d.Allow = []string{LeaderKey}, append(d.Allow, leader.Policy)
+			if leader := s.Journal.Location; leader != nil && leader.Phase == Exhausted {
+				d.Prune, d.Allow = []string{LocationKey}, append(d.Allow, leader.Policy)
 			}
 			return d
-		case (r == nil || r.Phase == Pending) && s.Journal.Leader != nil && s.Journal.Leader.Phase == Exhausted:
-			return s.resetLeader()
+		case (r == nil || r.Phase == Pending) && s.Journal.Location != nil && s.Journal.Location.Phase == Exhausted:
+			return s.resetLocation()
 		case (r == nil || r.Phase == Pending) && len(s.stoppedHere()) > 0:
 			return Decision{Verb: Rest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + joined(s.stoppedHere())}
 		case (r == nil || r.Phase == Pending) && len(s.Journal.exhaustedSidecars()) > 0:

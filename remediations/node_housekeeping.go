@@ -117,8 +117,8 @@ func (s *State) approval(d *Decision) {
 		return
 	}
 	r := s.Journal.Record
-	if l := s.Journal.Leader; l != nil && l.ID == v && l.Phase == Pending && l.Intent == nil {
-		return // DecideLeader's to take
+	if l := s.Journal.Location; l != nil && l.ID == v && l.Phase == Pending && l.Intent == nil {
+		return // DecideLocation's to take
 	}
 	if r != nil && r.ID == v && r.Phase == Pending && r.Intent == nil && d.Verb != Issue && d.Verb != Drop && d.Verb != End {
 		return
@@ -145,9 +145,9 @@ func (s *State) cancellation(d *Decision) {
 			return // DecideSidecar's to take
 		}
 	}
-	leader := s.Journal.Leader
+	leader := s.Journal.Location
 	if leader != nil && leader.ID == v && leader.Phase != Exhausted {
-		return // DecideLeader's to take
+		return // DecideLocation's to take
 	}
 	d.Consume = append(d.Consume, CancelKey)
 	if r == nil || (leader != nil && leader.ID == v) {

@@ -64,8 +64,8 @@ func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
 			return s.Config, s.Journal.Record, func(now time.Time) Decision { return Decide(s, now) }
 		},
 		"leader": func() (*Config, *Record, func(now time.Time) Decision) {
-			s := golden{input: "testdata/leader/recovered.input.yaml"}.leaderState(t)
-			return s.Config, s.Record, func(now time.Time) Decision { return DecideLeader(s, now) }
+			s := golden{input: "testdata/leader/recovered.input.yaml"}.locationState(t)
+			return s.Config, s.Record, func(now time.Time) Decision { return DecideLocation(s, now) }
 		},
 		"sidecar": func() (*Config, *Record, func(now time.Time) Decision) {
 			s := golden{input: "testdata/sidecar/recovered.input.yaml"}.sidecarState(t)

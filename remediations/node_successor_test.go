@@ -1,7 +1,6 @@
 package remediations
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -10,28 +9,19 @@ import (
 )
 
 // TestSuccessorGoldens pins how a repair goes on whose Node is gone: n1 is the Node of the machine that came, if the
-// provider says that it is. UPDATE=1 rewrites the outputs.
+// provider says that it is.
 func TestSuccessorGoldens(t *testing.T) {
-	for _, g := range goldensIn(t, "successor") {
-		t.Run(g.name, func(t *testing.T) {
-			got := render(t, successorOf(t, g))
-			if os.Getenv("UPDATE") != "" {
-				require.NoError(t, os.WriteFile(g.output, []byte(got), 0o644))
-			}
-			require.Equal(t, g.want(t), got)
-			require.Equal(t, got, render(t, successorOf(t, g)))
-		})
-	}
+	pin(t, "successor", golden.orphaned, func(s *State, now time.Time) Decision { return DecideSuccessor(s, &s.Ledger.Orphans[0], now) }, render, nil)
 }
 
-func successorOf(t *testing.T, g golden) Decision {
+func (g golden) orphaned(t testing.TB) *State {
 	t.Helper()
 	s := g.state(t)
 	o := &s.Ledger.Orphans[0]
 	require.True(t, o.Gone(s.Node))
 	s.Journal.Record = &o.Record
 	s.Node = SuccessorOf(o, s.Replacement, []*corev1.Node{bare("n2"), s.Node})
-	return DecideSuccessor(s, o, noon)
+	return s
 }
 
 // TestSameMachineIsNoSuccessor: a Node that was only deleted and registered again is the same machine.

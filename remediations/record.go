@@ -219,7 +219,7 @@ func DecodeRecordOf(key, value string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if (r.Pod == nil) == strings.HasPrefix(key, sidecarPrefix) || (r.Pod != nil && SidecarKey(*r.Pod) != key) || (r.Location == "") == (key == LeaderKey) {
+	if (r.Pod == nil) == strings.HasPrefix(key, sidecarPrefix) || (r.Pod != nil && SidecarKey(*r.Pod) != key) || (r.Location == "") == (key == LocationKey) {
 		return nil, fmt.Errorf("the record is of another target than its key")
 	}
 	return r, nil
@@ -272,15 +272,15 @@ type Journal struct {
 	History   []Entry
 	// OtherRepairs are the records of the node's other targets that are in flight.
 	OtherRepairs []*Record
-	// Leader is the record of the repair of the location that the node led when that began.
-	Leader *Record
+	// Location is the record of the repair of the location that the node led when that began.
+	Location *Record
 	// Sidecars are the records of the sidecars of the node's pods, by key.
 	Sidecars map[string]*Record
 }
 
 // Knows says whether the journal names a repair of that id, under way or ended.
 func (j Journal) Knows(id string) bool {
-	return (j.Record != nil && j.Record.ID == id) || (j.Leader != nil && j.Leader.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
+	return (j.Record != nil && j.Record.ID == id) || (j.Location != nil && j.Location.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
 }
 
 // ReadJournal decodes a Node's annotations.
@@ -299,8 +299,8 @@ func ReadJournal(n *corev1.Node) Journal {
 		case r.Phase.InFlight():
 			j.OtherRepairs = append(j.OtherRepairs, r)
 		}
-		if err == nil && k == LeaderKey {
-			j.Leader = r
+		if err == nil && k == LocationKey {
+			j.Location = r
 		}
 		if err == nil && r.Pod != nil {
 			if j.Sidecars == nil {
@@ -310,7 +310,7 @@ func ReadJournal(n *corev1.Node) Journal {
 		}
 	}
 	if j.Malformed != nil {
-		j.Record, j.Leader, j.Sidecars = nil, nil, nil
+		j.Record, j.Location, j.Sidecars = nil, nil, nil
 	}
 	return j
 }

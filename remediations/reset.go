@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// resetLeader forgets the exhausted repair of the leader that the node was.
-func (s *State) resetLeader() Decision {
-	leader, allow := s.Journal.Leader, s.stoppedHere()
+// resetLocation forgets the exhausted repair of the leader that the node was.
+func (s *State) resetLocation() Decision {
+	leader, allow := s.Journal.Location, s.stoppedHere()
 	if s.Ledger != nil && !slices.Contains(allow, leader.Policy) {
 		allow = append(allow, leader.Policy)
 	}
 	return Decision{
-		Verb: Rest, Prune: append([]string{LeaderKey}, s.Journal.exhaustedSidecars()...), Allow: allow,
+		Verb: Rest, Prune: append([]string{LocationKey}, s.Journal.exhaustedSidecars()...), Allow: allow,
 		Message: fmt.Sprintf("the exhausted repair %s of the leader of location %s was forgotten", leader.ID, leader.Location),
 	}
 }

@@ -82,7 +82,7 @@ func (sc *scene) node(t testing.TB) *corev1.Node {
 		n.Annotations[HistoryKey] = encode(sc.History)
 	}
 	annotate(t, n, NodeRepairKey, sc.Record)
-	annotate(t, n, LeaderKey, sc.Leader)
+	annotate(t, n, LocationKey, sc.Leader)
 	return n
 }
 

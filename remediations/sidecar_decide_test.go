@@ -1,31 +1,14 @@
 package remediations
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestDecideSidecarGoldens pins every decision about a pod's sidecar. UPDATE=1 rewrites the outputs: read the difference
-// before you keep it.
+// TestDecideSidecarGoldens pins every decision about a pod's sidecar.
 func TestDecideSidecarGoldens(t *testing.T) {
-	for _, g := range goldensIn(t, "sidecar") {
-		t.Run(g.name, func(t *testing.T) {
-			s := g.sidecarState(t)
-			got := render(t, DecideSidecar(s, noon))
-			if os.Getenv("UPDATE") != "" {
-				require.NoError(t, os.WriteFile(g.output, []byte(got), 0o644))
-			}
-			require.Equal(t, g.want(t), got)
-			require.Equal(t, g.sidecarState(t), s, "it changes nothing")
-			if d := DecideSidecar(s, noon); d.Record != nil {
-				_, err := DecodeRecordOf(s.Key, d.Record.Encode())
-				require.NoError(t, err, "what it writes, it reads")
-			}
-			require.Equal(t, got, render(t, DecideSidecar(s, noon)), "and repeats itself")
-		})
-	}
+	pin(t, "sidecar", golden.sidecarState, DecideSidecar, render, func(t *testing.T, s *SidecarState, d Decision) { readable(t, s.Key, d) })
 }
 
 // bindsSidecars are the guards that hold an approval, which disrupts nothing. The others speak of disruption alone.

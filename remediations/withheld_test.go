@@ -141,37 +141,37 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 	for name, c := range withheldCalls {
 		t.Run(name, func(t *testing.T) {
-			s := readLeaderScene(t, "{}").leaderState(t)
-			first := DecideLeader(s, noon)
+			s := readLeaderScene(t, "{}").locationState(t)
+			first := DecideLocation(s, noon)
 			require.Equal(t, Issue, first.Verb, first.Message)
 			r := first.Record
-			s.Record, s.Journal.Leader = r, r
+			s.Record, s.Journal.Location = r, r
 			s.Call = &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
 			c.change(s.Call, r)
-			d := DecideLeader(s, noon.Add(time.Second))
+			d := DecideLocation(s, noon.Add(time.Second))
 			if !c.back {
 				require.NotEqual(t, Keep, d.Verb)
 				return
 			}
 			require.Equal(t, Keep, d.Verb)
 			require.Equal(t, s.Call.Withheld, d.Record.Hold.Reason)
-			again, err := DecodeRecordOf(LeaderKey, d.Record.Encode())
+			again, err := DecodeRecordOf(LocationKey, d.Record.Encode())
 			require.NoError(t, err)
 			require.Empty(t, again.Done)
 			require.Empty(t, again.Moves)
 			require.Empty(t, again.Undo)
-			s.Record, s.Journal.Leader, s.Call = again, again, nil
+			s.Record, s.Journal.Location, s.Call = again, again, nil
 			seen := func(now time.Time) time.Time {
 				s.Sight.At, s.Word.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
 				return now
 			}
-			require.Equal(t, Keep, DecideLeader(s, seen(noon.Add(10*time.Second))).Verb, "it waits a moment")
-			next := DecideLeader(s, seen(noon.Add(20*time.Second)))
+			require.Equal(t, Keep, DecideLocation(s, seen(noon.Add(10*time.Second))).Verb, "it waits a moment")
+			next := DecideLocation(s, seen(noon.Add(20*time.Second)))
 			require.Equal(t, Issue, next.Verb, next.Message)
 			require.Equal(t, StepRef{Name: "promote-leader", Attempt: 1}, next.Record.Step)
 			require.Equal(t, "n2", next.Record.Intent.Successor)
 			require.NotEqual(t, r.Intent.ID, next.Record.Intent.ID)
-			require.NoError(t, func() error { _, err := DecodeRecordOf(LeaderKey, next.Record.Encode()); return err }())
+			require.NoError(t, func() error { _, err := DecodeRecordOf(LocationKey, next.Record.Encode()); return err }())
 		})
 	}
 }

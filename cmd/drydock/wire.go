@@ -150,7 +150,7 @@ func noticing(eng *engine.Engine) toolscache.ResourceEventHandler {
 	}
 }
 
-func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.Leaders, tell engine.Recorder, reg prometheus.Registerer) (*engine.Engine, error) {
+func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.Locations, tell engine.Recorder, reg prometheus.Registerer) (*engine.Engine, error) {
 	cfg, clients := p.cfg, p.clients
 	var eng *engine.Engine // a call's late answer goes to the engine that the actuators are made for
 	actuators, callTimeout, err := newActuators(cfg, func(node, attempt string, outcome remediations.CallOutcome, why string) {
@@ -169,7 +169,7 @@ func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.
 		silencer = repairSilencer{p.alerts}
 	}
 	eng = engine.New(engine.Options{
-		Silencer: silencer, Sidecars: side, Leaders: mesh, NewTask: newTask,
+		Silencer: silencer, Sidecars: side, Locations: mesh, NewTask: newTask,
 		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
 		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
 		Alerts: alertSource{p.alerts}, Actuators: actuators, Witnesses: newWitnesses(actuators, clients), Workers: map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}, Events: tell, Metrics: reg,
@@ -235,7 +235,7 @@ func (s repairSilencer) Silence(ctx context.Context, labels map[string]string, u
 
 func (s repairSilencer) Expire(ctx context.Context, id string) error { return s.client.Expire(ctx, id) }
 
-func (p *program) newInbox(fleet kube.Fleet, mesh engine.Leaders, eng *engine.Engine, tell engine.Recorder) kube.Inbox {
+func (p *program) newInbox(fleet kube.Fleet, mesh engine.Locations, eng *engine.Engine, tell engine.Recorder) kube.Inbox {
 	return kube.Inbox{
 		Config: p.cfg.Core, Client: p.clients, Node: fleet.Cached, Hosts: kube.Pods{Client: p.clients}.Hosts, Carrier: fleet.Carrier, Leads: leads(mesh), Now: time.Now, Arrived: p.posts.arrivals.Arrived,
 		Turns: make(chan struct{}, kube.WritesAtOnce), Room: kube.NewRoom(), Expected: eng.Expect, Ended: eng.News,

@@ -12,10 +12,10 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-var _ engine.Leaders = (*kilo.Mesh)(nil)
+var _ engine.Locations = (*kilo.Mesh)(nil)
 
 // newLeaders is the mesh whose leaders can be moved; nil: none is configured.
-func newLeaders(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet) (engine.Leaders, error) {
+func newLeaders(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet) (engine.Locations, error) {
 	k := cfg.Kilo
 	if k == nil {
 		return nil, nil
@@ -44,7 +44,7 @@ func callTimeoutOf(cfg *config.Config, actuators time.Duration) time.Duration {
 }
 
 // leads is how the receiver finds the leader of a location; nil: there is no mesh.
-func leads(mesh engine.Leaders) func(location string) string {
+func leads(mesh engine.Locations) func(location string) string {
 	if mesh == nil {
 		return nil
 	}

@@ -122,17 +122,17 @@ func TestStatusOfLeadersRecords(t *testing.T) {
 			}
 		})
 		change(r)
-		n := node(name, map[string]string{remediations.LeaderKey: r.Encode()})
+		n := node(name, map[string]string{remediations.LocationKey: r.Encode()})
 		n.Labels[remediations.PhaseLabel] = string(p)
 		return n
 	}
 	nothing := func(*remediations.Record) {}
-	text := node("node-7", map[string]string{remediations.LeaderKey: "{"})
+	text := node("node-7", map[string]string{remediations.LocationKey: "{"})
 	text.Labels[remediations.PhaseLabel] = "Acting"
-	older := node("node-8", map[string]string{remediations.LeaderKey: record("eeeeee", remediations.Acting).Encode()})
+	older := node("node-8", map[string]string{remediations.LocationKey: record("eeeeee", remediations.Acting).Encode()})
 	older.Labels[remediations.PhaseLabel] = "Acting"
 	misplaced := leader("node-9", remediations.Acting, nothing)
-	misplaced.Annotations = map[string]string{remediations.NodeRepairKey: misplaced.Annotations[remediations.LeaderKey]}
+	misplaced.Annotations = map[string]string{remediations.NodeRepairKey: misplaced.Annotations[remediations.LocationKey]}
 	code, stdout, stderr := newDesk(t, ledgerOf(calmLedger()),
 		leader("node-0", remediations.Pending, nothing),
 		leader("node-1", remediations.Verifying, nothing),

@@ -143,8 +143,8 @@ func (b *builder) buildLimits(raw *rawConfig) {
 	out.StormCooldown, _ = b.duration(at.to("stormCooldown"), l.StormCooldown, 0)
 	out.StartupGrace, _ = b.duration(at.to("startupGrace"), l.StartupGrace, 0)
 	out.Sidecars = l.Sidecars.Concurrent
-	out.Leaders.Concurrent = l.Leaders.Concurrent
-	out.Leaders.PerLocation, _ = b.duration(at.to("leaders", "perLocation"), l.Leaders.PerLocation, time.Minute)
+	out.Locations.Concurrent = l.Leaders.Concurrent
+	out.Locations.PerLocation, _ = b.duration(at.to("leaders", "perLocation"), l.Leaders.PerLocation, time.Minute)
 	b.core.Limits = out
 }
 

@@ -24,7 +24,7 @@ func TestKiloNeedsNothingButToBeNamed(t *testing.T) {
 	require.False(t, c.Kilo.AllowControlPlane)
 	require.True(t, c.Kilo.HTTPConfig.FollowRedirects, "the default of prometheus/common")
 	require.Equal(t, c.Kilo.TopologyLabel, c.Core.TopologyLabel)
-	require.Equal(t, remediations.LeaderLimits{Concurrent: 1, PerLocation: 15 * time.Minute}, c.Core.Limits.Leaders)
+	require.Equal(t, remediations.LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}, c.Core.Limits.Locations)
 	require.True(t, c.Core.Provided["promote-leader"])
 	require.True(t, c.Core.Wants(map[string]string{"a": "b"}))
 
@@ -56,7 +56,7 @@ limits: {leaders: {concurrent: 2, perLocation: 1h}}
 	require.Equal(t, 8*time.Minute, c.Kilo.MaxAge)
 	require.True(t, c.Kilo.AllowControlPlane)
 	require.Equal(t, "example.com/site", c.Core.TopologyLabel)
-	require.Equal(t, remediations.LeaderLimits{Concurrent: 2, PerLocation: time.Hour}, c.Core.Limits.Leaders)
+	require.Equal(t, remediations.LocationLimits{Concurrent: 2, PerLocation: time.Hour}, c.Core.Limits.Locations)
 }
 
 // Without the provider nobody looks at a mesh: a policy that a person wrote is warned about, the shipped ones bother nobody.

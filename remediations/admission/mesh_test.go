@@ -20,7 +20,7 @@ func meshRepair(n *corev1.Node, p remediations.Phase) {
 	}
 	r.Intent.Successor = "n2"
 	r.Moves = []remediations.Move{{Location: "eu", From: n.Name, To: "n2", Before: map[string]*string{n.Name: nil, "n2": nil, "n7": nil}}}
-	n.Annotations[remediations.LeaderKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(p)
+	n.Annotations[remediations.LocationKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(p)
 }
 
 // TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves: on the node that led, on those that the move names, and wherever a
@@ -49,8 +49,8 @@ func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 		"by Kilo itself":                 {remediations.Verifying, named("n2"), nil, kilo, false},
 		"by Drydock":                     {remediations.Verifying, named("n2"), nil, requests.Drydock, false},
 		"by the node's own kubelet":      {remediations.Verifying, named("n2"), nil, requests.Kubelet, false},
-		"a record that cannot be read":   {remediations.Verifying, named("n2"), func(n *corev1.Node) { n.Annotations[remediations.LeaderKey] = "{" }, person, false},
-		"a record of something else yet": {remediations.Verifying, named("n2"), func(n *corev1.Node) { n.Annotations[remediations.LeaderKey] = requests.Record("Acting").Encode() }, person, false},
+		"a record that cannot be read":   {remediations.Verifying, named("n2"), func(n *corev1.Node) { n.Annotations[remediations.LocationKey] = "{" }, person, false},
+		"a record of something else yet": {remediations.Verifying, named("n2"), func(n *corev1.Node) { n.Annotations[remediations.LocationKey] = requests.Record("Acting").Encode() }, person, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, leader := requests.Bare(), requests.Bare()

@@ -67,7 +67,7 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 				read: map[remediations.Sign]remediations.Testimony{sign: {At: then}},
 			}
 			p.forgetTorn(m)
-			leader := &targetMemory{sight: &remediations.LeaderSight{At: then}, repairMemory: repairMemory{wellSince: then}}
+			leader := &targetMemory{sight: &remediations.LocationSight{At: then}, repairMemory: repairMemory{wellSince: then}}
 			pod := &targetMemory{sighting: &remediations.Sighting{At: then}, repairMemory: repairMemory{wellSince: then}}
 			leader.forgetTorn(now)
 			pod.forgetTorn(now)

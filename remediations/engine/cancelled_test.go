@@ -48,7 +48,7 @@ func (d *days) decide() remediations.Decision {
 			d.calls++
 			return is
 		}
-		c := change(d.node, s.Journal, is)
+		c := change(s, remediations.NodeRepairKey, is)
 		if c == nil {
 			return is
 		}

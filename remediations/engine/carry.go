@@ -135,8 +135,9 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 	}
 }
 
-// change is the one write that a decision asks for; nil: none.
-func change(n *corev1.Node, journal remediations.Journal, d remediations.Decision) *NodeChange {
+// change is the one write that a decision asks for; nil: none. key is that of the target's record.
+func change(s *remediations.State, key string, d remediations.Decision) *NodeChange {
+	n, journal := s.Node, s.Journal
 	c := NodeChange{Annotations: map[string]*string{}, Labels: map[string]*string{}}
 	for _, k := range append(d.Prune, d.Consume...) {
 		if _, ok := n.Annotations[k]; ok {
@@ -150,14 +151,14 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 	switch {
 	case d.Record != nil:
 		value := d.Record.Encode()
-		c.Annotations[remediations.NodeRepairKey] = &value
+		c.Annotations[key] = &value
 	case d.Verb == remediations.Reset:
 		for k := range n.Annotations {
 			// A sidecar that is under repair has not run out of anything, nor has a leader. Where a record cannot be read, none
 			// can be told apart.
 			other := journal.Sidecars[k]
-			if k == remediations.LeaderKey {
-				other = journal.Leader
+			if k == remediations.LocationKey {
+				other = journal.Location
 			}
 			if strings.HasPrefix(k, remediations.RepairPrefix) && (other == nil || other.Phase == remediations.Exhausted) {
 				c.Annotations[k] = nil
@@ -165,7 +166,9 @@ func change(n *corev1.Node, journal remediations.Journal, d remediations.Decisio
 		}
 		c.Annotations[remediations.NodeRepairKey] = nil // with it the label goes, whatever there is
 	case d.Verb == remediations.End || d.Verb == remediations.Drop:
-		c.Annotations[remediations.NodeRepairKey] = nil
+		if _, has := n.Annotations[key]; has {
+			c.Annotations[key] = nil
+		}
 	}
 	past := journal.History
 	if r := d.Record; r != nil && r.After != nil && (d.Verb == remediations.Issue || d.Verb == remediations.End) {
@@ -235,7 +238,7 @@ func tidies(s *remediations.State, d remediations.Decision) bool {
 
 // put writes what the decision asks to be written; nil: nothing was, and the next pass decides again.
 func (p *passing) put(s *remediations.State, d remediations.Decision) *corev1.Node {
-	c := change(s.Node, s.Journal, d)
+	c := change(s, remediations.NodeRepairKey, d)
 	if c == nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ type core struct {
 	decideSidecar   func(*remediations.SidecarState, time.Time) remediations.Decision
 	mayStillApprove func(live *corev1.Node, key, intent string) error
 
-	decideLeader    func(*remediations.LeaderState, time.Time) remediations.Decision
+	decideLocation  func(*remediations.LocationState, time.Time) remediations.Decision
 	mayStillMove    func(live *corev1.Node, others []*corev1.Node, intent string) error
 	mayStillPutBack func(live *corev1.Node, others []*corev1.Node, id string) error
 
@@ -37,7 +37,7 @@ func wholeCore() core {
 		intentGood: intentGood,
 		decide:     remediations.Decide, mayStillAct: remediations.MayStillAct, admit: remediations.Admit, successorOf: remediations.SuccessorOf,
 		decideSidecar: remediations.DecideSidecar, mayStillApprove: remediations.MayStillApprove,
-		decideLeader: remediations.DecideLeader, mayStillMove: remediations.MayStillMove, mayStillPutBack: remediations.MayStillPutBack,
+		decideLocation: remediations.DecideLocation, mayStillMove: remediations.MayStillMove, mayStillPutBack: remediations.MayStillPutBack,
 		decideAPIServer: remediations.DecideAPIServer, mayStillRescue: remediations.MayStillRescue,
 	}
 }

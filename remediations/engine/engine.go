@@ -28,8 +28,8 @@ type Options struct {
 	Witnesses map[remediations.SignKind]Witness
 	// Sidecars is nil where no provider of sidecars is configured.
 	Sidecars Sidecars
-	// Leaders is nil where no mesh is configured whose leaders could be moved.
-	Leaders Leaders
+	// Locations is nil where no mesh is configured whose leaders could be moved.
+	Locations Locations
 	// Silencer is nil where Drydock makes no silences.
 	Silencer Silencer
 	Events   Recorder

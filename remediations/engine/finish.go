@@ -241,7 +241,7 @@ func (p *passing) sweep() {
 				p.superseded(slot)
 			}
 			if slot.Kind == remediations.KindLocation {
-				p.releaseLeader(slot.Node)
+				p.releaseLocation(slot.Node)
 				return
 			}
 			p.release(slot.Node)
@@ -265,7 +265,7 @@ func occupied(n *corev1.Node, j remediations.Journal, slot remediations.Slot) bo
 	}
 	r := j.Record
 	if slot.Kind == remediations.KindLocation {
-		r = j.Leader
+		r = j.Location
 	}
 	return r != nil && r.Phase.InFlight()
 }
@@ -299,13 +299,13 @@ func (e *Engine) outcomeOf(s *remediations.State, c called) *NodeChange {
 	case remediations.KindSidecar:
 		if r := s.Journal.Sidecars[c.of.name]; r != nil && r.Phase == remediations.Acting {
 			sc := remediations.Sidecar{Key: c.of.name, Pod: *r.Pod, Record: r}
-			return changeOf(s, c.of.name, e.core.decideSidecar(&remediations.SidecarState{State: s, Sidecar: sc}, e.Clock.Now()))
+			return change(s, c.of.name, e.core.decideSidecar(&remediations.SidecarState{State: s, Sidecar: sc}, e.Clock.Now()))
 		}
 		return nil
 	case remediations.KindLocation:
-		if l, ok := e.Config.LeaderOf(s.Journal); ok && l.Record != nil && l.Record.Phase == remediations.Acting && l.Record.Back == nil {
-			ls := &remediations.LeaderState{State: s, Leader: l}
-			return changeOf(s, remediations.LeaderKey, e.core.decideLeader(ls, e.Clock.Now()))
+		if l, ok := e.Config.LocationOf(s.Journal); ok && l.Record != nil && l.Record.Phase == remediations.Acting && l.Record.Back == nil {
+			ls := &remediations.LocationState{State: s, Location: l}
+			return change(s, remediations.LocationKey, e.core.decideLocation(ls, e.Clock.Now()))
 		}
 		return nil // what is put back is put back again by whoever leads next
 	case remediations.KindNode, remediations.KindAPIServer:
@@ -313,7 +313,7 @@ func (e *Engine) outcomeOf(s *remediations.State, c called) *NodeChange {
 	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !remediations.Registry[r.Step.Name].Once {
 		return nil
 	}
-	return change(s.Node, s.Journal, e.core.decide(s, e.Clock.Now()))
+	return change(s, remediations.NodeRepairKey, e.core.decide(s, e.Clock.Now()))
 }
 
 // graceful is how long a stopping engine waits for calls under way, to put their outcomes on record.

@@ -66,7 +66,7 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 			if !back {
 				r.Back = nil
 			}
-			bears(n, remediations.LeaderKey, r)
+			bears(n, remediations.LocationKey, r)
 		}
 	}
 	cancelled := func(id string, first func(n *corev1.Node)) func(n *corev1.Node) {
@@ -99,7 +99,7 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 		"a sidecar's, beside what nobody can read": {beside(remediations.NodeRepairKey, sidecar(remediations.Acting)), called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, ""},
 		"a sidecar's without a record":             {func(*corev1.Node) {}, called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, ""},
 		"a sidecar's that has its outcome":         {cancelled("plants", sidecar(remediations.Verifying)), called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, ""},
-		"a leader's call":                          {leader(remediations.Acting, false), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, remediations.LeaderKey},
+		"a leader's call":                          {leader(remediations.Acting, false), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, remediations.LocationKey},
 		"a leader's, beside what nobody can read":  {beside(remediations.NodeRepairKey, leader(remediations.Acting, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
 		"a leader's, whose alert is left":          {leaderAlert, called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
 		"a leader's that has its outcome":          {cancelled("plantd", leader(remediations.Verifying, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
@@ -242,8 +242,8 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 		}, "", false},
 		"no record":                             {func(*corev1.Node) {}, "", false},
 		"under repair, the leader's slot":       {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.Verifying)) }, remediations.KindLocation, false},
-		"its leadership moves":                  {func(n *corev1.Node) { bears(n, remediations.LeaderKey, planted("plantd", remediations.Acting)) }, remediations.KindLocation, true},
-		"its leadership moves, its own one":     {func(n *corev1.Node) { bears(n, remediations.LeaderKey, planted("plantd", remediations.Acting)) }, "", false},
+		"its leadership moves":                  {func(n *corev1.Node) { bears(n, remediations.LocationKey, planted("plantd", remediations.Acting)) }, remediations.KindLocation, true},
+		"its leadership moves, its own one":     {func(n *corev1.Node) { bears(n, remediations.LocationKey, planted("plantd", remediations.Acting)) }, "", false},
 		"unreadable, under repair by its label": {unreadable("Acting"), "", true},
 		"unreadable, waits by its label":        {unreadable("Pending"), "", false},
 	} {

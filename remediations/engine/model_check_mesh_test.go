@@ -12,7 +12,7 @@ import (
 
 // checkLeaderWrite is what must hold when the record of a leader's repair is written.
 func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
-	v := c.Annotations[remediations.LeaderKey]
+	v := c.Annotations[remediations.LocationKey]
 	if v == nil {
 		return
 	}
@@ -24,7 +24,7 @@ func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	if c.Unschedulable != nil || c.OutOfService != nil {
 		w.fail("8: a leader's repair changed more of %s than its record", cur.Name)
 	}
-	was := remediations.ReadJournal(cur).Leader
+	was := remediations.ReadJournal(cur).Location
 	if was != nil && was.ID != next.ID && was.Phase.InFlight() {
 		w.fail("2: the repair %s of the leader of %s, which %s repairs", next.ID, next.Location, was.ID)
 	}
@@ -90,8 +90,8 @@ func (w *world) checkLeaderIntent(i *instance, cur *corev1.Node, was, next *reme
 		w.fail("9: an intent of the leader's repair %s, cancelled at %s", next.ID, w.cancelled[next.ID])
 	case p.Approval && (was == nil || was.ID != next.ID || was.Intent == nil) && cur.Annotations[remediations.ApproveKey] != next.ID:
 		w.fail("AwaitingApproval: %s began to move the leader of %s, and nobody approved it", next.ID, next.Location)
-	case len(flying)+1 > i.config.Limits.Leaders.Concurrent:
-		w.fail("3: %d leaders are under repair with %s, the limit is %d", len(flying)+1, next.ID, i.config.Limits.Leaders.Concurrent)
+	case len(flying)+1 > i.config.Limits.Locations.Concurrent:
+		w.fail("3: %d leaders are under repair with %s, the limit is %d", len(flying)+1, next.ID, i.config.Limits.Locations.Concurrent)
 	case len(next.Moves) > p.Plan[0].Attempts:
 		w.fail("S2: the intent %s is move %d of its repair", next.Intent.ID, len(next.Moves))
 	case w.mesh.places[next.Location].leader == to && time.Since(where.led) > looked:
@@ -136,7 +136,7 @@ func (w *world) checkTurn(i *instance, cur *corev1.Node, was, next *remediations
 		}
 	}
 	for repair, at := range w.mesh.begun[next.Location] {
-		if repair != next.ID && time.Since(at)+truncated < i.config.Limits.Leaders.PerLocation {
+		if repair != next.ID && time.Since(at)+truncated < i.config.Limits.Locations.PerLocation {
 			w.fail("S2-9: the intent %s in location %s, where %s moved the leader at %s", next.Intent.ID, next.Location, repair, at)
 		}
 	}
@@ -269,7 +269,7 @@ func (w *world) checkPutBack(r *remediations.Record) {
 // checkLeaderEnd is invariant 7 for a leader.
 func (w *world) checkLeaderEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	w.mesh.ended = append(w.mesh.ended, e)
-	was := remediations.ReadJournal(cur).Leader
+	was := remediations.ReadJournal(cur).Location
 	switch {
 	case was == nil || was.ID != e.ID:
 		w.fail("7: the leader's repair %s ended, and %s carries no such record", e.ID, cur.Name)

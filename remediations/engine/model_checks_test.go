@@ -110,7 +110,7 @@ func wrong(t time.Time) bool { return time.Until(t) > 30*time.Second }
 // checkLabel: after each write of a record the label says what the records say, of which one that cannot be read says nothing.
 func (w *world) checkLabel(cur *corev1.Node, c NodeChange) {
 	_, node := c.Annotations[remediations.NodeRepairKey]
-	_, leader := c.Annotations[remediations.LeaderKey]
+	_, leader := c.Annotations[remediations.LocationKey]
 	if !node && !leader {
 		return
 	}

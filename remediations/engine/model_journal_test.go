@@ -81,7 +81,7 @@ func describe(n *corev1.Node, c NodeChange) string {
 			phase = "sidecar " + string(r.Phase)
 		}
 	}
-	if v, ok := c.Annotations[remediations.LeaderKey]; ok {
+	if v, ok := c.Annotations[remediations.LocationKey]; ok {
 		if v == nil {
 			return n.Name + " leader end"
 		}

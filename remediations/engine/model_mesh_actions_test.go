@@ -19,8 +19,8 @@ func anyLeaders(t *rapid.T, c *remediations.Config) {
 	p.Plan[0].Attempts = rapid.IntRange(1, 2).Draw(t, "leaders' attempts")
 	p.ProofFor = rapid.SampledFrom([]time.Duration{0, 30 * time.Second, time.Minute}).Draw(t, "leaders' proof for")
 	p.RepairCordoned = rapid.Bool().Draw(t, "leaders that are cordoned")
-	c.Limits.Leaders.Concurrent = rapid.IntRange(1, 2).Draw(t, "leaders at once")
-	c.Limits.Leaders.PerLocation = rapid.SampledFrom([]time.Duration{15 * time.Minute, 3 * time.Minute}).Draw(t, "per location")
+	c.Limits.Locations.Concurrent = rapid.IntRange(1, 2).Draw(t, "leaders at once")
+	c.Limits.Locations.PerLocation = rapid.SampledFrom([]time.Duration{15 * time.Minute, 3 * time.Minute}).Draw(t, "per location")
 }
 
 // anyPlace is one of the locations; nil: there is none.

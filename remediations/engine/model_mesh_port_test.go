@@ -24,10 +24,10 @@ func (l leaderPort) Leads(location string) string {
 	return kilo.Elect(l.w.kilos(l.view)[location])
 }
 
-func (l leaderPort) Locations() func(string) string { return l.Leads }
+func (l leaderPort) LeadsAll() func(string) string { return l.Leads }
 
 // Look answers after a while with what was so at its beginning: the worst that the network can do.
-func (l leaderPort) Look(_ context.Context, location string) remediations.LeaderSight {
+func (l leaderPort) Look(_ context.Context, location string) remediations.LocationSight {
 	l.enter("look at location", false)
 	l.w.mu.Lock()
 	s, takes := l.w.sight(location), l.w.mesh.lookTakes
@@ -46,7 +46,7 @@ func (l leaderPort) Move(ctx context.Context, m remediations.Move, mayStill func
 	mood := at(l.w, func() providerMood { return l.w.mesh.mood })
 	time.Sleep(mood.before)
 	l.alive()
-	now := at(l.w, func() remediations.LeaderSight { return l.w.sight(m.Location) })
+	now := at(l.w, func() remediations.LocationSight { return l.w.sight(m.Location) })
 	as := func(c remediations.Move) bool { return c.To == m.To && sameBefore(c.Before, m.Before) }
 	switch {
 	case mood.refuse:

@@ -91,7 +91,7 @@ func withLeaders(c *remediations.Config) *remediations.Config {
 		Plan: []remediations.Step{{Name: "promote-leader", Wait: 2 * time.Minute, Attempts: 2}}, ProofFor: time.Minute,
 	})
 	c.Provided["promote-leader"], c.TopologyLabel = true, "region"
-	c.Limits.Leaders = remediations.LeaderLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
+	c.Limits.Locations = remediations.LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
 	return c
 }
 
@@ -308,7 +308,7 @@ func (w *world) keys(where string) map[string]string {
 func (w *world) leaderRecords() map[string]*remediations.Record {
 	out := map[string]*remediations.Record{}
 	for name, n := range w.nodes {
-		if r := remediations.ReadJournal(n).Leader; r != nil {
+		if r := remediations.ReadJournal(n).Location; r != nil {
 			out[name] = r
 		}
 	}
@@ -316,10 +316,10 @@ func (w *world) leaderRecords() map[string]*remediations.Record {
 }
 
 // sight is what a look finds, live.
-func (w *world) sight(where string) remediations.LeaderSight {
+func (w *world) sight(where string) remediations.LocationSight {
 	p := w.mesh.places[where]
 	members := w.kilos(w.nodes)[where]
-	s := remediations.LeaderSight{Leader: kilo.Elect(members), Refused: map[string]string{}}
+	s := remediations.LocationSight{Leader: kilo.Elect(members), Refused: map[string]string{}}
 	switch {
 	case p == nil || s.Leader == "":
 		s.Unknown = fmt.Sprintf("no node is in the location %q", where)

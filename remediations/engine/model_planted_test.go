@@ -83,7 +83,7 @@ func (l *life) plantsNode(t *rapid.T) {
 func (l *life) plantsMove(t *rapid.T) {
 	name := pick(t)
 	n := l.w.nodes[name]
-	if l.w.mesh == nil || n == nil || n.Annotations[remediations.LeaderKey] != "" || n.Labels[remediations.PhaseLabel] != "" {
+	if l.w.mesh == nil || n == nil || n.Annotations[remediations.LocationKey] != "" || n.Labels[remediations.PhaseLabel] != "" {
 		return
 	}
 	r := planted(l.w.plantedID(), rapid.SampledFrom(plantedPhases).Draw(t, "phase"))
@@ -93,7 +93,7 @@ func (l *life) plantsMove(t *rapid.T) {
 		r.Back = nil
 	}
 	l.w.edit(name, func(n *corev1.Node) {
-		n.Annotations[remediations.LeaderKey] = r.Encode()
+		n.Annotations[remediations.LocationKey] = r.Encode()
 		n.Labels[remediations.PhaseLabel] = string(r.Phase)
 	})
 }

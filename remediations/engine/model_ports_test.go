@@ -106,12 +106,12 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	if w.gates != nil && len(c.SidecarProviders) > 0 {
 		sidecars = sidecarPort{i}
 	}
-	var leaders Leaders
+	var leaders Locations
 	if w.mesh != nil && c.Provided["promote-leader"] {
 		leaders = leaderPort{i}
 	}
 	i.engine = New(Options{
-		Leaders: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Witnesses: w.witnesses, Workers: workers, Events: i,
+		Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Witnesses: w.witnesses, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: logr.Discard(), PollInterval: 15 * time.Second,
 		CallTimeout: callTimeout, NewID: w.newID,
 	})

@@ -67,7 +67,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		if ctx.Err() != nil {
 			return later
 		}
-		for _, decide := range []func(*corev1.Node){p.node, p.leader, p.sidecars} {
+		for _, decide := range []func(*corev1.Node){p.node, p.location, p.sidecars} {
 			decide(n)
 			n = e.latest(n)
 		}

@@ -97,7 +97,7 @@ func TestPlantedMoveKeepsNoPlace(t *testing.T) {
 					}
 					w.mesh.places["l0"].hidden = true // or it would be seen to be well
 					w.edit("n2", func(n *corev1.Node) {
-						n.Annotations[remediations.LeaderKey] = r.Encode()
+						n.Annotations[remediations.LocationKey] = r.Encode()
 						n.Labels[remediations.PhaseLabel] = string(r.Phase)
 					})
 				})

@@ -32,7 +32,7 @@ type repairMemory struct {
 type targetMemory struct {
 	repairMemory
 	looking  bool
-	sight    *remediations.LeaderSight
+	sight    *remediations.LocationSight
 	sighting *remediations.Sighting
 	told     map[string]bool
 	// waits says that people were told that a sidecar waits.
@@ -155,34 +155,9 @@ func (p *passing) send(c calling, m *repairMemory) {
 	}()
 }
 
-// changeOf is the one write that a decision about a sidecar or a location asks for; nil: none. key is that of its record.
-func changeOf(s *remediations.State, key string, d remediations.Decision) *NodeChange {
-	c := NodeChange{Annotations: map[string]*string{}}
-	for _, k := range append(d.Prune, d.Consume...) { // all of them were read there
-		c.Annotations[k] = nil
-	}
-	_, has := s.Node.Annotations[key]
-	switch {
-	case d.Record != nil:
-		value := d.Record.Encode()
-		c.Annotations[key] = &value
-	case has && (d.Verb == remediations.End || d.Verb == remediations.Drop):
-		c.Annotations[key] = nil
-	}
-	if d.Ended != nil {
-		history := remediations.EncodeHistory(s.Journal.History, *d.Ended)
-		c.Annotations[remediations.HistoryKey] = &history
-	}
-	if len(c.Annotations) == 0 {
-		return nil
-	}
-	label(s.Node, &c)
-	return &c
-}
-
 // putOf writes what the decision asks to be written, and says whether it was.
 func (p *passing) putOf(s *remediations.State, key string, d remediations.Decision) bool {
-	c := changeOf(s, key, d)
+	c := change(s, key, d)
 	if c == nil {
 		return false
 	}

@@ -48,7 +48,7 @@ func TestWhoIsUnfitIsRefusedAndSaysWhy(t *testing.T) {
 		"a node's repair on record": {
 			with(remediations.NodeRepairKey, "{}"), remediations.NodeRepairKey,
 		},
-		"a leader's repair on record": {with(remediations.LeaderKey, "?"), remediations.LeaderKey},
+		"a leader's repair on record": {with(remediations.LocationKey, "?"), remediations.LocationKey},
 		"an alert about it":           {alert("firing", "east-1"), "the alert MeshForwardingFault is firing about it"},
 		"an alert about it, over":     {alert("resolved", "east-1"), ""},
 		"an alert about another":      {alert("firing", "east-2"), ""},
@@ -193,7 +193,7 @@ func TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell(t *testing.T) {
 					delete(n.Annotations, LeaderKey)
 					delete(n.Annotations, WireGuardIPKey)
 					if c.phase != "" {
-						n.Annotations[remediations.LeaderKey] = recordOf(c.phase, remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}})
+						n.Annotations[remediations.LocationKey] = recordOf(c.phase, remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}})
 					}
 				case "east-1":
 					n.Annotations[LeaderKey], n.Annotations[WireGuardIPKey] = leaderValue, "10.4.0.1/16"
@@ -221,7 +221,7 @@ func TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext(t *testing.T) {
 		switch name {
 		case "east-0":
 			delete(n.Annotations, LeaderKey)
-			n.Annotations[remediations.LeaderKey] = recordOf(remediations.Verifying,
+			n.Annotations[remediations.LocationKey] = recordOf(remediations.Verifying,
 				remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}},
 				remediations.Move{Location: "east", From: "east-1", To: "east-2", Before: map[string]*string{"east-1": &ours, "east-2": nil}})
 		case "east-2":

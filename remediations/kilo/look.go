@@ -24,9 +24,9 @@ func (m *Mesh) Leads(location string) (node string) {
 	return m.leader(location, candidates)
 }
 
-// Locations is Leads for many locations, by what the cache knows now. It goes over the fleet once: alerts can name any
+// LeadsAll is Leads for many locations, by what the cache knows now. It goes over the fleet once: alerts can name any
 // number of locations, and most of those do not exist.
-func (m *Mesh) Locations() func(location string) (node string) {
+func (m *Mesh) LeadsAll() func(location string) (node string) {
 	all, err := m.options.Nodes(context.Background())
 	if err != nil {
 		return func(string) string { return "" }
@@ -64,8 +64,8 @@ func (m *Mesh) leader(location string, candidates []*corev1.Node) string {
 
 // Look looks at the location live: at all Nodes, and at what Prometheus has of the agents' words. It does not fail: what
 // it could not find out is in the answer. It changes nothing.
-func (m *Mesh) Look(ctx context.Context, location string) remediations.LeaderSight {
-	s := remediations.LeaderSight{At: m.options.Now()}
+func (m *Mesh) Look(ctx context.Context, location string) remediations.LocationSight {
+	s := remediations.LocationSight{At: m.options.Now()}
 	leave, err := m.enter(ctx)
 	if err != nil {
 		s.Unknown = "waiting for another look to end: " + err.Error()
@@ -113,7 +113,7 @@ func (m *Mesh) Look(ctx context.Context, location string) remediations.LeaderSig
 	return s
 }
 
-func unknown(s remediations.LeaderSight, why string) remediations.LeaderSight {
+func unknown(s remediations.LocationSight, why string) remediations.LocationSight {
 	if s.Held == "" {
 		s.Unknown = why
 	}

@@ -21,7 +21,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-func successors(s remediations.LeaderSight) []string {
+func successors(s remediations.LocationSight) []string {
 	var out []string
 	for _, m := range s.Candidates {
 		out = append(out, m.To)
@@ -45,7 +45,7 @@ func TestManyLocationsCostOneReadOfTheCache(t *testing.T) {
 	s := newScene(t, func(o *Options) {
 		o.Nodes = func(context.Context) ([]*corev1.Node, error) { reads++; return all, nil }
 	}, all...)
-	leads := s.Locations()
+	leads := s.LeadsAll()
 	for i := range 20_000 {
 		require.Empty(t, leads(fmt.Sprintf("nowhere-%d", i)))
 	}

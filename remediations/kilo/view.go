@@ -96,7 +96,7 @@ func (m *Mesh) member(n *corev1.Node) member {
 
 // repairOn says what repair is on the Node, whatever its phase, and which nodes it gave or took the lead of.
 func repairOn(n *corev1.Node) (what string, moved []string) {
-	for _, key := range []string{remediations.LeaderKey, remediations.NodeRepairKey} {
+	for _, key := range []string{remediations.LocationKey, remediations.NodeRepairKey} {
 		if _, ok := n.Annotations[key]; ok {
 			what = "it has a repair of its own on record (" + key + ")"
 		}
@@ -104,7 +104,7 @@ func repairOn(n *corev1.Node) (what string, moved []string) {
 	if phase := n.Labels[remediations.PhaseLabel]; phase != "" {
 		what = "it has a repair of its own, which is " + clip(phase)
 	}
-	if r, err := remediations.DecodeRecord(n.Annotations[remediations.LeaderKey]); err == nil {
+	if r, err := remediations.DecodeRecord(n.Annotations[remediations.LocationKey]); err == nil {
 		for _, move := range r.Moves {
 			moved = append(moved, move.From, move.To)
 		}

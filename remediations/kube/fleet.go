@@ -66,7 +66,7 @@ func (f Fleet) Carrier(key string) string {
 		if _, carries := n.Annotations[key]; !carries {
 			continue
 		}
-		if r, err := remediations.DecodeRecord(n.Annotations[remediations.LeaderKey]); err == nil && r.Phase != remediations.Exhausted {
+		if r, err := remediations.DecodeRecord(n.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.Exhausted {
 			return n.Name
 		}
 	}

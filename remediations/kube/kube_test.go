@@ -355,11 +355,11 @@ func TestTheCarrierIsWhoseRepairIsUnderWay(t *testing.T) {
 		annotations map[string]string
 		want        string
 	}{
-		"under way":      {map[string]string{key: "{}", remediations.LeaderKey: record("Pending")}, "n1"},
-		"exhausted":      {map[string]string{key: "{}", remediations.LeaderKey: record("Exhausted")}, ""},
-		"unreadable":     {map[string]string{key: "{}", remediations.LeaderKey: "{}"}, ""},
+		"under way":      {map[string]string{key: "{}", remediations.LocationKey: record("Pending")}, "n1"},
+		"exhausted":      {map[string]string{key: "{}", remediations.LocationKey: record("Exhausted")}, ""},
+		"unreadable":     {map[string]string{key: "{}", remediations.LocationKey: "{}"}, ""},
 		"only the alert": {map[string]string{key: "{}"}, ""},
-		"another alert":  {map[string]string{key + "0": "{}", remediations.LeaderKey: record("Pending")}, ""},
+		"another alert":  {map[string]string{key + "0": "{}", remediations.LocationKey: record("Pending")}, ""},
 	} {
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 		require.NoError(t, indexer.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: c.annotations}}))

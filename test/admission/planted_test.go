@@ -43,7 +43,7 @@ func TestAKubeletPlantsNoMoveOfALeader(t *testing.T) {
 	y.leads("")
 	kubelet, err := l.NodeClient(ledNode)
 	require.NoError(t, err)
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{remediations.LeaderKey: planted().Encode()}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{remediations.LocationKey: planted().Encode()}}})
 	require.NoError(t, err)
 	plant := func(options metav1.PatchOptions) error {
 		_, err := kubelet.CoreV1().Nodes().Patch(t.Context(), ledNode, types.MergePatchType, patch, options, "status")
@@ -51,12 +51,12 @@ func TestAKubeletPlantsNoMoveOfALeader(t *testing.T) {
 	}
 	await(t, "the kubelet to be denied", func() bool { return denier(plant(metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})) == "policy" })
 	require.Equal(t, "policy", denier(plant(metav1.PatchOptions{})))
-	require.NotContains(t, y.node(ledNode).Annotations, remediations.LeaderKey)
+	require.NotContains(t, y.node(ledNode).Annotations, remediations.LocationKey)
 
 	removeAdmission(t, l)
 	require.NoError(t, plant(metav1.PatchOptions{}), "the control: admission is what denied it")
 	await(t, "Drydock to have judged the record", func() bool {
-		return remediations.ReadJournal(y.node(ledNode)).Leader.Phase == remediations.Exhausted
+		return remediations.ReadJournal(y.node(ledNode)).Location.Phase == remediations.Exhausted
 	})
 	for _, n := range []string{ledNode, leadsNode, memberNode, foreignNode} {
 		require.NotContains(t, y.node(n).Annotations, admission.MeshLeaderKey, n)

@@ -148,9 +148,9 @@ func Cases() []Case {
 		{Name: "the mesh leader's key when its repair has run out", Before: leader(remediations.Exhausted), Change: annotate(admission.MeshLeaderKey, ""), By: Person},
 		{Name: "a deletion while the mesh leader is repaired", Before: leaderInFlight, By: Person, Reason: admission.ReasonDeletion, Denied: true, Core: true},
 		{Name: "a request while the mesh leader is repaired", Before: leader(remediations.Verifying), Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: admission.ReasonRequestInFlight, Denied: true},
-		{Name: "a leader's record by a person", Change: annotate(remediations.LeaderKey, LeaderRecord(Node, "n2", remediations.Pending).Encode()), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
-		{Name: "a leader's record taken off in flight", Before: leaderInFlight, Change: remove(remediations.LeaderKey), By: Person, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},
-		{Name: "a leader's record taken off when it has run out", Before: leader(remediations.Exhausted), Change: remove(remediations.LeaderKey), By: Person},
+		{Name: "a leader's record by a person", Change: annotate(remediations.LocationKey, LeaderRecord(Node, "n2", remediations.Pending).Encode()), By: Person, Reason: admission.ReasonOwnKey, Denied: true, Core: true},
+		{Name: "a leader's record taken off in flight", Before: leaderInFlight, Change: remove(remediations.LocationKey), By: Person, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},
+		{Name: "a leader's record taken off when it has run out", Before: leader(remediations.Exhausted), Change: remove(remediations.LocationKey), By: Person},
 		{Name: "a cancel of the leader's repair", Before: leaderInFlight, Change: annotate(remediations.CancelKey, ID), By: Person},
 		{Name: "a request in flight", Before: inFlight, Change: annotate(remediations.RequestKey, "reboot"), By: Person, Reason: admission.ReasonRequestInFlight, Denied: true},
 

@@ -96,7 +96,7 @@ func LeaderRecord(from, to string, phase remediations.Phase) *remediations.Recor
 
 // PutLeader writes a leader's record on the Node that led.
 func PutLeader(n *corev1.Node, r *remediations.Record) {
-	n.Annotations[remediations.LeaderKey] = r.Encode()
+	n.Annotations[remediations.LocationKey] = r.Encode()
 	n.Labels[remediations.PhaseLabel] = string(r.Phase)
 }
 

@@ -64,7 +64,7 @@ func TestAPlantedMoveIsNotPutBack(t *testing.T) {
 				w.do(func() {
 					r := planted("plantd", c.phase)
 					w.mesh.begun["l0"] = map[string]time.Time{r.ID: time.Now()}
-					w.edit("n4", edit(remediations.LeaderKey, r.Encode()))
+					w.edit("n4", edit(remediations.LocationKey, r.Encode()))
 				})
 				w.pass(3 * time.Minute)
 				if c.acts {

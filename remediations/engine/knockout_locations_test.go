@@ -11,19 +11,19 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// leader lets DecideLeader see another state than the one that is.
-func (h *hands) leader(change func(*remediations.LeaderState)) {
-	h.w.core.decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
+// leader lets DecideLocation see another state than the one that is.
+func (h *hands) leader(change func(*remediations.LocationState)) {
+	h.w.core.decideLocation = func(s *remediations.LocationState, now time.Time) remediations.Decision {
 		c, state := *s, *s.State
 		c.State = &state
 		change(&c)
-		return remediations.DecideLeader(&c, now)
+		return remediations.DecideLocation(&c, now)
 	}
 }
 
 // leaderPolicy lets it see another policy.
 func (h *hands) leaderPolicy(change func(*remediations.Config, *remediations.Policy)) {
-	h.leader(func(s *remediations.LeaderState) {
+	h.leader(func(s *remediations.LocationState) {
 		c := *s.Config
 		c.Policies = slices.Clone(c.Policies)
 		p := *c.Policies[1]
@@ -35,8 +35,8 @@ func (h *hands) leaderPolicy(change func(*remediations.Config, *remediations.Pol
 }
 
 // sightOf lets it see another location.
-func (h *hands) sightOf(change func(*remediations.LeaderState, *remediations.LeaderSight)) {
-	h.leader(func(s *remediations.LeaderState) {
+func (h *hands) sightOf(change func(*remediations.LocationState, *remediations.LocationSight)) {
+	h.leader(func(s *remediations.LocationState) {
 		if s.Sight != nil {
 			g := *s.Sight
 			change(s, &g)
@@ -78,7 +78,7 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"2: a node's repair excludes its leadership's": {
 			take: func(h *hands) {
-				h.leader(func(s *remediations.LeaderState) { s.Journal.Record, s.Fleet = nil, noFleet(s) })
+				h.leader(func(s *remediations.LocationState) { s.Journal.Record, s.Fleet = nil, noFleet(s) })
 			},
 			speaks: "2: an intent for the leader",
 			tale: func(_ *testing.T, w *world) {
@@ -111,7 +111,7 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"3: one leader at a time": {
 			take: func(h *hands) {
-				h.leaderPolicy(func(c *remediations.Config, _ *remediations.Policy) { c.Limits.Leaders.Concurrent = 9 })
+				h.leaderPolicy(func(c *remediations.Config, _ *remediations.Policy) { c.Limits.Locations.Concurrent = 9 })
 			},
 			tale: relayFails(func(w *world) { w.darken("n3", true) }), speaks: "3: 2 leaders are under repair",
 		},
@@ -120,15 +120,15 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"S2: a location is moved once in a while": {
 			take: func(h *hands) {
-				h.leaderPolicy(func(c *remediations.Config, _ *remediations.Policy) { c.Limits.Leaders.PerLocation = 0 })
+				h.leaderPolicy(func(c *remediations.Config, _ *remediations.Policy) { c.Limits.Locations.PerLocation = 0 })
 			},
 			tale: relayFails(nothingFirst, func(w *world) {}, func(w *world) { w.darken("n1", true) }), speaks: "S2-9: the intent",
 		},
 		"S2: no candidate is tried twice": {
 			config: func(c *remediations.Config) { withLeaders(c).Policies[1].Plan[0].Attempts = 4 },
 			take: func(h *hands) {
-				h.w.core.decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
-					d := remediations.DecideLeader(s, now)
+				h.w.core.decideLocation = func(s *remediations.LocationState, now time.Time) remediations.Decision {
+					d := remediations.DecideLocation(s, now)
 					if r := s.Record; d.PutBack == nil || len(r.Moves) != 2 || s.Sight == nil {
 						return d
 					}
@@ -144,7 +144,7 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"S2: what answers is not moved": {
 			take: func(h *hands) {
-				h.sightOf(func(_ *remediations.LeaderState, g *remediations.LeaderSight) { g.Reached = false })
+				h.sightOf(func(_ *remediations.LocationState, g *remediations.LocationSight) { g.Reached = false })
 			},
 			tale: relayFails(func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, func(w *world) {
 				w.darken("n0", false)
@@ -153,13 +153,13 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"S2: what must not be moved is not": {
 			take: func(h *hands) {
-				h.sightOf(func(_ *remediations.LeaderState, g *remediations.LeaderSight) { g.Held = "" })
+				h.sightOf(func(_ *remediations.LocationState, g *remediations.LocationSight) { g.Held = "" })
 			},
 			tale: relayFails(func(w *world) { w.mesh.places["l0"].hold("its granularity is full") }), speaks: "S2-7: an intent",
 		},
 		"6: of a location of which nobody knows anything nothing is done": {
 			take: func(h *hands) {
-				h.sightOf(func(_ *remediations.LeaderState, g *remediations.LeaderSight) {
+				h.sightOf(func(_ *remediations.LocationState, g *remediations.LocationSight) {
 					if g.Unknown != "" {
 						g.Unknown = ""
 						g.Candidates = []remediations.Move{{Location: "l0", From: "n0", To: "n1", Before: map[string]*string{"n1": nil}}}
@@ -170,7 +170,7 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"7: the cure is that the location answers": {
 			take: func(h *hands) {
-				h.sightOf(func(s *remediations.LeaderState, g *remediations.LeaderSight) {
+				h.sightOf(func(s *remediations.LocationState, g *remediations.LocationSight) {
 					g.Reached = s.Record != nil && s.Record.Phase == remediations.Verifying
 				})
 			},
@@ -178,8 +178,8 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"8: what ran out is put back": {
 			take: func(h *hands) {
-				h.w.core.decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
-					d := remediations.DecideLeader(s, now)
+				h.w.core.decideLocation = func(s *remediations.LocationState, now time.Time) remediations.Decision {
+					d := remediations.DecideLocation(s, now)
 					if d.PutBack != nil {
 						d.PutBack = d.PutBack[:1]
 					}
@@ -200,7 +200,7 @@ func leaderKnockOuts() map[string]knockOut {
 }
 
 // noFleet is a fleet in which nobody is under repair.
-func noFleet(s *remediations.LeaderState) *remediations.Fleet {
+func noFleet(s *remediations.LocationState) *remediations.Fleet {
 	return remediations.NewFleet(s.Config, []*corev1.Node{s.Node}, &remediations.Ledger{}, func(string) bool { return false }, time.Now())
 }
 
@@ -214,11 +214,11 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"4: a move without an outcome counts as made": {
 			take: func(h *hands) {
-				h.w.core.decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
+				h.w.core.decideLocation = func(s *remediations.LocationState, now time.Time) remediations.Decision {
 					if r := s.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
 						return remediations.Decision{Verb: remediations.Issue, Record: r, Policy: s.Config.Policies[1]}
 					}
-					return remediations.DecideLeader(s, now)
+					return remediations.DecideLocation(s, now)
 				}
 			},
 			speaks: "4: the intent",
@@ -263,7 +263,7 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"5: no move under a silence": {
 			take: func(h *hands) {
-				h.leader(func(s *remediations.LeaderState) {
+				h.leader(func(s *remediations.LocationState) {
 					hear(s.State, alerts(func(a *remediations.AlertWord) { a.SilencedBy, a.Active = nil, true }))
 				})
 			},
@@ -271,7 +271,7 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"9: a pause holds leaders": {
 			take: func(h *hands) {
-				h.leader(func(s *remediations.LeaderState) {
+				h.leader(func(s *remediations.LocationState) {
 					s.Node = s.Node.DeepCopy()
 					delete(s.Node.Annotations, remediations.PauseKey)
 				})
@@ -295,11 +295,11 @@ func moveKnockOuts() map[string]knockOut {
 		"9: a pause holds the putting back": {
 			take: func(h *hands) {
 				h.w.core.mayStillPutBack = func(*corev1.Node, []*corev1.Node, string) error { return nil }
-				h.w.core.decideLeader = func(s *remediations.LeaderState, now time.Time) remediations.Decision {
+				h.w.core.decideLocation = func(s *remediations.LocationState, now time.Time) remediations.Decision {
 					c, state := *s, *s.State
 					c.State, state.Node = &state, s.Node.DeepCopy()
 					delete(state.Node.Annotations, remediations.PauseKey)
-					return remediations.DecideLeader(&c, now)
+					return remediations.DecideLocation(&c, now)
 				}
 			},
 			speaks: "9: a move of the leader n0 is put back",

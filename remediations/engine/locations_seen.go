@@ -11,16 +11,16 @@ import (
 // leads says which node an alert about a location belongs on: the one that has it beside a repair of the location's leader
 // under way, who may lead no more; else the one that leads by the cache; empty: none, or it cannot be said.
 func (e *Engine) leads() func(fingerprint, location string) string {
-	if e.Leaders == nil {
+	if e.Locations == nil {
 		return func(string, string) string { return "" }
 	}
 	var repaired []*corev1.Node // read at the first of them: most polls meet no location's alert
 	var leads func(location string) string
 	return func(fingerprint, location string) string {
 		if leads == nil {
-			leads = e.Leaders.Locations()
+			leads = e.Locations.LeadsAll()
 			for _, n := range e.nodes {
-				if r, err := remediations.DecodeRecord(n.Annotations[remediations.LeaderKey]); err == nil && r.Phase != remediations.Exhausted {
+				if r, err := remediations.DecodeRecord(n.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.Exhausted {
 					repaired = append(repaired, n)
 				}
 			}

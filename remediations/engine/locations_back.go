@@ -11,8 +11,8 @@ const putBackStep = "put-back-leader"
 
 // putBack has the moves of the record put back beside the loop, the newest first. Whoever leads does it again until it is
 // done.
-func (p *passing) putBack(s *remediations.LeaderState, m *targetMemory, r *remediations.Record, d remediations.Decision) {
-	if p.Leaders == nil {
+func (p *passing) putBack(s *remediations.LocationState, m *targetMemory, r *remediations.Record, d remediations.Decision) {
+	if p.Locations == nil {
 		return // at the record's deadline it is held, and then given up
 	}
 	id, node, location, moves := r.PutBackID(), s.Node.Name, r.Location, d.PutBack
@@ -48,5 +48,5 @@ func (p *passing) putBackOne(ctx context.Context, node, id string, m remediation
 	if err := p.core.mayStillPutBack(live, others, id); err != nil {
 		return err
 	}
-	return p.Leaders.PutBack(ctx, m)
+	return p.Locations.PutBack(ctx, m)
 }

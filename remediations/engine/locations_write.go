@@ -11,7 +11,7 @@ import (
 // label has the change of a Node say the phase that its records say after it, where it changes one of those.
 func label(n *corev1.Node, c *NodeChange) {
 	_, node := c.Annotations[remediations.NodeRepairKey]
-	_, leader := c.Annotations[remediations.LeaderKey]
+	_, leader := c.Annotations[remediations.LocationKey]
 	if !node && !leader {
 		return
 	}

@@ -12,14 +12,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Leaders looks at the leaders of a mesh's locations, and moves them.
-type Leaders interface {
+// Locations looks at the leaders of a mesh's locations, and moves them.
+type Locations interface {
 	// Leads says which node leads the location by what the cache knows; empty: none, or it cannot be said.
 	Leads(location string) (node string)
-	// Locations is Leads for many locations, by what the cache knows now. To ask it costs no look at the whole fleet.
-	Locations() func(location string) (node string)
+	// LeadsAll is Leads for many locations, by what the cache knows now. To ask it costs no look at the whole fleet.
+	LeadsAll() func(location string) (node string)
 	// Look looks live. It does not fail: what it could not find out is in the answer. It changes nothing.
-	Look(ctx context.Context, location string) remediations.LeaderSight
+	Look(ctx context.Context, location string) remediations.LocationSight
 	// Move makes the change if the location still is as the move says, asking mayStill at the very last moment before each
 	// key is written. The outcome is never empty; the error says why it is not accepted.
 	Move(ctx context.Context, m remediations.Move, mayStill func() error) (remediations.CallOutcome, error)
@@ -27,31 +27,31 @@ type Leaders interface {
 	PutBack(ctx context.Context, m remediations.Move) error
 }
 
-// leader decides about the location that the node leads, or led when its repair began, and carries the decision out.
-func (p *passing) leader(n *corev1.Node) {
-	l, ok := p.Config.LeaderOf(p.journal(n))
+// location decides about the location that the node leads, or led when its repair began, and carries the decision out.
+func (p *passing) location(n *corev1.Node) {
+	l, ok := p.Config.LocationOf(p.journal(n))
 	if !ok {
 		return
 	}
 	p.now = p.Clock.Now()
-	s := p.leaderState(n, l)
-	d := p.core.decideLeader(s, p.now)
+	s := p.locationState(n, l)
+	d := p.core.decideLocation(s, p.now)
 	if d.Ask.Heartbeats {
 		p.readHeartbeats()
-		s = p.leaderState(n, l)
-		d = p.core.decideLeader(s, p.now)
+		s = p.locationState(n, l)
+		d = p.core.decideLocation(s, p.now)
 	}
-	p.carryLeader(s, d)
+	p.carryLocation(s, d)
 }
 
-func (p *passing) leaderState(n *corev1.Node, l remediations.Leader) *remediations.LeaderState {
-	m, _ := p.rememberTarget(target{n.Name, remediations.KindLocation, l.Location})
-	return &remediations.LeaderState{State: p.stateOf(n, m), Leader: l, Sight: m.sight}
+func (p *passing) locationState(n *corev1.Node, l remediations.Location) *remediations.LocationState {
+	m, _ := p.rememberTarget(target{n.Name, remediations.KindLocation, l.Name})
+	return &remediations.LocationState{State: p.stateOf(n, m), Location: l, Sight: m.sight}
 }
 
-func (p *passing) carryLeader(s *remediations.LeaderState, d remediations.Decision) {
+func (p *passing) carryLocation(s *remediations.LocationState, d remediations.Decision) {
 	n := s.Node
-	of := target{n.Name, remediations.KindLocation, s.Location}
+	of := target{n.Name, remediations.KindLocation, s.Name}
 	m, _ := p.rememberTarget(of)
 	m.found(d, p.now)
 	if d.Ask.Alerts {
@@ -59,9 +59,9 @@ func (p *passing) carryLeader(s *remediations.LeaderState, d remediations.Decisi
 		p.want(s.State, s.Record, d)
 	}
 	p.waiting = p.waiting || d.Verb == remediations.Keep
-	if d.Ask.Sighting && p.Leaders != nil {
+	if d.Ask.Sighting && p.Locations != nil {
 		p.observe(of, m, func(ctx context.Context, began time.Time) func() {
-			g := p.Leaders.Look(ctx, s.Location)
+			g := p.Locations.Look(ctx, s.Name)
 			g.At = began
 			return func() { m.sight = &g }
 		})
@@ -73,40 +73,40 @@ func (p *passing) carryLeader(s *remediations.LeaderState, d remediations.Decisi
 	case remediations.Resume:
 		p.putBack(s, m, s.Record, d)
 	case remediations.Verify:
-		if p.putOf(s.State, remediations.LeaderKey, d) {
+		if p.putOf(s.State, remediations.LocationKey, d) {
 			m.call, m.sight = nil, nil // what was seen before the call proves nothing
 			p.tell(n.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message})
 			p.tellSuccessor(d.Record)
 		}
 	case remediations.Keep:
-		p.keepLeader(s, d)
+		p.keepLocation(s, d)
 	case remediations.End:
-		p.endLeader(s, d)
+		p.endLocation(s, d)
 	case remediations.Look:
 		if r := d.Record; d.Policy != nil && (r != nil || s.Record != nil) {
 			if r == nil {
 				r = s.Record
 			}
-			p.fleet.OccupyLeader(n.Name, r, d.Policy.Mode == remediations.ModeObserve)
+			p.fleet.OccupyLocation(n.Name, r, d.Policy.Mode == remediations.ModeObserve)
 		}
-		p.putOf(s.State, remediations.LeaderKey, d)
+		p.putOf(s.State, remediations.LocationKey, d)
 	case remediations.Wait, remediations.Drop, remediations.Rest, remediations.Reset:
-		p.putOf(s.State, remediations.LeaderKey, d)
+		p.putOf(s.State, remediations.LocationKey, d)
 	}
-	p.countLeader(s, d)
+	p.countLocation(s, d)
 }
 
 // promote takes the slot, writes the intent, and lets the move go out, or the moves be put back; each only after the one
 // before is durable.
-func (p *passing) promote(s *remediations.LeaderState, m *targetMemory, d remediations.Decision) {
+func (p *passing) promote(s *remediations.LocationState, m *targetMemory, d remediations.Decision) {
 	n, r := s.Node, d.Record
 	l := p.ledger.Clone()
 	l.Reserve(p.Config, n, r, p.now)
 	if p.save(l) != nil {
 		return
 	}
-	p.fleet.OccupyLeader(n.Name, r, false)
-	if p.Clock.Now().Sub(p.now) > p.core.intentGood || !p.putOf(s.State, remediations.LeaderKey, d) {
+	p.fleet.OccupyLocation(n.Name, r, false)
+	if p.Clock.Now().Sub(p.now) > p.core.intentGood || !p.putOf(s.State, remediations.LocationKey, d) {
 		return // the slot stays until sweep has seen that nothing came of it
 	}
 	if s.Record == nil || s.Record.Intent == nil {
@@ -122,7 +122,7 @@ func (p *passing) promote(s *remediations.LeaderState, m *targetMemory, d remedi
 }
 
 // move lets the move go out.
-func (p *passing) move(s *remediations.LeaderState, m *targetMemory, r *remediations.Record) {
+func (p *passing) move(s *remediations.LocationState, m *targetMemory, r *remediations.Record) {
 	intent, move := *r.Intent, r.Moves[len(r.Moves)-1]
 	p.send(calling{
 		of: target{s.Node.Name, remediations.KindLocation, move.Location}, step: r.Step.Name, attempt: intent.ID,
@@ -135,7 +135,7 @@ func (p *passing) move(s *remediations.LeaderState, m *targetMemory, r *remediat
 			return p.core.mayStillMove(live, others, intent.ID)
 		},
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
-			return p.Leaders.Move(ctx, move, mayStill)
+			return p.Locations.Move(ctx, move, mayStill)
 		},
 	}, &m.repairMemory)
 }
@@ -164,22 +164,22 @@ func (p *passing) others(leader *corev1.Node, m remediations.Move, mayBeGone boo
 	return out, nil
 }
 
-func (p *passing) keepLeader(s *remediations.LeaderState, d remediations.Decision) {
+func (p *passing) keepLocation(s *remediations.LocationState, d remediations.Decision) {
 	node, was := s.Node.Name, s.Record
 	r := d.Record
 	if r == nil {
 		r = was
 	}
 	if d.Reason == remediations.Observing && r != nil {
-		p.fleet.OccupyLeader(node, r, true)
+		p.fleet.OccupyLocation(node, r, true)
 	}
-	wrote := p.putOf(s.State, remediations.LeaderKey, d)
+	wrote := p.putOf(s.State, remediations.LocationKey, d)
 	if wrote && d.Record != nil {
 		if was == nil {
 			p.tell(node, r.ID, Event{Reason: "RepairPending", Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(s.State, r))})
 		}
 		if was != nil && was.Phase.InFlight() && !r.Phase.InFlight() {
-			p.releaseLeader(node)
+			p.releaseLocation(node)
 		}
 	}
 	if d.Fleetwide {
@@ -187,7 +187,7 @@ func (p *passing) keepLeader(s *remediations.LeaderState, d remediations.Decisio
 		return
 	}
 	if d.Record == nil || wrote {
-		id := s.Location
+		id := s.Name
 		if r != nil {
 			id = r.ID
 		}
@@ -195,9 +195,9 @@ func (p *passing) keepLeader(s *remediations.LeaderState, d remediations.Decisio
 	}
 }
 
-func (p *passing) endLeader(s *remediations.LeaderState, d remediations.Decision) {
+func (p *passing) endLocation(s *remediations.LocationState, d remediations.Decision) {
 	n, e := s.Node, d.Ended
-	if !p.putOf(s.State, remediations.LeaderKey, d) {
+	if !p.putOf(s.State, remediations.LocationKey, d) {
 		return
 	}
 	p.ended(e)
@@ -205,33 +205,33 @@ func (p *passing) endLeader(s *remediations.LeaderState, d remediations.Decision
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
 		Note: fmt.Sprintf("repair %s of the leader of location %s by policy %s after %s (%s): %s", e.ID, e.Location, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
 	})
-	p.fleet.VacateLeader(n.Name)
+	p.fleet.VacateLocation(n.Name)
 	p.again = true // another location may have waited for its turn
 	if p.ledger == nil {
 		return
 	}
 	l := p.ledger.Clone()
-	freed := l.ReleaseLeader(n.Name)
+	freed := l.ReleaseLocation(n.Name)
 	l.Finished(e.Policy, e.ID, e.Outcome)
 	if freed || l.Failing(e.Policy) != p.ledger.Failing(e.Policy) || e.Outcome == remediations.OutcomeExhausted {
 		_ = p.save(l) // a failure is logged, and the ledger read again
 	}
 }
 
-// releaseLeader frees the slot of the leader's repair on the node; a failure leaves it to sweep.
-func (p *passing) releaseLeader(node string) {
-	p.fleet.VacateLeader(node)
+// releaseLocation frees the slot of the leader's repair on the node; a failure leaves it to sweep.
+func (p *passing) releaseLocation(node string) {
+	p.fleet.VacateLocation(node)
 	if p.ledger == nil {
 		return
 	}
 	l := p.ledger.Clone()
-	if l.ReleaseLeader(node) {
+	if l.ReleaseLocation(node) {
 		_ = p.save(l)
 	}
 	p.again = true // another location may have waited for its turn
 }
 
-func (p *passing) countLeader(s *remediations.LeaderState, d remediations.Decision) {
+func (p *passing) countLocation(s *remediations.LocationState, d remediations.Decision) {
 	r := s.Record
 	if d.Record != nil {
 		r = d.Record

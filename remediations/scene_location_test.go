@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// leaderScene is a LeaderState in a form that a person can read. What it leaves out is as on an ordinary bad day: node n1
+// leaderScene is a LocationState in a form that a person can read. What it leaves out is as on an ordinary bad day: node n1
 // leads location eu, is well by all that Kubernetes knows, and its members answer nobody from outside. The alert has been
 // firing for ten minutes, both Alertmanagers say so, nobody objects, the mode is enforce. The location was seen a second
 // ago; n2 and n3 could lead it instead. The record of its repair is the scene's leader.
@@ -55,11 +55,11 @@ func theMove(from, to string) Move {
 	return Move{Location: "eu", From: from, To: to, Before: map[string]*string{from: &had, to: nil}}
 }
 
-func (v *sceneSight) sight() *LeaderSight {
+func (v *sceneSight) sight() *LocationSight {
 	if v.Never {
 		return nil
 	}
-	g := &LeaderSight{At: ago(v.Age, "1s"), Leader: "n1", Held: v.Held, Unknown: v.Unknown, Refused: v.Refused, Settled: !v.Unsettled, Reached: v.Reached}
+	g := &LocationSight{At: ago(v.Age, "1s"), Leader: "n1", Held: v.Held, Unknown: v.Unknown, Refused: v.Refused, Settled: !v.Unsettled, Reached: v.Reached}
 	if v.Leader != nil {
 		g.Leader = *v.Leader
 	}
@@ -79,8 +79,8 @@ func (v *sceneSight) sight() *LeaderSight {
 	return g
 }
 
-// leaderState builds what DecideLeader is given.
-func (sc *leaderScene) leaderState(t testing.TB) *LeaderState {
+// locationState builds what DecideLocation is given.
+func (sc *leaderScene) locationState(t testing.TB) *LocationState {
 	t.Helper()
 	sc.Node.Ready = cmp.Or(sc.Node.Ready, "True")
 	if sc.Alerts == nil {
@@ -97,7 +97,7 @@ func (sc *leaderScene) leaderState(t testing.TB) *LeaderState {
 		sc.Provided = []string{"reboot", "promote-leader"}
 	}
 	s := sc.state(t)
-	s.Config.Limits.Leaders = LeaderLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
+	s.Config.Limits.Locations = LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
 	for _, p := range s.Config.Policies {
 		p.Name, p.Location, p.TargetLabel = "mesh-leader-degraded", "location", ""
 		for i := range p.Plan {
@@ -118,7 +118,7 @@ func (sc *leaderScene) leaderState(t testing.TB) *LeaderState {
 			s.Ledger.moved("eu", repair, ago(age, ""))
 		}
 	}
-	if r := s.Journal.Leader; s.Ledger != nil && r != nil && r.Intent != nil && !sc.UnknownMove {
+	if r := s.Journal.Location; s.Ledger != nil && r != nil && r.Intent != nil && !sc.UnknownMove {
 		s.Ledger.moved(r.Location, r.ID, r.Intent.At)
 	}
 	nodes := map[string]*corev1.Node{}
@@ -135,8 +135,8 @@ func (sc *leaderScene) leaderState(t testing.TB) *LeaderState {
 	}
 	ledger := &Ledger{Slots: sc.Ledger.Slots, Status: LedgerStatus{Breakers: sc.Ledger.Breakers}}
 	s.Fleet = NewFleet(s.Config, all, ledger, func(string) bool { return false }, noon)
-	out := &LeaderState{State: s, Sight: sc.Sight.sight()}
-	out.Leader, _ = s.Config.LeaderOf(s.Journal)
+	out := &LocationState{State: s, Sight: sc.Sight.sight()}
+	out.Location, _ = s.Config.LocationOf(s.Journal)
 	return out
 }
 
@@ -148,7 +148,7 @@ func leads(n *corev1.Node, location, to string, p Phase, observing bool) {
 	if observing {
 		r.Phase, r.Hold, r.Intent, r.Moves = Pending, &Hold{Reason: Observing, Since: noon}, nil, nil
 	}
-	n.Annotations[LeaderKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
+	n.Annotations[LocationKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
 }
 
 // leaderRecord is one of a move that was issued thirty seconds ago.
@@ -161,11 +161,11 @@ func leaderRecord(p Phase) *Record {
 	}
 }
 
-func (g golden) leaderState(t testing.TB) *LeaderState {
+func (g golden) locationState(t testing.TB) *LocationState {
 	t.Helper()
 	text, err := os.ReadFile(g.input)
 	require.NoError(t, err)
-	return readLeaderScene(t, string(text)).leaderState(t)
+	return readLeaderScene(t, string(text)).locationState(t)
 }
 
 func readLeaderScene(t testing.TB, text string) *leaderScene {
