@@ -44,6 +44,8 @@ type Config struct {
 	Receiver string
 	// Provided holds the names of the remediations that this installation can carry out.
 	Provided map[string]bool
+	// Providers say who carries out which of them on which Nodes.
+	Providers []Provider
 	// TopologyLabel is the Node's label that names its location in the mesh, where no annotation does.
 	TopologyLabel string
 	// SidecarProviders holds the names of the configured providers of sidecars.

@@ -28,8 +28,11 @@ func (t nodeTarget) consider(p *Policy, a *Alert, now time.Time) Decision {
 	return t.State.consider(p, a, "", now)
 }
 
-// examine asks what the provider has against the step. That stands, and is told once, while the provider is asked again.
+// examine asks whether one provider carries out the step on this node, and what it has against it. That stands, and is told once, while the provider is asked again.
 func (t nodeTarget) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *finding) {
+	if f := c.unserved(); f != nil {
+		return nil, ProviderAbsent, f
+	}
 	if observing {
 		if c.unwitnessed() { // what would be done says so only where it would be
 			d := t.lookOnce(c, Ask{Witness: true})
@@ -60,6 +63,9 @@ func (t nodeTarget) intend(c *candidate, pending *Record, d *Decision) {
 	n, r, taken := t.Node, d.Record, pending.taken(c.step)
 	r.Also = t.also(r)
 	r.Intent.BootID, r.Intent.UID, r.Intent.ProviderID = n.Status.NodeInfo.BootID, string(n.UID), n.Spec.ProviderID
+	if t.Config.several(c.step.Name) {
+		r.Intent.Provider = c.provider()
+	}
 	r.Intent.Before, r.Intent.SpentSeconds = t.Survey.before(c.ask()), int(taken.Seconds())
 	if v := t.surveyOf(c); v.Evidence != "" {
 		r.Evidence = evidence(v.Evidence)

@@ -133,6 +133,8 @@ type Intent struct {
 	Why string `json:"why,omitempty"`
 	// SpentSeconds is how long earlier runs of a step took that takes its time, and that was interrupted since.
 	SpentSeconds int `json:"spentSeconds,omitempty"`
+	// Provider is which of several was asked about the step, and called; absent: one alone carries it out.
+	Provider string `json:"provider,omitempty"`
 	// Before is what the provider found before the step, where its proof needs it.
 	Before Before `json:"before,omitempty"`
 }
@@ -241,6 +243,8 @@ func (r *Record) validate() error {
 		return fmt.Errorf("the record's cause must be one alert or one request")
 	case r.After != nil && (r.After.ID == "" || r.After.Step.Index < 0 || r.After.Step.Attempt < 1):
 		return fmt.Errorf("the record goes on from a repair without id or step")
+	case r.Intent != nil && clip(r.Intent.Provider, maxProviderName) != r.Intent.Provider:
+		return fmt.Errorf("the record's provider %q is not the name of a provider", clip(r.Intent.Provider, 40))
 	case r.Intent != nil && r.Intent.SpentSeconds < 0:
 		return fmt.Errorf("the record's intent has spent %d seconds, which cannot be", r.Intent.SpentSeconds)
 	case r.Step.Index < 0 || r.Step.Attempt < 1:

@@ -58,9 +58,9 @@ type Lease struct {
 
 // Survey is what a provider says of a machine that one of its steps would act on.
 type Survey struct {
-	// Step is the Decision's AskStep, At when the answer came.
-	Step string
-	At   time.Time
+	// Step is the Decision's AskStep, Provider who was asked, At when the answer came.
+	Step, Provider string
+	At             time.Time
 	// Before is kept with the intent, for the proof.
 	Before Before
 	// Evidence is what the host last said of what is to be restarted.

@@ -21,7 +21,7 @@ func (s *State) surveyOf(c *candidate) *Survey {
 		return noSurvey
 	}
 	v := s.Survey
-	if v == nil || v.Step != c.ask() {
+	if v == nil || v.Step != c.ask() || v.Provider != c.provider() {
 		return nil
 	}
 	good := surveyFor
@@ -37,7 +37,7 @@ func (s *State) surveyOf(c *candidate) *Survey {
 // trouble is what the provider had against the step when it was last asked; nil: nothing, or it was not asked.
 func (s *State) trouble(c *candidate) *finding {
 	v := s.Survey
-	if !c.remediation().LooksFirst || v == nil || v.Step != c.ask() || v.Trouble == "" || v.At.After(c.now) {
+	if !c.remediation().LooksFirst || v == nil || v.Step != c.ask() || v.Provider != c.provider() || v.Trouble == "" || v.At.After(c.now) {
 		return nil
 	}
 	return &finding{message: v.Trouble, until: v.At.Add(v.Again), fleetwide: v.Fleetwide, pass: c.remediation().PassedOver && !v.Fleetwide}

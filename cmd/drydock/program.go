@@ -36,8 +36,10 @@ type program struct {
 	hosts *hosts.Client
 	// rescue is nil where nothing is configured that could be done without an API server.
 	rescue *engine.Rescue
-	pprof  string
-	log    logr.Logger
+	// providers are those that act on nodes.
+	providers []provider
+	pprof     string
+	log       logr.Logger
 
 	// linked is how alerts come on Nodes, and Events about; nil while there is no cache of Nodes.
 	linked atomic.Pointer[link]
@@ -56,7 +58,7 @@ func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log l
 	// The API server's own priority and fairness bounds us; a client-side limit would only delay a repair's writes
 	// behind those of a storm.
 	restConfig.QPS = -1
-	p := &program{cfg: cfg, rest: restConfig, pprof: pprof, log: log}
+	p := &program{cfg: cfg, providers: providers, rest: restConfig, pprof: pprof, log: log}
 	p.writes = rest.CopyConfig(restConfig)
 	p.writes.Timeout = apiTimeout
 	// A Node or five thousand leases take a fraction of JSON's time and room, here and at the API server.

@@ -153,16 +153,11 @@ func noticing(eng *engine.Engine) toolscache.ResourceEventHandler {
 func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.Locations, tell engine.Recorder, reg prometheus.Registerer) (*engine.Engine, error) {
 	cfg, clients := p.cfg, p.clients
 	var eng *engine.Engine // a call's late answer goes to the engine that the actuators are made for
-	actuators, callTimeout, err := newActuators(cfg, func(node, attempt string, outcome remediations.CallOutcome, why string) {
+	actuators, callTimeout, err := p.newActuators(func(node, attempt string, outcome remediations.CallOutcome, why string) {
 		eng.Late(node, attempt, outcome, why)
 	})
 	if err != nil {
 		return nil, err
-	}
-	addDaemonSets(actuators, cfg, clients)
-	if p.hosts != nil {
-		addHosts(actuators, cfg, p.hosts, clients)
-		callTimeout = max(callTimeout, hostTimeout(cfg.Hosts.Timeout))
 	}
 	var silencer engine.Silencer
 	if cfg.Alertmanager.SilenceRepairs {
@@ -172,7 +167,7 @@ func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.
 		Silencer: silencer, Sidecars: side, Locations: mesh, NewTask: newTask,
 		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
 		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
-		Alerts: alertSource{p.alerts}, Actuators: actuators, Witnesses: newWitnesses(actuators, clients), Workers: map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}, Events: tell, Metrics: reg,
+		Alerts: alertSource{p.alerts}, Actuators: actuators, Witnesses: map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: kube.PodWitness{Client: clients}}, Workers: map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}, Events: tell, Metrics: reg,
 		Clock: clock.RealClock{}, Log: p.log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
 		CallTimeout: callTimeoutOf(cfg, callTimeout), NewID: newID, Posts: p.posts.known,
 	})

@@ -3,18 +3,53 @@ package main
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/civo"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/hosts"
+	"drydock.dev/drydock/remediations/kube"
 )
 
-// newActuators are the remediations that the configured providers can carry out, and how long one call may take.
-func newActuators(cfg *config.Config, late func(node, attempt string, outcome remediations.CallOutcome, why string)) (map[string]engine.Actuator, time.Duration, error) {
-	actuators := map[string]engine.Actuator{}
-	c := cfg.Civo
+// provider makes what a configured provider carries out.
+type provider struct {
+	// name is its key in the configuration.
+	name string
+	// make gives its remediations, by name, and how long one call may take beyond what any may. late takes in answers that
+	// came after a call was given up.
+	make func(p *program, late lateAnswer) (steps map[string]engine.Actuator, timeout time.Duration, err error)
+}
+
+type lateAnswer func(node, attempt string, outcome remediations.CallOutcome, why string)
+
+// providers is the list of those that act on nodes. config.Config.Core.Providers says which Nodes each of them serves.
+var providers = []provider{
+	{"civo", civoSteps},
+	{"hosts", hostSteps},
+	{"daemonSets", daemonSetSteps},
+	{"clusterWide", clusterWideSteps},
+}
+
+// newActuators are the remediations that the configured providers carry out, and how long one call may take.
+func (p *program) newActuators(late lateAnswer) (map[string]map[string]engine.Actuator, time.Duration, error) {
+	out, longest := map[string]map[string]engine.Actuator{}, time.Duration(0)
+	for _, of := range p.providers {
+		steps, timeout, err := of.make(p, late)
+		if err != nil {
+			return nil, 0, err
+		}
+		out[of.name], longest = steps, max(longest, timeout)
+	}
+	return out, callMargin + longest, nil
+}
+
+func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	c := p.cfg.Civo
 	if c == nil {
-		return actuators, callMargin, nil
+		return nil, 0, nil
 	}
 	client, err := civo.New(civo.Options{
 		APIURL: c.APIURL.String(), ClusterID: c.ClusterID, Region: c.Region, APIKeyFile: c.APIKeyFile,
@@ -27,7 +62,56 @@ func newActuators(cfg *config.Config, late func(node, attempt string, outcome re
 	if err != nil {
 		return nil, 0, err
 	}
-	actuators["reboot"] = civo.Rebooter{Client: client}
-	actuators["replace"] = civo.Replacer{Client: client}
-	return actuators, callMargin + 2*c.Timeout, nil // the machine is looked up first
+	// The machine is looked up first.
+	return map[string]engine.Actuator{"reboot": civo.Rebooter{Client: client}, "replace": civo.Replacer{Client: client}}, 2 * c.Timeout, nil
+}
+
+// hostSteps are what is done on the machines behind Nodes.
+func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	c := p.cfg.Hosts
+	if c == nil {
+		return nil, 0, nil
+	}
+	unit := hosts.Unit{Client: p.hosts, Nodes: p.clients.CoreV1().Nodes()}
+	for _, t := range c.AddressTypes {
+		unit.Types = append(unit.Types, corev1.NodeAddressType(t))
+	}
+	kubelet, containerd := unit, unit
+	kubelet.Name, containerd.Name = c.Kubelet, c.Containerd
+	return map[string]engine.Actuator{"restart-unit": unit, "restart-kubelet": kubelet, "restart-containerd": containerd}, hostCalls(c.Timeout), nil
+}
+
+// hostCalls bounds one restart on a host, and the question before it.
+func hostCalls(command time.Duration) time.Duration { return 4 * command }
+
+// daemonSetSteps are the restarts of a node's own pods.
+func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	steps := map[string]engine.Actuator{}
+	for step, name := range map[string]config.ObjectName{"restart-kube-proxy": p.cfg.DaemonSets.KubeProxy, "restart-cni": p.cfg.DaemonSets.CNI} {
+		if name.Name != "" {
+			steps[step] = kube.DaemonSetPod{Client: p.clients, DaemonSet: types.NamespacedName(name)}
+		}
+	}
+	return steps, 0, nil
+}
+
+// clusterWideSteps reach every node at once.
+func clusterWideSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	wide, steps := p.cfg.ClusterWide, map[string]engine.Actuator{}
+	if wide == nil {
+		return nil, 0, nil
+	}
+	if len(wide.RolloutRestart) > 0 {
+		rollouts := kube.Rollouts{Client: p.clients, Now: time.Now}
+		for _, name := range wide.RolloutRestart {
+			rollouts.Allowed = append(rollouts.Allowed, types.NamespacedName(name))
+		}
+		steps["rollout-restart"] = rollouts
+	}
+	if c := wide.CNI; c != nil {
+		steps["apply-cni"] = kube.CNI{
+			Client: p.clients, File: c.File, ConfigMap: types.NamespacedName(c.ConfigMap), Key: c.ConfigMapKey, DaemonSet: types.NamespacedName(c.DaemonSet),
+		}
+	}
+	return steps, 0, nil
 }

@@ -44,9 +44,6 @@ func (p *program) newRescue() (*engine.Rescue, error) {
 	return engine.NewRescue(engine.RescueOptions{
 		Config: p.cfg.Core, Hosts: hosts.Kubelets{ControlPlane: plane, Client: p.hosts, Unit: p.cfg.Hosts.Kubelet}, Journal: journal, Alerts: alertSource{p.alerts},
 		History: kube.Histories{Client: p.clients}, Events: p, Metrics: metrics.Registry, Clock: clock.RealClock{}, Log: p.log.WithName("rescue"),
-		PollInterval: p.cfg.Alertmanager.PollInterval, CallTimeout: hostTimeout(p.cfg.Hosts.Timeout), NewID: newID,
+		PollInterval: p.cfg.Alertmanager.PollInterval, CallTimeout: callMargin + hostCalls(p.cfg.Hosts.Timeout), NewID: newID,
 	}), nil
 }
-
-// hostTimeout bounds one restart on a host, and the question before it.
-func hostTimeout(command time.Duration) time.Duration { return callMargin + 4*command }

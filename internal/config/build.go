@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"drydock.dev/drydock/remediations"
@@ -160,7 +162,18 @@ func (b *builder) buildCivo(raw *rawConfig) {
 		ClusterID: c.ClusterID, Region: c.Region,
 		APIKeyFile: b.secretFile(at.to("apiKeyFile"), c.APIKeyFile),
 		Timeout:    timeout,
+
+		NodeSelector: b.servedNodes(at.to("nodeSelector"), c.NodeSelector),
 	}
+}
+
+// servedNodes reads which Nodes a provider serves; nil: the configuration leaves that to their spec.providerID.
+func (b *builder) servedNodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
+	selector := b.nodeSelector(at, s)
+	if s != nil && selector == nil {
+		return k8slabels.Everything()
+	}
+	return selector
 }
 
 // resolve returns a file's name as seen from the folder that the configuration is in.

@@ -119,6 +119,8 @@ type Civo struct {
 	APIURL                        *url.URL
 	ClusterID, Region, APIKeyFile string
 	Timeout                       time.Duration
+	// NodeSelector says which Nodes it serves; nil: those whose spec.providerID is Civo's.
+	NodeSelector k8slabels.Selector
 }
 
 // Kilo is the Kilo mesh and the Prometheus that has the agents' words about it.

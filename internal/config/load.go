@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -84,24 +83,4 @@ func load(name string, data []byte, o Options) (*Config, []Fault, error) {
 	c.provide(caps)
 	c.nameDaemonSets()
 	return c, c.warnings(d, caps), nil
-}
-
-// Capabilities says of each remediation why this installation cannot carry it out; empty: it can.
-func Capabilities(c *Config) map[string]string {
-	out := map[string]string{}
-	for _, name := range remediationNames() {
-		out[name] = fmt.Sprintf("this version cannot %s (ProviderAbsent)", name)
-	}
-	out["drain"], out["reboot"], out["replace"], out["mark-ready"], out["promote-leader"] = "", "", "", "", ""
-	c.restarts(out)
-	if len(c.Sidecars) == 0 {
-		out["mark-ready"] = "providers.sidecars is not configured (ProviderAbsent)"
-	}
-	if c.Kilo == nil {
-		out["promote-leader"] = "providers.kilo is not configured (ProviderAbsent)"
-	}
-	if c.Civo == nil {
-		out["reboot"], out["replace"] = "providers.civo is not configured (ProviderAbsent)", "providers.civo is not configured (ProviderAbsent)"
-	}
-	return out
 }

@@ -62,7 +62,11 @@ type rawConfig struct {
 		From, To, Timezone string
 	}
 	Providers struct {
-		Civo     *struct{ APIURL, ClusterID, Region, APIKeyFile, Timeout string }
+		Civo *struct {
+			APIURL, ClusterID, Region, APIKeyFile, Timeout string
+
+			NodeSelector *metav1.LabelSelector
+		}
 		Sidecars []rawSidecar
 		Kilo     *rawKilo
 		Hosts    *rawHosts

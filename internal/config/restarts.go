@@ -86,19 +86,3 @@ func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
 	}
 	return s
 }
-
-// restarts says of each step on hosts and DaemonSets what its provider lacks.
-func (c *Config) restarts(out map[string]string) {
-	lack := func(step string, configured bool, key string) {
-		if out[step] = ""; !configured {
-			out[step] = key + " is not configured (ProviderAbsent)"
-		}
-	}
-	lack("restart-kubelet", c.Hosts != nil, "providers.hosts")
-	lack("restart-containerd", c.Hosts != nil, "providers.hosts")
-	lack("restart-unit", c.Hosts != nil && len(c.Hosts.Units) > 0, "providers.hosts.units")
-	lack("restart-kube-proxy", c.DaemonSets.KubeProxy.Name != "", "providers.daemonSets.kubeProxy")
-	lack("restart-cni", c.DaemonSets.CNI.Name != "", "providers.daemonSets.cni")
-	lack("rollout-restart", c.ClusterWide != nil && len(c.ClusterWide.RolloutRestart) > 0, "providers.clusterWide.rolloutRestart")
-	lack("apply-cni", c.ClusterWide != nil && c.ClusterWide.CNI != nil, "providers.clusterWide.cni")
-}

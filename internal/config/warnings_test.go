@@ -51,3 +51,20 @@ func TestCivoOverPlainHTTPIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestTheConfigurationSaysWhoServesWhichNodes: Civo its own by their spec.providerID, unless it selects others; the rest any Node.
+func TestTheConfigurationSaysWhoServesWhichNodes(t *testing.T) {
+	for selects, nodes := range map[string]string{
+		"":                                      "Nodes whose spec.providerID begins with civo://",
+		", nodeSelector: {matchLabels: {a: b}}": "Nodes with the labels a=b",
+		", nodeSelector: {}":                    "any Node",
+	} {
+		c, _ := mustLoad(t, base+"providers: {civo: {clusterID: c, region: r, apiKeyFile: f"+selects+"}, daemonSets: {cni: kube-system/cilium}}\n")
+		require.Len(t, c.Core.Providers, 2)
+		require.Equal(t, []string{"reboot", "replace"}, c.Core.Providers[0].Steps)
+		require.Equal(t, nodes, c.Core.Providers[0].Nodes())
+		require.Equal(t, "daemonSets", c.Core.Providers[1].Name)
+		require.Equal(t, []string{"restart-cni"}, c.Core.Providers[1].Steps)
+		require.Equal(t, "any Node", c.Core.Providers[1].Nodes())
+	}
+}

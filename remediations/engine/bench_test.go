@@ -126,7 +126,7 @@ func settled(t testing.TB, nodes, alerts int) (*Engine, context.Context) {
 	c.Limits.StartupGrace = time.Minute
 	w := newStill(c, nodes, alerts)
 	e := New(Options{
-		Config: c, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: map[string]Actuator{"reboot": w}, Events: w,
+		Config: c, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: map[string]map[string]Actuator{"": {"reboot": w}}, Events: w,
 		Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: time.Hour, CallTimeout: time.Hour,
 		NewID: func() string { return "r0000" },
 	})

@@ -17,12 +17,14 @@ import (
 
 // Options are all that the engine needs; none but the Silencer, the Witnesses and Posts may be left out.
 type Options struct {
-	Config    *remediations.Config
-	Fleet     Fleet
-	Journal   Journal
-	Store     LedgerStore
-	Alerts    AlertSource
-	Actuators map[string]Actuator
+	Config  *remediations.Config
+	Fleet   Fleet
+	Journal Journal
+	Store   LedgerStore
+	Alerts  AlertSource
+	// Actuators are the remediations that each provider carries out, by the provider's name and the remediation's. Config.Providers
+	// says who serves which Node.
+	Actuators map[string]map[string]Actuator
 	Workers   map[string]Worker
 	// Witnesses answer for the signs of their kind; one that is missing says that nothing is known.
 	Witnesses map[remediations.SignKind]Witness

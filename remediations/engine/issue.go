@@ -52,15 +52,21 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 	intent, step := *d.Record.Intent, d.Record.Step
 	m := p.remember(n.Name)
 	m.replacement, m.pods = nil, nil // what was said about an earlier attempt says nothing about this one
-	actuator := p.Actuators[step.Name]
+	provider, _ := p.Config.ProviderOf(step.Name, n)
+	actuator := p.Actuators[provider][step.Name]
 	machine := machineOf(n)
-	askAgain, stillIll := p.lastWitness(machine, d.Signs)
+	askAgain, stillIll := p.lastWitness(n, d.Signs)
 	machine.Attempt, machine.Before = intent.ID, intent.Before
 	of := d.Policy.Plan[step.Index]
 	machine.Soft, machine.Unit, machine.DaemonSet = of.Soft && step.Attempt == 1, of.Unit, of.DaemonSet
 	p.send(calling{
 		of: target{node: n.Name}, step: step.Name, attempt: intent.ID,
-		lets:   func(ctx context.Context, live *corev1.Node) error { return stillIll(ctx, live, intent.ID) },
+		lets: func(ctx context.Context, live *corev1.Node) error {
+			if err := p.stillServed(step.Name, provider, n, live); err != nil {
+				return err
+			}
+			return stillIll(ctx, live, intent.ID)
+		},
 		before: askAgain,
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
 			return actuator.Act(ctx, machine, mayStill)
@@ -71,6 +77,19 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 			}
 		},
 	}, &m.repairMemory)
+}
+
+// stillServed withholds the call where another provider serves the Node by now, or its machine is another one, than was asked.
+func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error {
+	switch provider, against := e.Config.ProviderOf(step, live); {
+	case against != "":
+		return remediations.Withhold(remediations.ProviderAbsent, "%s", against)
+	case provider != asked:
+		return remediations.Withhold(remediations.ProviderAbsent, "%s serves Node %s by now, and %s was asked", provider, live.Name, asked)
+	case live.Spec.ProviderID != then.Spec.ProviderID:
+		return remediations.Withhold(remediations.ProviderAbsent, "the spec.providerID of Node %s is %.200q by now, and %.200q was asked about", live.Name, live.Spec.ProviderID, then.Spec.ProviderID)
+	}
+	return nil
 }
 
 // lookedLast remembers what the last look before a call came to. An actuator may ask more than once.

@@ -37,7 +37,7 @@ func TestOnlyTheFirstRebootIsSoft(t *testing.T) {
 			var machines []Machine
 			i := w.start()
 			w.pass(16 * time.Second)
-			i.engine.Actuators["reboot"] = asks{provider{i, "reboot"}, &machines}
+			i.engine.Actuators[""]["reboot"] = asks{provider{i, "reboot"}, &machines}
 			w.do(func() { w.ail("n0", 9) })
 			w.pass(25 * time.Minute)
 			var got []bool

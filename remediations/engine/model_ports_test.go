@@ -101,6 +101,13 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 		actuators[step] = podProvider{provider{i, step}}
 	}
 	maps.Copy(actuators, w.actuators)
+	byProvider := map[string]map[string]Actuator{"": actuators}
+	for _, p := range c.Providers {
+		byProvider[p.Name] = map[string]Actuator{}
+		for _, step := range p.Steps {
+			byProvider[p.Name][step] = servant{replacer{provider{i, step}}, p.Name}
+		}
+	}
 	workers := map[string]Worker{"drain": drainer{i}}
 	var sidecars Sidecars
 	if w.gates != nil && len(c.SidecarProviders) > 0 {
@@ -111,7 +118,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 		leaders = leaderPort{i}
 	}
 	i.engine = New(Options{
-		Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: actuators, Witnesses: w.witnesses, Workers: workers, Events: i,
+		Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: logr.Discard(), PollInterval: 15 * time.Second,
 		CallTimeout: callTimeout, NewID: w.newID,
 	})

@@ -87,6 +87,8 @@ type world struct {
 
 	mood  providerMood
 	calls []providerCall
+	// served are the nodes that each of several providers was asked about, or told to act on.
+	served map[string]map[string]bool
 	// evictions are those of all drains.
 	evictions []providerCall
 	recycling recycling

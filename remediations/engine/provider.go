@@ -12,9 +12,10 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
 	of := remediations.AskedOf(step)
-	surveyor, ok := p.Actuators[of.Name].(Surveyor)
+	provider, _ := p.Config.ProviderOf(of.Name, n)
+	surveyor, ok := p.Actuators[provider][of.Name].(Surveyor)
 	if !ok {
-		m.survey = &remediations.Survey{Step: step, At: p.now}
+		m.survey = &remediations.Survey{Step: step, Provider: provider, At: p.now}
 		return true
 	}
 	if m.asking {
@@ -28,26 +29,27 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()
 		answer := surveyor.Survey(ctx, machine)
-		answer.Step = step
+		answer.Step, answer.Provider = step, provider
 		p.aside(func() {
 			answer.At = p.Clock.Now() // of the answer: one that took its time is no worse for that
 			p.surveys--
 			m.asking, m.survey = false, &answer
 			if answer.Trouble != "" {
-				p.Log.Info("the provider would refuse", "node", machine.Node, "step", step, "why", answer.Trouble)
+				p.Log.Info("the provider would refuse", "provider", provider, "node", machine.Node, "step", step, "why", answer.Trouble)
 			}
 		})
 	}()
 	return false
 }
 
-// askProof asks the step's actuator whether its proof is there.
+// askProof asks the provider of the intent whether the proof is there.
 func (p *passing) askProof(m *memory, r *remediations.Record) {
 	if m.asking || r.Intent.Before == "" {
 		return
 	}
 	about, before := remediations.Asked{Intent: r.Intent.ID, At: p.now}, r.Intent.Before
-	switch prover := p.Actuators[r.Step.Name].(type) {
+	provider := p.Config.ProviderOfIntent(r.Step.Name, r.Intent)
+	switch prover := p.Actuators[provider][r.Step.Name].(type) {
 	case Replacer:
 		m.asking = true
 		go func() {

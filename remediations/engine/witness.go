@@ -28,11 +28,10 @@ func (p *passing) readWitness(m *memory, n *corev1.Node, signs []remediations.Si
 	}
 	m.testifying = true
 	p.testimonies++
-	machine := machineOf(n)
 	go func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()
-		read := p.testify(ctx, machine, signs)
+		read := p.testify(ctx, n, signs)
 		p.aside(func() {
 			m.testifying = false
 			p.testimonies--
@@ -52,25 +51,39 @@ func merged(old, read map[remediations.Sign]remediations.Testimony) map[remediat
 }
 
 // testify reads the signs that the watched Node does not show.
-func (e *Engine) testify(ctx context.Context, m Machine, signs []remediations.Sign) map[remediations.Sign]remediations.Testimony {
+func (e *Engine) testify(ctx context.Context, n *corev1.Node, signs []remediations.Sign) map[remediations.Sign]remediations.Testimony {
 	read := map[remediations.Sign]remediations.Testimony{}
 	for _, s := range signs {
 		if s.OnNode() {
 			continue
 		}
 		var t remediations.Testimony
-		switch w := e.Witnesses[s.Kind]; {
+		switch w := e.witness(s.Kind, n); {
 		case s.Kind == remediations.SignStaleLease:
-			t = e.leaseSays(ctx, m.Node)
+			t = e.leaseSays(ctx, n.Name)
 		case w == nil:
 			t = remediations.Testimony{Answer: remediations.Unknown, Saw: fmt.Sprintf("nobody who could say of %s is configured", s)}
 		default:
-			t = w.Testify(ctx, m, s)
+			t = w.Testify(ctx, machineOf(n), s)
 		}
 		t.At = e.Clock.Now() // of the answer: one that took its time is no worse for that
 		read[s] = t
 	}
 	return read
+}
+
+// witness is who can say of such a sign of the Node; nil: nobody can. Of the machine itself it is the Node's provider.
+func (e *Engine) witness(kind remediations.SignKind, n *corev1.Node) Witness {
+	if kind != remediations.SignNotRunning {
+		return e.Witnesses[kind]
+	}
+	for _, step := range remediations.Names() {
+		provider, _ := e.Config.ProviderOf(step, n)
+		if w, ok := e.Actuators[provider][step].(Witness); ok {
+			return w
+		}
+	}
+	return e.Witnesses[kind]
 }
 
 func (e *Engine) leaseSays(ctx context.Context, node string) remediations.Testimony {
@@ -83,7 +96,7 @@ func (e *Engine) leaseSays(ctx context.Context, node string) remediations.Testim
 
 // lastWitness gives the last look what it asks of the signs. What the API server knows is read while the call waits for that
 // look. A provider is asked before its call begins, since it takes one call at a time.
-func (e *Engine) lastWitness(machine Machine, signs []remediations.Sign) (before func(ctx context.Context), still func(ctx context.Context, live *corev1.Node, intent string) error) {
+func (e *Engine) lastWitness(n *corev1.Node, signs []remediations.Sign) (before func(ctx context.Context), still func(ctx context.Context, live *corev1.Node, intent string) error) {
 	var slow, quick []remediations.Sign
 	for _, s := range signs {
 		if s.Kind == remediations.SignNotRunning {
@@ -95,11 +108,11 @@ func (e *Engine) lastWitness(machine Machine, signs []remediations.Sign) (before
 	var said map[remediations.Sign]remediations.Testimony
 	before = func(ctx context.Context) {
 		if len(slow) > 0 {
-			said = e.testify(ctx, machine, slow)
+			said = e.testify(ctx, n, slow)
 		}
 	}
 	still = func(ctx context.Context, live *corev1.Node, intent string) error {
-		read := merged(said, e.testify(ctx, machine, quick))
+		read := merged(said, e.testify(ctx, n, quick))
 		return e.core.mayStillAct(live, intent, signs, read)
 	}
 	return before, still

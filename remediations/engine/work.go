@@ -48,7 +48,7 @@ func (p *passing) work(n *corev1.Node, d remediations.Decision, r *remediations.
 	m.work = &working{intent: intent, run: p.runs, cancel: cancel}
 	m.call = &remediations.Call{IntentID: intent}
 	p.Log.Info("working", "node", n.Name, "step", r.Step.Name, "intent", intent, "policy", d.Policy.Name)
-	askAgain, stillIll := p.lastWitness(machineOf(n), d.Signs)
+	askAgain, stillIll := p.lastWitness(n, d.Signs)
 	var held atomic.Bool
 	mayStill := func() error {
 		look, cancel := context.WithTimeout(ctx, lastLook)

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// servant is one of several providers of machines, which notes whom it was asked about.
+type servant struct {
+	replacer
+	name string
+}
+
+func (s servant) note(node string) {
+	s.w.do(func() {
+		if s.w.served == nil {
+			s.w.served = map[string]map[string]bool{}
+		}
+		if s.w.served[s.name] == nil {
+			s.w.served[s.name] = map[string]bool{}
+		}
+		s.w.served[s.name][node] = true
+	})
+}
+
+func (s servant) Survey(ctx context.Context, m Machine) remediations.Survey {
+	s.note(m.Node)
+	return s.replacer.Survey(ctx, m)
+}
+
+func (s servant) Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	s.note(m.Node)
+	return s.replacer.Act(ctx, m, mayStill)
+}
+
+func (s servant) Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error) {
+	s.note("replaced " + beforeOf(b).Instance)
+	return s.replacer.Replaced(ctx, b)
+}
+
+func (w *world) servedBy(name string) []string {
+	return at(w, func() []string { return slices.Sorted(maps.Keys(w.served[name])) })
+}
+
+// ofTwo is a configuration whose steps two providers carry out.
+func ofTwo(steps ...string) *remediations.Config {
+	c := planned(steps...)
+	c.Providers = []remediations.Provider{{Name: "civo", Scheme: "civo://", Steps: steps}, {Name: "bmc", Scheme: "bmc://", Steps: steps}}
+	return c
+}
+
+// at a provider is a node's machine by its provider ID.
+func (w *world) machineAt(node, providerID string) {
+	w.machines[node].providerID = providerID
+	w.edit(node, func(n *corev1.Node) { n.Spec.ProviderID = providerID })
+}
+
+// TestEachNodeIsItsOwnProviders: of two that are ill at once each goes to the provider of its machine, one after the other since the
+// limits count both. A third, which is nobody's, is held, and nobody is asked about it.
+func TestEachNodeIsItsOwnProviders(t *testing.T) {
+	c := ofTwo("reboot")
+	c.Limits.Concurrent.Value = 1
+	inWorld(t, c, 12, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.machineAt("n1", "bmc://rack-1"); w.machineAt("n2", "aws:///eu/i-2") })
+		w.pass(16 * time.Second)
+		w.do(func() {
+			for _, n := range []string{"n0", "n1", "n2"} {
+				w.ail(n, 1)
+				w.post(n, remediations.StatusFiring)
+			}
+		})
+		require.True(t, w.until(15*time.Minute, func() bool { return len(w.ended) == 2 }))
+		require.Equal(t, []remediations.Outcome{remediations.Recovered, remediations.Recovered}, w.outcomes())
+		require.Equal(t, []string{"n0"}, w.servedBy("civo"))
+		require.Equal(t, []string{"n1"}, w.servedBy("bmc"))
+		h := w.recordOf("n2").Hold
+		require.Equal(t, remediations.ProviderAbsent, h.Reason)
+		require.Equal(t, `no provider can reboot Node n2, whose spec.providerID is "aws:///eu/i-2": civo serves Nodes whose spec.providerID begins with civo://, bmc serves Nodes whose spec.providerID begins with bmc://`, h.Message)
+		require.Equal(t, 2, w.callCount())
+		w.do(func() { w.machineAt("n2", "bmc://rack-2") }) // the control
+		w.pass(5 * time.Minute)
+		require.Len(t, w.outcomes(), 3)
+		require.Equal(t, []string{"n1", "n2"}, w.servedBy("bmc"))
+	})
+}
+
+// TestACallGoesToNobodyWhereItsNodeChangedHands: it was one provider's when that was asked and the intent was written, and is
+// another's, or of another machine, when the call is about to leave. It costs no attempt, and its new provider repairs it.
+func TestACallGoesToNobodyWhereItsNodeChangedHands(t *testing.T) {
+	for name, to := range map[string]struct {
+		change func(w *world)
+		says   string
+		by     []string
+	}{
+		"to another provider by a label": {func(w *world) { w.edit("n0", func(n *corev1.Node) { n.Labels["rack"] = "1" }) }, "bmc serves Node n0 by now, and civo was asked", []string{"n0"}},
+		"to another machine":             {func(w *world) { w.machineAt("n0", "civo://other") }, `the spec.providerID of Node n0 is "civo://other" by now`, nil},
+		"to nobody":                      {func(w *world) { w.machineAt("n0", "aws:///eu/i-0") }, "no provider can reboot Node n0", nil},
+		"control: to itself":             {func(w *world) { w.edit("n0", func(n *corev1.Node) { n.Labels["other"] = "1" }) }, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := ofTwo("reboot")
+			c.Providers[1].NodeSelector = labels.SelectorFromSet(labels.Set{"rack": "1"})
+			inWorld(t, c, 6, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() {
+					w.mood.before = 3 * time.Second
+					w.ail("n0", 1)
+					w.post("n0", remediations.StatusFiring)
+				})
+				require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.Acting }))
+				require.Equal(t, "civo", w.recordOf("n0").Intent.Provider)
+				w.do(func() { to.change(w) })
+				if to.says == "" {
+					require.True(t, w.until(10*time.Minute, func() bool { return len(w.ended) == 1 }))
+					require.Empty(t, w.servedBy("bmc"))
+					return
+				}
+				require.True(t, w.until(20*time.Second, func() bool { return w.record("n0").Phase == remediations.Pending }))
+				require.Equal(t, remediations.ProviderAbsent, w.recordOf("n0").Hold.Reason)
+				require.Contains(t, w.recordOf("n0").Hold.Message, to.says)
+				require.Zero(t, w.callCount())
+				w.pass(10 * time.Minute)
+				require.Equal(t, to.by, w.servedBy("bmc"))
+				require.Equal(t, name != "to nobody", w.callCount() == 1)
+			})
+		})
+	}
+}
+
+// TestAReplacementIsProvenByTheProviderThatWasTold, also by a process that did not tell it, when the Node is gone.
+func TestAReplacementIsProvenByTheProviderThatWasTold(t *testing.T) {
+	c := ofTwo("replace")
+	c.Provided["drain"] = true
+	c.Providers[1].NodeSelector = labels.SelectorFromSet(labels.Set{"rack": "1"})
+	inWorld(t, c, 6, func(t *testing.T, w *world) {
+		w.do(func() {
+			w.recycling.nodeGoes, w.recycling.joins = 20*time.Second, time.Minute
+			w.edit("n0", func(n *corev1.Node) { n.Labels["rack"] = "1" })
+		})
+		w.start()
+		w.pass(16 * time.Second)
+		id := w.nodeOf("n0").Spec.ProviderID
+		w.do(func() { w.ail("n0", 9); w.post("n0", remediations.StatusFiring) })
+		require.True(t, w.until(5*time.Minute, func() bool { return len(w.calls) == 1 }))
+		w.restart(c)
+		require.True(t, w.until(10*time.Minute, func() bool { return len(w.ended) == 1 }))
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []string{"n0", "replaced " + id}, w.servedBy("bmc"))
+		require.Empty(t, w.servedBy("civo"), "its scheme is Civo's, and the selector goes before it")
+	})
+}

@@ -1,0 +1,135 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+)
+
+// Provider is who carries out some steps on some Nodes.
+type Provider struct {
+	// Name is the provider's key in the configuration. Steps are the remediations that it carries out here.
+	Name  string
+	Steps []string
+	// Scheme begins the spec.providerID of its Nodes, such as civo://. Empty: it serves any Node.
+	Scheme string
+	// NodeSelector says alone which Nodes it serves, whatever their spec.providerID is; nil: the configuration has none.
+	NodeSelector k8slabels.Selector
+}
+
+// maxProviderName bounds the provider that a record names.
+const maxProviderName = 63
+
+// Nodes says in words which Nodes the provider serves.
+func (p *Provider) Nodes() string {
+	switch {
+	case p.NodeSelector != nil && !p.NodeSelector.Empty():
+		return fmt.Sprintf("Nodes with the labels %s", p.NodeSelector)
+	case p.NodeSelector == nil && p.Scheme != "":
+		return fmt.Sprintf("Nodes whose spec.providerID begins with %s", p.Scheme)
+	}
+	return "any Node"
+}
+
+// How strongly a provider claims a Node: a selector goes before the scheme, and that before a provider of any Node. The providerID
+// of a Node that has none is any provider's, which then finds the machine in another way or refuses.
+const (
+	claimsNot = iota
+	claimsAny
+	claimsScheme
+	claimsSelected
+)
+
+func (p *Provider) claims(n *corev1.Node) int {
+	switch id := n.Spec.ProviderID; {
+	case p.NodeSelector != nil && p.NodeSelector.Matches(k8slabels.Set(n.Labels)):
+		return claimsSelected
+	case p.NodeSelector != nil:
+		return claimsNot
+	case p.Scheme == "" || id == "":
+		return claimsAny
+	case strings.HasPrefix(id, p.Scheme):
+		return claimsScheme
+	}
+	return claimsNot
+}
+
+// ProviderOf names the one provider that carries out the step on the Node. against says why there is none, or no single one. Of a
+// step that no provider has, and of a worker's such as drain, it says nothing.
+func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) {
+	var has, best []string
+	strongest := claimsNot
+	for i := range c.Providers {
+		p := &c.Providers[i]
+		if !slices.Contains(p.Steps, step) {
+			continue
+		}
+		has = append(has, p.Name+" serves "+p.Nodes())
+		switch claim := p.claims(n); {
+		case claim == claimsNot || claim < strongest:
+		case claim > strongest:
+			strongest, best = claim, []string{p.Name}
+		default:
+			best = append(best, p.Name)
+		}
+	}
+	switch {
+	case len(has) == 0:
+		return "", ""
+	case len(best) == 0:
+		return "", fmt.Sprintf("no provider can %s Node %s, whose spec.providerID is %.200q: %s", step, n.Name, n.Spec.ProviderID, strings.Join(has, ", "))
+	case len(best) > 1:
+		return "", fmt.Sprintf("%s could each %s Node %s, whose spec.providerID is %.200q; give one of them a nodeSelector: %s", strings.Join(best, " and "), step, n.Name, n.Spec.ProviderID, strings.Join(has, ", "))
+	}
+	return best[0], ""
+}
+
+// several says that more than one provider carries out the step, so that a record must name the one that it was asked of.
+func (c *Config) several(step string) bool {
+	n := 0
+	for _, p := range c.Providers {
+		if slices.Contains(p.Steps, step) {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// ProviderOfIntent names the provider that the intent's step was asked of. The Node may be gone by now, so the record says it where
+// there was a choice.
+func (c *Config) ProviderOfIntent(step string, i *Intent) string {
+	if i.Provider != "" {
+		return i.Provider
+	}
+	if !c.several(step) {
+		for _, p := range c.Providers {
+			if slices.Contains(p.Steps, step) {
+				return p.Name
+			}
+		}
+	}
+	name, _ := c.ProviderOf(step, &corev1.Node{Spec: corev1.NodeSpec{ProviderID: i.ProviderID}})
+	return name
+}
+
+// unserved says that no single provider carries out the candidate's step on its Node, or the step that it prepares.
+func (c *candidate) unserved() *finding {
+	for _, step := range c.policy.Plan[c.step.Index:] {
+		if of := Registry[step.Name]; of.Once && c.Config.provides(step) {
+			if _, against := c.Config.ProviderOf(step.Name, c.Node); against != "" {
+				return &finding{message: against, pass: of.PassedOver && step.Name == c.step.Name}
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// provider is the one that is asked about the candidate's step.
+func (c *candidate) provider() string {
+	name, _ := c.Config.ProviderOf(c.step.Name, c.Node)
+	return name
+}

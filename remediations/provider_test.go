@@ -1,0 +1,133 @@
+package remediations
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+)
+
+func serving(name, scheme, selector string) Provider {
+	p := Provider{Name: name, Scheme: scheme, Steps: []string{"reboot"}}
+	if selector != "" {
+		p.NodeSelector, _ = k8slabels.Parse(selector)
+	}
+	return p
+}
+
+// TestWhoServesANode: a selector goes before the scheme, and that before who serves any Node. Of two that claim it alike none does.
+func TestWhoServesANode(t *testing.T) {
+	civo, bmc, any := serving("civo", "civo://", ""), serving("bmc", "bmc://", ""), serving("ssh", "", "")
+	racked, everything := serving("racked", "bmc://", "rack=1"), serving("all", "", "")
+	everything.NodeSelector = k8slabels.Everything()
+	other := serving("other", "civo://", "")
+	other.Steps = []string{"replace"}
+	for name, c := range map[string]struct {
+		providers       []Provider
+		id, rack        string
+		serves, against string
+	}{
+		"by its scheme":                          {[]Provider{civo, bmc}, "bmc://1", "", "bmc", ""},
+		"of the first":                           {[]Provider{civo, bmc}, "civo://1", "", "civo", ""},
+		"nobody's":                               {[]Provider{civo, bmc}, "aws:///1", "", "", `no provider can reboot Node n1, whose spec.providerID is "aws:///1": civo serves Nodes whose spec.providerID begins with civo://, bmc serves`},
+		"nobody's, with one provider":            {[]Provider{civo}, "aws:///1", "", "", "civo serves Nodes whose spec.providerID begins with civo://"},
+		"a scheme that only begins alike":        {[]Provider{civo}, "civo:1", "", "", "no provider can reboot"},
+		"no ID, and one provider":                {[]Provider{civo}, "", "", "civo", ""},
+		"no ID, and two":                         {[]Provider{civo, bmc}, "", "", "", `civo and bmc could each reboot Node n1, whose spec.providerID is ""; give one of them a nodeSelector`},
+		"a selector before the scheme":           {[]Provider{civo, racked}, "civo://1", "1", "racked", ""},
+		"not selected":                           {[]Provider{civo, racked}, "civo://1", "2", "civo", ""},
+		"its scheme does not help who selects":   {[]Provider{racked}, "bmc://1", "2", "", "racked serves Nodes with the labels rack=1"},
+		"a scheme before any":                    {[]Provider{any, civo}, "civo://1", "", "civo", ""},
+		"any":                                    {[]Provider{any, civo}, "k3s://n1", "", "ssh", ""},
+		"two that serve any":                     {[]Provider{any, serving("ssh2", "", "")}, "k3s://n1", "", "", "ssh and ssh2 could each reboot"},
+		"two of one scheme":                      {[]Provider{civo, serving("civo2", "civo://", "")}, "civo://1", "", "", "civo and civo2 could each reboot"},
+		"two that select it":                     {[]Provider{racked, everything}, "bmc://1", "1", "", "racked and all could each reboot"},
+		"who selects every Node":                 {[]Provider{civo, everything}, "aws:///1", "", "all", ""},
+		"another step's provider has no part":    {[]Provider{civo, other}, "civo://1", "", "civo", ""},
+		"a step that no provider has":            {[]Provider{other}, "aws:///1", "", "", ""},
+		"control: without providers of any step": {nil, "aws:///1", "", "", ""},
+	} {
+		n := bare("n1")
+		n.Spec.ProviderID = c.id
+		n.Labels = map[string]string{"rack": c.rack}
+		serves, against := (&Config{Providers: c.providers}).ProviderOf("reboot", n)
+		require.Equal(t, c.serves, serves, name)
+		require.Equal(t, c.against == "", against == "", "%s: %s", name, against)
+		require.Contains(t, against, c.against, name)
+	}
+}
+
+// TestAnIntentNamesItsProviderWhereThereIsAChoice, so that a record of an installation with one is what it always was.
+func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
+	for name, c := range map[string]struct {
+		providers []Provider
+		asked     string // who was asked about the machine
+		verb      Verb
+		intent    string
+	}{
+		"one":                {[]Provider{serving("civo", "civo://", "")}, "civo", Issue, ""},
+		"two":                {[]Provider{serving("civo", "civo://", ""), serving("bmc", "bmc://", "")}, "civo", Issue, "civo"},
+		"another was asked":  {[]Provider{serving("civo", "civo://", ""), serving("bmc", "bmc://", "")}, "bmc", Look, ""},
+		"one that is no one": {[]Provider{serving("bmc", "bmc://", "")}, "bmc", Keep, ""},
+	} {
+		sc := scene{Survey: &sceneSurvey{Step: "reboot"}}
+		s := sc.state(t)
+		s.Node.Spec.ProviderID = "civo://i-1"
+		s.Config.Providers, s.Survey.Provider = c.providers, c.asked
+		d := Decide(s, noon)
+		require.Equal(t, c.verb, d.Verb, "%s: %s", name, d.Message)
+		switch c.verb {
+		case Issue:
+			require.Equal(t, c.intent, d.Record.Intent.Provider, name)
+			require.Equal(t, "civo", s.Config.ProviderOfIntent("reboot", d.Record.Intent), name)
+		case Look:
+			require.True(t, d.Ask.Survey, name)
+		default:
+			require.Equal(t, ProviderAbsent, d.Reason, name)
+			require.False(t, d.Fleetwide, name)
+		}
+	}
+}
+
+// TestWhoIsAskedAboutAnIntent whose Node may be gone: whom the record names, or who must have been told.
+func TestWhoIsAskedAboutAnIntent(t *testing.T) {
+	civo, bmc := serving("civo", "civo://", ""), serving("bmc", "bmc://", "")
+	for name, c := range map[string]struct {
+		providers []Provider
+		intent    Intent
+		want      string
+	}{
+		"on record":                           {[]Provider{civo, bmc}, Intent{Provider: "bmc", ProviderID: "civo://1"}, "bmc"},
+		"of a time with one":                  {[]Provider{civo}, Intent{}, "civo"},
+		"of a time with one, and two by now":  {[]Provider{civo, bmc}, Intent{ProviderID: "civo://1"}, "civo"},
+		"on record, and no longer configured": {[]Provider{civo}, Intent{Provider: "bmc", ProviderID: "civo://1"}, "bmc"},
+		"nobody any more":                     {nil, Intent{ProviderID: "civo://1"}, ""},
+	} {
+		require.Equal(t, c.want, (&Config{Providers: c.providers}).ProviderOfIntent("reboot", &c.intent), name)
+	}
+	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: fp}, Phase: Verifying, Step: StepRef{Name: "reboot", Attempt: 1}, Began: noon, Since: noon, Deadline: noon.Add(time.Hour), Intent: &Intent{ID: "abc234-0-1", At: noon, Provider: strings.Repeat("p", maxProviderName)}}
+	_, err := DecodeRecord(r.Encode())
+	require.NoError(t, err)
+	r.Intent.Provider += "p"
+	_, err = DecodeRecord(r.Encode())
+	require.ErrorContains(t, err, "is not the name of a provider")
+}
+
+// TestNothingIsDrainedForAStepThatNobodyTakes: a drain costs the node's pods their place, and prepares a step that would be held.
+func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
+	for id, verb := range map[string]Verb{"aws:///i-1": Keep, "civo://i-1": Issue} {
+		sc := scene{Policy: scenePolicy{Plan: []string{"drain", "replace"}}, Provided: []string{"drain", "replace"}}
+		s := sc.state(t)
+		civo := serving("civo", "civo://", "")
+		civo.Steps = []string{"replace"}
+		s.Node.Spec.ProviderID, s.Config.Providers = id, []Provider{civo}
+		d := Decide(s, noon)
+		require.Equal(t, verb, d.Verb, "%s: %s", id, d.Message)
+		if verb == Keep {
+			require.Equal(t, ProviderAbsent, d.Reason)
+			require.Contains(t, d.Message, "no provider can replace Node n1")
+		}
+	}
+}
