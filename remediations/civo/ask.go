@@ -20,7 +20,7 @@ func (c *Client) ask(ctx context.Context, use func(*civogo.Client) error) outcom
 	defer cancel()
 	for try, wait := 1, c.o.Backoff; ; try, wait = try+1, 2*wait {
 		o := c.call(ctx, nil, use)
-		if try == tries || !o.transient() || !pause(ctx, wait) {
+		if try == tries || !o.transient() || o.retryAfter > wait || !pause(ctx, wait) {
 			return o
 		}
 	}

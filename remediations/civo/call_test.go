@@ -204,20 +204,6 @@ func TestAHangDoesNotHoldUpOthersForEver(t *testing.T) {
 	require.Len(t, sim.Done(civosim.HardReboots), 1)
 }
 
-func TestCallsLeaveNothingBehind(t *testing.T) {
-	t.Parallel()
-	sim := provider(t)
-	c := client(t, sim.URL())
-	require.NoError(t, c.Reboot(t.Context(), node1, nil))
-	before := runtime.NumGoroutine()
-	for range 10 {
-		_, err := c.Find(t.Context(), node1)
-		require.NoError(t, err)
-	}
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+3 }, 20*time.Second, 10*time.Millisecond,
-		"civogo alone leaves two goroutines a call")
-}
-
 func TestTheGatewayServesCivogoOnly(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)

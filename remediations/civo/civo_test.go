@@ -22,7 +22,7 @@ const (
 
 var node1 = Machine{NodeName: "node-1", ProviderID: "civo://i-1"}
 
-func provider(t *testing.T, adjust ...func(*civosim.Options)) *civosim.Server {
+func provider(t testing.TB, adjust ...func(*civosim.Options)) *civosim.Server {
 	t.Helper()
 	o := civosim.Options{
 		ClusterID: clusterID, Region: region, OtherRegions: []string{"FRA1"}, APIKey: apiKey,
@@ -37,14 +37,14 @@ func provider(t *testing.T, adjust ...func(*civosim.Options)) *civosim.Server {
 	return sim
 }
 
-func keyFile(t *testing.T, content string) string {
+func keyFile(t testing.TB, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "civo-api-key")
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
-func client(t *testing.T, url string, adjust ...func(*Options)) *Client {
+func client(t testing.TB, url string, adjust ...func(*Options)) *Client {
 	t.Helper()
 	o := Options{
 		APIURL: url, ClusterID: clusterID, Region: region, APIKeyFile: keyFile(t, "  "+apiKey+"\n"),

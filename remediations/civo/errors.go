@@ -3,6 +3,7 @@ package civo
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"drydock.dev/drydock/remediations/engine"
 )
@@ -13,6 +14,8 @@ type RefusedError struct {
 	Reason Reason
 	Err    error // the cause; may be nil
 	text   string
+	// again is how long Civo asks to be left alone; zero: it does not.
+	again time.Duration
 }
 
 func (e *RefusedError) Error() string { return e.text }

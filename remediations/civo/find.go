@@ -63,8 +63,8 @@ func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
-	if in, ok := c.member(ctx, t, id); ok {
-		return in, nil
+	if in, found, err := c.member(ctx, t, id); found || err != nil {
+		return in, err
 	}
 	listed, err := c.instances(ctx, t)
 	if err != nil {

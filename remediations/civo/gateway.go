@@ -12,9 +12,12 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"drydock.dev/drydock/remediations"
 )
 
 var (
@@ -50,6 +53,8 @@ type gateway struct {
 type answer struct {
 	status int  // 0 if there is no whole answer
 	page   bool // it is HTML, so not the API's
+	// retryAfter is how long Civo, or a proxy in between, asks to be left alone; zero: it does not.
+	retryAfter time.Duration
 }
 
 func openGateway(ctx context.Context, api *url.URL, key string, g *gate) (*gateway, error) {
@@ -87,10 +92,11 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		return
 	}
-	status, body, err := g.forward(r)
+	got, body, err := g.forward(r)
 	g.mu.Lock()
-	g.answer, g.err = answer{status: status, page: bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))}, err
+	g.answer, g.err = got, err
 	g.mu.Unlock()
+	status := got.status
 	if err != nil || status < http.StatusOK {
 		status = http.StatusBadGateway // for civogo; the outcome is taken from result
 	}
@@ -109,10 +115,10 @@ func (g *gateway) first() bool {
 }
 
 // forward sends the request to Civo and returns its whole answer.
-func (g *gateway) forward(r *http.Request) (int, []byte, error) {
+func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 	sent, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
 	if err != nil {
-		return 0, nil, fmt.Errorf("reading civogo's request: %w", err)
+		return answer{}, nil, fmt.Errorf("reading civogo's request: %w", err)
 	}
 	target := *g.api
 	target.Path = strings.TrimRight(target.Path, "/") + r.URL.Path
@@ -120,7 +126,7 @@ func (g *gateway) forward(r *http.Request) (int, []byte, error) {
 	// A body in memory leaves together with the headers, or not at all.
 	req, err := http.NewRequestWithContext(g.ctx, r.Method, target.String(), bytes.NewReader(sent))
 	if err != nil {
-		return 0, nil, fmt.Errorf("building the request: %w", err)
+		return answer{}, nil, fmt.Errorf("building the request: %w", err)
 	}
 	req.Header = r.Header.Clone()
 	req.Header.Del("Connection")
@@ -129,17 +135,28 @@ func (g *gateway) forward(r *http.Request) (int, []byte, error) {
 	transport, req := g.gated(req)
 	resp, err := transport.RoundTrip(req) // not a Client, which would follow redirects
 	if err != nil {
-		return 0, nil, err
+		return answer{}, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return 0, nil, fmt.Errorf("reading the answer: %w", err)
+		return answer{}, nil, fmt.Errorf("reading the answer: %w", err)
 	}
 	if len(body) > maxAnswer {
-		return 0, nil, errTooBig
+		return answer{}, nil, errTooBig
 	}
-	return resp.StatusCode, body, nil
+	return answer{
+		status: resp.StatusCode, page: bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")), retryAfter: retryAfter(resp.Header),
+	}, body, nil
+}
+
+// retryAfter is how long an answer asks to be left alone. A date goes by Civo's clock, which may be wrong, so it says nothing.
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || seconds <= 0 {
+		return 0
+	}
+	return min(time.Duration(min(seconds, 1<<20))*time.Second, remediations.AskMended)
 }
 
 // gated returns a transport for one request, and the request as it is to be sent

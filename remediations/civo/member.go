@@ -2,6 +2,7 @@ package civo
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
@@ -26,20 +27,25 @@ func (c *Client) learn(listed []civogo.Instance) {
 // twice, and no instance moves from one cluster to another.
 //
 // Only a yes counts, of that ID and that hostname. Whatever else comes, a no
-// included, is for the list to say.
-func (c *Client) member(ctx context.Context, t task, id string) (Instance, bool) {
+// included, is for the list to say. The list is not asked where Civo refuses the
+// key or asks to be left alone.
+func (c *Client) member(ctx context.Context, t task, id string) (in Instance, found bool, err error) {
 	if _, known := c.members[id]; !known {
-		return Instance{}, false
+		return Instance{}, false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(memberWithin, c.o.Timeout))
 	defer cancel()
-	var in *civogo.Instance
+	var got *civogo.Instance
 	o := c.call(ctx, nil, func(api *civogo.Client) (err error) {
-		in, err = api.GetInstance(id)
+		got, err = api.GetInstance(id)
 		return err
 	})
-	if c.readVerdict(t, o, "instance") != nil || in == nil || in.ID != id || !strings.EqualFold(in.Hostname, t.machine.NodeName) {
-		return Instance{}, false
+	err = c.readVerdict(t, o, "instance")
+	switch {
+	case err != nil && (o.status == http.StatusUnauthorized || o.retryAfter > 0):
+		return Instance{}, false, err
+	case err != nil, got == nil, got.ID != id, !strings.EqualFold(got.Hostname, t.machine.NodeName):
+		return Instance{}, false, nil
 	}
-	return asInstance(*in), true
+	return asInstance(*got), true, nil
 }

@@ -51,7 +51,7 @@ type Replacer struct{ *Client }
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	var before Before
 	if err := m.Before.Read(&before); err != nil {
-		return remediations.CallRefused, err
+		return remediations.CallRefused, fmt.Errorf("replacing node %q through Civo: nothing was done: %w", m.Node, err)
 	}
 	return Outcome(c.Recycle(ctx, machineOf(m), before, mayStill))
 }
@@ -113,6 +113,7 @@ func surveyOf(err error) remediations.Survey {
 		case Setup, Account:
 			s.Again = remediations.AskMended
 		case Passing:
+			s.Again = max(s.Again, refused.again)
 		}
 	}
 	return s

@@ -1,7 +1,6 @@
 package civo
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -182,14 +181,6 @@ func TestFaultsOfTheRecycle(t *testing.T) {
 			require.Len(t, sim.Done(civosim.Recycle), tc.done)
 		})
 	}
-}
-
-func TestTheCallerHasTheLastWordOnARecycle(t *testing.T) {
-	t.Parallel()
-	sim := provider(t)
-	err := client(t, sim.URL()).Recycle(t.Context(), node1, before, func() error { return errors.New("silenced") })
-	requireRefused(t, err, Withheld, "silenced")
-	require.Empty(t, sim.CallsTo(civosim.Recycle))
 }
 
 // TestAQuestionIsAskedAgainAndAWriteIsNot: two failures that pass, and the third answer counts.

@@ -20,7 +20,12 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	case o.transport != nil:
 		return c.refuse(t, Unreachable, o.transport, "the network does not answer: nothing came from Civo at %s", c.api.Host)
 	case o.status >= http.StatusInternalServerError || o.status == http.StatusTooManyRequests:
-		return c.refuse(t, Unavailable, o.err, "Civo's API cannot answer just now: %s", o.kind())
+		err := c.refuse(t, Unavailable, o.err, "Civo's API cannot answer just now: %s", o.kind())
+		var refused *RefusedError
+		if errors.As(err, &refused) {
+			refused.again = o.retryAfter
+		}
+		return err
 	case o.err == nil:
 		return nil
 	case o.status == http.StatusUnauthorized, o.status/100 == 4 && !unreadable(o):

@@ -1,0 +1,167 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+func changes(r Request) bool { return r.Changes }
+
+// clean returns what a whole Act asks for when nothing goes wrong.
+func clean(t testing.TB, p Provider) []Request {
+	t.Helper()
+	var asked []Request
+	in(t, p, patience, func(s *scene) {
+		m := s.ready()
+		before := len(s.Wire.Requests())
+		require.Equal(t, remediations.CallAccepted, s.act(t.Context(), m, yes).outcome)
+		asked = s.Wire.Requests()[before:]
+	})
+	for i := range asked {
+		asked[i].Number = i
+	}
+	return asked
+}
+
+// actWith calls Act while the requests from the first on suffer the fault. A request without an answer is given up when it and
+// what it asks for are done.
+func (s *scene) actWith(first, count int, f Fault) outcome {
+	s.t.Helper()
+	m, trouble := s.surveyed()
+	if trouble != "" {
+		return outcome{remediations.CallRefused, errors.New(trouble)}
+	}
+	s.asked = len(s.Wire.Requests())
+	s.Wire.Misbehave(first, count, f)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	if !f.silent() {
+		return s.act(ctx, m, yes)
+	}
+	arrived := make(chan time.Time, 1)
+	go func() {
+		if s.Wire.Await(ctx, func(r Request) bool { return r.Number == s.asked+first }) {
+			arrived <- time.Now()
+			cancel()
+		}
+	}()
+	o := s.act(ctx, m, yes)
+	select {
+	case at := <-arrived:
+		require.Less(s.t, time.Since(at), soon, "the call did not end soon after its context")
+	default:
+	}
+	return o
+}
+
+// lookCases: something goes wrong with a request that changes nothing.
+func lookCases() []aCase {
+	var all []aCase
+	for i, f := range faults() {
+		all = append(all,
+			aCase{"one look: " + f.String(), func(t testing.TB, p Provider) {
+				asked := clean(t, p)
+				change := slices.IndexFunc(asked, changes)
+				for _, r := range slices.DeleteFunc(asked, changes) {
+					in(t, p, patience, func(s *scene) {
+						o := s.actWith(r.Number, 1, s.tattle(f, i))
+						s.requireTrue(o)
+						if r.Number > change {
+							require.Equal(t, remediations.CallAccepted, o.outcome, "%s came after the answer: %v", r.What, o.err)
+							return
+						}
+						if o.outcome != remediations.CallAccepted { // it was asked again, or another question did
+							require.Equal(t, remediations.CallRefused, o.outcome, "nothing was sent but %s: %v", r.What, o.err)
+							require.Empty(t, s.changes())
+						}
+					})
+				}
+			}},
+			aCase{"every look: " + f.String(), func(t testing.TB, p Provider) { everyLook(t, p, f, i) }},
+		)
+	}
+	return all
+}
+
+// everyLook: nothing but the fault is there from the first request on.
+func everyLook(t testing.TB, p Provider, f Fault, salt int) {
+	t.Helper()
+	in(t, p, patience, func(s *scene) {
+		o := s.actWith(0, -1, s.tattle(f, salt))
+		require.Equal(t, remediations.CallRefused, o.outcome, "%v", o.err)
+		s.requireNothing()
+		if f.Kind != Page { // a page with such a status may be the API's own
+			require.Equal(t, f.refusesAccount(), o.account(), "%v", o.err)
+		}
+		if f.Kind == Answer && f.Status == http.StatusUnauthorized {
+			require.Len(t, s.Wire.Requests()[s.asked:], 1, "who was refused asks again, and an account is locked for that")
+		}
+	})
+	if f.silent() {
+		return // contextCases
+	}
+	for _, ask := range []string{"survey", "testimony"} {
+		if _, not := p.DoesNotApply[ask]; not {
+			continue
+		}
+		in(t, p, patience, func(s *scene) {
+			s.Wire.Misbehave(0, -1, s.tattle(f, salt))
+			if ask == "testimony" {
+				require.Equal(t, remediations.Unknown, s.testify(t.Context(), s.Machine).Answer)
+				return
+			}
+			said := s.survey(t.Context(), s.Machine)
+			require.NotEmpty(t, said.Trouble)
+			require.Empty(t, said.Before)
+			require.Positive(t, said.Again)
+			if f.Kind == Answer && (f.Status == http.StatusTooManyRequests || f.Status == http.StatusServiceUnavailable) {
+				require.Len(t, s.Wire.Requests(), 1, "the other side said when it may be asked again")
+				require.GreaterOrEqual(t, said.Again, retryAfter*time.Second)
+			}
+			s.requireNothing()
+		})
+	}
+}
+
+// changeCases: something goes wrong with the one request that changes something.
+func changeCases() []aCase {
+	var all []aCase
+	for i, f := range faults() {
+		all = append(all, aCase{"the change: " + f.String(), func(t testing.TB, p Provider) {
+			change := slices.IndexFunc(clean(t, p), changes)
+			holds := func(s *scene, o outcome) {
+				want, account := f.demanded()
+				require.Equal(t, want, o.outcome, "%v", o.err)
+				require.Equal(t, account, o.account(), "%v", o.err)
+				s.requireTrue(o)
+				require.Equal(t, f.Done, len(s.Changed()) == 1, "what was really done")
+			}
+			if f.silent() {
+				reaching(t, p, func(s *scene, _ time.Duration) bool {
+					o := s.actWith(change, 1, s.tattle(f, i))
+					if len(s.changes()) == 0 {
+						return false
+					}
+					holds(s, o)
+					return true
+				})
+				return
+			}
+			in(t, p, patience, func(s *scene) {
+				holds(s, s.actWith(change, 1, s.tattle(f, i)))
+				if f.Kind != Gone {
+					require.Len(t, s.changes(), 1, "the request did not arrive, or not alone")
+				}
+			})
+		}})
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package providertest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// proves says what a stage proves: that the old machine is gone, and that nothing is missing.
+func (st Stage) proves() (gone, whole bool) {
+	switch st {
+	case OldGone:
+		return true, false
+	case NameAgain, Whole:
+		return true, true
+	}
+	return false, false
+}
+
+// replaceCases: what an engine.Replacer says became of a machine.
+func replaceCases() []aCase {
+	var all []aCase
+	for _, stage := range Stages {
+		all = append(all, aCase{"replacement: " + string(stage), func(t testing.TB, p Provider) {
+			replacing(t, p, func(s *scene, before remediations.Before, replacer engine.Replacer) {
+				may := s.Stage(stage)
+				said, err := replacer.Replaced(t.Context(), before)
+				s.texts = append(s.texts, err, said.Missing)
+				gone, whole := stage.proves()
+				if err != nil { // which proves nothing
+					require.False(t, gone, "%v", err)
+					return
+				}
+				require.Equal(t, gone, said.MachineGone, "MachineGone; missing: %s", said.Missing)
+				require.Equal(t, whole, said.Missing == "", "missing: %s", said.Missing)
+				require.NotContains(t, said.Successors, s.Machine.ProviderID, "no machine succeeds itself")
+				require.NotContains(t, said.Successors, s.Neighbour.ProviderID, "a machine that was there before came for nobody")
+				if whole {
+					require.NotEmpty(t, said.Successors)
+				}
+				require.Subset(t, may, said.Successors)
+			})
+		}})
+	}
+	for i, f := range faults() {
+		if f.silent() {
+			continue
+		}
+		all = append(all, aCase{"replacement: " + f.String(), func(t testing.TB, p Provider) {
+			replacing(t, p, func(s *scene, before remediations.Before, replacer engine.Replacer) {
+				s.Stage(Whole)
+				s.Wire.Misbehave(0, -1, s.tattle(f, i))
+				_, err := replacer.Replaced(t.Context(), before)
+				s.texts = append(s.texts, err)
+				require.Error(t, err, "no answer proves nothing")
+				require.Len(t, s.changes(), 1)
+			})
+		}})
+	}
+	for name, kept := range map[string]remediations.Before{"nothing on record": "", "the record of another provider": `{"stranger":"i-1"}`} {
+		all = append(all, aCase{"replacement: " + name, func(t testing.TB, p Provider) {
+			replacing(t, p, func(s *scene, _ remediations.Before, replacer engine.Replacer) {
+				s.Stage(Whole)
+				_, err := replacer.Replaced(t.Context(), kept)
+				s.texts = append(s.texts, err)
+				require.Error(t, err)
+				m := s.Machine
+				m.Before = kept
+				require.Equal(t, remediations.CallRefused, s.act(t.Context(), m, yes).outcome)
+				require.Len(t, s.changes(), 1, "the accepted one")
+			})
+		}})
+	}
+	return all
+}
+
+// replacing begins a replacement that is accepted.
+func replacing(t testing.TB, p Provider, what func(s *scene, before remediations.Before, replacer engine.Replacer)) {
+	t.Helper()
+	if why, not := p.DoesNotApply["replacement"]; not {
+		t.Skip("does not apply: " + why)
+	}
+	in(t, p, patience, func(s *scene) {
+		replacer, ok := s.Actuator.(engine.Replacer)
+		require.True(t, ok, "the provider is no engine.Replacer: say in DoesNotApply why")
+		m := s.ready()
+		require.NotEmpty(t, m.Before, "the survey says nothing that a replacement could be told by")
+		require.Equal(t, remediations.CallAccepted, s.act(t.Context(), m, yes).outcome)
+		what(s, m.Before, replacer)
+	})
+}

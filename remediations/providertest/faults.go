@@ -1,0 +1,103 @@
+package providertest
+
+import (
+	"fmt"
+	"net/http"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Kind is a way to misbehave.
+type Kind string
+
+// The kinds, all of them.
+const (
+	// Gone: nobody listens when the request is to be sent, so it certainly does not arrive.
+	Gone Kind = "nobody listens"
+	// Cut: the connection is closed without an answer.
+	Cut Kind = "cut"
+	// Hang: there is never an answer.
+	Hang Kind = "hang"
+	// Half: the connection is closed in the middle of an answer.
+	Half Kind = "half an answer"
+	// Garbage: the answer is whole, of a good status, and its body is half a document.
+	Garbage Kind = "half a document"
+	// Endless: the body of the answer never ends.
+	Endless Kind = "endless body"
+	// EndlessHeader: the header of the answer never ends.
+	EndlessHeader Kind = "endless header"
+	// Trickle: the body comes byte by byte, and never ends.
+	Trickle Kind = "trickle"
+	// Page: the answer is a page of HTML, as a proxy in between writes.
+	Page Kind = "page"
+	// Redirect: the answer names another place. RedirectHere: it names the place that was asked.
+	Redirect     Kind = "redirect"
+	RedirectHere Kind = "redirect to itself"
+	// Answer: the API itself answers with an error of that status.
+	Answer Kind = "answer"
+)
+
+// Fault is one way in which the other side misbehaves for one request.
+type Fault struct {
+	Kind   Kind
+	Status int // of Page, Redirect and Answer
+	// Done: what the request asks for is done before.
+	Done bool
+	// Text is to be said wherever the answer has room for a text.
+	Text string
+}
+
+// String is the fault's name in a test.
+func (f Fault) String() string {
+	s := string(f.Kind)
+	if f.Status != 0 {
+		s = fmt.Sprintf("%s %d", s, f.Status)
+	}
+	if f.Done {
+		s += " after the work"
+	}
+	return s
+}
+
+// retryAfter is what the statuses 429 and 503 ask for, in seconds.
+const retryAfter = 90
+
+// faults are all that a request may suffer.
+func faults() []Fault {
+	all := []Fault{
+		{Kind: Gone},
+		{Kind: Cut}, {Kind: Cut, Done: true},
+		{Kind: Hang}, {Kind: Hang, Done: true},
+		{Kind: Half, Done: true}, {Kind: Garbage, Done: true},
+		{Kind: Endless, Done: true}, {Kind: EndlessHeader, Done: true}, {Kind: Trickle, Done: true},
+	}
+	for _, status := range []int{200, 401, 403, 404, 502} {
+		all = append(all, Fault{Kind: Page, Status: status}, Fault{Kind: Page, Status: status, Done: true})
+	}
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		all = append(all, Fault{Kind: Redirect, Status: status}, Fault{Kind: RedirectHere, Status: status, Done: true})
+	}
+	for _, status := range []int{400, 401, 403, 404, 409, 412, 429} {
+		all = append(all, Fault{Kind: Answer, Status: status})
+	}
+	for _, status := range []int{500, 502, 503, 504} {
+		all = append(all, Fault{Kind: Answer, Status: status}, Fault{Kind: Answer, Status: status, Done: true})
+	}
+	return all
+}
+
+// demanded is what an Act must make of a fault of the one request that changes something.
+func (f Fault) demanded() (outcome remediations.CallOutcome, account bool) {
+	if f.Kind == Gone || f.Kind == Answer && f.Status < http.StatusInternalServerError {
+		return remediations.CallRefused, f.refusesAccount()
+	}
+	return remediations.CallUnknown, false
+}
+
+// refusesAccount says whether the API itself refuses who asks.
+func (f Fault) refusesAccount() bool {
+	return f.Kind == Answer && (f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden)
+}
+
+// silent says whether the request has no whole answer for as long as one waits.
+func (f Fault) silent() bool { return f.Kind == Hang || f.Kind == Trickle }

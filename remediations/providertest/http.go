@@ -1,0 +1,230 @@
+package providertest
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// HTTPOptions describe the other side of a provider that speaks HTTP.
+type HTTPOptions struct {
+	// Handler is the other side as it behaves well.
+	Handler http.Handler
+	// Changes says whether a request asks for something to be done to a machine.
+	Changes func(*http.Request) bool
+	// Error is an error with that status and text in the API's own form. ContentType is JSON's if it is empty.
+	Error func(status int, text string) (contentType, body string)
+	// TLS is what it listens with. Nil: plain HTTP.
+	TLS *tls.Config
+}
+
+// HTTP is a Wire for a provider that speaks HTTP.
+type HTTP struct {
+	o      HTTPOptions
+	server *http.Server
+	listen net.Listener
+	thief  net.Listener
+	closed context.Context
+	end    context.CancelFunc
+
+	strays, connects atomic.Int64
+	overread         atomic.Bool
+
+	mu       sync.Mutex
+	arrived  int
+	requests []Request // those whose work is done
+	armed    []armed
+	busy     int
+	changed  chan struct{}
+}
+
+// armed is a fault for the requests of these numbers.
+type armed struct {
+	from, to int // to is exclusive; negative: no end
+	fault    Fault
+}
+
+func (a armed) hits(n int) bool { return n >= a.from && (a.to < 0 || n < a.to) }
+
+// NewHTTP listens on the loopback interface until Close.
+func NewHTTP(t testing.TB, o HTTPOptions) *HTTP {
+	t.Helper()
+	h := &HTTP{o: o, changed: make(chan struct{})}
+	h.closed, h.end = context.WithCancel(context.Background())
+	var err error
+	h.thief, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	h.listen, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go h.rob()
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true)
+	h.server = &http.Server{Handler: h, Protocols: http1, ErrorLog: quiet()}
+	var serve net.Listener = counting{h.listen, &h.connects}
+	if o.TLS != nil {
+		serve = tls.NewListener(serve, o.TLS)
+	}
+	go func() { _ = h.server.Serve(serve) }()
+	return h
+}
+
+// URL is where it listens.
+func (h *HTTP) URL() string {
+	if h.o.TLS != nil {
+		return "https://" + h.listen.Addr().String()
+	}
+	return "http://" + h.listen.Addr().String()
+}
+
+// Close ends all of it, with the requests that are under way.
+func (h *HTTP) Close() {
+	h.end()
+	_ = h.thief.Close()
+	_ = h.listen.Close()
+	_ = h.server.Close()
+}
+
+// rob counts who comes to the place that redirects name.
+func (h *HTTP) rob() {
+	for {
+		c, err := h.thief.Accept()
+		if err != nil {
+			return
+		}
+		h.strays.Add(1)
+		_ = c.Close()
+	}
+}
+
+// Strays is of Wire.
+func (h *HTTP) Strays() int { return int(h.strays.Load()) }
+
+// Overread is of Wire.
+func (h *HTTP) Overread() bool { return h.overread.Load() }
+
+// Connects is of Wire.
+func (h *HTTP) Connects() (int, bool) { return int(h.connects.Load()), h.o.TLS != nil }
+
+// Misbehave is of Wire.
+func (h *HTTP) Misbehave(first, count int, f Fault) {
+	h.mu.Lock()
+	a := armed{from: h.arrived + first, to: -1, fault: f}
+	if count >= 0 {
+		a.to = a.from + count
+	}
+	h.armed = append(h.armed, a)
+	h.mu.Unlock()
+	if f.Kind == Gone && first == 0 {
+		_ = h.listen.Close()
+	}
+}
+
+// Requests is of Wire.
+func (h *HTTP) Requests() []Request {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.SortedFunc(slices.Values(h.requests), func(a, b Request) int { return a.Number - b.Number })
+}
+
+// Busy is of Wire.
+func (h *HTTP) Busy() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.busy
+}
+
+// Await is of Wire.
+func (h *HTTP) Await(ctx context.Context, match func(Request) bool) bool {
+	for {
+		h.mu.Lock()
+		there, changed := slices.ContainsFunc(h.requests, match), h.changed
+		h.mu.Unlock()
+		if there {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		case <-h.closed.Done():
+			return false
+		}
+	}
+}
+
+// ServeHTTP passes a request on, or misbehaves.
+func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	sent, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	again := func() *http.Request {
+		out := r.Clone(r.Context())
+		out.Body = io.NopCloser(bytes.NewReader(sent))
+		return out
+	}
+	h.mu.Lock()
+	n := h.arrived
+	h.arrived++
+	fault, faulty := h.faultOf(n)
+	next, _ := h.faultOf(n + 1)
+	h.busy++
+	h.mu.Unlock()
+	var done *recorded
+	if !faulty || fault.Done {
+		done = record(h.o.Handler, again())
+	}
+	h.mu.Lock()
+	h.requests = append(h.requests, Request{Number: n, Changes: h.o.Changes(again()), What: r.Method + " " + r.URL.Path})
+	close(h.changed)
+	h.changed = make(chan struct{})
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		h.busy--
+		h.mu.Unlock()
+	}()
+	if next.Kind == Gone {
+		_ = h.listen.Close()
+		w.Header().Set("Connection", "close")
+	}
+	if !faulty {
+		done.send(w)
+		return
+	}
+	h.misanswer(w, r, string(sent), fault, done)
+}
+
+// faultOf returns the fault for the request of that number. The caller holds mu.
+func (h *HTTP) faultOf(n int) (Fault, bool) {
+	for _, a := range h.armed {
+		if a.hits(n) {
+			return a.fault, true
+		}
+	}
+	return Fault{}, false
+}
+
+// counting counts connections when they are accepted.
+type counting struct {
+	net.Listener
+	many *atomic.Int64
+}
+
+func (c counting) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.many.Add(1)
+	}
+	return conn, err
+}

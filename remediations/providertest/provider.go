@@ -1,0 +1,175 @@
+// Package providertest holds a provider of machines against the contract of engine.Actuator. Drydock's own providers pass it, and
+// a provider that somebody else writes can be held against it in the same way:
+//
+//	func TestConformance(t *testing.T) {
+//		providertest.Run(t, providertest.Provider{Start: start})
+//	}
+//
+// Start begins a simulated other side with two machines, and a provider that speaks to it. For a provider that speaks HTTP, HTTP
+// stands between the two and misbehaves: it cuts connections, answers late, with pages, redirects or bodies without an end.
+// A provider of another protocol implements Wire itself.
+//
+// What the cases demand:
+//
+//   - Survey says what could only be refused, and changes nothing. No case ever changes another machine than the one it asks for.
+//   - An outcome is "refused" only where the other side certainly did nothing, and "accepted" only where it said so. A fault
+//     that looks the same whether the work was done or not is tried in both ways.
+//   - One Act sends at most one request that changes something. mayStill is asked after everything else.
+//   - No error, answer or log line shows a secret, breaks its line or has no bound, whatever the other side puts into its answers.
+//   - A call ends soon after its context, and leaves no goroutine and no request behind.
+package providertest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Provider describes a provider under test.
+type Provider struct {
+	// Start begins a world of its own for one case. A call must give up on a request that has no answer after the timeout.
+	Start func(t testing.TB, timeout time.Duration) World
+	// DoesNotApply has, for the name of a case or for either half of it, as of a Scene, a Stage or a Fault, why it does not apply to this provider.
+	// The test of that name is skipped and prints the reason.
+	DoesNotApply map[string]string
+	// Outlives: a call whose request has left goes on by itself for as long as the timeout, to learn what became of it.
+	Outlives bool
+}
+
+// World is a provider and its simulated other side.
+type World struct {
+	Actuator engine.Actuator
+	// Machine is well, and so is Neighbour. ID and NeighbourID are what the other side calls them.
+	Machine, Neighbour engine.Machine
+	ID, NeighbourID    string
+	Wire               Wire
+	// Changed names the machines for which the other side really did what it was asked for, by ID and in order.
+	Changed func() []string
+	// Set makes the scene true at the other side. It returns the machine to ask for.
+	Set func(Scene) engine.Machine
+	// Stage takes an accepted replacement of Machine to a stage, and says which successors may be named there. It is needed
+	// where the Actuator is an engine.Replacer.
+	Stage func(Stage) (successors []string)
+	// Secrets may show in no text. They are at least sixteen characters long.
+	Secrets []string
+	// Log returns what the provider has logged. Nil: it does not log.
+	Log func() string
+	// Close ends the other side, and what the test itself began.
+	Close func()
+}
+
+// Wire is what stands between a provider and its other side.
+type Wire interface {
+	// Misbehave makes some of the requests that arrive from now on suffer the fault: count of them, beginning with the one of
+	// that number, from 0. A negative count: all of them.
+	Misbehave(first, count int, f Fault)
+	// Requests are those that arrived, in order.
+	Requests() []Request
+	// Await returns true when a request that matches has arrived, and false when the context ends before.
+	Await(ctx context.Context, match func(Request) bool) bool
+	// Busy is how many requests have no answer yet.
+	Busy() int
+	// Strays is how many connections were made to the place that a redirect names.
+	Strays() int
+	// Overread says whether somebody read so much of an answer without an end that nobody may read on.
+	Overread() bool
+	// Connects says whether the order of connections and of calls of mayStill can be told, and how many connections there
+	// were. Over plain TCP a connection can stand before its listener knows of it.
+	Connects() (many int, reliable bool)
+}
+
+// Request is one request as it arrived at the other side.
+type Request struct {
+	Number int
+	// Changes: it asks for something to be done to a machine.
+	Changes bool
+	// What is it, in words: for a person who reads a failure.
+	What string
+}
+
+// Scene is a state of the other side in which a machine must not be touched.
+type Scene string
+
+// The scenes, all of them.
+const (
+	// NoMachine: the other side does not know the machine.
+	NoMachine Scene = "no such machine"
+	// TwoMachines: two machines could be meant.
+	TwoMachines Scene = "two machines could be meant"
+	// AnotherOfItsName: the machine is gone, and another one has its name.
+	AnotherOfItsName Scene = "another machine has its name"
+	// ItsIDIsAnothers: the ID by which the Node knows its machine is the ID of another node's machine now.
+	ItsIDIsAnothers Scene = "its ID is another machine's"
+)
+
+// Scenes are all of them.
+var Scenes = []Scene{NoMachine, TwoMachines, AnotherOfItsName, ItsIDIsAnothers}
+
+// Stage is how far the replacement of a machine is at the other side.
+type Stage string
+
+// The stages, all of them. Only the last two prove something.
+const (
+	// OldLingers: the old machine is still there, and nothing else.
+	OldLingers Stage = "the old machine is still there"
+	// NewFirst: the new machine runs, and the old one is still there.
+	NewFirst Stage = "the new machine is there before the old one is gone"
+	// Holes: the other side's answer lacks the old machine, and others that must be there.
+	Holes Stage = "an answer with holes"
+	// Nothing: the other side knows no machines at all.
+	Nothing Stage = "no machines at all"
+	// OldGone: the old machine is gone, and no new one is there.
+	OldGone Stage = "the old machine is gone and no new one is there"
+	// NameAgain: the old machine is gone, and a new one of the same name runs.
+	NameAgain Stage = "a new machine of the same name"
+	// Whole: the old machine is gone, and a new one of another name runs.
+	Whole Stage = "a new machine"
+)
+
+// Stages are all of them.
+var Stages = []Stage{OldLingers, NewFirst, Holes, Nothing, OldGone, NameAgain, Whole}
+
+// aCase is one test of the suite.
+type aCase struct {
+	name string
+	run  func(t testing.TB, p Provider)
+}
+
+// names are the name of the case, of what it asks, and of what goes wrong.
+func (c aCase) names() []string {
+	what, wrong, _ := strings.Cut(c.name, ": ")
+	return []string{c.name, what, wrong}
+}
+
+func cases() []aCase {
+	return slices.Concat(plainCases(), identityCases(), lookCases(), changeCases(), onceCases(), contextCases(), replaceCases())
+}
+
+// Run holds the provider against the contract. It watches goroutines, so it must not run beside other tests: the test that calls
+// it is not parallel.
+func Run(t *testing.T, p Provider) {
+	t.Helper()
+	t.Setenv("DRYDOCK_PROVIDERTEST", "runs alone") // fails in a parallel test
+	require.NotNil(t, p.Start, "a provider without Start")
+	all := cases()
+	for name, why := range p.DoesNotApply {
+		require.NotEmpty(t, why, "no reason why %q does not apply", name)
+		require.True(t, slices.ContainsFunc(all, func(c aCase) bool { return slices.Contains(c.names(), name) }), "there is no case %q", name)
+	}
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			for _, name := range c.names() {
+				if why, not := p.DoesNotApply[name]; not {
+					t.Skip("does not apply: " + why)
+				}
+			}
+			c.run(t, p)
+		})
+	}
+}

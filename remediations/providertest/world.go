@@ -1,0 +1,234 @@
+package providertest
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+const (
+	// patience is how long a call may take that nothing holds up.
+	patience = 20 * time.Second
+	// soon is how long a call may take after its context has ended.
+	soon = 5 * time.Second
+	// longest is the longest sentence that people are shown.
+	longest = 1024
+)
+
+// scene is a world while a case looks at it.
+type scene struct {
+	World
+	t testing.TB
+	p Provider
+	// texts are all that the provider has said.
+	texts []any
+	// abandoned: the other side ends while a request is under way.
+	abandoned bool
+	// asked is how many requests there had been when actWith called Act.
+	asked int
+}
+
+// in runs a case in a world of its own. Afterwards no text may show a secret, and no goroutine may be left.
+func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	s := &scene{World: p.Start(t, timeout), t: t, p: p}
+	closed := false
+	defer func() {
+		if !closed { // the case has failed
+			s.Close()
+		}
+	}()
+	what(s)
+	s.requireQuiet()
+	require.Zero(t, s.Wire.Strays(), "the provider followed a redirect")
+	require.False(t, s.Wire.Overread(), "the provider reads answers without a bound")
+	deadline := time.Now().Add(soon)
+	if p.Outlives {
+		deadline = deadline.Add(timeout)
+	}
+	for !s.abandoned && s.Wire.Busy() > 0 && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	require.True(t, s.abandoned || s.Wire.Busy() == 0, "the provider still waits for an answer, long after its call returned")
+	closed = true
+	s.Close()
+	err := goleak.Find(before)
+	for err != nil && time.Now().Before(deadline) {
+		err = goleak.Find(before)
+	}
+	require.NoError(t, err, "goroutines are left")
+}
+
+// reaching runs a case whose provider has a short time limit. On a busy machine that may end a request that would have had its
+// answer: then the case reports false, and is tried again with a longer limit.
+func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration) bool) {
+	t.Helper()
+	for limit, reached := 250*time.Millisecond, false; !reached; limit *= 3 {
+		require.Less(t, limit, time.Minute, "the request that is to suffer the fault was never sent")
+		in(t, p, limit, func(s *scene) { reached = what(s, limit) })
+	}
+}
+
+// outcome is what an Act returned.
+type outcome struct {
+	outcome remediations.CallOutcome
+	err     error
+}
+
+func (o outcome) account() bool { return errors.Is(o.err, engine.ErrAccount) }
+
+func yes() error { return nil }
+
+// act calls the provider as the engine does.
+func (s *scene) act(ctx context.Context, m engine.Machine, mayStill func() error) outcome {
+	s.t.Helper()
+	got, err := s.Actuator.Act(ctx, m, mayStill)
+	s.texts = append(s.texts, err)
+	require.Contains(s.t, []remediations.CallOutcome{remediations.CallAccepted, remediations.CallRefused, remediations.CallUnknown}, got, "%v", err)
+	require.Equal(s.t, got == remediations.CallAccepted, err == nil, "an outcome %q with the error %v", got, err)
+	if err != nil {
+		require.ErrorContains(s.t, err, m.Node, "the error does not name the node")
+	}
+	return outcome{got, err}
+}
+
+// ready is the machine as the engine hands it to Act: with what Survey said of it.
+func (s *scene) ready() engine.Machine {
+	s.t.Helper()
+	m, trouble := s.surveyed()
+	require.Empty(s.t, trouble, "a machine that is well")
+	return m
+}
+
+func (s *scene) surveyed() (m engine.Machine, trouble string) {
+	m = s.Machine
+	if surveyor, ok := s.Actuator.(engine.Surveyor); ok {
+		said := surveyor.Survey(s.t.Context(), m)
+		s.texts = append(s.texts, said.Trouble, said.Evidence)
+		m.Before, trouble = said.Before, said.Trouble
+	}
+	return m, trouble
+}
+
+// survey asks a Surveyor.
+func (s *scene) survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	s.t.Helper()
+	surveyor, ok := s.Actuator.(engine.Surveyor)
+	require.True(s.t, ok, "the provider is no engine.Surveyor: say in DoesNotApply why")
+	said := surveyor.Survey(ctx, m)
+	s.texts = append(s.texts, said.Trouble, said.Evidence)
+	return said
+}
+
+// testify asks a Witness whether the machine runs.
+func (s *scene) testify(ctx context.Context, m engine.Machine) remediations.Testimony {
+	s.t.Helper()
+	witness, ok := s.Actuator.(engine.Witness)
+	require.True(s.t, ok, "the provider is no engine.Witness: say in DoesNotApply why")
+	said := witness.Testify(ctx, m, remediations.Sign{Kind: remediations.SignNotRunning})
+	s.texts = append(s.texts, said.Saw)
+	return said
+}
+
+// changes are the requests that asked for something to be done.
+func (s *scene) changes() (out []Request) {
+	for _, r := range s.Wire.Requests() {
+		if r.Changes {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// requireNothing asserts that nothing was asked for and nothing was done.
+func (s *scene) requireNothing() {
+	s.t.Helper()
+	require.Empty(s.t, s.changes(), "the provider asked for a change")
+	require.Empty(s.t, s.Changed())
+}
+
+// requireTrue asserts that an outcome is no lie, and that at most one request left, for the right machine.
+func (s *scene) requireTrue(o outcome) {
+	s.t.Helper()
+	require.LessOrEqual(s.t, len(s.changes()), 1, "more than one request that changes something: %v", s.Wire.Requests())
+	changed := s.Changed()
+	for _, id := range changed {
+		require.Equal(s.t, s.ID, id, "another machine was changed")
+	}
+	switch o.outcome {
+	case remediations.CallAccepted:
+		require.Len(s.t, changed, 1, "accepted, and nothing was done")
+	case remediations.CallRefused:
+		require.Empty(s.t, changed, "refused, and yet it was done: %v", o.err)
+	}
+}
+
+// requireQuiet asserts what holds for every text: no secret, one line, a bound.
+func (s *scene) requireQuiet() {
+	s.t.Helper()
+	texts := s.texts
+	for _, text := range texts {
+		line := fmt.Sprint(text)
+		require.LessOrEqual(s.t, len(line), longest, "a text without a bound")
+		require.NotContains(s.t, strings.ToValidUTF8(line, "\n"), "\n", "a text of more than one line")
+		require.False(s.t, strings.ContainsFunc(line, unicode.IsControl), "a text with control characters: %q", line)
+	}
+	if s.Log != nil {
+		texts = append(texts, s.Log())
+	}
+	said := everyText(texts)
+	for i, secret := range s.Secrets {
+		require.GreaterOrEqual(s.t, len(secret), 16, "secret %d is too short to be looked for", i)
+		for _, form := range spellings(secret) {
+			if strings.Contains(said, form) { // the secret itself stays out of the failure
+				require.FailNow(s.t, fmt.Sprintf("secret %d, or its beginning, shows in a text of the provider", i))
+			}
+		}
+	}
+}
+
+// everyText is all that these values could put into a log or an Event.
+func everyText(values []any) string {
+	var all strings.Builder
+	for _, v := range values {
+		fmt.Fprintf(&all, "%v %+v %#v\n", v, v, v)
+		err, _ := v.(error)
+		for ; err != nil; err = errors.Unwrap(err) {
+			fmt.Fprintf(&all, "%v %+v %#v\n", err, err, err)
+		}
+	}
+	return all.String()
+}
+
+// spellings are the secret as others may write it, and its first half, which is left where a text was cut.
+func spellings(secret string) []string {
+	inJSON, _ := json.Marshal(secret) // a string never fails
+	quoted := strconv.Quote(secret)
+	forms := []string{
+		string(inJSON[1 : len(inJSON)-1]), quoted[1 : len(quoted)-1], html.EscapeString(secret), url.QueryEscape(secret),
+		url.PathEscape(secret), base64.StdEncoding.EncodeToString([]byte(secret)),
+	}
+	return append(forms, secret, secret[:len(secret)/2])
+}
+
+// tattle makes the fault tell the secrets, where a text that is cut at some length cuts them in the middle.
+func (s *scene) tattle(f Fault, salt int) Fault {
+	f.Text = strings.Join(s.Secrets, " ") + strings.Repeat("x", salt*37%300) + strings.Join(s.Secrets, " ") + "\x1b[2J\n\u202e" + strings.Repeat("y", longest)
+	return f
+}
