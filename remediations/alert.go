@@ -69,15 +69,9 @@ func Fingerprint(labels map[string]string) string {
 // Route is where an alert belongs.
 type Route struct {
 	Policy *Policy
-	// Node is the name that the alert's target label gives; empty where the alert is about a pod or a location.
-	Node string
-	// Pod is what the alert is about, by its labels alone: where it is, and whether it exists, is the API server's to say.
-	Pod *Pod
-	// Location is whose leader the alert is about, by its label alone: who that is, and whether there is such a location, is
-	// the mesh's to say.
-	Location string
-	// APIServer: the alert is about the API servers, and no Node carries it.
-	APIServer bool
+	// Node is the node that the alert is about; empty: it is about something else, which Name names by the alert's labels alone.
+	// Where that is, and whether it exists, is for others to say: the API server, the mesh.
+	Node, Name string
 }
 
 // Misroute is why an alert is none of ours; its values are those of the metric drydock_alerts_received_total.
@@ -93,7 +87,7 @@ const (
 	MisrouteOtherCluster    Misroute = "other_cluster"
 )
 
-// Route finds the policy and the node of an alert, or the pod, the location or the API servers. node looks a Node up by its exact name.
+// Route finds the policy and the node of an alert, or what else it is about. node looks a Node up by its exact name.
 func (c *Config) Route(labels map[string]string, node func(name string) *corev1.Node) (Route, Misroute) {
 	if c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue {
 		return Route{}, MisrouteOtherCluster
@@ -103,28 +97,13 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 		if p.Mode == ModeOff || !c.serves(p) || !matches(p.Match, labels) {
 			continue
 		}
-		if p.APIServer {
-			return Route{Policy: p, APIServer: true}, MisrouteNone
-		}
-		if p.Pod != nil {
-			pod, err := p.Pod.of(labels)
-			if err != nil {
-				why = MisrouteNoTarget
-				continue
-			}
-			return Route{Policy: p, Pod: &pod}, MisrouteNone
-		}
-		if p.Location != "" {
-			if !validLocation(labels[p.Location]) {
-				why = MisrouteNoTarget
-				continue
-			}
-			return Route{Policy: p, Location: labels[p.Location]}, MisrouteNone
-		}
-		name := labels[p.TargetLabel]
-		if ValidNodeName(name) != nil {
+		name, err := KindOf(p.Kind).Name(p, labels)
+		if err != nil {
 			why = MisrouteNoTarget
 			continue
+		}
+		if p.Kind != KindNode {
+			return Route{Policy: p, Name: name}, MisrouteNone
 		}
 		n := node(name)
 		if n == nil {
@@ -139,14 +118,8 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 
 // NewAlert makes what is kept of an alert for the policy: the labels that name the target and the cluster, and severity.
 func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, startsAt, receivedAt time.Time) Alert {
-	kept, target := map[string]string{}, []string{p.TargetLabel}
-	if p.Pod != nil {
-		target = []string{p.Pod.Namespace, p.Pod.Name}
-	}
-	if p.Location != "" {
-		target = []string{p.Location}
-	}
-	for _, k := range append(target, c.ClusterLabel, "severity") {
+	kept := map[string]string{}
+	for _, k := range append(slices.Clone(p.Labels), c.ClusterLabel, "severity") {
 		if v, ok := labels[k]; ok && k != "" && len(kept) < maxAlertLabels {
 			kept[k] = clip(v, maxAlertLabelBytes-len("…"))
 		}
@@ -253,7 +226,7 @@ func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
 		switch {
 		case strings.HasPrefix(k, AlertPrefix):
 			count, size = count+1, size+len(k)+len(v)
-		case strings.HasPrefix(k, sidecarPrefix):
+		case strings.HasPrefix(k, sidecarKind.Key):
 			size += len(k) + len(v)
 		}
 	}

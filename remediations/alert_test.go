@@ -97,7 +97,7 @@ func TestFingerprintIsThatOfAlertmanager(t *testing.T) {
 
 func TestOnlyTheLabelsThatAreNeededAreKept(t *testing.T) {
 	c := &Config{ClusterLabel: "cluster"}
-	p := &Policy{Name: "p", TargetLabel: "node"}
+	p := &Policy{Name: "p", Labels: []string{"node"}}
 	labels := map[string]string{"alertname": "A", "node": "n1", "cluster": "prod", "severity": "page", "secret": "x", "runbook": "y"}
 	a := c.NewAlert(p, labels, StatusFiring, noon, noon.Add(time.Millisecond))
 	require.Equal(t, map[string]string{"node": "n1", "cluster": "prod", "severity": "page"}, a.Labels)

@@ -79,7 +79,7 @@ func (c *Config) APIServerAlerts(w *Word, posted []Alert) []Alert {
 	if w != nil {
 		for _, r := range w.Replicas {
 			for fingerprint, a := range r.Alerts {
-				if route, why := c.Route(a.Labels, noNode); why == MisrouteNone && route.APIServer && a.RoutedHere(c) {
+				if route, why := c.Route(a.Labels, noNode); why == MisrouteNone && route.Policy.Kind == KindAPIServer && a.RoutedHere(c) {
 					found := c.NewAlert(route.Policy, a.Labels, StatusFiring, a.StartsAt, w.AskedAt)
 					found.Fingerprint = fingerprint
 					all[fingerprint] = found
@@ -139,7 +139,7 @@ func (s *APIServerState) start(now time.Time) APIServerDecision {
 	for i := range alerts {
 		a := &alerts[i]
 		p := s.Config.Policy(a.Policy)
-		if p == nil || p.Mode == ModeOff || !p.APIServer || !s.Config.serves(p) {
+		if p == nil || p.Mode == ModeOff || p.Kind != KindAPIServer || !s.Config.serves(p) {
 			continue
 		}
 		if s.stale(now) {
@@ -179,7 +179,7 @@ func (s *APIServerState) candidate(p *Policy, a *Alert, now time.Time) *rescuer 
 func (s *APIServerState) goOn(now time.Time) APIServerDecision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
-	if p == nil || p.Mode == ModeOff || !p.APIServer || !s.Config.serves(p) {
+	if p == nil || p.Mode == ModeOff || p.Kind != KindAPIServer || !s.Config.serves(p) {
 		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	seen := !s.unseen(now)

@@ -270,7 +270,7 @@ func TestAlertsAboutTheAPIServers(t *testing.T) {
 	require.Equal(t, []string{"a3 ", "a0 ", "a1 firing"}, got)
 	route, why := c.Route(map[string]string{"remediation": "apiserver-down"}, noNode)
 	require.Equal(t, MisrouteNone, why)
-	require.True(t, route.APIServer)
+	require.Equal(t, KindAPIServer, route.Policy.Kind)
 	c.ControlPlaneHosts = nil
 	_, why = c.Route(map[string]string{"remediation": "apiserver-down"}, func(string) *corev1.Node { return nil })
 	require.Equal(t, MisrouteNoPolicy, why, "nobody knows where the API servers are")

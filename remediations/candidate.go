@@ -14,6 +14,8 @@ type candidate struct {
 	// kind is what it is a repair of, and subject that target in a sentence.
 	kind    Kind
 	subject string
+	// record is the repair of a target that is not the node itself; nil: there is none.
+	record *Record
 	// location is the one of KindLocation, and move what would be done there.
 	location string
 	move     Move

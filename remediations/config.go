@@ -63,16 +63,11 @@ type Policy struct {
 	// Match selects the alerts, all of them must match. NodeSelector selects the nodes; nil: all.
 	Match        labels.Matchers
 	NodeSelector k8slabels.Selector
-	// TargetLabel is the alert's label that names the node.
-	TargetLabel string
-	// Pod is set where the policy is about the gated sidecars of pods, and not about nodes.
-	Pod *PodLabels
-	// Location is the alert's label that names a location of the mesh, where the policy is about the leaders of those, and
-	// not about nodes; empty: it is not.
-	Location string
-	// APIServer: the policy is about the API servers, and not about nodes.
-	APIServer bool
-	Mode      Mode
+	// Kind is what the policy is about, and Labels are the alert's labels that name it: the node; the pod's namespace and the pod;
+	// the location of the mesh. Nothing names API servers.
+	Kind   Kind
+	Labels []string
+	Mode   Mode
 	// Witness is what must be true of the node itself, beside the alert; nil: the policy does not say, and repairs no node.
 	Witness *Witness
 	// For is how long the alert must have been firing, beyond its rule's own for.
@@ -203,7 +198,7 @@ func (c *Config) Wants(alert map[string]string) bool {
 // serves says that the policy's alerts can be taken at all: without its provider nobody may look at pods, at the mesh, or at
 // the control plane's hosts.
 func (c *Config) serves(p *Policy) bool {
-	return p.Kind() == KindNode || (len(p.Plan) > 0 && c.provides(p.Plan[0]) && (!p.APIServer || len(c.ControlPlaneHosts) > 0))
+	return p.Kind == KindNode || (len(p.Plan) > 0 && c.provides(p.Plan[0]) && (p.Kind != KindAPIServer || len(c.ControlPlaneHosts) > 0))
 }
 
 // provides says that this installation can carry the step out.
@@ -214,7 +209,10 @@ func (c *Config) provides(s Step) bool {
 // names says whether an alert with these labels is about the node, by any policy.
 func (c *Config) names(alert map[string]string, node string) bool {
 	for _, p := range c.Policies {
-		if p.Mode != ModeOff && p.Kind() == KindNode && alert[p.TargetLabel] == node && matches(p.Match, alert) {
+		if p.Mode == ModeOff || p.Kind != KindNode || !matches(p.Match, alert) {
+			continue
+		}
+		if name, err := nodeKind.Name(p, alert); err == nil && name == node {
 			return true
 		}
 	}

@@ -140,7 +140,7 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 			s := readLeaderScene(t, "{}").locationState(t)
 			r := leaderRecord(Verifying)
 			r.Deadline = far
-			s.Record, s.Journal.Location, s.Heartbeats = r, r, &Heartbeats{ReadAt: noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
+			s.Record, s.Journal.Records, s.Heartbeats = r, map[string]*Record{LocationKey: r}, &Heartbeats{ReadAt: noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
 			d := DecideLocation(s, noon)
 			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(noon.Add(time.Hour)))
 		}

@@ -35,7 +35,7 @@ func TestNodeThatLostItsGPULabelIsStillAGPUNode(t *testing.T) {
 	policy := func(name, selector string) *Policy {
 		s, err := k8slabels.Parse(selector)
 		require.NoError(t, err)
-		return &Policy{Name: name, Mode: ModeEnforce, TargetLabel: "node", Match: matchers(t, `alertname="A"`), NodeSelector: s}
+		return &Policy{Name: name, Mode: ModeEnforce, Labels: []string{"node"}, Match: matchers(t, `alertname="A"`), NodeSelector: s}
 	}
 	c := &Config{Policies: []*Policy{policy("eight", GPUCountLabel+"=8"), policy("standard", "!"+GPUCountLabel), policy("gpu", GPUCountLabel)}}
 	for name, tc := range map[string]struct {

@@ -50,7 +50,7 @@ var guards = []guard{
 	{CordonedByOther, ofAll, whatever, cordonedByOther},
 	{AlertUnconfirmed, ofAll, whatever, confirmedAs(AlertUnconfirmed)},
 	{Blind, ofAll, whatever, blind},
-	{Blind, ofNodesAndLocations, whatever, leasesBlind}, // a sidecar is asked itself
+	{Blind, notOfSidecars, whatever, leasesBlind}, // a sidecar is asked itself
 	{Silenced, ofAll, whatever, confirmedAs(Silenced)},
 	{Inhibited, ofAll, whatever, confirmedAs(Inhibited)},
 	{AlertResolved, ofAll, whatever, alertResolved},
@@ -60,24 +60,24 @@ var guards = []guard{
 	{FleetUnhealthy, ofNodes, disruptive, fleetUnhealthy},
 	{OutsideWindow, ofAll, disruptive, outsideWindow},
 	{NodeUnderRepair, ofNodes, whatever, nodeUnderRepair},
-	{NodeUnderRepair, ofSidecars, whatever, hostUnderRepair},
+	{NodeUnderRepair, besideNodes, whatever, hostUnderRepair},
 	{NodeUnderRepair, ofLocations, whatever, locationUnderRepair},
 	{NodeUnderRepair, ofAll, whatever, beingReplaced},
 	{Cooldown, ofNodes, disruptive, cooldown},
 	{Cooldown, ofLocations, disruptive, movedLately},
 	{RepairsSpent, ofNodes, disruptive, repairsSpent},
-	{PolicyFailing, ofNodesAndLocations, whatever, policyFailing},
+	{PolicyFailing, notOfSidecars, whatever, policyFailing},
 	{ControlPlaneBusy, ofNodes, disruptive, controlPlaneBusy},
 	{ReasonClusterWide, ofNodes, disruptive, clusterWide},
 	{AtLimit, ofNodes, disruptive, atLimit},
 	{AtLimit, ofLocations, disruptive, locationsAtLimit},
-	{AwaitingApproval, ofNodesAndLocations, whatever, awaitingApproval},
+	{AwaitingApproval, notOfSidecars, whatever, awaitingApproval},
 	{Observing, ofAll, whatever, observing},
 }
 
 // ask is what the guard finds against the candidate, if it binds that.
 func (g guard) ask(c *candidate) *finding {
-	if !g.binds.has(c.kind) || (g.scope == disruptive && !c.remediation().Disruptive) {
+	if !g.binds(c.kind) || (g.scope == disruptive && !c.remediation().Disruptive) {
 		return nil
 	}
 	return g.find(c)
@@ -167,16 +167,14 @@ func nodeUnderRepair(c *candidate) *finding {
 	return nil
 }
 
-// hostUnderRepair: sidecars of one node do not exclude each other.
-func hostUnderRepair(c *candidate) *finding { return c.hostBusy(nil) }
-
-// hostBusy is the repair of the node on which the candidate's own is recorded, or another one there that is no sidecar's.
-func (c *candidate) hostBusy(own *Record) *finding {
+// hostUnderRepair: the node on which the candidate's repair is recorded is under repair, or another target of it that does not
+// share it.
+func hostUnderRepair(c *candidate) *finding {
 	if r := c.Journal.Record; r != nil && r.Phase.InFlight() {
 		return because("its node is under repair: %s by policy %s", r.ID, r.Policy)
 	}
 	for _, r := range c.Journal.OtherRepairs {
-		if r.Pod == nil && r != own {
+		if k, _ := r.target(); !k.Shares && r != c.record {
 			return underRepair(r)
 		}
 	}

@@ -112,8 +112,8 @@ func (c *candidate) cordonedByUs() bool {
 // awaitingApproval holds the first step of a repair whose policy wants a person's word.
 func awaitingApproval(c *candidate) *finding {
 	r := c.Journal.Record
-	if c.kind == KindLocation {
-		r = c.Journal.Location
+	if c.kind != KindNode {
+		r = c.record
 	}
 	if !c.policy.Approval || c.acted() || (r != nil && r.ID == c.own && c.Node.Annotations[ApproveKey] == c.own) {
 		return nil

@@ -18,7 +18,7 @@ func MayStillAct(n *corev1.Node, intentID string, signs []Sign, read map[Sign]Te
 	if r.drained() && !n.Spec.Unschedulable {
 		return Withhold(CallWithheld, "the node was uncordoned after it was drained")
 	}
-	if l := ReadJournal(n).Location; l != nil && l.Phase.InFlight() {
+	if l := ReadJournal(n).location(); l != nil && l.Phase.InFlight() {
 		return Withhold(NodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
 	}
 	if err := letsAct(n); err != nil {

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"errors"
 	"fmt"
 	"time"
 	"unicode"
@@ -56,41 +57,22 @@ type LocationSight struct {
 	ReachedWhy string
 }
 
-// Location is one whose leader Drydock has something on, on the Node that it was found on: alerts that a policy
-// takes, or a repair.
-type Location struct {
-	Name   string
-	Record *Record
-	// Alerts about it, oldest first.
-	Alerts []Alert
-}
-
-// LocationOf is the location that the journal has something on: that of the repair, else that of the oldest alert. A node
-// leads one at most, and alerts about another wait until this one is done with. false: there is none.
-func (c *Config) LocationOf(j Journal) (Location, bool) {
-	l := Location{Record: j.Location}
-	if j.Location != nil {
-		l.Name = j.Location.Location
-	}
-	for _, a := range j.Alerts {
-		location, ok := c.locationOf(a)
-		if !ok || (l.Name != "" && l.Name != location) {
-			continue
+// locationKind are the locations of the mesh, by the nodes that lead them.
+var locationKind = TargetKind{
+	Kind: KindLocation, Key: LocationKey, Occupies: true,
+	Name: func(p *Policy, labels map[string]string) (string, error) {
+		if len(p.Labels) != 1 || !validLocation(labels[p.Labels[0]]) {
+			return "", errors.New("the alert names no location")
 		}
-		l.Name = location
-		l.Alerts = append(l.Alerts, a)
-	}
-	return l, l.Name != ""
-}
-
-// locationOf is the location that the alert is about; false: it is about none.
-func (c *Config) locationOf(a Alert) (string, bool) {
-	p := c.Policy(a.Policy)
-	if p == nil || p.Location == "" {
-		return "", false
-	}
-	location := a.Labels[p.Location]
-	return location, validLocation(location)
+		return labels[p.Labels[0]], nil
+	},
+	Of: func(r *Record) string {
+		if r.Pod != nil {
+			return ""
+		}
+		return r.Location
+	},
+	Validate: (*Record).validateMoves,
 }
 
 // validLocation keeps nonsense out of look-ups, records and messages. What Kilo takes for a location is any text.
@@ -181,18 +163,3 @@ func (r *Record) successors() []string {
 
 // PutBackID is the IntentID of the Call that puts the repair's moves back.
 func (r *Record) PutBackID() string { return r.ID + "-back" }
-
-// LabelFor is the value of PhaseLabel on a Node with these annotations: the phase of the node's repair or of its mesh
-// leader's, whichever a person must know of first. Empty: no label.
-func LabelFor(annotations map[string]string) Phase {
-	var label Phase
-	rank := map[Phase]int{Pending: 1, Exhausted: 2, Verifying: 3, Acting: 4}
-	for _, key := range []string{NodeRepairKey, LocationKey} {
-		if v, ok := annotations[key]; ok {
-			if r, err := DecodeRecord(v); err == nil && rank[r.Phase] > rank[label] {
-				label = r.Phase
-			}
-		}
-	}
-	return label
-}

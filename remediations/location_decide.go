@@ -20,7 +20,7 @@ const (
 // LocationState is all that DecideLocation may know. Call, NewID, WellSince and WellHeard of the State are the leader's own.
 type LocationState struct {
 	*State
-	Location
+	Subject
 	// Sight is what was last seen of the location; nil: nothing yet.
 	Sight *LocationSight
 }
@@ -50,7 +50,7 @@ func (s *LocationState) tidy(d *Decision, now time.Time) {
 	}
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
-		if _, ours := s.Config.locationOf(*a); !ours || slices.Contains(d.Prune, a.Key()) {
+		if p := s.Config.Policy(a.Policy); p == nil || p.Kind != KindLocation || slices.Contains(d.Prune, a.Key()) {
 			continue
 		}
 		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) {
@@ -59,11 +59,7 @@ func (s *LocationState) tidy(d *Decision, now time.Time) {
 	}
 }
 
-func (s *LocationState) record() *Record { return s.Record }
-
 func (s *LocationState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
-
-func (s *LocationState) causes() []*Alert { return pointers(s.Alerts) }
 
 func (s *LocationState) untouched(r *Record) bool { return r.Phase == Pending && len(r.Moves) == 0 }
 
@@ -91,7 +87,7 @@ func (s *LocationState) consider(p *Policy, a *Alert, now time.Time) Decision {
 }
 
 func (s *LocationState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindLocation, location: s.Name, verdict: s.Word.about(fingerprint, s.Config, "")}
+	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindLocation, record: s.Record, location: s.Name, verdict: s.Word.about(fingerprint, s.Config, "")}
 }
 
 // examine looks at the location: a move needs one that does not answer, and somebody who can lead it instead.

@@ -89,11 +89,11 @@ func FuzzDecideLeader(f *testing.F) {
 			}
 		}
 		s.Journal = ReadJournal(s.Node)
-		leader, ok := s.Config.LocationOf(s.Journal)
+		leader, ok := locationOf(s.Config, s.Journal)
 		if !ok {
 			return
 		}
-		s.Location = leader
+		s.Subject = leader
 		now := noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
 		s.LookSince, s.Word.AskedAt, s.Heartbeats.ReadAt = now, now, now
 		for i, r := range s.Word.Replicas {

@@ -8,11 +8,8 @@ import (
 // locationUnderRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other, and so do two of one
 // location's leaders.
 func locationUnderRepair(c *candidate) *finding {
-	if f := c.hostBusy(c.Journal.Location); f != nil {
-		return f
-	}
 	involved := []string{c.Node.Name}
-	if r := c.Journal.Location; r != nil {
+	if r := c.record; r != nil {
 		involved = append(involved, r.successors()...)
 	}
 	for _, n := range involved {

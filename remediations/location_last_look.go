@@ -9,7 +9,7 @@ import (
 // MayStillMove asks, right before the keys are written, whether the Nodes still say what the decision rested on: leader is
 // the one with the record, others are the successor and every node whose key is changed.
 func MayStillMove(leader *corev1.Node, others []*corev1.Node, intentID string) error {
-	r := ReadJournal(leader).Location
+	r := ReadJournal(leader).location()
 	if r == nil || r.Phase != Acting || r.Back != nil || r.Intent.ID != intentID {
 		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
 	}
@@ -23,7 +23,7 @@ func MayStillMove(leader *corev1.Node, others []*corev1.Node, intentID string) e
 
 // MayStillPutBack is MayStillMove for putting the moves of the repair back.
 func MayStillPutBack(leader *corev1.Node, others []*corev1.Node, putBackID string) error {
-	r := ReadJournal(leader).Location
+	r := ReadJournal(leader).location()
 	if r == nil || r.Phase != Acting || r.Back == nil || r.PutBackID() != putBackID {
 		return Withhold(CallWithheld, "nothing is to be put back any more")
 	}

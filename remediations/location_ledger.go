@@ -73,7 +73,7 @@ func (l *Ledger) rebuildMoves(c *Config, n *corev1.Node, j Journal) {
 			l.moved(e.Location, e.ID, e.Ended)
 		}
 	}
-	r := j.Location
+	r := j.location()
 	if r == nil || r.Intent == nil {
 		return
 	}

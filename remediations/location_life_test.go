@@ -122,7 +122,7 @@ func newMeshLife(t *testing.T, rt *rapid.T) *meshLife {
 	sc.Policy.Plan = []string{fmt.Sprintf("promote-leader %d", rapid.IntRange(1, 3).Draw(rt, "attempts"))}
 	c := sc.locationState(t).Config
 	node := *c.Policies[0]
-	node.Name, node.Location, node.TargetLabel, node.Mode = "node-not-ready", "", "node", ModeEnforce
+	node.Name, node.Kind, node.Labels, node.Mode = "node-not-ready", KindNode, []string{"node"}, ModeEnforce
 	node.Witness = &Witness{None: true} // its nodes are sick by their alerts alone
 	node.Plan = []Step{{Name: "reboot", Wait: 2 * time.Minute, Attempts: 1}}
 	c.Policies = append(c.Policies, &node)
@@ -218,11 +218,11 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 		if l.node(t, s, m) {
 			s.Journal = ReadJournal(n)
 		}
-		leader, ok := l.config.LocationOf(s.Journal)
+		leader, ok := locationOf(l.config, s.Journal)
 		if !ok {
 			continue
 		}
-		ls := &LocationState{State: s, Location: leader, Sight: m.sight}
+		ls := &LocationState{State: s, Subject: leader, Sight: m.sight}
 		before := n.DeepCopy()
 		d := DecideLocation(ls, l.now)
 		require.Equal(t, before, n)
@@ -320,7 +320,7 @@ func (l *meshLife) node(t *rapid.T, s *State, m *meshMemory) bool {
 	case d.Verb == Issue:
 		l.seen["node repairs"]++
 		for name, other := range l.nodes {
-			if r := ReadJournal(other).Location; r != nil && r.Phase.InFlight() {
+			if r := ReadJournal(other).Records[LocationKey]; r != nil && r.Phase.InFlight() {
 				require.False(t, name == n.Name || slices.Contains(r.successors(), n.Name), "%s is repaired while repair %s moves leadership there", n.Name, r.ID)
 			}
 		}
@@ -358,7 +358,7 @@ func (l *meshLife) pass(t *rapid.T, d time.Duration) {
 // answer ends the call that is under way on some node, done or not.
 func (l *meshLife) answer(t *rapid.T) {
 	for _, name := range meshNodes {
-		m, r := l.memory[name], ReadJournal(l.nodes[name]).Location
+		m, r := l.memory[name], ReadJournal(l.nodes[name]).Records[LocationKey]
 		if m.call == nil || m.call.Outcome != "" || r == nil || r.Intent == nil {
 			continue
 		}
@@ -398,7 +398,7 @@ func (l *meshLife) actions() map[string]func(*rapid.T) {
 		"reset":   func(t *rapid.T) { any(t).Annotations[ResetKey] = "true" },
 		"cancel": func(t *rapid.T) {
 			for _, n := range l.nodes {
-				if r := ReadJournal(n).Location; r != nil {
+				if r := ReadJournal(n).Records[LocationKey]; r != nil {
 					n.Annotations[CancelKey] = r.ID
 				}
 			}

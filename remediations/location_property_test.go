@@ -83,7 +83,7 @@ func (l *meshLife) checkMove(t *rapid.T, s *LocationState, d Decision) {
 		require.False(t, node != nil && node.Phase.InFlight(), "%s is under repair itself", name)
 	}
 	for name, other := range l.nodes {
-		lead := ReadJournal(other).Location
+		lead := ReadJournal(other).Records[LocationKey]
 		require.False(t, name != n.Name && lead != nil && lead.Phase.InFlight(), "two leaders at once")
 	}
 	for _, earlier := range l.moves[s.Name] {

@@ -28,13 +28,13 @@ func (s *LocationState) proceed(now time.Time) Decision {
 	r := s.Record
 	p := s.policyOf(r)
 	switch {
-	case p == nil || p.Location == "" || p.Mode == ModeOff:
+	case p == nil || p.Kind != KindLocation || p.Mode == ModeOff:
 		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.leftAs()), now)
 	case !s.Config.serves(p):
 		return s.end(Cancelled, "no provider of the mesh is configured any more"+r.leftAs(), now)
 	case r.Back != nil:
 		// Undoing needs no alert, and Alertmanager may not have been asked yet.
-		return s.goBack(&candidate{State: s.State, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), kind: KindLocation, location: s.Name})
+		return s.goBack(&candidate{State: s.State, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), kind: KindLocation, record: r, location: s.Name})
 	case s.neverIssued(r, now):
 		return s.end(Cancelled, r.fromTheFuture()+r.leftAs(), now)
 	case r.Intent.ahead(now):

@@ -62,7 +62,7 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 		}
 		rewrite := func(change func(*Record)) *corev1.Node {
 			n := moving(back)
-			r := ReadJournal(n).Location
+			r := ReadJournal(n).Records[LocationKey]
 			change(r)
 			n.Annotations[LocationKey] = r.Encode()
 			return n
@@ -287,7 +287,7 @@ func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
 	own.Policy = "node-not-ready"
 	s.Node.Annotations[own.Key()] = own.Encode()
 	s.Journal = ReadJournal(s.Node)
-	s.Location, _ = s.Config.LocationOf(s.Journal)
+	s.Subject, _ = locationOf(s.Config, s.Journal)
 	require.Equal(t, []string{AlertPrefix + fp}, DecideLocation(s, noon).Prune)
 }
 
@@ -304,7 +304,7 @@ func TestARepairMakesFourMovesAtMost(t *testing.T) {
 	s.Node.Annotations[LocationKey] = r.Encode()
 	s.Journal = ReadJournal(s.Node)
 	require.NoError(t, s.Journal.Malformed)
-	s.Location, _ = s.Config.LocationOf(s.Journal)
+	s.Subject, _ = locationOf(s.Config, s.Journal)
 	s.Ledger.moved(r.Location, r.ID, r.Intent.At)
 	d := DecideLocation(s, noon)
 	require.Equal(t, Issue, d.Verb, d.Message)
@@ -415,7 +415,7 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 		n.Annotations[LocationKey] = r.Encode()
 		j := ReadJournal(n)
 		require.Error(t, j.Malformed, name)
-		require.Nil(t, j.Location, name)
+		require.Nil(t, j.Records[LocationKey], name)
 	}
 	n := bare("n1")
 	n.Annotations[NodeRepairKey] = leaderRecord(Verifying).Encode()
@@ -429,9 +429,9 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 	n.Annotations[LocationKey] = leaderRecord(Verifying).Encode()
 	j := ReadJournal(n)
 	require.NoError(t, j.Malformed)
-	require.Equal(t, "r1", j.Location.ID)
+	require.Equal(t, "r1", j.Records[LocationKey].ID)
 	require.Len(t, j.OtherRepairs, 1)
-	require.True(t, Journal{Location: j.Location}.Knows("r1"))
+	require.True(t, Journal{Records: map[string]*Record{LocationKey: j.Records[LocationKey]}}.Knows("r1"))
 }
 
 // TestLeaderOfOneLocationAtATime: alerts about another location wait, whatever they say is nobody's that says nothing.
@@ -440,15 +440,15 @@ func TestLeaderOfOneLocationAtATime(t *testing.T) {
 	alert := func(fingerprint, location string, age time.Duration) Alert {
 		return Alert{Policy: "mesh-leader-degraded", Fingerprint: fingerprint, StartsAt: noon.Add(-age), Labels: map[string]string{"location": location}}
 	}
-	_, ok := c.LocationOf(Journal{})
+	_, ok := locationOf(c, Journal{})
 	require.False(t, ok)
-	_, ok = c.LocationOf(Journal{Alerts: []Alert{alert("a", "", 0), alert("b", "e\nu", 0), {Policy: "node-not-ready"}}})
+	_, ok = locationOf(c, Journal{Alerts: []Alert{alert("a", "", 0), alert("b", "e\nu", 0), {Policy: "node-not-ready"}}})
 	require.False(t, ok)
-	l, ok := c.LocationOf(Journal{Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute), alert("c", "us", time.Second)}})
+	l, ok := locationOf(c, Journal{Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute), alert("c", "us", time.Second)}})
 	require.True(t, ok)
 	require.Equal(t, "us", l.Name)
 	require.Len(t, l.Alerts, 2)
-	l, _ = c.LocationOf(Journal{Location: leaderRecord(Verifying), Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute)}})
+	l, _ = locationOf(c, Journal{Records: map[string]*Record{LocationKey: leaderRecord(Verifying)}, Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute)}})
 	require.Equal(t, "eu", l.Name, "that of the repair")
 	require.Equal(t, "b", l.Alerts[0].Fingerprint)
 }
@@ -460,7 +460,7 @@ func TestRouteOfALeadersAlert(t *testing.T) {
 	never := func(string) *corev1.Node { t.Fatal("no node is named"); return nil }
 	labels := map[string]string{"alertname": "MeshLeaderDegraded", "remediation": "node-not-ready", "location": "eu", "node": "n7"}
 	route, why := c.Route(labels, never)
-	require.Equal(t, Route{Policy: p, Location: "eu"}, route)
+	require.Equal(t, Route{Policy: p, Name: "eu"}, route)
 	require.Equal(t, MisrouteNone, why)
 	require.Equal(t, map[string]string{"location": "eu"}, c.NewAlert(p, labels, StatusFiring, noon, noon).Labels)
 	require.True(t, c.Wants(labels))

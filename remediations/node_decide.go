@@ -52,16 +52,16 @@ func decide(s *State, now time.Time) Decision {
 			if left := s.leave(&d, r.Undo, now); left != nil {
 				d.LeftOf, d.Left = r.ID, left
 			}
-			if leader := s.Journal.Location; leader != nil && leader.Phase == Exhausted {
+			if leader := s.Journal.location(); leader != nil && leader.Phase == Exhausted {
 				d.Prune, d.Allow = []string{LocationKey}, append(d.Allow, leader.Policy)
 			}
 			return d
-		case (r == nil || r.Phase == Pending) && s.Journal.Location != nil && s.Journal.Location.Phase == Exhausted:
+		case (r == nil || r.Phase == Pending) && s.Journal.location() != nil && s.Journal.location().Phase == Exhausted:
 			return s.resetLocation()
 		case (r == nil || r.Phase == Pending) && len(s.stoppedHere()) > 0:
 			return Decision{Verb: Rest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + joined(s.stoppedHere())}
-		case (r == nil || r.Phase == Pending) && len(s.Journal.exhaustedSidecars()) > 0:
-			return Decision{Verb: Rest, Prune: s.Journal.exhaustedSidecars(), Message: "the exhausted repairs of sidecars here were forgotten"}
+		case (r == nil || r.Phase == Pending) && len(s.Journal.exhaustedBeside()) > 0:
+			return Decision{Verb: Rest, Prune: s.Journal.exhaustedBeside(), Message: "the exhausted repairs of sidecars here were forgotten"}
 		}
 	}
 	if d, ok := s.takeBack(now); ok && !r.cancelledOn(s.Node) {

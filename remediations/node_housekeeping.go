@@ -53,7 +53,7 @@ func (s *State) prune(d *Decision, now time.Time) {
 	}
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
-		if p := s.Config.Policy(a.Policy); p != nil && p.Kind() != KindNode {
+		if p := s.Config.Policy(a.Policy); p != nil && p.Kind != KindNode {
 			continue // the sidecar's own decision drops it, or the leader's
 		}
 		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && (s.over(a, now) || d.cured(a)) {
@@ -117,8 +117,10 @@ func (s *State) approval(d *Decision) {
 		return
 	}
 	r := s.Journal.Record
-	if l := s.Journal.Location; l != nil && l.ID == v && l.Phase == Pending && l.Intent == nil {
-		return // DecideLocation's to take
+	for _, other := range s.Journal.Records {
+		if other.ID == v && other.Phase == Pending && other.Intent == nil {
+			return // for the decision about that target to take
+		}
 	}
 	if r != nil && r.ID == v && r.Phase == Pending && r.Intent == nil && d.Verb != Issue && d.Verb != Drop && d.Verb != End {
 		return
@@ -140,15 +142,12 @@ func (s *State) cancellation(d *Decision) {
 	if r != nil && r.ID == v && r.Phase == Acting {
 		return // the call under way is not torn
 	}
-	for _, sidecar := range s.Journal.Sidecars {
-		if sidecar.ID == v && sidecar.Phase != Exhausted {
-			return // DecideSidecar's to take
+	for _, other := range s.Journal.Records {
+		if other.ID == v && other.Phase != Exhausted {
+			return // for the decision about that target to take
 		}
 	}
-	leader := s.Journal.Location
-	if leader != nil && leader.ID == v && leader.Phase != Exhausted {
-		return // DecideLocation's to take
-	}
+	leader := s.Journal.location()
 	d.Consume = append(d.Consume, CancelKey)
 	if r == nil || (leader != nil && leader.ID == v) {
 		r = leader

@@ -27,7 +27,7 @@ func (c *Config) ParseRequest(v string) (string, error) {
 		if p == nil || p.Mode == ModeOff {
 			return "", fmt.Errorf("%s=%q: there is no policy of that name; `drydock policies` lists them", RequestKey, clip(v, 80))
 		}
-		switch p.Kind() {
+		switch p.Kind {
 		case KindLocation:
 			return "", fmt.Errorf("%s=%q: the policy is about the leaders of the mesh, which are only moved for an alert", RequestKey, clip(v, 80))
 		case KindAPIServer:
@@ -75,7 +75,7 @@ func nodeRemediations() []string {
 // the first policy has it that takes this node and has the step in its plan: a GPU node boots for as long as its own
 // policy says, whoever asked. A replacement is drained first. nil: there is none for this node.
 func (c *Config) Requested(request string, n *corev1.Node) *Policy {
-	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.Kind() == KindNode && p.takes(n) }
+	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.Kind == KindNode && p.takes(n) }
 	if name, ok := strings.CutPrefix(request, requestPolicy); ok {
 		if p := c.Policy(name); p != nil && selects(p) {
 			return p
@@ -83,7 +83,7 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 		return nil
 	}
 	name := strings.TrimPrefix(request, requestRemediation)
-	out := &Policy{Name: request, TargetLabel: "node", Mode: c.Mode, Plan: []Step{{Name: name, Wait: Registry[name].Wait, Attempts: 1}}, ProofFor: requestProofFor}
+	out := &Policy{Name: request, Labels: []string{"node"}, Mode: c.Mode, Plan: []Step{{Name: name, Wait: Registry[name].Wait, Attempts: 1}}, ProofFor: requestProofFor}
 	for _, p := range c.Policies {
 		if !selects(p) {
 			continue
@@ -91,7 +91,7 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 		for _, s := range p.Plan {
 			if s.Name == name {
 				s.Attempts = 1
-				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned, out.TargetLabel = p.Mode, drainedFirst(p.Plan, s), p.ProofFor, p.RepairCordoned, p.TargetLabel
+				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned, out.Labels = p.Mode, drainedFirst(p.Plan, s), p.ProofFor, p.RepairCordoned, p.Labels
 				return out
 			}
 		}

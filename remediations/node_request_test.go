@@ -14,12 +14,12 @@ func requestConfig() *Config {
 	return &Config{
 		Mode: ModeObserve, Provided: map[string]bool{"reboot": true, "drain": true, "replace": true},
 		Policies: []*Policy{
-			{Name: "gpu", Mode: ModeEnforce, NodeSelector: gpu, TargetLabel: "gpu_node", ProofFor: time.Minute, Plan: []Step{{Name: "reboot", Wait: 40 * time.Minute, Attempts: 3}}},
+			{Name: "gpu", Mode: ModeEnforce, NodeSelector: gpu, Labels: []string{"gpu_node"}, ProofFor: time.Minute, Plan: []Step{{Name: "reboot", Wait: 40 * time.Minute, Attempts: 3}}},
 			{Name: "unwanted", Mode: ModeOff, Plan: []Step{{Name: "reboot", Wait: time.Hour, Attempts: 1}}},
-			{Name: "plain", Mode: ModeEnforce, TargetLabel: "node", Plan: []Step{{Name: "reboot", Wait: 5 * time.Minute, Attempts: 2}}},
+			{Name: "plain", Mode: ModeEnforce, Labels: []string{"node"}, Plan: []Step{{Name: "reboot", Wait: 5 * time.Minute, Attempts: 2}}},
 			{Name: "drain", Mode: ModeEnforce},
 			{Name: "replace", Mode: ModeEnforce},
-			{Name: "control-plane", Mode: ModeEnforce, APIServer: true, Plan: []Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1}}},
+			{Name: "control-plane", Mode: ModeEnforce, Kind: KindAPIServer, Plan: []Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1}}},
 		},
 	}
 }
@@ -64,7 +64,7 @@ func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 	n.Labels["gpu"] = "8"
 	p = c.PolicyOf("remediation/reboot", n)
 	require.Equal(t, []Step{{Name: "reboot", Wait: 40 * time.Minute, Attempts: 1}}, p.Plan, "a GPU node boots for longer, whoever asked")
-	require.Equal(t, "gpu_node", p.TargetLabel)
+	require.Equal(t, "gpu_node", p.Labels[0])
 	require.Equal(t, time.Minute, p.ProofFor)
 
 	c.Policies = nil

@@ -104,7 +104,7 @@ func (s *State) mildestFirst() []*Alert {
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
 		p := s.Config.Policy(a.Policy)
-		if p == nil || p.Mode == ModeOff || p.Kind() != KindNode {
+		if p == nil || p.Mode == ModeOff || p.Kind != KindNode {
 			continue
 		}
 		r := ranked{a, len(Registry)}

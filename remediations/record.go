@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,7 +57,9 @@ type Record struct {
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	Cause  Cause  `json:"cause"`
-	// Pod is whose sidecar is repaired; absent: the repair is the node's.
+	// Target names what is repaired, where its kind has no field of its own here; absent: the repair is the node's, or of one that has.
+	Target string `json:"target,omitempty"`
+	// Pod is whose sidecar is repaired.
 	Pod *Pod `json:"pod,omitempty"`
 	// Location is whose leader is repaired, Moves the changes of leadership that were issued, oldest first, and Back since
 	// when they are being put back. Absent: the repair is not a leader's; nothing is put back.
@@ -221,7 +224,7 @@ func DecodeRecordOf(key, value string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if (r.Pod == nil) == strings.HasPrefix(key, sidecarPrefix) || (r.Pod != nil && SidecarKey(*r.Pod) != key) || (r.Location == "") == (key == LocationKey) {
+	if k, name := r.target(); k != cmp.Or(kindOfKey(key), &nodeKind) || (k != &nodeKind && k.KeyOf(name) != key) {
 		return nil, fmt.Errorf("the record is of another target than its key")
 	}
 	return r, nil
@@ -254,17 +257,21 @@ func (r *Record) validate() error {
 	case r.Since.IsZero() || (r.Phase != Exhausted && r.Deadline.IsZero()):
 		return fmt.Errorf("the record has no since or no deadline")
 	}
-	switch {
-	case r.Pod == nil:
-	case r.Pod.Namespace == "" || r.Pod.Name == "":
-		return fmt.Errorf("the record's pod lacks its name or its namespace")
-	case r.Intent == nil || (r.Intent.ID == "" && !r.withheld()) || r.Intent.At.IsZero():
-		return fmt.Errorf("the record is a sidecar's and has no intent, and there is one only while something is done")
-	}
 	if _, ok := Registry[r.Step.Name]; !ok {
 		return fmt.Errorf("the record's step %q is no remediation", clip(r.Step.Name, 40))
 	}
-	return r.validateMoves()
+	if _, name := r.target(); r.Target != "" && (r.Target != name || r.Pod != nil || r.Location != "") {
+		return fmt.Errorf("the record's target %q is of no kind that has one", clip(r.Target, 40))
+	}
+	for _, k := range Kinds {
+		if k.Validate == nil {
+			continue
+		}
+		if err := k.Validate(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Journal is all of Drydock's that a Node carries, decoded.
@@ -276,15 +283,32 @@ type Journal struct {
 	History   []Entry
 	// OtherRepairs are the records of the node's other targets that are in flight.
 	OtherRepairs []*Record
-	// Location is the record of the repair of the location that the node led when that began.
-	Location *Record
-	// Sidecars are the records of the sidecars of the node's pods, by key.
-	Sidecars map[string]*Record
+	// Records are those of all of the node's other targets, by key.
+	Records map[string]*Record
 }
+
+// Of are the records of the kind, by key.
+func (j Journal) Of(kind Kind) map[string]*Record {
+	out := map[string]*Record{}
+	for key, r := range j.Records {
+		if k := kindOfKey(key); k != nil && k.Kind == kind {
+			out[key] = r
+		}
+	}
+	return out
+}
+
+// location is the record of the repair of the location that the node led when that began; nil: there is none.
+func (j Journal) location() *Record { return j.Records[LocationKey] }
 
 // Knows says whether the journal names a repair of that id, under way or ended.
 func (j Journal) Knows(id string) bool {
-	return (j.Record != nil && j.Record.ID == id) || (j.Location != nil && j.Location.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
+	for key, r := range j.Records {
+		if r.ID == id && OccupyingKey(key) {
+			return true
+		}
+	}
+	return (j.Record != nil && j.Record.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
 }
 
 // ReadJournal decodes a Node's annotations.
@@ -303,18 +327,15 @@ func ReadJournal(n *corev1.Node) Journal {
 		case r.Phase.InFlight():
 			j.OtherRepairs = append(j.OtherRepairs, r)
 		}
-		if err == nil && k == LocationKey {
-			j.Location = r
-		}
-		if err == nil && r.Pod != nil {
-			if j.Sidecars == nil {
-				j.Sidecars = map[string]*Record{}
+		if err == nil && k != NodeRepairKey {
+			if j.Records == nil {
+				j.Records = map[string]*Record{}
 			}
-			j.Sidecars[k] = r
+			j.Records[k] = r
 		}
 	}
 	if j.Malformed != nil {
-		j.Record, j.Location, j.Sidecars = nil, nil, nil
+		j.Record, j.Records = nil, nil
 	}
 	return j
 }
@@ -322,9 +343,9 @@ func ReadJournal(n *corev1.Node) Journal {
 // InFlight says which repair, if any, occupies the node: the webhook asks it before it lets a person in. Sidecar
 // repairs occupy nobody's node.
 func InFlight(n *corev1.Node) *Record {
-	for _, target := range []string{"node", "leader"} {
-		v, ok := n.Annotations[RepairPrefix+target]
-		if !ok {
+	for _, k := range Kinds {
+		v, ok := n.Annotations[k.Key]
+		if !ok || !k.Occupies {
 			continue
 		}
 		if r, err := DecodeRecord(v); err == nil && r.Phase.InFlight() {
@@ -332,4 +353,21 @@ func InFlight(n *corev1.Node) *Record {
 		}
 	}
 	return nil
+}
+
+// LabelFor is the value of PhaseLabel on a Node with these annotations: of the repairs that occupy it, the phase that a person
+// must know of first. Empty: no label.
+func LabelFor(annotations map[string]string) Phase {
+	var label Phase
+	rank := map[Phase]int{Pending: 1, Exhausted: 2, Verifying: 3, Acting: 4}
+	for _, k := range Kinds {
+		v, ok := annotations[k.Key]
+		if !ok || !k.Occupies {
+			continue
+		}
+		if r, err := DecodeRecord(v); err == nil && rank[r.Phase] > rank[label] {
+			label = r.Phase
+		}
+	}
+	return label
 }

@@ -9,12 +9,12 @@ import (
 
 // resetLocation forgets the exhausted repair of the leader that the node was.
 func (s *State) resetLocation() Decision {
-	leader, allow := s.Journal.Location, s.stoppedHere()
+	leader, allow := s.Journal.location(), s.stoppedHere()
 	if s.Ledger != nil && !slices.Contains(allow, leader.Policy) {
 		allow = append(allow, leader.Policy)
 	}
 	return Decision{
-		Verb: Rest, Prune: append([]string{LocationKey}, s.Journal.exhaustedSidecars()...), Allow: allow,
+		Verb: Rest, Prune: append([]string{LocationKey}, s.Journal.exhaustedBeside()...), Allow: allow,
 		Message: fmt.Sprintf("the exhausted repair %s of the leader of location %s was forgotten", leader.ID, leader.Location),
 	}
 }
@@ -45,6 +45,17 @@ func (s *State) stoppedHere() []string {
 			if p := s.Config.PolicyOf(policy, s.Node); p == nil || p.takes(s.Node) {
 				stopped(policy)
 			}
+		}
+	}
+	return out
+}
+
+// exhaustedBeside are the keys of the exhausted repairs of the node's targets that a node may have many of.
+func (j Journal) exhaustedBeside() []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(j.Records)) {
+		if j.Records[key].Phase == Exhausted && key != LocationKey {
+			out = append(out, key)
 		}
 	}
 	return out

@@ -26,11 +26,11 @@ func TestRoute(t *testing.T) {
 	c := &Config{
 		ClusterLabel: "cluster", ClusterValue: "prod",
 		Policies: []*Policy{
-			{Name: "off", Mode: ModeOff, TargetLabel: "node", Match: matchers(t, `remediation="node-not-ready"`)},
-			{Name: "gpu", Mode: ModeEnforce, TargetLabel: "node", Match: matchers(t, `remediation="node-not-ready"`), NodeSelector: gpu},
-			{Name: "urgent", Mode: ModeObserve, TargetLabel: "node", Match: matchers(t, `remediation="node-not-ready"`, `severity="page"`)},
-			{Name: "any", Mode: ModeEnforce, TargetLabel: "node", Match: matchers(t, `remediation="node-not-ready"`)},
-			{Name: "by-instance", Mode: ModeEnforce, TargetLabel: "instance", Match: matchers(t, `remediation="disk"`)},
+			{Name: "off", Mode: ModeOff, Labels: []string{"node"}, Match: matchers(t, `remediation="node-not-ready"`)},
+			{Name: "gpu", Mode: ModeEnforce, Labels: []string{"node"}, Match: matchers(t, `remediation="node-not-ready"`), NodeSelector: gpu},
+			{Name: "urgent", Mode: ModeObserve, Labels: []string{"node"}, Match: matchers(t, `remediation="node-not-ready"`, `severity="page"`)},
+			{Name: "any", Mode: ModeEnforce, Labels: []string{"node"}, Match: matchers(t, `remediation="node-not-ready"`)},
+			{Name: "by-instance", Mode: ModeEnforce, Labels: []string{"instance"}, Match: matchers(t, `remediation="disk"`)},
 		},
 	}
 	gpuNode, plain := bare("gpu1"), bare("n1")
@@ -74,7 +74,7 @@ func TestRoute(t *testing.T) {
 				return
 			}
 			require.Equal(t, tc.policy, got.Policy.Name)
-			require.Equal(t, tc.alert[got.Policy.TargetLabel], got.Node)
+			require.Equal(t, tc.alert[got.Policy.Labels[0]], got.Node)
 		})
 	}
 	require.True(t, c.Wants(alert("node", "unknown")), "whichever node it names")

@@ -70,7 +70,7 @@ func (sc *rescueScene) config(t testing.TB) *Config {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "apiserver-down")
 	require.NoError(t, err)
 	p := &Policy{
-		Name: "apiserver-down", Match: labels.Matchers{m}, APIServer: true, Mode: cmp.Or(sc.Policy.Mode, ModeEnforce),
+		Name: "apiserver-down", Match: labels.Matchers{m}, Kind: KindAPIServer, Mode: cmp.Or(sc.Policy.Mode, ModeEnforce),
 		For: span(sc.Policy.For, "0s"), ProofFor: span(sc.Policy.ProofFor, "30s"), Cooldown: span(sc.Policy.Cooldown, "5m"),
 		Plan: []Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1, Timeout: span(sc.Policy.Timeout, "10m")}},
 	}

@@ -99,7 +99,7 @@ func (sc *leaderScene) locationState(t testing.TB) *LocationState {
 	s := sc.state(t)
 	s.Config.Limits.Locations = LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
 	for _, p := range s.Config.Policies {
-		p.Name, p.Location, p.TargetLabel = "mesh-leader-degraded", "location", ""
+		p.Name, p.Kind, p.Labels = "mesh-leader-degraded", KindLocation, []string{"location"}
 		for i := range p.Plan {
 			p.Plan[i].Wait = 2 * time.Minute
 		}
@@ -118,7 +118,7 @@ func (sc *leaderScene) locationState(t testing.TB) *LocationState {
 			s.Ledger.moved("eu", repair, ago(age, ""))
 		}
 	}
-	if r := s.Journal.Location; s.Ledger != nil && r != nil && r.Intent != nil && !sc.UnknownMove {
+	if r := s.Journal.Records[LocationKey]; s.Ledger != nil && r != nil && r.Intent != nil && !sc.UnknownMove {
 		s.Ledger.moved(r.Location, r.ID, r.Intent.At)
 	}
 	nodes := map[string]*corev1.Node{}
@@ -136,8 +136,16 @@ func (sc *leaderScene) locationState(t testing.TB) *LocationState {
 	ledger := &Ledger{Slots: sc.Ledger.Slots, Status: LedgerStatus{Breakers: sc.Ledger.Breakers}}
 	s.Fleet = NewFleet(s.Config, all, ledger, func(string) bool { return false }, noon)
 	out := &LocationState{State: s, Sight: sc.Sight.sight()}
-	out.Location, _ = s.Config.LocationOf(s.Journal)
+	out.Subject, _ = locationOf(s.Config, s.Journal)
 	return out
+}
+
+// locationOf is the location that the journal has something on; false: there is none. A node leads one at most.
+func locationOf(c *Config, j Journal) (Subject, bool) {
+	for _, one := range c.Subjects(KindLocation, j) {
+		return one, true
+	}
+	return Subject{}, false
 }
 
 // leads puts a repair of a location's leader on the node.

@@ -86,7 +86,7 @@ func (sc *sidecarScene) sidecarState(t testing.TB) *SidecarState {
 	s := sc.state(t)
 	s.Config.SidecarProviders, s.Config.Limits.Sidecars = map[string]bool{cmp.Or(sc.Provider, "sei"): true}, 10
 	for _, p := range s.Config.Policies {
-		p.Name, p.Pod, p.TargetLabel = "sidecar-not-ready", &PodLabels{Namespace: "namespace", Name: "pod"}, ""
+		p.Name, p.Kind, p.Labels = "sidecar-not-ready", KindSidecar, []string{"namespace", "pod"}
 		for i := range p.Plan {
 			p.Plan[i].Wait, p.Plan[i].Provider = time.Minute, "sei"
 		}
@@ -109,10 +109,10 @@ func (sc *sidecarScene) sidecarState(t testing.TB) *SidecarState {
 	}
 	s.Journal = ReadJournal(n)
 	out := &SidecarState{State: s, Sighting: sc.Sighting.sighting(), Busy: sc.Elsewhere, NewTask: newTask}
-	out.Key, out.Pod = SidecarKey(thePod), thePod
-	for _, one := range s.Config.Sidecars(s.Journal) {
+	out.Key, out.Name = SidecarKey(thePod), thePod.String()
+	for _, one := range s.Config.Subjects(KindSidecar, s.Journal) {
 		if one.Key == out.Key {
-			out.Sidecar = one
+			out.Subject = one
 		} else if one.Record != nil && one.Record.Phase.InFlight() {
 			out.Busy++
 		}

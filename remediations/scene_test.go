@@ -362,7 +362,7 @@ func (sc *scene) config(t testing.TB) *Config {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
 	require.NoError(t, err)
 	p := &Policy{
-		Name: "node-not-ready", Match: labels.Matchers{m}, TargetLabel: "node", Mode: ModeEnforce,
+		Name: "node-not-ready", Match: labels.Matchers{m}, Labels: []string{"node"}, Mode: ModeEnforce,
 		For: span(sc.Policy.For, "2m"), ProofFor: span(sc.Policy.ProofFor, "30s"), Cooldown: span(sc.Policy.Cooldown, "5m"), RelapseWindow: span(sc.Policy.RelapseWindow, "0s"),
 		RepairCordoned: sc.Policy.RepairCordoned, Approval: sc.Policy.Approval, CordonExhausted: sc.Policy.OnExhausted != "none",
 	}

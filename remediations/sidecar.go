@@ -1,16 +1,11 @@
 package remediations
 
 import (
-	"crypto/sha256"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 )
-
-// PodLabels are the labels of an alert that name a pod.
-type PodLabels struct{ Namespace, Name string }
 
 // Pod names a pod. UID tells it from those that had its name before, or have it after it.
 type Pod struct {
@@ -21,81 +16,53 @@ type Pod struct {
 
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// of reads the pod's name out of an alert's labels. An error: it cannot be a pod's.
-func (l PodLabels) of(labels map[string]string) (Pod, error) {
-	p := Pod{Namespace: labels[l.Namespace], Name: labels[l.Name]}
-	if validName(p.Namespace, 63, "lower-case letters, digits and '-'", "-") != nil {
-		return Pod{}, fmt.Errorf("the label %s names no namespace", l.Namespace)
-	}
-	if validName(p.Name, 253, "lower-case letters, digits, '-' and '.'", "-.") != nil {
-		return Pod{}, fmt.Errorf("the label %s names no pod", l.Name)
-	}
-	return p, nil
+// PodNamed is the pod of that name, which String gave.
+func PodNamed(name string) Pod {
+	namespace, pod, _ := strings.Cut(name, "/")
+	return Pod{Namespace: namespace, Name: pod}
 }
 
-// sidecarPrefix begins the keys of sidecars' repairs on the Node that hosts their pods.
-const sidecarPrefix = RepairPrefix + "sidecar-"
+// sidecarKind are the gated sidecars of pods, on the Node that hosts their pods.
+var sidecarKind = TargetKind{
+	Kind: KindSidecar, Key: RepairPrefix + "sidecar-", Many: true, Shares: true,
+	Name: func(p *Policy, labels map[string]string) (string, error) {
+		if len(p.Labels) != 2 {
+			return "", errors.New("the policy says of no two labels that they name a pod's namespace and the pod")
+		}
+		pod := Pod{Namespace: labels[p.Labels[0]], Name: labels[p.Labels[1]]}
+		if validName(pod.Namespace, 63, "lower-case letters, digits and '-'", "-") != nil {
+			return "", fmt.Errorf("the label %s names no namespace", p.Labels[0])
+		}
+		if validName(pod.Name, 253, "lower-case letters, digits, '-' and '.'", "-.") != nil {
+			return "", fmt.Errorf("the label %s names no pod", p.Labels[1])
+		}
+		return pod.String(), nil
+	},
+	Of: func(r *Record) string {
+		if r.Pod == nil {
+			return ""
+		}
+		return r.Pod.String()
+	},
+	Validate: func(r *Record) error {
+		switch {
+		case r.Pod == nil:
+		case r.Pod.Namespace == "" || r.Pod.Name == "":
+			return errors.New("the record's pod lacks its name or its namespace")
+		case r.Intent == nil || (r.Intent.ID == "" && !r.withheld()) || r.Intent.At.IsZero():
+			return errors.New("the record is a sidecar's and has no intent, and there is one only while something is done")
+		}
+		return nil
+	},
+}
 
 // SidecarKey is the key of the repair of the pod's sidecar, whatever the pod's UID.
-func SidecarKey(p Pod) string {
-	sum := sha256.Sum256([]byte(p.String()))
-	return fmt.Sprintf("%s%x", sidecarPrefix, sum[:8])
-}
-
-// Sidecar is a pod's sidecar that Drydock has something on: alerts that a policy takes, or a repair.
-type Sidecar struct {
-	Key    string
-	Pod    Pod
-	Record *Record
-	// Alerts about it, oldest first.
-	Alerts []Alert
-}
-
-// Sidecars are those of the pods on the journal's node: the ones under repair first, then by the age of their alerts.
-func (c *Config) Sidecars(j Journal) []Sidecar {
-	var out []Sidecar
-	at := map[string]int{}
-	add := func(p Pod) *Sidecar {
-		k := SidecarKey(p)
-		i, known := at[k]
-		if !known {
-			i = len(out)
-			at[k] = i
-			out = append(out, Sidecar{Key: k, Pod: Pod{Namespace: p.Namespace, Name: p.Name}})
-		}
-		return &out[i]
-	}
-	for _, k := range slices.Sorted(maps.Keys(j.Sidecars)) {
-		add(*j.Sidecars[k].Pod).Record = j.Sidecars[k]
-	}
-	for _, a := range j.Alerts {
-		p := c.Policy(a.Policy)
-		if p == nil || p.Pod == nil {
-			continue
-		}
-		if pod, err := p.Pod.of(a.Labels); err == nil {
-			s := add(pod)
-			s.Alerts = append(s.Alerts, a)
-		}
-	}
-	return out
-}
-
-// exhaustedSidecars are the keys of those that a person must look at.
-func (j Journal) exhaustedSidecars() []string {
-	var out []string
-	for _, k := range slices.Sorted(maps.Keys(j.Sidecars)) {
-		if j.Sidecars[k].Phase == Exhausted {
-			out = append(out, k)
-		}
-	}
-	return out
-}
+func SidecarKey(p Pod) string { return sidecarKind.KeyOf(p.String()) }
 
 // sidecarsInFlight are the repairs of sidecars in flight on a Node with these annotations.
 func sidecarsInFlight(annotations map[string]string) (out []*Record) {
 	for k, v := range annotations {
-		if !strings.HasPrefix(k, sidecarPrefix) {
+		if !strings.HasPrefix(k, sidecarKind.Key) {
 			continue
 		}
 		if r, err := DecodeRecord(v); err == nil && r.Phase.InFlight() {

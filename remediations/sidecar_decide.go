@@ -24,7 +24,7 @@ const (
 // SidecarState is all that DecideSidecar may know. Call, NewID and WellSince of the State are the sidecar's own.
 type SidecarState struct {
 	*State
-	Sidecar
+	Subject
 	// Sighting is what was last seen of it; nil: nothing yet.
 	Sighting *Sighting
 	// Busy counts the other sidecars under repair in the cluster.
@@ -51,11 +51,7 @@ func (s *SidecarState) tidy(d *Decision, now time.Time) {
 	}
 }
 
-func (s *SidecarState) record() *Record { return s.Record }
-
 func (s *SidecarState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
-
-func (s *SidecarState) causes() []*Alert { return pointers(s.Alerts) }
 
 // untouched: there is a record only while something is done. What holds a sidecar before that is told, and not written.
 func (s *SidecarState) untouched(*Record) bool { return false }
@@ -69,13 +65,13 @@ func (s *SidecarState) consider(p *Policy, a *Alert, now time.Time) Decision {
 	if !ok {
 		return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 	}
-	pod, r := s.Pod, s.newRecord(p, Cause{Alert: a.Fingerprint}, now)
+	pod, r := PodNamed(s.Name), s.newRecord(p, Cause{Alert: a.Fingerprint}, now)
 	r.Pod, r.Step = &pod, step
 	return act(s, s.candidate(p, a, a.Fingerprint, step, now), r)
 }
 
 func (s *SidecarState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindSidecar, subject: "the sidecar of " + s.Pod.String(), verdict: s.Word.about(fingerprint, s.Config, "")}
+	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindSidecar, record: s.Record, subject: "the sidecar of " + s.Name, verdict: s.Word.about(fingerprint, s.Config, "")}
 }
 
 // examine looks at the pod, and asks its sidecar and whoever owns it.
@@ -134,7 +130,7 @@ func (s *SidecarState) hold(c *candidate, pending *Record, reason Reason, f *fin
 
 // turn says what the sidecar has to wait for, which is over by itself and soon.
 func (s *SidecarState) turn() string {
-	for k, r := range s.Journal.Sidecars {
+	for k, r := range s.Journal.Of(KindSidecar) {
 		if k != s.Key && r.Phase == Acting {
 			return "the sidecars of a node are approved one after the other; that of " + r.Pod.String() + " is"
 		}
@@ -172,20 +168,20 @@ func (s *SidecarState) overdue(r *Record, now time.Time) bool { return r.beyond(
 
 func (s *SidecarState) apart() time.Duration { return sidecarApart }
 
-func (s *SidecarState) attempt(r *Record) string { return fmt.Sprintf("%s of %s", r.Step, s.Pod) }
+func (s *SidecarState) attempt(r *Record) string { return fmt.Sprintf("%s of %s", r.Step, s.Name) }
 
 func (s *SidecarState) awaits() string { return "waiting for it to answer that it is ready" }
 
 func (s *SidecarState) end(o Outcome, why string, now time.Time) Decision {
 	d := Decision{Verb: End, Message: why, Policy: s.policyOf(s.Record), Ended: s.Record.ended(o, why, now)}
-	d.Ended.Target, d.Ended.Pod = strings.TrimPrefix(s.Key, RepairPrefix), s.Pod.String()
+	d.Ended.Target, d.Ended.Pod = strings.TrimPrefix(s.Key, RepairPrefix), s.Name
 	return d
 }
 
 // MayStillApprove asks, right before the approval leaves, whether the Node still says what the decision rested on.
 func MayStillApprove(n *corev1.Node, key, intentID string) error {
 	j := ReadJournal(n)
-	r := j.Sidecars[key]
+	r := j.Records[key]
 	switch {
 	case r == nil || r.Phase != Acting || r.Intent.ID != intentID:
 		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
@@ -193,7 +189,7 @@ func MayStillApprove(n *corev1.Node, key, intentID string) error {
 		return Withhold(NodeUnderRepair, "the node came under repair %s", j.Record.ID)
 	}
 	for _, other := range j.OtherRepairs {
-		if other.Pod == nil {
+		if k, _ := other.target(); !k.Shares {
 			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
 		}
 	}

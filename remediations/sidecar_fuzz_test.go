@@ -21,7 +21,7 @@ func TestLongestRecordOfASidecarIsReadable(t *testing.T) {
 	s := readSidecarScene(t, `{}`).sidecarState(t)
 	r := sidecarRecord(Acting)
 	r.Pod.Namespace, r.Pod.Name, r.Pod.UID = long(63), long(253), long(36)
-	r.Intent.UID, r.Intent.Task, s.Key, s.Pod = long(36), long(36), SidecarKey(*r.Pod), *r.Pod
+	r.Intent.UID, r.Intent.Task, s.Key, s.Name = long(36), long(36), SidecarKey(*r.Pod), r.Pod.String()
 	s.Record, s.Call = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: long(5000)}
 	verifying := DecideSidecar(s, noon).Record
 	require.Equal(t, Verifying, verifying.Phase)
@@ -61,9 +61,9 @@ func FuzzDecideSidecar(f *testing.F) {
 			}
 		}
 		s.Journal, s.Record, s.Alerts = ReadJournal(s.Node), nil, nil
-		for _, one := range s.Config.Sidecars(s.Journal) {
+		for _, one := range s.Config.Subjects(KindSidecar, s.Journal) {
 			if one.Key == s.Key {
-				s.Sidecar = one
+				s.Subject = one
 			}
 		}
 		now := noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)

@@ -49,9 +49,9 @@ func (l *sidecarLife) turn(t *rapid.T) {
 	s := l.s
 	s.Journal = ReadJournal(s.Node)
 	s.Record, s.Alerts = nil, nil
-	for _, one := range s.Config.Sidecars(s.Journal) {
+	for _, one := range s.Config.Subjects(KindSidecar, s.Journal) {
 		if one.Key == s.Key {
-			s.Sidecar = one
+			s.Subject = one
 		}
 	}
 	l.tasks++
@@ -146,7 +146,7 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 		"exclude": func(*rapid.T) { toggleLabel(n, ExcludeLabel) },
 		"cordon":  func(*rapid.T) { n.Spec.Unschedulable = !n.Spec.Unschedulable },
 		"cancel": func(t *rapid.T) {
-			if r := l.s.Journal.Sidecars[l.s.Key]; r != nil {
+			if r := l.s.Journal.Records[l.s.Key]; r != nil {
 				toggle(CancelKey, r.ID)
 			}
 		},

@@ -60,7 +60,7 @@ func (l *sidecarLife) check(t *rapid.T, d Decision) {
 	require.Empty(t, s.Word.BlindCause(s.Config))
 	require.False(t, s.Journal.Record != nil && s.Journal.Record.Phase.InFlight(), "its node is under repair")
 	require.Less(t, s.Busy, s.Config.Limits.Sidecars)
-	for k, other := range s.Journal.Sidecars {
+	for k, other := range s.Journal.Of(KindSidecar) {
 		require.False(t, k != s.Key && other.Phase == Acting, "one after the other")
 	}
 	id := d.Record.ID

@@ -18,7 +18,7 @@ func (s *SidecarState) await(now time.Time) Decision {
 func (s *SidecarState) proceed(now time.Time) Decision {
 	r := s.Record
 	p := s.policyOf(r)
-	if p == nil || p.Pod == nil || p.Mode == ModeOff {
+	if p == nil || p.Kind != KindSidecar || p.Mode == ModeOff {
 		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	if !s.Config.serves(p) {
@@ -72,9 +72,9 @@ func (s *SidecarState) finished(now time.Time) (Decision, bool) {
 	switch {
 	case g.Unknown != "":
 	case s.moved():
-		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Pod), now), true
+		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now), true
 	case g.Pod.UID != r.Pod.UID:
-		return s.end(Superseded, fmt.Sprintf("pod %s was replaced by another of its name", s.Pod), now), true
+		return s.end(Superseded, fmt.Sprintf("pod %s was replaced by another of its name", s.Name), now), true
 	case g.Health == HealthReady:
 		return s.ready(now)
 	}
@@ -114,7 +114,7 @@ func (s *SidecarState) rest(now time.Time) Decision {
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
 		return Decision{Verb: Drop, Message: "the pod is another one, or its sidecar is ready"}
 	}
-	return s.seen().again(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Pod, ResetKey)}, now, sidecarAgain)
+	return s.seen().again(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, ResetKey)}, now, sidecarAgain)
 }
 
 func (s *SidecarState) exhaust(now time.Time) Decision {
@@ -138,9 +138,9 @@ func (s *SidecarState) moved() bool {
 // leave takes the alerts about a pod that is not here off the Node: the poll brings them to the one that hosts it.
 func (s *SidecarState) leave(now time.Time) Decision {
 	if s.Record != nil {
-		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Pod), now)
+		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
 	}
-	d := Decision{Verb: Rest, Message: fmt.Sprintf("pod %s is not on this node", s.Pod)}
+	d := Decision{Verb: Rest, Message: fmt.Sprintf("pod %s is not on this node", s.Name)}
 	d.Prune = append(d.Prune, keysOf(s.Alerts)...)
 	return d
 }

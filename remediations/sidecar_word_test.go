@@ -35,7 +35,7 @@ func TestLastLookBeforeTheApproval(t *testing.T) {
 	}
 	rewrite := func(change func(*Record)) func(*corev1.Node) {
 		return func(n *corev1.Node) {
-			r := ReadJournal(n).Sidecars[SidecarKey(thePod)]
+			r := ReadJournal(n).Records[SidecarKey(thePod)]
 			change(r)
 			n.Annotations[SidecarKey(thePod)] = r.Encode()
 		}
@@ -91,7 +91,7 @@ func TestSidecarNeverMovesItsNode(t *testing.T) {
 	sick := func(sidecar Phase) Decision {
 		sc := &scene{Alerts: []sceneAlert{{}, {Fingerprint: "00000000000000aa", Policy: "sidecar-not-ready", Active: true}}}
 		s := sc.state(t)
-		s.Config.Policies = append(s.Config.Policies, &Policy{Name: "sidecar-not-ready", Mode: ModeEnforce, Pod: &PodLabels{"namespace", "pod"}, Plan: []Step{{Name: "mark-ready", Provider: "sei", Attempts: 3}}})
+		s.Config.Policies = append(s.Config.Policies, &Policy{Name: "sidecar-not-ready", Mode: ModeEnforce, Kind: KindSidecar, Labels: []string{"namespace", "pod"}, Plan: []Step{{Name: "mark-ready", Provider: "sei", Attempts: 3}}})
 		if sidecar != "" {
 			s.Node.Annotations[SidecarKey(thePod)] = sidecarRecord(sidecar).Encode()
 			s.Journal = ReadJournal(s.Node)
@@ -199,7 +199,7 @@ func TestSidecarsRecordIsStrict(t *testing.T) {
 		n.Annotations[SidecarKey(thePod)] = r.Encode()
 		j := ReadJournal(n)
 		require.Error(t, j.Malformed, name)
-		require.Empty(t, j.Sidecars, name)
+		require.Empty(t, j.Records, name)
 	}
 	n := bare("n1")
 	n.Annotations[NodeRepairKey] = sidecarRecord(Verifying).Encode()

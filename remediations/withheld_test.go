@@ -145,7 +145,7 @@ func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 			first := DecideLocation(s, noon)
 			require.Equal(t, Issue, first.Verb, first.Message)
 			r := first.Record
-			s.Record, s.Journal.Location = r, r
+			s.Record, s.Journal.Records = r, map[string]*Record{LocationKey: r}
 			s.Call = &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
 			c.change(s.Call, r)
 			d := DecideLocation(s, noon.Add(time.Second))
@@ -160,7 +160,7 @@ func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 			require.Empty(t, again.Done)
 			require.Empty(t, again.Moves)
 			require.Empty(t, again.Undo)
-			s.Record, s.Journal.Location, s.Call = again, again, nil
+			s.Record, s.Journal.Records, s.Call = again, map[string]*Record{LocationKey: again}, nil
 			seen := func(now time.Time) time.Time {
 				s.Sight.At, s.Word.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
 				return now

@@ -152,7 +152,7 @@ func TestInhibitingAlertIsNamed(t *testing.T) {
 func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
 	require.NoError(t, err)
-	c := &Config{Policies: []*Policy{{Name: "off", Mode: ModeOff, TargetLabel: "node"}, {Name: "p", Mode: ModeEnforce, Match: labels.Matchers{m}, TargetLabel: "node"}}}
+	c := &Config{Policies: []*Policy{{Name: "off", Mode: ModeOff, Labels: []string{"node"}}, {Name: "p", Mode: ModeEnforce, Match: labels.Matchers{m}, Labels: []string{"node"}}}}
 	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{{Alerts: map[string]AlertWord{
 		"a": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n2"}, SilencedBy: []string{"s1"}},
 		"b": {Labels: map[string]string{"remediation": "another", "node": "n1"}, SilencedBy: []string{"s2"}},

@@ -246,7 +246,7 @@ var errNoNodes = errors.New("no Node can be written: the API server does not ans
 // record makes an alert durable: on its Node, or for the rescue, which asks Alertmanager itself.
 func (p *program) record(ctx context.Context, a receiver.Alert) (receiver.Result, error) {
 	if p.rescue != nil {
-		if route, why := p.cfg.Core.Route(a.Labels, noNode); why == remediations.MisrouteNone && route.APIServer {
+		if route, why := p.cfg.Core.Route(a.Labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer {
 			p.rescue.Receive(p.cfg.Core.NewAlert(route.Policy, a.Labels, a.Status, a.StartsAt, time.Now()))
 			return kube.ResultAccepted, nil
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // TestExamplesOfTheCivoPageLoad: what people copy from docs/civo.md is taken as it stands, and replaces no GPU node.
@@ -41,7 +43,7 @@ func TestTheCivoPageNamesAllThatIsShipped(t *testing.T) {
 		require.Contains(t, string(page), "["+c.rule+"](../rules/runbooks/"+c.rule+".md)")
 	}
 	for _, p := range Shipped().Policies {
-		if p.Pod != nil || p.Location != "" || p.APIServer {
+		if p.Kind != remediations.KindNode {
 			continue // Sei's, Kilo's, and those who have their own control plane's, and not Civo's
 		}
 		require.Contains(t, string(page), "`"+p.Name+"`")

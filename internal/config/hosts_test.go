@@ -61,8 +61,8 @@ func TestAPIServersAreNobodysBusinessUnlessConfigured(t *testing.T) {
 	require.NotContains(t, lines(warnings), "policy down")
 	require.True(t, c.Core.Wants(map[string]string{"a": "b"}))
 	p := c.Core.Policy("down")
-	require.True(t, p.APIServer)
-	require.Empty(t, p.TargetLabel, "a label that happens to be called node names nothing here")
+	require.Equal(t, remediations.KindAPIServer, p.Kind)
+	require.Empty(t, p.Labels, "a label that happens to be called node names nothing here")
 	require.False(t, p.CordonExhausted, "there is no node to cordon")
 	require.Equal(t, remediations.RescueFor, p.Plan[0].Timeout)
 	require.Equal(t, "hosts of API servers", c.Policies[0].Selector())
@@ -70,7 +70,7 @@ func TestAPIServersAreNobodysBusinessUnlessConfigured(t *testing.T) {
 
 func TestTheShippedPolicyOfAPIServersHasTenMinutes(t *testing.T) {
 	p := Shipped().Core.Policy("apiserver-down")
-	require.True(t, p.APIServer)
+	require.Equal(t, remediations.KindAPIServer, p.Kind)
 	require.Equal(t, []remediations.Step{{Name: "restart-kubelet", Wait: time.Minute, Timeout: 10 * time.Minute, Attempts: 1}}, p.Plan)
 	require.Zero(t, p.For)
 	require.Equal(t, 30*time.Second, p.ProofFor)

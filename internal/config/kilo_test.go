@@ -29,9 +29,8 @@ func TestKiloNeedsNothingButToBeNamed(t *testing.T) {
 	require.True(t, c.Core.Wants(map[string]string{"a": "b"}))
 
 	p := c.Core.Policy("leaders")
-	require.Equal(t, "region", p.Location)
-	require.Empty(t, p.TargetLabel, "a label that happens to be called node names nothing here")
-	require.Nil(t, p.Pod)
+	require.Equal(t, remediations.KindLocation, p.Kind)
+	require.Equal(t, []string{"region"}, p.Labels, "a label that happens to be called node names nothing here")
 	require.True(t, p.Approval)
 	require.False(t, p.CordonExhausted, "a degraded leader may be a good node")
 	require.Equal(t, []remediations.Step{{Name: "promote-leader", Wait: 3 * time.Minute, Attempts: 2}}, p.Plan)
@@ -73,18 +72,18 @@ func TestLeadersAreNobodysBusinessUnlessConfigured(t *testing.T) {
 
 func TestATargetIsOfOneKind(t *testing.T) {
 	for target, want := range map[string]remediations.Policy{
-		"":                                  {TargetLabel: "node"},
-		"target: {}, ":                      {TargetLabel: "node"},
-		"target: {node: instance}, ":        {TargetLabel: "instance"},
-		"target: {pod: p, namespace: ns}, ": {TargetLabel: "node", Pod: &remediations.PodLabels{Namespace: "ns", Name: "p"}},
-		"target: {location: region}, ":      {Location: "region"},
+		"":                                  {Labels: []string{"node"}},
+		"target: {}, ":                      {Labels: []string{"node"}},
+		"target: {node: instance}, ":        {Labels: []string{"instance"}},
+		"target: {pod: p, namespace: ns}, ": {Kind: remediations.KindSidecar, Labels: []string{"ns", "p"}},
+		"target: {location: region}, ":      {Kind: remediations.KindLocation, Labels: []string{"region"}},
 	} {
-		step := map[bool]string{true: "promote-leader", false: "reboot"}[want.Location != ""]
-		if want.Pod != nil {
+		step := map[bool]string{true: "promote-leader", false: "reboot"}[want.Kind == remediations.KindLocation]
+		if want.Kind == remediations.KindSidecar {
 			step = "mark-ready"
 		}
 		c, _ := mustLoad(t, base+"policies: [{name: one, "+target+"match: ['a=\"b\"'], plan: [{step: "+step+"}]}]\n")
 		got := c.Core.Policies[0]
-		require.Equal(t, want, remediations.Policy{TargetLabel: got.TargetLabel, Pod: got.Pod, Location: got.Location}, target)
+		require.Equal(t, want, remediations.Policy{Kind: got.Kind, Labels: got.Labels}, target)
 	}
 }

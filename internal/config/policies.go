@@ -54,7 +54,7 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	b.target(at, r, p)
 	for i := range r.Plan {
 		read := b.step
-		if p.APIServer && r.Plan[i].Step == "restart-kubelet" {
+		if p.Kind == remediations.KindAPIServer && r.Plan[i].Step == "restart-kubelet" {
 			read = b.rescueStep
 		}
 		step := read(at.to("plan", i), &r.Plan[i])
@@ -87,16 +87,16 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	if r.Witness != nil && (t.APIServer || t.Location != "" || t.Pod != "") {
 		b.fault(at.to("witness"), "only a policy about nodes has one, and the target is a %s; remove it", kinds[len(kinds)-1])
 	}
-	p.TargetLabel = cmp.Or(t.Node, "node")
+	p.Labels = []string{cmp.Or(t.Node, "node")}
 	switch {
 	case t.APIServer:
-		p.APIServer, p.TargetLabel, p.CordonExhausted = true, "", false
+		p.Kind, p.Labels, p.CordonExhausted = remediations.KindAPIServer, nil, false
 		b.aboutAPIServers(at, r)
 	case t.Location != "":
-		p.Location, p.TargetLabel, p.CordonExhausted = t.Location, "", false
+		p.Kind, p.Labels, p.CordonExhausted = remediations.KindLocation, []string{t.Location}, false
 		b.aboutLeaders(at, r)
 	case t.Pod != "":
-		p.Pod = &remediations.PodLabels{Namespace: cmp.Or(t.Namespace, "namespace"), Name: t.Pod}
+		p.Kind, p.Labels = remediations.KindSidecar, []string{cmp.Or(t.Namespace, "namespace"), t.Pod}
 		b.aboutPods(at, r)
 	}
 }
@@ -107,15 +107,15 @@ func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 		return
 	}
 	switch target := remediations.Registry[name].Target; {
-	case p.Kind() == remediations.KindAPIServer && name != "restart-kubelet":
+	case p.Kind == remediations.KindAPIServer && name != "restart-kubelet":
 		b.fault(at, "%s is done through the API server, and the policy is about that; only restart-kubelet can be done there", name)
-	case target == remediations.KindSidecar && p.Kind() != target:
+	case target == remediations.KindSidecar && p.Kind != target:
 		b.fault(at, "%s is about a pod's sidecar; write target: {pod: pod}, the alert's label that names the pod", name)
-	case target == remediations.KindLocation && p.Kind() != target:
+	case target == remediations.KindLocation && p.Kind != target:
 		b.fault(at, "%s is about a location's leader; write target: {location: location}, the alert's label that names the location", name)
-	case p.Kind() == remediations.KindSidecar && target != p.Kind():
+	case p.Kind == remediations.KindSidecar && target != p.Kind:
 		b.fault(at, "%s is about a node, and the policy is about a pod's sidecar; only mark-ready can be done there", name)
-	case p.Kind() == remediations.KindLocation && target != p.Kind():
+	case p.Kind == remediations.KindLocation && target != p.Kind:
 		b.fault(at, "%s is about a node, and the policy is about a location's leader; only promote-leader can be done there", name)
 	}
 }

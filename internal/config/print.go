@@ -21,7 +21,7 @@ func (p PolicyInfo) Selector() string {
 	if p.NodeSelector != nil {
 		return p.NodeSelector.String()
 	}
-	switch p.Kind() {
+	switch p.Kind {
 	case remediations.KindSidecar:
 		return "pods of its provider"
 	case remediations.KindLocation:
@@ -39,7 +39,7 @@ func (p PolicyInfo) Steps() string {
 	for _, s := range p.Plan {
 		var text string
 		switch {
-		case p.APIServer:
+		case p.Kind == remediations.KindAPIServer:
 			text = fmt.Sprintf("%s %s a host, %s in all", s.Name, model.Duration(s.Wait), model.Duration(s.Timeout))
 		case s.Timeout > 0 && s.ContinueOnTimeout:
 			text = fmt.Sprintf("%s %s or continue", s.Name, model.Duration(s.Timeout))

@@ -78,9 +78,9 @@ func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string 
 		case !known:
 			missing = "this version does not know it (ProviderAbsent)"
 		case missing != "":
-		case p.Pod != nil && !c.Core.SidecarProviders[step.Provider]:
+		case p.Kind == remediations.KindSidecar && !c.Core.SidecarProviders[step.Provider]:
 			missing = fmt.Sprintf("providers.sidecars has none of the name %q (ProviderAbsent)", step.Provider)
-		case p.APIServer && c.ControlPlane == nil:
+		case p.Kind == remediations.KindAPIServer && c.ControlPlane == nil:
 			missing = "controlPlane is not configured (ProviderAbsent)"
 		case !remediations.Registry[step.Name].Once && i < len(p.Plan)-1 && !possible(p.Plan[i+1:], capabilities):
 			missing = preparesNothing
@@ -147,7 +147,7 @@ func (c *Config) shippedIdle(capabilities map[string]string) []string {
 // unasked says that a shipped policy is about what this installation has nothing of: sidecars, a mesh, hosts of a control
 // plane.
 func (c *Config) unasked(p PolicyInfo) bool {
-	switch p.Kind() {
+	switch p.Kind {
 	case remediations.KindSidecar:
 		return len(c.Sidecars) == 0
 	case remediations.KindLocation:

@@ -126,7 +126,7 @@ func (c *Config) nameDaemonSets() {
 // unwitnessed warns of a person's own policy of which nothing is repaired, since it does not say what shows the fault, or
 // since nobody can look there.
 func (c *Config) unwitnessed(p PolicyInfo) []Fault {
-	if p.Mode == remediations.ModeOff || p.Kind() != remediations.KindNode {
+	if p.Mode == remediations.ModeOff || p.Kind != remediations.KindNode {
 		return nil
 	}
 	if p.Witness == nil {
@@ -179,7 +179,7 @@ func (c *Config) shippedUnwitnessed() []string {
 // takesGPUNodes warns of a person's own policy that takes GPU nodes as any other: it is asked before the shipped policies for
 // those, which wait longer for a reboot.
 func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
-	if p.Mode == remediations.ModeOff || p.Kind() != remediations.KindNode {
+	if p.Mode == remediations.ModeOff || p.Kind != remediations.KindNode {
 		return nil
 	}
 	if p.NodeSelector != nil {

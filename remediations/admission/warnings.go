@@ -60,7 +60,8 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 			add(ReasonUnreadable, "%s is set and holds without a reason, too; say why, for those who come later", remediations.BreakGlassKey)
 		case key == remediations.ApproveKey, key == remediations.CancelKey:
 			j := remediations.ReadJournal(ch.New)
-			if r := j.Record; (r == nil || r.ID != v) && (j.Location == nil || j.Location.ID != v) {
+			location := j.Records[remediations.LocationKey]
+			if r := j.Record; (r == nil || r.ID != v) && (location == nil || location.ID != v) {
 				add(ReasonUnknownRepair, "%s=%q: %s", key, text.Line(v, 40), repairThere(ch.New, r))
 			}
 		case key == remediations.RequestKey:

@@ -37,7 +37,10 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 	e.firing, e.unadopted, e.unrouted = map[string]time.Time{}, false, elsewhere{}
 	adopted, writing, failed := 0, time.Duration(0), false // an API server that refuses is not asked for each: the next poll goes on
-	host, leads := e.hosts(ctx), e.leads()
+	carriers := map[remediations.Kind]func(fingerprint, name string) string{}
+	for _, k := range e.kinds {
+		carriers[k.of] = k.carrier(e, ctx)
+	}
 	for _, r := range e.word.Replicas {
 		for fp, a := range r.Alerts {
 			// One that a person silenced is written too, so that people see what their silence holds. An inhibited one is not:
@@ -53,14 +56,13 @@ func (e *Engine) adopt(ctx context.Context) {
 				e.unrouted.add(e.word, fp, a, route, e.Config)
 				continue
 			}
-			if route.APIServer { // no Node carries those: they are the rescue's
-				continue
-			}
+			of := route.Policy.Kind
+			carrier := carriers[of]
 			switch t, ok := e.firing[route.Node]; {
-			case route.Pod != nil: // a sidecar's alert is no fault of the node that hosts it, nor a location's of its leader
-				route.Node = host(fp, *route.Pod)
-			case route.Location != "":
-				route.Node = leads(fp, route.Location)
+			case carrier != nil: // a sidecar's alert is no fault of the node that hosts it, nor a location's of its leader
+				route.Node = carrier(fp, route.Name)
+			case of != remediations.KindNode: // no Node carries those about API servers: they are the rescue's
+				continue
 			case a.Active && (!ok || a.StartsAt.Before(t)):
 				e.firing[route.Node] = a.StartsAt
 			}

@@ -52,11 +52,8 @@ func (p *passing) forgetTorn(m *memory) {
 
 // forgetTorn is the same for a target that is not the node itself.
 func (m *targetMemory) forgetTorn(now time.Time) {
-	if m.sight != nil && torn(m.sight.At, now) {
-		m.sight = nil
-	}
-	if m.sighting != nil && torn(m.sighting.At, now) {
-		m.sighting = nil
+	if torn(m.seenAt, now) {
+		m.seen, m.seenAt = nil, time.Time{}
 	}
 	if torn(m.wellSince, now) {
 		m.wellSince = time.Time{}

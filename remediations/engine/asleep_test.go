@@ -67,16 +67,14 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 				read: map[remediations.Sign]remediations.Testimony{sign: {At: then}},
 			}
 			p.forgetTorn(m)
-			leader := &targetMemory{sight: &remediations.LocationSight{At: then}, repairMemory: repairMemory{wellSince: then}}
-			pod := &targetMemory{sighting: &remediations.Sighting{At: then}, repairMemory: repairMemory{wellSince: then}}
-			leader.forgetTorn(now)
-			pod.forgetTorn(now)
+			beside := &targetMemory{seen: &remediations.LocationSight{At: then}, seenAt: then, repairMemory: repairMemory{wellSince: then}}
+			beside.forgetTorn(now)
 			r := &Rescue{word: &remediations.Word{AskedAt: then}, sights: map[string]remediations.HostSight{"cp-1": {At: then}}, wellSince: then}
 			r.forgetTorn(now)
 			for what, gone := range map[string]bool{
 				"word": p.word == nil, "leases": p.heartbeats == nil, "look": m.lookSince.IsZero(), "well": m.wellSince.IsZero(), "lease": m.lease == nil,
 				"survey": m.survey == nil, "replacement": m.replacement == nil, "pods": m.pods == nil, "witness": len(m.read) == 0,
-				"location": leader.sight == nil, "well location": leader.wellSince.IsZero(), "sidecar": pod.sighting == nil, "well sidecar": pod.wellSince.IsZero(),
+				"target": beside.seen == nil, "well target": beside.wellSince.IsZero(),
 				"hosts": len(r.sights) == 0, "well hosts": r.wellSince.IsZero(), "word of the rescue": r.word == nil,
 			} {
 				require.Equal(t, c.forgets, gone, what)

@@ -156,10 +156,7 @@ func change(s *remediations.State, key string, d remediations.Decision) *NodeCha
 		for k := range n.Annotations {
 			// A sidecar that is under repair has not run out of anything, nor has a leader. Where a record cannot be read, none
 			// can be told apart.
-			other := journal.Sidecars[k]
-			if k == remediations.LocationKey {
-				other = journal.Location
-			}
+			other := journal.Records[k]
 			if strings.HasPrefix(k, remediations.RepairPrefix) && (other == nil || other.Phase == remediations.Exhausted) {
 				c.Annotations[k] = nil
 			}

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -52,6 +53,7 @@ type Options struct {
 type Engine struct {
 	Options
 	core    core
+	kinds   []*kind
 	metrics *metrics
 	notice  chan struct{}
 	news    chan struct{}
@@ -159,7 +161,7 @@ type memory struct {
 // New makes an engine.
 func New(o Options) *Engine {
 	return &Engine{
-		Options: o, core: wholeCore(), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
+		Options: o, core: wholeCore(), kinds: slices.Clone(kinds), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looked: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
 		roster: remediations.NewRoster(o.Config), wrote: map[string]*memory{},
 		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},

@@ -240,8 +240,8 @@ func (p *passing) sweep() {
 			if replaced {
 				p.superseded(slot)
 			}
-			if slot.Kind == remediations.KindLocation {
-				p.releaseLocation(slot.Node)
+			if k := p.kindOf(slot.Kind); k != nil {
+				p.releaseOf(k, slot.Node)
 				return
 			}
 			p.release(slot.Node)
@@ -265,7 +265,7 @@ func occupied(n *corev1.Node, j remediations.Journal, slot remediations.Slot) bo
 	}
 	r := j.Record
 	if slot.Kind == remediations.KindLocation {
-		r = j.Location
+		r = j.Records[remediations.LocationKey]
 	}
 	return r != nil && r.Phase.InFlight()
 }
@@ -295,20 +295,13 @@ func (e *Engine) settleOnly(ctx context.Context, c called) error {
 
 // outcomeOf is what is written of it; nil: nothing.
 func (e *Engine) outcomeOf(s *remediations.State, c called) *NodeChange {
-	switch c.of.kind {
-	case remediations.KindSidecar:
-		if r := s.Journal.Sidecars[c.of.name]; r != nil && r.Phase == remediations.Acting {
-			sc := remediations.Sidecar{Key: c.of.name, Pod: *r.Pod, Record: r}
-			return change(s, c.of.name, e.core.decideSidecar(&remediations.SidecarState{State: s, Sidecar: sc}, e.Clock.Now()))
-		}
-		return nil
-	case remediations.KindLocation:
-		if l, ok := e.Config.LocationOf(s.Journal); ok && l.Record != nil && l.Record.Phase == remediations.Acting && l.Record.Back == nil {
-			ls := &remediations.LocationState{State: s, Location: l}
-			return change(s, remediations.LocationKey, e.core.decideLocation(ls, e.Clock.Now()))
+	if k := e.kindOf(c.of.kind); k != nil {
+		for _, one := range e.Config.Subjects(k.of, s.Journal) {
+			if r := one.Record; one.Name == c.of.name && r != nil && r.Phase == remediations.Acting && r.Back == nil {
+				return change(s, one.Key, k.decide(e, &subject{State: s, Subject: one, of: c.of, m: &targetMemory{}}, e.Clock.Now()))
+			}
 		}
 		return nil // what is put back is put back again by whoever leads next
-	case remediations.KindNode, remediations.KindAPIServer:
 	}
 	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !remediations.Registry[r.Step.Name].Once {
 		return nil

@@ -95,10 +95,10 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 		"a node's without a record":                {cancelled("r00001", func(*corev1.Node) {}), called{}, nil, ""},
 		"a node's that was given back":             {cancelled("r00001", node(remediations.Pending, nothing)), called{}, nil, ""},
 		"a drain that goes on":                     {cancelled("r00001", node(remediations.Acting, func(r *remediations.Record) { r.Step.Name = "drain" })), called{}, nil, ""},
-		"a sidecar's call":                         {sidecar(remediations.Acting), called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, podKey(pod)},
-		"a sidecar's, beside what nobody can read": {beside(remediations.NodeRepairKey, sidecar(remediations.Acting)), called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, ""},
-		"a sidecar's without a record":             {func(*corev1.Node) {}, called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, ""},
-		"a sidecar's that has its outcome":         {cancelled("plants", sidecar(remediations.Verifying)), called{of: target{kind: remediations.KindSidecar, name: podKey(pod)}}, nil, ""},
+		"a sidecar's call":                         {sidecar(remediations.Acting), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, podKey(pod)},
+		"a sidecar's, beside what nobody can read": {beside(remediations.NodeRepairKey, sidecar(remediations.Acting)), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
+		"a sidecar's without a record":             {func(*corev1.Node) {}, called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
+		"a sidecar's that has its outcome":         {cancelled("plants", sidecar(remediations.Verifying)), called{of: target{kind: remediations.KindSidecar, name: "sei/" + pod}}, nil, ""},
 		"a leader's call":                          {leader(remediations.Acting, false), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, remediations.LocationKey},
 		"a leader's, beside what nobody can read":  {beside(remediations.NodeRepairKey, leader(remediations.Acting, false)), called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
 		"a leader's, whose alert is left":          {leaderAlert, called{of: target{kind: remediations.KindLocation, name: "l0"}}, nil, ""},
@@ -109,7 +109,7 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 			conf := withSidecars(withLeaders(modelConfig()))
 			w := newStill(conf, 1, 0)
 			c.node(w.nodes[0])
-			e := New(Options{Config: conf, Fleet: w, Journal: w, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
+			e := New(Options{Config: conf, Fleet: w, Journal: w, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), NewTask: func() string { return "task" }})
 			if c.unread != nil {
 				e.Fleet = silent{w, c.unread}
 			}

@@ -171,7 +171,7 @@ func machineOf(n *corev1.Node) Machine {
 // before its end. A failure costs a page and nothing else.
 func (p *passing) silence(ctx context.Context, node string, d remediations.Decision) string {
 	r, policy := d.Record, d.Policy
-	about := map[string]string{policy.TargetLabel: node}
+	about := map[string]string{policy.Labels[0]: node}
 	if p.Config.ClusterLabel != "" {
 		about[p.Config.ClusterLabel] = p.Config.ClusterValue
 	}

@@ -88,8 +88,8 @@ func turnKnockOuts() map[string]knockOut {
 		"S0: one after the other on a node": {
 			take: func(h *hands) {
 				h.sidecar(func(s *remediations.SidecarState) {
-					s.Journal.Sidecars = maps.Clone(s.Journal.Sidecars)
-					maps.DeleteFunc(s.Journal.Sidecars, func(k string, _ *remediations.Record) bool { return k != s.Key })
+					s.Journal.Records = maps.Clone(s.Journal.Records)
+					maps.DeleteFunc(s.Journal.Records, func(k string, _ *remediations.Record) bool { return k != s.Key })
 				})
 			},
 			tale: threeClose("n0", "n0", "n0"), speaks: "S0: two sidecars",

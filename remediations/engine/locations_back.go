@@ -11,14 +11,14 @@ const putBackStep = "put-back-leader"
 
 // putBack has the moves of the record put back beside the loop, the newest first. Whoever leads does it again until it is
 // done.
-func (p *passing) putBack(s *remediations.LocationState, m *targetMemory, r *remediations.Record, d remediations.Decision) {
+func (p *passing) putBack(t *subject, r *remediations.Record, d remediations.Decision) {
 	if p.Locations == nil {
 		return // at the record's deadline it is held, and then given up
 	}
-	id, node, location, moves := r.PutBackID(), s.Node.Name, r.Location, d.PutBack
-	m.call = &remediations.Call{IntentID: id}
+	id, node, moves := r.PutBackID(), t.of.node, d.PutBack
+	t.m.call = &remediations.Call{IntentID: id}
 	p.underway++
-	p.Log.Info("putting mesh leadership back", "location", location, "node", node, "repair", r.ID)
+	p.Log.Info("putting mesh leadership back", "location", t.Name, "node", node, "repair", r.ID)
 	within := min(p.CallTimeout, r.Deadline.Sub(p.Clock.Now()))
 	go func() {
 		ctx, cancel := context.WithTimeout(p.ctx, within)
@@ -30,7 +30,7 @@ func (p *passing) putBack(s *remediations.LocationState, m *targetMemory, r *rem
 				break
 			}
 		}
-		p.calls <- called{of: target{node, remediations.KindLocation, location}, call: call, step: putBackStep}
+		p.calls <- called{of: t.of, call: call, step: putBackStep}
 	}()
 }
 

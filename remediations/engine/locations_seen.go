@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +11,7 @@ import (
 
 // leads says which node an alert about a location belongs on: the one that has it beside a repair of the location's leader
 // under way, who may lead no more; else the one that leads by the cache; empty: none, or it cannot be said.
-func (e *Engine) leads() func(fingerprint, location string) string {
+func (e *Engine) leads(context.Context) func(fingerprint, location string) string {
 	if e.Locations == nil {
 		return func(string, string) string { return "" }
 	}

@@ -129,7 +129,7 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, b
 	if m.was == nil {
 		m.was = newTally()
 		for _, policy := range c.PolicyNames() {
-			if p := c.Policy(policy); p != nil && p.APIServer {
+			if p := c.Policy(policy); p != nil && p.Kind == remediations.KindAPIServer {
 				continue // the rescue counts those
 			}
 			for _, ph := range phases {

@@ -17,7 +17,7 @@ func modelConfig() *remediations.Config {
 	}
 	return &remediations.Config{
 		Policies: []*remediations.Policy{{
-			Name: "node-not-ready", Match: labels.Matchers{match}, TargetLabel: "node", Mode: remediations.ModeEnforce,
+			Name: "node-not-ready", Match: labels.Matchers{match}, Labels: []string{"node"}, Mode: remediations.ModeEnforce,
 			Plan: []remediations.Step{{Name: "reboot", Wait: 10 * time.Minute, Attempts: 2}},
 			Witness: &remediations.Witness{Signs: []remediations.Sign{
 				{Kind: remediations.SignNotReady}, {Kind: remediations.SignCondition, Name: conditionBroken, Status: "True"},

@@ -87,7 +87,7 @@ func withLeaders(c *remediations.Config) *remediations.Config {
 		panic(err)
 	}
 	c.Policies = append(c.Policies, &remediations.Policy{
-		Name: leaderPolicy, Match: labels.Matchers{match}, Location: "location", Mode: remediations.ModeEnforce,
+		Name: leaderPolicy, Match: labels.Matchers{match}, Kind: remediations.KindLocation, Labels: []string{"location"}, Mode: remediations.ModeEnforce,
 		Plan: []remediations.Step{{Name: "promote-leader", Wait: 2 * time.Minute, Attempts: 2}}, ProofFor: time.Minute,
 	})
 	c.Provided["promote-leader"], c.TopologyLabel = true, "region"
@@ -308,7 +308,7 @@ func (w *world) keys(where string) map[string]string {
 func (w *world) leaderRecords() map[string]*remediations.Record {
 	out := map[string]*remediations.Record{}
 	for name, n := range w.nodes {
-		if r := remediations.ReadJournal(n).Location; r != nil {
+		if r := remediations.ReadJournal(n).Records[remediations.LocationKey]; r != nil {
 			out[name] = r
 		}
 	}

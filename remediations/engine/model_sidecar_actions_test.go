@@ -58,7 +58,7 @@ func (l *life) sidecars() map[string]func(*rapid.T) {
 		"a node's gates all close": l.do(func(t *rapid.T, w *world) { w.closeOn(pick(t)) }),
 		"a person cancels it": pod(func(_ *rapid.T, g *gated) {
 			for _, r := range l.w.sidecarRecords() {
-				if n := l.w.nodes[g.node]; r.Pod.Name == g.name && n != nil && n.Annotations[remediations.CancelKey] == "" && remediations.ReadJournal(n).Sidecars[podKey(g.name)] != nil {
+				if n := l.w.nodes[g.node]; r.Pod.Name == g.name && n != nil && n.Annotations[remediations.CancelKey] == "" && remediations.ReadJournal(n).Records[podKey(g.name)] != nil {
 					l.w.gates.cancels++
 					l.w.cancelled[r.ID] = time.Now()
 					l.w.edit(g.node, edit(remediations.CancelKey, r.ID))
@@ -89,7 +89,7 @@ func (w *world) mendSidecars() {
 		if w.nodes[g.node] == nil {
 			w.reschedule(g.node)
 		}
-		r := remediations.ReadJournal(w.nodes[g.node]).Sidecars[podKey(name)]
+		r := remediations.ReadJournal(w.nodes[g.node]).Records[podKey(name)]
 		if g.byHand || (r != nil && r.Phase == remediations.Exhausted) {
 			g.letGo() // a person has looked
 		}

@@ -76,7 +76,7 @@ func withSidecars(c *remediations.Config) *remediations.Config {
 		panic(err)
 	}
 	c.Policies = append(c.Policies, &remediations.Policy{
-		Name: sidecarPolicy, Match: labels.Matchers{match}, Pod: &remediations.PodLabels{Namespace: "namespace", Name: "pod"},
+		Name: sidecarPolicy, Match: labels.Matchers{match}, Kind: remediations.KindSidecar, Labels: []string{"namespace", "pod"},
 		Mode: remediations.ModeEnforce, RepairCordoned: true,
 		Plan: []remediations.Step{{Name: "mark-ready", Provider: "sei", Wait: time.Minute, Attempts: 3}},
 	})
@@ -206,7 +206,7 @@ func (w *world) postPod(name string) {
 func (w *world) sidecarRecords() map[string]*remediations.Record {
 	out := map[string]*remediations.Record{}
 	for name, n := range w.nodes {
-		for k, r := range remediations.ReadJournal(n).Sidecars {
+		for k, r := range remediations.ReadJournal(n).Of(remediations.KindSidecar) {
 			out[name+"|"+k] = r
 		}
 	}

@@ -67,9 +67,9 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		if ctx.Err() != nil {
 			return later
 		}
-		for _, decide := range []func(*corev1.Node){p.node, p.location, p.sidecars} {
-			decide(n)
-			n = e.latest(n)
+		p.node(n)
+		for _, k := range e.kinds {
+			p.beside(k, e.latest(n))
 		}
 	}
 	e.forgetTargets()

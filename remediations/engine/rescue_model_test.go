@@ -91,7 +91,7 @@ func rescueConfig() *remediations.Config {
 		Mode: remediations.ModeEnforce, MaxStaleness: 30 * time.Second, ControlPlaneHosts: []string{"cp-1", "cp-2", "cp-3"},
 		Provided: map[string]bool{"restart-kubelet": true}, Limits: remediations.Limits{RepairsPerNode: 3, RepairsWindow: 24 * time.Hour},
 		Policies: []*remediations.Policy{{
-			Name: "apiserver-down", Match: labels.Matchers{m}, APIServer: true, Mode: remediations.ModeEnforce, ProofFor: 30 * time.Second, Cooldown: 5 * time.Minute,
+			Name: "apiserver-down", Match: labels.Matchers{m}, Kind: remediations.KindAPIServer, Mode: remediations.ModeEnforce, ProofFor: 30 * time.Second, Cooldown: 5 * time.Minute,
 			Plan: []remediations.Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1, Timeout: 10 * time.Minute}},
 		}},
 	}

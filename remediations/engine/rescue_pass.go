@@ -283,7 +283,7 @@ func (r *Rescue) publish(s *remediations.APIServerState, d remediations.APIServe
 		rescue = nil
 	}
 	for _, p := range r.Config.Policies {
-		if !p.APIServer {
+		if p.Kind != remediations.KindAPIServer {
 			continue
 		}
 		for _, ph := range phases {

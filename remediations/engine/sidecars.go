@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,119 +33,66 @@ type Sidecars interface {
 // sidecarsNamed bounds the exhausted sidecars that the ledger names.
 const sidecarsNamed = 20
 
-// sidecars decides about the sidecars of the node's pods, one after the other, and carries the decisions out.
-func (p *passing) sidecars(n *corev1.Node) {
-	for _, sc := range p.Config.Sidecars(p.journal(n)) {
-		n = p.latest(n) // the one before may have written
-		s := p.sidecarState(n, sc)
-		d := p.core.decideSidecar(s, p.now)
-		if d.Ask.Heartbeats {
-			p.readHeartbeats()
-			s = p.sidecarState(n, sc)
-			d = p.core.decideSidecar(s, p.now)
+// sidecars are those of the node's pods.
+var sidecars = kind{
+	of: remediations.KindSidecar, sinceSeen: true,
+	carrier: (*Engine).hosts,
+	decide: func(e *Engine, t *subject, now time.Time) remediations.Decision {
+		busy := e.busySidecars
+		if e.Config.SidecarTakesPlace(t.Record, e.sidecarsCounted) {
+			busy--
 		}
-		p.carrySidecar(s, d)
-	}
-}
-
-func sidecarOn(n *corev1.Node, key string) target {
-	return target{n.Name, remediations.KindSidecar, key}
-}
-
-func (p *passing) sidecarState(n *corev1.Node, sc remediations.Sidecar) *remediations.SidecarState {
-	p.now = p.Clock.Now()
-	m, known := p.rememberTarget(sidecarOn(n, sc.Key))
-	m.waits = m.waits || (!known && sc.Record != nil)
-	state := p.stateOf(n, m)
-	sc.Record = state.Journal.Sidecars[sc.Key]
-	busy := p.busySidecars
-	if p.Config.SidecarTakesPlace(sc.Record, p.sidecarsCounted) {
-		busy--
-	}
-	return &remediations.SidecarState{State: state, Sidecar: sc, Sighting: m.sighting, Busy: busy, NewTask: p.NewTask()}
-}
-
-func (p *passing) carrySidecar(s *remediations.SidecarState, d remediations.Decision) {
-	m, _ := p.rememberTarget(sidecarOn(s.Node, s.Key))
-	at := p.now
-	if s.Sighting != nil {
-		at = s.Sighting.At // the first of the looks in a row that found it ready
-	}
-	m.found(d, at)
-	if d.Ask.Alerts {
-		p.askAlerts(p.remember(s.Node.Name))
-	}
-	if d.Ask.Sighting {
-		p.sight(m, s, d)
-	}
-	p.recheck(d)
-	was := s.Record
-	wrote := p.putOf(s.State, s.Key, d)
-	switch {
-	case d.Verb == remediations.Issue && wrote:
-		p.busySidecars++
-		p.approve(s, m, d)
-		p.tellPod(s, m, d.Record.Intent.ID, Event{Reason: "RepairStepIssued", Action: d.Record.Intent.ID, Note: d.Message})
-	case d.Verb == remediations.Verify && wrote:
-		m.call, m.sighting = nil, nil // what was seen before the call proves nothing
-	case d.Verb == remediations.Keep:
-		p.keepSidecar(s, m, d, wrote)
-	case d.Verb == remediations.End && wrote:
-		p.ended(d.Ended)
-		p.tellPod(s, m, d.Ended.ID, Event{
-			Warning: d.Ended.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(d.Ended.Outcome), Action: d.Ended.ID,
-			Note: fmt.Sprintf("repair %s by policy %s after %s (%s): %s", d.Ended.ID, d.Ended.Policy, d.Ended.Ended.Sub(d.Ended.Began).Round(time.Second), strings.Join(d.Ended.Steps, ", "), d.Message),
-		})
-		p.again = true // another one may have waited for its turn
-	}
-	if wrote && p.Config.SidecarTakesPlace(was, p.sidecarsCounted) && (d.Record == nil || !d.Record.Phase.InFlight()) {
-		p.busySidecars--
-	}
-	p.countSidecar(s, d, wrote)
-}
-
-func (p *passing) keepSidecar(s *remediations.SidecarState, m *targetMemory, d remediations.Decision, wrote bool) {
-	if d.Fleetwide {
-		p.holds[d.Reason] = d.Message
-		return
-	}
-	if g := s.Sighting; s.Record == nil && g != nil && g.Health == remediations.HealthReady {
-		return // it waits for nothing, whatever its alert still says
-	}
-	if d.Record == nil || wrote {
-		id := ""
-		if s.Record != nil {
-			id = s.Record.ID
+		seen, _ := t.m.seen.(*remediations.Sighting)
+		return e.core.decideSidecar(&remediations.SidecarState{State: t.State, Subject: t.Subject, Sighting: seen, Busy: busy, NewTask: e.NewTask()}, now)
+	},
+	look: (*passing).lookAtSidecar, saw: (*passing).transition,
+	call: (*passing).approve,
+	about: func(t *subject) *remediations.Object {
+		pod := remediations.PodNamed(t.Name)
+		o := &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}
+		seen, _ := t.m.seen.(*remediations.Sighting)
+		switch {
+		case seen != nil && seen.Pod.UID != "":
+			o.UID = seen.Pod.UID
+		case t.Record != nil:
+			o.UID = t.Record.Pod.UID
 		}
-		p.tellPod(s, m, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason), Note: string(d.Reason) + ": " + d.Message})
-	}
+		return o
+	},
+	// It waits for nothing, whatever its alert still says.
+	quiet: func(t *subject) bool {
+		seen, _ := t.m.seen.(*remediations.Sighting)
+		return t.Record == nil && seen != nil && seen.Health == remediations.HealthReady
+	},
+	counted: (*passing).countSidecar,
 }
 
 // approve lets the approval go out.
-func (p *passing) approve(s *remediations.SidecarState, m *targetMemory, d remediations.Decision) {
+func (p *passing) approve(t *subject, d remediations.Decision) string {
 	r := d.Record
-	intent, key := *r.Intent, s.Key
-	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: s.Node.Name, Task: intent.Task}
+	intent, key := *r.Intent, t.Key
+	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: t.of.node, Task: intent.Task}
 	p.send(calling{
-		of: sidecarOn(s.Node, key), step: r.Step.Name, attempt: intent.ID,
+		of: t.of, step: r.Step.Name, attempt: intent.ID,
 		about: []any{"pod", r.Pod.String(), "task", intent.Task},
 		lets:  func(_ context.Context, live *corev1.Node) error { return p.core.mayStillApprove(live, key, intent.ID) },
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
 			return p.Sidecars.Approve(ctx, a, mayStill)
 		},
-	}, &m.repairMemory)
+	}, &t.m.repairMemory)
+	return intent.ID
 }
 
-func (p *passing) countSidecar(s *remediations.SidecarState, d remediations.Decision, wrote bool) {
-	r := s.Record
+// countSidecar counts those that take a place, and names those that a person must look at.
+func (p *passing) countSidecar(t *subject, r *remediations.Record, d remediations.Decision, wrote bool) {
 	switch {
-	case d.Record != nil && wrote:
-		r = d.Record
-	case wrote && (d.Verb == remediations.End || d.Verb == remediations.Drop):
-		r = nil
+	case !wrote:
+	case d.Verb == remediations.Issue:
+		p.busySidecars++
+	case p.Config.SidecarTakesPlace(t.Record, p.sidecarsCounted) && (d.Record == nil || !d.Record.Phase.InFlight()):
+		p.busySidecars--
 	}
-	p.tallied(r, d)
 	if r != nil && r.Phase == remediations.Exhausted && len(p.tally.sidecars) < sidecarsNamed {
-		p.tally.sidecars[s.Pod.String()] = s.Node.Name
+		p.tally.sidecars[t.Name] = t.of.node
 	}
 }

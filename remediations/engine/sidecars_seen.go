@@ -14,9 +14,9 @@ const hostsAsked = 32
 
 // hosts says which node a pod's alert belongs on: the one that carries it, else the one that hosts the pod by the API
 // server's word; empty: none, or it cannot be said now.
-func (e *Engine) hosts(ctx context.Context) func(fingerprint string, p remediations.Pod) string {
+func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string {
 	if e.Sidecars == nil {
-		return func(string, remediations.Pod) string { return "" }
+		return func(string, string) string { return "" }
 	}
 	carriers := sync.OnceValue(func() map[string]string { // most polls meet no pod's alert
 		out := map[string]string{}
@@ -35,7 +35,7 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint string, p remediati
 		return out
 	})
 	asked := 0
-	return func(fingerprint string, p remediations.Pod) string {
+	return func(fingerprint, pod string) string {
 		if node, ok := carriers()[fingerprint]; ok {
 			return node
 		}
@@ -44,49 +44,44 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint string, p remediati
 		}
 		ctx, cancel := context.WithTimeout(ctx, lastLook)
 		defer cancel()
-		node, err := e.Sidecars.Hosts(ctx, p)
+		node, err := e.Sidecars.Hosts(ctx, remediations.PodNamed(pod))
 		if err != nil {
-			e.Log.Error(err, "which node hosts a pod cannot be read; its alert waits for the next poll", "pod", p.String())
+			e.Log.Error(err, "which node hosts a pod cannot be read; its alert waits for the next poll", "pod", pod)
 			asked = hostsAsked // an API server that does not answer is not asked for each
 		}
 		return node
 	}
 }
 
-// sight looks at the sidecar beside the loop.
-func (p *passing) sight(m *targetMemory, s *remediations.SidecarState, d remediations.Decision) {
-	if p.Sidecars == nil || d.Policy == nil && s.Record == nil {
-		return
-	}
+// lookAtSidecar looks through the provider of the policy.
+func (p *passing) lookAtSidecar(t *subject, d remediations.Decision) func(ctx context.Context, began time.Time) any {
 	policy := d.Policy
-	if policy == nil {
-		policy = p.Config.Policy(s.Record.Policy)
+	if policy == nil && t.Record != nil {
+		policy = p.Config.Policy(t.Record.Policy)
 	}
-	if policy == nil || len(policy.Plan) == 0 {
-		return
+	if p.Sidecars == nil || policy == nil || len(policy.Plan) == 0 {
+		return nil
 	}
-	provider, pod, node := policy.Plan[0].Provider, s.Pod, s.Node.Name
-	p.observe(sidecarOn(s.Node, s.Key), m, func(ctx context.Context, began time.Time) func() {
+	provider, pod := policy.Plan[0].Provider, remediations.PodNamed(t.Name)
+	return func(ctx context.Context, began time.Time) any {
 		g := p.Sidecars.Look(ctx, provider, pod)
 		g.At = began
-		return func() {
-			m.sighting = &g
-			p.transition(m, node, pod, &g)
-		}
-	})
+		return &g
+	}
 }
 
 // transition tells people that a sidecar has begun to wait, or is ready again. What lies between the two is no news.
-func (p *passing) transition(m *targetMemory, node string, pod remediations.Pod, g *remediations.Sighting) {
+func (p *passing) transition(t *subject) {
+	g, m := t.m.seen.(*remediations.Sighting), t.m
 	switch {
-	case g.Node != node || g.Pod.UID == "":
+	case g.Node != t.of.node || g.Pod.UID == "":
 		m.waits = false
 	case g.Health == remediations.HealthNotReady && !m.waits:
 		m.waits = true
-		p.regarding(g, Event{Warning: true, Reason: "SidecarReadinessLost", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of %s is not ready: %s", pod, g.Detail)})
+		p.regarding(g, Event{Warning: true, Reason: "SidecarReadinessLost", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of %s is not ready: %s", t.Name, g.Detail)})
 	case g.Health == remediations.HealthReady && m.waits:
 		m.waits = false
-		p.regarding(g, Event{Reason: "SidecarReadinessRestored", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of %s is ready", pod)})
+		p.regarding(g, Event{Reason: "SidecarReadinessRestored", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of %s is ready", t.Name)})
 	}
 }
 
@@ -99,24 +94,4 @@ func (e *Engine) regarding(g *remediations.Sighting, event Event) {
 		event.About = &owner
 		e.Events.Event("", event)
 	}
-}
-
-// tellPod sends an Event about the sidecar's pod once for each key.
-func (p *passing) tellPod(s *remediations.SidecarState, m *targetMemory, key string, e Event) {
-	k := key + "|" + e.Reason
-	if m.told[k] {
-		return
-	}
-	if len(m.told) > 64 {
-		m.told = map[string]bool{}
-	}
-	m.told[k] = true
-	e.About = &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: s.Pod.Namespace, Name: s.Pod.Name}
-	switch {
-	case s.Sighting != nil && s.Sighting.Pod.UID != "":
-		e.About.UID = s.Sighting.Pod.UID
-	case s.Record != nil:
-		e.About.UID = s.Record.Pod.UID
-	}
-	p.Events.Event("", e)
 }

@@ -14,7 +14,7 @@ import (
 type target struct {
 	node string
 	kind remediations.Kind
-	// name is the key of a sidecar's record, or the location; the node itself needs none.
+	// name tells it from the others of its kind: remediations.Subject; the node itself needs none.
 	name string
 }
 
@@ -31,11 +31,12 @@ type repairMemory struct {
 // targetMemory is what the engine remembers, between passes, of a target that is not the node itself. All of it may be lost.
 type targetMemory struct {
 	repairMemory
-	looking  bool
-	sight    *remediations.LocationSight
-	sighting *remediations.Sighting
-	told     map[string]bool
-	// waits says that people were told that a sidecar waits.
+	looking bool
+	// seen is what was last seen of it, as its kind sees, when looking began at seenAt; nil: nothing yet.
+	seen   any
+	seenAt time.Time
+	told   map[string]bool
+	// waits says that people were told that it waits.
 	waits bool
 	pass  int
 }

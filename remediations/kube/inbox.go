@@ -69,9 +69,9 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 	if why != remediations.MisrouteNone {
 		return string(why), nil
 	}
-	if route.Pod != nil {
+	if route.Policy.Kind == remediations.KindSidecar {
 		var err error
-		if route.Node, err = i.Hosts(ctx, *route.Pod); err != nil {
+		if route.Node, err = i.Hosts(ctx, remediations.PodNamed(route.Name)); err != nil {
 			return "", err
 		}
 		if route.Node == "" {
@@ -79,8 +79,8 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 		}
 	}
 	a := i.Config.NewAlert(route.Policy, labels, status, startsAt, i.Now())
-	if route.Location != "" {
-		if route.Node = i.leads(a.Key(), route.Location); route.Node == "" {
+	if route.Policy.Kind == remediations.KindLocation {
+		if route.Node = i.leads(a.Key(), route.Name); route.Node == "" {
 			return string(remediations.MisrouteUnknownLocation), nil
 		}
 	}

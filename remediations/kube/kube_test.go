@@ -166,7 +166,7 @@ func inbox(t *testing.T, client kubernetes.Interface) kube.Inbox {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
 	require.NoError(t, err)
 	return kube.Inbox{
-		Config: &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, TargetLabel: "node"}}},
+		Config: &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, Labels: []string{"node"}}}},
 		Client: client, Now: time.Now,
 		Node: func(name string) *corev1.Node {
 			n, err := lab.Shared(t).Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
@@ -219,7 +219,7 @@ func podInbox(t *testing.T) kube.Inbox {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "sidecar-not-ready")
 	require.NoError(t, err)
 	in.Config.Policies = append(in.Config.Policies, &remediations.Policy{
-		Name: "sidecar-not-ready", Mode: remediations.ModeEnforce, Match: labels.Matchers{m}, Pod: &remediations.PodLabels{Namespace: "namespace", Name: "pod"},
+		Name: "sidecar-not-ready", Mode: remediations.ModeEnforce, Match: labels.Matchers{m}, Kind: remediations.KindSidecar, Labels: []string{"namespace", "pod"},
 		Plan: []remediations.Step{{Name: "mark-ready", Provider: "sei", Attempts: 3}},
 	})
 	in.Config.Provided, in.Config.SidecarProviders = map[string]bool{"mark-ready": true}, map[string]bool{"sei": true}
@@ -312,7 +312,7 @@ func TestALocationsAlertIsOnTheNodeThatLeadsIt(t *testing.T) {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "mesh-leader-degraded")
 	require.NoError(t, err)
 	in.Config.Policies = append(in.Config.Policies, &remediations.Policy{
-		Name: "mesh-leader-degraded", Mode: remediations.ModeEnforce, Match: labels.Matchers{m}, Location: "location",
+		Name: "mesh-leader-degraded", Mode: remediations.ModeEnforce, Match: labels.Matchers{m}, Kind: remediations.KindLocation, Labels: []string{"location"},
 		Plan: []remediations.Step{{Name: "promote-leader", Attempts: 2}},
 	})
 	in.Config.Provided = map[string]bool{"promote-leader": true}

@@ -56,7 +56,7 @@ func TestAKubeletPlantsNoMoveOfALeader(t *testing.T) {
 	removeAdmission(t, l)
 	require.NoError(t, plant(metav1.PatchOptions{}), "the control: admission is what denied it")
 	await(t, "Drydock to have judged the record", func() bool {
-		return remediations.ReadJournal(y.node(ledNode)).Location.Phase == remediations.Exhausted
+		return remediations.ReadJournal(y.node(ledNode)).Records[remediations.LocationKey].Phase == remediations.Exhausted
 	})
 	for _, n := range []string{ledNode, leadsNode, memberNode, foreignNode} {
 		require.NotContains(t, y.node(n).Annotations, admission.MeshLeaderKey, n)

@@ -46,7 +46,7 @@ func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 // deniedToOthers: whoever moves the lead of west while west-1's repair waits for its proof is told of that, and moves nothing.
 func (y *yard) deniedToOthers() {
 	y.t.Helper()
-	require.Equal(y.t, remediations.Verifying, remediations.ReadJournal(y.node("west-1")).Location.Phase)
+	require.Equal(y.t, remediations.Verifying, remediations.ReadJournal(y.node("west-1")).Records[remediations.LocationKey].Phase)
 	for node, value := range map[string]any{"west-1": "true", "west-2": nil, "west-3": "true"} {
 		err := y.try(node, map[string]any{"metadata": map[string]any{"annotations": map[string]any{kilo.LeaderKey: value}}})
 		require.ErrorContains(y.t, err, "mesh-leader-degraded", node)
@@ -184,10 +184,10 @@ func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
 	require.NoError(t, y.network.DropVXLAN("west-2"))
 	fault := time.Now()
 	y.await("it is held", func() bool {
-		r := remediations.ReadJournal(y.node("west-2")).Location
+		r := remediations.ReadJournal(y.node("west-2")).Records[remediations.LocationKey]
 		return r != nil && r.Hold != nil && r.Hold.Reason == remediations.Cooldown
 	})
-	held := remediations.ReadJournal(y.node("west-2")).Location
+	held := remediations.ReadJournal(y.node("west-2")).Records[remediations.LocationKey]
 	require.Equal(t, remediations.Pending, held.Phase)
 	y.await("it is said", func() bool {
 		return slices.ContainsFunc(y.events(), func(e string) bool { return strings.HasPrefix(e, "west-2 RepairHeld: Cooldown") })

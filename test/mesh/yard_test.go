@@ -315,7 +315,7 @@ func (y *yard) held(location, leader string) (held *remediations.Record) {
 	for _, n := range y.nodes() {
 		if n.Labels[corev1.LabelTopologyRegion] == location {
 			require.Empty(y.t, y.entries(n.Name))
-			if r := remediations.ReadJournal(&n).Location; r != nil {
+			if r := remediations.ReadJournal(&n).Records[remediations.LocationKey]; r != nil {
 				require.Equal(y.t, remediations.Pending, r.Phase)
 				require.Empty(y.t, r.Moves)
 				held = r

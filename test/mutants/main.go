@@ -35,7 +35,7 @@ var core = []string{
 	"remediations/witness*.go", "remediations/node_decide.go", "remediations/node_proof.go", "remediations/node_successor.go",
 	"remediations/node_target.go", "remediations/location_guards.go", "remediations/location_last_look.go",
 	"remediations/location_ledger.go", "remediations/apiserver_guards.go",
-	"remediations/engine/finish.go", "remediations/engine/issue.go", "remediations/engine/targets.go",
+	"remediations/engine/finish.go", "remediations/engine/issue.go", "remediations/engine/kinds.go", "remediations/engine/targets.go",
 }
 
 // folders are the packages whose tests run, in this order: the tests of the pure core are fast and

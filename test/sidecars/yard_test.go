@@ -290,7 +290,7 @@ func (y *yard) record(node string, spec lab.SeiNodeSpec) *remediations.Record {
 	y.t.Helper()
 	j := remediations.ReadJournal(y.node(node))
 	require.NoError(y.t, j.Malformed)
-	return j.Sidecars[remediations.SidecarKey(remediations.Pod{Namespace: y.ns, Name: spec.Name + "-0"})]
+	return j.Records[remediations.SidecarKey(remediations.Pod{Namespace: y.ns, Name: spec.Name + "-0"})]
 }
 
 // ended waits until the node's history has n repairs of the pod's sidecar and its record is gone (or says Exhausted),

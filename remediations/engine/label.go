@@ -10,9 +10,11 @@ import (
 
 // label has the change of a Node say the phase that its records say after it, where it changes one of those.
 func label(n *corev1.Node, c *NodeChange) {
-	_, node := c.Annotations[remediations.NodeRepairKey]
-	_, leader := c.Annotations[remediations.LocationKey]
-	if !node && !leader {
+	occupying := false
+	for key := range c.Annotations {
+		occupying = occupying || remediations.OccupyingKey(key)
+	}
+	if !occupying {
 		return
 	}
 	after := maps.Clone(n.Annotations)

@@ -1,0 +1,305 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// kind is a kind of target that is not the node itself: what the one driver of this file must be told of it. What may be nil says
+// so.
+type kind struct {
+	of remediations.Kind
+	// carrier gives what says on which node an alert about the target of that name belongs; empty: none, or it cannot be said now.
+	// It is asked for once for each poll.
+	carrier func(e *Engine, ctx context.Context) func(fingerprint, name string) (node string)
+	// decide asks the core, by what was last seen of the target.
+	decide func(e *Engine, t *subject, now time.Time) remediations.Decision
+	// look gives what looks at the target beside the loop; nil: nobody can look. saw is told in the loop what it saw, and may be nil.
+	look func(p *passing, t *subject, d remediations.Decision) func(ctx context.Context, began time.Time) (seen any)
+	saw  func(p *passing, t *subject)
+	// call lets the call of the record's intent go out, and says under which name people are told of it. resume does again what
+	// may be repeated; nil: nothing of the kind is.
+	call   func(p *passing, t *subject, d remediations.Decision) (attempt string)
+	resume func(p *passing, t *subject, d remediations.Decision)
+	// slots is how its repairs are counted among those that disrupt; nil: they disrupt nothing, take no slot, and wait for none.
+	slots *slots
+	// sinceSeen: the target is well since it was first seen so, not since that was decided.
+	sinceSeen bool
+	// about is the object that Events are about; nil: the Node, which is told of every phase. ofWhat says in such an Event whose
+	// repair it is, after the repair's id; nil: nothing need be said.
+	about  func(t *subject) *remediations.Object
+	ofWhat func(e *remediations.Entry) string
+	// quiet says that a hold is nothing to tell; verified and counted follow once the call's answer is on record, and once all of a
+	// decision is carried out. Each may be nil.
+	quiet    func(t *subject) bool
+	verified func(p *passing, r *remediations.Record)
+	counted  func(p *passing, t *subject, now *remediations.Record, d remediations.Decision, wrote bool)
+}
+
+// slots count a repair that disrupts, in a pass and in the ledger.
+type slots struct {
+	occupy func(f *remediations.Fleet, node string, r *remediations.Record, wouldBe bool)
+	vacate func(f *remediations.Fleet, node string)
+	free   func(l *remediations.Ledger, node string) bool
+}
+
+// kinds are those of every engine, in the order in which a pass decides about the targets of one node.
+var kinds = []*kind{&locations, &sidecars}
+
+func (e *Engine) kindOf(of remediations.Kind) *kind {
+	for _, k := range e.kinds {
+		if k.of == of {
+			return k
+		}
+	}
+	return nil
+}
+
+// subject is one target as a decision is made about it.
+type subject struct {
+	*remediations.State
+	remediations.Subject
+	of target
+	m  *targetMemory
+}
+
+// beside decides about the node's targets of the kind, one after the other, and carries the decisions out.
+func (p *passing) beside(k *kind, n *corev1.Node) {
+	for _, one := range p.Config.Subjects(k.of, p.journal(n)) {
+		n = p.latest(n) // the one before may have written
+		t := p.subject(k, n, one)
+		d := k.decide(p.Engine, t, p.now)
+		if d.Ask.Heartbeats {
+			p.readHeartbeats()
+			t = p.subject(k, n, one)
+			d = k.decide(p.Engine, t, p.now)
+		}
+		p.carryBeside(k, t, d)
+	}
+}
+
+// subject gathers what the decision about a target must know.
+func (p *passing) subject(k *kind, n *corev1.Node, one remediations.Subject) *subject {
+	p.now = p.Clock.Now()
+	of := target{n.Name, k.of, one.Name}
+	m, known := p.rememberTarget(of)
+	m.waits = m.waits || (!known && one.Record != nil)
+	s := p.stateOf(n, m)
+	one.Record = s.Journal.Records[one.Key]
+	return &subject{State: s, Subject: one, of: of, m: m}
+}
+
+func (p *passing) carryBeside(k *kind, t *subject, d remediations.Decision) {
+	since := p.now
+	if k.sinceSeen && !t.m.seenAt.IsZero() {
+		since = t.m.seenAt
+	}
+	t.m.found(d, since)
+	if d.Ask.Alerts {
+		p.askAlerts(p.remember(t.of.node))
+		if k.slots != nil {
+			p.want(t.State, t.Record, d)
+		}
+	}
+	p.waiting = p.waiting || (k.slots != nil && d.Verb == remediations.Keep)
+	if d.Ask.Sighting {
+		p.lookAt(k, t, d)
+	}
+	p.recheck(d)
+	wrote := false
+	switch d.Verb {
+	case remediations.Issue:
+		wrote = p.issueBeside(k, t, d)
+	case remediations.Resume:
+		k.resume(p, t, d)
+	case remediations.Keep:
+		wrote = p.keepBeside(k, t, d)
+	case remediations.Verify:
+		if wrote = p.putOf(t.State, t.Key, d); wrote {
+			p.verifying(k, t, d)
+		}
+	case remediations.End:
+		if wrote = p.putOf(t.State, t.Key, d); wrote {
+			p.endBeside(k, t, d)
+		}
+	case remediations.Look:
+		if r := onRecord(t, d); k.slots != nil && d.Policy != nil && r != nil {
+			k.slots.occupy(p.fleet, t.of.node, r, d.Policy.Mode == remediations.ModeObserve)
+		}
+		wrote = p.putOf(t.State, t.Key, d)
+	case remediations.Wait, remediations.Drop, remediations.Rest, remediations.Reset:
+		wrote = p.putOf(t.State, t.Key, d)
+	}
+	r := t.Record
+	switch {
+	case d.Record != nil && wrote:
+		r = d.Record
+	case wrote && (d.Verb == remediations.End || d.Verb == remediations.Drop):
+		r = nil
+	}
+	p.tallied(r, d)
+	if k.counted != nil {
+		k.counted(p, t, r, d, wrote)
+	}
+}
+
+// onRecord is the repair as the decision has it.
+func onRecord(t *subject, d remediations.Decision) *remediations.Record {
+	if d.Record != nil {
+		return d.Record
+	}
+	return t.Record
+}
+
+// lookAt looks at the target beside the loop.
+func (p *passing) lookAt(k *kind, t *subject, d remediations.Decision) {
+	look := k.look(p, t, d)
+	if look == nil {
+		return
+	}
+	p.observe(t.of, t.m, func(ctx context.Context, began time.Time) func() {
+		seen := look(ctx, began)
+		return func() {
+			t.m.seen, t.m.seenAt = seen, began
+			if k.saw != nil {
+				k.saw(p, t)
+			}
+		}
+	})
+}
+
+// issueBeside takes the slot, where the kind has any, writes the intent, and lets the call go out; each only after the one before
+// is durable.
+func (p *passing) issueBeside(k *kind, t *subject, d remediations.Decision) (wrote bool) {
+	r := d.Record
+	if k.slots != nil {
+		l := p.ledger.Clone()
+		l.Reserve(p.Config, t.Node, r, p.now)
+		if p.save(l) != nil {
+			return false
+		}
+		k.slots.occupy(p.fleet, t.of.node, r, false)
+		if p.Clock.Now().Sub(p.now) > p.core.intentGood {
+			return false // the slot stays until sweep has seen that nothing came of it
+		}
+	}
+	if !p.putOf(t.State, t.Key, d) {
+		return false
+	}
+	if k.about == nil && (t.Record == nil || t.Record.Intent == nil) {
+		p.tellOf(k, t, r.ID, Event{Reason: "RepairStarted", Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(t.State, r))})
+	}
+	attempt := k.call(p, t, d)
+	p.tellOf(k, t, attempt, Event{Warning: remediations.Registry[r.Step.Name].Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message})
+	return true
+}
+
+// verifying follows once the call's answer is on record.
+func (p *passing) verifying(k *kind, t *subject, d remediations.Decision) {
+	t.m.call, t.m.seen, t.m.seenAt = nil, nil, time.Time{} // what was seen before the call proves nothing
+	if k.about == nil {
+		p.tellOf(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message})
+	}
+	if k.verified != nil {
+		k.verified(p, d.Record)
+	}
+}
+
+func (p *passing) keepBeside(k *kind, t *subject, d remediations.Decision) (wrote bool) {
+	node, was, r := t.of.node, t.Record, onRecord(t, d)
+	if k.slots != nil && d.Reason == remediations.Observing && r != nil {
+		k.slots.occupy(p.fleet, node, r, true)
+	}
+	wrote = p.putOf(t.State, t.Key, d)
+	if wrote && d.Record != nil {
+		if was == nil {
+			p.tellOf(k, t, r.ID, Event{Reason: "RepairPending", Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(t.State, r))})
+		}
+		if was != nil && was.Phase.InFlight() && !r.Phase.InFlight() {
+			p.releaseOf(k, node)
+		}
+	}
+	switch {
+	case d.Fleetwide:
+		p.holds[d.Reason] = d.Message
+		return wrote
+	case k.quiet != nil && k.quiet(t), d.Record != nil && !wrote:
+		return wrote
+	}
+	id := t.Name
+	if r != nil {
+		id = r.ID
+	}
+	action := string(d.Reason)
+	if k.about == nil {
+		action += "-" + id // a Node has repairs of more targets than this one
+	}
+	p.tellOf(k, t, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message})
+	return wrote
+}
+
+func (p *passing) endBeside(k *kind, t *subject, d remediations.Decision) {
+	e, whose := d.Ended, ""
+	p.ended(e)
+	if k.ofWhat != nil {
+		whose = k.ofWhat(e)
+	}
+	p.tellOf(k, t, e.ID, Event{
+		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
+		Note: fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
+	})
+	p.again = true // another one may have waited for its turn
+	if k.slots == nil {
+		return
+	}
+	k.slots.vacate(p.fleet, t.of.node)
+	if p.ledger == nil {
+		return
+	}
+	l := p.ledger.Clone()
+	freed := k.slots.free(l, t.of.node)
+	l.Finished(e.Policy, e.ID, e.Outcome)
+	if freed || l.Failing(e.Policy) != p.ledger.Failing(e.Policy) || e.Outcome == remediations.OutcomeExhausted {
+		_ = p.save(l) // a failure is logged, and the ledger read again
+	}
+}
+
+// releaseOf frees the slot of the kind's repair on the node; a failure leaves it to sweep.
+func (p *passing) releaseOf(k *kind, node string) {
+	if k.slots == nil {
+		return
+	}
+	k.slots.vacate(p.fleet, node)
+	if p.ledger == nil {
+		return
+	}
+	l := p.ledger.Clone()
+	if k.slots.free(l, node) {
+		_ = p.save(l)
+	}
+	p.again = true // another one may have waited for its turn
+}
+
+// tellOf sends an Event about the target once for each key.
+func (p *passing) tellOf(k *kind, t *subject, key string, e Event) {
+	if k.about == nil {
+		p.tell(t.of.node, key, e)
+		return
+	}
+	once := key + "|" + e.Reason
+	if t.m.told[once] {
+		return
+	}
+	if len(t.m.told) > 64 {
+		t.m.told = map[string]bool{}
+	}
+	t.m.told[once] = true
+	e.About = k.about(t)
+	p.Events.Event("", e)
+}
