@@ -23,8 +23,11 @@ type Provider struct {
 // maxProviderName bounds the provider that a record names.
 const maxProviderName = 63
 
-// Nodes says in words which Nodes the provider serves.
-func (p *Provider) Nodes() string {
+// Serves says in words which Nodes the provider serves.
+func (p *Provider) Serves() string {
+	if slices.ContainsFunc(p.Steps, func(step string) bool { return Registry[step].Target != KindNode }) {
+		return "its own targets" // which are no Nodes
+	}
 	switch {
 	case p.NodeSelector != nil && !p.NodeSelector.Empty():
 		return fmt.Sprintf("Nodes with the labels %s", p.NodeSelector)
@@ -67,7 +70,7 @@ func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) 
 		if !slices.Contains(p.Steps, step) {
 			continue
 		}
-		has = append(has, p.Name+" serves "+p.Nodes())
+		has = append(has, p.Name+" serves "+p.Serves())
 		switch claim := p.claims(n); {
 		case claim == claimsNot || claim < strongest:
 		case claim > strongest:
@@ -80,9 +83,9 @@ func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) 
 	case len(has) == 0:
 		return "", ""
 	case len(best) == 0:
-		return "", fmt.Sprintf("no provider can %s Node %s, whose spec.providerID is %.200q: %s", step, n.Name, n.Spec.ProviderID, strings.Join(has, ", "))
+		return "", fmt.Sprintf("no provider serves Node %s for the step %s: its spec.providerID is %.200q, and %s", n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 	case len(best) > 1:
-		return "", fmt.Sprintf("%s could each %s Node %s, whose spec.providerID is %.200q; give one of them a nodeSelector: %s", strings.Join(best, " and "), step, n.Name, n.Spec.ProviderID, strings.Join(has, ", "))
+		return "", fmt.Sprintf("%s each serve Node %s for the step %s, so neither is asked; give one of them a nodeSelector. Its spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 	}
 	return best[0], ""
 }

@@ -31,19 +31,19 @@ func TestWhoServesANode(t *testing.T) {
 	}{
 		"by its scheme":                          {[]Provider{civo, bmc}, "bmc://1", "", "bmc", ""},
 		"of the first":                           {[]Provider{civo, bmc}, "civo://1", "", "civo", ""},
-		"nobody's":                               {[]Provider{civo, bmc}, "aws:///1", "", "", `no provider can reboot Node n1, whose spec.providerID is "aws:///1": civo serves Nodes whose spec.providerID begins with civo://, bmc serves`},
+		"nobody's":                               {[]Provider{civo, bmc}, "aws:///1", "", "", `no provider serves Node n1 for the step reboot: its spec.providerID is "aws:///1", and civo serves Nodes whose spec.providerID begins with civo://, bmc serves`},
 		"nobody's, with one provider":            {[]Provider{civo}, "aws:///1", "", "", "civo serves Nodes whose spec.providerID begins with civo://"},
-		"a scheme that only begins alike":        {[]Provider{civo}, "civo:1", "", "", "no provider can reboot"},
+		"a scheme that only begins alike":        {[]Provider{civo}, "civo:1", "", "", "no provider serves Node n1"},
 		"no ID, and one provider":                {[]Provider{civo}, "", "", "civo", ""},
-		"no ID, and two":                         {[]Provider{civo, bmc}, "", "", "", `civo and bmc could each reboot Node n1, whose spec.providerID is ""; give one of them a nodeSelector`},
+		"no ID, and two":                         {[]Provider{civo, bmc}, "", "", "", `civo and bmc each serve Node n1 for the step reboot, so neither is asked; give one of them a nodeSelector. Its spec.providerID is ""`},
 		"a selector before the scheme":           {[]Provider{civo, racked}, "civo://1", "1", "racked", ""},
 		"not selected":                           {[]Provider{civo, racked}, "civo://1", "2", "civo", ""},
 		"its scheme does not help who selects":   {[]Provider{racked}, "bmc://1", "2", "", "racked serves Nodes with the labels rack=1"},
 		"a scheme before any":                    {[]Provider{any, civo}, "civo://1", "", "civo", ""},
 		"any":                                    {[]Provider{any, civo}, "k3s://n1", "", "ssh", ""},
-		"two that serve any":                     {[]Provider{any, serving("ssh2", "", "")}, "k3s://n1", "", "", "ssh and ssh2 could each reboot"},
-		"two of one scheme":                      {[]Provider{civo, serving("civo2", "civo://", "")}, "civo://1", "", "", "civo and civo2 could each reboot"},
-		"two that select it":                     {[]Provider{racked, everything}, "bmc://1", "1", "", "racked and all could each reboot"},
+		"two that serve any":                     {[]Provider{any, serving("ssh2", "", "")}, "k3s://n1", "", "", "ssh and ssh2 each serve Node n1"},
+		"two of one scheme":                      {[]Provider{civo, serving("civo2", "civo://", "")}, "civo://1", "", "", "civo and civo2 each serve Node n1"},
+		"two that select it":                     {[]Provider{racked, everything}, "bmc://1", "1", "", "racked and all each serve Node n1"},
 		"who selects every Node":                 {[]Provider{civo, everything}, "aws:///1", "", "all", ""},
 		"another step's provider has no part":    {[]Provider{civo, other}, "civo://1", "", "civo", ""},
 		"a step that no provider has":            {[]Provider{other}, "aws:///1", "", "", ""},
@@ -127,7 +127,7 @@ func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 		require.Equal(t, verb, d.Verb, "%s: %s", id, d.Message)
 		if verb == Keep {
 			require.Equal(t, ProviderAbsent, d.Reason)
-			require.Contains(t, d.Message, "no provider can replace Node n1")
+			require.Contains(t, d.Message, "no provider serves Node n1 for the step replace")
 		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +31,8 @@ type scene struct {
 	Windows []string    `json:"windows"`
 	// Provided are the remediations of this installation; absent: reboot.
 	Provided []string `json:"provided"`
+	// Providers are who carries out those on machines, as name: scheme; absent: somebody, on any node.
+	Providers map[string]string `json:"providers"`
 	// MinNodes and 30% of all must have the alert for a step that changes the whole cluster; absent: 3.
 	MinNodes   int  `json:"minNodes"`
 	RequireAll bool `json:"requireAll"`
@@ -355,6 +359,9 @@ func (sc *scene) config(t testing.TB) *Config {
 		for _, p := range sc.Provided {
 			c.Provided[p] = true
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sc.Providers)) {
+		c.Providers = append(c.Providers, Provider{Name: name, Scheme: sc.Providers[name], Steps: slices.Sorted(maps.Keys(c.Provided))})
 	}
 	if sc.Policy.Gone {
 		return c

@@ -21,6 +21,17 @@ func TestCheckSaysOkAndWarnings(t *testing.T) {
 	require.Less(t, strings.Count(stdout, "\n"), 10, "what is shipped does not hide what the person wrote")
 }
 
+// TestCheckSaysWhoServesWhat: which provider carries out which steps, and for which Nodes.
+func TestCheckSaysWhoServesWhat(t *testing.T) {
+	file := write(t, "drydock.yaml", sound+"providers: {civo: {clusterID: c, region: r, apiKeyFile: token}, daemonSets: {cni: kube-system/cilium}, kilo: {}}\n")
+	code, stdout, _ := call(t, "check", file)
+	require.Equal(t, cli.ExitOK, code)
+	require.Contains(t, stdout, file+": ok\n"+
+		file+": providers.civo carries out reboot, replace for Nodes whose spec.providerID begins with civo://\n"+
+		file+": providers.kilo carries out promote-leader for its own targets\n"+
+		file+": providers.daemonSets carries out restart-cni for any Node\n")
+}
+
 func TestCheckPrintsEveryFault(t *testing.T) {
 	file := write(t, "drydock.yaml", sound+"mode: enforced\nlimit: {}\n")
 	code, stdout, stderr := call(t, "check", file)

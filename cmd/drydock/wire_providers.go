@@ -9,6 +9,7 @@ import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/civo"
+	civosettings "drydock.dev/drydock/remediations/civo/settings"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/hosts"
 	"drydock.dev/drydock/remediations/kube"
@@ -47,8 +48,8 @@ func (p *program) newActuators(late lateAnswer) (map[string]map[string]engine.Ac
 }
 
 func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
-	c := p.cfg.Civo
-	if c == nil {
+	c, ok := p.cfg.Providers["civo"].(*civosettings.Civo)
+	if !ok {
 		return nil, 0, nil
 	}
 	client, err := civo.New(civo.Options{

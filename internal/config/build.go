@@ -55,18 +55,18 @@ func (b *builder) build(raw *rawConfig) {
 	b.core.ClusterLabel, b.core.ClusterValue = raw.Cluster.Label, raw.Cluster.Value
 	b.buildReceiver(raw)
 	b.buildMetrics(raw)
-	b.config.HealthListen = b.listen(root.to("health", "listen"), raw.Health.Listen)
+	b.config.HealthListen = b.listen(root.To("health", "listen"), raw.Health.Listen)
 	b.buildWebhook(raw)
 	b.distinctListeners()
 	b.buildLeaderElection(raw)
 	b.config.Ledger = ObjectName{
-		b.namespace(root.to("ledger", "namespace"), raw.Ledger.Namespace),
-		b.objectName(root.to("ledger", "name"), raw.Ledger.Name),
+		b.namespace(root.To("ledger", "namespace"), raw.Ledger.Namespace),
+		b.objectName(root.To("ledger", "name"), raw.Ledger.Name),
 	}
 	b.buildAlertmanager(raw)
 	b.buildLimits(raw)
 	b.buildWindows(raw)
-	b.buildCivo(raw)
+	b.buildSections()
 	b.buildSidecars(raw.Providers.Sidecars)
 	b.buildKilo(raw.Providers.Kilo)
 	b.buildHosts(raw.Providers.Hosts)
@@ -77,18 +77,18 @@ func (b *builder) build(raw *rawConfig) {
 
 func (b *builder) buildLeaderElection(raw *rawConfig) {
 	at, l := pointer{"leaderElection"}, raw.LeaderElection
-	lease, leaseOK := b.duration(at.to("leaseDuration"), l.LeaseDuration, time.Second)
-	renew, renewOK := b.duration(at.to("renewDeadline"), l.RenewDeadline, time.Nanosecond)
-	retry, retryOK := b.duration(at.to("retryPeriod"), l.RetryPeriod, time.Nanosecond)
+	lease, leaseOK := b.Duration(at.To("leaseDuration"), l.LeaseDuration, time.Second)
+	renew, renewOK := b.Duration(at.To("renewDeadline"), l.RenewDeadline, time.Nanosecond)
+	retry, retryOK := b.Duration(at.To("retryPeriod"), l.RetryPeriod, time.Nanosecond)
 	if leaseOK && renewOK && renew >= lease {
-		b.fault(at.to("renewDeadline"), "%s is not shorter than leaseDuration (%s); write a shorter one", l.RenewDeadline, l.LeaseDuration)
+		b.Fault(at.To("renewDeadline"), "%s is not shorter than leaseDuration (%s); write a shorter one", l.RenewDeadline, l.LeaseDuration)
 	}
 	if renewOK && retryOK && float64(renew) <= renewJitter*float64(retry) {
-		b.fault(at.to("retryPeriod"), "%s is too long: renewDeadline (%s) must be longer than 1.2 times it; write a shorter one", l.RetryPeriod, l.RenewDeadline)
+		b.Fault(at.To("retryPeriod"), "%s is too long: renewDeadline (%s) must be longer than 1.2 times it; write a shorter one", l.RetryPeriod, l.RenewDeadline)
 	}
 	b.config.LeaderElection = LeaderElection{
 		Enabled:       l.Enabled,
-		Lease:         ObjectName{b.namespace(at.to("namespace"), l.Namespace), b.objectName(at.to("name"), l.Name)},
+		Lease:         ObjectName{b.namespace(at.To("namespace"), l.Namespace), b.objectName(at.To("name"), l.Name)},
 		LeaseDuration: lease, RenewDeadline: renew, RetryPeriod: retry,
 	}
 }
@@ -96,31 +96,31 @@ func (b *builder) buildLeaderElection(raw *rawConfig) {
 func (b *builder) buildAlertmanager(raw *rawConfig) {
 	at, a := pointer{"alertmanager"}, raw.Alertmanager
 	out := Alertmanager{Receiver: a.Receiver, SilenceRepairs: a.SilenceRepairs}
-	out.URLs = b.urls(at.to("urls"), a.URLs)
-	out.HTTPConfig = b.httpConfig(at.to("httpConfig"), a.HTTPConfig)
-	poll, pollOK := b.duration(at.to("pollInterval"), a.PollInterval, time.Second)
-	stale, staleOK := b.duration(at.to("maxStaleness"), a.MaxStaleness, time.Second)
+	out.URLs = b.URLs(at.To("urls"), a.URLs)
+	out.HTTPConfig = b.HTTPConfig(at.To("httpConfig"), a.HTTPConfig)
+	poll, pollOK := b.Duration(at.To("pollInterval"), a.PollInterval, time.Second)
+	stale, staleOK := b.Duration(at.To("maxStaleness"), a.MaxStaleness, time.Second)
 	if staleOK && stale > maxStaleness {
-		b.fault(at.to("maxStaleness"), "%s is too long; write at most 30s, no side effect may rest on an older word", a.MaxStaleness)
+		b.Fault(at.To("maxStaleness"), "%s is too long; write at most 30s, no side effect may rest on an older word", a.MaxStaleness)
 	} else if pollOK && staleOK && poll > stale {
-		b.fault(at.to("pollInterval"), "%s is longer than maxStaleness (%s); write a shorter one", a.PollInterval, a.MaxStaleness)
+		b.Fault(at.To("pollInterval"), "%s is longer than maxStaleness (%s); write a shorter one", a.PollInterval, a.MaxStaleness)
 	}
 	out.PollInterval, b.core.MaxStaleness = poll, stale
 	b.core.RequireAll = a.Require == "all"
 	if a.Watchdog != "" {
-		out.Watchdog = b.matchers(at.to("watchdog"), a.Watchdog)
+		out.Watchdog = b.matchers(at.To("watchdog"), a.Watchdog)
 		b.core.Watchdog = true
-		b.needsValue(at.to("watchdog"), out.Watchdog)
+		b.needsValue(at.To("watchdog"), out.Watchdog)
 		out.Watchdog = b.ours(out.Watchdog)
 	}
 	if a.SelfTest != "" {
-		b.core.SelfTest = b.matchers(at.to("selfTest"), a.SelfTest)
-		b.needsValue(at.to("selfTest"), b.core.SelfTest)
+		b.core.SelfTest = b.matchers(at.To("selfTest"), a.SelfTest)
+		b.needsValue(at.To("selfTest"), b.core.SelfTest)
 	}
 	b.core.Receiver = a.Receiver
 	for i, text := range a.BlindWhen {
-		m := b.matchers(at.to("blindWhen", i), text)
-		b.needsValue(at.to("blindWhen", i), m)
+		m := b.matchers(at.To("blindWhen", i), text)
+		b.needsValue(at.To("blindWhen", i), m)
 		out.BlindWhen = append(out.BlindWhen, b.ours(m))
 	}
 	b.config.Alertmanager = out
@@ -129,46 +129,29 @@ func (b *builder) buildAlertmanager(raw *rawConfig) {
 func (b *builder) buildLimits(raw *rawConfig) {
 	at, l := pointer{"limits"}, raw.Limits
 	out := remediations.Limits{
-		Concurrent:        b.quantity(at.to("concurrent"), l.Concurrent),
-		ConcurrentPerZone: b.quantity(at.to("concurrentPerZone"), l.ConcurrentPerZone),
-		ConcurrentPerPool: b.quantity(at.to("concurrentPerPool"), l.ConcurrentPerPool),
-		Unhealthy:         b.quantity(at.to("unhealthy"), l.Unhealthy),
+		Concurrent:        b.quantity(at.To("concurrent"), l.Concurrent),
+		ConcurrentPerZone: b.quantity(at.To("concurrentPerZone"), l.ConcurrentPerZone),
+		ConcurrentPerPool: b.quantity(at.To("concurrentPerPool"), l.ConcurrentPerPool),
+		Unhealthy:         b.quantity(at.To("unhealthy"), l.Unhealthy),
 		PoolLabels:        l.PoolLabels,
 		ZoneLabel:         l.ZoneLabel,
 		RepairsPerNode:    l.RepairsPerNode,
 	}
 	for i, key := range l.PoolLabels {
-		b.labelKey(at.to("poolLabels", i), key)
+		b.LabelKey(at.To("poolLabels", i), key)
 	}
-	b.labelKey(at.to("zoneLabel"), l.ZoneLabel)
-	out.RepairsWindow, _ = b.duration(at.to("repairsWindow"), l.RepairsWindow, time.Minute)
-	out.StormCooldown, _ = b.duration(at.to("stormCooldown"), l.StormCooldown, 0)
-	out.StartupGrace, _ = b.duration(at.to("startupGrace"), l.StartupGrace, 0)
+	b.LabelKey(at.To("zoneLabel"), l.ZoneLabel)
+	out.RepairsWindow, _ = b.Duration(at.To("repairsWindow"), l.RepairsWindow, time.Minute)
+	out.StormCooldown, _ = b.Duration(at.To("stormCooldown"), l.StormCooldown, 0)
+	out.StartupGrace, _ = b.Duration(at.To("startupGrace"), l.StartupGrace, 0)
 	out.Sidecars = l.Sidecars.Concurrent
 	out.Locations.Concurrent = l.Leaders.Concurrent
-	out.Locations.PerLocation, _ = b.duration(at.to("leaders", "perLocation"), l.Leaders.PerLocation, time.Minute)
+	out.Locations.PerLocation, _ = b.Duration(at.To("leaders", "perLocation"), l.Leaders.PerLocation, time.Minute)
 	b.core.Limits = out
 }
 
-func (b *builder) buildCivo(raw *rawConfig) {
-	c := raw.Providers.Civo
-	if c == nil {
-		return
-	}
-	at := pointer{"providers", "civo"}
-	timeout, _ := b.duration(at.to("timeout"), c.Timeout, time.Second)
-	b.config.Civo = &Civo{
-		APIURL:    b.url(at.to("apiURL"), c.APIURL),
-		ClusterID: c.ClusterID, Region: c.Region,
-		APIKeyFile: b.secretFile(at.to("apiKeyFile"), c.APIKeyFile),
-		Timeout:    timeout,
-
-		NodeSelector: b.servedNodes(at.to("nodeSelector"), c.NodeSelector),
-	}
-}
-
-// servedNodes reads which Nodes a provider serves; nil: the configuration leaves that to their spec.providerID.
-func (b *builder) servedNodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
+// Nodes reads which Nodes a provider serves; nil: the configuration leaves that to their spec.providerID.
+func (b *builder) Nodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
 	selector := b.nodeSelector(at, s)
 	if s != nil && selector == nil {
 		return k8slabels.Everything()
@@ -186,20 +169,20 @@ func (b *builder) resolve(file string) string {
 
 func (b *builder) namespace(p pointer, name string) string {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		b.fault(p, "%q is not a namespace; write for example drydock", name)
+		b.Fault(p, "%q is not a namespace; write for example drydock", name)
 	}
 	return name
 }
 
 func (b *builder) objectName(p pointer, name string) string {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		b.fault(p, "%q is not an object's name; write for example drydock", name)
+		b.Fault(p, "%q is not an object's name; write for example drydock", name)
 	}
 	return name
 }
 
-func (b *builder) labelKey(p pointer, key string) {
+func (b *builder) LabelKey(p pointer, key string) {
 	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-		b.fault(p, "%q is not a node label's key; write for example topology.kubernetes.io/zone", key)
+		b.Fault(p, "%q is not a node label's key; write for example topology.kubernetes.io/zone", key)
 	}
 }

@@ -3,12 +3,12 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
+	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
 )
-
-// civoScheme begins the spec.providerID of Civo's Nodes.
-const civoScheme = "civo://"
 
 // capability is one remediation, the provider under providers that carries it out, and whether the configuration has what it needs.
 type capability struct {
@@ -20,9 +20,17 @@ type capability struct {
 
 func (c *Config) capabilities() []capability {
 	hosts, wide := cmp.Or(c.Hosts, &Hosts{}), cmp.Or(c.ClusterWide, &ClusterWide{})
-	return []capability{
-		{"civo", "reboot", c.Civo != nil, ""},
-		{"civo", "replace", c.Civo != nil, ""},
+	var out []capability
+	for _, s := range sections {
+		var serves []string
+		if p := c.Providers[s.Key]; p != nil {
+			serves = p.Serves().Steps
+		}
+		for _, step := range slices.Sorted(maps.Keys(s.Steps)) {
+			out = append(out, capability{s.Key, step, slices.Contains(serves, step), s.Steps[step]})
+		}
+	}
+	return append(out, []capability{
 		{"sidecars", "mark-ready", len(c.Sidecars) > 0, ""},
 		{"kilo", "promote-leader", c.Kilo != nil, ""},
 		{"hosts", "restart-kubelet", c.Hosts != nil, ""},
@@ -32,7 +40,7 @@ func (c *Config) capabilities() []capability {
 		{"daemonSets", "restart-cni", c.DaemonSets.CNI.Name != "", ".cni"},
 		{"clusterWide", "rollout-restart", len(wide.RolloutRestart) > 0, ".rolloutRestart"},
 		{"clusterWide", "apply-cni", wide.CNI != nil, ".cni"},
-	}
+	}...)
 }
 
 // Capabilities says of each remediation why this installation cannot carry it out; empty: it can.
@@ -64,13 +72,25 @@ func (c *Config) providers() []remediations.Provider {
 			continue
 		}
 		if len(out) == 0 || out[len(out)-1].Name != a.provider {
-			out = append(out, remediations.Provider{Name: a.provider})
+			var p remediations.Provider
+			if own := c.Providers[a.provider]; own != nil {
+				p = own.Serves()
+			}
+			p.Name, p.Steps = a.provider, nil
+			out = append(out, p)
 		}
 		p := &out[len(out)-1]
 		p.Steps = append(p.Steps, a.remediation)
-		if a.provider == "civo" {
-			p.Scheme, p.NodeSelector = civoScheme, c.Civo.NodeSelector
-		}
 	}
 	return out
+}
+
+// testifies says that some provider can be asked whether a machine runs.
+func (c *Config) testifies() bool {
+	for _, p := range c.Providers {
+		if t, ok := p.(section.Testifier); ok && t.Testifies() {
+			return true
+		}
+	}
+	return false
 }

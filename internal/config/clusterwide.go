@@ -33,7 +33,7 @@ func namespaced(text string) ObjectName {
 
 func (b *builder) namespaced(p pointer, text string) ObjectName {
 	out := namespaced(text)
-	if text != "" && !b.faulty(p) {
+	if text != "" && !b.Faulty(p) {
 		b.namespace(p, out.Namespace)
 		b.objectName(p, out.Name)
 	}
@@ -45,12 +45,12 @@ func (b *builder) buildDaemonSets(raw *rawConfig) {
 	if d == nil {
 		return
 	}
-	b.config.DaemonSets = DaemonSets{KubeProxy: b.namespaced(at.to("kubeProxy"), d.KubeProxy), CNI: b.namespaced(at.to("cni"), d.CNI)}
+	b.config.DaemonSets = DaemonSets{KubeProxy: b.namespaced(at.To("kubeProxy"), d.KubeProxy), CNI: b.namespaced(at.To("cni"), d.CNI)}
 	switch {
-	case d.KubeProxy == "" && d.CNI == "" && !b.faulty(at.to("kubeProxy")) && !b.faulty(at.to("cni")):
-		b.fault(at, "names none; write kubeProxy or cni, or remove it")
+	case d.KubeProxy == "" && d.CNI == "" && !b.Faulty(at.To("kubeProxy")) && !b.Faulty(at.To("cni")):
+		b.Fault(at, "names none; write kubeProxy or cni, or remove it")
 	case d.KubeProxy == d.CNI:
-		b.fault(at.to("cni"), "is the same as kubeProxy; remove one of them, its pod is restarted once")
+		b.Fault(at.To("cni"), "is the same as kubeProxy; remove one of them, its pod is restarted once")
 	}
 }
 
@@ -61,26 +61,26 @@ func (b *builder) buildClusterWide(raw *rawClusterWide) {
 	at := pointer{"providers", "clusterWide"}
 	out := &ClusterWide{}
 	for i, text := range raw.RolloutRestart {
-		out.RolloutRestart = append(out.RolloutRestart, b.namespaced(at.to("rolloutRestart", i), text))
+		out.RolloutRestart = append(out.RolloutRestart, b.namespaced(at.To("rolloutRestart", i), text))
 	}
-	if c, p := raw.CNI, at.to("cni"); c != nil {
-		out.CNI = &CNIManifest{DaemonSet: b.namespaced(p.to("daemonSet"), c.DaemonSet)}
+	if c, p := raw.CNI, at.To("cni"); c != nil {
+		out.CNI = &CNIManifest{DaemonSet: b.namespaced(p.To("daemonSet"), c.DaemonSet)}
 		switch {
 		case c.ManifestFile != "" && c.ConfigMap != "":
-			b.fault(p.to("configMap"), "manifestFile is set, too; remove one of them")
+			b.Fault(p.To("configMap"), "manifestFile is set, too; remove one of them")
 		case c.ManifestFile != "":
-			out.CNI.File = b.manifestFile(p.to("manifestFile"), c.ManifestFile)
+			out.CNI.File = b.manifestFile(p.To("manifestFile"), c.ManifestFile)
 		case c.ConfigMap != "":
 			name, key := c.ConfigMap[:strings.LastIndex(c.ConfigMap, "/")], c.ConfigMap[strings.LastIndex(c.ConfigMap, "/")+1:]
-			out.CNI.ConfigMap, out.CNI.ConfigMapKey = b.namespaced(p.to("configMap"), name), key
-		case !b.faulty(p.to("manifestFile")) && !b.faulty(p.to("configMap")):
-			b.fault(p.to("manifestFile"), "missing; write the manifest's file, or configMap: namespace/name/key")
+			out.CNI.ConfigMap, out.CNI.ConfigMapKey = b.namespaced(p.To("configMap"), name), key
+		case !b.Faulty(p.To("manifestFile")) && !b.Faulty(p.To("configMap")):
+			b.Fault(p.To("manifestFile"), "missing; write the manifest's file, or configMap: namespace/name/key")
 		}
 	}
-	if len(raw.RolloutRestart) == 0 && raw.CNI == nil && !b.faulty(at.to("rolloutRestart")) && !b.faulty(at.to("cni")) {
-		b.fault(at, "allows nothing; write rolloutRestart or cni, or remove it")
+	if len(raw.RolloutRestart) == 0 && raw.CNI == nil && !b.Faulty(at.To("rolloutRestart")) && !b.Faulty(at.To("cni")) {
+		b.Fault(at, "allows nothing; write rolloutRestart or cni, or remove it")
 	}
-	b.core.ClusterWide = remediations.ClusterWide{MinNodes: raw.MinNodes, MinShare: b.quantity(at.to("minShare"), raw.MinShare)}
+	b.core.ClusterWide = remediations.ClusterWide{MinNodes: raw.MinNodes, MinShare: b.quantity(at.To("minShare"), raw.MinShare)}
 	b.config.ClusterWide = out
 }
 

@@ -8,6 +8,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
 )
@@ -26,8 +27,8 @@ type Config struct {
 	LeaderElection LeaderElection
 	Ledger         ObjectName
 	Alertmanager   Alertmanager
-	// Civo is nil where the provider is not configured.
-	Civo *Civo
+	// Providers are those of the configuration that own their section, by its key.
+	Providers map[string]section.Provider
 	// Sidecars are the kinds of gated sidecars that can be approved.
 	Sidecars []Sidecar
 	// Kilo is nil where the provider is not configured.
@@ -112,15 +113,6 @@ type Alertmanager struct {
 	Watchdog labels.Matchers
 	// BlindWhen selects alerts of which any active one makes us blind: entries are alternatives.
 	BlindWhen []labels.Matchers
-}
-
-// Civo is the Civo provider.
-type Civo struct {
-	APIURL                        *url.URL
-	ClusterID, Region, APIKeyFile string
-	Timeout                       time.Duration
-	// NodeSelector says which Nodes it serves; nil: those whose spec.providerID is Civo's.
-	NodeSelector k8slabels.Selector
 }
 
 // Kilo is the Kilo mesh and the Prometheus that has the agents' words about it.

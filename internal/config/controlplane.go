@@ -33,61 +33,61 @@ func (b *builder) buildControlPlane(raw *rawConfig) {
 		return
 	}
 	out := &ControlPlane{Port: c.Port}
-	if ca := at.to("caFile"); c.CAFile != "" {
+	if ca := at.To("caFile"); c.CAFile != "" {
 		out.CAFile = b.resolve(c.CAFile)
 		if !b.skipFiles {
 			if pem := b.file(ca, out.CAFile); pem != nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
-				b.fault(ca, "file %q holds no certificate; write one in PEM", out.CAFile)
+				b.Fault(ca, "file %q holds no certificate; write one in PEM", out.CAFile)
 			}
 		}
 	}
 	names, addresses := map[string]int{}, map[netip.Addr]string{}
 	for i, h := range c.Hosts {
-		p := at.to("hosts", i)
-		b.objectName(p.to("name"), h.Name)
+		p := at.To("hosts", i)
+		b.objectName(p.To("name"), h.Name)
 		if first, twice := names[h.Name]; twice {
-			b.fault(p.to("name"), "%q is already the name of item [%d]; write another", h.Name, first)
+			b.Fault(p.To("name"), "%q is already the name of item [%d]; write another", h.Name, first)
 		} else {
 			names[h.Name] = i
 		}
 		host := ControlPlaneHost{Name: h.Name}
 		switch {
 		case h.Address != "" && h.Addresses != nil:
-			b.fault(p.to("addresses"), "address is set, too; remove one of them")
+			b.Fault(p.To("addresses"), "address is set, too; remove one of them")
 		case h.Address != "":
-			host.Addresses = b.address(p.to("address"), h.Address, h.Name, addresses)
+			host.Addresses = b.address(p.To("address"), h.Address, h.Name, addresses)
 		case h.Addresses != nil:
 			for j, text := range h.Addresses {
-				host.Addresses = append(host.Addresses, b.address(p.to("addresses", j), text, h.Name, addresses)...)
+				host.Addresses = append(host.Addresses, b.address(p.To("addresses", j), text, h.Name, addresses)...)
 			}
-		case !b.faulty(p.to("address")) && !b.faulty(p.to("addresses")):
-			b.fault(p.to("address"), "missing; write an IP address, or addresses where there are several")
+		case !b.Faulty(p.To("address")) && !b.Faulty(p.To("addresses")):
+			b.Fault(p.To("address"), "missing; write an IP address, or addresses where there are several")
 		}
 		out.Hosts = append(out.Hosts, host)
 		b.core.ControlPlaneHosts = append(b.core.ControlPlaneHosts, h.Name)
 	}
 	b.config.ControlPlane = out
 	// Last: a fault of the whole hides those of its parts.
-	if raw.Providers.Hosts == nil && !b.faulty(pointer{"providers", "hosts"}) {
-		b.fault(at, "needs providers.hosts, without which nothing on a host can be restarted; write providers: {hosts: {keyFile: ..., knownHostsFile: ...}}")
+	if raw.Providers.Hosts == nil && !b.Faulty(pointer{"providers", "hosts"}) {
+		b.Fault(at, "needs providers.hosts, without which nothing on a host can be restarted; write providers: {hosts: {keyFile: ..., knownHostsFile: ...}}")
 	}
 }
 
 // address reads the address of a host. A name would need a resolver, which may run in the cluster that is down.
 func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]string) []string {
-	if b.faulty(p) {
+	if b.Faulty(p) {
 		return nil
 	}
 	ip, err := netip.ParseAddr(text)
 	switch ip = ip.Unmap(); {
 	case err != nil && strings.HasPrefix(text, "["):
-		b.fault(p, "%s is not an IP address; write it without brackets and port", show(text))
+		b.Fault(p, "%s is not an IP address; write it without brackets and port", show(text))
 	case err != nil:
-		b.fault(p, "%s is not an IP address; write for example 192.0.2.11, a name cannot be looked up while the cluster is down", show(text))
+		b.Fault(p, "%s is not an IP address; write for example 192.0.2.11, a name cannot be looked up while the cluster is down", show(text))
 	case ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "":
-		b.fault(p, "%s is no address of one host; write for example 192.0.2.11", show(text))
+		b.Fault(p, "%s is no address of one host; write for example 192.0.2.11", show(text))
 	case taken[ip] != "":
-		b.fault(p, "%s is already an address of %s; each host has its own", show(text), taken[ip])
+		b.Fault(p, "%s is already an address of %s; each host has its own", show(text), taken[ip])
 	default:
 		taken[ip] = host
 		return []string{ip.String()}
@@ -99,15 +99,15 @@ func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]str
 func (b *builder) stateDir(raw *rawConfig) {
 	p, dir := pointer{"stateDir"}, raw.StateDir
 	switch {
-	case b.faulty(p):
+	case b.Faulty(p):
 	case dir == "" && raw.ControlPlane != nil:
-		b.fault(p, "missing; controlPlane needs a folder that outlives the process, write for example /var/lib/drydock")
+		b.Fault(p, "missing; controlPlane needs a folder that outlives the process, write for example /var/lib/drydock")
 	case dir == "":
 	case !filepath.IsAbs(dir) || filepath.Clean(dir) == "/":
-		b.fault(p, "%s is not a folder's whole path; write for example /var/lib/drydock", show(dir))
+		b.Fault(p, "%s is not a folder's whole path; write for example /var/lib/drydock", show(dir))
 	case !b.skipFiles:
 		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			b.fault(p, "%s is not a folder; remove it or write another path", show(dir))
+			b.Fault(p, "%s is not a folder; remove it or write another path", show(dir))
 		}
 	}
 }

@@ -13,7 +13,7 @@ const maxDepth = 64
 // convert returns node as the types that a JSON schema is about, and notes where everything stands.
 func (d *document) convert(node *yaml.Node, at pointer, path string) any {
 	if len(at) > maxDepth {
-		d.fault(at, "is nested more than %d levels deep; nothing in a configuration is", maxDepth)
+		d.Fault(at, "is nested more than %d levels deep; nothing in a configuration is", maxDepth)
 		return nil
 	}
 	switch node.Kind {
@@ -28,13 +28,13 @@ func (d *document) convert(node *yaml.Node, at pointer, path string) any {
 		}
 		out := make([]any, len(node.Content))
 		for i, item := range node.Content {
-			p, itemPath := at.to(i), fmt.Sprintf("%s[%d]", path, i)
-			d.places[p.key()] = place{path: itemPath, line: item.Line, keyLine: item.Line}
+			p, itemPath := at.To(i), fmt.Sprintf("%s[%d]", path, i)
+			d.places[p.Key()] = place{path: itemPath, line: item.Line, keyLine: item.Line}
 			out[i] = d.convert(item, p, itemPath)
 		}
 		return out
 	case yaml.AliasNode:
-		d.fault(at, "is an alias of %q; aliases are not accepted, write the value out", node.Value)
+		d.Fault(at, "is an alias of %q; aliases are not accepted, write the value out", node.Value)
 		return nil
 	default:
 		return d.convertScalar(node, at)
@@ -49,8 +49,8 @@ func (d *document) convertMapping(node *yaml.Node, at pointer, path string) any 
 			d.faults = append(d.faults, Fault{File: d.name, Line: key.Line, Path: display(path), Message: "has a key that is not text; write a name"})
 			continue
 		}
-		p, childPath := at.to(key.Value), join(path, key.Value)
-		if first, twice := d.places[p.key()]; twice {
+		p, childPath := at.To(key.Value), join(path, key.Value)
+		if first, twice := d.places[p.Key()]; twice {
 			d.faults = append(d.faults, Fault{File: d.name, Line: key.Line, Path: childPath,
 				Message: fmt.Sprintf("duplicate key; it is already on line %d, keep one of them", first.keyLine)})
 			continue
@@ -59,7 +59,7 @@ func (d *document) convertMapping(node *yaml.Node, at pointer, path string) any 
 		if value.Kind == yaml.ScalarNode {
 			line = value.Line
 		}
-		d.places[p.key()] = place{path: childPath, line: line, keyLine: key.Line}
+		d.places[p.Key()] = place{path: childPath, line: line, keyLine: key.Line}
 		out[key.Value] = d.convert(value, p, childPath)
 	}
 	return out
@@ -94,12 +94,12 @@ func (d *document) convertScalar(node *yaml.Node, at pointer) any {
 	default:
 		return d.tagged(node, at)
 	}
-	d.fault(at, "%q cannot be read as a value of this kind; quote it if it is text", node.Value)
+	d.Fault(at, "%q cannot be read as a value of this kind; quote it if it is text", node.Value)
 	return nil
 }
 
 func (d *document) tagged(node *yaml.Node, at pointer) any {
-	d.fault(at, "has the tag %q; tags are not accepted, write the bare value", node.ShortTag())
+	d.Fault(at, "has the tag %q; tags are not accepted, write the bare value", node.ShortTag())
 	return nil
 }
 

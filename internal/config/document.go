@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"drydock.dev/drydock/internal/config/section"
 )
 
 // maxFileBytes bounds a configuration file. A ConfigMap holds no more than this either.
@@ -34,29 +36,7 @@ type place struct {
 	line, keyLine int
 }
 
-// pointer names a value in a document, like a JSON pointer.
-type pointer []string
-
-// to returns the pointer to what parts, field names and indexes, lead to from here.
-func (p pointer) to(parts ...any) pointer {
-	out := make(pointer, len(p), len(p)+len(parts))
-	copy(out, p)
-	for _, part := range parts {
-		out = append(out, fmt.Sprint(part))
-	}
-	return out
-}
-
-var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
-
-func (p pointer) key() string {
-	var b strings.Builder
-	for _, token := range p {
-		b.WriteByte('/')
-		_, _ = pointerEscaper.WriteString(&b, token)
-	}
-	return b.String()
-}
+type pointer = section.Pointer
 
 // parse reads data into a document. Whatever is wrong is among its faults; a tree that is nil cannot be used.
 // root is the path that the document's root has in faults; empty for a whole configuration.
@@ -110,18 +90,18 @@ func (d *document) whole(line int, format string, args ...any) {
 }
 
 // fault adds a fault of the value at p, unless that value, or one that it is part of, has one already.
-func (d *document) fault(p pointer, format string, args ...any) {
-	if d.faulty(p) {
+func (d *document) Fault(p pointer, format string, args ...any) {
+	if d.Faulty(p) {
 		return
 	}
-	d.at[p.key()] = true
+	d.at[p.Key()] = true
 	d.faults = append(d.faults, d.locate(p, false, fmt.Sprintf(format, args...)))
 }
 
 // faulty says whether the value at p, or one that it is part of, has a fault.
-func (d *document) faulty(p pointer) bool {
+func (d *document) Faulty(p pointer) bool {
 	for i := len(p); i >= 0; i-- {
-		if d.at[p[:i].key()] {
+		if d.at[p[:i].Key()] {
 			return true
 		}
 	}
@@ -131,11 +111,11 @@ func (d *document) faulty(p pointer) bool {
 func (d *document) locate(p pointer, warning bool, message string) Fault {
 	known := len(p)
 	for ; known > 0; known-- {
-		if _, ok := d.places[p[:known].key()]; ok {
+		if _, ok := d.places[p[:known].Key()]; ok {
 			break
 		}
 	}
-	at := d.places[p[:known].key()]
+	at := d.places[p[:known].Key()]
 	path := at.path
 	for _, token := range p[known:] {
 		path = join(path, token)

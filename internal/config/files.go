@@ -9,7 +9,7 @@ import (
 )
 
 // secretFile resolves the name of a file with a token or a key and looks whether there is one in it.
-func (b *builder) secretFile(p pointer, name string) string {
+func (b *builder) SecretFile(p pointer, name string) string {
 	name = b.resolve(name)
 	if !b.skipFiles {
 		b.file(p, name)
@@ -26,15 +26,15 @@ func (b *builder) file(p pointer, name string) []byte {
 	var long secretfile.TooLong
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		b.fault(p, "file %q does not exist; create it or correct the name", name)
+		b.Fault(p, "file %q does not exist; create it or correct the name", name)
 	case errors.Is(err, secretfile.ErrNotRegular):
-		b.fault(p, "file %q is not a regular file; correct the name", name)
+		b.Fault(p, "file %q is not a regular file; correct the name", name)
 	case errors.As(err, &long):
-		b.fault(p, "file %q is larger than %d bytes; correct the name", name, maxFileBytes)
+		b.Fault(p, "file %q is larger than %d bytes; correct the name", name, maxFileBytes)
 	case err != nil:
-		b.fault(p, "file %q cannot be read (%s); correct the name or its permissions", name, cause(err))
+		b.Fault(p, "file %q cannot be read (%s); correct the name or its permissions", name, cause(err))
 	case len(bytes.TrimSpace(data)) == 0:
-		b.fault(p, "file %q is empty; write the secret into it", name)
+		b.Fault(p, "file %q is empty; write the secret into it", name)
 	default:
 		return data
 	}

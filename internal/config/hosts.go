@@ -30,27 +30,27 @@ func (b *builder) buildHosts(raw *rawHosts) {
 	at := pointer{"providers", "hosts"}
 	out := &Hosts{
 		User: raw.User, Port: raw.Port, Sudo: raw.Sudo,
-		KeyFile:        b.secretFile(at.to("keyFile"), raw.KeyFile),
-		KnownHostsFile: b.secretFile(at.to("knownHostsFile"), raw.KnownHostsFile),
+		KeyFile:        b.SecretFile(at.To("keyFile"), raw.KeyFile),
+		KnownHostsFile: b.SecretFile(at.To("knownHostsFile"), raw.KnownHostsFile),
 		Kubelet:        raw.Kubelet, Containerd: raw.Containerd, Units: raw.Units, AddressTypes: raw.AddressTypes,
 	}
 	var ok bool
-	if out.Timeout, ok = b.duration(at.to("timeout"), raw.Timeout, time.Second); ok && out.Timeout > maxHostTimeout {
-		b.fault(at.to("timeout"), "%s is too long; write at most 5m, a command only starts a restart", raw.Timeout)
+	if out.Timeout, ok = b.Duration(at.To("timeout"), raw.Timeout, time.Second); ok && out.Timeout > maxHostTimeout {
+		b.Fault(at.To("timeout"), "%s is too long; write at most 5m, a command only starts a restart", raw.Timeout)
 	}
-	if !raw.Sudo && raw.User != "root" && !b.faulty(at.to("sudo")) && !b.faulty(at.to("user")) {
-		b.fault(at.to("sudo"), "%q may restart nothing without it; write true, or user: root", raw.User)
+	if !raw.Sudo && raw.User != "root" && !b.Faulty(at.To("sudo")) && !b.Faulty(at.To("user")) {
+		b.Fault(at.To("sudo"), "%q may restart nothing without it; write true, or user: root", raw.User)
 	}
 	if raw.Containerd == raw.Kubelet && raw.Kubelet != "" {
-		b.fault(at.to("containerd"), "%q is the kubelet's unit; write containerd's", raw.Containerd)
+		b.Fault(at.To("containerd"), "%q is the kubelet's unit; write containerd's", raw.Containerd)
 	}
 	for i, unit := range raw.Units {
 		switch unit {
 		case "":
 		case raw.Kubelet:
-			b.fault(at.to("units", i), "%q has a step of its own, restart-kubelet; remove it here", unit)
+			b.Fault(at.To("units", i), "%q has a step of its own, restart-kubelet; remove it here", unit)
 		case raw.Containerd:
-			b.fault(at.to("units", i), "%q has a step of its own, restart-containerd; remove it here", unit)
+			b.Fault(at.To("units", i), "%q has a step of its own, restart-containerd; remove it here", unit)
 		}
 	}
 	b.config.Hosts = out

@@ -10,13 +10,13 @@ import (
 )
 
 // httpConfig reads how Alertmanager is talked to, by Prometheus' own strict decoder.
-func (b *builder) httpConfig(p pointer, tree map[string]any) promconfig.HTTPClientConfig {
-	if b.faulty(p) {
+func (b *builder) HTTPConfig(p pointer, tree map[string]any) promconfig.HTTPClientConfig {
+	if b.Faulty(p) {
 		return promconfig.DefaultHTTPClientConfig
 	}
 	text, err := yaml.Marshal(tree)
 	if err != nil {
-		b.fault(p, "cannot be read: %v", err)
+		b.Fault(p, "cannot be read: %v", err)
 		return promconfig.DefaultHTTPClientConfig
 	}
 	out, err := promconfig.LoadHTTPConfig(string(text))
@@ -47,16 +47,16 @@ func (b *builder) httpFaults(p pointer, text string, err error) {
 				continue
 			}
 			n, _ := strconv.Atoi(m[1])
-			at, message := p.to(onLine(parsed.Content[0], n)...), m[2]
+			at, message := p.To(onLine(parsed.Content[0], n)...), m[2]
 			if unknownField.MatchString(message) {
 				message = "unknown key; known are those of Prometheus' http_config"
 			}
-			b.fault(at, "%s", message)
+			b.Fault(at, "%s", message)
 			located = true
 		}
 	}
 	if !located {
-		b.fault(p, "is not what Prometheus' http_config allows: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		b.Fault(p, "is not what Prometheus' http_config allows: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 }
 
@@ -86,14 +86,14 @@ func (b *builder) httpFiles(p pointer, v any) {
 	case map[string]any:
 		for key, value := range v {
 			if name, ok := value.(string); ok && strings.HasSuffix(key, "_file") {
-				b.file(p.to(key), promconfig.JoinDir(b.dir, name))
+				b.file(p.To(key), promconfig.JoinDir(b.dir, name))
 				continue
 			}
-			b.httpFiles(p.to(key), value)
+			b.httpFiles(p.To(key), value)
 		}
 	case []any:
 		for i, value := range v {
-			b.httpFiles(p.to(i), value)
+			b.httpFiles(p.To(i), value)
 		}
 	}
 }

@@ -18,21 +18,21 @@ func (b *builder) buildKilo(raw *rawKilo) {
 		return
 	}
 	at := pointer{"providers", "kilo"}
-	b.labelKey(at.to("topologyLabel"), raw.TopologyLabel)
+	b.LabelKey(at.To("topologyLabel"), raw.TopologyLabel)
 	out := &Kilo{
 		TopologyLabel:     raw.TopologyLabel,
-		Prometheus:        b.urls(at.to("prometheus"), raw.Prometheus),
-		HTTPConfig:        b.httpConfig(at.to("httpConfig"), raw.HTTPConfig),
+		Prometheus:        b.URLs(at.To("prometheus"), raw.Prometheus),
+		HTTPConfig:        b.HTTPConfig(at.To("httpConfig"), raw.HTTPConfig),
 		Job:               raw.Job,
 		AllowControlPlane: raw.AllowControlPlane,
 	}
-	if _, err := regexp.Compile(raw.Job); err != nil && !b.faulty(at.to("job")) {
-		b.fault(at.to("job"), "is no regular expression: %v", err)
+	if _, err := regexp.Compile(raw.Job); err != nil && !b.Faulty(at.To("job")) {
+		b.Fault(at.To("job"), "is no regular expression: %v", err)
 	}
-	out.Timeout, _ = b.duration(at.to("timeout"), raw.Timeout, time.Second)
+	out.Timeout, _ = b.Duration(at.To("timeout"), raw.Timeout, time.Second)
 	var ok bool
-	if out.MaxAge, ok = b.duration(at.to("maxAge"), raw.MaxAge, time.Minute); ok && out.MaxAge > maxWordAge {
-		b.fault(at.to("maxAge"), "%s is too long; write at most 15m, an older word says nothing of a node now", raw.MaxAge)
+	if out.MaxAge, ok = b.Duration(at.To("maxAge"), raw.MaxAge, time.Minute); ok && out.MaxAge > maxWordAge {
+		b.Fault(at.To("maxAge"), "%s is too long; write at most 15m, an older word says nothing of a node now", raw.MaxAge)
 	}
 	b.config.Kilo, b.core.TopologyLabel = out, raw.TopologyLabel
 }
@@ -40,15 +40,15 @@ func (b *builder) buildKilo(raw *rawKilo) {
 // aboutLeaders refuses what makes no sense for the leaders of locations.
 func (b *builder) aboutLeaders(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
-		b.fault(at.to("nodeSelector"), "a policy about leaders selects no nodes: whoever leads the alert's location is meant")
+		b.Fault(at.To("nodeSelector"), "a policy about leaders selects no nodes: whoever leads the alert's location is meant")
 	}
 	moves := 0
 	for i, step := range r.Plan {
 		if step.Attempts != nil && remediations.Registry[step.Step].Target == remediations.KindLocation {
 			moves += *step.Attempts
 		}
-		if moves > maxMoves && !b.faulty(at.to("plan", i, "attempts")) {
-			b.fault(at.to("plan", i, "attempts"), "makes %d moves of one leader; write at most %d in all, each one drops what it relays", moves, maxMoves)
+		if moves > maxMoves && !b.Faulty(at.To("plan", i, "attempts")) {
+			b.Fault(at.To("plan", i, "attempts"), "makes %d moves of one leader; write at most %d in all, each one drops what it relays", moves, maxMoves)
 			return
 		}
 	}

@@ -3,12 +3,14 @@ package config
 import (
 	"net"
 	"strconv"
+
+	"drydock.dev/drydock/internal/config/section"
 )
 
 // listen checks an address to listen on: a host, which may be empty, and a port as a number.
 func (b *builder) listen(p pointer, address string) string {
 	if _, _, ok := splitListen(address); !ok {
-		b.fault(p, "%s is not an address to listen on; write for example :9095 or 127.0.0.1:9095", show(address))
+		b.Fault(p, "%s is not an address to listen on; write for example :9095 or 127.0.0.1:9095", show(address))
 	}
 	return address
 }
@@ -25,12 +27,7 @@ func splitListen(address string) (host string, port uint64, ok bool) {
 // loopback says whether only this machine reaches the address.
 func loopback(address string) bool {
 	host, _, ok := splitListen(address)
-	return ok && loopbackHost(host)
-}
-
-func loopbackHost(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return ok && section.Loopback(host)
 }
 
 // distinctListeners refuses two servers on one address: the second could not start.
@@ -49,8 +46,8 @@ func (b *builder) distinctListeners() {
 	}
 	for i, later := range servers {
 		for _, earlier := range servers[:i] {
-			if collide(earlier.address, later.address) && !b.faulty(earlier.at) {
-				b.fault(later.at, "%s is taken by %s.%s; write another port", show(later.address), earlier.at[0], earlier.at[1])
+			if collide(earlier.address, later.address) && !b.Faulty(earlier.at) {
+				b.Fault(later.at, "%s is taken by %s.%s; write another port", show(later.address), earlier.at[0], earlier.at[1])
 			}
 		}
 	}

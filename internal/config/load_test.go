@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"drydock.dev/drydock/remediations"
+	civo "drydock.dev/drydock/remediations/civo/settings"
 )
 
 // base is a configuration that lacks nothing; tests write what they are about after it.
@@ -48,7 +49,7 @@ func TestSmallestExampleLoads(t *testing.T) {
 	require.NoError(t, err)
 	golden(t, "testdata/smallest.warnings", strings.ReplaceAll(lines(warnings), file, "smallest.yaml"))
 	require.Equal(t, filepath.Join(filepath.Dir(file), "etc/token"), c.Receiver.TokenFile)
-	require.Equal(t, filepath.Join(filepath.Dir(file), "etc/civo-api-key"), c.Civo.APIKeyFile)
+	require.Equal(t, filepath.Join(filepath.Dir(file), "etc/civo-api-key"), c.Providers["civo"].(*civo.Civo).APIKeyFile)
 	require.Equal(t, remediations.ModeObserve, c.Mode)
 	require.Equal(t, map[string]bool{"drain": true, "reboot": true, "replace": true}, c.Core.Provided)
 }

@@ -17,10 +17,10 @@ func (b *builder) compilePolicies(list pointer, raw []rawPolicy, from string) []
 	var out []PolicyInfo
 	first := map[string]int{}
 	for i := range raw {
-		at, r := list.to(i), &raw[i]
+		at, r := list.To(i), &raw[i]
 		if other, twice := first[r.Name]; twice {
-			b.fault(at.to("name"), "%q is already the name of policies[%d]; write another", r.Name, other)
-		} else if !b.faulty(at.to("name")) {
+			b.Fault(at.To("name"), "%q is already the name of policies[%d]; write another", r.Name, other)
+		} else if !b.Faulty(at.To("name")) {
 			first[r.Name] = i
 		}
 		out = append(out, PolicyInfo{Policy: b.policy(at, r), From: from, source: b.document, at: at, tree: b.value(at)})
@@ -31,36 +31,36 @@ func (b *builder) compilePolicies(list pointer, raw []rawPolicy, from string) []
 func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	p := &remediations.Policy{
 		Name:            r.Name,
-		NodeSelector:    b.nodeSelector(at.to("nodeSelector"), r.NodeSelector),
+		NodeSelector:    b.nodeSelector(at.To("nodeSelector"), r.NodeSelector),
 		Mode:            remediations.Mode(r.Mode),
 		Approval:        r.Approval,
 		RepairCordoned:  r.RepairCordoned,
 		CordonExhausted: r.OnExhausted == "cordon",
 	}
-	p.For, _ = b.duration(at.to("for"), r.For, 0)
-	p.ProofFor, _ = b.duration(at.to("proofFor"), r.ProofFor, 0)
-	p.Cooldown, _ = b.duration(at.to("cooldown"), r.Cooldown, 0)
-	p.RelapseWindow, _ = b.duration(at.to("relapseWindow"), r.RelapseWindow, 0)
+	p.For, _ = b.Duration(at.To("for"), r.For, 0)
+	p.ProofFor, _ = b.Duration(at.To("proofFor"), r.ProofFor, 0)
+	p.Cooldown, _ = b.Duration(at.To("cooldown"), r.Cooldown, 0)
+	p.RelapseWindow, _ = b.Duration(at.To("relapseWindow"), r.RelapseWindow, 0)
 	clean := true
 	for i, text := range r.Match {
-		m := at.to("match", i)
+		m := at.To("match", i)
 		p.Match = append(p.Match, b.matchers(m, text)...)
-		clean = clean && !b.faulty(m)
+		clean = clean && !b.Faulty(m)
 	}
 	if clean && len(p.Match) > 0 {
-		b.needsValue(at.to("match"), p.Match)
+		b.needsValue(at.To("match"), p.Match)
 	}
-	p.Witness = b.witness(at.to("witness"), r.Witness)
+	p.Witness = b.witness(at.To("witness"), r.Witness)
 	b.target(at, r, p)
 	for i := range r.Plan {
 		read := b.step
 		if p.Kind == remediations.KindAPIServer && r.Plan[i].Step == "restart-kubelet" {
 			read = b.rescueStep
 		}
-		step := read(at.to("plan", i), &r.Plan[i])
+		step := read(at.To("plan", i), &r.Plan[i])
 		p.Plan = append(p.Plan, step)
-		if target := at.to("target"); !b.faulty(target.to("location")) && !b.faulty(target.to("pod")) && !b.faulty(target.to("apiserver")) {
-			b.stepOn(at.to("plan", i, "step"), p, step.Name)
+		if target := at.To("target"); !b.Faulty(target.To("location")) && !b.Faulty(target.To("pod")) && !b.Faulty(target.To("apiserver")) {
+			b.stepOn(at.To("plan", i, "step"), p, step.Name)
 		}
 	}
 	return p
@@ -79,13 +79,13 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 		}
 	}
 	if len(kinds) > 1 {
-		b.fault(at.to("target", kinds[len(kinds)-1]), "the target is a %s already; a policy is about one of node, pod, location and apiserver, remove the others", kinds[0])
+		b.Fault(at.To("target", kinds[len(kinds)-1]), "the target is a %s already; a policy is about one of node, pod, location and apiserver, remove the others", kinds[0])
 	}
 	if t.Namespace != "" && t.Pod == "" {
-		b.fault(at.to("target", "namespace"), "a %s is in no namespace; write which label names the pod, too, or remove it", cmp.Or(strings.Join(kinds, " and "), "node"))
+		b.Fault(at.To("target", "namespace"), "a %s is in no namespace; write which label names the pod, too, or remove it", cmp.Or(strings.Join(kinds, " and "), "node"))
 	}
 	if r.Witness != nil && (t.APIServer || t.Location != "" || t.Pod != "") {
-		b.fault(at.to("witness"), "only a policy about nodes has one, and the target is a %s; remove it", kinds[len(kinds)-1])
+		b.Fault(at.To("witness"), "only a policy about nodes has one, and the target is a %s; remove it", kinds[len(kinds)-1])
 	}
 	p.Labels = []string{cmp.Or(t.Node, "node")}
 	switch {
@@ -103,33 +103,33 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 
 // stepOn refuses a step that is done to another kind of thing than the policy is about.
 func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
-	if b.faulty(at) {
+	if b.Faulty(at) {
 		return
 	}
 	switch target := remediations.Registry[name].Target; {
 	case p.Kind == remediations.KindAPIServer && name != "restart-kubelet":
-		b.fault(at, "%s is done through the API server, and the policy is about that; only restart-kubelet can be done there", name)
+		b.Fault(at, "%s is done through the API server, and the policy is about that; only restart-kubelet can be done there", name)
 	case target == remediations.KindSidecar && p.Kind != target:
-		b.fault(at, "%s is about a pod's sidecar; write target: {pod: pod}, the alert's label that names the pod", name)
+		b.Fault(at, "%s is about a pod's sidecar; write target: {pod: pod}, the alert's label that names the pod", name)
 	case target == remediations.KindLocation && p.Kind != target:
-		b.fault(at, "%s is about a location's leader; write target: {location: location}, the alert's label that names the location", name)
+		b.Fault(at, "%s is about a location's leader; write target: {location: location}, the alert's label that names the location", name)
 	case p.Kind == remediations.KindSidecar && target != p.Kind:
-		b.fault(at, "%s is about a node, and the policy is about a pod's sidecar; only mark-ready can be done there", name)
+		b.Fault(at, "%s is about a node, and the policy is about a pod's sidecar; only mark-ready can be done there", name)
 	case p.Kind == remediations.KindLocation && target != p.Kind:
-		b.fault(at, "%s is about a node, and the policy is about a location's leader; only promote-leader can be done there", name)
+		b.Fault(at, "%s is about a node, and the policy is about a location's leader; only promote-leader can be done there", name)
 	}
 }
 
 // aboutPods refuses what makes no sense for sidecars: their repairs are recorded only while something is done.
 func (b *builder) aboutPods(at pointer, r *rawPolicy) {
 	if len(r.Plan) > 1 {
-		b.fault(at.to("plan", 1), "a policy about pods' sidecars has one step; write attempts to have it repeated")
+		b.Fault(at.To("plan", 1), "a policy about pods' sidecars has one step; write attempts to have it repeated")
 	}
 	if r.Approval {
-		b.fault(at.to("approval"), "a repair of a sidecar is on no record before it begins, so nobody could approve it; remove it, or write mode: observe")
+		b.Fault(at.To("approval"), "a repair of a sidecar is on no record before it begins, so nobody could approve it; remove it, or write mode: observe")
 	}
 	if r.NodeSelector != nil {
-		b.fault(at.to("nodeSelector"), "a policy about pods' sidecars selects no nodes; providers.sidecars has a selector of pods")
+		b.Fault(at.To("nodeSelector"), "a policy about pods' sidecars selects no nodes; providers.sidecars has a selector of pods")
 	}
 }
 
@@ -139,10 +139,10 @@ func (b *builder) nodeSelector(at pointer, s *metav1.LabelSelector) k8slabels.Se
 		return nil
 	}
 	for key, value := range s.MatchLabels {
-		b.selects(at.to("matchLabels", key), &metav1.LabelSelector{MatchLabels: map[string]string{key: value}})
+		b.selects(at.To("matchLabels", key), &metav1.LabelSelector{MatchLabels: map[string]string{key: value}})
 	}
 	for i, e := range s.MatchExpressions {
-		b.selects(at.to("matchExpressions", i), &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}})
+		b.selects(at.To("matchExpressions", i), &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}})
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil || selector.Empty() {
@@ -154,13 +154,13 @@ func (b *builder) nodeSelector(at pointer, s *metav1.LabelSelector) k8slabels.Se
 // selects finds the part of a selector that Kubernetes does not take.
 func (b *builder) selects(at pointer, s *metav1.LabelSelector) {
 	// Where a key or an operator has its fault already, Kubernetes' word on what is left of it would mislead.
-	if b.faulty(at.to("key")) || b.faulty(at.to("operator")) || b.faulty(at.to("values")) {
+	if b.Faulty(at.To("key")) || b.Faulty(at.To("operator")) || b.Faulty(at.To("values")) {
 		return
 	}
 	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
 		// Kubernetes goes on with examples and a regular expression.
 		problem, _, _ := strings.Cut(err.Error(), " (e.g. ")
-		b.fault(at, "is no requirement that a label selector can have: %s", problem)
+		b.Fault(at, "is no requirement that a label selector can have: %s", problem)
 	}
 }
 
@@ -172,7 +172,7 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 		if near := nearest(r.Step, remediationNames()); near != "" {
 			hint += "; did you mean \"" + near + "\"?"
 		}
-		b.fault(at.to("step"), "no such remediation %s; %s", show(r.Step), hint)
+		b.Fault(at.To("step"), "no such remediation %s; %s", show(r.Step), hint)
 		return s
 	}
 	if s.Soft = r.Soft; known.Name != "reboot" {
@@ -185,26 +185,26 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	if known.Once {
 		b.onlyFor(at, known.Name, "timeout", "onTimeout")
 		if r.Wait == "" {
-			b.fault(at.to("wait"), "missing; step %s has no default, write for example 10m", known.Name)
+			b.Fault(at.To("wait"), "missing; step %s has no default, write for example 10m", known.Name)
 		}
 		least := time.Second
 		if known.Target == remediations.KindSidecar {
 			least = 30 * time.Second // two attempts are never closer
 		}
-		s.Wait, _ = b.duration(at.to("wait"), r.Wait, least)
+		s.Wait, _ = b.Duration(at.To("wait"), r.Wait, least)
 		if r.Attempts != nil {
 			s.Attempts = *r.Attempts
 		}
 		if s.Soft && s.Attempts < 2 {
-			b.fault(at.to("soft"), "leaves no attempt that cuts the power: the first is the soft one; write attempts: 2 or more")
+			b.Fault(at.To("soft"), "leaves no attempt that cuts the power: the first is the soft one; write attempts: 2 or more")
 		}
 		return s
 	}
 	b.onlyFor(at, known.Name, "wait", "attempts")
 	if r.Timeout == "" {
-		b.fault(at.to("timeout"), "missing; step %s has no default, write for example 30m", known.Name)
+		b.Fault(at.To("timeout"), "missing; step %s has no default, write for example 30m", known.Name)
 	}
-	s.Timeout, _ = b.duration(at.to("timeout"), r.Timeout, time.Second)
+	s.Timeout, _ = b.Duration(at.To("timeout"), r.Timeout, time.Second)
 	return s
 }
 
@@ -229,7 +229,7 @@ func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	}
 	for _, key := range senseless {
 		if _, present := step[key]; present {
-			b.fault(at.to(key), "makes no sense on step %s: %s; remove it", name, instead)
+			b.Fault(at.To(key), "makes no sense on step %s: %s; remove it", name, instead)
 		}
 	}
 }

@@ -62,11 +62,6 @@ type rawConfig struct {
 		From, To, Timezone string
 	}
 	Providers struct {
-		Civo *struct {
-			APIURL, ClusterID, Region, APIKeyFile, Timeout string
-
-			NodeSelector *metav1.LabelSelector
-		}
 		Sidecars []rawSidecar
 		Kilo     *rawKilo
 		Hosts    *rawHosts

@@ -19,22 +19,22 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	s.Unit, s.DaemonSet = r.Unit, r.DaemonSet
 	if r.Step != "restart-unit" {
 		b.onlyFor(at, r.Step, "unit")
-	} else if p, h := at.to("unit"), b.config.Hosts; !b.faulty(p) {
+	} else if p, h := at.To("unit"), b.config.Hosts; !b.Faulty(p) {
 		switch {
 		case r.Unit == "":
-			b.fault(p, "missing; write one of providers.hosts.units")
-		case h != nil && !b.faulty(pointer{"providers", "hosts", "units"}) && !slices.Contains(h.Units, r.Unit):
-			b.fault(p, "%q is not in providers.hosts.units; add it there, or write one that is", r.Unit)
+			b.Fault(p, "missing; write one of providers.hosts.units")
+		case h != nil && !b.Faulty(pointer{"providers", "hosts", "units"}) && !slices.Contains(h.Units, r.Unit):
+			b.Fault(p, "%q is not in providers.hosts.units; add it there, or write one that is", r.Unit)
 		}
 	}
 	if r.Step != "rollout-restart" {
 		b.onlyFor(at, r.Step, "daemonSet")
-	} else if p, c := at.to("daemonSet"), b.config.ClusterWide; !b.faulty(p) {
+	} else if p, c := at.To("daemonSet"), b.config.ClusterWide; !b.Faulty(p) {
 		switch {
 		case r.DaemonSet == "":
-			b.fault(p, "missing; write one of providers.clusterWide.rolloutRestart")
-		case c != nil && !b.faulty(pointer{"providers", "clusterWide", "rolloutRestart"}) && !c.rolls(r.DaemonSet):
-			b.fault(p, "%q is not in providers.clusterWide.rolloutRestart; add it there, or write one that is", r.DaemonSet)
+			b.Fault(p, "missing; write one of providers.clusterWide.rolloutRestart")
+		case c != nil && !b.Faulty(pointer{"providers", "clusterWide", "rolloutRestart"}) && !c.rolls(r.DaemonSet):
+			b.Fault(p, "%q is not in providers.clusterWide.rolloutRestart; add it there, or write one that is", r.DaemonSet)
 		}
 	}
 }
@@ -43,16 +43,16 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 // person writes on one.
 func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
-		b.fault(at.to("nodeSelector"), "a policy about API servers selects no nodes: the hosts of controlPlane are meant")
+		b.Fault(at.To("nodeSelector"), "a policy about API servers selects no nodes: the hosts of controlPlane are meant")
 	}
 	if r.Approval {
-		b.fault(at.to("approval"), "nobody can approve a repair while no API server answers; remove it, or write mode: observe")
+		b.Fault(at.To("approval"), "nobody can approve a repair while no API server answers; remove it, or write mode: observe")
 	}
 	if r.RepairCordoned {
-		b.fault(at.to("repairCordoned"), "whether a node is cordoned cannot be read while no API server answers; remove it")
+		b.Fault(at.To("repairCordoned"), "whether a node is cordoned cannot be read while no API server answers; remove it")
 	}
 	if len(r.Plan) > 1 {
-		b.fault(at.to("plan", 1), "a policy about API servers has one step, which goes from host to host; remove this one")
+		b.Fault(at.To("plan", 1), "a policy about API servers has one step, which goes from host to host; remove this one")
 	}
 }
 
@@ -60,29 +60,29 @@ func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
 	s := remediations.Step{Name: r.Step, Attempts: 1, Timeout: remediations.RescueFor}
 	if r.Attempts != nil && *r.Attempts != 1 {
-		b.fault(at.to("attempts"), "each host's kubelet is restarted at most once a repair; remove it")
+		b.Fault(at.To("attempts"), "each host's kubelet is restarted at most once a repair; remove it")
 	}
 	b.onlyFor(at, r.Step, "soft")
 	b.onlyFor(at, r.Step, "provider")
-	if _, present := b.value(at.to("onTimeout")).(string); present {
-		b.fault(at.to("onTimeout"), "makes no sense on a step of API servers: when its time is over the repair ends; remove it")
+	if _, present := b.value(at.To("onTimeout")).(string); present {
+		b.Fault(at.To("onTimeout"), "makes no sense on a step of API servers: when its time is over the repair ends; remove it")
 	}
 	b.onlyFor(at, r.Step, "unit")
 	b.onlyFor(at, r.Step, "daemonSet")
-	wait, waitOK := b.duration(at.to("wait"), r.Wait, leastRescueWait)
+	wait, waitOK := b.Duration(at.To("wait"), r.Wait, leastRescueWait)
 	s.Wait = wait
 	if r.Timeout == "" {
 		return s
 	}
 	ok := false
-	if s.Timeout, ok = b.duration(at.to("timeout"), r.Timeout, leastRescueWait); !ok {
+	if s.Timeout, ok = b.Duration(at.To("timeout"), r.Timeout, leastRescueWait); !ok {
 		return s
 	}
 	switch {
 	case s.Timeout > maxRescue:
-		b.fault(at.to("timeout"), "%s is too long; write at most 1h, then a person must look", r.Timeout)
+		b.Fault(at.To("timeout"), "%s is too long; write at most 1h, then a person must look", r.Timeout)
 	case waitOK && s.Timeout < wait:
-		b.fault(at.to("timeout"), "%s is shorter than wait (%s); write a longer one, it bounds all hosts together", r.Timeout, r.Wait)
+		b.Fault(at.To("timeout"), "%s is shorter than wait (%s); write a longer one, it bounds all hosts together", r.Timeout, r.Wait)
 	}
 	return s
 }

@@ -30,7 +30,7 @@ var schemaJSON = sync.OnceValue(func() []byte {
 		}
 		steps = append(steps, fmt.Sprintf(`{"if": {"properties": {"step": {"const": "%s"}}}, "then": {"properties": {%s}}}`, name, defaults))
 	}
-	return bytes.Replace(schemaFile, []byte(place), []byte(strings.Join(steps, ",\n        ")), 1)
+	return bytes.Replace(withSections(schemaFile), []byte(place), []byte(strings.Join(steps, ",\n        ")), 1)
 })
 
 // schema is the part of the JSON Schema that defaults, messages and documentation are made from. References are

@@ -17,9 +17,9 @@ const idPlaceholder = "{id}"
 func (b *builder) buildSidecars(raw []rawSidecar) {
 	first := map[string]int{}
 	for i := range raw {
-		at, r := pointer{"providers", "sidecars"}.to(i), &raw[i]
+		at, r := pointer{"providers", "sidecars"}.To(i), &raw[i]
 		if other, twice := first[r.Name]; twice {
-			b.fault(at.to("name"), "%q is already the name of item [%d]; write another", r.Name, other)
+			b.Fault(at.To("name"), "%q is already the name of item [%d]; write another", r.Name, other)
 		}
 		first[r.Name] = i
 		b.config.Sidecars = append(b.config.Sidecars, b.sidecar(at, r))
@@ -37,35 +37,35 @@ func (b *builder) sidecar(at pointer, r *rawSidecar) Sidecar {
 		s.Owner = r.Owner
 	}
 	if s.Via == "seinodetask" && s.Owner == "" {
-		b.fault(at.to("via"), "a SeiNodeTask needs the SeiNode that it is for; write owner: seinode")
+		b.Fault(at.To("via"), "a SeiNodeTask needs the SeiNode that it is for; write owner: seinode")
 	}
-	if s.Selector = b.nodeSelector(at.to("selector"), r.Selector); s.Selector == nil && !b.faulty(at.to("selector")) {
-		b.fault(at.to("selector"), "selects every pod; write which pods have such a sidecar")
+	if s.Selector = b.nodeSelector(at.To("selector"), r.Selector); s.Selector == nil && !b.Faulty(at.To("selector")) {
+		b.Fault(at.To("selector"), "selects every pod; write which pods have such a sidecar")
 		s.Selector = k8slabels.Nothing()
 	}
 	for i, n := range r.Namespaces {
-		b.namespace(at.to("namespaces", i), n)
+		b.namespace(at.To("namespaces", i), n)
 	}
 	if n, err := strconv.Atoi(r.Port); err == nil {
 		if n < 1 || n > 65535 {
-			b.fault(at.to("port"), "%q is no port; write a number from 1 to 65535, or the name of a container's port", r.Port)
+			b.Fault(at.To("port"), "%q is no port; write a number from 1 to 65535, or the name of a container's port", r.Port)
 		}
-	} else if problems := validation.IsValidPortName(r.Port); len(problems) > 0 && !b.faulty(at.to("port")) {
-		b.fault(at.to("port"), "%q is no port; write a number from 1 to 65535, or the name of a container's port", r.Port)
+	} else if problems := validation.IsValidPortName(r.Port); len(problems) > 0 && !b.Faulty(at.To("port")) {
+		b.Fault(at.To("port"), "%q is no port; write a number from 1 to 65535, or the name of a container's port", r.Port)
 	}
-	s.HealthTimeout, _ = b.duration(at.to("health", "timeout"), r.Health.Timeout, time.Nanosecond)
-	s.ApproveTimeout, _ = b.duration(at.to("approve", "timeout"), r.Approve.Timeout, time.Nanosecond)
-	if !json.Valid([]byte(strings.ReplaceAll(r.Approve.Body, idPlaceholder, "0"))) && !b.faulty(at.to("approve", "body")) {
-		b.fault(at.to("approve", "body"), `is not JSON; write for example {"type":"mark-ready","id":"{id}"}`)
+	s.HealthTimeout, _ = b.Duration(at.To("health", "timeout"), r.Health.Timeout, time.Nanosecond)
+	s.ApproveTimeout, _ = b.Duration(at.To("approve", "timeout"), r.Approve.Timeout, time.Nanosecond)
+	if !json.Valid([]byte(strings.ReplaceAll(r.Approve.Body, idPlaceholder, "0"))) && !b.Faulty(at.To("approve", "body")) {
+		b.Fault(at.To("approve", "body"), `is not JSON; write for example {"type":"mark-ready","id":"{id}"}`)
 	}
-	b.sidecarAuth(at.to("auth"), r, &s)
+	b.sidecarAuth(at.To("auth"), r, &s)
 	s.TLS = promconfig.TLSConfig{ServerName: r.TLS.ServerName}
 	for _, f := range []struct {
 		key, name string
 		into      *string
 	}{{"caFile", r.TLS.CAFile, &s.TLS.CAFile}, {"certFile", r.TLS.CertFile, &s.TLS.CertFile}, {"keyFile", r.TLS.KeyFile, &s.TLS.KeyFile}} {
 		if f.name != "" {
-			*f.into = b.secretFile(at.to("tls", f.key), f.name)
+			*f.into = b.SecretFile(at.To("tls", f.key), f.name)
 		}
 	}
 	return s
@@ -73,17 +73,17 @@ func (b *builder) sidecar(at pointer, r *rawSidecar) Sidecar {
 
 func (b *builder) sidecarAuth(at pointer, r *rawSidecar, s *Sidecar) {
 	if r.Auth.TokenFile != "" {
-		s.TokenFile = b.secretFile(at.to("tokenFile"), r.Auth.TokenFile)
+		s.TokenFile = b.SecretFile(at.To("tokenFile"), r.Auth.TokenFile)
 	}
 	a := r.Auth.ServiceAccount
 	if a == nil {
 		return
 	}
 	if r.Auth.TokenFile != "" {
-		b.fault(at.to("serviceAccount"), "tokenFile is set, too; remove one of them")
+		b.Fault(at.To("serviceAccount"), "tokenFile is set, too; remove one of them")
 	}
 	s.TokenFor = &TokenFor{
-		ServiceAccount: ObjectName{b.namespace(at.to("serviceAccount", "namespace"), a.Namespace), b.objectName(at.to("serviceAccount", "name"), a.Name)},
+		ServiceAccount: ObjectName{b.namespace(at.To("serviceAccount", "namespace"), a.Namespace), b.objectName(at.To("serviceAccount", "name"), a.Name)},
 		Audiences:      a.Audiences,
 	}
 }

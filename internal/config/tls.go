@@ -10,11 +10,11 @@ func (b *builder) tls(at pointer, raw TLS) TLS {
 	t := TLS{CertFile: b.resolve(raw.CertFile), KeyFile: b.resolve(raw.KeyFile), ClientCAFile: b.resolve(raw.ClientCAFile)}
 	switch {
 	case t.CertFile != "" && t.KeyFile == "":
-		b.fault(at.to("keyFile"), "missing; write the file with the key of certFile")
+		b.Fault(at.To("keyFile"), "missing; write the file with the key of certFile")
 	case t.CertFile == "" && t.KeyFile != "":
-		b.fault(at.to("certFile"), "missing; write the file with the certificate of keyFile")
+		b.Fault(at.To("certFile"), "missing; write the file with the certificate of keyFile")
 	case t.CertFile == "" && t.ClientCAFile != "":
-		b.fault(at.to("certFile"), "missing; mutual TLS needs the server's certificate too, write certFile and keyFile")
+		b.Fault(at.To("certFile"), "missing; mutual TLS needs the server's certificate too, write certFile and keyFile")
 	}
 	b.checkTLS(at, t)
 	return t
@@ -24,13 +24,13 @@ func (b *builder) checkTLS(at pointer, t TLS) {
 	if b.skipFiles {
 		return
 	}
-	cert, key := b.file(at.to("certFile"), t.CertFile), b.file(at.to("keyFile"), t.KeyFile)
+	cert, key := b.file(at.To("certFile"), t.CertFile), b.file(at.To("keyFile"), t.KeyFile)
 	if cert != nil && key != nil {
 		if _, err := tls.X509KeyPair(cert, key); err != nil {
-			b.fault(at.to("certFile"), "file %q is no certificate for the key in keyFile (%v); write a pair in PEM", t.CertFile, err)
+			b.Fault(at.To("certFile"), "file %q is no certificate for the key in keyFile (%v); write a pair in PEM", t.CertFile, err)
 		}
 	}
-	b.authorities(at.to("clientCAFile"), t.ClientCAFile)
+	b.authorities(at.To("clientCAFile"), t.ClientCAFile)
 }
 
 // authorities checks a file of certificates.
@@ -39,6 +39,6 @@ func (b *builder) authorities(at pointer, path string) {
 		return
 	}
 	if ca := b.file(at, path); ca != nil && !x509.NewCertPool().AppendCertsFromPEM(ca) {
-		b.fault(at, "file %q holds no certificate; write one in PEM", path)
+		b.Fault(at, "file %q holds no certificate; write one in PEM", path)
 	}
 }

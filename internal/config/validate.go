@@ -54,23 +54,23 @@ func (d *document) translate(e *jsonschema.ValidationError, root *schema) []poin
 	case *kind.AdditionalProperties:
 		var drop []pointer
 		for _, name := range k.Properties {
-			p := at.to(name)
+			p := at.To(name)
 			d.unknownKey(p, s)
 			drop = append(drop, p)
 		}
 		return drop
 	case *kind.Required:
 		for _, name := range k.Missing {
-			p := at.to(name)
-			d.fault(p, "missing; %s", root.at(p).instead())
+			p := at.To(name)
+			d.Fault(p, "missing; %s", root.at(p).instead())
 		}
 		return nil
 	case *kind.UniqueItems:
-		p := at.to(k.Duplicates[1])
-		d.fault(p, "is the same as item [%d]; remove one of them", k.Duplicates[0])
+		p := at.To(k.Duplicates[1])
+		d.Fault(p, "is the same as item [%d]; remove one of them", k.Duplicates[0])
 		return []pointer{p}
 	default:
-		d.fault(at, "%s", s.complain(e.ErrorKind, d.value(at)))
+		d.Fault(at, "%s", s.complain(e.ErrorKind, d.value(at)))
 		return []pointer{at}
 	}
 }
@@ -81,12 +81,12 @@ func (d *document) unknownKey(p pointer, s *schema) {
 	if near := nearest(p[len(p)-1], known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	if d.faulty(p) {
+	if d.Faulty(p) {
 		return
 	}
-	d.at[p.key()] = true
+	d.at[p.Key()] = true
 	f := d.locate(p, false, "unknown key; "+hint)
-	f.Line = d.places[p.key()].keyLine
+	f.Line = d.places[p.Key()].keyLine
 	d.faults = append(d.faults, f)
 }
 

@@ -17,17 +17,17 @@ import (
 )
 
 // duration reads a duration in Prometheus' format: whole numbers with units from y to ms, the largest first.
-func (b *builder) duration(p pointer, text string, least time.Duration) (time.Duration, bool) {
+func (b *builder) Duration(p pointer, text string, least time.Duration) (time.Duration, bool) {
 	d, err := model.ParseDuration(text)
 	switch {
 	case err != nil:
-		b.fault(p, "%s is not a duration; write whole numbers with units, the largest first, for example 1h30m", show(text))
+		b.Fault(p, "%s is not a duration; write whole numbers with units, the largest first, for example 1h30m", show(text))
 	case time.Duration(d) < least && least == time.Nanosecond:
-		b.fault(p, "%s is too short; write more than 0s", text)
+		b.Fault(p, "%s is too short; write more than 0s", text)
 	case time.Duration(d) < least:
-		b.fault(p, "%s is too short; write at least %s", text, model.Duration(least))
+		b.Fault(p, "%s is too short; write at least %s", text, model.Duration(least))
 	}
-	return time.Duration(d), !b.faulty(p)
+	return time.Duration(d), !b.Faulty(p)
 }
 
 // quantity reads a number or a percentage; the schema has seen that it is one of them and in range.
@@ -42,7 +42,7 @@ func (b *builder) quantity(p pointer, v any) remediations.Quantity {
 			return remediations.Quantity{Value: n, Percent: true}
 		}
 	}
-	b.fault(p, "%s is neither a number nor a percentage; write for example 10%%", show(v))
+	b.Fault(p, "%s is neither a number nor a percentage; write for example 10%%", show(v))
 	return remediations.Quantity{}
 }
 
@@ -57,7 +57,7 @@ func (b *builder) matchers(p pointer, text string) labels.Matchers {
 		err = errors.New("there is no matcher in it")
 	}
 	if err != nil {
-		b.fault(p, "%s is not a matcher in Alertmanager's syntax (%v); write for example %s", show(text), err, `alertname="NodeNotReady"`)
+		b.Fault(p, "%s is not a matcher in Alertmanager's syntax (%v); write for example %s", show(text), err, `alertname="NodeNotReady"`)
 		return nil
 	}
 	return m
@@ -70,7 +70,7 @@ func (b *builder) needsValue(p pointer, m labels.Matchers) {
 			return
 		}
 	}
-	b.fault(p, "selects alerts that have none of its labels; add a matcher that asks for a value, for example %s", `remediation="node-not-ready"`)
+	b.Fault(p, "selects alerts that have none of its labels; add a matcher that asks for a value, for example %s", `remediation="node-not-ready"`)
 }
 
 // ours narrows matchers to this cluster's alerts, unless they say something of the cluster themselves: in an Alertmanager
@@ -84,21 +84,21 @@ func (b *builder) ours(m labels.Matchers) labels.Matchers {
 }
 
 // url reads the URL of an HTTP server. Credentials have no place in it, for it is a metric's label and is logged.
-func (b *builder) url(p pointer, text string) *url.URL {
+func (b *builder) URL(p pointer, text string) *url.URL {
 	u, err := url.Parse(text)
 	switch {
 	case strings.Contains(text, "@"):
-		b.fault(p, "has credentials in the URL; take them out and write them to a file that this configuration names")
+		b.Fault(p, "has credentials in the URL; take them out and write them to a file that this configuration names")
 		return nil
 	case err != nil || u.Host == "" || u.Opaque != "":
-		b.fault(p, "%s is not a URL; write for example http://alertmanager:9093", show(text))
+		b.Fault(p, "%s is not a URL; write for example http://alertmanager:9093", show(text))
 		return nil
 	case u.Scheme != "http" && u.Scheme != "https":
-		b.fault(p, "%s is neither http nor https; write one of them", show(text))
+		b.Fault(p, "%s is neither http nor https; write one of them", show(text))
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		b.fault(p, "%s has a query or a fragment; write only scheme, host and path", show(text))
+		b.Fault(p, "%s has a query or a fragment; write only scheme, host and path", show(text))
 	case u.Hostname() == "" || !validPort(u.Port()):
-		b.fault(p, "%s has no host or an impossible port; write for example http://alertmanager:9093", show(text))
+		b.Fault(p, "%s has no host or an impossible port; write for example http://alertmanager:9093", show(text))
 	}
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
 	u.Host, u.Scheme = strings.ToLower(u.Host), strings.ToLower(u.Scheme)
@@ -106,17 +106,17 @@ func (b *builder) url(p pointer, text string) *url.URL {
 }
 
 // urls reads a list of them, each but once.
-func (b *builder) urls(at pointer, texts []string) []*url.URL {
+func (b *builder) URLs(at pointer, texts []string) []*url.URL {
 	var out []*url.URL
 	seen := map[string]int{}
 	for i, text := range texts {
-		p := at.to(i)
-		u := b.url(p, text)
+		p := at.To(i)
+		u := b.URL(p, text)
 		if u == nil {
 			continue
 		}
 		if first, twice := seen[u.String()]; twice {
-			b.fault(p, "is the same as item [%d]; remove one of them", first)
+			b.Fault(p, "is the same as item [%d]; remove one of them", first)
 		}
 		seen[u.String()] = i
 		out = append(out, u)

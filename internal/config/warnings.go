@@ -31,7 +31,7 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	}
 	if c.Webhook != nil {
 		for _, i := range c.Webhook.exemptsNearlyAll() {
-			warn(pointer{"webhook"}.to("exempt", "groups", i), "%s is nearly everybody: whom it exempts is not kept from a node under repair; name the controllers instead", c.Webhook.Exempt.Groups[i])
+			warn(pointer{"webhook"}.To("exempt", "groups", i), "%s is nearly everybody: whom it exempts is not kept from a node under repair; name the controllers instead", c.Webhook.Exempt.Groups[i])
 		}
 	}
 	if c.Alertmanager.Watchdog == nil {
@@ -40,8 +40,10 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	if c.Receiver.Insecure && c.enforces() {
 		warn(pointer{"receiver", "insecure"}, "anybody who reaches the receiver can post alerts, and a policy enforces; set tokenFile or mutual TLS")
 	}
-	if c.Civo != nil && c.Civo.APIURL.Scheme != "https" && !loopbackHost(c.Civo.APIURL.Hostname()) {
-		warn(pointer{"providers", "civo", "apiURL"}, "is not https: the API key travels in clear text")
+	for _, s := range sections {
+		if p := c.Providers[s.Key]; p != nil {
+			p.Warn(pointer{"providers", s.Key}, warn)
+		}
 	}
 	for i, s := range c.Sidecars {
 		if s.Scheme == "http" && (s.TokenFor != nil || s.TokenFile != "") {
@@ -49,7 +51,7 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 			if s.TokenFor != nil && len(s.TokenFor.Audiences) == 0 {
 				of = "whoever reads it can be that ServiceAccount at the API server for ten minutes: name in auth.serviceAccount.audiences what the pods' proxies accept"
 			}
-			warn(pointer{"providers", "sidecars"}.to(i), "the token travels over http in clear text, and %s; write scheme: https where the pods serve it", of)
+			warn(pointer{"providers", "sidecars"}.To(i), "the token travels over http in clear text, and %s; write scheme: https where the pods serve it", of)
 		}
 	}
 	sortFaults(out)
@@ -102,12 +104,12 @@ func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 	why := c.skipped(p, capabilities)
 	for i, missing := range why {
 		if missing != "" {
-			out = append(out, p.source.locate(p.at.to("plan", i), true,
+			out = append(out, p.source.locate(p.at.To("plan", i), true,
 				fmt.Sprintf("step %s of policy %s will be skipped: %s", p.Plan[i].Name, p.Name, missing)))
 		}
 	}
 	if !slices.Contains(why, "") {
-		out = append(out, p.source.locate(p.at.to("plan"), true,
+		out = append(out, p.source.locate(p.at.To("plan"), true,
 			fmt.Sprintf("policy %s can do nothing: none of its steps can be carried out", p.Name)))
 	}
 	sortFaults(out)

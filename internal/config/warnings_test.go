@@ -62,9 +62,9 @@ func TestTheConfigurationSaysWhoServesWhichNodes(t *testing.T) {
 		c, _ := mustLoad(t, base+"providers: {civo: {clusterID: c, region: r, apiKeyFile: f"+selects+"}, daemonSets: {cni: kube-system/cilium}}\n")
 		require.Len(t, c.Core.Providers, 2)
 		require.Equal(t, []string{"reboot", "replace"}, c.Core.Providers[0].Steps)
-		require.Equal(t, nodes, c.Core.Providers[0].Nodes())
+		require.Equal(t, nodes, c.Core.Providers[0].Serves())
 		require.Equal(t, "daemonSets", c.Core.Providers[1].Name)
 		require.Equal(t, []string{"restart-cni"}, c.Core.Providers[1].Steps)
-		require.Equal(t, "any Node", c.Core.Providers[1].Nodes())
+		require.Equal(t, "any Node", c.Core.Providers[1].Serves())
 	}
 }

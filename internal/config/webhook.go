@@ -16,25 +16,25 @@ func (b *builder) buildWebhook(raw *rawConfig) {
 	at := pointer{"webhook"}
 	for i, name := range w.DNSNames {
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-			b.fault(at.to("dnsNames", i), "%q is not a DNS name; write for example drydock-webhook.drydock.svc", name)
+			b.Fault(at.To("dnsNames", i), "%q is not a DNS name; write for example drydock-webhook.drydock.svc", name)
 		}
 	}
 	b.config.Webhook = &Webhook{
-		Listen:       b.listen(at.to("listen"), w.Listen),
+		Listen:       b.listen(at.To("listen"), w.Listen),
 		CertDir:      b.resolve(w.CertDir),
 		ClientCAFile: b.resolve(w.ClientCAFile),
 		Rotate:       w.Certificates != "mounted",
 		DNSNames:     w.DNSNames,
 		Secret: ObjectName{
-			b.namespace(at.to("secret", "namespace"), w.Secret.Namespace),
-			b.objectName(at.to("secret", "name"), w.Secret.Name),
+			b.namespace(at.To("secret", "namespace"), w.Secret.Namespace),
+			b.objectName(at.To("secret", "name"), w.Secret.Name),
 		},
-		Configuration: b.objectName(at.to("configuration"), w.Configuration),
+		Configuration: b.objectName(at.To("configuration"), w.Configuration),
 		Evictions:     w.Evictions,
 		Rights:        w.Rights,
 		Exempt:        admission.Exemption{Users: w.Exempt.Users, Groups: w.Exempt.Groups},
 	}
-	b.authorities(at.to("clientCAFile"), b.config.Webhook.ClientCAFile)
+	b.authorities(at.To("clientCAFile"), b.config.Webhook.ClientCAFile)
 }
 
 // everybody's groups: who is exempt by one of them leaves nobody to be denied anything.

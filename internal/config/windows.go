@@ -16,14 +16,14 @@ var weekdays = map[string]time.Weekday{
 
 func (b *builder) buildWindows(raw *rawConfig) {
 	for i, w := range raw.Windows {
-		at := pointer{"windows"}.to(i)
+		at := pointer{"windows"}.To(i)
 		window := remediations.Window{
-			From:     b.wallTime(at.to("from"), w.From),
-			To:       b.wallTime(at.to("to"), w.To),
-			Location: b.location(at.to("timezone"), w.Timezone),
+			From:     b.wallTime(at.To("from"), w.From),
+			To:       b.wallTime(at.To("to"), w.To),
+			Location: b.location(at.To("timezone"), w.Timezone),
 		}
 		if w.From == w.To {
-			b.fault(at.to("to"), "%q is the same as from; write another time, or 00:00 to 24:00 for the whole day", w.To)
+			b.Fault(at.To("to"), "%q is the same as from; write another time, or 00:00 to 24:00 for the whole day", w.To)
 		}
 		for _, day := range w.Days {
 			if d, ok := weekdays[day]; ok {
@@ -38,7 +38,7 @@ func (b *builder) buildWindows(raw *rawConfig) {
 func (b *builder) wallTime(p pointer, text string) remediations.WallTime {
 	var t remediations.WallTime
 	if _, err := fmt.Sscanf(text, "%02d:%02d", &t.Hour, &t.Minute); err != nil {
-		b.fault(p, "%s is not a time of day; write for example 22:00", show(text))
+		b.Fault(p, "%s is not a time of day; write for example 22:00", show(text))
 	}
 	return t
 }
@@ -47,7 +47,7 @@ func (b *builder) wallTime(p pointer, text string) remediations.WallTime {
 func (b *builder) location(p pointer, name string) *time.Location {
 	l, err := time.LoadLocation(name)
 	if err != nil || name == "Local" || name == "" {
-		b.fault(p, "%s is not a time zone of the IANA database; write for example Europe/Berlin", show(name))
+		b.Fault(p, "%s is not a time zone of the IANA database; write for example Europe/Berlin", show(name))
 		return time.UTC
 	}
 	return l

@@ -19,9 +19,9 @@ func (b *builder) witness(at pointer, raw any) *remediations.Witness {
 	case []any:
 		w := &remediations.Witness{}
 		for i, entry := range raw {
-			sign, ok := b.sign(at.to(i), entry)
+			sign, ok := b.sign(at.To(i), entry)
 			if ok && slices.Contains(w.Signs, sign) {
-				b.fault(at.to(i), "stands in the list already; remove it")
+				b.Fault(at.To(i), "stands in the list already; remove it")
 			}
 			if ok {
 				w.Signs = append(w.Signs, sign)
@@ -35,13 +35,13 @@ func (b *builder) witness(at pointer, raw any) *remediations.Witness {
 // sign reads one entry, which has one key.
 func (b *builder) sign(at pointer, raw any) (remediations.Sign, bool) {
 	entry, isMapping := raw.(map[string]any)
-	if !isMapping || b.faulty(at) {
+	if !isMapping || b.Faulty(at) {
 		return remediations.Sign{}, false
 	}
-	known := loadSchema().policies.at(pointer{}.to(0, "witness", 0)).names()
+	known := loadSchema().policies.at(pointer{}.To(0, "witness", 0)).names()
 	var keys []string
 	for _, key := range known {
-		if b.faulty(at.to(key)) {
+		if b.Faulty(at.To(key)) {
 			return remediations.Sign{}, false
 		}
 		if _, has := entry[key]; has {
@@ -53,42 +53,42 @@ func (b *builder) sign(at pointer, raw any) (remediations.Sign, bool) {
 		if b.faultyUnder(at) {
 			return remediations.Sign{}, false
 		}
-		b.fault(at, "says nothing; write one of %s, for example {ready: false}", list(known))
+		b.Fault(at, "says nothing; write one of %s, for example {ready: false}", list(known))
 		return remediations.Sign{}, false
 	case 1:
 	default:
-		b.fault(at, "has the keys %s; write an entry of its own for each, any of them is enough", list(keys))
+		b.Fault(at, "has the keys %s; write an entry of its own for each, any of them is enough", list(keys))
 		return remediations.Sign{}, false
 	}
 	s := remediations.Sign{Kind: remediations.SignKind(keys[0])}
 	inner, _ := entry[keys[0]].(map[string]any)
 	text := func(key string) string { v, _ := inner[key].(string); return v }
-	p := at.to(keys[0])
+	p := at.To(keys[0])
 	switch s.Kind {
 	case remediations.SignCondition:
 		s.Name, s.Status = text("type"), text("status")
-		if b.faulty(p.to("type")) || b.faulty(p.to("status")) {
+		if b.Faulty(p.To("type")) || b.Faulty(p.To("status")) {
 			return s, false
 		}
 		if s.Name == "Ready" {
-			b.fault(p.to("type"), "has an entry of its own, which knows Unknown, too; write {ready: false}")
+			b.Fault(p.To("type"), "has an entry of its own, which knows Unknown, too; write {ready: false}")
 			return s, false
 		}
 	case remediations.SignDaemonSetPod:
 		namespace, name, from := text("namespace"), text("name"), text("from")
 		for _, key := range []string{"namespace", "name", "from"} {
-			if b.faulty(p.to(key)) {
+			if b.Faulty(p.To(key)) {
 				return s, false
 			}
 		}
 		switch {
 		case from != "" && namespace+name != "":
-			b.fault(p.to("from"), "names the DaemonSet, and so do namespace and name; remove one of the two")
+			b.Fault(p.To("from"), "names the DaemonSet, and so do namespace and name; remove one of the two")
 			return s, false
 		case from != "":
 			s.From = daemonSetsKey + from
 		case namespace == "" || name == "":
-			b.fault(p, "does not say which DaemonSet; write namespace and name, or from")
+			b.Fault(p, "does not say which DaemonSet; write namespace and name, or from")
 			return s, false
 		default:
 			s.Name = namespace + "/" + name
@@ -101,7 +101,7 @@ func (b *builder) sign(at pointer, raw any) (remediations.Sign, bool) {
 // faultyUnder says that something in the value has its fault already, such as a key that is unknown.
 func (b *builder) faultyUnder(at pointer) bool {
 	for key := range b.at {
-		if strings.HasPrefix(key, at.key()+"/") {
+		if strings.HasPrefix(key, at.Key()+"/") {
 			return true
 		}
 	}
@@ -135,7 +135,7 @@ func (c *Config) unwitnessed(p PolicyInfo) []Fault {
 	var out []Fault
 	for i, s := range p.Witness.Signs {
 		if why := c.mute(s); why != "" {
-			out = append(out, p.source.locate(p.at.to("witness", i), true, fmt.Sprintf("shows nothing: %s", why)))
+			out = append(out, p.source.locate(p.at.To("witness", i), true, fmt.Sprintf("shows nothing: %s", why)))
 		}
 	}
 	return out
@@ -146,7 +146,7 @@ func (c *Config) mute(s remediations.Sign) string {
 	switch {
 	case s.Kind == remediations.SignDaemonSetPod && s.Name == "":
 		return s.From + " is not configured"
-	case s.Kind == remediations.SignNotRunning && c.Civo == nil:
+	case s.Kind == remediations.SignNotRunning && !c.testifies():
 		return "no provider of machines is configured that could be asked"
 	}
 	return ""

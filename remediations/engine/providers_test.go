@@ -85,7 +85,7 @@ func TestEachNodeIsItsOwnProviders(t *testing.T) {
 		require.Equal(t, []string{"n1"}, w.servedBy("bmc"))
 		h := w.recordOf("n2").Hold
 		require.Equal(t, remediations.ProviderAbsent, h.Reason)
-		require.Equal(t, `no provider can reboot Node n2, whose spec.providerID is "aws:///eu/i-2": civo serves Nodes whose spec.providerID begins with civo://, bmc serves Nodes whose spec.providerID begins with bmc://`, h.Message)
+		require.Equal(t, `no provider serves Node n2 for the step reboot: its spec.providerID is "aws:///eu/i-2", and civo serves Nodes whose spec.providerID begins with civo://, bmc serves Nodes whose spec.providerID begins with bmc://`, h.Message)
 		require.Equal(t, 2, w.callCount())
 		w.do(func() { w.machineAt("n2", "bmc://rack-2") }) // the control
 		w.pass(5 * time.Minute)
@@ -104,7 +104,7 @@ func TestACallGoesToNobodyWhereItsNodeChangedHands(t *testing.T) {
 	}{
 		"to another provider by a label": {func(w *world) { w.edit("n0", func(n *corev1.Node) { n.Labels["rack"] = "1" }) }, "bmc serves Node n0 by now, and civo was asked", []string{"n0"}},
 		"to another machine":             {func(w *world) { w.machineAt("n0", "civo://other") }, `the spec.providerID of Node n0 is "civo://other" by now`, nil},
-		"to nobody":                      {func(w *world) { w.machineAt("n0", "aws:///eu/i-0") }, "no provider can reboot Node n0", nil},
+		"to nobody":                      {func(w *world) { w.machineAt("n0", "aws:///eu/i-0") }, "no provider serves Node n0", nil},
 		"control: to itself":             {func(w *world) { w.edit("n0", func(n *corev1.Node) { n.Labels["other"] = "1" }) }, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

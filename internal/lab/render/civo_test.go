@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
+	civo "drydock.dev/drydock/remediations/civo/settings"
 )
 
 // rendered is Drydock's configuration as the chart makes it of the values for Civo, with these two values set.
@@ -38,9 +39,10 @@ func TestThreeValuesInstallItAtCivo(t *testing.T) {
 	c, _, err := config.Load(rendered(t, "9c89d8b9-463d-45f2-8928-455eb3f3726a", "LON1"), config.Options{SkipFiles: true})
 	require.NoError(t, err)
 	require.Equal(t, remediations.ModeObserve, c.Mode)
-	require.Equal(t, "9c89d8b9-463d-45f2-8928-455eb3f3726a", c.Civo.ClusterID)
-	require.Equal(t, "LON1", c.Civo.Region)
-	require.Equal(t, "/etc/drydock/civo/api-key", c.Civo.APIKeyFile, "the third is a file of the Secret")
+	own := c.Providers["civo"].(*civo.Civo)
+	require.Equal(t, "9c89d8b9-463d-45f2-8928-455eb3f3726a", own.ClusterID)
+	require.Equal(t, "LON1", own.Region)
+	require.Equal(t, "/etc/drydock/civo/api-key", own.APIKeyFile, "the third is a file of the Secret")
 	for _, p := range c.Policies {
 		require.Equal(t, remediations.ModeObserve, p.Mode, p.Name)
 	}

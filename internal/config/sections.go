@@ -1,0 +1,53 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"drydock.dev/drydock/internal/config/section"
+	civo "drydock.dev/drydock/remediations/civo/settings"
+)
+
+// sections are the providers that own their part of the configuration. A new provider is one line here.
+var sections = []section.Section{
+	civo.Section,
+}
+
+// withSections puts the providers' schemas into the document's: each in the place that is marked for it, or behind the others.
+func withSections(schema []byte) []byte {
+	const behind = `,
+        "": {"$comment": "further providers'"}`
+	var further strings.Builder
+	for _, s := range sections {
+		own := fmt.Sprintf(`%q: {"$comment": "its provider's"}`, s.Key)
+		text := strings.ReplaceAll(strings.TrimSpace(s.Schema), "\n", "\n        ")
+		if with := bytes.Replace(schema, []byte(own), fmt.Appendf(nil, "%q: %s", s.Key, text), 1); !bytes.Equal(with, schema) {
+			schema = with
+			continue
+		}
+		fmt.Fprintf(&further, ",\n        %q: %s", s.Key, text)
+	}
+	return bytes.Replace(schema, []byte(behind), []byte(further.String()), 1)
+}
+
+// buildSections reads those that the document has.
+func (b *builder) buildSections() {
+	b.config.Providers = map[string]section.Provider{}
+	for _, s := range sections {
+		at := pointer{"providers", s.Key}
+		value := b.value(at)
+		if value == nil {
+			continue
+		}
+		tree, err := json.Marshal(value)
+		if err != nil {
+			b.Fault(at, "cannot be decoded: %v", err)
+			continue
+		}
+		if p := s.Read(b, at, tree); p != nil {
+			b.config.Providers[s.Key] = p
+		}
+	}
+}
