@@ -44,8 +44,8 @@ type TargetKind struct {
 	Validate func(r *Record) error
 }
 
-// Kinds holds every kind of target, in the order in which a pass decides about those of one Node. A new one is one file and one
-// line here, and its line in the engine's table.
+// Kinds holds every kind of target, in the order in which a pass decides about those of one Node. A new one is one file, one line
+// here, and the port that the engine is given for it.
 var Kinds = []*TargetKind{&nodeKind, &locationKind, &sidecarKind, &apiserverKind}
 
 // KindOf is the kind of that name; nil: there is none.
@@ -153,10 +153,12 @@ func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	return out
 }
 
-// causes and policyOf, for the lifecycle: any alert about it may cause its repair, by the policy that the record names.
 func (s *Subject) causes() []*Alert { return pointers(s.Alerts) }
 
 func (s *Subject) record() *Record { return s.Record }
+
+// entry is what the history calls it.
+func (s *Subject) entry() string { return strings.TrimPrefix(s.Key, RepairPrefix) }
 
 // kinds says of which kinds of target something is true.
 type kinds func(Kind) bool

@@ -101,7 +101,7 @@ func TestLastLookBeforeAnApproval(t *testing.T) {
 				Began: noon, Since: noon, Deadline: noon, Intent: &Intent{ID: "r1-0-1", At: noon}}
 			n.Annotations[SidecarKey(thePod)] = r.Encode()
 			c.change(n)
-			requireWithheld(t, c.reason, MayStillApprove(n, SidecarKey(thePod), "r1-0-1"))
+			requireWithheld(t, c.reason, MayStillRepair(n, SidecarKey(thePod), "r1-0-1"))
 		})
 	}
 }

@@ -238,69 +238,6 @@ func settle(t target, now time.Time) Decision {
 	return d
 }
 
-// provable is a target whose cure is proven beside its alert's end.
-type provable interface {
-	target
-	// well says in a sentence how it is, and whether it is well by what is known of it.
-	well() (string, bool)
-	// evidence reads what else must be seen, not before due. there: nothing says otherwise; against: why it is not well. Neither: the
-	// decision says what is waited for.
-	evidence(d *Decision, p *Policy, due, now time.Time) (there bool, against string)
-	// cure says whether this repair cured it.
-	cure(p *Policy) (Outcome, string)
-	verdictOn(Cause) verdict
-}
-
-// cured asks whether the repair's cure is proven: the target well, the alert gone while its source lives, all of it for proofFor,
-// and asked for again at the end of that time. ok is false where the target is not well.
-func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
-	s, r := t.known(), t.record()
-	if p == nil {
-		return Decision{Message: r.withoutPolicy()}, false
-	}
-	how, well := t.well()
-	if !well {
-		return Decision{}, false
-	}
-	due := now.Add(-s.Config.MaxStaleness)
-	matured := !s.WellSince.IsZero() && !now.Before(s.WellSince.Add(p.ProofFor))
-	// What is asked for at the end of that time must still be fresh when it is used: this process may have slept since.
-	if end := s.WellSince.Add(p.ProofFor); matured && end.After(due) {
-		due = end
-	}
-	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !s.WellSince.IsZero()}
-	cause := s.alert(r.Cause.Alert)
-	saidResolved := cause != nil && cause.Status == StatusResolved
-	if s.Word == nil || s.Word.AskedAt.Before(due) || (saidResolved && s.stale()) {
-		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
-		return d, true
-	}
-	if s.Word.BlindCause(s.Config) != "" || !t.verdictOn(r.Cause).gone {
-		return Decision{}, false
-	}
-	switch there, against := t.evidence(&d, p, due, now); {
-	case against != "":
-		return Decision{Message: against}, false
-	case !there:
-		return d, true
-	}
-	d.Well, d.Heard = true, s.Word.heardAt()
-	since := s.WellSince
-	if since.IsZero() {
-		since = now
-	}
-	switch {
-	case !matured && p.ProofFor > 0:
-		d.Recheck, d.Message = since.Add(p.ProofFor), fmt.Sprintf("%s; it counts once that has held for %s", how, p.ProofFor)
-		return d, true
-	case s.Config.Watchdog && (s.WellSince.IsZero() || !d.Heard.After(s.WellHeard)):
-		d.Message = how + "; it counts once the Watchdog has come again, which shows that the alert's source still lives"
-		return d, true
-	}
-	outcome, why := t.cure(p)
-	return t.end(outcome, why, now), true
-}
-
 // ended is the history's entry of a repair that is over; its kind adds what is its own.
 func (r *Record) ended(o Outcome, why string, now time.Time) *Entry {
 	return &Entry{
@@ -325,6 +262,28 @@ func newHold(reason Reason, f *finding, now time.Time) *Hold {
 		h.Until = &until
 	}
 	return h
+}
+
+// withoutStep is the decision that nothing of the policy's plan can be done here.
+func withoutStep(p *Policy) Decision {
+	return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+}
+
+// keeping is the decision that something holds the candidate, of which nothing need be written.
+func keeping(c *candidate, reason Reason, f *finding) Decision {
+	d := Decision{Verb: Keep, Reason: reason, Message: f.message, Policy: c.policy, Fleetwide: f.fleetwide || reason.Fleetwide()}
+	if f.until.After(c.now) {
+		d.Recheck = f.until
+	}
+	return d
+}
+
+// holds says that the record must say by which guard it is held: its phase is over, or that is news and not all repairs' alike.
+func (r *Record) holds(pending *Record, hold *Hold, fleetwide bool) bool {
+	if r != nil && r.Phase != pending.Phase {
+		return true
+	}
+	return !fleetwide && (r == nil || r.ID != pending.ID || !r.Hold.same(hold))
 }
 
 // newRecord is the record of a repair that nothing was done for yet.

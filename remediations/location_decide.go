@@ -76,7 +76,7 @@ func (s *LocationState) likelyStep(*Policy, *Alert, time.Time) string { return "
 func (s *LocationState) consider(p *Policy, a *Alert, now time.Time) Decision {
 	step, ok := s.firstStep(p)
 	if !ok {
-		return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+		return withoutStep(p)
 	}
 	r := s.Record
 	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
@@ -152,6 +152,6 @@ func (s *LocationState) awaits() string { return "waiting for proof" }
 func (s *LocationState) end(o Outcome, why string, now time.Time) Decision {
 	r := s.Record
 	d := Decision{Verb: End, Message: why, Policy: s.policyOf(r), Ended: r.ended(o, why, now)}
-	d.Ended.Target, d.Ended.Location, d.Ended.Moves = string(KindLocation), r.Location, slices.Clone(r.Moves)
+	d.Ended.Target, d.Ended.Location, d.Ended.Moves = s.entry(), r.Location, slices.Clone(r.Moves)
 	return d
 }

@@ -15,15 +15,10 @@ var unproven = []Reason{AlertResolved, LeaderUnknown, LeaderHeld}
 
 // hold keeps the candidate back, and writes so where that is the location's own matter.
 func (s *LocationState) hold(c *candidate, pending *Record, reason Reason, f *finding) Decision {
-	d := Decision{Verb: Keep, Reason: reason, Message: f.message, Policy: c.policy}
+	d := keeping(c, reason, f)
 	d.Fleetwide = f.fleetwide || (reason.Fleetwide() && reason != AtLimit) // its limit is no node's
-	if f.until.After(c.now) {
-		d.Recheck = f.until
-	}
 	d.Ask.Heartbeats = reason == Blind && s.Heartbeats.Blind() != "" && s.uncounted(c.now)
-	hold, was := newHold(reason, f, c.now), s.Record
-	moved := was != nil && was.Phase != pending.Phase
-	if moved || (!d.Fleetwide && (was == nil || was.ID != pending.ID || !was.Hold.same(hold))) {
+	if hold := newHold(reason, f, c.now); s.Record.holds(pending, hold, d.Fleetwide) {
 		d.Record = pending.clone()
 		d.Record.Hold, d.Record.Deadline = hold, s.heldUntil(c, pending, reason)
 	}

@@ -7,78 +7,30 @@ import (
 	"time"
 )
 
-// await waits for the proof of the move that was issued.
-func (s *LocationState) await(now time.Time) Decision {
-	r := s.Record
-	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
-		return settle(s, now) // the answer came late
+func (s *LocationState) await(now time.Time) Decision { return awaitProof(s, now) }
+
+func (s *LocationState) proceed(now time.Time) Decision { return goOn(s, now) }
+
+func (s *LocationState) pace() pace {
+	return pace{
+		kind: KindLocation, again: locationAgain, proof: locationProof, spent: len(s.Record.Moves) >= maxMoves,
+		provider: "the mesh", waiting: "waiting for the mesh", attempt: "move",
 	}
-	if s.policyOf(r) == nil {
-		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.withoutPolicy()}
-	}
-	if d, ok := cured(s, s.policyOf(r), now); ok {
-		return s.seen().again(d, now, locationProof)
-	}
-	d := Decision{Verb: Wait, Policy: s.policyOf(r), Recheck: r.Deadline, Message: "waiting for the mesh: " + s.missing()}
-	return s.seen().again(d, now, locationProof)
 }
 
-// proceed goes on after a move whose proof did not come.
-func (s *LocationState) proceed(now time.Time) Decision {
-	r := s.Record
-	p := s.policyOf(r)
-	switch {
-	case p == nil || p.Kind != KindLocation || p.Mode == ModeOff:
-		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.leftAs()), now)
-	case !s.Config.serves(p):
-		return s.end(Cancelled, "no provider of the mesh is configured any more"+r.leftAs(), now)
-	case r.Back != nil:
-		// Undoing needs no alert, and Alertmanager may not have been asked yet.
-		return s.goBack(&candidate{State: s.State, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), kind: KindLocation, record: r, location: s.Name})
-	case s.neverIssued(r, now):
-		return s.end(Cancelled, r.fromTheFuture()+r.leftAs(), now)
-	case r.Intent.ahead(now):
-		return s.waitForClock(r, p, locationProof, now)
-	case s.stale(), s.seen().older(now, locationAgain), !s.Sight.At.After(r.Intent.At):
-		return Decision{
-			Verb: Look, Policy: p, Ask: Ask{Alerts: s.stale(), Sighting: s.seen().older(now, locationAgain) || !s.Sight.At.After(r.Intent.At)},
-			Well: !s.WellSince.IsZero(), Message: "looking before the next move", // which is no break of what was well
-		}
+// instead goes on with putting back, which needs no alert: Alertmanager may not have been asked yet.
+func (s *LocationState) instead(p *Policy, now time.Time) (Decision, bool) {
+	if s.Record.Back == nil {
+		return Decision{}, false
 	}
-	c := s.candidate(p, s.alert(r.Cause.Alert), r.Cause.Alert, r.Step, now)
-	c.repair, c.own = r.ID, r.ID
-	var cure Decision
-	if c.resolved() {
-		var well bool
-		if cure, well = cured(s, s.policyOf(r), now); cure.Verb == End {
-			return cure
-		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
-			return s.seen().again(cure, now, locationProof)
-		}
-	}
-	switch {
-	case r.Phase != Pending || now.Before(r.Deadline):
-	case r.Hold != nil && slices.Contains(unproven, r.Hold.Reason):
+	return s.goBack(&candidate{State: s.State, now: now, policy: p, step: s.Record.Step, alert: s.alert(s.Record.Cause.Alert), kind: KindLocation, record: s.Record, location: s.Name}), true
+}
+
+func (s *LocationState) expired(now time.Time) Decision {
+	if h := s.Record.Hold; h != nil && slices.Contains(unproven, h.Reason) {
 		return s.leaveUnproven(now)
-	default:
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s%s", pendingFor, r.holdReason(), r.leftAs()), now)
 	}
-	if d, ok := r.afterWithheld(p, locationAgain, now); ok {
-		return d
-	}
-	pending := r.between(now)
-	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
-		next, more := s.nextStep(p, r.Step)
-		if !more || len(r.Moves) >= maxMoves {
-			c.spent = "all attempts were made"
-		} else {
-			pending.Step = next
-		}
-	}
-	c.step = pending.Step
-	d := act(s, c, pending)
-	d.Well, d.Heard = cure.Well, cure.Heard
-	return d
+	return heldTooLong(s, now)
 }
 
 // well: the location has one leader with an address in the mesh, and answers from outside.

@@ -98,15 +98,10 @@ func (t nodeTarget) hold(c *candidate, pending *Record, reason Reason, f *findin
 }
 
 func (t nodeTarget) keep(c *candidate, pending *Record, reason Reason, f *finding) Decision {
-	d := Decision{Verb: Keep, Reason: reason, Message: f.message, Policy: c.policy, Fleetwide: f.fleetwide || reason.Fleetwide()}
-	if f.until.After(c.now) {
-		d.Recheck = f.until
-	}
+	d := keeping(c, reason, f)
 	hold, was := newHold(reason, f, c.now), t.record()
-	moved := was != nil && was.Phase != pending.Phase
 	// A person's request is consumed with the record of it, whatever holds it.
-	moved = moved || (c.request != "" && (was == nil || was.ID != pending.ID))
-	if moved || (!d.Fleetwide && (was == nil || was.ID != pending.ID || !was.Hold.same(hold))) {
+	if was.holds(pending, hold, d.Fleetwide) || (c.request != "" && (was == nil || was.ID != pending.ID)) {
 		d.Record = pending.clone()
 		d.Record.Hold, d.Record.Also = hold, t.also(pending)
 	}

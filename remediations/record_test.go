@@ -3,6 +3,7 @@ package remediations
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -242,4 +243,46 @@ func TestEncodedTextStaysReadable(t *testing.T) {
 
 func TestWhatIsNoPlainDataIsNeverWritten(t *testing.T) {
 	require.Panics(t, func() { encode(func() {}) })
+}
+
+// TestTargetNamedByItsRecord: only a record of a kind without fields of its own names its target so, and stands under the key of
+// that name; anything else was not written by Drydock.
+func TestTargetNamedByItsRecord(t *testing.T) {
+	kinds, remediation := Kinds, Registry["reboot"]
+	t.Cleanup(func() { Kinds = kinds; delete(Registry, "remount") })
+	volumes := PlainKind("volume")
+	Kinds = append(slices.Clone(kinds), volumes)
+	remediation.Name, remediation.Target = "remount", "volume"
+	Registry["remount"] = remediation
+	named := strings.Replace(goodRecord, `"phase"`, `"target":"vol-7","phase"`, 1)
+	volume := strings.Replace(named, `"reboot"`, `"remount"`, 1)
+	for name, c := range map[string]struct {
+		key, record string
+		ok          bool
+	}{
+		"its own key":            {volumes.KeyOf("vol-7"), volume, true},
+		"another target's key":   {volumes.KeyOf("vol-8"), volume, false},
+		"the node's key":         {NodeRepairKey, volume, false},
+		"a location's key":       {LocationKey, volume, false},
+		"a sidecar's key":        {SidecarKey(Pod{Namespace: "a", Name: "b"}), volume, false},
+		"a key of no kind":       {RepairPrefix + "disk-1", volume, false},
+		"a node's, named":        {NodeRepairKey, named, false},
+		"a node's":               {NodeRepairKey, goodRecord, true},
+		"a step of another kind": {volumes.KeyOf("vol-7"), named, false},
+		"without a name":         {volumes.KeyOf("vol-7"), strings.Replace(volume, `"target":"vol-7",`, "", 1), false},
+		"a pod's as well":        {volumes.KeyOf("vol-7"), strings.Replace(volume, `"phase"`, `"pod":{"namespace":"a","name":"b"},"phase"`, 1), false},
+	} {
+		n := bare("n1")
+		n.Annotations[c.key] = c.record
+		j := ReadJournal(n)
+		require.Equal(t, c.ok, j.Malformed == nil, "%s: %v", name, j.Malformed)
+		if c.ok && c.key != NodeRepairKey {
+			require.Equal(t, "vol-7", j.Of("volume")[c.key].Target)
+			require.Nil(t, InFlight(n), "it occupies nobody's node")
+		}
+	}
+	Kinds = kinds
+	n := bare("n1")
+	n.Annotations[volumes.KeyOf("vol-7")] = volume
+	require.ErrorContains(t, ReadJournal(n).Malformed, "of no kind", "to a Drydock that does not know the kind")
 }

@@ -2,10 +2,7 @@ package remediations
 
 import (
 	"fmt"
-	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -63,7 +60,7 @@ func (s *SidecarState) likelyStep(*Policy, *Alert, time.Time) string { return ""
 func (s *SidecarState) consider(p *Policy, a *Alert, now time.Time) Decision {
 	step, ok := s.firstStep(p)
 	if !ok {
-		return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+		return withoutStep(p)
 	}
 	pod, r := PodNamed(s.Name), s.newRecord(p, Cause{Alert: a.Fingerprint}, now)
 	r.Pod, r.Step = &pod, step
@@ -108,10 +105,7 @@ func (s *SidecarState) asks(c *candidate, ask *Ask) string {
 
 // hold keeps the candidate back. Before anything was done that is on no record.
 func (s *SidecarState) hold(c *candidate, pending *Record, reason Reason, f *finding) Decision {
-	d := Decision{Verb: Keep, Reason: reason, Message: f.message, Policy: c.policy, Fleetwide: f.fleetwide || reason.Fleetwide()}
-	if f.until.After(c.now) {
-		d.Recheck = f.until
-	}
+	d := keeping(c, reason, f)
 	if was := s.Record; was != nil {
 		if was.Phase != Pending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
 			d.Record = pending.clone()
@@ -174,24 +168,6 @@ func (s *SidecarState) awaits() string { return "waiting for it to answer that i
 
 func (s *SidecarState) end(o Outcome, why string, now time.Time) Decision {
 	d := Decision{Verb: End, Message: why, Policy: s.policyOf(s.Record), Ended: s.Record.ended(o, why, now)}
-	d.Ended.Target, d.Ended.Pod = strings.TrimPrefix(s.Key, RepairPrefix), s.Name
+	d.Ended.Target, d.Ended.Pod = s.entry(), s.Name
 	return d
-}
-
-// MayStillApprove asks, right before the approval leaves, whether the Node still says what the decision rested on.
-func MayStillApprove(n *corev1.Node, key, intentID string) error {
-	j := ReadJournal(n)
-	r := j.Records[key]
-	switch {
-	case r == nil || r.Phase != Acting || r.Intent.ID != intentID:
-		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
-	case j.Record != nil && j.Record.Phase.InFlight():
-		return Withhold(NodeUnderRepair, "the node came under repair %s", j.Record.ID)
-	}
-	for _, other := range j.OtherRepairs {
-		if k, _ := other.target(); !k.Shares {
-			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
-		}
-	}
-	return letsAct(n)
 }

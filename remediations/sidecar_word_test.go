@@ -66,7 +66,7 @@ func TestLastLookBeforeTheApproval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := approving()
 			c.change(n)
-			err := MayStillApprove(n, SidecarKey(thePod), "r1-0-1")
+			err := MayStillRepair(n, SidecarKey(thePod), "r1-0-1")
 			require.Equal(t, c.may, err == nil, "%v", err)
 		})
 	}

@@ -21,8 +21,9 @@ type core struct {
 	admit       func(annotations map[string]string, a remediations.Alert) (drop []string, ok bool)
 	successorOf func(*remediations.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node
 
-	decideSidecar   func(*remediations.SidecarState, time.Time) remediations.Decision
-	mayStillApprove func(live *corev1.Node, key, intent string) error
+	decideTarget   func(*remediations.TargetState, time.Time) remediations.Decision
+	decideSidecar  func(*remediations.SidecarState, time.Time) remediations.Decision
+	mayStillRepair func(live *corev1.Node, key, intent string) error
 
 	decideLocation  func(*remediations.LocationState, time.Time) remediations.Decision
 	mayStillMove    func(live *corev1.Node, others []*corev1.Node, intent string) error
@@ -36,7 +37,7 @@ func wholeCore() core {
 	return core{
 		intentGood: intentGood,
 		decide:     remediations.Decide, mayStillAct: remediations.MayStillAct, admit: remediations.Admit, successorOf: remediations.SuccessorOf,
-		decideSidecar: remediations.DecideSidecar, mayStillApprove: remediations.MayStillApprove,
+		decideTarget: remediations.DecideTarget, decideSidecar: remediations.DecideSidecar, mayStillRepair: remediations.MayStillRepair,
 		decideLocation: remediations.DecideLocation, mayStillMove: remediations.MayStillMove, mayStillPutBack: remediations.MayStillPutBack,
 		decideAPIServer: remediations.DecideAPIServer, mayStillRescue: remediations.MayStillRescue,
 	}

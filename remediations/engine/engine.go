@@ -4,7 +4,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -33,6 +32,8 @@ type Options struct {
 	Sidecars Sidecars
 	// Locations is nil where no mesh is configured whose leaders could be moved.
 	Locations Locations
+	// Targets look at the targets of further kinds, and repair them.
+	Targets map[remediations.Kind]Targets
 	// Silencer is nil where Drydock makes no silences.
 	Silencer Silencer
 	Events   Recorder
@@ -161,7 +162,7 @@ type memory struct {
 // New makes an engine.
 func New(o Options) *Engine {
 	return &Engine{
-		Options: o, core: wholeCore(), kinds: slices.Clone(kinds), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
+		Options: o, core: wholeCore(), kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looked: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
 		roster: remediations.NewRoster(o.Config), wrote: map[string]*memory{},
 		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},

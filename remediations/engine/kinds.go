@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +53,15 @@ type slots struct {
 
 // kinds are those of every engine, in the order in which a pass decides about the targets of one node.
 var kinds = []*kind{&locations, &sidecars}
+
+// kindsOf are those of one engine, with the plain ones that it was given a port for.
+func kindsOf(o Options) []*kind {
+	out := slices.Clone(kinds)
+	for _, of := range slices.Sorted(maps.Keys(o.Targets)) {
+		out = append(out, plain(of, o.Targets[of]))
+	}
+	return out
+}
 
 func (e *Engine) kindOf(of remediations.Kind) *kind {
 	for _, k := range e.kinds {

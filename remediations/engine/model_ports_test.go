@@ -117,8 +117,12 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	if w.mesh != nil && c.Provided["promote-leader"] {
 		leaders = leaderPort{i}
 	}
+	var strange map[remediations.Kind]Targets
+	if w.volume != nil {
+		strange = map[remediations.Kind]Targets{kindVolume: w.volume}
+	}
 	i.engine = New(Options{
-		Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
+		Targets: strange, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: logr.Discard(), PollInterval: 15 * time.Second,
 		CallTimeout: callTimeout, NewID: w.newID,
 	})

@@ -49,6 +49,8 @@ type providerCall struct {
 type world struct {
 	// actuators and witnesses are those that the world does not know.
 	actuators map[string]Actuator
+	// volume is that of a stranger; nil: there is none.
+	volume    *volume
 	witnesses map[remediations.SignKind]Witness
 
 	mu sync.Mutex

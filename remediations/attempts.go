@@ -1,0 +1,174 @@
+package remediations
+
+import (
+	"fmt"
+	"time"
+)
+
+// provable is a target whose cure is proven beside its alert's end.
+type provable interface {
+	target
+	// well says in a sentence how it is, and whether it is well by what is known of it.
+	well() (string, bool)
+	// evidence reads what else must be seen, not before due. there: nothing says otherwise; against: why it is not well. Neither: the
+	// decision says what is waited for.
+	evidence(d *Decision, p *Policy, due, now time.Time) (there bool, against string)
+	// cure says whether this repair cured it.
+	cure(p *Policy) (Outcome, string)
+	verdictOn(Cause) verdict
+}
+
+// cured asks whether the repair's cure is proven: the target well, the alert gone while its source lives, all of it for proofFor,
+// and asked for again at the end of that time. ok is false where the target is not well.
+func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
+	s, r := t.known(), t.record()
+	if p == nil {
+		return Decision{Message: r.withoutPolicy()}, false
+	}
+	how, well := t.well()
+	if !well {
+		return Decision{}, false
+	}
+	due := now.Add(-s.Config.MaxStaleness)
+	matured := !s.WellSince.IsZero() && !now.Before(s.WellSince.Add(p.ProofFor))
+	// What is asked for at the end of that time must still be fresh when it is used: this process may have slept since.
+	if end := s.WellSince.Add(p.ProofFor); matured && end.After(due) {
+		due = end
+	}
+	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !s.WellSince.IsZero()}
+	cause := s.alert(r.Cause.Alert)
+	saidResolved := cause != nil && cause.Status == StatusResolved
+	if s.Word == nil || s.Word.AskedAt.Before(due) || (saidResolved && s.stale()) {
+		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
+		return d, true
+	}
+	if s.Word.BlindCause(s.Config) != "" || !t.verdictOn(r.Cause).gone {
+		return Decision{}, false
+	}
+	switch there, against := t.evidence(&d, p, due, now); {
+	case against != "":
+		return Decision{Message: against}, false
+	case !there:
+		return d, true
+	}
+	d.Well, d.Heard = true, s.Word.heardAt()
+	since := s.WellSince
+	if since.IsZero() {
+		since = now
+	}
+	switch {
+	case !matured && p.ProofFor > 0:
+		d.Recheck, d.Message = since.Add(p.ProofFor), fmt.Sprintf("%s; it counts once that has held for %s", how, p.ProofFor)
+		return d, true
+	case s.Config.Watchdog && (s.WellSince.IsZero() || !d.Heard.After(s.WellHeard)):
+		d.Message = how + "; it counts once the Watchdog has come again, which shows that the alert's source still lives"
+		return d, true
+	}
+	outcome, why := t.cure(p)
+	return t.end(outcome, why, now), true
+}
+
+// looked is a target beside the node that is known by looks at it, and whose attempts are calls.
+type looked interface {
+	provable
+	besideNode
+	seen() seen
+	candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate
+	pace() pace
+	// instead is what is done instead of another attempt; false: nothing is. expired is the end of what was held until its deadline.
+	instead(p *Policy, now time.Time) (Decision, bool)
+	expired(now time.Time) Decision
+	// missing is what the proof still lacks.
+	missing() string
+}
+
+// pace is how soon targets of a kind are looked at again, and what their waiting is called.
+type pace struct {
+	kind Kind
+	// again: one that nothing can be done about; proof: one that waits for its proof.
+	again, proof time.Duration
+	// provider is whose absence ends a repair, waiting what the proof waits for, attempt what comes next.
+	provider, waiting, attempt string
+	// spent: no further attempt is made, whatever the plan says.
+	spent bool
+}
+
+// awaitProof waits for the proof of the attempt that was issued.
+func awaitProof(t looked, now time.Time) Decision {
+	s, r := t.known(), t.record()
+	p := t.policyOf(r)
+	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
+		return settle(t, now) // the answer came late
+	}
+	if p == nil {
+		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.withoutPolicy()}
+	}
+	d, ok := cured(t, p, now)
+	if !ok {
+		d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Message: t.pace().waiting + ": " + t.missing()}
+	}
+	return t.seen().again(d, now, t.pace().proof)
+}
+
+// goOn goes on after an attempt whose proof did not come.
+func goOn(t looked, now time.Time) Decision {
+	s, r, pace := t.known(), t.record(), t.pace()
+	p := t.policyOf(r)
+	if p == nil || p.Kind != pace.kind || p.Mode == ModeOff {
+		return t.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.leftAs()), now)
+	}
+	if !s.Config.serves(p) {
+		return t.end(Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", pace.provider, r.leftAs()), now)
+	}
+	if d, ok := t.instead(p, now); ok {
+		return d
+	}
+	unseen := t.seen().older(now, pace.again) || !time.Time(t.seen()).After(r.Intent.At)
+	switch {
+	case s.neverIssued(r, now):
+		return t.end(Cancelled, r.fromTheFuture()+r.leftAs(), now)
+	case r.Intent.ahead(now):
+		return s.waitForClock(r, p, pace.proof, now)
+	case s.stale(), unseen:
+		return Decision{
+			Verb: Look, Policy: p, Ask: Ask{Alerts: s.stale(), Sighting: unseen},
+			Well: !s.WellSince.IsZero(), Message: "looking before the next " + pace.attempt, // which is no break of what was well
+		}
+	}
+	c := t.candidate(p, s.alert(r.Cause.Alert), r.Cause.Alert, r.Step, now)
+	c.repair, c.own = r.ID, r.ID
+	var cure Decision
+	if c.resolved() {
+		var well bool
+		if cure, well = cured(t, p, now); cure.Verb == End {
+			return cure
+		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
+			return t.seen().again(cure, now, pace.proof)
+		}
+	}
+	if r.Phase == Pending && !now.Before(r.Deadline) {
+		return t.expired(now)
+	}
+	if d, ok := r.afterWithheld(p, pace.again, now); ok {
+		return d
+	}
+	pending := r.between(now)
+	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
+		next, more := s.nextStep(p, r.Step)
+		if !more || pace.spent {
+			c.spent = "all attempts were made"
+		} else {
+			pending.Step = next
+		}
+	}
+	c.step = pending.Step
+	d := act(t, c, pending)
+	d.Well, d.Heard = cure.Well, cure.Heard
+	return d
+}
+
+// heldTooLong ends a repair that was held until its deadline.
+func heldTooLong(t target, now time.Time) Decision {
+	r := t.record()
+	return t.end(Cancelled, fmt.Sprintf("held for %s: %s%s", pendingFor, r.holdReason(), r.leftAs()), now)
+}
