@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -31,6 +32,8 @@ type DrydockOptions struct {
 	Server string
 	// Port is the receiver's; zero: a free one.
 	Port int
+	// Program is another build than this checkout's; empty: PrepareDrydock's.
+	Program string
 	// Admission makes it serve admission; the chart must have been installed with its Values. Nil: it does not.
 	Admission *Admission
 }
@@ -145,7 +148,7 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 		return nil, fmt.Errorf("writing Drydock's configuration: %w", err)
 	}
 	p, err := l.startPart(ctx, Spec{
-		Name: o.Name, Path: l.drydockBinary(), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
+		Name: o.Name, Path: cmp.Or(o.Program, l.drydockBinary()), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
 		ReadyURL: "http://" + address(ports[2]) + "/readyz",
 	})
 	if err != nil {

@@ -14,13 +14,18 @@ import (
 const building = ".building" // the end of a program's name while go builds it
 
 // Compile builds a program of this checkout as Drydock is shipped: what is measured is what runs elsewhere. It does so in a folder
-// of the cache, where go links again only what has changed since, and copies it from there before another process builds.
-func Compile(ctx context.Context, output, pkg string) error {
+// of the cache, where go links again only what has changed since, and copies it from there before another process builds. With
+// further flags of go build it is another program, which is kept under output's name.
+func Compile(ctx context.Context, output, pkg string, further ...string) error {
 	root, err := ModuleRoot()
 	if err != nil {
 		return err
 	}
-	kept, err := Kept(path.Join("ours", path.Base(pkg)))
+	name := path.Base(pkg)
+	if len(further) > 0 {
+		name = filepath.Base(output)
+	}
+	kept, err := Kept(path.Join("ours", name))
 	if err != nil {
 		return err
 	}
@@ -41,7 +46,8 @@ func Compile(ctx context.Context, output, pkg string) error {
 		return fmt.Errorf("preparing the build of %s: %w", pkg, err)
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", fresh)
-	build.Args = append(build.Args, noDebugInfo, pkg) // which the linker would drop
+	build.Args = append(build.Args, noDebugInfo) // which the linker would drop
+	build.Args = append(append(build.Args, further...), pkg)
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", lazyGC)
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
