@@ -3,6 +3,7 @@ package remediations
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/prometheus/alertmanager/pkg/labels"
@@ -112,6 +113,15 @@ type Step struct {
 	Timeout           time.Duration
 	ContinueOnTimeout bool
 }
+
+// StepOn is what those are asked about who know a machine before a step: the step's remediation, and what of the machine it would
+// be done to, where only the plan says it.
+type StepOn struct{ Name, Unit, DaemonSet string }
+
+// On is what the step does, and to what.
+func (s Step) On() StepOn { return StepOn{s.Name, s.Unit, s.DaemonSet} }
+
+func (s StepOn) String() string { return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet) }
 
 // Limits bound the disruptive repairs.
 type Limits struct {

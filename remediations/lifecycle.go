@@ -22,13 +22,13 @@ type target interface {
 	// first is what comes before any alert; false: nothing does.
 	first(now time.Time) (Decision, bool)
 	// likelyStep is the step that the alert would lead to, where somebody must be asked about it first; else empty.
-	likelyStep(p *Policy, a *Alert, now time.Time) string
+	likelyStep(p *Policy, a *Alert, now time.Time) StepOn
 	consider(p *Policy, a *Alert, now time.Time) Decision
 	// examine says what is seen of the target that speaks against the step, which no guard holds, or Observing alone: a decision
 	// that comes instead of the step, or why it is held. Neither: nothing.
 	examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *finding)
 	// asks adds what else the step rests on and is not known, or too old, and names the step to those who are asked.
-	asks(c *candidate, ask *Ask) (step string)
+	asks(c *candidate, ask *Ask) (step StepOn)
 	// intend adds to the decision, and to the record's new intent, what the kind must know of the attempt.
 	intend(c *candidate, pending *Record, d *Decision)
 	// hold is the decision that something holds the candidate.

@@ -71,7 +71,7 @@ func (s *LocationState) first(now time.Time) (Decision, bool) {
 	return s.Record.afterWithheld(s.policyOf(s.Record), s.apart(), now)
 }
 
-func (s *LocationState) likelyStep(*Policy, *Alert, time.Time) string { return "" }
+func (s *LocationState) likelyStep(*Policy, *Alert, time.Time) StepOn { return StepOn{} }
 
 func (s *LocationState) consider(p *Policy, a *Alert, now time.Time) Decision {
 	step, ok := s.firstStep(p)
@@ -110,9 +110,9 @@ func (s *LocationState) examine(c *candidate, _ *Record, _ bool) (*Decision, Rea
 	return nil, against, why
 }
 
-func (s *LocationState) asks(c *candidate, ask *Ask) string {
+func (s *LocationState) asks(c *candidate, ask *Ask) StepOn {
 	ask.Sighting = s.seen().older(c.now, lookFor)
-	return ""
+	return StepOn{}
 }
 
 func (s *LocationState) intend(c *candidate, pending *Record, d *Decision) {

@@ -65,7 +65,7 @@ func render(t testing.TB, d Decision) string {
 		v.Ask = append(v.Ask, "heartbeats")
 	}
 	if d.Ask.Survey {
-		v.Ask = append(v.Ask, "survey of "+d.AskStep)
+		v.Ask = append(v.Ask, "survey of "+d.AskStep.String())
 	}
 	if d.Ask.Replacement {
 		v.Ask = append(v.Ask, "replacement")

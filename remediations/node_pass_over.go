@@ -51,27 +51,12 @@ func (r *Record) passedOver() string {
 	return out.String()
 }
 
-// ask names the step to those who are asked about a machine before it: its remediation, and what it would be done to.
-func (s Step) ask() string { return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet) }
-
 // part is what of the node the step is about, where only the plan says it.
 func (c *candidate) part() string {
 	if of := c.policy.Plan[c.step.Index]; of.Unit+of.DaemonSet != "" {
 		return " (" + of.Unit + of.DaemonSet + ")"
 	}
 	return ""
-}
-
-// AskedOf is the step that Decision.AskStep and Survey.Step name.
-func AskedOf(ask string) Step {
-	name, what, _ := strings.Cut(ask, " ")
-	switch name {
-	case restartUnit.Name:
-		return Step{Name: name, Unit: what}
-	case rolloutRestart.Name:
-		return Step{Name: name, DaemonSet: what}
-	}
-	return Step{Name: name}
 }
 
 // evidence is what is kept of a host's last words: their end, on one line.

@@ -137,11 +137,12 @@ func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {
 }
 
 func TestWhatWasThereBeforeIsOfItsStep(t *testing.T) {
-	require.Empty(t, (*Survey)(nil).before("replace"))
-	require.Empty(t, (&Survey{Step: "replace"}).before("replace"))
-	v := &Survey{Step: "replace", Before: `{"instance":"i1"}`}
-	require.Empty(t, v.before("reboot"))
-	require.Equal(t, v.Before, v.before("replace"))
+	replace, reboot := StepOn{Name: "replace"}, StepOn{Name: "reboot"}
+	require.Empty(t, (*Survey)(nil).before(replace))
+	require.Empty(t, (&Survey{Step: replace}).before(replace))
+	v := &Survey{Step: replace, Before: `{"instance":"i1"}`}
+	require.Empty(t, v.before(reboot))
+	require.Equal(t, v.Before, v.before(replace))
 	v.Before = "i1"
-	require.Empty(t, v.before("replace"), "a record could not keep it")
+	require.Empty(t, v.before(replace), "a record could not keep it")
 }

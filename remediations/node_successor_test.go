@@ -76,7 +76,7 @@ func TestAnswerOfTheProviderIsGoodForItsTime(t *testing.T) {
 		"trouble that is over":   {5*time.Minute + 1, "no quota", false},
 		"trouble soon asked for": {surveyFor + 1, "no quota", true},
 	} {
-		v := &Survey{Step: plan[0].ask(), At: noon.Add(-c.age), Trouble: c.trouble, Again: 5 * time.Minute}
+		v := &Survey{Step: plan[0].On(), At: noon.Add(-c.age), Trouble: c.trouble, Again: 5 * time.Minute}
 		s := &State{Config: conf, Survey: v}
 		got := s.surveyOf(&candidate{State: s, now: noon, policy: &Policy{Plan: plan}, step: StepRef{Name: "reboot", Attempt: 1}})
 		require.Equal(t, c.good, got == v, name)

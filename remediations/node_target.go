@@ -54,7 +54,7 @@ func (t nodeTarget) examine(c *candidate, pending *Record, observing bool) (*Dec
 	return &d, "", nil
 }
 
-func (t nodeTarget) asks(c *candidate, ask *Ask) string {
+func (t nodeTarget) asks(c *candidate, ask *Ask) StepOn {
 	ask.Survey, ask.Witness = t.surveyOf(c) == nil, c.unwitnessed()
 	return c.ask()
 }

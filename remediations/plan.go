@@ -137,17 +137,17 @@ func (s *State) also(r *Record) []string {
 
 // likelyStep is the step that would come next if Alertmanager confirmed the alert and nobody silenced it; empty: some other
 // guard holds it, or nobody need be asked about the machine first.
-func (s *State) likelyStep(p *Policy, a *Alert, now time.Time) string {
+func (s *State) likelyStep(p *Policy, a *Alert, now time.Time) StepOn {
 	step, ok := s.firstStep(p)
 	if !ok || s.Ledger == nil {
-		return ""
+		return StepOn{}
 	}
 	c := &candidate{State: s, now: now, policy: p, step: step, alert: a}
 	if r := s.Journal.Record; r != nil {
 		c.own = r.ID
 	}
 	if _, f := c.hold(); f != nil || s.surveyOf(c) != nil || s.trouble(c) != nil {
-		return ""
+		return StepOn{}
 	}
 	return c.ask()
 }

@@ -77,11 +77,20 @@ type sceneSurvey struct {
 func (v *sceneSurvey) survey() *Survey {
 	switch {
 	case v == nil:
-		return &Survey{Step: "reboot", At: ago("1s", "")}
+		return &Survey{Step: StepOn{Name: "reboot"}, At: ago("1s", "")}
 	case v.Never:
 		return nil
 	}
-	return &Survey{Step: v.Step, At: ago(v.Asked, "1s"), Trouble: v.Trouble, Fleetwide: v.Fleetwide, Again: span(v.Again, "5m"), Before: v.Before, Evidence: v.Evidence}
+	return &Survey{Step: v.step(), At: ago(v.Asked, "1s"), Trouble: v.Trouble, Fleetwide: v.Fleetwide, Again: span(v.Again, "5m"), Before: v.Before, Evidence: v.Evidence}
+}
+
+// step is a remediation's name, and the unit or DaemonSet behind it.
+func (v *sceneSurvey) step() StepOn {
+	name, on, _ := strings.Cut(v.Step, " ")
+	if name == rolloutRestart.Name {
+		return StepOn{Name: name, DaemonSet: on}
+	}
+	return StepOn{Name: name, Unit: on}
 }
 
 type scenePods struct {

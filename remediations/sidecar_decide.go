@@ -55,7 +55,7 @@ func (s *SidecarState) untouched(*Record) bool { return false }
 
 func (s *SidecarState) first(time.Time) (Decision, bool) { return Decision{}, false }
 
-func (s *SidecarState) likelyStep(*Policy, *Alert, time.Time) string { return "" }
+func (s *SidecarState) likelyStep(*Policy, *Alert, time.Time) StepOn { return StepOn{} }
 
 func (s *SidecarState) consider(p *Policy, a *Alert, now time.Time) Decision {
 	step, ok := s.firstStep(p)
@@ -98,9 +98,9 @@ func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*
 	return nil, "", nil
 }
 
-func (s *SidecarState) asks(c *candidate, ask *Ask) string {
+func (s *SidecarState) asks(c *candidate, ask *Ask) StepOn {
 	ask.Sighting = s.seen().older(c.now, lookFor)
-	return ""
+	return StepOn{}
 }
 
 // hold keeps the candidate back. Before anything was done that is on no record.

@@ -59,8 +59,9 @@ type Lease struct {
 // Survey is what a provider says of a machine that one of its steps would act on.
 type Survey struct {
 	// Step is the Decision's AskStep, Provider who was asked, At when the answer came.
-	Step, Provider string
-	At             time.Time
+	Step     StepOn
+	Provider string
+	At       time.Time
 	// Before is kept with the intent, for the proof.
 	Before Before
 	// Evidence is what the host last said of what is to be restarted.
@@ -137,7 +138,7 @@ type Decision struct {
 	Ask     Ask
 	// AskStep is the step about which Ask.Survey is. Without that, it is the one about which it will be if Alertmanager
 	// confirms the alert, so that the provider may be asked meanwhile.
-	AskStep string
+	AskStep StepOn
 
 	Policy *Policy
 	// Signs are those of which one must still say Ill at the last look before the side effect; none: nobody is asked.

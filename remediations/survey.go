@@ -44,9 +44,9 @@ func (s *State) trouble(c *candidate) *finding {
 }
 
 // ask names the candidate's step as Survey.Step does.
-func (c *candidate) ask() string { return c.policy.Plan[c.step.Index].ask() }
+func (c *candidate) ask() StepOn { return c.policy.Plan[c.step.Index].On() }
 
-func (v *Survey) before(step string) Before {
+func (v *Survey) before(step StepOn) Before {
 	if v == nil || v.Step != step || v.Before.check() != nil {
 		return ""
 	}

@@ -95,7 +95,7 @@ func (s *TargetState) first(now time.Time) (Decision, bool) {
 	return s.Record.afterWithheld(s.policyOf(s.Record), lookAgain, now)
 }
 
-func (s *TargetState) likelyStep(*Policy, *Alert, time.Time) string { return "" }
+func (s *TargetState) likelyStep(*Policy, *Alert, time.Time) StepOn { return StepOn{} }
 
 func (s *TargetState) consider(p *Policy, a *Alert, now time.Time) Decision {
 	step, ok := s.firstStep(p)
@@ -137,9 +137,9 @@ func (s *TargetState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reaso
 	return nil, "", nil
 }
 
-func (s *TargetState) asks(c *candidate, ask *Ask) string {
+func (s *TargetState) asks(c *candidate, ask *Ask) StepOn {
 	ask.Sighting = s.seen().older(c.now, lookFor)
-	return ""
+	return StepOn{}
 }
 
 func (s *TargetState) intend(c *candidate, _ *Record, d *Decision) {

@@ -30,7 +30,7 @@ func (e *Engine) ledgerOld(led time.Time) bool {
 // its machine meanwhile: about one at a time, since most of a storm's are never repaired.
 func (p *passing) want(s *remediations.State, r *remediations.Record, d remediations.Decision) {
 	p.ahead = p.ahead || (d.Verb == remediations.Look && (r == nil || !r.Phase.InFlight()))
-	if d.AskStep != "" && !d.Ask.Survey && p.surveys == 0 {
+	if d.AskStep != (remediations.StepOn{}) && !d.Ask.Survey && p.surveys == 0 {
 		p.survey(s, d)
 	}
 }

@@ -39,7 +39,7 @@ func (d *days) decide() remediations.Decision {
 		d.ids++
 		s := &remediations.State{
 			Config: d.config, Node: d.node, Journal: remediations.ReadJournal(d.node), Ledger: &remediations.Ledger{}, LookSince: d.now, NewID: fmt.Sprintf("r%05d", d.ids),
-			Heartbeats: &remediations.Heartbeats{ReadAt: d.now, Nodes: 1}, Survey: &remediations.Survey{Step: "reboot", At: d.now},
+			Heartbeats: &remediations.Heartbeats{ReadAt: d.now, Nodes: 1}, Survey: &remediations.Survey{Step: remediations.StepOn{Name: "reboot"}, At: d.now},
 			Word: &remediations.Word{AskedAt: d.now, Replicas: []remediations.ReplicaWord{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]remediations.AlertWord{fingerprintOf("n0"): d.word}}}},
 		}
 		s.Fleet = remediations.NewFleet(d.config, []*corev1.Node{d.node}, s.Ledger, func(string) bool { return false }, d.now)

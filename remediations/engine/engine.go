@@ -207,22 +207,31 @@ func (e *Engine) Start(ctx context.Context) error {
 			next = min(next, soon)
 		}
 		timer := e.Clock.NewTimer(next)
-	wait:
+		more := e.await(ctx, timer.C(), poll.C(), passed, led)
+		timer.Stop()
+		if !more {
+			return nil
+		}
+	}
+}
+
+// await waits for what another pass must know of; false: there is none, since ctx ended.
+func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time, passed, led time.Time) bool {
+	for {
 		select {
 		case <-e.expected:
 			e.listAhead(ctx)
-			goto wait // nothing is to be decided yet
+			continue // nothing is to be decided yet
 		case <-ctx.Done():
-			timer.Stop()
 			e.finish(ctx)
-			return nil
+			return false
 		case <-e.notice:
 			e.gather(ctx, passed)
 		case <-e.news:
 			e.look(ctx)
 		case l := <-e.looked:
 			e.heard(ctx, l)
-		case <-poll.C():
+		case <-poll:
 			if e.waiting || e.awaitsArrival() || e.ledgerOld(led) {
 				// What waits may wait for a slot that one that led before took, or for what a person changes in the ledger. While
 				// nothing waits it is hardly ever read: readAhead reads it before anything rests on it.
@@ -233,12 +242,12 @@ func (e *Engine) Start(ctx context.Context) error {
 			e.answered(c)
 		case f := <-e.asides:
 			f()
-		case <-timer.C():
+		case <-next:
 			if e.unadopted {
 				e.adopt(ctx)
 			}
 		}
-		timer.Stop()
+		return true
 	}
 }
 

@@ -167,7 +167,7 @@ func TestNoSurveyIsHarmless(t *testing.T) {
 		h.state(func(s *remediations.State, now time.Time) {
 			for _, step := range []string{"reboot", "replace"} {
 				if r := s.Journal.Record; (r == nil && step == "reboot") || (r != nil && r.Step.Name == "drain" && step == "replace") {
-					s.Survey = &remediations.Survey{Step: step, At: now}
+					s.Survey = &remediations.Survey{Step: remediations.StepOn{Name: step}, At: now}
 				}
 			}
 		})

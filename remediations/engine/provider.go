@@ -11,9 +11,8 @@ import (
 func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
-	of := remediations.AskedOf(step)
-	provider, _ := p.Config.ProviderOf(of.Name, n)
-	surveyor, ok := p.Actuators[provider][of.Name].(Surveyor)
+	provider, _ := p.Config.ProviderOf(step.Name, n)
+	surveyor, ok := p.Actuators[provider][step.Name].(Surveyor)
 	if !ok {
 		m.survey = &remediations.Survey{Step: step, Provider: provider, At: p.now}
 		return true
@@ -24,7 +23,7 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 	m.asking = true
 	p.surveys++
 	machine := machineOf(n)
-	machine.Unit, machine.DaemonSet = of.Unit, of.DaemonSet
+	machine.Unit, machine.DaemonSet = step.Unit, step.DaemonSet
 	go func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()
@@ -35,7 +34,7 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 			p.surveys--
 			m.asking, m.survey = false, &answer
 			if answer.Trouble != "" {
-				p.Log.Info("the provider would refuse", "provider", provider, "node", machine.Node, "step", step, "why", answer.Trouble)
+				p.Log.Info("the provider would refuse", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
 			}
 		})
 	}()
