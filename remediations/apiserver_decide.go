@@ -129,7 +129,7 @@ func DecideAPIServer(s *APIServerState, now time.Time) APIServerDecision {
 func (s *APIServerState) start(now time.Time) APIServerDecision {
 	r := s.Journal.Rescue
 	if r != nil && !now.Before(r.Deadline) {
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.Hold.words()), now)
 	}
 	alerts := slices.Clone(s.Alerts)
 	if r != nil && alertOf(s.Alerts, r.Cause) == nil { // those who would know it may not answer
@@ -191,7 +191,7 @@ func (s *APIServerState) goOn(now time.Time) APIServerDecision {
 	}
 	switch {
 	case !now.Before(r.Over) && r.heldBack():
-		return s.end(Cancelled, fmt.Sprintf("its time, until %s, was over while it was held: %s", r.Over.Format(time.RFC3339), r.holdReason()), now)
+		return s.end(Cancelled, fmt.Sprintf("its time, until %s, was over while it was held: %s", r.Over.Format(time.RFC3339), r.Hold.words()), now)
 	case !now.Before(r.Over):
 		why := fmt.Sprintf("its time was over at %s, and no API server answers ready", r.Over.Format(time.RFC3339))
 		if !seen {
@@ -219,14 +219,6 @@ func (s *APIServerState) goOn(now time.Time) APIServerDecision {
 // heldBack says that it was not the hosts that kept the rescue from going on.
 func (r *Rescue) heldBack() bool {
 	return r.Phase == Pending && r.Hold != nil && r.Hold.Reason != APIServerUnknown && r.Hold.Reason != RepairsSpent
-}
-
-// holdReason is what the record says of why nothing is done.
-func (r *Rescue) holdReason() string {
-	if r.Hold == nil {
-		return "no reason on record"
-	}
-	return r.Hold.Message
 }
 
 // act issues a restart, or holds it. pending is the rescue as it would be while held.
@@ -260,11 +252,7 @@ func (s *APIServerState) act(c *rescuer, pending *Rescue) APIServerDecision {
 	}
 	if was := s.Journal.Rescue; was == nil || was.ID != pending.ID || was.Phase != pending.Phase || was.Hold == nil || was.Hold.Reason != reason {
 		r := pending.clone()
-		r.Hold = &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(c.now)}
-		if !f.until.IsZero() {
-			until := at(f.until)
-			r.Hold.Until = &until
-		}
+		r.Hold = newHold(reason, f, c.now)
 		d.Write = []RescueEntry{{Rescue: r}}
 	}
 	return d

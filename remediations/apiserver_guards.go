@@ -101,14 +101,10 @@ func rescueTooYoung(c *rescuer) *finding {
 }
 
 func rescueOutsideWindow(c *rescuer) *finding {
-	open := len(c.Config.Windows) == 0
-	for _, w := range c.Config.Windows {
-		open = open || w.Contains(c.now)
+	if open, next := c.Config.window(c.now); !open {
+		return &finding{message: "outside all of the configured windows", until: next}
 	}
-	if open {
-		return nil
-	}
-	return &finding{message: "outside all of the configured windows", until: nextOpening(c.Config.Windows, c.now)}
+	return nil
 }
 
 func rescueCooldown(c *rescuer) *finding {

@@ -120,13 +120,7 @@ func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, blind bool, now
 		f.occupied[s.Node] = p
 	}
 	f.Judge(l, blind, now)
-	f.windowOpen = len(c.Windows) == 0
-	for _, w := range c.Windows {
-		f.windowOpen = f.windowOpen || w.Contains(now)
-	}
-	if !f.windowOpen {
-		f.nextWindow = nextOpening(c.Windows, now)
-	}
+	f.windowOpen, f.nextWindow = c.window(now)
 	return f
 }
 

@@ -107,7 +107,7 @@ func (r *Record) cancelledOn(n *corev1.Node) bool {
 func begin(t target, now time.Time) Decision {
 	s, r := t.known(), t.record()
 	if r != nil && !now.Before(r.Deadline) {
-		return t.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+		return t.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.Hold.words()), now)
 	}
 	if d, ok := t.first(now); ok {
 		return d

@@ -2,7 +2,10 @@ package remediations
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // locationUnderRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other, and so do two of one
@@ -40,6 +43,85 @@ func movedLately(c *candidate) *finding {
 func locationsAtLimit(c *candidate) *finding {
 	if why := c.Fleet.locationsAtLimit(c.Config, c.Node.Name, c.policy.Mode == ModeObserve); why != "" {
 		return &finding{message: why}
+	}
+	return nil
+}
+
+// unprovenFor bounds, beside proofFor, how long a repair that has moved waits for a cure that is not proven, where nothing
+// more can be done: as long as another repair of the location has to wait by default.
+const unprovenFor = 15 * time.Minute
+
+// unproven are the holds of a repair that has moved by which nothing more is tried, and which no person put there: the alert
+// is over, or the probes say nothing, or something else than the alert. What holds otherwise is a matter of waiting.
+var unproven = []Reason{AlertResolved, LeaderUnknown, LeaderHeld}
+
+// hold keeps the candidate back, and writes so where that is the location's own matter.
+func (s *LocationState) hold(c *candidate, pending *Record, reason Reason, f *finding) Decision {
+	d := keeping(c, reason, f)
+	d.Fleetwide = f.fleetwide || (reason.Fleetwide() && reason != AtLimit) // its limit is no node's
+	d.Ask.Heartbeats = reason == Blind && s.Heartbeats.Blind() != "" && s.uncounted(c.now)
+	if hold := newHold(reason, f, c.now); s.Record.holds(pending, hold, d.Fleetwide) {
+		d.Record = pending.clone()
+		d.Record.Hold, d.Record.Deadline = hold, s.heldUntil(c, pending, reason)
+	}
+	// What holds it may be this node's, and another one the leader by now. A repair that a person cancelled stays cancelled
+	// though, whoever leads since; and what is being put back is put back.
+	if pending.Back == nil && cancelled(c) == nil && s.elsewhere() {
+		return s.leave(c.now)
+	}
+	if slices.Contains([]Reason{LeaderHeld, LeaderUnknown, NodeUnderRepair, Observing}, reason) {
+		return s.seen().again(d, c.now, locationAgain)
+	}
+	return s.seen().again(d, c.now, locationElsewhere)
+}
+
+// heldUntil is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it
+// for a day.
+func (s *LocationState) heldUntil(c *candidate, pending *Record, reason Reason) time.Time {
+	was := s.Record
+	switch {
+	case len(pending.Moves) == 0 || pending.Back != nil:
+		return pending.Deadline
+	case !slices.Contains(unproven, reason):
+		return at(pending.Since.Add(pendingFor))
+	case was.Phase == Pending && was.Hold != nil && slices.Contains(unproven, was.Hold.Reason):
+		return was.Deadline // since when it is held so counts, whatever the words are now
+	}
+	return at(earlier(pending.Since.Add(pendingFor), c.now.Add(unprovenFor+c.policy.ProofFor)))
+}
+
+// MayStillMove asks, right before the keys are written, whether the Nodes still say what the decision rested on: leader is
+// the one with the record, others are the successor and every node whose key is changed.
+func MayStillMove(leader *corev1.Node, others []*corev1.Node, intentID string) error {
+	r := ReadJournal(leader).location()
+	if r == nil || r.Phase != Acting || r.Back != nil || r.Intent.ID != intentID {
+		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
+	}
+	for _, n := range others {
+		if n.Name == r.Intent.Successor && n.Spec.Unschedulable {
+			return Withhold(LeaderHeld, "node %s was cordoned in the meantime", n.Name)
+		}
+	}
+	return letsMove(leader, others)
+}
+
+// MayStillPutBack is MayStillMove for putting the moves of the repair back.
+func MayStillPutBack(leader *corev1.Node, others []*corev1.Node, putBackID string) error {
+	r := ReadJournal(leader).location()
+	if r == nil || r.Phase != Acting || r.Back == nil || r.PutBackID() != putBackID {
+		return Withhold(CallWithheld, "nothing is to be put back any more")
+	}
+	return letsMove(leader, others)
+}
+
+func letsMove(leader *corev1.Node, others []*corev1.Node) error {
+	for _, n := range append([]*corev1.Node{leader}, others...) {
+		if r := ReadJournal(n).Record; r != nil && r.Phase.InFlight() {
+			return Withhold(NodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
+		}
+		if err := letsAct(n); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func (s *LocationState) goBack(c *candidate) Decision {
 	r := s.Record
 	switch next := r.Since.Add(locationAgain); {
 	case !c.now.Before(r.Deadline):
-		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.holdReason(), false, c.now)
+		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.Hold.words(), false, c.now)
 	case s.Ledger == nil:
 		return Decision{Verb: Look, Policy: c.policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
 	case s.againstPutBack(c.policy) != "":
@@ -109,7 +109,7 @@ func (s *LocationState) goBack(c *candidate) Decision {
 // leaveUnproven ends a repair that has moved, and of which nothing says any more whether that helped, or that anything else
 // would. It puts nothing back: of a location that does not answer as a whole some may, since another leads it.
 func (s *LocationState) leaveUnproven(now time.Time) Decision {
-	r, why := s.Record, s.Record.holdReason()
+	r, why := s.Record, s.Record.Hold.words()
 	if missing := s.missing(); !strings.Contains(why, missing) {
 		why = missing + "; " + why
 	}

@@ -142,7 +142,7 @@ func (s *State) proceed(now time.Time) Decision {
 		}
 	}
 	if r.Phase == Pending && !now.Before(r.Deadline) {
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.Hold.words()), now)
 	}
 	if r.drained() && !s.Node.Spec.Unschedulable {
 		return s.uncordoned("after its drain: pods may be back, and the plan would go on as if the node were empty", now)

@@ -66,11 +66,12 @@ func (s *State) refusals(p *Policy) string {
 
 func joined(steps []string) string { return strings.Join(steps, ", ") }
 
-func (r *Record) holdReason() string {
-	if r.Hold == nil {
+// words are what the record says of why nothing is done.
+func (h *Hold) words() string {
+	if h == nil {
 		return "no reason on record"
 	}
-	return r.Hold.Message
+	return h.Message
 }
 
 func (h *Hold) same(o *Hold) bool {

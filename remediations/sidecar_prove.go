@@ -48,7 +48,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	case c.resolved():
 		return s.end(Superseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
 	case r.Phase == Pending && !now.Before(r.Deadline):
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.holdReason()), now)
+		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.Hold.words()), now)
 	case now.Before(next):
 		return s.seen().again(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, sidecarAgain)
 	}

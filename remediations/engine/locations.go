@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,4 +101,84 @@ func (p *passing) others(leader *corev1.Node, m remediations.Move, mayBeGone boo
 		out = append(out, live)
 	}
 	return out, nil
+}
+
+// putBackStep is what putting leadership back is called among the steps that the metrics count.
+const putBackStep = "put-back-leader"
+
+// putBack has the moves of the record put back beside the loop, the newest first. Whoever leads does it again until it is
+// done.
+func (p *passing) putBack(t *subject, r *remediations.Record, d remediations.Decision) {
+	if p.Locations == nil {
+		return // at the record's deadline it is held, and then given up
+	}
+	id, node, moves := r.PutBackID(), t.of.node, d.PutBack
+	t.m.call = &remediations.Call{IntentID: id}
+	p.underway++
+	p.Log.Info("putting mesh leadership back", "location", t.Name, "node", node, "repair", r.ID)
+	within := min(p.CallTimeout, r.Deadline.Sub(p.Clock.Now()))
+	go func() {
+		ctx, cancel := context.WithTimeout(p.ctx, within)
+		defer cancel()
+		call := remediations.Call{IntentID: id, Outcome: remediations.CallAccepted}
+		for _, move := range moves {
+			if err := p.putBackOne(ctx, node, id, move); err != nil {
+				call.Outcome, call.Why, call.Withheld = remediations.CallUnknown, err.Error(), remediations.WithheldFor(err, "")
+				break
+			}
+		}
+		p.calls <- called{of: t.of, call: call, step: putBackStep}
+	}()
+}
+
+func (p *passing) putBackOne(ctx context.Context, node, id string, m remediations.Move) error {
+	look, cancel := context.WithTimeout(ctx, lastLook)
+	defer cancel()
+	live, err := p.Fleet.Node(look, node)
+	if err != nil {
+		return remediations.Withhold(remediations.Blind, "looking at node %s once more: %w", node, err)
+	}
+	others, err := p.others(live, m, true)
+	if err != nil {
+		return err
+	}
+	if err := p.core.mayStillPutBack(live, others, id); err != nil {
+		return err
+	}
+	return p.Locations.PutBack(ctx, m)
+}
+
+// leads says which node an alert about a location belongs on: the one that has it beside a repair of the location's leader
+// under way, who may lead no more; else the one that leads by the cache; empty: none, or it cannot be said.
+func (e *Engine) leads(context.Context) func(fingerprint, location string) string {
+	if e.Locations == nil {
+		return func(string, string) string { return "" }
+	}
+	var repaired []*corev1.Node // read at the first of them: most polls meet no location's alert
+	var leads func(location string) string
+	return func(fingerprint, location string) string {
+		if leads == nil {
+			leads = e.Locations.LeadsAll()
+			for _, n := range e.nodes {
+				if r, err := remediations.DecodeRecord(n.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.Exhausted {
+					repaired = append(repaired, n)
+				}
+			}
+		}
+		for _, n := range repaired {
+			if _, carries := n.Annotations[remediations.AlertPrefix+fingerprint]; carries {
+				return n.Name
+			}
+		}
+		return leads(location)
+	}
+}
+
+// tellSuccessor tells those who look at the new leader why it leads.
+func (p *passing) tellSuccessor(r *remediations.Record) {
+	if r.Intent.Outcome != remediations.CallAccepted {
+		return
+	}
+	m := r.Moves[len(r.Moves)-1]
+	p.tell(m.To, r.Intent.ID, Event{Reason: "LeaderMoved", Action: r.Intent.ID, Note: fmt.Sprintf("repair %s by policy %s gave %s the mesh leadership of location %s, which %s had", r.ID, r.Policy, m.To, m.Location, m.From)})
 }
