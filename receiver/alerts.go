@@ -7,8 +7,8 @@ import (
 )
 
 // take sorts the alerts into usable and not. Of those with the same labels the
-// last one stands, in the place of the first.
-func (p *post) take(wire []wireAlert) {
+// last one stands, in the place of the first. identity hardly ever takes two sets of labels for one.
+func (p *post) take(wire []wireAlert, identity func(labels map[string]string) uint64) {
 	places := make(map[uint64]int, len(wire))
 	p.alerts = make([]Alert, 0, len(wire))
 next:
@@ -61,9 +61,8 @@ func usable(w wireAlert) (map[string]string, string) {
 // seed keeps those who choose labels from choosing equal hashes.
 var seed = maphash.MakeSeed()
 
-// identity is equal for equal labels, and hardly ever for others. It is a variable so that a test can have it be equal for
-// all.
-var identity = func(labels map[string]string) uint64 {
+// identity is equal for equal labels, and hardly ever for others.
+func identity(labels map[string]string) uint64 {
 	var sum uint64
 	for name, value := range labels {
 		sum += maphash.String(seed, name)*3 ^ maphash.String(seed, value)

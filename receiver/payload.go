@@ -125,7 +125,7 @@ func decode(body []byte) (post, error) {
 		}
 	}
 	p := post{groupKey: e.GroupKey, receiver: e.Receiver, truncated: e.TruncatedAlerts}
-	p.take(wire)
+	p.take(wire, identity)
 	return p, nil
 }
 

@@ -107,10 +107,10 @@ func TestIdentityTellsLabelsApart(t *testing.T) {
 
 // TestAlertsOfOneHashStayApart: the labels themselves have the last word on who is who.
 func TestAlertsOfOneHashStayApart(t *testing.T) {
-	hash := identity
-	t.Cleanup(func() { identity = hash })
-	identity = func(map[string]string) uint64 { return 7 }
-	p := decodeOne(t, fire("n1")+","+fire("n2")+","+fire("n3")+","+alertJSON("resolved", "n2"))
+	wire, err := decodeAlerts([]byte("[" + fire("n1") + "," + fire("n2") + "," + fire("n3") + "," + alertJSON("resolved", "n2") + "]"))
+	require.NoError(t, err)
+	var p post
+	p.take(wire, func(map[string]string) uint64 { return 7 })
 	var got []string
 	for _, a := range p.alerts {
 		got = append(got, a.Labels["node"]+" "+a.Status)
