@@ -18,6 +18,9 @@ type Provider struct {
 	Scheme string
 	// NodeSelector says alone which Nodes it serves, whatever their spec.providerID is; nil: the configuration has none.
 	NodeSelector k8slabels.Selector
+	// Names are the Nodes that it serves, where the configuration has something for each of them; nil: they are not named. A Node
+	// must be among them, whatever else is true of it.
+	Names map[string]bool
 }
 
 // maxProviderName bounds the provider that a record names.
@@ -29,6 +32,10 @@ func (p *Provider) Serves() string {
 		return "its own targets" // which are no Nodes
 	}
 	switch {
+	case p.Names != nil && p.NodeSelector != nil && !p.NodeSelector.Empty():
+		return fmt.Sprintf("those of the %d Nodes it names that have the labels %s", len(p.Names), p.NodeSelector)
+	case p.Names != nil:
+		return fmt.Sprintf("the %d Nodes it names", len(p.Names))
 	case p.NodeSelector != nil && !p.NodeSelector.Empty():
 		return fmt.Sprintf("Nodes with the labels %s", p.NodeSelector)
 	case p.NodeSelector == nil && p.Scheme != "":
@@ -48,6 +55,10 @@ const (
 
 func (p *Provider) claims(n *corev1.Node) int {
 	switch id := n.Spec.ProviderID; {
+	case p.Names != nil && !p.Names[n.Name]:
+		return claimsNot
+	case p.Names != nil && p.NodeSelector == nil:
+		return claimsSelected
 	case p.NodeSelector != nil && p.NodeSelector.Matches(k8slabels.Set(n.Labels)):
 		return claimsSelected
 	case p.NodeSelector != nil:

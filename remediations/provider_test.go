@@ -23,6 +23,8 @@ func TestWhoServesANode(t *testing.T) {
 	racked, everything := serving("racked", "bmc://", "rack=1"), serving("all", "", "")
 	everything.NodeSelector = k8slabels.Everything()
 	other := serving("other", "civo://", "")
+	named, elsewhere, picky := serving("named", "", ""), serving("elsewhere", "", ""), serving("picky", "", "rack=1")
+	named.Names, elsewhere.Names, picky.Names = map[string]bool{"n1": true}, map[string]bool{"n2": true}, map[string]bool{"n1": true}
 	other.Steps = []string{"replace"}
 	for name, c := range map[string]struct {
 		providers       []Provider
@@ -45,6 +47,13 @@ func TestWhoServesANode(t *testing.T) {
 		"two of one scheme":                      {[]Provider{civo, serving("civo2", "civo://", "")}, "civo://1", "", "", "civo and civo2 each serve Node n1"},
 		"two that select it":                     {[]Provider{racked, everything}, "bmc://1", "1", "", "racked and all each serve Node n1"},
 		"who selects every Node":                 {[]Provider{civo, everything}, "aws:///1", "", "all", ""},
+		"named before the scheme":                {[]Provider{civo, named}, "civo://1", "", "named", ""},
+		"another is named":                       {[]Provider{elsewhere}, "", "", "", "elsewhere serves the 1 Nodes it names"},
+		"another is named, and the scheme":       {[]Provider{civo, elsewhere}, "civo://1", "", "civo", ""},
+		"no ID, and named":                       {[]Provider{civo, named}, "", "", "named", ""},
+		"named and selected":                     {[]Provider{picky}, "", "1", "picky", ""},
+		"named and not selected":                 {[]Provider{picky}, "", "2", "", "picky serves those of the 1 Nodes it names that have the labels rack=1"},
+		"two that name it":                       {[]Provider{named, picky}, "", "1", "", "named and picky each serve Node n1"},
 		"another step's provider has no part":    {[]Provider{civo, other}, "civo://1", "", "civo", ""},
 		"a step that no provider has":            {[]Provider{other}, "aws:///1", "", "", ""},
 		"control: without providers of any step": {nil, "aws:///1", "", "", ""},

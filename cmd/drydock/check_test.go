@@ -16,7 +16,8 @@ func TestCheckSaysOkAndWarnings(t *testing.T) {
 	require.Equal(t, cli.ExitOK, code)
 	require.Empty(t, stderr)
 	require.Contains(t, stdout, file+": ok\n"+file+":5: warning: webhook.exempt.groups[0]: ")
-	require.Contains(t, stdout, "warning: policies: reboot and replace will be skipped in shipped policies: providers.civo is not configured (ProviderAbsent)\n")
+	require.Contains(t, stdout, "warning: policies: replace will be skipped in shipped policies: providers.civo is not configured (ProviderAbsent)\n")
+	require.Contains(t, stdout, "warning: policies: reboot will be skipped in shipped policies: providers.redfish is not configured, and providers.civo is not configured (ProviderAbsent)\n")
 	require.Contains(t, stdout, "can do nothing, none of their steps can be carried out: cilium-agent-not-ready, ")
 	require.Less(t, strings.Count(stdout, "\n"), 10, "what is shipped does not hide what the person wrote")
 }
@@ -30,6 +31,14 @@ func TestCheckSaysWhoServesWhat(t *testing.T) {
 		file+": providers.civo carries out reboot, replace for Nodes whose spec.providerID begins with civo://\n"+
 		file+": providers.kilo carries out promote-leader for its own targets\n"+
 		file+": providers.daemonSets carries out restart-cni for any Node\n")
+}
+
+// TestCheckSaysWhoServesMetal: a provider that has a list of Nodes serves those alone.
+func TestCheckSaysWhoServesMetal(t *testing.T) {
+	file := write(t, "drydock.yaml", sound+"providers: {redfish: {usernameFile: token, passwordFile: token, bmcs: [{node: metal-1, url: \"https://192.0.2.21\", fingerprint: "+strings.Repeat("ab", 32)+"}]}}\n")
+	code, stdout, _ := call(t, "check", file)
+	require.Equal(t, cli.ExitOK, code, stdout)
+	require.Contains(t, stdout, file+": ok\n"+file+": providers.redfish carries out reboot for the 1 Nodes it names\n")
 }
 
 func TestCheckPrintsEveryFault(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/hosts"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/redfish"
+	redfishsettings "drydock.dev/drydock/remediations/redfish/settings"
 )
 
 // provider makes what a configured provider carries out.
@@ -29,6 +31,7 @@ type lateAnswer func(node, attempt string, outcome remediations.CallOutcome, why
 // providers is the list of those that act on nodes. config.Config.Core.Providers says which Nodes each of them serves.
 var providers = []provider{
 	{"civo", civoSteps},
+	{"redfish", redfishSteps},
 	{"hosts", hostSteps},
 	{"daemonSets", daemonSetSteps},
 	{"clusterWide", clusterWideSteps},
@@ -65,6 +68,27 @@ func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Du
 	}
 	// The machine is looked up first.
 	return map[string]engine.Actuator{"reboot": civo.Rebooter{Client: client}, "replace": civo.Replacer{Client: client}}, 2 * c.Timeout, nil
+}
+
+// redfishSteps are what the machines' BMCs do.
+func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	c, ok := p.cfg.Providers["redfish"].(*redfishsettings.Redfish)
+	if !ok {
+		return nil, 0, nil
+	}
+	o := redfish.Options{Timeout: c.Timeout}
+	for _, b := range c.BMCs {
+		o.BMCs = append(o.BMCs, redfish.BMC{
+			Node: b.Node, URL: b.URL.String(), UsernameFile: b.UsernameFile, PasswordFile: b.PasswordFile, Auth: redfish.Auth(b.Auth),
+			CAFile: b.CAFile, Fingerprint: b.Fingerprint, UUID: b.UUID, SerialNumber: b.SerialNumber,
+		})
+	}
+	client, err := redfish.New(o)
+	if err != nil {
+		return nil, 0, err
+	}
+	// Four requests come before a reset.
+	return map[string]engine.Actuator{"reboot": redfish.Rebooter{Client: client}}, 5 * c.Timeout, nil
 }
 
 // hostSteps are what is done on the machines behind Nodes.

@@ -8,11 +8,13 @@ import (
 
 	"drydock.dev/drydock/internal/config/section"
 	civo "drydock.dev/drydock/remediations/civo/settings"
+	redfish "drydock.dev/drydock/remediations/redfish/settings"
 )
 
 // sections are the providers that own their part of the configuration. A new provider is one line here.
 var sections = []section.Section{
 	civo.Section,
+	redfish.Section,
 }
 
 // withSections puts the providers' schemas into the document's: each in the place that is marked for it, or behind the others.

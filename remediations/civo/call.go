@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/civo/civogo"
+
+	"drydock.dev/drydock/internal/lastlook"
 )
 
 // outcome is what is known after a call.
@@ -21,12 +23,12 @@ type outcome struct {
 
 // call runs one call of civogo through a gateway of its own. It returns soon
 // after ctx ends. A write has a gate, which also says whether it was sent.
-func (c *Client) call(ctx context.Context, g *gate, use func(*civogo.Client) error) (o outcome) {
+func (c *Client) call(ctx context.Context, g *lastlook.Gate, use func(*civogo.Client) error) (o outcome) {
 	key, err := readKey(c.o.APIKeyFile)
 	if err != nil {
 		return outcome{keyError: err}
 	}
-	c.keys.add(key)
+	c.keys.Add(key)
 	gw, err := openGateway(ctx, c.api, key, g)
 	if err != nil {
 		return outcome{transport: err}
@@ -56,9 +58,9 @@ func (c *Client) write(ctx, issue context.Context, t task, may func() error, use
 	// The call outlives its caller: once it has left, cutting it off would
 	// only make its outcome unknown.
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	g := &gate{issue: issue, may: may}
+	g := lastlook.New(issue, may)
 	tooLate := context.AfterFunc(issue, func() {
-		if g.withdraw() {
+		if g.Withdraw() {
 			stop()
 		}
 	})
@@ -72,7 +74,7 @@ func (c *Client) write(ctx, issue context.Context, t task, may func() error, use
 		if result != nil {
 			o.result = *result
 		}
-		done <- c.writeVerdict(t, g, o)
+		done <- c.writeVerdict(issue, t, g, o)
 	}()
 	settle := func(err error) error {
 		tooLate()
@@ -88,7 +90,7 @@ func (c *Client) write(ctx, issue context.Context, t task, may func() error, use
 		return settle(err)
 	case <-wait.Done():
 	}
-	if g.withdraw() {
+	if g.Withdraw() {
 		stop()
 		return settle(<-done)
 	}

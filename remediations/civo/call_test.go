@@ -14,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab/atonce"
 	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/internal/lastlook"
 )
 
 func arrived(op civosim.Op) func(civosim.Call) bool {
@@ -103,20 +104,21 @@ func TestALookupThatTakesTooLongIsNotFollowedByAWrite(t *testing.T) {
 // connection is there, and yet not even the headers leave.
 func TestAGateThatIsShutLetsNothingOut(t *testing.T) {
 	t.Parallel()
-	for name, g := range map[string]*gate{
-		"withdrawn": {issue: t.Context(), withdrawn: true},
-		"too late":  {issue: over(t)},
-	} {
+	for name, issue := range map[string]context.Context{"withdrawn": t.Context(), "too late": over(t)} {
 		t.Run(name, func(t *testing.T) {
 			sim := provider(t)
 			c := client(t, sim.URL())
+			g := lastlook.New(issue, nil)
+			if name == "withdrawn" {
+				require.True(t, g.Withdraw())
+			}
 			o := c.call(t.Context(), g, func(api *civogo.Client) error {
 				_, err := api.HardRebootInstance("i-1")
 				return err
 			})
 			require.Error(t, o.transport)
-			require.True(t, g.withdraw())
-			requireRefused(t, c.writeVerdict(task{verb: "rebooting", machine: node1}, g, o), Unreachable)
+			require.True(t, g.Withdraw())
+			requireRefused(t, c.writeVerdict(issue, task{verb: "rebooting", machine: node1}, g, o), Unreachable)
 			sim.Close() // waits for calls under way
 			require.Empty(t, sim.Calls())
 		})

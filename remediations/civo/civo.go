@@ -43,6 +43,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"drydock.dev/drydock/internal/redact"
 )
 
 const (
@@ -95,7 +97,7 @@ type Client struct {
 	o    Options
 	api  *url.URL
 	turn chan struct{} // holds one token: whoever has it may call
-	keys keyring
+	keys redact.Keyring
 	// members are the instances of the cluster's list when it was last read. They
 	// belong to the holder of the turn.
 	members map[string]struct{}
@@ -137,7 +139,7 @@ func New(o Options) (*Client, error) {
 	if _, err := readKey(o.APIKeyFile); err != nil {
 		return nil, fmt.Errorf("configuring Civo: %w", err)
 	}
-	c := &Client{o: o, api: api, turn: make(chan struct{}, 1)}
+	c := &Client{o: o, api: api, turn: make(chan struct{}, 1), keys: redact.Keyring{Mark: "[API key]"}}
 	c.turn <- struct{}{}
 	return c, nil
 }

@@ -64,8 +64,8 @@ func (t task) String() string {
 
 func (c *Client) refuse(t task, why Reason, cause error, format string, args ...any) error {
 	hint := strings.NewReplacer("{cluster}", c.o.ClusterID, "{region}", c.o.Region, "{key file}", c.o.APIKeyFile).Replace(reasons[why].advice)
-	cause = c.keys.clean(cause)
-	refused := &RefusedError{Reason: why, Err: cause, text: c.keys.hide(fmt.Sprintf("%s: nothing was done: %s%s; %s",
+	cause = c.keys.Error(cause)
+	refused := &RefusedError{Reason: why, Err: cause, text: c.keys.Hide(fmt.Sprintf("%s: nothing was done: %s%s; %s",
 		t, fmt.Sprintf(format, args...), because(cause), hint))}
 	if why.Concern() == Account {
 		return &AccountError{refused}
@@ -74,8 +74,8 @@ func (c *Client) refuse(t task, why Reason, cause error, format string, args ...
 }
 
 func (c *Client) doubt(t task, cause error, format string, args ...any) error {
-	cause = c.keys.clean(cause)
-	return &UnknownError{Err: cause, text: c.keys.hide(fmt.Sprintf("%s: it may have been done: %s%s; take it as done and look whether the machine changed",
+	cause = c.keys.Error(cause)
+	return &UnknownError{Err: cause, text: c.keys.Hide(fmt.Sprintf("%s: it may have been done: %s%s; take it as done and look whether the machine changed",
 		t, fmt.Sprintf(format, args...), because(cause)))}
 }
 
@@ -88,4 +88,4 @@ func because(cause error) string {
 }
 
 // quote is foreign text in a sentence.
-func (c *Client) quote(text string) string { return fmt.Sprintf("%q", c.keys.redact(text)) }
+func (c *Client) quote(text string) string { return fmt.Sprintf("%q", c.keys.Text(text)) }

@@ -132,5 +132,5 @@ func (c *Client) twoOfOneName(t task, found []civogo.Instance) error {
 	for _, in := range found {
 		ids = append(ids, in.ID)
 	}
-	return c.refuse(t, Ambiguous, nil, "two instances of one name: %d instances have that hostname: %s", len(found), c.keys.redact(strings.Join(ids, ", ")))
+	return c.refuse(t, Ambiguous, nil, "two instances of one name: %d instances have that hostname: %s", len(found), c.keys.Text(strings.Join(ids, ", ")))
 }

@@ -10,13 +10,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"drydock.dev/drydock/internal/lastlook"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -39,7 +39,7 @@ type gateway struct {
 	api    *url.URL
 	key    string
 	token  string // what civogo has for an API key
-	gate   *gate
+	gate   *lastlook.Gate
 	server *http.Server
 	url    string
 
@@ -57,7 +57,7 @@ type answer struct {
 	retryAfter time.Duration
 }
 
-func openGateway(ctx context.Context, api *url.URL, key string, g *gate) (*gateway, error) {
+func openGateway(ctx context.Context, api *url.URL, key string, g *lastlook.Gate) (*gateway, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		var errV6 error
@@ -160,29 +160,17 @@ func retryAfter(h http.Header) time.Duration {
 }
 
 // gated returns a transport for one request, and the request as it is to be sent
-// on it: the gate is asked once the connection stands, proxy and TLS included,
-// right before the first byte of the request.
+// on it, with the gate's last look.
 func (g *gateway) gated(req *http.Request) (*http.Transport, *http.Request) {
-	var connection net.Conn
-	dialer := &net.Dialer{Timeout: dialTimeout}
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true)
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			dialed, err := dialer.DialContext(ctx, network, address)
-			connection = dialed
-			return dialed, err
-		},
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableKeepAlives:      true, // no reused connection, hence no silent second try
 		Protocols:              http1,
 	}
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
-		if g.gate.letOut() != nil {
-			_ = connection.Close() // the transport can write no more to it
-		}
-	}}
-	return transport, req.WithContext(httptrace.WithClientTrace(req.Context(), trace))
+	return transport, req.WithContext(g.gate.Trace(req.Context()))
 }

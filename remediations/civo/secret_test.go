@@ -162,30 +162,3 @@ func TestTheKeyAsAName(t *testing.T) {
 	requireRefused(t, err, Ambiguous)
 	require.NotContains(t, everyText(err), apiKey[:9], "nor a part of it")
 }
-
-// TestAKeyInOtherSpellings: what quotes a request may have escaped it first.
-func TestAKeyInOtherSpellings(t *testing.T) {
-	t.Parallel()
-	const key = `a"b\c<d>e&f+g/h%i'j`
-	var k keyring
-	k.add(key)
-	inJSON, err := json.Marshal(key)
-	require.NoError(t, err)
-	for _, form := range []string{key, string(inJSON), fmt.Sprintf("%q", key), html.EscapeString(key), url.QueryEscape(key), url.PathEscape(key)} {
-		require.Contains(t, []string{"[API key]", `"[API key]"`}, k.hide(form))
-	}
-}
-
-// TestAKeyThatChangedIsStillASecret: an answer to the old key may come after the new one is in use.
-func TestAKeyThatChangedIsStillASecret(t *testing.T) {
-	t.Parallel()
-	var k keyring
-	for i := range keysKept {
-		k.add(fmt.Sprintf("key-number-%d", i))
-		k.add(fmt.Sprintf("key-number-%d", i))
-	}
-	require.Equal(t, "[API key] [API key]", k.hide("key-number-0 key-number-3"))
-	require.Len(t, k.forms, keysKept)
-	k.add("one-more")
-	require.Len(t, k.forms, keysKept, "it does not grow for ever")
-}

@@ -1,12 +1,15 @@
 package civo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/civo/civogo"
+
+	"drydock.dev/drydock/internal/lastlook"
 )
 
 // readVerdict judges a call that changes nothing: nil or a *RefusedError. A
@@ -64,17 +67,17 @@ func (c *Client) rejection(t task, o outcome) error {
 
 // writeVerdict judges a write: nil, *RefusedError, or *UnknownError wherever it
 // is not certain that nothing was done.
-func (c *Client) writeVerdict(t task, g *gate, o outcome) error {
+func (c *Client) writeVerdict(issue context.Context, t task, g *lastlook.Gate, o outcome) error {
 	switch {
 	case o.keyError != nil:
 		return c.refuse(t, Unauthorized, o.keyError, "there is no API key")
-	case g.withdraw(): // true: it has not left
-		if g.forbidden != nil {
-			return c.refuse(t, Withheld, g.forbidden, "the request was not sent")
+	case g.Withdraw(): // true: it has not left
+		if no := g.Forbidden(); no != nil {
+			return c.refuse(t, Withheld, no, "the request was not sent")
 		}
 		cause := o.transport
-		if err := g.issue.Err(); err != nil {
-			cause = err
+		if issue.Err() != nil {
+			cause = issue.Err()
 		}
 		return c.refuse(t, Unreachable, cause, "the request did not reach Civo at %s", c.api.Host)
 	case o.transport != nil:

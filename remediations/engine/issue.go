@@ -163,7 +163,7 @@ func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, wh
 }
 
 func machineOf(n *corev1.Node) Machine {
-	return Machine{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
+	return Machine{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID}
 }
 
 // silence keeps Alertmanager from waking people about a node that is being repaired, for as long as the step's proof may

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -162,4 +164,13 @@ func TestCauseIsNamedByItsAlert(t *testing.T) {
 	require.Equal(t, "alert NodeNotReady firing since 2026-03-04T12:00:00Z", p.causeOf(s, &remediations.Record{Cause: remediations.Cause{Alert: "bb"}}))
 	gone := remediations.Cause{Alert: "cc"}
 	require.Equal(t, gone.String(), p.causeOf(s, &remediations.Record{Cause: gone}))
+}
+
+// TestAnActuatorIsToldOfTheMachineWhatItsNodeSays: a provider finds the machine by it.
+func TestAnActuatorIsToldOfTheMachineWhatItsNodeSays(t *testing.T) {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}, Spec: corev1.NodeSpec{ProviderID: "civo://i-1"},
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3332"}},
+	}
+	require.Equal(t, Machine{Node: "n1", UID: "u1", ProviderID: "civo://i-1", SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3332"}, machineOf(n))
 }

@@ -76,6 +76,8 @@ type Silencer interface {
 // Machine is what an actuator acts on, and what the step says of how.
 type Machine struct {
 	Node, UID, ProviderID string
+	// SystemUUID is the one that the machine's firmware shows, as its kubelet says: no better than the Node's word.
+	SystemUUID string
 	// Attempt is the intent's id.
 	Attempt string
 	// Soft: the machine's operating system is asked, instead of its power being cut.

@@ -16,8 +16,9 @@ func (st Stage) proves() (gone, whole bool) {
 		return true, false
 	case NameAgain, Whole:
 		return true, true
+	default:
+		return false, false
 	}
-	return false, false
 }
 
 // replaceCases: what an engine.Replacer says became of a machine.

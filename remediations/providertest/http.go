@@ -61,9 +61,9 @@ func NewHTTP(t testing.TB, o HTTPOptions) *HTTP {
 	h := &HTTP{o: o, changed: make(chan struct{})}
 	h.closed, h.end = context.WithCancel(context.Background())
 	var err error
-	h.thief, err = net.Listen("tcp", "127.0.0.1:0")
+	h.thief, err = listen(t)
 	require.NoError(t, err)
-	h.listen, err = net.Listen("tcp", "127.0.0.1:0")
+	h.listen, err = listen(t)
 	require.NoError(t, err)
 	go h.rob()
 	http1 := new(http.Protocols)
@@ -75,6 +75,10 @@ func NewHTTP(t testing.TB, o HTTPOptions) *HTTP {
 	}
 	go func() { _ = h.server.Serve(serve) }()
 	return h
+}
+
+func listen(t testing.TB) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 }
 
 // URL is where it listens.

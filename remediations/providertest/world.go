@@ -176,6 +176,7 @@ func (s *scene) requireTrue(o outcome) {
 		require.Len(s.t, changed, 1, "accepted, and nothing was done")
 	case remediations.CallRefused:
 		require.Empty(s.t, changed, "refused, and yet it was done: %v", o.err)
+	default: // unknown says neither
 	}
 }
 

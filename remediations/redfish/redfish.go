@@ -1,0 +1,173 @@
+// Package redfish reboots machines through their BMCs, and says whether they are powered.
+//
+// The calls are gofish's. What v0.24.0 does, and what is done about it here:
+//
+//   - It has no time limits, follows redirects, and puts a link that a BMC names behind the address of that BMC, so that
+//     "@elsewhere/…" is another host. All requests go through a transport of ours (wire): only to the configured host, never after
+//     a redirect, each with its time limit, an answer of bounded size and a bounded number of them.
+//   - After an answer 412 it sends a POST a second time. The transport lets one reset out, ever, and takes If-Match off it.
+//   - A reset with any 2xx is a success to it, whatever the body. What became of the reset is read from the transport's record.
+//   - A session without a token is no error to it. Here it is.
+//   - Logout goes on without a context when the call's own is over. Here it has one with a short limit.
+//
+// A BMC is found by configuration alone. Before each reset its System must show that it is the node's: by its UUID, or by the serial
+// number that the configuration pins. The reset itself names no machine, so that look right before it is all there is.
+//
+// Accounts of BMCs are locked after a few wrong passwords, and one account often serves a whole rack: after one 401 or 403 these
+// credentials are not used again, for any BMC, until the files change or half an hour is over.
+package redfish
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// defaultTimeout bounds one request. BMCs are slow: a second for a small document is nothing special.
+	defaultTimeout = 15 * time.Second
+	// defaultTryAgain is longer than accounts are usually locked for.
+	defaultTryAgain = 30 * time.Minute
+	// logoutWithin bounds the end of a session, whose caller waits for it.
+	logoutWithin = 2 * time.Second
+)
+
+// Auth is how a BMC is told who asks.
+type Auth string
+
+const (
+	// Basic sends name and password with each request, and leaves nothing behind. It is the default.
+	Basic Auth = "basic"
+	// Session makes a session for each call and closes it. BMCs have few of them.
+	Session Auth = "session"
+)
+
+// BMC is the management controller of one Node's machine.
+type BMC struct {
+	// Node is the Node's name. URL is https://host, with a port where it is not 443.
+	Node, URL string
+	// UsernameFile and PasswordFile are read again for each call.
+	UsernameFile, PasswordFile string
+	Auth                       Auth
+	// CAFile holds the certificates that the BMC's must be signed by. Fingerprint is the SHA-256 of the BMC's own certificate, in
+	// hexadecimal. Exactly one of the two is set.
+	CAFile, Fingerprint string
+	// UUID is the machine's. Empty: the Node's status.nodeInfo.systemUUID.
+	UUID string
+	// SerialNumber is the machine's. Set, it must match, and the UUID need not be there or be unique.
+	SerialNumber string
+}
+
+// Options configure a Client.
+type Options struct {
+	BMCs []BMC
+	// Timeout bounds one request. Zero: 15 s.
+	Timeout time.Duration
+	// TryAgain is how long refused credentials are not used again. Zero: 30 min.
+	TryAgain time.Duration
+}
+
+// Client calls BMCs, each for one call at a time. It is safe for concurrent use.
+type Client struct {
+	o    Options
+	bmcs map[string]*bmc // by Node
+
+	mu      sync.Mutex
+	refused map[[sha256.Size]byte]refusal // by credentials
+	uuids   map[uuid]string               // the Node of the BMC that last showed it
+}
+
+// refusal is what became of credentials.
+type refusal struct {
+	node string
+	at   time.Time
+}
+
+type bmc struct {
+	BMC
+	url *url.URL
+	trust
+	uuid  uuid // zero: the Node's counts
+	serve chan struct{}
+}
+
+// New checks the options and that all files can be read. It calls no BMC. The error names the Node and the option.
+func New(o Options) (*Client, error) {
+	if o.Timeout < 0 || o.TryAgain < 0 {
+		return nil, errors.New("configuring Redfish: a time limit is negative")
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.TryAgain == 0 {
+		o.TryAgain = defaultTryAgain
+	}
+	c := &Client{o: o, bmcs: map[string]*bmc{}, refused: map[[sha256.Size]byte]refusal{}, uuids: map[uuid]string{}}
+	pinned := map[uuid]string{}
+	for _, in := range o.BMCs {
+		b, err := newBMC(in)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("configuring Redfish: the BMC of node %q: %w", in.Node, err)
+		case c.bmcs[in.Node] != nil:
+			return nil, fmt.Errorf("configuring Redfish: node %q has two BMCs", in.Node)
+		}
+		if other, taken := pinned[b.uuid.canonical()]; taken && b.uuid != (uuid{}) {
+			return nil, fmt.Errorf("configuring Redfish: nodes %q and %q have the same UUID %s", other, in.Node, in.UUID)
+		}
+		pinned[b.uuid.canonical()] = in.Node
+		c.bmcs[in.Node] = b
+	}
+	return c, nil
+}
+
+func newBMC(in BMC) (*bmc, error) {
+	at, err := url.Parse(in.URL)
+	switch {
+	case in.Node == "":
+		return nil, errors.New("the Node has no name")
+	case err != nil || at.Scheme != "https" || at.Host == "" || at.User != nil || strings.Trim(at.Path, "/") != "" || at.RawQuery != "" || at.Fragment != "":
+		return nil, errors.New("the URL is not of the form https://host")
+	case in.Auth != "" && in.Auth != Basic && in.Auth != Session:
+		return nil, fmt.Errorf("auth is %q, and must be %q or %q", in.Auth, Basic, Session)
+	}
+	b := &bmc{BMC: in, url: &url.URL{Scheme: at.Scheme, Host: at.Host}, serve: make(chan struct{}, 1)}
+	b.serve <- struct{}{}
+	if in.Auth == "" {
+		b.Auth = Basic
+	}
+	if in.UUID != "" {
+		if b.uuid, err = parseUUID(in.UUID); err != nil {
+			return nil, err
+		}
+		if why := b.uuid.shared(); why != "" {
+			return nil, fmt.Errorf("the UUID %s %s; name the machine's serialNumber instead", in.UUID, why)
+		}
+	}
+	if b.trust, err = newTrust(in); err != nil {
+		return nil, err
+	}
+	if _, err := b.credentials(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// takeTurn waits until no other call to the BMC is under way.
+func (b *bmc) takeTurn(ctx context.Context) error {
+	if ctx.Err() == nil { // select would choose at random
+		select {
+		case <-b.serve:
+			return nil
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+func (b *bmc) giveTurn() { b.serve <- struct{}{} }

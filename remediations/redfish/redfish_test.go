@@ -1,0 +1,231 @@
+package redfish
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/redfish/sim"
+)
+
+// begin is a BMC over TLS, and its address.
+func begin(t *testing.T, o sim.Options) (*sim.BMC, string) {
+	t.Helper()
+	if o.Vendor == "" {
+		o.Vendor = sim.Standard
+	}
+	o.Username, o.Password = user, password
+	if o.Systems == nil {
+		o.Systems = []sim.System{system1}
+	}
+	side := sim.New(o)
+	return side, serve(t, side)
+}
+
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(h)
+	server.TLS = selfSigned().TLS()
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func rebooter(t *testing.T, all ...BMC) Rebooter {
+	t.Helper()
+	c, err := New(Options{BMCs: all, Timeout: 20 * time.Second})
+	require.NoError(t, err)
+	return Rebooter{c}
+}
+
+func yes() error { return nil }
+
+// requireRefused: the survey says it beforehand, Act refuses it, and nothing was reset.
+func requireRefused(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, says string) {
+	t.Helper()
+	said := r.Survey(t.Context(), m)
+	require.Contains(t, said.Trouble, says)
+	require.Contains(t, said.Trouble, m.Node)
+	outcome, err := r.Act(t.Context(), m, yes)
+	require.Equal(t, remediations.CallRefused, outcome)
+	require.ErrorContains(t, err, says)
+	require.Empty(t, side.Resets())
+}
+
+// requireReset: nothing is against it, and it is done once, in that way.
+func requireReset(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, kind string) {
+	t.Helper()
+	require.Empty(t, r.Survey(t.Context(), m).Trouble)
+	require.Empty(t, side.Resets(), "a look changes nothing")
+	outcome, err := r.Act(t.Context(), m, yes)
+	require.NoError(t, err)
+	require.Equal(t, remediations.CallAccepted, outcome)
+	require.Equal(t, []sim.Done{{Serial: "SN-1", Kind: kind}}, side.Resets())
+}
+
+// TestTheResetThatIsChosen: one that the BMC lists, hard or soft, and no other.
+func TestTheResetThatIsChosen(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		vendor        sim.Vendor
+		resets        []string
+		soft          bool
+		kind, refused string
+	}{
+		"standard":           {vendor: sim.Standard, kind: "ForceRestart"},
+		"iDRAC":              {vendor: sim.IDRAC, kind: "ForceRestart"},
+		"OpenBMC":            {vendor: sim.OpenBMC, kind: "ForceRestart"},
+		"no ForceRestart":    {vendor: sim.OpenBMC, resets: []string{"On", "ForceOff", "GracefulRestart", "PowerCycle"}, kind: "PowerCycle"},
+		"nothing is listed":  {vendor: sim.Standard, resets: sim.None, kind: "ForceRestart"},
+		"neither":            {vendor: sim.Standard, resets: []string{"On", "ForceOff", "PushPowerButton"}, refused: "offers none of the resets"},
+		"soft":               {vendor: sim.OpenBMC, soft: true, kind: "GracefulRestart"},
+		"soft at iDRAC":      {vendor: sim.IDRAC, soft: true, refused: "offers none of the resets"},
+		"soft, nothing said": {vendor: sim.Standard, resets: sim.None, soft: true, refused: "offers none of the resets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := system1
+			s.Resets = tc.resets
+			side, url := begin(t, sim.Options{Vendor: tc.vendor, Systems: []sim.System{s}})
+			m := machine1
+			m.Soft = tc.soft
+			r := rebooter(t, bmcOf(t, "node-1", url, Basic))
+			switch {
+			case tc.refused == "":
+				requireReset(t, r, side, m, tc.kind)
+			case tc.soft: // the survey asks about the hard one, which the plan ends with
+				outcome, err := r.Act(t.Context(), m, yes)
+				require.Equal(t, remediations.CallRefused, outcome)
+				require.ErrorContains(t, err, tc.refused)
+				require.Empty(t, side.Resets())
+			default:
+				requireRefused(t, r, side, m, tc.refused)
+			}
+		})
+	}
+}
+
+// TestOnlyWhatRunsIsRebooted, and the power is a witness of its own.
+func TestOnlyWhatRunsIsRebooted(t *testing.T) {
+	t.Parallel()
+	for power, tc := range map[string]struct {
+		answer  remediations.Answer
+		refused string
+	}{
+		"On": {remediations.Well, ""}, "Off": {remediations.Ill, "the machine is off"},
+		"PoweringOn": {remediations.Unknown, "the machine is PoweringOn"}, "PoweringOff": {remediations.Unknown, "the machine is PoweringOff"},
+		"Pondering": {remediations.Unknown, `does not say whether the machine is on, but "Pondering"`},
+	} {
+		t.Run(power, func(t *testing.T) {
+			s := system1
+			s.Power = power
+			side, url := begin(t, sim.Options{Systems: []sim.System{s}})
+			r := rebooter(t, bmcOf(t, "node-1", url, Basic))
+			said := r.Testify(t.Context(), machine1, remediations.Sign{Kind: remediations.SignNotRunning})
+			require.Equal(t, tc.answer, said.Answer)
+			require.Equal(t, `the BMC says that the machine's power is "`+power+`"`, said.Saw)
+			if tc.refused != "" {
+				requireRefused(t, r, side, machine1, tc.refused)
+				return
+			}
+			requireReset(t, r, side, machine1, "ForceRestart")
+		})
+	}
+}
+
+// TestCredentialsThatAreRefusedAreTriedOnce, by no BMC again, until their file changes or the time is over.
+func TestCredentialsThatAreRefusedAreTriedOnce(t *testing.T) {
+	t.Parallel()
+	for _, auth := range []Auth{Basic, Session} {
+		t.Run(string(auth), func(t *testing.T) {
+			t.Parallel()
+			side, url := begin(t, sim.Options{Systems: []sim.System{system1, system2}})
+			side.Change(func(o *sim.Options) { o.Password = "another-password" })
+			one := bmcOf(t, "node-1", url, auth)
+			two := one
+			two.Node = "node-2"
+			r := rebooter(t, one, two)
+			outcome, err := r.Act(t.Context(), machine1, yes)
+			require.Equal(t, remediations.CallRefused, outcome)
+			require.ErrorIs(t, err, engine.ErrAccount)
+			for _, m := range []engine.Machine{machine1, machine2} {
+				said := r.Survey(t.Context(), m)
+				require.Contains(t, said.Trouble, `the BMC of node "node-1" refused these credentials`)
+				require.True(t, said.Fleetwide, "all BMCs have these credentials")
+				_, err := r.Act(t.Context(), m, yes)
+				require.ErrorIs(t, err, engine.ErrAccount)
+			}
+			_, _, refused := side.Sessions()
+			require.Equal(t, 1, refused, "one try, and no more")
+
+			require.NoError(t, os.WriteFile(one.PasswordFile, []byte("another-password"), 0o600))
+			requireReset(t, r, side, machine1, "ForceRestart")
+
+			require.NoError(t, os.WriteFile(one.PasswordFile, []byte(password), 0o600))
+			r.o.TryAgain = time.Nanosecond
+			_, err = r.Act(t.Context(), machine1, yes)
+			require.ErrorContains(t, err, "user name and password", "the time is over, so it is tried again")
+			_, _, refused = side.Sessions()
+			require.Equal(t, 2, refused)
+		})
+	}
+}
+
+// TestAnAccountThatMayOnlyLook is refused at the reset, and not tried again.
+func TestAnAccountThatMayOnlyLook(t *testing.T) {
+	t.Parallel()
+	side, url := begin(t, sim.Options{ReadOnly: true})
+	r := rebooter(t, bmcOf(t, "node-1", url, Basic))
+	require.Empty(t, r.Survey(t.Context(), machine1).Trouble, "which cannot be seen beforehand")
+	outcome, err := r.Act(t.Context(), machine1, yes)
+	require.Equal(t, remediations.CallRefused, outcome)
+	require.ErrorIs(t, err, engine.ErrAccount)
+	require.Contains(t, r.Survey(t.Context(), machine1).Trouble, "refused these credentials")
+	require.Empty(t, side.Resets())
+}
+
+// TestSessionsAreClosedOnEveryPath: BMCs have few of them, and forget them slowly.
+func TestSessionsAreClosedOnEveryPath(t *testing.T) {
+	t.Parallel()
+	off := system1
+	off.Power = "Off"
+	for name, of := range map[string]struct {
+		o        sim.Options
+		mayStill func() error
+	}{
+		"a reset":          {sim.Options{}, yes},
+		"mayStill says no": {sim.Options{}, func() error { return errors.New("no") }},
+		"it is off":        {sim.Options{Systems: []sim.System{off}}, yes},
+		"another machine":  {sim.Options{Systems: []sim.System{system2}}, yes},
+		"no machine":       {sim.Options{Systems: []sim.System{}}, yes},
+		"only looks":       {sim.Options{ReadOnly: true}, yes},
+		"sessions alone":   {sim.Options{NoBasic: true}, yes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			side, url := begin(t, of.o)
+			r := rebooter(t, bmcOf(t, "node-1", url, Session))
+			_, _ = r.Act(t.Context(), machine1, of.mayStill)
+			_ = r.Testify(t.Context(), machine1, remediations.Sign{})
+			open, made, _ := side.Sessions()
+			require.Positive(t, made, "the control")
+			require.Zero(t, open)
+		})
+	}
+}
+
+// TestNoFreeSession passes, and is no matter of the account.
+func TestNoFreeSession(t *testing.T) {
+	t.Parallel()
+	_, url := begin(t, sim.Options{Sessions: -1})
+	said := rebooter(t, bmcOf(t, "node-1", url, Session)).Survey(t.Context(), machine1)
+	require.Contains(t, said.Trouble, "cannot answer just now (HTTP 503 to POST /redfish/v1/SessionService/Sessions); check whether it has a free session")
+	require.Equal(t, remediations.AskPassing, said.Again)
+	require.False(t, said.Fleetwide)
+}

@@ -1,0 +1,112 @@
+// Package settings is Redfish's section of the configuration.
+package settings
+
+import (
+	"cmp"
+	_ "embed"
+	"net/url"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/remediations"
+)
+
+//go:embed schema.json
+var schema string
+
+// Section is providers.redfish.
+var Section = section.Section{Key: "redfish", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Reading(read)}
+
+// BMC is the controller of one Node's machine.
+type BMC struct {
+	Node                             string
+	URL                              *url.URL
+	UsernameFile, PasswordFile, Auth string
+	CAFile, Fingerprint              string
+	UUID, SerialNumber               string
+}
+
+// Redfish is the Redfish provider.
+type Redfish struct {
+	BMCs         []BMC
+	Timeout      time.Duration
+	NodeSelector k8slabels.Selector
+}
+
+type rawBMC struct {
+	Node, URL                        string
+	UsernameFile, PasswordFile, Auth string
+	CAFile, Fingerprint              string
+	UUID, SerialNumber               string
+}
+
+type raw struct {
+	BMCs                                     []rawBMC
+	UsernameFile, PasswordFile, Auth, CAFile string
+	Timeout                                  string
+
+	NodeSelector *metav1.LabelSelector
+}
+
+func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
+	out := &Redfish{NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector)}
+	out.Timeout, _ = r.Duration(at.To("timeout"), c.Timeout, time.Second)
+	// file reads a BMC's own file, or that of all.
+	file := func(own section.Pointer, name, all, key string) string {
+		switch {
+		case name != "":
+			return r.SecretFile(own.To(key), name)
+		case all != "":
+			return r.SecretFile(at.To(key), all)
+		}
+		return ""
+	}
+	nodes := map[string]bool{}
+	for i, b := range c.BMCs {
+		here := at.To("bmcs", i)
+		if nodes[b.Node] && !r.Faulty(here.To("node")) {
+			r.Fault(here.To("node"), "node %q has a BMC already", b.Node)
+		}
+		nodes[b.Node] = true
+		one := BMC{Node: b.Node, URL: r.URL(here.To("url"), b.URL), Auth: cmp.Or(b.Auth, c.Auth), UUID: b.UUID, SerialNumber: b.SerialNumber, Fingerprint: b.Fingerprint}
+		if one.URL != nil && one.URL.Scheme != "https" {
+			r.Fault(here.To("url"), "must be https: a BMC is sent a password")
+		}
+		one.UsernameFile = file(here, b.UsernameFile, c.UsernameFile, "usernameFile")
+		one.PasswordFile = file(here, b.PasswordFile, c.PasswordFile, "passwordFile")
+		switch {
+		case b.Fingerprint != "" && b.CAFile != "":
+			r.Fault(here, "has both fingerprint and caFile; remove one of them")
+		case b.Fingerprint == "":
+			one.CAFile = file(here, b.CAFile, c.CAFile, "caFile")
+			if b.CAFile == "" && c.CAFile == "" && !r.Faulty(here.To("fingerprint")) {
+				r.Fault(here, "has neither fingerprint nor caFile: a certificate is never left unchecked")
+			}
+		}
+		for _, key := range []struct{ name, own, all string }{{"usernameFile", b.UsernameFile, c.UsernameFile}, {"passwordFile", b.PasswordFile, c.PasswordFile}} {
+			if key.own == "" && key.all == "" {
+				r.Fault(here, "has no %s, and neither has redfish itself", key.name)
+			}
+		}
+		out.BMCs = append(out.BMCs, one)
+	}
+	return out
+}
+
+// Serves is section.Provider's.
+func (c *Redfish) Serves() remediations.Provider {
+	names := map[string]bool{}
+	for _, b := range c.BMCs {
+		names[b.Node] = true
+	}
+	return remediations.Provider{Steps: []string{"reboot"}, Names: names, NodeSelector: c.NodeSelector}
+}
+
+// Testifies is section.Testifier's: a BMC knows whether its machine is powered.
+func (c *Redfish) Testifies() bool { return true }
+
+// Warn is section.Provider's.
+func (c *Redfish) Warn(section.Pointer, func(p section.Pointer, format string, args ...any)) {}

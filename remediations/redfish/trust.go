@@ -1,0 +1,95 @@
+package redfish
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"drydock.dev/drydock/internal/secretfile"
+)
+
+const (
+	// maxCA bounds the file with certificates, maxSecret the ones with name and password.
+	maxCA     = 1 << 20
+	maxSecret = 4 << 10
+)
+
+// trust is how a BMC's certificate is judged.
+type trust struct {
+	roots *x509.CertPool
+	pin   []byte
+}
+
+func newTrust(in BMC) (trust, error) {
+	switch {
+	case (in.CAFile == "") == (in.Fingerprint == ""):
+		return trust{}, errors.New("exactly one of caFile and fingerprint must be set: a certificate is never left unchecked")
+	case in.Fingerprint != "":
+		pin, err := hex.DecodeString(strings.ReplaceAll(in.Fingerprint, ":", ""))
+		if err != nil || len(pin) != sha256.Size {
+			return trust{}, fmt.Errorf("the fingerprint is not a SHA-256 in hexadecimal, 64 digits")
+		}
+		return trust{pin: pin}, nil
+	}
+	file, err := secretfile.Read("the file with the BMC's certificate authority", in.CAFile, maxCA)
+	if err != nil {
+		return trust{}, err
+	}
+	t := trust{roots: x509.NewCertPool()}
+	if !t.roots.AppendCertsFromPEM(file) {
+		return trust{}, fmt.Errorf("reading the file with the BMC's certificate authority %s: it has no certificate", in.CAFile)
+	}
+	return t, nil
+}
+
+// errPin says that another certificate is presented than the one that is pinned.
+type errPin struct{ got string }
+
+func (e errPin) Error() string {
+	return "the certificate's SHA-256 is " + e.got + ", which is not the fingerprint that is configured"
+}
+
+// tls never leaves a certificate unchecked: it is verified against the configured authority, or it is the pinned one itself.
+func (t trust) tls() *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: t.roots}
+	if t.pin == nil {
+		return c
+	}
+	c.InsecureSkipVerify = true // no chain is verified, because the certificate itself is known
+	c.VerifyConnection = func(state tls.ConnectionState) error {
+		if len(state.PeerCertificates) == 0 {
+			return errPin{"absent"}
+		}
+		if sum := sha256.Sum256(state.PeerCertificates[0].Raw); string(sum[:]) != string(t.pin) {
+			return errPin{hex.EncodeToString(sum[:])}
+		}
+		return nil
+	}
+	return c
+}
+
+// credentials are a name and a password, as they are in their files now.
+type credentials struct{ user, password string }
+
+func (c credentials) key() [sha256.Size]byte {
+	return sha256.Sum256([]byte(c.user + "\x00" + c.password))
+}
+
+func (b *bmc) credentials() (credentials, error) {
+	user, err := secretfile.Token("the file with the BMC's user name", b.UsernameFile, maxSecret)
+	if err != nil {
+		return credentials{}, err
+	}
+	password, err := secretfile.Token("the file with the BMC's password", b.PasswordFile, maxSecret)
+	if err != nil {
+		return credentials{}, err
+	}
+	if strings.ContainsAny(user, ":\r\n") {
+		return credentials{}, fmt.Errorf("reading the file with the BMC's user name %s: it holds a colon or a line break", b.UsernameFile)
+	}
+	return credentials{user, password}, nil
+}
