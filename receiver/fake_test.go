@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -26,7 +27,20 @@ type book struct {
 	written []Alert
 }
 
-func (b *book) Record(_ context.Context, a Alert) (Result, error) {
+// RecorderFunc is a Recorder of one function.
+type RecorderFunc func(ctx context.Context, alert Alert) (Result, error)
+
+// Record calls f.
+func (f RecorderFunc) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
+	result, err := f(ctx, Alert{Labels: labels, Status: status, StartsAt: startsAt})
+	return string(result), err
+}
+
+func (b *book) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
+	return RecorderFunc(b.record).Record(ctx, labels, status, startsAt)
+}
+
+func (b *book) record(_ context.Context, a Alert) (Result, error) {
 	result := Accepted
 	if b.verdict != nil {
 		var err error

@@ -105,7 +105,8 @@ func (s *Server) record(ctx context.Context, alert Alert) (o outcome) {
 			o = outcome{err: err, panicked: true}
 		}
 	}()
-	result, err := s.options.Recorder.Record(ctx, alert)
+	became, err := s.options.Recorder.Record(ctx, alert.Labels, alert.Status, alert.StartsAt)
+	result := Result(became)
 	if err == nil && !result.known() {
 		// A 200 must not rest on an answer that nobody understands.
 		err = fmt.Errorf("recording an alert: the recorder gave the unknown result %q", result)

@@ -69,13 +69,6 @@ func (r Result) known() bool {
 // not be written: the post is answered 503 and comes again. A Result means that
 // the alert needs no second look.
 type Recorder interface {
-	Record(ctx context.Context, alert Alert) (Result, error)
+	// Record takes an Alert's parts, and gives a Result.
+	Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (result string, err error)
 }
-
-// RecorderFunc is a Recorder of one function.
-type RecorderFunc func(ctx context.Context, alert Alert) (Result, error)
-
-var _ Recorder = RecorderFunc(nil)
-
-// Record calls f.
-func (f RecorderFunc) Record(ctx context.Context, alert Alert) (Result, error) { return f(ctx, alert) }

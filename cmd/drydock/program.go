@@ -41,16 +41,11 @@ type program struct {
 	pprof     string
 	log       logr.Logger
 
-	// linked is how alerts come on Nodes, and Events about; nil while there is no cache of Nodes.
-	linked atomic.Pointer[link]
+	// door is how alerts come on Nodes, and tell how Events come about; shut, and nil, while there is no cache of Nodes.
+	door kube.Door
+	tell atomic.Pointer[engine.Recorder]
 	// ready says what the manager that runs lacks; nil while there is none.
 	ready atomic.Pointer[func() error]
-}
-
-// link is what there is while a manager runs.
-type link struct {
-	inbox kube.Inbox
-	tell  engine.Recorder
 }
 
 // newProgram makes what needs no API server. Nothing runs yet.
@@ -96,9 +91,10 @@ func (p *program) isReady(*http.Request) error {
 }
 
 // linking is a manager's part that has alerts written, and Events sent, from when the cache of Nodes is filled.
-func (p *program) linking(l link) manager.Runnable {
+func (p *program) linking(inbox kube.Inbox, tell engine.Recorder) manager.Runnable {
 	return unelected(func(ctx context.Context) error {
-		p.linked.Store(&l)
+		p.door.Open(inbox)
+		p.tell.Store(&tell)
 		if p.rescue == nil {
 			return p.recv.Start(ctx)
 		}
@@ -115,7 +111,7 @@ func (unelected) NeedLeaderElection() bool          { return false }
 
 // Event sends an Event where that is possible now; what is about the time without an API server is in the log as well.
 func (p *program) Event(regarding string, e engine.Event) {
-	if l := p.linked.Load(); l != nil {
-		l.tell.Event(regarding, e)
+	if tell := p.tell.Load(); tell != nil {
+		(*tell).Event(regarding, e)
 	}
 }

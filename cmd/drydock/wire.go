@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +23,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/receiver"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alertmanager"
@@ -58,7 +56,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 		return nil, fmt.Errorf("watching Nodes: the cache gives a %T", informer)
 	}
 	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Now: time.Now}
-	tell := recorder{events: mgr.GetEventRecorder("drydock"), node: fleet.Cached, ledger: p.cfg.Ledger}
+	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
 
 	side, err := newSidecars(p.cfg, p.clients, p.writes, reg)
 	if err != nil {
@@ -81,7 +79,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 			return nil, err
 		}
 	}
-	parts := append(servers, eng, p.posts.arrivals, p.linking(link{p.newInbox(fleet, mesh, eng, tell), tell}))
+	parts := append(servers, eng, p.posts.arrivals, p.linking(p.newInbox(fleet, mesh, eng, tell), tell))
 	for _, r := range parts {
 		if err := mgr.Add(r); err != nil {
 			return nil, fmt.Errorf("preparing to run: %w", err)
@@ -153,7 +151,7 @@ func noticing(eng *engine.Engine) toolscache.ResourceEventHandler {
 func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.Locations, tell engine.Recorder, reg prometheus.Registerer) (*engine.Engine, error) {
 	cfg, clients := p.cfg, p.clients
 	var eng *engine.Engine // a call's late answer goes to the engine that the actuators are made for
-	actuators, callTimeout, err := p.newActuators(func(node, attempt string, outcome remediations.CallOutcome, why string) {
+	actuators, callTimeout, err := p.newActuators(func(node, attempt string, outcome remediations.CallOutcome, why error) {
 		eng.Late(node, attempt, outcome, why)
 	})
 	if err != nil {
@@ -161,13 +159,13 @@ func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.
 	}
 	var silencer engine.Silencer
 	if cfg.Alertmanager.SilenceRepairs {
-		silencer = repairSilencer{p.alerts}
+		silencer = alertmanager.Repairs{Client: p.alerts}
 	}
 	eng = engine.New(engine.Options{
 		Silencer: silencer, Sidecars: side, Locations: mesh, NewTask: newTask,
 		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
 		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
-		Alerts: alertSource{p.alerts}, Actuators: actuators, Witnesses: map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: kube.PodWitness{Client: clients}}, Workers: map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}, Events: tell, Metrics: reg,
+		Alerts: p.alerts, Actuators: actuators, Witnesses: map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: kube.PodWitness{Client: clients}}, Workers: map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}, Events: tell, Metrics: reg,
 		Clock: clock.RealClock{}, Log: p.log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
 		CallTimeout: callTimeoutOf(cfg, callTimeout), NewID: newID, Posts: p.posts.known,
 	})
@@ -198,38 +196,6 @@ func newAlertmanager(cfg *config.Config) (*alertmanager.Client, error) {
 	return alertmanager.New(o)
 }
 
-// alertSource gives the engine Alertmanager's word in the core's terms.
-type alertSource struct{ client *alertmanager.Client }
-
-func (s alertSource) Look(ctx context.Context) []remediations.ReplicaWord {
-	snapshot := s.client.Poll(ctx)
-	words := make([]remediations.ReplicaWord, 0, len(snapshot.Replicas))
-	for _, r := range snapshot.Replicas {
-		w := remediations.ReplicaWord{URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, BlindBy: strings.Join(r.BlindBy, ", "), Alerts: make(map[string]remediations.AlertWord, len(r.Alerts)), Silences: make(map[string]remediations.Silence, len(r.Silences)), Inhibitors: r.Inhibitors}
-		w.SelfTest, w.NoReceiver, w.Akin = selfTestsOf(r), r.NoReceiver, r.Akin
-		for id, s := range r.Silences {
-			w.Silences[id] = remediations.Silence{Author: s.Author, Comment: s.Comment, EndsAt: s.EndsAt}
-		}
-		for fingerprint, a := range r.Alerts {
-			w.Alerts[fingerprint] = remediations.AlertWord{
-				Labels: a.Labels, StartsAt: a.StartsAt, EndsAt: a.EndsAt, UpdatedAt: a.UpdatedAt, Active: a.State == alertmanager.StateActive,
-				SilencedBy: a.SilencedBy, InhibitedBy: a.InhibitedBy, MutedBy: a.MutedBy, Receivers: a.Receivers,
-			}
-		}
-		words = append(words, w)
-	}
-	return words
-}
-
-// repairSilencer makes Drydock's own silences.
-type repairSilencer struct{ client *alertmanager.Client }
-
-func (s repairSilencer) Silence(ctx context.Context, labels map[string]string, until time.Time, comment string) (string, error) {
-	return s.client.Silence(ctx, alertmanager.NewSilence{Matchers: labels, StartsAt: time.Now(), EndsAt: until, Author: "drydock", Comment: comment})
-}
-
-func (s repairSilencer) Expire(ctx context.Context, id string) error { return s.client.Expire(ctx, id) }
-
 func (p *program) newInbox(fleet kube.Fleet, mesh engine.Locations, eng *engine.Engine, tell engine.Recorder) kube.Inbox {
 	return kube.Inbox{
 		Config: p.cfg.Core, Client: p.clients, Node: fleet.Cached, Hosts: kube.Pods{Client: p.clients}.Hosts, Carrier: fleet.Carrier, Leads: leads(mesh), Now: time.Now, Arrived: p.posts.arrivals.Arrived,
@@ -240,66 +206,21 @@ func (p *program) newInbox(fleet kube.Fleet, mesh engine.Locations, eng *engine.
 	}
 }
 
-// errNoNodes: Alertmanager posts again, and the poll brings what it gives up.
-var errNoNodes = errors.New("no Node can be written: the API server does not answer, or Drydock has not read all Nodes yet")
-
-// record makes an alert durable: on its Node, or for the rescue, which asks Alertmanager itself.
-func (p *program) record(ctx context.Context, a receiver.Alert) (receiver.Result, error) {
-	if p.rescue != nil {
-		if route, why := p.cfg.Core.Route(a.Labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer {
-			p.rescue.Receive(p.cfg.Core.NewAlert(route.Policy, a.Labels, a.Status, a.StartsAt, time.Now()))
-			return kube.ResultAccepted, nil
-		}
-	}
-	l := p.linked.Load()
-	if l == nil {
-		return "", errNoNodes
-	}
-	result, err := l.inbox.Record(ctx, a.Labels, a.Status, a.StartsAt)
-	return receiver.Result(result), err
-}
-
-func noNode(string) *corev1.Node { return nil }
-
 func (p *program) newReceiver() (*receiver.Server, error) {
 	r := p.cfg.Receiver
+	var takes engine.AlertRecorder = &p.door
+	if p.rescue != nil {
+		takes = p.rescue.First(takes)
+	}
 	return receiver.New(receiver.Options{
 		Listen: r.Listen, TokenFile: r.TokenFile, Insecure: r.Insecure, MaxBodyBytes: r.MaxBodyBytes,
 		TLS:      receiver.TLSFiles{CertFile: r.TLS.CertFile, KeyFile: r.TLS.KeyFile, ClientCAFile: r.TLS.ClientCAFile},
-		Recorder: receiver.RecorderFunc(p.record), Refused: p.posts.refuse,
+		Recorder: takes, Refused: p.posts.refuse,
 		Oversized: func() {
 			p.Event("", engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: fmt.Sprintf("Alertmanager posted more than receiver.maxBodyBytes (%d); group its route by node (group_by: [alertname, node])", r.MaxBodyBytes)})
 		},
 		Registerer: metrics.Registry, Logger: p.log.WithName("receiver"),
 	})
-}
-
-// recorder sends Events about Nodes, or about Drydock itself, by its ledger.
-type recorder struct {
-	events events.EventRecorder
-	node   func(string) *corev1.Node
-	ledger config.ObjectName
-}
-
-// noteLimit is the API server's bound of an Event's note, in bytes.
-const noteLimit = 1024
-
-func (r recorder) Event(regarding string, e engine.Event) {
-	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: r.ledger.Namespace, Name: r.ledger.Name}
-	switch o := e.About; {
-	case o != nil:
-		ref = &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}
-	case regarding != "":
-		ref = &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: regarding}
-		if n := r.node(regarding); n != nil {
-			ref.UID = n.UID
-		}
-	}
-	kind := corev1.EventTypeNormal
-	if e.Warning {
-		kind = corev1.EventTypeWarning
-	}
-	r.events.Eventf(ref, nil, kind, e.Reason, e.Action, "%s", text.Line(e.Note, noteLimit-len("…")))
 }
 
 func registerBuildInfo(reg prometheus.Registerer) {
@@ -309,11 +230,4 @@ func registerBuildInfo(reg prometheus.Registerer) {
 	})
 	info.Set(1)
 	reg.MustRegister(info)
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

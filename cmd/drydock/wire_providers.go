@@ -26,7 +26,7 @@ type provider struct {
 	make func(p *program, late lateAnswer) (steps map[string]engine.Actuator, timeout time.Duration, err error)
 }
 
-type lateAnswer func(node, attempt string, outcome remediations.CallOutcome, why string)
+type lateAnswer func(node, attempt string, outcome remediations.CallOutcome, why error)
 
 // providers is the list of those that act on nodes. config.Config.Core.Providers says which Nodes each of them serves.
 var providers = []provider{
@@ -58,9 +58,8 @@ func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Du
 	client, err := civo.New(civo.Options{
 		APIURL: c.APIURL.String(), ClusterID: c.ClusterID, Region: c.Region, APIKeyFile: c.APIKeyFile,
 		Timeout: c.Timeout, UserAgentVersion: thisBuild().Now(),
-		Late: func(m civo.Machine, err error) {
-			outcome, err := civo.Outcome(err)
-			late(m.NodeName, m.Ref, outcome, errorText(err))
+		Late: func(m civo.Machine, outcome remediations.CallOutcome, why error) {
+			late(m.NodeName, m.Ref, outcome, why)
 		},
 	})
 	if err != nil {

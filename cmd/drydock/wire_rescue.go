@@ -42,7 +42,7 @@ func (p *program) newRescue() (*engine.Rescue, error) {
 		p.log.Info("the journal's last line was torn by a crash and is dropped; nothing was done for it", "line", torn)
 	}
 	return engine.NewRescue(engine.RescueOptions{
-		Config: p.cfg.Core, Hosts: hosts.Kubelets{ControlPlane: plane, Client: p.hosts, Unit: p.cfg.Hosts.Kubelet}, Journal: journal, Alerts: alertSource{p.alerts},
+		Config: p.cfg.Core, Hosts: hosts.Kubelets{ControlPlane: plane, Client: p.hosts, Unit: p.cfg.Hosts.Kubelet}, Journal: journal, Alerts: p.alerts,
 		History: kube.Histories{Client: p.clients}, Events: p, Metrics: metrics.Registry, Clock: clock.RealClock{}, Log: p.log.WithName("rescue"),
 		PollInterval: p.cfg.Alertmanager.PollInterval, CallTimeout: callMargin + hostCalls(p.cfg.Hosts.Timeout), NewID: newID,
 	}), nil

@@ -112,6 +112,7 @@ func (c *Client) awaitLate(t task, stop context.CancelFunc, done <-chan error, s
 	}
 	err = settle(err)
 	if answered && c.o.Late != nil {
-		c.o.Late(t.machine, err)
+		outcome, why := Outcome(err)
+		c.o.Late(t.machine, outcome, why)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/internal/lab/atonce"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/internal/lastlook"
+	"drydock.dev/drydock/remediations"
 )
 
 func arrived(op civosim.Op) func(civosim.Call) bool {
@@ -141,6 +142,7 @@ func TestWriteThatMayNotBeIssuedAnyMore(t *testing.T) {
 
 type lateAnswer struct {
 	machine Machine
+	outcome remediations.CallOutcome
 	err     error
 }
 
@@ -156,7 +158,7 @@ func TestLateAnswers(t *testing.T) {
 			sim.OnReboot(func() { <-hold.Done() })
 			late := make(chan lateAnswer, 1)
 			c := client(t, sim.URL(), func(o *Options) {
-				o.Late = func(m Machine, err error) { late <- lateAnswer{m, err} }
+				o.Late = func(m Machine, outcome remediations.CallOutcome, err error) { late <- lateAnswer{m, outcome, err} }
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
@@ -182,7 +184,9 @@ func TestLateAnswers(t *testing.T) {
 			require.Equal(t, node1, answer.machine)
 			if name == "accepted" {
 				require.NoError(t, answer.err)
+				require.Equal(t, remediations.CallAccepted, answer.outcome)
 			} else {
+				require.Equal(t, remediations.CallRefused, answer.outcome)
 				requireRefused(t, answer.err, Rejected)
 			}
 			require.NoError(t, c.Reboot(t.Context(), node1, nil))
@@ -197,7 +201,9 @@ func TestAHangDoesNotHoldUpOthersForEver(t *testing.T) {
 	sim := provider(t)
 	sim.InjectNext(civosim.HardReboots, 1, civosim.Hang())
 	c := client(t, sim.URL(), timeout(time.Second), func(o *Options) {
-		o.Late = func(_ Machine, err error) { t.Errorf("no answer came, but Late heard of %v", err) }
+		o.Late = func(_ Machine, _ remediations.CallOutcome, err error) {
+			t.Errorf("no answer came, but Late heard of %v", err)
+		}
 	})
 	err := c.Reboot(t.Context(), node1, nil)
 	requireUnknown(t, err)

@@ -45,6 +45,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/remediations"
 )
 
 const (
@@ -76,11 +77,11 @@ type Options struct {
 	Backoff time.Duration
 	// UserAgentVersion is Drydock's version, for Civo's logs. Empty: "dev".
 	UserAgentVersion string
-	// Late, if set, hears of an answer that came after a write had given up with
-	// an UnknownError: nil if it was accepted, else what the write would have
-	// returned. It is not called if no answer comes within another Timeout. It
+	// Late, if set, is told of an answer that came after a write had given up with
+	// an UnknownError: what the write would have come to, and why that is not an
+	// acceptance. It is not called if no answer comes within another Timeout. It
 	// runs on a goroutine of its own.
-	Late func(Machine, error)
+	Late func(m Machine, outcome remediations.CallOutcome, why error)
 }
 
 // Machine identifies the machine behind a Node.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
 )
 
 // TestSoftRebootIsTheOtherCall: both are there, and which is which shows at the provider.
@@ -158,7 +159,7 @@ func TestFaultsOfTheRecycle(t *testing.T) {
 			sim.InjectNext(civosim.Recycle, 1, tc.fault)
 			late := make(chan lateAnswer, 1)
 			c := client(t, sim.URL(), timeout(time.Second), func(o *Options) {
-				o.Timeout, o.Late = 1500*time.Millisecond, func(m Machine, err error) { late <- lateAnswer{m, err} }
+				o.Timeout, o.Late = 1500*time.Millisecond, func(m Machine, outcome remediations.CallOutcome, err error) { late <- lateAnswer{m, outcome, err} }
 			})
 			m := node1
 			m.Ref = "n7q4k2-3-1"

@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
 )
 
 // everyText is all that an error or a value could put into a log or an event.
@@ -92,7 +93,7 @@ func TestTheKeyIsInNoText(t *testing.T) {
 		late := make(chan error, 1)
 		c, err := New(Options{
 			APIURL: sim.URL(), ClusterID: clusterID, Region: region, APIKeyFile: path, Backoff: time.Millisecond,
-			Timeout: 200 * time.Millisecond, Late: func(_ Machine, err error) { late <- err },
+			Timeout: 200 * time.Millisecond, Late: func(_ Machine, _ remediations.CallOutcome, err error) { late <- err },
 		})
 		require.NoError(r, err)
 		operation := rapid.SampledFrom(slices.Sorted(maps.Keys(operations))).Draw(r, "operation")

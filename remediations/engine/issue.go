@@ -151,7 +151,11 @@ func (p *passing) young(since time.Time) error {
 }
 
 // Late takes in an answer that came after the call's time was over, when the attempt already counted as perhaps done.
-func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, why string) {
+func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, err error) {
+	why := ""
+	if err != nil {
+		why = err.Error()
+	}
 	e.aside(func() {
 		m := e.memory[node]
 		if m == nil || (m.call != nil && m.call.IntentID != attempt) {

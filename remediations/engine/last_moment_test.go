@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func TestALateAnswerLeavesTheCallUnderWayAlone(t *testing.T) {
 		w.do(func() { w.mood.after = 20 * time.Second })
 		require.True(t, w.until(15*time.Minute, func() bool { return len(w.calls) == 2 }))
 		second := w.recordOf("n0").Intent.ID
-		first.engine.Late("n0", w.calls[0].intent, remediations.CallRefused, "no quota")
+		first.engine.Late("n0", w.calls[0].intent, remediations.CallRefused, errors.New("no quota"))
 		first.engine.calls <- called{of: target{node: "n0"}, step: "reboot", call: remediations.Call{IntentID: w.calls[0].intent, Outcome: remediations.CallRefused, Why: "no quota"}}
 		w.pass(10 * time.Second)
 		require.Equal(t, remediations.Acting, w.recordOf("n0").Phase, "nobody has answered this one")

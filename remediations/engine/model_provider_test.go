@@ -78,6 +78,6 @@ func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (re
 func (r provider) late(m Machine, after time.Duration) {
 	time.Sleep(after)
 	if !at(r.w, func() bool { return r.dead }) {
-		r.engine.Late(m.Node, m.Attempt, remediations.CallAccepted, "")
+		r.engine.Late(m.Node, m.Attempt, remediations.CallAccepted, nil)
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -115,8 +116,8 @@ func TestLateAnswerToAnotherAttemptIsNotTaken(t *testing.T) {
 		require.True(t, w.until(15*time.Minute, func() bool { return len(w.calls) == 2 }))
 		w.pass(time.Second)
 		r := w.recordOf("n0")
-		first.engine.Late("n0", at(w, func() string { return w.calls[0].intent }), remediations.CallRefused, "no such instance")
-		first.engine.Late("n5", "r0000-0-1", remediations.CallRefused, "no such instance")
+		first.engine.Late("n0", at(w, func() string { return w.calls[0].intent }), remediations.CallRefused, errors.New("no such instance"))
+		first.engine.Late("n5", "r0000-0-1", remediations.CallRefused, errors.New("no such instance"))
 		w.pass(time.Minute)
 		require.Equal(t, r, w.recordOf("n0"))
 	})

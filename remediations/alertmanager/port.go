@@ -1,0 +1,62 @@
+package alertmanager
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Look asks every replica, and gives what each said in the core's terms. It is engine.AlertSource's.
+func (c *Client) Look(ctx context.Context) []remediations.ReplicaWord {
+	snapshot := c.Poll(ctx)
+	words := make([]remediations.ReplicaWord, 0, len(snapshot.Replicas))
+	for _, r := range snapshot.Replicas {
+		words = append(words, r.word())
+	}
+	return words
+}
+
+func (r *Replica) word() remediations.ReplicaWord {
+	w := remediations.ReplicaWord{
+		URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, BlindBy: strings.Join(r.BlindBy, ", "), Inhibitors: r.Inhibitors,
+		NoReceiver: r.NoReceiver, Akin: r.Akin,
+		Alerts: make(map[string]remediations.AlertWord, len(r.Alerts)), Silences: make(map[string]remediations.Silence, len(r.Silences)),
+	}
+	for id, s := range r.Silences {
+		w.Silences[id] = remediations.Silence{Author: s.Author, Comment: s.Comment, EndsAt: s.EndsAt}
+	}
+	for fingerprint, a := range r.Alerts {
+		w.Alerts[fingerprint] = remediations.AlertWord{
+			Labels: a.Labels, StartsAt: a.StartsAt, EndsAt: a.EndsAt, UpdatedAt: a.UpdatedAt, Active: a.State == StateActive,
+			SilencedBy: a.SilencedBy, InhibitedBy: a.InhibitedBy, MutedBy: a.MutedBy, Receivers: a.Receivers,
+		}
+	}
+	for _, s := range r.SelfTest {
+		w.SelfTest = append(w.SelfTest, s.word())
+	}
+	return w
+}
+
+// word says who keeps the alert from Drydock's receiver, if anybody does.
+func (s *SelfTest) word() remediations.SelfTestAlert {
+	a := remediations.SelfTestAlert{Receivers: s.Receivers}
+	switch {
+	case len(s.SilencedBy) > 0:
+		a.Quiet = "silenced by " + strings.Join(s.SilencedBy, ", ")
+	case len(s.InhibitedBy) > 0:
+		a.Quiet = "inhibited by the alert " + strings.Join(s.InhibitedBy, ", ")
+	case len(s.MutedBy) > 0:
+		a.Quiet = "muted by the time interval " + strings.Join(s.MutedBy, ", ")
+	}
+	return a
+}
+
+// Repairs makes Drydock's own silences. It is an engine.Silencer.
+type Repairs struct{ *Client }
+
+// Silence silences the alerts with these labels from now until then.
+func (r Repairs) Silence(ctx context.Context, labels map[string]string, until time.Time, comment string) (id string, err error) {
+	return r.Client.Silence(ctx, NewSilence{Matchers: labels, StartsAt: time.Now(), EndsAt: until, Author: "drydock", Comment: comment})
+}

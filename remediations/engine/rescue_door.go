@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// taken is what becomes of an alert that the rescue takes: a value of drydock_alerts_received_total.
+const taken = "accepted"
+
+// AlertRecorder makes an alert durable, or says why it cannot be used.
+type AlertRecorder interface {
+	Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (result string, err error)
+}
+
+// First gives the rescue the alerts about the API servers, which need none of them to be taken, and next all others.
+func (r *Rescue) First(next AlertRecorder) AlertRecorder { return rescueFirst{r, next} }
+
+type rescueFirst struct {
+	rescue *Rescue
+	next   AlertRecorder
+}
+
+// Record is AlertRecorder's. The rescue asks Alertmanager itself about what it is given, so that nothing is lost with it.
+func (f rescueFirst) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
+	r := f.rescue
+	noNode := func(string) *corev1.Node { return nil }
+	if route, why := r.Config.Route(labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer {
+		r.Receive(r.Config.NewAlert(route.Policy, labels, status, startsAt, r.Clock.Now()))
+		return taken, nil
+	}
+	return f.next.Record(ctx, labels, status, startsAt)
+}

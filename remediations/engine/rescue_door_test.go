@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// written are the alerts that came on Nodes.
+type written []map[string]string
+
+func (w *written) Record(_ context.Context, labels map[string]string, _ string, _ time.Time) (string, error) {
+	*w = append(*w, labels)
+	return "unchanged", nil
+}
+
+// TestTheRescueTakesItsAlertsFirst: one about the API servers goes to it alone, whether or not one of them answers; all others go on.
+func TestTheRescueTakesItsAlertsFirst(t *testing.T) {
+	c := rescueConfig()
+	r := &Rescue{RescueOptions: RescueOptions{Config: c, Clock: clock.RealClock{}}, posted: map[string]remediations.Alert{}, notice: make(chan struct{}, 1)}
+	var rest written
+	door := r.First(&rest)
+	own := map[string]string{c.Policies[0].Match[0].Name: c.Policies[0].Match[0].Value, "alertname": "A"}
+	result, err := door.Record(t.Context(), own, remediations.StatusFiring, time.Now())
+	require.NoError(t, err)
+	require.Equal(t, "accepted", result)
+	require.Len(t, r.posted, 1)
+	require.Empty(t, rest)
+
+	result, err = door.Record(t.Context(), map[string]string{"alertname": "A", "node": "n1"}, remediations.StatusFiring, time.Now())
+	require.NoError(t, err)
+	require.Equal(t, "unchanged", result)
+	require.Len(t, rest, 1)
+	require.Len(t, r.posted, 1)
+}

@@ -1,0 +1,40 @@
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// maxNote is the API server's bound of an Event's note, in bytes.
+const maxNote = 1024
+
+// Events sends Events about Nodes, and about Drydock itself, by its ledger. It is an engine.Recorder.
+type Events struct {
+	Recorder events.EventRecorder
+	// Node is the Node as the cache has it; nil: it is not there.
+	Node   func(name string) *corev1.Node
+	Ledger types.NamespacedName
+}
+
+// Event is engine.Recorder's.
+func (r Events) Event(regarding string, e engine.Event) {
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: r.Ledger.Namespace, Name: r.Ledger.Name}
+	switch o := e.About; {
+	case o != nil:
+		ref = &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}
+	case regarding != "":
+		ref = &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: regarding}
+		if n := r.Node(regarding); n != nil {
+			ref.UID = n.UID
+		}
+	}
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	r.Recorder.Eventf(ref, nil, kind, e.Reason, e.Action, "%s", text.Line(e.Note, maxNote-len("…")))
+}
