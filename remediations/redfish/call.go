@@ -123,6 +123,7 @@ func (k *call) system() (*schemas.ComputerSystem, error) {
 	if err := k.safely(func() (err error) { all, err = k.api.Service.Systems(); return err }); err != nil {
 		return nil, k.failed(err)
 	}
+	k.client.shows(k.bmc, all)
 	var found []*schemas.ComputerSystem
 	why := "has no systems"
 	for _, s := range all {

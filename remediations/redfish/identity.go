@@ -3,6 +3,7 @@ package redfish
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stmcginnis/gofish/schemas"
@@ -117,17 +118,37 @@ func (w wanted) is(s *schemas.ComputerSystem, quote func(string) string) string 
 	return ""
 }
 
-// unique says why another machine could be meant: a BMC that is another Node's showed the same UUID.
+// showing is what a BMC last showed, and one of the Nodes it is configured for.
+type showing struct {
+	node  string
+	uuids []uuid
+}
+
+// shows remembers which UUIDs the BMC has now.
+func (c *Client) shows(b *bmc, all []*schemas.ComputerSystem) {
+	now := showing{node: b.Node}
+	for _, s := range all {
+		if u, err := parseUUID(s.UUID); err == nil {
+			now.uuids = append(now.uuids, u.canonical())
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shown[b.url.Host] = now
+}
+
+// unique says why another machine could be meant: another BMC shows the same UUID.
 func (c *Client) unique(b *bmc, s *schemas.ComputerSystem) string {
-	shown, err := parseUUID(s.UUID)
+	u, err := parseUUID(s.UUID)
 	if err != nil || b.SerialNumber != "" {
 		return ""
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if other, there := c.uuids[shown.canonical()]; there && other != b.Node {
-		return fmt.Sprintf("the BMC of node %q shows the same UUID %s; configure the serialNumber of both", other, shown)
+	for host, other := range c.shown {
+		if host != b.url.Host && slices.Contains(other.uuids, u.canonical()) {
+			return fmt.Sprintf("the BMC of node %q shows the same UUID %s; configure the serialNumber of both", other.node, u)
+		}
 	}
-	c.uuids[shown.canonical()] = b.Node
 	return ""
 }

@@ -72,6 +72,21 @@ func TestTwoBMCsOfOneUUID(t *testing.T) {
 	require.Empty(t, side1.Resets())
 }
 
+// TestABoardThatMoved: what a BMC no longer shows is no other machine's any more.
+func TestABoardThatMoved(t *testing.T) {
+	t.Parallel()
+	side1, url1 := begin(t, sim.Options{})
+	side2, url2 := begin(t, sim.Options{Systems: []sim.System{{UUID: "7d3c5a10-1111-4222-8333-944455556666", Serial: "SN-3"}}})
+	r := rebooter(t, bmcOf(t, "node-1", url1, Basic), bmcOf(t, "node-2", url2, Basic))
+	require.Empty(t, r.Survey(t.Context(), machine1).Trouble)
+	side1.Set(sim.System{UUID: uuid2, Serial: "SN-2"})
+	side2.Set(system1)
+	moved := engine.Machine{Node: "node-2", SystemUUID: uuid1}
+	requireRefused(t, r, side2, moved, `the BMC of node "node-1" shows the same UUID`)
+	require.Contains(t, r.Survey(t.Context(), machine1).Trouble, "has the UUID "+uuid2)
+	requireReset(t, r, side2, moved, "ForceRestart")
+}
+
 // TestWhatIsSaidOfANodeWithoutABMC is what to add.
 func TestWhatIsSaidOfANodeWithoutABMC(t *testing.T) {
 	t.Parallel()

@@ -79,7 +79,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	refused map[[sha256.Size]byte]refusal // by credentials
-	uuids   map[uuid]string               // the Node of the BMC that last showed it
+	shown   map[string]showing            // by the BMC's host
 }
 
 // refusal is what became of credentials.
@@ -107,7 +107,7 @@ func New(o Options) (*Client, error) {
 	if o.TryAgain == 0 {
 		o.TryAgain = defaultTryAgain
 	}
-	c := &Client{o: o, bmcs: map[string]*bmc{}, refused: map[[sha256.Size]byte]refusal{}, uuids: map[uuid]string{}}
+	c := &Client{o: o, bmcs: map[string]*bmc{}, refused: map[[sha256.Size]byte]refusal{}, shown: map[string]showing{}}
 	pinned := map[uuid]string{}
 	for _, in := range o.BMCs {
 		b, err := newBMC(in)

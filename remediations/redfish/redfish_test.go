@@ -2,6 +2,8 @@ package redfish
 
 import (
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,6 +35,7 @@ func serve(t *testing.T, h http.Handler) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(h)
 	server.TLS = selfSigned().TLS()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that are broken off on purpose
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server.URL

@@ -122,6 +122,12 @@ func TestACollectionWithoutAnEnd(t *testing.T) {
 // TestACallLeavesNoConnection: a BMC has room for few.
 func TestACallLeavesNoConnection(t *testing.T) {
 	t.Parallel()
+	for _, auth := range []Auth{Basic, Session} {
+		t.Run(string(auth), func(t *testing.T) { leavesNoConnection(t, auth) })
+	}
+}
+
+func leavesNoConnection(t *testing.T, auth Auth) {
 	side := sim.New(sim.Options{Username: user, Password: password, Systems: []sim.System{system1}})
 	var open, made atomic.Int64
 	server := httptest.NewUnstartedServer(side)
@@ -138,7 +144,7 @@ func TestACallLeavesNoConnection(t *testing.T) {
 	}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	r := rebooter(t, bmcOf(t, "node-1", server.URL, Session))
+	r := rebooter(t, bmcOf(t, "node-1", server.URL, auth))
 	for range 3 {
 		require.Empty(t, r.Survey(t.Context(), machine1).Trouble)
 	}
