@@ -4,6 +4,9 @@
 // What a vendor does is taken from public reports and sources: iDRAC lists no GracefulRestart, answers 204 and 409 with the message
 // PSU501, refuses If-Match with 412, and has eight sessions; OpenBMC lists its resets in an ActionInfo, answers 204, and shows "On"
 // throughout a ForceRestart.
+//
+// Two clients that are not ours, Debian's redfishtool and python3-sushy, were pointed at each of the three: they find the system and
+// reset it, with basic authentication and with sessions.
 package sim
 
 import (
@@ -32,13 +35,13 @@ type System struct {
 	ID, UUID, Serial string
 	// Power is its PowerState; empty: On.
 	Power string
-	// Resets are the types that it lists; nil: the vendor's. None: it lists nothing, and knows them all.
+	// Resets are the types that it lists; nil: the vendor's. None: the BMC lists nothing, and knows them all.
 	Resets []string
 	// Target is where its reset is asked for; empty: where the standard says.
 	Target string
 }
 
-// none is a list of resets that is not there.
+// None is a list of resets that is not there.
 var None = []string{}
 
 // Options describe a BMC.
@@ -273,6 +276,7 @@ func (b *BMC) show(w http.ResponseWriter, r *http.Request) {
 	body := map[string]any{
 		"@odata.id": path, "@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem", "Id": s.ID, "Name": "System", "SystemType": "Physical",
 		"UUID": s.UUID, "SerialNumber": s.Serial, "PowerState": s.Power, "Actions": map[string]any{"#ComputerSystem.Reset": reset},
+		"Boot": map[string]any{"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"},
 	}
 	if b.o.Vendor == IDRAC {
 		body["@odata.etag"] = `W/"gen-7"`
