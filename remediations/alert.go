@@ -94,7 +94,7 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 	}
 	why := MisrouteNoPolicy
 	for _, p := range c.Policies {
-		if p.Mode == ModeOff || !c.serves(p) || !matches(p.Match, labels) {
+		if p.Mode == ModeOff || !c.Serves(p) || !matches(p.Match, labels) {
 			continue
 		}
 		name, err := KindOf(p.Kind).Name(p, labels)
@@ -125,7 +125,7 @@ func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, st
 		}
 	}
 	return Alert{
-		V: recordVersion, Name: clip(labels[model.AlertNameLabel], maxAlertLabelBytes), Policy: p.Name, Status: status,
+		V: RecordVersion, Name: clip(labels[model.AlertNameLabel], maxAlertLabelBytes), Policy: p.Name, Status: status,
 		StartsAt: startsAt.UTC(), ReceivedAt: receivedAt.UTC().Truncate(time.Second), Labels: kept,
 		Fingerprint: Fingerprint(labels),
 	}
@@ -179,16 +179,16 @@ func (a Alert) Reads(value string) bool {
 }
 
 // Encode gives the annotation's value.
-func (a Alert) Encode() string { return encode(a) }
+func (a Alert) Encode() string { return EncodeJSON(a) }
 
 // DecodeAlert reads an alert's annotation. A value that is not one of ours is an error; nothing is guessed.
 func DecodeAlert(key, value string) (Alert, error) {
 	var a Alert
-	if err := decodeStrict(value, &a); err != nil {
+	if err := DecodeStrict(value, &a); err != nil {
 		return Alert{}, fmt.Errorf("reading %s: %w", clip(key, 80), err)
 	}
-	if a.V != recordVersion || a.Policy == "" || (a.Status != StatusFiring && a.Status != StatusResolved) {
-		return Alert{}, fmt.Errorf("reading %s: not an alert of version %d", clip(key, 80), recordVersion)
+	if a.V != RecordVersion || a.Policy == "" || (a.Status != StatusFiring && a.Status != StatusResolved) {
+		return Alert{}, fmt.Errorf("reading %s: not an alert of version %d", clip(key, 80), RecordVersion)
 	}
 	a.Fingerprint = strings.TrimPrefix(key, AlertPrefix)
 	return a, nil
@@ -247,8 +247,8 @@ func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
 	return drop, true
 }
 
-// encode gives JSON without HTML escapes, so that a person reads "<" as "<".
-func encode(v any) string {
+// EncodeJSON gives JSON without HTML escapes, so that a person reads "<" as "<".
+func EncodeJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -258,8 +258,8 @@ func encode(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// decodeStrict refuses unknown keys and anything behind the value: what this version does not understand, it must not act on.
-func decodeStrict(s string, v any) error {
+// DecodeStrict refuses unknown keys and anything behind the value: what this version does not understand, it must not act on.
+func DecodeStrict(s string, v any) error {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
@@ -289,8 +289,8 @@ func pointers(alerts []Alert) []*Alert {
 	return out
 }
 
-// alertOf is the cause's alert; nil: it is none of these.
-func alertOf(alerts []Alert, cause Cause) *Alert {
+// AlertOf is the cause's alert; nil: it is none of these.
+func AlertOf(alerts []Alert, cause Cause) *Alert {
 	i := slices.IndexFunc(alerts, func(a Alert) bool { return a.Fingerprint == cause.Alert })
 	if i < 0 {
 		return nil

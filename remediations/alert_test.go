@@ -14,7 +14,7 @@ import (
 
 var anyAlert = rapid.Custom(func(t *rapid.T) Alert {
 	return Alert{
-		V: recordVersion, Name: anyText.Draw(t, "name"), Policy: "p" + anyText.Draw(t, "policy"),
+		V: RecordVersion, Name: anyText.Draw(t, "name"), Policy: "p" + anyText.Draw(t, "policy"),
 		Status:   rapid.SampledFrom([]string{StatusFiring, StatusResolved}).Draw(t, "status"),
 		StartsAt: anyTime.Draw(t, "starts"), ReceivedAt: anyTime.Draw(t, "received"),
 		Labels:      rapid.MapOfN(anyID, anyText, 0, 4).Draw(t, "labels"),

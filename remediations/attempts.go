@@ -15,7 +15,7 @@ type provable interface {
 	evidence(d *Decision, p *Policy, due, now time.Time) (there bool, against string)
 	// cure says whether this repair cured it.
 	cure(p *Policy) (Outcome, string)
-	verdictOn(Cause) verdict
+	verdictOn(Cause) Verdict
 }
 
 // cured asks whether the repair's cure is proven: the target well, the alert gone while its source lives, all of it for proofFor,
@@ -42,7 +42,7 @@ func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
 		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
 		return d, true
 	}
-	if s.Word.BlindCause(s.Config) != "" || !t.verdictOn(r.Cause).gone {
+	if s.Word.BlindCause(s.Config) != "" || !t.verdictOn(r.Cause).Gone {
 		return Decision{}, false
 	}
 	switch there, against := t.evidence(&d, p, due, now); {
@@ -117,7 +117,7 @@ func goOn(t looked, now time.Time) Decision {
 	if p == nil || p.Kind != pace.kind || p.Mode == ModeOff {
 		return t.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.leftAs()), now)
 	}
-	if !s.Config.serves(p) {
+	if !s.Config.Serves(p) {
 		return t.end(Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", pace.provider, r.leftAs()), now)
 	}
 	if d, ok := t.instead(p, now); ok {
@@ -170,7 +170,7 @@ func goOn(t looked, now time.Time) Decision {
 // heldTooLong ends a repair that was held until its deadline.
 func heldTooLong(t target, now time.Time) Decision {
 	r := t.record()
-	return t.end(Cancelled, fmt.Sprintf("held for %s: %s%s", pendingFor, r.Hold.words(), r.leftAs()), now)
+	return t.end(Cancelled, fmt.Sprintf("held for %s: %s%s", PendingFor, r.Hold.Words(), r.leftAs()), now)
 }
 
 // seen is when a target that is looked at was last looked at; zero: it was not.

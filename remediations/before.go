@@ -19,7 +19,7 @@ type Before string
 
 // Keeping is a provider's answer that nothing speaks against the step, with what the provider needs to know again afterwards.
 func Keeping(v any) Survey {
-	b := Before(encode(v))
+	b := Before(EncodeJSON(v))
 	if err := b.check(); err != nil {
 		return Survey{Trouble: fmt.Sprintf("the record cannot keep what there was before the step: %v", err), Again: AskMended}
 	}
@@ -31,7 +31,7 @@ func (b Before) Read(v any) error {
 	if b == "" {
 		return errors.New("the record does not say what there was before the step")
 	}
-	if err := decodeStrict(string(b), v); err != nil {
+	if err := DecodeStrict(string(b), v); err != nil {
 		return fmt.Errorf("the record says what there was before the step in words that this provider does not know: %w", err)
 	}
 	return nil

@@ -92,14 +92,14 @@ func (f *Fleet) move(l *Ledger, scope string, of census, now time.Time) BreakerS
 	if was && (b.Frozen || now.Sub(b.Seen) > seenFor) {
 		b = b.unseen(now)
 	}
-	b.Seen, b.Frozen = at(now), false
+	b.Seen, b.Frozen = Instant(now), false
 	over := of.unhealthy >= 2 && c.Limits.Unhealthy.Exceeded(of.unhealthy, of.nodes)
 	calm := now.Sub(b.Quiet) >= c.Limits.StormCooldown
 	switch {
 	case over && b.State != BreakerOpen:
 		b = opened(now)
 	case over:
-		b.Quiet = at(now)
+		b.Quiet = Instant(now)
 	case !was:
 		return BreakerClosed
 	case b.State == BreakerOpen && calm:
@@ -108,14 +108,14 @@ func (f *Fleet) move(l *Ledger, scope string, of census, now time.Time) BreakerS
 	case b.State == BreakerHalfOpen && b.Trial != "":
 		switch f.endOf(b.Trial, l) {
 		case "":
-			b.Quiet = at(now)
+			b.Quiet = Instant(now)
 		case Recovered:
 			return BreakerClosed
 		default:
 			b = opened(now)
 		}
 	case b.State == BreakerHalfOpen && of.unhealthy > 0:
-		b.Quiet = at(now)
+		b.Quiet = Instant(now)
 	case b.State == BreakerHalfOpen && calm:
 		return BreakerClosed // everybody is well again, and nobody needs to be tried
 	}
@@ -125,15 +125,15 @@ func (f *Fleet) move(l *Ledger, scope string, of census, now time.Time) BreakerS
 }
 
 func opened(now time.Time) Breaker {
-	return Breaker{State: BreakerOpen, Since: at(now), Quiet: at(now), Seen: at(now)}
+	return Breaker{State: BreakerOpen, Since: Instant(now), Quiet: Instant(now), Seen: Instant(now)}
 }
 
 // unseen takes the time since the breaker was last judged out of its calm time.
 func (b Breaker) unseen(now time.Time) Breaker {
-	if gap := at(now).Sub(b.Seen); gap > 0 && !b.Seen.IsZero() {
+	if gap := Instant(now).Sub(b.Seen); gap > 0 && !b.Seen.IsZero() {
 		b.Quiet = b.Quiet.Add(gap)
 	}
-	b.Seen = at(now)
+	b.Seen = Instant(now)
 	return b
 }
 

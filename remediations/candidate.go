@@ -21,7 +21,7 @@ type candidate struct {
 	move     Move
 	// spent says why there is no further attempt; empty: there may be.
 	spent   string
-	verdict verdict
+	verdict Verdict
 	// repair is the id of the repair that would act, where it has acted before; empty: it has not.
 	repair string
 	// own is the id under which it would act, new or not: what was counted for it does not hold it.

@@ -30,21 +30,21 @@ var applyCNI = Remediation{
 
 // clusterWide: one bad node never changes the whole cluster. What is not due here is passed over, where the plan goes on;
 // what another repair is doing to the cluster this moment is waited for.
-func clusterWide(c *candidate) *finding {
+func clusterWide(c *candidate) *Finding {
 	if !c.remediation().ClusterWide {
 		return nil
 	}
 	if i := slices.IndexFunc(c.Ledger.Slots, func(s Slot) bool { return s.Wide && s.Repair != c.own }); i >= 0 {
 		s := c.Ledger.Slots[i]
-		return &finding{message: fmt.Sprintf("repair %s of node %s by policy %s is changing the whole cluster; one does so at a time", s.Repair, s.Node, s.Policy), fleetwide: true}
+		return &Finding{Message: fmt.Sprintf("repair %s of node %s by policy %s is changing the whole cluster; one does so at a time", s.Repair, s.Node, s.Policy), fleetwide: true}
 	}
 	if last := c.Ledger.lastWide(c.own); !last.At.IsZero() && c.now.Before(last.At.Add(wideApart)) {
-		return &finding{message: fmt.Sprintf("repair %s changed the whole cluster at %s, which is done once in %s at most", last.Repair, last.At.Format(time.RFC3339), wideApart), pass: true}
+		return &Finding{Message: fmt.Sprintf("repair %s changed the whole cluster at %s, which is done once in %s at most", last.Repair, last.At.Format(time.RFC3339), wideApart), pass: true}
 	}
 	limit, all := c.Config.ClusterWide, c.Fleet.nodes
 	sick, least := c.sick(), max(2, limit.MinNodes)
 	if sick < least || !limit.MinShare.reached(sick, all) {
-		return &finding{message: fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s, and %s changes the whole cluster: it takes %d of them, and %s", sick, all, c.policy.Name, c.step.Name, least, limit.MinShare), pass: true}
+		return &Finding{Message: fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s, and %s changes the whole cluster: it takes %d of them, and %s", sick, all, c.policy.Name, c.step.Name, least, limit.MinShare), pass: true}
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (c *candidate) sick() int {
 	for _, r := range c.Word.Replicas {
 		for fingerprint, a := range r.Alerts {
 			route, why := c.Config.Route(a.Labels, c.Fleet.roster.Node)
-			if why == MisrouteNone && route.Policy == c.policy && !nodes[route.Node] && c.Word.about(fingerprint, c.Config, "").reason == "" {
+			if why == MisrouteNone && route.Policy == c.policy && !nodes[route.Node] && c.Word.About(fingerprint, c.Config, "").Reason == "" {
 				nodes[route.Node] = true
 			}
 		}

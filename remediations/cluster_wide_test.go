@@ -81,7 +81,7 @@ func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
 	c.Provided = map[string]bool{"apply-cni": true}
 	record := func(id string, phase Phase) *Record {
 		return &Record{
-			V: recordVersion, ID: id, Policy: "p", Cause: Cause{Alert: "aa"}, Phase: phase, Step: StepRef{Name: "apply-cni", Attempt: 1}, Done: []string{"apply-cni:1"},
+			V: RecordVersion, ID: id, Policy: "p", Cause: Cause{Alert: "aa"}, Phase: phase, Step: StepRef{Name: "apply-cni", Attempt: 1}, Done: []string{"apply-cni:1"},
 			Began: noon, Since: noon, Deadline: noon.Add(time.Minute), Intent: &Intent{ID: id + "-0-1", At: noon},
 		}
 	}
@@ -123,16 +123,10 @@ func TestWhatIsAskedAboutAStep(t *testing.T) {
 func TestEvidenceIsTheEndOfWhatWasSaid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(0, 4000, -1).Draw(t, "text")
-		got := evidence(text)
+		got := EvidenceOf(text)
 		require.LessOrEqual(t, len(got), maxEvidence+len("…"))
 		require.NotContains(t, got, "\n")
 		require.Equal(t, got, clip(got, len(got)+1))
 	})
-	require.Equal(t, "a | b", evidence("a\r\nb\n"))
-}
-
-// TestRescueHasTenMinutesWhereNoPlanSays otherwise.
-func TestRescueHasTenMinutesWhereNoPlanSays(t *testing.T) {
-	require.Equal(t, RescueFor, rescueFor(&Policy{Plan: []Step{{Name: "restart-kubelet"}}}))
-	require.Equal(t, time.Minute, rescueFor(&Policy{Plan: []Step{{Name: "restart-kubelet", Timeout: time.Minute}}}))
+	require.Equal(t, "a | b", EvidenceOf("a\r\nb\n"))
 }

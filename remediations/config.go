@@ -198,16 +198,16 @@ func (c *Config) Policy(name string) *Policy {
 // Wants says whether any policy could want an alert with these labels, whichever node it names.
 func (c *Config) Wants(alert map[string]string) bool {
 	for _, p := range c.Policies {
-		if p.Mode != ModeOff && c.serves(p) && matches(p.Match, alert) {
+		if p.Mode != ModeOff && c.Serves(p) && matches(p.Match, alert) {
 			return true
 		}
 	}
 	return false
 }
 
-// serves says that the policy's alerts can be taken at all: without its provider nobody may look at pods, at the mesh, or at
+// Serves says that the policy's alerts can be taken at all: without its provider nobody may look at pods, at the mesh, or at
 // the control plane's hosts.
-func (c *Config) serves(p *Policy) bool {
+func (c *Config) Serves(p *Policy) bool {
 	return p.Kind == KindNode || (len(p.Plan) > 0 && c.provides(p.Plan[0]) && (p.Kind != KindAPIServer || len(c.ControlPlaneHosts) > 0))
 }
 

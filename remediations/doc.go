@@ -88,7 +88,7 @@
 //  11. Everything that arrives is bounded: TestAdmitKeepsTheNodeBounded, TestHistoryIsBounded,
 //     TestHistoryRemembersTenOfEachKind, TestLongestRecordIsReadable, TestJournalIsBounded, TestLongUseKeepsItShort.
 //
-// The API servers are a target of their own, which DecideAPIServer decides about with a journal that no API server keeps, and
+// The API servers are a target of their own, which package targets/apiserver decides about with a journal that no API server keeps, and
 // with guards of its own. Over it stand TestWhatARescueMayDo, TestWhateverHappensToTheControlPlane and
 // TestEachClauseOfARescueIsNeeded.
 //

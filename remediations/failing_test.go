@@ -63,7 +63,7 @@ func TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan(t *testing.T) {
 		r := Record{V: 1, ID: "r" + n.Name, Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1},
 			Done: []string{"reboot:1"}, Began: noon, Since: noon, Intent: &Intent{ID: "r" + n.Name + "-0-1", At: noon}}
 		n.Annotations[NodeRepairKey], n.Labels[PhaseLabel] = r.Encode(), string(Exhausted)
-		n.Annotations[HistoryKey] = encode([]Entry{
+		n.Annotations[HistoryKey] = EncodeJSON([]Entry{
 			{ID: r.ID, Steps: r.Done, Began: noon, Ended: noon, Outcome: OutcomeExhausted},
 			{ID: "gentle", Steps: []string{"mark-ready:1"}, Began: noon, Ended: noon, Outcome: Recovered},
 			{ID: "leader", Target: "leader", Steps: []string{"promote-leader:1"}, Began: noon, Ended: noon, Outcome: Recovered},

@@ -19,11 +19,11 @@ var farAway = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 func (r *Record) phaseFor(p *Policy) time.Duration {
 	switch {
 	case r.Phase == Pending:
-		return pendingFor
+		return PendingFor
 	case r.Back != nil:
 		return backFor
 	case r.Phase == Acting && Registry[r.Step.Name].Once:
-		return actingFor
+		return ActingFor
 	case r.Phase == Acting && p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name:
 		return p.Plan[r.Step.Index].Timeout
 	case r.Phase == Acting:
@@ -43,7 +43,7 @@ func (r *Record) flight(p *Policy) (from, until time.Time) {
 	if p != nil && p.Mode != ModeEnforce {
 		return time.Time{}, time.Time{}
 	}
-	return r.Intent.At, earlier(r.Deadline, r.Intent.At.Add(actingFor+r.phaseFor(p))).Add(OverdueFor)
+	return r.Intent.At, earlier(r.Deadline, r.Intent.At.Add(ActingFor+r.phaseFor(p))).Add(OverdueFor)
 }
 
 func inFlightAt(from, until, now time.Time) bool {

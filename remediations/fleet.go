@@ -120,7 +120,7 @@ func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, blind bool, now
 		f.occupied[s.Node] = p
 	}
 	f.Judge(l, blind, now)
-	f.windowOpen, f.nextWindow = c.window(now)
+	f.windowOpen, f.nextWindow = c.InWindow(now)
 	return f
 }
 

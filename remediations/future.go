@@ -11,14 +11,14 @@ func fromTheFuture(t, now time.Time) bool { return t.After(now.Add(ahead)) }
 
 // Agrees says that most kubelets' clocks agree with this one: only then may a time from the future be called wrong.
 func (h *Heartbeats) Agrees(now time.Time) bool {
-	return h != nil && now.Sub(h.ReadAt).Abs() <= lookFor && 2*h.Stale < h.Nodes
+	return h != nil && now.Sub(h.ReadAt).Abs() <= LookFor && 2*h.Stale < h.Nodes
 }
 
 // clampTo gives a function that sets a time from the future to now, and notes that there was one.
 func clampTo(now time.Time, changed *bool) func(*time.Time) {
 	return func(t *time.Time) {
 		if fromTheFuture(*t, now) {
-			*t, *changed = at(now), true
+			*t, *changed = Instant(now), true
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (r *Record) beyond(now time.Time) bool { return farAhead(r.Deadline, now) }
 
 // trusts says that this clock is right by most leases, so that a time from the future is wrong. ask: they must be read first.
 func (s *State) trusts(now time.Time) (yes, ask bool) {
-	return s.Heartbeats.Agrees(now), s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt).Abs() > lookFor
+	return s.Heartbeats.Agrees(now), s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt).Abs() > LookFor
 }
 
 // clamped is the record with its times set right: those from the future to now, and a deadline that is further away than its
@@ -97,7 +97,7 @@ func (r *Record) clamped(p *Policy, now time.Time) (*Record, bool) {
 		clamp(&c.Hold.Since)
 	}
 	if c.beyond(now) {
-		c.Deadline, changed = at(now.Add(c.phaseFor(p))), true
+		c.Deadline, changed = Instant(now.Add(c.phaseFor(p))), true
 	}
 	return c, changed
 }
@@ -117,7 +117,7 @@ func (s *State) clamp(now time.Time) (d Decision, wrong bool) {
 	}
 	for _, a := range s.Journal.Alerts {
 		if a.Cancelled != nil && fromTheFuture(a.Cancelled.At, now) {
-			a.Cancelled = &CancelledRepair{ID: a.Cancelled.ID, At: at(now)}
+			a.Cancelled = &CancelledRepair{ID: a.Cancelled.ID, At: Instant(now)}
 			d.Alerts, changed = append(d.Alerts, a), true
 		}
 	}
@@ -130,7 +130,7 @@ func (s *State) clamp(now time.Time) (d Decision, wrong bool) {
 }
 
 // farAhead says that the time lies further ahead than any phase lasts.
-func farAhead(t, now time.Time) bool { return t.After(now.Add(pendingFor + ahead)) }
+func farAhead(t, now time.Time) bool { return t.After(now.Add(PendingFor + ahead)) }
 
 // neverIssued says that the record's step was issued later than now by more than any phase lasts, and that most kubelets'
 // clocks agree with this one: nobody waits for that time.

@@ -109,7 +109,7 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 		change func(*Record)
 		most   time.Duration
 	}{
-		"held":    {func(r *Record) { r.Phase, r.Intent, r.Done = Pending, nil, nil }, pendingFor},
+		"held":    {func(r *Record) { r.Phase, r.Intent, r.Done = Pending, nil, nil }, PendingFor},
 		"a drain": {func(r *Record) { r.Step, r.Done = StepRef{Name: "drain", Attempt: 1}, []string{"drain:1"} }, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// finding is a guard's word: why not, and until when where that is known.
-type finding struct {
-	message string
-	until   time.Time
+// Finding is a guard's word: why not, and until when where that is known.
+type Finding struct {
+	Message string
+	Until   time.Time
 	// fleetwide: the cause is not the node's, though the reason may be.
 	fleetwide bool
 	// pass: the step is passed over where the plan goes on.
 	pass bool
 }
 
-func because(format string, args ...any) *finding {
-	return &finding{message: fmt.Sprintf(format, args...)}
+func Because(format string, args ...any) *Finding {
+	return &Finding{Message: fmt.Sprintf(format, args...)}
 }
 
 // guard is one reason not to repair.
@@ -28,7 +28,7 @@ type guard struct {
 	// scope says which remediations it may hold.
 	scope scope
 	// find returns nil where it has nothing against the repair.
-	find func(*candidate) *finding
+	find func(*candidate) *Finding
 }
 
 // scope is whether a guard speaks of disruption.
@@ -76,7 +76,7 @@ var guards = []guard{
 }
 
 // ask is what the guard finds against the candidate, if it binds that.
-func (g guard) ask(c *candidate) *finding {
+func (g guard) ask(c *candidate) *Finding {
 	if !g.binds(c.kind) || (g.scope == disruptive && !c.remediation().Disruptive) {
 		return nil
 	}
@@ -84,10 +84,10 @@ func (g guard) ask(c *candidate) *finding {
 }
 
 // hold asks the guards in order.
-func (c *candidate) hold() (Reason, *finding) { return c.heldBy(nil) }
+func (c *candidate) hold() (Reason, *Finding) { return c.heldBy(nil) }
 
 // heldBy asks those guards alone that have one of the reasons; nil: all of them.
-func (c *candidate) heldBy(reasons []Reason) (Reason, *finding) {
+func (c *candidate) heldBy(reasons []Reason) (Reason, *Finding) {
 	for _, g := range guards {
 		if reasons != nil && !slices.Contains(reasons, g.reason) {
 			continue
@@ -106,19 +106,19 @@ var leavingTaints = []string{
 	"node.cloudprovider.kubernetes.io/shutdown",
 }
 
-func nodeLeaving(c *candidate) *finding {
+func nodeLeaving(c *candidate) *Finding {
 	if c.Node.DeletionTimestamp != nil {
-		return because("the Node is being deleted")
+		return Because("the Node is being deleted")
 	}
 	for _, t := range c.Node.Spec.Taints {
 		if slices.Contains(leavingTaints, t.Key) {
-			return because("the taint %s says that the node is being taken away", t.Key)
+			return Because("the taint %s says that the node is being taken away", t.Key)
 		}
 	}
 	return nil
 }
 
-func fleetUnhealthy(c *candidate) *finding {
+func fleetUnhealthy(c *candidate) *Finding {
 	if c.remediation().ClusterWide { // what many nodes have is what those are for
 		return nil
 	}
@@ -131,47 +131,47 @@ func fleetUnhealthy(c *candidate) *finding {
 }
 
 // brokenBy asks one breaker that is not closed.
-func (c *candidate) brokenBy(scope string, b Breaker) *finding {
+func (c *candidate) brokenBy(scope string, b Breaker) *Finding {
 	if b.State == BreakerHalfOpen {
 		if b.Trial == c.own || (b.Trial == "" && !c.Fleet.busy(scope, c.Node.Name)) {
 			return nil
 		}
-		return because("the breaker of %s is half-open: one node is repaired first, and the others wait for how it ends", scope)
+		return Because("the breaker of %s is half-open: one node is repaired first, and the others wait for how it ends", scope)
 	}
-	if calm := b.Quiet.Add(c.Config.Limits.StormCooldown); b.Quiet.Before(at(c.now)) {
-		return &finding{message: fmt.Sprintf("the breaker of %s is open: the storm was last seen at %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), c.Config.Limits.StormCooldown), until: calm}
+	if calm := b.Quiet.Add(c.Config.Limits.StormCooldown); b.Quiet.Before(Instant(c.now)) {
+		return &Finding{Message: fmt.Sprintf("the breaker of %s is open: the storm was last seen at %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), c.Config.Limits.StormCooldown), Until: calm}
 	}
-	return because("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; it lets go %s after that ends",
+	return Because("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; it lets go %s after that ends",
 		scope, b.Unhealthy, b.Nodes, c.Config.Limits.Unhealthy, c.Config.Limits.StormCooldown)
 }
 
-func outsideWindow(c *candidate) *finding {
+func outsideWindow(c *candidate) *Finding {
 	if c.Fleet.windowOpen {
 		return nil
 	}
-	return &finding{message: "outside all of the configured windows", until: c.Fleet.nextWindow}
+	return &Finding{Message: "outside all of the configured windows", Until: c.Fleet.nextWindow}
 }
 
 // underRepair is the finding that another repair of the node is under way.
-func underRepair(r *Record) *finding {
-	return because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
+func underRepair(r *Record) *Finding {
+	return Because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
 }
 
-func nodeUnderRepair(c *candidate) *finding {
+func nodeUnderRepair(c *candidate) *Finding {
 	for _, r := range c.Journal.OtherRepairs {
 		return underRepair(r)
 	}
 	if why := c.Fleet.locationRepairOn(c.Node.Name); why != "" {
-		return because("%s", why)
+		return Because("%s", why)
 	}
 	return nil
 }
 
 // hostUnderRepair: the node on which the candidate's repair is recorded is under repair, or another target of it that does not
 // share it.
-func hostUnderRepair(c *candidate) *finding {
+func hostUnderRepair(c *candidate) *Finding {
 	if r := c.Journal.Record; r != nil && r.Phase.InFlight() {
-		return because("its node is under repair: %s by policy %s", r.ID, r.Policy)
+		return Because("its node is under repair: %s by policy %s", r.ID, r.Policy)
 	}
 	for _, r := range c.Journal.OtherRepairs {
 		if k, _ := r.target(); !k.Shares && r != c.record {
@@ -181,14 +181,14 @@ func hostUnderRepair(c *candidate) *finding {
 	return nil
 }
 
-func beingReplaced(c *candidate) *finding {
+func beingReplaced(c *candidate) *Finding {
 	if o := c.Ledger.replacing(c.Node); o != nil && o.Record.ID != c.own {
-		return because("repair %s by policy %s is replacing the machine of the Node that had this name or this machine before", o.Record.ID, o.Record.Policy)
+		return Because("repair %s by policy %s is replacing the machine of the Node that had this name or this machine before", o.Record.ID, o.Record.Policy)
 	}
 	return nil
 }
 
-func cooldown(c *candidate) *finding {
+func cooldown(c *candidate) *Finding {
 	if c.acted() {
 		return nil
 	}
@@ -197,53 +197,53 @@ func cooldown(c *candidate) *finding {
 			continue
 		}
 		if over := e.Ended.Add(c.policy.Cooldown); c.now.Before(over) {
-			return &finding{message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.policy.Cooldown), until: over}
+			return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.policy.Cooldown), Until: over}
 		}
 		return nil
 	}
 	return nil
 }
 
-func repairsSpent(c *candidate) *finding {
+func repairsSpent(c *candidate) *Finding {
 	l := c.Config.Limits
 	begun, oldest := c.Ledger.begun(Machine(c.Node), c.own, c.now, l.RepairsWindow)
 	if begun < l.RepairsPerNode {
 		return nil
 	}
-	return &finding{
-		message: fmt.Sprintf("%d repairs began on this machine within %s, limits.repairsPerNode is %d; somebody must look at it", begun, l.RepairsWindow, l.RepairsPerNode),
-		until:   oldest.Add(l.RepairsWindow),
+	return &Finding{
+		Message: fmt.Sprintf("%d repairs began on this machine within %s, limits.repairsPerNode is %d; somebody must look at it", begun, l.RepairsWindow, l.RepairsPerNode),
+		Until:   oldest.Add(l.RepairsWindow),
 	}
 }
 
-func policyFailing(c *candidate) *finding {
+func policyFailing(c *candidate) *Finding {
 	if why := c.Ledger.Status.Stopped[c.policy.Name]; why != "" {
-		return because("policy %s is stopped, since the provider refuses its calls: %s; set %s=true on one of its nodes, once that is mended, to go on", c.policy.Name, clip(why, 200), ResetKey)
+		return Because("policy %s is stopped, since the provider refuses its calls: %s; set %s=true on one of its nodes, once that is mended, to go on", c.policy.Name, clip(why, 200), ResetKey)
 	}
 	if !c.Ledger.Failing(c.policy.Name) {
 		return nil
 	}
-	return because("the last %d repairs by policy %s all ran out of steps; set %s=true on one of their nodes, once its cause is found, to go on", failingAfter, c.policy.Name, ResetKey)
+	return Because("the last %d repairs by policy %s all ran out of steps; set %s=true on one of their nodes, once its cause is found, to go on", failingAfter, c.policy.Name, ResetKey)
 }
 
-func controlPlaneBusy(c *candidate) *finding {
+func controlPlaneBusy(c *candidate) *Finding {
 	if why := c.Fleet.controlPlaneBusy(c.Node); why != "" {
-		return &finding{message: why}
+		return &Finding{Message: why}
 	}
 	return nil
 }
 
-func atLimit(c *candidate) *finding {
+func atLimit(c *candidate) *Finding {
 	if why := c.Fleet.atLimit(c.Config, c.Node, c.policy.Mode == ModeObserve); why != "" {
-		return &finding{message: why}
+		return &Finding{Message: why}
 	}
 	return nil
 }
 
 // observing comes last, so that it is reached only by what would be done this very moment.
-func observing(c *candidate) *finding {
+func observing(c *candidate) *Finding {
 	if c.policy.Mode == ModeEnforce {
 		return nil
 	}
-	return because("would %s %s now (attempt %d) %s; the mode is observe", c.remediation().Verb, c.subject, c.step.Attempt, c.by())
+	return Because("would %s %s now (attempt %d) %s; the mode is observe", c.remediation().Verb, c.subject, c.step.Attempt, c.by())
 }

@@ -6,28 +6,28 @@ import (
 )
 
 // confirmedAs lets one guard through the verdict of the Alertmanagers, which carries its own reason.
-func confirmedAs(reason Reason) func(*candidate) *finding {
-	return func(c *candidate) *finding {
-		if c.verdict.reason != reason || (reason == AlertUnconfirmed && c.resolved()) {
+func confirmedAs(reason Reason) func(*candidate) *Finding {
+	return func(c *candidate) *Finding {
+		if c.verdict.Reason != reason || (reason == AlertUnconfirmed && c.resolved()) {
 			return nil
 		}
-		return &finding{message: c.verdict.message, until: c.verdict.until, fleetwide: c.verdict.fleetwide}
+		return &Finding{Message: c.verdict.Message, Until: c.verdict.Until, fleetwide: c.verdict.fleetwide}
 	}
 }
 
-func blind(c *candidate) *finding {
+func blind(c *candidate) *Finding {
 	if why := c.Word.BlindCause(c.Config); why != "" {
-		return because("%s; no alert is acted upon until that ends", why)
+		return Because("%s; no alert is acted upon until that ends", why)
 	}
-	if c.verdict.reason == Blind {
-		return &finding{message: c.verdict.message}
+	if c.verdict.Reason == Blind {
+		return &Finding{Message: c.verdict.Message}
 	}
 	return nil
 }
 
-func leasesBlind(c *candidate) *finding {
+func leasesBlind(c *candidate) *Finding {
 	if why := c.Heartbeats.Blind(); why != "" {
-		return because("%s; nothing is done until that ends", why)
+		return Because("%s; nothing is done until that ends", why)
 	}
 	return nil
 }
@@ -35,29 +35,29 @@ func leasesBlind(c *candidate) *finding {
 // resolved says that the alert is over: nobody has it, and either it was said to be resolved or this repair has
 // already acted, so that its end is the likely effect.
 func (c *candidate) resolved() bool {
-	return c.verdict.gone && (c.alert == nil || c.alert.Status == StatusResolved || c.acted())
+	return c.verdict.Gone && (c.alert == nil || c.alert.Status == StatusResolved || c.acted())
 }
 
-func alertResolved(c *candidate) *finding {
+func alertResolved(c *candidate) *Finding {
 	if c.request != "" || !c.resolved() {
 		return nil
 	}
-	return because("the alert is over; nothing more is done unless it fires again")
+	return Because("the alert is over; nothing more is done unless it fires again")
 }
 
-func nodeTooYoung(c *candidate) *finding {
+func nodeTooYoung(c *candidate) *Finding {
 	if ReadyCondition(c.Node) == nil {
-		return because("the node has no Ready condition yet; no data is not a fault")
+		return Because("the node has no Ready condition yet; no data is not a fault")
 	}
 	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.now.Before(grown) {
-		return &finding{message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", c.Config.Limits.StartupGrace), until: grown}
+		return &Finding{Message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", c.Config.Limits.StartupGrace), Until: grown}
 	}
 	return nil
 }
 
-func alertTooYoung(c *candidate) *finding {
+func alertTooYoung(c *candidate) *Finding {
 	if due := c.firingSince().Add(c.policy.For); c.request == "" && c.now.Before(due) {
-		return &finding{message: fmt.Sprintf("Drydock has not seen the alert fire for %s yet", c.policy.For), until: due}
+		return &Finding{Message: fmt.Sprintf("Drydock has not seen the alert fire for %s yet", c.policy.For), Until: due}
 	}
 	return nil
 }
@@ -66,9 +66,9 @@ func alertTooYoung(c *candidate) *finding {
 // nobody said so. What whoever sends an alert says of its beginning never makes it older than Drydock has seen it.
 func (c *candidate) firingSince() time.Time {
 	if c.alert == nil {
-		return c.verdict.startsAt // the repair has acted already, and its alert's key is gone
+		return c.verdict.StartsAt // the repair has acted already, and its alert's key is gone
 	}
-	if starts := c.verdict.startsAt; starts.After(c.alert.ReceivedAt) && !starts.After(c.now) {
+	if starts := c.verdict.StartsAt; starts.After(c.alert.ReceivedAt) && !starts.After(c.now) {
 		return starts
 	}
 	return c.alert.ReceivedAt

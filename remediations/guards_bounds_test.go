@@ -48,7 +48,7 @@ func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 		"Alertmanager says nothing of the same":  {time.Time{}, before, true},
 	} {
 		a := &Alert{Fingerprint: fp, StartsAt: c.own, Cancelled: &CancelledRepair{ID: "r1", At: noon.Add(-30 * time.Minute)}}
-		held := cancelled(&candidate{State: &State{}, alert: a, policy: &Policy{}, verdict: verdict{startsAt: c.said}})
+		held := cancelled(&candidate{State: &State{}, alert: a, policy: &Policy{}, verdict: Verdict{StartsAt: c.said}})
 		require.Equal(t, c.held, held != nil, name)
 	}
 }

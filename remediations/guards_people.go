@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-func excluded(c *candidate) *finding {
+func excluded(c *candidate) *Finding {
 	if !Excluded(c.Node) {
 		return nil
 	}
-	return because("the label %s=%s takes the node out of Drydock's hands; remove it to end that", ExcludeLabel, clip(c.Node.Labels[ExcludeLabel], 63))
+	return Because("the label %s=%s takes the node out of Drydock's hands; remove it to end that", ExcludeLabel, clip(c.Node.Labels[ExcludeLabel], 63))
 }
 
-func paused(c *candidate) *finding {
+func paused(c *candidate) *Finding {
 	// For a sidecar or a leader both stand until Decide takes them off, once the leases agree that their time is over.
 	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && (c.kind != KindNode || !c.glassMended(c.now)) {
-		f := because("%s is set (%s); remove it to end that", BreakGlassKey, clip(why, 80))
+		f := Because("%s is set (%s); remove it to end that", BreakGlassKey, clip(why, 80))
 		if since := c.glassSince(); !since.IsZero() {
-			f.until = since.Add(glassFor)
+			f.Until = since.Add(glassFor)
 		}
 		return f
 	}
 	if v, ok := c.Node.Annotations[CancelKey]; ok && !isID(v) {
-		return because("somebody wrote %s=%q and may have meant this repair", CancelKey, clip(v, 40))
+		return Because("somebody wrote %s=%q and may have meant this repair", CancelKey, clip(v, 40))
 	}
 	v, ok := c.Node.Annotations[PauseKey]
 	if !ok {
@@ -32,32 +32,32 @@ func paused(c *candidate) *finding {
 	p, err := ParsePause(v)
 	switch {
 	case err != nil:
-		return because("%v; until then the node is paused", err)
+		return Because("%v; until then the node is paused", err)
 	case p.Until.IsZero():
-		return because("paused by %s%s; remove it to go on", PauseKey, aside(p.Why))
+		return Because("paused by %s%s; remove it to go on", PauseKey, Aside(p.Why))
 	case c.kind != KindNode || c.now.Before(p.Until):
-		return &finding{message: fmt.Sprintf("paused by %s%s", PauseKey, aside(p.Why)), until: p.Until}
+		return &Finding{Message: fmt.Sprintf("paused by %s%s", PauseKey, Aside(p.Why)), Until: p.Until}
 	}
 	return cancelled(c)
 }
 
 // cancelled holds an alert whose last repair a person cancelled, until it has ended and fires again: the next repair
 // would only be the cancelled one under another name.
-func cancelled(c *candidate) *finding {
+func cancelled(c *candidate) *Finding {
 	if c.alert == nil || c.acted() {
 		return nil
 	}
-	startsAt := c.verdict.startsAt
+	startsAt := c.verdict.StartsAt
 	if startsAt.IsZero() {
 		startsAt = c.alert.StartsAt
 	}
 	by := c.Journal.cancelled(c.alert)
-	if by == nil || at(startsAt).After(by.At) {
+	if by == nil || Instant(startsAt).After(by.At) {
 		return nil
 	}
-	f := because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
+	f := Because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
 	if c.kind == KindNode { // a request names no pod, and no location
-		f.message += fmt.Sprintf(", or by %s=%s%s", RequestKey, requestPolicy, c.policy.Name)
+		f.Message += fmt.Sprintf(", or by %s=%s%s", RequestKey, requestPolicy, c.policy.Name)
 	}
 	return f
 }
@@ -90,18 +90,18 @@ func (s *State) remember(d *Decision) {
 	}
 }
 
-func aside(why string) string {
+func Aside(why string) string {
 	if why == "" {
 		return ""
 	}
 	return " (" + clip(why, 80) + ")"
 }
 
-func cordonedByOther(c *candidate) *finding {
+func cordonedByOther(c *candidate) *Finding {
 	if !c.Node.Spec.Unschedulable || c.policy.RepairCordoned || c.cordonedByUs() {
 		return nil
 	}
-	return because("the node was cordoned, and not by this repair; somebody may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.policy.Name)
+	return Because("the node was cordoned, and not by this repair; somebody may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.policy.Name)
 }
 
 func (c *candidate) cordonedByUs() bool {
@@ -110,7 +110,7 @@ func (c *candidate) cordonedByUs() bool {
 }
 
 // awaitingApproval holds the first step of a repair whose policy wants a person's word.
-func awaitingApproval(c *candidate) *finding {
+func awaitingApproval(c *candidate) *Finding {
 	r := c.Journal.Record
 	if c.kind != KindNode {
 		r = c.record
@@ -118,5 +118,5 @@ func awaitingApproval(c *candidate) *finding {
 	if !c.policy.Approval || c.acted() || (r != nil && r.ID == c.own && c.Node.Annotations[ApproveKey] == c.own) {
 		return nil
 	}
-	return because("policy %s wants a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.policy.Name, c.Node.Name, ApproveKey, c.own)
+	return Because("policy %s wants a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.policy.Name, c.Node.Name, ApproveKey, c.own)
 }

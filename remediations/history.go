@@ -98,16 +98,16 @@ func EncodeHistory(old []Entry, e Entry) string {
 		}
 		out = append(out, o)
 	}
-	text := encode(out)
+	text := EncodeJSON(out)
 	for len(text) > maxHistoryBytes && len(out) > 1 {
 		out = out[:len(out)-1]
-		text = encode(out)
+		text = EncodeJSON(out)
 	}
 	return text
 }
 
 // EncodeEntries writes a history of which nothing but outcomes has changed.
-func EncodeEntries(entries []Entry) string { return encode(entries) }
+func EncodeEntries(entries []Entry) string { return EncodeJSON(entries) }
 
 // onlyHeld says that the repair issued nothing, and that no person ended it.
 func (e Entry) onlyHeld() bool { return e.Outcome == Cancelled && e.By == "" && len(e.Steps) == 0 }

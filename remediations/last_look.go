@@ -33,7 +33,7 @@ func letsAct(n *corev1.Node) error {
 		return Withhold(ReasonExcluded, "the node was excluded by the label %s", ExcludeLabel)
 	}
 	if f := nodeLeaving(&candidate{State: &State{Node: n}}); f != nil {
-		return Withhold(NodeLeaving, "%s", f.message)
+		return Withhold(NodeLeaving, "%s", f.Message)
 	}
 	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
 	for _, key := range []string{BreakGlassKey, PauseKey} {

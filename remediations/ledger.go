@@ -85,23 +85,23 @@ const LedgerArrival = "arrival"
 // Encode gives the ConfigMap's data.
 func (l *Ledger) Encode() map[string]string {
 	data := map[string]string{
-		ledgerVersion: strconv.Itoa(recordVersion),
-		ledgerSlots:   encode(append([]Slot{}, l.Slots...)),
-		ledgerRepairs: encode(l.Repairs),
-		ledgerOrphans: encode(append([]Orphan{}, l.Orphans...)),
-		ledgerStatus:  encode(l.Status),
+		ledgerVersion: strconv.Itoa(RecordVersion),
+		ledgerSlots:   EncodeJSON(append([]Slot{}, l.Slots...)),
+		ledgerRepairs: EncodeJSON(l.Repairs),
+		ledgerOrphans: EncodeJSON(append([]Orphan{}, l.Orphans...)),
+		ledgerStatus:  EncodeJSON(l.Status),
 	}
 	if len(l.Moves) > 0 {
-		data[ledgerMoves] = encode(l.Moves)
+		data[ledgerMoves] = EncodeJSON(l.Moves)
 	}
 	if len(l.Wide) > 0 {
-		data[ledgerWide] = encode(l.Wide)
+		data[ledgerWide] = EncodeJSON(l.Wide)
 	}
 	if len(l.Cures) > 0 {
-		data[ledgerCures] = encode(l.Cures)
+		data[ledgerCures] = EncodeJSON(l.Cures)
 	}
 	if len(l.Unseen) > 0 {
-		data[ledgerUnseen] = encode(l.Unseen)
+		data[ledgerUnseen] = EncodeJSON(l.Unseen)
 	}
 	if !l.Arrival.IsZero() {
 		data[LedgerArrival] = EncodeArrival(l.Arrival)
@@ -130,8 +130,8 @@ var ErrLedgerMalformed = errors.New("the ledger cannot be understood")
 
 // DecodeLedger reads the ConfigMap's data. An error holds every repair until a person mends or deletes the ConfigMap.
 func DecodeLedger(data map[string]string) (*Ledger, error) {
-	if v := data[ledgerVersion]; v != strconv.Itoa(recordVersion) {
-		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrLedgerMalformed, clip(v, 20), recordVersion)
+	if v := data[ledgerVersion]; v != strconv.Itoa(RecordVersion) {
+		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrLedgerMalformed, clip(v, 20), RecordVersion)
 	}
 	l := &Ledger{}
 	for _, part := range []struct {
@@ -141,7 +141,7 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 		if _, there := data[part.key]; !there && slices.Contains([]string{ledgerMoves, ledgerWide, ledgerCures, ledgerUnseen}, part.key) {
 			continue // not every ledger has those
 		}
-		if err := decodeStrict(data[part.key], part.into); err != nil {
+		if err := DecodeStrict(data[part.key], part.into); err != nil {
 			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrLedgerMalformed, part.key, err)
 		}
 	}

@@ -38,7 +38,7 @@ func TestRepairsOfAMachineCountForTheirWindow(t *testing.T) {
 
 func TestPruneDropsWhatIsOverToTheMoment(t *testing.T) {
 	c := &Config{Limits: Limits{RepairsWindow: 96 * time.Hour}, Policies: []*Policy{{RelapseWindow: time.Hour}, {RelapseWindow: time.Minute}}}
-	window, relapse := 96*time.Hour, time.Hour+pendingFor
+	window, relapse := 96*time.Hour, time.Hour+PendingFor
 	left := func(age func(kind string) time.Duration) []int {
 		begun := func(kind string) []Begun { return []Begun{{Repair: "r1", At: noon.Add(-age(kind))}} }
 		l := &Ledger{

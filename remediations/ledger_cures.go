@@ -22,13 +22,13 @@ func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	case blind == open:
 		return false
 	case blind:
-		l.Unseen = append(slices.Clone(l.Unseen), Span{From: at(blindSince)})
+		l.Unseen = append(slices.Clone(l.Unseen), Span{From: Instant(blindSince)})
 		if n >= unseenMost { // what lies between the oldest two counts as unseen, too: a relapse is found rather than missed
 			l.Unseen = append([]Span{{From: l.Unseen[0].From, To: l.Unseen[1].To}}, l.Unseen[2:]...)
 		}
 	default:
 		l.Unseen = slices.Clone(l.Unseen)
-		l.Unseen[n-1].To = at(now)
+		l.Unseen[n-1].To = Instant(now)
 	}
 	return true
 }
@@ -83,9 +83,9 @@ func (l *Ledger) Relapse(machine string, c Cure) {
 
 // pruneCures drops what can have no relapse any more, even if the alert came back in time and was held for a day.
 func (l *Ledger) pruneCures(c *Config, now time.Time) {
-	longest := pendingFor
+	longest := PendingFor
 	for _, p := range c.Policies {
-		longest = max(longest, p.RelapseWindow+pendingFor)
+		longest = max(longest, p.RelapseWindow+PendingFor)
 	}
 	for machine, cures := range l.Cures {
 		l.cures(machine, slices.DeleteFunc(slices.Clone(cures), func(of Cure) bool { return now.Sub(of.At)-l.unseen(of.At, now) >= longest }))

@@ -57,7 +57,7 @@ func (l *Ledger) Reserve(c *Config, n *corev1.Node, r *Record, now time.Time) {
 		return
 	}
 	l.Release(n.Name)
-	since := at(now)
+	since := Instant(now)
 	slot := nodeSlot(c, n, r, since)
 	l.Slots = append(l.Slots, slot)
 	if slot.Wide {
@@ -130,7 +130,7 @@ func (l *Ledger) prune(c *Config, now time.Time) {
 	l.pruneCures(c, now)
 	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return now.Sub(b.At) >= wideApart })
 	// A repair that waits between two attempts may put its moves back as late as a day after the last one.
-	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Locations.PerLocation, 2*pendingFor))
+	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Locations.PerLocation, 2*PendingFor))
 }
 
 func pruneBegun(all map[string][]Begun, now time.Time, window time.Duration) {

@@ -26,13 +26,13 @@ type target interface {
 	consider(p *Policy, a *Alert, now time.Time) Decision
 	// examine says what is seen of the target that speaks against the step, which no guard holds, or Observing alone: a decision
 	// that comes instead of the step, or why it is held. Neither: nothing.
-	examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *finding)
+	examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding)
 	// asks adds what else the step rests on and is not known, or too old, and names the step to those who are asked.
 	asks(c *candidate, ask *Ask) (step StepOn)
 	// intend adds to the decision, and to the record's new intent, what the kind must know of the attempt.
 	intend(c *candidate, pending *Record, d *Decision)
 	// hold is the decision that something holds the candidate.
-	hold(c *candidate, pending *Record, reason Reason, f *finding) Decision
+	hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision
 	// acting goes on with a call, or work, that is under way.
 	acting(now time.Time) Decision
 	// overdue: the record's deadline is further away than any is.
@@ -107,7 +107,7 @@ func (r *Record) cancelledOn(n *corev1.Node) bool {
 func begin(t target, now time.Time) Decision {
 	s, r := t.known(), t.record()
 	if r != nil && !now.Before(r.Deadline) {
-		return t.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.Hold.words()), now)
+		return t.end(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
 	}
 	if d, ok := t.first(now); ok {
 		return d
@@ -168,7 +168,7 @@ func act(t target, c *candidate, pending *Record) Decision {
 	if f != nil {
 		return t.hold(c, pending, reason, f)
 	}
-	ask := Ask{Alerts: c.now.Sub(s.LookSince) > lookFor, Heartbeats: c.remediation().Disruptive && s.uncounted(c.now)}
+	ask := Ask{Alerts: c.now.Sub(s.LookSince) > LookFor, Heartbeats: c.remediation().Disruptive && s.uncounted(c.now)}
 	step := t.asks(c, &ask)
 	if f := s.leasesLost(c.now); ask.Heartbeats && f != nil {
 		d := t.hold(c, pending, Blind, f)
@@ -183,7 +183,7 @@ func act(t target, c *candidate, pending *Record) Decision {
 
 // uncounted says that the leases were counted too long ago to act upon.
 func (s *State) uncounted(now time.Time) bool {
-	return s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt) > lookFor
+	return s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt) > LookFor
 }
 
 // issue puts the candidate's step on record as an intent, which comes before its side effect.
@@ -191,12 +191,12 @@ func issue(t target, c *candidate, pending *Record) Decision {
 	r, now := pending.clone(), c.now
 	id := nextIntentID(r, c.step, now)
 	r.Phase, r.Step, r.Hold, r.Note = Acting, c.step, nil, ""
-	r.Since, r.Deadline = at(now), at(now.Add(actingFor))
+	r.Since, r.Deadline = Instant(now), Instant(now.Add(ActingFor))
 	// Judged by the intent: a plan may repeat a step, and each is an attempt of its own. A drain that goes on is none.
 	if !r.Intent.of(r, c.step) {
 		r.Done = append(r.Done, c.step.String())
 	}
-	r.Intent = &Intent{ID: id, At: at(now)}
+	r.Intent = &Intent{ID: id, At: Instant(now)}
 	d := Decision{Verb: Issue, Policy: c.policy, Record: r}
 	t.intend(c, pending, &d)
 	return d
@@ -215,7 +215,7 @@ func settle(t target, now time.Time) Decision {
 	}
 	r := old.clone()
 	d := Decision{Verb: Verify, Record: r, Policy: p}
-	r.Phase, r.Since = Verifying, at(now)
+	r.Phase, r.Since = Verifying, Instant(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
 	if call != nil && call.IntentID == old.Intent.ID {
 		if call.Silence != "" {
@@ -225,11 +225,11 @@ func settle(t target, now time.Time) Decision {
 			d.Stop = clip(why, 300)
 		}
 	}
-	r.Deadline = at(r.Intent.At.Add(p.waitOf(r.Step)))
+	r.Deadline = Instant(r.Intent.At.Add(p.waitOf(r.Step)))
 	switch outcome {
 	case CallRefused:
 		// Never later than the proof of a call could take: a clock that jumped would leave it waiting for as long.
-		r.Deadline = earlier(r.Deadline, at(now.Add(t.apart())))
+		r.Deadline = earlier(r.Deadline, Instant(now.Add(t.apart())))
 	case CallAccepted:
 		why = "accepted"
 	case CallUnknown:
@@ -241,7 +241,7 @@ func settle(t target, now time.Time) Decision {
 // ended is the history's entry of a repair that is over; its kind adds what is its own.
 func (r *Record) ended(o Outcome, why string, now time.Time) *Entry {
 	return &Entry{
-		ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: at(now),
+		ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: Instant(now),
 		Cause: r.Cause.Alert, Why: clip(why, 300),
 	}
 }
@@ -249,16 +249,16 @@ func (r *Record) ended(o Outcome, why string, now time.Time) *Entry {
 // exhausted is the record of a plan that has run out, which stays until a person has looked.
 func (r *Record) exhausted(now time.Time) *Record {
 	c := r.clone()
-	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = Exhausted, at(now), time.Time{}, nil, ""
+	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = Exhausted, Instant(now), time.Time{}, nil, ""
 	c.nameIntent()
 	return c
 }
 
-// newHold is what the record says of the guard that holds it.
-func newHold(reason Reason, f *finding, now time.Time) *Hold {
-	h := &Hold{Reason: reason, Message: clip(f.message, 400), Since: at(now)}
-	if !f.until.IsZero() {
-		until := at(f.until)
+// NewHold is what the record says of the guard that holds it.
+func NewHold(reason Reason, f *Finding, now time.Time) *Hold {
+	h := &Hold{Reason: reason, Message: clip(f.Message, 400), Since: Instant(now)}
+	if !f.Until.IsZero() {
+		until := Instant(f.Until)
 		h.Until = &until
 	}
 	return h
@@ -270,10 +270,10 @@ func withoutStep(p *Policy) Decision {
 }
 
 // keeping is the decision that something holds the candidate, of which nothing need be written.
-func keeping(c *candidate, reason Reason, f *finding) Decision {
-	d := Decision{Verb: Keep, Reason: reason, Message: f.message, Policy: c.policy, Fleetwide: f.fleetwide || reason.Fleetwide()}
-	if f.until.After(c.now) {
-		d.Recheck = f.until
+func keeping(c *candidate, reason Reason, f *Finding) Decision {
+	d := Decision{Verb: Keep, Reason: reason, Message: f.Message, Policy: c.policy, Fleetwide: f.fleetwide || reason.Fleetwide()}
+	if f.Until.After(c.now) {
+		d.Recheck = f.Until
 	}
 	return d
 }
@@ -289,7 +289,7 @@ func (r *Record) holds(pending *Record, hold *Hold, fleetwide bool) bool {
 // newRecord is the record of a repair that nothing was done for yet.
 func (s *State) newRecord(p *Policy, cause Cause, now time.Time) *Record {
 	return &Record{
-		V: recordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: Pending, Began: at(now), Since: at(now), Deadline: at(now.Add(pendingFor)),
+		V: RecordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: Pending, Began: Instant(now), Since: Instant(now), Deadline: Instant(now.Add(PendingFor)),
 	}
 }
 
@@ -308,7 +308,7 @@ func clampOwn(t target, now time.Time) (Decision, bool) {
 func (r *Record) between(now time.Time) *Record {
 	next := r.clone()
 	if r.Phase != Pending {
-		next.Phase, next.Since, next.Deadline = Pending, at(now), at(now.Add(pendingFor))
+		next.Phase, next.Since, next.Deadline = Pending, Instant(now), Instant(now.Add(PendingFor))
 	}
 	return next
 }

@@ -97,8 +97,8 @@ func (m Move) validate() error {
 		return fmt.Errorf("the move from %q to %q is none", clip(m.From, 40), clip(m.To, 40))
 	case len(m.Before) == 0:
 		return fmt.Errorf("the move to %s changes nothing", m.To)
-	case len(encode(m)) > maxMoveBytes:
-		return fmt.Errorf("the move to %s takes %d bytes on record, at most %d are kept", m.To, len(encode(m)), maxMoveBytes)
+	case len(EncodeJSON(m)) > maxMoveBytes:
+		return fmt.Errorf("the move to %s takes %d bytes on record, at most %d are kept", m.To, len(EncodeJSON(m)), maxMoveBytes)
 	}
 	return nil
 }

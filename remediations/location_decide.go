@@ -87,12 +87,12 @@ func (s *LocationState) consider(p *Policy, a *Alert, now time.Time) Decision {
 }
 
 func (s *LocationState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindLocation, record: s.Record, location: s.Name, verdict: s.Word.about(fingerprint, s.Config, "")}
+	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindLocation, record: s.Record, location: s.Name, verdict: s.Word.About(fingerprint, s.Config, "")}
 }
 
 // examine looks at the location: a move needs one that does not answer, and somebody who can lead it instead.
-func (s *LocationState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *finding) {
-	instead := func(d Decision) (*Decision, Reason, *finding) { return &d, "", nil }
+func (s *LocationState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *Finding) {
+	instead := func(d Decision) (*Decision, Reason, *Finding) { return &d, "", nil }
 	if s.seen().older(c.now, locationAgain) {
 		return instead(see("looking at who leads the location", c.policy))
 	}
@@ -105,13 +105,13 @@ func (s *LocationState) examine(c *candidate, _ *Record, _ bool) (*Decision, Rea
 		c.subject = fmt.Sprintf("%s to %s in location %s", c.move.From, c.move.To, c.location)
 	}
 	if why != nil && against == "" {
-		return instead(s.exhaust(c, why.message))
+		return instead(s.exhaust(c, why.Message))
 	}
 	return nil, against, why
 }
 
 func (s *LocationState) asks(c *candidate, ask *Ask) StepOn {
-	ask.Sighting = s.seen().older(c.now, lookFor)
+	ask.Sighting = s.seen().older(c.now, LookFor)
 	return StepOn{}
 }
 
@@ -121,7 +121,7 @@ func (s *LocationState) intend(c *candidate, pending *Record, d *Decision) {
 		r.Moves[n-1].Refused = true
 	}
 	r.Moves = append(r.Moves, m)
-	r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: at(c.now)})
+	r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: Instant(c.now)})
 	r.Intent.UID, r.Intent.Successor = string(s.Node.UID), m.To
 	d.Message = fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.step.Attempt, c.by())
 }
@@ -136,8 +136,8 @@ func (s *LocationState) acting(now time.Time) Decision {
 
 func (s *LocationState) overdue(r *Record, now time.Time) bool { return r.beyond(now) }
 
-func (s *LocationState) verdictOn(cause Cause) verdict {
-	return s.Word.about(cause.Alert, s.Config, "")
+func (s *LocationState) verdictOn(cause Cause) Verdict {
+	return s.Word.About(cause.Alert, s.Config, "")
 }
 
 func (s *LocationState) apart() time.Duration { return locationAgain }

@@ -21,7 +21,7 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 		m.To = m.To[:98] + string(rune('a'+i))
 		filler := ""
 		m.Before["x"] = &filler
-		filler = strings.Repeat("x", maxMoveBytes-len(encode(m)))
+		filler = strings.Repeat("x", maxMoveBytes-len(EncodeJSON(m)))
 		require.NoError(t, m.validate())
 		r.Moves, r.Done = append(r.Moves, m), append(r.Done, "promote-leader:1")
 		r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: noon})
@@ -128,7 +128,7 @@ func FuzzDecideLeader(f *testing.F) {
 			return
 		}
 		require.Equal(t, []any{"", "", false}, []any{held, unknown, reached})
-		require.LessOrEqual(t, now.Sub(s.Sight.At), lookFor)
+		require.LessOrEqual(t, now.Sub(s.Sight.At), LookFor)
 		require.Equal(t, leads, d.Record.Moves[len(d.Record.Moves)-1].From)
 		require.NotEqual(t, s.Node.Name, d.Record.Intent.Successor)
 		require.NotContains(t, recordIDs(s.Record), d.Record.Intent.ID, "no intent is issued twice")

@@ -10,39 +10,39 @@ import (
 
 // locationUnderRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other, and so do two of one
 // location's leaders.
-func locationUnderRepair(c *candidate) *finding {
+func locationUnderRepair(c *candidate) *Finding {
 	involved := []string{c.Node.Name}
 	if r := c.record; r != nil {
 		involved = append(involved, r.successors()...)
 	}
 	for _, n := range involved {
 		if c.Fleet.nodeRepairOn(n) {
-			return because("node %s is under repair", n)
+			return Because("node %s is under repair", n)
 		}
 	}
 	if why := c.Fleet.locationRepairIn(c.location, c.Node.Name); why != "" {
-		return because("%s", why)
+		return Because("%s", why)
 	}
 	return nil
 }
 
 // movedLately: each move breaks the connections that the leader relays, so a location has one repair of its leader at most
 // in limits.leaders.perLocation, whoever led then. Further attempts of one repair are not held by those before them.
-func movedLately(c *candidate) *finding {
+func movedLately(c *candidate) *Finding {
 	what, least := "limits.leaders.perLocation is", c.Config.Limits.Locations.PerLocation
 	if c.policy.Cooldown > least {
 		what, least = "the policy's cooldown is", c.policy.Cooldown
 	}
 	last := c.Ledger.lastMove(c.location, c.own)
 	if over := last.At.Add(least); !last.At.IsZero() && c.now.Before(over) {
-		return &finding{message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, c.location, last.At.Format(time.RFC3339), what, least), until: over}
+		return &Finding{Message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, c.location, last.At.Format(time.RFC3339), what, least), Until: over}
 	}
 	return nil
 }
 
-func locationsAtLimit(c *candidate) *finding {
+func locationsAtLimit(c *candidate) *Finding {
 	if why := c.Fleet.locationsAtLimit(c.Config, c.Node.Name, c.policy.Mode == ModeObserve); why != "" {
-		return &finding{message: why}
+		return &Finding{Message: why}
 	}
 	return nil
 }
@@ -56,11 +56,11 @@ const unprovenFor = 15 * time.Minute
 var unproven = []Reason{AlertResolved, LeaderUnknown, LeaderHeld}
 
 // hold keeps the candidate back, and writes so where that is the location's own matter.
-func (s *LocationState) hold(c *candidate, pending *Record, reason Reason, f *finding) Decision {
+func (s *LocationState) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
 	d := keeping(c, reason, f)
 	d.Fleetwide = f.fleetwide || (reason.Fleetwide() && reason != AtLimit) // its limit is no node's
 	d.Ask.Heartbeats = reason == Blind && s.Heartbeats.Blind() != "" && s.uncounted(c.now)
-	if hold := newHold(reason, f, c.now); s.Record.holds(pending, hold, d.Fleetwide) {
+	if hold := NewHold(reason, f, c.now); s.Record.holds(pending, hold, d.Fleetwide) {
 		d.Record = pending.clone()
 		d.Record.Hold, d.Record.Deadline = hold, s.heldUntil(c, pending, reason)
 	}
@@ -83,11 +83,11 @@ func (s *LocationState) heldUntil(c *candidate, pending *Record, reason Reason) 
 	case len(pending.Moves) == 0 || pending.Back != nil:
 		return pending.Deadline
 	case !slices.Contains(unproven, reason):
-		return at(pending.Since.Add(pendingFor))
+		return Instant(pending.Since.Add(PendingFor))
 	case was.Phase == Pending && was.Hold != nil && slices.Contains(unproven, was.Hold.Reason):
 		return was.Deadline // since when it is held so counts, whatever the words are now
 	}
-	return at(earlier(pending.Since.Add(pendingFor), c.now.Add(unprovenFor+c.policy.ProofFor)))
+	return Instant(earlier(pending.Since.Add(PendingFor), c.now.Add(unprovenFor+c.policy.ProofFor)))
 }
 
 // MayStillMove asks, right before the keys are written, whether the Nodes still say what the decision rested on: leader is

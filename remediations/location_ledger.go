@@ -11,8 +11,8 @@ import (
 
 func (l *Ledger) reserveMove(c *Config, n *corev1.Node, r *Record, now time.Time) {
 	l.ReleaseLocation(n.Name)
-	l.Slots = append(l.Slots, locationSlot(c, n, r, at(now)))
-	l.moved(r.Location, r.ID, at(now))
+	l.Slots = append(l.Slots, locationSlot(c, n, r, Instant(now)))
+	l.moved(r.Location, r.ID, Instant(now))
 	l.prune(c, now)
 }
 

@@ -186,7 +186,7 @@ func (l *meshLife) alerts() {
 				return
 			}
 		}
-		al := Alert{V: recordVersion, Name: "A", Policy: policy, Status: StatusFiring, Fingerprint: fingerprint, StartsAt: a.StartsAt, ReceivedAt: l.now, Labels: labels}
+		al := Alert{V: RecordVersion, Name: "A", Policy: policy, Status: StatusFiring, Fingerprint: fingerprint, StartsAt: a.StartsAt, ReceivedAt: l.now, Labels: labels}
 		l.nodes[node].Annotations[al.Key()] = al.Encode()
 	}
 	for _, location := range []string{"eu", "us"} {
@@ -326,7 +326,7 @@ func (l *meshLife) node(t *rapid.T, s *State, m *meshMemory) bool {
 		}
 		l.ledger.Reserve(l.config, n, d.Record, l.now)
 		s.Fleet.Occupy(l.config, n, false)
-		d.Record.Deadline = at(l.now.Add(2 * time.Minute))
+		d.Record.Deadline = Instant(l.now.Add(2 * time.Minute))
 		n.Annotations[NodeRepairKey] = d.Record.Encode()
 	case d.Record != nil:
 		n.Annotations[NodeRepairKey] = d.Record.Encode()

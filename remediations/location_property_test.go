@@ -76,7 +76,7 @@ func (l *meshLife) checkMove(t *rapid.T, s *LocationState, d Decision) {
 	require.NotContains(t, n.Annotations, PauseKey)
 	require.NotContains(t, n.Annotations, BreakGlassKey)
 	require.False(t, n.Spec.Unschedulable)
-	require.Empty(t, s.Word.about(r.Cause.Alert, s.Config, "").reason, "an Alertmanager says active, and none objects")
+	require.Empty(t, s.Word.About(r.Cause.Alert, s.Config, "").Reason, "an Alertmanager says active, and none objects")
 	require.Empty(t, s.Word.BlindCause(s.Config))
 	for _, name := range append(r.successors(), n.Name) {
 		node := ReadJournal(l.nodes[name]).Record
@@ -127,7 +127,7 @@ func (l *meshLife) checkEnd(t *rapid.T, s *LocationState, d Decision) {
 		require.True(t, g.Settled && g.Reached)
 		require.True(t, g.At.After(r.Intent.At))
 		require.NotEqual(t, CallRefused, r.Intent.Outcome)
-		require.True(t, s.Word.about(r.Cause.Alert, s.Config, "").gone)
+		require.True(t, s.Word.About(r.Cause.Alert, s.Config, "").Gone)
 		require.GreaterOrEqual(t, l.now.Sub(s.WellSince), s.policyOf(r).ProofFor)
 	}
 	if d.Ended.Outcome == Superseded {

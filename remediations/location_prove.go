@@ -60,25 +60,25 @@ func (s *LocationState) cure(*Policy) (Outcome, string) {
 }
 
 // against says what there is to say against any move there; nil: nothing.
-func (s *LocationState) against(c *candidate) (Reason, *finding) {
+func (s *LocationState) against(c *candidate) (Reason, *Finding) {
 	switch g := s.Sight; {
 	case g.Unknown != "":
-		return LeaderUnknown, because("%s; no data is not a fault", clip(g.Unknown, 300))
+		return LeaderUnknown, Because("%s; no data is not a fault", clip(g.Unknown, 300))
 	case g.Leader == "":
-		return LeaderUnknown, because("nobody is known to lead location %s; no data is not a fault", s.Name)
+		return LeaderUnknown, Because("nobody is known to lead location %s; no data is not a fault", s.Name)
 	case g.Reached:
-		return LeaderHeld, because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
+		return LeaderHeld, Because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
 	case g.Held != "" && c.spent == "" && (!c.acted() || len(g.Candidates) > 0):
-		return LeaderHeld, because("%s", clip(g.Held, 300))
+		return LeaderHeld, Because("%s", clip(g.Held, 300))
 	}
 	return "", nil
 }
 
 // successor picks who is to lead: the best that was not tried and is not under repair itself. A finding without a reason:
 // there is nobody, and the plan has run out.
-func (s *LocationState) successor(c *candidate) (Move, Reason, *finding) {
+func (s *LocationState) successor(c *candidate) (Move, Reason, *Finding) {
 	if c.spent != "" {
-		return Move{}, "", because("%s", c.spent)
+		return Move{}, "", Because("%s", c.spent)
 	}
 	g, r := s.Sight, s.Record
 	refused := maps.Clone(g.Refused)
@@ -99,10 +99,10 @@ func (s *LocationState) successor(c *candidate) (Move, Reason, *finding) {
 			return m, "", nil
 		}
 	}
-	why := because("no node of location %s can lead instead of %s%s", s.Name, g.Leader, refusals(refused))
+	why := Because("no node of location %s can lead instead of %s%s", s.Name, g.Leader, refusals(refused))
 	switch {
 	case len(busy) > 0:
-		return Move{}, NodeUnderRepair, because("the nodes that could lead location %s instead are under repair: %s", s.Name, clip(joined(busy), 200))
+		return Move{}, NodeUnderRepair, Because("the nodes that could lead location %s instead are under repair: %s", s.Name, clip(joined(busy), 200))
 	case c.acted():
 		return Move{}, "", why
 	}

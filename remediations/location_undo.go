@@ -18,7 +18,7 @@ func (s *LocationState) exhaust(c *candidate, why string) Decision {
 	if len(r.made()) == 0 {
 		return s.exhausted(why+"; no move was made, so there is nothing to put back", true, c.now)
 	}
-	back := at(c.now)
+	back := Instant(c.now)
 	r.Back, r.Note = &back, clip(why, 300)
 	return s.putBack(r, c.now)
 }
@@ -37,7 +37,7 @@ func (s *LocationState) againstPutBack(p *Policy) string {
 
 // putBack issues the moves' undoing, the newest first.
 func (s *LocationState) putBack(r *Record, now time.Time) Decision {
-	r.Phase, r.Since, r.Deadline, r.Hold = Acting, at(now), at(now.Add(actingFor)), nil
+	r.Phase, r.Since, r.Deadline, r.Hold = Acting, Instant(now), Instant(now.Add(ActingFor)), nil
 	r.nameIntent()
 	moves := r.made()
 	slices.Reverse(moves)
@@ -78,8 +78,8 @@ func (s *LocationState) restore(now time.Time) Decision {
 func (s *LocationState) fallBack(reason Reason, why string, now time.Time) Decision {
 	r := s.Record.clone()
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, clip(why, 200))
-	r.Phase, r.Since, r.Deadline = Pending, at(now), at(r.Back.Add(backFor))
-	r.Hold = &Hold{Reason: reason, Message: message, Since: at(now)}
+	r.Phase, r.Since, r.Deadline = Pending, Instant(now), Instant(r.Back.Add(backFor))
+	r.Hold = &Hold{Reason: reason, Message: message, Since: Instant(now)}
 	return Decision{Verb: Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.policyOf(r), Recheck: now.Add(locationAgain)}
 }
 
@@ -91,7 +91,7 @@ func (s *LocationState) goBack(c *candidate) Decision {
 	r := s.Record
 	switch next := r.Since.Add(locationAgain); {
 	case !c.now.Before(r.Deadline):
-		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.Hold.words(), false, c.now)
+		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.Hold.Words(), false, c.now)
 	case s.Ledger == nil:
 		return Decision{Verb: Look, Policy: c.policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
 	case s.againstPutBack(c.policy) != "":
@@ -109,7 +109,7 @@ func (s *LocationState) goBack(c *candidate) Decision {
 // leaveUnproven ends a repair that has moved, and of which nothing says any more whether that helped, or that anything else
 // would. It puts nothing back: of a location that does not answer as a whole some may, since another leads it.
 func (s *LocationState) leaveUnproven(now time.Time) Decision {
-	r, why := s.Record, s.Record.Hold.words()
+	r, why := s.Record, s.Record.Hold.Words()
 	if missing := s.missing(); !strings.Contains(why, missing) {
 		why = missing + "; " + why
 	}

@@ -248,14 +248,14 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 
 	other := leaderRecord(Acting)
 	other.ID, other.Location = "r2", "us"
-	l.Reserve(c, bare("n5"), other, later.Add(2*pendingFor-time.Minute))
+	l.Reserve(c, bare("n5"), other, later.Add(2*PendingFor-time.Minute))
 	require.Contains(t, l.Moves, "eu", "a repair that waits may still put its moves back")
-	l.Reserve(c, bare("n5"), other, later.Add(2*pendingFor))
+	l.Reserve(c, bare("n5"), other, later.Add(2*PendingFor))
 	require.NotContains(t, l.Moves, "eu", "what binds nobody any more is forgotten")
 
 	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: []string{"promote-leader:1"}, Began: noon.Add(-4 * time.Minute), Ended: noon.Add(-time.Minute), Outcome: Recovered}
 	idle := Entry{ID: "r3", Target: "leader", Location: "ap", Policy: "p", Began: noon, Ended: noon, Outcome: Superseded}
-	n.Annotations[LocationKey], n.Annotations[HistoryKey] = leaderRecord(Verifying).Encode(), encode([]Entry{ended, idle})
+	n.Annotations[LocationKey], n.Annotations[HistoryKey] = leaderRecord(Verifying).Encode(), EncodeJSON([]Entry{ended, idle})
 	rebuilt := RebuildLedger(c, []*corev1.Node{n}, noon)
 	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: noon.Add(-30 * time.Second)}}, "us": {{Repair: "r0", At: ended.Ended}}}, rebuilt.Moves)
 	require.Len(t, rebuilt.Slots, 1)

@@ -26,10 +26,10 @@ func TestDecideAtTheLastMoment(t *testing.T) {
 		reason Reason
 		ask    Ask
 	}{
-		"leases that are just fresh enough": {func(s *State) { s.Heartbeats.ReadAt = noon.Add(-lookFor) }, Issue, "", Ask{}},
-		"leases that are too old":           {func(s *State) { s.Heartbeats.ReadAt = noon.Add(-lookFor - 1) }, Look, "", Ask{Heartbeats: true}},
-		"a look that is just fresh enough":  {func(s *State) { s.LookSince = noon.Add(-lookFor) }, Issue, "", Ask{}},
-		"a look that is too old":            {func(s *State) { s.LookSince = noon.Add(-lookFor - 1) }, Look, "", Ask{Alerts: true}},
+		"leases that are just fresh enough": {func(s *State) { s.Heartbeats.ReadAt = noon.Add(-LookFor) }, Issue, "", Ask{}},
+		"leases that are too old":           {func(s *State) { s.Heartbeats.ReadAt = noon.Add(-LookFor - 1) }, Look, "", Ask{Heartbeats: true}},
+		"a look that is just fresh enough":  {func(s *State) { s.LookSince = noon.Add(-LookFor) }, Issue, "", Ask{}},
+		"a look that is too old":            {func(s *State) { s.LookSince = noon.Add(-LookFor - 1) }, Look, "", Ask{Alerts: true}},
 		"a ledger lost for long enough":     {unread(OutageFor), Keep, Blind, Ask{}},
 		"a ledger lost a moment ago":        {unread(OutageFor - 1), Look, "", Ask{}},
 		"leases lost for long enough":       {unlisted(OutageFor), Keep, Blind, Ask{Heartbeats: true}},

@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// actingFor is how long a call may take, by far: a call still without an outcome then counts as perhaps done.
-	actingFor = time.Minute
-	// pendingFor bounds how long a repair may be held before it ends; if its alert still fires, a new one begins.
-	pendingFor = 24 * time.Hour
+	// ActingFor is how long a call may take, by far: a call still without an outcome then counts as perhaps done.
+	ActingFor = time.Minute
+	// PendingFor bounds how long a repair may be held before it ends; if its alert still fires, a new one begins.
+	PendingFor = 24 * time.Hour
 	// refusedFor is the least time before the next attempt after a provider refused one.
 	refusedFor = time.Minute
-	// unconfirmedFor is how long an alert that no Alertmanager knows is kept: a post may overtake the poll.
-	unconfirmedFor = time.Minute
-	// lookFor is how fresh a look must be when a side effect rests on it. It is longer than a replica may take to
+	// UnconfirmedFor is how long an alert that no Alertmanager knows is kept: a post may overtake the poll.
+	UnconfirmedFor = time.Minute
+	// LookFor is how fresh a look must be when a side effect rests on it. It is longer than a replica may take to
 	// answer, and far below the 30 s of invariant 5, so that a silence made a moment ago is seen.
-	lookFor = 10 * time.Second
+	LookFor = 10 * time.Second
 	// leaseAgain is how soon a lease that was found stale is read again.
 	leaseAgain = 5 * time.Second
 	// OutageFor is how long the ledger or the leases may be missing before that holds repairs, and people are told.
@@ -103,11 +103,11 @@ func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Dec
 }
 
 // verdictOn is what the Alertmanagers say of the repair's cause.
-func (s *State) verdictOn(cause Cause) verdict {
+func (s *State) verdictOn(cause Cause) Verdict {
 	if cause.Request != "" {
 		return s.Word.aboutNode(s.Node.Name, s.Config, s.ownSilence())
 	}
-	return s.Word.about(cause.Alert, s.Config, s.ownSilence())
+	return s.Word.About(cause.Alert, s.Config, s.ownSilence())
 }
 
 func (s *State) ownSilence() string {
@@ -142,7 +142,7 @@ func (s *State) proceed(now time.Time) Decision {
 		}
 	}
 	if r.Phase == Pending && !now.Before(r.Deadline) {
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.Hold.words()), now)
+		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
 	}
 	if r.drained() && !s.Node.Spec.Unschedulable {
 		return s.uncordoned("after its drain: pods may be back, and the plan would go on as if the node were empty", now)
@@ -198,5 +198,5 @@ func (s *State) alert(fingerprint string) *Alert {
 	return nil
 }
 
-// at is a time as a record holds it.
-func at(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+// Instant is a time as a record holds it.
+func Instant(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

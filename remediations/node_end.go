@@ -44,7 +44,7 @@ func (s *State) exhaust(p *Policy, now time.Time) Decision {
 	disruptive := slices.ContainsFunc(r.all(), func(done string) bool { return Registry[stepName(done)].Disruptive })
 	if p.CordonExhausted && p.Mode == ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
 		d.Cordon = true
-		r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: at(now)})
+		r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: Instant(now)})
 	}
 	if !p.CordonExhausted { // the cordon was for a step that is over; what a machine that is gone left behind stays marked
 		for _, u := range r.Undo {

@@ -21,15 +21,15 @@ func (s *State) dropMalformed(now time.Time) Decision {
 	}
 	return Decision{
 		Verb: Reset, Message: "a record that could not be read was dropped: " + clip(bytes, 900),
-		Ended: &Entry{ID: "unreadable", Outcome: Cancelled, Steps: []string{}, Began: at(now), Ended: at(now), Why: clip(bytes, 1024)},
+		Ended: &Entry{ID: "unreadable", Outcome: Cancelled, Steps: []string{}, Began: Instant(now), Ended: Instant(now), Why: clip(bytes, 1024)},
 	}
 }
 
 // over says that an alert that has led to nothing needs no more thought: nobody has it, and it was said to be
 // resolved, or nobody has heard of it for a while.
 func (s *State) over(a *Alert, now time.Time) bool {
-	return s.Word.about(a.Fingerprint, s.Config, s.ownSilence()).gone && s.Word.BlindCause(s.Config) == "" &&
-		(a.Status == StatusResolved || now.Sub(a.ReceivedAt).Abs() > unconfirmedFor) // or received by a clock that was wrong
+	return s.Word.About(a.Fingerprint, s.Config, s.ownSilence()).Gone && s.Word.BlindCause(s.Config) == "" &&
+		(a.Status == StatusResolved || now.Sub(a.ReceivedAt).Abs() > UnconfirmedFor) // or received by a clock that was wrong
 }
 
 // prune drops the alerts that are over and that no repair refers to any more.
@@ -192,7 +192,7 @@ func (s *State) glass(d *Decision, now time.Time) {
 // clockTrusted asks the kubelets' leases whether this process's clock can be right, before a person's word is taken off
 // because its time is over: a clock that is hours ahead would end every pause for good.
 func (s *State) clockTrusted(d *Decision, now time.Time) bool {
-	if h := s.Heartbeats; h == nil || now.Sub(h.ReadAt) > lookFor {
+	if h := s.Heartbeats; h == nil || now.Sub(h.ReadAt) > LookFor {
 		d.Ask.Heartbeats = true
 		return false
 	}

@@ -33,15 +33,15 @@ func (s *State) letGo(d *Decision, now time.Time) {
 	}
 	if reason, f := c.hold(); f != nil {
 		s.note(d, "its machine is gone; the node is not marked as out of service, because %s holds it", reason)
-		d.Message += ": " + f.message
-		if f.until.After(now) {
-			d.Recheck = earlier(d.Recheck, f.until)
+		d.Message += ": " + f.Message
+		if f.Until.After(now) {
+			d.Recheck = earlier(d.Recheck, f.Until)
 		}
 		return
 	}
 	d.Taint, d.Record = true, r.clone()
 	d.Record.Note = ""
-	d.Record.Undo = append(d.Record.Undo, Undo{Kind: UndoTaint, Key: OutOfServiceTaint, At: at(now)})
+	d.Record.Undo = append(d.Record.Undo, Undo{Kind: UndoTaint, Key: OutOfServiceTaint, At: Instant(now)})
 	d.Message = "its machine is gone: the node is marked out of service, so that volumes and pods are let go"
 }
 

@@ -23,9 +23,9 @@ func (r *Record) passed(ref StepRef) bool {
 
 // passOver goes on to the next step instead of waiting for one that can only be refused, or that is not due for this node.
 // It is on record before anything else is done, and said once. nil: no step follows, and none was issued yet.
-func (s *State) passOver(c *candidate, pending *Record, reason Reason, f *finding) *Decision {
+func (s *State) passOver(c *candidate, pending *Record, reason Reason, f *Finding) *Decision {
 	r := pending.clone()
-	r.Passed = append(r.Passed, Passed{Index: c.step.Index, Name: c.step.Name, Why: clip(f.message, passedWhy)})
+	r.Passed = append(r.Passed, Passed{Index: c.step.Index, Name: c.step.Name, Why: clip(f.Message, passedWhy)})
 	known := *s
 	known.Journal.Record = r
 	step, more := known.stepFrom(c.policy, c.step.Index+1)
@@ -37,8 +37,8 @@ func (s *State) passOver(c *candidate, pending *Record, reason Reason, f *findin
 		return &d
 	}
 	r.Step = step
-	message := fmt.Sprintf("%s is passed over: %s; %s is next", c.step.Name, f.message, step.Name)
-	r.Hold = &Hold{Reason: reason, Message: clip(message, 400), Since: at(c.now)}
+	message := fmt.Sprintf("%s is passed over: %s; %s is next", c.step.Name, f.Message, step.Name)
+	r.Hold = &Hold{Reason: reason, Message: clip(message, 400), Since: Instant(c.now)}
 	return &Decision{Verb: Keep, Reason: reason, Message: message, Policy: c.policy, Record: r, Recheck: c.now.Add(time.Second)}
 }
 
@@ -59,8 +59,8 @@ func (c *candidate) part() string {
 	return ""
 }
 
-// evidence is what is kept of a host's last words: their end, on one line.
-func evidence(text string) string {
+// EvidenceOf is what is kept of a host's last words: their end, on one line.
+func EvidenceOf(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	one := clip(strings.Join(lines, " | "), len(text)+3*len(lines))
 	if len(one) > maxEvidence {

@@ -15,7 +15,7 @@ func (o *Orphan) Gone(n *corev1.Node) bool { return n == nil || string(n.UID) !=
 // SuccessorOf finds the Node of the machine that came for the orphan's; nil: it has not joined yet, or the provider has
 // not said which machine it is.
 func SuccessorOf(o *Orphan, r *Replacement, nodes []*corev1.Node) *corev1.Node {
-	if r == nil || !r.about(o.Record.Intent) {
+	if r == nil || !r.About(o.Record.Intent) {
 		return nil
 	}
 	i := slices.IndexFunc(nodes, func(n *corev1.Node) bool {
@@ -88,7 +88,7 @@ func (s *State) orphanOver(o *Orphan, p *Policy, now time.Time) Decision {
 	}
 	d := Decision{Verb: End, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, p.waitOf(r.Step), missing)}
 	d.Ended = &Entry{
-		ID: r.ID, Policy: r.Policy, Outcome: OutcomeExhausted, Steps: slices.Clone(r.Done), Began: r.Began, Ended: at(now),
+		ID: r.ID, Policy: r.Policy, Outcome: OutcomeExhausted, Steps: slices.Clone(r.Done), Began: r.Began, Ended: Instant(now),
 		Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: clip(d.Message, 300),
 	}
 	return d

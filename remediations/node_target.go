@@ -29,7 +29,7 @@ func (t nodeTarget) consider(p *Policy, a *Alert, now time.Time) Decision {
 }
 
 // examine asks whether one provider carries out the step on this node, and what it has against it. That stands, and is told once, while the provider is asked again.
-func (t nodeTarget) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *finding) {
+func (t nodeTarget) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
 	if f := c.unserved(); f != nil {
 		return nil, ProviderAbsent, f
 	}
@@ -68,24 +68,24 @@ func (t nodeTarget) intend(c *candidate, pending *Record, d *Decision) {
 	}
 	r.Intent.Before, r.Intent.SpentSeconds = t.Survey.before(c.ask()), int(taken.Seconds())
 	if v := t.surveyOf(c); v.Evidence != "" {
-		r.Evidence = evidence(v.Evidence)
+		r.Evidence = EvidenceOf(v.Evidence)
 	}
 	d.Signs = c.signs()
 	attempt := ""
 	if c.remediation().Once {
 		attempt = fmt.Sprintf(" (attempt %d)", c.step.Attempt)
 	} else {
-		r.Deadline = at(c.now.Add(c.policy.Plan[c.step.Index].Timeout - taken))
+		r.Deadline = Instant(c.now.Add(c.policy.Plan[c.step.Index].Timeout - taken))
 		if !n.Spec.Unschedulable {
 			d.Cordon = true
-			r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: at(c.now)})
+			r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: Instant(c.now)})
 		}
 	}
 	d.Message = fmt.Sprintf("%s %s%s%s %s", c.remediation().Verb, n.Name, c.part(), attempt, c.by())
 }
 
 // hold keeps the candidate back, or passes its step over.
-func (t nodeTarget) hold(c *candidate, pending *Record, reason Reason, f *finding) Decision {
+func (t nodeTarget) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
 	if f.pass {
 		if over := t.passOver(c, pending, reason, f); over != nil {
 			return *over
@@ -97,9 +97,9 @@ func (t nodeTarget) hold(c *candidate, pending *Record, reason Reason, f *findin
 	return d
 }
 
-func (t nodeTarget) keep(c *candidate, pending *Record, reason Reason, f *finding) Decision {
+func (t nodeTarget) keep(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
 	d := keeping(c, reason, f)
-	hold, was := newHold(reason, f, c.now), t.record()
+	hold, was := NewHold(reason, f, c.now), t.record()
 	// A person's request is consumed with the record of it, whatever holds it.
 	if was.holds(pending, hold, d.Fleetwide) || (c.request != "" && (was == nil || was.ID != pending.ID)) {
 		d.Record = pending.clone()

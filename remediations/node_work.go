@@ -88,20 +88,20 @@ func (r *Record) drained() bool {
 
 // unheard asks whether what a step under way rests on is young enough. One that is not being done, since another process
 // began it, is looked after first; one that is ends when nobody has answered for too long.
-func (s *State) unheard(underway bool, d *Decision, now time.Time) (Reason, *finding) {
+func (s *State) unheard(underway bool, d *Decision, now time.Time) (Reason, *Finding) {
 	oldest := now.Add(-s.Config.MaxStaleness)
 	deaf := s.Word == nil || !s.Word.AskedAt.After(oldest)
 	uncounted := s.Heartbeats == nil || !s.Heartbeats.ReadAt.After(oldest)
-	d.Ask.Heartbeats = uncounted || now.Sub(s.Heartbeats.ReadAt) > lookFor
+	d.Ask.Heartbeats = uncounted || now.Sub(s.Heartbeats.ReadAt) > LookFor
 	switch {
 	case s.Ledger == nil && errors.Is(s.LedgerErr, ErrLedgerMalformed):
-		return RecordMalformed, &finding{message: s.LedgerErr.Error(), fleetwide: true}
+		return RecordMalformed, &Finding{Message: s.LedgerErr.Error(), fleetwide: true}
 	case !underway && (deaf || uncounted || s.Ledger == nil):
 		d.Verb, d.Ask.Alerts, d.Message = Look, deaf, fmt.Sprintf("looking before %s %s goes on", s.Journal.Record.Step.Name, s.Node.Name)
 	case deaf:
-		return AlertUnconfirmed, because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
+		return AlertUnconfirmed, Because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
 	case uncounted:
-		return Blind, because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
+		return Blind, Because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
 	default:
 		d.Recheck = earlier(d.Recheck, earlier(s.Word.AskedAt, s.Heartbeats.ReadAt).Add(s.Config.MaxStaleness))
 	}
@@ -109,14 +109,14 @@ func (s *State) unheard(underway bool, d *Decision, now time.Time) (Reason, *fin
 }
 
 // interrupt puts the step back: it is held, and begins again when nothing holds it any more.
-func (s *State) interrupt(p *Policy, reason Reason, f *finding, now time.Time) Decision {
+func (s *State) interrupt(p *Policy, reason Reason, f *Finding, now time.Time) Decision {
 	r := s.Journal.Record.clone()
-	r.Phase, r.Since, r.Deadline, r.Note = Pending, at(now), at(now.Add(pendingFor)), ""
-	r.Hold = newHold(reason, f, now)
+	r.Phase, r.Since, r.Deadline, r.Note = Pending, Instant(now), Instant(now.Add(PendingFor)), ""
+	r.Hold = NewHold(reason, f, now)
 	r.Also = s.also(r)
-	d := Decision{Verb: Keep, Reason: reason, Message: f.message, Fleetwide: f.fleetwide || reason.Fleetwide(), Policy: p, Record: r}
-	if f.until.After(now) {
-		d.Recheck = f.until
+	d := Decision{Verb: Keep, Reason: reason, Message: f.Message, Fleetwide: f.fleetwide || reason.Fleetwide(), Policy: p, Record: r}
+	if f.Until.After(now) {
+		d.Recheck = f.Until
 	}
 	return d
 }

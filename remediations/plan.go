@@ -66,8 +66,8 @@ func (s *State) refusals(p *Policy) string {
 
 func joined(steps []string) string { return strings.Join(steps, ", ") }
 
-// words are what the record says of why nothing is done.
-func (h *Hold) words() string {
+// Words are what the record says of why nothing is done.
+func (h *Hold) Words() string {
 	if h == nil {
 		return "no reason on record"
 	}
@@ -129,7 +129,7 @@ const alsoMost = 16
 func (s *State) also(r *Record) []string {
 	var out []string
 	for _, a := range s.mildestFirst() {
-		if a.Fingerprint != r.Cause.Alert && s.Word.about(a.Fingerprint, s.Config, s.ownSilence()).reason == "" && len(out) < alsoMost {
+		if a.Fingerprint != r.Cause.Alert && s.Word.About(a.Fingerprint, s.Config, s.ownSilence()).Reason == "" && len(out) < alsoMost {
 			out = append(out, a.Fingerprint)
 		}
 	}

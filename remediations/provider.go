@@ -130,11 +130,11 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 }
 
 // unserved says that no single provider carries out the candidate's step on its Node, or the step that it prepares.
-func (c *candidate) unserved() *finding {
+func (c *candidate) unserved() *Finding {
 	for _, step := range c.policy.Plan[c.step.Index:] {
 		if of := Registry[step.Name]; of.Once && c.Config.provides(step) {
 			if _, against := c.Config.ProviderOf(step.Name, c.Node); against != "" {
-				return &finding{message: against, pass: of.PassedOver && step.Name == c.step.Name}
+				return &Finding{Message: against, pass: of.PassedOver && step.Name == c.step.Name}
 			}
 			break
 		}

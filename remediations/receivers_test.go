@@ -30,10 +30,10 @@ func TestAlertCountsOnlyWhereItIsRoutedToDrydock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Word{AskedAt: noon, Replicas: test.replicas}
-			v := w.about(fp, c, "")
-			require.Equal(t, test.want, v.reason, v.message)
-			require.Contains(t, v.message, test.says)
-			require.False(t, v.gone, "it fires, wherever it goes: its end proves nothing")
+			v := w.About(fp, c, "")
+			require.Equal(t, test.want, v.Reason, v.Message)
+			require.Contains(t, v.Message, test.says)
+			require.False(t, v.Gone, "it fires, wherever it goes: its end proves nothing")
 		})
 	}
 }

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// recordVersion is the version of everything that Drydock writes on a Node and in the ledger.
-const recordVersion = 1
+// RecordVersion is the version of everything that Drydock writes on a Node and in the ledger.
+const RecordVersion = 1
 
 // idLength is that of a repair's id.
 const idLength = 6
@@ -208,11 +208,11 @@ func DecodeRecord(value string) (*Record, error) {
 	if err := decodeLoose(value, &v); err != nil {
 		return nil, fmt.Errorf("the record is not JSON: %w", err)
 	}
-	if v.V != recordVersion {
-		return nil, fmt.Errorf("the record has version %d, this Drydock knows version %d", v.V, recordVersion)
+	if v.V != RecordVersion {
+		return nil, fmt.Errorf("the record has version %d, this Drydock knows version %d", v.V, RecordVersion)
 	}
 	var r Record
-	if err := decodeStrict(value, &r); err != nil {
+	if err := DecodeStrict(value, &r); err != nil {
 		return nil, fmt.Errorf("the record is not readable: %w", err)
 	}
 	return &r, r.validate()

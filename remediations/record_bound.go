@@ -5,14 +5,14 @@ import "slices"
 // Encode gives the annotation's value. It is never longer than what DecodeRecord takes: of a record that would be, what is
 // only told to people is cut, and what a decision rests on stays.
 func (r *Record) Encode() string {
-	text := encode(r)
+	text := EncodeJSON(r)
 	for _, shorten := range []func(*Record){withoutReasons, withoutEvidence, withoutWords, withoutOthers, withFewerAttempts(200), withFewerAttempts(50)} {
 		if len(text) <= maxRecordBytes {
 			break
 		}
 		r = r.clone()
 		shorten(r)
-		text = encode(r)
+		text = EncodeJSON(r)
 	}
 	return text
 }

@@ -19,7 +19,7 @@ func TestWhateverIsWrittenCanBeRead(t *testing.T) {
 		step := StepRef{Index: 31, Name: "replace", Attempt: 1}
 		r := &Record{
 			V: 1, ID: "abc234", Policy: strings.Repeat("p", rapid.SampledFrom([]int{4, 63}).Draw(t, "policy")), Cause: Cause{Alert: fp}, Phase: Verifying, Step: step,
-			Began: noon, Since: noon, Deadline: noon, Evidence: evidence(said.Draw(t, "evidence")), Note: clip(said.Draw(t, "note"), 400),
+			Began: noon, Since: noon, Deadline: noon, Evidence: EvidenceOf(said.Draw(t, "evidence")), Note: clip(said.Draw(t, "note"), 400),
 			Intent: &Intent{ID: "abc234-31-1", At: noon, BootID: strings.Repeat("b", 36), UID: strings.Repeat("u", 36), ProviderID: "civo://" + strings.Repeat("i", 36), Before: rapid.SampledFrom([]Before{"", Before(`{"kept":"` + strings.Repeat("k", maxBefore-11) + `"}`)}).Draw(t, "before"), Why: clip(said.Draw(t, "why"), 300), Outcome: CallRefused},
 			Hold:   &Hold{Reason: Paused, Message: clip(said.Draw(t, "hold"), 400), Since: noon},
 			Undo:   []Undo{{Kind: UndoCordon, At: noon}, {Kind: UndoTaint, Key: OutOfServiceTaint, At: noon}},

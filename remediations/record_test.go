@@ -46,7 +46,7 @@ var (
 
 var anyRecord = rapid.Custom(func(t *rapid.T) *Record {
 	r := &Record{
-		V: recordVersion, ID: anyID.Draw(t, "id"), Policy: anyName.Draw(t, "policy"),
+		V: RecordVersion, ID: anyID.Draw(t, "id"), Policy: anyName.Draw(t, "policy"),
 		Phase: rapid.SampledFrom([]Phase{Pending, Acting, Verifying, Exhausted}).Draw(t, "phase"),
 		Step:  anyStep.Draw(t, "step"), Began: anyTime.Draw(t, "began"), Since: anyTime.Draw(t, "since"), Deadline: anyTime.Draw(t, "deadline"),
 		Done: rapid.SliceOfN(rapid.Map(anyStep, StepRef.String), 0, 5).Draw(t, "done"),
@@ -242,7 +242,7 @@ func TestEncodedTextStaysReadable(t *testing.T) {
 }
 
 func TestWhatIsNoPlainDataIsNeverWritten(t *testing.T) {
-	require.Panics(t, func() { encode(func() {}) })
+	require.Panics(t, func() { EncodeJSON(func() {}) })
 }
 
 // TestTargetNamedByItsRecord: only a record of a kind without fields of its own names its target so, and stands under the key of

@@ -41,8 +41,8 @@ type Asked struct {
 	At     time.Time
 }
 
-// about says that the answer is about this intent, and was not asked for before it. An older answer is about another step.
-func (a Asked) about(i *Intent) bool { return i != nil && a.Intent == i.ID && !a.At.Before(i.At) }
+// About says that the answer is about this intent, and was not asked for before it. An older answer is about another step.
+func (a Asked) About(i *Intent) bool { return i != nil && a.Intent == i.ID && !a.At.Before(i.At) }
 
 // Replacement is what the provider says about a machine that it was told to replace.
 type Replacement struct {
@@ -76,10 +76,10 @@ func (s *State) answers() (a Answers) {
 		return a
 	}
 	of := Registry[stepName(lastDone(r))]
-	if of.Replaces && s.Replacement != nil && s.Replacement.about(r.Intent) {
+	if of.Replaces && s.Replacement != nil && s.Replacement.About(r.Intent) {
 		a.Machine = s.Replacement
 	}
-	if of.AsksPods && s.Pods != nil && s.Pods.about(r.Intent) {
+	if of.AsksPods && s.Pods != nil && s.Pods.About(r.Intent) {
 		a.Pods = s.Pods
 	}
 	return a

@@ -64,7 +64,7 @@ func (sc *scene) node(t testing.TB) *corev1.Node {
 	}
 	for _, a := range alerts {
 		alert := Alert{
-			V: recordVersion, Name: "NodeNotReady", Policy: a.Policy, Status: a.Status, Fingerprint: a.Fingerprint,
+			V: RecordVersion, Name: "NodeNotReady", Policy: a.Policy, Status: a.Status, Fingerprint: a.Fingerprint,
 			StartsAt: ago(a.Started, "10m"), ReceivedAt: ago(a.Received, "5m"), Labels: map[string]string{"node": "n1"},
 		}
 		if alert.Policy == "" {
@@ -79,7 +79,7 @@ func (sc *scene) node(t testing.TB) *corev1.Node {
 		n.Annotations[alert.Key()] = alert.Encode()
 	}
 	if sc.History != nil {
-		n.Annotations[HistoryKey] = encode(sc.History)
+		n.Annotations[HistoryKey] = EncodeJSON(sc.History)
 	}
 	annotate(t, n, NodeRepairKey, sc.Record)
 	annotate(t, n, LocationKey, sc.Leader)
@@ -197,7 +197,7 @@ func (sc *scene) others() []*corev1.Node {
 // inFlight puts a repair in Verifying on the node.
 func inFlight(n *corev1.Node, step string) *corev1.Node {
 	r := Record{
-		V: recordVersion, ID: "r" + n.Name, Policy: "another-policy", Cause: Cause{Alert: "aa"}, Phase: Verifying,
+		V: RecordVersion, ID: "r" + n.Name, Policy: "another-policy", Cause: Cause{Alert: "aa"}, Phase: Verifying,
 		Step: StepRef{Name: step, Attempt: 1}, Began: noon, Since: noon, Deadline: noon.Add(time.Minute),
 		Intent: &Intent{ID: "r" + n.Name + "-0-1", At: noon},
 	}

@@ -129,18 +129,18 @@ type Sighting struct {
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
 // against says what there is to say against approving the sidecar; nil: its gate is closed, and nothing keeps it so.
-func (g *Sighting) against() (Reason, *finding) {
+func (g *Sighting) against() (Reason, *Finding) {
 	switch {
 	case g.Unknown != "":
-		return SidecarUnknown, because("%s", clip(g.Unknown, 300))
+		return SidecarUnknown, Because("%s", clip(g.Unknown, 300))
 	case g.Held != "":
-		return SidecarHeld, because("%s", clip(g.Held, 300))
+		return SidecarHeld, Because("%s", clip(g.Held, 300))
 	case g.Health == HealthReady:
-		return AlertResolved, because("the sidecar of %s answers that it is ready; its alert will end", g.Pod)
+		return AlertResolved, Because("the sidecar of %s answers that it is ready; its alert will end", g.Pod)
 	case g.Health == HealthNotReady:
 		return "", nil
 	}
-	return SidecarUnknown, because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, clip(g.Detail, 200))
+	return SidecarUnknown, Because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, clip(g.Detail, 200))
 }
 
 // closedByStart is how long before its alert the container of a gate may have been started, if the start is to explain why
@@ -150,13 +150,13 @@ const closedByStart = 15 * time.Minute
 // deliberate says why a closed gate was closed on purpose, or may have been; nil: its container was started shortly before
 // the alert began. A gate opens once in the life of its process, and the process forgets that at its end. If the process
 // was running long before the alert began, then somebody closed the gate, and nobody but that person opens it.
-func (g *Sighting) deliberate(alertBegan time.Time) (Reason, *finding) {
+func (g *Sighting) deliberate(alertBegan time.Time) (Reason, *Finding) {
 	switch {
 	case g.StartedAt.IsZero():
-		return SidecarUnknown, because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
+		return SidecarUnknown, Because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
 	case g.StartedAt.Add(closedByStart).Before(alertBegan):
-		return SidecarHeld, because("the sidecar of %s was closed on purpose: its container has run since %s, and its alert began only at %s. Open it by hand, or restart its container",
-			g.Pod, at(g.StartedAt).Format(time.RFC3339), at(alertBegan).Format(time.RFC3339))
+		return SidecarHeld, Because("the sidecar of %s was closed on purpose: its container has run since %s, and its alert began only at %s. Open it by hand, or restart its container",
+			g.Pod, Instant(g.StartedAt).Format(time.RFC3339), Instant(alertBegan).Format(time.RFC3339))
 	}
 	return "", nil
 }

@@ -68,12 +68,12 @@ func (s *SidecarState) consider(p *Policy, a *Alert, now time.Time) Decision {
 }
 
 func (s *SidecarState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindSidecar, record: s.Record, subject: "the sidecar of " + s.Name, verdict: s.Word.about(fingerprint, s.Config, "")}
+	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindSidecar, record: s.Record, subject: "the sidecar of " + s.Name, verdict: s.Word.About(fingerprint, s.Config, "")}
 }
 
 // examine looks at the pod, and asks its sidecar and whoever owns it.
-func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *finding) {
-	instead := func(d Decision) (*Decision, Reason, *finding) { return &d, "", nil }
+func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
+	instead := func(d Decision) (*Decision, Reason, *Finding) { return &d, "", nil }
 	if s.seen().older(c.now, sidecarAgain) {
 		return instead(see("looking at the pod and its sidecar", c.policy))
 	}
@@ -82,10 +82,10 @@ func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*
 	}
 	against, why := s.Sighting.against()
 	if why == nil {
-		against, why = s.Sighting.deliberate(c.verdict.startsAt)
+		against, why = s.Sighting.deliberate(c.verdict.StartsAt)
 	}
 	if why != nil {
-		why.until = s.Sighting.At.Add(sidecarAgain)
+		why.Until = s.Sighting.At.Add(sidecarAgain)
 		return nil, against, why
 	}
 	if wait := s.turn(); wait != "" && !observing {
@@ -99,17 +99,17 @@ func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*
 }
 
 func (s *SidecarState) asks(c *candidate, ask *Ask) StepOn {
-	ask.Sighting = s.seen().older(c.now, lookFor)
+	ask.Sighting = s.seen().older(c.now, LookFor)
 	return StepOn{}
 }
 
 // hold keeps the candidate back. Before anything was done that is on no record.
-func (s *SidecarState) hold(c *candidate, pending *Record, reason Reason, f *finding) Decision {
+func (s *SidecarState) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
 	d := keeping(c, reason, f)
 	if was := s.Record; was != nil {
 		if was.Phase != Pending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
 			d.Record = pending.clone()
-			d.Record.Hold = newHold(reason, f, c.now)
+			d.Record.Hold = NewHold(reason, f, c.now)
 			d.Record.Hold.Until = nil // it is looked at again and again, and the record not written for that
 		}
 	} else if !d.Fleetwide {

@@ -88,7 +88,7 @@ func FuzzDecideSidecar(f *testing.F) {
 		}
 		require.NoError(t, s.Journal.Malformed)
 		require.Equal(t, []any{HealthNotReady, "", "", "n1", true}, []any{s.Sighting.Health, held, unknown, host, uid != ""})
-		require.LessOrEqual(t, now.Sub(s.Sighting.At), lookFor)
+		require.LessOrEqual(t, now.Sub(s.Sighting.At), LookFor)
 		require.False(t, s.Journal.Record != nil && s.Journal.Record.Phase.InFlight())
 		if pause != "" {
 			p, err := ParsePause(pause)

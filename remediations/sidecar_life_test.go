@@ -218,7 +218,7 @@ func oneAction(actions map[string]func(*rapid.T)) func(*rapid.T) {
 }
 
 func (l *sidecarLife) post() {
-	a := Alert{V: recordVersion, Name: "SidecarNotReady", Policy: "sidecar-not-ready", Status: StatusFiring, Fingerprint: fp, StartsAt: l.now, ReceivedAt: l.now, Labels: map[string]string{"namespace": "sei", "pod": "a-0"}}
+	a := Alert{V: RecordVersion, Name: "SidecarNotReady", Policy: "sidecar-not-ready", Status: StatusFiring, Fingerprint: fp, StartsAt: l.now, ReceivedAt: l.now, Labels: map[string]string{"namespace": "sei", "pod": "a-0"}}
 	l.s.Node.Annotations[a.Key()] = a.Encode()
 	for i := range l.s.Word.Replicas {
 		l.s.Word.Replicas[i].Alerts[fp] = AlertWord{Active: true, StartsAt: l.now, UpdatedAt: l.now, EndsAt: l.now.Add(4 * time.Minute)}

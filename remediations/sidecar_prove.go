@@ -21,7 +21,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	if p == nil || p.Kind != KindSidecar || p.Mode == ModeOff {
 		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
-	if !s.Config.serves(p) {
+	if !s.Config.Serves(p) {
 		return s.end(Cancelled, "no provider of sidecars is configured any more", now)
 	}
 	if r.Intent.ahead(now) {
@@ -39,7 +39,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	if d, over := s.finished(now); over {
 		return d
 	}
-	c := s.candidate(p, alertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
+	c := s.candidate(p, AlertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
 	c.repair = r.ID
 	if d, ok := r.afterWithheld(p, sidecarApart, now); ok && !c.resolved() {
 		return s.seen().again(d, now, sidecarAgain)
@@ -48,7 +48,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	case c.resolved():
 		return s.end(Superseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
 	case r.Phase == Pending && !now.Before(r.Deadline):
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.Hold.words()), now)
+		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
 	case now.Before(next):
 		return s.seen().again(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, sidecarAgain)
 	}
@@ -109,7 +109,7 @@ func (s *SidecarState) rest(now time.Time) Decision {
 	switch {
 	case s.stale():
 		return s.look("asking Alertmanager whether the alert is over")
-	case s.Word.BlindCause(s.Config) == "" && s.Word.about(r.Cause.Alert, s.Config, "").gone:
+	case s.Word.BlindCause(s.Config) == "" && s.Word.About(r.Cause.Alert, s.Config, "").Gone:
 		return Decision{Verb: Drop, Message: "the alert is over"}
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
 		return Decision{Verb: Drop, Message: "the pod is another one, or its sidecar is ready"}

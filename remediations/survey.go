@@ -35,12 +35,12 @@ func (s *State) surveyOf(c *candidate) *Survey {
 }
 
 // trouble is what the provider had against the step when it was last asked; nil: nothing, or it was not asked.
-func (s *State) trouble(c *candidate) *finding {
+func (s *State) trouble(c *candidate) *Finding {
 	v := s.Survey
 	if !c.remediation().LooksFirst || v == nil || v.Step != c.ask() || v.Provider != c.provider() || v.Trouble == "" || v.At.After(c.now) {
 		return nil
 	}
-	return &finding{message: v.Trouble, until: v.At.Add(v.Again), fleetwide: v.Fleetwide, pass: c.remediation().PassedOver && !v.Fleetwide}
+	return &Finding{Message: v.Trouble, Until: v.At.Add(v.Again), fleetwide: v.Fleetwide, pass: c.remediation().PassedOver && !v.Fleetwide}
 }
 
 // ask names the candidate's step as Survey.Step does.

@@ -111,26 +111,26 @@ func (s *TargetState) consider(p *Policy, a *Alert, now time.Time) Decision {
 }
 
 func (s *TargetState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: s.Kind, record: s.Record, subject: s.what(), verdict: s.Word.about(fingerprint, s.Config, "")}
+	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: s.Kind, record: s.Record, subject: s.what(), verdict: s.Word.About(fingerprint, s.Config, "")}
 }
 
 // what is the target in a sentence.
 func (s *TargetState) what() string { return fmt.Sprintf("%s %s", s.Kind, s.Name) }
 
 // examine asks what was seen: a repair needs a target that surely is not well.
-func (s *TargetState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *finding) {
-	instead := func(d Decision) (*Decision, Reason, *finding) { return &d, "", nil }
+func (s *TargetState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *Finding) {
+	instead := func(d Decision) (*Decision, Reason, *Finding) { return &d, "", nil }
 	switch g := s.Seen; {
 	case s.seen().older(c.now, lookAgain):
 		return instead(see("looking at "+s.what(), c.policy))
 	case g.Elsewhere != "":
 		return instead(s.leave(c.now))
 	case g.Unknown != "":
-		return nil, NotWitnessed, because("%s; no data is not a fault", clip(g.Unknown, 300))
+		return nil, NotWitnessed, Because("%s; no data is not a fault", clip(g.Unknown, 300))
 	case g.Held != "":
-		return nil, NotWitnessed, because("%s", clip(g.Held, 300))
+		return nil, NotWitnessed, Because("%s", clip(g.Held, 300))
 	case g.Well:
-		return nil, NotWitnessed, because("%s is well, whatever the alert says: %s", s.what(), clip(g.Saw, 200))
+		return nil, NotWitnessed, Because("%s is well, whatever the alert says: %s", s.what(), clip(g.Saw, 200))
 	case c.spent != "":
 		return instead(s.exhaust(c.spent, c.now))
 	}
@@ -138,7 +138,7 @@ func (s *TargetState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reaso
 }
 
 func (s *TargetState) asks(c *candidate, ask *Ask) StepOn {
-	ask.Sighting = s.seen().older(c.now, lookFor)
+	ask.Sighting = s.seen().older(c.now, LookFor)
 	return StepOn{}
 }
 
@@ -147,10 +147,10 @@ func (s *TargetState) intend(c *candidate, _ *Record, d *Decision) {
 	d.Message = fmt.Sprintf("%s %s (attempt %d) %s", c.remediation().Verb, s.what(), c.step.Attempt, c.by())
 }
 
-func (s *TargetState) hold(c *candidate, pending *Record, reason Reason, f *finding) Decision {
+func (s *TargetState) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
 	d := keeping(c, reason, f)
 	d.Ask.Heartbeats = reason == Blind && s.Heartbeats.Blind() != "" && s.uncounted(c.now)
-	if hold := newHold(reason, f, c.now); s.Record.holds(pending, hold, d.Fleetwide) {
+	if hold := NewHold(reason, f, c.now); s.Record.holds(pending, hold, d.Fleetwide) {
 		d.Record = pending.clone()
 		d.Record.Hold = hold
 	}
@@ -223,7 +223,7 @@ func (s *TargetState) cure(*Policy) (Outcome, string) {
 	return Recovered, fmt.Sprintf("%s cured it: %s is well, and the alert is gone", lastDone(s.Record), s.what())
 }
 
-func (s *TargetState) verdictOn(cause Cause) verdict { return s.Word.about(cause.Alert, s.Config, "") }
+func (s *TargetState) verdictOn(cause Cause) Verdict { return s.Word.About(cause.Alert, s.Config, "") }
 
 func (s *TargetState) missing() string {
 	if g := s.Seen; g != nil && g.At.After(s.Record.Since) {

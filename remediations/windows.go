@@ -52,8 +52,8 @@ func nextOpening(windows []Window, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// window says whether disruptive repairs may begin now, and when they may if not.
-func (c *Config) window(now time.Time) (open bool, next time.Time) {
+// InWindow says whether disruptive repairs may begin now, and when they may if not.
+func (c *Config) InWindow(now time.Time) (open bool, next time.Time) {
 	if len(c.Windows) == 0 || slices.ContainsFunc(c.Windows, func(w Window) bool { return w.Contains(now) }) {
 		return true, time.Time{}
 	}

@@ -35,7 +35,7 @@ func (c *Call) withheld(r *Record, now time.Time) bool {
 		return false
 	}
 	passing := c.Withheld == CallWithheld || c.Withheld == Blind
-	return !passing || now.Before(r.Began.Add(pendingFor))
+	return !passing || now.Before(r.Began.Add(PendingFor))
 }
 
 // withheld says that the attempt which was to be made last was given back: no intent is left, and its Step is still to come.
@@ -59,8 +59,8 @@ func (r *Record) giveBack(c *Call, p *Policy, wait time.Duration, now time.Time)
 		}
 	}
 	message := "the call was not made: " + c.Why
-	r.Phase, r.Since, r.Deadline = Pending, at(now), at(now.Add(pendingFor))
-	r.Hold = &Hold{Reason: c.Withheld, Message: clip(message, 400), Since: at(now)}
+	r.Phase, r.Since, r.Deadline = Pending, Instant(now), Instant(now.Add(PendingFor))
+	r.Hold = &Hold{Reason: c.Withheld, Message: clip(message, 400), Since: Instant(now)}
 	return Decision{Verb: Keep, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
 }
 

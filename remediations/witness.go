@@ -193,9 +193,9 @@ func (c *candidate) signs() []Sign {
 }
 
 // notWitnessed holds what only an alert speaks for. What was not read yet is asked for once no other guard holds.
-func notWitnessed(c *candidate) *finding {
+func notWitnessed(c *candidate) *Finding {
 	if c.request == "" && c.policy.Witness == nil {
-		return &finding{fleetwide: true, message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.policy.Name)}
+		return &Finding{fleetwide: true, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.policy.Name)}
 	}
 	signs := c.signs()
 	if len(signs) == 0 {
@@ -205,9 +205,9 @@ func notWitnessed(c *candidate) *finding {
 	if w.ill || w.unread {
 		return nil
 	}
-	f := because("the alert says that the node is ill, the witness of policy %s does not: %s", c.policy.Name, strings.Join(w.saw, "; "))
+	f := Because("the alert says that the node is ill, the witness of policy %s does not: %s", c.policy.Name, strings.Join(w.saw, "; "))
 	if !w.oldest.IsZero() {
-		f.until = w.oldest.Add(witnessAgain)
+		f.Until = w.oldest.Add(witnessAgain)
 	}
 	return f
 }
@@ -215,7 +215,7 @@ func notWitnessed(c *candidate) *finding {
 // unwitnessed says that the witness must be read before the step: nothing that was seen a moment ago says Ill.
 func (c *candidate) unwitnessed() bool {
 	signs := c.signs()
-	return len(signs) > 0 && !weigh(signs, c.Node, c.Read, c.now.Add(-lookFor)).ill
+	return len(signs) > 0 && !weigh(signs, c.Node, c.Read, c.now.Add(-LookFor)).ill
 }
 
 // witnessDue says that what holds the repair was seen so long ago that it must be read again.

@@ -120,25 +120,25 @@ func (w *Word) Sees(c *Config) bool {
 	return w.BlindCause(c) == "" && (!c.Watchdog || w.WatchdogMisses == 0) && slices.ContainsFunc(w.Replicas, func(r ReplicaWord) bool { return r.Err == nil })
 }
 
-// verdict is what a word says of one alert, or of all alerts about a node.
-type verdict struct {
-	// reason is empty where the alert is confirmed: active, and on a replica whose word counts.
-	reason  Reason
-	message string
-	// until is when what holds it will be over, where Alertmanager knows.
-	until time.Time
-	// startsAt is when it began to fire, by the replica that confirms it.
-	startsAt time.Time
+// Verdict is what a word says of one alert, or of all alerts about a node.
+type Verdict struct {
+	// Reason is empty where the alert is confirmed: active, and on a replica whose word counts.
+	Reason  Reason
+	Message string
+	// Until is when what holds it will be over, where Alertmanager knows.
+	Until time.Time
+	// StartsAt is when it began to fire, by the replica that confirms it.
+	StartsAt time.Time
 	// fleetwide: it is the Alertmanagers that do not answer, for whichever alert.
 	fleetwide bool
-	// gone says that somebody whose word counts answered, and nobody who answered has the alert, muted or not.
-	gone bool
+	// Gone says that somebody whose word counts answered, and nobody who answered has the alert, muted or not.
+	Gone bool
 }
 
-// about says what the replicas together say of the alert: invariant 5. One replica that says active is enough, if it
+// About says what the replicas together say of the alert: invariant 5. One replica that says active is enough, if it
 // also shows the Watchdog; one that says silenced or inhibited holds; one that does not answer is passed over. own is
 // the id of the silence that Drydock made for this very repair: it holds nothing.
-func (w *Word) about(fingerprint string, c *Config, own string) verdict {
+func (w *Word) About(fingerprint string, c *Config, own string) Verdict {
 	h := hearing{word: w, config: c, own: own}
 	h.listen(func(r *ReplicaWord) {
 		if a, ok := r.Alerts[fingerprint]; ok {
@@ -149,25 +149,25 @@ func (w *Word) about(fingerprint string, c *Config, own string) verdict {
 	case h.absent() != nil:
 		return *h.absent()
 	case h.active && !h.confirmed && !h.silent.IsZero():
-		return verdict{reason: Blind, message: fmt.Sprintf("the alert was last sent to Alertmanager at %s and should have been sent again since, so its source seems to be gone", h.silent.UTC().Format(time.RFC3339))}
+		return Verdict{Reason: Blind, Message: fmt.Sprintf("the alert was last sent to Alertmanager at %s and should have been sent again since, so its source seems to be gone", h.silent.UTC().Format(time.RFC3339))}
 	case h.active && !h.confirmed:
-		return verdict{reason: Blind, message: "the Alertmanager that has the alert does not show the Watchdog, so its word does not count"}
+		return Verdict{Reason: Blind, Message: "the Alertmanager that has the alert does not show the Watchdog, so its word does not count"}
 	case h.muted() != nil:
 		return *h.muted()
 	case h.active:
-		return verdict{startsAt: h.startsAt}
+		return Verdict{StartsAt: h.startsAt}
 	case h.unrouted:
-		return verdict{reason: AlertUnconfirmed, message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, cmp.Or(text.Quoted(h.elsewhere, 200), "nobody"))}
+		return Verdict{Reason: AlertUnconfirmed, Message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, cmp.Or(text.Quoted(h.elsewhere, 200), "nobody"))}
 	case h.known:
-		return verdict{reason: AlertUnconfirmed, message: "Alertmanager has the alert but has not processed it yet"}
+		return Verdict{Reason: AlertUnconfirmed, Message: "Alertmanager has the alert but has not processed it yet"}
 	default:
-		return verdict{reason: AlertUnconfirmed, gone: h.alive, message: fmt.Sprintf("none of the %d Alertmanagers that answered has this alert firing", h.answered)}
+		return Verdict{Reason: AlertUnconfirmed, Gone: h.alive, Message: fmt.Sprintf("none of the %d Alertmanagers that answered has this alert firing", h.answered)}
 	}
 }
 
 // aboutNode says whether any alert about the node is silenced or inhibited: a person's request needs no alert, but a
 // silence holds it as well. What a request waits for is never an alert's end, so nothing is in its way there: gone.
-func (w *Word) aboutNode(node string, c *Config, own string) verdict {
+func (w *Word) aboutNode(node string, c *Config, own string) Verdict {
 	h := hearing{word: w, config: c, own: own}
 	h.listen(func(r *ReplicaWord) {
 		for _, a := range r.Alerts {
@@ -181,10 +181,10 @@ func (w *Word) aboutNode(node string, c *Config, own string) verdict {
 		return *h.absent()
 	case h.muted() != nil:
 		v := *h.muted()
-		v.gone = h.alive
+		v.Gone = h.alive
 		return v
 	}
-	return verdict{gone: h.alive}
+	return Verdict{Gone: h.alive}
 }
 
 // hearing gathers what the replicas say.
@@ -268,26 +268,26 @@ func nameIn(r *ReplicaWord, fingerprint string) string {
 }
 
 // absent is the verdict where too few answered; nil: enough did.
-func (h *hearing) absent() *verdict {
+func (h *hearing) absent() *Verdict {
 	switch {
 	case h.answered == 0:
-		return &verdict{reason: AlertUnconfirmed, fleetwide: true, message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(h.word.Replicas), clip(strings.Join(h.dead, "; "), 200))}
+		return &Verdict{Reason: AlertUnconfirmed, fleetwide: true, Message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(h.word.Replicas), clip(strings.Join(h.dead, "; "), 200))}
 	case h.config.RequireAll && len(h.dead) > 0:
-		return &verdict{reason: AlertUnconfirmed, fleetwide: true, message: fmt.Sprintf("alertmanager.require is all, and %s", clip(strings.Join(h.dead, "; "), 200))}
+		return &Verdict{Reason: AlertUnconfirmed, fleetwide: true, Message: fmt.Sprintf("alertmanager.require is all, and %s", clip(strings.Join(h.dead, "; "), 200))}
 	}
 	return nil
 }
 
 // muted is the verdict where a person, a time interval or another alert keeps it quiet; nil: nobody does.
-func (h *hearing) muted() *verdict {
+func (h *hearing) muted() *Verdict {
 	switch {
 	case len(h.silences) > 0:
 		text, until := describe(h.silences)
-		return &verdict{reason: Silenced, until: until, message: text + "; it goes on when that ends"}
+		return &Verdict{Reason: Silenced, Until: until, Message: text + "; it goes on when that ends"}
 	case len(h.mutedBy) > 0:
-		return &verdict{reason: Silenced, message: fmt.Sprintf("muted by Alertmanager's time interval %s; it goes on when that ends", names(h.mutedBy))}
+		return &Verdict{Reason: Silenced, Message: fmt.Sprintf("muted by Alertmanager's time interval %s; it goes on when that ends", names(h.mutedBy))}
 	case len(h.inhibitedBy) > 0:
-		return &verdict{reason: Inhibited, message: "inhibited by the alert " + names(h.inhibitedBy)}
+		return &Verdict{Reason: Inhibited, Message: "inhibited by the alert " + names(h.inhibitedBy)}
 	}
 	return nil
 }

@@ -61,13 +61,13 @@ func TestWhatTheAlertmanagersTogetherSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Word{AskedAt: noon, Replicas: c.replicas}
-			v := w.about(fp, &c.config, "")
-			require.Equal(t, c.want, v.reason, v.message)
-			require.Equal(t, c.gone, v.gone)
+			v := w.About(fp, &c.config, "")
+			require.Equal(t, c.want, v.Reason, v.Message)
+			require.Equal(t, c.gone, v.Gone)
 			if c.want == none {
-				require.Equal(t, since, v.startsAt)
+				require.Equal(t, since, v.StartsAt)
 			} else {
-				require.NotEmpty(t, v.message)
+				require.NotEmpty(t, v.Message)
 			}
 		})
 	}
@@ -127,11 +127,11 @@ func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Word{AskedAt: noon, Replicas: []ReplicaWord{replica(c.a)}}
-			require.Equal(t, c.want, w.about(fp, &Config{Watchdog: true}, "").reason)
+			require.Equal(t, c.want, w.About(fp, &Config{Watchdog: true}, "").Reason)
 		})
 	}
 	w := Word{AskedAt: noon, Replicas: []ReplicaWord{replica(sent(time.Hour, 4*time.Minute)), replica(sent(0, 4*time.Minute))}}
-	require.Empty(t, w.about(fp, &Config{Watchdog: true}, "").reason, "one replica that hears of it is enough")
+	require.Empty(t, w.About(fp, &Config{Watchdog: true}, "").Reason, "one replica that hears of it is enough")
 }
 
 func TestWatchdogWasHeardByTheReplicaThatHeardItLast(t *testing.T) {
@@ -145,7 +145,7 @@ func TestInhibitingAlertIsNamed(t *testing.T) {
 	r := replica(AlertWord{InhibitedBy: []string{"i1", "i2"}})
 	r.Alerts["i1"] = AlertWord{Labels: map[string]string{"alertname": "ClusterDown"}, Active: true}
 	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{r}}
-	require.Equal(t, "inhibited by the alert ClusterDown (i1), i2", w.about(fp, &Config{}, "").message)
+	require.Equal(t, "inhibited by the alert ClusterDown (i1), i2", w.About(fp, &Config{}, "").Message)
 }
 
 // TestSilenceOfAnotherNodeHoldsNoRequest: a request is held by what is said of its own node.
@@ -157,9 +157,9 @@ func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
 		"a": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n2"}, SilencedBy: []string{"s1"}},
 		"b": {Labels: map[string]string{"remediation": "another", "node": "n1"}, SilencedBy: []string{"s2"}},
 	}}}}
-	require.Empty(t, w.aboutNode("n1", c, "").reason)
-	require.Equal(t, Silenced, w.aboutNode("n2", c, "").reason)
-	require.Empty(t, w.aboutNode("n2", c, "s1").reason, "our own")
+	require.Empty(t, w.aboutNode("n1", c, "").Reason)
+	require.Equal(t, Silenced, w.aboutNode("n2", c, "").Reason)
+	require.Empty(t, w.aboutNode("n2", c, "s1").Reason, "our own")
 }
 
 // TestInhibitingAlertOfNoPolicyIsNamed: the replica showed it, though no policy wants it.
@@ -167,5 +167,5 @@ func TestInhibitingAlertOfNoPolicyIsNamed(t *testing.T) {
 	r := replica(AlertWord{InhibitedBy: []string{"i1"}})
 	r.Inhibitors = map[string]string{"i1": "ClusterDown"}
 	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{r}}
-	require.Equal(t, "inhibited by the alert ClusterDown (i1)", w.about(fp, &Config{}, "").message)
+	require.Equal(t, "inhibited by the alert ClusterDown (i1)", w.About(fp, &Config{}, "").Message)
 }

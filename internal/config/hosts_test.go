@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 func TestHostsNeedAKeyAndKnownHosts(t *testing.T) {
@@ -64,7 +65,7 @@ func TestAPIServersAreNobodysBusinessUnlessConfigured(t *testing.T) {
 	require.Equal(t, remediations.KindAPIServer, p.Kind)
 	require.Empty(t, p.Labels, "a label that happens to be called node names nothing here")
 	require.False(t, p.CordonExhausted, "there is no node to cordon")
-	require.Equal(t, remediations.RescueFor, p.Plan[0].Timeout)
+	require.Equal(t, apiserver.RescueFor, p.Plan[0].Timeout)
 	require.Equal(t, "hosts of API servers", c.Policies[0].Selector())
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 const (
@@ -58,7 +59,7 @@ func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 
 // rescueStep reads restart-kubelet of API servers: wait is the time for one host, timeout that for all of them.
 func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
-	s := remediations.Step{Name: r.Step, Attempts: 1, Timeout: remediations.RescueFor}
+	s := remediations.Step{Name: r.Step, Attempts: 1, Timeout: apiserver.RescueFor}
 	if r.Attempts != nil && *r.Attempts != 1 {
 		b.Fault(at.To("attempts"), "each host's kubelet is restarted at most once a repair; remove it")
 	}

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"time"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // tornBy is how far the wall clock and the monotonic clock may come apart. They are read one after the other, and the wall
@@ -67,7 +67,7 @@ func (r *Rescue) forgetTorn(now time.Time) {
 	}
 	for _, seen := range r.sights {
 		if torn(seen.At, now) {
-			r.sights = map[string]remediations.HostSight{}
+			r.sights = map[string]apiserver.HostSight{}
 			break
 		}
 	}

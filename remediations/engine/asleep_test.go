@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // TestAMachineThatSleptLooksAgain: it is suspended between its look and its decision, and by its monotonic clock no time has
@@ -69,7 +70,7 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 			p.forgetTorn(m)
 			beside := &targetMemory{seen: &remediations.LocationSight{At: then}, seenAt: then, repairMemory: repairMemory{wellSince: then}}
 			beside.forgetTorn(now)
-			r := &Rescue{word: &remediations.Word{AskedAt: then}, sights: map[string]remediations.HostSight{"cp-1": {At: then}}, wellSince: then}
+			r := &Rescue{word: &remediations.Word{AskedAt: then}, sights: map[string]apiserver.HostSight{"cp-1": {At: then}}, wellSince: then}
 			r.forgetTorn(now)
 			for what, gone := range map[string]bool{
 				"word": p.word == nil, "leases": p.heartbeats == nil, "look": m.lookSince.IsZero(), "well": m.wellSince.IsZero(), "lease": m.lease == nil,

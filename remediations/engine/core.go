@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // intentGood is how long after its intent a call may still go out: invariant 4.
@@ -29,8 +30,8 @@ type core struct {
 	mayStillMove    func(live *corev1.Node, others []*corev1.Node, intent string) error
 	mayStillPutBack func(live *corev1.Node, others []*corev1.Node, id string) error
 
-	decideAPIServer func(*remediations.APIServerState, time.Time) remediations.APIServerDecision
-	mayStillRescue  func(j remediations.RescueJournal, attempt string, now time.Time) error
+	decideAPIServer func(*apiserver.State, time.Time) apiserver.Decision
+	mayStillRescue  func(j apiserver.RescueJournal, attempt string, now time.Time) error
 }
 
 func wholeCore() core {
@@ -39,6 +40,6 @@ func wholeCore() core {
 		decide:     remediations.Decide, mayStillAct: remediations.MayStillAct, admit: remediations.Admit, successorOf: remediations.SuccessorOf,
 		decideTarget: remediations.DecideTarget, decideSidecar: remediations.DecideSidecar, mayStillRepair: remediations.MayStillRepair,
 		decideLocation: remediations.DecideLocation, mayStillMove: remediations.MayStillMove, mayStillPutBack: remediations.MayStillPutBack,
-		decideAPIServer: remediations.DecideAPIServer, mayStillRescue: remediations.MayStillRescue,
+		decideAPIServer: apiserver.Decide, mayStillRescue: apiserver.MayStillRescue,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // ErrBusy: a restart of the unit runs on the host already, whoever issued it.
@@ -19,7 +20,7 @@ var ErrBusy = errors.New("a restart of the unit runs on the host already")
 // Hosts sees the control plane's hosts and restarts their kubelets.
 type Hosts interface {
 	// Sights asks every host's own /readyz at once, within 5 s. It does not fail: what it could not find out is Unknown.
-	Sights(ctx context.Context) map[string]remediations.HostSight
+	Sights(ctx context.Context) map[string]apiserver.HostSight
 	// Restart restarts the kubelet of the host under the attempt's name. It asks mayStill at the very last moment before
 	// what changes something, and does not do that where it gives an error. The outcome is never empty; the error says why
 	// it is not accepted, and is ErrBusy where one runs there already. evidence is what the unit said before.
@@ -29,9 +30,9 @@ type Hosts interface {
 // RescueJournal keeps the rescue's record where no API server is needed.
 type RescueJournal interface {
 	// Load gives the journal, and a person's words as they are now.
-	Load() (remediations.RescueJournal, error)
+	Load() (apiserver.RescueJournal, error)
 	// Append makes the entries durable, all or none. After an error they may be or not.
-	Append(entries ...remediations.RescueEntry) error
+	Append(entries ...apiserver.RescueEntry) error
 	// Renew sets a journal aside that cannot be read. Answered takes a person's reset away.
 	Renew() error
 	Answered() error
@@ -71,9 +72,9 @@ type Rescue struct {
 	metrics repairMetrics
 	notice  chan struct{}
 	looks   chan looked
-	seen    chan map[string]remediations.HostSight
-	calls   chan remediations.RescueCall
-	written chan remediations.RescueTold
+	seen    chan map[string]apiserver.HostSight
+	calls   chan apiserver.RescueCall
+	written chan apiserver.RescueTold
 
 	looking, lookAgain bool
 	seeing             bool
@@ -81,8 +82,8 @@ type Rescue struct {
 	hung sync.Mutex
 
 	word      *remediations.Word
-	sights    map[string]remediations.HostSight
-	call      *remediations.RescueCall
+	sights    map[string]apiserver.HostSight
+	call      *apiserver.RescueCall
 	wellSince time.Time
 	lookSince time.Time
 	newID     string
@@ -118,7 +119,7 @@ const (
 func NewRescue(o RescueOptions) *Rescue {
 	return &Rescue{
 		RescueOptions: o, core: wholeCore(), metrics: newRepairMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), looks: make(chan looked, 1),
-		seen: make(chan map[string]remediations.HostSight, 1), calls: make(chan remediations.RescueCall, 16), written: make(chan remediations.RescueTold, 1),
+		seen: make(chan map[string]apiserver.HostSight, 1), calls: make(chan apiserver.RescueCall, 16), written: make(chan apiserver.RescueTold, 1),
 		told: map[string]bool{}, posted: map[string]remediations.Alert{},
 	}
 }
@@ -174,7 +175,7 @@ func (r *Rescue) Start(ctx context.Context) error {
 		case t := <-r.written:
 			r.writing = false
 			if t.ID != "" {
-				r.append(remediations.RescueEntry{Told: &t})
+				r.append(apiserver.RescueEntry{Told: &t})
 			}
 		case <-timer.C():
 		}
@@ -203,7 +204,7 @@ func (r *Rescue) see(ctx context.Context) {
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, sightsFor)
 		defer cancel()
-		answer := make(chan map[string]remediations.HostSight, 1)
+		answer := make(chan map[string]apiserver.HostSight, 1)
 		if r.hung.TryLock() { // one that hangs must not be joined by others
 			go func() {
 				defer r.hung.Unlock()
@@ -220,12 +221,12 @@ func (r *Rescue) see(ctx context.Context) {
 }
 
 // sightsOf takes nothing of what was seen but what the configured hosts said.
-func (r *Rescue) sightsOf(saw map[string]remediations.HostSight, askedAt time.Time) map[string]remediations.HostSight {
-	out := make(map[string]remediations.HostSight, len(r.Config.ControlPlaneHosts))
+func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time) map[string]apiserver.HostSight {
+	out := make(map[string]apiserver.HostSight, len(r.Config.ControlPlaneHosts))
 	for _, host := range r.Config.ControlPlaneHosts {
 		s, there := saw[host]
-		if !there || (s.State != remediations.HostReady && s.State != remediations.HostFailing) {
-			s.State = remediations.HostUnknown
+		if !there || (s.State != apiserver.HostReady && s.State != apiserver.HostFailing) {
+			s.State = apiserver.HostUnknown
 		}
 		if s.Why == "" {
 			s.Why = "nothing was heard of it"
@@ -237,7 +238,7 @@ func (r *Rescue) sightsOf(saw map[string]remediations.HostSight, askedAt time.Ti
 }
 
 // answered remembers what became of a call until the journal has it.
-func (r *Rescue) answered(c remediations.RescueCall) {
+func (r *Rescue) answered(c apiserver.RescueCall) {
 	r.metrics.steps.WithLabelValues(rescueStep, string(c.Outcome)).Inc()
 	r.Log.Info("the host answered", "attempt", c.Attempt, "outcome", c.Outcome, "why", c.Why)
 	if r.call != nil && r.call.Attempt == c.Attempt {

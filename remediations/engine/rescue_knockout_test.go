@@ -12,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/statefile"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // rescueKnockOut is one clause of what must always hold of a rescue, and how to take it away: with it nothing happens in the
@@ -23,9 +24,9 @@ type rescueKnockOut struct {
 }
 
 // sees lets DecideAPIServer see another state than the one that is.
-func sees(change func(*remediations.APIServerState, time.Time)) func(*plane) {
+func sees(change func(*apiserver.State, time.Time)) func(*plane) {
 	return func(p *plane) {
-		p.core.decideAPIServer = func(s *remediations.APIServerState, now time.Time) remediations.APIServerDecision {
+		p.core.decideAPIServer = func(s *apiserver.State, now time.Time) apiserver.Decision {
 			c := *s
 			if c.Journal.Rescue != nil {
 				r := *c.Journal.Rescue
@@ -33,18 +34,18 @@ func sees(change func(*remediations.APIServerState, time.Time)) func(*plane) {
 				c.Journal.Rescue = &r
 			}
 			change(&c, now)
-			return remediations.DecideAPIServer(&c, now)
+			return apiserver.Decide(&c, now)
 		}
 	}
 }
 
 // seesHosts lets it see the hosts in that state as if they failed.
-func seesHosts(state remediations.HostState) func(*plane) {
-	return sees(func(s *remediations.APIServerState, _ time.Time) {
-		sights := map[string]remediations.HostSight{}
+func seesHosts(state apiserver.HostState) func(*plane) {
+	return sees(func(s *apiserver.State, _ time.Time) {
+		sights := map[string]apiserver.HostSight{}
 		for name, sight := range s.Sights {
 			if sight.State == state {
-				sight.State = remediations.HostFailing
+				sight.State = apiserver.HostFailing
 			}
 			sights[name] = sight
 		}
@@ -67,7 +68,7 @@ func said(then func(p *plane)) func(*plane) {
 // believes the alert to be as it was when it was last confirmed.
 func believes() func(*plane) {
 	var good *remediations.Word
-	return sees(func(s *remediations.APIServerState, now time.Time) {
+	return sees(func(s *apiserver.State, now time.Time) {
 		if s.Word == nil {
 			return
 		}
@@ -90,7 +91,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 	pause := func(p *plane) { _ = os.WriteFile(filepath.Join(p.dir, "a", statefile.Paused), nil, 0o600) }
 	return map[string]rescueKnockOut{
 		"1: observe mode": {
-			take: sees(func(s *remediations.APIServerState, _ time.Time) {
+			take: sees(func(s *apiserver.State, _ time.Time) {
 				c, policy := *s.Config, *s.Config.Policies[0]
 				policy.Mode = remediations.ModeEnforce
 				c.Policies = []*remediations.Policy{&policy}
@@ -105,7 +106,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 			speaks: "1:",
 		},
 		"3: repairs of a host are counted": {
-			take: sees(func(s *remediations.APIServerState, _ time.Time) { s.Journal.Ended = nil }),
+			take: sees(func(s *apiserver.State, _ time.Time) { s.Journal.Ended = nil }),
 			tale: func(p *plane) {
 				p.config.ControlPlaneHosts = []string{"cp-1"}
 				p.start("a", p.config)
@@ -117,7 +118,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 			speaks: "3:",
 		},
 		"4: an intent without an outcome counts as issued": {
-			take: sees(func(s *remediations.APIServerState, _ time.Time) {
+			take: sees(func(s *apiserver.State, _ time.Time) {
 				if r := s.Journal.Rescue; r != nil && r.Phase == remediations.Acting && s.Call == nil {
 					r.Phase, r.Hosts, r.Issued = remediations.Pending, r.Hosts[:len(r.Hosts)-1], r.Issued-1
 				}
@@ -159,7 +160,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 		"5: an inhibition holds":      {take: believes(), tale: said(func(p *plane) { p.inhibited = true }), speaks: "5:"},
 		"5: an alert that is over":    {take: believes(), tale: said(func(p *plane) { p.firing = false }), speaks: "5:"},
 		"6: unknown is never failing": {
-			take: seesHosts(remediations.HostUnknown),
+			take: seesHosts(apiserver.HostUnknown),
 			tale: func(p *plane) {
 				p.down()
 				p.hosts["cp-1"].unknown = true
@@ -169,12 +170,12 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 			speaks: "6:",
 		},
 		"one that works ends it": {
-			take:   seesHosts(remediations.HostReady),
+			take:   seesHosts(apiserver.HostReady),
 			tale:   func(p *plane) { p.down(); p.hosts["cp-2"].up = true; p.start("a", p.config); p.pass(2 * time.Minute) },
 			speaks: "cp-1 is restarted while the API server of cp-2",
 		},
 		"each host once": {
-			take: sees(func(s *remediations.APIServerState, _ time.Time) {
+			take: sees(func(s *apiserver.State, _ time.Time) {
 				if r := s.Journal.Rescue; r != nil && r.Phase != remediations.Acting {
 					for i := range r.Hosts {
 						r.Hosts[i].Host = "forgotten"
@@ -191,14 +192,14 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 		},
 		"9: a pause holds": {
 			take: func(p *plane) {
-				sees(func(s *remediations.APIServerState, _ time.Time) { s.Journal.Paused = nil })(p)
-				p.core.mayStillRescue = func(remediations.RescueJournal, string, time.Time) error { return nil }
+				sees(func(s *apiserver.State, _ time.Time) { s.Journal.Paused = nil })(p)
+				p.core.mayStillRescue = func(apiserver.RescueJournal, string, time.Time) error { return nil }
 			},
 			tale: said(pause), speaks: "9:",
 		},
 		"9: a pause in the last moment": {
 			take: func(p *plane) {
-				p.core.mayStillRescue = func(remediations.RescueJournal, string, time.Time) error { return nil }
+				p.core.mayStillRescue = func(apiserver.RescueJournal, string, time.Time) error { return nil }
 			},
 			tale: func(p *plane) {
 				p.down()

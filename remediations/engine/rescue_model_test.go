@@ -22,6 +22,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/statefile"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // plane is a control plane of which no API server may answer, the Alertmanager that says so, and the Drydocks that watch
@@ -79,7 +80,7 @@ type guard struct {
 	// looked is when it asked Alertmanager last and heard that the alert is active and nothing covers it; saw what it was
 	// last told of the hosts.
 	looked time.Time
-	saw    map[string]remediations.HostState
+	saw    map[string]apiserver.HostState
 }
 
 func rescueConfig() *remediations.Config {
@@ -130,7 +131,7 @@ func (p *plane) down() {
 
 // start begins a Drydock with the state directory of that name.
 func (p *plane) start(name string, config *remediations.Config) *guard {
-	g := &guard{p: p, dir: filepath.Join(p.dir, name), done: make(chan struct{}), saw: map[string]remediations.HostState{}}
+	g := &guard{p: p, dir: filepath.Join(p.dir, name), done: make(chan struct{}), saw: map[string]apiserver.HostState{}}
 	file, err := statefile.Open(g.dir, clock.RealClock{})
 	if err != nil {
 		panic(err)
@@ -219,7 +220,7 @@ func (a alertsOf) Look(context.Context) []remediations.ReplicaWord {
 
 type hostsOf struct{ *guard }
 
-func (h hostsOf) Sights(context.Context) map[string]remediations.HostSight {
+func (h hostsOf) Sights(context.Context) map[string]apiserver.HostSight {
 	h.step()
 	time.Sleep(50 * time.Millisecond)
 	for hangs := true; hangs; time.Sleep(time.Second) {
@@ -228,14 +229,14 @@ func (h hostsOf) Sights(context.Context) map[string]remediations.HostSight {
 	p := h.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := map[string]remediations.HostSight{"stranger": {Host: "stranger", State: remediations.HostReady}}
+	out := map[string]apiserver.HostSight{"stranger": {Host: "stranger", State: apiserver.HostReady}}
 	for name, host := range p.hosts {
-		s := remediations.HostSight{Host: name, State: remediations.HostFailing, Why: "connection refused", At: time.Now().Add(time.Hour)}
+		s := apiserver.HostSight{Host: name, State: apiserver.HostFailing, Why: "connection refused", At: time.Now().Add(time.Hour)}
 		switch {
 		case host.unknown:
-			s.State, s.Why = remediations.HostUnknown, "401"
+			s.State, s.Why = apiserver.HostUnknown, "401"
 		case host.up:
-			s.State = remediations.HostReady
+			s.State = apiserver.HostReady
 		}
 		out[name], h.saw[name] = s, s.State
 	}
@@ -305,11 +306,11 @@ func (p *plane) check(g *guard, host, attempt string) {
 		p.fail("5: the alert was last confirmed %s ago", now.Sub(g.looked))
 	}
 	for name, s := range g.saw {
-		if s == remediations.HostReady {
+		if s == apiserver.HostReady {
 			p.fail("%s is restarted while the API server of %s answers ready", host, name)
 		}
 	}
-	if g.saw[host] != remediations.HostFailing {
+	if g.saw[host] != apiserver.HostFailing {
 		p.fail("6: %s is restarted, and it is %s", host, g.saw[host])
 	}
 	if g.rescue.Config.Policies[0].Mode != remediations.ModeEnforce {
@@ -346,9 +347,9 @@ func (p *plane) check(g *guard, host, attempt string) {
 
 type journalOf struct{ *guard }
 
-func (j journalOf) Load() (remediations.RescueJournal, error) { j.step(); return j.file.Load() }
+func (j journalOf) Load() (apiserver.RescueJournal, error) { j.step(); return j.file.Load() }
 
-func (j journalOf) Append(entries ...remediations.RescueEntry) error {
+func (j journalOf) Append(entries ...apiserver.RescueEntry) error {
 	j.step()
 	err := j.file.Append(entries...)
 	j.step()
@@ -380,7 +381,7 @@ type eventsOf struct{ *guard }
 func (e eventsOf) Event(_ string, ev Event) { e.p.do(func() { e.p.told = append(e.p.told, ev) }) }
 
 // journal is what the state directory says of itself, when its Drydock is gone.
-func (p *plane) journal(t require.TestingT, name string) remediations.RescueJournal {
+func (p *plane) journal(t require.TestingT, name string) apiserver.RescueJournal {
 	f, err := statefile.Open(filepath.Join(p.dir, name), clock.RealClock{})
 	require.NoError(t, err)
 	defer f.Close()
@@ -412,7 +413,7 @@ func (p *plane) logs() (out []string) {
 // requireClaims: the hosts' logs show exactly the restarts that the records claim. What nobody knows may be there or not.
 func (p *plane) requireClaims(t require.TestingT, names ...string) {
 	sure, perhaps := map[string]bool{}, map[string]bool{}
-	claim := func(tries []remediations.HostTry) {
+	claim := func(tries []apiserver.HostTry) {
 		for _, try := range tries {
 			switch key := try.Host + " " + try.Attempt; try.Outcome {
 			case remediations.CallAccepted:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // rescueStep is what each attempt of a rescue is.
@@ -46,7 +47,7 @@ func (r *Rescue) pass(ctx context.Context) time.Duration {
 }
 
 // state gathers what DecideAPIServer must know.
-func (r *Rescue) state() (*remediations.APIServerState, error) {
+func (r *Rescue) state() (*apiserver.State, error) {
 	j, err := r.Journal.Load()
 	if err != nil {
 		return nil, err
@@ -63,14 +64,14 @@ func (r *Rescue) state() (*remediations.APIServerState, error) {
 	if r.newID == "" || knows(j, r.newID) {
 		r.newID = r.NewID()
 	}
-	return &remediations.APIServerState{
-		Config: r.Config, Journal: j, Word: r.word, Alerts: r.Config.APIServerAlerts(r.word, r.posts()), Sights: r.sights,
+	return &apiserver.State{
+		Config: r.Config, Journal: j, Word: r.word, Alerts: apiserver.Alerts(r.Config, r.word, r.posts()), Sights: r.sights,
 		Call: r.call, LookSince: r.lookSince, WellSince: r.wellSince, NewID: r.newID,
 	}, nil
 }
 
-func knows(j remediations.RescueJournal, id string) bool {
-	return (j.Rescue != nil && j.Rescue.ID == id) || slices.ContainsFunc(j.Ended, func(e remediations.EndedRescue) bool { return e.ID == id })
+func knows(j apiserver.RescueJournal, id string) bool {
+	return (j.Rescue != nil && j.Rescue.ID == id) || slices.ContainsFunc(j.Ended, func(e apiserver.EndedRescue) bool { return e.ID == id })
 }
 
 // posts are the alerts that posts have brought lately.
@@ -88,7 +89,7 @@ func (r *Rescue) posts() (out []remediations.Alert) {
 }
 
 // carry does what was decided. again: what was written may let more be decided at once.
-func (r *Rescue) carry(ctx context.Context, s *remediations.APIServerState, d remediations.APIServerDecision, now time.Time) (again bool, err error) {
+func (r *Rescue) carry(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) (again bool, err error) {
 	switch {
 	case !d.Well:
 		r.wellSince = time.Time{}
@@ -122,7 +123,7 @@ func (r *Rescue) carry(ctx context.Context, s *remediations.APIServerState, d re
 }
 
 // append writes what is no decision's; where that fails it is written with the next occasion.
-func (r *Rescue) append(entries ...remediations.RescueEntry) {
+func (r *Rescue) append(entries ...apiserver.RescueEntry) {
 	if err := r.Journal.Append(entries...); err != nil {
 		r.Log.Error(err, "the state directory cannot be written")
 	}
@@ -130,7 +131,7 @@ func (r *Rescue) append(entries ...remediations.RescueEntry) {
 
 // reset does what a person asked for. The file goes first: a reset that came again and again would let a host be restarted
 // as often as anything likes.
-func (r *Rescue) reset(s *remediations.APIServerState, d remediations.APIServerDecision) error {
+func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
 	if s.Journal.Malformed != nil {
 		if err := r.Journal.Renew(); err != nil {
 			return err
@@ -144,18 +145,18 @@ func (r *Rescue) reset(s *remediations.APIServerState, d remediations.APIServerD
 }
 
 // issue makes the intent durable, and lets the call go out beside the loop.
-func (r *Rescue) issue(ctx context.Context, s *remediations.APIServerState, d remediations.APIServerDecision, now time.Time) error {
+func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) error {
 	if err := r.Journal.Append(d.Write...); err != nil {
 		return err // it may be durable all the same, and then counts as issued once it is read again
 	}
 	try := *d.Try
-	r.call, r.wellSince = &remediations.RescueCall{Attempt: try.Attempt}, time.Time{}
+	r.call, r.wellSince = &apiserver.RescueCall{Attempt: try.Attempt}, time.Time{}
 	r.Log.Info("restarting the kubelet of a control-plane host", "host", try.Host, "attempt", try.Attempt, "why", d.Message)
 	mayStill := r.mayStill(ctx, try.Attempt, now)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.CallTimeout)
 		defer cancel()
-		c := remediations.RescueCall{Attempt: try.Attempt}
+		c := apiserver.RescueCall{Attempt: try.Attempt}
 		let := true
 		outcome, evidence, err := r.Hosts.Restart(ctx, try.Host, try.Attempt, func() error {
 			err := mayStill()
@@ -199,7 +200,7 @@ func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) 
 }
 
 // remind writes ended rescues into the histories of the Nodes, one at a time, as soon as an API server takes them.
-func (r *Rescue) remind(ctx context.Context, j remediations.RescueJournal) {
+func (r *Rescue) remind(ctx context.Context, j apiserver.RescueJournal) {
 	now := r.Clock.Now()
 	if r.History == nil || r.writing || j.Malformed != nil || now.Sub(r.wroteAt) < historyEvery {
 		return
@@ -216,16 +217,16 @@ func (r *Rescue) remind(ctx context.Context, j remediations.RescueJournal) {
 func (r *Rescue) writeHistory(ctx context.Context, node string, e remediations.Entry) {
 	ctx, cancel := context.WithTimeout(ctx, historyFor)
 	defer cancel()
-	told := remediations.RescueTold{ID: e.ID, Node: node}
+	told := apiserver.RescueTold{ID: e.ID, Node: node}
 	if err := r.History.Write(ctx, node, e); err != nil && !errors.Is(err, ErrNotFound) {
 		r.Log.V(1).Info("a Node's history cannot be written yet", "node", node, "rescue", e.ID, "why", err.Error())
-		told = remediations.RescueTold{}
+		told = apiserver.RescueTold{}
 	}
 	r.written <- told
 }
 
 // tellOf tells people what was decided, each thing once.
-func (r *Rescue) tellOf(s *remediations.APIServerState, d remediations.APIServerDecision) {
+func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 	rescue := s.Journal.Rescue
 	if len(d.Write) > 0 && d.Write[0].Rescue != nil {
 		rescue = d.Write[0].Rescue
@@ -272,7 +273,7 @@ func (r *Rescue) tell(node, key string, e Event) {
 }
 
 // publish sets the gauges of the policies about API servers.
-func (r *Rescue) publish(s *remediations.APIServerState, d remediations.APIServerDecision) {
+func (r *Rescue) publish(s *apiserver.State, d apiserver.Decision) {
 	rescue := s.Journal.Rescue
 	for _, w := range d.Write {
 		if w.Rescue != nil {

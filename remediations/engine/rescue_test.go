@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/statefile"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // TestFirstHostThatFailsIsRestarted: one restart brings an API server back, it holds, and the other hosts are left alone.
@@ -140,12 +141,12 @@ func TestPauseInTheLastMoment(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
 		paused, once := filepath.Join(p.dir, "a", statefile.Paused), sync.Once{}
-		p.core.mayStillRescue = func(j remediations.RescueJournal, attempt string, now time.Time) error {
+		p.core.mayStillRescue = func(j apiserver.RescueJournal, attempt string, now time.Time) error {
 			once.Do(func() {
 				_ = os.WriteFile(paused, nil, 0o600)
 				j.Paused = new(string)
 			})
-			return remediations.MayStillRescue(j, attempt, now)
+			return apiserver.MayStillRescue(j, attempt, now)
 		}
 		g := p.start("a", p.config)
 		p.pass(5 * time.Minute)

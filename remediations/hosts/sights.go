@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/internal/secretfile"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 const (
@@ -56,8 +56,8 @@ func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
 		o.Timeout = defaultLook
 	}
 	switch {
-	case len(o.Hosts) == 0 || len(o.Hosts) > remediations.MaxControlPlaneHosts:
-		return nil, fmt.Errorf("configuring the control plane: %d hosts, where there are to be between 1 and %d", len(o.Hosts), remediations.MaxControlPlaneHosts)
+	case len(o.Hosts) == 0 || len(o.Hosts) > apiserver.MaxControlPlaneHosts:
+		return nil, fmt.Errorf("configuring the control plane: %d hosts, where there are to be between 1 and %d", len(o.Hosts), apiserver.MaxControlPlaneHosts)
 	case o.Port < 1 || o.Port > 65535:
 		return nil, fmt.Errorf("configuring the control plane: %d is no port", o.Port)
 	case o.Timeout < 0:
@@ -91,7 +91,7 @@ func (c *ControlPlane) Host(name string) (Host, bool) {
 
 // Sights asks the API server of every host, at all its addresses, at once. A host is ready where one address says so, and
 // failing where all do.
-func (c *ControlPlane) Sights(ctx context.Context) map[string]remediations.HostSight {
+func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSight {
 	at := c.o.Now()
 	roots, err := c.authorities()
 	if err != nil {
@@ -101,10 +101,10 @@ func (c *ControlPlane) Sights(ctx context.Context) map[string]remediations.HostS
 	defer cancel()
 	client := newAsker(roots)
 	defer client.CloseIdleConnections()
-	seen := make([][]remediations.HostSight, len(c.o.Hosts))
+	seen := make([][]apiserver.HostSight, len(c.o.Hosts))
 	var all sync.WaitGroup
 	for i, h := range c.o.Hosts {
-		seen[i] = make([]remediations.HostSight, len(h.Addresses))
+		seen[i] = make([]apiserver.HostSight, len(h.Addresses))
 		for j, address := range h.Addresses {
 			all.Go(func() { seen[i][j] = c.ask(look, client, h.Name, address, at) })
 		}
@@ -113,7 +113,7 @@ func (c *ControlPlane) Sights(ctx context.Context) map[string]remediations.HostS
 	if err := ctx.Err(); err != nil { // the caller's time was over, which says nothing of anybody
 		return c.all(at, err)
 	}
-	out := map[string]remediations.HostSight{}
+	out := map[string]apiserver.HostSight{}
 	for i, h := range c.o.Hosts {
 		out[h.Name] = combine(h, seen[i])
 	}
@@ -121,26 +121,26 @@ func (c *ControlPlane) Sights(ctx context.Context) map[string]remediations.HostS
 }
 
 // all is that nothing is known of any.
-func (c *ControlPlane) all(at time.Time, err error) map[string]remediations.HostSight {
-	out := map[string]remediations.HostSight{}
+func (c *ControlPlane) all(at time.Time, err error) map[string]apiserver.HostSight {
+	out := map[string]apiserver.HostSight{}
 	for _, h := range c.o.Hosts {
-		out[h.Name] = remediations.HostSight{Host: h.Name, State: remediations.HostUnknown, Why: "it was not asked: " + clip(err.Error()), At: at}
+		out[h.Name] = apiserver.HostSight{Host: h.Name, State: apiserver.HostUnknown, Why: "it was not asked: " + clip(err.Error()), At: at}
 	}
 	return out
 }
 
 // combine is what the addresses of one host say together.
-func combine(h Host, seen []remediations.HostSight) remediations.HostSight {
+func combine(h Host, seen []apiserver.HostSight) apiserver.HostSight {
 	out := seen[0]
 	if len(seen) == 1 {
 		return out
 	}
 	var why []string
 	for i, s := range seen {
-		if s.State == remediations.HostReady {
+		if s.State == apiserver.HostReady {
 			return s
 		}
-		if s.State != remediations.HostFailing {
+		if s.State != apiserver.HostFailing {
 			out.State = s.State
 		}
 		why = append(why, h.Addresses[i]+": "+s.Why)
@@ -150,11 +150,11 @@ func combine(h Host, seen []remediations.HostSight) remediations.HostSight {
 }
 
 // ask asks one API server at one address.
-func (c *ControlPlane) ask(ctx context.Context, client *http.Client, name, address string, at time.Time) remediations.HostSight {
+func (c *ControlPlane) ask(ctx context.Context, client *http.Client, name, address string, at time.Time) apiserver.HostSight {
 	target := url.URL{Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(c.o.Port)), Path: "/readyz"}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
-		return remediations.HostSight{Host: name, State: remediations.HostUnknown, Why: clip(err.Error()), At: at}
+		return apiserver.HostSight{Host: name, State: apiserver.HostUnknown, Why: clip(err.Error()), At: at}
 	}
 	req.Header.Set("User-Agent", "drydock")
 	resp, err := client.Do(req)
@@ -163,11 +163,11 @@ func (c *ControlPlane) ask(ctx context.Context, client *http.Client, name, addre
 		if errors.As(err, &wrapped) {
 			err = wrapped.Err
 		}
-		return remediations.SightOf(name, 0, err, at)
+		return apiserver.SightOf(name, 0, err, at)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	s := remediations.SightOf(name, resp.StatusCode, nil, at)
-	if s.State == remediations.HostFailing {
+	s := apiserver.SightOf(name, resp.StatusCode, nil, at)
+	if s.State == apiserver.HostFailing {
 		if checks := failingChecks(resp.Body); checks != "" {
 			s.Why += ": " + checks + " failed"
 		}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // apiServer is one on 127.0.0.1, or at another loopback address with the port of the first.
@@ -62,19 +62,19 @@ func TestAnAPIServerIsSeenByItsOwnWord(t *testing.T) {
 	for _, c := range []struct {
 		code  int
 		body  string
-		state remediations.HostState
+		state apiserver.HostState
 		says  string
 	}{
-		{200, "ok", remediations.HostReady, "ready"},
-		{500, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: \x1b[31m\n", remediations.HostFailing, "/readyz answers 500: etcd, poststarthook/x failed"},
-		{503, strings.Repeat("[-]y ", 1<<20), remediations.HostFailing, "503"},
-		{401, "", remediations.HostUnknown, "401"},
-		{403, "", remediations.HostUnknown, "403"},
-		{301, "", remediations.HostUnknown, "301"},
-		{307, "", remediations.HostUnknown, "307"},
-		{429, "", remediations.HostUnknown, "429"},
-		{404, "", remediations.HostUnknown, "404"},
-		{204, "", remediations.HostUnknown, "204"},
+		{200, "ok", apiserver.HostReady, "ready"},
+		{500, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: \x1b[31m\n", apiserver.HostFailing, "/readyz answers 500: etcd, poststarthook/x failed"},
+		{503, strings.Repeat("[-]y ", 1<<20), apiserver.HostFailing, "503"},
+		{401, "", apiserver.HostUnknown, "401"},
+		{403, "", apiserver.HostUnknown, "403"},
+		{301, "", apiserver.HostUnknown, "301"},
+		{307, "", apiserver.HostUnknown, "307"},
+		{429, "", apiserver.HostUnknown, "429"},
+		{404, "", apiserver.HostUnknown, "404"},
+		{204, "", apiserver.HostUnknown, "204"},
 	} {
 		port, ca := apiServer(t, "127.0.0.1:0", answers(c.code, c.body))
 		got := plane(t, port, ca, cp1).Sights(t.Context())["cp-1"]
@@ -103,16 +103,16 @@ func TestWhoRefusesOrHangsFailsAndWhoCannotBeVerifiedIsUnknown(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		plane *ControlPlane
-		state remediations.HostState
+		state apiserver.HostState
 		says  string
 	}{
-		"refused":            {plane(t, nobody, ca, cp1), remediations.HostFailing, "refused"},
-		"hangs":              {plane(t, other, strangersCA, cp1), remediations.HostFailing, "deadline exceeded"},
-		"no TLS":             {plane(t, mute.Addr().(*net.TCPAddr).Port, ca, cp1), remediations.HostFailing, ""},
-		"no connection":      {plane(t, port, ca, Host{Name: "cp-1", Addresses: []string{deafTo}}), remediations.HostFailing, ""},
-		"another CA":         {plane(t, port, fake, cp1), remediations.HostUnknown, "certificate"},
-		"another's name":     {plane(t, sameCertificateAt(t, "127.0.0.9:0"), ca, Host{Name: "cp-1", Addresses: []string{"127.0.0.9"}}), remediations.HostUnknown, "certificate"},
-		"speaks HTTP itself": {plane(t, plainHTTP(t), ca, cp1), remediations.HostUnknown, ""},
+		"refused":            {plane(t, nobody, ca, cp1), apiserver.HostFailing, "refused"},
+		"hangs":              {plane(t, other, strangersCA, cp1), apiserver.HostFailing, "deadline exceeded"},
+		"no TLS":             {plane(t, mute.Addr().(*net.TCPAddr).Port, ca, cp1), apiserver.HostFailing, ""},
+		"no connection":      {plane(t, port, ca, Host{Name: "cp-1", Addresses: []string{deafTo}}), apiserver.HostFailing, ""},
+		"another CA":         {plane(t, port, fake, cp1), apiserver.HostUnknown, "certificate"},
+		"another's name":     {plane(t, sameCertificateAt(t, "127.0.0.9:0"), ca, Host{Name: "cp-1", Addresses: []string{"127.0.0.9"}}), apiserver.HostUnknown, "certificate"},
+		"speaks HTTP itself": {plane(t, plainHTTP(t), ca, cp1), apiserver.HostUnknown, ""},
 	} {
 		began := time.Now()
 		got := c.plane.Sights(t.Context())["cp-1"]
@@ -163,13 +163,13 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 	c.o.Timeout = time.Minute
 	began := time.Now()
 	got := c.Sights(t.Context())["cp-1"]
-	require.Equal(t, remediations.HostFailing, got.State)
+	require.Equal(t, apiserver.HostFailing, got.State)
 	require.Less(t, time.Since(began), 20*time.Second)
 
 	port, ca = apiServer(t, "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Much", strings.Repeat("x", 2*maxHeader))
 	})
-	require.Equal(t, remediations.HostUnknown, plane(t, port, ca, cp1).Sights(t.Context())["cp-1"].State)
+	require.Equal(t, apiserver.HostUnknown, plane(t, port, ca, cp1).Sights(t.Context())["cp-1"].State)
 }
 
 func TestAllHostsAreAskedAtOnce(t *testing.T) {
@@ -190,7 +190,7 @@ func TestAllHostsAreAskedAtOnce(t *testing.T) {
 	got := plane(t, port, ca, hosts...).Sights(t.Context())
 	require.Len(t, got, 3)
 	for _, s := range got {
-		require.Equal(t, remediations.HostFailing, s.State)
+		require.Equal(t, apiserver.HostFailing, s.State)
 		require.Contains(t, s.Why, "500", "each of them was answered, which none is before all are asked")
 	}
 }
@@ -199,25 +199,25 @@ func TestSeveralAddressesOfAHostSpeakTogether(t *testing.T) {
 	t.Parallel()
 	port, ca := apiServer(t, "127.0.0.1:0", answers(200, "ok"))
 	both := Host{Name: "cp-1", Addresses: []string{"127.0.0.2", "127.0.0.1"}}
-	require.Equal(t, remediations.HostReady, plane(t, port, ca, both).Sights(t.Context())["cp-1"].State)
+	require.Equal(t, apiserver.HostReady, plane(t, port, ca, both).Sights(t.Context())["cp-1"].State)
 
 	port, ca = apiServer(t, "127.0.0.1:0", answers(403, ""))
 	got := plane(t, port, ca, both).Sights(t.Context())["cp-1"]
-	require.Equal(t, remediations.HostUnknown, got.State, "one of them refuses, the other says nothing of itself")
+	require.Equal(t, apiserver.HostUnknown, got.State, "one of them refuses, the other says nothing of itself")
 	require.Contains(t, got.Why, "127.0.0.2: ")
 
 	port, ca = apiServer(t, "127.0.0.1:0", answers(500, ""))
-	require.Equal(t, remediations.HostFailing, plane(t, port, ca, both).Sights(t.Context())["cp-1"].State)
+	require.Equal(t, apiserver.HostFailing, plane(t, port, ca, both).Sights(t.Context())["cp-1"].State)
 }
 
 func TestOneAddressThatIsReadyIsEnough(t *testing.T) {
 	t.Parallel()
-	ready, failing, unknown := remediations.HostSight{State: remediations.HostReady}, remediations.HostSight{State: remediations.HostFailing}, remediations.HostSight{State: remediations.HostUnknown}
+	ready, failing, unknown := apiserver.HostSight{State: apiserver.HostReady}, apiserver.HostSight{State: apiserver.HostFailing}, apiserver.HostSight{State: apiserver.HostUnknown}
 	h := Host{Name: "cp-1", Addresses: []string{"127.0.0.1", "127.0.0.2"}}
-	for _, other := range []remediations.HostSight{failing, unknown} {
-		require.Equal(t, ready, combine(h, []remediations.HostSight{ready, other}))
-		require.Equal(t, ready, combine(h, []remediations.HostSight{other, ready}))
-		require.Equal(t, remediations.HostUnknown, combine(h, []remediations.HostSight{other, unknown}).State)
+	for _, other := range []apiserver.HostSight{failing, unknown} {
+		require.Equal(t, ready, combine(h, []apiserver.HostSight{ready, other}))
+		require.Equal(t, ready, combine(h, []apiserver.HostSight{other, ready}))
+		require.Equal(t, apiserver.HostUnknown, combine(h, []apiserver.HostSight{other, unknown}).State)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestACallerThatHasNoTimeHasSeenNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	got := plane(t, port, ca, cp1).Sights(ctx)["cp-1"]
-	require.Equal(t, remediations.HostUnknown, got.State, got.Why)
+	require.Equal(t, apiserver.HostUnknown, got.State, got.Why)
 }
 
 func TestNoProxyIsAskedAndTheCAFileIsReadAgain(t *testing.T) {
@@ -238,13 +238,13 @@ func TestNoProxyIsAskedAndTheCAFileIsReadAgain(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, ca, 0o600))
 	c, err := NewControlPlane(ControlPlaneOptions{Hosts: []Host{cp1}, Port: port, CAFile: file, Now: time.Now})
 	require.NoError(t, err)
-	require.Equal(t, remediations.HostReady, c.Sights(t.Context())["cp-1"].State)
+	require.Equal(t, apiserver.HostReady, c.Sights(t.Context())["cp-1"].State)
 	fake, _ := selfSigned(t)
 	require.NoError(t, os.WriteFile(file, fake, 0o600))
-	require.Equal(t, remediations.HostUnknown, c.Sights(t.Context())["cp-1"].State)
+	require.Equal(t, apiserver.HostUnknown, c.Sights(t.Context())["cp-1"].State)
 	require.NoError(t, os.Remove(file))
 	got := c.Sights(t.Context())["cp-1"]
-	require.Equal(t, remediations.HostUnknown, got.State)
+	require.Equal(t, apiserver.HostUnknown, got.State)
 	require.Contains(t, got.Why, file)
 }
 
@@ -260,7 +260,7 @@ func TestNewControlPlaneNamesTheOptionThatIsWrong(t *testing.T) {
 		"is no IP address":       func(o *ControlPlaneOptions) { o.Hosts = []Host{{Name: "cp-1", Addresses: []string{"cp-1"}}} },
 		"holds no certificate":   func(o *ControlPlaneOptions) { o.CA = nil },
 		"reading the CA file":    func(o *ControlPlaneOptions) { o.CAFile = "/nowhere/ca.crt" },
-		"65 hosts, where":        func(o *ControlPlaneOptions) { o.Hosts = make([]Host, remediations.MaxControlPlaneHosts+1) },
+		"65 hosts, where":        func(o *ControlPlaneOptions) { o.Hosts = make([]Host, apiserver.MaxControlPlaneHosts+1) },
 		"is not the name of a N": func(o *ControlPlaneOptions) { o.Hosts = []Host{{Name: "CP 1", Addresses: cp1.Addresses}} },
 	} {
 		o := ControlPlaneOptions{Hosts: []Host{cp1}, CA: ca, Now: time.Now}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // model is a disk that forgets, when the machine dies, what was not synced: the text of a file beyond its last sync, of which
@@ -192,7 +192,7 @@ func use(m *model, from int) (durable []string, last string) {
 	return durable, ""
 }
 
-func ids(j remediations.RescueJournal) (out []string) {
+func ids(j apiserver.RescueJournal) (out []string) {
 	for _, e := range slices.Backward(j.Ended) {
 		out = append(out, e.ID)
 	}

@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 	"strings"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // version is that of the file's lines.
@@ -32,7 +32,7 @@ func sum(seq uint64, entries []json.RawMessage) string {
 	return fmt.Sprintf("%08x", c)
 }
 
-func line(seq uint64, entries []remediations.RescueEntry) []byte {
+func line(seq uint64, entries []apiserver.RescueEntry) []byte {
 	p := parts{V: version, Seq: seq, Entries: []json.RawMessage{}}
 	for _, e := range entries {
 		p.Entries = append(p.Entries, json.RawMessage(e.Encode()))
@@ -49,7 +49,7 @@ func line(seq uint64, entries []remediations.RescueEntry) []byte {
 
 // contents is what a file holds.
 type contents struct {
-	journal remediations.RescueJournal
+	journal apiserver.RescueJournal
 	seq     uint64
 	torn    string
 }
@@ -79,7 +79,7 @@ func decode(text []byte) (contents, error) {
 	return c, nil
 }
 
-func decodeLine(text []byte) ([]remediations.RescueEntry, uint64, error) {
+func decodeLine(text []byte) ([]apiserver.RescueEntry, uint64, error) {
 	var p parts
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -93,9 +93,9 @@ func decodeLine(text []byte) ([]remediations.RescueEntry, uint64, error) {
 	case p.CRC != sum(p.Seq, p.Entries):
 		return nil, 0, fmt.Errorf("its checksum is wrong: it was changed since it was written")
 	}
-	var out []remediations.RescueEntry
+	var out []apiserver.RescueEntry
 	for _, raw := range p.Entries {
-		e, err := remediations.DecodeRescueEntry(string(raw))
+		e, err := apiserver.DecodeRescueEntry(string(raw))
 		if err != nil {
 			return nil, 0, err
 		}

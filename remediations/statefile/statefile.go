@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // Names in the state directory.
@@ -48,7 +48,7 @@ type File struct {
 	seq  uint64
 	// suspect: an Append failed, so what is behind the last good line is not known.
 	suspect bool
-	journal remediations.RescueJournal
+	journal apiserver.RescueJournal
 	// torn is what was left of a line that a crash cut short, and has been dropped; empty: nothing.
 	torn string
 }
@@ -81,7 +81,7 @@ func (f *File) read() error {
 		found, err = decode(text)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.journal = remediations.RescueJournal{Malformed: fmt.Errorf("%s: %w", f.path(Name), err)}
+		f.journal = apiserver.RescueJournal{Malformed: fmt.Errorf("%s: %w", f.path(Name), err)}
 		return nil
 	}
 	f.journal, f.seq, f.torn = found.journal, found.seq, found.torn
@@ -92,7 +92,7 @@ func (f *File) read() error {
 func (f *File) Torn() string { return f.torn }
 
 // Load gives the journal, and a person's words as they are now.
-func (f *File) Load() (remediations.RescueJournal, error) {
+func (f *File) Load() (apiserver.RescueJournal, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	j := f.journal
@@ -114,7 +114,7 @@ const maxPaused = 1 << 10
 
 // Append makes the entries durable, all of them or none. After an error they may be durable or not; none was acted upon, so
 // the next Append writes the journal anew, without them.
-func (f *File) Append(entries ...remediations.RescueEntry) error {
+func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -152,7 +152,7 @@ func (f *File) Renew() error {
 	if err := f.disk.Rename(f.path(Name), f.path(aside)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("setting the journal aside: %w", err)
 	}
-	f.journal, f.seq = remediations.RescueJournal{}, 0
+	f.journal, f.seq = apiserver.RescueJournal{}, 0
 	return f.compact()
 }
 
@@ -175,7 +175,7 @@ func (f *File) compact() error {
 	seq := f.seq
 	for _, e := range f.journal.Entries() {
 		seq++
-		text = append(text, line(seq, []remediations.RescueEntry{e})...)
+		text = append(text, line(seq, []apiserver.RescueEntry{e})...)
 	}
 	out, err := f.disk.Create(f.path(newName))
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -22,14 +23,14 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 var still = clocktesting.NewFakePassiveClock(noon)
 
 // pending is a rescue that says nothing but its id.
-func pending(id string) remediations.RescueEntry {
-	return remediations.RescueEntry{Rescue: &remediations.Rescue{
+func pending(id string) apiserver.RescueEntry {
+	return apiserver.RescueEntry{Rescue: &apiserver.Rescue{
 		V: 1, ID: id, Policy: "apiserver-down", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.Pending, Began: noon, Since: noon, Deadline: noon.Add(time.Hour),
 	}}
 }
 
-func ended(id string) remediations.RescueEntry {
-	return remediations.RescueEntry{Ended: &remediations.EndedRescue{
+func ended(id string) apiserver.RescueEntry {
+	return apiserver.RescueEntry{Ended: &apiserver.EndedRescue{
 		Entry: remediations.Entry{ID: id, Policy: "apiserver-down", Outcome: remediations.Cancelled, Steps: []string{}, Began: noon, Ended: noon, Why: "a \"quoted\" <why> \u2028"},
 	}}
 }
@@ -42,14 +43,14 @@ func mustOpen(t *testing.T, dir string) *File {
 	return f
 }
 
-func load(t testing.TB, f *File) remediations.RescueJournal {
+func load(t testing.TB, f *File) apiserver.RescueJournal {
 	t.Helper()
 	j, err := f.Load()
 	require.NoError(t, err)
 	return j
 }
 
-func rescueID(j remediations.RescueJournal) string {
+func rescueID(j apiserver.RescueJournal) string {
 	if j.Rescue == nil {
 		return ""
 	}
@@ -135,7 +136,7 @@ func TestNonsenseHoldsUntilItIsSetAside(t *testing.T) {
 		"a letter was changed":     strings.Replace(string(good), `"r3"`, `"r4"`, 1),
 		"another version":          strings.Replace(string(good), `"v":1,"seq"`, `"v":2,"seq"`, 1),
 		"something follows":        lines[0][:len(lines[0])-1] + "{}\n",
-		"an entry nobody wrote":    string(line(1, []remediations.RescueEntry{{}})),
+		"an entry nobody wrote":    string(line(1, []apiserver.RescueEntry{{}})),
 		"a part nobody knows":      strings.Replace(lines[0], `"v":1,"seq"`, `"x":1,"v":1,"seq"`, 1),
 		"no journal at all":        "hello\n",
 		"zeros before the last":    lines[0] + "\x00\x00\n" + lines[1],
@@ -268,7 +269,7 @@ func TestEveryLineReadsAsItWasWritten(t *testing.T) {
 		e := ended("r1")
 		e.Ended.Why = rapid.String().Draw(t, "why")
 		first := e.Encode()
-		es, seq, err := decodeLine(line(7, []remediations.RescueEntry{e, pending("r2")}))
+		es, seq, err := decodeLine(line(7, []apiserver.RescueEntry{e, pending("r2")}))
 		require.NoError(t, err)
 		require.Equal(t, uint64(7), seq)
 		require.Equal(t, first, es[0].Encode())
@@ -277,7 +278,7 @@ func TestEveryLineReadsAsItWasWritten(t *testing.T) {
 
 // FuzzJournal: whatever the file holds, it is read or refused, and what is read is read again in its shortest form.
 func FuzzJournal(f *testing.F) {
-	f.Add(append(line(3, []remediations.RescueEntry{ended("r1"), pending("r2")}), line(4, []remediations.RescueEntry{{Reset: true}})...))
+	f.Add(append(line(3, []apiserver.RescueEntry{ended("r1"), pending("r2")}), line(4, []apiserver.RescueEntry{{Reset: true}})...))
 	f.Add([]byte("{}\n"))
 	f.Add(line(1, nil))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -288,7 +289,7 @@ func FuzzJournal(f *testing.F) {
 		}
 		var short []byte
 		for i, e := range c.journal.Entries() {
-			short = append(short, line(uint64(i+1), []remediations.RescueEntry{e})...)
+			short = append(short, line(uint64(i+1), []apiserver.RescueEntry{e})...)
 		}
 		again, err := decode(short)
 		require.NoError(t, err)

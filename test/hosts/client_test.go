@@ -12,6 +12,7 @@ import (
 	lab "drydock.dev/drydock/internal/lab/hosts"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/hosts"
+	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 // caller is Drydock's client of the hosts, as it would go to them.
@@ -204,20 +205,20 @@ func TestEachAPIServerIsSeenByItsOwnWord(t *testing.T) {
 	}
 	sees, err := hosts.NewControlPlane(hosts.ControlPlaneOptions{Hosts: all, CAFile: c.hosts.CAFile(), Now: time.Now})
 	require.NoError(t, err)
-	states := func() map[string]remediations.HostState {
-		out := map[string]remediations.HostState{}
+	states := func() map[string]apiserver.HostState {
+		out := map[string]apiserver.HostState{}
 		for name, s := range sees.Sights(t.Context()) {
 			out[name] = s.State
 		}
 		return out
 	}
-	is := func(want ...remediations.HostState) func() bool {
+	is := func(want ...apiserver.HostState) func() bool {
 		return func() bool {
 			s := states()
 			return s["cp-1"] == want[0] && s["cp-2"] == want[1] && s["cp-3"] == want[2]
 		}
 	}
-	const ready, failing = remediations.HostReady, remediations.HostFailing
+	const ready, failing = apiserver.HostReady, apiserver.HostFailing
 	c.await("all are ready", is(ready, ready, ready))
 	require.NoError(t, c.hosts.Host("cp-1").Stop(t.Context()))
 	c.await("a stopped one fails", is(failing, ready, ready))

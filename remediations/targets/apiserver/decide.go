@@ -1,4 +1,4 @@
-package remediations
+package apiserver
 
 import (
 	"cmp"
@@ -6,7 +6,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 )
+
+// restartKubelet is the one remediation of API servers.
+var restartKubelet = remediations.Registry["restart-kubelet"]
 
 const (
 	// rescueAgain is how soon the hosts are looked at again while a rescue waits for what its restart does.
@@ -17,13 +23,13 @@ const (
 	rescueBlind = 30 * time.Second
 )
 
-// APIServerState is all that DecideAPIServer may know. No Node is in it: there may be nobody who could show one.
-type APIServerState struct {
-	Config  *Config
+// State is all that Decide may know. No Node is in it: there may be nobody who could show one.
+type State struct {
+	Config  *remediations.Config
 	Journal RescueJournal
-	Word    *Word
-	// Alerts are those about the API servers, the oldest first: Config.APIServerAlerts.
-	Alerts []Alert
+	Word    *remediations.Word
+	// Alerts are those about the API servers, the oldest first: Alerts.
+	Alerts []remediations.Alert
 	// Sights are what was last seen of each control-plane host, by its name.
 	Sights map[string]HostSight
 	// Call is what this process knows of the call for the attempt on record; nil: it did not make it.
@@ -40,7 +46,7 @@ type APIServerState struct {
 type RescueCall struct {
 	Attempt string
 	// Outcome is empty while the call is under way.
-	Outcome CallOutcome
+	Outcome remediations.CallOutcome
 	Why     string
 	// Evidence is what the host last said of the unit before it was restarted.
 	Evidence string
@@ -48,50 +54,50 @@ type RescueCall struct {
 	Busy, Withheld bool
 }
 
-// APIServerDecision is what is to be done about the API servers, and why.
-type APIServerDecision struct {
-	Verb    Verb
-	Reason  Reason
+// Decision is what is to be done about the API servers, and why.
+type Decision struct {
+	Verb    remediations.Verb
+	Reason  remediations.Reason
 	Message string
 	// Recheck is when to decide again though nothing changed; zero: only on a change.
 	Recheck time.Time
 	// AskAlerts and AskSights are what must be asked again. With Look, nothing is decided before the answer.
 	AskAlerts, AskSights bool
 
-	Policy *Policy
+	Policy *remediations.Policy
 	// Write are the journal's next entries, durable before anything else is done.
 	Write []RescueEntry
 	// Try is the attempt to issue.
 	Try *HostTry
 	// Ended is how the rescue ended, with End.
 	Ended *EndedRescue
-	// Well says that an API server was found ready, all but for time: see APIServerState.WellSince.
+	// Well says that an API server was found ready, all but for time: see State.WellSince.
 	Well bool
 }
 
-// APIServerAlerts are the alerts about the API servers: those that the Alertmanagers have, and of the posted ones those that
+// Alerts are the alerts about the API servers: those that the Alertmanagers have, and of the posted ones those that
 // they do not have.
-func (c *Config) APIServerAlerts(w *Word, posted []Alert) []Alert {
-	all := map[string]Alert{}
+func Alerts(c *remediations.Config, w *remediations.Word, posted []remediations.Alert) []remediations.Alert {
+	all := map[string]remediations.Alert{}
 	for _, a := range posted {
 		all[a.Fingerprint] = a
 	}
 	if w != nil {
 		for _, r := range w.Replicas {
 			for fingerprint, a := range r.Alerts {
-				if route, why := c.Route(a.Labels, noNode); why == MisrouteNone && route.Policy.Kind == KindAPIServer && a.RoutedHere(c) {
-					found := c.NewAlert(route.Policy, a.Labels, StatusFiring, a.StartsAt, w.AskedAt)
+				if route, why := c.Route(a.Labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer && a.RoutedHere(c) {
+					found := c.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, w.AskedAt)
 					found.Fingerprint = fingerprint
 					all[fingerprint] = found
 				}
 			}
 		}
 	}
-	out := make([]Alert, 0, len(all))
+	out := make([]remediations.Alert, 0, len(all))
 	for _, a := range all {
 		out = append(out, a)
 	}
-	slices.SortFunc(out, func(a, b Alert) int {
+	slices.SortFunc(out, func(a, b remediations.Alert) int {
 		if c := a.StartsAt.Compare(b.StartsAt); c != 0 {
 			return c
 		}
@@ -100,13 +106,13 @@ func (c *Config) APIServerAlerts(w *Word, posted []Alert) []Alert {
 	return out
 }
 
-// DecideAPIServer says what is to be done about the API servers, none of which may be there to be asked. It is pure, as
+// Decide says what is to be done about the API servers, none of which may be there to be asked. It is pure, as
 // Decide is. Its guards are few: the others speak of Nodes, which nobody can read.
-func DecideAPIServer(s *APIServerState, now time.Time) APIServerDecision {
+func Decide(s *State, now time.Time) Decision {
 	r := s.Journal.Rescue
 	switch {
-	case s.Journal.Reset && (s.Journal.Malformed != nil || r == nil || r.Phase == Exhausted):
-		d := APIServerDecision{Verb: Reset, Message: "what was counted against the control plane's hosts is forgotten"}
+	case s.Journal.Reset && (s.Journal.Malformed != nil || r == nil || r.Phase == remediations.Exhausted):
+		d := Decision{Verb: remediations.Reset, Message: "what was counted against the control plane's hosts is forgotten"}
 		if s.Journal.Malformed != nil {
 			d.Message = "the journal that could not be read was set aside, and another begun"
 		} else {
@@ -114,49 +120,49 @@ func DecideAPIServer(s *APIServerState, now time.Time) APIServerDecision {
 		}
 		return d
 	case s.Journal.Malformed != nil:
-		return APIServerDecision{Verb: Keep, Reason: RecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until somebody makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
-	case r == nil || (r.Phase == Pending && len(r.Hosts) == 0):
+		return Decision{Verb: remediations.Keep, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until somebody makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
+	case r == nil || (r.Phase == remediations.Pending && len(r.Hosts) == 0):
 		return s.start(now)
-	case r.Phase == Acting:
+	case r.Phase == remediations.Acting:
 		return s.settle(now)
-	case r.Phase == Exhausted:
+	case r.Phase == remediations.Exhausted:
 		return s.rest(now)
 	}
 	return s.goOn(now)
 }
 
 // start looks for an alert that no guard holds.
-func (s *APIServerState) start(now time.Time) APIServerDecision {
+func (s *State) start(now time.Time) Decision {
 	r := s.Journal.Rescue
 	if r != nil && !now.Before(r.Deadline) {
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", pendingFor, r.Hold.words()), now)
+		return s.end(remediations.Cancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
 	}
 	alerts := slices.Clone(s.Alerts)
-	if r != nil && alertOf(s.Alerts, r.Cause) == nil { // those who would know it may not answer
-		alerts = append(alerts, Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: StatusFiring})
+	if r != nil && remediations.AlertOf(s.Alerts, r.Cause) == nil { // those who would know it may not answer
+		alerts = append(alerts, remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring})
 	}
-	var held *APIServerDecision
+	var held *Decision
 	for i := range alerts {
 		a := &alerts[i]
 		p := s.Config.Policy(a.Policy)
-		if p == nil || p.Mode == ModeOff || p.Kind != KindAPIServer || !s.Config.serves(p) {
+		if p == nil || p.Mode == remediations.ModeOff || p.Kind != remediations.KindAPIServer || !s.Config.Serves(p) {
 			continue
 		}
 		if s.stale(now) {
 			return s.look(p, "asking Alertmanager about "+cmp.Or(a.Name, "alert "+a.Fingerprint))
 		}
 		c := s.candidate(p, a, now)
-		if c.verdict.gone && (a.Status == StatusResolved || now.Sub(a.ReceivedAt) >= unconfirmedFor) {
+		if c.verdict.Gone && (a.Status == remediations.StatusResolved || now.Sub(a.ReceivedAt) >= remediations.UnconfirmedFor) {
 			continue
 		}
 		pending := r
 		if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
 			pending = &Rescue{
-				V: recordVersion, ID: s.NewID, Policy: p.Name, Cause: Cause{Alert: a.Fingerprint}, Phase: Pending,
-				Began: at(now), Since: at(now), Deadline: at(now.Add(pendingFor)),
+				V: remediations.RecordVersion, ID: s.NewID, Policy: p.Name, Cause: remediations.Cause{Alert: a.Fingerprint}, Phase: remediations.Pending,
+				Began: remediations.Instant(now), Since: remediations.Instant(now), Deadline: remediations.Instant(now.Add(remediations.PendingFor)),
 			}
 		}
-		if d := s.act(c, pending); d.Verb != Keep {
+		if d := s.act(c, pending); d.Verb != remediations.Keep {
 			return d
 		} else if held == nil {
 			held = &d
@@ -168,48 +174,48 @@ func (s *APIServerState) start(now time.Time) APIServerDecision {
 	case r != nil:
 		return s.drop("the alert is over before anything was done")
 	}
-	return APIServerDecision{Verb: Rest}
+	return Decision{Verb: remediations.Rest}
 }
 
-func (s *APIServerState) candidate(p *Policy, a *Alert, now time.Time) *rescuer {
-	return &rescuer{APIServerState: s, now: now, policy: p, alert: a, verdict: s.Word.about(a.Fingerprint, s.Config, "")}
+func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, now time.Time) *rescuer {
+	return &rescuer{State: s, now: now, policy: p, alert: a, verdict: s.Word.About(a.Fingerprint, s.Config, "")}
 }
 
 // goOn waits for what the last restart does, and then takes the next host: one API server that works ends it.
-func (s *APIServerState) goOn(now time.Time) APIServerDecision {
+func (s *State) goOn(now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
-	if p == nil || p.Mode == ModeOff || p.Kind != KindAPIServer || !s.Config.serves(p) {
-		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+	if p == nil || p.Mode == remediations.ModeOff || p.Kind != remediations.KindAPIServer || !s.Config.Serves(p) {
+		return s.end(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	seen := !s.unseen(now)
 	if !seen && now.Before(r.Over.Add(rescueBlind)) {
-		return APIServerDecision{Verb: Look, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}
+		return Decision{Verb: remediations.Look, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}
 	}
 	if host := s.ready(); seen && host != "" {
 		return s.well(p, host, now)
 	}
 	switch {
 	case !now.Before(r.Over) && r.heldBack():
-		return s.end(Cancelled, fmt.Sprintf("its time, until %s, was over while it was held: %s", r.Over.Format(time.RFC3339), r.Hold.words()), now)
+		return s.end(remediations.Cancelled, fmt.Sprintf("its time, until %s, was over while it was held: %s", r.Over.Format(time.RFC3339), r.Hold.Words()), now)
 	case !now.Before(r.Over):
 		why := fmt.Sprintf("its time was over at %s, and no API server answers ready", r.Over.Format(time.RFC3339))
 		if !seen {
 			why += ", as far as anybody could look"
 		}
 		return s.exhaust(p, why, now)
-	case r.Phase == Verifying && now.Before(r.Deadline):
-		return s.again(APIServerDecision{Verb: Wait, Policy: p, Recheck: r.Deadline, Message: "no API server answers ready yet"}, now)
+	case r.Phase == remediations.Verifying && now.Before(r.Deadline):
+		return s.again(Decision{Verb: remediations.Wait, Policy: p, Recheck: r.Deadline, Message: "no API server answers ready yet"}, now)
 	case s.stale(now):
 		return s.look(p, "asking Alertmanager before the next host")
 	}
 	pending := r.clone()
-	if r.Phase != Pending {
-		pending.Phase, pending.Since, pending.Deadline = Pending, at(now), r.Over
+	if r.Phase != remediations.Pending {
+		pending.Phase, pending.Since, pending.Deadline = remediations.Pending, remediations.Instant(now), r.Over
 	}
-	a := alertOf(s.Alerts, r.Cause)
+	a := remediations.AlertOf(s.Alerts, r.Cause)
 	if a == nil {
-		a = &Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: StatusFiring}
+		a = &remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring}
 	}
 	c := s.candidate(p, a, now)
 	c.acted = true
@@ -218,14 +224,14 @@ func (s *APIServerState) goOn(now time.Time) APIServerDecision {
 
 // heldBack says that it was not the hosts that kept the rescue from going on.
 func (r *Rescue) heldBack() bool {
-	return r.Phase == Pending && r.Hold != nil && r.Hold.Reason != APIServerUnknown && r.Hold.Reason != RepairsSpent
+	return r.Phase == remediations.Pending && r.Hold != nil && r.Hold.Reason != remediations.APIServerUnknown && r.Hold.Reason != remediations.RepairsSpent
 }
 
 // act issues a restart, or holds it. pending is the rescue as it would be while held.
-func (s *APIServerState) act(c *rescuer, pending *Rescue) APIServerDecision {
+func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	c.own = pending.ID
 	if s.unseen(c.now) {
-		return APIServerDecision{Verb: Look, AskSights: true, Policy: c.policy, Message: "looking at the control plane's hosts"}
+		return Decision{Verb: remediations.Look, AskSights: true, Policy: c.policy, Message: "looking at the control plane's hosts"}
 	}
 	if host := s.ready(); host != "" { // only before anything was done: goOn asks first
 		return s.needless(c.policy, host, c.now)
@@ -238,7 +244,7 @@ func (s *APIServerState) act(c *rescuer, pending *Rescue) APIServerDecision {
 			c.host, c.unknown = host, unknown
 			reason, f = c.hold()
 		case left:
-			reason, f = APIServerUnknown, because("nothing can be said of the API servers that are left, and no data is no fault: %s", unknown)
+			reason, f = remediations.APIServerUnknown, remediations.Because("nothing can be said of the API servers that are left, and no data is no fault: %s", unknown)
 		default:
 			return s.exhaust(c.policy, "no host is left, and no API server answers ready", c.now)
 		}
@@ -246,13 +252,13 @@ func (s *APIServerState) act(c *rescuer, pending *Rescue) APIServerDecision {
 	if f == nil {
 		return s.issue(c, pending)
 	}
-	d := APIServerDecision{Verb: Keep, Reason: reason, Message: f.message, Policy: c.policy, Recheck: c.now.Add(rescueIdle)}
-	if f.until.After(c.now) && f.until.Before(d.Recheck) {
-		d.Recheck = f.until
+	d := Decision{Verb: remediations.Keep, Reason: reason, Message: f.Message, Policy: c.policy, Recheck: c.now.Add(rescueIdle)}
+	if f.Until.After(c.now) && f.Until.Before(d.Recheck) {
+		d.Recheck = f.Until
 	}
 	if was := s.Journal.Rescue; was == nil || was.ID != pending.ID || was.Phase != pending.Phase || was.Hold == nil || was.Hold.Reason != reason {
 		r := pending.clone()
-		r.Hold = newHold(reason, f, c.now)
+		r.Hold = remediations.NewHold(reason, f, c.now)
 		d.Write = []RescueEntry{{Rescue: r}}
 	}
 	return d
@@ -260,7 +266,7 @@ func (s *APIServerState) act(c *rescuer, pending *Rescue) APIServerDecision {
 
 // next is the first host that surely fails and was not tried yet, as the configuration orders them; of those one that was
 // not restarted too often, if there is one. unknown says of which untried ones nothing is known, left whether there are any.
-func (s *APIServerState) next(c *rescuer, r *Rescue) (host, unknown string, left bool) {
+func (s *State) next(c *rescuer, r *Rescue) (host, unknown string, left bool) {
 	var passed []string
 	for _, h := range s.Config.ControlPlaneHosts {
 		if r.tried(h) || len(r.Hosts) == MaxControlPlaneHosts {
@@ -275,24 +281,24 @@ func (s *APIServerState) next(c *rescuer, r *Rescue) (host, unknown string, left
 			host = h
 		}
 	}
-	return host, clip(strings.Join(passed, "; "), 300), left
+	return host, text.Line(strings.Join(passed, "; "), 300), left
 }
 
-func (s *APIServerState) begun(host, except string, now time.Time) (int, time.Time) {
+func (s *State) begun(host, except string, now time.Time) (int, time.Time) {
 	return s.Journal.begun(host, except, now, s.Config.Limits.RepairsWindow)
 }
 
-func (s *APIServerState) issue(c *rescuer, pending *Rescue) APIServerDecision {
+func (s *State) issue(c *rescuer, pending *Rescue) Decision {
 	r := pending.clone()
-	r.Phase, r.Hold = Acting, nil
-	r.Since, r.Deadline = at(c.now), at(c.now.Add(actingFor))
+	r.Phase, r.Hold = remediations.Acting, nil
+	r.Since, r.Deadline = remediations.Instant(c.now), remediations.Instant(c.now.Add(remediations.ActingFor))
 	if r.Over.IsZero() {
-		r.Over = at(c.now.Add(rescueFor(c.policy)))
+		r.Over = remediations.Instant(c.now.Add(rescueFor(c.policy)))
 	}
 	r.Issued++
-	try := HostTry{Host: c.host, Attempt: fmt.Sprintf("%s-%d", r.ID, r.Issued), At: at(c.now)}
+	try := HostTry{Host: c.host, Attempt: fmt.Sprintf("%s-%d", r.ID, r.Issued), At: remediations.Instant(c.now)}
 	r.Hosts = append(r.Hosts, try)
-	d := APIServerDecision{Verb: Issue, Policy: c.policy, Try: &try, Write: []RescueEntry{{Rescue: r}}}
+	d := Decision{Verb: remediations.Issue, Policy: c.policy, Try: &try, Write: []RescueEntry{{Rescue: r}}}
 	d.Message = fmt.Sprintf("%s %s, whose API server fails (%s), by policy %s", restartKubelet.Verb, c.host, s.Sights[c.host].Why, c.policy.Name)
 	if c.unknown != "" {
 		d.Message += "; nothing is known of " + c.unknown
@@ -300,7 +306,7 @@ func (s *APIServerState) issue(c *rescuer, pending *Rescue) APIServerDecision {
 	return d
 }
 
-func rescueFor(p *Policy) time.Duration {
+func rescueFor(p *remediations.Policy) time.Duration {
 	if len(p.Plan) > 0 && p.Plan[0].Timeout > 0 {
 		return p.Plan[0].Timeout
 	}

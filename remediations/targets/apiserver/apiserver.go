@@ -1,4 +1,6 @@
-package remediations
+// Package apiserver is what is true of the API servers alone, as a target of repairs: their repair is decided without them, from a
+// journal on disk and looks at their hosts. It is pure, as the core is.
+package apiserver
 
 import (
 	"errors"
@@ -6,6 +8,9 @@ import (
 	"io"
 	"syscall"
 	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 )
 
 // RescueFor is how long a rescue of the API servers may take, from its first restart on, where no policy says.
@@ -40,7 +45,7 @@ func SightOf(host string, status int, err error, at time.Time) HostSight {
 	s := HostSight{Host: host, At: at, State: HostUnknown}
 	switch {
 	case err != nil:
-		s.Why = clip(err.Error(), 160)
+		s.Why = text.Line(err.Error(), 160)
 		if unanswered(err) {
 			s.State = HostFailing
 		}
@@ -70,7 +75,7 @@ func unanswered(err error) bool {
 }
 
 // ready is the first host whose API server answers ready; empty: none does.
-func (s *APIServerState) ready() string {
+func (s *State) ready() string {
 	for _, h := range s.Config.ControlPlaneHosts {
 		if s.Sights[h].State == HostReady {
 			return h
@@ -80,7 +85,7 @@ func (s *APIServerState) ready() string {
 }
 
 // unseen says that some host was not looked at lately, or not since the last restart was issued.
-func (s *APIServerState) unseen(now time.Time) bool {
+func (s *State) unseen(now time.Time) bool {
 	oldest := s.oldest()
 	if r := s.Journal.Rescue; r != nil && r.last() != nil && oldest.Before(r.since()) {
 		return true
@@ -90,14 +95,14 @@ func (s *APIServerState) unseen(now time.Time) bool {
 
 // since is from when on a look says something of what was restarted last. Times on record lack their fraction of a second.
 func (r *Rescue) since() time.Time {
-	if r.Phase == Verifying {
+	if r.Phase == remediations.Verifying {
 		return r.Since.Add(time.Second)
 	}
 	return r.last().At.Add(time.Second)
 }
 
 // oldest is when the host was looked at of which that is longest ago; zero: one was not.
-func (s *APIServerState) oldest() (oldest time.Time) {
+func (s *State) oldest() (oldest time.Time) {
 	for i, h := range s.Config.ControlPlaneHosts {
 		if seen := s.Sights[h].At; i == 0 || seen.Before(oldest) {
 			oldest = seen
@@ -107,7 +112,7 @@ func (s *APIServerState) oldest() (oldest time.Time) {
 }
 
 // again has the hosts looked at again and again while something is waited for.
-func (s *APIServerState) again(d APIServerDecision, now time.Time) APIServerDecision {
+func (s *State) again(d Decision, now time.Time) Decision {
 	next := s.oldest().Add(rescueAgain)
 	if !next.After(now) {
 		d.AskSights = true
@@ -118,17 +123,17 @@ func (s *APIServerState) again(d APIServerDecision, now time.Time) APIServerDeci
 }
 
 // stale says that what the Alertmanagers said is too old to act upon.
-func (s *APIServerState) stale(now time.Time) bool {
+func (s *State) stale(now time.Time) bool {
 	return s.Word == nil || s.outdated(s.Word.AskedAt, now)
 }
 
 // outdated says that what was seen then is from before a person last changed something in the state directory, too old, or by a
 // clock that was set back since.
-func (s *APIServerState) outdated(seen, now time.Time) bool {
+func (s *State) outdated(seen, now time.Time) bool {
 	age := now.Sub(seen)
-	return seen.Before(s.LookSince) || age > lookFor || age < 0
+	return seen.Before(s.LookSince) || age > remediations.LookFor || age < 0
 }
 
-func (s *APIServerState) look(p *Policy, why string) APIServerDecision {
-	return APIServerDecision{Verb: Look, AskAlerts: true, AskSights: true, Policy: p, Message: why}
+func (s *State) look(p *remediations.Policy, why string) Decision {
+	return Decision{Verb: remediations.Look, AskAlerts: true, AskSights: true, Policy: p, Message: why}
 }

@@ -1,10 +1,13 @@
-package remediations
+package apiserver
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 )
 
 // Bounds of what the journal of rescues keeps.
@@ -19,11 +22,11 @@ const (
 
 // Rescue is the repair of the API servers, as the journal in the state directory has it. There is one at a time.
 type Rescue struct {
-	V      int    `json:"v"`
-	ID     string `json:"id"`
-	Policy string `json:"policy"`
-	Cause  Cause  `json:"cause"`
-	Phase  Phase  `json:"phase"`
+	V      int                `json:"v"`
+	ID     string             `json:"id"`
+	Policy string             `json:"policy"`
+	Cause  remediations.Cause `json:"cause"`
+	Phase  remediations.Phase `json:"phase"`
 	// Began is when it was first recorded, Since when its phase began, Deadline when the phase is over; Over when all of it
 	// is, from the first intent on.
 	Began    time.Time `json:"began"`
@@ -33,25 +36,25 @@ type Rescue struct {
 	// Hosts are the attempts that were issued, oldest first. The last one is the intent, while Acting.
 	Hosts []HostTry `json:"hosts,omitempty"`
 	// Issued counts all intents, so that no two of them bear one name: one that was withheld leaves no attempt behind.
-	Issued int   `json:"issued,omitempty"`
-	Hold   *Hold `json:"hold,omitempty"`
+	Issued int                `json:"issued,omitempty"`
+	Hold   *remediations.Hold `json:"hold,omitempty"`
 }
 
 // HostTry is one attempt to restart a host's kubelet. Without an outcome it counts as issued.
 type HostTry struct {
 	Host string `json:"host"`
 	// Attempt is the intent's id, and in the name of what runs on the host.
-	Attempt string      `json:"attempt"`
-	At      time.Time   `json:"at"`
-	Outcome CallOutcome `json:"outcome,omitempty"`
-	Why     string      `json:"why,omitempty"`
+	Attempt string                   `json:"attempt"`
+	At      time.Time                `json:"at"`
+	Outcome remediations.CallOutcome `json:"outcome,omitempty"`
+	Why     string                   `json:"why,omitempty"`
 	// Evidence is what the host last said of the unit before it was restarted.
 	Evidence string `json:"evidence,omitempty"`
 }
 
 // EndedRescue is a rescue that is over.
 type EndedRescue struct {
-	Entry
+	remediations.Entry
 	Hosts []HostTry `json:"hosts,omitempty"`
 }
 
@@ -96,14 +99,14 @@ func DecodeRescueEntry(text string) (RescueEntry, error) {
 	if len(text) > maxEntryBytes {
 		return e, fmt.Errorf("the entry has %d bytes, Drydock writes at most %d", len(text), maxEntryBytes)
 	}
-	if err := decodeStrict(text, &e); err != nil {
+	if err := remediations.DecodeStrict(text, &e); err != nil {
 		return RescueEntry{}, fmt.Errorf("the entry is not readable: %w", err)
 	}
 	return e, e.validate()
 }
 
 // Encode gives the line.
-func (e RescueEntry) Encode() string { return encode(e) }
+func (e RescueEntry) Encode() string { return remediations.EncodeJSON(e) }
 
 func (e RescueEntry) validate() error {
 	parts := 0
@@ -117,11 +120,11 @@ func (e RescueEntry) validate() error {
 		return fmt.Errorf("the entry has %d parts, and every one has exactly one", parts)
 	case e.Rescue != nil:
 		return e.Rescue.validate()
-	case e.Ended != nil && (e.Ended.ID == "" || e.Ended.Policy == "" || !slices.Contains(Outcomes, e.Ended.Outcome) || e.Ended.Ended.IsZero()):
+	case e.Ended != nil && (e.Ended.ID == "" || e.Ended.Policy == "" || !slices.Contains(remediations.Outcomes, e.Ended.Outcome) || e.Ended.Ended.IsZero()):
 		return fmt.Errorf("the ended rescue lacks its id, its policy, its outcome or its end")
 	case e.Ended != nil:
 		return validateTries(e.Ended.Hosts)
-	case e.Told != nil && (e.Told.ID == "" || ValidNodeName(e.Told.Node) != nil):
+	case e.Told != nil && (e.Told.ID == "" || remediations.ValidNodeName(e.Told.Node) != nil):
 		return fmt.Errorf("the entry tells of no rescue or of no node")
 	}
 	return nil
@@ -129,25 +132,25 @@ func (e RescueEntry) validate() error {
 
 func (r *Rescue) validate() error {
 	switch r.Phase {
-	case Pending, Acting, Verifying, Exhausted:
+	case remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted:
 	default:
-		return fmt.Errorf("the rescue's phase %q is unknown", clip(string(r.Phase), 40))
+		return fmt.Errorf("the rescue's phase %q is unknown", text.Line(string(r.Phase), 40))
 	}
 	switch {
-	case r.V != recordVersion:
-		return fmt.Errorf("the rescue has version %d, this Drydock knows version %d", r.V, recordVersion)
+	case r.V != remediations.RecordVersion:
+		return fmt.Errorf("the rescue has version %d, this Drydock knows version %d", r.V, remediations.RecordVersion)
 	case r.ID == "" || r.Policy == "" || r.Cause.Alert == "" || r.Cause.Request != "":
 		return fmt.Errorf("the rescue lacks its id, its policy or its alert")
-	case r.Began.IsZero() || r.Since.IsZero() || (r.Phase != Exhausted && r.Deadline.IsZero()):
+	case r.Began.IsZero() || r.Since.IsZero() || (r.Phase != remediations.Exhausted && r.Deadline.IsZero()):
 		return fmt.Errorf("the rescue has no beginning, no since or no deadline")
-	case r.Phase != Pending && (len(r.Hosts) == 0 || r.Over.IsZero()):
+	case r.Phase != remediations.Pending && (len(r.Hosts) == 0 || r.Over.IsZero()):
 		return fmt.Errorf("the rescue is %s and has no attempt, or no end", r.Phase)
 	case r.Issued < len(r.Hosts) || len(r.Hosts) > MaxControlPlaneHosts:
 		return fmt.Errorf("the rescue has %d attempts of %d that were issued", len(r.Hosts), r.Issued)
 	}
 	for i, t := range r.Hosts {
-		if (t.Outcome == "") != (r.Phase == Acting && i == len(r.Hosts)-1) {
-			return fmt.Errorf("the attempt %s lacks its outcome, or has it too early", clip(t.Attempt, 80))
+		if (t.Outcome == "") != (r.Phase == remediations.Acting && i == len(r.Hosts)-1) {
+			return fmt.Errorf("the attempt %s lacks its outcome, or has it too early", text.Line(t.Attempt, 80))
 		}
 	}
 	return validateTries(r.Hosts)
@@ -156,10 +159,10 @@ func (r *Rescue) validate() error {
 func validateTries(tries []HostTry) error {
 	for _, t := range tries {
 		switch {
-		case ValidNodeName(t.Host) != nil || t.Attempt == "" || t.At.IsZero():
-			return fmt.Errorf("an attempt on host %q has no name or no time", clip(t.Host, 80))
-		case t.Outcome != "" && t.Outcome != CallAccepted && t.Outcome != CallRefused && t.Outcome != CallUnknown:
-			return fmt.Errorf("the attempt %s has the outcome %q, which is none", clip(t.Attempt, 80), clip(string(t.Outcome), 40))
+		case remediations.ValidNodeName(t.Host) != nil || t.Attempt == "" || t.At.IsZero():
+			return fmt.Errorf("an attempt on host %q has no name or no time", text.Line(t.Host, 80))
+		case t.Outcome != "" && t.Outcome != remediations.CallAccepted && t.Outcome != remediations.CallRefused && t.Outcome != remediations.CallUnknown:
+			return fmt.Errorf("the attempt %s has the outcome %q, which is none", text.Line(t.Attempt, 80), text.Line(string(t.Outcome), 40))
 		}
 	}
 	return nil
@@ -197,7 +200,7 @@ func (j RescueJournal) With(e RescueEntry) RescueJournal {
 	case e.Ended != nil:
 		j.Ended = append([]EndedRescue{*e.Ended}, j.Ended...)
 		j.Ended = j.Ended[:min(len(j.Ended), maxEnded)]
-		if j.Rescue != nil && j.Rescue.ID == e.Ended.ID && j.Rescue.Phase != Exhausted {
+		if j.Rescue != nil && j.Rescue.ID == e.Ended.ID && j.Rescue.Phase != remediations.Exhausted {
 			j.Rescue = nil
 		}
 	case e.Told != nil:
@@ -210,7 +213,7 @@ func (j RescueJournal) With(e RescueEntry) RescueJournal {
 		if len(j.Ended) > 0 {
 			j.Forgotten = j.Ended[0].ID
 		}
-		if j.Rescue != nil && j.Rescue.Phase == Exhausted {
+		if j.Rescue != nil && j.Rescue.Phase == remediations.Exhausted {
 			j.Rescue = nil
 		}
 	}
@@ -243,7 +246,7 @@ func (j RescueJournal) begun(host, except string, now time.Time, window time.Dur
 			break
 		}
 		for _, t := range e.Hosts {
-			if t.Host == host && t.Outcome != CallRefused && e.ID != except && now.Sub(t.At) < window {
+			if t.Host == host && t.Outcome != remediations.CallRefused && e.ID != except && now.Sub(t.At) < window {
 				count++
 				if oldest.IsZero() || t.At.Before(oldest) {
 					oldest = t.At
@@ -267,13 +270,13 @@ func (j RescueJournal) Untold(e EndedRescue) []string {
 }
 
 // Of is the ended rescue as the history of one of its hosts' Nodes has it.
-func (e EndedRescue) Of(host string) Entry {
+func (e EndedRescue) Of(host string) remediations.Entry {
 	out := e.Entry
-	out.Target, out.Evidence = string(KindAPIServer), ""
+	out.Target, out.Evidence = string(remediations.KindAPIServer), ""
 	for _, t := range e.Hosts {
 		if t.Host == host {
 			out.Evidence = t.Evidence
-			out.Why = clip(fmt.Sprintf("%s: %s; %s", t.Attempt, outcomeOf(t), e.Why), 300)
+			out.Why = text.Line(fmt.Sprintf("%s: %s; %s", t.Attempt, outcomeOf(t), e.Why), 300)
 		}
 	}
 	return out

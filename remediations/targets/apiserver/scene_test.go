@@ -1,4 +1,4 @@
-package remediations
+package apiserver
 
 import (
 	"cmp"
@@ -10,9 +10,11 @@ import (
 	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/remediations"
 )
 
-// rescueScene is an APIServerState in a form that a person can read. What it leaves out is as on the worst of days: none of
+// rescueScene is an State in a form that a person can read. What it leaves out is as on the worst of days: none of
 // the three API servers answers, their alert has been firing for ten minutes, both Alertmanagers say so, nobody objects.
 type rescueScene struct {
 	Policy  rescuePolicy `json:"policy"`
@@ -42,12 +44,12 @@ type rescueScene struct {
 }
 
 type rescuePolicy struct {
-	Gone     bool   `json:"gone"`
-	Mode     Mode   `json:"mode"`
-	For      string `json:"for"`
-	ProofFor string `json:"proofFor"`
-	Cooldown string `json:"cooldown"`
-	Timeout  string `json:"timeout"`
+	Gone     bool              `json:"gone"`
+	Mode     remediations.Mode `json:"mode"`
+	For      string            `json:"for"`
+	ProofFor string            `json:"proofFor"`
+	Cooldown string            `json:"cooldown"`
+	Timeout  string            `json:"timeout"`
 }
 
 func readRescue(t testing.TB, text []byte) *rescueScene {
@@ -57,8 +59,8 @@ func readRescue(t testing.TB, text []byte) *rescueScene {
 	return sc
 }
 
-func (sc *rescueScene) config(t testing.TB) *Config {
-	c := (&scene{Windows: sc.Windows, Limits: sc.Limits, RequireAll: false}).config(t)
+func (sc *rescueScene) config(t testing.TB) *remediations.Config {
+	c := sceneConfig(t, sc.Limits.RepairsPerNode, sc.Windows)
 	c.Provided["restart-kubelet"] = true
 	c.ControlPlaneHosts = sc.Hosts
 	if sc.Hosts == nil {
@@ -69,19 +71,19 @@ func (sc *rescueScene) config(t testing.TB) *Config {
 	}
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "apiserver-down")
 	require.NoError(t, err)
-	p := &Policy{
-		Name: "apiserver-down", Match: labels.Matchers{m}, Kind: KindAPIServer, Mode: cmp.Or(sc.Policy.Mode, ModeEnforce),
+	p := &remediations.Policy{
+		Name: "apiserver-down", Match: labels.Matchers{m}, Kind: remediations.KindAPIServer, Mode: cmp.Or(sc.Policy.Mode, remediations.ModeEnforce),
 		For: span(sc.Policy.For, "0s"), ProofFor: span(sc.Policy.ProofFor, "30s"), Cooldown: span(sc.Policy.Cooldown, "5m"),
-		Plan: []Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1, Timeout: span(sc.Policy.Timeout, "10m")}},
+		Plan: []remediations.Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1, Timeout: span(sc.Policy.Timeout, "10m")}},
 	}
 	c.Policies = append(c.Policies, p)
 	return c
 }
 
-func (sc *rescueScene) state(t testing.TB) *APIServerState {
+func (sc *rescueScene) state(t testing.TB) *State {
 	t.Helper()
 	c := sc.config(t)
-	s := &APIServerState{Config: c, Word: (&scene{Word: sc.Word}).word(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
+	s := &State{Config: c, Word: sc.Word.word(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
 	if s.Word != nil {
 		for _, r := range s.Word.Replicas {
 			for _, a := range r.Alerts {
@@ -89,14 +91,14 @@ func (sc *rescueScene) state(t testing.TB) *APIServerState {
 			}
 		}
 	}
-	var posted []Alert
+	var posted []remediations.Alert
 	for _, a := range sc.Posted {
-		posted = append(posted, Alert{
-			V: recordVersion, Name: "KubeAPIServerDown", Policy: "apiserver-down", Status: cmp.Or(a.Status, StatusFiring), Fingerprint: cmp.Or(a.Fingerprint, fp),
+		posted = append(posted, remediations.Alert{
+			V: remediations.RecordVersion, Name: "KubeAPIServerDown", Policy: "apiserver-down", Status: cmp.Or(a.Status, remediations.StatusFiring), Fingerprint: cmp.Or(a.Fingerprint, fp),
 			StartsAt: ago(a.Started, "10m"), ReceivedAt: ago(a.Received, "5s"),
 		})
 	}
-	s.Alerts = c.APIServerAlerts(s.Word, posted)
+	s.Alerts = Alerts(c, s.Word, posted)
 	for _, h := range c.ControlPlaneHosts {
 		text, ok := sc.Sights[h]
 		if !ok {
@@ -129,21 +131,21 @@ func (sc *rescueScene) state(t testing.TB) *APIServerState {
 	return s
 }
 
-// rescueVerdict is an APIServerDecision as a golden shows it.
+// rescueVerdict is an Decision as a golden shows it.
 type rescueVerdict struct {
-	Verb    Verb          `json:"verb"`
-	Reason  Reason        `json:"reason,omitempty"`
-	Message string        `json:"message,omitempty"`
-	Policy  string        `json:"policy,omitempty"`
-	Recheck *time.Time    `json:"recheck,omitempty"`
-	Ask     []string      `json:"ask,omitempty"`
-	Well    bool          `json:"well,omitempty"`
-	Try     *HostTry      `json:"try,omitempty"`
-	Write   []RescueEntry `json:"write,omitempty"`
-	Ended   Outcome       `json:"ended,omitempty"`
+	Verb    remediations.Verb    `json:"verb"`
+	Reason  remediations.Reason  `json:"reason,omitempty"`
+	Message string               `json:"message,omitempty"`
+	Policy  string               `json:"policy,omitempty"`
+	Recheck *time.Time           `json:"recheck,omitempty"`
+	Ask     []string             `json:"ask,omitempty"`
+	Well    bool                 `json:"well,omitempty"`
+	Try     *HostTry             `json:"try,omitempty"`
+	Write   []RescueEntry        `json:"write,omitempty"`
+	Ended   remediations.Outcome `json:"ended,omitempty"`
 }
 
-func renderRescue(t testing.TB, d APIServerDecision) string {
+func renderRescue(t testing.TB, d Decision) string {
 	t.Helper()
 	v := rescueVerdict{Verb: d.Verb, Reason: d.Reason, Message: d.Message, Well: d.Well, Try: d.Try, Write: d.Write}
 	if d.Policy != nil {

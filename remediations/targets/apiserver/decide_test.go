@@ -1,4 +1,4 @@
-package remediations
+package apiserver
 
 import (
 	"errors"
@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
 )
 
-func (g golden) rescue(t testing.TB) *APIServerState {
+func (g golden) rescue(t testing.TB) *State {
 	t.Helper()
 	text, err := os.ReadFile(g.input)
 	require.NoError(t, err)
@@ -25,7 +27,7 @@ func (g golden) rescue(t testing.TB) *APIServerState {
 
 // TestDecideAPIServerGoldens pins every decision about the API servers. What is written can be read again.
 func TestDecideAPIServerGoldens(t *testing.T) {
-	pin(t, "apiserver", golden.rescue, DecideAPIServer, renderRescue, func(t *testing.T, _ *APIServerState, d APIServerDecision) {
+	pin(t, golden.rescue, func(t *testing.T, d Decision) {
 		for _, e := range d.Write {
 			again, err := DecodeRescueEntry(e.Encode())
 			require.NoError(t, err, e.Encode())
@@ -35,12 +37,12 @@ func TestDecideAPIServerGoldens(t *testing.T) {
 }
 
 // rescueOrder is the order that the issue gives.
-var rescueOrder = []Reason{
-	Paused, AlertUnconfirmed, Silenced, Inhibited, AlertResolved, TooYoung, OutsideWindow, Cooldown, RepairsSpent, Observing,
+var rescueOrder = []remediations.Reason{
+	remediations.Paused, remediations.AlertUnconfirmed, remediations.Silenced, remediations.Inhibited, remediations.AlertResolved, remediations.TooYoung, remediations.OutsideWindow, remediations.Cooldown, remediations.RepairsSpent, remediations.Observing,
 }
 
 func TestGuardsOfARescueStandInOrder(t *testing.T) {
-	var got []Reason
+	var got []remediations.Reason
 	for _, g := range rescueGuards {
 		got = append(got, g.reason)
 	}
@@ -58,29 +60,29 @@ paused: "true"
 ended: [{id: old, policy: apiserver-down, outcome: Recovered, steps: [], began: "<now-4m>", ended: "<now-1m>", hosts: [{host: cp-1, attempt: old-1, at: "<now-3m>", outcome: accepted}]}]
 word: {replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
 `))
-	remedies := map[Reason]func(){
-		Paused:           func() { sc.Paused = nil },
-		AlertUnconfirmed: func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" },
-		Silenced:         func() { sc.Word.Replicas[0].Alert = "active" },
-		Inhibited:        func() { sc.Word.Replicas[1].Alert = "active" },
-		TooYoung:         func() { sc.Policy.For = "1m" },
-		OutsideWindow:    func() { sc.Windows = nil },
-		Cooldown:         func() { sc.Policy.Cooldown = "30s" },
-		RepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
-		Observing:        func() { sc.Policy.Mode = ModeEnforce },
+	remedies := map[remediations.Reason]func(){
+		remediations.Paused:           func() { sc.Paused = nil },
+		remediations.AlertUnconfirmed: func() { sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", "" },
+		remediations.Silenced:         func() { sc.Word.Replicas[0].Alert = "active" },
+		remediations.Inhibited:        func() { sc.Word.Replicas[1].Alert = "active" },
+		remediations.TooYoung:         func() { sc.Policy.For = "1m" },
+		remediations.OutsideWindow:    func() { sc.Windows = nil },
+		remediations.Cooldown:         func() { sc.Policy.Cooldown = "30s" },
+		remediations.RepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
+		remediations.Observing:        func() { sc.Policy.Mode = remediations.ModeEnforce },
 	}
 	// With all Alertmanagers dead nobody knows of the alert but by a post.
 	sc.Posted = []sceneAlert{{}}
 	for _, want := range rescueOrder {
-		if want == AlertResolved {
+		if want == remediations.AlertResolved {
 			continue // an alert cannot be over and fire: held-AlertResolved has it
 		}
-		d := DecideAPIServer(sc.state(t), noon)
-		require.Equal(t, Keep, d.Verb, "%s: %s", want, d.Message)
+		d := Decide(sc.state(t), noon)
+		require.Equal(t, remediations.Keep, d.Verb, "%s: %s", want, d.Message)
 		require.Equal(t, want, d.Reason, d.Message)
 		remedies[want]()
 	}
-	require.Equal(t, Issue, DecideAPIServer(sc.state(t), noon).Verb, "with every cause gone it is done")
+	require.Equal(t, remediations.Issue, Decide(sc.state(t), noon).Verb, "with every cause gone it is done")
 }
 
 // TestNoGuardOfARescueIsIdle takes each guard away in turn: its golden must come out otherwise.
@@ -88,7 +90,7 @@ func TestNoGuardOfARescueIsIdle(t *testing.T) {
 	all := rescueGuards
 	t.Cleanup(func() { rescueGuards = all })
 	pinned := map[string]golden{}
-	for _, g := range goldensIn(t, "apiserver") {
+	for _, g := range goldens(t) {
 		pinned[g.name] = g
 	}
 	for i, gone := range all {
@@ -96,24 +98,24 @@ func TestNoGuardOfARescueIsIdle(t *testing.T) {
 			g, ok := pinned["held-"+string(gone.reason)]
 			require.True(t, ok, "no golden held-%s", gone.reason)
 			rescueGuards = all
-			require.Equal(t, g.want(t), renderRescue(t, DecideAPIServer(g.rescue(t), noon)))
+			require.Equal(t, g.want(t), renderRescue(t, Decide(g.rescue(t), noon)))
 			rescueGuards = append(slices.Clone(all[:i]), all[i+1:]...)
-			require.NotEqual(t, g.want(t), renderRescue(t, DecideAPIServer(g.rescue(t), noon)))
+			require.NotEqual(t, g.want(t), renderRescue(t, Decide(g.rescue(t), noon)))
 		})
 	}
 }
 
 // TestLastLookBeforeTheRestart: what people and the journal say in the last moment wins.
 func TestLastLookBeforeTheRestart(t *testing.T) {
-	r := &Rescue{ID: "r1", Phase: Acting, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1"}}}
+	r := &Rescue{ID: "r1", Phase: remediations.Acting, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1"}}}
 	said := func(text string) *string { return &text }
 	require.NoError(t, MayStillRescue(RescueJournal{Rescue: r}, "r1-1", noon))
 	require.NoError(t, MayStillRescue(RescueJournal{Rescue: r, Paused: said("2026-03-04T11:00:00Z")}, "r1-1", noon), "that pause is over")
 	for name, j := range map[string]RescueJournal{
 		"it cannot be read":   {Rescue: r, Malformed: errors.New("nonsense")},
 		"nothing is on it":    {},
-		"it went on":          {Rescue: &Rescue{Phase: Verifying, Hosts: r.Hosts}},
-		"another attempt":     {Rescue: &Rescue{Phase: Acting, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-2"}}}},
+		"it went on":          {Rescue: &Rescue{Phase: remediations.Verifying, Hosts: r.Hosts}},
+		"another attempt":     {Rescue: &Rescue{Phase: remediations.Acting, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-2"}}}},
 		"somebody paused it":  {Rescue: r, Paused: said("")},
 		"paused until later":  {Rescue: r, Paused: said("2026-03-04T13:00:00Z maintenance")},
 		"paused in own words": {Rescue: r, Paused: said("we move the racks")},
@@ -171,4 +173,10 @@ func TestRealAnswersOfAHost(t *testing.T) {
 	sight := ask(unknown.URL)
 	require.Equal(t, HostUnknown, sight.State)
 	require.Contains(t, sight.Why, "certificate")
+}
+
+// TestRescueHasTenMinutesWhereNoPlanSays otherwise.
+func TestRescueHasTenMinutesWhereNoPlanSays(t *testing.T) {
+	require.Equal(t, RescueFor, rescueFor(&remediations.Policy{Plan: []remediations.Step{{Name: "restart-kubelet"}}}))
+	require.Equal(t, time.Minute, rescueFor(&remediations.Policy{Plan: []remediations.Step{{Name: "restart-kubelet", Timeout: time.Minute}}}))
 }

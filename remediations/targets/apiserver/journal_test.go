@@ -1,4 +1,4 @@
-package remediations
+package apiserver
 
 import (
 	"fmt"
@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 )
 
 var anyHost = rapid.SampledFrom([]string{"cp-1", "cp-2", "cp-3"})
@@ -18,7 +21,7 @@ func drawTries(t *rapid.T, at time.Time) (out []HostTry) {
 	for i, host := range rapid.SliceOfNDistinct(anyHost, 0, 3, rapid.ID[string]).Draw(t, "hosts") {
 		out = append(out, HostTry{
 			Host: host, Attempt: fmt.Sprintf("r1-%d", i+1), At: at.Add(time.Duration(i-3) * time.Minute), Why: rapid.SampledFrom([]string{"", "dead"}).Draw(t, "why"),
-			Outcome: rapid.SampledFrom([]CallOutcome{CallAccepted, CallRefused, CallUnknown}).Draw(t, "outcome"),
+			Outcome: rapid.SampledFrom([]remediations.CallOutcome{remediations.CallAccepted, remediations.CallRefused, remediations.CallUnknown}).Draw(t, "outcome"),
 		})
 	}
 	return out
@@ -26,36 +29,36 @@ func drawTries(t *rapid.T, at time.Time) (out []HostTry) {
 
 func drawRescue(t *rapid.T) *Rescue {
 	r := &Rescue{
-		V: recordVersion, ID: "r1", Policy: "apiserver-down", Cause: Cause{Alert: fp}, Phase: rapid.SampledFrom(phasesOfARescue).Draw(t, "phase"),
+		V: remediations.RecordVersion, ID: "r1", Policy: "apiserver-down", Cause: remediations.Cause{Alert: fp}, Phase: rapid.SampledFrom(phasesOfARescue).Draw(t, "phase"),
 		Began: noon.Add(-5 * time.Minute), Since: noon.Add(-time.Minute), Hosts: drawTries(t, noon),
 		Deadline: noon.Add(rapid.SampledFrom([]time.Duration{-time.Minute, -time.Second, time.Minute}).Draw(t, "deadline")),
 	}
 	if len(r.Hosts) == 0 {
-		r.Phase = Pending
+		r.Phase = remediations.Pending
 	} else {
 		r.Over = noon.Add(rapid.SampledFrom([]time.Duration{-time.Hour, -time.Second, time.Minute}).Draw(t, "over"))
 	}
 	r.Issued = len(r.Hosts)
-	if r.Phase == Acting {
+	if r.Phase == remediations.Acting {
 		r.Hosts[len(r.Hosts)-1].Outcome = ""
 	}
-	if r.Phase == Exhausted {
+	if r.Phase == remediations.Exhausted {
 		r.Deadline = time.Time{}
 	}
 	if rapid.Bool().Draw(t, "held") {
-		r.Hold = &Hold{Reason: rapid.SampledFrom(Reasons).Draw(t, "reason"), Message: "held", Since: noon.Add(-time.Minute)}
+		r.Hold = &remediations.Hold{Reason: rapid.SampledFrom(remediations.Reasons).Draw(t, "reason"), Message: "held", Since: noon.Add(-time.Minute)}
 	}
 	return r
 }
 
-var phasesOfARescue = []Phase{Pending, Acting, Verifying, Exhausted}
+var phasesOfARescue = []remediations.Phase{remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted}
 
 func drawJournal(t *rapid.T) RescueJournal {
 	var j RescueJournal
 	for i := range rapid.IntRange(0, 3).Draw(t, "ended") {
 		id := fmt.Sprintf("e%d", i)
-		j = j.With(RescueEntry{Ended: &EndedRescue{Hosts: drawTries(t, noon.Add(-20*time.Minute)), Entry: Entry{
-			ID: id, Policy: "apiserver-down", Target: string(KindAPIServer), Outcome: rapid.SampledFrom(Outcomes).Draw(t, "outcome"),
+		j = j.With(RescueEntry{Ended: &EndedRescue{Hosts: drawTries(t, noon.Add(-20*time.Minute)), Entry: remediations.Entry{
+			ID: id, Policy: "apiserver-down", Target: string(remediations.KindAPIServer), Outcome: rapid.SampledFrom(remediations.Outcomes).Draw(t, "outcome"),
 			Steps: []string{}, Began: noon.Add(-time.Hour), Ended: noon.Add(time.Duration(i-10) * time.Minute), Cause: fp,
 		}}})
 		if rapid.Bool().Draw(t, "told") {
@@ -82,7 +85,7 @@ func TestWhatARescueMayDo(t *testing.T) {
 			return rapid.SampledFrom(other).Draw(t, name)
 		}
 		sc := &rescueScene{Sights: map[string]string{}}
-		sc.Policy.Mode = rapid.SampledFrom([]Mode{ModeEnforce, ModeEnforce, ModeEnforce, ModeObserve, ModeOff}).Draw(t, "mode")
+		sc.Policy.Mode = rapid.SampledFrom([]remediations.Mode{remediations.ModeEnforce, remediations.ModeEnforce, remediations.ModeEnforce, remediations.ModeObserve, remediations.ModeOff}).Draw(t, "mode")
 		sc.Policy.Gone = rapid.IntRange(0, 9).Draw(t, "gone") == 0
 		sc.Limits.RepairsPerNode = rapid.IntRange(1, 3).Draw(t, "limit")
 		for _, h := range []string{"cp-1", "cp-2", "cp-3"} {
@@ -107,17 +110,17 @@ func TestWhatARescueMayDo(t *testing.T) {
 		people := s.Journal.Paused
 		s.Journal = drawJournal(t)
 		s.Journal.Paused, s.Journal.Reset = people, rapid.IntRange(0, 9).Draw(t, "reset") == 0
-		if r := s.Journal.Rescue; r != nil && r.Phase == Acting && rapid.Bool().Draw(t, "a call") {
+		if r := s.Journal.Rescue; r != nil && r.Phase == remediations.Acting && rapid.Bool().Draw(t, "a call") {
 			s.Call = &RescueCall{
-				Attempt: r.last().Attempt, Outcome: rapid.SampledFrom([]CallOutcome{"", CallAccepted, CallRefused, CallUnknown}).Draw(t, "called"),
+				Attempt: r.last().Attempt, Outcome: rapid.SampledFrom([]remediations.CallOutcome{"", remediations.CallAccepted, remediations.CallRefused, remediations.CallUnknown}).Draw(t, "called"),
 				Busy: rapid.Bool().Draw(t, "busy"), Withheld: rapid.Bool().Draw(t, "withheld"),
 			}
 		}
 		if rapid.Bool().Draw(t, "well") {
 			s.WellSince = noon.Add(-time.Minute)
 		}
-		d := DecideAPIServer(s, noon)
-		require.Contains(t, Verbs, d.Verb)
+		d := Decide(s, noon)
+		require.Contains(t, remediations.Verbs, d.Verb)
 		after := s.Journal
 		for _, e := range d.Write {
 			again, err := DecodeRescueEntry(e.Encode())
@@ -127,40 +130,40 @@ func TestWhatARescueMayDo(t *testing.T) {
 		if r := after.Rescue; r != nil && s.Journal.Rescue != nil && r.ID == s.Journal.Rescue.ID {
 			require.GreaterOrEqual(t, r.Issued, s.Journal.Rescue.Issued, "no attempt bears a name twice")
 		}
-		if d.Verb == End {
+		if d.Verb == remediations.End {
 			ended++
 			require.NotEmpty(t, after.Ended)
-			require.True(t, after.Rescue == nil || (after.Rescue.Phase == Exhausted && d.Ended.Outcome == OutcomeExhausted))
-			if d.Ended.Outcome == Recovered {
+			require.True(t, after.Rescue == nil || (after.Rescue.Phase == remediations.Exhausted && d.Ended.Outcome == remediations.OutcomeExhausted))
+			if d.Ended.Outcome == remediations.Recovered {
 				require.True(t, slices.ContainsFunc(d.Ended.Hosts, func(h HostTry) bool {
-					return h.Outcome == CallAccepted && s.Sights[h.Host].State == HostReady && s.Sights[h.Host].At.After(h.At)
+					return h.Outcome == remediations.CallAccepted && s.Sights[h.Host].State == HostReady && s.Sights[h.Host].At.After(h.At)
 				}), "the host that was restarted answers, and was seen since")
 			}
 		}
-		if d.Verb != Issue {
+		if d.Verb != remediations.Issue {
 			require.Nil(t, d.Try)
 			return
 		}
 		issued++
-		require.Equal(t, ModeEnforce, d.Policy.Mode, "nothing in observe mode")
+		require.Equal(t, remediations.ModeEnforce, d.Policy.Mode, "nothing in observe mode")
 		require.False(t, sc.Policy.Gone)
 		require.Nil(t, s.Journal.pausedBy(noon), "a person's pause wins")
 		for _, h := range s.Config.ControlPlaneHosts {
 			sight := s.Sights[h]
 			require.NotEqual(t, HostReady, sight.State, "none is restarted while one works")
-			require.WithinDuration(t, noon, sight.At, lookFor)
+			require.WithinDuration(t, noon, sight.At, remediations.LookFor)
 		}
 		require.Equal(t, HostFailing, s.Sights[d.Try.Host].State, "unknown is never failing")
-		require.Empty(t, s.Word.about(fp, s.Config, "").reason, "confirmed by one, and held by none")
+		require.Empty(t, s.Word.About(fp, s.Config, "").Reason, "confirmed by one, and held by none")
 		require.LessOrEqual(t, noon.Sub(s.Word.AskedAt), s.Config.MaxStaleness-intentGood, "and still so when the call leaves")
 		if r := s.Journal.Rescue; r != nil {
-			require.False(t, r.Phase == Acting || r.Phase == Exhausted)
+			require.False(t, r.Phase == remediations.Acting || r.Phase == remediations.Exhausted)
 			require.False(t, r.tried(d.Try.Host), "each host once in a rescue")
 			require.True(t, len(r.Hosts) == 0 || noon.Before(r.Over))
 		}
 		begun, _ := s.begun(d.Try.Host, after.Rescue.ID, noon)
 		require.Less(t, begun, s.Config.Limits.RepairsPerNode)
-		require.Equal(t, Acting, after.Rescue.Phase)
+		require.Equal(t, remediations.Acting, after.Rescue.Phase)
 		require.Equal(t, *d.Try, *after.Rescue.last(), "the intent is what is called for")
 		require.NoError(t, MayStillRescue(after, d.Try.Attempt, noon))
 	})
@@ -193,16 +196,16 @@ func TestJournalInItsShortestForm(t *testing.T) {
 func TestJournalIsBounded(t *testing.T) {
 	var j RescueJournal
 	for i := range 2 * maxEnded {
-		j = j.With(RescueEntry{Ended: &EndedRescue{Entry: Entry{ID: fmt.Sprintf("e%d", i), Policy: "p", Outcome: Cancelled, Ended: noon}}})
+		j = j.With(RescueEntry{Ended: &EndedRescue{Entry: remediations.Entry{ID: fmt.Sprintf("e%d", i), Policy: "p", Outcome: remediations.Cancelled, Ended: noon}}})
 	}
 	require.Len(t, j.Ended, maxEnded)
 	require.Equal(t, "e199", j.Ended[0].ID)
 	tries := make([]HostTry, MaxControlPlaneHosts)
 	for i := range tries {
-		tries[i] = HostTry{Host: fmt.Sprintf("cp-%d", i), Attempt: "a", At: noon, Outcome: CallRefused, Why: clip(strings.Repeat("\"", 400), 300), Evidence: evidence(strings.Repeat("\"\n", 4000))}
+		tries[i] = HostTry{Host: fmt.Sprintf("cp-%d", i), Attempt: "a", At: noon, Outcome: remediations.CallRefused, Why: text.Line(strings.Repeat("\"", 400), 300), Evidence: remediations.EvidenceOf(strings.Repeat("\"\n", 4000))}
 	}
 	longest := RescueEntry{Rescue: &Rescue{
-		V: recordVersion, ID: "r1", Policy: "p", Cause: Cause{Alert: fp}, Phase: Verifying, Began: noon, Since: noon, Deadline: noon, Over: noon, Hosts: tries, Issued: len(tries),
+		V: remediations.RecordVersion, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: fp}, Phase: remediations.Verifying, Began: noon, Since: noon, Deadline: noon, Over: noon, Hosts: tries, Issued: len(tries),
 	}}
 	_, err := DecodeRescueEntry(longest.Encode())
 	require.NoError(t, err, "%d bytes", len(longest.Encode()))
@@ -212,12 +215,12 @@ func TestJournalIsBounded(t *testing.T) {
 func TestRescueWithAsManyHostsAsThereMayBe(t *testing.T) {
 	sc := readRescue(t, []byte(`{}`))
 	s := sc.state(t)
-	r := &Rescue{V: recordVersion, ID: "r1", Policy: "apiserver-down", Cause: Cause{Alert: fp}, Phase: Pending, Began: noon, Since: noon, Deadline: noon.Add(time.Minute), Over: noon.Add(time.Minute)}
+	r := &Rescue{V: remediations.RecordVersion, ID: "r1", Policy: "apiserver-down", Cause: remediations.Cause{Alert: fp}, Phase: remediations.Pending, Began: noon, Since: noon, Deadline: noon.Add(time.Minute), Over: noon.Add(time.Minute)}
 	for i := range MaxControlPlaneHosts {
-		r.Hosts = append(r.Hosts, HostTry{Host: fmt.Sprintf("n%d", i), Attempt: "a", At: noon.Add(-time.Minute), Outcome: CallAccepted})
+		r.Hosts = append(r.Hosts, HostTry{Host: fmt.Sprintf("n%d", i), Attempt: "a", At: noon.Add(-time.Minute), Outcome: remediations.CallAccepted})
 	}
 	s.Journal.Rescue = r
-	require.Equal(t, OutcomeExhausted, DecideAPIServer(s, noon).Ended.Outcome)
+	require.Equal(t, remediations.OutcomeExhausted, Decide(s, noon).Ended.Outcome)
 }
 
 // TestEntriesThatDrydockDidNotWrite are refused, each for its own fault.
@@ -237,15 +240,15 @@ func TestEntriesThatDrydockDidNotWrite(t *testing.T) {
 		bad := strings.Replace(good, change[0], change[1], 1)
 		require.NotEqual(t, good, bad)
 		_, err := DecodeRescueEntry(bad)
-		require.Error(t, err, clip(bad, 400))
+		require.Error(t, err, text.Line(bad, 400))
 	}
 }
 
 // TestHistoryOfAHost says of each host what was done there.
 func TestHistoryOfAHost(t *testing.T) {
 	e := EndedRescue{
-		Entry: Entry{ID: "r1", Policy: "p", Outcome: Recovered, Why: "cured"},
-		Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1", Outcome: CallRefused, Why: "no key"}, {Host: "cp-2", Attempt: "r1-2", Outcome: CallAccepted, Evidence: "bye"}},
+		Entry: remediations.Entry{ID: "r1", Policy: "p", Outcome: remediations.Recovered, Why: "cured"},
+		Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1", Outcome: remediations.CallRefused, Why: "no key"}, {Host: "cp-2", Attempt: "r1-2", Outcome: remediations.CallAccepted, Evidence: "bye"}},
 	}
 	var j RescueJournal
 	require.Equal(t, []string{"cp-1", "cp-2"}, j.Untold(e))
@@ -253,27 +256,27 @@ func TestHistoryOfAHost(t *testing.T) {
 	require.Equal(t, []string{"cp-2"}, j.Untold(e))
 	require.Equal(t, "r1-1: refused: no key; cured", e.Of("cp-1").Why)
 	require.Equal(t, "bye", e.Of("cp-2").Evidence)
-	require.Equal(t, string(KindAPIServer), e.Of("cp-2").Target)
+	require.Equal(t, string(remediations.KindAPIServer), e.Of("cp-2").Target)
 }
 
 // TestAlertsAboutTheAPIServers: those of the Alertmanagers and of posts, and no others; the oldest first.
 func TestAlertsAboutTheAPIServers(t *testing.T) {
 	c := readRescue(t, []byte(`{}`)).config(t)
-	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{{Alerts: map[string]AlertWord{
+	w := &remediations.Word{AskedAt: noon, Replicas: []remediations.ReplicaWord{{Alerts: map[string]remediations.AlertWord{
 		"a1": {Labels: map[string]string{"remediation": "apiserver-down"}, StartsAt: noon.Add(-time.Minute)},
 		"a2": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n1"}, StartsAt: noon},
 	}}}}
 	var got []string
-	for _, a := range c.APIServerAlerts(w, []Alert{{Fingerprint: "a3", StartsAt: noon.Add(-time.Hour)}, {Fingerprint: "a0", StartsAt: noon.Add(-time.Minute)}, {Fingerprint: "a1", Status: StatusResolved}}) {
+	for _, a := range Alerts(c, w, []remediations.Alert{{Fingerprint: "a3", StartsAt: noon.Add(-time.Hour)}, {Fingerprint: "a0", StartsAt: noon.Add(-time.Minute)}, {Fingerprint: "a1", Status: remediations.StatusResolved}}) {
 		got = append(got, a.Fingerprint+" "+a.Status)
 	}
 	require.Equal(t, []string{"a3 ", "a0 ", "a1 firing"}, got)
 	route, why := c.Route(map[string]string{"remediation": "apiserver-down"}, noNode)
-	require.Equal(t, MisrouteNone, why)
-	require.Equal(t, KindAPIServer, route.Policy.Kind)
+	require.Equal(t, remediations.MisrouteNone, why)
+	require.Equal(t, remediations.KindAPIServer, route.Policy.Kind)
 	c.ControlPlaneHosts = nil
 	_, why = c.Route(map[string]string{"remediation": "apiserver-down"}, func(string) *corev1.Node { return nil })
-	require.Equal(t, MisrouteNoPolicy, why, "nobody knows where the API servers are")
+	require.Equal(t, remediations.MisrouteNoPolicy, why, "nobody knows where the API servers are")
 	require.False(t, c.Wants(map[string]string{"remediation": "apiserver-down"}))
 }
 
@@ -295,8 +298,8 @@ func FuzzRescueEntry(f *testing.F) {
 		require.Equal(t, e.Encode(), again.Encode())
 		s := readRescue(t, []byte(`{}`)).state(t)
 		s.Journal = s.Journal.With(e)
-		d := DecideAPIServer(s, noon)
-		if d.Verb == Issue && s.Journal.Rescue != nil {
+		d := Decide(s, noon)
+		if d.Verb == remediations.Issue && s.Journal.Rescue != nil {
 			require.False(t, s.Journal.Rescue.tried(d.Try.Host))
 		}
 		for _, w := range d.Write {

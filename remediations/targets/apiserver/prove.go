@@ -1,0 +1,135 @@
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// settle moves the rescue on once its call is over. A call that this process knows nothing of was made, or not, by one that
+// is gone: it counts as issued.
+func (s *State) settle(now time.Time) Decision {
+	r := s.Journal.Rescue.clone()
+	t := r.last()
+	p := s.Config.Policy(r.Policy)
+	known := RescueCall{Outcome: remediations.CallUnknown, Why: "nobody knows the call's answer, since Drydock was restarted"}
+	if c := s.Call; c != nil && c.Attempt == t.Attempt {
+		if c.Outcome == "" && now.Before(r.Deadline) {
+			return Decision{Verb: remediations.Wait, Recheck: r.Deadline, Policy: p, Message: "the call is under way"}
+		}
+		known = *c
+		if c.Outcome == "" {
+			known.Outcome, known.Why = remediations.CallUnknown, "the call had no answer in time"
+		}
+	}
+	d := Decision{Verb: remediations.Verify, Policy: p}
+	r.Since = remediations.Instant(now)
+	t.Outcome, t.Why, t.Evidence = known.Outcome, text.Line(known.Why, 300), remediations.EvidenceOf(known.Evidence)
+	d.Message = fmt.Sprintf("%s of %s: %s", restartKubelet.Name, t.Host, outcomeOf(*t))
+	switch {
+	case known.Withheld:
+		r.Hosts = r.Hosts[:len(r.Hosts)-1]
+		r.Phase, r.Deadline = remediations.Pending, r.Over
+		if len(r.Hosts) == 0 {
+			r.Over, r.Deadline = time.Time{}, remediations.Instant(now.Add(remediations.PendingFor))
+		}
+	case known.Outcome == remediations.CallRefused && !known.Busy:
+		r.Phase, r.Deadline = remediations.Pending, r.Over
+	default:
+		r.Phase, r.Deadline = remediations.Verifying, remediations.Instant(now.Add(s.waitFor(p)))
+		if r.Over.Before(r.Deadline) {
+			r.Deadline = r.Over
+		}
+		d.Message += "; the hosts are watched until " + r.Deadline.Format(time.RFC3339)
+	}
+	d.Write = []RescueEntry{{Rescue: r}}
+	return d
+}
+
+// waitFor is how long a host has until the next one is taken.
+func (s *State) waitFor(p *remediations.Policy) time.Duration {
+	if p != nil && len(p.Plan) > 0 && p.Plan[0].Wait > 0 {
+		return p.Plan[0].Wait
+	}
+	return time.Minute
+}
+
+// well ends the rescue once an API server has been ready for as long as the policy asks.
+func (s *State) well(p *remediations.Policy, host string, now time.Time) Decision {
+	r := s.Journal.Rescue
+	matured := !s.WellSince.IsZero() && !s.Sights[host].At.Before(s.WellSince.Add(p.ProofFor))
+	if !matured && now.Before(r.Over) {
+		d := Decision{Verb: remediations.Wait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, p.ProofFor)}
+		return s.again(d, now)
+	}
+	var cured []string // which of them was the one that mattered, nobody can know
+	for _, t := range r.Hosts {
+		if matured && t.Outcome == remediations.CallAccepted && s.Sights[t.Host].State == HostReady {
+			cured = append(cured, t.Host)
+		}
+	}
+	if len(cured) > 0 {
+		return s.end(remediations.Recovered, fmt.Sprintf("an API server has answered ready for %s; ready since their kubelet was restarted: %s", p.ProofFor, strings.Join(cured, ", ")), now)
+	}
+	why := "that is no work of this rescue: it restarted nothing there, or nobody knows whether"
+	if !matured {
+		why = fmt.Sprintf("its time is over, and that has not held for %s yet", p.ProofFor)
+	}
+	return s.end(remediations.SelfRecovered, fmt.Sprintf("the API server of %s answers ready; %s", host, why), now)
+}
+
+// needless: an API server works, so nothing is restarted.
+func (s *State) needless(p *remediations.Policy, host string, now time.Time) Decision {
+	why := fmt.Sprintf("the API server of %s answers ready, so none is restarted", host)
+	d := Decision{Verb: remediations.Rest, Policy: p, Message: why}
+	if s.Journal.Rescue != nil {
+		d = s.drop(why)
+	}
+	d.Recheck = now.Add(rescueIdle)
+	return d
+}
+
+// drop forgets a rescue that never restarted anything.
+func (s *State) drop(why string) Decision {
+	r := s.Journal.Rescue
+	return Decision{Verb: remediations.Drop, Policy: s.Config.Policy(r.Policy), Message: why, Write: []RescueEntry{{Dropped: r.ID}}}
+}
+
+func (s *State) end(o remediations.Outcome, why string, now time.Time) Decision {
+	r := s.Journal.Rescue
+	e := &EndedRescue{Hosts: slices.Clone(r.Hosts), Entry: remediations.Entry{
+		ID: r.ID, Target: string(remediations.KindAPIServer), Policy: r.Policy, Outcome: o, Steps: []string{}, Began: r.Began, Ended: remediations.Instant(now), Cause: r.Cause.Alert, Why: text.Line(why, 300),
+	}}
+	for i := range r.Hosts {
+		e.Steps = append(e.Steps, remediations.StepRef{Name: restartKubelet.Name, Attempt: i + 1}.String())
+	}
+	return Decision{Verb: remediations.End, Policy: s.Config.Policy(r.Policy), Message: why, Ended: e, Write: []RescueEntry{{Ended: e}}}
+}
+
+// exhaust ends the rescue, and leaves it on record until a person has looked.
+func (s *State) exhaust(p *remediations.Policy, why string, now time.Time) Decision {
+	r := s.Journal.Rescue.clone()
+	var tried []string
+	for _, t := range r.Hosts {
+		tried = append(tried, fmt.Sprintf("%s (%s)", t.Host, outcomeOf(t)))
+	}
+	d := s.end(remediations.OutcomeExhausted, fmt.Sprintf("%s; tried were %s", why, text.Line(strings.Join(tried, ", "), 200)), now)
+	d.Policy = p
+	r.Phase, r.Since, r.Deadline, r.Hold = remediations.Exhausted, remediations.Instant(now), time.Time{}, nil
+	d.Write = append([]RescueEntry{{Rescue: r}}, d.Write...)
+	return d
+}
+
+// rest leaves a rescue that ran out of hosts to a person. One whose end is not on record yet, since Drydock was killed in
+// between, gets it.
+func (s *State) rest(now time.Time) Decision {
+	r := s.Journal.Rescue
+	if !slices.ContainsFunc(s.Journal.Ended, func(e EndedRescue) bool { return e.ID == r.ID }) {
+		return s.end(remediations.OutcomeExhausted, "all hosts were tried and no API server answers", now)
+	}
+	return Decision{Verb: remediations.Rest, Policy: s.Config.Policy(r.Policy), Message: fmt.Sprintf("rescue %s has run out of hosts; make a file named reset in the state directory when the control plane is mended", r.ID)}
+}
