@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Kind is a kind of target: what a policy is about, what a remediation repairs, whose repair a slot or an entry of the history
@@ -171,3 +173,35 @@ func notOfSidecars(k Kind) bool { return k != KindSidecar }
 
 // kindOf is the kind of an entry's target: all sidecars of a node are of one.
 func kindOf(target string) Kind { kind, _, _ := strings.Cut(target, "-"); return Kind(kind) }
+
+// InFlight says which repair, if any, occupies the node: the webhook asks it before it lets a person in. Sidecar
+// repairs occupy nobody's node.
+func InFlight(n *corev1.Node) *Record {
+	for _, k := range Kinds {
+		v, ok := n.Annotations[k.Key]
+		if !ok || !k.Occupies {
+			continue
+		}
+		if r, err := DecodeRecord(v); err == nil && r.Phase.InFlight() {
+			return r
+		}
+	}
+	return nil
+}
+
+// LabelFor is the value of PhaseLabel on a Node with these annotations: of the repairs that occupy it, the phase that a person
+// must know of first. Empty: no label.
+func LabelFor(annotations map[string]string) Phase {
+	var label Phase
+	rank := map[Phase]int{Pending: 1, Exhausted: 2, Verifying: 3, Acting: 4}
+	for _, k := range Kinds {
+		v, ok := annotations[k.Key]
+		if !ok || !k.Occupies {
+			continue
+		}
+		if r, err := DecodeRecord(v); err == nil && rank[r.Phase] > rank[label] {
+			label = r.Phase
+		}
+	}
+	return label
+}

@@ -339,35 +339,3 @@ func ReadJournal(n *corev1.Node) Journal {
 	}
 	return j
 }
-
-// InFlight says which repair, if any, occupies the node: the webhook asks it before it lets a person in. Sidecar
-// repairs occupy nobody's node.
-func InFlight(n *corev1.Node) *Record {
-	for _, k := range Kinds {
-		v, ok := n.Annotations[k.Key]
-		if !ok || !k.Occupies {
-			continue
-		}
-		if r, err := DecodeRecord(v); err == nil && r.Phase.InFlight() {
-			return r
-		}
-	}
-	return nil
-}
-
-// LabelFor is the value of PhaseLabel on a Node with these annotations: of the repairs that occupy it, the phase that a person
-// must know of first. Empty: no label.
-func LabelFor(annotations map[string]string) Phase {
-	var label Phase
-	rank := map[Phase]int{Pending: 1, Exhausted: 2, Verifying: 3, Acting: 4}
-	for _, k := range Kinds {
-		v, ok := annotations[k.Key]
-		if !ok || !k.Occupies {
-			continue
-		}
-		if r, err := DecodeRecord(v); err == nil && rank[r.Phase] > rank[label] {
-			label = r.Phase
-		}
-	}
-	return label
-}
