@@ -3,12 +3,13 @@ package main
 import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/hosts"
+	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
 )
 
 // newHosts is how units on hosts are restarted; nil: it is not configured.
 func newHosts(cfg *config.Config) (*hosts.Client, error) {
-	h := cfg.Hosts
-	if h == nil {
+	h, ok := config.Of[*hostsettings.Hosts](cfg)
+	if !ok {
 		return nil, nil
 	}
 	return hosts.New(hosts.Options{

@@ -9,6 +9,7 @@ import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kilo"
+	kilosettings "drydock.dev/drydock/remediations/kilo/settings"
 	"drydock.dev/drydock/remediations/kube"
 )
 
@@ -16,8 +17,8 @@ var _ engine.Locations = (*kilo.Mesh)(nil)
 
 // newLeaders is the mesh whose leaders can be moved; nil: none is configured.
 func newLeaders(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fleet) (engine.Locations, error) {
-	k := cfg.Kilo
-	if k == nil {
+	k, ok := config.Of[*kilosettings.Kilo](cfg)
+	if !ok {
 		return nil, nil
 	}
 	o := kilo.Options{
@@ -37,10 +38,11 @@ func newLeaders(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fle
 // callTimeoutOf bounds one call to any provider: a look at the mesh lists all Nodes and asks Prometheus, a move lists them and
 // writes on some.
 func callTimeoutOf(cfg *config.Config, actuators time.Duration) time.Duration {
-	if cfg.Kilo == nil {
+	k, ok := config.Of[*kilosettings.Kilo](cfg)
+	if !ok {
 		return actuators
 	}
-	return max(actuators, kilo.CallTimeout(cfg.Kilo.Timeout))
+	return max(actuators, kilo.CallTimeout(k.Timeout))
 }
 
 // leads is how the receiver finds the leader of a location; nil: there is no mesh.

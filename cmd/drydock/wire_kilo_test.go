@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/config/section"
+	kilo "drydock.dev/drydock/remediations/kilo/settings"
 )
 
 // TestAMoveOfALeaderHasItsTime: Nodes are listed for 30 s at most, leases for 10, and a key is written for 10. With Prometheus
@@ -15,7 +17,7 @@ func TestAMoveOfALeaderHasItsTime(t *testing.T) {
 	cfg := &config.Config{}
 	require.Equal(t, 15*time.Second, callTimeoutOf(cfg, 15*time.Second), "without a mesh it is the other providers'")
 	for timeout, want := range map[time.Duration]time.Duration{time.Second: time.Minute, 10 * time.Second: time.Minute, 30 * time.Second: 100 * time.Second} {
-		cfg.Kilo = &config.Kilo{Timeout: timeout}
+		cfg.Providers = map[string]section.Provider{"kilo": &kilo.Kilo{Timeout: timeout}}
 		require.Equal(t, want, callTimeoutOf(cfg, 15*time.Second), timeout)
 		require.Equal(t, 2*time.Minute, callTimeoutOf(cfg, 2*time.Minute))
 	}

@@ -12,7 +12,9 @@ import (
 	civosettings "drydock.dev/drydock/remediations/civo/settings"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/hosts"
+	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
 	"drydock.dev/drydock/remediations/kube"
+	kubesettings "drydock.dev/drydock/remediations/kube/settings"
 	"drydock.dev/drydock/remediations/redfish"
 	redfishsettings "drydock.dev/drydock/remediations/redfish/settings"
 )
@@ -51,7 +53,7 @@ func (p *program) newActuators(late lateAnswer) (map[string]map[string]engine.Ac
 }
 
 func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
-	c, ok := p.cfg.Providers["civo"].(*civosettings.Civo)
+	c, ok := config.Of[*civosettings.Civo](p.cfg)
 	if !ok {
 		return nil, 0, nil
 	}
@@ -92,8 +94,8 @@ func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Du
 
 // hostSteps are what is done on the machines behind Nodes.
 func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
-	c := p.cfg.Hosts
-	if c == nil {
+	c, ok := config.Of[*hostsettings.Hosts](p.cfg)
+	if !ok {
 		return nil, 0, nil
 	}
 	unit := hosts.Unit{Client: p.hosts, Nodes: p.clients.CoreV1().Nodes()}
@@ -110,10 +112,14 @@ func hostCalls(command time.Duration) time.Duration { return 4 * command }
 
 // daemonSetSteps are the restarts of a node's own pods.
 func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	c, ok := config.Of[*kubesettings.DaemonSets](p.cfg)
+	if !ok {
+		return nil, 0, nil
+	}
 	steps := map[string]engine.Actuator{}
-	for step, name := range map[string]config.ObjectName{"restart-kube-proxy": p.cfg.DaemonSets.KubeProxy, "restart-cni": p.cfg.DaemonSets.CNI} {
+	for step, name := range map[string]types.NamespacedName{"restart-kube-proxy": c.KubeProxy, "restart-cni": c.CNI} {
 		if name.Name != "" {
-			steps[step] = kube.DaemonSetPod{Client: p.clients, DaemonSet: types.NamespacedName(name)}
+			steps[step] = kube.DaemonSetPod{Client: p.clients, DaemonSet: name}
 		}
 	}
 	return steps, 0, nil
@@ -121,20 +127,17 @@ func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 
 // clusterWideSteps reach every node at once.
 func clusterWideSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
-	wide, steps := p.cfg.ClusterWide, map[string]engine.Actuator{}
-	if wide == nil {
+	wide, ok := config.Of[*kubesettings.ClusterWide](p.cfg)
+	if !ok {
 		return nil, 0, nil
 	}
+	steps := map[string]engine.Actuator{}
 	if len(wide.RolloutRestart) > 0 {
-		rollouts := kube.Rollouts{Client: p.clients, Now: time.Now}
-		for _, name := range wide.RolloutRestart {
-			rollouts.Allowed = append(rollouts.Allowed, types.NamespacedName(name))
-		}
-		steps["rollout-restart"] = rollouts
+		steps["rollout-restart"] = kube.Rollouts{Client: p.clients, Allowed: wide.RolloutRestart, Now: time.Now}
 	}
 	if c := wide.CNI; c != nil {
 		steps["apply-cni"] = kube.CNI{
-			Client: p.clients, File: c.File, ConfigMap: types.NamespacedName(c.ConfigMap), Key: c.ConfigMapKey, DaemonSet: types.NamespacedName(c.DaemonSet),
+			Client: p.clients, File: c.File, ConfigMap: c.ConfigMap, Key: c.ConfigMapKey, DaemonSet: c.DaemonSet,
 		}
 	}
 	return steps, 0, nil

@@ -8,8 +8,10 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/hosts"
+	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/statefile"
 )
@@ -17,7 +19,8 @@ import (
 // newRescue is what repairs API servers; nil: the configuration names none.
 func (p *program) newRescue() (*engine.Rescue, error) {
 	c := p.cfg.ControlPlane
-	if c == nil {
+	own, ok := config.Of[*hostsettings.Hosts](p.cfg)
+	if c == nil || !ok { // the configuration has no control plane without hosts
 		return nil, nil
 	}
 	o := hosts.ControlPlaneOptions{Port: c.Port, CAFile: c.CAFile, Now: time.Now}
@@ -42,8 +45,8 @@ func (p *program) newRescue() (*engine.Rescue, error) {
 		p.log.Info("the journal's last line was torn by a crash and is dropped; nothing was done for it", "line", torn)
 	}
 	return engine.NewRescue(engine.RescueOptions{
-		Config: p.cfg.Core, Hosts: hosts.Kubelets{ControlPlane: plane, Client: p.hosts, Unit: p.cfg.Hosts.Kubelet}, Journal: journal, Alerts: p.alerts,
+		Config: p.cfg.Core, Hosts: hosts.Kubelets{ControlPlane: plane, Client: p.hosts, Unit: own.Kubelet}, Journal: journal, Alerts: p.alerts,
 		History: kube.Histories{Client: p.clients}, Events: p, Metrics: metrics.Registry, Clock: clock.RealClock{}, Log: p.log.WithName("rescue"),
-		PollInterval: p.cfg.Alertmanager.PollInterval, CallTimeout: callMargin + hostCalls(p.cfg.Hosts.Timeout), NewID: newID,
+		PollInterval: p.cfg.Alertmanager.PollInterval, CallTimeout: callMargin + hostCalls(own.Timeout), NewID: newID,
 	}), nil
 }

@@ -2,10 +2,12 @@ package config
 
 import (
 	"path/filepath"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"drydock.dev/drydock/remediations"
@@ -68,11 +70,7 @@ func (b *builder) build(raw *rawConfig) {
 	b.buildWindows(raw)
 	b.buildSections()
 	b.buildSidecars(raw.Providers.Sidecars)
-	b.buildKilo(raw.Providers.Kilo)
-	b.buildHosts(raw.Providers.Hosts)
 	b.buildControlPlane(raw)
-	b.buildDaemonSets(raw)
-	b.buildClusterWide(raw.Providers.ClusterWide)
 }
 
 func (b *builder) buildLeaderElection(raw *rawConfig) {
@@ -129,10 +127,10 @@ func (b *builder) buildAlertmanager(raw *rawConfig) {
 func (b *builder) buildLimits(raw *rawConfig) {
 	at, l := pointer{"limits"}, raw.Limits
 	out := remediations.Limits{
-		Concurrent:        b.quantity(at.To("concurrent"), l.Concurrent),
-		ConcurrentPerZone: b.quantity(at.To("concurrentPerZone"), l.ConcurrentPerZone),
-		ConcurrentPerPool: b.quantity(at.To("concurrentPerPool"), l.ConcurrentPerPool),
-		Unhealthy:         b.quantity(at.To("unhealthy"), l.Unhealthy),
+		Concurrent:        b.Quantity(at.To("concurrent"), l.Concurrent),
+		ConcurrentPerZone: b.Quantity(at.To("concurrentPerZone"), l.ConcurrentPerZone),
+		ConcurrentPerPool: b.Quantity(at.To("concurrentPerPool"), l.ConcurrentPerPool),
+		Unhealthy:         b.Quantity(at.To("unhealthy"), l.Unhealthy),
 		PoolLabels:        l.PoolLabels,
 		ZoneLabel:         l.ZoneLabel,
 		RepairsPerNode:    l.RepairsPerNode,
@@ -185,4 +183,14 @@ func (b *builder) LabelKey(p pointer, key string) {
 	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 		b.Fault(p, "%q is not a node label's key; write for example topology.kubernetes.io/zone", key)
 	}
+}
+
+// NamespacedName reads a name that the schema has seen to be namespace/name.
+func (b *builder) NamespacedName(p pointer, text string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(text, "/")
+	if text != "" && !b.Faulty(p) {
+		b.namespace(p, namespace)
+		b.objectName(p, name)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,7 +18,6 @@ type capability struct {
 }
 
 func (c *Config) capabilities() []capability {
-	hosts, wide := cmp.Or(c.Hosts, &Hosts{}), cmp.Or(c.ClusterWide, &ClusterWide{})
 	var out []capability
 	for _, s := range sections {
 		var serves []string
@@ -30,17 +28,7 @@ func (c *Config) capabilities() []capability {
 			out = append(out, capability{s.Key, step, slices.Contains(serves, step), s.Steps[step]})
 		}
 	}
-	return append(out, []capability{
-		{"sidecars", "mark-ready", len(c.Sidecars) > 0, ""},
-		{"kilo", "promote-leader", c.Kilo != nil, ""},
-		{"hosts", "restart-kubelet", c.Hosts != nil, ""},
-		{"hosts", "restart-containerd", c.Hosts != nil, ""},
-		{"hosts", "restart-unit", len(hosts.Units) > 0, ".units"},
-		{"daemonSets", "restart-kube-proxy", c.DaemonSets.KubeProxy.Name != "", ".kubeProxy"},
-		{"daemonSets", "restart-cni", c.DaemonSets.CNI.Name != "", ".cni"},
-		{"clusterWide", "rollout-restart", len(wide.RolloutRestart) > 0, ".rolloutRestart"},
-		{"clusterWide", "apply-cni", wide.CNI != nil, ".cni"},
-	}...)
+	return append(out, capability{"sidecars", "mark-ready", len(c.Sidecars) > 0, ""})
 }
 
 // Capabilities says of each remediation why this installation cannot carry it out; empty: it can.

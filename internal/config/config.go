@@ -31,13 +31,6 @@ type Config struct {
 	Providers map[string]section.Provider
 	// Sidecars are the kinds of gated sidecars that can be approved.
 	Sidecars []Sidecar
-	// Kilo is nil where the provider is not configured.
-	Kilo *Kilo
-	// Hosts is nil where the provider is not configured.
-	Hosts      *Hosts
-	DaemonSets DaemonSets
-	// ClusterWide is nil where no such step is allowed.
-	ClusterWide *ClusterWide
 	// ControlPlane is nil where its hosts are not known. StateDir is not empty where they are.
 	ControlPlane *ControlPlane
 	StateDir     string
@@ -113,19 +106,6 @@ type Alertmanager struct {
 	Watchdog labels.Matchers
 	// BlindWhen selects alerts of which any active one makes us blind: entries are alternatives.
 	BlindWhen []labels.Matchers
-}
-
-// Kilo is the Kilo mesh and the Prometheus that has the agents' words about it.
-type Kilo struct {
-	TopologyLabel string
-	// Prometheus' URLs have no slash at the end.
-	Prometheus []*url.URL
-	// Job is a regular expression for the scrape jobs of the agents.
-	Job        string
-	HTTPConfig promconfig.HTTPClientConfig
-	// Timeout bounds one address, MaxAge is how old a node's last word may be.
-	Timeout, MaxAge   time.Duration
-	AllowControlPlane bool
 }
 
 // Sidecar is one kind of gated sidecars.

@@ -68,7 +68,7 @@ func (b *builder) buildControlPlane(raw *rawConfig) {
 	}
 	b.config.ControlPlane = out
 	// Last: a fault of the whole hides those of its parts.
-	if raw.Providers.Hosts == nil && !b.Faulty(pointer{"providers", "hosts"}) {
+	if b.config.Providers["hosts"] == nil && !b.Faulty(pointer{"providers", "hosts"}) {
 		b.Fault(at, "needs providers.hosts, without which nothing on a host can be restarted; write providers: {hosts: {keyFile: ..., knownHostsFile: ...}}")
 	}
 }

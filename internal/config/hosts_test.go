@@ -5,17 +5,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
+	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
+	kube "drydock.dev/drydock/remediations/kube/settings"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
 func TestHostsNeedAKeyAndKnownHosts(t *testing.T) {
 	c, _ := mustLoad(t, base+"providers: {hosts: {keyFile: key, knownHostsFile: known_hosts}}\n")
-	require.Equal(t, &Hosts{
+	require.Equal(t, &hostsettings.Hosts{
 		User: "drydock", Port: 22, KeyFile: "key", KnownHostsFile: "known_hosts", Sudo: true, Timeout: 30 * time.Second,
 		Kubelet: "kubelet.service", Containerd: "containerd.service", Units: []string{}, AddressTypes: []string{"InternalIP", "ExternalIP"},
-	}, c.Hosts)
+	}, c.Providers["hosts"])
 	require.True(t, c.Core.Provided["restart-kubelet"])
 	require.True(t, c.Core.Provided["restart-containerd"])
 	require.False(t, c.Core.Provided["restart-unit"], "no unit may be named")
@@ -81,7 +84,7 @@ func TestTheShippedPolicyOfAPIServersHasTenMinutes(t *testing.T) {
 
 func TestStepsOfOneNodesPodsNeedTheirDaemonSet(t *testing.T) {
 	c, _ := mustLoad(t, base+"providers: {daemonSets: {cni: calico-system/calico-node}}\n")
-	require.Equal(t, DaemonSets{CNI: ObjectName{"calico-system", "calico-node"}}, c.DaemonSets)
+	require.Equal(t, &kube.DaemonSets{CNI: types.NamespacedName{Namespace: "calico-system", Name: "calico-node"}}, c.Providers["daemonSets"])
 	require.True(t, c.Core.Provided["restart-cni"])
 	require.False(t, c.Core.Provided["restart-kube-proxy"])
 }
@@ -105,10 +108,14 @@ func TestClusterWideStepsAreTakenOnlyByLeave(t *testing.T) {
   clusterWide: {rolloutRestart: [kube-system/kube-proxy], cni: {configMap: kube-system/cni-manifest/calico.yaml, daemonSet: kube-system/calico-node}}
 `)
 	require.NotContains(t, lines(warnings), "policy wide")
-	require.Equal(t, &ClusterWide{
-		RolloutRestart: []ObjectName{{"kube-system", "kube-proxy"}},
-		CNI:            &CNIManifest{ConfigMap: ObjectName{"kube-system", "cni-manifest"}, ConfigMapKey: "calico.yaml", DaemonSet: ObjectName{"kube-system", "calico-node"}},
-	}, c.ClusterWide)
+	require.Equal(t, &kube.ClusterWide{
+		RolloutRestart: []types.NamespacedName{{Namespace: "kube-system", Name: "kube-proxy"}},
+		CNI: &kube.CNIManifest{
+			ConfigMap: types.NamespacedName{Namespace: "kube-system", Name: "cni-manifest"}, ConfigMapKey: "calico.yaml",
+			DaemonSet: types.NamespacedName{Namespace: "kube-system", Name: "calico-node"},
+		},
+		Bounds: c.Core.ClusterWide,
+	}, c.Providers["clusterWide"])
 	require.Equal(t, remediations.ClusterWide{MinNodes: 3, MinShare: remediations.Quantity{Value: 30, Percent: true}}, c.Core.ClusterWide)
 	require.Equal(t, "kube-system/kube-proxy", c.Core.Policies[0].Plan[0].DaemonSet)
 	require.Equal(t, 10*time.Minute, c.Core.Policies[0].Plan[1].Wait)

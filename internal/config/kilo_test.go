@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	kilo "drydock.dev/drydock/remediations/kilo/settings"
 )
 
 const leaders = `policies:
@@ -16,14 +17,15 @@ const leaders = `policies:
 func TestKiloNeedsNothingButToBeNamed(t *testing.T) {
 	c, warnings := mustLoad(t, base+leaders+"providers: {kilo: {}}\n")
 	require.NotContains(t, lines(warnings), "promote-leader")
-	require.Len(t, c.Kilo.Prometheus, 1)
-	require.Equal(t, "http://prometheus-operated.monitoring:9090", c.Kilo.Prometheus[0].String())
-	require.Equal(t, "topology.kubernetes.io/region", c.Kilo.TopologyLabel)
-	require.Equal(t, 10*time.Second, c.Kilo.Timeout)
-	require.Equal(t, 7*time.Minute, c.Kilo.MaxAge)
-	require.False(t, c.Kilo.AllowControlPlane)
-	require.True(t, c.Kilo.HTTPConfig.FollowRedirects, "the default of prometheus/common")
-	require.Equal(t, c.Kilo.TopologyLabel, c.Core.TopologyLabel)
+	own := c.Providers["kilo"].(*kilo.Kilo)
+	require.Len(t, own.Prometheus, 1)
+	require.Equal(t, "http://prometheus-operated.monitoring:9090", own.Prometheus[0].String())
+	require.Equal(t, "topology.kubernetes.io/region", own.TopologyLabel)
+	require.Equal(t, 10*time.Second, own.Timeout)
+	require.Equal(t, 7*time.Minute, own.MaxAge)
+	require.False(t, own.AllowControlPlane)
+	require.True(t, own.HTTPConfig.FollowRedirects, "the default of prometheus/common")
+	require.Equal(t, own.TopologyLabel, c.Core.TopologyLabel)
 	require.Equal(t, remediations.LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}, c.Core.Limits.Locations)
 	require.True(t, c.Core.Provided["promote-leader"])
 	require.True(t, c.Core.Wants(map[string]string{"a": "b"}))
@@ -48,12 +50,13 @@ func TestKiloIsConfigured(t *testing.T) {
     allowControlPlane: true
 limits: {leaders: {concurrent: 2, perLocation: 1h}}
 `)
-	require.Equal(t, "https://prometheus-0/prefix", c.Kilo.Prometheus[0].String())
-	require.Equal(t, "https://prometheus-1", c.Kilo.Prometheus[1].String())
-	require.Equal(t, "am/token", c.Kilo.HTTPConfig.Authorization.CredentialsFile, "from where the configuration is")
-	require.Equal(t, 3*time.Second, c.Kilo.Timeout)
-	require.Equal(t, 8*time.Minute, c.Kilo.MaxAge)
-	require.True(t, c.Kilo.AllowControlPlane)
+	own := c.Providers["kilo"].(*kilo.Kilo)
+	require.Equal(t, "https://prometheus-0/prefix", own.Prometheus[0].String())
+	require.Equal(t, "https://prometheus-1", own.Prometheus[1].String())
+	require.Equal(t, "am/token", own.HTTPConfig.Authorization.CredentialsFile, "from where the configuration is")
+	require.Equal(t, 3*time.Second, own.Timeout)
+	require.Equal(t, 8*time.Minute, own.MaxAge)
+	require.True(t, own.AllowControlPlane)
 	require.Equal(t, "example.com/site", c.Core.TopologyLabel)
 	require.Equal(t, remediations.LocationLimits{Concurrent: 2, PerLocation: time.Hour}, c.Core.Limits.Locations)
 }
@@ -62,7 +65,7 @@ limits: {leaders: {concurrent: 2, perLocation: 1h}}
 func TestLeadersAreNobodysBusinessUnlessConfigured(t *testing.T) {
 	c, warnings := mustLoad(t, base)
 	require.NotContains(t, lines(warnings), "promote-leader")
-	require.Nil(t, c.Kilo)
+	require.Nil(t, c.Providers["kilo"])
 	require.Empty(t, c.Core.TopologyLabel)
 
 	c, warnings = mustLoad(t, base+leaders)

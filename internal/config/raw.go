@@ -63,11 +63,6 @@ type rawConfig struct {
 	}
 	Providers struct {
 		Sidecars []rawSidecar
-		Kilo     *rawKilo
-		Hosts    *rawHosts
-
-		DaemonSets  *struct{ KubeProxy, CNI string }
-		ClusterWide *rawClusterWide
 	}
 	StateDir     string
 	ControlPlane *rawControlPlane
@@ -106,25 +101,6 @@ type rawStep struct {
 	Unit, DaemonSet string
 }
 
-type rawKilo struct {
-	TopologyLabel     string
-	Prometheus        []string
-	Job               string
-	HTTPConfig        map[string]any
-	Timeout, MaxAge   string
-	AllowControlPlane bool
-}
-
-type rawHosts struct {
-	User                    string
-	Port                    int
-	KeyFile, KnownHostsFile string
-	Sudo                    bool
-	Timeout                 string
-	Kubelet, Containerd     string
-	Units, AddressTypes     []string
-}
-
 type rawControlPlane struct {
 	Hosts []struct {
 		Name, Address string
@@ -132,13 +108,6 @@ type rawControlPlane struct {
 	}
 	Port   int
 	CAFile string
-}
-
-type rawClusterWide struct {
-	RolloutRestart []string
-	CNI            *struct{ ManifestFile, ConfigMap, DaemonSet string }
-	MinNodes       int
-	MinShare       any
 }
 
 type rawSidecar struct {

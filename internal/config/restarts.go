@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	hosts "drydock.dev/drydock/remediations/hosts/settings"
+	kube "drydock.dev/drydock/remediations/kube/settings"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
@@ -20,21 +22,23 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	s.Unit, s.DaemonSet = r.Unit, r.DaemonSet
 	if r.Step != "restart-unit" {
 		b.onlyFor(at, r.Step, "unit")
-	} else if p, h := at.To("unit"), b.config.Hosts; !b.Faulty(p) {
+	} else if p := at.To("unit"); !b.Faulty(p) {
+		h, configured := Of[*hosts.Hosts](&b.config)
 		switch {
 		case r.Unit == "":
 			b.Fault(p, "missing; write one of providers.hosts.units")
-		case h != nil && !b.Faulty(pointer{"providers", "hosts", "units"}) && !slices.Contains(h.Units, r.Unit):
+		case configured && !b.Faulty(pointer{"providers", "hosts", "units"}) && !slices.Contains(h.Units, r.Unit):
 			b.Fault(p, "%q is not in providers.hosts.units; add it there, or write one that is", r.Unit)
 		}
 	}
 	if r.Step != "rollout-restart" {
 		b.onlyFor(at, r.Step, "daemonSet")
-	} else if p, c := at.To("daemonSet"), b.config.ClusterWide; !b.Faulty(p) {
+	} else if p := at.To("daemonSet"); !b.Faulty(p) {
+		c, configured := Of[*kube.ClusterWide](&b.config)
 		switch {
 		case r.DaemonSet == "":
 			b.Fault(p, "missing; write one of providers.clusterWide.rolloutRestart")
-		case c != nil && !b.Faulty(pointer{"providers", "clusterWide", "rolloutRestart"}) && !c.rolls(r.DaemonSet):
+		case configured && !b.Faulty(pointer{"providers", "clusterWide", "rolloutRestart"}) && !c.Rolls(r.DaemonSet):
 			b.Fault(p, "%q is not in providers.clusterWide.rolloutRestart; add it there, or write one that is", r.DaemonSet)
 		}
 	}

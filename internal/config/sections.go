@@ -8,12 +8,19 @@ import (
 
 	"drydock.dev/drydock/internal/config/section"
 	civo "drydock.dev/drydock/remediations/civo/settings"
+	hosts "drydock.dev/drydock/remediations/hosts/settings"
+	kilo "drydock.dev/drydock/remediations/kilo/settings"
+	kube "drydock.dev/drydock/remediations/kube/settings"
 	redfish "drydock.dev/drydock/remediations/redfish/settings"
 )
 
 // sections are the providers that own their part of the configuration. A new provider is one line here.
 var sections = []section.Section{
 	civo.Section,
+	kilo.Section,
+	hosts.Section,
+	kube.DaemonSetsSection,
+	kube.ClusterWideSection,
 	redfish.Section,
 }
 
@@ -50,6 +57,19 @@ func (b *builder) buildSections() {
 		}
 		if p := s.Read(b, at, tree); p != nil {
 			b.config.Providers[s.Key] = p
+			if with, ok := p.(section.Configurer); ok {
+				with.Configure(&b.core)
+			}
 		}
 	}
+}
+
+// Of is the configuration's provider of that type, such as *settings.Hosts; ok: it has one.
+func Of[T section.Provider](c *Config) (provider T, ok bool) {
+	for _, p := range c.Providers {
+		if provider, ok = p.(T); ok {
+			break
+		}
+	}
+	return provider, ok
 }

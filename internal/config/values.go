@@ -30,8 +30,8 @@ func (b *builder) Duration(p pointer, text string, least time.Duration) (time.Du
 	return time.Duration(d), !b.Faulty(p)
 }
 
-// quantity reads a number or a percentage; the schema has seen that it is one of them and in range.
-func (b *builder) quantity(p pointer, v any) remediations.Quantity {
+// Quantity reads a number or a percentage; the schema has seen that it is one of them and in range.
+func (b *builder) Quantity(p pointer, v any) remediations.Quantity {
 	switch v := v.(type) {
 	case float64:
 		return remediations.Quantity{Value: int(v)}

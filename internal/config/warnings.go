@@ -153,7 +153,7 @@ func (c *Config) unasked(p PolicyInfo) bool {
 	case remediations.KindSidecar:
 		return len(c.Sidecars) == 0
 	case remediations.KindLocation:
-		return c.Kilo == nil
+		return c.Providers["kilo"] == nil
 	case remediations.KindAPIServer:
 		return c.ControlPlane == nil
 	case remediations.KindNode:

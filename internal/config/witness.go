@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"drydock.dev/drydock/remediations"
+	kube "drydock.dev/drydock/remediations/kube/settings"
 )
 
 // daemonSetsKey is where the configuration names the DaemonSets that a witness may leave to it.
@@ -110,7 +113,11 @@ func (b *builder) faultyUnder(at pointer) bool {
 
 // nameDaemonSets fills in the DaemonSets that witnesses leave to the configuration.
 func (c *Config) nameDaemonSets() {
-	names := map[string]ObjectName{daemonSetsKey + "cni": c.DaemonSets.CNI, daemonSetsKey + "kubeProxy": c.DaemonSets.KubeProxy}
+	own, ok := Of[*kube.DaemonSets](c)
+	if !ok {
+		return
+	}
+	names := map[string]types.NamespacedName{daemonSetsKey + "cni": own.CNI, daemonSetsKey + "kubeProxy": own.KubeProxy}
 	for _, p := range c.Policies {
 		if p.Witness == nil {
 			continue

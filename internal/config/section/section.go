@@ -13,6 +13,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -37,6 +38,11 @@ type Provider interface {
 	Warn(at Pointer, say func(p Pointer, format string, args ...any))
 }
 
+// Configurer is a provider that has something to say to the core besides.
+type Configurer interface {
+	Configure(core *remediations.Config)
+}
+
 // Testifier is a provider that is asked whether a machine runs, for the sign {provider: notRunning}.
 type Testifier interface{ Testifies() bool }
 
@@ -52,6 +58,10 @@ type Reader interface {
 	// SecretFile resolves a file's name, and looks whether something is in it.
 	SecretFile(p Pointer, name string) string
 	LabelKey(p Pointer, key string)
+	// NamespacedName reads namespace/name; empty: there is none.
+	NamespacedName(p Pointer, text string) types.NamespacedName
+	// Quantity reads a number or a percentage.
+	Quantity(p Pointer, v any) remediations.Quantity
 	// Nodes reads which Nodes a provider serves; nil: the configuration leaves that to their spec.providerID.
 	Nodes(p Pointer, s *metav1.LabelSelector) k8slabels.Selector
 }

@@ -1,0 +1,89 @@
+// Package settings is the section of the configuration of the machines' operating systems, over SSH.
+package settings
+
+import (
+	_ "embed"
+	"time"
+
+	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/remediations"
+)
+
+//go:embed schema.json
+var schema string
+
+// Section is providers.hosts.
+var Section = section.Section{
+	Key: "hosts", Schema: schema, Read: section.Reading(read),
+	Steps: map[string]string{"restart-kubelet": "", "restart-containerd": "", "restart-unit": ".units"},
+}
+
+type raw struct {
+	User                    string
+	Port                    int
+	KeyFile, KnownHostsFile string
+	Sudo                    bool
+	Timeout                 string
+	Kubelet, Containerd     string
+	Units, AddressTypes     []string
+}
+
+// maxHostTimeout bounds one command on a host: a step waits minutes for its proof, and not longer for its call.
+const maxHostTimeout = 5 * time.Minute
+
+// Hosts are the machines' operating systems, over SSH.
+type Hosts struct {
+	User string
+	Port int
+	// KeyFile and KnownHostsFile are read again when they change.
+	KeyFile, KnownHostsFile string
+	// Sudo: commands that need it go through sudo; otherwise User is root.
+	Sudo    bool
+	Timeout time.Duration
+	// Kubelet and Containerd are units; Units are further ones that a step may name.
+	Kubelet, Containerd string
+	Units               []string
+	// AddressTypes of a Node's addresses, in the order in which they are tried.
+	AddressTypes []string
+}
+
+func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
+	out := &Hosts{
+		User: raw.User, Port: raw.Port, Sudo: raw.Sudo,
+		KeyFile:        r.SecretFile(at.To("keyFile"), raw.KeyFile),
+		KnownHostsFile: r.SecretFile(at.To("knownHostsFile"), raw.KnownHostsFile),
+		Kubelet:        raw.Kubelet, Containerd: raw.Containerd, Units: raw.Units, AddressTypes: raw.AddressTypes,
+	}
+	var ok bool
+	if out.Timeout, ok = r.Duration(at.To("timeout"), raw.Timeout, time.Second); ok && out.Timeout > maxHostTimeout {
+		r.Fault(at.To("timeout"), "%s is too long; write at most 5m, a command only starts a restart", raw.Timeout)
+	}
+	if !raw.Sudo && raw.User != "root" && !r.Faulty(at.To("sudo")) && !r.Faulty(at.To("user")) {
+		r.Fault(at.To("sudo"), "%q may restart nothing without it; write true, or user: root", raw.User)
+	}
+	if raw.Containerd == raw.Kubelet && raw.Kubelet != "" {
+		r.Fault(at.To("containerd"), "%q is the kubelet's unit; write containerd's", raw.Containerd)
+	}
+	for i, unit := range raw.Units {
+		switch unit {
+		case "":
+		case raw.Kubelet:
+			r.Fault(at.To("units", i), "%q has a step of its own, restart-kubelet; remove it here", unit)
+		case raw.Containerd:
+			r.Fault(at.To("units", i), "%q has a step of its own, restart-containerd; remove it here", unit)
+		}
+	}
+	return out
+}
+
+// Serves is section.Provider's. Which host is a Node's is found by its addresses, whoever its machine's provider is.
+func (h *Hosts) Serves() remediations.Provider {
+	p := remediations.Provider{Steps: []string{"restart-kubelet", "restart-containerd"}}
+	if len(h.Units) > 0 {
+		p.Steps = append(p.Steps, "restart-unit")
+	}
+	return p
+}
+
+// Warn is section.Provider's.
+func (*Hosts) Warn(section.Pointer, func(section.Pointer, string, ...any)) {}

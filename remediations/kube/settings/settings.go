@@ -1,0 +1,132 @@
+// Package settings has the sections of the configuration for what is done by way of DaemonSets.
+package settings
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/remediations"
+)
+
+var (
+	//go:embed daemonsets.json
+	daemonSets string
+	//go:embed clusterwide.json
+	clusterWide string
+)
+
+// The sections are providers.daemonSets and providers.clusterWide.
+var (
+	DaemonSetsSection = section.Section{
+		Key: "daemonSets", Schema: daemonSets, Read: section.Reading(readDaemonSets),
+		Steps: map[string]string{"restart-kube-proxy": ".kubeProxy", "restart-cni": ".cni"},
+	}
+	ClusterWideSection = section.Section{
+		Key: "clusterWide", Schema: clusterWide, Read: section.Reading(readClusterWide),
+		Steps: map[string]string{"rollout-restart": ".rolloutRestart", "apply-cni": ".cni"},
+	}
+)
+
+// DaemonSets are those of which a node's own pod may be restarted; one without a name is not configured.
+type DaemonSets struct{ KubeProxy, CNI types.NamespacedName }
+
+func readDaemonSets(r section.Reader, at section.Pointer, d *struct{ KubeProxy, CNI string }) section.Provider {
+	out := &DaemonSets{KubeProxy: r.NamespacedName(at.To("kubeProxy"), d.KubeProxy), CNI: r.NamespacedName(at.To("cni"), d.CNI)}
+	switch {
+	case d.KubeProxy == "" && d.CNI == "" && !r.Faulty(at.To("kubeProxy")) && !r.Faulty(at.To("cni")):
+		r.Fault(at, "names none; write kubeProxy or cni, or remove it")
+	case d.KubeProxy == d.CNI:
+		r.Fault(at.To("cni"), "is the same as kubeProxy; remove one of them, its pod is restarted once")
+	}
+	return out
+}
+
+// Serves is section.Provider's.
+func (d *DaemonSets) Serves() (p remediations.Provider) {
+	if d.KubeProxy.Name != "" {
+		p.Steps = append(p.Steps, "restart-kube-proxy")
+	}
+	if d.CNI.Name != "" {
+		p.Steps = append(p.Steps, "restart-cni")
+	}
+	return p
+}
+
+// Warn is section.Provider's.
+func (*DaemonSets) Warn(section.Pointer, func(section.Pointer, string, ...any)) {}
+
+// ClusterWide allows steps that reach every node at once.
+type ClusterWide struct {
+	RolloutRestart []types.NamespacedName
+	// CNI is nil where apply-cni is not configured.
+	CNI *CNIManifest
+	// Bounds say how many nodes must be ill before such a step.
+	Bounds remediations.ClusterWide
+}
+
+// CNIManifest is what apply-cni applies. It is in a file, or under a key of a ConfigMap.
+type CNIManifest struct {
+	File         string
+	ConfigMap    types.NamespacedName
+	ConfigMapKey string
+	DaemonSet    types.NamespacedName
+}
+
+type rawWide struct {
+	RolloutRestart []string
+	CNI            *struct{ ManifestFile, ConfigMap, DaemonSet string }
+	MinNodes       int
+	MinShare       any
+}
+
+func readClusterWide(r section.Reader, at section.Pointer, raw *rawWide) section.Provider {
+	out := &ClusterWide{}
+	for i, text := range raw.RolloutRestart {
+		out.RolloutRestart = append(out.RolloutRestart, r.NamespacedName(at.To("rolloutRestart", i), text))
+	}
+	if c, p := raw.CNI, at.To("cni"); c != nil {
+		out.CNI = &CNIManifest{DaemonSet: r.NamespacedName(p.To("daemonSet"), c.DaemonSet)}
+		switch {
+		case c.ManifestFile != "" && c.ConfigMap != "":
+			r.Fault(p.To("configMap"), "manifestFile is set, too; remove one of them")
+		case c.ManifestFile != "":
+			out.CNI.File = r.SecretFile(p.To("manifestFile"), c.ManifestFile)
+		case c.ConfigMap != "":
+			name, key := c.ConfigMap[:strings.LastIndex(c.ConfigMap, "/")], c.ConfigMap[strings.LastIndex(c.ConfigMap, "/")+1:]
+			out.CNI.ConfigMap, out.CNI.ConfigMapKey = r.NamespacedName(p.To("configMap"), name), key
+		case !r.Faulty(p.To("manifestFile")) && !r.Faulty(p.To("configMap")):
+			r.Fault(p.To("manifestFile"), "missing; write the manifest's file, or configMap: namespace/name/key")
+		}
+	}
+	if len(raw.RolloutRestart) == 0 && raw.CNI == nil && !r.Faulty(at.To("rolloutRestart")) && !r.Faulty(at.To("cni")) {
+		r.Fault(at, "allows nothing; write rolloutRestart or cni, or remove it")
+	}
+	out.Bounds = remediations.ClusterWide{MinNodes: raw.MinNodes, MinShare: r.Quantity(at.To("minShare"), raw.MinShare)}
+	return out
+}
+
+// Serves is section.Provider's.
+func (c *ClusterWide) Serves() (p remediations.Provider) {
+	if len(c.RolloutRestart) > 0 {
+		p.Steps = append(p.Steps, "rollout-restart")
+	}
+	if c.CNI != nil {
+		p.Steps = append(p.Steps, "apply-cni")
+	}
+	return p
+}
+
+// Configure is section.Configurer's.
+func (c *ClusterWide) Configure(core *remediations.Config) { core.ClusterWide = c.Bounds }
+
+// Warn is section.Provider's.
+func (*ClusterWide) Warn(section.Pointer, func(section.Pointer, string, ...any)) {}
+
+// Rolls says that rollout-restart may be asked for the DaemonSet.
+func (c *ClusterWide) Rolls(daemonSet string) bool {
+	return slices.ContainsFunc(c.RolloutRestart, func(n types.NamespacedName) bool { return n.String() == daemonSet })
+}
