@@ -97,8 +97,8 @@ func goldenMessages(t *testing.T) map[string][]string {
 		}
 	}
 	var files []string
-	for _, about := range []string{"decide", "sidecar", "leader", "apiserver"} {
-		found, err := filepath.Glob(filepath.Join(root(t), "remediations", "testdata", about, "*.output.yaml"))
+	for _, about := range []string{"testdata/decide", "testdata/sidecar", "testdata/leader", "targets/apiserver/testdata/decide"} {
+		found, err := filepath.Glob(filepath.Join(root(t), "remediations", about, "*.output.yaml"))
 		require.NoError(t, err)
 		require.NotEmpty(t, found)
 		files = append(files, found...)
