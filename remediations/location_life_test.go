@@ -36,8 +36,8 @@ type meshLife struct {
 	// moves are those that were issued, by location; before are the keys as they were when a repair first moved one.
 	moves  map[string][]issuedMove
 	before map[string]map[string]string
-	// touched: somebody else changed a key since.
-	touched bool
+	// touched are the repairs since whose first move somebody else changed a key.
+	touched map[string]bool
 	intents map[string]bool
 	seen    map[string]int
 }
@@ -129,7 +129,7 @@ func newMeshLife(t *testing.T, rt *rapid.T) *meshLife {
 	l := &meshLife{
 		t: t, config: c, now: noon, turns: 350, nodes: map[string]*corev1.Node{}, ledger: &Ledger{Repairs: map[string][]Begun{}}, memory: map[string]*meshMemory{},
 		keys: map[string]string{"b1": "true"}, broken: map[string]bool{}, unfit: map[string]bool{}, moves: map[string][]issuedMove{},
-		before: map[string]map[string]string{}, intents: map[string]bool{}, seen: map[string]int{},
+		before: map[string]map[string]string{}, touched: map[string]bool{}, intents: map[string]bool{}, seen: map[string]int{},
 		word: &Word{AskedAt: noon, Replicas: []ReplicaWord{{Watchdog: true, Alerts: map[string]AlertWord{}}}},
 	}
 	for _, n := range meshNodes {
@@ -355,6 +355,13 @@ func (l *meshLife) pass(t *rapid.T, d time.Duration) {
 	}
 }
 
+// touch notes that somebody else changed a key.
+func (l *meshLife) touch() {
+	for repair := range l.before {
+		l.touched[repair] = true
+	}
+}
+
 // answer ends the call that is under way on some node, done or not.
 func (l *meshLife) answer(t *rapid.T) {
 	for _, name := range meshNodes {
@@ -413,10 +420,10 @@ func (l *meshLife) actions() map[string]func(*rapid.T) {
 				l.word.Replicas[0].Alerts[k] = a
 			}
 		},
-		"choose": func(t *rapid.T) { l.keys[any(t).Name], l.touched = "", true },
+		"choose": func(t *rapid.T) { l.keys[any(t).Name] = ""; l.touch() },
 		"unchoose": func(t *rapid.T) {
 			delete(l.keys, any(t).Name)
-			l.touched = true
+			l.touch()
 		},
 	}
 	world := map[string]func(*rapid.T){
@@ -477,7 +484,8 @@ func (l *meshLife) actions() map[string]func(*rapid.T) {
 			}
 			l.unknown, l.broken[leader] = true, true
 			l.pass(t, 45*time.Second)
-			l.unknown, l.touched = false, true
+			l.unknown = false
+			l.touch()
 			for _, n := range []string{"a1", "a2", "a3", "a4"} {
 				delete(l.keys, n)
 			}

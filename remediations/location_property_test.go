@@ -92,7 +92,6 @@ func (l *meshLife) checkMove(t *rapid.T, s *LocationState, d Decision) {
 		}
 	}
 	if len(tried) == 0 {
-		l.touched = false
 		l.before[r.ID] = map[string]string{}
 		for k, v := range l.keys {
 			l.before[r.ID][k] = v
@@ -145,7 +144,7 @@ func (l *meshLife) checkEnd(t *rapid.T, s *LocationState, d Decision) {
 		return
 	}
 	l.seen["undone"]++
-	if l.touched {
+	if l.touched[r.ID] {
 		return
 	}
 	for _, m := range r.Moves {

@@ -134,7 +134,8 @@ func (w *world) judge() {
 func (w *world) checkWide(i *instance, next *remediations.Record) {
 	sick := 0
 	for _, m := range w.machines {
-		if (m.faulty() || m.firing() || time.Since(m.since) < lookedFor+alertTail) && !m.silenced {
+		quiet := m.silenced && m.silencedHere == 0 // who has not heard of a silence counts the node
+		if (m.faulty() || m.firing() || time.Since(m.since) < lookedFor+alertTail) && !quiet {
 			sick++
 		}
 	}

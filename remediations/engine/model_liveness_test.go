@@ -35,7 +35,7 @@ func (w *world) live() {
 			w.leave("n5")
 		}
 	})
-	w.pass(time.Minute)
+	w.pass(w.config.Limits.StormCooldown + time.Minute) // it may have been ill until it left
 	w.do(func() {
 		ledger := mustLedger(w)
 		for scope, b := range ledger.Status.Breakers {
