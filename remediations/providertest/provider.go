@@ -36,7 +36,7 @@ type Provider struct {
 	// Start begins a world of its own for one case. A call must give up on a request that has no answer after the timeout.
 	Start func(t testing.TB, timeout time.Duration) World
 	// DoesNotApply has, for the name of a case or for either half of it, as of a Scene, a Stage or a Fault, why it does not apply to this provider.
-	// The test of that name is skipped and prints the reason.
+	// The test of that name is not run, and the log has the reason.
 	DoesNotApply map[string]string
 	// Outlives: a call whose request has left goes on by itself for as long as the timeout, to learn what became of it.
 	Outlives bool
@@ -163,13 +163,20 @@ func Run(t *testing.T, p Provider) {
 		require.True(t, slices.ContainsFunc(all, func(c aCase) bool { return slices.Contains(c.names(), name) }), "there is no case %q", name)
 	}
 	for _, c := range all {
-		t.Run(c.name, func(t *testing.T) {
-			for _, name := range c.names() {
-				if why, not := p.DoesNotApply[name]; not {
-					t.Skip("does not apply: " + why)
-				}
-			}
-			c.run(t, p)
-		})
+		if why, not := p.without(c); not {
+			t.Logf("%s: does not apply: %s", c.name, why)
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) { c.run(t, p) })
 	}
+}
+
+// without says why the case does not apply, where that is so.
+func (p Provider) without(c aCase) (why string, not bool) {
+	for _, name := range c.names() {
+		if why, not = p.DoesNotApply[name]; not {
+			return why, true
+		}
+	}
+	return "", false
 }
