@@ -2,6 +2,7 @@
 package redact
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"html"
@@ -19,6 +20,8 @@ import (
 type Keyring struct {
 	// Mark stands in the place of a secret.
 	Mark string
+	// Most bounds a text, in bytes; zero: 300.
+	Most int
 
 	mu    sync.Mutex
 	forms [][]string // of one secret each, the newest last
@@ -59,15 +62,21 @@ func spellings(secret string) []string {
 }
 
 // Text makes text that came from outside fit for people to see: without the secrets, on one line, of bounded length.
-func (k *Keyring) Text(s string) string { return text.Line(k.Hide(s), 300) }
+func (k *Keyring) Text(s string) string { return text.Line(k.Hide(s), cmp.Or(k.Most, 300)) }
 
-// Hide takes the secrets out and leaves the rest.
+// partShown is how much of a secret may stand at the end of a text that was cut off there.
+const partShown = 8
+
+// Hide takes the secrets out, and the beginning of one at the end of the text, which may have been cut off there. It leaves the rest.
 func (k *Keyring) Hide(s string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, forms := range k.forms {
 		for _, form := range forms {
 			s = strings.ReplaceAll(s, form, k.Mark)
+			for n := len(form) - 1; n >= partShown; n-- {
+				s = strings.TrimSuffix(s, form[:n])
+			}
 		}
 	}
 	return s

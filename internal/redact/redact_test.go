@@ -25,6 +25,18 @@ func TestAKeyInOtherSpellings(t *testing.T) {
 	}
 }
 
+// TestAKeyThatWasCutOff: what is read of an answer is bounded, and its end may be the beginning of a key.
+func TestAKeyThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	k := Keyring{Mark: "[API key]", Most: 20}
+	k.Add("0123456789abcdef")
+	require.Equal(t, "it says ", k.Hide("it says 0123456789abcde"))
+	require.Equal(t, "it says ", k.Hide("it says 01234567"))
+	require.Equal(t, "it says 0123456", k.Hide("it says 0123456"), "so little is no secret")
+	require.Equal(t, "it says 01234567 and goes on", k.Hide("it says 01234567 and goes on"), "the control: nothing was cut off")
+	require.LessOrEqual(t, len(k.Text("a text that is longer than twenty bytes")), 20+len("..."))
+}
+
 // TestAKeyThatChangedIsStillASecret: an answer to the old key may come after the new one is in use.
 func TestAKeyThatChangedIsStillASecret(t *testing.T) {
 	t.Parallel()

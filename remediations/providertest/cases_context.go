@@ -45,10 +45,7 @@ func contextCases() []aCase {
 				s.requireNothing()
 			})
 		}},
-		{"a testimony whose context ends", func(t testing.TB, p Provider) {
-			if _, not := p.DoesNotApply["testimony"]; not {
-				t.Skip("does not apply: " + p.DoesNotApply["testimony"])
-			}
+		{"testimony: its context ends", func(t testing.TB, p Provider) {
 			in(t, p, patience, func(s *scene) {
 				ended := s.giveUp(func(ctx context.Context) {
 					require.Equal(t, remediations.Unknown, s.testify(ctx, s.Machine).Answer)

@@ -81,9 +81,6 @@ func replaceCases() []aCase {
 // replacing begins a replacement that is accepted.
 func replacing(t testing.TB, p Provider, what func(s *scene, before remediations.Before, replacer engine.Replacer)) {
 	t.Helper()
-	if why, not := p.DoesNotApply["replacement"]; not {
-		t.Skip("does not apply: " + why)
-	}
 	in(t, p, patience, func(s *scene) {
 		replacer, ok := s.Actuator.(engine.Replacer)
 		require.True(t, ok, "the provider is no engine.Replacer: say in DoesNotApply why")

@@ -62,10 +62,7 @@ func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	if p.Outlives {
 		deadline = deadline.Add(timeout)
 	}
-	for !s.abandoned && s.Wire.Busy() > 0 && time.Now().Before(deadline) {
-		time.Sleep(time.Millisecond)
-	}
-	require.True(t, s.abandoned || s.Wire.Busy() == 0, "the provider still waits for an answer, long after its call returned")
+	require.Eventually(t, func() bool { return s.abandoned || s.Wire.Busy() == 0 }, time.Until(deadline), time.Millisecond, "the provider still waits for an answer, long after its call returned")
 	closed = true
 	s.Close()
 	err := goleak.Find(before)

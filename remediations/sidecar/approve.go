@@ -21,7 +21,7 @@ var errNoWord = errors.New("the caller has no last word to give")
 // The taskID is a UUID that was never used before: a sidecar remembers the ones that it has seen, for ever, and answers
 // a known one as if it were new, without doing anything.
 func (c *Client) Approve(ctx context.Context, p Pod, taskID string, mayStill func() error) error {
-	a := &attempt{pod: p, tokens: &c.tokens}
+	a := &attempt{pod: p, tokens: c.tokens}
 	if id, err := uuid.Parse(taskID); err != nil || id.String() != taskID {
 		return a.refuse(Rejected, nil, "the task's id %q is not a UUID in its usual form", clip(taskID))
 	}
@@ -83,7 +83,7 @@ func lastWord(ctx context.Context, mayStill func() error) error {
 
 // verdict is what the answer to an approval means. Its code is enough: it comes before the rest.
 func (c *Client) verdict(a *attempt, got reply) error {
-	text := said(c.tokens.answerText(got.body))
+	text := said(answerText(c.tokens, got.body))
 	switch {
 	case slices.Contains(c.o.ApproveCodes, got.status):
 		return nil

@@ -1,6 +1,10 @@
 package sidecar
 
-import "fmt"
+import (
+	"fmt"
+
+	"drydock.dev/drydock/internal/redact"
+)
 
 // Reason says why nothing was approved.
 type Reason string
@@ -33,11 +37,11 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 type attempt struct {
 	pod    Pod
 	saw    Sighting
-	tokens *tokens // to keep them out of texts
+	tokens *redact.Keyring // to keep them out of texts
 }
 
 func (a *attempt) refuse(why Reason, cause error, format string, args ...any) error {
-	cause = a.tokens.clean(cause)
+	cause = a.tokens.Error(cause)
 	text := fmt.Sprintf("approving the sidecar of pod %s: nothing was approved: %s%s", a.pod, fmt.Sprintf(format, args...), because(cause))
 	return &RefusedError{Reason: why, Sighting: a.saw, Err: cause, text: text}
 }
@@ -48,7 +52,7 @@ func (a *attempt) doubt(cause error, format string, args ...any) error {
 	if cause == nil {
 		return fmt.Errorf("%s; its health tells", text)
 	}
-	return fmt.Errorf("%s: %w; its health tells", text, a.tokens.clean(cause))
+	return fmt.Errorf("%s: %w; its health tells", text, a.tokens.Error(cause))
 }
 
 func because(err error) string {

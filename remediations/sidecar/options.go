@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/internal/redact"
 )
 
 // What Owner and Via may be.
@@ -80,7 +82,7 @@ type Options struct {
 type Client struct {
 	o          Options
 	probes     *probes
-	tokens     tokens
+	tokens     *redact.Keyring
 	apiTimeout time.Duration // apiTimeout, but for tests
 }
 
@@ -97,7 +99,7 @@ func New(o Options) (*Client, error) {
 	}
 	o.Namespaces = slices.Clone(o.Namespaces)
 	o.ApproveCodes = slices.Clone(o.ApproveCodes)
-	c := &Client{o: o, apiTimeout: apiTimeout}
+	c := &Client{o: o, tokens: newTokens(), apiTimeout: apiTimeout}
 	if _, err := c.tlsConfig(netip.IPv4Unspecified()); err != nil {
 		return nil, fmt.Errorf("configuring the sidecar provider %q: %w", o.Name, err)
 	}

@@ -81,9 +81,9 @@ func FuzzAnswerText(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var known tokens
-		known.add(token)
-		got := known.answerText(body)
+		known := newTokens()
+		known.Add(token)
+		got := answerText(known, body)
 		require.True(t, utf8.ValidString(got))
 		require.LessOrEqual(t, len(got), maxText+len("..."))
 		require.NotContains(t, got, token)

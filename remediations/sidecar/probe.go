@@ -15,7 +15,7 @@ func (c *Client) probe(ctx context.Context, at target) (Health, string) {
 		err = got.torn
 	}
 	if err != nil {
-		return Unreachable, fmt.Sprintf("the sidecar of pod %s does not answer at %s: %s", at.pod, at.addr, c.tokens.clean(err))
+		return Unreachable, fmt.Sprintf("the sidecar of pod %s does not answer at %s: %s", at.pod, at.addr, c.tokens.Error(err))
 	}
 	health := ProbeError
 	switch got.status {
@@ -24,7 +24,7 @@ func (c *Client) probe(ctx context.Context, at target) (Health, string) {
 	case c.o.NotReadyCode:
 		health = NotReady
 	}
-	return health, fmt.Sprintf("the sidecar of pod %s answers %d%s", at.pod, got.status, said(c.tokens.answerText(got.body)))
+	return health, fmt.Sprintf("the sidecar of pod %s answers %d%s", at.pod, got.status, said(answerText(c.tokens, got.body)))
 }
 
 func (c *Client) get(ctx context.Context, at target) (reply, error) {

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"encoding/json"
 
+	"drydock.dev/drydock/internal/redact"
 	"drydock.dev/drydock/internal/text"
 )
 
@@ -13,7 +14,7 @@ const maxText = 200
 func clip(s string) string { return text.Line(s, maxText) }
 
 // answerText is what an answer says, without any token, which the other side may repeat.
-func (t *tokens) answerText(body []byte) string {
+func answerText(tokens *redact.Keyring, body []byte) string {
 	var said struct {
 		Error   string `json:"error"`
 		Message string `json:"message"`
@@ -27,7 +28,7 @@ func (t *tokens) answerText(body []byte) string {
 			text = said.Message
 		}
 	}
-	return clip(t.hide(text))
+	return tokens.Text(text)
 }
 
 // said appends a text that may be empty.
