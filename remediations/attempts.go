@@ -173,6 +173,14 @@ func heldTooLong(t target, now time.Time) Decision {
 	return t.end(Cancelled, fmt.Sprintf("held for %s: %s%s", PendingFor, r.Hold.Words(), r.leftAs()), now)
 }
 
+const (
+	// lookAgain is how soon a target that cannot be repaired is looked at again, lookElsewhere how soon one whose node is held is
+	// looked for elsewhere, lookProof how soon one that was repaired is looked at again.
+	lookAgain     = 15 * time.Second
+	lookElsewhere = time.Minute
+	lookProof     = 5 * time.Second
+)
+
 // seen is when a target that is looked at was last looked at; zero: it was not.
 type seen time.Time
 

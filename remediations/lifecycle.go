@@ -2,6 +2,7 @@ package remediations
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,6 +75,26 @@ func decideOwn(t besideNode, now time.Time) Decision {
 	}
 	t.tidy(&d, now)
 	return d
+}
+
+// tidied takes the approval that the repair begins by, and drops those of the alerts that are over and that the repair does not refer
+// to any more. was is the repair before the decision.
+func (s *State) tidied(d *Decision, was *Record, alerts []*Alert, now time.Time) {
+	if d.Verb == Issue && s.Node.Annotations[ApproveKey] == d.Record.ID {
+		d.Consume = append(d.Consume, ApproveKey)
+	}
+	if s.stale() || d.Verb == Look {
+		return
+	}
+	kept := was
+	if d.Record != nil || d.Verb == End || d.Verb == Drop {
+		kept = d.Record
+	}
+	for _, a := range alerts {
+		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) && !slices.Contains(d.Prune, a.Key()) {
+			d.Prune = append(d.Prune, a.Key())
+		}
+	}
 }
 
 // live goes on with the target's repair, from the phase that it is in, or begins one.

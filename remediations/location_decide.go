@@ -6,16 +6,8 @@ import (
 	"time"
 )
 
-const (
-	// locationAgain is how soon a location whose leader cannot be moved is looked at again, locationElsewhere how soon one whose
-	// node is held is looked for elsewhere.
-	locationAgain     = 15 * time.Second
-	locationElsewhere = time.Minute
-	// locationProof is how soon one whose leader was moved is looked at again.
-	locationProof = 5 * time.Second
-	// backFor bounds how long moves are being put back, with all that holds it.
-	backFor = time.Hour
-)
+// backFor bounds how long moves are being put back, with all that holds it.
+const backFor = time.Hour
 
 // LocationState is all that DecideLocation may know. Call, NewID, WellSince and WellHeard of the State are the leader's own.
 type LocationState struct {
@@ -32,31 +24,16 @@ func DecideLocation(s *LocationState, now time.Time) Decision {
 	return decideOwn(s, now)
 }
 
-// tidy takes the approval that this repair begins by, and drops the alerts about leaders that are over and that the repair does
-// not refer to any more.
+// tidy speaks of the alerts about other locations, too: they wait until this one is done with.
 func (s *LocationState) tidy(d *Decision, now time.Time) {
-	if d.Verb == Issue && s.Node.Annotations[ApproveKey] == d.Record.ID {
-		d.Consume = append(d.Consume, ApproveKey)
-	}
-	if s.stale() || d.Verb == Look {
-		return
-	}
-	kept := s.Record
-	switch {
-	case d.Record != nil:
-		kept = d.Record
-	case d.Verb == End || d.Verb == Drop:
-		kept = nil
-	}
+	var all []*Alert
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
-		if p := s.Config.Policy(a.Policy); p == nil || p.Kind != KindLocation || slices.Contains(d.Prune, a.Key()) {
-			continue
-		}
-		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) {
-			d.Prune = append(d.Prune, a.Key())
+		if p := s.Config.Policy(a.Policy); p != nil && p.Kind == KindLocation {
+			all = append(all, a)
 		}
 	}
+	s.tidied(d, s.Record, all, now)
 }
 
 func (s *LocationState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
@@ -93,7 +70,7 @@ func (s *LocationState) candidate(p *Policy, a *Alert, fingerprint string, step 
 // examine looks at the location: a move needs one that does not answer, and somebody who can lead it instead.
 func (s *LocationState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *Finding) {
 	instead := func(d Decision) (*Decision, Reason, *Finding) { return &d, "", nil }
-	if s.seen().older(c.now, locationAgain) {
+	if s.seen().older(c.now, lookAgain) {
 		return instead(see("looking at who leads the location", c.policy))
 	}
 	if s.elsewhere() {
@@ -140,7 +117,7 @@ func (s *LocationState) verdictOn(cause Cause) Verdict {
 	return s.Word.About(cause.Alert, s.Config, "")
 }
 
-func (s *LocationState) apart() time.Duration { return locationAgain }
+func (s *LocationState) apart() time.Duration { return lookAgain }
 
 func (s *LocationState) attempt(r *Record) string {
 	return fmt.Sprintf("%s of location %s to %s", r.Step, r.Location, r.Intent.Successor)

@@ -70,9 +70,9 @@ func (s *LocationState) hold(c *candidate, pending *Record, reason Reason, f *Fi
 		return s.leave(c.now)
 	}
 	if slices.Contains([]Reason{LeaderHeld, LeaderUnknown, NodeUnderRepair, Observing}, reason) {
-		return s.seen().again(d, c.now, locationAgain)
+		return s.seen().again(d, c.now, lookAgain)
 	}
-	return s.seen().again(d, c.now, locationElsewhere)
+	return s.seen().again(d, c.now, lookElsewhere)
 }
 
 // heldUntil is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it

@@ -13,7 +13,7 @@ func (s *LocationState) proceed(now time.Time) Decision { return goOn(s, now) }
 
 func (s *LocationState) pace() pace {
 	return pace{
-		kind: KindLocation, again: locationAgain, proof: locationProof, spent: len(s.Record.Moves) >= maxMoves,
+		kind: KindLocation, again: lookAgain, proof: lookProof, spent: len(s.Record.Moves) >= maxMoves,
 		provider: "the mesh", waiting: "waiting for the mesh", attempt: "move",
 	}
 }

@@ -80,7 +80,7 @@ func (s *LocationState) fallBack(reason Reason, why string, now time.Time) Decis
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, clip(why, 200))
 	r.Phase, r.Since, r.Deadline = Pending, Instant(now), Instant(r.Back.Add(backFor))
 	r.Hold = &Hold{Reason: reason, Message: message, Since: Instant(now)}
-	return Decision{Verb: Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.policyOf(r), Recheck: now.Add(locationAgain)}
+	return Decision{Verb: Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.policyOf(r), Recheck: now.Add(lookAgain)}
 }
 
 // bindsUndo are the guards that hold an undoing: what people say of the node, and repairs of it.
@@ -89,7 +89,7 @@ var bindsUndo = []Reason{ReasonExcluded, Paused, NodeLeaving, NodeUnderRepair}
 // goBack tries again to put the moves back.
 func (s *LocationState) goBack(c *candidate) Decision {
 	r := s.Record
-	switch next := r.Since.Add(locationAgain); {
+	switch next := r.Since.Add(lookAgain); {
 	case !c.now.Before(r.Deadline):
 		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.Hold.Words(), false, c.now)
 	case s.Ledger == nil:
@@ -138,7 +138,7 @@ func (s *LocationState) rest(now time.Time) Decision {
 		d.Prune = append(d.Prune, keysOf(s.Alerts)...)
 		return d
 	}
-	return s.seen().again(d, now, locationElsewhere)
+	return s.seen().again(d, now, lookElsewhere)
 }
 
 // leftAs says how a repair that ends early leaves the mesh.

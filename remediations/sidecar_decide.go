@@ -6,11 +6,7 @@ import (
 )
 
 const (
-	// sidecarAgain is how soon a sidecar that cannot be approved is looked at again.
-	sidecarAgain = 15 * time.Second
-	// sidecarElsewhere is how soon one whose node is held is looked for elsewhere.
-	sidecarElsewhere = time.Minute
-	// sidecarProof is how soon one that was approved is.
+	// sidecarProof is how soon one that was approved is looked at again.
 	sidecarProof = 2 * time.Second
 	// sidecarApart is the least time between two attempts.
 	sidecarApart = 30 * time.Second
@@ -74,7 +70,7 @@ func (s *SidecarState) candidate(p *Policy, a *Alert, fingerprint string, step S
 // examine looks at the pod, and asks its sidecar and whoever owns it.
 func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
 	instead := func(d Decision) (*Decision, Reason, *Finding) { return &d, "", nil }
-	if s.seen().older(c.now, sidecarAgain) {
+	if s.seen().older(c.now, lookAgain) {
 		return instead(see("looking at the pod and its sidecar", c.policy))
 	}
 	if s.moved() {
@@ -85,7 +81,7 @@ func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*
 		against, why = s.Sighting.deliberate(c.verdict.StartsAt)
 	}
 	if why != nil {
-		why.Until = s.Sighting.At.Add(sidecarAgain)
+		why.Until = s.Sighting.At.Add(lookAgain)
 		return nil, against, why
 	}
 	if wait := s.turn(); wait != "" && !observing {
@@ -117,7 +113,7 @@ func (s *SidecarState) hold(c *candidate, pending *Record, reason Reason, f *Fin
 		if s.Sighting != nil && s.moved() {
 			return s.leave(c.now)
 		}
-		return s.seen().again(d, c.now, sidecarElsewhere)
+		return s.seen().again(d, c.now, lookElsewhere)
 	}
 	return d
 }

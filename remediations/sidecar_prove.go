@@ -33,7 +33,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	if s.stale() {
 		return s.look("asking Alertmanager before the next attempt")
 	}
-	if s.seen().older(now, sidecarAgain) || !s.Sighting.At.After(r.Intent.At) {
+	if s.seen().older(now, lookAgain) || !s.Sighting.At.After(r.Intent.At) {
 		return see("looking at the sidecar before the next attempt", p)
 	}
 	if d, over := s.finished(now); over {
@@ -42,7 +42,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	c := s.candidate(p, AlertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
 	c.repair = r.ID
 	if d, ok := r.afterWithheld(p, sidecarApart, now); ok && !c.resolved() {
-		return s.seen().again(d, now, sidecarAgain)
+		return s.seen().again(d, now, lookAgain)
 	}
 	switch next := r.Intent.At.Add(sidecarApart); {
 	case c.resolved():
@@ -50,7 +50,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	case r.Phase == Pending && !now.Before(r.Deadline):
 		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
 	case now.Before(next):
-		return s.seen().again(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, sidecarAgain)
+		return s.seen().again(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lookAgain)
 	}
 	pending, ok := r.between(now), true
 	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
@@ -114,7 +114,7 @@ func (s *SidecarState) rest(now time.Time) Decision {
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
 		return Decision{Verb: Drop, Message: "the pod is another one, or its sidecar is ready"}
 	}
-	return s.seen().again(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, ResetKey)}, now, sidecarAgain)
+	return s.seen().again(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, ResetKey)}, now, lookAgain)
 }
 
 func (s *SidecarState) exhaust(now time.Time) Decision {

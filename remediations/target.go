@@ -8,18 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-const (
-	// lookAgain is how soon a target that cannot be repaired is looked at again, lookElsewhere how soon one whose node is held is
-	// looked for elsewhere, lookProof how soon one that was repaired is looked at again.
-	lookAgain     = 15 * time.Second
-	lookElsewhere = time.Minute
-	lookProof     = 5 * time.Second
-	// maxTarget is the longest name of a target.
-	maxTarget = 253
-)
+// maxTarget is the longest name of a target.
+const maxTarget = 253
 
 // TargetState is all that DecideTarget may know of a target that is not the node itself, of a kind that needs no more than a look
-// at it. Call, NewID, WellSince and WellHeard of the State are the target's own. A kind that needs more embeds it, and says otherwise.
+// at it. Call, NewID, WellSince and WellHeard of the State are the target's own.
 type TargetState struct {
 	*State
 	Subject
@@ -64,24 +57,7 @@ func PlainKind(kind Kind) *TargetKind {
 // DecideTarget says what is to be done about such a target now. It is pure, as Decide is.
 func DecideTarget(s *TargetState, now time.Time) Decision { return decideOwn(s, now) }
 
-// tidy takes the approval that this repair begins by, and drops the alerts that are over and that the repair does not refer to.
-func (s *TargetState) tidy(d *Decision, now time.Time) {
-	if d.Verb == Issue && s.Node.Annotations[ApproveKey] == d.Record.ID {
-		d.Consume = append(d.Consume, ApproveKey)
-	}
-	if s.stale() || d.Verb == Look {
-		return
-	}
-	kept := s.Record
-	if d.Record != nil || d.Verb == End || d.Verb == Drop {
-		kept = d.Record
-	}
-	for i := range s.Alerts {
-		if a := &s.Alerts[i]; (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) {
-			d.Prune = append(d.Prune, a.Key())
-		}
-	}
-}
+func (s *TargetState) tidy(d *Decision, now time.Time) { s.tidied(d, s.Record, s.causes(), now) }
 
 func (s *TargetState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
 
