@@ -51,31 +51,55 @@ func (h *Host) Restarts(ctx context.Context, unit string) ([]Restart, error) {
 	if err != nil {
 		return nil, err
 	}
+	out, err := restartsIn(text, unit)
+	if err != nil {
+		return nil, fmt.Errorf("reading the journal of host %s: %w", h.Name, err)
+	}
+	return out, nil
+}
+
+// restartsIn are the unit's restarts in a journal as JSON.
+//
+// A restart of Drydock's may meet the unit's own Restart= in the same moment. Then systemd starts the unit once for both,
+// which counts as Drydock's, or a second time right away, and only the second one is Drydock's.
+func restartsIn(journal, unit string) ([]Restart, error) {
 	var out []Restart
-	var boot, by string // by is who will have started it
-	for line := range strings.Lines(text) {
+	var boot, asked string // asked is the attempt that asks for the next start
+	var scheduled bool     // Restart= asks for it
+	var both string        // the attempt that counts for the start before, for which Restart= had asked as well
+	for line := range strings.Lines(journal) {
 		var e entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			return nil, fmt.Errorf("reading the journal of host %s: %w: %s", h.Name, err, line)
+			return nil, fmt.Errorf("%w: %s", err, line)
 		}
 		switch {
 		case e.ID == unitStarting && e.Unit == restartPrefix+unit:
 			_, name, _ := strings.Cut(e.Message, attemptPrefix)
-			by = ByDrydock(strings.TrimSuffix(name, "..."))
+			asked = ByDrydock(strings.TrimSuffix(name, "..."))
 		case e.ID == restartScheduled && e.Unit == unit:
-			by = BySystemd
+			scheduled, both = true, ""
 		case e.ID == unitStarted && e.Unit == unit:
 			at, err := strconv.ParseInt(e.At, 10, 64)
 			if err != nil {
-				return nil, fmt.Errorf("reading the journal of host %s: %w", h.Name, err)
+				return nil, err
 			}
-			if by == "" {
-				by = BySomebody
+			r := Restart{At: time.UnixMicro(at), By: BySomebody}
+			switch {
+			case asked != "":
+				r.By = asked
+			case scheduled:
+				r.By = BySystemd
+			case both != "":
+				out[len(out)-1].By, r.By = BySystemd, both
 			}
 			if e.Boot == boot { // else it is the first
-				out = append(out, Restart{At: time.UnixMicro(at), By: by})
+				out = append(out, r)
 			}
-			boot, by = e.Boot, ""
+			both = ""
+			if asked != "" && scheduled && e.Boot == boot {
+				both = asked
+			}
+			boot, asked, scheduled = e.Boot, "", false
 		}
 	}
 	return out, nil
