@@ -71,23 +71,35 @@ func (p *Provider) claims(n *corev1.Node) int {
 	return claimsNot
 }
 
-// ProviderOf names the one provider that carries out the step on the Node. against says why there is none, or no single one. Of a
-// step that no provider has, and of a worker's such as drain, it says nothing.
-func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) {
-	var has, best []string
-	strongest := claimsNot
+// claimants are the providers of the step that claim the Node most strongly: one, where all is well.
+func (c *Config) claimants(step string, n *corev1.Node) (best []string) {
+	strongest := claimsAny
 	for i := range c.Providers {
 		p := &c.Providers[i]
 		if !slices.Contains(p.Steps, step) {
 			continue
 		}
-		has = append(has, p.Name+" serves "+p.Serves())
 		switch claim := p.claims(n); {
-		case claim == claimsNot || claim < strongest:
 		case claim > strongest:
 			strongest, best = claim, []string{p.Name}
-		default:
+		case claim == strongest:
 			best = append(best, p.Name)
+		}
+	}
+	return best
+}
+
+// ProviderOf names the one provider that carries out the step on the Node. against says why there is none, or no single one. Of a
+// step that no provider has, and of a worker's such as drain, it says nothing.
+func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) {
+	best := c.claimants(step, n)
+	if len(best) == 1 {
+		return best[0], ""
+	}
+	var has []string
+	for _, p := range c.Providers {
+		if slices.Contains(p.Steps, step) {
+			has = append(has, p.Name+" serves "+p.Serves())
 		}
 	}
 	switch {
@@ -95,10 +107,8 @@ func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) 
 		return "", ""
 	case len(best) == 0:
 		return "", fmt.Sprintf("no provider serves Node %s for the step %s: its spec.providerID is %.200q, and %s", n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
-	case len(best) > 1:
-		return "", fmt.Sprintf("%s each serve Node %s for the step %s, so neither is asked; give one of them a nodeSelector. Its spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 	}
-	return best[0], ""
+	return "", fmt.Sprintf("%s each serve Node %s for the step %s, so neither is asked; give one of them a nodeSelector. Its spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 }
 
 // several says that more than one provider carries out the step, so that a record must name the one that it was asked of.
@@ -129,17 +139,30 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	return name
 }
 
-// unserved says that no single provider carries out the candidate's step on its Node, or the step that it prepares.
+// unserved says that no single provider carries out the candidate's step on its Node, or the steps that it prepares. A step that no
+// provider of the Node has is passed over where a later one has its provider; one that two claim is held.
 func (c *candidate) unserved() *Finding {
+	var first *Finding
 	for _, step := range c.policy.Plan[c.step.Index:] {
-		if of := Registry[step.Name]; of.Once && c.Config.provides(step) {
-			if _, against := c.Config.ProviderOf(step.Name, c.Node); against != "" {
-				return &Finding{Message: against, pass: of.PassedOver && step.Name == c.step.Name}
-			}
-			break
+		of := Registry[step.Name]
+		if !of.Once || !c.Config.provides(step) || (of.Refuses != nil && of.Refuses(c.Node) != "") {
+			continue
+		}
+		_, against := c.Config.ProviderOf(step.Name, c.Node)
+		switch {
+		case against == "" && (first == nil || !c.remediation().Once):
+			return nil
+		case against == "":
+			first.pass = true
+			return first
+		case first == nil:
+			first = &Finding{Message: against, pass: of.PassedOver && step.Name == c.step.Name}
+		}
+		if len(c.Config.claimants(step.Name, c.Node)) > 1 {
+			return first
 		}
 	}
-	return nil
+	return first
 }
 
 // provider is the one that is asked about the candidate's step.

@@ -140,3 +140,50 @@ func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 		}
 	}
 }
+
+// TestAStepThatANodesProviderLacksIsPassedOver, and said: the next one that some provider of the Node carries out comes. Where no
+// later step has its provider, or two claim the Node, nothing is passed over.
+func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {
+	civo, capi := serving("civo", "civo://", ""), serving("clusterAPI", "kwok://", "")
+	civo.Steps, capi.Steps = []string{"reboot", "replace"}, []string{"replace"}
+	both, second := serving("bmc", "", ""), serving("bmc2", "", "")
+	for name, c := range map[string]struct {
+		id        string
+		providers []Provider
+		plan      []string
+		gpu       bool
+		verb      Verb
+		next      string // of what is kept: the step that comes; of what is issued: the step
+	}{
+		"its provider has it":               {"civo://1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, Issue, "reboot"},
+		"its provider lacks it":             {"kwok://1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, Keep, "replace"},
+		"a drain comes between":             {"kwok://1", []Provider{civo, capi}, []string{"reboot", "drain", "replace"}, false, Keep, "drain"},
+		"a drain goes before both":          {"kwok://1", []Provider{civo, capi}, []string{"drain", "reboot", "replace"}, false, Issue, "drain"},
+		"no later step":                     {"kwok://1", []Provider{civo, capi}, []string{"reboot"}, false, Keep, "reboot"},
+		"no provider of any later step":     {"aws:///1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, Keep, "reboot"},
+		"the later step refuses the Node":   {"kwok://1", []Provider{civo, capi}, []string{"reboot", "replace"}, true, Keep, "reboot"},
+		"a drain for what refuses the Node": {"kwok://1", []Provider{civo, capi}, []string{"drain", "reboot", "replace"}, true, Keep, "drain"},
+		"two claim it":                      {"kwok://1", []Provider{both, second, capi}, []string{"reboot", "replace"}, false, Keep, "reboot"},
+		"a drain for what two claim":        {"kwok://1", []Provider{both, second, capi}, []string{"drain", "reboot", "replace"}, false, Keep, "drain"},
+	} {
+		sc := scene{Policy: scenePolicy{Plan: c.plan}, Provided: []string{"drain", "reboot", "replace"}, Survey: &sceneSurvey{Step: "reboot"}}
+		s := sc.state(t)
+		s.Node.Spec.ProviderID, s.Config.Providers, s.Survey.Provider = c.id, c.providers, "civo"
+		if c.gpu {
+			s.Node.Labels["nvidia.com/gpu.present"] = "true"
+		}
+		d := Decide(s, noon)
+		require.Equal(t, c.verb, d.Verb, "%s: %s", name, d.Message)
+		require.Equal(t, c.next, d.Record.Step.Name, "%s: %s", name, d.Message)
+		if c.verb == Issue {
+			continue
+		}
+		require.Equal(t, ProviderAbsent, d.Reason, name)
+		require.Contains(t, d.Message, "Node n1 for the step reboot", name)
+		require.Equal(t, c.next != c.plan[0], len(d.Record.Passed) == 1, name)
+		if len(d.Record.Passed) == 1 {
+			require.Contains(t, d.Message, "reboot is passed over: no provider serves Node n1 for the step reboot")
+			require.Equal(t, "reboot", d.Record.Passed[0].Name)
+		}
+	}
+}

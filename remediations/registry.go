@@ -30,7 +30,8 @@ type Remediation struct {
 	LooksFirst bool
 	// ClusterWide remediations change the whole cluster: one bad node is no reason for them, and the breaker is none against.
 	ClusterWide bool
-	// PassedOver: what could only be refused is passed over where another step follows; other plans wait for their provider.
+	// PassedOver: what could only be refused is passed over where another step follows; other plans wait for their provider, as long as no
+	// later step has one that serves the Node.
 	PassedOver bool
 	// RenewsLease: only a lease that was renewed after the intent shows that it cured anything.
 	RenewsLease bool
