@@ -81,10 +81,36 @@ func (l *Lab) startAPIServer(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// startController starts kube-controller-manager, with each controller under
+func (l *Lab) startControllers(ctx context.Context) error {
+	if l.options.NodeControllers {
+		return l.startNodeControllers(ctx)
+	}
+	return l.startControllerManager(ctx)
+}
+
+// startNodeControllers starts them with the users that they have in kube-controller-manager.
+func (l *Lab) startNodeControllers(ctx context.Context) error {
+	reading, err := l.UserKubeconfig(controllerManager)
+	if err != nil {
+		return err
+	}
+	writing, err := l.UserKubeconfig("system:serviceaccount:kube-system:node-controller")
+	if err != nil {
+		return err
+	}
+	_, _, err = l.startOnPorts(ctx, 1, func(ports []int) Spec {
+		return Spec{Name: "node-controllers", ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: []string{
+			"--kubeconfig=" + reading, "--node-controller-kubeconfig=" + writing, "--health-address=" + address(ports[0]),
+			"--node-monitor-period=1s", "--node-monitor-grace-period=" + l.options.NodeGrace.String(),
+		}}
+	})
+	return err
+}
+
+// startControllerManager starts kube-controller-manager, with each controller under
 // its own service account, as most clusters have it, or all of them under the
 // manager's name: admission sees the difference.
-func (l *Lab) startController(ctx context.Context) error {
+func (l *Lab) startControllerManager(ctx context.Context) error {
 	c, err := l.userConfig(controllerManager)
 	if err != nil {
 		return err

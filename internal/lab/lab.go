@@ -112,7 +112,7 @@ func (l *Lab) start(ctx context.Context) error {
 		g.Go(func() error { return l.startMonitoring(gctx) })
 	}
 	if l.options.Components != APIServerOnly {
-		g.Go(func() error { return l.startController(gctx) })
+		g.Go(func() error { return l.startControllers(gctx) })
 		if l.options.kwok() {
 			g.Go(func() error { return l.startKWOK(gctx) })
 		}

@@ -78,6 +78,9 @@ type Options struct {
 	// system:kube-controller-manager, without --use-service-account-credentials.
 	SharedControllerIdentity bool
 
+	// NodeControllers runs only the two controllers of kube-controller-manager that look after nodes, which compile sooner.
+	NodeControllers bool
+
 	// APIServerFlags are added to the kube-apiserver's.
 	APIServerFlags []string
 	// APIServers starts a control plane elsewhere, in place of the lab's etcd
@@ -166,7 +169,11 @@ func (o Options) kwok() bool {
 // programs are what must be built for these components.
 func (o Options) programs() []string {
 	names := []string{"etcd", "kube-apiserver"}
-	if o.Components != APIServerOnly {
+	switch {
+	case o.Components == APIServerOnly:
+	case o.NodeControllers:
+		names = append(names, "node-controllers")
+	default:
 		names = append(names, "kube-controller-manager")
 	}
 	if o.kwok() {

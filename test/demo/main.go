@@ -49,14 +49,14 @@ func demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("Starting a cluster of 5 nodes on this machine: the real etcd, kube-apiserver, kube-controller-manager,\nkube-state-metrics, Prometheus and Alertmanager, KWOK for the kubelets, a simulator for Civo's API.")
+	fmt.Println("Starting a cluster of 5 nodes on this machine: the real etcd, kube-apiserver, kube-state-metrics, Prometheus\nand Alertmanager, kube-controller-manager's controllers for nodes, KWOK for the kubelets, a simulator for Civo's API.")
 	port, err := lab.FreePort()
 	if err != nil {
 		return err
 	}
 	grown := ruleFor
 	l, err := lab.Start(ctx, lab.Options{
-		NodeSpecs: lab.CivoNodes(5), NodeGrace: nodeGrace, RuleFor: &grown, Out: os.Stdout,
+		NodeSpecs: lab.CivoNodes(5), NodeControllers: true, NodeGrace: nodeGrace, RuleFor: &grown, Out: os.Stdout,
 		RuleFiles: []string{filepath.Join(root, "rules", "NodeNotReady.yaml")},
 	})
 	if err != nil {

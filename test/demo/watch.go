@@ -102,7 +102,7 @@ func list(l *lab.Lab, civo *lab.Civo, bootID string) []sighting {
 			if c := remediations.ReadyCondition(n); c == nil || c.Status != corev1.ConditionUnknown {
 				return ""
 			}
-			return "kube-controller-manager set Ready=Unknown"
+			return "the node controller set Ready=Unknown"
 		}},
 		{what: "alert firing", ask: func(ctx context.Context) string { return firing(ctx, l.PrometheusURL()) }},
 		{what: "received", node: func(n *corev1.Node) string {

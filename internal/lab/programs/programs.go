@@ -14,13 +14,13 @@ import (
 
 // Lab names the programs that a whole lab and its tests use.
 var Lab = []string{
-	"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kwok",
+	"etcd", "kube-apiserver", "kube-controller-manager", "node-controllers", "kubectl", "kwok",
 	"kube-state-metrics", "prometheus", "alertmanager", "amtool", "blackbox_exporter",
 }
 
 // Demo names the programs that test/demo uses.
 var Demo = []string{
-	"etcd", "kube-apiserver", "kube-controller-manager", "kwok",
+	"etcd", "kube-apiserver", "node-controllers", "kwok",
 	"kube-state-metrics", "prometheus", "alertmanager", "amtool",
 }
 
@@ -32,6 +32,7 @@ type program struct {
 	tool   string // the folder under tools/ whose go.mod pins it
 	module string // the module that carries the program, its version is the program's
 	pkg    string // the main package, relative to module
+	ours   bool   // made of the module's packages here: the main package is the folder of the program's name in the tool's
 	tags   string
 	// stamp lists the variables that must be set to the version at link time.
 	stamp func(version string) map[string]string
@@ -45,6 +46,7 @@ var all = map[string]program{
 	"etcd":                    {tool: "lab", tags: labTags, module: "go.etcd.io/etcd/server/v3"},
 	"kube-apiserver":          {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kube-apiserver", stamp: kubernetesVersion},
 	"kube-controller-manager": {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kube-controller-manager", stamp: kubernetesVersion},
+	"node-controllers":        {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", ours: true},
 	"kubectl":                 {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kubectl", stamp: kubernetesVersion},
 	"kwok":                    {tool: "lab", tags: labTags, module: "sigs.k8s.io/kwok", pkg: "cmd/kwok"},
 	"kube-state-metrics":      {tool: "lab", tags: labTags, module: "k8s.io/kube-state-metrics/v2"},
@@ -130,8 +132,16 @@ func find(name string) (target, error) {
 	if t.version = pinned(string(mod), p.module); t.version == "" {
 		return target{}, fmt.Errorf("reading the pin of %s: %s/go.mod does not require %s", name, t.dir, p.module)
 	}
+	parts := []string{string(mod), string(sum), t.recipe(), runtime.Version(), runtime.GOARCH}
+	if p.ours {
+		main, err := os.ReadFile(filepath.Join(t.dir, name, "main.go"))
+		if err != nil {
+			return target{}, fmt.Errorf("reading the source of %s: %w", name, err)
+		}
+		parts = append(parts, string(main))
+	}
 	h := sha256.New()
-	for _, part := range []string{string(mod), string(sum), t.recipe(), runtime.Version(), runtime.GOARCH} {
+	for _, part := range parts {
 		fmt.Fprintf(h, "%d\n%s\n", len(part), part)
 	}
 	t.folder = filepath.Join(cache, "lab", name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
@@ -140,7 +150,10 @@ func find(name string) (target, error) {
 }
 
 func (t target) pkgPath() string {
-	if t.pkg == "" {
+	switch {
+	case t.ours:
+		return "./" + t.name
+	case t.pkg == "":
 		return t.module
 	}
 	return t.module + "/" + t.pkg
