@@ -68,34 +68,9 @@ func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
 	return t.end(outcome, why, now), true
 }
 
-// looked is a target beside the node that is known by looks at it, and whose attempts are calls.
-type looked interface {
-	provable
-	besideNode
-	seen() seen
-	candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate
-	pace() pace
-	// instead is what is done instead of another attempt; false: nothing is. expired is the end of what was held until its deadline.
-	instead(p *Policy, now time.Time) (Decision, bool)
-	expired(now time.Time) Decision
-	// missing is what the proof still lacks.
-	missing() string
-}
-
-// pace is how soon targets of a kind are looked at again, and what their waiting is called.
-type pace struct {
-	kind Kind
-	// again: one that nothing can be done about; proof: one that waits for its proof.
-	again, proof time.Duration
-	// provider is whose absence ends a repair, waiting what the proof waits for, attempt what comes next.
-	provider, waiting, attempt string
-	// spent: no further attempt is made, whatever the plan says.
-	spent bool
-}
-
 // awaitProof waits for the proof of the attempt that was issued.
-func awaitProof(t looked, now time.Time) Decision {
-	s, r := t.known(), t.record()
+func awaitProof(t *Target, now time.Time) Decision {
+	s, r := t.State, t.Record
 	p := t.policyOf(r)
 	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
 		return settle(t, now) // the answer came late
@@ -105,34 +80,36 @@ func awaitProof(t looked, now time.Time) Decision {
 	}
 	d, ok := cured(t, p, now)
 	if !ok {
-		d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Message: t.pace().waiting + ": " + t.missing()}
+		d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Message: "waiting for " + t.Asked + ": " + t.Missing()}
 	}
-	return t.seen().again(d, now, t.pace().proof)
+	return t.lookAgain(d, now, lookProof)
 }
 
 // goOn goes on after an attempt whose proof did not come.
-func goOn(t looked, now time.Time) Decision {
-	s, r, pace := t.known(), t.record(), t.pace()
+func goOn(t *Target, now time.Time) Decision {
+	s, r := t.State, t.Record
 	p := t.policyOf(r)
-	if p == nil || p.Kind != pace.kind || p.Mode == ModeOff {
+	if p == nil || p.Kind != t.Kind || p.Mode == ModeOff {
 		return t.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.leftAs()), now)
 	}
 	if !s.Config.Serves(p) {
-		return t.end(Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", pace.provider, r.leftAs()), now)
+		return t.end(Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.Asked, r.leftAs()), now)
 	}
-	if d, ok := t.instead(p, now); ok {
-		return d
+	if t.Instead != nil {
+		if d, ok := t.Instead(p, now); ok {
+			return d
+		}
 	}
-	unseen := t.seen().older(now, pace.again) || !time.Time(t.seen()).After(r.Intent.At)
+	unseen := t.unseen(now, lookAgain) || !t.SeenAt.After(r.Intent.At)
 	switch {
 	case s.neverIssued(r, now):
 		return t.end(Cancelled, r.fromTheFuture()+r.leftAs(), now)
 	case r.Intent.ahead(now):
-		return s.waitForClock(r, p, pace.proof, now)
+		return s.waitForClock(r, p, lookProof, now)
 	case s.stale(), unseen:
 		return Decision{
 			Verb: Look, Policy: p, Ask: Ask{Alerts: s.stale(), Sighting: unseen},
-			Well: !s.WellSince.IsZero(), Message: "looking before the next " + pace.attempt, // which is no break of what was well
+			Well: !s.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which is no break of what was well
 		}
 	}
 	c := t.candidate(p, s.alert(r.Cause.Alert), r.Cause.Alert, r.Step, now)
@@ -143,19 +120,22 @@ func goOn(t looked, now time.Time) Decision {
 		if cure, well = cured(t, p, now); cure.Verb == End {
 			return cure
 		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
-			return t.seen().again(cure, now, pace.proof)
+			return t.lookAgain(cure, now, lookProof)
 		}
 	}
 	if r.Phase == Pending && !now.Before(r.Deadline) {
-		return t.expired(now)
+		if t.Expired != nil {
+			return t.Expired(now)
+		}
+		return heldTooLong(t, now)
 	}
-	if d, ok := r.afterWithheld(p, pace.again, now); ok {
+	if d, ok := r.afterWithheld(p, lookAgain, now); ok {
 		return d
 	}
 	pending := r.between(now)
 	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
 		next, more := s.nextStep(p, r.Step)
-		if !more || pace.spent {
+		if !more || t.Spent {
 			c.spent = "all attempts were made"
 		} else {
 			pending.Step = next
@@ -168,40 +148,7 @@ func goOn(t looked, now time.Time) Decision {
 }
 
 // heldTooLong ends a repair that was held until its deadline.
-func heldTooLong(t target, now time.Time) Decision {
-	r := t.record()
+func heldTooLong(t *Target, now time.Time) Decision {
+	r := t.Record
 	return t.end(Cancelled, fmt.Sprintf("held for %s: %s%s", PendingFor, r.Hold.Words(), r.leftAs()), now)
-}
-
-const (
-	// lookAgain is how soon a target that cannot be repaired is looked at again, lookElsewhere how soon one whose node is held is
-	// looked for elsewhere, lookProof how soon one that was repaired is looked at again.
-	lookAgain     = 15 * time.Second
-	lookElsewhere = time.Minute
-	lookProof     = 5 * time.Second
-)
-
-// seen is when a target that is looked at was last looked at; zero: it was not.
-type seen time.Time
-
-// older says that it was not seen within the time.
-func (at seen) older(now time.Time, within time.Duration) bool {
-	return time.Time(at).IsZero() || now.Sub(time.Time(at)) >= within
-}
-
-// again makes the decision one that looks again after the time.
-func (at seen) again(d Decision, now time.Time, after time.Duration) Decision {
-	if at.older(now, after) {
-		d.Ask.Sighting = true
-		return d
-	}
-	if due := time.Time(at).Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
-		d.Recheck = due
-	}
-	return d
-}
-
-// see is the decision to look.
-func see(why string, p *Policy) Decision {
-	return Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: p, Message: why}
 }

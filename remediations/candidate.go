@@ -14,11 +14,8 @@ type candidate struct {
 	// kind is what it is a repair of, and subject that target in a sentence.
 	kind    Kind
 	subject string
-	// record is the repair of a target that is not the node itself; nil: there is none.
-	record *Record
-	// location is the one of KindLocation, and move what would be done there.
-	location string
-	move     Move
+	// target is the one that is not the node itself; nil: it is the node.
+	target *Target
 	// spent says why there is no further attempt; empty: there may be.
 	spent   string
 	verdict Verdict
@@ -29,6 +26,14 @@ type candidate struct {
 }
 
 func (c *candidate) remediation() Remediation { return Registry[c.step.Name] }
+
+// record is the repair of its target; nil: there is none.
+func (c *candidate) record() *Record {
+	if c.target == nil {
+		return c.Journal.Record
+	}
+	return c.target.Record
+}
 
 // acted says that the repair has issued a step already.
 func (c *candidate) acted() bool { return c.repair != "" }

@@ -42,7 +42,7 @@ const (
 // guards in the order in which they are asked; the first that finds something holds the repair. RecordMalformed comes
 // before all of them, in Decide: without a record there is no candidate. The table says which kind of target each binds, and
 // whether it binds only what disrupts; no guard asks that itself. Those by which people speak are in guards_people.go, those that
-// speak of the alert in guards_alert.go, NotWitnessed is in witness.go, what a location adds in location_guards.go.
+// speak of the alert in guards_alert.go, NotWitnessed is in witness.go. What a kind adds is its own: Target.Guard.
 var guards = []guard{
 	{ReasonExcluded, ofAll, whatever, excluded},
 	{Paused, ofAll, whatever, paused},
@@ -61,18 +61,28 @@ var guards = []guard{
 	{OutsideWindow, ofAll, disruptive, outsideWindow},
 	{NodeUnderRepair, ofNodes, whatever, nodeUnderRepair},
 	{NodeUnderRepair, besideNodes, whatever, hostUnderRepair},
-	{NodeUnderRepair, ofLocations, whatever, locationUnderRepair},
+	{NodeUnderRepair, besideNodes, whatever, ofItsKind(NodeUnderRepair)},
 	{NodeUnderRepair, ofAll, whatever, beingReplaced},
 	{Cooldown, ofNodes, disruptive, cooldown},
-	{Cooldown, ofLocations, disruptive, movedLately},
+	{Cooldown, besideNodes, disruptive, ofItsKind(Cooldown)},
 	{RepairsSpent, ofNodes, disruptive, repairsSpent},
 	{PolicyFailing, notOfSidecars, whatever, policyFailing},
 	{ControlPlaneBusy, ofNodes, disruptive, controlPlaneBusy},
 	{ReasonClusterWide, ofNodes, disruptive, clusterWide},
 	{AtLimit, ofNodes, disruptive, atLimit},
-	{AtLimit, ofLocations, disruptive, locationsAtLimit},
+	{AtLimit, besideNodes, disruptive, ofItsKind(AtLimit)},
 	{AwaitingApproval, notOfSidecars, whatever, awaitingApproval},
 	{Observing, ofAll, whatever, observing},
+}
+
+// ofItsKind asks the target's kind what it alone has against the repair for the reason.
+func ofItsKind(reason Reason) func(*candidate) *Finding {
+	return func(c *candidate) *Finding {
+		if c.target == nil || c.target.Guard == nil {
+			return nil
+		}
+		return c.target.Guard(reason, c)
+	}
 }
 
 // ask is what the guard finds against the candidate, if it binds that.
@@ -174,7 +184,7 @@ func hostUnderRepair(c *candidate) *Finding {
 		return Because("its node is under repair: %s by policy %s", r.ID, r.Policy)
 	}
 	for _, r := range c.Journal.OtherRepairs {
-		if k, _ := r.target(); !k.Shares && r != c.record {
+		if k, _ := r.target(); !k.Shares && r != c.record() {
 			return underRepair(r)
 		}
 	}

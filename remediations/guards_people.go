@@ -111,10 +111,7 @@ func (c *candidate) cordonedByUs() bool {
 
 // awaitingApproval holds the first step of a repair whose policy wants a person's word.
 func awaitingApproval(c *candidate) *Finding {
-	r := c.Journal.Record
-	if c.kind != KindNode {
-		r = c.record
-	}
+	r := c.record()
 	if !c.policy.Approval || c.acted() || (r != nil && r.ID == c.own && c.Node.Annotations[ApproveKey] == c.own) {
 		return nil
 	}

@@ -167,7 +167,6 @@ type kinds func(Kind) bool
 
 func ofAll(Kind) bool           { return true }
 func ofNodes(k Kind) bool       { return k == KindNode }
-func ofLocations(k Kind) bool   { return k == KindLocation }
 func besideNodes(k Kind) bool   { return k != KindNode }
 func notOfSidecars(k Kind) bool { return k != KindSidecar }
 

@@ -46,3 +46,29 @@ func letsAct(n *corev1.Node) error {
 	}
 	return nil
 }
+
+// MayStillRepair asks, right before the call leaves, whether the Node still says what the decision about the target rested on.
+func MayStillRepair(n *corev1.Node, key, intentID string) error {
+	j := ReadJournal(n)
+	r := j.Records[key]
+	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
+		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
+	}
+	if j.Record != nil && j.Record.Phase.InFlight() {
+		return Withhold(NodeUnderRepair, "the node came under repair %s", j.Record.ID)
+	}
+	for _, other := range j.OtherRepairs {
+		if k, _ := other.target(); !k.Shares && other != r {
+			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
+		}
+	}
+	return letsAct(n)
+}
+
+// Leaving says what takes the node away or shuts it down; empty: nothing that is known.
+func Leaving(n *corev1.Node) string {
+	if f := nodeLeaving(&candidate{State: &State{Node: n}}); f != nil {
+		return f.Message
+	}
+	return ""
+}

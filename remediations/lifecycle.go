@@ -2,7 +2,6 @@ package remediations
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,53 +47,6 @@ type target interface {
 	attempt(r *Record) string
 	awaits() string
 	end(o Outcome, why string, now time.Time) Decision
-}
-
-// besideNode is a target that is not the node itself. What people write on the Node is Decide's, but for what they say of its repair.
-type besideNode interface {
-	target
-	// tidy takes off the Node, in the decision's write, what has had its effect or is over.
-	tidy(d *Decision, now time.Time)
-}
-
-// decideOwn says what is to be done about such a target now.
-func decideOwn(t besideNode, now time.Time) Decision {
-	s := t.known()
-	if s.Journal.Malformed != nil {
-		return Decision{Verb: Rest} // Decide says so, for the whole node
-	}
-	right, wrong := clampOwn(t, now)
-	trusts, ask := s.trusts(now)
-	if wrong && trusts {
-		return right
-	}
-	d := live(t, now)
-	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
-	if d.Ended != nil && d.Ended.By == ByPerson {
-		d.Consume = append(d.Consume, CancelKey)
-	}
-	t.tidy(&d, now)
-	return d
-}
-
-// tidied takes the approval that the repair begins by, and drops those of the alerts that are over and that the repair does not refer
-// to any more. was is the repair before the decision.
-func (s *State) tidied(d *Decision, was *Record, alerts []*Alert, now time.Time) {
-	if d.Verb == Issue && s.Node.Annotations[ApproveKey] == d.Record.ID {
-		d.Consume = append(d.Consume, ApproveKey)
-	}
-	if s.stale() || d.Verb == Look {
-		return
-	}
-	kept := was
-	if d.Record != nil || d.Verb == End || d.Verb == Drop {
-		kept = d.Record
-	}
-	for _, a := range alerts {
-		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) && !slices.Contains(d.Prune, a.Key()) {
-			d.Prune = append(d.Prune, a.Key())
-		}
-	}
 }
 
 // live goes on with the target's repair, from the phase that it is in, or begins one.
@@ -312,17 +264,6 @@ func (s *State) newRecord(p *Policy, cause Cause, now time.Time) *Record {
 	return &Record{
 		V: RecordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: Pending, Began: Instant(now), Since: Instant(now), Deadline: Instant(now.Add(PendingFor)),
 	}
-}
-
-// clampOwn sets the times of a record right that lie in the future, as State.clamp does for the node's.
-func clampOwn(t target, now time.Time) (Decision, bool) {
-	r := t.record()
-	if r == nil || r.Phase == Exhausted || (r.Phase == Acting && r.Back == nil) {
-		return Decision{}, false
-	}
-	p := t.policyOf(r)
-	c, wrong := r.clamped(p, now)
-	return Decision{Verb: Wait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
 }
 
 // between is the record between two attempts.

@@ -8,19 +8,34 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// locationUnderRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other, and so do two of one
-// location's leaders.
-func locationUnderRepair(c *candidate) *Finding {
-	involved := []string{c.Node.Name}
-	if r := c.record; r != nil {
+// guard is what speaks of locations alone, beside what holds every target.
+func (s *LocationState) guard(reason Reason, c *candidate) *Finding {
+	switch reason {
+	case NodeUnderRepair:
+		return s.underRepair()
+	case Cooldown:
+		return s.movedLately(c)
+	case AtLimit:
+		if why := s.Fleet.locationsAtLimit(s.Config, s.Node.Name, c.policy.Mode == ModeObserve); why != "" {
+			return &Finding{Message: why}
+		}
+	}
+	return nil
+}
+
+// underRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other, and so do two of one location's
+// leaders.
+func (s *LocationState) underRepair() *Finding {
+	involved := []string{s.Node.Name}
+	if r := s.Record; r != nil {
 		involved = append(involved, r.successors()...)
 	}
 	for _, n := range involved {
-		if c.Fleet.nodeRepairOn(n) {
+		if s.Fleet.nodeRepairOn(n) {
 			return Because("node %s is under repair", n)
 		}
 	}
-	if why := c.Fleet.locationRepairIn(c.location, c.Node.Name); why != "" {
+	if why := s.Fleet.locationRepairIn(s.Name, s.Node.Name); why != "" {
 		return Because("%s", why)
 	}
 	return nil
@@ -28,21 +43,14 @@ func locationUnderRepair(c *candidate) *Finding {
 
 // movedLately: each move breaks the connections that the leader relays, so a location has one repair of its leader at most
 // in limits.leaders.perLocation, whoever led then. Further attempts of one repair are not held by those before them.
-func movedLately(c *candidate) *Finding {
-	what, least := "limits.leaders.perLocation is", c.Config.Limits.Locations.PerLocation
+func (s *LocationState) movedLately(c *candidate) *Finding {
+	what, least := "limits.leaders.perLocation is", s.Config.Limits.Locations.PerLocation
 	if c.policy.Cooldown > least {
 		what, least = "the policy's cooldown is", c.policy.Cooldown
 	}
-	last := c.Ledger.lastMove(c.location, c.own)
+	last := s.Ledger.lastMove(s.Name, c.own)
 	if over := last.At.Add(least); !last.At.IsZero() && c.now.Before(over) {
-		return &Finding{Message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, c.location, last.At.Format(time.RFC3339), what, least), Until: over}
-	}
-	return nil
-}
-
-func locationsAtLimit(c *candidate) *Finding {
-	if why := c.Fleet.locationsAtLimit(c.Config, c.Node.Name, c.policy.Mode == ModeObserve); why != "" {
-		return &Finding{Message: why}
+		return &Finding{Message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, s.Name, last.At.Format(time.RFC3339), what, least), Until: over}
 	}
 	return nil
 }
@@ -55,29 +63,9 @@ const unprovenFor = 15 * time.Minute
 // is over, or the probes say nothing, or something else than the alert. What holds otherwise is a matter of waiting.
 var unproven = []Reason{AlertResolved, LeaderUnknown, LeaderHeld}
 
-// hold keeps the candidate back, and writes so where that is the location's own matter.
-func (s *LocationState) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
-	d := keeping(c, reason, f)
-	d.Fleetwide = f.fleetwide || (reason.Fleetwide() && reason != AtLimit) // its limit is no node's
-	d.Ask.Heartbeats = reason == Blind && s.Heartbeats.Blind() != "" && s.uncounted(c.now)
-	if hold := NewHold(reason, f, c.now); s.Record.holds(pending, hold, d.Fleetwide) {
-		d.Record = pending.clone()
-		d.Record.Hold, d.Record.Deadline = hold, s.heldUntil(c, pending, reason)
-	}
-	// What holds it may be this node's, and another one the leader by now. A repair that a person cancelled stays cancelled
-	// though, whoever leads since; and what is being put back is put back.
-	if pending.Back == nil && cancelled(c) == nil && s.elsewhere() {
-		return s.leave(c.now)
-	}
-	if slices.Contains([]Reason{LeaderHeld, LeaderUnknown, NodeUnderRepair, Observing}, reason) {
-		return s.seen().again(d, c.now, lookAgain)
-	}
-	return s.seen().again(d, c.now, lookElsewhere)
-}
-
-// heldUntil is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it
+// until is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it
 // for a day.
-func (s *LocationState) heldUntil(c *candidate, pending *Record, reason Reason) time.Time {
+func (s *LocationState) until(c *candidate, pending *Record, reason Reason) time.Time {
 	was := s.Record
 	switch {
 	case len(pending.Moves) == 0 || pending.Back != nil:

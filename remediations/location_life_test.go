@@ -222,7 +222,7 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 		if !ok {
 			continue
 		}
-		ls := &LocationState{State: s, Subject: leader, Sight: m.sight}
+		ls := &LocationState{Target: Target{State: s, Subject: leader}, Sight: m.sight}
 		before := n.DeepCopy()
 		d := DecideLocation(ls, l.now)
 		require.Equal(t, before, n)

@@ -7,48 +7,30 @@ import (
 	"time"
 )
 
-func (s *LocationState) await(now time.Time) Decision { return awaitProof(s, now) }
-
-func (s *LocationState) proceed(now time.Time) Decision { return goOn(s, now) }
-
-func (s *LocationState) pace() pace {
-	return pace{
-		kind: KindLocation, again: lookAgain, proof: lookProof, spent: len(s.Record.Moves) >= maxMoves,
-		provider: "the mesh", waiting: "waiting for the mesh", attempt: "move",
-	}
-}
-
 // instead goes on with putting back, which needs no alert: Alertmanager may not have been asked yet.
 func (s *LocationState) instead(p *Policy, now time.Time) (Decision, bool) {
 	if s.Record.Back == nil {
 		return Decision{}, false
 	}
-	return s.goBack(&candidate{State: s.State, now: now, policy: p, step: s.Record.Step, alert: s.alert(s.Record.Cause.Alert), kind: KindLocation, record: s.Record, location: s.Name}), true
+	cause := s.Record.Cause.Alert
+	return s.goBack(s.candidate(p, s.alert(cause), cause, s.Record.Step, now)), true
 }
 
 func (s *LocationState) expired(now time.Time) Decision {
 	if h := s.Record.Hold; h != nil && slices.Contains(unproven, h.Reason) {
 		return s.leaveUnproven(now)
 	}
-	return heldTooLong(s, now)
+	return heldTooLong(&s.Target, now)
 }
 
 // well: the location has one leader with an address in the mesh, and answers from outside.
 func (s *LocationState) well() (string, bool) {
 	g := s.Sight
-	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && !s.elsewhere()
-}
-
-func (s *LocationState) evidence(d *Decision, _ *Policy, due, _ time.Time) (there bool, against string) {
-	if s.Sight.At.Before(due) {
-		d.Ask.Sighting, d.Message = true, "looking at the location"
-		return false, ""
-	}
-	return true, ""
+	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && s.elsewhere() == ""
 }
 
 // cure is Recovered where the successor leads, else SelfRecovered.
-func (s *LocationState) cure(*Policy) (Outcome, string) {
+func (s *LocationState) cure() (Outcome, string) {
 	r, g := s.Record, s.Sight
 	switch {
 	case r.withheld() || r.Intent.Outcome == CallRefused:
@@ -118,35 +100,16 @@ func refusals(refused map[string]string) string {
 	return clip(text, 260)
 }
 
-// elsewhere says that somebody leads of whom this node's repair knows nothing.
-func (s *LocationState) elsewhere() bool {
-	g := s.Sight
-	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == s.Node.Name {
-		return false
+// elsewhere says that somebody leads of whom this node's repair knows nothing; empty: nobody does.
+func (s *LocationState) elsewhere() string {
+	g, r, ours := s.Sight, s.Record, s.Node.Name
+	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == ours || (r != nil && slices.Contains(r.successors(), g.Leader)) {
+		return ""
 	}
-	return s.Record == nil || !slices.Contains(s.Record.successors(), g.Leader)
-}
-
-// leave ends what this node has on the location: the poll brings its alerts to the one that leads it.
-func (s *LocationState) leave(now time.Time) Decision {
-	ours := s.Node.Name
-	if s.Record != nil && len(s.Record.Moves) > 0 {
-		ours = s.Record.Intent.Successor
+	if r != nil && len(r.Moves) > 0 {
+		ours = r.Intent.Successor
 	}
-	why := fmt.Sprintf("location %s is led by %s, and not by %s", s.Name, s.Sight.Leader, ours)
-	d := Decision{Verb: Rest, Message: why}
-	if s.Record != nil {
-		d = s.end(Superseded, why, now)
-	}
-	d.Prune = append(d.Prune, keysOf(s.Alerts)...)
-	return d
-}
-
-func (s *LocationState) seen() seen {
-	if s.Sight == nil {
-		return seen{}
-	}
-	return seen(s.Sight.At)
+	return fmt.Sprintf("location %s is led by %s, and not by %s", s.Name, g.Leader, ours)
 }
 
 // missing is what the proof still lacks.

@@ -134,11 +134,11 @@ func (s *LocationState) rest(now time.Time) Decision {
 	if len(s.Alerts) == 0 {
 		return d
 	}
-	if s.elsewhere() {
+	if s.elsewhere() != "" {
 		d.Prune = append(d.Prune, keysOf(s.Alerts)...)
 		return d
 	}
-	return s.seen().again(d, now, lookElsewhere)
+	return s.lookAgain(d, now, lookElsewhere)
 }
 
 // leftAs says how a repair that ends early leaves the mesh.

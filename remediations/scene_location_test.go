@@ -135,7 +135,7 @@ func (sc *leaderScene) locationState(t testing.TB) *LocationState {
 	}
 	ledger := &Ledger{Slots: sc.Ledger.Slots, Status: LedgerStatus{Breakers: sc.Ledger.Breakers}}
 	s.Fleet = NewFleet(s.Config, all, ledger, func(string) bool { return false }, noon)
-	out := &LocationState{State: s, Sight: sc.Sight.sight()}
+	out := &LocationState{Target: Target{State: s}, Sight: sc.Sight.sight()}
 	out.Subject, _ = locationOf(s.Config, s.Journal)
 	return out
 }

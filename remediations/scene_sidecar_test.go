@@ -108,7 +108,7 @@ func (sc *sidecarScene) sidecarState(t testing.TB) *SidecarState {
 		n.Annotations[AlertPrefix] = strings.Repeat("x", missing)
 	}
 	s.Journal = ReadJournal(n)
-	out := &SidecarState{State: s, Sighting: sc.Sighting.sighting(), Busy: sc.Elsewhere, NewTask: newTask}
+	out := &SidecarState{Target: Target{State: s}, Sighting: sc.Sighting.sighting(), Busy: sc.Elsewhere, NewTask: newTask}
 	out.Key, out.Name = SidecarKey(thePod), thePod.String()
 	for _, one := range s.Config.Subjects(KindSidecar, s.Journal) {
 		if one.Key == out.Key {

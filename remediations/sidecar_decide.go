@@ -16,8 +16,7 @@ const (
 
 // SidecarState is all that DecideSidecar may know. Call, NewID and WellSince of the State are the sidecar's own.
 type SidecarState struct {
-	*State
-	Subject
+	Target
 	// Sighting is what was last seen of it; nil: nothing yet.
 	Sighting *Sighting
 	// Busy counts the other sidecars under repair in the cluster.
@@ -28,8 +27,21 @@ type SidecarState struct {
 
 // DecideSidecar says what is to be done about one pod's sidecar now. It is pure, as Decide is, and asks the same guards,
 // but for those that speak of nodes: an approval disrupts nothing.
-func DecideSidecar(s *SidecarState, now time.Time) Decision {
-	return decideOwn(s, now)
+func DecideSidecar(state *SidecarState, now time.Time) Decision {
+	own := *state
+	s := &own
+	s.Kind, s.What, s.Of, s.Apart = KindSidecar, "the sidecar of "+s.Name, s.Name, sidecarApart
+	s.Looking, s.Awaits = "looking at the pod and its sidecar", "waiting for it to answer that it is ready"
+	if s.Sighting != nil {
+		s.SeenAt = s.Sighting.At
+	}
+	// There is a record only while something is done. What holds a sidecar before that is told, and not written.
+	s.Begun = func(*Record) bool { return true }
+	s.Named = func(r *Record) { pod := PodNamed(s.Name); r.Pod = &pod }
+	s.Entry = func(e *Entry) { e.Pod = s.Name }
+	s.Examine, s.Intend, s.Hold, s.Tidy = s.examine, s.intend, s.hold, s.tidy
+	s.Await, s.Proceed, s.Rest = s.await, s.proceed, s.rest
+	return DecideTarget(&s.Target, now)
 }
 
 // tidy drops the alerts that are over.
@@ -44,35 +56,9 @@ func (s *SidecarState) tidy(d *Decision, now time.Time) {
 	}
 }
 
-func (s *SidecarState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
-
-// untouched: there is a record only while something is done. What holds a sidecar before that is told, and not written.
-func (s *SidecarState) untouched(*Record) bool { return false }
-
-func (s *SidecarState) first(time.Time) (Decision, bool) { return Decision{}, false }
-
-func (s *SidecarState) likelyStep(*Policy, *Alert, time.Time) StepOn { return StepOn{} }
-
-func (s *SidecarState) consider(p *Policy, a *Alert, now time.Time) Decision {
-	step, ok := s.firstStep(p)
-	if !ok {
-		return withoutStep(p)
-	}
-	pod, r := PodNamed(s.Name), s.newRecord(p, Cause{Alert: a.Fingerprint}, now)
-	r.Pod, r.Step = &pod, step
-	return act(s, s.candidate(p, a, a.Fingerprint, step, now), r)
-}
-
-func (s *SidecarState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: KindSidecar, record: s.Record, subject: "the sidecar of " + s.Name, verdict: s.Word.About(fingerprint, s.Config, "")}
-}
-
 // examine looks at the pod, and asks its sidecar and whoever owns it.
 func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
 	instead := func(d Decision) (*Decision, Reason, *Finding) { return &d, "", nil }
-	if s.seen().older(c.now, lookAgain) {
-		return instead(see("looking at the pod and its sidecar", c.policy))
-	}
 	if s.moved() {
 		return instead(s.leave(c.now))
 	}
@@ -94,11 +80,6 @@ func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*
 	return nil, "", nil
 }
 
-func (s *SidecarState) asks(c *candidate, ask *Ask) StepOn {
-	ask.Sighting = s.seen().older(c.now, LookFor)
-	return StepOn{}
-}
-
 // hold keeps the candidate back. Before anything was done that is on no record.
 func (s *SidecarState) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
 	d := keeping(c, reason, f)
@@ -113,7 +94,7 @@ func (s *SidecarState) hold(c *candidate, pending *Record, reason Reason, f *Fin
 		if s.Sighting != nil && s.moved() {
 			return s.leave(c.now)
 		}
-		return s.seen().again(d, c.now, lookElsewhere)
+		return s.lookAgain(d, c.now, lookElsewhere)
 	}
 	return d
 }
@@ -149,21 +130,5 @@ func (s *SidecarState) intend(c *candidate, _ *Record, d *Decision) {
 	r := d.Record
 	r.Pod.UID = s.Sighting.Pod.UID
 	r.Intent.UID, r.Intent.Task = r.Pod.UID, s.NewTask
-	d.Message = fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.remediation().Verb, c.subject, c.step.Attempt, s.NewTask, c.by())
-}
-
-func (s *SidecarState) acting(now time.Time) Decision { return settle(s, now) }
-
-func (s *SidecarState) overdue(r *Record, now time.Time) bool { return r.beyond(now) }
-
-func (s *SidecarState) apart() time.Duration { return sidecarApart }
-
-func (s *SidecarState) attempt(r *Record) string { return fmt.Sprintf("%s of %s", r.Step, s.Name) }
-
-func (s *SidecarState) awaits() string { return "waiting for it to answer that it is ready" }
-
-func (s *SidecarState) end(o Outcome, why string, now time.Time) Decision {
-	d := Decision{Verb: End, Message: why, Policy: s.policyOf(s.Record), Ended: s.Record.ended(o, why, now)}
-	d.Ended.Target, d.Ended.Pod = s.entry(), s.Name
-	return d
+	d.Message = fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.remediation().Verb, s.What, c.step.Attempt, s.NewTask, c.by())
 }

@@ -11,7 +11,7 @@ func (s *SidecarState) await(now time.Time) Decision {
 		return d
 	}
 	d := Decision{Verb: Wait, Policy: s.policyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
-	return s.seen().again(d, now, sidecarProof)
+	return s.lookAgain(d, now, sidecarProof)
 }
 
 // proceed goes on after an attempt whose proof did not come.
@@ -33,8 +33,8 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	if s.stale() {
 		return s.look("asking Alertmanager before the next attempt")
 	}
-	if s.seen().older(now, lookAgain) || !s.Sighting.At.After(r.Intent.At) {
-		return see("looking at the sidecar before the next attempt", p)
+	if s.unseen(now, lookAgain) || !s.Sighting.At.After(r.Intent.At) {
+		return Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
 	}
 	if d, over := s.finished(now); over {
 		return d
@@ -42,7 +42,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	c := s.candidate(p, AlertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
 	c.repair = r.ID
 	if d, ok := r.afterWithheld(p, sidecarApart, now); ok && !c.resolved() {
-		return s.seen().again(d, now, lookAgain)
+		return s.lookAgain(d, now, lookAgain)
 	}
 	switch next := r.Intent.At.Add(sidecarApart); {
 	case c.resolved():
@@ -50,7 +50,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 	case r.Phase == Pending && !now.Before(r.Deadline):
 		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
 	case now.Before(next):
-		return s.seen().again(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lookAgain)
+		return s.lookAgain(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lookAgain)
 	}
 	pending, ok := r.between(now), true
 	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
@@ -60,7 +60,7 @@ func (s *SidecarState) proceed(now time.Time) Decision {
 		return s.exhaust(now)
 	}
 	c.step = pending.Step
-	return act(s, c, pending)
+	return act(&s.Target, c, pending)
 }
 
 // finished says that the repair is over: its pod is gone, or its sidecar ready.
@@ -114,20 +114,13 @@ func (s *SidecarState) rest(now time.Time) Decision {
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
 		return Decision{Verb: Drop, Message: "the pod is another one, or its sidecar is ready"}
 	}
-	return s.seen().again(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, ResetKey)}, now, lookAgain)
+	return s.lookAgain(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, ResetKey)}, now, lookAgain)
 }
 
 func (s *SidecarState) exhaust(now time.Time) Decision {
 	d := s.end(OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", joined(s.Record.Done), s.Sighting.words()), now)
 	d.Record = s.Record.exhausted(now)
 	return d
-}
-
-func (s *SidecarState) seen() seen {
-	if s.Sighting == nil {
-		return seen{}
-	}
-	return seen(s.Sighting.At)
 }
 
 // moved says that the pod is gone, or hosted by another node.

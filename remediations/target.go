@@ -1,258 +1,309 @@
 package remediations
 
 import (
-	"cmp"
-	"fmt"
+	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
-// maxTarget is the longest name of a target.
-const maxTarget = 253
-
-// TargetState is all that DecideTarget may know of a target that is not the node itself, of a kind that needs no more than a look
-// at it. Call, NewID, WellSince and WellHeard of the State are the target's own.
-type TargetState struct {
+// Target is a target that is not the node itself, as the one lifecycle decides about it: what is known of it, and what is true of its
+// kind alone, as values and functions. Those functions that may be nil say what holds then.
+type Target struct {
 	*State
 	Subject
 	Kind Kind
-	// Seen is what was last seen of it; nil: nothing yet.
-	Seen *Observation
+
+	// What is the target in a sentence, Of what an attempt is of, Asked who is looked at and waited for, Next what a further attempt
+	// is called, Awaits what is waited for after a call; empty: for proof. Looking and Checking say that somebody looks, before a
+	// repair and for its proof.
+	What, Of, Asked, Next, Awaits, Looking, Checking string
+	// SeenAt is when it was last looked at; zero: it was not.
+	SeenAt time.Time
+	// Apart is the least time between an attempt that was refused, or given back, and the next; zero: lookAgain.
+	Apart time.Duration
+	// Soon are the holds that may be over soon, so that the target is looked at again soon.
+	Soon []Reason
+	// Spent: no further attempt is made, whatever the plan says.
+	Spent bool
+
+	// Named writes the target into a new record of its repair; nil: its name is the record's target.
+	Named func(r *Record)
+	// Begun: something was done already, so that the repair does not give way where only another alert may go on; nil: an attempt
+	// is on record.
+	Begun func(r *Record) bool
+	// Elsewhere says why the target is not this node's any more, by what was seen; empty: it is. Nil with an Examine and a Hold that ask
+	// for it.
+	Elsewhere func() string
+	// Examine says what is seen of the target that speaks against the step, which no guard holds, or Observing alone: a decision
+	// that comes instead of the step, or why it is held. Neither: nothing.
+	Examine func(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding)
+	// Guard is what its kind alone has against the candidate for the reason, see the table of guards; nil: nothing.
+	Guard func(reason Reason, c *candidate) *Finding
+	// Intend adds to the decision, and to the record's new intent, what the kind must know of the attempt.
+	Intend func(c *candidate, pending *Record, d *Decision)
+	// Hold is the decision that something holds the candidate; nil: it is written where it is news. Until is how long it may be held
+	// so; nil: as any repair.
+	Hold  func(c *candidate, pending *Record, reason Reason, f *Finding) Decision
+	Until func(c *candidate, pending *Record, reason Reason) time.Time
+	// Acting goes on with what is under way beside calls of the plan; nil, or false: nothing is.
+	Acting func(now time.Time) (Decision, bool)
+	// Await waits for the proof of the attempt that was issued, Proceed goes on with the plan; nil: the target is well and its alert
+	// gone. Rest leaves what ran out to a person.
+	Await, Proceed, Rest func(now time.Time) Decision
+	// Instead is what is done instead of another attempt; nil, or false: nothing is. Expired is the end of what was held until its
+	// deadline; nil: it is cancelled.
+	Instead func(p *Policy, now time.Time) (Decision, bool)
+	Expired func(now time.Time) Decision
+	// Well says in a sentence how it is, and whether it is well by what was seen; Cure whether this repair cured it; Missing what the
+	// proof still lacks. Nil with an Await and a Proceed of its own.
+	Well    func() (string, bool)
+	Cure    func() (Outcome, string)
+	Missing func() string
+	// Entry adds to the history's entry what is the kind's own; nil: nothing.
+	Entry func(e *Entry)
+	// Tidy takes off the Node, in the decision's write, what has had its effect or is over; nil: the approval that the repair begins
+	// by, and alerts about the target that are over.
+	Tidy func(d *Decision, now time.Time)
 }
 
-// Observation is what was seen of a target: live, and never out of an alert.
-type Observation struct {
-	// At is when looking began.
-	At time.Time
-	// UID tells it from those that had its name before.
-	UID string
-	// Well: it is as it should be. Saw says in a sentence how it is.
-	Well bool
-	Saw  string
-	// Held says why nothing may be done to it, Unknown why nothing can be said of it, Elsewhere why it is not this node's any more.
-	Held, Unknown, Elsewhere string
-}
-
-// PlainKind is a kind whose targets are decided about by DecideTarget. One label of an alert names its target.
-func PlainKind(kind Kind) *TargetKind {
-	return &TargetKind{
-		Kind: kind, Key: RepairPrefix + string(kind) + "-", Many: true,
-		Name: func(p *Policy, labels map[string]string) (string, error) {
-			if len(p.Labels) != 1 {
-				return "", fmt.Errorf("policy %s does not say which label names a %s", p.Name, kind)
-			}
-			name := labels[p.Labels[0]]
-			return name, validName(name, maxTarget, "lower-case letters, digits, '-', '.' and '/'", "-./")
-		},
-		Of: func(r *Record) string {
-			if Registry[r.Step.Name].Target != kind || r.Pod != nil || r.Location != "" {
-				return ""
-			}
-			return r.Target
-		},
+// DecideTarget says what is to be done about such a target now. It is pure, as Decide is. What people write on the Node is Decide's,
+// but for what they say of the target's repair.
+func DecideTarget(t *Target, now time.Time) Decision {
+	if t.Journal.Malformed != nil {
+		return Decision{Verb: Rest} // Decide says so, for the whole node
 	}
+	right, wrong := t.clampOwn(now)
+	trusts, ask := t.trusts(now)
+	if wrong && trusts {
+		return right
+	}
+	d := live(t, now)
+	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
+	if d.Ended != nil && d.Ended.By == ByPerson {
+		d.Consume = append(d.Consume, CancelKey)
+	}
+	if t.Tidy != nil {
+		t.Tidy(&d, now)
+	} else {
+		t.tidied(&d, t.Record, t.causes(), now)
+	}
+	return d
 }
 
-// DecideTarget says what is to be done about such a target now. It is pure, as Decide is.
-func DecideTarget(s *TargetState, now time.Time) Decision { return decideOwn(s, now) }
-
-func (s *TargetState) tidy(d *Decision, now time.Time) { s.tidied(d, s.Record, s.causes(), now) }
-
-func (s *TargetState) policyOf(r *Record) *Policy { return s.Config.Policy(r.Policy) }
-
-func (s *TargetState) untouched(r *Record) bool { return r.Phase == Pending && len(r.Done) == 0 }
-
-// first waits where the first call was withheld.
-func (s *TargetState) first(now time.Time) (Decision, bool) {
-	if s.Record == nil {
+// clampOwn sets the times of its record right that lie in the future, as State.clamp does for the node's.
+func (t *Target) clampOwn(now time.Time) (Decision, bool) {
+	r := t.Record
+	if r == nil || r.Phase == Exhausted || (r.Phase == Acting && r.Back == nil) {
 		return Decision{}, false
 	}
-	return s.Record.afterWithheld(s.policyOf(s.Record), lookAgain, now)
+	p := t.policyOf(r)
+	c, wrong := r.clamped(p, now)
+	return Decision{Verb: Wait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
 }
 
-func (s *TargetState) likelyStep(*Policy, *Alert, time.Time) StepOn { return StepOn{} }
+// tidied takes the approval that the repair begins by, and drops those of the alerts that are over and that the repair does not refer
+// to any more. was is the repair before the decision.
+func (s *State) tidied(d *Decision, was *Record, alerts []*Alert, now time.Time) {
+	if d.Verb == Issue && s.Node.Annotations[ApproveKey] == d.Record.ID {
+		d.Consume = append(d.Consume, ApproveKey)
+	}
+	if s.stale() || d.Verb == Look {
+		return
+	}
+	kept := was
+	if d.Record != nil || d.Verb == End || d.Verb == Drop {
+		kept = d.Record
+	}
+	for _, a := range alerts {
+		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) && !slices.Contains(d.Prune, a.Key()) {
+			d.Prune = append(d.Prune, a.Key())
+		}
+	}
+}
 
-func (s *TargetState) consider(p *Policy, a *Alert, now time.Time) Decision {
-	step, ok := s.firstStep(p)
+func (t *Target) policyOf(r *Record) *Policy { return t.Config.Policy(r.Policy) }
+
+func (t *Target) untouched(r *Record) bool {
+	if t.Begun != nil {
+		return r.Phase == Pending && !t.Begun(r)
+	}
+	return r.Phase == Pending && len(r.Done) == 0
+}
+
+// first waits where the first call was withheld.
+func (t *Target) first(now time.Time) (Decision, bool) {
+	if t.Record == nil {
+		return Decision{}, false
+	}
+	return t.Record.afterWithheld(t.policyOf(t.Record), t.apart(), now)
+}
+
+func (t *Target) likelyStep(*Policy, *Alert, time.Time) StepOn { return StepOn{} }
+
+func (t *Target) consider(p *Policy, a *Alert, now time.Time) Decision {
+	step, ok := t.firstStep(p)
 	if !ok {
 		return withoutStep(p)
 	}
-	r := s.Record
+	r := t.Record
 	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
-		r = s.newRecord(p, Cause{Alert: a.Fingerprint}, now)
-		r.Target, r.Step = s.Name, step
+		r = t.newRecord(p, Cause{Alert: a.Fingerprint}, now)
+		r.Step = step
+		if t.Named != nil {
+			t.Named(r)
+		} else {
+			r.Target = t.Name
+		}
 	}
-	return act(s, s.candidate(p, a, a.Fingerprint, step, now), r)
+	return act(t, t.candidate(p, a, a.Fingerprint, step, now), r)
 }
 
-func (s *TargetState) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	return &candidate{State: s.State, now: now, policy: p, step: step, alert: a, kind: s.Kind, record: s.Record, subject: s.what(), verdict: s.Word.About(fingerprint, s.Config, "")}
-}
-
-// what is the target in a sentence.
-func (s *TargetState) what() string { return fmt.Sprintf("%s %s", s.Kind, s.Name) }
-
-// examine asks what was seen: a repair needs a target that surely is not well.
-func (s *TargetState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *Finding) {
-	instead := func(d Decision) (*Decision, Reason, *Finding) { return &d, "", nil }
-	switch g := s.Seen; {
-	case s.seen().older(c.now, lookAgain):
-		return instead(see("looking at "+s.what(), c.policy))
-	case g.Elsewhere != "":
-		return instead(s.leave(c.now))
-	case g.Unknown != "":
-		return nil, NotWitnessed, Because("%s; no data is not a fault", clip(g.Unknown, 300))
-	case g.Held != "":
-		return nil, NotWitnessed, Because("%s", clip(g.Held, 300))
-	case g.Well:
-		return nil, NotWitnessed, Because("%s is well, whatever the alert says: %s", s.what(), clip(g.Saw, 200))
-	case c.spent != "":
-		return instead(s.exhaust(c.spent, c.now))
+func (t *Target) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
+	c := &candidate{State: t.State, now: now, policy: p, step: step, alert: a, kind: t.Kind, target: t, subject: t.What}
+	if t.Word != nil { // what is put back needs no alert, and Alertmanager may not have been asked yet
+		c.verdict = t.Word.About(fingerprint, t.Config, "")
 	}
-	return nil, "", nil
+	return c
 }
 
-func (s *TargetState) asks(c *candidate, ask *Ask) StepOn {
-	ask.Sighting = s.seen().older(c.now, LookFor)
+func (t *Target) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
+	if t.unseen(c.now, lookAgain) {
+		return &Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: c.policy, Message: t.Looking}, "", nil
+	}
+	if t.Elsewhere != nil {
+		if why := t.Elsewhere(); why != "" {
+			d := t.leave(why, c.now)
+			return &d, "", nil
+		}
+	}
+	return t.Examine(c, pending, observing)
+}
+
+func (t *Target) asks(c *candidate, ask *Ask) StepOn {
+	ask.Sighting = t.unseen(c.now, LookFor)
 	return StepOn{}
 }
 
-func (s *TargetState) intend(c *candidate, _ *Record, d *Decision) {
-	d.Record.Intent.UID = s.Seen.UID
-	d.Message = fmt.Sprintf("%s %s (attempt %d) %s", c.remediation().Verb, s.what(), c.step.Attempt, c.by())
-}
+func (t *Target) intend(c *candidate, pending *Record, d *Decision) { t.Intend(c, pending, d) }
 
-func (s *TargetState) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
+func (t *Target) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
+	if t.Hold != nil {
+		return t.Hold(c, pending, reason, f)
+	}
 	d := keeping(c, reason, f)
-	d.Ask.Heartbeats = reason == Blind && s.Heartbeats.Blind() != "" && s.uncounted(c.now)
-	if hold := NewHold(reason, f, c.now); s.Record.holds(pending, hold, d.Fleetwide) {
+	d.Fleetwide = f.fleetwide || (reason.Fleetwide() && reason != AtLimit) // a limit of its kind's is no node's
+	d.Ask.Heartbeats = reason == Blind && t.Heartbeats.Blind() != "" && t.uncounted(c.now)
+	if hold := NewHold(reason, f, c.now); t.Record.holds(pending, hold, d.Fleetwide) {
 		d.Record = pending.clone()
-		d.Record.Hold = hold
+		if d.Record.Hold = hold; t.Until != nil {
+			d.Record.Deadline = t.Until(c, pending, reason)
+		}
 	}
-	if g := s.Seen; g != nil && g.Elsewhere != "" && cancelled(c) == nil { // what holds it may be this node's
-		return s.leave(c.now)
+	// What holds it may be this node's, and the target another's by now. A repair that a person cancelled stays cancelled though,
+	// whoever has its target since; and what is being put back is put back.
+	if pending.Back == nil && cancelled(c) == nil {
+		if why := t.Elsewhere(); why != "" {
+			return t.leave(why, c.now)
+		}
 	}
-	if reason == NotWitnessed || reason == Observing {
-		return s.seen().again(d, c.now, lookAgain)
+	if slices.Contains(t.Soon, reason) {
+		return t.lookAgain(d, c.now, lookAgain)
 	}
-	return s.seen().again(d, c.now, lookElsewhere)
+	return t.lookAgain(d, c.now, lookElsewhere)
 }
 
-func (s *TargetState) acting(now time.Time) Decision { return settle(s, now) }
-
-func (s *TargetState) overdue(r *Record, now time.Time) bool { return r.beyond(now) }
-
-func (s *TargetState) await(now time.Time) Decision { return awaitProof(s, now) }
-
-func (s *TargetState) proceed(now time.Time) Decision { return goOn(s, now) }
-
-func (s *TargetState) pace() pace {
-	return pace{kind: s.Kind, again: lookAgain, proof: lookProof, provider: s.what(), waiting: "waiting for " + s.what(), attempt: "attempt"}
-}
-
-// instead ends the repair of what is another one by now, or another node's.
-func (s *TargetState) instead(_ *Policy, now time.Time) (Decision, bool) {
-	g, r := s.Seen, s.Record
-	if g == nil || g.Unknown != "" || !g.At.After(r.Since) || (g.Elsewhere == "" && g.UID == r.Intent.UID) {
-		return Decision{}, false
+func (t *Target) acting(now time.Time) Decision {
+	if t.Acting != nil {
+		if d, ok := t.Acting(now); ok {
+			return d
+		}
 	}
-	return s.leave(now), true
+	return settle(t, now)
 }
 
-func (s *TargetState) expired(now time.Time) Decision { return heldTooLong(s, now) }
+func (t *Target) overdue(r *Record, now time.Time) bool { return r.beyond(now) }
 
-func (s *TargetState) rest(now time.Time) Decision {
-	d := Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", s.Record.ID, s.what(), ResetKey)}
-	if len(s.Alerts) == 0 {
-		return d
+func (t *Target) await(now time.Time) Decision {
+	if t.Await != nil {
+		return t.Await(now)
 	}
-	return s.seen().again(d, now, lookElsewhere)
+	return awaitProof(t, now)
 }
 
-func (s *TargetState) apart() time.Duration { return lookAgain }
-
-func (s *TargetState) attempt(r *Record) string { return fmt.Sprintf("%s of %s", r.Step, s.what()) }
-
-func (s *TargetState) awaits() string { return "waiting for proof" }
-
-func (s *TargetState) well() (string, bool) {
-	g := s.Seen
-	return s.what() + " is well", g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Elsewhere == "" && g.Well
+func (t *Target) proceed(now time.Time) Decision {
+	if t.Proceed != nil {
+		return t.Proceed(now)
+	}
+	return goOn(t, now)
 }
 
-func (s *TargetState) evidence(d *Decision, _ *Policy, due, _ time.Time) (there bool, against string) {
-	if s.Seen.At.Before(due) {
-		d.Ask.Sighting, d.Message = true, "looking at "+s.what()
+func (t *Target) rest(now time.Time) Decision { return t.Rest(now) }
+
+func (t *Target) apart() time.Duration { return max(t.Apart, lookAgain) }
+
+func (t *Target) attempt(r *Record) string { return r.Step.String() + " of " + t.Of }
+
+func (t *Target) awaits() string {
+	if t.Awaits != "" {
+		return t.Awaits
+	}
+	return "waiting for proof"
+}
+
+func (t *Target) well() (string, bool) { return t.Well() }
+
+// evidence is a look that is fresh enough.
+func (t *Target) evidence(d *Decision, _ *Policy, due, _ time.Time) (there bool, against string) {
+	if t.SeenAt.Before(due) {
+		d.Ask.Sighting, d.Message = true, t.Checking
 		return false, ""
 	}
 	return true, ""
 }
 
-// cure is Recovered where the call was made and the target is the same one that it was made for.
-func (s *TargetState) cure(*Policy) (Outcome, string) {
-	if r := s.Record; r.withheld() || r.Intent.Outcome == CallRefused {
-		return SelfRecovered, fmt.Sprintf("%s is well and the alert is gone, but not by this repair: %s", s.what(), r.Intent.Why)
-	} else if s.Seen.UID != r.Intent.UID {
-		return SelfRecovered, fmt.Sprintf("%s is well and the alert is gone, but it is another one by now", s.what())
+func (t *Target) cure(*Policy) (Outcome, string) { return t.Cure() }
+
+func (t *Target) verdictOn(cause Cause) Verdict { return t.Word.About(cause.Alert, t.Config, "") }
+
+func (t *Target) end(o Outcome, why string, now time.Time) Decision {
+	d := Decision{Verb: End, Message: why, Policy: t.policyOf(t.Record), Ended: t.Record.ended(o, why, now)}
+	d.Ended.Target = t.entry()
+	if t.Entry != nil {
+		t.Entry(d.Ended)
 	}
-	return Recovered, fmt.Sprintf("%s cured it: %s is well, and the alert is gone", lastDone(s.Record), s.what())
-}
-
-func (s *TargetState) verdictOn(cause Cause) Verdict { return s.Word.About(cause.Alert, s.Config, "") }
-
-func (s *TargetState) missing() string {
-	if g := s.Seen; g != nil && g.At.After(s.Record.Since) {
-		return clip(cmp.Or(g.Unknown, g.Held, g.Saw, "the alert is still there"), 200)
-	}
-	return "it was not seen yet"
-}
-
-func (s *TargetState) end(o Outcome, why string, now time.Time) Decision {
-	d := Decision{Verb: End, Message: why, Policy: s.policyOf(s.Record), Ended: s.Record.ended(o, why, now)}
-	d.Ended.Target = s.entry()
-	return d
-}
-
-// exhaust ends the plan; the record stays until a person has looked.
-func (s *TargetState) exhaust(why string, now time.Time) Decision {
-	d := s.end(OutcomeExhausted, fmt.Sprintf("%s (%s), and %s is not well: %s", why, joined(s.Record.Done), s.what(), s.missing()), now)
-	d.Record = s.Record.exhausted(now)
 	return d
 }
 
 // leave ends what this node has on a target that is not its own any more: the poll brings its alerts to the node that has it.
-func (s *TargetState) leave(now time.Time) Decision {
-	why := cmp.Or(s.Seen.Elsewhere, s.what()+" is another one by now")
+func (t *Target) leave(why string, now time.Time) Decision {
 	d := Decision{Verb: Rest, Message: why}
-	if s.Record != nil {
-		d = s.end(Superseded, why, now)
+	if t.Record != nil {
+		d = t.end(Superseded, why, now)
 	}
-	d.Prune = append(d.Prune, keysOf(s.Alerts)...)
+	d.Prune = append(d.Prune, keysOf(t.Alerts)...)
 	return d
 }
 
-func (s *TargetState) seen() seen {
-	if s.Seen == nil {
-		return seen{}
-	}
-	return seen(s.Seen.At)
+const (
+	// lookAgain is how soon a target that cannot be repaired is looked at again, lookElsewhere how soon one whose node is held is
+	// looked for elsewhere, lookProof how soon one that was repaired is looked at again.
+	lookAgain     = 15 * time.Second
+	lookElsewhere = time.Minute
+	lookProof     = 5 * time.Second
+)
+
+// unseen says that it was not looked at within the time.
+func (t *Target) unseen(now time.Time, within time.Duration) bool {
+	return t.SeenAt.IsZero() || now.Sub(t.SeenAt) >= within
 }
 
-// MayStillRepair asks, right before the call leaves, whether the Node still says what the decision about the target rested on.
-func MayStillRepair(n *corev1.Node, key, intentID string) error {
-	j := ReadJournal(n)
-	r := j.Records[key]
-	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
-		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
+// lookAgain makes the decision one that looks again after the time.
+func (t *Target) lookAgain(d Decision, now time.Time, after time.Duration) Decision {
+	if t.unseen(now, after) {
+		d.Ask.Sighting = true
+		return d
 	}
-	if j.Record != nil && j.Record.Phase.InFlight() {
-		return Withhold(NodeUnderRepair, "the node came under repair %s", j.Record.ID)
+	if due := t.SeenAt.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
+		d.Recheck = due
 	}
-	for _, other := range j.OtherRepairs {
-		if k, _ := other.target(); !k.Shares && other != r {
-			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
-		}
-	}
-	return letsAct(n)
+	return d
 }

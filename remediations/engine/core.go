@@ -22,7 +22,7 @@ type core struct {
 	admit       func(annotations map[string]string, a remediations.Alert) (drop []string, ok bool)
 	successorOf func(*remediations.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node
 
-	decideTarget   func(*remediations.TargetState, time.Time) remediations.Decision
+	decidePlain    func(*remediations.PlainState, time.Time) remediations.Decision
 	decideSidecar  func(*remediations.SidecarState, time.Time) remediations.Decision
 	mayStillRepair func(live *corev1.Node, key, intent string) error
 
@@ -38,7 +38,7 @@ func wholeCore() core {
 	return core{
 		intentGood: intentGood,
 		decide:     remediations.Decide, mayStillAct: remediations.MayStillAct, admit: remediations.Admit, successorOf: remediations.SuccessorOf,
-		decideTarget: remediations.DecideTarget, decideSidecar: remediations.DecideSidecar, mayStillRepair: remediations.MayStillRepair,
+		decidePlain: remediations.DecidePlain, decideSidecar: remediations.DecideSidecar, mayStillRepair: remediations.MayStillRepair,
 		decideLocation: remediations.DecideLocation, mayStillMove: remediations.MayStillMove, mayStillPutBack: remediations.MayStillPutBack,
 		decideAPIServer: apiserver.Decide, mayStillRescue: apiserver.MayStillRescue,
 	}

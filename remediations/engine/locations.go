@@ -32,7 +32,7 @@ var locations = kind{
 	carrier: (*Engine).leads,
 	decide: func(e *Engine, t *subject, now time.Time) remediations.Decision {
 		seen, _ := t.m.seen.(*remediations.LocationSight)
-		return e.core.decideLocation(&remediations.LocationState{State: t.State, Subject: t.Subject, Sight: seen}, now)
+		return e.core.decideLocation(&remediations.LocationState{Target: remediations.Target{State: t.State, Subject: t.Subject}, Sight: seen}, now)
 	},
 	look: func(p *passing, t *subject, _ remediations.Decision) func(context.Context, time.Time) any {
 		if p.Locations == nil {

@@ -45,7 +45,7 @@ func plain(of remediations.Kind, port Targets) *kind {
 		},
 		decide: func(e *Engine, t *subject, now time.Time) remediations.Decision {
 			seen, _ := t.m.seen.(*remediations.Observation)
-			return e.core.decideTarget(&remediations.TargetState{State: t.State, Subject: t.Subject, Kind: of, Seen: seen}, now)
+			return e.core.decidePlain(&remediations.PlainState{Target: remediations.Target{State: t.State, Subject: t.Subject, Kind: of}, Seen: seen}, now)
 		},
 		look: func(_ *passing, t *subject, _ remediations.Decision) func(context.Context, time.Time) any {
 			return func(ctx context.Context, began time.Time) any {

@@ -45,7 +45,7 @@ var sidecars = kind{
 			busy--
 		}
 		seen, _ := t.m.seen.(*remediations.Sighting)
-		return e.core.decideSidecar(&remediations.SidecarState{State: t.State, Subject: t.Subject, Sighting: seen, Busy: busy, NewTask: e.NewTask()}, now)
+		return e.core.decideSidecar(&remediations.SidecarState{Target: remediations.Target{State: t.State, Subject: t.Subject}, Sighting: seen, Busy: busy, NewTask: e.NewTask()}, now)
 	},
 	look: (*passing).lookAtSidecar, saw: (*passing).transition,
 	call: (*passing).approve,

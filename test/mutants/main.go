@@ -32,7 +32,7 @@ import (
 var core = []string{
 	"remediations/attempts.go", "remediations/breaker.go", "remediations/fleet.go", "remediations/guards*.go", "remediations/issue.go",
 	"remediations/kind.go", "remediations/last_look.go", "remediations/ledger*.go", "remediations/lifecycle.go", "remediations/outage.go",
-	"remediations/survey.go", "remediations/target.go", "remediations/witness*.go", "remediations/node_decide.go",
+	"remediations/survey.go", "remediations/plain.go", "remediations/target.go", "remediations/witness*.go", "remediations/node_decide.go",
 	"remediations/node_proof.go", "remediations/node_successor.go", "remediations/node_target.go",
 	"remediations/location_guards.go", "remediations/location_ledger.go", "remediations/targets/apiserver/guards.go",
 	"remediations/engine/finish.go", "remediations/engine/issue.go", "remediations/engine/kinds.go", "remediations/engine/targets.go",
