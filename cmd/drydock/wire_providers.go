@@ -98,13 +98,16 @@ func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 	if !ok {
 		return nil, 0, nil
 	}
-	unit := hosts.Unit{Client: p.hosts, Nodes: p.clients.CoreV1().Nodes()}
+	machines := hosts.Machines{Client: p.hosts, Nodes: p.clients.CoreV1().Nodes()}
 	for _, t := range c.AddressTypes {
-		unit.Types = append(unit.Types, corev1.NodeAddressType(t))
+		machines.Types = append(machines.Types, corev1.NodeAddressType(t))
 	}
-	kubelet, containerd := unit, unit
-	kubelet.Name, containerd.Name = c.Kubelet, c.Containerd
-	return map[string]engine.Actuator{"restart-unit": unit, "restart-kubelet": kubelet, "restart-containerd": containerd}, hostCalls(c.Timeout), nil
+	return map[string]engine.Actuator{
+		"restart-unit":       hosts.Unit{Machines: machines},
+		"restart-kubelet":    hosts.Unit{Machines: machines, Name: c.Kubelet},
+		"restart-containerd": hosts.Unit{Machines: machines, Name: c.Containerd},
+		"reboot":             hosts.Rebooter{Machines: machines, Sysrq: c.Sysrq},
+	}, hostCalls(c.Timeout), nil
 }
 
 // hostCalls bounds one restart on a host, and the question before it.

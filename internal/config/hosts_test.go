@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
@@ -29,6 +31,36 @@ policies: [{name: one, match: ['a="b"'], plan: [{step: restart-unit, unit: getty
 	require.NotContains(t, lines(warnings), "restart-unit")
 	require.True(t, c.Core.Provided["restart-unit"])
 	require.Equal(t, []remediations.Step{{Name: "restart-unit", Unit: "getty@tty1.service", Wait: 3 * time.Minute, Attempts: 1}}, c.Core.Policies[0].Plan)
+}
+
+// Hosts reboot only where it is written, and then the Nodes that no other provider of reboots claims more strongly: a cluster may be
+// Civo's in one part and nobody's in the other.
+func TestHostsRebootWhereItIsWrittenAndNobodyElseDoes(t *testing.T) {
+	const civo = "  civo: {clusterID: c, region: LON1, apiKeyFile: apikey}\n"
+	const hosts = "  hosts: {keyFile: key, knownHostsFile: known_hosts, reboot: true"
+	own := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "metal-1", Labels: map[string]string{"site": "cellar"}}, Spec: corev1.NodeSpec{ProviderID: "k3s://metal-1"}}
+	none := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "metal-2", Labels: map[string]string{"site": "cellar"}}}
+	cloud := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cloud-1"}, Spec: corev1.NodeSpec{ProviderID: "civo://i-1"}}
+	for name, tc := range map[string]struct {
+		providers        string
+		own, none, cloud string
+	}{
+		"not written":        {"  hosts: {keyFile: key, knownHostsFile: known_hosts}\n", "", "", ""},
+		"alone":              {hosts + "}\n", "hosts", "hosts", "hosts"},
+		"beside Civo":        {civo + hosts + "}\n", "hosts", "", "civo"}, // a Node that says nothing could be either's
+		"with a selector":    {civo + hosts + ", nodeSelector: {matchLabels: {site: cellar}}}\n", "hosts", "hosts", "civo"},
+		"in place of Civo":   {civo + hosts + ", nodeSelector: {}}\n", "hosts", "hosts", "hosts"},
+		"with sysrq as well": {hosts + ", sysrq: true}\n", "hosts", "hosts", "hosts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := mustLoad(t, base+"providers:\n"+tc.providers)
+			for n, want := range map[*corev1.Node]string{own: tc.own, none: tc.none, cloud: tc.cloud} {
+				provider, against := c.Core.ProviderOf("reboot", n)
+				require.Equal(t, want, provider, "%s: %s", n.Name, against)
+			}
+			require.Equal(t, name != "not written", Capabilities(c)["reboot"] == "")
+		})
+	}
 }
 
 func TestTheControlPlanesHostsAreTriedInTheirOrder(t *testing.T) {

@@ -48,6 +48,26 @@ func (c *Client) restart(unit, attempt string) (command, error) {
 		"/usr/bin/sleep", strconv.Itoa(int(c.o.Hold/time.Second))), nil
 }
 
+// helper is where deploy/hosts/drydock-host is on a host. Only that script knows how to reboot one.
+const helper = "/usr/local/sbin/drydock-host"
+
+// boot asks for the host's boot ID, and for how Drydock may reboot it.
+func (c *Client) boot() command { return c.asRoot(helper, "boot") }
+
+// reboot reboots the host if its boot ID is still that one.
+func (c *Client) reboot(how How, bootID, attempt string) (command, error) {
+	if how != Clean && how != Sysrq {
+		return nil, fmt.Errorf("%q is no way to reboot", clip(string(how)))
+	}
+	if !bootName.MatchString(bootID) {
+		return nil, fmt.Errorf("%q is no boot ID", clip(bootID))
+	}
+	if err := checkAttempt(attempt); err != nil {
+		return nil, err
+	}
+	return c.asRoot(helper, string(how), bootID, attempt), nil
+}
+
 func (c *Client) asRoot(words ...string) command {
 	if c.o.Sudo {
 		return append(command{"sudo", "-n"}, words...)

@@ -20,6 +20,10 @@ var closed = []*regexp.Regexp{
 	regexp.MustCompile(`^(sudo\n-n\n)?/usr/bin/journalctl\n--unit=(kubelet|containerd)\.service\n--lines=40\n--no-pager\n--output=short-iso$`),
 	regexp.MustCompile(`^(sudo\n-n\n)?/usr/bin/systemd-run\n--unit=drydock-restart-(kubelet|containerd)\.service\n--description=drydock:[a-z0-9-]{1,64}\n--collect\n--no-block\n` +
 		`--property=Type=oneshot\n--property=ExecStartPre=-/usr/bin/systemctl restart (kubelet|containerd)\.service\n/usr/bin/sleep\n([1-9][0-9]?|[1-5][0-9][0-9]|600)$`),
+	regexp.MustCompile(`^(sudo\n-n\n)?/usr/local/sbin/drydock-host\n(boot|(reboot|sysrq)\n[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n[a-z0-9-]{1,64})$`),
+	// What the script has systemd do for that.
+	regexp.MustCompile(`^/usr/bin/systemd-run\n--unit=drydock-reboot\n--description=drydock:[a-z0-9-]{1,64}\n--collect\n--no-block\n` +
+		`--property=Type=oneshot\n--property=RemainAfterExit=yes\n--property=ExecStartPre=/usr/bin/sleep 1\n/usr/bin/systemctl\nreboot$`),
 }
 
 func commander(sudo bool) *Client {
@@ -33,6 +37,11 @@ func commandsFor(t require.TestingT, sudo bool, unit, attempt string) (lines []s
 		func() (command, error) { return c.show(unit) },
 		func() (command, error) { return c.journal(unit) },
 		func() (command, error) { return c.restart(unit, attempt) },
+		func() (command, error) { return c.boot(), nil },
+		func() (command, error) { return c.reboot(Clean, bootID, attempt) },
+		func() (command, error) { return c.reboot(Sysrq, bootID, attempt) },
+		func() (command, error) { return c.reboot(Clean, unit, attempt) },
+		func() (command, error) { return c.reboot(How(unit), bootID, attempt) },
 	} {
 		cmd, err := make()
 		if err != nil {
@@ -88,7 +97,7 @@ func TestAShellSeesTheWordsAndNothingElse(t *testing.T) {
 	require.NoError(t, os.WriteFile(show, []byte("#!/bin/sh\nfor w; do printf '%s\\n' \"$w\"; done\n"), 0o755))
 	for _, sudo := range []bool{true, false} {
 		lines, vectors := commandsFor(t, sudo, "kubelet.service", "n7q4k2-1-1")
-		require.Len(t, lines, 3)
+		require.Len(t, lines, 6)
 		requireClosed(t, vectors)
 		for i, line := range lines {
 			for _, shell := range []string{"sh", "bash"} {

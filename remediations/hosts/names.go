@@ -19,6 +19,7 @@ var (
 	attemptName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 	userName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 	stateWord   = regexp.MustCompile(`^[a-z-]{1,32}$`)
+	bootName    = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 	invocation  = regexp.MustCompile(`^([0-9a-f]{32})?$`)
 )
 

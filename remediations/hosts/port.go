@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,43 +19,47 @@ type Nodes interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Node, error)
 }
 
-// Unit is the remediation that restarts a unit on the machine behind a Node.
-type Unit struct {
+// Machines are the hosts behind Nodes.
+type Machines struct {
 	Client *Client
-	// Name is the unit; empty: the step says which.
-	Name  string
-	Nodes Nodes
+	Nodes  Nodes
 	// Types are the types of a Node's addresses that are tried, in order.
 	Types []corev1.NodeAddressType
 }
 
-func (u Unit) on(ctx context.Context, m engine.Machine) (host Host, unit string, err error) {
-	if unit = u.Name; unit == "" {
-		unit = m.Unit
-	}
-	n, err := u.Nodes.Get(ctx, m.Node, metav1.GetOptions{})
+// of finds the host of a Node.
+func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node, error) {
+	n, err := s.Nodes.Get(ctx, m.Node, metav1.GetOptions{})
 	if err != nil {
-		return host, unit, fmt.Errorf("reading the addresses of node %s: %w", m.Node, err)
+		return Host{}, nil, fmt.Errorf("reading the addresses of node %s: %w", m.Node, err)
 	}
 	if string(n.UID) != m.UID {
-		return host, unit, fmt.Errorf("node %s is another one than was decided about", m.Node)
+		return Host{}, nil, fmt.Errorf("node %s is another one than was decided about", m.Node)
 	}
-	host, err = OfNode(n, u.Types)
-	return host, unit, err
+	host, err := OfNode(n, s.Types)
+	return host, n, err
+}
+
+// Unit is the remediation that restarts a unit on the machine behind a Node.
+type Unit struct {
+	Machines
+	// Name is the unit; empty: the step says which.
+	Name string
 }
 
 // Act is engine.Actuator's.
 func (u Unit) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
-	host, unit, err := u.on(ctx, m)
+	host, _, err := u.of(ctx, m)
 	if err != nil {
 		return remediations.CallRefused, err
 	}
-	return u.Client.Restart(ctx, host, unit, m.Attempt, mayStill)
+	return u.Client.Restart(ctx, host, cmp.Or(u.Name, m.Unit), m.Attempt, mayStill)
 }
 
 // Survey asks the host for the unit and for what it last said, so that a host that cannot be reached costs no attempt.
 func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
-	host, unit, err := u.on(ctx, m)
+	unit := cmp.Or(u.Name, m.Unit)
+	host, _, err := u.of(ctx, m)
 	if err != nil {
 		return remediations.Survey{Trouble: err.Error(), Again: remediations.AskPassing}
 	}
@@ -70,6 +75,56 @@ func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey 
 		s.Evidence = err.Error() // a restart does not need it
 	}
 	return s
+}
+
+// Rebooter is the remediation reboot on the machine behind a Node.
+type Rebooter struct {
+	Machines
+	// Sysrq: an attempt that is not soft reboots the host by sysrq.
+	Sysrq bool
+}
+
+// before is what is kept with an intent: the boot that the reboot is to end.
+type before struct {
+	BootID string `json:"bootID"`
+}
+
+// Act is engine.Actuator's.
+func (r Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	var kept before
+	host, _, err := r.of(ctx, m)
+	if err == nil {
+		err = m.Before.Read(&kept)
+	}
+	if err != nil {
+		return remediations.CallRefused, fmt.Errorf("rebooting host %q: nothing was done: %w", m.Node, err)
+	}
+	how := Clean
+	if r.Sysrq && !m.Soft {
+		how = Sysrq
+	}
+	return r.Client.Reboot(ctx, host, how, kept.BootID, m.Attempt, mayStill)
+}
+
+// Survey asks the host for its boot ID, which must be the one that its kubelet has reported: another one is the boot ID of another
+// machine, or of a boot whose kubelet has not come up, and a new one would then prove nothing.
+func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	host, n, err := r.of(ctx, m)
+	if err != nil {
+		return remediations.Survey{Trouble: err.Error(), Again: remediations.AskPassing}
+	}
+	is, err := r.Client.Boot(ctx, host)
+	if err != nil {
+		return surveyOf(err)
+	}
+	if reported := n.Status.NodeInfo.BootID; reported != is.ID {
+		return remediations.Survey{Again: remediations.AskPassing, Trouble: fmt.Sprintf("the boot ID of host %q is %s, and its Node reports %q: its kubelet has not started since the last boot, or the Node's address is another machine's; nothing is rebooted until they agree",
+			m.Node, is.ID, clip(reported))}
+	}
+	if r.Sysrq && !is.Sysrq {
+		return surveyOf(fmt.Errorf("host %q: %w", m.Node, is.against(Sysrq, is.ID)))
+	}
+	return remediations.Keeping(before{BootID: is.ID})
 }
 
 func surveyOf(err error) remediations.Survey {

@@ -57,7 +57,7 @@ func TestWhatAnActuatorMakesOfAHost(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			s.options.Timeout = patience
-			u, m := Unit{Client: s.client(t), Name: "kubelet.service", Nodes: nodes{node()}, Types: []corev1.NodeAddressType{corev1.NodeInternalIP}}, engine.Machine{Node: "cp-1", UID: "u1", Attempt: "abcdef-0-1"}
+			u, m := Unit{Machines{s.client(t), nodes{node()}, []corev1.NodeAddressType{corev1.NodeInternalIP}}, "kubelet.service"}, engine.Machine{Node: "cp-1", UID: "u1", Attempt: "abcdef-0-1"}
 			cut := tc.outcome == remediations.CallUnknown
 			if tc.change != nil && !cut {
 				tc.change(s, &u, &m)

@@ -61,7 +61,7 @@ func (a *answer) certain(err error) bool {
 	if !a.ended {
 		return false
 	}
-	if a.code == notExecutable || a.code == notFound || errors.Is(err, ErrBusy) || errors.Is(err, ErrDenied) {
+	if a.code == notExecutable || a.code == notFound || errors.Is(err, ErrBusy) || errors.Is(err, ErrDenied) || errors.Is(err, ErrBooted) {
 		return true
 	}
 	for _, said := range []string{"Failed to connect to bus", "Failed to parse", "Unknown assignment", "unrecognized option"} {
@@ -107,4 +107,5 @@ func (c *Client) settle(ctx context.Context, h Host, t task, before Status, atte
 	return remediations.CallUnknown, t.fail(kinded(errUnsettled, last, "it may have been done: %s; take it as done and look at the unit", text))
 }
 
+// errUnsettled is of a command that was sent.
 var errUnsettled = errors.New("it is not known what came of it")

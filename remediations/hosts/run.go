@@ -51,7 +51,7 @@ func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error)
 	conn := l.conn
 	// The library knows no context, so the connection is taken from under it.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	err = a.execute(conn, text, may)
+	err = a.execute(ctx, conn, text, may)
 	if !stop() || err != nil {
 		l.hangUp() // what is left of it cannot be trusted
 	}
@@ -69,7 +69,7 @@ type withheld struct{ error }
 
 func (w withheld) Unwrap() error { return w.error }
 
-func (a *answer) execute(conn *connection, text string, may func() error) error {
+func (a *answer) execute(ctx context.Context, conn *connection, text string, may func() error) error {
 	channel, requests, err := conn.OpenChannel("session", nil)
 	if err != nil {
 		return kinded(ErrUnreachable, err, "sshd at %s opens no session", conn.address)
@@ -84,6 +84,9 @@ func (a *answer) execute(conn *connection, text string, may func() error) error 
 		if err := may(); err != nil {
 			return withheld{err}
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return kinded(ErrUnreachable, err, "the command was not sent")
 	}
 	a.sent = true
 	ok, err := channel.SendRequest("exec", true, ssh.Marshal(struct{ Command string }{text}))
@@ -153,10 +156,12 @@ func (a *answer) failure() error {
 	}
 	said := clip(a.stderr.String())
 	switch {
+	case strings.Contains(said, "drydock-host: booted since"):
+		return kinded(ErrBooted, nil, "the host has been booted since the repair was decided on, and is not rebooted again: %s", said)
 	case strings.Contains(said, "was already loaded or has a fragment file"), strings.Contains(said, "already exists"):
-		return &BusyError{text: "systemd says that it is being restarted already, or was within the hold: " + said}
+		return &BusyError{text: "systemd says that it is being done already, or was within the hold: " + said}
 	case strings.Contains(said, "drydock-host: refused"):
-		return kinded(ErrDenied, nil, "drydock-host on the host lets that not through: %s; compare the units in it with providers.hosts", said)
+		return kinded(ErrDenied, nil, "drydock-host on the host lets that not through: %s; compare the units in it, and its reboot=, with providers.hosts", said)
 	case strings.Contains(said, "sudo:"), strings.Contains(said, "Access denied"), strings.Contains(said, "nteractive authentication required"):
 		return kinded(ErrDenied, nil, "the host lets that not be done as root: %s; check its sudoers", said)
 	}

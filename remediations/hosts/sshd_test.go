@@ -34,6 +34,11 @@ if [ -d "$dir/there" ]; then printf '%s\nLoadState=loaded\nActiveState=activatin
 else printf 'Description=drydock-restart-kubelet.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nInvocationID=\n'; fi`,
 	"journalctl": `echo "$@" >>"$dir/log"; echo "2026-11-21T12:00:00+0000 here kubelet[7]: it is stuck"`,
 	"systemd-run": `for w; do printf '%s|' "$w" >>"$dir/log"; done; echo >>"$dir/log"
+if [ "$1" = --unit=drydock-reboot ]; then
+	mkdir "$dir/rebooting" 2>/dev/null || { echo "Failed to start transient service unit: Unit drydock-reboot.service was already loaded or has a fragment file." >&2; exit 1; }
+	echo "$2" >>"$dir/reboots"
+	exit
+fi
 mkdir "$dir/there" 2>/dev/null || { echo "Failed to start transient service unit: Unit ${1#--unit=} was already loaded or has a fragment file." >&2; exit 1; }
 printf 'Description=%s\n' "${2#--description=}" >"$dir/there/description"
 echo "$2" >>"$dir/restarts"
@@ -44,7 +49,13 @@ for hold; do :; done
 // installed is the script as it is on a host, with the stand-ins behind it.
 type installed struct{ dir, script string }
 
-func install(t *testing.T) installed {
+// bootID is the host's.
+const bootID = "7d3c5a10-1111-4222-8333-944455556666"
+
+// install installs the script where it may reboot the host in every way.
+func install(t testing.TB) installed { return installAllowing(t, "sysrq") }
+
+func installAllowing(t testing.TB, reboot string) installed {
 	t.Helper()
 	dir := t.TempDir()
 	in := installed{dir, filepath.Join(dir, "drydock-host")}
@@ -52,13 +63,16 @@ func install(t *testing.T) installed {
 	for name, body := range standIns {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "bin", name), []byte("#!/bin/sh\ndir="+dir+"\n"+body+"\n"), 0o755))
 	}
-	for _, name := range []string{"log", "restarts"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o666))
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "proc/sys/kernel/random"), 0o755))
+	in.empty(t)
+	in.boots(t, bootID)
 	text, err := os.ReadFile(script)
 	require.NoError(t, err)
-	changed := strings.Replace(string(text), "bin=/usr/bin\n", "bin="+dir+"/bin\n", 1)
-	require.NotEqual(t, string(text), changed)
+	changed := string(text)
+	for old, with := range map[string]string{"bin=/usr/bin\n": "bin=" + dir + "/bin\n", "proc=/proc\n": "proc=" + dir + "/proc\n", "reboot=no\n": "reboot=" + reboot + "\n"} {
+		require.Equal(t, 1, strings.Count(changed, "\n"+old))
+		changed = strings.Replace(changed, old, with, 1)
+	}
 	if os.Getuid() != 0 { // root's own part is reached by sudo, which tests have not got
 		changed = strings.Replace(changed, "root=no\n", "root=yes\n", 1)
 	}
@@ -66,24 +80,46 @@ func install(t *testing.T) installed {
 	return in
 }
 
-func (in installed) read(t *testing.T, name string) string {
+// empty empties what the stand-ins have written down.
+func (in installed) empty(t testing.TB) {
+	t.Helper()
+	for _, name := range []string{"log", "restarts", "reboots", "proc/sysrq-trigger"} {
+		require.NoError(t, os.WriteFile(filepath.Join(in.dir, name), nil, 0o666))
+	}
+	require.NoError(t, os.RemoveAll(filepath.Join(in.dir, "rebooting")))
+}
+
+// boots puts the host into a boot of that ID.
+func (in installed) boots(t testing.TB, id string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(in.dir, "proc/sys/kernel/random/boot_id"), []byte(id+"\n"), 0o644))
+	require.NoError(t, os.RemoveAll(filepath.Join(in.dir, "rebooting")))
+}
+
+func (in installed) read(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(in.dir, name))
 	require.NoError(t, err)
 	return string(text)
 }
 
-// newSSHD starts Debian's sshd on a loopback port, with the script in place of every command, and gives the options of a
-// client that may log in.
-func newSSHD(t *testing.T, in installed) (Options, Host) {
+const sshd = "/usr/sbin/sshd"
+
+func needSSHD(t *testing.T) {
 	t.Helper()
-	const sshd = "/usr/sbin/sshd"
 	if _, err := os.Stat(sshd); err != nil {
 		t.Skip("SKIPPED, AND IT SHOULD NOT BE: there is no sshd on this machine; apt-get install openssh-server")
 	}
 	if os.Getuid() == 0 {
 		require.NoError(t, os.MkdirAll("/run/sshd", 0o755))
 	}
+}
+
+// newSSHD starts Debian's sshd on a loopback port, with the script in place of every command, and gives the options of a
+// client that may log in.
+func newSSHD(t *testing.T, in installed) (Options, Host) {
+	t.Helper()
+	needSSHD(t)
 	me, err := user.Current()
 	require.NoError(t, err)
 	hostKey, hostPEM := newSigner(t)
@@ -185,6 +221,12 @@ func TestOverARealSSHDWithTheShippedScript(t *testing.T) {
 	require.ErrorIs(t, err, ErrDenied)
 }
 
+// rebooted is what the stand-in for systemd-run was called with.
+func rebooted(attempt string) string {
+	return "--unit=drydock-reboot|--description=drydock:" + attempt + "|--collect|--no-block|--property=Type=oneshot|--property=RemainAfterExit=yes|" +
+		"--property=ExecStartPre=/usr/bin/sleep 1|/usr/bin/systemctl|reboot|\n"
+}
+
 // The script has no list of its own to keep: what the client says goes through it word by word.
 func TestTheShippedScriptLetsTheClientsCommandsThrough(t *testing.T) {
 	t.Parallel()
@@ -192,22 +234,29 @@ func TestTheShippedScriptLetsTheClientsCommandsThrough(t *testing.T) {
 		in := install(t)
 		lines, vectors := commandsFor(t, sudo, "kubelet.service", "n7q4k2-1-1")
 		for _, l := range lines {
-			require.NoError(t, in.run(t, l))
+			_, err := in.run(t, l)
+			require.NoError(t, err)
 		}
 		log := in.read(t, "log")
+		require.Equal(t, "b\n", in.read(t, "proc/sysrq-trigger"))
+		require.Contains(t, log, rebooted("n7q4k2-1-1"))
 		for _, v := range vectors {
 			if sudo && v[0] == "sudo" {
 				v = v[2:]
+			}
+			if v[0] == helper {
+				continue // what it does is above
 			}
 			require.True(t, strings.Contains(log, strings.Join(v[1:], " ")+"\n") || strings.Contains(log, strings.Join(v[1:], "|")+"|\n"), "%q in %s", v, log)
 		}
 	}
 }
 
-func (in installed) run(t *testing.T, line string, args ...string) error {
+func (in installed) run(t testing.TB, line string, args ...string) (stdout string, err error) {
 	cmd := exec.CommandContext(t.Context(), in.script, args...)
 	cmd.Env = []string{"SSH_ORIGINAL_COMMAND=" + line}
-	return cmd.Run()
+	out, err := cmd.Output()
+	return string(out), err
 }
 
 // Whoever has the key can do what is on the list, whatever they ask for.
@@ -227,6 +276,12 @@ func FuzzTheShippedScriptLetsNothingElseThrough(f *testing.F) {
 	for _, hold := range []string{"", "0", "-1", "601", "060", "9999", "6 /bin/sh", "1e3", "99999999999999999999"} {
 		f.Add("", "restart", "kubelet.service", "a-1-1", hold)
 	}
+	for _, id := range []string{bootID, "7d3c5a10-1111-4222-8333-944455556667", "", "*", "$(id)", bootID + " " + bootID} {
+		for _, verb := range []string{"boot", "reboot", "sysrq"} {
+			f.Add("/usr/local/sbin/drydock-host "+verb+" "+id+" a-1-1", verb, id, "a-1-1", "")
+			f.Add("/usr/local/sbin/drydock-host "+verb, verb, id, "a b", "")
+		}
+	}
 	f.Add("", "journal", "sshd.service", "", "")
 	f.Add("", "restart", "sshd.service", "a-1-1", "60")
 	f.Add("", "", "", "", "")
@@ -238,20 +293,30 @@ func FuzzTheShippedScriptLetsNothingElseThrough(f *testing.F) {
 			}
 		}
 		in := install(t)
-		for _, args := range [][]string{nil, {verb, unit}, {verb, unit, attempt, hold}} {
-			for _, name := range []string{"log", "restarts"} {
-				require.NoError(t, os.WriteFile(filepath.Join(in.dir, name), nil, 0o666))
-			}
-			err := in.run(t, line, args...)
+		for _, args := range [][]string{nil, {verb}, {verb, unit}, {verb, unit, attempt}, {verb, unit, attempt, hold}} {
+			in.empty(t)
+			said, err := in.run(t, line, args...)
+			sysrq := in.read(t, "proc/sysrq-trigger")
 			called := strings.Split(strings.TrimSuffix(in.read(t, "log"), "\n"), "\n")
 			require.Len(t, called, 1, "%q", called)
-			if called[0] == "" {
+			switch {
+			case called[0] == "" && err == nil && sysrq == "":
+				require.Equal(t, bootID+" sysrq\n", said)
+				continue
+			case called[0] == "" && err == nil:
+				require.Equal(t, "b\n", sysrq)
+				require.Contains(t, line+verb+unit, "sysrq")
+				require.Contains(t, line+unit, bootID)
+				continue
+			case called[0] == "":
 				require.Error(t, err)
+				require.Empty(t, sysrq)
 				continue
 			}
+			require.Empty(t, sysrq)
 			program, words := "/usr/bin/journalctl", strings.Split(called[0], " ")
 			switch {
-			case strings.HasPrefix(called[0], "--unit=drydock-restart-"):
+			case strings.HasPrefix(called[0], "--unit=drydock-"):
 				program, words = "/usr/bin/systemd-run", strings.Split(strings.TrimSuffix(called[0], "|"), "|")
 			case words[0] == "show":
 				program = "/usr/bin/systemctl"

@@ -5,6 +5,9 @@ import (
 	_ "embed"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
 )
@@ -15,7 +18,7 @@ var schema string
 // Section is providers.hosts.
 var Section = section.Section{
 	Key: "hosts", Schema: schema, Read: section.Reading(read),
-	Steps: map[string]string{"restart-kubelet": "", "restart-containerd": "", "restart-unit": ".units"},
+	Steps: map[string]string{"restart-kubelet": "", "restart-containerd": "", "restart-unit": ".units", "reboot": ".reboot"},
 }
 
 type raw struct {
@@ -26,6 +29,8 @@ type raw struct {
 	Timeout                 string
 	Kubelet, Containerd     string
 	Units, AddressTypes     []string
+	Reboot, Sysrq           bool
+	NodeSelector            *metav1.LabelSelector
 }
 
 // maxHostTimeout bounds one command on a host: a step waits minutes for its proof, and not longer for its call.
@@ -45,6 +50,10 @@ type Hosts struct {
 	Units               []string
 	// AddressTypes of a Node's addresses, in the order in which they are tried.
 	AddressTypes []string
+	// Reboot: it carries out reboot. Sysrq: a reboot that is not soft is one by sysrq.
+	Reboot, Sysrq bool
+	// NodeSelector says which Nodes it serves; nil: any that no other provider claims.
+	NodeSelector k8slabels.Selector
 }
 
 func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
@@ -53,6 +62,7 @@ func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
 		KeyFile:        r.SecretFile(at.To("keyFile"), raw.KeyFile),
 		KnownHostsFile: r.SecretFile(at.To("knownHostsFile"), raw.KnownHostsFile),
 		Kubelet:        raw.Kubelet, Containerd: raw.Containerd, Units: raw.Units, AddressTypes: raw.AddressTypes,
+		Reboot: raw.Reboot, Sysrq: raw.Sysrq, NodeSelector: r.Nodes(at.To("nodeSelector"), raw.NodeSelector),
 	}
 	var ok bool
 	if out.Timeout, ok = r.Duration(at.To("timeout"), raw.Timeout, time.Second); ok && out.Timeout > maxHostTimeout {
@@ -60,6 +70,9 @@ func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
 	}
 	if !raw.Sudo && raw.User != "root" && !r.Faulty(at.To("sudo")) && !r.Faulty(at.To("user")) {
 		r.Fault(at.To("sudo"), "%q may restart nothing without it; write true, or user: root", raw.User)
+	}
+	if raw.Sysrq && !raw.Reboot && !r.Faulty(at.To("sysrq")) && !r.Faulty(at.To("reboot")) {
+		r.Fault(at.To("sysrq"), "is a way to reboot, and reboot is false; write reboot: true, or remove it")
 	}
 	if raw.Containerd == raw.Kubelet && raw.Kubelet != "" {
 		r.Fault(at.To("containerd"), "%q is the kubelet's unit; write containerd's", raw.Containerd)
@@ -78,7 +91,10 @@ func read(r section.Reader, at section.Pointer, raw *raw) section.Provider {
 
 // Serves is section.Provider's. Which host is a Node's is found by its addresses, whoever its machine's provider is.
 func (h *Hosts) Serves() remediations.Provider {
-	p := remediations.Provider{Steps: []string{"restart-kubelet", "restart-containerd"}}
+	p := remediations.Provider{Steps: []string{"restart-kubelet", "restart-containerd"}, NodeSelector: h.NodeSelector}
+	if h.Reboot {
+		p.Steps = append(p.Steps, "reboot")
+	}
 	if len(h.Units) > 0 {
 		p.Steps = append(p.Steps, "restart-unit")
 	}

@@ -1,0 +1,220 @@
+package hosts
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+const nextBoot = "9f5e7c32-3333-4444-a555-166677778888"
+
+// One boot is ended once: while the host is on its way down systemd refuses a second attempt, and afterwards the boot ID is another.
+func TestABootIsEndedOnceByTheShippedScript(t *testing.T) {
+	t.Parallel()
+	in := installAllowing(t, "yes")
+	o, host := newSSHD(t, in)
+	c, err := New(o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	b, err := c.Boot(t.Context(), host)
+	require.NoError(t, err)
+	require.Equal(t, Boot{ID: bootID}, b)
+
+	outcome, err := c.Reboot(t.Context(), host, Clean, bootID, "n1-0-1", may)
+	require.NoError(t, err)
+	require.Equal(t, remediations.CallAccepted, outcome)
+	require.Contains(t, in.read(t, "log"), rebooted("n1-0-1"))
+
+	outcome, err = c.Reboot(t.Context(), host, Clean, bootID, "n1-0-2", may)
+	require.ErrorIs(t, err, ErrBusy)
+	require.Equal(t, remediations.CallRefused, outcome)
+
+	in.boots(t, nextBoot)
+	for _, attempt := range []string{"n1-0-1", "n1-0-2"} {
+		outcome, err = c.Reboot(t.Context(), host, Clean, bootID, attempt, may)
+		require.ErrorIs(t, err, ErrBooted)
+		require.ErrorContains(t, err, nextBoot)
+		require.Equal(t, remediations.CallRefused, outcome)
+	}
+	require.Equal(t, "--description=drydock:n1-0-1\n", in.read(t, "reboots"))
+
+	// The control: with the boot ID that the host has now it is rebooted.
+	outcome, err = c.Reboot(t.Context(), host, Clean, nextBoot, "n2-0-1", may)
+	require.NoError(t, err)
+	require.Equal(t, remediations.CallAccepted, outcome)
+}
+
+// The host itself compares, in the command that reboots: a boot between Drydock's look and that command ends nothing.
+func TestABootBetweenTheLookAndTheCommandIsNotEnded(t *testing.T) {
+	t.Parallel()
+	for _, how := range []How{Clean, Sysrq} {
+		in := install(t)
+		o, host := newSSHD(t, in)
+		c, err := New(o)
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		outcome, err := c.Reboot(t.Context(), host, how, bootID, "n1-0-1", func() error {
+			in.boots(t, nextBoot)
+			return nil
+		})
+		require.ErrorIs(t, err, ErrBooted)
+		require.Equal(t, remediations.CallRefused, outcome)
+		require.Empty(t, in.read(t, "reboots")+in.read(t, "proc/sysrq-trigger"))
+		outcome, err = c.Reboot(t.Context(), host, how, nextBoot, "n1-0-1", may)
+		require.NoError(t, err, "the control")
+		require.Equal(t, remediations.CallAccepted, outcome)
+		require.NotEmpty(t, in.read(t, "reboots")+in.read(t, "proc/sysrq-trigger"))
+	}
+}
+
+// What a host does not allow is not done, and said before an attempt is spent.
+func TestAHostIsRebootedInTheWaysThatItAllows(t *testing.T) {
+	t.Parallel()
+	for allows, may := range map[string]map[How]bool{"no": {}, "yes": {Clean: true}, "sysrq": {Clean: true, Sysrq: true}} {
+		in := installAllowing(t, allows)
+		o, host := newSSHD(t, in)
+		c, err := New(o)
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		for _, how := range []How{Clean, Sysrq} {
+			in.empty(t)
+			r := rebooterOf(c, host, bootID)
+			r.Sysrq = how == Sysrq
+			m := engine.Machine{Node: host.Name, UID: "u1", Attempt: "n1-0-1"}
+			survey := r.Survey(t.Context(), m)
+			require.Equal(t, may[how], survey.Trouble == "", "%s where %s is allowed: %s", how, allows, survey.Trouble)
+			// Whoever asks the script in Drydock's place is refused as well, as the drydock user and as root.
+			_, asUser := in.run(t, "sudo -n "+helper+" "+string(how)+" "+bootID+" n1-0-1")
+			require.Equal(t, may[how], asUser == nil)
+			in.empty(t)
+			_, asRoot := in.run(t, "", string(how), bootID, "n1-0-1")
+			require.Equal(t, may[how], asRoot == nil)
+			in.empty(t)
+			m.Before = remediations.Keeping(before{BootID: bootID}).Before
+			outcome, err := r.Act(t.Context(), m, func() error { return nil })
+			require.Equal(t, may[how], outcome == remediations.CallAccepted, "%v", err)
+			require.Equal(t, may[how] && how == Clean, in.read(t, "reboots") != "")
+			require.Equal(t, may[how] && how == Sysrq, in.read(t, "proc/sysrq-trigger") == "b\n")
+			if !may[how] {
+				require.ErrorIs(t, err, ErrDenied)
+				require.Equal(t, remediations.CallRefused, outcome)
+				require.Equal(t, remediations.AskMended, survey.Again)
+			}
+		}
+	}
+}
+
+// A plan says soft, as of every provider's reboot: such an attempt is a clean one, also where the others go by sysrq.
+func TestASoftRebootIsNeverBySysrq(t *testing.T) {
+	t.Parallel()
+	in := install(t)
+	o, host := newSSHD(t, in)
+	c, err := New(o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	for _, sysrq := range []bool{false, true} {
+		for _, soft := range []bool{false, true} {
+			in.empty(t)
+			r := rebooterOf(c, host, bootID)
+			r.Sysrq = sysrq
+			outcome, err := r.Act(t.Context(), engine.Machine{
+				Node: host.Name, UID: "u1", Attempt: "n1-0-1", Soft: soft, Before: remediations.Keeping(before{BootID: bootID}).Before,
+			}, may)
+			require.NoError(t, err)
+			require.Equal(t, remediations.CallAccepted, outcome)
+			require.Equal(t, sysrq && !soft, in.read(t, "proc/sysrq-trigger") == "b\n")
+			require.Equal(t, !sysrq || soft, in.read(t, "reboots") != "")
+		}
+	}
+}
+
+func rebooterOf(c *Client, host Host, reported string) Rebooter {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: host.Name, UID: "u1"},
+		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: reported}, Addresses: addresses(host.Addresses...)},
+	}
+	return Rebooter{Machines: Machines{c, nodes{n}, []corev1.NodeAddressType{corev1.NodeInternalIP}}}
+}
+
+// A boot that the kubelet has not reported is not ended: its end would prove nothing.
+func TestARebootIsOfTheBootThatTheNodeReports(t *testing.T) {
+	t.Parallel()
+	answer := bootID + " yes\n"
+	s := newSite(t)
+	s.answers = func(_ string, ch ssh.Channel) (int, bool) {
+		_, _ = ch.Write([]byte(answer))
+		return 0, true
+	}
+	c := s.client(t)
+	m := engine.Machine{Node: s.host.Name, UID: "u1", Attempt: "n1-0-1"}
+	survey := rebooterOf(c, s.host, bootID).Survey(t.Context(), m)
+	require.Empty(t, survey.Trouble, "the control")
+	require.JSONEq(t, `{"bootID":"`+bootID+`"}`, string(survey.Before))
+	for _, reported := range []string{nextBoot, "", strings.ToUpper(bootID)} {
+		survey = rebooterOf(c, s.host, reported).Survey(t.Context(), m)
+		require.Contains(t, survey.Trouble, "its kubelet has not started since the last boot")
+		require.Equal(t, remediations.AskPassing, survey.Again)
+		require.Empty(t, survey.Before)
+	}
+	for _, odd := range []string{"", "yes\n", bootID + "\n", bootID + " no\n", bootID + " yes please\n", bootID + "0 yes\n", "\n" + bootID + "\n yes", "drydock-host: " + bootID + " yes"} {
+		answer = odd
+		survey = rebooterOf(c, s.host, bootID).Survey(t.Context(), m)
+		require.Contains(t, survey.Trouble, "check that drydock-host there is of this version", "%q", odd)
+	}
+	for _, kept := range []remediations.Before{"", `{}`, `{"bootID":""}`, `{"bootID":"x"}`, `{"instance":"i-1"}`} {
+		m.Before = kept
+		outcome, err := rebooterOf(c, s.host, bootID).Act(t.Context(), m, may)
+		require.Error(t, err)
+		require.Equal(t, remediations.CallRefused, outcome)
+	}
+}
+
+// Only the host's own word that it reboots is "accepted". Where systemd could not be asked, nothing was done.
+func TestWhatBecameOfARebootIsWhatTheHostSays(t *testing.T) {
+	t.Parallel()
+	for said, outcome := range map[string]remediations.CallOutcome{
+		"rebooting " + bootID + "\n":   remediations.CallAccepted,
+		"rebooting " + nextBoot + "\n": remediations.CallUnknown,
+		"":                             remediations.CallUnknown,
+		"!Failed to connect to bus: No such file or directory":              remediations.CallRefused,
+		"!drydock-host: refused: reboot=no in /usr/local/sbin/drydock-host": remediations.CallRefused,
+		"!drydock-host: booted since: the boot ID is " + nextBoot:           remediations.CallRefused,
+		"!sudo: a password is required":                                     remediations.CallRefused,
+		"!Failed to start transient service unit: Connection timed out":     remediations.CallUnknown,
+	} {
+		s := newSite(t)
+		s.answers = func(line string, ch ssh.Channel) (int, bool) {
+			if strings.HasSuffix(line, " boot") {
+				_, _ = ch.Write([]byte(bootID + " yes\n"))
+				return 0, true
+			}
+			if complaint, failed := strings.CutPrefix(said, "!"); failed {
+				_, _ = ch.Stderr().Write([]byte(complaint + "\n"))
+				return 1, true
+			}
+			_, _ = ch.Write([]byte(said))
+			return 0, true
+		}
+		got, err := s.client(t).Reboot(t.Context(), s.host, Clean, bootID, "n1-0-1", may)
+		require.Equal(t, outcome, got, "%q: %v", said, err)
+		require.Equal(t, got == remediations.CallAccepted, err == nil)
+		require.Equal(t, got == remediations.CallUnknown, errors.Is(err, errUnsettled))
+	}
+}
+
+// As it is shipped a host lets nobody reboot it.
+func TestTheShippedScriptForbidsReboots(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(script)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), "\nreboot=no\n"))
+}
