@@ -22,10 +22,10 @@ import (
 // The demo's own times: a real cluster takes 50 s to miss a heartbeat and 5 minutes to raise the alert.
 const (
 	nodeGrace  = 6 * time.Second
-	ruleFor    = 3 * time.Second
-	policyFor  = 2 * time.Second
-	proofFor   = 3 * time.Second
-	rebootTime = 4 * time.Second
+	ruleFor    = 2 * time.Second
+	policyFor  = time.Second
+	proofFor   = 2 * time.Second
+	rebootTime = 3 * time.Second
 	stepWithin = 60 * time.Second
 	broken     = "node-2"
 )
