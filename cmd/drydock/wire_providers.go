@@ -10,6 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/civo"
 	civosettings "drydock.dev/drydock/remediations/civo/settings"
+	"drydock.dev/drydock/remediations/clusterapi"
+	clusterapisettings "drydock.dev/drydock/remediations/clusterapi/settings"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/hosts"
 	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
@@ -34,6 +36,7 @@ type lateAnswer func(node, attempt string, outcome remediations.CallOutcome, why
 var providers = []provider{
 	{"civo", civoSteps},
 	{"redfish", redfishSteps},
+	{"clusterAPI", clusterAPISteps},
 	{"hosts", hostSteps},
 	{"daemonSets", daemonSetSteps},
 	{"clusterWide", clusterWideSteps},
@@ -90,6 +93,20 @@ func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Du
 	}
 	// Four requests come before a reset.
 	return map[string]engine.Actuator{"reboot": redfish.Rebooter{Client: client}}, 5 * c.Timeout, nil
+}
+
+// clusterAPISteps are what the owners of Machines do.
+func clusterAPISteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	c, ok := config.Of[*clusterapisettings.ClusterAPI](p.cfg)
+	if !ok {
+		return nil, 0, nil
+	}
+	client, err := clusterapi.New(clusterapi.Options{API: p.rest, Cluster: c.Cluster, Delete: c.Delete, Timeout: c.Timeout})
+	if err != nil {
+		return nil, 0, err
+	}
+	// Five requests come before a replacement is asked for.
+	return map[string]engine.Actuator{"replace": clusterapi.Replacer{Client: client}}, 6 * c.Timeout, nil
 }
 
 // hostSteps are what is done on the machines behind Nodes.

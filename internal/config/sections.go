@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/internal/config/section"
 	civo "drydock.dev/drydock/remediations/civo/settings"
+	clusterapi "drydock.dev/drydock/remediations/clusterapi/settings"
 	hosts "drydock.dev/drydock/remediations/hosts/settings"
 	kilo "drydock.dev/drydock/remediations/kilo/settings"
 	kube "drydock.dev/drydock/remediations/kube/settings"
@@ -22,6 +23,7 @@ var sections = []section.Section{
 	kube.DaemonSetsSection,
 	kube.ClusterWideSection,
 	redfish.Section,
+	clusterapi.Section,
 }
 
 // withSections puts the providers' schemas into the document's: each in the place that is marked for it, or behind the others.

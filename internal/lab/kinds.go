@@ -32,10 +32,25 @@ var operatorKinds = map[string][]string{
 	"cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"},
 }
 
+// clusterAPIKinds are those of Cluster API's objects that Drydock reads.
+var clusterAPIKinds = map[string][]string{"cluster-api": {
+	"core/config/crd/bases/cluster.x-k8s.io_clusters.yaml",
+	"core/config/crd/bases/cluster.x-k8s.io_machinedeployments.yaml",
+	"core/config/crd/bases/cluster.x-k8s.io_machinehealthchecks.yaml",
+	"core/config/crd/bases/cluster.x-k8s.io_machines.yaml",
+	"core/config/crd/bases/cluster.x-k8s.io_machinesets.yaml",
+}}
+
 // AddOperatorKinds applies the CustomResourceDefinitions of the Prometheus operator and of cert-manager, and returns when
 // the API server serves them. Their operators do not run.
-func (l *Lab) AddOperatorKinds(ctx context.Context) error {
-	for tool, files := range operatorKinds {
+func (l *Lab) AddOperatorKinds(ctx context.Context) error { return l.addKinds(ctx, operatorKinds) }
+
+// AddClusterAPIKinds applies Cluster API's CustomResourceDefinitions, and returns when the API server serves them. Its controllers
+// do not run.
+func (l *Lab) AddClusterAPIKinds(ctx context.Context) error { return l.addKinds(ctx, clusterAPIKinds) }
+
+func (l *Lab) addKinds(ctx context.Context, kinds map[string][]string) error {
+	for tool, files := range kinds {
 		dir, err := moduleOf(ctx, tool)
 		if err != nil {
 			return err

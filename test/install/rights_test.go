@@ -1,6 +1,8 @@
 package install
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,6 +147,55 @@ func TestRightsOfSidecars(t *testing.T) {
 	find(t, objects(t, render(t, "drydock", with(gate))), "ClusterRole", "drydock-sidecars", &role)
 	for _, r := range role.Rules {
 		require.NotEqual(t, "seinodes", r.Resources[0], "no owner is asked")
+	}
+}
+
+// TestRightsOfClusterAPI: Machines are read in the Cluster's namespace alone, and written only by what enforces, in the way that is
+// chosen.
+func TestRightsOfClusterAPI(t *testing.T) {
+	reads := map[string][]string{"clusters": {"get"}, "machinedeployments": {"get"}, "machinesets": {"get"}, "machinehealthchecks": {"list"}, "machines": {"list"}}
+	for name, tc := range map[string]struct {
+		config m
+		writes map[string][]string
+		none   bool
+	}{
+		"not configured": {config: m{"mode": "enforce"}, none: true},
+		"observing":      {config: m{"providers": m{"clusterAPI": m{"cluster": "capi/prod"}}}},
+		"enforcing":      {config: m{"mode": "enforce", "providers": m{"clusterAPI": m{"cluster": "capi/prod"}}}, writes: map[string][]string{"machines": {"patch"}, "machines/status": {"patch"}}},
+		"deleting":       {config: m{"mode": "enforce", "providers": m{"clusterAPI": m{"cluster": "capi/prod", "withoutHealthCheck": "delete"}}}, writes: map[string][]string{"machines": {"delete", "patch"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values, found := m{"config": tc.config}, 0
+			for _, o := range objects(t, render(t, "drydock", values)) {
+				text, err := o.MarshalJSON()
+				require.NoError(t, err)
+				if strings.Contains(string(text), "cluster.x-k8s.io") || strings.HasSuffix(o.GetName(), "-cluster-api") {
+					found++
+					require.Contains(t, []string{"Role", "RoleBinding"}, o.GetKind())
+					require.Equal(t, "capi/drydock-cluster-api", o.GetNamespace()+"/"+o.GetName())
+				}
+			}
+			if tc.none {
+				require.Zero(t, found)
+				return
+			}
+			require.Equal(t, 2, found)
+			var role rbacv1.Role
+			find(t, objects(t, render(t, "drydock", values)), "Role", "drydock-cluster-api", &role)
+			verbs := map[string][]string{}
+			for _, r := range role.Rules {
+				require.Equal(t, []string{"cluster.x-k8s.io"}, r.APIGroups)
+				for _, resource := range r.Resources {
+					verbs[resource] = append(verbs[resource], r.Verbs...)
+				}
+			}
+			want := maps.Clone(reads)
+			for resource, more := range tc.writes {
+				want[resource] = append(slices.Clone(want[resource]), more...)
+			}
+			require.Equal(t, want, verbs)
+			require.Equal(t, tc.writes != nil, may(t, values, "create", "", "pods/eviction"), "a drain goes before a replacement")
+		})
 	}
 }
 

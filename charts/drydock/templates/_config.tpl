@@ -147,19 +147,19 @@ there is left alone, also where it is empty, which is why this is no merge.
 
 {{- /*
 Whether any policy can come to drain a node: "true", or nothing. It enforces, and has the step as the last of its plan, or
-before steps that Civo carries out. The shipped policies have it before a replacement, and a replacement that a person asks
+before steps that Civo or Cluster API carry out. The shipped policies have it before a replacement, and a replacement that a person asks
 for begins with one.
 */ -}}
 {{- define "drydock.drains" -}}
 {{- $mode := default "observe" .Values.config.mode -}}
-{{- $civo := not (empty (dig "providers" "civo" dict .Values.config)) -}}
-{{- $drains := and $civo (eq $mode "enforce") -}}
+{{- $replaces := or (dig "providers" "civo" dict .Values.config) (dig "providers" "clusterAPI" dict .Values.config) -}}
+{{- $drains := and $replaces (eq $mode "enforce") -}}
 {{- range .Values.config.policies -}}
 {{- if eq (default $mode .mode) "enforce" -}}
 {{- $last := "" -}}
 {{- range .plan -}}
 {{- $last = .step -}}
-{{- if and $civo (has .step (list "drain" "replace")) -}}{{- $drains = true -}}{{- end -}}
+{{- if and $replaces (has .step (list "drain" "replace")) -}}{{- $drains = true -}}{{- end -}}
 {{- end -}}
 {{- if eq $last "drain" -}}{{- $drains = true -}}{{- end -}}
 {{- end -}}

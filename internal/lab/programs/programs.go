@@ -57,6 +57,7 @@ var all = map[string]program{
 	"helm":                    {tool: "helm", module: "helm.sh/helm/v4", pkg: "cmd/helm"},
 	"helm-docs":               {tool: "helm-docs", module: "github.com/norwoodj/helm-docs", pkg: "cmd/helm-docs"},
 	"blackbox_exporter":       {tool: "blackbox", module: "github.com/prometheus/blackbox_exporter"},
+	"cluster-api":             {tool: "cluster-api", module: "sigs.k8s.io/cluster-api", pkg: "core"},
 	"gotestsum":               {tool: "gotestsum", module: "gotest.tools/gotestsum"},
 	"golangci-lint":           {tool: "golangci-lint", module: "github.com/golangci/golangci-lint/v2", pkg: "cmd/golangci-lint"},
 }

@@ -1,0 +1,285 @@
+package clusterapi
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+func yes() error { return nil }
+
+// ask surveys and acts, as the engine does.
+func (w *world) ask(r Replacer, of engine.Machine) (remediations.CallOutcome, error) {
+	w.t.Helper()
+	said := r.Survey(w.t.Context(), of)
+	require.Empty(w.t, said.Trouble)
+	of.Before = said.Before
+	return r.Act(w.t.Context(), of, yes)
+}
+
+// TestEachWayAsksOnce: what is written to the Machine, and with whose word. Its conditions that others have written stay.
+func TestEachWayAsksOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		check, delete bool
+		annotated     string
+		marked, going bool
+	}{
+		"a health check":                 {check: true, annotated: node1.Attempt},
+		"a health check, and deletion":   {check: true, delete: true, annotated: node1.Attempt},
+		"none":                           {marked: true},
+		"none, and Machines are deleted": {delete: true, going: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if c.check {
+				w.check("workers", nil)
+			}
+			outcome, err := w.ask(w.replacer(func(o *Options) { o.Delete = c.delete }), node1)
+			require.NoError(t, err)
+			require.Equal(t, remediations.CallAccepted, outcome)
+			one := w.get("Machine", "one")
+			require.Equal(t, c.annotated, one.GetAnnotations()[remediateKey])
+			require.Equal(t, c.going, one.GetDeletionTimestamp() != nil)
+			said := map[string]string{}
+			conditions, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
+			for _, of := range conditions {
+				said[of.(m)["type"].(string)] = of.(m)["status"].(string) + " " + of.(m)["message"].(string)
+			}
+			want := map[string]string{nodeHealthy: "True "}
+			if c.marked {
+				want[healthy] = "False Drydock asks for a replacement, attempt " + node1.Attempt
+				want[ownerRemedied] = want[healthy]
+			}
+			require.Equal(t, want, said)
+			require.Equal(t, []string{string(one.GetUID())}, w.asked())
+		})
+	}
+}
+
+// TestAMarkTakesThePlaceOfAnOldOne: that the Machine was healthy once, says a health check that is gone. What others have written
+// since the look stays, and a list that is in another order by now is not written to.
+func TestAMarkTakesThePlaceOfAnOldOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		was, by []any
+		outcome remediations.CallOutcome
+	}{
+		"none there":       {[]any{}, nil, remediations.CallAccepted},
+		"an old one":       {[]any{condition("Ready", "False", "x", ""), condition(healthy, "True", "HealthCheckSucceeded", "")}, nil, remediations.CallAccepted},
+		"another is added": {[]any{condition("Ready", "False", "x", "")}, []any{condition("Ready", "False", "x", ""), condition("UpToDate", "True", "x", "")}, remediations.CallAccepted},
+		"another order":    {[]any{condition(healthy, "True", "x", ""), condition("Ready", "False", "x", "")}, []any{condition("Ready", "False", "x", ""), condition(healthy, "True", "x", "")}, remediations.CallRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			machineSays(c.was...)(w)
+			r := w.replacer(nil)
+			late := node1
+			late.Before = r.Survey(t.Context(), node1).Before
+			outcome, err := r.Act(t.Context(), late, func() error {
+				if c.by != nil {
+					machineSays(c.by...)(w)
+				}
+				return nil
+			})
+			require.Equal(t, c.outcome, outcome, "%v", err)
+			all, _, _ := unstructured.NestedSlice(w.get("Machine", "one").Object, "status", "conditions")
+			said := map[string]string{}
+			for _, of := range all {
+				said[of.(m)["type"].(string)] = of.(m)["status"].(string)
+			}
+			want := map[string]string{}
+			for _, of := range slices.Concat(c.was, c.by) {
+				want[of.(m)["type"].(string)] = of.(m)["status"].(string)
+			}
+			if c.outcome == remediations.CallAccepted {
+				want[healthy], want[ownerRemedied] = "False", "False"
+			}
+			require.Equal(t, want, said)
+		})
+	}
+}
+
+// TestAWriteNamesTheMachineByItsUID: a Machine that differs in its UID alone, and comes at the last moment, is not touched.
+func TestAWriteNamesTheMachineByItsUID(t *testing.T) {
+	for _, of := range []way{annotate, mark, remove} {
+		t.Run(string(of), func(t *testing.T) {
+			w := newWorld(t)
+			if of == annotate {
+				w.check("workers", nil)
+			}
+			r := w.replacer(func(o *Options) { o.Delete = of == remove })
+			late := node1
+			late.Before = r.Survey(t.Context(), node1).Before
+			outcome, err := r.Act(t.Context(), late, func() error {
+				w.delete("Machine", "one")
+				w.machine("one", "node-1", "lab://1")
+				return nil
+			})
+			require.Equal(t, remediations.CallRefused, outcome, "%v", err)
+			require.Empty(t, w.asked())
+
+			outcome, err = r.Act(t.Context(), late, yes) // and so the one that comes before the call
+			require.Equal(t, remediations.CallRefused, outcome, "%v", err)
+			require.ErrorContains(t, err, "and the record has Machine one of UID")
+			require.Empty(t, w.asked())
+
+			outcome, err = w.ask(r, node1)
+			require.NoError(t, err, "the control: the new one is surveyed")
+			require.Equal(t, remediations.CallAccepted, outcome)
+		})
+	}
+}
+
+// TestWhoseMachineItIs: the Node's ID and the Machine's word on its Node must agree, and no other Machine may have either.
+func TestWhoseMachineItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world)
+		node   engine.Machine
+		says   string
+	}{
+		"no ID":                       {nil, engine.Machine{Node: "node-1"}, "the Node has no spec.providerID"},
+		"no Machine":                  {nil, engine.Machine{Node: "node-2", ProviderID: "lab://2"}, `no Machine of Cluster NS/prod has the Node's spec.providerID "lab://2"`},
+		"another ID":                  {nil, engine.Machine{Node: "node-1", ProviderID: "lab://2"}, `Machine NS/one names the Node in status.nodeRef, and its spec.providerID is "lab://1", not the Node's "lab://2"`},
+		"another Node":                {nil, engine.Machine{Node: "node-2", ProviderID: "lab://1"}, `Machine NS/one has the Node's spec.providerID, and its status.nodeRef names the Node "node-1"`},
+		"no Node yet":                 {func(w *world) { w.patch("Machine", "one", m{"status": m{"nodeRef": nil}}, "status") }, node1, `its status.nodeRef names the Node ""`},
+		"one by each":                 {nil, engine.Machine{Node: "node-1", ProviderID: "lab://10"}, "could both be the Node's"},
+		"a second one by its nodeRef": {func(w *world) { w.machine("twin", "node-1", "lab://7") }, node1, "Machine NS/one and Machine NS/twin could both be the Node's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if c.change != nil {
+				c.change(w)
+			}
+			said := w.replacer(nil).Survey(t.Context(), c.node)
+			require.Contains(t, said.Trouble, w.named(c.says))
+			require.False(t, said.Fleetwide)
+			require.Equal(t, remediations.AskMended, said.Again)
+		})
+	}
+}
+
+// TestWhatProvesAReplacement beyond the stages that all providers are held against.
+func TestWhatProvesAReplacement(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world)
+		lacks  string // empty: nothing
+		gone   bool
+	}{
+		"nothing was done":       {func(*world) {}, "the old Machine NS/one is still there: Cluster API has not begun", false},
+		"the owner says why not": {machineSays(condition(ownerRemedied, "False", "RemediationDeferred", "too many")), `still there: OwnerRemediated is False, RemediationDeferred, "too many"`, false},
+		"its drain hangs": {func(w *world) {
+			w.going("Machine", "one")
+			machineSays(condition(deleting, "True", "DrainingNode", "Pod default/db: budget"))(w)
+		}, `still there: Deleting is True, DrainingNode, "Pod default/db: budget"`, false},
+		"the Cluster is paused": {func(w *world) { holdCases["Cluster paused"].make(w); w.delete("Machine", "one") }, "is paused, perhaps because it moves", false},
+		"the Cluster is another": {func(w *world) {
+			w.delete("Cluster", "prod")
+			w.delete("Machine", "one")
+			w.create("Cluster", "prod", nil, m{"controlPlaneEndpoint": m{"host": "192.0.2.1", "port": 6443}}, nil)
+		}, "is gone, or another one has its name", false},
+		"the MachineSet is another": {func(w *world) { w.delete("MachineSet", "pool"); w.delete("Machine", "one"); w.set() }, "MachineSet NS/pool is gone, or another one has its name", false},
+		"the new one has no Node": {func(w *world) {
+			w.replace("lab://3")
+			w.patch("Machine", "three", m{"status": m{"nodeRef": nil}}, "status")
+		}, "MachineSet NS/pool has 1 Machines with a Node, and is to have 2; MachineSet NS/pool has no new Machine with a Node", true},
+		"the new one is not up": {func(w *world) {
+			w.replace("lab://3")
+			w.patch("Machine", "three", m{"status": m{"initialization": m{"infrastructureProvisioned": false}}}, "status")
+		}, "has 1 Machines with a Node", true},
+		"the new one goes already":   {func(w *world) { w.replace("lab://3"); w.going("Machine", "three") }, "has 1 Machines with a Node", true},
+		"the new one has the old ID": {func(w *world) { w.replace("lab://1") }, "has no new Machine with a Node", true},
+		"another one is missing": {func(w *world) {
+			w.replace("lab://3")
+			w.delete("Machine", "ten")
+			w.patch("MachineSet", "pool", m{"status": m{"replicas": 1}}, "status")
+		}, "has 1 Machines with a Node, and is to have 2", true},
+		"replaced": {func(w *world) { w.replace("lab://3") }, "", true},
+		"replaced, and scaled up since": {func(w *world) {
+			w.replace("lab://3")
+			w.patch("MachineSet", "pool", m{"spec": m{"replicas": 3}})
+		}, "has 2 Machines with a Node, and is to have 3", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := w.replacer(nil)
+			kept := r.Survey(t.Context(), node1).Before
+			c.change(w)
+			said, err := r.Replaced(t.Context(), kept)
+			require.NoError(t, err)
+			require.Equal(t, c.gone, said.MachineGone, said.Missing)
+			require.Equal(t, c.lacks == "", said.Missing == "", said.Missing)
+			require.Contains(t, said.Missing, w.named(c.lacks))
+		})
+	}
+}
+
+// replace has the old Machine gone and a new one up.
+func (w *world) replace(providerID string) {
+	w.delete("Machine", "one")
+	w.later()
+	w.machine("three", "node-3", providerID)
+}
+
+// TestWhatIsNotServedOrNotAllowedIsSaid, as it is for all nodes.
+func TestWhatIsNotServedOrNotAllowedIsSaid(t *testing.T) {
+	w := newWorld(t)
+	said := w.replacer(func(o *Options) {
+		o.API = lab.Shared(t).ConfigAs("somebody")
+	}).Survey(t.Context(), node1)
+	require.Contains(t, said.Trouble, `the API server refuses Drydock's account or its rights (HTTP 403 to GET clusters/prod)`)
+	require.Contains(t, said.Trouble, `User \"somebody\" cannot get resource \"clusters\"`)
+	require.True(t, said.Fleetwide)
+
+	c := w.replacer(nil)
+	c.api = c.api.JoinPath("apis", "elsewhere")
+	said = c.Survey(t.Context(), node1)
+	require.Contains(t, said.Trouble, "does not serve cluster.x-k8s.io/v1beta2 (HTTP 404 to GET clusters/prod); Cluster API 1.11 or later must be installed")
+	require.True(t, said.Fleetwide)
+}
+
+// TestADenialOfOneMachineIsNotAboutTheAccount: a webhook says no with HTTP 403, as the API server does to who lacks a right.
+func TestADenialOfOneMachineIsNotAboutTheAccount(t *testing.T) {
+	c := &Client{o: Options{Cluster: types.NamespacedName{Namespace: "ns", Name: "prod"}}, secrets: newWorld(t).replacer(nil).secrets}
+	for message, account := range map[string]bool{
+		`admission webhook "guard.example" denied the request: not this one`:  false,
+		`machines.cluster.x-k8s.io "one" is forbidden: User "d" cannot patch`: true,
+	} {
+		e := c.told(c.explain(request{method: "PATCH", path: "machines/one"}, answer{status: 403, own: statusOf(403, message)}), "%s")
+		require.Equal(t, account, e.Is(engine.ErrAccount), message)
+		require.Contains(t, e.Error(), "PATCH machines/one")
+	}
+}
+
+// TestAListIsReadToItsEnd: the node's Machine may be on the last page, and a second one too.
+func TestAListIsReadToItsEnd(t *testing.T) {
+	w := newWorld(t)
+	r := w.replacer(nil)
+	r.page = 1
+	require.Empty(t, r.Survey(t.Context(), node10).Trouble)
+	w.machine("zwilling", "node-7", "lab://10")
+	require.Contains(t, r.Survey(t.Context(), node10).Trouble, "could both be the Node's")
+}
+
+// TestOptionsThatCannotWork are named.
+func TestOptionsThatCannotWork(t *testing.T) {
+	prod := types.NamespacedName{Namespace: "ns", Name: "prod"}
+	for says, o := range map[string]Options{
+		"there is no API server":         {Cluster: prod},
+		"not of the form namespace/name": {API: &rest.Config{}, Cluster: types.NamespacedName{Name: "prod"}},
+		"the timeout is negative":        {API: &rest.Config{}, Cluster: prod, Timeout: -time.Second},
+		"no such file":                   {API: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "missing"}}, Cluster: prod},
+	} {
+		_, err := New(o)
+		require.ErrorContains(t, err, says)
+	}
+	_, err := New(Options{API: &rest.Config{}, Cluster: prod})
+	require.NoError(t, err, "the control")
+}

@@ -1,0 +1,137 @@
+package clusterapi
+
+import (
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providertest"
+)
+
+const token = "correct-horse.battery-staple.0123456789"
+
+// TestConformance holds each way to ask for a replacement against the contract of all providers, at a real API server.
+func TestConformance(t *testing.T) {
+	server, admin := upstream(t)
+	const same = "the looks before are the same for each way"
+	for _, of := range []way{annotate, mark, remove} {
+		t.Run(string(of), func(t *testing.T) {
+			not := map[string]string{"testimony": "who replaces machines is not asked whether they run"}
+			if of != annotate {
+				not["one look"], not["every look"], not["survey"], not["replacement"] = same, same, same, same
+			}
+			var ready chan *world
+			providertest.Run(t, providertest.Provider{
+				DoesNotApply: not,
+				Start: func(c testing.TB, timeout time.Duration) providertest.World {
+					if len(ready) == 0 {
+						ready = build(t, 24, func(w *world) {
+							if of == annotate {
+								w.check("workers", nil)
+							}
+						})
+					}
+					w := <-ready
+					w.t = c
+					return w.behind(server, admin, of, timeout)
+				},
+			})
+		})
+	}
+}
+
+// upstream is the API server, and a client of it whose connection stands.
+func upstream(t *testing.T) (*url.URL, http.RoundTripper) {
+	t.Helper()
+	api(t)
+	config := lab.Shared(t).AdminConfig()
+	admin, err := rest.TransportFor(config)
+	require.NoError(t, err)
+	server, err := url.Parse(config.Host)
+	require.NoError(t, err)
+	return server, admin
+}
+
+// behind is the world behind a wire that misbehaves.
+func (w *world) behind(server *url.URL, admin http.RoundTripper, of way, timeout time.Duration) providertest.World {
+	wire := providertest.NewHTTP(w.t, providertest.HTTPOptions{
+		Handler: &httputil.ReverseProxy{
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(server)
+				r.Out.Header.Del("Authorization") // the lab's administrator is somebody else
+			},
+			Transport: admin, ErrorLog: log.New(io.Discard, "", 0),
+		},
+		Changes: func(r *http.Request) bool { return r.Method != http.MethodGet },
+		Error: func(status int, text string) (string, string) {
+			body, _ := json.Marshal(statusOf(status, text))
+			return "", string(body)
+		},
+	})
+	replacer := w.replacer(func(o *Options) {
+		o.API, o.Timeout, o.Delete = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout, of == remove
+	})
+	return providertest.World{
+		Actuator: replacer, Wire: wire, Close: wire.Close, Secrets: []string{token},
+		Machine: node1, Neighbour: node10, ID: string(w.get("Machine", "one").GetUID()), NeighbourID: string(w.get("Machine", "ten").GetUID()),
+		Changed: w.asked, Set: w.scene, Stage: w.stage,
+	}
+}
+
+func (w *world) scene(which providertest.Scene) engine.Machine {
+	switch which {
+	case providertest.NoMachine:
+		w.delete("Machine", "one")
+	case providertest.TwoMachines:
+		w.machine("twin", "node-7", "lab://1")
+	case providertest.AnotherOfItsName:
+		w.delete("Machine", "one")
+		w.machine("one", "node-1", "lab://2")
+	case providertest.ItsIDIsAnothers:
+		w.patch("Machine", "one", m{"status": m{"nodeRef": m{"name": "node-7"}}}, "status")
+	}
+	return node1
+}
+
+func (w *world) stage(which providertest.Stage) []string {
+	fresh := func(name string) {
+		w.later()
+		w.machine(name, "node-3", "lab://3")
+	}
+	seen := func(replicas int) { w.patch("MachineSet", "pool", m{"status": m{"replicas": replicas}}, "status") }
+	switch which {
+	case providertest.OldLingers:
+	case providertest.NewFirst:
+		fresh("three")
+	case providertest.Holes:
+		fresh("three")
+		w.delete("Machine", "one")
+		w.delete("Machine", "ten")
+	case providertest.Nothing: // as after a move to another management cluster
+		w.delete("Machine", "one")
+		w.delete("Machine", "ten")
+		w.delete("MachineSet", "pool")
+		w.delete("Cluster", "prod")
+	case providertest.OldGone:
+		w.delete("Machine", "one")
+		seen(1)
+	case providertest.NameAgain:
+		w.later()
+		w.delete("Machine", "one")
+		fresh("one")
+	case providertest.Whole:
+		fresh("three")
+		w.delete("Machine", "one")
+	}
+	return []string{"lab://3"}
+}

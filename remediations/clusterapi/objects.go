@@ -1,0 +1,116 @@
+package clusterapi
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// What is read of Cluster API's objects, cluster.x-k8s.io/v1beta2.
+
+const (
+	group      = "cluster.x-k8s.io"
+	apiVersion = group + "/v1beta2"
+
+	remediateKey  = group + "/remediate-machine"
+	skipKey       = group + "/skip-remediation"
+	pausedKey     = group + "/paused"
+	noMachineKey  = group + "/disable-machine-create"
+	controlLabel  = group + "/control-plane"
+	revisionKey   = "machinedeployment.clusters.x-k8s.io/revision"
+	preDrainHook  = "pre-drain.delete.hook.machine." + group
+	preTerminate  = "pre-terminate.delete.hook.machine." + group
+	healthy       = "HealthCheckSucceeded"
+	ownerRemedied = "OwnerRemediated"
+	elseRemedied  = "ExternallyRemediated"
+	nodeHealthy   = "NodeHealthy"
+	deleting      = "Deleting"
+)
+
+type object struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta `json:"metadata"`
+}
+
+func (o *object) name() string { return o.Kind + " " + o.Namespace + "/" + o.Name }
+
+func (o *object) has(annotation string) bool { _, there := o.Annotations[annotation]; return there }
+
+type conditions struct {
+	Conditions []metav1.Condition `json:"conditions"`
+}
+
+func (c conditions) get(kind string) metav1.Condition {
+	for _, one := range c.Conditions {
+		if one.Type == kind {
+			return one
+		}
+	}
+	return metav1.Condition{}
+}
+
+type cluster struct {
+	object
+	Spec struct {
+		Paused bool `json:"paused"`
+	} `json:"spec"`
+	Status conditions `json:"status"`
+}
+
+type machine struct {
+	object
+	Spec struct {
+		ClusterName string `json:"clusterName"`
+		ProviderID  string `json:"providerID"`
+	} `json:"spec"`
+	Status struct {
+		conditions
+		Initialization struct {
+			InfrastructureProvisioned bool `json:"infrastructureProvisioned"`
+		} `json:"initialization"`
+		NodeRef struct {
+			Name string `json:"name"`
+		} `json:"nodeRef"`
+	} `json:"status"`
+}
+
+// up says that Cluster API has brought the machine up, and that a Node is its own.
+func (m *machine) up() bool {
+	return m.DeletionTimestamp == nil && m.Spec.ProviderID != "" && m.Status.Initialization.InfrastructureProvisioned && m.Status.NodeRef.Name != ""
+}
+
+type machineSet struct {
+	object
+	Spec struct {
+		Replicas *int `json:"replicas"`
+	} `json:"spec"`
+	Status struct {
+		Replicas int `json:"replicas"`
+	} `json:"status"`
+}
+
+// replicas is how many Machines there are to be. The field has a default in Cluster API's own webhook.
+func (s *machineSet) replicas() int {
+	if s.Spec.Replicas == nil {
+		return 1
+	}
+	return *s.Spec.Replicas
+}
+
+type machineDeployment struct {
+	object
+	Spec struct {
+		Paused bool `json:"paused"`
+	} `json:"spec"`
+}
+
+type healthCheck struct {
+	object
+	Spec struct {
+		ClusterName string               `json:"clusterName"`
+		Selector    metav1.LabelSelector `json:"selector"`
+		Remediation struct {
+			TemplateRef struct {
+				Kind string `json:"kind"`
+				Name string `json:"name"`
+			} `json:"templateRef"`
+		} `json:"remediation"`
+	} `json:"spec"`
+	Status conditions `json:"status"`
+}

@@ -1,0 +1,83 @@
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Replacer is the remediation replace: the Machine's MachineSet deletes it and makes another one.
+type Replacer struct{ *Client }
+
+// before is what goes on record with the intent.
+type before struct {
+	Machine    string `json:"machine"`
+	UID        string `json:"uid"`
+	ProviderID string `json:"providerID"`
+	// Set is the MachineSet that owns the Machine.
+	Set    string `json:"set"`
+	SetUID string `json:"setUID"`
+	// Cluster is the UID of the Cluster object, which is another one where the Machines were moved to another management cluster.
+	Cluster string `json:"cluster"`
+	// Newest is when the youngest Machine of the MachineSet was made, by the API server's clock.
+	Newest time.Time `json:"newest"`
+}
+
+func (b *before) read(kept remediations.Before) error {
+	if err := kept.Read(b); err != nil {
+		return err
+	}
+	if b.Machine == "" || b.UID == "" || b.Set == "" || b.SetUID == "" || b.Cluster == "" || b.Newest.IsZero() {
+		return errors.New("the record does not say which Machine and MachineSet there were before")
+	}
+	return nil
+}
+
+// Survey finds the Machine, and names all that stands against its replacement.
+func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	s, err := c.look(ctx, m)
+	if err != nil {
+		return c.told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)).survey()
+	}
+	b := before{
+		Machine: s.machine.Name, UID: string(s.machine.UID), ProviderID: s.machine.Spec.ProviderID,
+		Set: s.set.Name, SetUID: string(s.set.UID), Cluster: string(s.cluster.UID),
+	}
+	for _, one := range s.owned {
+		if made := one.CreationTimestamp.UTC(); made.After(b.Newest) {
+			b.Newest = made
+		}
+	}
+	return remediations.Keeping(b)
+}
+
+// Act is engine.Actuator's.
+func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	outcome, err := c.act(ctx, m, mayStill)
+	switch {
+	case err == nil:
+		return outcome, nil
+	case outcome == remediations.CallUnknown:
+		return outcome, c.told(err, fmt.Sprintf("replacing node %q through Cluster API: it may have been asked for: %%s", m.Node))
+	}
+	return outcome, c.told(err, fmt.Sprintf("replacing node %q through Cluster API: nothing was done: %%s", m.Node))
+}
+
+func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	var was before
+	if err := was.read(m.Before); err != nil {
+		return remediations.CallRefused, &callError{why: forMachine, text: err.Error()}
+	}
+	s, err := c.look(ctx, m)
+	switch {
+	case err != nil:
+		return remediations.CallRefused, err
+	case string(s.machine.UID) != was.UID:
+		return remediations.CallRefused, &callError{why: forMachine, text: fmt.Sprintf("%s has the UID %s, and the record has Machine %s of UID %s", s.machine.name(), s.machine.UID, was.Machine, was.UID)}
+	}
+	return c.ask(ctx, s, m.Attempt, mayStill)
+}

@@ -1,0 +1,115 @@
+package clusterapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lastlook"
+	"drydock.dev/drydock/remediations"
+)
+
+// fieldManager is under whose name Drydock writes.
+const fieldManager = "drydock"
+
+// asking is the one request of that way. It names the Machine by its UID.
+func asking(w way, m *machine, attempt string, now time.Time) request {
+	r := request{method: http.MethodPatch, path: "machines/" + m.Name, query: url.Values{"fieldManager": {fieldManager}}}
+	switch w {
+	case remove:
+		r.method, r.query, r.contentType = http.MethodDelete, nil, "application/json"
+		r.body = metav1.DeleteOptions{
+			TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+			Preconditions: metav1.NewUIDPreconditions(string(m.UID)),
+		}
+	case mark:
+		r.path, r.contentType, r.body = r.path+"/status", "application/json-patch+json", marking(m, attempt, now)
+	case annotate:
+		r.contentType = "application/merge-patch+json"
+		r.body = map[string]any{"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{remediateKey: attempt}}}
+	}
+	return r
+}
+
+// change is one part of a JSON patch.
+type change struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// marking sets the two conditions by which the MachineSet knows whom to replace, and leaves all others alone. The API server takes no
+// UID as a precondition of what is applied or merged into a status, but it does make a test.
+func marking(m *machine, attempt string, now time.Time) []change {
+	out := []change{{"test", "/metadata/uid", m.UID}}
+	if len(m.Status.Conditions) == 0 {
+		out = append(out, change{"add", "/status/conditions", []any{}})
+	}
+	for kind, reason := range map[string]string{healthy: "UnhealthyNode", ownerRemedied: "WaitingForRemediation"} {
+		of := metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(now),
+			Message: "Drydock asks for a replacement, attempt " + attempt,
+		}
+		i := slices.IndexFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kind })
+		if i < 0 {
+			out = append(out, change{"add", "/status/conditions/-", of})
+			continue
+		}
+		at := fmt.Sprintf("/status/conditions/%d", i)
+		out = append(out, change{"test", at + "/type", kind}, change{"replace", at, of})
+	}
+	return out
+}
+
+// ask asks for the replacement, once, and says what became of that.
+func (c *Client) ask(ctx context.Context, s *sight, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
+	gate := lastlook.New(ctx, mayStill)
+	r := asking(s.way, s.machine, attempt, time.Now())
+	r.gate = gate
+	a := c.send(ctx, r)
+	switch {
+	case gate.Withdraw():
+		if no := gate.Forbidden(); no != nil {
+			return remediations.CallRefused, &callError{why: forNow, text: "the request was not sent", cause: c.secrets.Error(no)}
+		}
+		return remediations.CallRefused, &callError{why: forNow, text: "the request did not reach the API server", cause: c.secrets.Error(a.err)}
+	case a.err != nil:
+		return c.doubt("the request left, and no whole answer came", a.err)
+	case a.status/100 == 2 && granted(s, attempt, a.body):
+		return remediations.CallAccepted, nil
+	case a.own != nil && a.status/100 == 4 && a.status != http.StatusRequestTimeout:
+		return remediations.CallRefused, c.explain(r, a)
+	}
+	return c.doubt(fmt.Sprintf("%s was answered with HTTP %d", r, a.status), nil)
+}
+
+func (c *Client) doubt(what string, cause error) (remediations.CallOutcome, error) {
+	return remediations.CallUnknown, &callError{why: forNow, text: what, cause: c.secrets.Error(cause)}
+}
+
+// granted says that the answer shows the Machine as it was asked for.
+func granted(s *sight, attempt string, body []byte) bool {
+	var done metav1.Status
+	if s.way == remove && json.Unmarshal(body, &done) == nil && done.Kind == "Status" {
+		return done.Status == metav1.StatusSuccess
+	}
+	var shown machine
+	if json.Unmarshal(body, &shown) != nil || shown.Kind != "Machine" || shown.UID != s.machine.UID {
+		return false
+	}
+	switch s.way {
+	case remove:
+		return shown.DeletionTimestamp != nil
+	case mark:
+		return shown.Status.get(ownerRemedied).Status == metav1.ConditionFalse
+	case annotate:
+		return shown.Annotations[remediateKey] == attempt
+	}
+	return false
+}
