@@ -1,0 +1,57 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestThePageOfProvidersSaysWhatEachCarriesOut: each provider of machines has its column in docs/providers.md, with exactly its steps.
+func TestThePageOfProvidersSaysWhatEachCarriesOut(t *testing.T) {
+	page, err := os.ReadFile("../../docs/providers.md")
+	require.NoError(t, err)
+	var rows [][]string
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows = append(rows, cells)
+	}
+	named := regexp.MustCompile("`([a-z-]+)`")
+	at := slices.IndexFunc(rows, func(r []string) bool { return r[0] == "configuration" })
+	require.GreaterOrEqual(t, at, 0)
+	columns := 0
+	for _, s := range sections {
+		_, reboots := s.Steps["reboot"]
+		_, replaces := s.Steps["replace"]
+		if !reboots && !replaces {
+			continue
+		}
+		column := slices.Index(rows[at], "`providers."+s.Key+"`")
+		require.Positive(t, column, "%s has no column", s.Key)
+		columns++
+		var says, does []string
+		for _, row := range rows {
+			if steps := named.FindAllStringSubmatch(row[0], -1); steps != nil && row[column] != "" {
+				for _, step := range steps {
+					says = append(says, step[1])
+				}
+			}
+		}
+		for step := range s.Steps {
+			does = append(does, step)
+		}
+		slices.Sort(says)
+		slices.Sort(does)
+		require.Equal(t, does, slices.Compact(says), s.Key)
+	}
+	require.Len(t, rows[at], columns+1, "a column of nobody")
+}
