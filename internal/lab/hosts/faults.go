@@ -2,11 +2,15 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Stop stops the host's kubelet, and with it the API server that it runs. Nobody starts it again.
@@ -66,6 +70,52 @@ func (h *Host) SSHAgain(ctx context.Context) error {
 	return h.awaitSSH(ctx)
 }
 
+// goingDown bounds a command on a host that may be going down.
+const goingDown = 5 * time.Second
+
+// Reboot reboots the host as a person there does, and returns when it is in another boot and answers by SSH.
+func (h *Host) Reboot(ctx context.Context) error {
+	before, err := h.BootID(ctx)
+	if err != nil {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, goingDown)
+	defer cancel()
+	_, _ = h.Run(asking, "systemctl", "reboot") // which may end the command as well, or never let it end
+	return h.AwaitBootAfter(ctx, before)
+}
+
+// BootID is the ID of the boot that the host is in.
+func (h *Host) BootID(ctx context.Context) (string, error) {
+	id, err := h.Run(ctx, "cat", "/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(id), err
+}
+
+// AwaitBootAfter returns when the host is in another boot than that, and answers by SSH.
+func (h *Host) AwaitBootAfter(ctx context.Context, before string) error {
+	last := errors.New("nothing asked yet")
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		// A command on a host that goes down may have no end.
+		ctx, cancel := context.WithTimeout(ctx, goingDown)
+		defer cancel()
+		var id string
+		if id, last = h.BootID(ctx); last == nil && id == before {
+			last = errors.New("it is still in the boot before")
+		}
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for host %s to boot again: %w (%w)", h.Name, err, last)
+	}
+	return h.awaitSSH(ctx)
+}
+
+// NeverAnswersReboots has the host do what Drydock asks for when that is a reboot, and not say so.
+func (h *Host) NeverAnswersReboots() error {
+	h.tampered.Store(true)
+	return h.installHelper(map[string]string{`	echo "rebooting $now"`: `	sleep 600`})
+}
+
 // WrongHostKey gives the host another key than KnownHostsFile has, as if another machine had its address.
 func (h *Host) WrongHostKey(ctx context.Context) error {
 	if err := h.newHostKey(); err != nil {
@@ -95,6 +145,11 @@ func (h *Host) Heal(ctx context.Context) error {
 	if _, err := h.init(); err != nil {
 		h.Off()
 		if err := h.On(ctx); err != nil {
+			return err
+		}
+	}
+	if h.tampered.Swap(false) {
+		if err := h.installHelper(nil); err != nil {
 			return err
 		}
 	}

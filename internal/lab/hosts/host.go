@@ -45,7 +45,7 @@ type Host struct {
 	probe   *http.Client // of its API server
 
 	// What Heal must mend, besides what it sees.
-	broken, mute atomic.Bool
+	broken, mute, tampered atomic.Bool
 
 	mu      sync.Mutex
 	process *lab.Process // nil: it is off
@@ -135,10 +135,44 @@ func (h *Host) On(ctx context.Context) error {
 	h.mu.Lock()
 	h.process = p
 	h.mu.Unlock()
+	go h.reboot(p)
 	if err := h.awaitSSH(ctx); err != nil {
 		return fmt.Errorf("booting host %s: %w; %s", h.Name, err, p.LogEnd())
 	}
 	return nil
+}
+
+// rebooted is what systemd-nspawn ends with when the system in it reboots.
+const rebooted = 133
+
+// reboot turns the machine on again whenever the system on it reboots, with a boot ID of its own each time, until it is off.
+func (h *Host) reboot(p *lab.Process) {
+	for {
+		var exit *exec.ExitError
+		if err := p.Wait(context.Background()); !errors.As(err, &exit) || exit.ExitCode() != rebooted || !h.onAgain(p) {
+			return
+		}
+	}
+}
+
+// onAgain turns the machine on again that has ended by itself; false: it is off for good.
+func (h *Host) onAgain(p *lab.Process) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process != p {
+		return false // the power was taken away in the same moment
+	}
+	h.awaitEmpty()
+	return os.Mkdir(h.group(), 0o755) == nil && p.Start(context.Background()) == nil
+}
+
+// awaitEmpty waits until the kernel has ended what ran on the machine.
+func (h *Host) awaitEmpty() {
+	_ = wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		removeGroup(h.group())
+		_, err := os.Stat(h.group())
+		return err != nil, nil
+	})
 }
 
 // awaitSSH returns when sshd says who it is.
@@ -179,12 +213,7 @@ func (h *Host) Off() {
 		return
 	}
 	h.process.Kill()
-	// The kernel ends the rest after that.
-	_ = wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-		removeGroup(h.group())
-		_, err := os.Stat(h.group())
-		return err != nil, nil
-	})
+	h.awaitEmpty()
 	h.process = nil
 }
 

@@ -95,6 +95,34 @@ func by(t *testing.T, h *hosts.Host, since time.Time) (out []string) {
 	return out
 }
 
+// A host that reboots comes back with a boot ID of its own, which its kubelet reports; one that powers off stays off.
+func TestAHostThatRebootsComesBackInAnotherBoot(t *testing.T) {
+	h, l, ctx := start(t)
+	host := h.Host("worker-1")
+	boots, err := host.Boots(ctx)
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, host.Reboot(ctx))
+		id, err := host.BootID(ctx)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			n, err := l.Client().CoreV1().Nodes().Get(ctx, host.Name, metav1.GetOptions{})
+			return err == nil && n.Status.NodeInfo.BootID == id
+		}, within, tick, "the node reports the new boot ID")
+	}
+	now, err := host.Boots(ctx)
+	require.NoError(t, err)
+	require.Len(t, now, len(boots)+2, "the host's journal shows each boot")
+	require.Equal(t, boots, now[:len(boots)])
+	_, _ = host.Run(ctx, "systemctl", "poweroff") // which may end the command as well
+	require.Eventually(t, func() bool {
+		_, err := host.Run(ctx, "true")
+		return err != nil
+	}, within, tick)
+	require.NoError(t, host.Heal(ctx), "which turns it on")
+	becomes(t, l, host.Name, corev1.ConditionTrue)
+}
+
 func TestAHostIsAMachineOfItsOwn(t *testing.T) {
 	h, l, ctx := start(t)
 	names := map[string]bool{}

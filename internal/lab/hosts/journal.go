@@ -107,7 +107,17 @@ func restartsIn(journal, unit string) ([]Restart, error) {
 
 // Attempts are the attempts of Drydock's that systemd on the host has taken, in their order, whatever came of them.
 func (h *Host) Attempts(ctx context.Context, unit string) ([]string, error) {
-	text, err := h.Run(ctx, "journalctl", "--output=json", "--all", "--no-pager", "_PID=1", "UNIT="+restartPrefix+unit, "MESSAGE_ID="+unitStarting)
+	return h.taken(ctx, restartPrefix+unit)
+}
+
+// RebootAttempts are those by which Drydock had the host rebooted.
+func (h *Host) RebootAttempts(ctx context.Context) ([]string, error) {
+	return h.taken(ctx, "drydock-reboot.service")
+}
+
+// taken are the attempts in whose name systemd has started that transient unit.
+func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
+	text, err := h.Run(ctx, "journalctl", "--output=json", "--all", "--no-pager", "_PID=1", "UNIT="+unit, "MESSAGE_ID="+unitStarting)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +129,23 @@ func (h *Host) Attempts(ctx context.Context, unit string) ([]string, error) {
 		}
 		_, name, _ := strings.Cut(e.Message, attemptPrefix)
 		out = append(out, strings.TrimSuffix(name, "..."))
+	}
+	return out, nil
+}
+
+// Boots are the IDs of the host's boots, by its journal, the last one now.
+func (h *Host) Boots(ctx context.Context) ([]string, error) {
+	text, err := h.Run(ctx, "journalctl", "--list-boots", "--no-pager", "--quiet")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			return nil, fmt.Errorf("reading the boots of host %s: %q", h.Name, line)
+		}
+		out = append(out, fields[1])
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -88,21 +89,41 @@ func (h *Host) installSSH() error {
 		old, new string
 	}{
 		{"sudoers", "/etc/sudoers.d/drydock", 0o440, User, User},
-		{"drydock-host", "/usr/local/sbin/drydock-host", 0o755, `units="` + KubeletUnit + " " + ContainerdUnit + `"`, `units="` + strings.Join(Units, " ") + `"`},
 		{"authorized_keys", home + "/authorized_keys", 0o600, "ssh-ed25519 AAAA...", h.hosts.keys.authorized},
 	} {
-		text, err := shipped(f.from)
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(text, f.old) {
-			return fmt.Errorf("preparing host %s: deploy/hosts/%s has no %q", h.Name, f.from, f.old)
-		}
-		if err := h.write(f.to, f.mode, []byte(strings.ReplaceAll(text, f.old, f.new))); err != nil {
+		if err := h.installShipped(f.from, f.to, f.mode, map[string]string{f.old: f.new}); err != nil {
 			return err
 		}
 	}
+	if err := h.installHelper(nil); err != nil {
+		return err
+	}
 	return h.own(home)
+}
+
+// installHelper installs the script that says what Drydock may do on the host, with further changes to its text.
+func (h *Host) installHelper(further map[string]string) error {
+	changes := map[string]string{
+		`units="` + KubeletUnit + " " + ContainerdUnit + `"`: `units="` + strings.Join(Units, " ") + `"`,
+		"\nreboot=no\n": "\nreboot=yes\n",
+	}
+	maps.Copy(changes, further)
+	return h.installShipped("drydock-host", "/usr/local/sbin/drydock-host", 0o755, changes)
+}
+
+// installShipped installs a file of deploy/hosts with changes to its text.
+func (h *Host) installShipped(from, to string, mode fs.FileMode, changes map[string]string) error {
+	text, err := shipped(from)
+	if err != nil {
+		return err
+	}
+	for old, with := range changes {
+		if !strings.Contains(text, old) {
+			return fmt.Errorf("preparing host %s: deploy/hosts/%s has no %q", h.Name, from, old)
+		}
+		text = strings.ReplaceAll(text, old, with)
+	}
+	return h.write(to, mode, []byte(text))
 }
 
 // shipped is a file of deploy/hosts.
