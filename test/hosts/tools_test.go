@@ -123,19 +123,25 @@ func (y *yard) told(node, text string) {
 // killOn kills Drydock when the API server has written a repair of the node in that phase, before Drydock hears of it.
 func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Response) lab.Verdict {
 	return func(res *http.Response) lab.Verdict {
-		if res.Request.Method != http.MethodPatch || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {
-			return lab.Pass
-		}
-		body, err := io.ReadAll(res.Body)
-		res.Body = io.NopCloser(bytes.NewReader(body))
-		if err != nil {
-			return lab.Pass
-		}
-		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
-		if n, ok := o.(*corev1.Node); err != nil || !ok || n.Labels[remediations.PhaseLabel] != string(phase) {
+		if !writes(res, node, phase) {
 			return lab.Pass
 		}
 		d.Kill()
 		return lab.Reset
 	}
+}
+
+// writes says that the API server has written a repair of the node in that phase.
+func writes(res *http.Response, node string, phase remediations.Phase) bool {
+	if res.Request.Method != http.MethodPatch || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {
+		return false
+	}
+	body, err := io.ReadAll(res.Body)
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	if err != nil {
+		return false
+	}
+	o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	n, ok := o.(*corev1.Node)
+	return err == nil && ok && n.Labels[remediations.PhaseLabel] == string(phase)
 }

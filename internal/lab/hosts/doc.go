@@ -12,6 +12,9 @@
 // lab's kube-apiserver running, as static pods. They are in its unit: where it is stopped or hangs, that host's API server
 // is gone, and a restart brings it back.
 //
+// A host that reboots (systemctl reboot) is turned on again and has another boot ID, which is systemd-nspawn's and not the kernel's: the
+// kernel below stays, and there is no /proc/sysrq-trigger. One that powers off stays off.
+//
 // A lab uses the cluster in place of its own etcd and API server:
 //
 //	h, err := hosts.New(ctx, hosts.Options{})

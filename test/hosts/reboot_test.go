@@ -1,0 +1,213 @@
+package hosts
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	client "drydock.dev/drydock/remediations/hosts"
+)
+
+// rebooting is Drydock's configuration with hosts that serve the step reboot for the nodes of these names, and Civo for all others.
+// The plan has nothing else.
+func (y *yard) rebooting(attempts int, names ...any) map[string]any {
+	c := y.config(map[string]any{
+		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "3s", "cooldown": "0s",
+		"witness": []any{map[string]any{"ready": false}},
+		"plan":    []any{map[string]any{"step": "reboot", "wait": "40s", "attempts": attempts}},
+	})
+	served := c["providers"].(map[string]any)["hosts"].(map[string]any)
+	served["reboot"] = true
+	served["nodeSelector"] = map[string]any{"matchExpressions": []any{map[string]any{"key": "kubernetes.io/hostname", "operator": "In", "values": names}}}
+	return c
+}
+
+// reboots returns what tells the boots of the host from now on: how many there were, and the attempts of Drydock's among them.
+func (y *yard) reboots(name string) func() (boots int, attempts []string) {
+	y.t.Helper()
+	look := func() (int, []string) {
+		h := y.hosts.Host(name)
+		boots, err := h.Boots(y.t.Context())
+		require.NoError(y.t, err)
+		attempts, err := h.RebootAttempts(y.t.Context())
+		require.NoError(y.t, err)
+		return len(boots), attempts
+	}
+	bootsBefore, attemptsBefore := look()
+	return func() (int, []string) {
+		boots, attempts := look()
+		return boots - bootsBefore, append([]string{}, attempts[len(attemptsBefore):]...)
+	}
+}
+
+// The whole chain in a cluster of two kinds of machines: one kubelet ends on a host that SSH reboots, one on a machine of Civo's. Each
+// node is rebooted once, by its own provider, and its new boot ID proves the cure.
+func TestEachNodeIsRebootedByItsOwnProvider(t *testing.T) {
+	y := newYard(t)
+	own, civo, other := y.reboots("worker-1"), y.reboots("worker-2"), y.reboots("cp-1")
+	before := y.node("worker-1").Status.NodeInfo.BootID
+	y.run(y.rebooting(1, "worker-1"))
+	for _, name := range []string{"worker-1", "worker-2"} {
+		require.NoError(t, y.hosts.Host(name).Stop(t.Context()))
+	}
+
+	e, f := y.ended("worker-1"), y.ended("worker-2")
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, remediations.Recovered, f.Outcome, f.Why)
+	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	boots, attempts := own()
+	require.Equal(t, 1, boots)
+	require.Equal(t, []string{e.ID + "-0-1"}, attempts, "the host's journal shows what the record claims")
+	require.NotEqual(t, before, y.node("worker-1").Status.NodeInfo.BootID)
+	boots, attempts = civo()
+	require.Equal(t, 1, boots)
+	require.Empty(t, attempts, "Civo took its power away")
+	boots, _ = other()
+	require.Zero(t, boots)
+}
+
+// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the next one is.
+func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
+	y := newYard(t)
+	proxy, err := y.lab.NewProxy()
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	reboots := y.reboots("worker-1")
+	d := y.runAt(proxy, y.rebooting(2, "worker-1"))
+	proxy.After(killOn(d, "worker-1", remediations.Acting)) //nolint:bodyclose // the proxy closes it
+	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
+	lab.AwaitEnd(t, d.Process, within)
+	proxy.After(nil)
+	boots, attempts := reboots()
+	require.Zero(t, boots)
+	require.Empty(t, attempts, "the call was not made")
+	require.NoError(t, d.Start(t.Context()))
+
+	e := y.ended("worker-1")
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)
+	boots, attempts = reboots()
+	require.Equal(t, 1, boots)
+	require.Equal(t, []string{e.ID + "-0-2"}, attempts)
+}
+
+// The host reboots and never says so, and Drydock dies besides: the reboot is one, and the new boot ID is its proof.
+func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
+	for name, killed := range map[string]bool{"lost": false, "lost, and Drydock killed": true} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			reboots := y.reboots("worker-2")
+			require.NoError(t, y.hosts.Host("worker-2").NeverAnswersReboots())
+			d := y.run(y.rebooting(2, "worker-2"))
+			before, err := y.hosts.Host("worker-2").BootID(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, y.hosts.Host("worker-2").Stop(t.Context()))
+			require.NoError(t, y.hosts.Host("worker-2").AwaitBootAfter(t.Context(), before))
+			if killed {
+				d.Kill()
+				require.NoError(t, d.Start(t.Context()))
+			}
+
+			e := y.ended("worker-2")
+
+			require.Contains(t, []remediations.Outcome{remediations.Recovered, remediations.SelfRecovered}, e.Outcome, e.Why)
+			require.Equal(t, []string{"reboot:1"}, e.Steps)
+			boots, attempts := reboots()
+			require.Equal(t, 1, boots)
+			require.Equal(t, []string{e.ID + "-0-1"}, attempts)
+			if !killed {
+				require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+				y.told("worker-2", "it may have been done")
+			}
+		})
+	}
+}
+
+// The host is in another boot when the command arrives than when the intent was written, so it is not rebooted. A boot takes longer than
+// an intent is good for, so the host loses the boot ID that its machine has mounted, and shows the kernel's. With the first one back the
+// next attempt reboots.
+func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
+	y := newYard(t)
+	proxy, err := y.lab.NewProxy()
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	reboots := y.reboots("worker-1")
+	run := func(command string) error {
+		_, err := y.hosts.Host("worker-1").Run(context.WithoutCancel(t.Context()), "sh", "-ec", command)
+		return err
+	}
+	const file = "/proc/sys/kernel/random/boot_id"
+	require.NoError(t, run("cat "+file+" >/run/first"))
+	meanwhile := make(chan error, 1)
+	var once sync.Once
+	proxy.After(func(res *http.Response) lab.Verdict { //nolint:bodyclose // the proxy closes it
+		if writes(res, "worker-1", remediations.Acting) {
+			once.Do(func() { meanwhile <- run("umount " + file) })
+		}
+		return lab.Pass
+	})
+	y.runAt(proxy, y.rebooting(2, "worker-1"))
+	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
+
+	y.told("worker-1", "its boot ID is ")
+
+	require.NoError(t, <-meanwhile)
+	boots, attempts := reboots()
+	require.Zero(t, boots)
+	require.Empty(t, attempts)
+
+	require.NoError(t, run("mount --bind /run/first "+file))
+	e := y.ended("worker-1")
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)
+	boots, attempts = reboots()
+	require.Equal(t, 1, boots)
+	require.Equal(t, []string{e.ID + "-0-2"}, attempts)
+}
+
+// A command that arrives again, on its way down or after the boot, reboots nothing.
+func TestARepeatOfARebootDoesNothing(t *testing.T) {
+	c := newCaller(t, time.Second)
+	host := c.hosts.Host("worker-1")
+	reboots := c.reboots("worker-1")
+	id, err := host.BootID(t.Context())
+	require.NoError(t, err)
+	reboot := func() (remediations.CallOutcome, error) {
+		return c.client.Reboot(t.Context(), c.host("worker-1"), client.Clean, id, "n1-0-1", func() error { return nil })
+	}
+	outcome, err := reboot()
+	require.NoError(t, err)
+	require.Equal(t, remediations.CallAccepted, outcome)
+	outcome, err = reboot() // while it goes down
+	require.Error(t, err)
+	require.NotEqual(t, remediations.CallAccepted, outcome)
+	require.NoError(t, host.AwaitBootAfter(t.Context(), id))
+	outcome, err = reboot()
+	require.ErrorIs(t, err, client.ErrBooted)
+	require.Equal(t, remediations.CallRefused, outcome)
+	boots, attempts := reboots()
+	require.Equal(t, 1, boots)
+	require.Equal(t, []string{"n1-0-1"}, attempts)
+
+	// The control: with the ID of the boot that it is in, it is rebooted.
+	id, err = host.BootID(t.Context())
+	require.NoError(t, err)
+	outcome, err = reboot()
+	require.NoError(t, err)
+	require.Equal(t, remediations.CallAccepted, outcome)
+	require.NoError(t, host.AwaitBootAfter(t.Context(), id))
+	boots, _ = reboots()
+	require.Equal(t, 2, boots)
+
+	outcome, err = c.client.Reboot(t.Context(), c.host("worker-1"), client.Sysrq, id, "n1-0-2", func() error { return nil })
+	require.Error(t, err, "the lab's script allows no sysrq")
+	require.Equal(t, remediations.CallRefused, outcome)
+}
