@@ -10,26 +10,18 @@
 // A Machine is the Node's only where spec.providerID of both is the same, the Machine's status.nodeRef names the Node, and no other
 // Machine of the cluster has either. Its UID goes on record with the intent and into each write, so that the API server refuses one
 // that would reach another Machine of that name.
-//
-// The requests are made here, and not by client-go, which asks again by itself, follows redirects and reads answers of any size.
-// Who Drydock is to the API server is client-go's part.
 package clusterapi
 
 import (
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/internal/kubeapi"
 )
-
-// defaultTimeout is far below the 10 s in which a call must go out.
-const defaultTimeout = 5 * time.Second
 
 // Options configure a Client.
 type Options struct {
@@ -45,33 +37,21 @@ type Options struct {
 
 // Client asks Cluster API. It is safe for concurrent use.
 type Client struct {
-	o       Options
-	api     *url.URL
-	http    http.RoundTripper
-	secrets *redact.Keyring
-	page    int // objects of one page of a list
+	*kubeapi.Client
+	o Options
 }
 
 // New checks the options. It asks nobody.
 func New(o Options) (*Client, error) {
-	switch {
-	case o.API == nil:
-		return nil, errors.New("configuring Cluster API: there is no API server")
-	case o.Cluster.Namespace == "" || o.Cluster.Name == "":
+	if o.Cluster.Namespace == "" || o.Cluster.Name == "" {
 		return nil, errors.New("configuring Cluster API: the cluster is not of the form namespace/name")
-	case o.Timeout < 0:
-		return nil, errors.New("configuring Cluster API: the timeout is negative")
 	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	c := &Client{o: o, secrets: &redact.Keyring{Mark: "[secret]"}, page: perPage}
-	var err error
-	if c.api, _, err = rest.DefaultServerUrlFor(o.API); err != nil {
-		return nil, fmt.Errorf("configuring Cluster API: reading where the API server is: %w", err)
-	}
-	if c.http, err = c.transport(); err != nil {
+	api, err := kubeapi.New(kubeapi.Options{
+		REST: o.API, APIVersion: apiVersion, Namespace: o.Cluster.Namespace, Timeout: o.Timeout,
+		Needs: "Cluster API 1.11 or later must be installed in this cluster", Docs: "docs/cluster-api.md",
+	})
+	if err != nil {
 		return nil, fmt.Errorf("configuring Cluster API: %w", err)
 	}
-	return c, nil
+	return &Client{api, o}, nil
 }

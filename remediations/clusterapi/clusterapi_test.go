@@ -238,31 +238,16 @@ func TestWhatIsNotServedOrNotAllowedIsSaid(t *testing.T) {
 	require.Contains(t, said.Trouble, `User \"somebody\" cannot get resource \"clusters\"`)
 	require.True(t, said.Fleetwide)
 
-	c := w.replacer(nil)
-	c.api = c.api.JoinPath("apis", "elsewhere")
-	said = c.Survey(t.Context(), node1)
+	said = w.replacer(func(o *Options) { o.API.Host += "/apis/elsewhere" }).Survey(t.Context(), node1)
 	require.Contains(t, said.Trouble, "does not serve cluster.x-k8s.io/v1beta2 (HTTP 404 to GET clusters/prod); Cluster API 1.11 or later must be installed")
 	require.True(t, said.Fleetwide)
-}
-
-// TestADenialOfOneMachineIsNotAboutTheAccount: a webhook says no with HTTP 403, as the API server does to who lacks a right.
-func TestADenialOfOneMachineIsNotAboutTheAccount(t *testing.T) {
-	c := &Client{o: Options{Cluster: types.NamespacedName{Namespace: "ns", Name: "prod"}}, secrets: newWorld(t).replacer(nil).secrets}
-	for message, account := range map[string]bool{
-		`admission webhook "guard.example" denied the request: not this one`:  false,
-		`machines.cluster.x-k8s.io "one" is forbidden: User "d" cannot patch`: true,
-	} {
-		e := c.told(c.explain(request{method: "PATCH", path: "machines/one"}, answer{status: 403, own: statusOf(403, message)}), "%s")
-		require.Equal(t, account, e.Is(engine.ErrAccount), message)
-		require.Contains(t, e.Error(), "PATCH machines/one")
-	}
 }
 
 // TestAListIsReadToItsEnd: the node's Machine may be on the last page, and a second one too.
 func TestAListIsReadToItsEnd(t *testing.T) {
 	w := newWorld(t)
 	r := w.replacer(nil)
-	r.page = 1
+	r.Page = 1
 	require.Empty(t, r.Survey(t.Context(), node10).Trouble)
 	w.machine("zwilling", "node-7", "lab://10")
 	require.Contains(t, r.Survey(t.Context(), node10).Trouble, "could both be the Node's")

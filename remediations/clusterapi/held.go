@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/kubeapi"
 )
 
 // hold is why Cluster API would not replace the Machine, or why somebody else's word stands against it.
 type hold struct {
-	why  concern
+	why  kubeapi.Concern
 	text string
 }
 
@@ -21,65 +23,65 @@ func (c *Client) held(s *sight) error {
 	if len(holds) == 0 {
 		return nil
 	}
-	e := &callError{why: forWhile}
+	e := &kubeapi.Error{Why: kubeapi.ForWhile}
 	var all []string
 	for _, h := range holds {
 		all = append(all, h.text)
-		if h.why == forSetup || e.why == forWhile {
-			e.why = h.why
+		if h.why == kubeapi.ForSetup || e.Why == kubeapi.ForWhile {
+			e.Why = h.why
 		}
 	}
-	e.text = strings.Join(all, "; ")
+	e.Text = strings.Join(all, "; ")
 	return e
 }
 
 func (c *Client) clusterHolds(s *sight) (out []hold) {
 	k := &s.cluster
 	if k.DeletionTimestamp != nil {
-		out = append(out, hold{forSetup, k.name() + " is being deleted"})
+		out = append(out, hold{kubeapi.ForSetup, k.name() + " is being deleted"})
 	}
 	if k.Spec.Paused || k.has(pausedKey) {
-		out = append(out, hold{forSetup, k.name() + " is paused; Cluster API does nothing until somebody unpauses it"})
+		out = append(out, hold{kubeapi.ForSetup, k.name() + " is paused; Cluster API does nothing until somebody unpauses it"})
 	}
 	if p := k.Status.get("RemoteConnectionProbe"); p.Status != "" && p.Status != metav1.ConditionTrue {
-		out = append(out, hold{forSetup, fmt.Sprintf("Cluster API has lost its connection to the Nodes of %s, so what it knows of them is old: %s", k.name(), c.condition(p))})
+		out = append(out, hold{kubeapi.ForSetup, fmt.Sprintf("Cluster API has lost its connection to the Nodes of %s, so what it knows of them is old: %s", k.name(), c.condition(p))})
 	}
 	return out
 }
 
 func (c *Client) machineHolds(s *sight) (out []hold) {
 	m := s.machine
-	add := func(why concern, format string, args ...any) {
+	add := func(why kubeapi.Concern, format string, args ...any) {
 		out = append(out, hold{why, m.name() + " " + fmt.Sprintf(format, args...)})
 	}
 	if m.DeletionTimestamp != nil {
-		add(forWhile, "is being deleted already: %s", c.condition(m.Status.get(deleting)))
+		add(kubeapi.ForWhile, "is being deleted already: %s", c.condition(m.Status.get(deleting)))
 	}
 	if m.has(pausedKey) {
-		add(forMachine, "is paused (annotation %s); take the annotation away", pausedKey)
+		add(kubeapi.ForMachine, "is paused (annotation %s); take the annotation away", pausedKey)
 	}
 	if m.has(skipKey) {
-		add(forMachine, "must not be replaced, somebody says (annotation %s); take the annotation away", skipKey)
+		add(kubeapi.ForMachine, "must not be replaced, somebody says (annotation %s); take the annotation away", skipKey)
 	}
 	if value, there := m.Annotations[remediateKey]; there {
-		add(forMachine, "carries the request of a replacement already (annotation %s, value %s); wait for it, or take the annotation away", remediateKey, c.quote(value))
+		add(kubeapi.ForMachine, "carries the request of a replacement already (annotation %s, value %s); wait for it, or take the annotation away", remediateKey, c.Quote(value))
 	}
 	checked := m.Status.get(healthy)
 	if checked.Status == metav1.ConditionFalse {
-		add(forWhile, "is marked as unhealthy already: %s", c.condition(checked))
+		add(kubeapi.ForWhile, "is marked as unhealthy already: %s", c.condition(checked))
 	}
 	if owner := m.Status.get(ownerRemedied); owner.Status == metav1.ConditionFalse {
-		add(forWhile, "is to be replaced already: %s", c.condition(owner))
+		add(kubeapi.ForWhile, "is to be replaced already: %s", c.condition(owner))
 	}
 	if other := m.Status.get(elseRemedied); other.Status == metav1.ConditionFalse && checked.Status != metav1.ConditionTrue {
-		add(forWhile, "is being repaired by an external remediation: %s", c.condition(other)) // the condition stays when it is over
+		add(kubeapi.ForWhile, "is being repaired by an external remediation: %s", c.condition(other)) // the condition stays when it is over
 	}
 	if n := m.Status.get(nodeHealthy); n.Reason == "InternalError" {
-		add(forMachine, "cannot be told from another Node's, Cluster API says: %s", c.condition(n))
+		add(kubeapi.ForMachine, "cannot be told from another Node's, Cluster API says: %s", c.condition(n))
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Annotations)) {
 		if strings.HasPrefix(key, preDrainHook) || strings.HasPrefix(key, preTerminate) {
-			add(forMachine, "has a hook that would hold its deletion (annotation %s)", c.quote(key))
+			add(kubeapi.ForMachine, "has a hook that would hold its deletion (annotation %s)", c.Quote(key))
 		}
 	}
 	return out
@@ -87,47 +89,47 @@ func (c *Client) machineHolds(s *sight) (out []hold) {
 
 func (c *Client) ownerHolds(s *sight) (out []hold) {
 	if s.set.DeletionTimestamp != nil {
-		out = append(out, hold{forMachine, s.set.name() + " is being deleted, and would make no new Machine"})
+		out = append(out, hold{kubeapi.ForMachine, s.set.name() + " is being deleted, and would make no new Machine"})
 	}
 	if s.set.has(pausedKey) {
-		out = append(out, hold{forMachine, fmt.Sprintf("%s is paused (annotation %s)", s.set.name(), pausedKey)})
+		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s is paused (annotation %s)", s.set.name(), pausedKey)})
 	}
 	if s.set.has(noMachineKey) {
-		out = append(out, hold{forMachine, fmt.Sprintf("%s makes no new Machines (annotation %s)", s.set.name(), noMachineKey)})
+		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s makes no new Machines (annotation %s)", s.set.name(), noMachineKey)})
 	}
 	if len(s.owned) > s.set.replicas() {
-		out = append(out, hold{forWhile, fmt.Sprintf("%s is to have %d Machines and has %d, so it would make no new one", s.set.name(), s.set.replicas(), len(s.owned))})
+		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s is to have %d Machines and has %d, so it would make no new one", s.set.name(), s.set.replicas(), len(s.owned))})
 	}
 	d := s.deployment
 	if d == nil {
 		return out
 	}
 	if d.Spec.Paused || d.has(pausedKey) {
-		out = append(out, hold{forMachine, d.name() + " is paused"})
+		out = append(out, hold{kubeapi.ForMachine, d.name() + " is paused"})
 	}
 	if d.Annotations[revisionKey] != s.set.Annotations[revisionKey] {
-		out = append(out, hold{forWhile, fmt.Sprintf("%s is an old revision of %s, which replaces its Machines by the rollout", s.set.name(), d.name())})
+		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s is an old revision of %s, which replaces its Machines by the rollout", s.set.name(), d.name())})
 	}
 	return out
 }
 
 func (c *Client) checkHolds(s *sight) (out []hold) {
 	if len(s.checks) > 1 {
-		out = append(out, hold{forMachine, fmt.Sprintf("%s and %s both select %s, for which Cluster API has no rule; leave one", s.checks[0].name(), s.checks[1].name(), s.machine.name())})
+		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s and %s both select %s, for which Cluster API has no rule; leave one", s.checks[0].name(), s.checks[1].name(), s.machine.name())})
 	}
 	for i := range s.checks {
 		check := &s.checks[i]
 		if t := check.Spec.Remediation.TemplateRef; t.Kind != "" || t.Name != "" {
-			out = append(out, hold{forMachine, fmt.Sprintf("%s has the remediation template %s: it would have that repair the machine, perhaps by a reboot, and not replace it", check.name(), c.quote(t.Kind+" "+t.Name))})
+			out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s has the remediation template %s: it would have that repair the machine, perhaps by a reboot, and not replace it", check.name(), c.Quote(t.Kind+" "+t.Name))})
 		}
 		if check.has(pausedKey) {
-			out = append(out, hold{forMachine, fmt.Sprintf("%s is paused (annotation %s)", check.name(), pausedKey)})
+			out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s is paused (annotation %s)", check.name(), pausedKey)})
 		}
 		if check.DeletionTimestamp != nil {
-			out = append(out, hold{forWhile, check.name() + " is being deleted"})
+			out = append(out, hold{kubeapi.ForWhile, check.name() + " is being deleted"})
 		}
 		if allowed := check.Status.get("RemediationAllowed"); allowed.Status == metav1.ConditionFalse {
-			out = append(out, hold{forWhile, fmt.Sprintf("%s allows no remediation now: %s", check.name(), c.condition(allowed))})
+			out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s allows no remediation now: %s", check.name(), c.condition(allowed))})
 		}
 	}
 	return out
@@ -140,7 +142,7 @@ func (c *Client) condition(of metav1.Condition) string {
 	}
 	said := fmt.Sprintf("%s is %s, %s", of.Type, of.Status, of.Reason)
 	if of.Message != "" {
-		said += ", " + c.quote(of.Message)
+		said += ", " + c.Quote(of.Message)
 	}
 	return said
 }

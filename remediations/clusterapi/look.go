@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations/engine"
 )
 
@@ -38,7 +39,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if err := c.readCluster(ctx, &s.cluster); err != nil {
 		return nil, err
 	}
-	all, err := list[machine](ctx, c, "machines", "Machine")
+	all, err := kubeapi.List[machine](ctx, c.Client, "machines", "Machine")
 	if err != nil {
 		return nil, err
 	}
@@ -63,9 +64,9 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 }
 
 func (c *Client) readCluster(ctx context.Context, into *cluster) error {
-	err := c.get(ctx, "clusters/"+c.o.Cluster.Name, "Cluster", into)
-	if errors.Is(err, errNotFound) {
-		return &callError{why: forSetup, text: fmt.Sprintf("Cluster %s does not exist; correct providers.clusterAPI.cluster", c.o.Cluster)}
+	err := c.Get(ctx, "clusters/"+c.o.Cluster.Name, "Cluster", into)
+	if errors.Is(err, kubeapi.ErrNotFound) {
+		return &kubeapi.Error{Why: kubeapi.ForSetup, Text: fmt.Sprintf("Cluster %s does not exist; correct providers.clusterAPI.cluster", c.o.Cluster)}
 	}
 	return err
 }
@@ -73,7 +74,7 @@ func (c *Client) readCluster(ctx context.Context, into *cluster) error {
 // pick is the one Machine that is the node's.
 func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	if m.ProviderID == "" {
-		return nil, &callError{why: forMachine, text: "the Node has no spec.providerID, so its Machine could not be told from another one"}
+		return nil, &kubeapi.Error{Why: kubeapi.ForMachine, Text: "the Node has no spec.providerID, so its Machine could not be told from another one"}
 	}
 	var found []*machine
 	for i := range all {
@@ -84,16 +85,16 @@ func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, &callError{why: forMachine, text: fmt.Sprintf("no Machine of Cluster %s has the Node's spec.providerID %s or names the Node in status.nodeRef", c.o.Cluster, c.quote(m.ProviderID))}
+		return nil, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("no Machine of Cluster %s has the Node's spec.providerID %s or names the Node in status.nodeRef", c.o.Cluster, c.Quote(m.ProviderID))}
 	case len(found) > 1:
-		return nil, &callError{why: forMachine, text: fmt.Sprintf("%s and %s could both be the Node's: each has its spec.providerID or names it in status.nodeRef", found[0].name(), found[1].name())}
+		return nil, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s and %s could both be the Node's: each has its spec.providerID or names it in status.nodeRef", found[0].name(), found[1].name())}
 	}
 	one := found[0]
 	switch {
 	case one.Spec.ProviderID != m.ProviderID:
-		return nil, &callError{why: forMachine, text: fmt.Sprintf("%s names the Node in status.nodeRef, and its spec.providerID is %s, not the Node's %s", one.name(), c.quote(one.Spec.ProviderID), c.quote(m.ProviderID))}
+		return nil, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s names the Node in status.nodeRef, and its spec.providerID is %s, not the Node's %s", one.name(), c.Quote(one.Spec.ProviderID), c.Quote(m.ProviderID))}
 	case one.Status.NodeRef.Name != m.Node:
-		return nil, &callError{why: forMachine, text: fmt.Sprintf("%s has the Node's spec.providerID, and its status.nodeRef names the Node %s", one.name(), c.quote(one.Status.NodeRef.Name))}
+		return nil, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s has the Node's spec.providerID, and its status.nodeRef names the Node %s", one.name(), c.Quote(one.Status.NodeRef.Name))}
 	}
 	return one, nil
 }
@@ -104,11 +105,11 @@ func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error 
 	_, control := s.machine.Labels[controlLabel]
 	switch {
 	case control:
-		return &callError{why: forMachine, text: s.machine.name() + " is of the control plane, which is never replaced"}
+		return &kubeapi.Error{Why: kubeapi.ForMachine, Text: s.machine.name() + " is of the control plane, which is never replaced"}
 	case owner == nil:
-		return &callError{why: forMachine, text: s.machine.name() + " has no owner that would make another one in its place"}
+		return &kubeapi.Error{Why: kubeapi.ForMachine, Text: s.machine.name() + " has no owner that would make another one in its place"}
 	case owner.Kind != "MachineSet" || !ofGroup(owner):
-		return &callError{why: forMachine, text: fmt.Sprintf("%s belongs to %s %s; only a MachineSet's Machine is replaced", s.machine.name(), owner.Kind, owner.Name)}
+		return &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s belongs to %s %s; only a MachineSet's Machine is replaced", s.machine.name(), owner.Kind, owner.Name)}
 	}
 	if err := c.readOwner(ctx, "machinesets/", s.machine.name(), owner, &s.set); err != nil {
 		return err
@@ -123,12 +124,12 @@ func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error 
 
 // readOwner reads an owner, which must be the one that is meant.
 func (c *Client) readOwner(ctx context.Context, path, of string, owner *metav1.OwnerReference, into interface {
-	kind() string
+	kubeapi.Typed
 	metav1.Object
 }) error {
-	err := c.get(ctx, path+owner.Name, owner.Kind, into)
-	if errors.Is(err, errNotFound) || err == nil && into.GetUID() != owner.UID {
-		return &callError{why: forMachine, text: fmt.Sprintf("%s %s, which %s belongs to, does not exist any more", owner.Kind, owner.Name, of)}
+	err := c.Get(ctx, path+owner.Name, owner.Kind, into)
+	if errors.Is(err, kubeapi.ErrNotFound) || err == nil && into.GetUID() != owner.UID {
+		return &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s %s, which %s belongs to, does not exist any more", owner.Kind, owner.Name, of)}
 	}
 	return err
 }
@@ -146,7 +147,7 @@ func ownedBy[UID ~string](all []machine, owner UID) []machine {
 
 // readChecks reads the MachineHealthChecks that select the Machine.
 func (c *Client) readChecks(ctx context.Context, s *sight) error {
-	all, err := list[healthCheck](ctx, c, "machinehealthchecks", "MachineHealthCheck")
+	all, err := kubeapi.List[healthCheck](ctx, c.Client, "machinehealthchecks", "MachineHealthCheck")
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (c *Client) readChecks(ctx context.Context, s *sight) error {
 		}
 		selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
 		if err != nil {
-			return &callError{why: forSetup, text: fmt.Sprintf("the selector of %s cannot be read, so nobody knows which Machines it selects", check.name()), cause: c.secrets.Error(err)}
+			return &kubeapi.Error{Why: kubeapi.ForSetup, Text: fmt.Sprintf("the selector of %s cannot be read, so nobody knows which Machines it selects", check.name()), Cause: c.Secrets.Error(err)}
 		}
 		if selector.Matches(k8slabels.Set(s.machine.Labels)) {
 			s.checks = append(s.checks, check)

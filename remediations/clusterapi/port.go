@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 )
@@ -41,7 +42,7 @@ func (b *before) read(kept remediations.Before) error {
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {
-		return c.told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)).survey()
+		return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)).Survey()
 	}
 	b := before{
 		Machine: s.machine.Name, UID: string(s.machine.UID), ProviderID: s.machine.Spec.ProviderID,
@@ -62,22 +63,22 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	case err == nil:
 		return outcome, nil
 	case outcome == remediations.CallUnknown:
-		return outcome, c.told(err, fmt.Sprintf("replacing node %q through Cluster API: it may have been asked for: %%s", m.Node))
+		return outcome, c.Told(err, fmt.Sprintf("replacing node %q through Cluster API: it may have been asked for: %%s", m.Node))
 	}
-	return outcome, c.told(err, fmt.Sprintf("replacing node %q through Cluster API: nothing was done: %%s", m.Node))
+	return outcome, c.Told(err, fmt.Sprintf("replacing node %q through Cluster API: nothing was done: %%s", m.Node))
 }
 
 func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	var was before
 	if err := was.read(m.Before); err != nil {
-		return remediations.CallRefused, &callError{why: forMachine, text: err.Error()}
+		return remediations.CallRefused, &kubeapi.Error{Why: kubeapi.ForMachine, Text: err.Error()}
 	}
 	s, err := c.look(ctx, m)
 	switch {
 	case err != nil:
 		return remediations.CallRefused, err
 	case string(s.machine.UID) != was.UID:
-		return remediations.CallRefused, &callError{why: forMachine, text: fmt.Sprintf("%s has the UID %s, and the record has Machine %s of UID %s", s.machine.name(), s.machine.UID, was.Machine, was.UID)}
+		return remediations.CallRefused, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s has the UID %s, and the record has Machine %s of UID %s", s.machine.name(), s.machine.UID, was.Machine, was.UID)}
 	}
 	return c.ask(ctx, s, m.Attempt, mayStill)
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -17,19 +18,19 @@ import (
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	var was before
 	if err := was.read(kept); err != nil {
-		return remediations.Replacement{}, c.told(&callError{why: forMachine, text: err.Error()}, "looking for the replacement: %s")
+		return remediations.Replacement{}, c.Told(&kubeapi.Error{Why: kubeapi.ForMachine, Text: err.Error()}, "looking for the replacement: %s")
 	}
 	r, err := c.replaced(ctx, was)
 	if err != nil {
-		return remediations.Replacement{}, c.told(err, fmt.Sprintf("looking for the replacement of Machine %q: %%s", was.Machine))
+		return remediations.Replacement{}, c.Told(err, fmt.Sprintf("looking for the replacement of Machine %q: %%s", was.Machine))
 	}
 	return r, nil
 }
 
 func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Replacement, err error) {
 	var of cluster
-	switch err := c.get(ctx, "clusters/"+c.o.Cluster.Name, "Cluster", &of); {
-	case errors.Is(err, errNotFound), err == nil && string(of.UID) != was.Cluster:
+	switch err := c.Get(ctx, "clusters/"+c.o.Cluster.Name, "Cluster", &of); {
+	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(of.UID) != was.Cluster:
 		r.Missing = fmt.Sprintf("Cluster %s is gone, or another one has its name, so nobody knows what became of its Machines", c.o.Cluster)
 		return r, nil
 	case err != nil:
@@ -39,14 +40,14 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 		return r, nil
 	}
 	var set machineSet
-	switch err := c.get(ctx, "machinesets/"+was.Set, "MachineSet", &set); {
-	case errors.Is(err, errNotFound), err == nil && string(set.UID) != was.SetUID:
+	switch err := c.Get(ctx, "machinesets/"+was.Set, "MachineSet", &set); {
+	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(set.UID) != was.SetUID:
 		r.Missing = fmt.Sprintf("MachineSet %s/%s is gone, or another one has its name, so it makes no new Machine", c.o.Cluster.Namespace, was.Set)
 		return r, nil
 	case err != nil:
 		return r, err
 	}
-	all, err := list[machine](ctx, c.Client, "machines", "Machine")
+	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine")
 	if err != nil {
 		return r, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock.dev/drydock/internal/lastlook"
+	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -19,20 +19,20 @@ import (
 const fieldManager = "drydock"
 
 // asking is the one request of that way. It names the Machine by its UID.
-func asking(w way, m *machine, attempt string, now time.Time) request {
-	r := request{method: http.MethodPatch, path: "machines/" + m.Name, query: url.Values{"fieldManager": {fieldManager}}}
+func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
+	r := kubeapi.Request{Method: http.MethodPatch, Path: "machines/" + m.Name, Query: url.Values{"fieldManager": {fieldManager}}}
 	switch w {
 	case remove:
-		r.method, r.query, r.contentType = http.MethodDelete, nil, "application/json"
-		r.body = metav1.DeleteOptions{
+		r.Method, r.Query, r.ContentType = http.MethodDelete, nil, "application/json"
+		r.Body = metav1.DeleteOptions{
 			TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 			Preconditions: metav1.NewUIDPreconditions(string(m.UID)),
 		}
 	case mark:
-		r.path, r.contentType, r.body = r.path+"/status", "application/json-patch+json", marking(m, attempt, now)
+		r.Path, r.ContentType, r.Body = r.Path+"/status", "application/json-patch+json", marking(m, attempt, now)
 	case annotate:
-		r.contentType = "application/merge-patch+json"
-		r.body = map[string]any{"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{remediateKey: attempt}}}
+		r.ContentType = "application/merge-patch+json"
+		r.Body = map[string]any{"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{remediateKey: attempt}}}
 	}
 	return r
 }
@@ -69,28 +69,8 @@ func marking(m *machine, attempt string, now time.Time) []change {
 
 // ask asks for the replacement, once, and says what became of that.
 func (c *Client) ask(ctx context.Context, s *sight, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
-	gate := lastlook.New(ctx, mayStill)
 	r := asking(s.way, s.machine, attempt, time.Now())
-	r.gate = gate
-	a := c.send(ctx, r)
-	switch {
-	case gate.Withdraw():
-		if no := gate.Forbidden(); no != nil {
-			return remediations.CallRefused, &callError{why: forNow, text: "the request was not sent", cause: c.secrets.Error(no)}
-		}
-		return remediations.CallRefused, &callError{why: forNow, text: "the request did not reach the API server", cause: c.secrets.Error(a.err)}
-	case a.err != nil:
-		return c.doubt("the request left, and no whole answer came", a.err)
-	case a.status/100 == 2 && granted(s, attempt, a.body):
-		return remediations.CallAccepted, nil
-	case a.own != nil && a.status/100 == 4 && a.status != http.StatusRequestTimeout:
-		return remediations.CallRefused, c.explain(r, a)
-	}
-	return c.doubt(fmt.Sprintf("%s was answered with HTTP %d", r, a.status), nil)
-}
-
-func (c *Client) doubt(what string, cause error) (remediations.CallOutcome, error) {
-	return remediations.CallUnknown, &callError{why: forNow, text: what, cause: c.secrets.Error(cause)}
+	return c.Change(ctx, r, mayStill, func(body []byte) bool { return granted(s, attempt, body) })
 }
 
 // granted says that the answer shows the Machine as it was asked for.

@@ -1,0 +1,31 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"drydock.dev/drydock/internal/lastlook"
+	"drydock.dev/drydock/remediations"
+)
+
+// Change sends what changes something, once, and says what became of it. It asks mayStill last, when the connection stands. done
+// says whether the body of a success shows what was asked for.
+func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, done func(body []byte) bool) (remediations.CallOutcome, error) {
+	r.Gate = lastlook.New(ctx, mayStill)
+	a := c.Send(ctx, r)
+	switch {
+	case r.Gate.Withdraw():
+		if no := r.Gate.Forbidden(); no != nil {
+			return remediations.CallRefused, &Error{Why: ForNow, Text: "the request was not sent", Cause: c.Secrets.Error(no)}
+		}
+		return remediations.CallRefused, &Error{Why: ForNow, Text: "the request did not reach the API server", Cause: c.Secrets.Error(a.Err)}
+	case a.Err != nil:
+		return remediations.CallUnknown, &Error{Why: ForNow, Text: "the request left, and no whole answer came", Cause: c.Secrets.Error(a.Err)}
+	case a.Status/100 == 2 && done(a.Body):
+		return remediations.CallAccepted, nil
+	case a.Own != nil && a.Status/100 == 4 && a.Status != http.StatusRequestTimeout:
+		return remediations.CallRefused, c.Explain(r, a)
+	}
+	return remediations.CallUnknown, &Error{Why: ForNow, Text: fmt.Sprintf("%s was answered with HTTP %d", r, a.Status)}
+}

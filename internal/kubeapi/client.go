@@ -1,0 +1,84 @@
+package kubeapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/internal/redact"
+)
+
+// defaultTimeout is far below the 10 s in which a call must go out.
+const defaultTimeout = 5 * time.Second
+
+// Options say what is asked, and of whom.
+type Options struct {
+	// REST is how the API server is reached.
+	REST *rest.Config
+	// APIVersion is that of the objects, and Namespace where they are; empty: in none.
+	APIVersion, Namespace string
+	// Needs says what must be there for the API server to serve APIVersion.
+	Needs string
+	// Docs is the page that has the rights.
+	Docs string
+	// Timeout bounds one request. Zero: 5 s.
+	Timeout time.Duration
+}
+
+// Client asks for the objects of one group. It is safe for concurrent use.
+type Client struct {
+	// Secrets prove who Drydock is. No text shows them.
+	Secrets *redact.Keyring
+	// Page is how many objects one page of a list has.
+	Page int
+
+	o    Options
+	at   *url.URL
+	http http.RoundTripper
+}
+
+// New checks the options. It asks nobody.
+func New(o Options) (*Client, error) {
+	switch {
+	case o.REST == nil:
+		return nil, errors.New("there is no API server")
+	case o.Timeout < 0:
+		return nil, errors.New("the timeout is negative")
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	c := &Client{o: o, Secrets: &redact.Keyring{Mark: "[secret]"}, Page: perPage}
+	var err error
+	if c.at, _, err = rest.DefaultServerUrlFor(o.REST); err != nil {
+		return nil, fmt.Errorf("reading where the API server is: %w", err)
+	}
+	if c.http, err = c.transport(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Of is the same client for the objects of another group, which is always served.
+func (c *Client) Of(apiVersion string) *Client {
+	other := *c
+	other.o.APIVersion, other.o.Namespace = apiVersion, ""
+	return &other
+}
+
+// place is where the objects are, below the API server's own address.
+func (c *Client) place() string {
+	place := "apis/" + c.o.APIVersion
+	if !strings.Contains(c.o.APIVersion, "/") {
+		place = "api/" + c.o.APIVersion
+	}
+	if c.o.Namespace != "" {
+		place += "/namespaces/" + c.o.Namespace
+	}
+	return place
+}

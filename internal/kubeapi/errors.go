@@ -1,0 +1,106 @@
+// Package kubeapi sends what a provider asks of the API server about machines: one bounded request at a time, never repeated and
+// never redirected, with the last look before one that changes something. client-go asks again by itself, follows redirects, and
+// reads answers of any size; only who Drydock is to the API server is its part. An error says whom it concerns.
+package kubeapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Concern is whom a refusal is about, and so when to ask again.
+type Concern string
+
+// The concerns, all of them.
+const (
+	ForMachine Concern = "machine" // until a person acts
+	ForWhile   Concern = "while"   // this machine, until what is under way is over
+	ForNow     Concern = "passing" // all machines, for a moment
+	ForSetup   Concern = "setup"   // all machines, until a person acts
+	ForAccount Concern = "account" // Drydock's rights
+)
+
+// Error is one sentence for people.
+type Error struct {
+	Why   Concern
+	Text  string
+	Again time.Duration // how long the API server asks to be left alone
+	Cause error         // without secrets; may be nil
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Is finds the engine's error about an account, and what caused this one.
+func (e *Error) Is(target error) bool {
+	return e.Why == ForAccount && target == engine.ErrAccount || e.Cause != nil && errors.Is(e.Cause, target)
+}
+
+// longest bounds what is said of one call.
+const longest = 900
+
+// Told is an error in a sentence about its node, on one line, of bounded length and without secrets.
+func (c *Client) Told(err error, format string) *Error {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = &Error{Why: ForNow, Text: "the call failed", Cause: c.Secrets.Error(err)}
+	}
+	out := *e
+	if out.Cause != nil {
+		out.Text += " (" + out.Cause.Error() + ")"
+	}
+	out.Text = text.Line(c.Secrets.Hide(fmt.Sprintf(format, out.Text)), longest)
+	return &out
+}
+
+// Survey is a refusal as the answer to a question.
+func (e *Error) Survey() remediations.Survey {
+	s := remediations.Survey{Trouble: e.Text, Fleetwide: true, Again: remediations.AskMended}
+	switch e.Why {
+	case ForNow:
+		s.Again = max(remediations.AskPassing, e.Again)
+	case ForMachine:
+		s.Fleetwide = false
+	case ForWhile:
+		s.Fleetwide, s.Again = false, remediations.AskPassing
+	case ForSetup, ForAccount:
+	}
+	return s
+}
+
+// Explain says what an answer means that is no success.
+func (c *Client) Explain(r Request, a Answer) *Error {
+	e := &Error{Why: ForSetup, Again: a.RetryAfter}
+	switch said := ""; {
+	case a.Err != nil:
+		e.Why, e.Text, e.Cause = ForNow, "the API server did not answer "+r.String(), c.Secrets.Error(a.Err)
+	case a.Own == nil && a.Status == http.StatusNotFound:
+		e.Text = fmt.Sprintf("the API server does not serve %s (HTTP 404 to %s); %s", c.o.APIVersion, r, c.o.Needs)
+	case a.Own == nil && a.Status < http.StatusInternalServerError:
+		e.Text = fmt.Sprintf("what answers is not the API server (HTTP %d to %s); check that nothing answers in its place", a.Status, r)
+	case a.Own == nil:
+		e.Why, e.Text = ForNow, fmt.Sprintf("the API server cannot answer just now (HTTP %d to %s)", a.Status, r)
+	default:
+		said = c.Quote(a.Own.Message)
+		switch {
+		case strings.HasPrefix(a.Own.Message, "admission webhook "):
+			e.Why, e.Text = ForMachine, fmt.Sprintf("a webhook of the cluster denies %s: %s", r, said)
+		case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
+			e.Why, e.Text = ForAccount, fmt.Sprintf("the API server refuses Drydock's account or its rights (HTTP %d to %s): %s; %s has the rights that it needs", a.Status, r, said, c.o.Docs)
+		case a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError:
+			e.Why, e.Text = ForNow, fmt.Sprintf("the API server cannot answer just now (HTTP %d to %s): %s", a.Status, r, said)
+		default:
+			e.Why, e.Text = ForMachine, fmt.Sprintf("the API server refuses %s (HTTP %d): %s", r, a.Status, said)
+		}
+	}
+	return e
+}
+
+// Quote is foreign text in a sentence.
+func (c *Client) Quote(s string) string { return fmt.Sprintf("%q", text.Line(c.Secrets.Hide(s), 200)) }

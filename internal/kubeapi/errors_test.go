@@ -1,0 +1,36 @@
+package kubeapi
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// TestADenialOfOneMachineIsNotAboutTheAccount: a webhook says no with HTTP 403, as the API server does to who lacks a right.
+func TestADenialOfOneMachineIsNotAboutTheAccount(t *testing.T) {
+	c, err := New(Options{REST: &rest.Config{}, APIVersion: "cluster.x-k8s.io/v1beta2"})
+	require.NoError(t, err)
+	for message, account := range map[string]bool{
+		`admission webhook "guard.example" denied the request: not this one`:  false,
+		`machines.cluster.x-k8s.io "one" is forbidden: User "d" cannot patch`: true,
+	} {
+		own := &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Message: message}
+		e := c.Told(c.Explain(Request{Method: "PATCH", Path: "machines/one"}, Answer{Status: 403, Own: own}), "%s")
+		require.Equal(t, account, e.Is(engine.ErrAccount), message)
+		require.Contains(t, e.Error(), "PATCH machines/one")
+	}
+}
+
+// TestWhereObjectsAre, by their group and namespace.
+func TestWhereObjectsAre(t *testing.T) {
+	c, err := New(Options{REST: &rest.Config{}, APIVersion: "cluster.x-k8s.io/v1beta2", Namespace: "capi"})
+	require.NoError(t, err)
+	require.Equal(t, "apis/cluster.x-k8s.io/v1beta2/namespaces/capi", c.place())
+	require.Equal(t, "apis/policy/v1", c.Of("policy/v1").place())
+	require.Equal(t, "api/v1", c.Of("v1").place())
+}

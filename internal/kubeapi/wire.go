@@ -1,0 +1,185 @@
+package kubeapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"drydock.dev/drydock/internal/lastlook"
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	// maxAnswer bounds one answer. A Machine has some 6 kB.
+	maxAnswer = 8 << 20
+	// perPage and maxPages bound what is listed: 10,000 objects.
+	perPage  = 250
+	maxPages = 40
+)
+
+// transport is the only way out. It speaks HTTP/1.1, over connections that no other client has, so that a request that may not leave
+// can have its connection closed.
+func (c *Client) transport() (http.RoundTripper, error) {
+	tls, err := rest.TLSConfigFor(c.o.REST)
+	if err != nil {
+		return nil, err
+	}
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true)
+	base := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: c.o.Timeout}).DialContext, TLSClientConfig: tls, TLSHandshakeTimeout: c.o.Timeout,
+		MaxResponseHeaderBytes: 64 << 10, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, Protocols: http1,
+	}
+	if c.o.REST.Proxy != nil {
+		base.Proxy = c.o.REST.Proxy
+	}
+	return rest.HTTPWrappersForConfig(c.o.REST, hearing{base, c})
+}
+
+// hearing learns what proves who Drydock is, so that no text shows it.
+type hearing struct {
+	*http.Transport
+	client *Client
+}
+
+func (h hearing) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	h.client.Secrets.Add(secret)
+	return h.Transport.RoundTrip(r)
+}
+
+// Request is one to the client's group.
+type Request struct {
+	Method, Path string
+	Query        url.Values
+	Body         any
+	ContentType  string
+	Gate         *lastlook.Gate // of what changes something
+}
+
+func (r Request) String() string { return r.Method + " " + r.Path }
+
+// Answer is what came of a request.
+type Answer struct {
+	Status     int // 0: there is no whole answer
+	Body       []byte
+	Own        *metav1.Status // the API server's own error; nil: what answered is not known to be the API server
+	RetryAfter time.Duration
+	Err        error // why there is no whole answer
+}
+
+// Send sends it once.
+func (c *Client) Send(ctx context.Context, r Request) Answer {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return Answer{Err: err}
+	}
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = json.Marshal(r.Body); err != nil {
+			return Answer{Err: err}
+		}
+	}
+	to := c.at.JoinPath(c.place(), r.Path)
+	to.RawQuery = r.Query.Encode()
+	if r.Gate != nil {
+		ctx = r.Gate.Trace(ctx)
+	}
+	out, err := http.NewRequestWithContext(ctx, r.Method, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return Answer{Err: err}
+	}
+	out.Header.Set("Accept", "application/json")
+	out.Header.Set("User-Agent", "drydock")
+	if r.ContentType != "" {
+		out.Header.Set("Content-Type", r.ContentType)
+	}
+	got, err := c.http.RoundTrip(out) // which follows no redirect
+	if err != nil {
+		return Answer{Err: err}
+	}
+	defer func() { _ = got.Body.Close() }()
+	said, err := io.ReadAll(io.LimitReader(got.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return Answer{Err: fmt.Errorf("reading the answer: %w", err)}
+	case len(said) > maxAnswer:
+		return Answer{Err: fmt.Errorf("the answer is longer than %d bytes", maxAnswer)}
+	}
+	a := Answer{Status: got.StatusCode, Body: said}
+	if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		a.RetryAfter = min(time.Duration(min(seconds, 1<<20))*time.Second, remediations.AskMended)
+	}
+	var own metav1.Status
+	if json.Unmarshal(said, &own) == nil && own.Kind == "Status" && own.Status == metav1.StatusFailure && int(own.Code) == got.StatusCode {
+		a.Own = &own
+	}
+	return a
+}
+
+// ErrNotFound: the API server says that there is no such object.
+var ErrNotFound = errors.New("it does not exist")
+
+// Typed is an object, or a list, that says of what kind it is.
+type Typed interface{ GetObjectKind() schema.ObjectKind }
+
+// Get reads one object of that kind.
+func (c *Client) Get(ctx context.Context, path, kind string, into Typed) error {
+	return c.read(ctx, Request{Method: http.MethodGet, Path: path}, kind, into)
+}
+
+func (c *Client) read(ctx context.Context, r Request, kind string, into Typed) error {
+	a := c.Send(ctx, r)
+	if a.Own != nil && a.Own.Reason == metav1.StatusReasonNotFound && a.Own.Details != nil && a.Own.Details.Name != "" {
+		return ErrNotFound
+	}
+	if a.Err != nil || a.Status != http.StatusOK {
+		return c.Explain(r, a)
+	}
+	if err := json.Unmarshal(a.Body, into); err != nil || into.GetObjectKind().GroupVersionKind().Kind != kind {
+		return &Error{Why: ForSetup, Text: fmt.Sprintf("the answer to %s is no %s of %s; check that nothing answers in the API server's place", r, kind, c.o.APIVersion)}
+	}
+	return nil
+}
+
+// page is one page of a list.
+type page[T any] struct {
+	metav1.TypeMeta
+	Metadata struct {
+		Continue string `json:"continue"`
+	} `json:"metadata"`
+	Items []T `json:"items"`
+}
+
+// List reads all objects of a kind, in the client's namespace where it has one.
+func List[T any](ctx context.Context, c *Client, path, kind string) ([]T, error) {
+	var all []T
+	query := url.Values{"limit": {strconv.Itoa(c.Page)}}
+	for range maxPages {
+		var p page[T]
+		if err := c.read(ctx, Request{Method: http.MethodGet, Path: path, Query: query}, kind+"List", &p); err != nil {
+			return nil, err
+		}
+		all = append(all, p.Items...)
+		if p.Metadata.Continue == "" {
+			return all, nil
+		}
+		query.Set("continue", p.Metadata.Continue)
+	}
+	return nil, &Error{Why: ForSetup, Text: fmt.Sprintf("there are more %s than are read: %d", path, c.Page*maxPages)}
+}
