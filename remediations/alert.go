@@ -97,7 +97,7 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 		if p.Mode == ModeOff || !c.Serves(p) || !matches(p.Match, labels) {
 			continue
 		}
-		name, err := KindOf(p.Kind).Name(p, labels)
+		name, err := c.nameOf(p, labels)
 		if err != nil {
 			why = MisrouteNoTarget
 			continue
@@ -226,7 +226,7 @@ func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
 		switch {
 		case strings.HasPrefix(k, AlertPrefix):
 			count, size = count+1, size+len(k)+len(v)
-		case strings.HasPrefix(k, sidecarKind.Key):
+		case strings.HasPrefix(k, sidecarPrefix):
 			size += len(k) + len(v)
 		}
 	}

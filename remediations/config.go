@@ -29,6 +29,8 @@ type Config struct {
 	Mode Mode
 	// ClusterLabel and ClusterValue tell our alerts from another cluster's; an empty label: no check.
 	ClusterLabel, ClusterValue string
+	// Kinds are the kinds of target that policies may be about, beside nodes.
+	Kinds []*TargetKind
 	// Policies in the order in which they are asked: the first that matches takes the alert.
 	Policies []*Policy
 	Limits   Limits
@@ -222,7 +224,7 @@ func (c *Config) names(alert map[string]string, node string) bool {
 		if p.Mode == ModeOff || p.Kind != KindNode || !matches(p.Match, alert) {
 			continue
 		}
-		if name, err := nodeKind.Name(p, alert); err == nil && name == node {
+		if name, err := nodeName(p, alert); err == nil && name == node {
 			return true
 		}
 	}

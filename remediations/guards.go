@@ -184,7 +184,7 @@ func hostUnderRepair(c *candidate) *Finding {
 		return Because("its node is under repair: %s by policy %s", r.ID, r.Policy)
 	}
 	for _, r := range c.Journal.OtherRepairs {
-		if k, _ := r.target(); !k.Shares && r != c.record() {
+		if k, _ := r.target(); !k.shares() && r != c.record() {
 			return underRepair(r)
 		}
 	}

@@ -58,7 +58,7 @@ func MayStillRepair(n *corev1.Node, key, intentID string) error {
 		return Withhold(NodeUnderRepair, "the node came under repair %s", j.Record.ID)
 	}
 	for _, other := range j.OtherRepairs {
-		if k, _ := other.target(); !k.Shares && other != r {
+		if k, _ := other.target(); !k.shares() && other != r {
 			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
 		}
 	}

@@ -33,19 +33,13 @@ type Observation struct {
 // PlainKind is a kind whose targets are decided about by DecidePlain. One label of an alert names its target.
 func PlainKind(kind Kind) *TargetKind {
 	return &TargetKind{
-		Kind: kind, Key: RepairPrefix + string(kind) + "-", Many: true,
+		Kind: kind,
 		Name: func(p *Policy, labels map[string]string) (string, error) {
 			if len(p.Labels) != 1 {
 				return "", fmt.Errorf("policy %s does not say which label names a %s", p.Name, kind)
 			}
 			name := labels[p.Labels[0]]
 			return name, validName(name, maxTarget, "lower-case letters, digits, '-', '.' and '/'", "-./")
-		},
-		Of: func(r *Record) string {
-			if Registry[r.Step.Name].Target != kind || r.Pod != nil || r.Location != "" {
-				return ""
-			}
-			return r.Target
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package remediations
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -224,7 +223,11 @@ func DecodeRecordOf(key, value string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k, name := r.target(); k != cmp.Or(kindOfKey(key), &nodeKind) || (k != &nodeKind && k.KeyOf(name) != key) {
+	of, known := kindOfKey(key)
+	if !known {
+		of = KindNode
+	}
+	if kind, name := r.target(); kind != of || (kind != KindNode && KeyOf(kind, name) != key) {
 		return nil, fmt.Errorf("the record is of another target than its key")
 	}
 	return r, nil
@@ -260,18 +263,13 @@ func (r *Record) validate() error {
 	if _, ok := Registry[r.Step.Name]; !ok {
 		return fmt.Errorf("the record's step %q is no remediation", clip(r.Step.Name, 40))
 	}
-	if _, name := r.target(); r.Target != "" && (r.Target != name || r.Pod != nil || r.Location != "") {
+	if kind, _ := r.target(); r.Target != "" && (r.Pod != nil || kind.one() || kind == KindSidecar || kind == KindAPIServer) {
 		return fmt.Errorf("the record's target %q is of no kind that has one", clip(r.Target, 40))
 	}
-	for _, k := range Kinds {
-		if k.Validate == nil {
-			continue
-		}
-		if err := k.Validate(r); err != nil {
-			return err
-		}
+	if err := r.validateMoves(); err != nil {
+		return err
 	}
-	return nil
+	return r.validatePod()
 }
 
 // Journal is all of Drydock's that a Node carries, decoded.
@@ -291,7 +289,7 @@ type Journal struct {
 func (j Journal) Of(kind Kind) map[string]*Record {
 	out := map[string]*Record{}
 	for key, r := range j.Records {
-		if k := kindOfKey(key); k != nil && k.Kind == kind {
+		if k, known := kindOfKey(key); known && k == kind {
 			out[key] = r
 		}
 	}

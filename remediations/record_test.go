@@ -3,7 +3,6 @@ package remediations
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -248,10 +247,8 @@ func TestWhatIsNoPlainDataIsNeverWritten(t *testing.T) {
 // TestTargetNamedByItsRecord: only a record of a kind without fields of its own names its target so, and stands under the key of
 // that name; anything else was not written by Drydock.
 func TestTargetNamedByItsRecord(t *testing.T) {
-	kinds, remediation := Kinds, Registry["reboot"]
-	t.Cleanup(func() { Kinds = kinds; delete(Registry, "remount") })
-	volumes := PlainKind("volume")
-	Kinds = append(slices.Clone(kinds), volumes)
+	remediation := Registry["reboot"]
+	t.Cleanup(func() { delete(Registry, "remount") })
 	remediation.Name, remediation.Target = "remount", "volume"
 	Registry["remount"] = remediation
 	named := strings.Replace(goodRecord, `"phase"`, `"target":"vol-7","phase"`, 1)
@@ -260,17 +257,17 @@ func TestTargetNamedByItsRecord(t *testing.T) {
 		key, record string
 		ok          bool
 	}{
-		"its own key":            {volumes.KeyOf("vol-7"), volume, true},
-		"another target's key":   {volumes.KeyOf("vol-8"), volume, false},
+		"its own key":            {KeyOf("volume", "vol-7"), volume, true},
+		"another target's key":   {KeyOf("volume", "vol-8"), volume, false},
 		"the node's key":         {NodeRepairKey, volume, false},
 		"a location's key":       {LocationKey, volume, false},
 		"a sidecar's key":        {SidecarKey(Pod{Namespace: "a", Name: "b"}), volume, false},
 		"a key of no kind":       {RepairPrefix + "disk-1", volume, false},
 		"a node's, named":        {NodeRepairKey, named, false},
 		"a node's":               {NodeRepairKey, goodRecord, true},
-		"a step of another kind": {volumes.KeyOf("vol-7"), named, false},
-		"without a name":         {volumes.KeyOf("vol-7"), strings.Replace(volume, `"target":"vol-7",`, "", 1), false},
-		"a pod's as well":        {volumes.KeyOf("vol-7"), strings.Replace(volume, `"phase"`, `"pod":{"namespace":"a","name":"b"},"phase"`, 1), false},
+		"a step of another kind": {KeyOf("volume", "vol-7"), named, false},
+		"without a name":         {KeyOf("volume", "vol-7"), strings.Replace(volume, `"target":"vol-7",`, "", 1), false},
+		"a pod's as well":        {KeyOf("volume", "vol-7"), strings.Replace(volume, `"phase"`, `"pod":{"namespace":"a","name":"b"},"phase"`, 1), false},
 	} {
 		n := bare("n1")
 		n.Annotations[c.key] = c.record
@@ -281,8 +278,8 @@ func TestTargetNamedByItsRecord(t *testing.T) {
 			require.Nil(t, InFlight(n), "it occupies nobody's node")
 		}
 	}
-	Kinds = kinds
+	delete(Registry, "remount")
 	n := bare("n1")
-	n.Annotations[volumes.KeyOf("vol-7")] = volume
-	require.ErrorContains(t, ReadJournal(n).Malformed, "of no kind", "to a Drydock that does not know the kind")
+	n.Annotations[KeyOf("volume", "vol-7")] = volume
+	require.ErrorContains(t, ReadJournal(n).Malformed, "is no remediation", "to a Drydock that does not know the kind")
 }

@@ -346,8 +346,12 @@ func asked(s *State, intent, age string) Asked {
 	return Asked{Intent: intent, At: ago(age, "1s")}
 }
 
+// sceneKinds are those beside nodes.
+var sceneKinds = []*TargetKind{&LocationKind, &SidecarKind}
+
 func (sc *scene) config(t testing.TB) *Config {
 	c := &Config{
+		Kinds: sceneKinds,
 		Limits: Limits{
 			Concurrent: Quantity{Value: max(sc.Limits.Concurrent, 1)}, ConcurrentPerZone: Quantity{Value: 9}, ConcurrentPerPool: Quantity{Value: 9},
 			ZoneLabel: "zone", PoolLabels: []string{"pool"}, Unhealthy: Quantity{Value: 20, Percent: true},

@@ -11,7 +11,7 @@ import (
 
 // provide notes in the core which remediations can be carried out.
 func (c *Config) provide(capabilities map[string]string) {
-	c.Core.Providers = c.providers()
+	c.Core.Kinds, c.Core.Providers = kinds, c.providers()
 	c.Core.Provided, c.Core.SidecarProviders = map[string]bool{}, map[string]bool{}
 	for name, missing := range capabilities {
 		if missing == "" {

@@ -9,6 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
+// modelKinds are those that Drydock knows, and the stranger's.
+var modelKinds = []*remediations.TargetKind{&remediations.LocationKind, &remediations.SidecarKind, remediations.PlainKind(kindVolume)}
+
 // modelConfig is one policy that reboots twice, on a fleet that repairs one node at a time.
 func modelConfig() *remediations.Config {
 	match, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
@@ -16,6 +19,7 @@ func modelConfig() *remediations.Config {
 		panic(err)
 	}
 	return &remediations.Config{
+		Kinds: modelKinds,
 		Policies: []*remediations.Policy{{
 			Name: "node-not-ready", Match: labels.Matchers{match}, Labels: []string{"node"}, Mode: remediations.ModeEnforce,
 			Plan: []remediations.Step{{Name: "reboot", Wait: 10 * time.Minute, Attempts: 2}},

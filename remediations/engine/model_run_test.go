@@ -20,7 +20,6 @@ import (
 func TestMain(m *testing.M) {
 	remediations.Registry[polish.Name] = polish // before anything reads it: the schema of the configuration is made of it once
 	remediations.Registry[remount.Name] = remount
-	remediations.Kinds = append(remediations.Kinds, remediations.PlainKind(kindVolume))
 	flag.Parse()
 	chosen := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { chosen[f.Name] = true })

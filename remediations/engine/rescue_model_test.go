@@ -89,7 +89,8 @@ func rescueConfig() *remediations.Config {
 		panic(err)
 	}
 	return &remediations.Config{
-		Mode: remediations.ModeEnforce, MaxStaleness: 30 * time.Second, ControlPlaneHosts: []string{"cp-1", "cp-2", "cp-3"},
+		Kinds: []*remediations.TargetKind{&apiserver.Kind},
+		Mode:  remediations.ModeEnforce, MaxStaleness: 30 * time.Second, ControlPlaneHosts: []string{"cp-1", "cp-2", "cp-3"},
 		Provided: map[string]bool{"restart-kubelet": true}, Limits: remediations.Limits{RepairsPerNode: 3, RepairsWindow: 24 * time.Hour},
 		Policies: []*remediations.Policy{{
 			Name: "apiserver-down", Match: labels.Matchers{m}, Kind: remediations.KindAPIServer, Mode: remediations.ModeEnforce, ProofFor: 30 * time.Second, Cooldown: 5 * time.Minute,

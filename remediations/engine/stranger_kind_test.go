@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// kindVolume is a kind of target that Drydock does not know. What the core is told of it is one line in TestMain; what the engine
-// is told is its port, below.
+// kindVolume is a kind of target that Drydock does not know. What the core is told of it is one line among modelKinds; what the
+// engine is told is its port, below.
 const kindVolume remediations.Kind = "volume"
 
 // remount is its remediation.

@@ -166,7 +166,7 @@ func inbox(t *testing.T, client kubernetes.Interface) kube.Inbox {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
 	require.NoError(t, err)
 	return kube.Inbox{
-		Config: &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, Labels: []string{"node"}}}},
+		Config: &remediations.Config{Kinds: []*remediations.TargetKind{&remediations.LocationKind, &remediations.SidecarKind}, Policies: []*remediations.Policy{{Name: "p", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, Labels: []string{"node"}}}},
 		Client: client, Now: time.Now,
 		Node: func(name string) *corev1.Node {
 			n, err := lab.Shared(t).Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})

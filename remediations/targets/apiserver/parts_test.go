@@ -103,6 +103,7 @@ func sceneConfig(t testing.TB, repairsPerNode int, windows []string) *remediatio
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
 	require.NoError(t, err)
 	c := &remediations.Config{
+		Kinds:  []*remediations.TargetKind{&Kind},
 		Limits: remediations.Limits{RepairsPerNode: max(repairsPerNode, 1), RepairsWindow: 24 * time.Hour},
 		Mode:   remediations.ModeEnforce, MaxStaleness: 30 * time.Second, Watchdog: true, Provided: map[string]bool{"reboot": true},
 		Policies: []*remediations.Policy{{

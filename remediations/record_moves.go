@@ -1,0 +1,133 @@
+package remediations
+
+import (
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// LocationKey is the key of the repair of a location's leader, on the Node that led when the repair began.
+const LocationKey = RepairPrefix + "leader"
+
+const (
+	// maxMoves bounds the moves of one repair, maxMoveBytes what one of them takes on record.
+	maxMoves     = 4
+	maxMoveBytes = 800
+	// maxLocation is the longest name of a location.
+	maxLocation = 253
+)
+
+// LocationLimits bound the moves of mesh leaders. Nodes' limits do not count them, nor they nodes.
+type LocationLimits struct {
+	// Concurrent repairs in the whole mesh.
+	Concurrent int
+	// PerLocation is the least time between the last move of one repair and the first of the next in one location.
+	PerLocation time.Duration
+}
+
+// Move is a change of leadership, as it is on record before anything is changed.
+type Move struct {
+	Location string `json:"location"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	// Before has, for each node whose leader's key is changed, what the key's value was; null: it had none.
+	Before map[string]*string `json:"before"`
+	// Refused: nothing was changed, so nothing is put back. Of the last move of a repair its intent says so.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// validLocation keeps nonsense out of look-ups, records and messages. What Kilo takes for a location is any text.
+func validLocation(name string) bool {
+	if name == "" || len(name) > maxLocation || !utf8.ValidString(name) {
+		return false
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// validate says why the move was not written by Drydock.
+func (m Move) validate() error {
+	switch {
+	case !validLocation(m.Location):
+		return fmt.Errorf("the move has no location")
+	case ValidNodeName(m.From) != nil || ValidNodeName(m.To) != nil || m.From == m.To:
+		return fmt.Errorf("the move from %q to %q is none", clip(m.From, 40), clip(m.To, 40))
+	case len(m.Before) == 0:
+		return fmt.Errorf("the move to %s changes nothing", m.To)
+	case len(EncodeJSON(m)) > maxMoveBytes:
+		return fmt.Errorf("the move to %s takes %d bytes on record, at most %d are kept", m.To, len(EncodeJSON(m)), maxMoveBytes)
+	}
+	return nil
+}
+
+// validateMoves is the part of a record's validation that speaks of leaders.
+func (r *Record) validateMoves() error {
+	leads := r.Location != ""
+	switch {
+	case leads != (Registry[r.Step.Name].Target == KindLocation):
+		return fmt.Errorf("the record's step %s and its location %q do not belong together", r.Step.Name, clip(r.Location, 40))
+	case !leads && (len(r.Moves) > 0 || r.Back != nil || (r.Intent != nil && r.Intent.Successor != "")):
+		return fmt.Errorf("the record has moves of leadership and no location")
+	case !leads:
+		return nil
+	case !validLocation(r.Location):
+		return fmt.Errorf("the record's location %q is none", clip(r.Location, 40))
+	case len(r.Moves) > maxMoves:
+		return fmt.Errorf("the record has %d moves, Drydock makes at most %d", len(r.Moves), maxMoves)
+	case (r.Intent == nil) != (len(r.Moves) == 0) && (len(r.Moves) > 0 || !r.withheld()):
+		return fmt.Errorf("the record has moves without an intent, or an intent without a move")
+	case r.Back != nil && (len(r.Moves) == 0 || r.Back.IsZero() || r.Phase == Verifying):
+		return fmt.Errorf("the record puts back what was not moved")
+	}
+	for _, m := range r.Moves {
+		if err := m.validate(); err != nil {
+			return err
+		}
+		if m.Location != r.Location {
+			return fmt.Errorf("the move to %s is in another location than the record", m.To)
+		}
+	}
+	last := ""
+	if n := len(r.Moves); n > 0 {
+		last = r.Moves[n-1].To
+	}
+	if r.Intent != nil && ((r.Intent.ID == "" && !r.withheld()) || r.Intent.At.IsZero() || r.Intent.Successor != last) {
+		return fmt.Errorf("the record's intent is not that of its last move")
+	}
+	return nil
+}
+
+// made are the moves that changed something, or may have.
+func (r *Record) made() (out []Move) {
+	for i, m := range r.Moves {
+		last := i == len(r.Moves)-1
+		if m.Refused || (last && r.Intent.Outcome == CallRefused) {
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// successors are the nodes that the repair made leaders, or was to, in the order in which it did.
+func (r *Record) successors() []string {
+	var out []string
+	for _, m := range r.Moves {
+		out = append(out, m.To)
+	}
+	return out
+}
+
+// PutBackID is the IntentID of the Call that puts the repair's moves back.
+func (r *Record) PutBackID() string { return r.ID + "-back" }
+
+// promoteLeader gives the leadership of a location of the mesh to another of its nodes. Its proof is that the mesh is led
+// by that node and its location answers again, which DecideLocation asks for.
+var promoteLeader = Remediation{
+	Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Target: KindLocation, Wait: 3 * time.Minute, Attempts: 2, Invasive: 1,
+}
