@@ -272,8 +272,8 @@ func DecodeStrict(s string, v any) error {
 	return nil
 }
 
-// keysOf are their annotations' keys.
-func keysOf(alerts []Alert) (out []string) {
+// KeysOf are their annotations' keys.
+func KeysOf(alerts []Alert) (out []string) {
 	for _, a := range alerts {
 		out = append(out, a.Key())
 	}

@@ -23,7 +23,7 @@ type provable interface {
 func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
 	s, r := t.known(), t.record()
 	if p == nil {
-		return Decision{Message: r.withoutPolicy()}, false
+		return Decision{Message: r.WithoutPolicy()}, false
 	}
 	how, well := t.well()
 	if !well {
@@ -36,9 +36,9 @@ func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
 		due = end
 	}
 	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !s.WellSince.IsZero()}
-	cause := s.alert(r.Cause.Alert)
+	cause := s.AlertBy(r.Cause.Alert)
 	saidResolved := cause != nil && cause.Status == StatusResolved
-	if s.Word == nil || s.Word.AskedAt.Before(due) || (saidResolved && s.stale()) {
+	if s.Word == nil || s.Word.AskedAt.Before(due) || (saidResolved && s.Stale()) {
 		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
 		return d, true
 	}
@@ -65,62 +65,62 @@ func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
 		return d, true
 	}
 	outcome, why := t.cure(p)
-	return t.end(outcome, why, now), true
+	return t.End(outcome, why, now), true
 }
 
 // awaitProof waits for the proof of the attempt that was issued.
 func awaitProof(t *Target, now time.Time) Decision {
 	s, r := t.State, t.Record
-	p := t.policyOf(r)
+	p := t.PolicyOf(r)
 	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
 		return settle(t, now) // the answer came late
 	}
 	if p == nil {
-		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.withoutPolicy()}
+		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.WithoutPolicy()}
 	}
 	d, ok := cured(t, p, now)
 	if !ok {
 		d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Message: "waiting for " + t.Asked + ": " + t.Missing()}
 	}
-	return t.lookAgain(d, now, lookProof)
+	return t.LookAgain(d, now, lookProof)
 }
 
 // goOn goes on after an attempt whose proof did not come.
 func goOn(t *Target, now time.Time) Decision {
 	s, r := t.State, t.Record
-	p := t.policyOf(r)
+	p := t.PolicyOf(r)
 	if p == nil || p.Kind != t.Kind || p.Mode == ModeOff {
-		return t.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.leftAs()), now)
+		return t.End(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.leftAs()), now)
 	}
 	if !s.Config.Serves(p) {
-		return t.end(Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.Asked, r.leftAs()), now)
+		return t.End(Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.Asked, r.leftAs()), now)
 	}
 	if t.Instead != nil {
 		if d, ok := t.Instead(p, now); ok {
 			return d
 		}
 	}
-	unseen := t.unseen(now, lookAgain) || !t.SeenAt.After(r.Intent.At)
+	unseen := t.Unseen(now, LookAgain) || !t.SeenAt.After(r.Intent.At)
 	switch {
-	case s.neverIssued(r, now):
-		return t.end(Cancelled, r.fromTheFuture()+r.leftAs(), now)
-	case r.Intent.ahead(now):
-		return s.waitForClock(r, p, lookProof, now)
-	case s.stale(), unseen:
+	case s.NeverIssued(r, now):
+		return t.End(Cancelled, r.FromTheFuture()+r.leftAs(), now)
+	case r.Intent.Ahead(now):
+		return s.WaitForClock(r, p, lookProof, now)
+	case s.Stale(), unseen:
 		return Decision{
-			Verb: Look, Policy: p, Ask: Ask{Alerts: s.stale(), Sighting: unseen},
+			Verb: Look, Policy: p, Ask: Ask{Alerts: s.Stale(), Sighting: unseen},
 			Well: !s.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which is no break of what was well
 		}
 	}
-	c := t.candidate(p, s.alert(r.Cause.Alert), r.Cause.Alert, r.Step, now)
-	c.repair, c.own = r.ID, r.ID
+	c := t.Candidate(p, s.AlertBy(r.Cause.Alert), r.Cause.Alert, r.Step, now)
+	c.Repair, c.Own = r.ID, r.ID
 	var cure Decision
-	if c.resolved() {
+	if c.Resolved() {
 		var well bool
 		if cure, well = cured(t, p, now); cure.Verb == End {
 			return cure
 		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
-			return t.lookAgain(cure, now, lookProof)
+			return t.LookAgain(cure, now, lookProof)
 		}
 	}
 	if r.Phase == Pending && !now.Before(r.Deadline) {
@@ -129,19 +129,19 @@ func goOn(t *Target, now time.Time) Decision {
 		}
 		return heldTooLong(t, now)
 	}
-	if d, ok := r.afterWithheld(p, lookAgain, now); ok {
+	if d, ok := r.AfterWithheld(p, LookAgain, now); ok {
 		return d
 	}
-	pending := r.between(now)
-	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
-		next, more := s.nextStep(p, r.Step)
+	pending := r.Between(now)
+	if r.Intent.Of(r, r.Step) || !s.Doable(p, r.Step) {
+		next, more := s.NextStep(p, r.Step)
 		if !more || t.Spent {
-			c.spent = "all attempts were made"
+			c.Spent = "all attempts were made"
 		} else {
 			pending.Step = next
 		}
 	}
-	c.step = pending.Step
+	c.Step = pending.Step
 	d := act(t, c, pending)
 	d.Well, d.Heard = cure.Well, cure.Heard
 	return d
@@ -150,5 +150,5 @@ func goOn(t *Target, now time.Time) Decision {
 // heldTooLong ends a repair that was held until its deadline.
 func heldTooLong(t *Target, now time.Time) Decision {
 	r := t.Record
-	return t.end(Cancelled, fmt.Sprintf("held for %s: %s%s", PendingFor, r.Hold.Words(), r.leftAs()), now)
+	return t.End(Cancelled, fmt.Sprintf("held for %s: %s%s", PendingFor, r.Hold.Words(), r.leftAs()), now)
 }

@@ -20,7 +20,7 @@ func TestARecordOfAnEarlierVersionKeepsWhatThereWasBefore(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, kept, string(r.Intent.Before))
 	require.Equal(t, text, r.Encode())
-	require.Equal(t, text, r.clone().Encode())
+	require.Equal(t, text, r.Clone().Encode())
 	var own struct {
 		Instance, Hostname, Pool string
 		Count                    int

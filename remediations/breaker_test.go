@@ -328,7 +328,7 @@ func TestBothHalfOpenBreakersAreAsked(t *testing.T) {
 			conf := limits()
 			f := fleetOf(conf, nodes, l, noon)
 			f.Breakers = map[string]Breaker{ScopeCluster: half(c.cluster), "zone/a": half(c.zone)}
-			asked := &candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, now: noon, policy: &Policy{}, step: StepRef{Name: "reboot", Attempt: 1}, own: "r1"}
+			asked := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}, Own: "r1"}
 			require.Equal(t, c.held, fleetUnhealthy(asked) != nil)
 		})
 	}

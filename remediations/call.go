@@ -17,6 +17,6 @@ func (c *Call) answer(intentID string, deadline, now time.Time) (outcome CallOut
 // clockBehind is what is said of a repair whose last step is in this process's future.
 const clockBehind = "this process's clock is behind the repair's last step; nothing it sees can be told from what was there before"
 
-// ahead says that the step was issued at a time which this process's clock has not reached: whatever it looks at now
+// Ahead says that the step was issued at a time which this process's clock has not reached: whatever it looks at now
 // would seem to be from before, and looking again at once would never end.
-func (i *Intent) ahead(now time.Time) bool { return !now.After(i.At) }
+func (i *Intent) Ahead(now time.Time) bool { return !now.After(i.At) }

@@ -64,7 +64,7 @@ provided: [rollout-restart]
 			r.Alerts[Fingerprint(a.Labels)] = a
 		}
 	}
-	c := &candidate{State: s, now: noon, policy: s.Config.Policies[0], step: StepRef{Name: "rollout-restart", Attempt: 1}}
+	c := &Candidate{State: s, Now: noon, Policy: s.Config.Policies[0], Step: StepRef{Name: "rollout-restart", Attempt: 1}}
 	require.Equal(t, 1, c.sick())
 	alert("no-such-node", func(*AlertWord) {})
 	alert("n2", func(a *AlertWord) { a.Active, a.SilencedBy = false, []string{"s1"} })

@@ -31,6 +31,8 @@ type Config struct {
 	ClusterLabel, ClusterValue string
 	// Kinds are the kinds of target that policies may be about, beside nodes.
 	Kinds []*TargetKind
+	// Guards are asked before each repair; nil: all of them. Only a test asks fewer.
+	Guards []Guard
 	// Policies in the order in which they are asked: the first that matches takes the alert.
 	Policies []*Policy
 	Limits   Limits

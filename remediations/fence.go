@@ -21,7 +21,7 @@ func (r *Record) phaseFor(p *Policy) time.Duration {
 	case r.Phase == Pending:
 		return PendingFor
 	case r.Back != nil:
-		return backFor
+		return BackFor
 	case r.Phase == Acting && Registry[r.Step.Name].Once:
 		return ActingFor
 	case r.Phase == Acting && p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name:
@@ -43,7 +43,7 @@ func (r *Record) flight(p *Policy) (from, until time.Time) {
 	if p != nil && p.Mode != ModeEnforce {
 		return time.Time{}, time.Time{}
 	}
-	return r.Intent.At, earlier(r.Deadline, r.Intent.At.Add(ActingFor+r.phaseFor(p))).Add(OverdueFor)
+	return r.Intent.At, Earlier(r.Deadline, r.Intent.At.Add(ActingFor+r.phaseFor(p))).Add(OverdueFor)
 }
 
 func inFlightAt(from, until, now time.Time) bool {

@@ -44,7 +44,7 @@ func (l *Ledger) Clamp(now time.Time) (changed bool) {
 	begun(l.Wide)
 	for i := range l.Orphans {
 		o := &l.Orphans[i]
-		o.Record = *o.Record.clone()
+		o.Record = *o.Record.Clone()
 		clamp(&o.Record.Began)
 		clamp(&o.Record.Since)
 		if o.Record.Intent != nil {
@@ -69,7 +69,7 @@ func (l *Ledger) Clamp(now time.Time) (changed bool) {
 func (l *Ledger) Ahead(now time.Time) bool {
 	c := l.Clone()
 	for i := range c.Orphans {
-		c.Orphans[i].Record = *c.Orphans[i].Record.clone()
+		c.Orphans[i].Record = *c.Orphans[i].Record.Clone()
 	}
 	return c.Clamp(now)
 }
@@ -86,7 +86,7 @@ func (s *State) trusts(now time.Time) (yes, ask bool) {
 // clamped is the record with its times set right: those from the future to now, and a deadline that is further away than its
 // phase may last to the end of that. false: none was wrong.
 func (r *Record) clamped(p *Policy, now time.Time) (*Record, bool) {
-	c, changed := r.clone(), false
+	c, changed := r.Clone(), false
 	clamp := clampTo(now, &changed)
 	clamp(&c.Began)
 	clamp(&c.Since)
@@ -132,18 +132,18 @@ func (s *State) clamp(now time.Time) (d Decision, wrong bool) {
 // farAhead says that the time lies further ahead than any phase lasts.
 func farAhead(t, now time.Time) bool { return t.After(now.Add(PendingFor + ahead)) }
 
-// neverIssued says that the record's step was issued later than now by more than any phase lasts, and that most kubelets'
+// NeverIssued says that the record's step was issued later than now by more than any phase lasts, and that most kubelets'
 // clocks agree with this one: nobody waits for that time.
-func (s *State) neverIssued(r *Record, now time.Time) bool {
+func (s *State) NeverIssued(r *Record, now time.Time) bool {
 	return farAhead(r.Intent.At, now) && s.Heartbeats.Agrees(now)
 }
 
-func (r *Record) fromTheFuture() string {
+func (r *Record) FromTheFuture() string {
 	return fmt.Sprintf("its step %s is recorded as issued at %s, and most nodes' leases agree that this time is far ahead: a clock was wrong, or Drydock did not write the record", r.Step, r.Intent.At.Format(time.RFC3339))
 }
 
-// waitForClock waits until this clock has reached the record's last step, and asks the leases whose clock is wrong.
-func (s *State) waitForClock(r *Record, p *Policy, proof time.Duration, now time.Time) Decision {
+// WaitForClock waits until this clock has reached the record's last step, and asks the leases whose clock is wrong.
+func (s *State) WaitForClock(r *Record, p *Policy, proof time.Duration, now time.Time) Decision {
 	d := Decision{Verb: Wait, Policy: p, Recheck: r.Intent.At.Add(proof), Message: clockBehind}
 	d.Ask.Heartbeats = farAhead(r.Intent.At, now)
 	return d

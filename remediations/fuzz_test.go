@@ -23,7 +23,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		again, err := DecodeRecord(r.Encode())
 		require.NoError(t, err)
 		require.Equal(t, r.Encode(), again.Encode())
-		require.Equal(t, r.clone().Encode(), r.Encode())
+		require.Equal(t, r.Clone().Encode(), r.Encode())
 	})
 }
 

@@ -20,15 +20,15 @@ func Because(format string, args ...any) *Finding {
 	return &Finding{Message: fmt.Sprintf(format, args...)}
 }
 
-// guard is one reason not to repair.
-type guard struct {
-	reason Reason
+// Guard is one reason not to repair.
+type Guard struct {
+	Reason Reason
 	// binds are the kinds of target that it may hold.
 	binds kinds
 	// scope says which remediations it may hold.
 	scope scope
 	// find returns nil where it has nothing against the repair.
-	find func(*candidate) *Finding
+	find func(*Candidate) *Finding
 }
 
 // scope is whether a guard speaks of disruption.
@@ -43,7 +43,7 @@ const (
 // before all of them, in Decide: without a record there is no candidate. The table says which kind of target each binds, and
 // whether it binds only what disrupts; no guard asks that itself. Those by which people speak are in guards_people.go, those that
 // speak of the alert in guards_alert.go, NotWitnessed is in witness.go. What a kind adds is its own: Target.Guard.
-var guards = []guard{
+var guards = []Guard{
 	{ReasonExcluded, ofAll, whatever, excluded},
 	{Paused, ofAll, whatever, paused},
 	{NodeLeaving, ofAll, whatever, nodeLeaving},
@@ -75,9 +75,19 @@ var guards = []guard{
 	{Observing, ofAll, whatever, observing},
 }
 
+// Guards are all of them, in the order in which they are asked.
+func Guards() []Guard { return slices.Clone(guards) }
+
+func (c *Config) guards() []Guard {
+	if c == nil || c.Guards == nil {
+		return guards
+	}
+	return c.Guards
+}
+
 // ofItsKind asks the target's kind what it alone has against the repair for the reason.
-func ofItsKind(reason Reason) func(*candidate) *Finding {
-	return func(c *candidate) *Finding {
+func ofItsKind(reason Reason) func(*Candidate) *Finding {
+	return func(c *Candidate) *Finding {
 		if c.target == nil || c.target.Guard == nil {
 			return nil
 		}
@@ -86,24 +96,24 @@ func ofItsKind(reason Reason) func(*candidate) *Finding {
 }
 
 // ask is what the guard finds against the candidate, if it binds that.
-func (g guard) ask(c *candidate) *Finding {
-	if !g.binds(c.kind) || (g.scope == disruptive && !c.remediation().Disruptive) {
+func (g Guard) ask(c *Candidate) *Finding {
+	if !g.binds(c.kind) || (g.scope == disruptive && !c.Remediation().Disruptive) {
 		return nil
 	}
 	return g.find(c)
 }
 
 // hold asks the guards in order.
-func (c *candidate) hold() (Reason, *Finding) { return c.heldBy(nil) }
+func (c *Candidate) hold() (Reason, *Finding) { return c.HeldBy(nil) }
 
-// heldBy asks those guards alone that have one of the reasons; nil: all of them.
-func (c *candidate) heldBy(reasons []Reason) (Reason, *Finding) {
-	for _, g := range guards {
-		if reasons != nil && !slices.Contains(reasons, g.reason) {
+// HeldBy asks those guards alone that have one of the reasons; nil: all of them.
+func (c *Candidate) HeldBy(reasons []Reason) (Reason, *Finding) {
+	for _, g := range c.Config.guards() {
+		if reasons != nil && !slices.Contains(reasons, g.Reason) {
 			continue
 		}
 		if f := g.ask(c); f != nil {
-			return g.reason, f
+			return g.Reason, f
 		}
 	}
 	return "", nil
@@ -116,7 +126,7 @@ var leavingTaints = []string{
 	"node.cloudprovider.kubernetes.io/shutdown",
 }
 
-func nodeLeaving(c *candidate) *Finding {
+func nodeLeaving(c *Candidate) *Finding {
 	if c.Node.DeletionTimestamp != nil {
 		return Because("the Node is being deleted")
 	}
@@ -128,8 +138,8 @@ func nodeLeaving(c *candidate) *Finding {
 	return nil
 }
 
-func fleetUnhealthy(c *candidate) *Finding {
-	if c.remediation().ClusterWide { // what many nodes have is what those are for
+func fleetUnhealthy(c *Candidate) *Finding {
+	if c.Remediation().ClusterWide { // what many nodes have is what those are for
 		return nil
 	}
 	for _, scope := range c.Fleet.breakersFor(c.Config.Zone(c.Node)) {
@@ -141,21 +151,21 @@ func fleetUnhealthy(c *candidate) *Finding {
 }
 
 // brokenBy asks one breaker that is not closed.
-func (c *candidate) brokenBy(scope string, b Breaker) *Finding {
+func (c *Candidate) brokenBy(scope string, b Breaker) *Finding {
 	if b.State == BreakerHalfOpen {
-		if b.Trial == c.own || (b.Trial == "" && !c.Fleet.busy(scope, c.Node.Name)) {
+		if b.Trial == c.Own || (b.Trial == "" && !c.Fleet.busy(scope, c.Node.Name)) {
 			return nil
 		}
 		return Because("the breaker of %s is half-open: one node is repaired first, and the others wait for how it ends", scope)
 	}
-	if calm := b.Quiet.Add(c.Config.Limits.StormCooldown); b.Quiet.Before(Instant(c.now)) {
+	if calm := b.Quiet.Add(c.Config.Limits.StormCooldown); b.Quiet.Before(Instant(c.Now)) {
 		return &Finding{Message: fmt.Sprintf("the breaker of %s is open: the storm was last seen at %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), c.Config.Limits.StormCooldown), Until: calm}
 	}
 	return Because("the breaker of %s is open: %d of %d nodes are unhealthy, limits.unhealthy is %s; it lets go %s after that ends",
 		scope, b.Unhealthy, b.Nodes, c.Config.Limits.Unhealthy, c.Config.Limits.StormCooldown)
 }
 
-func outsideWindow(c *candidate) *Finding {
+func outsideWindow(c *Candidate) *Finding {
 	if c.Fleet.windowOpen {
 		return nil
 	}
@@ -167,7 +177,7 @@ func underRepair(r *Record) *Finding {
 	return Because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
 }
 
-func nodeUnderRepair(c *candidate) *Finding {
+func nodeUnderRepair(c *Candidate) *Finding {
 	for _, r := range c.Journal.OtherRepairs {
 		return underRepair(r)
 	}
@@ -179,7 +189,7 @@ func nodeUnderRepair(c *candidate) *Finding {
 
 // hostUnderRepair: the node on which the candidate's repair is recorded is under repair, or another target of it that does not
 // share it.
-func hostUnderRepair(c *candidate) *Finding {
+func hostUnderRepair(c *Candidate) *Finding {
 	if r := c.Journal.Record; r != nil && r.Phase.InFlight() {
 		return Because("its node is under repair: %s by policy %s", r.ID, r.Policy)
 	}
@@ -191,32 +201,32 @@ func hostUnderRepair(c *candidate) *Finding {
 	return nil
 }
 
-func beingReplaced(c *candidate) *Finding {
-	if o := c.Ledger.replacing(c.Node); o != nil && o.Record.ID != c.own {
+func beingReplaced(c *Candidate) *Finding {
+	if o := c.Ledger.replacing(c.Node); o != nil && o.Record.ID != c.Own {
 		return Because("repair %s by policy %s is replacing the machine of the Node that had this name or this machine before", o.Record.ID, o.Record.Policy)
 	}
 	return nil
 }
 
-func cooldown(c *candidate) *Finding {
-	if c.acted() {
+func cooldown(c *Candidate) *Finding {
+	if c.Acted() {
 		return nil
 	}
 	for _, e := range c.Journal.History {
-		if e.Policy != c.policy.Name || kindOf(e.Target) != KindNode || len(e.Steps) == 0 {
+		if e.Policy != c.Policy.Name || kindOf(e.Target) != KindNode || len(e.Steps) == 0 {
 			continue
 		}
-		if over := e.Ended.Add(c.policy.Cooldown); c.now.Before(over) {
-			return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.policy.Cooldown), Until: over}
+		if over := e.Ended.Add(c.Policy.Cooldown); c.Now.Before(over) {
+			return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.Policy.Cooldown), Until: over}
 		}
 		return nil
 	}
 	return nil
 }
 
-func repairsSpent(c *candidate) *Finding {
+func repairsSpent(c *Candidate) *Finding {
 	l := c.Config.Limits
-	begun, oldest := c.Ledger.begun(Machine(c.Node), c.own, c.now, l.RepairsWindow)
+	begun, oldest := c.Ledger.begun(Machine(c.Node), c.Own, c.Now, l.RepairsWindow)
 	if begun < l.RepairsPerNode {
 		return nil
 	}
@@ -226,34 +236,34 @@ func repairsSpent(c *candidate) *Finding {
 	}
 }
 
-func policyFailing(c *candidate) *Finding {
-	if why := c.Ledger.Status.Stopped[c.policy.Name]; why != "" {
-		return Because("policy %s is stopped, since the provider refuses its calls: %s; set %s=true on one of its nodes, once that is mended, to go on", c.policy.Name, clip(why, 200), ResetKey)
+func policyFailing(c *Candidate) *Finding {
+	if why := c.Ledger.Status.Stopped[c.Policy.Name]; why != "" {
+		return Because("policy %s is stopped, since the provider refuses its calls: %s; set %s=true on one of its nodes, once that is mended, to go on", c.Policy.Name, clip(why, 200), ResetKey)
 	}
-	if !c.Ledger.Failing(c.policy.Name) {
+	if !c.Ledger.Failing(c.Policy.Name) {
 		return nil
 	}
-	return Because("the last %d repairs by policy %s all ran out of steps; set %s=true on one of their nodes, once its cause is found, to go on", failingAfter, c.policy.Name, ResetKey)
+	return Because("the last %d repairs by policy %s all ran out of steps; set %s=true on one of their nodes, once its cause is found, to go on", failingAfter, c.Policy.Name, ResetKey)
 }
 
-func controlPlaneBusy(c *candidate) *Finding {
+func controlPlaneBusy(c *Candidate) *Finding {
 	if why := c.Fleet.controlPlaneBusy(c.Node); why != "" {
 		return &Finding{Message: why}
 	}
 	return nil
 }
 
-func atLimit(c *candidate) *Finding {
-	if why := c.Fleet.atLimit(c.Config, c.Node, c.policy.Mode == ModeObserve); why != "" {
+func atLimit(c *Candidate) *Finding {
+	if why := c.Fleet.atLimit(c.Config, c.Node, c.Policy.Mode == ModeObserve); why != "" {
 		return &Finding{Message: why}
 	}
 	return nil
 }
 
 // observing comes last, so that it is reached only by what would be done this very moment.
-func observing(c *candidate) *Finding {
-	if c.policy.Mode == ModeEnforce {
+func observing(c *Candidate) *Finding {
+	if c.Policy.Mode == ModeEnforce {
 		return nil
 	}
-	return Because("would %s %s now (attempt %d) %s; the mode is observe", c.remediation().Verb, c.subject, c.step.Attempt, c.by())
+	return Because("would %s %s now (attempt %d) %s; the mode is observe", c.Remediation().Verb, c.Subject, c.Step.Attempt, c.By())
 }

@@ -13,10 +13,10 @@ func TestControlPlaneHoldsOnlyWhatTakesTheNodeAway(t *testing.T) {
 	nodes := controlPlane(herd(10, 0), 3)
 	f := fleetOf(conf, nodes, nil, noon)
 	f.Occupy(conf, nodes[1], false)
-	c := &candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, now: noon, policy: &Policy{}, step: StepRef{Name: "reboot", Attempt: 1}}
-	held := func() bool { _, f := c.heldBy([]Reason{ControlPlaneBusy}); return f != nil }
+	c := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}}
+	held := func() bool { _, f := c.HeldBy([]Reason{ControlPlaneBusy}); return f != nil }
 	require.True(t, held())
-	c.step.Name, c.kind = "mark-ready", KindSidecar
+	c.Step.Name, c.kind = "mark-ready", KindSidecar
 	require.False(t, held())
 }
 
@@ -27,9 +27,9 @@ func TestWouldBeRepairsHoldOnlyEachOther(t *testing.T) {
 	nodes := herd(10, 0)
 	f := fleetOf(conf, nodes, nil, noon)
 	f.Occupy(conf, nodes[1], true)
-	c := &candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, now: noon, policy: &Policy{Mode: ModeObserve}, step: StepRef{Name: "reboot", Attempt: 1}}
+	c := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: noon, Policy: &Policy{Mode: ModeObserve}, Step: StepRef{Name: "reboot", Attempt: 1}}
 	require.NotNil(t, atLimit(c))
-	c.policy.Mode = ModeEnforce
+	c.Policy.Mode = ModeEnforce
 	require.Nil(t, atLimit(c))
 }
 
@@ -48,7 +48,7 @@ func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 		"Alertmanager says nothing of the same":  {time.Time{}, before, true},
 	} {
 		a := &Alert{Fingerprint: fp, StartsAt: c.own, Cancelled: &CancelledRepair{ID: "r1", At: noon.Add(-30 * time.Minute)}}
-		held := cancelled(&candidate{State: &State{}, alert: a, policy: &Policy{}, verdict: Verdict{StartsAt: c.said}})
+		held := cancelled(&Candidate{State: &State{}, alert: a, Policy: &Policy{}, Verdict: Verdict{StartsAt: c.said}})
 		require.Equal(t, c.held, held != nil, name)
 	}
 }

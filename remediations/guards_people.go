@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-func excluded(c *candidate) *Finding {
+func excluded(c *Candidate) *Finding {
 	if !Excluded(c.Node) {
 		return nil
 	}
 	return Because("the label %s=%s takes the node out of Drydock's hands; remove it to end that", ExcludeLabel, clip(c.Node.Labels[ExcludeLabel], 63))
 }
 
-func paused(c *candidate) *Finding {
+func paused(c *Candidate) *Finding {
 	// For a sidecar or a leader both stand until Decide takes them off, once the leases agree that their time is over.
-	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && (c.kind != KindNode || !c.glassMended(c.now)) {
+	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && (c.kind != KindNode || !c.glassMended(c.Now)) {
 		f := Because("%s is set (%s); remove it to end that", BreakGlassKey, clip(why, 80))
 		if since := c.glassSince(); !since.IsZero() {
 			f.Until = since.Add(glassFor)
@@ -35,7 +35,7 @@ func paused(c *candidate) *Finding {
 		return Because("%v; until then the node is paused", err)
 	case p.Until.IsZero():
 		return Because("paused by %s%s; remove it to go on", PauseKey, Aside(p.Why))
-	case c.kind != KindNode || c.now.Before(p.Until):
+	case c.kind != KindNode || c.Now.Before(p.Until):
 		return &Finding{Message: fmt.Sprintf("paused by %s%s", PauseKey, Aside(p.Why)), Until: p.Until}
 	}
 	return cancelled(c)
@@ -43,11 +43,11 @@ func paused(c *candidate) *Finding {
 
 // cancelled holds an alert whose last repair a person cancelled, until it has ended and fires again: the next repair
 // would only be the cancelled one under another name.
-func cancelled(c *candidate) *Finding {
-	if c.alert == nil || c.acted() {
+func cancelled(c *Candidate) *Finding {
+	if c.alert == nil || c.Acted() {
 		return nil
 	}
-	startsAt := c.verdict.StartsAt
+	startsAt := c.Verdict.StartsAt
 	if startsAt.IsZero() {
 		startsAt = c.alert.StartsAt
 	}
@@ -57,7 +57,7 @@ func cancelled(c *candidate) *Finding {
 	}
 	f := Because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
 	if c.kind == KindNode { // a request names no pod, and no location
-		f.Message += fmt.Sprintf(", or by %s=%s%s", RequestKey, requestPolicy, c.policy.Name)
+		f.Message += fmt.Sprintf(", or by %s=%s%s", RequestKey, requestPolicy, c.Policy.Name)
 	}
 	return f
 }
@@ -97,23 +97,23 @@ func Aside(why string) string {
 	return " (" + clip(why, 80) + ")"
 }
 
-func cordonedByOther(c *candidate) *Finding {
-	if !c.Node.Spec.Unschedulable || c.policy.RepairCordoned || c.cordonedByUs() {
+func cordonedByOther(c *Candidate) *Finding {
+	if !c.Node.Spec.Unschedulable || c.Policy.RepairCordoned || c.cordonedByUs() {
 		return nil
 	}
-	return Because("the node was cordoned, and not by this repair; somebody may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.policy.Name)
+	return Because("the node was cordoned, and not by this repair; somebody may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.Policy.Name)
 }
 
-func (c *candidate) cordonedByUs() bool {
+func (c *Candidate) cordonedByUs() bool {
 	r := c.Journal.Record
 	return r != nil && slices.ContainsFunc(r.Undo, func(u Undo) bool { return u.Kind == UndoCordon })
 }
 
 // awaitingApproval holds the first step of a repair whose policy wants a person's word.
-func awaitingApproval(c *candidate) *Finding {
+func awaitingApproval(c *Candidate) *Finding {
 	r := c.record()
-	if !c.policy.Approval || c.acted() || (r != nil && r.ID == c.own && c.Node.Annotations[ApproveKey] == c.own) {
+	if !c.Policy.Approval || c.Acted() || (r != nil && r.ID == c.Own && c.Node.Annotations[ApproveKey] == c.Own) {
 		return nil
 	}
-	return Because("policy %s wants a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.policy.Name, c.Node.Name, ApproveKey, c.own)
+	return Because("policy %s wants a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.Policy.Name, c.Node.Name, ApproveKey, c.Own)
 }

@@ -18,8 +18,8 @@ var designOrder = []Reason{
 
 func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 	var got []Reason
-	for _, g := range guards {
-		got = append(got, g.reason)
+	for _, g := range Guards() {
+		got = append(got, g.Reason)
 	}
 	require.Equal(t, designOrder, slices.Compact(got), "those of one reason stand together")
 
@@ -103,29 +103,30 @@ func TestNoGuardIsIdle(t *testing.T) {
 	for _, g := range goldens(t) {
 		pinned[g.name] = g
 	}
-	withoutEachReason(t, func(t *testing.T, gone Reason) {
+	withoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
 		g, ok := pinned["held-"+string(gone)]
 		require.True(t, ok, "no golden held-%s", gone)
-		require.NotEqual(t, g.want(t), render(t, Decide(g.state(t), noon)))
+		s := g.state(t)
+		s.Config.Guards = left
+		require.NotEqual(t, g.want(t), render(t, Decide(s, noon)))
 	})
 }
 
 // TestNoRowOfTheGuardsIsIdle: of several guards with one reason, which bind different kinds of target, each is missed as well.
 func TestNoRowOfTheGuardsIsIdle(t *testing.T) {
-	all := guards
-	t.Cleanup(func() { guards = all })
+	var configs []*Config
 	var decisions []func() Decision
 	for _, g := range goldens(t) {
 		s := g.state(t)
-		decisions = append(decisions, func() Decision { return Decide(s, noon) })
+		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return Decide(s, noon) })
 	}
 	for _, g := range goldensIn(t, "leader") {
 		s := g.locationState(t)
-		decisions = append(decisions, func() Decision { return DecideLocation(s, noon) })
+		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return DecideLocation(s, noon) })
 	}
 	for _, g := range goldensIn(t, "sidecar") {
 		s := g.sidecarState(t)
-		decisions = append(decisions, func() Decision { return DecideSidecar(s, noon) })
+		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return DecideSidecar(s, noon) })
 	}
 	decided := func() (out []Decision) {
 		for _, decide := range decisions {
@@ -134,22 +135,21 @@ func TestNoRowOfTheGuardsIsIdle(t *testing.T) {
 		return out
 	}
 	whole := decided()
-	for i, gone := range all {
-		t.Run(fmt.Sprintf("%s, row %d", gone.reason, i), func(t *testing.T) {
-			guards = slices.Delete(slices.Clone(all), i, i+1)
+	for i, gone := range Guards() {
+		t.Run(fmt.Sprintf("%s, row %d", gone.Reason, i), func(t *testing.T) {
+			for _, c := range configs {
+				c.Guards = slices.Delete(Guards(), i, i+1)
+			}
 			require.False(t, reflect.DeepEqual(whole, decided()), "row %d", i)
 		})
 	}
 }
 
 // withoutEachReason takes the guards of each reason away in turn.
-func withoutEachReason(t *testing.T, then func(t *testing.T, gone Reason)) {
-	all := guards
-	t.Cleanup(func() { guards = all })
+func withoutEachReason(t *testing.T, then func(t *testing.T, gone Reason, left []Guard)) {
 	for _, gone := range designOrder {
 		t.Run(string(gone), func(t *testing.T) {
-			guards = slices.DeleteFunc(slices.Clone(all), func(g guard) bool { return g.reason == gone })
-			then(t, gone)
+			then(t, gone, slices.DeleteFunc(Guards(), func(g Guard) bool { return g.Reason == gone }))
 		})
 	}
 }

@@ -48,6 +48,17 @@ func Owned(key string) bool {
 		key == HistoryKey || key == PhaseLabel
 }
 
+// OwnBytes is what all of Drydock's keys take of a Node.
+func OwnBytes(annotations map[string]string) int {
+	size := 0
+	for k, v := range annotations {
+		if Owned(k) {
+			size += len(k) + len(v)
+		}
+	}
+	return size
+}
+
 // Relevant says whether key is any that Drydock reads or writes.
 func Relevant(key string) bool { return Owned(key) || strings.HasPrefix(key, "drydock.dev/") }
 
@@ -101,11 +112,11 @@ var errEmptyName = errors.New("the name is empty")
 // ValidNodeName says why name cannot be a Node's. A name from an alert is used only where it equals an existing
 // object's; this check keeps nonsense out of look-ups, logs and messages before that.
 func ValidNodeName(name string) error {
-	return validName(name, 253, "lower-case letters, digits, '-' and '.'", "-.")
+	return ValidName(name, 253, "lower-case letters, digits, '-' and '.'", "-.")
 }
 
-// validName allows letters, digits, and the characters of more.
-func validName(name string, longest int, allowed, more string) error {
+// ValidName allows letters, digits, and the characters of more.
+func ValidName(name string, longest int, allowed, more string) error {
 	if name == "" {
 		return errEmptyName
 	}

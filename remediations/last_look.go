@@ -21,18 +21,18 @@ func MayStillAct(n *corev1.Node, intentID string, signs []Sign, read map[Sign]Te
 	if l := ReadJournal(n).location(); l != nil && l.Phase.InFlight() {
 		return Withhold(NodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
 	}
-	if err := letsAct(n); err != nil {
+	if err := LetsAct(n); err != nil {
 		return err
 	}
 	return stillWitnessed(n, signs, read)
 }
 
-// letsAct says whether what people say of the node still lets Drydock act on it, or on a pod of it.
-func letsAct(n *corev1.Node) error {
+// LetsAct says whether what people say of the node still lets Drydock act on it, or on a pod of it.
+func LetsAct(n *corev1.Node) error {
 	if Excluded(n) {
 		return Withhold(ReasonExcluded, "the node was excluded by the label %s", ExcludeLabel)
 	}
-	if f := nodeLeaving(&candidate{State: &State{Node: n}}); f != nil {
+	if f := nodeLeaving(&Candidate{State: &State{Node: n}}); f != nil {
 		return Withhold(NodeLeaving, "%s", f.Message)
 	}
 	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
@@ -62,12 +62,12 @@ func MayStillRepair(n *corev1.Node, key, intentID string) error {
 			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
 		}
 	}
-	return letsAct(n)
+	return LetsAct(n)
 }
 
 // Leaving says what takes the node away or shuts it down; empty: nothing that is known.
 func Leaving(n *corev1.Node) string {
-	if f := nodeLeaving(&candidate{State: &State{Node: n}}); f != nil {
+	if f := nodeLeaving(&Candidate{State: &State{Node: n}}); f != nil {
 		return f.Message
 	}
 	return ""

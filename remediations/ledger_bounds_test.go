@@ -66,8 +66,8 @@ func TestOrphanIsOfItsNodeOrItsMachine(t *testing.T) {
 	other := bare("n3")
 	other.Spec.ProviderID = "civo://2"
 	require.Equal(t, &l.Orphans[1], l.replacing(other))
-	require.True(t, l.replacingName("n2"))
-	require.False(t, l.replacingName("n3"))
+	require.True(t, l.ReplacingName("n2"))
+	require.False(t, l.ReplacingName("n3"))
 }
 
 // TestSlotsOfANodeAndOfALeaderAreTwo: one of them ends without the other.
@@ -92,9 +92,9 @@ func TestMovesOfALocation(t *testing.T) {
 	l.moved("eu", "r1", noon.Add(time.Minute))
 	require.Equal(t, []Begun{{Repair: "r1", At: noon.Add(time.Minute)}}, l.Moves["eu"])
 	l.moved("eu", "r2", noon)
-	require.Equal(t, "r1", l.lastMove("eu", "").Repair)
-	require.Equal(t, "r2", l.lastMove("eu", "r1").Repair)
-	require.Zero(t, l.lastMove("us", ""))
+	require.Equal(t, "r1", l.LastMove("eu", "").Repair)
+	require.Equal(t, "r2", l.LastMove("eu", "r1").Repair)
+	require.Zero(t, l.LastMove("us", ""))
 
 	r := &Record{ID: "r3", Location: "eu"}
 	for name, c := range map[string]struct {
@@ -108,9 +108,9 @@ func TestMovesOfALocation(t *testing.T) {
 		"another repair's slot": {Slot{Kind: KindLocation, Node: "n1", Location: "eu", Repair: "r2"}, false},
 	} {
 		l.Slots = []Slot{c.slot}
-		require.Equal(t, c.knows, l.knowsMove("n1", r), name)
+		require.Equal(t, c.knows, l.KnowsMove("n1", r), name)
 	}
-	require.True(t, l.knowsMove("n1", &Record{ID: "r1", Location: "eu"}), "by its move")
+	require.True(t, l.KnowsMove("n1", &Record{ID: "r1", Location: "eu"}), "by its move")
 }
 
 // TestRebuiltLedgerCountsWhatTheHistorySays: disruptive repairs of the machine, each once, with its

@@ -82,7 +82,7 @@ func nodeSlot(c *Config, n *corev1.Node, r *Record, since time.Time) Slot {
 }
 
 func orphan(n *corev1.Node, r *Record) Orphan {
-	return Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.clone()}
+	return Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
 }
 
 // Release frees the node's slot, and forgets that its machine is being replaced; it says whether there was anything. A

@@ -14,7 +14,7 @@ type target interface {
 	known() *State
 	// record is the repair; nil: there is none.
 	record() *Record
-	policyOf(*Record) *Policy
+	PolicyOf(*Record) *Policy
 	// causes are the alerts about it, in the order in which they are considered.
 	causes() []*Alert
 	// untouched: nothing was done yet, so that the repair gives way where only another alert may go on.
@@ -26,13 +26,13 @@ type target interface {
 	consider(p *Policy, a *Alert, now time.Time) Decision
 	// examine says what is seen of the target that speaks against the step, which no guard holds, or Observing alone: a decision
 	// that comes instead of the step, or why it is held. Neither: nothing.
-	examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding)
+	examine(c *Candidate, pending *Record, observing bool) (*Decision, Reason, *Finding)
 	// asks adds what else the step rests on and is not known, or too old, and names the step to those who are asked.
-	asks(c *candidate, ask *Ask) (step StepOn)
+	asks(c *Candidate, ask *Ask) (step StepOn)
 	// intend adds to the decision, and to the record's new intent, what the kind must know of the attempt.
-	intend(c *candidate, pending *Record, d *Decision)
-	// hold is the decision that something holds the candidate.
-	hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision
+	intend(c *Candidate, pending *Record, d *Decision)
+	// HoldBack is the decision that something holds the candidate.
+	HoldBack(c *Candidate, pending *Record, reason Reason, f *Finding) Decision
 	// acting goes on with a call, or work, that is under way.
 	acting(now time.Time) Decision
 	// overdue: the record's deadline is further away than any is.
@@ -46,7 +46,7 @@ type target interface {
 	// attempt and awaits say in a sentence what was issued, and what is waited for.
 	attempt(r *Record) string
 	awaits() string
-	end(o Outcome, why string, now time.Time) Decision
+	End(o Outcome, why string, now time.Time) Decision
 }
 
 // live goes on with the target's repair, from the phase that it is in, or begins one.
@@ -54,7 +54,7 @@ func live(t target, now time.Time) Decision {
 	r := t.record()
 	switch {
 	case r.cancelledOn(t.known().Node):
-		d := t.end(Cancelled, fmt.Sprintf("somebody set %s%s", CancelKey, r.leftAs()), now)
+		d := t.End(Cancelled, fmt.Sprintf("somebody set %s%s", CancelKey, r.leftAs()), now)
 		d.Ended.By = ByPerson
 		return d
 	case r == nil || t.untouched(r):
@@ -80,7 +80,7 @@ func (r *Record) cancelledOn(n *corev1.Node) bool {
 func begin(t target, now time.Time) Decision {
 	s, r := t.known(), t.record()
 	if r != nil && !now.Before(r.Deadline) {
-		return t.end(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
+		return t.End(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
 	}
 	if d, ok := t.first(now); ok {
 		return d
@@ -91,12 +91,12 @@ func begin(t target, now time.Time) Decision {
 		if p == nil || p.Mode == ModeOff {
 			continue
 		}
-		if s.stale() {
-			d := s.look("asking Alertmanager about " + a.Name)
+		if s.Stale() {
+			d := s.Look("asking Alertmanager about " + a.Name)
 			d.AskStep = t.likelyStep(p, a, now)
 			return d
 		}
-		if s.over(a, now) {
+		if s.Over(a, now) {
 			continue
 		}
 		d := t.consider(p, a, now)
@@ -111,20 +111,20 @@ func begin(t target, now time.Time) Decision {
 	case held != nil:
 		return *held
 	case r != nil:
-		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: t.policyOf(r)}
+		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: t.PolicyOf(r)}
 	}
 	return Decision{Verb: Rest}
 }
 
 // act issues the candidate's step, or holds it. pending is the record as it would be while held.
-func act(t target, c *candidate, pending *Record) Decision {
+func act(t target, c *Candidate, pending *Record) Decision {
 	s := t.known()
-	c.own = pending.ID
+	c.Own = pending.ID
 	if s.Ledger == nil {
-		if reason, f := s.withoutLedger(c.now); f != nil {
-			return t.hold(c, pending, reason, f)
+		if reason, f := s.withoutLedger(c.Now); f != nil {
+			return t.HoldBack(c, pending, reason, f)
 		}
-		return Decision{Verb: Look, Policy: c.policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+		return Decision{Verb: Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
 	}
 	reason, f := c.hold()
 	if f == nil || reason == Observing {
@@ -139,17 +139,17 @@ func act(t target, c *candidate, pending *Record) Decision {
 		}
 	}
 	if f != nil {
-		return t.hold(c, pending, reason, f)
+		return t.HoldBack(c, pending, reason, f)
 	}
-	ask := Ask{Alerts: c.now.Sub(s.LookSince) > LookFor, Heartbeats: c.remediation().Disruptive && s.uncounted(c.now)}
+	ask := Ask{Alerts: c.Now.Sub(s.LookSince) > LookFor, Heartbeats: c.Remediation().Disruptive && s.uncounted(c.Now)}
 	step := t.asks(c, &ask)
-	if f := s.leasesLost(c.now); ask.Heartbeats && f != nil {
-		d := t.hold(c, pending, Blind, f)
+	if f := s.leasesLost(c.Now); ask.Heartbeats && f != nil {
+		d := t.HoldBack(c, pending, Blind, f)
 		d.Ask.Heartbeats = true
 		return d
 	}
 	if ask != (Ask{}) {
-		return Decision{Verb: Look, Ask: ask, AskStep: step, Policy: c.policy, Message: "looking once more before the side effect"}
+		return Decision{Verb: Look, Ask: ask, AskStep: step, Policy: c.Policy, Message: "looking once more before the side effect"}
 	}
 	return issue(t, c, pending)
 }
@@ -160,17 +160,17 @@ func (s *State) uncounted(now time.Time) bool {
 }
 
 // issue puts the candidate's step on record as an intent, which comes before its side effect.
-func issue(t target, c *candidate, pending *Record) Decision {
-	r, now := pending.clone(), c.now
-	id := nextIntentID(r, c.step, now)
-	r.Phase, r.Step, r.Hold, r.Note = Acting, c.step, nil, ""
+func issue(t target, c *Candidate, pending *Record) Decision {
+	r, now := pending.Clone(), c.Now
+	id := nextIntentID(r, c.Step, now)
+	r.Phase, r.Step, r.Hold, r.Note = Acting, c.Step, nil, ""
 	r.Since, r.Deadline = Instant(now), Instant(now.Add(ActingFor))
 	// Judged by the intent: a plan may repeat a step, and each is an attempt of its own. A drain that goes on is none.
-	if !r.Intent.of(r, c.step) {
-		r.Done = append(r.Done, c.step.String())
+	if !r.Intent.Of(r, c.Step) {
+		r.Done = append(r.Done, c.Step.String())
 	}
 	r.Intent = &Intent{ID: id, At: Instant(now)}
-	d := Decision{Verb: Issue, Policy: c.policy, Record: r}
+	d := Decision{Verb: Issue, Policy: c.Policy, Record: r}
 	t.intend(c, pending, &d)
 	return d
 }
@@ -178,7 +178,7 @@ func issue(t target, c *candidate, pending *Record) Decision {
 // settle moves the repair on from Acting once its call is over.
 func settle(t target, now time.Time) Decision {
 	old, call := t.record(), t.known().Call
-	p := t.policyOf(old)
+	p := t.PolicyOf(old)
 	outcome, why, underWay := call.answer(old.Intent.ID, old.Deadline, now)
 	if underWay {
 		return Decision{Verb: Wait, Recheck: old.Deadline, Policy: p, Message: "the call is under way"}
@@ -186,7 +186,7 @@ func settle(t target, now time.Time) Decision {
 	if call.withheld(old, now) {
 		return old.giveBack(call, p, t.apart(), now)
 	}
-	r := old.clone()
+	r := old.Clone()
 	d := Decision{Verb: Verify, Record: r, Policy: p}
 	r.Phase, r.Since = Verifying, Instant(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, clip(why, 300)
@@ -202,7 +202,7 @@ func settle(t target, now time.Time) Decision {
 	switch outcome {
 	case CallRefused:
 		// Never later than the proof of a call could take: a clock that jumped would leave it waiting for as long.
-		r.Deadline = earlier(r.Deadline, Instant(now.Add(t.apart())))
+		r.Deadline = Earlier(r.Deadline, Instant(now.Add(t.apart())))
 	case CallAccepted:
 		why = "accepted"
 	case CallUnknown:
@@ -219,11 +219,11 @@ func (r *Record) ended(o Outcome, why string, now time.Time) *Entry {
 	}
 }
 
-// exhausted is the record of a plan that has run out, which stays until a person has looked.
-func (r *Record) exhausted(now time.Time) *Record {
-	c := r.clone()
+// Exhausted is the record of a plan that has run out, which stays until a person has looked.
+func (r *Record) Exhausted(now time.Time) *Record {
+	c := r.Clone()
 	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = Exhausted, Instant(now), time.Time{}, nil, ""
-	c.nameIntent()
+	c.NameIntent()
 	return c
 }
 
@@ -242,10 +242,10 @@ func withoutStep(p *Policy) Decision {
 	return Decision{Verb: Keep, Reason: ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 }
 
-// keeping is the decision that something holds the candidate, of which nothing need be written.
-func keeping(c *candidate, reason Reason, f *Finding) Decision {
-	d := Decision{Verb: Keep, Reason: reason, Message: f.Message, Policy: c.policy, Fleetwide: f.fleetwide || reason.Fleetwide()}
-	if f.Until.After(c.now) {
+// Held is the decision that something holds the candidate, of which nothing need be written.
+func Held(c *Candidate, reason Reason, f *Finding) Decision {
+	d := Decision{Verb: Keep, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.fleetwide || reason.Fleetwide()}
+	if f.Until.After(c.Now) {
 		d.Recheck = f.Until
 	}
 	return d
@@ -266,9 +266,9 @@ func (s *State) newRecord(p *Policy, cause Cause, now time.Time) *Record {
 	}
 }
 
-// between is the record between two attempts.
-func (r *Record) between(now time.Time) *Record {
-	next := r.clone()
+// Between is the record between two attempts.
+func (r *Record) Between(now time.Time) *Record {
+	next := r.Clone()
 	if r.Phase != Pending {
 		next.Phase, next.Since, next.Deadline = Pending, Instant(now), Instant(now.Add(PendingFor))
 	}

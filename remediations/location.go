@@ -28,7 +28,7 @@ type LocationSight struct {
 var LocationKind = TargetKind{
 	Kind: KindLocation,
 	Name: func(p *Policy, labels map[string]string) (string, error) {
-		if len(p.Labels) != 1 || !validLocation(labels[p.Labels[0]]) {
+		if len(p.Labels) != 1 || !ValidLocation(labels[p.Labels[0]]) {
 			return "", errors.New("the alert names no location")
 		}
 		return labels[p.Labels[0]], nil

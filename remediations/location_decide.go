@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// backFor bounds how long moves are being put back, with all that holds it.
-const backFor = time.Hour
-
 // LocationState is all that DecideLocation may know. Call, NewID, WellSince and WellHeard of the State are the leader's own.
 type LocationState struct {
 	Target
@@ -32,7 +29,7 @@ func DecideLocation(state *LocationState, now time.Time) Decision {
 		s.SeenAt = s.Sight.At
 	}
 	if r := s.Record; r != nil {
-		s.Spent = len(r.Moves) >= maxMoves
+		s.Spent = len(r.Moves) >= MaxMoves
 		if r.Intent != nil {
 			s.Of = fmt.Sprintf("location %s to %s", r.Location, r.Intent.Successor)
 		}
@@ -56,15 +53,15 @@ func (s *LocationState) tidy(d *Decision, now time.Time) {
 			all = append(all, a)
 		}
 	}
-	s.tidied(d, s.Record, all, now)
+	s.Tidied(d, s.Record, all, now)
 }
 
 // examine looks at the location: a move needs one that does not answer, and somebody who can lead it instead.
-func (s *LocationState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *Finding) {
+func (s *LocationState) examine(c *Candidate, _ *Record, _ bool) (*Decision, Reason, *Finding) {
 	against, why := s.against(c)
 	if why == nil {
 		s.move, against, why = s.successor(c)
-		c.subject = fmt.Sprintf("%s to %s in location %s", s.move.From, s.move.To, s.Name)
+		c.Subject = fmt.Sprintf("%s to %s in location %s", s.move.From, s.move.To, s.Name)
 	}
 	if why != nil && against == "" {
 		d := s.exhaust(c, why.Message)
@@ -73,15 +70,15 @@ func (s *LocationState) examine(c *candidate, _ *Record, _ bool) (*Decision, Rea
 	return nil, against, why
 }
 
-func (s *LocationState) intend(c *candidate, pending *Record, d *Decision) {
+func (s *LocationState) intend(c *Candidate, pending *Record, d *Decision) {
 	r, m := d.Record, s.move
 	if n := len(r.Moves); n > 0 && pending.Intent.Outcome == CallRefused {
 		r.Moves[n-1].Refused = true
 	}
 	r.Moves = append(r.Moves, m)
-	r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: Instant(c.now)})
+	r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: Instant(c.Now)})
 	r.Intent.UID, r.Intent.Successor = string(s.Node.UID), m.To
-	d.Message = fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.step.Attempt, c.by())
+	d.Message = fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.Step.Attempt, c.By())
 }
 
 // acting goes on with the undoing of all moves.

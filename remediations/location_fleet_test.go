@@ -26,11 +26,11 @@ func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 		require.Contains(t, f.locationRepairOn(node), "repair r1 moves the mesh leadership of location eu", "the record knows more than the slot: %s", node)
 	}
 	require.Empty(t, f.locationRepairOn("n4"))
-	require.Contains(t, f.locationRepairIn("eu", "n2"), "recorded on node n1")
+	require.Contains(t, f.LocationRepairIn("eu", "n2"), "recorded on node n1")
 
 	for kind, minds := range map[Kind]bool{KindNode: true, KindSidecar: false} {
-		c := &candidate{State: &State{Node: bare("n3"), Fleet: f, Ledger: &Ledger{}}, kind: kind}
-		_, found := c.heldBy([]Reason{NodeUnderRepair})
+		c := &Candidate{State: &State{Node: bare("n3"), Fleet: f, Ledger: &Ledger{}}, kind: kind}
+		_, found := c.HeldBy([]Reason{NodeUnderRepair})
 		require.Equal(t, minds, found != nil, "a sidecar does not mind that its node's leadership moves away: %q", kind)
 	}
 
@@ -38,16 +38,16 @@ func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 	require.NotEmpty(t, f.locationRepairOn("n2"), "what would be hides nothing that is")
 	f.VacateLocation("n1")
 	require.Empty(t, f.locationRepairOn("n1"))
-	require.Empty(t, f.locationsAtLimit(c, "n5", true))
+	require.Empty(t, f.LocationsAtLimit(c, "n5", true))
 
 	f.OccupyLocation("n1", r, true)
 	require.Empty(t, f.locationRepairOn("n2"), "what would be keeps nobody from a node")
-	require.Empty(t, f.locationRepairIn("eu", "n2"), "nor from a location")
-	require.Empty(t, f.locationsAtLimit(c, "n5", false))
-	require.NotEmpty(t, f.locationsAtLimit(c, "n5", true), "but it counts among its like")
+	require.Empty(t, f.LocationRepairIn("eu", "n2"), "nor from a location")
+	require.Empty(t, f.LocationsAtLimit(c, "n5", false))
+	require.NotEmpty(t, f.LocationsAtLimit(c, "n5", true), "but it counts among its like")
 
 	f.Occupy(c, bare("n2"), true)
-	require.False(t, f.nodeRepairOn("n2"))
+	require.False(t, f.NodeRepairOn("n2"))
 	f.Occupy(c, bare("n3"), false)
-	require.True(t, f.nodeRepairOn("n3"))
+	require.True(t, f.NodeRepairOn("n3"))
 }

@@ -16,17 +16,17 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 	r := leaderRecord(Verifying)
 	r.Location, r.Policy = nasty(maxLocation/2), strings.Repeat("p", 63)
 	r.Moves, r.Undo, r.Done = nil, nil, nil
-	for i := range maxMoves {
+	for i := range MaxMoves {
 		m := Move{Location: r.Location, From: strings.Repeat("f", 100), To: strings.Repeat("t", 99), Before: map[string]*string{strings.Repeat("t", 99): nil}}
 		m.To = m.To[:98] + string(rune('a'+i))
 		filler := ""
 		m.Before["x"] = &filler
 		filler = strings.Repeat("x", maxMoveBytes-len(EncodeJSON(m)))
-		require.NoError(t, m.validate())
+		require.NoError(t, m.Validate())
 		r.Moves, r.Done = append(r.Moves, m), append(r.Done, "promote-leader:1")
 		r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: noon})
 	}
-	r.Intent.Successor, r.Intent.Outcome = r.Moves[maxMoves-1].To, CallUnknown
+	r.Intent.Successor, r.Intent.Outcome = r.Moves[MaxMoves-1].To, CallUnknown
 	s := readLeaderScene(t, `{sight: {leader: n2}}`).locationState(t)
 	s.Config.Policies[0].Name = r.Policy
 	s.Ledger.moved(r.Location, r.ID, r.Intent.At)

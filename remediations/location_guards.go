@@ -9,14 +9,14 @@ import (
 )
 
 // guard is what speaks of locations alone, beside what holds every target.
-func (s *LocationState) guard(reason Reason, c *candidate) *Finding {
+func (s *LocationState) guard(reason Reason, c *Candidate) *Finding {
 	switch reason {
 	case NodeUnderRepair:
 		return s.underRepair()
 	case Cooldown:
 		return s.movedLately(c)
 	case AtLimit:
-		if why := s.Fleet.locationsAtLimit(s.Config, s.Node.Name, c.policy.Mode == ModeObserve); why != "" {
+		if why := s.Fleet.LocationsAtLimit(s.Config, s.Node.Name, c.Policy.Mode == ModeObserve); why != "" {
 			return &Finding{Message: why}
 		}
 	}
@@ -28,14 +28,14 @@ func (s *LocationState) guard(reason Reason, c *candidate) *Finding {
 func (s *LocationState) underRepair() *Finding {
 	involved := []string{s.Node.Name}
 	if r := s.Record; r != nil {
-		involved = append(involved, r.successors()...)
+		involved = append(involved, r.Successors()...)
 	}
 	for _, n := range involved {
-		if s.Fleet.nodeRepairOn(n) {
+		if s.Fleet.NodeRepairOn(n) {
 			return Because("node %s is under repair", n)
 		}
 	}
-	if why := s.Fleet.locationRepairIn(s.Name, s.Node.Name); why != "" {
+	if why := s.Fleet.LocationRepairIn(s.Name, s.Node.Name); why != "" {
 		return Because("%s", why)
 	}
 	return nil
@@ -43,13 +43,13 @@ func (s *LocationState) underRepair() *Finding {
 
 // movedLately: each move breaks the connections that the leader relays, so a location has one repair of its leader at most
 // in limits.leaders.perLocation, whoever led then. Further attempts of one repair are not held by those before them.
-func (s *LocationState) movedLately(c *candidate) *Finding {
+func (s *LocationState) movedLately(c *Candidate) *Finding {
 	what, least := "limits.leaders.perLocation is", s.Config.Limits.Locations.PerLocation
-	if c.policy.Cooldown > least {
-		what, least = "the policy's cooldown is", c.policy.Cooldown
+	if c.Policy.Cooldown > least {
+		what, least = "the policy's cooldown is", c.Policy.Cooldown
 	}
-	last := s.Ledger.lastMove(s.Name, c.own)
-	if over := last.At.Add(least); !last.At.IsZero() && c.now.Before(over) {
+	last := s.Ledger.LastMove(s.Name, c.Own)
+	if over := last.At.Add(least); !last.At.IsZero() && c.Now.Before(over) {
 		return &Finding{Message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, s.Name, last.At.Format(time.RFC3339), what, least), Until: over}
 	}
 	return nil
@@ -65,7 +65,7 @@ var unproven = []Reason{AlertResolved, LeaderUnknown, LeaderHeld}
 
 // until is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it
 // for a day.
-func (s *LocationState) until(c *candidate, pending *Record, reason Reason) time.Time {
+func (s *LocationState) until(c *Candidate, pending *Record, reason Reason) time.Time {
 	was := s.Record
 	switch {
 	case len(pending.Moves) == 0 || pending.Back != nil:
@@ -75,13 +75,13 @@ func (s *LocationState) until(c *candidate, pending *Record, reason Reason) time
 	case was.Phase == Pending && was.Hold != nil && slices.Contains(unproven, was.Hold.Reason):
 		return was.Deadline // since when it is held so counts, whatever the words are now
 	}
-	return Instant(earlier(pending.Since.Add(PendingFor), c.now.Add(unprovenFor+c.policy.ProofFor)))
+	return Instant(Earlier(pending.Since.Add(PendingFor), c.Now.Add(unprovenFor+c.Policy.ProofFor)))
 }
 
 // MayStillMove asks, right before the keys are written, whether the Nodes still say what the decision rested on: leader is
 // the one with the record, others are the successor and every node whose key is changed.
 func MayStillMove(leader *corev1.Node, others []*corev1.Node, intentID string) error {
-	r := ReadJournal(leader).location()
+	r := ReadJournal(leader).Records[LocationKey]
 	if r == nil || r.Phase != Acting || r.Back != nil || r.Intent.ID != intentID {
 		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
 	}
@@ -95,7 +95,7 @@ func MayStillMove(leader *corev1.Node, others []*corev1.Node, intentID string) e
 
 // MayStillPutBack is MayStillMove for putting the moves of the repair back.
 func MayStillPutBack(leader *corev1.Node, others []*corev1.Node, putBackID string) error {
-	r := ReadJournal(leader).location()
+	r := ReadJournal(leader).Records[LocationKey]
 	if r == nil || r.Phase != Acting || r.Back == nil || r.PutBackID() != putBackID {
 		return Withhold(CallWithheld, "nothing is to be put back any more")
 	}
@@ -107,7 +107,7 @@ func letsMove(leader *corev1.Node, others []*corev1.Node) error {
 		if r := ReadJournal(n).Record; r != nil && r.Phase.InFlight() {
 			return Withhold(NodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
 		}
-		if err := letsAct(n); err != nil {
+		if err := LetsAct(n); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}

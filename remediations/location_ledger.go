@@ -42,8 +42,8 @@ func (l *Ledger) moved(location, repair string, when time.Time) {
 	}
 }
 
-// lastMove is when another repair than the one named last moved the location's leadership; zero: it is not known to have.
-func (l *Ledger) lastMove(location, except string) (last Begun) {
+// LastMove is when another repair than the one named last moved the location's leadership; zero: it is not known to have.
+func (l *Ledger) LastMove(location, except string) (last Begun) {
 	for _, b := range l.Moves[location] {
 		if b.Repair != except && b.At.After(last.At) {
 			last = b
@@ -52,9 +52,9 @@ func (l *Ledger) lastMove(location, except string) (last Begun) {
 	return last
 }
 
-// knowsMove says that the repair on the node moved the location's leadership by the ledger's own account: it holds a slot
+// KnowsMove says that the repair on the node moved the location's leadership by the ledger's own account: it holds a slot
 // for that, or is counted among the location's moves.
-func (l *Ledger) knowsMove(node string, r *Record) bool {
+func (l *Ledger) KnowsMove(node string, r *Record) bool {
 	return slices.ContainsFunc(l.Slots, func(s Slot) bool {
 		return s.Kind == KindLocation && s.Node == node && s.Location == r.Location && s.Repair == r.ID
 	}) || slices.ContainsFunc(l.Moves[r.Location], func(b Begun) bool { return b.Repair == r.ID })
@@ -92,8 +92,8 @@ func (l *Ledger) rebuildMoves(c *Config, n *corev1.Node, j Journal) {
 	}
 }
 
-// replacingName says that the machine of a Node of that name is being replaced.
-func (l *Ledger) replacingName(node string) bool {
+// ReplacingName says that the machine of a Node of that name is being replaced.
+func (l *Ledger) ReplacingName(node string) bool {
 	return slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Node == node })
 }
 
@@ -127,7 +127,7 @@ func (f *Fleet) OccupyLocation(node string, r *Record, wouldBe bool) {
 		return // as for nodes
 	}
 	l := leading{repair: r.ID, location: r.Location, nodes: []string{node}, wouldBe: wouldBe}
-	l.nodes = append(l.nodes, r.successors()...)
+	l.nodes = append(l.nodes, r.Successors()...)
 	f.leading[node] = l
 }
 
@@ -145,8 +145,8 @@ func (f *Fleet) locationRepairOn(node string) string {
 	return ""
 }
 
-// locationRepairIn is the repair of the location's leader that is recorded on another node; empty: there is none.
-func (f *Fleet) locationRepairIn(location, node string) string {
+// LocationRepairIn is the repair of the location's leader that is recorded on another node; empty: there is none.
+func (f *Fleet) LocationRepairIn(location, node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		if l := f.leading[on]; !l.wouldBe && on != node && l.location == location {
 			return fmt.Sprintf("repair %s of this location is under way, recorded on node %s", l.repair, on)
@@ -155,14 +155,14 @@ func (f *Fleet) locationRepairIn(location, node string) string {
 	return ""
 }
 
-// nodeRepairOn says that the node itself is under repair.
-func (f *Fleet) nodeRepairOn(node string) bool {
+// NodeRepairOn says that the node itself is under repair.
+func (f *Fleet) NodeRepairOn(node string) bool {
 	p, ok := f.occupied[node]
 	return ok && !p.wouldBe
 }
 
-// locationsAtLimit says that no further location may be repaired; empty: one may.
-func (f *Fleet) locationsAtLimit(c *Config, node string, observing bool) string {
+// LocationsAtLimit says that no further location may be repaired; empty: one may.
+func (f *Fleet) LocationsAtLimit(c *Config, node string, observing bool) string {
 	count, busy := 0, ""
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		l := f.leading[on]

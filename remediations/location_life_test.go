@@ -321,7 +321,7 @@ func (l *meshLife) node(t *rapid.T, s *State, m *meshMemory) bool {
 		l.seen["node repairs"]++
 		for name, other := range l.nodes {
 			if r := ReadJournal(other).Records[LocationKey]; r != nil && r.Phase.InFlight() {
-				require.False(t, name == n.Name || slices.Contains(r.successors(), n.Name), "%s is repaired while repair %s moves leadership there", n.Name, r.ID)
+				require.False(t, name == n.Name || slices.Contains(r.Successors(), n.Name), "%s is repaired while repair %s moves leadership there", n.Name, r.ID)
 			}
 		}
 		l.ledger.Reserve(l.config, n, d.Record, l.now)

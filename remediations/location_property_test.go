@@ -27,7 +27,7 @@ func (l *meshLife) check(t *rapid.T, s *LocationState, d Decision) {
 		require.False(t, l.now.After(r.Deadline.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
 	}
 	if next := d.Record; waitsUnproven(next) {
-		require.False(t, next.Deadline.After(l.now.Add(unprovenFor+s.policyOf(next).ProofFor)), "it is not left alone for a day: %s", d.Message)
+		require.False(t, next.Deadline.After(l.now.Add(unprovenFor+s.PolicyOf(next).ProofFor)), "it is not left alone for a day: %s", d.Message)
 		require.False(t, waitsUnproven(r) && next.Deadline.After(r.Deadline), "nor by one word after another: %s", d.Message)
 	}
 	if d.Ended != nil {
@@ -78,7 +78,7 @@ func (l *meshLife) checkMove(t *rapid.T, s *LocationState, d Decision) {
 	require.False(t, n.Spec.Unschedulable)
 	require.Empty(t, s.Word.About(r.Cause.Alert, s.Config, "").Reason, "an Alertmanager says active, and none objects")
 	require.Empty(t, s.Word.BlindCause(s.Config))
-	for _, name := range append(r.successors(), n.Name) {
+	for _, name := range append(r.Successors(), n.Name) {
 		node := ReadJournal(l.nodes[name]).Record
 		require.False(t, node != nil && node.Phase.InFlight(), "%s is under repair itself", name)
 	}
@@ -127,11 +127,11 @@ func (l *meshLife) checkEnd(t *rapid.T, s *LocationState, d Decision) {
 		require.True(t, g.At.After(r.Intent.At))
 		require.NotEqual(t, CallRefused, r.Intent.Outcome)
 		require.True(t, s.Word.About(r.Cause.Alert, s.Config, "").Gone)
-		require.GreaterOrEqual(t, l.now.Sub(s.WellSince), s.policyOf(r).ProofFor)
+		require.GreaterOrEqual(t, l.now.Sub(s.WellSince), s.PolicyOf(r).ProofFor)
 	}
 	if d.Ended.Outcome == Superseded {
 		require.NotEqual(t, s.Node.Name, g.Leader)
-		require.NotContains(t, r.successors(), g.Leader)
+		require.NotContains(t, r.Successors(), g.Leader)
 	}
 	if d.Ended.Outcome != OutcomeExhausted {
 		return

@@ -13,7 +13,7 @@ func (s *LocationState) instead(p *Policy, now time.Time) (Decision, bool) {
 		return Decision{}, false
 	}
 	cause := s.Record.Cause.Alert
-	return s.goBack(s.candidate(p, s.alert(cause), cause, s.Record.Step, now)), true
+	return s.goBack(s.Candidate(p, s.AlertBy(cause), cause, s.Record.Step, now)), true
 }
 
 func (s *LocationState) expired(now time.Time) Decision {
@@ -33,16 +33,16 @@ func (s *LocationState) well() (string, bool) {
 func (s *LocationState) cure() (Outcome, string) {
 	r, g := s.Record, s.Sight
 	switch {
-	case r.withheld() || r.Intent.Outcome == CallRefused:
+	case r.Withheld() || r.Intent.Outcome == CallRefused:
 		return SelfRecovered, "the location answers and the alert is gone, but not by this repair: " + r.Intent.Why
 	case g.Leader != r.Intent.Successor:
 		return SelfRecovered, fmt.Sprintf("the location answers and the alert is gone, but it is led by %s, and not by %s", g.Leader, r.Intent.Successor)
 	}
-	return Recovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", lastDone(r), g.Leader, s.Name)
+	return Recovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", LastDone(r), g.Leader, s.Name)
 }
 
 // against says what there is to say against any move there; nil: nothing.
-func (s *LocationState) against(c *candidate) (Reason, *Finding) {
+func (s *LocationState) against(c *Candidate) (Reason, *Finding) {
 	switch g := s.Sight; {
 	case g.Unknown != "":
 		return LeaderUnknown, Because("%s; no data is not a fault", clip(g.Unknown, 300))
@@ -50,7 +50,7 @@ func (s *LocationState) against(c *candidate) (Reason, *Finding) {
 		return LeaderUnknown, Because("nobody is known to lead location %s; no data is not a fault", s.Name)
 	case g.Reached:
 		return LeaderHeld, Because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
-	case g.Held != "" && c.spent == "" && (!c.acted() || len(g.Candidates) > 0):
+	case g.Held != "" && c.Spent == "" && (!c.Acted() || len(g.Candidates) > 0):
 		return LeaderHeld, Because("%s", clip(g.Held, 300))
 	}
 	return "", nil
@@ -58,9 +58,9 @@ func (s *LocationState) against(c *candidate) (Reason, *Finding) {
 
 // successor picks who is to lead: the best that was not tried and is not under repair itself. A finding without a reason:
 // there is nobody, and the plan has run out.
-func (s *LocationState) successor(c *candidate) (Move, Reason, *Finding) {
-	if c.spent != "" {
-		return Move{}, "", Because("%s", c.spent)
+func (s *LocationState) successor(c *Candidate) (Move, Reason, *Finding) {
+	if c.Spent != "" {
+		return Move{}, "", Because("%s", c.Spent)
 	}
 	g, r := s.Sight, s.Record
 	refused := maps.Clone(g.Refused)
@@ -69,13 +69,13 @@ func (s *LocationState) successor(c *candidate) (Move, Reason, *Finding) {
 	}
 	var busy []string
 	for _, m := range g.Candidates {
-		switch err := m.validate(); {
-		case m.To == s.Node.Name, r != nil && slices.Contains(r.successors(), m.To):
+		switch err := m.Validate(); {
+		case m.To == s.Node.Name, r != nil && slices.Contains(r.Successors(), m.To):
 		case err != nil:
 			refused[m.To] = err.Error()
 		case m.Location != s.Name || m.From != g.Leader:
 			refused[m.To] = fmt.Sprintf("the move would be from %s in location %s", m.From, m.Location)
-		case s.Fleet.nodeRepairOn(m.To), s.Ledger.replacingName(m.To):
+		case s.Fleet.NodeRepairOn(m.To), s.Ledger.ReplacingName(m.To):
 			busy = append(busy, m.To)
 		default:
 			return m, "", nil
@@ -85,7 +85,7 @@ func (s *LocationState) successor(c *candidate) (Move, Reason, *Finding) {
 	switch {
 	case len(busy) > 0:
 		return Move{}, NodeUnderRepair, Because("the nodes that could lead location %s instead are under repair: %s", s.Name, clip(joined(busy), 200))
-	case c.acted():
+	case c.Acted():
 		return Move{}, "", why
 	}
 	return Move{}, LeaderHeld, why
@@ -103,7 +103,7 @@ func refusals(refused map[string]string) string {
 // elsewhere says that somebody leads of whom this node's repair knows nothing; empty: nobody does.
 func (s *LocationState) elsewhere() string {
 	g, r, ours := s.Sight, s.Record, s.Node.Name
-	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == ours || (r != nil && slices.Contains(r.successors(), g.Leader)) {
+	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == ours || (r != nil && slices.Contains(r.Successors(), g.Leader)) {
 		return ""
 	}
 	if r != nil && len(r.Moves) > 0 {

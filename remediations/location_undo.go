@@ -9,18 +9,18 @@ import (
 )
 
 // exhaust begins to put back what the repair moved, now that nothing is left to try.
-func (s *LocationState) exhaust(c *candidate, why string) Decision {
-	r := s.Record.clone()
+func (s *LocationState) exhaust(c *Candidate, why string) Decision {
+	r := s.Record.Clone()
 	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, joined(r.Done), s.Name, s.missing())
-	if against := s.againstPutBack(c.policy); against != "" {
-		return s.exhausted(why+"; "+against, false, c.now)
+	if against := s.againstPutBack(c.Policy); against != "" {
+		return s.exhausted(why+"; "+against, false, c.Now)
 	}
-	if len(r.made()) == 0 {
-		return s.exhausted(why+"; no move was made, so there is nothing to put back", true, c.now)
+	if len(r.Made()) == 0 {
+		return s.exhausted(why+"; no move was made, so there is nothing to put back", true, c.Now)
 	}
-	back := Instant(c.now)
+	back := Instant(c.Now)
 	r.Back, r.Note = &back, clip(why, 300)
-	return s.putBack(r, c.now)
+	return s.putBack(r, c.Now)
 }
 
 // againstPutBack says why the record's moves are not put back; empty: nothing is against it. The record is on a Node, which
@@ -29,7 +29,7 @@ func (s *LocationState) againstPutBack(p *Policy) string {
 	switch {
 	case p == nil || p.Mode != ModeEnforce:
 		return "the mode is observe, so nothing is put back"
-	case !s.Ledger.knowsMove(s.Node.Name, s.Record):
+	case !s.Ledger.KnowsMove(s.Node.Name, s.Record):
 		return fmt.Sprintf("the ledger knows of no move by repair %s, so nothing is put back: check who wrote %s on node %s", s.Record.ID, LocationKey, s.Node.Name)
 	}
 	return ""
@@ -38,11 +38,11 @@ func (s *LocationState) againstPutBack(p *Policy) string {
 // putBack issues the moves' undoing, the newest first.
 func (s *LocationState) putBack(r *Record, now time.Time) Decision {
 	r.Phase, r.Since, r.Deadline, r.Hold = Acting, Instant(now), Instant(now.Add(ActingFor)), nil
-	r.nameIntent()
-	moves := r.made()
+	r.NameIntent()
+	moves := r.Made()
 	slices.Reverse(moves)
 	return Decision{
-		Verb: Issue, Record: r, PutBack: moves, Policy: s.policyOf(r),
+		Verb: Issue, Record: r, PutBack: moves, Policy: s.PolicyOf(r),
 		Message: fmt.Sprintf("put the mesh leadership of location %s back as it was before repair %s: %s", r.Location, r.ID, r.Note),
 	}
 }
@@ -62,48 +62,48 @@ func (s *LocationState) restore(now time.Time) Decision {
 	case !now.Before(r.Deadline):
 		return s.fallBack(LeaderHeld, "it had no answer in time", now)
 	case c != nil:
-		return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.policyOf(r), Message: "the leadership is being put back"}
+		return Decision{Verb: Wait, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: "the leadership is being put back"}
 	case s.Ledger == nil:
-		return Decision{Verb: Look, Recheck: r.Deadline, Policy: s.policyOf(r), Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+		return Decision{Verb: Look, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
 	}
-	if against := s.againstPutBack(s.policyOf(r)); against != "" {
+	if against := s.againstPutBack(s.PolicyOf(r)); against != "" {
 		return s.exhausted(r.Note+"; "+against, false, now)
 	}
-	d := s.putBack(r.clone(), now)
+	d := s.putBack(r.Clone(), now)
 	d.Verb, d.Record, d.Recheck = Resume, nil, r.Deadline
 	return d
 }
 
 // fallBack lets the undoing rest until it is tried again.
 func (s *LocationState) fallBack(reason Reason, why string, now time.Time) Decision {
-	r := s.Record.clone()
+	r := s.Record.Clone()
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, clip(why, 200))
-	r.Phase, r.Since, r.Deadline = Pending, Instant(now), Instant(r.Back.Add(backFor))
+	r.Phase, r.Since, r.Deadline = Pending, Instant(now), Instant(r.Back.Add(BackFor))
 	r.Hold = &Hold{Reason: reason, Message: message, Since: Instant(now)}
-	return Decision{Verb: Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.policyOf(r), Recheck: now.Add(lookAgain)}
+	return Decision{Verb: Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.PolicyOf(r), Recheck: now.Add(LookAgain)}
 }
 
 // bindsUndo are the guards that hold an undoing: what people say of the node, and repairs of it.
 var bindsUndo = []Reason{ReasonExcluded, Paused, NodeLeaving, NodeUnderRepair}
 
 // goBack tries again to put the moves back.
-func (s *LocationState) goBack(c *candidate) Decision {
+func (s *LocationState) goBack(c *Candidate) Decision {
 	r := s.Record
-	switch next := r.Since.Add(lookAgain); {
-	case !c.now.Before(r.Deadline):
-		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.Hold.Words(), false, c.now)
+	switch next := r.Since.Add(LookAgain); {
+	case !c.Now.Before(r.Deadline):
+		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.Hold.Words(), false, c.Now)
 	case s.Ledger == nil:
-		return Decision{Verb: Look, Policy: c.policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
-	case s.againstPutBack(c.policy) != "":
-		return s.exhausted(r.Note+"; "+s.againstPutBack(c.policy), false, c.now)
-	case c.now.Before(next):
-		return Decision{Verb: Wait, Policy: c.policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
+		return Decision{Verb: Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+	case s.againstPutBack(c.Policy) != "":
+		return s.exhausted(r.Note+"; "+s.againstPutBack(c.Policy), false, c.Now)
+	case c.Now.Before(next):
+		return Decision{Verb: Wait, Policy: c.Policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
 	}
-	c.repair, c.own = r.ID, r.ID
-	if reason, f := c.heldBy(bindsUndo); f != nil {
-		return s.hold(c, r.clone(), reason, f)
+	c.Repair, c.Own = r.ID, r.ID
+	if reason, f := c.HeldBy(bindsUndo); f != nil {
+		return s.HoldBack(c, r.Clone(), reason, f)
 	}
-	return s.putBack(r.clone(), c.now)
+	return s.putBack(r.Clone(), c.Now)
 }
 
 // leaveUnproven ends a repair that has moved, and of which nothing says any more whether that helped, or that anything else
@@ -118,7 +118,7 @@ func (s *LocationState) leaveUnproven(now time.Time) Decision {
 
 // exhausted ends the plan; the record stays until a person has looked.
 func (s *LocationState) exhausted(why string, undone bool, now time.Time) Decision {
-	d, r := s.end(OutcomeExhausted, why, now), s.Record.exhausted(now)
+	d, r := s.End(OutcomeExhausted, why, now), s.Record.Exhausted(now)
 	r.Back = nil
 	if undone {
 		r.Undo, d.Ended.PutBack = nil, true
@@ -135,16 +135,8 @@ func (s *LocationState) rest(now time.Time) Decision {
 		return d
 	}
 	if s.elsewhere() != "" {
-		d.Prune = append(d.Prune, keysOf(s.Alerts)...)
+		d.Prune = append(d.Prune, KeysOf(s.Alerts)...)
 		return d
 	}
-	return s.lookAgain(d, now, lookElsewhere)
-}
-
-// leftAs says how a repair that ends early leaves the mesh.
-func (r *Record) leftAs() string {
-	if len(r.Moves) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; the leadership of location %s is left with %s, before the repair %s had it", r.Location, r.Moves[len(r.Moves)-1].To, r.Moves[0].From)
+	return s.LookAgain(d, now, LookElsewhere)
 }

@@ -113,7 +113,7 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 		"by its record": {r, nil, map[string]bool{"n1": true, "n2": true, "n3": true, "n4": false}},
 		"by its slot":   {nil, []Slot{slot}, map[string]bool{"n1": false, "n2": true, "n3": true, "n4": false}},
 		"while it waits": {func() *Record {
-			w := r.clone()
+			w := r.Clone()
 			w.Phase = Pending
 			return w
 		}(), nil, map[string]bool{"n1": false, "n2": false, "n3": false}},
@@ -170,7 +170,7 @@ func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 	require.Zero(t, f.total.unhealthy)
 	require.Empty(t, f.Breakers)
 	require.Empty(t, f.occupied)
-	require.Contains(t, f.locationsAtLimit(c, "n001", false), "5 of at most 1 mesh leaders")
+	require.Contains(t, f.LocationsAtLimit(c, "n001", false), "5 of at most 1 mesh leaders")
 	require.Equal(t, "r1", InFlight(nodes[0]).ID, "people are kept from the leader's node")
 	l := RebuildLedger(c, nodes, noon)
 	require.Empty(t, l.Repairs, "nor do they count against its machine")
@@ -242,9 +242,9 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	require.False(t, l.ReleaseLocation("n1"))
 	require.Empty(t, l.Slots)
 	require.NotEmpty(t, l.Moves)
-	require.Equal(t, Begun{Repair: "r1", At: later}, l.lastMove("eu", "r2"))
-	require.Zero(t, l.lastMove("eu", "r1"), "its own move holds no repair")
-	require.Zero(t, l.lastMove("us", ""), "nor does one of another location")
+	require.Equal(t, Begun{Repair: "r1", At: later}, l.LastMove("eu", "r2"))
+	require.Zero(t, l.LastMove("eu", "r1"), "its own move holds no repair")
+	require.Zero(t, l.LastMove("us", ""), "nor does one of another location")
 
 	other := leaderRecord(Acting)
 	other.ID, other.Location = "r2", "us"

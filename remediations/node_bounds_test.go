@@ -48,6 +48,6 @@ func TestDecideAtTheLastMoment(t *testing.T) {
 
 func TestAlertOfACauseIsThatAlert(t *testing.T) {
 	s := &State{Journal: Journal{Alerts: []Alert{{Fingerprint: "a"}, {Fingerprint: "b"}}}}
-	require.Equal(t, &s.Journal.Alerts[1], s.alert("b"))
-	require.Nil(t, s.alert("c"))
+	require.Equal(t, &s.Journal.Alerts[1], s.AlertBy("b"))
+	require.Nil(t, s.AlertBy("c"))
 }

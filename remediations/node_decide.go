@@ -83,17 +83,17 @@ func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Dec
 	if r == nil || r.Cause != cause || r.Policy != p.Name {
 		r = s.newRecord(p, cause, now)
 	}
-	r = r.clone()
+	r = r.Clone()
 	if a != nil && r.After == nil {
 		if cure := s.relapse(p, a, now); cure != nil {
 			r.After = &After{ID: cure.Repair, Step: cure.Step, Steps: cure.Steps}
 		}
 	}
-	c := &candidate{State: s, now: now, policy: p, subject: s.Node.Name, alert: a, request: request, verdict: s.verdictOn(cause)}
+	c := &Candidate{State: s, Now: now, Policy: p, Subject: s.Node.Name, alert: a, request: request, Verdict: s.verdictOn(cause)}
 	step, ok := s.firstStepOf(p, r)
 	switch {
 	case ok:
-		c.step, r.Step = step, step
+		c.Step, r.Step = step, step
 		return act(nodeTarget{s}, c, r)
 	case r.After != nil && s.begins(p, r):
 		r.Step = r.After.Step
@@ -123,17 +123,17 @@ func (s *State) proceed(now time.Time) Decision {
 	r := s.Journal.Record
 	p := s.policy()
 	if p == nil || p.Mode == ModeOff {
-		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+		return s.End(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	if !p.takes(s.Node) {
-		return s.end(Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
+		return s.End(Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
 	}
-	if s.stale() {
-		return s.look("asking Alertmanager before the next step")
+	if s.Stale() {
+		return s.Look("asking Alertmanager before the next step")
 	}
-	c := &candidate{State: s, now: now, policy: p, subject: s.Node.Name, alert: s.alert(r.Cause.Alert), request: r.Cause.Request, verdict: s.verdictOn(r.Cause), repair: r.ID, own: r.ID}
+	c := &Candidate{State: s, Now: now, Policy: p, Subject: s.Node.Name, alert: s.AlertBy(r.Cause.Alert), request: r.Cause.Request, Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID}
 	var cure Decision
-	if c.resolved() {
+	if c.Resolved() {
 		var well bool
 		if cure, well = cured(nodeTarget{s}, p, now); cure.Verb == End {
 			return cure
@@ -142,22 +142,22 @@ func (s *State) proceed(now time.Time) Decision {
 		}
 	}
 	if r.Phase == Pending && !now.Before(r.Deadline) {
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
+		return s.End(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
 	}
 	if r.drained() && !s.Node.Spec.Unschedulable {
 		return s.uncordoned("after its drain: pods may be back, and the plan would go on as if the node were empty", now)
 	}
-	if d, ok := r.afterWithheld(p, refusedFor, now); ok {
+	if d, ok := r.AfterWithheld(p, refusedFor, now); ok {
 		return d
 	}
 	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
 	step, ok := r.Step, true
-	if (r.Intent.of(r, step) && !r.interrupted()) || !s.doable(p, step) {
-		step, ok = s.nextStep(p, step)
+	if (r.Intent.Of(r, step) && !r.interrupted()) || !s.Doable(p, step) {
+		step, ok = s.NextStep(p, step)
 	}
-	next := r.between(now)
+	next := r.Between(now)
 	if ok {
-		c.step, next.Step = step, step
+		c.Step, next.Step = step, step
 	} else if s.Ledger != nil { // without it act waits, as before any step
 		if reason, f := c.hold(); f == nil || reason == Observing {
 			if c.unwitnessed() {
@@ -173,23 +173,23 @@ func (s *State) proceed(now time.Time) Decision {
 }
 
 // lookOnce asks for what the side effect rests on and is not known, or too old.
-func (s *State) lookOnce(c *candidate, ask Ask) Decision {
-	return Decision{Verb: Look, Ask: ask, AskStep: c.ask(), Policy: c.policy, Message: "looking once more before the side effect"}
+func (s *State) lookOnce(c *Candidate, ask Ask) Decision {
+	return Decision{Verb: Look, Ask: ask, AskStep: c.ask(), Policy: c.Policy, Message: "looking once more before the side effect"}
 }
 
 // policy is that of the repair on record.
 func (s *State) policy() *Policy { return s.Config.PolicyOf(s.Journal.Record.Policy, s.Node) }
 
-// stale says that the Alertmanagers were last asked before this node wanted to know.
-func (s *State) stale() bool {
+// Stale says that the Alertmanagers were last asked before this node wanted to know.
+func (s *State) Stale() bool {
 	return s.LookSince.IsZero() || s.Word == nil || s.Word.AskedAt.Before(s.LookSince)
 }
 
-func (s *State) look(why string) Decision {
+func (s *State) Look(why string) Decision {
 	return Decision{Verb: Look, Ask: Ask{Alerts: true}, Message: why}
 }
 
-func (s *State) alert(fingerprint string) *Alert {
+func (s *State) AlertBy(fingerprint string) *Alert {
 	for i := range s.Journal.Alerts {
 		if s.Journal.Alerts[i].Fingerprint == fingerprint {
 			return &s.Journal.Alerts[i]

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// end closes the repair.
-func (s *State) end(o Outcome, why string, now time.Time) Decision {
+// End closes the repair.
+func (s *State) End(o Outcome, why string, now time.Time) Decision {
 	r := s.Journal.Record
 	d := Decision{Verb: End, Message: why, Policy: s.policy(), Ended: r.ended(o, why, now)}
 	d.Ended.Also, d.Ended.Request, d.Ended.Evidence = slices.Clone(r.Also), r.Cause.Request, r.Evidence
@@ -32,8 +32,8 @@ func (d *Decision) undo(r *Record) {
 
 // exhaust ends the plan; the record stays until a person has looked.
 func (s *State) exhaust(p *Policy, now time.Time) Decision {
-	d := s.end(OutcomeExhausted, "", now)
-	r := s.Journal.Record.exhausted(now)
+	d := s.End(OutcomeExhausted, "", now)
+	r := s.Journal.Record.Exhausted(now)
 	missing := "its alert came back"
 	if r.Intent != nil {
 		_, missing = s.proven()

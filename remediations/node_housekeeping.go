@@ -25,9 +25,9 @@ func (s *State) dropMalformed(now time.Time) Decision {
 	}
 }
 
-// over says that an alert that has led to nothing needs no more thought: nobody has it, and it was said to be
+// Over says that an alert that has led to nothing needs no more thought: nobody has it, and it was said to be
 // resolved, or nobody has heard of it for a while.
-func (s *State) over(a *Alert, now time.Time) bool {
+func (s *State) Over(a *Alert, now time.Time) bool {
 	return s.Word.About(a.Fingerprint, s.Config, s.ownSilence()).Gone && s.Word.BlindCause(s.Config) == "" &&
 		(a.Status == StatusResolved || now.Sub(a.ReceivedAt).Abs() > UnconfirmedFor) // or received by a clock that was wrong
 }
@@ -36,12 +36,12 @@ func (s *State) over(a *Alert, now time.Time) bool {
 func (s *State) prune(d *Decision, now time.Time) {
 	for k := range s.Node.Annotations {
 		// Drydock's own key, and nothing that it wrote, or the journal had it: the poll brings a real alert again.
-		if fingerprint, ours := strings.CutPrefix(k, AlertPrefix); ours && s.alert(fingerprint) == nil {
+		if fingerprint, ours := strings.CutPrefix(k, AlertPrefix); ours && s.AlertBy(fingerprint) == nil {
 			d.Prune = append(d.Prune, k)
 		}
 	}
 	slices.Sort(d.Prune)
-	if s.stale() || d.Verb == Look {
+	if s.Stale() || d.Verb == Look {
 		return
 	}
 	kept := s.Journal.Record
@@ -56,7 +56,7 @@ func (s *State) prune(d *Decision, now time.Time) {
 		if p := s.Config.Policy(a.Policy); p != nil && p.Kind != KindNode {
 			continue // the sidecar's own decision drops it, or the leader's
 		}
-		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && (s.over(a, now) || d.cured(a)) {
+		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && (s.Over(a, now) || d.cured(a)) {
 			d.Prune = append(d.Prune, a.Key())
 		}
 	}

@@ -65,8 +65,8 @@ func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bo
 
 // wordOnNode is the guard that holds everything on the node, because a person or another system said so; empty: none.
 func (s *State) wordOnNode(now time.Time) (Reason, string) {
-	c := &candidate{State: s, now: now, policy: &Policy{}}
-	if reason, f := c.heldBy([]Reason{ReasonExcluded, Paused, NodeLeaving}); f != nil {
+	c := &Candidate{State: s, Now: now, Policy: &Policy{}}
+	if reason, f := c.HeldBy([]Reason{ReasonExcluded, Paused, NodeLeaving}); f != nil {
 		return reason, f.Message
 	}
 	// One whose time is over is taken off once the leases agree with this clock; until then it stands.

@@ -27,19 +27,19 @@ func (s *State) letGo(d *Decision, now time.Time) {
 	if s.Word == nil || !s.Word.AskedAt.After(oldest) || d.Ask.Heartbeats || s.Ledger == nil {
 		return // what it would rest on is read again
 	}
-	c := &candidate{
-		State: s, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), request: r.Cause.Request,
-		verdict: s.verdictOn(r.Cause), repair: r.ID, own: r.ID,
+	c := &Candidate{
+		State: s, Now: now, Policy: p, Step: r.Step, alert: s.AlertBy(r.Cause.Alert), request: r.Cause.Request,
+		Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID,
 	}
 	if reason, f := c.hold(); f != nil {
 		s.note(d, "its machine is gone; the node is not marked as out of service, because %s holds it", reason)
 		d.Message += ": " + f.Message
 		if f.Until.After(now) {
-			d.Recheck = earlier(d.Recheck, f.Until)
+			d.Recheck = Earlier(d.Recheck, f.Until)
 		}
 		return
 	}
-	d.Taint, d.Record = true, r.clone()
+	d.Taint, d.Record = true, r.Clone()
 	d.Record.Note = ""
 	d.Record.Undo = append(d.Record.Undo, Undo{Kind: UndoTaint, Key: OutOfServiceTaint, At: Instant(now)})
 	d.Message = "its machine is gone: the node is marked out of service, so that volumes and pods are let go"
@@ -49,7 +49,7 @@ func (s *State) letGo(d *Decision, now time.Time) {
 func (s *State) note(d *Decision, format string, args ...any) {
 	d.Message = fmt.Sprintf(format, args...)
 	if r := s.Journal.Record; r.Note != clip(d.Message, 400) {
-		d.Record = r.clone()
+		d.Record = r.Clone()
 		d.Record.Note = clip(d.Message, 400)
 	}
 }

@@ -23,23 +23,23 @@ func (r *Record) passed(ref StepRef) bool {
 
 // passOver goes on to the next step instead of waiting for one that can only be refused, or that is not due for this node.
 // It is on record before anything else is done, and said once. nil: no step follows, and none was issued yet.
-func (s *State) passOver(c *candidate, pending *Record, reason Reason, f *Finding) *Decision {
-	r := pending.clone()
-	r.Passed = append(r.Passed, Passed{Index: c.step.Index, Name: c.step.Name, Why: clip(f.Message, passedWhy)})
+func (s *State) passOver(c *Candidate, pending *Record, reason Reason, f *Finding) *Decision {
+	r := pending.Clone()
+	r.Passed = append(r.Passed, Passed{Index: c.Step.Index, Name: c.Step.Name, Why: clip(f.Message, passedWhy)})
 	known := *s
 	known.Journal.Record = r
-	step, more := known.stepFrom(c.policy, c.step.Index+1)
+	step, more := known.stepFrom(c.Policy, c.Step.Index+1)
 	switch {
-	case !more && !c.acted():
+	case !more && !c.Acted():
 		return nil
 	case !more:
-		d := known.exhaust(c.policy, c.now)
+		d := known.exhaust(c.Policy, c.Now)
 		return &d
 	}
 	r.Step = step
-	message := fmt.Sprintf("%s is passed over: %s; %s is next", c.step.Name, f.Message, step.Name)
-	r.Hold = &Hold{Reason: reason, Message: clip(message, 400), Since: Instant(c.now)}
-	return &Decision{Verb: Keep, Reason: reason, Message: message, Policy: c.policy, Record: r, Recheck: c.now.Add(time.Second)}
+	message := fmt.Sprintf("%s is passed over: %s; %s is next", c.Step.Name, f.Message, step.Name)
+	r.Hold = &Hold{Reason: reason, Message: clip(message, 400), Since: Instant(c.Now)}
+	return &Decision{Verb: Keep, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
 }
 
 // passedOver names the steps that were passed over, behind what was tried.
@@ -52,8 +52,8 @@ func (r *Record) passedOver() string {
 }
 
 // part is what of the node the step is about, where only the plan says it.
-func (c *candidate) part() string {
-	if of := c.policy.Plan[c.step.Index]; of.Unit+of.DaemonSet != "" {
+func (c *Candidate) part() string {
+	if of := c.Policy.Plan[c.Step.Index]; of.Unit+of.DaemonSet != "" {
 		return " (" + of.Unit + of.DaemonSet + ")"
 	}
 	return ""

@@ -42,17 +42,17 @@ func (s *State) await(now time.Time) Decision {
 	return d
 }
 
-// withoutPolicy says why a repair whose policy is no longer configured waits for its end: a cure shows by the policy's witness,
+// WithoutPolicy says why a repair whose policy is no longer configured waits for its end: a cure shows by the policy's witness,
 // and counts once it has held for the policy's proofFor.
-func (r *Record) withoutPolicy() string {
+func (r *Record) WithoutPolicy() string {
 	return fmt.Sprintf("policy %s is no longer configured, so nothing says what proves a cure", r.Policy)
 }
 
 // proven asks for the issued step's own proof.
 func (s *State) proven() (bool, string) {
 	r := s.Journal.Record
-	name := stepName(lastDone(r))
-	if r.withheld() {
+	name := stepName(LastDone(r))
+	if r.Withheld() {
 		return false, "the last call was not made: " + r.Intent.Why
 	}
 	if r.Intent.Outcome == CallRefused && Registry[name].Once {
@@ -106,12 +106,12 @@ func (t nodeTarget) cure(p *Policy) (Outcome, string) {
 	if !proven {
 		return SelfRecovered, "the node is well and the alert is gone, but not by this repair: " + missing
 	}
-	return Recovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", lastDone(r))
+	return Recovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", LastDone(r))
 }
 
 // renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.
 func (s *State) renewed(r *Record) bool {
-	return s.Lease.fresh() && (!Registry[stepName(lastDone(r))].RenewsLease || s.Lease.RenewedAt.After(r.Intent.At))
+	return s.Lease.fresh() && (!Registry[stepName(LastDone(r))].RenewsLease || s.Lease.RenewedAt.After(r.Intent.At))
 }
 
 // fresh says that the kubelet's last renewal was good when the lease was read. One from far in the future says that one

@@ -102,11 +102,11 @@ func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) 
 	s.Config.Policies = nil
 	d = DecideSuccessor(s, o, noon)
 	require.Equal(t, Wait, d.Verb, d.Message)
-	require.Equal(t, o.Record.withoutPolicy(), d.Message)
+	require.Equal(t, o.Record.WithoutPolicy(), d.Message)
 	d = DecideSuccessor(s, o, o.Record.Intent.At.Add(replace.Wait))
 	require.Equal(t, End, d.Verb, d.Message)
 	require.Equal(t, OutcomeExhausted, d.Ended.Outcome)
-	require.Contains(t, d.Message, o.Record.withoutPolicy())
+	require.Contains(t, d.Message, o.Record.WithoutPolicy())
 }
 
 // TestProofThatTheProviderGivesIsAskedFor: of a step that has such a proof, and while it can be told

@@ -46,7 +46,7 @@ func (s *State) firstStepOf(p *Policy, r *Record) (StepRef, bool) {
 
 // begins says that some step of the plan can be carried out, if the record goes on from nothing.
 func (s *State) begins(p *Policy, r *Record) bool {
-	anew := r.clone()
+	anew := r.Clone()
 	anew.After = nil
 	_, ok := s.firstStepOf(p, anew)
 	return ok
@@ -69,7 +69,7 @@ func (r *Record) issued() (StepRef, bool) {
 	if _, err := fmt.Sscanf(r.Intent.ID, r.ID+"-%d-%d", &ref.Index, &ref.Attempt); err != nil {
 		return ref, false
 	}
-	ref.Name = stepName(lastDone(r))
+	ref.Name = stepName(LastDone(r))
 	return ref, true
 }
 
@@ -141,11 +141,11 @@ func (s *State) relapsed(d *Decision) {
 }
 
 // spentPlan ends a plan of which the earlier repairs have tried everything. Every guard is asked first, as before a step.
-func (s *State) spentPlan(c *candidate, r *Record) Decision {
+func (s *State) spentPlan(c *Candidate, r *Record) Decision {
 	if s.Ledger == nil {
 		return act(nodeTarget{s}, c, r) // which waits for it, or holds
 	}
-	c.own = r.ID
+	c.Own = r.ID
 	if reason, f := c.hold(); f != nil && reason != Observing {
 		return act(nodeTarget{s}, c, r)
 	}
@@ -154,7 +154,7 @@ func (s *State) spentPlan(c *candidate, r *Record) Decision {
 	}
 	known := *s
 	known.Journal.Record = r
-	return known.exhaust(c.policy, c.now)
+	return known.exhaust(c.Policy, c.Now)
 }
 
 // MarkRelapsed writes into the history that the repair's alert came back.

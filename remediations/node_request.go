@@ -185,8 +185,8 @@ func (s *State) asked(request string, now time.Time) Decision {
 	if p == nil {
 		return s.refuse("policy %s does not take this node, or is off", strings.TrimPrefix(request, requestPolicy))
 	}
-	if s.stale() {
-		return s.look("asking Alertmanager whether the node is silenced")
+	if s.Stale() {
+		return s.Look("asking Alertmanager whether the node is silenced")
 	}
 	d := s.consider(p, nil, request, now)
 	if d.Reason == Observing || d.Reason == ProviderAbsent {

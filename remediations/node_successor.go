@@ -36,7 +36,7 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 		p = s.Config.Requested(r.Policy, &corev1.Node{})
 	}
 	deadline := r.Intent.At.Add(p.waitOf(r.Step))
-	d := Decision{Verb: Wait, Policy: p, Recheck: earlier(deadline, now.Add(askEvery))}
+	d := Decision{Verb: Wait, Policy: p, Recheck: Earlier(deadline, now.Add(askEvery))}
 	machine, again := s.answers().Machine, s.askedAgain(r.Intent)
 	d.Ask.Replacement = !now.Before(again) || again.Sub(now) > askEvery
 	switch {
@@ -50,7 +50,7 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 		return d
 	}
 	next := *s
-	next.Journal.Record = r.clone()
+	next.Journal.Record = r.Clone()
 	next.Journal.Record.Phase, next.Journal.Record.Deadline = Verifying, deadline
 	if over, well := cured(nodeTarget{&next}, p, now); well {
 		over.Uncordon, over.Untaint = false, false // that was the Node that is gone
@@ -60,12 +60,12 @@ func DecideSuccessor(s *State, o *Orphan, now time.Time) Decision {
 	}
 	d.Message = "the machine was replaced, its Node is not well yet"
 	if p == nil {
-		d.Message = r.withoutPolicy()
+		d.Message = r.WithoutPolicy()
 	}
 	return d
 }
 
-func earlier(a, b time.Time) time.Time {
+func Earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}
@@ -82,7 +82,7 @@ func (s *State) orphanOver(o *Orphan, p *Policy, now time.Time) Decision {
 	switch {
 	case missing != "":
 	case p == nil:
-		missing = r.withoutPolicy()
+		missing = r.WithoutPolicy()
 	default:
 		missing = "no Node of the new machine is well"
 	}

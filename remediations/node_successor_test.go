@@ -78,7 +78,7 @@ func TestAnswerOfTheProviderIsGoodForItsTime(t *testing.T) {
 	} {
 		v := &Survey{Step: plan[0].On(), At: noon.Add(-c.age), Trouble: c.trouble, Again: 5 * time.Minute}
 		s := &State{Config: conf, Survey: v}
-		got := s.surveyOf(&candidate{State: s, now: noon, policy: &Policy{Plan: plan}, step: StepRef{Name: "reboot", Attempt: 1}})
+		got := s.surveyOf(&Candidate{State: s, Now: noon, Policy: &Policy{Plan: plan}, Step: StepRef{Name: "reboot", Attempt: 1}})
 		require.Equal(t, c.good, got == v, name)
 	}
 }

@@ -10,7 +10,7 @@ type nodeTarget struct{ *State }
 
 func (t nodeTarget) record() *Record { return t.Journal.Record }
 
-func (t nodeTarget) policyOf(r *Record) *Policy { return t.Config.PolicyOf(r.Policy, t.Node) }
+func (t nodeTarget) PolicyOf(r *Record) *Policy { return t.Config.PolicyOf(r.Policy, t.Node) }
 
 func (t nodeTarget) causes() []*Alert { return t.mildestFirst() }
 
@@ -29,7 +29,7 @@ func (t nodeTarget) consider(p *Policy, a *Alert, now time.Time) Decision {
 }
 
 // examine asks whether one provider carries out the step on this node, and what it has against it. That stands, and is told once, while the provider is asked again.
-func (t nodeTarget) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
+func (t nodeTarget) examine(c *Candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
 	if f := c.unserved(); f != nil {
 		return nil, ProviderAbsent, f
 	}
@@ -54,16 +54,16 @@ func (t nodeTarget) examine(c *candidate, pending *Record, observing bool) (*Dec
 	return &d, "", nil
 }
 
-func (t nodeTarget) asks(c *candidate, ask *Ask) StepOn {
+func (t nodeTarget) asks(c *Candidate, ask *Ask) StepOn {
 	ask.Survey, ask.Witness = t.surveyOf(c) == nil, c.unwitnessed()
 	return c.ask()
 }
 
-func (t nodeTarget) intend(c *candidate, pending *Record, d *Decision) {
-	n, r, taken := t.Node, d.Record, pending.taken(c.step)
+func (t nodeTarget) intend(c *Candidate, pending *Record, d *Decision) {
+	n, r, taken := t.Node, d.Record, pending.taken(c.Step)
 	r.Also = t.also(r)
 	r.Intent.BootID, r.Intent.UID, r.Intent.ProviderID = n.Status.NodeInfo.BootID, string(n.UID), n.Spec.ProviderID
-	if t.Config.several(c.step.Name) {
+	if t.Config.several(c.Step.Name) {
 		r.Intent.Provider = c.provider()
 	}
 	r.Intent.Before, r.Intent.SpentSeconds = t.Survey.before(c.ask()), int(taken.Seconds())
@@ -72,37 +72,37 @@ func (t nodeTarget) intend(c *candidate, pending *Record, d *Decision) {
 	}
 	d.Signs = c.signs()
 	attempt := ""
-	if c.remediation().Once {
-		attempt = fmt.Sprintf(" (attempt %d)", c.step.Attempt)
+	if c.Remediation().Once {
+		attempt = fmt.Sprintf(" (attempt %d)", c.Step.Attempt)
 	} else {
-		r.Deadline = Instant(c.now.Add(c.policy.Plan[c.step.Index].Timeout - taken))
+		r.Deadline = Instant(c.Now.Add(c.Policy.Plan[c.Step.Index].Timeout - taken))
 		if !n.Spec.Unschedulable {
 			d.Cordon = true
-			r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: Instant(c.now)})
+			r.Undo = append(r.Undo, Undo{Kind: UndoCordon, At: Instant(c.Now)})
 		}
 	}
-	d.Message = fmt.Sprintf("%s %s%s%s %s", c.remediation().Verb, n.Name, c.part(), attempt, c.by())
+	d.Message = fmt.Sprintf("%s %s%s%s %s", c.Remediation().Verb, n.Name, c.part(), attempt, c.By())
 }
 
-// hold keeps the candidate back, or passes its step over.
-func (t nodeTarget) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
+// HoldBack keeps the candidate back, or passes its step over.
+func (t nodeTarget) HoldBack(c *Candidate, pending *Record, reason Reason, f *Finding) Decision {
 	if f.pass {
 		if over := t.passOver(c, pending, reason, f); over != nil {
 			return *over
 		}
 	}
 	d := t.keep(c, pending, reason, f)
-	d.Ask.Heartbeats = reason == Blind && t.uncounted(c.now) && t.Heartbeats.Blind() != ""
+	d.Ask.Heartbeats = reason == Blind && t.uncounted(c.Now) && t.Heartbeats.Blind() != ""
 	d.Ask.Witness = reason == NotWitnessed && c.witnessDue()
 	return d
 }
 
-func (t nodeTarget) keep(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
-	d := keeping(c, reason, f)
-	hold, was := NewHold(reason, f, c.now), t.record()
+func (t nodeTarget) keep(c *Candidate, pending *Record, reason Reason, f *Finding) Decision {
+	d := Held(c, reason, f)
+	hold, was := NewHold(reason, f, c.Now), t.record()
 	// A person's request is consumed with the record of it, whatever holds it.
 	if was.holds(pending, hold, d.Fleetwide) || (c.request != "" && (was == nil || was.ID != pending.ID)) {
-		d.Record = pending.clone()
+		d.Record = pending.Clone()
 		d.Record.Hold, d.Record.Also = hold, t.also(pending)
 	}
 	return d

@@ -12,10 +12,10 @@ import (
 func (s *State) work(now time.Time) Decision {
 	r, p := s.Journal.Record, s.policy()
 	if p == nil || p.Mode == ModeOff {
-		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+		return s.End(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	if !p.takes(s.Node) {
-		return s.end(Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
+		return s.End(Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
 	}
 	if !s.Node.Spec.Unschedulable { // it was cordoned when the step began, by whomever
 		return s.uncordoned("during its "+r.Step.Name, now)
@@ -46,9 +46,9 @@ func (s *State) work(now time.Time) Decision {
 	if s.Ledger == nil {
 		known.Ledger = &Ledger{} // not readable for a moment: the slot was taken, and stays taken
 	}
-	c := &candidate{
-		State: &known, now: now, policy: p, step: r.Step, alert: s.alert(r.Cause.Alert), request: r.Cause.Request,
-		verdict: s.verdictOn(r.Cause), repair: r.ID, own: r.ID,
+	c := &Candidate{
+		State: &known, Now: now, Policy: p, Step: r.Step, alert: s.AlertBy(r.Cause.Alert), request: r.Cause.Request,
+		Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID,
 	}
 	if reason, f := c.hold(); f != nil {
 		return s.interrupt(p, reason, f, now)
@@ -67,7 +67,7 @@ func (s *State) work(now time.Time) Decision {
 	}
 	d.Message = call.Note
 	if blocked := clip(call.Blocked, 400); blocked != r.Note {
-		d.Record = r.clone()
+		d.Record = r.Clone()
 		d.Record.Note = blocked
 	}
 	return d
@@ -76,7 +76,7 @@ func (s *State) work(now time.Time) Decision {
 // uncordoned ends the repair of a node that Drydock emptied, since somebody wants pods on it. It is a person's word like a
 // cancel: to drain the node again would be against it, and to go on without would take the pods along.
 func (s *State) uncordoned(when string, now time.Time) Decision {
-	d := s.end(Cancelled, "somebody uncordoned the node "+when, now)
+	d := s.End(Cancelled, "somebody uncordoned the node "+when, now)
 	d.Ended.By = ByPerson
 	return d
 }
@@ -103,14 +103,14 @@ func (s *State) unheard(underway bool, d *Decision, now time.Time) (Reason, *Fin
 	case uncounted:
 		return Blind, Because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
 	default:
-		d.Recheck = earlier(d.Recheck, earlier(s.Word.AskedAt, s.Heartbeats.ReadAt).Add(s.Config.MaxStaleness))
+		d.Recheck = Earlier(d.Recheck, Earlier(s.Word.AskedAt, s.Heartbeats.ReadAt).Add(s.Config.MaxStaleness))
 	}
 	return "", nil
 }
 
 // interrupt puts the step back: it is held, and begins again when nothing holds it any more.
 func (s *State) interrupt(p *Policy, reason Reason, f *Finding, now time.Time) Decision {
-	r := s.Journal.Record.clone()
+	r := s.Journal.Record.Clone()
 	r.Phase, r.Since, r.Deadline, r.Note = Pending, Instant(now), Instant(now.Add(PendingFor)), ""
 	r.Hold = NewHold(reason, f, now)
 	r.Also = s.also(r)
@@ -124,7 +124,7 @@ func (s *State) interrupt(p *Policy, reason Reason, f *Finding, now time.Time) D
 // taken is how long the step that goes on now has taken already. The time for which it was held does not count, but each
 // interruption counts for a second at least, so that there is no end of them.
 func (r *Record) taken(step StepRef) time.Duration {
-	if !r.Intent.of(r, step) || !r.interrupted() {
+	if !r.Intent.Of(r, step) || !r.interrupted() {
 		return 0
 	}
 	return time.Duration(r.Intent.SpentSeconds)*time.Second + max(time.Second, r.Since.Sub(r.Intent.At).Truncate(time.Second))
@@ -144,7 +144,7 @@ func (s *State) worn(p *Policy, why string, now time.Time) Decision {
 		return s.after(CallRefused, why, now)
 	}
 	next := *s
-	next.Journal.Record = r.clone()
+	next.Journal.Record = r.Clone()
 	next.Journal.Record.Intent.Outcome, next.Journal.Record.Intent.Why = CallRefused, clip(why, 300)
 	return next.exhaust(p, now)
 }
@@ -152,7 +152,7 @@ func (s *State) worn(p *Policy, why string, now time.Time) Decision {
 // after goes on with the plan when a repeatable step is over.
 func (s *State) after(outcome CallOutcome, why string, now time.Time) Decision {
 	next := *s
-	r := s.Journal.Record.clone()
+	r := s.Journal.Record.Clone()
 	r.Intent.Outcome, r.Intent.Why, r.Note = outcome, clip(why, 300), ""
 	next.Journal.Record = r
 	return next.proceed(now)

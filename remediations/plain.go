@@ -39,7 +39,7 @@ func PlainKind(kind Kind) *TargetKind {
 				return "", fmt.Errorf("policy %s does not say which label names a %s", p.Name, kind)
 			}
 			name := labels[p.Labels[0]]
-			return name, validName(name, maxTarget, "lower-case letters, digits, '-', '.' and '/'", "-./")
+			return name, ValidName(name, maxTarget, "lower-case letters, digits, '-', '.' and '/'", "-./")
 		},
 	}
 }
@@ -67,7 +67,7 @@ func (s *PlainState) elsewhere() string {
 }
 
 // examine asks what was seen: a repair needs a target that surely is not well.
-func (s *PlainState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason, *Finding) {
+func (s *PlainState) examine(c *Candidate, _ *Record, _ bool) (*Decision, Reason, *Finding) {
 	switch g := s.Seen; {
 	case g.Unknown != "":
 		return nil, NotWitnessed, Because("%s; no data is not a fault", clip(g.Unknown, 300))
@@ -75,16 +75,16 @@ func (s *PlainState) examine(c *candidate, _ *Record, _ bool) (*Decision, Reason
 		return nil, NotWitnessed, Because("%s", clip(g.Held, 300))
 	case g.Well:
 		return nil, NotWitnessed, Because("%s is well, whatever the alert says: %s", s.What, clip(g.Saw, 200))
-	case c.spent != "":
-		d := s.exhaust(c.spent, c.now)
+	case c.Spent != "":
+		d := s.exhaust(c.Spent, c.Now)
 		return &d, "", nil
 	}
 	return nil, "", nil
 }
 
-func (s *PlainState) intend(c *candidate, _ *Record, d *Decision) {
+func (s *PlainState) intend(c *Candidate, _ *Record, d *Decision) {
 	d.Record.Intent.UID = s.Seen.UID
-	d.Message = fmt.Sprintf("%s %s (attempt %d) %s", c.remediation().Verb, s.What, c.step.Attempt, c.by())
+	d.Message = fmt.Sprintf("%s %s (attempt %d) %s", c.Remediation().Verb, s.What, c.Step.Attempt, c.By())
 }
 
 // instead ends the repair of what is another one by now, or another node's.
@@ -101,7 +101,7 @@ func (s *PlainState) rest(now time.Time) Decision {
 	if len(s.Alerts) == 0 {
 		return d
 	}
-	return s.lookAgain(d, now, lookElsewhere)
+	return s.LookAgain(d, now, LookElsewhere)
 }
 
 func (s *PlainState) well() (string, bool) {
@@ -111,12 +111,12 @@ func (s *PlainState) well() (string, bool) {
 
 // cure is Recovered where the call was made and the target is the same one that it was made for.
 func (s *PlainState) cure() (Outcome, string) {
-	if r := s.Record; r.withheld() || r.Intent.Outcome == CallRefused {
+	if r := s.Record; r.Withheld() || r.Intent.Outcome == CallRefused {
 		return SelfRecovered, fmt.Sprintf("%s is well and the alert is gone, but not by this repair: %s", s.What, r.Intent.Why)
 	} else if s.Seen.UID != r.Intent.UID {
 		return SelfRecovered, fmt.Sprintf("%s is well and the alert is gone, but it is another one by now", s.What)
 	}
-	return Recovered, fmt.Sprintf("%s cured it: %s is well, and the alert is gone", lastDone(s.Record), s.What)
+	return Recovered, fmt.Sprintf("%s cured it: %s is well, and the alert is gone", LastDone(s.Record), s.What)
 }
 
 func (s *PlainState) missing() string {
@@ -128,7 +128,7 @@ func (s *PlainState) missing() string {
 
 // exhaust ends the plan; the record stays until a person has looked.
 func (s *PlainState) exhaust(why string, now time.Time) Decision {
-	d := s.end(OutcomeExhausted, fmt.Sprintf("%s (%s), and %s is not well: %s", why, joined(s.Record.Done), s.What, s.missing()), now)
-	d.Record = s.Record.exhausted(now)
+	d := s.End(OutcomeExhausted, fmt.Sprintf("%s (%s), and %s is not well: %s", why, joined(s.Record.Done), s.What, s.missing()), now)
+	d.Record = s.Record.Exhausted(now)
 	return d
 }

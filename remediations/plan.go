@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// doable says that the step stands in the plan as named, that this installation can carry it out, and that it takes
+// Doable says that the step stands in the plan as named, that this installation can carry it out, and that it takes
 // this node.
-func (s *State) doable(p *Policy, ref StepRef) bool {
+func (s *State) Doable(p *Policy, ref StepRef) bool {
 	if refuses := Registry[ref.Name].Refuses; refuses != nil && refuses(s.Node) != "" {
 		return false
 	}
@@ -22,10 +22,10 @@ func (s *State) doable(p *Policy, ref StepRef) bool {
 // firstStep is the first step of the plan that can be carried out.
 func (s *State) firstStep(p *Policy) (StepRef, bool) { return s.stepFrom(p, 0) }
 
-// nextStep is what comes after an issued attempt: the step's next attempt, else the next step that can be carried out.
-func (s *State) nextStep(p *Policy, after StepRef) (StepRef, bool) {
+// NextStep is what comes after an issued attempt: the step's next attempt, else the next step that can be carried out.
+func (s *State) NextStep(p *Policy, after StepRef) (StepRef, bool) {
 	again := StepRef{Index: after.Index, Name: after.Name, Attempt: after.Attempt + 1}
-	if s.doable(p, again) {
+	if s.Doable(p, again) {
 		return again, true
 	}
 	return s.stepFrom(p, after.Index+1)
@@ -35,7 +35,7 @@ func (s *State) stepFrom(p *Policy, index int) (StepRef, bool) {
 	for i := index; i < len(p.Plan); i++ {
 		for attempt := 1; attempt <= p.Plan[i].Attempts; attempt++ { // earlier repairs may have issued the first ones
 			ref := StepRef{Index: i, Name: p.Plan[i].Name, Attempt: attempt}
-			if s.doable(p, ref) && !s.idle(p, i) {
+			if s.Doable(p, ref) && !s.idle(p, i) {
 				return ref, true
 			}
 		}
@@ -82,10 +82,10 @@ func (h *Hold) same(o *Hold) bool {
 	return h.Reason == o.Reason && untilSame
 }
 
-// lastDone is the attempt that was issued last, as "reboot:1": that of the intent, where Step still names it; while
+// LastDone is the attempt that was issued last, as "reboot:1": that of the intent, where Step still names it; while
 // Pending, Step already names the next one. An earlier version did not write down a step that its plan repeats.
-func lastDone(r *Record) string {
-	if len(r.Done) == 0 || r.Intent.of(r, r.Step) {
+func LastDone(r *Record) string {
+	if len(r.Done) == 0 || r.Intent.Of(r, r.Step) {
 		return r.Step.String()
 	}
 	return r.Done[len(r.Done)-1]
@@ -143,9 +143,9 @@ func (s *State) likelyStep(p *Policy, a *Alert, now time.Time) StepOn {
 	if !ok || s.Ledger == nil {
 		return StepOn{}
 	}
-	c := &candidate{State: s, now: now, policy: p, step: step, alert: a}
+	c := &Candidate{State: s, Now: now, Policy: p, Step: step, alert: a}
 	if r := s.Journal.Record; r != nil {
-		c.own = r.ID
+		c.Own = r.ID
 	}
 	if _, f := c.hold(); f != nil || s.surveyOf(c) != nil || s.trouble(c) != nil {
 		return StepOn{}

@@ -141,22 +141,22 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 
 // unserved says that no single provider carries out the candidate's step on its Node, or the steps that it prepares. A step that no
 // provider of the Node has is passed over where a later one has its provider; one that two claim is held.
-func (c *candidate) unserved() *Finding {
+func (c *Candidate) unserved() *Finding {
 	var first *Finding
-	for _, step := range c.policy.Plan[c.step.Index:] {
+	for _, step := range c.Policy.Plan[c.Step.Index:] {
 		of := Registry[step.Name]
 		if !of.Once || !c.Config.provides(step) || (of.Refuses != nil && of.Refuses(c.Node) != "") {
 			continue
 		}
 		_, against := c.Config.ProviderOf(step.Name, c.Node)
 		switch {
-		case against == "" && (first == nil || !c.remediation().Once):
+		case against == "" && (first == nil || !c.Remediation().Once):
 			return nil
 		case against == "":
 			first.pass = true
 			return first
 		case first == nil:
-			first = &Finding{Message: against, pass: of.PassedOver && step.Name == c.step.Name}
+			first = &Finding{Message: against, pass: of.PassedOver && step.Name == c.Step.Name}
 		}
 		if len(c.Config.claimants(step.Name, c.Node)) > 1 {
 			return first
@@ -166,7 +166,7 @@ func (c *candidate) unserved() *Finding {
 }
 
 // provider is the one that is asked about the candidate's step.
-func (c *candidate) provider() string {
-	name, _ := c.Config.ProviderOf(c.step.Name, c.Node)
+func (c *Candidate) provider() string {
+	name, _ := c.Config.ProviderOf(c.Step.Name, c.Node)
 	return name
 }

@@ -164,8 +164,8 @@ const (
 	UndoLeader = "leader"
 )
 
-// clone copies a record, so that a transition never changes the one that was read.
-func (r *Record) clone() *Record {
+// Clone copies a record, so that a transition never changes the one that was read.
+func (r *Record) Clone() *Record {
 	c := *r
 	c.Done = append([]string(nil), r.Done...)
 	c.Also = append([]string(nil), r.Also...)

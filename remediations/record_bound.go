@@ -10,7 +10,7 @@ func (r *Record) Encode() string {
 		if len(text) <= maxRecordBytes {
 			break
 		}
-		r = r.clone()
+		r = r.Clone()
 		shorten(r)
 		text = EncodeJSON(r)
 	}

@@ -43,7 +43,7 @@ func TestWhateverIsWrittenCanBeRead(t *testing.T) {
 		require.Equal(t, r.Intent.ID, read.Intent.ID)
 		require.Equal(t, r.Undo, read.Undo)
 		require.Equal(t, r.drained(), read.drained())
-		require.Equal(t, lastDone(r), lastDone(read))
+		require.Equal(t, LastDone(r), LastDone(read))
 		require.Len(t, read.Passed, len(r.Passed))
 		require.Equal(t, read.Encode(), text)
 	})

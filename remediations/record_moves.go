@@ -11,12 +11,15 @@ import (
 const LocationKey = RepairPrefix + "leader"
 
 const (
-	// maxMoves bounds the moves of one repair, maxMoveBytes what one of them takes on record.
-	maxMoves     = 4
+	// MaxMoves bounds the moves of one repair, maxMoveBytes what one of them takes on record.
+	MaxMoves     = 4
 	maxMoveBytes = 800
 	// maxLocation is the longest name of a location.
 	maxLocation = 253
 )
+
+// BackFor bounds how long moves are being put back, with all that holds it.
+const BackFor = time.Hour
 
 // LocationLimits bound the moves of mesh leaders. Nodes' limits do not count them, nor they nodes.
 type LocationLimits struct {
@@ -37,8 +40,8 @@ type Move struct {
 	Refused bool `json:"refused,omitempty"`
 }
 
-// validLocation keeps nonsense out of look-ups, records and messages. What Kilo takes for a location is any text.
-func validLocation(name string) bool {
+// ValidLocation keeps nonsense out of look-ups, records and messages. What Kilo takes for a location is any text.
+func ValidLocation(name string) bool {
 	if name == "" || len(name) > maxLocation || !utf8.ValidString(name) {
 		return false
 	}
@@ -50,10 +53,10 @@ func validLocation(name string) bool {
 	return true
 }
 
-// validate says why the move was not written by Drydock.
-func (m Move) validate() error {
+// Validate says why the move was not written by Drydock.
+func (m Move) Validate() error {
 	switch {
-	case !validLocation(m.Location):
+	case !ValidLocation(m.Location):
 		return fmt.Errorf("the move has no location")
 	case ValidNodeName(m.From) != nil || ValidNodeName(m.To) != nil || m.From == m.To:
 		return fmt.Errorf("the move from %q to %q is none", clip(m.From, 40), clip(m.To, 40))
@@ -75,17 +78,17 @@ func (r *Record) validateMoves() error {
 		return fmt.Errorf("the record has moves of leadership and no location")
 	case !leads:
 		return nil
-	case !validLocation(r.Location):
+	case !ValidLocation(r.Location):
 		return fmt.Errorf("the record's location %q is none", clip(r.Location, 40))
-	case len(r.Moves) > maxMoves:
-		return fmt.Errorf("the record has %d moves, Drydock makes at most %d", len(r.Moves), maxMoves)
-	case (r.Intent == nil) != (len(r.Moves) == 0) && (len(r.Moves) > 0 || !r.withheld()):
+	case len(r.Moves) > MaxMoves:
+		return fmt.Errorf("the record has %d moves, Drydock makes at most %d", len(r.Moves), MaxMoves)
+	case (r.Intent == nil) != (len(r.Moves) == 0) && (len(r.Moves) > 0 || !r.Withheld()):
 		return fmt.Errorf("the record has moves without an intent, or an intent without a move")
 	case r.Back != nil && (len(r.Moves) == 0 || r.Back.IsZero() || r.Phase == Verifying):
 		return fmt.Errorf("the record puts back what was not moved")
 	}
 	for _, m := range r.Moves {
-		if err := m.validate(); err != nil {
+		if err := m.Validate(); err != nil {
 			return err
 		}
 		if m.Location != r.Location {
@@ -96,14 +99,14 @@ func (r *Record) validateMoves() error {
 	if n := len(r.Moves); n > 0 {
 		last = r.Moves[n-1].To
 	}
-	if r.Intent != nil && ((r.Intent.ID == "" && !r.withheld()) || r.Intent.At.IsZero() || r.Intent.Successor != last) {
+	if r.Intent != nil && ((r.Intent.ID == "" && !r.Withheld()) || r.Intent.At.IsZero() || r.Intent.Successor != last) {
 		return fmt.Errorf("the record's intent is not that of its last move")
 	}
 	return nil
 }
 
-// made are the moves that changed something, or may have.
-func (r *Record) made() (out []Move) {
+// Made are the moves that changed something, or may have.
+func (r *Record) Made() (out []Move) {
 	for i, m := range r.Moves {
 		last := i == len(r.Moves)-1
 		if m.Refused || (last && r.Intent.Outcome == CallRefused) {
@@ -114,8 +117,8 @@ func (r *Record) made() (out []Move) {
 	return out
 }
 
-// successors are the nodes that the repair made leaders, or was to, in the order in which it did.
-func (r *Record) successors() []string {
+// Successors are the nodes that the repair made leaders, or was to, in the order in which it did.
+func (r *Record) Successors() []string {
 	var out []string
 	for _, m := range r.Moves {
 		out = append(out, m.To)
@@ -125,6 +128,14 @@ func (r *Record) successors() []string {
 
 // PutBackID is the IntentID of the Call that puts the repair's moves back.
 func (r *Record) PutBackID() string { return r.ID + "-back" }
+
+// leftAs says how a repair that ends early leaves the mesh.
+func (r *Record) leftAs() string {
+	if len(r.Moves) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the leadership of location %s is left with %s, before the repair %s had it", r.Location, r.Moves[len(r.Moves)-1].To, r.Moves[0].From)
+}
 
 // promoteLeader gives the leadership of a location of the mesh to another of its nodes. Its proof is that the mesh is led
 // by that node and its location answers again, which DecideLocation asks for.

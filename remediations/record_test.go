@@ -64,7 +64,7 @@ var anyRecord = rapid.Custom(func(t *rapid.T) *Record {
 	if Registry[r.Step.Name].Target == "leader" {
 		r.Location = "eu"
 		if r.Intent != nil {
-			r.Moves = rapid.SliceOfN(anyMove, 1, maxMoves).Draw(t, "moves")
+			r.Moves = rapid.SliceOfN(anyMove, 1, MaxMoves).Draw(t, "moves")
 			r.Intent.Successor = r.Moves[len(r.Moves)-1].To
 			if r.Phase != Verifying && rapid.Bool().Draw(t, "goes back") {
 				back := anyTime.Draw(t, "back")
@@ -100,7 +100,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRecord.Draw(t, "record")
 		before := r.Encode()
-		c := r.clone()
+		c := r.Clone()
 		require.Equal(t, before, c.Encode())
 		c.Done, c.Undo = append(c.Done[:0], "x"), append(c.Undo[:0], Undo{Kind: "x"})
 		if c.Intent != nil {

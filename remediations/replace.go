@@ -75,7 +75,7 @@ func (s *State) answers() (a Answers) {
 	if r == nil || r.Intent == nil {
 		return a
 	}
-	of := Registry[stepName(lastDone(r))]
+	of := Registry[stepName(LastDone(r))]
 	if of.Replaces && s.Replacement != nil && s.Replacement.About(r.Intent) {
 		a.Machine = s.Replacement
 	}

@@ -104,7 +104,7 @@ func (sc *sidecarScene) sidecarState(t testing.TB) *SidecarState {
 		require.NoError(t, yaml.Unmarshal(b, &beside))
 		annotate(t, n, SidecarKey(*beside.Pod), r)
 	}
-	if missing := sc.Bytes - ownBytes(n.Annotations) - len(AlertPrefix); missing > 0 {
+	if missing := sc.Bytes - OwnBytes(n.Annotations) - len(AlertPrefix); missing > 0 {
 		n.Annotations[AlertPrefix] = strings.Repeat("x", missing)
 	}
 	s.Journal = ReadJournal(n)

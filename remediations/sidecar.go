@@ -14,10 +14,10 @@ var SidecarKind = TargetKind{
 			return "", errors.New("the policy says of no two labels that they name a pod's namespace and the pod")
 		}
 		pod := Pod{Namespace: labels[p.Labels[0]], Name: labels[p.Labels[1]]}
-		if validName(pod.Namespace, 63, "lower-case letters, digits and '-'", "-") != nil {
+		if ValidName(pod.Namespace, 63, "lower-case letters, digits and '-'", "-") != nil {
 			return "", fmt.Errorf("the label %s names no namespace", p.Labels[0])
 		}
-		if validName(pod.Name, 253, "lower-case letters, digits, '-' and '.'", "-.") != nil {
+		if ValidName(pod.Name, 253, "lower-case letters, digits, '-' and '.'", "-.") != nil {
 			return "", fmt.Errorf("the label %s names no pod", p.Labels[1])
 		}
 		return pod.String(), nil

@@ -46,34 +46,34 @@ func DecideSidecar(state *SidecarState, now time.Time) Decision {
 
 // tidy drops the alerts that are over.
 func (s *SidecarState) tidy(d *Decision, now time.Time) {
-	if s.stale() || d.Verb == Look {
+	if s.Stale() || d.Verb == Look {
 		return
 	}
 	for i := range s.Alerts {
-		if a := &s.Alerts[i]; s.over(a, now) {
+		if a := &s.Alerts[i]; s.Over(a, now) {
 			d.Prune = append(d.Prune, a.Key())
 		}
 	}
 }
 
 // examine looks at the pod, and asks its sidecar and whoever owns it.
-func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
+func (s *SidecarState) examine(c *Candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
 	instead := func(d Decision) (*Decision, Reason, *Finding) { return &d, "", nil }
 	if s.moved() {
-		return instead(s.leave(c.now))
+		return instead(s.leave(c.Now))
 	}
 	against, why := s.Sighting.against()
 	if why == nil {
-		against, why = s.Sighting.deliberate(c.verdict.StartsAt)
+		against, why = s.Sighting.deliberate(c.Verdict.StartsAt)
 	}
 	if why != nil {
-		why.Until = s.Sighting.At.Add(lookAgain)
+		why.Until = s.Sighting.At.Add(LookAgain)
 		return nil, against, why
 	}
 	if wait := s.turn(); wait != "" && !observing {
-		d := Decision{Verb: Wait, Policy: c.policy, Message: wait}
+		d := Decision{Verb: Wait, Policy: c.Policy, Message: wait}
 		if was := s.Record; was != nil && was.Phase != Pending {
-			d.Record = pending.clone() // its turn may be long in coming, and its phase is over
+			d.Record = pending.Clone() // its turn may be long in coming, and its phase is over
 		}
 		return instead(d)
 	}
@@ -81,20 +81,20 @@ func (s *SidecarState) examine(c *candidate, pending *Record, observing bool) (*
 }
 
 // hold keeps the candidate back. Before anything was done that is on no record.
-func (s *SidecarState) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
-	d := keeping(c, reason, f)
+func (s *SidecarState) hold(c *Candidate, pending *Record, reason Reason, f *Finding) Decision {
+	d := Held(c, reason, f)
 	if was := s.Record; was != nil {
 		if was.Phase != Pending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
-			d.Record = pending.clone()
-			d.Record.Hold = NewHold(reason, f, c.now)
+			d.Record = pending.Clone()
+			d.Record.Hold = NewHold(reason, f, c.Now)
 			d.Record.Hold.Until = nil // it is looked at again and again, and the record not written for that
 		}
 	} else if !d.Fleetwide {
 		// What holds it may be this node's, and the pod on another by now.
 		if s.Sighting != nil && s.moved() {
-			return s.leave(c.now)
+			return s.leave(c.Now)
 		}
-		return s.lookAgain(d, c.now, lookElsewhere)
+		return s.LookAgain(d, c.Now, LookElsewhere)
 	}
 	return d
 }
@@ -109,26 +109,15 @@ func (s *SidecarState) turn() string {
 	if s.Busy >= s.Config.Limits.Sidecars {
 		return fmt.Sprintf("%d sidecars are under repair, limits.sidecars.concurrent is %d", s.Busy, s.Config.Limits.Sidecars)
 	}
-	if size := ownBytes(s.Node.Annotations); size+sidecarRoom > MaxBytesPerNode {
+	if size := OwnBytes(s.Node.Annotations); size+sidecarRoom > MaxBytesPerNode {
 		return fmt.Sprintf("its node carries %d bytes of Drydock's already", size)
 	}
 	return ""
 }
 
-// ownBytes is what all of Drydock's keys take.
-func ownBytes(annotations map[string]string) int {
-	size := 0
-	for k, v := range annotations {
-		if Owned(k) {
-			size += len(k) + len(v)
-		}
-	}
-	return size
-}
-
-func (s *SidecarState) intend(c *candidate, _ *Record, d *Decision) {
+func (s *SidecarState) intend(c *Candidate, _ *Record, d *Decision) {
 	r := d.Record
 	r.Pod.UID = s.Sighting.Pod.UID
 	r.Intent.UID, r.Intent.Task = r.Pod.UID, s.NewTask
-	d.Message = fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.remediation().Verb, s.What, c.step.Attempt, s.NewTask, c.by())
+	d.Message = fmt.Sprintf("%s %s (attempt %d, task %s) %s", c.Remediation().Verb, s.What, c.Step.Attempt, s.NewTask, c.By())
 }

@@ -21,10 +21,12 @@ var bindsSidecars = map[Reason]bool{
 // TestGuardsThatBindSidecars takes each guard away in turn. One that binds must be missed by the golden of its name; one
 // that does not is missed by none.
 func TestGuardsThatBindSidecars(t *testing.T) {
-	withoutEachReason(t, func(t *testing.T, gone Reason) {
+	withoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
 		var missed []string
 		for _, g := range goldensIn(t, "sidecar") {
-			if g.want(t) != render(t, DecideSidecar(g.sidecarState(t), noon)) {
+			s := g.sidecarState(t)
+			s.Config.Guards = left
+			if g.want(t) != render(t, DecideSidecar(s, noon)) {
 				missed = append(missed, g.name)
 			}
 		}

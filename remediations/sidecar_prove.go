@@ -10,56 +10,56 @@ func (s *SidecarState) await(now time.Time) Decision {
 	if d, over := s.finished(now); over {
 		return d
 	}
-	d := Decision{Verb: Wait, Policy: s.policyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
-	return s.lookAgain(d, now, sidecarProof)
+	d := Decision{Verb: Wait, Policy: s.PolicyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
+	return s.LookAgain(d, now, sidecarProof)
 }
 
 // proceed goes on after an attempt whose proof did not come.
 func (s *SidecarState) proceed(now time.Time) Decision {
 	r := s.Record
-	p := s.policyOf(r)
+	p := s.PolicyOf(r)
 	if p == nil || p.Kind != KindSidecar || p.Mode == ModeOff {
-		return s.end(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+		return s.End(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	if !s.Config.Serves(p) {
-		return s.end(Cancelled, "no provider of sidecars is configured any more", now)
+		return s.End(Cancelled, "no provider of sidecars is configured any more", now)
 	}
-	if r.Intent.ahead(now) {
-		if s.neverIssued(r, now) {
-			return s.end(Cancelled, r.fromTheFuture(), now)
+	if r.Intent.Ahead(now) {
+		if s.NeverIssued(r, now) {
+			return s.End(Cancelled, r.FromTheFuture(), now)
 		}
-		return s.waitForClock(r, p, sidecarProof, now)
+		return s.WaitForClock(r, p, sidecarProof, now)
 	}
-	if s.stale() {
-		return s.look("asking Alertmanager before the next attempt")
+	if s.Stale() {
+		return s.Look("asking Alertmanager before the next attempt")
 	}
-	if s.unseen(now, lookAgain) || !s.Sighting.At.After(r.Intent.At) {
+	if s.Unseen(now, LookAgain) || !s.Sighting.At.After(r.Intent.At) {
 		return Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
 	}
 	if d, over := s.finished(now); over {
 		return d
 	}
-	c := s.candidate(p, AlertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
-	c.repair = r.ID
-	if d, ok := r.afterWithheld(p, sidecarApart, now); ok && !c.resolved() {
-		return s.lookAgain(d, now, lookAgain)
+	c := s.Candidate(p, AlertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
+	c.Repair = r.ID
+	if d, ok := r.AfterWithheld(p, sidecarApart, now); ok && !c.Resolved() {
+		return s.LookAgain(d, now, LookAgain)
 	}
 	switch next := r.Intent.At.Add(sidecarApart); {
-	case c.resolved():
-		return s.end(Superseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
+	case c.Resolved():
+		return s.End(Superseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
 	case r.Phase == Pending && !now.Before(r.Deadline):
-		return s.end(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
+		return s.End(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
 	case now.Before(next):
-		return s.lookAgain(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lookAgain)
+		return s.LookAgain(Decision{Verb: Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, LookAgain)
 	}
-	pending, ok := r.between(now), true
-	if r.Intent.of(r, r.Step) || !s.doable(p, r.Step) {
-		pending.Step, ok = s.nextStep(p, r.Step)
+	pending, ok := r.Between(now), true
+	if r.Intent.Of(r, r.Step) || !s.Doable(p, r.Step) {
+		pending.Step, ok = s.NextStep(p, r.Step)
 	}
 	if !ok {
 		return s.exhaust(now)
 	}
-	c.step = pending.Step
+	c.Step = pending.Step
 	return act(&s.Target, c, pending)
 }
 
@@ -72,9 +72,9 @@ func (s *SidecarState) finished(now time.Time) (Decision, bool) {
 	switch {
 	case g.Unknown != "":
 	case s.moved():
-		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now), true
+		return s.End(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now), true
 	case g.Pod.UID != r.Pod.UID:
-		return s.end(Superseded, fmt.Sprintf("pod %s was replaced by another of its name", s.Name), now), true
+		return s.End(Superseded, fmt.Sprintf("pod %s was replaced by another of its name", s.Name), now), true
 	case g.Health == HealthReady:
 		return s.ready(now)
 	}
@@ -83,9 +83,9 @@ func (s *SidecarState) finished(now time.Time) (Decision, bool) {
 
 // ready ends the repair once the sidecar has been ready for as long as its policy asks.
 func (s *SidecarState) ready(now time.Time) (Decision, bool) {
-	r, p := s.Record, s.policyOf(s.Record)
+	r, p := s.Record, s.PolicyOf(s.Record)
 	if p == nil {
-		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.withoutPolicy()}, true
+		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.WithoutPolicy()}, true
 	}
 	since := s.WellSince
 	if since.IsZero() {
@@ -96,10 +96,10 @@ func (s *SidecarState) ready(now time.Time) (Decision, bool) {
 		d.Ask.Sighting = now.Sub(s.Sighting.At) >= sidecarProof
 		return d, true
 	}
-	if r.withheld() || r.Intent.Outcome == CallRefused {
-		return s.end(SelfRecovered, "the sidecar is ready, but not by this repair: "+r.Intent.Why, now), true
+	if r.Withheld() || r.Intent.Outcome == CallRefused {
+		return s.End(SelfRecovered, "the sidecar is ready, but not by this repair: "+r.Intent.Why, now), true
 	}
-	return s.end(Recovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", lastDone(r)), now), true
+	return s.End(Recovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", LastDone(r)), now), true
 }
 
 // rest leaves an exhausted repair alone until it is about nothing any more: another pod, a sidecar that is ready, no
@@ -107,19 +107,19 @@ func (s *SidecarState) ready(now time.Time) (Decision, bool) {
 func (s *SidecarState) rest(now time.Time) Decision {
 	r, g := s.Record, s.Sighting
 	switch {
-	case s.stale():
-		return s.look("asking Alertmanager whether the alert is over")
+	case s.Stale():
+		return s.Look("asking Alertmanager whether the alert is over")
 	case s.Word.BlindCause(s.Config) == "" && s.Word.About(r.Cause.Alert, s.Config, "").Gone:
 		return Decision{Verb: Drop, Message: "the alert is over"}
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
 		return Decision{Verb: Drop, Message: "the pod is another one, or its sidecar is ready"}
 	}
-	return s.lookAgain(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, ResetKey)}, now, lookAgain)
+	return s.LookAgain(Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, ResetKey)}, now, LookAgain)
 }
 
 func (s *SidecarState) exhaust(now time.Time) Decision {
-	d := s.end(OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", joined(s.Record.Done), s.Sighting.words()), now)
-	d.Record = s.Record.exhausted(now)
+	d := s.End(OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", joined(s.Record.Done), s.Sighting.words()), now)
+	d.Record = s.Record.Exhausted(now)
 	return d
 }
 
@@ -131,10 +131,10 @@ func (s *SidecarState) moved() bool {
 // leave takes the alerts about a pod that is not here off the Node: the poll brings them to the one that hosts it.
 func (s *SidecarState) leave(now time.Time) Decision {
 	if s.Record != nil {
-		return s.end(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
+		return s.End(Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
 	}
 	d := Decision{Verb: Rest, Message: fmt.Sprintf("pod %s is not on this node", s.Name)}
-	d.Prune = append(d.Prune, keysOf(s.Alerts)...)
+	d.Prune = append(d.Prune, KeysOf(s.Alerts)...)
 	return d
 }
 

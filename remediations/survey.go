@@ -16,8 +16,8 @@ const (
 var noSurvey = &Survey{}
 
 // surveyOf is what the provider says of the machine for the candidate's step; nil: it must be asked.
-func (s *State) surveyOf(c *candidate) *Survey {
-	if !c.remediation().LooksFirst {
+func (s *State) surveyOf(c *Candidate) *Survey {
+	if !c.Remediation().LooksFirst {
 		return noSurvey
 	}
 	v := s.Survey
@@ -28,23 +28,23 @@ func (s *State) surveyOf(c *candidate) *Survey {
 	if v.Trouble != "" {
 		good = v.Again
 	}
-	if age := c.now.Sub(v.At); age > good || age < 0 {
+	if age := c.Now.Sub(v.At); age > good || age < 0 {
 		return nil
 	}
 	return v
 }
 
 // trouble is what the provider had against the step when it was last asked; nil: nothing, or it was not asked.
-func (s *State) trouble(c *candidate) *Finding {
+func (s *State) trouble(c *Candidate) *Finding {
 	v := s.Survey
-	if !c.remediation().LooksFirst || v == nil || v.Step != c.ask() || v.Provider != c.provider() || v.Trouble == "" || v.At.After(c.now) {
+	if !c.Remediation().LooksFirst || v == nil || v.Step != c.ask() || v.Provider != c.provider() || v.Trouble == "" || v.At.After(c.Now) {
 		return nil
 	}
-	return &Finding{Message: v.Trouble, Until: v.At.Add(v.Again), fleetwide: v.Fleetwide, pass: c.remediation().PassedOver && !v.Fleetwide}
+	return &Finding{Message: v.Trouble, Until: v.At.Add(v.Again), fleetwide: v.Fleetwide, pass: c.Remediation().PassedOver && !v.Fleetwide}
 }
 
 // ask names the candidate's step as Survey.Step does.
-func (c *candidate) ask() StepOn { return c.policy.Plan[c.step.Index].On() }
+func (c *Candidate) ask() StepOn { return c.Policy.Plan[c.Step.Index].On() }
 
 func (v *Survey) before(step StepOn) Before {
 	if v == nil || v.Step != step || v.Before.check() != nil {
@@ -59,13 +59,13 @@ const askEvery = 15 * time.Second
 // follow asks whoever can tell whether the step's proof is there, again and again until it is.
 func (s *State) follow(d *Decision, now time.Time) {
 	r := s.Journal.Record
-	if of := Registry[stepName(lastDone(r))]; (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
+	if of := Registry[stepName(LastDone(r))]; (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
 		return
 	}
 	if again := s.askedAgain(r.Intent); !now.Before(again) || again.Sub(now) > askEvery {
 		d.Ask.Replacement = true
 	} else {
-		d.Recheck = earlier(d.Recheck, again)
+		d.Recheck = Earlier(d.Recheck, again)
 	}
 	s.letGo(d, now)
 }

@@ -35,15 +35,15 @@ type Target struct {
 	Elsewhere func() string
 	// Examine says what is seen of the target that speaks against the step, which no guard holds, or Observing alone: a decision
 	// that comes instead of the step, or why it is held. Neither: nothing.
-	Examine func(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding)
+	Examine func(c *Candidate, pending *Record, observing bool) (*Decision, Reason, *Finding)
 	// Guard is what its kind alone has against the candidate for the reason, see the table of guards; nil: nothing.
-	Guard func(reason Reason, c *candidate) *Finding
+	Guard func(reason Reason, c *Candidate) *Finding
 	// Intend adds to the decision, and to the record's new intent, what the kind must know of the attempt.
-	Intend func(c *candidate, pending *Record, d *Decision)
+	Intend func(c *Candidate, pending *Record, d *Decision)
 	// Hold is the decision that something holds the candidate; nil: it is written where it is news. Until is how long it may be held
 	// so; nil: as any repair.
-	Hold  func(c *candidate, pending *Record, reason Reason, f *Finding) Decision
-	Until func(c *candidate, pending *Record, reason Reason) time.Time
+	Hold  func(c *Candidate, pending *Record, reason Reason, f *Finding) Decision
+	Until func(c *Candidate, pending *Record, reason Reason) time.Time
 	// Acting goes on with what is under way beside calls of the plan; nil, or false: nothing is.
 	Acting func(now time.Time) (Decision, bool)
 	// Await waits for the proof of the attempt that was issued, Proceed goes on with the plan; nil: the target is well and its alert
@@ -84,7 +84,7 @@ func DecideTarget(t *Target, now time.Time) Decision {
 	if t.Tidy != nil {
 		t.Tidy(&d, now)
 	} else {
-		t.tidied(&d, t.Record, t.causes(), now)
+		t.Tidied(&d, t.Record, t.causes(), now)
 	}
 	return d
 }
@@ -95,18 +95,18 @@ func (t *Target) clampOwn(now time.Time) (Decision, bool) {
 	if r == nil || r.Phase == Exhausted || (r.Phase == Acting && r.Back == nil) {
 		return Decision{}, false
 	}
-	p := t.policyOf(r)
+	p := t.PolicyOf(r)
 	c, wrong := r.clamped(p, now)
 	return Decision{Verb: Wait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
 }
 
-// tidied takes the approval that the repair begins by, and drops those of the alerts that are over and that the repair does not refer
+// Tidied takes the approval that the repair begins by, and drops those of the alerts that are over and that the repair does not refer
 // to any more. was is the repair before the decision.
-func (s *State) tidied(d *Decision, was *Record, alerts []*Alert, now time.Time) {
+func (s *State) Tidied(d *Decision, was *Record, alerts []*Alert, now time.Time) {
 	if d.Verb == Issue && s.Node.Annotations[ApproveKey] == d.Record.ID {
 		d.Consume = append(d.Consume, ApproveKey)
 	}
-	if s.stale() || d.Verb == Look {
+	if s.Stale() || d.Verb == Look {
 		return
 	}
 	kept := was
@@ -114,13 +114,13 @@ func (s *State) tidied(d *Decision, was *Record, alerts []*Alert, now time.Time)
 		kept = d.Record
 	}
 	for _, a := range alerts {
-		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.over(a, now) && !slices.Contains(d.Prune, a.Key()) {
+		if (kept == nil || kept.Phase == Exhausted || kept.Cause.Alert != a.Fingerprint) && s.Over(a, now) && !slices.Contains(d.Prune, a.Key()) {
 			d.Prune = append(d.Prune, a.Key())
 		}
 	}
 }
 
-func (t *Target) policyOf(r *Record) *Policy { return t.Config.Policy(r.Policy) }
+func (t *Target) PolicyOf(r *Record) *Policy { return t.Config.Policy(r.Policy) }
 
 func (t *Target) untouched(r *Record) bool {
 	if t.Begun != nil {
@@ -134,7 +134,7 @@ func (t *Target) first(now time.Time) (Decision, bool) {
 	if t.Record == nil {
 		return Decision{}, false
 	}
-	return t.Record.afterWithheld(t.policyOf(t.Record), t.apart(), now)
+	return t.Record.AfterWithheld(t.PolicyOf(t.Record), t.apart(), now)
 }
 
 func (t *Target) likelyStep(*Policy, *Alert, time.Time) StepOn { return StepOn{} }
@@ -154,46 +154,46 @@ func (t *Target) consider(p *Policy, a *Alert, now time.Time) Decision {
 			r.Target = t.Name
 		}
 	}
-	return act(t, t.candidate(p, a, a.Fingerprint, step, now), r)
+	return act(t, t.Candidate(p, a, a.Fingerprint, step, now), r)
 }
 
-func (t *Target) candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *candidate {
-	c := &candidate{State: t.State, now: now, policy: p, step: step, alert: a, kind: t.Kind, target: t, subject: t.What}
+func (t *Target) Candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *Candidate {
+	c := &Candidate{State: t.State, Now: now, Policy: p, Step: step, alert: a, kind: t.Kind, target: t, Subject: t.What}
 	if t.Word != nil { // what is put back needs no alert, and Alertmanager may not have been asked yet
-		c.verdict = t.Word.About(fingerprint, t.Config, "")
+		c.Verdict = t.Word.About(fingerprint, t.Config, "")
 	}
 	return c
 }
 
-func (t *Target) examine(c *candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
-	if t.unseen(c.now, lookAgain) {
-		return &Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: c.policy, Message: t.Looking}, "", nil
+func (t *Target) examine(c *Candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
+	if t.Unseen(c.Now, LookAgain) {
+		return &Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: c.Policy, Message: t.Looking}, "", nil
 	}
 	if t.Elsewhere != nil {
 		if why := t.Elsewhere(); why != "" {
-			d := t.leave(why, c.now)
+			d := t.leave(why, c.Now)
 			return &d, "", nil
 		}
 	}
 	return t.Examine(c, pending, observing)
 }
 
-func (t *Target) asks(c *candidate, ask *Ask) StepOn {
-	ask.Sighting = t.unseen(c.now, LookFor)
+func (t *Target) asks(c *Candidate, ask *Ask) StepOn {
+	ask.Sighting = t.Unseen(c.Now, LookFor)
 	return StepOn{}
 }
 
-func (t *Target) intend(c *candidate, pending *Record, d *Decision) { t.Intend(c, pending, d) }
+func (t *Target) intend(c *Candidate, pending *Record, d *Decision) { t.Intend(c, pending, d) }
 
-func (t *Target) hold(c *candidate, pending *Record, reason Reason, f *Finding) Decision {
+func (t *Target) HoldBack(c *Candidate, pending *Record, reason Reason, f *Finding) Decision {
 	if t.Hold != nil {
 		return t.Hold(c, pending, reason, f)
 	}
-	d := keeping(c, reason, f)
+	d := Held(c, reason, f)
 	d.Fleetwide = f.fleetwide || (reason.Fleetwide() && reason != AtLimit) // a limit of its kind's is no node's
-	d.Ask.Heartbeats = reason == Blind && t.Heartbeats.Blind() != "" && t.uncounted(c.now)
-	if hold := NewHold(reason, f, c.now); t.Record.holds(pending, hold, d.Fleetwide) {
-		d.Record = pending.clone()
+	d.Ask.Heartbeats = reason == Blind && t.Heartbeats.Blind() != "" && t.uncounted(c.Now)
+	if hold := NewHold(reason, f, c.Now); t.Record.holds(pending, hold, d.Fleetwide) {
+		d.Record = pending.Clone()
 		if d.Record.Hold = hold; t.Until != nil {
 			d.Record.Deadline = t.Until(c, pending, reason)
 		}
@@ -202,13 +202,13 @@ func (t *Target) hold(c *candidate, pending *Record, reason Reason, f *Finding) 
 	// whoever has its target since; and what is being put back is put back.
 	if pending.Back == nil && cancelled(c) == nil {
 		if why := t.Elsewhere(); why != "" {
-			return t.leave(why, c.now)
+			return t.leave(why, c.Now)
 		}
 	}
 	if slices.Contains(t.Soon, reason) {
-		return t.lookAgain(d, c.now, lookAgain)
+		return t.LookAgain(d, c.Now, LookAgain)
 	}
-	return t.lookAgain(d, c.now, lookElsewhere)
+	return t.LookAgain(d, c.Now, LookElsewhere)
 }
 
 func (t *Target) acting(now time.Time) Decision {
@@ -238,7 +238,7 @@ func (t *Target) proceed(now time.Time) Decision {
 
 func (t *Target) rest(now time.Time) Decision { return t.Rest(now) }
 
-func (t *Target) apart() time.Duration { return max(t.Apart, lookAgain) }
+func (t *Target) apart() time.Duration { return max(t.Apart, LookAgain) }
 
 func (t *Target) attempt(r *Record) string { return r.Step.String() + " of " + t.Of }
 
@@ -264,8 +264,8 @@ func (t *Target) cure(*Policy) (Outcome, string) { return t.Cure() }
 
 func (t *Target) verdictOn(cause Cause) Verdict { return t.Word.About(cause.Alert, t.Config, "") }
 
-func (t *Target) end(o Outcome, why string, now time.Time) Decision {
-	d := Decision{Verb: End, Message: why, Policy: t.policyOf(t.Record), Ended: t.Record.ended(o, why, now)}
+func (t *Target) End(o Outcome, why string, now time.Time) Decision {
+	d := Decision{Verb: End, Message: why, Policy: t.PolicyOf(t.Record), Ended: t.Record.ended(o, why, now)}
 	d.Ended.Target = t.entry()
 	if t.Entry != nil {
 		t.Entry(d.Ended)
@@ -277,28 +277,28 @@ func (t *Target) end(o Outcome, why string, now time.Time) Decision {
 func (t *Target) leave(why string, now time.Time) Decision {
 	d := Decision{Verb: Rest, Message: why}
 	if t.Record != nil {
-		d = t.end(Superseded, why, now)
+		d = t.End(Superseded, why, now)
 	}
-	d.Prune = append(d.Prune, keysOf(t.Alerts)...)
+	d.Prune = append(d.Prune, KeysOf(t.Alerts)...)
 	return d
 }
 
 const (
-	// lookAgain is how soon a target that cannot be repaired is looked at again, lookElsewhere how soon one whose node is held is
+	// LookAgain is how soon a target that cannot be repaired is looked at again, lookElsewhere how soon one whose node is held is
 	// looked for elsewhere, lookProof how soon one that was repaired is looked at again.
-	lookAgain     = 15 * time.Second
-	lookElsewhere = time.Minute
+	LookAgain     = 15 * time.Second
+	LookElsewhere = time.Minute
 	lookProof     = 5 * time.Second
 )
 
-// unseen says that it was not looked at within the time.
-func (t *Target) unseen(now time.Time, within time.Duration) bool {
+// Unseen says that it was not looked at within the time.
+func (t *Target) Unseen(now time.Time, within time.Duration) bool {
 	return t.SeenAt.IsZero() || now.Sub(t.SeenAt) >= within
 }
 
-// lookAgain makes the decision one that looks again after the time.
-func (t *Target) lookAgain(d Decision, now time.Time, after time.Duration) Decision {
-	if t.unseen(now, after) {
+// LookAgain makes the decision one that looks again after the time.
+func (t *Target) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
+	if t.Unseen(now, after) {
 		d.Ask.Sighting = true
 		return d
 	}

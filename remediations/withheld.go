@@ -38,15 +38,15 @@ func (c *Call) withheld(r *Record, now time.Time) bool {
 	return !passing || now.Before(r.Began.Add(PendingFor))
 }
 
-// withheld says that the attempt which was to be made last was given back: no intent is left, and its Step is still to come.
-func (r *Record) withheld() bool {
+// Withheld says that the attempt which was to be made last was given back: no intent is left, and its Step is still to come.
+func (r *Record) Withheld() bool {
 	return r.Phase == Pending && r.Intent != nil && r.Intent.ID == ""
 }
 
 // giveBack takes an attempt off the record that never left this process. The repair waits for a moment, and goes on with
 // the same attempt once no guard holds it.
 func (r *Record) giveBack(c *Call, p *Policy, wait time.Duration, now time.Time) Decision {
-	r = r.clone()
+	r = r.Clone()
 	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.String() {
 		r.Done = r.Done[:n-1]
 	}
@@ -64,18 +64,18 @@ func (r *Record) giveBack(c *Call, p *Policy, wait time.Duration, now time.Time)
 	return Decision{Verb: Keep, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
 }
 
-// nameIntent names an intent whose attempt was given back, when the repair goes on without making it: only while the record is
+// NameIntent names an intent whose attempt was given back, when the repair goes on without making it: only while the record is
 // Pending is an intent without a name one that is still to come.
-func (r *Record) nameIntent() {
+func (r *Record) NameIntent() {
 	if r.Intent != nil && r.Intent.ID == "" {
 		r.Intent.ID = r.ID + "-withheld"
 	}
 }
 
-// afterWithheld waits before the attempt that was given back: what withheld it may do so again.
-func (r *Record) afterWithheld(p *Policy, wait time.Duration, now time.Time) (Decision, bool) {
+// AfterWithheld waits before the attempt that was given back: what withheld it may do so again.
+func (r *Record) AfterWithheld(p *Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	left := r.Since.Add(wait).Sub(now)
-	if !r.withheld() || r.Hold == nil || left <= 0 || left > wait {
+	if !r.Withheld() || r.Hold == nil || left <= 0 || left > wait {
 		return Decision{}, false
 	}
 	return Decision{Verb: Keep, Reason: r.Hold.Reason, Message: r.Hold.Message, Fleetwide: r.Hold.Reason.Fleetwide(), Policy: p, Recheck: now.Add(left)}, true

@@ -56,10 +56,10 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 			// A process that led before may remember that the call was withheld: it says nothing of the next one.
 			s.Journal.Record, s.Call = issued.Record, &call
 			require.NotEqual(t, Keep, Decide(s, noon.Add(time.Second)).Verb, "the call that may be under way is not given back")
-			over := issued.Record.clone()
+			over := issued.Record.Clone()
 			over.Phase, over.Intent.Outcome, over.Deadline = Verifying, CallUnknown, noon
 			s.Journal.Record, s.Call = over, nil
-			next, _ := s.nextStep(s.policy(), over.Step)
+			next, _ := s.NextStep(s.policy(), over.Step)
 			d = Decide(s, noon.Add(time.Second))
 			require.Equal(t, next, d.Record.Step, "what was issued is not issued again under the same attempt")
 		})

@@ -181,31 +181,31 @@ func weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Tim
 
 // signs are those of which one must say Ill before the candidate's step. A node that is not Ready after a step of this
 // repair is ill, whatever else its policy looks at: while it is away most signs say nothing. nil: nobody is asked.
-func (c *candidate) signs() []Sign {
-	if c.kind != KindNode || c.request != "" || c.policy.Witness == nil || c.policy.Witness.None {
+func (c *Candidate) signs() []Sign {
+	if c.kind != KindNode || c.request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil
 	}
-	signs := c.policy.Witness.Signs
-	if notReady := (Sign{Kind: SignNotReady}); c.acted() && !slices.Contains(signs, notReady) {
+	signs := c.Policy.Witness.Signs
+	if notReady := (Sign{Kind: SignNotReady}); c.Acted() && !slices.Contains(signs, notReady) {
 		signs = append(slices.Clone(signs), notReady)
 	}
 	return signs
 }
 
 // notWitnessed holds what only an alert speaks for. What was not read yet is asked for once no other guard holds.
-func notWitnessed(c *candidate) *Finding {
-	if c.request == "" && c.policy.Witness == nil {
-		return &Finding{fleetwide: true, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.policy.Name)}
+func notWitnessed(c *Candidate) *Finding {
+	if c.request == "" && c.Policy.Witness == nil {
+		return &Finding{fleetwide: true, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}
 	}
 	signs := c.signs()
 	if len(signs) == 0 {
 		return nil
 	}
-	w := weigh(signs, c.Node, c.Read, c.now.Add(-witnessKept))
+	w := weigh(signs, c.Node, c.Read, c.Now.Add(-witnessKept))
 	if w.ill || w.unread {
 		return nil
 	}
-	f := Because("the alert says that the node is ill, the witness of policy %s does not: %s", c.policy.Name, strings.Join(w.saw, "; "))
+	f := Because("the alert says that the node is ill, the witness of policy %s does not: %s", c.Policy.Name, strings.Join(w.saw, "; "))
 	if !w.oldest.IsZero() {
 		f.Until = w.oldest.Add(witnessAgain)
 	}
@@ -213,15 +213,15 @@ func notWitnessed(c *candidate) *Finding {
 }
 
 // unwitnessed says that the witness must be read before the step: nothing that was seen a moment ago says Ill.
-func (c *candidate) unwitnessed() bool {
+func (c *Candidate) unwitnessed() bool {
 	signs := c.signs()
-	return len(signs) > 0 && !weigh(signs, c.Node, c.Read, c.now.Add(-LookFor)).ill
+	return len(signs) > 0 && !weigh(signs, c.Node, c.Read, c.Now.Add(-LookFor)).ill
 }
 
 // witnessDue says that what holds the repair was seen so long ago that it must be read again.
-func (c *candidate) witnessDue() bool {
-	w := weigh(c.signs(), c.Node, c.Read, c.now.Add(-witnessKept))
-	return !w.oldest.IsZero() && c.now.Sub(w.oldest) >= witnessAgain
+func (c *Candidate) witnessDue() bool {
+	w := weigh(c.signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
+	return !w.oldest.IsZero() && c.Now.Sub(w.oldest) >= witnessAgain
 }
 
 // faultGone asks the policy's witness whether the fault itself is gone. unread: it must be read first. A repair that a
