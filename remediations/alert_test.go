@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"fmt"
@@ -10,6 +10,9 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 var anyAlert = rapid.Custom(func(t *rapid.T) Alert {
@@ -54,7 +57,7 @@ func TestAlertReadsBackAsWritten(t *testing.T) {
 
 func TestAlertThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
 	const good = `{"v":1,"alertname":"A","policy":"p","status":"firing","startsAt":"2026-01-01T00:00:00Z","receivedAt":"2026-01-01T00:00:00Z","labels":{}}`
-	_, err := DecodeAlert(AlertPrefix+fp, good)
+	_, err := DecodeAlert(AlertPrefix+scene.FP, good)
 	require.NoError(t, err, "the control")
 	for name, text := range map[string]string{
 		"empty":               "",
@@ -67,9 +70,9 @@ func TestAlertThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
 		"a bracket behind it": good + "]",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := DecodeAlert(AlertPrefix+fp, text)
+			_, err := DecodeAlert(AlertPrefix+scene.FP, text)
 			require.Error(t, err)
-			require.Empty(t, AlertsOn(map[string]string{AlertPrefix + fp: text}))
+			require.Empty(t, AlertsOn(map[string]string{AlertPrefix + scene.FP: text}))
 		})
 	}
 }
@@ -99,14 +102,14 @@ func TestOnlyTheLabelsThatAreNeededAreKept(t *testing.T) {
 	c := &Config{ClusterLabel: "cluster"}
 	p := &Policy{Name: "p", Labels: []string{"node"}}
 	labels := map[string]string{"alertname": "A", "node": "n1", "cluster": "prod", "severity": "page", "secret": "x", "runbook": "y"}
-	a := c.NewAlert(p, labels, StatusFiring, noon, noon.Add(time.Millisecond))
+	a := c.NewAlert(p, labels, StatusFiring, scene.Noon, scene.Noon.Add(time.Millisecond))
 	require.Equal(t, map[string]string{"node": "n1", "cluster": "prod", "severity": "page"}, a.Labels)
-	require.Equal(t, noon, a.ReceivedAt)
+	require.Equal(t, scene.Noon, a.ReceivedAt)
 	require.Equal(t, Fingerprint(labels), a.Fingerprint, "the fingerprint is that of all labels")
 
 	labels["severity"] = strings.Repeat("ü", 500)
-	a = c.NewAlert(p, labels, StatusFiring, noon, noon)
-	require.LessOrEqual(t, len(a.Labels["severity"]), maxAlertLabelBytes)
+	a = c.NewAlert(p, labels, StatusFiring, scene.Noon, scene.Noon)
+	require.LessOrEqual(t, len(a.Labels["severity"]), MaxAlertLabelBytes)
 	_, err := DecodeAlert(a.Key(), a.Encode())
 	require.NoError(t, err)
 }
@@ -115,7 +118,7 @@ func TestOnlyTheLabelsThatAreNeededAreKept(t *testing.T) {
 func full(n, resolved int) map[string]string {
 	on := map[string]string{}
 	for i := range n {
-		a := Alert{V: 1, Name: "A", Policy: "p", Status: StatusFiring, StartsAt: noon.Add(time.Duration(i) * time.Second), ReceivedAt: noon, Fingerprint: fmt.Sprintf("%016x", i)}
+		a := Alert{V: 1, Name: "A", Policy: "p", Status: StatusFiring, StartsAt: scene.Noon.Add(time.Duration(i) * time.Second), ReceivedAt: scene.Noon, Fingerprint: fmt.Sprintf("%016x", i)}
 		if i < resolved {
 			a.Status = StatusResolved
 		}
@@ -125,7 +128,7 @@ func full(n, resolved int) map[string]string {
 }
 
 func TestAdmitMakesRoomByDroppingTheOldestResolved(t *testing.T) {
-	one := Alert{V: 1, Name: "A", Policy: "p", Status: StatusFiring, StartsAt: noon, ReceivedAt: noon, Fingerprint: "ffffffffffffffff"}
+	one := Alert{V: 1, Name: "A", Policy: "p", Status: StatusFiring, StartsAt: scene.Noon, ReceivedAt: scene.Noon, Fingerprint: "ffffffffffffffff"}
 
 	drop, ok := Admit(full(63, 63), one)
 	require.True(t, ok)
@@ -149,13 +152,13 @@ func TestAdmitMakesRoomByDroppingTheOldestResolved(t *testing.T) {
 func TestAdmitKeepsTheNodeBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		on := map[string]string{
-			HistoryKey:    strings.Repeat("h", rapid.IntRange(0, maxHistoryBytes).Draw(t, "history")),
-			NodeRepairKey: strings.Repeat("r", rapid.IntRange(0, maxRecordBytes).Draw(t, "record")), "other/key": strings.Repeat("x", 99999),
+			HistoryKey:    strings.Repeat("h", rapid.IntRange(0, MaxHistoryBytes).Draw(t, "history")),
+			NodeRepairKey: strings.Repeat("r", rapid.IntRange(0, MaxRecordBytes).Draw(t, "record")), "other/key": strings.Repeat("x", 99999),
 		}
 		size := rapid.IntRange(1, 3000).Draw(t, "size")
 		firing := 0
 		for i := range rapid.IntRange(0, 70).Draw(t, "alerts") {
-			a := Alert{V: 1, Name: strings.Repeat("a", size), Policy: "p", Status: StatusFiring, StartsAt: noon.Add(time.Duration(i)), Fingerprint: fmt.Sprintf("%016x", i)}
+			a := Alert{V: 1, Name: strings.Repeat("a", size), Policy: "p", Status: StatusFiring, StartsAt: scene.Noon.Add(time.Duration(i)), Fingerprint: fmt.Sprintf("%016x", i)}
 			if rapid.Bool().Draw(t, "resolved") {
 				a.Status = StatusResolved
 			} else {

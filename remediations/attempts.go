@@ -90,10 +90,10 @@ func goOn(t *Target, now time.Time) Decision {
 	s, r := t.State, t.Record
 	p := t.PolicyOf(r)
 	if p == nil || p.Kind != t.Kind || p.Mode == ModeOff {
-		return t.End(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.leftAs()), now)
+		return t.End(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.LeftAs()), now)
 	}
 	if !s.Config.Serves(p) {
-		return t.End(Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.Asked, r.leftAs()), now)
+		return t.End(Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.Asked, r.LeftAs()), now)
 	}
 	if t.Instead != nil {
 		if d, ok := t.Instead(p, now); ok {
@@ -103,7 +103,7 @@ func goOn(t *Target, now time.Time) Decision {
 	unseen := t.Unseen(now, LookAgain) || !t.SeenAt.After(r.Intent.At)
 	switch {
 	case s.NeverIssued(r, now):
-		return t.End(Cancelled, r.FromTheFuture()+r.leftAs(), now)
+		return t.End(Cancelled, r.FromTheFuture()+r.LeftAs(), now)
 	case r.Intent.Ahead(now):
 		return s.WaitForClock(r, p, lookProof, now)
 	case s.Stale(), unseen:
@@ -127,7 +127,7 @@ func goOn(t *Target, now time.Time) Decision {
 		if t.Expired != nil {
 			return t.Expired(now)
 		}
-		return heldTooLong(t, now)
+		return t.HeldTooLong(now)
 	}
 	if d, ok := r.AfterWithheld(p, LookAgain, now); ok {
 		return d
@@ -142,13 +142,13 @@ func goOn(t *Target, now time.Time) Decision {
 		}
 	}
 	c.Step = pending.Step
-	d := act(t, c, pending)
+	d := t.Act(c, pending)
 	d.Well, d.Heard = cure.Well, cure.Heard
 	return d
 }
 
-// heldTooLong ends a repair that was held until its deadline.
-func heldTooLong(t *Target, now time.Time) Decision {
+// HeldTooLong ends a repair that was held until its deadline.
+func (t *Target) HeldTooLong(now time.Time) Decision {
 	r := t.Record
-	return t.End(Cancelled, fmt.Sprintf("held for %s: %s%s", PendingFor, r.Hold.Words(), r.leftAs()), now)
+	return t.End(Cancelled, fmt.Sprintf("held for %s: %s%s", PendingFor, r.Hold.Words(), r.LeftAs()), now)
 }

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"fmt"
@@ -7,13 +7,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestARecordOfAnEarlierVersionKeepsWhatThereWasBefore: it was written when Before had the shape of one provider's instances. It is
 // read, given back to that provider word for word, and written as it was.
 func TestARecordOfAnEarlierVersionKeepsWhatThereWasBefore(t *testing.T) {
 	const kept = `{"instance":"i-1","hostname":"node-1","pool":"p-1","count":3,"newest":"2026-11-21T12:00:00Z"}`
-	text := `{"v":1,"id":"abc234","policy":"p","cause":{"alert":"` + fp + `"},"phase":"Verifying","step":{"index":0,"name":"replace","attempt":1},` +
+	text := `{"v":1,"id":"abc234","policy":"p","cause":{"alert":"` + scene.FP + `"},"phase":"Verifying","step":{"index":0,"name":"replace","attempt":1},` +
 		`"began":"2026-11-21T12:00:00Z","since":"2026-11-21T12:00:00Z","deadline":"2026-11-21T12:20:00Z",` +
 		`"intent":{"id":"abc234-0-1","at":"2026-11-21T12:00:00Z","providerID":"civo://i-1","before":` + kept + `}}`
 	r, err := DecodeRecord(text)
@@ -28,13 +31,13 @@ func TestARecordOfAnEarlierVersionKeepsWhatThereWasBefore(t *testing.T) {
 	}
 	require.NoError(t, r.Intent.Before.Read(&own))
 	require.Equal(t, "i-1", own.Instance)
-	require.Equal(t, noon.Year(), own.Newest.Year())
+	require.Equal(t, scene.Noon.Year(), own.Newest.Year())
 }
 
 // TestWhatAProviderKeepsIsOneBoundedObject, whoever wrote it on the Node.
 func TestWhatAProviderKeepsIsOneBoundedObject(t *testing.T) {
 	record := func(before string) string {
-		return fmt.Sprintf(`{"v":1,"id":"abc234","policy":"p","cause":{"alert":"%s"},"phase":"Verifying","step":{"index":0,"name":"replace","attempt":1},"began":"2026-11-21T12:00:00Z","since":"2026-11-21T12:00:00Z","deadline":"2026-11-21T12:20:00Z","intent":{"id":"abc234-0-1","at":"2026-11-21T12:00:00Z","before":%s}}`, fp, before)
+		return fmt.Sprintf(`{"v":1,"id":"abc234","policy":"p","cause":{"alert":"%s"},"phase":"Verifying","step":{"index":0,"name":"replace","attempt":1},"began":"2026-11-21T12:00:00Z","since":"2026-11-21T12:00:00Z","deadline":"2026-11-21T12:20:00Z","intent":{"id":"abc234-0-1","at":"2026-11-21T12:00:00Z","before":%s}}`, scene.FP, before)
 	}
 	for name, c := range map[string]struct {
 		before, why string
@@ -44,8 +47,8 @@ func TestWhatAProviderKeepsIsOneBoundedObject(t *testing.T) {
 		"nothing":                    {`null`, ""},
 		"a text":                     {`"i-1"`, "no JSON object"},
 		"a list":                     {`["i-1"]`, "no JSON object"},
-		"as much as is kept":         {`{"a":"` + strings.Repeat("x", maxBefore-8) + `"}`, ""},
-		"more than is kept":          {`{"a":"` + strings.Repeat("x", maxBefore-7) + `"}`, "at most 1024 are kept"},
+		"as much as is kept":         {`{"a":"` + strings.Repeat("x", MaxBefore-8) + `"}`, ""},
+		"more than is kept":          {`{"a":"` + strings.Repeat("x", MaxBefore-7) + `"}`, "at most 1024 are kept"},
 		"what is no text anywhere":   {"{\"a\":\"\xff\"}", "no JSON object"},
 		"an object and a bit of one": {`{"a":1}{`, "not JSON"},
 	} {
@@ -77,7 +80,7 @@ func TestAProviderGetsBackWhatItKept(t *testing.T) {
 	require.ErrorContains(t, s.Before.Read(&others), "words that this provider does not know")
 	require.ErrorContains(t, Before("").Read(&got), "does not say what there was before")
 
-	s = Keeping(own{UID: strings.Repeat("x", maxBefore)})
+	s = Keeping(own{UID: strings.Repeat("x", MaxBefore)})
 	require.Empty(t, s.Before)
 	require.Contains(t, s.Trouble, "at most 1024 are kept", "what a record cannot keep is told before anything is done")
 	require.Equal(t, AskMended, s.Again)

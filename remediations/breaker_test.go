@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"strings"
@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 func TestBreakerOpensAtTheShareAndNeverForOneNode(t *testing.T) {
@@ -28,9 +31,9 @@ func TestBreakerOpensAtTheShareAndNeverForOneNode(t *testing.T) {
 		"no nodes at all":                    {0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := fleetOf(limits(), herd(c.nodes, c.bad), nil, noon)
+			f := fleetOf(scene.LimitsAlone(), herd(c.nodes, c.bad), nil, scene.Noon)
 			require.Equal(t, c.open, len(f.Breakers) == 1)
-			require.Equal(t, c.open, len(f.breakersFor("")) == 1)
+			require.Equal(t, c.open, len(f.BreakersFor("")) == 1)
 			require.Equal(t, c.open, f.Breakers[ScopeCluster].State == BreakerOpen)
 		})
 	}
@@ -38,24 +41,24 @@ func TestBreakerOpensAtTheShareAndNeverForOneNode(t *testing.T) {
 
 func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
 	open := func(nodes []*corev1.Node, firing func(string) bool) bool {
-		return len(NewFleet(limits(), nodes, &Ledger{}, firing, noon).Breakers) > 0
+		return len(NewFleet(scene.LimitsAlone(), nodes, &Ledger{}, firing, scene.Noon).Breakers) > 0
 	}
-	require.False(t, open(herd(10, 2), quiet), "the control")
+	require.False(t, open(herd(10, 2), scene.Quiet), "the control")
 	require.True(t, open(herd(10, 2), func(n string) bool { return n == "n009" }), "a node with an alert of a policy")
 	require.False(t, open(herd(10, 2), func(n string) bool { return n == "n000" }), "a node counts once")
 
 	nodes := herd(10, 2)
 	nodes[9].Labels[PhaseLabel] = string(Exhausted)
-	require.True(t, open(nodes, quiet), "an exhausted node")
+	require.True(t, open(nodes, scene.Quiet), "an exhausted node")
 
 	nodes = herd(10, 2)
 	nodes[9].Status.Conditions = nil
-	require.True(t, open(nodes, quiet), "a node whose health nobody knows does not count as well")
+	require.True(t, open(nodes, scene.Quiet), "a node whose health nobody knows does not count as well")
 
 	nodes = herd(11, 3)
-	require.True(t, open(nodes, quiet))
-	nodes[0].CreationTimestamp = metav1.NewTime(noon.Add(-5 * time.Minute))
-	require.False(t, open(nodes, quiet), "a node that has just joined does not count at all")
+	require.True(t, open(nodes, scene.Quiet))
+	nodes[0].CreationTimestamp = metav1.NewTime(scene.Noon.Add(-5 * time.Minute))
+	require.False(t, open(nodes, scene.Quiet), "a node that has just joined does not count at all")
 }
 
 // storm carries a cluster's breaker from one pass to the next, as the ledger does. Drydock sees the fleet each minute.
@@ -73,7 +76,7 @@ func (s *storm) after(d time.Duration, bad int) *Fleet {
 	if s.trial != nil {
 		s.trial(nodes[0])
 	}
-	f := fleetOf(s.Config, nodes, &s.ledger, noon.Add(s.seen))
+	f := fleetOf(s.Config, nodes, &s.ledger, scene.Noon.Add(s.seen))
 	s.ledger.Status.Breakers = f.Breakers
 	if s.seen < d {
 		return s.after(d, bad)
@@ -84,7 +87,7 @@ func (s *storm) after(d time.Duration, bad int) *Fleet {
 func (s *storm) state() BreakerState { return s.ledger.Status.Breakers[ScopeCluster].State }
 
 func TestBreakerIsHalfOpenAfterTheStormCooldown(t *testing.T) {
-	s := storm{Config: limits()}
+	s := storm{Config: scene.LimitsAlone()}
 	s.after(0, 3)
 	require.Equal(t, BreakerOpen, s.state())
 	s.after(5*time.Minute, 1)
@@ -92,7 +95,7 @@ func TestBreakerIsHalfOpenAfterTheStormCooldown(t *testing.T) {
 	s.after(8*time.Minute, 3)
 	s.after(17*time.Minute, 1)
 	require.Equal(t, BreakerOpen, s.state(), "it was bad again: the time began anew")
-	require.Equal(t, noon, s.ledger.Status.Breakers[ScopeCluster].Since)
+	require.Equal(t, scene.Noon, s.ledger.Status.Breakers[ScopeCluster].Since)
 	s.after(18*time.Minute, 1)
 	require.Equal(t, BreakerHalfOpen, s.state())
 	s.after(48*time.Minute, 1)
@@ -102,7 +105,7 @@ func TestBreakerIsHalfOpenAfterTheStormCooldown(t *testing.T) {
 }
 
 func TestHalfOpenBreakerClosesByItselfWhereNobodyNeedsARepair(t *testing.T) {
-	s := storm{Config: limits()}
+	s := storm{Config: scene.LimitsAlone()}
 	s.after(0, 3)
 	s.after(10*time.Minute, 0)
 	require.Equal(t, BreakerHalfOpen, s.state())
@@ -121,14 +124,14 @@ func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 		{SelfRecovered, BreakerOpen}, {Superseded, BreakerOpen}, {Cancelled, BreakerOpen}, {OutcomeExhausted, BreakerOpen},
 	} {
 		t.Run(string(c.outcome), func(t *testing.T) {
-			s := storm{Config: limits()}
+			s := storm{Config: scene.LimitsAlone()}
 			s.after(0, 3)
 			f := s.after(10*time.Minute, 1)
 			f.Try("", "r1")
 			f.Try("", "r2")
 			require.Equal(t, "r1", f.Breakers[ScopeCluster].Trial, "one trial at a time")
 			s.trial = func(n *corev1.Node) {
-				n.Annotations[NodeRepairKey] = strings.ReplaceAll(inFlight(n, "reboot").Annotations[NodeRepairKey], `"id":"rn000"`, `"id":"r1"`)
+				n.Annotations[NodeRepairKey] = strings.ReplaceAll(scene.InFlight(n, "reboot").Annotations[NodeRepairKey], `"id":"rn000"`, `"id":"r1"`)
 			}
 			s.after(45*time.Minute, 0)
 			require.Equal(t, BreakerHalfOpen, s.state(), "while the trial is on, its end is waited for")
@@ -161,9 +164,9 @@ func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
 		"nothing":                 {want: BreakerOpen},
 		"a slot":                  {ledger: Ledger{Slots: []Slot{{Node: "n9", Repair: "rn000"}}}, want: BreakerHalfOpen},
 		"an orphan":               {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "rn000"}}}}, want: BreakerHalfOpen},
-		"a record":                {record: func(n *corev1.Node) { inFlight(n, "reboot") }, want: BreakerHalfOpen},
-		"a record that is held":   {record: func(n *corev1.Node) { phase(inFlight(n, "reboot"), Pending) }, want: BreakerHalfOpen},
-		"a record that ran out":   {record: func(n *corev1.Node) { phase(inFlight(n, "reboot"), Exhausted) }, want: BreakerOpen},
+		"a record":                {record: func(n *corev1.Node) { scene.InFlight(n, "reboot") }, want: BreakerHalfOpen},
+		"a record that is held":   {record: func(n *corev1.Node) { phase(scene.InFlight(n, "reboot"), Pending) }, want: BreakerHalfOpen},
+		"a record that ran out":   {record: func(n *corev1.Node) { phase(scene.InFlight(n, "reboot"), Exhausted) }, want: BreakerOpen},
 		"another repair's":        {ledger: Ledger{Slots: []Slot{{Node: "n000", Repair: "r2"}}}, want: BreakerOpen},
 		"another repair's orphan": {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "r2"}}}}, want: BreakerOpen},
 		"an end, after another's": {record: func(n *corev1.Node) {
@@ -179,8 +182,8 @@ func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
 		}, want: BreakerOpen},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := storm{Config: limits(), ledger: c.ledger, trial: c.record}
-			s.ledger.Status.Breakers = map[string]Breaker{ScopeCluster: {State: BreakerHalfOpen, Since: noon, Quiet: noon, Seen: noon, Trial: "rn000"}}
+			s := storm{Config: scene.LimitsAlone(), ledger: c.ledger, trial: c.record}
+			s.ledger.Status.Breakers = map[string]Breaker{ScopeCluster: {State: BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon, Trial: "rn000"}}
 			s.after(0, 0)
 			require.Equal(t, c.want, s.state())
 		})
@@ -200,18 +203,18 @@ func TestTimeThatNobodySeesIsNoCalm(t *testing.T) {
 			for m := 6; m < 60; m++ {
 				r := NewRoster(s.Config)
 				r.Read(herd(10, 0))
-				s.ledger.Status.Breakers = r.Fleet(&s.ledger, quiet, true, noon.Add(time.Duration(m)*time.Minute)).Breakers
+				s.ledger.Status.Breakers = r.Fleet(&s.ledger, scene.Quiet, true, scene.Noon.Add(time.Duration(m)*time.Minute)).Breakers
 			}
 		},
 		"nobody leads": func(*storm) {},
 		"an empty fleet": func(s *storm) {
 			for m := 6; m < 60; m++ {
-				s.ledger.Status.Breakers = fleetOf(s.Config, nil, &s.ledger, noon.Add(time.Duration(m)*time.Minute)).Breakers
+				s.ledger.Status.Breakers = fleetOf(s.Config, nil, &s.ledger, scene.Noon.Add(time.Duration(m)*time.Minute)).Breakers
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := storm{Config: limits()}
+			s := storm{Config: scene.LimitsAlone()}
 			s.after(0, 3)
 			s.after(5*time.Minute, 0)
 			unseen(&s)
@@ -227,14 +230,14 @@ func TestTimeThatNobodySeesIsNoCalm(t *testing.T) {
 
 // TestBreakerOutlivesTheNodesOfItsZone: Nodes that are gone are no cure.
 func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
-	c, l := limits(), &Ledger{}
+	c, l := scene.LimitsAlone(), &Ledger{}
 	at := func(m int, nodes []*corev1.Node) BreakerState {
-		l.Status.Breakers = fleetOf(c, nodes, l, noon.Add(time.Duration(m)*time.Minute)).Breakers
+		l.Status.Breakers = fleetOf(c, nodes, l, scene.Noon.Add(time.Duration(m)*time.Minute)).Breakers
 		return l.Status.Breakers["zone/a"].State
 	}
 	down := herd(20, 0, "a", "b")
 	for i := 0; i < 20; i += 2 {
-		unready(down[i])
+		scene.Unready(down[i])
 	}
 	require.Equal(t, BreakerOpen, at(0, down))
 	for m := 1; m <= 21; m++ {
@@ -251,53 +254,53 @@ func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
 
 // TestHalfOpenBreakerOfAZone: the zone's nodes wait for its trial, the others do not.
 func TestHalfOpenBreakerOfAZone(t *testing.T) {
-	l := &Ledger{Status: LedgerStatus{Breakers: map[string]Breaker{"zone/a": {State: BreakerHalfOpen, Since: noon, Quiet: noon}}}}
-	f := fleetOf(limits(), herd(30, 1, "a", "b"), l, noon)
+	l := &Ledger{Status: LedgerStatus{Breakers: map[string]Breaker{"zone/a": {State: BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon}}}}
+	f := fleetOf(scene.LimitsAlone(), herd(30, 1, "a", "b"), l, scene.Noon)
 	f.Try("b", "r1")
 	require.Empty(t, f.Breakers["zone/a"].Trial, "a repair of another zone is no trial of this one")
 	f.Try("a", "r2")
 	require.Equal(t, "r2", f.Breakers["zone/a"].Trial)
-	require.Empty(t, f.breakersFor("b"))
-	require.Equal(t, []string{"zone/a"}, f.breakersFor("a"))
+	require.Empty(t, f.BreakersFor("b"))
+	require.Equal(t, []string{"zone/a"}, f.BreakersFor("a"))
 }
 
 func TestOpenBreakerGoesBeforeAHalfOpenOne(t *testing.T) {
 	f := &Fleet{Breakers: map[string]Breaker{ScopeCluster: {State: BreakerHalfOpen}, "zone/a": {State: BreakerOpen}}}
-	require.Equal(t, []string{"zone/a", ScopeCluster}, f.breakersFor("a"))
-	require.Equal(t, []string{ScopeCluster}, f.breakersFor("b"))
-	require.Empty(t, (&Fleet{Breakers: map[string]Breaker{"zone/": {State: BreakerOpen}}}).breakersFor(""), "no zone is not a zone")
+	require.Equal(t, []string{"zone/a", ScopeCluster}, f.BreakersFor("a"))
+	require.Equal(t, []string{ScopeCluster}, f.BreakersFor("b"))
+	require.Empty(t, (&Fleet{Breakers: map[string]Breaker{"zone/": {State: BreakerOpen}}}).BreakersFor(""), "no zone is not a zone")
 }
 
 func TestScopeIsBusyWithAnothersRepair(t *testing.T) {
-	c := limits()
+	c := scene.LimitsAlone()
 	nodes := herd(10, 0, "a", "b")
-	inFlight(nodes[0], "reboot")
-	f := fleetOf(c, nodes, nil, noon)
-	require.True(t, f.busy(ScopeCluster, "n001"))
-	require.True(t, f.busy("zone/a", "n002"))
-	require.False(t, f.busy("zone/b", "n001"))
-	require.False(t, f.busy(ScopeCluster, "n000"), "its own is no other's")
+	scene.InFlight(nodes[0], "reboot")
+	f := fleetOf(c, nodes, nil, scene.Noon)
+	require.True(t, f.Busy(ScopeCluster, "n001"))
+	require.True(t, f.Busy("zone/a", "n002"))
+	require.False(t, f.Busy("zone/b", "n001"))
+	require.False(t, f.Busy(ScopeCluster, "n000"), "its own is no other's")
 	f.Vacate("n000")
 	f.Occupy(c, nodes[0], true)
-	require.False(t, f.busy(ScopeCluster, "n001"), "a repair that would be is none")
+	require.False(t, f.Busy(ScopeCluster, "n001"), "a repair that would be is none")
 }
 
 func TestZoneThatIsDownStopsItselfAlone(t *testing.T) {
 	nodes := herd(30, 0, "a", "b", "c")
 	for _, n := range nodes {
 		if n.Labels["zone"] == "a" {
-			unready(n)
+			scene.Unready(n)
 		}
 	}
 	stops := func(zone string) bool {
-		return len(fleetOf(limits(), nodes, nil, noon).breakersFor(zone)) > 0
+		return len(fleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon).BreakersFor(zone)) > 0
 	}
 	require.True(t, stops("a"))
 	require.False(t, stops("b"))
 	require.False(t, stops(""), "a node without a zone is stopped by the cluster's breaker alone")
 	for _, n := range nodes {
 		if n.Labels["zone"] == "b" {
-			unready(n)
+			scene.Unready(n)
 		}
 	}
 	require.True(t, stops("c"), "two zones down are the cluster's trouble")
@@ -317,19 +320,19 @@ func TestBothHalfOpenBreakersAreAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes := herd(30, 1, "a", "b")
-			inFlight(nodes[2], "reboot")
+			scene.InFlight(nodes[2], "reboot")
 			l := &Ledger{Slots: []Slot{{Node: "n004", Repair: "r2", Zone: "a"}, {Node: "n000", Repair: "r1", Zone: "a"}}}
 			if c.cluster == "" {
 				l.Slots, nodes = nil, herd(30, 1, "a", "b")
 			}
 			half := func(trial string) Breaker {
-				return Breaker{State: BreakerHalfOpen, Since: noon, Quiet: noon, Trial: trial}
+				return Breaker{State: BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon, Trial: trial}
 			}
-			conf := limits()
-			f := fleetOf(conf, nodes, l, noon)
+			conf := scene.LimitsAlone()
+			f := fleetOf(conf, nodes, l, scene.Noon)
 			f.Breakers = map[string]Breaker{ScopeCluster: half(c.cluster), "zone/a": half(c.zone)}
-			asked := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}, Own: "r1"}
-			require.Equal(t, c.held, fleetUnhealthy(asked) != nil)
+			asked := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}, Own: "r1"}
+			require.Equal(t, c.held, GuardFleetUnhealthy(asked) != nil)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"maps"
@@ -7,13 +7,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestZoneHasABreakerOnlyBesideAnotherZone: in a cluster of one zone the cluster's breaker counts
 // the same nodes.
 func TestZoneHasABreakerOnlyBesideAnotherZone(t *testing.T) {
 	scopes := func(zones ...string) []string {
-		f := fleetOf(limits(), herd(30, 30, zones...), nil, noon)
+		f := fleetOf(scene.LimitsAlone(), herd(30, 30, zones...), nil, scene.Noon)
 		return slices.Sorted(maps.Keys(f.Breakers))
 	}
 	require.Equal(t, []string{ScopeCluster}, scopes("a"))
@@ -29,16 +32,16 @@ func TestBreakerOfAZoneCountsTheZoneAgainEachTime(t *testing.T) {
 		state BreakerState
 		quiet time.Time
 	}{
-		"the zone is still down": {true, BreakerOpen, noon.Add(time.Minute)},
-		"the zone is well":       {false, BreakerOpen, noon},
+		"the zone is still down": {true, BreakerOpen, scene.Noon.Add(time.Minute)},
+		"the zone is well":       {false, BreakerOpen, scene.Noon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes := herd(30, 0, "a", "b")
 			for i := 0; i < 30 && c.down; i += 2 {
-				unready(nodes[i])
+				scene.Unready(nodes[i])
 			}
-			l := &Ledger{Status: LedgerStatus{Breakers: map[string]Breaker{"zone/a": {State: BreakerOpen, Since: noon, Quiet: noon, Seen: noon}}}}
-			f := fleetOf(limits(), nodes, l, noon.Add(time.Minute))
+			l := &Ledger{Status: LedgerStatus{Breakers: map[string]Breaker{"zone/a": {State: BreakerOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon}}}}
+			f := fleetOf(scene.LimitsAlone(), nodes, l, scene.Noon.Add(time.Minute))
 			require.Equal(t, []string{"zone/a"}, slices.Collect(maps.Keys(f.Breakers)))
 			b := f.Breakers["zone/a"]
 			require.Equal(t, c.state, b.State)
@@ -50,11 +53,11 @@ func TestBreakerOfAZoneCountsTheZoneAgainEachTime(t *testing.T) {
 
 func TestTwoMinutesBetweenTwoPassesCountAsSeen(t *testing.T) {
 	quiet := func(gap time.Duration) time.Time {
-		l := &Ledger{Status: LedgerStatus{Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: noon, Quiet: noon, Seen: noon}}}}
-		return fleetOf(limits(), herd(10, 0), l, noon.Add(gap)).Breakers[ScopeCluster].Quiet
+		l := &Ledger{Status: LedgerStatus{Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon}}}}
+		return fleetOf(scene.LimitsAlone(), herd(10, 0), l, scene.Noon.Add(gap)).Breakers[ScopeCluster].Quiet
 	}
-	require.Equal(t, noon, quiet(seenFor))
-	require.Equal(t, noon.Add(seenFor+time.Second), quiet(seenFor+time.Second), "a longer gap is no calm")
+	require.Equal(t, scene.Noon, quiet(SeenFor))
+	require.Equal(t, scene.Noon.Add(SeenFor+time.Second), quiet(SeenFor+time.Second), "a longer gap is no calm")
 }
 
 func TestOnlyAHalfOpenBreakerTakesATrial(t *testing.T) {
@@ -74,9 +77,9 @@ func TestOnlyAHalfOpenBreakerTakesATrial(t *testing.T) {
 
 // TestReopenOpensWhatIsNotOpen: a breaker that is open keeps the time since when.
 func TestReopenOpensWhatIsNotOpen(t *testing.T) {
-	open := Breaker{State: BreakerOpen, Since: noon, Quiet: noon, Seen: noon}
-	f := &Fleet{Breakers: map[string]Breaker{ScopeCluster: open, "zone/a": {State: BreakerHalfOpen, Since: noon}}}
-	later := noon.Add(time.Hour)
+	open := Breaker{State: BreakerOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon}
+	f := &Fleet{Breakers: map[string]Breaker{ScopeCluster: open, "zone/a": {State: BreakerHalfOpen, Since: scene.Noon}}}
+	later := scene.Noon.Add(time.Hour)
 	f.Reopen([]string{ScopeCluster, "zone/a", "zone/b"}, later)
-	require.Equal(t, map[string]Breaker{ScopeCluster: open, "zone/a": opened(later), "zone/b": opened(later)}, f.Breakers)
+	require.Equal(t, map[string]Breaker{ScopeCluster: open, "zone/a": Opened(later), "zone/b": Opened(later)}, f.Breakers)
 }

@@ -9,10 +9,10 @@ type Candidate struct {
 	Policy *Policy
 	Step   StepRef
 	// alert is the repair's, request what a person asked for; a repair has one of the two.
-	alert   *Alert
+	Alert   *Alert
 	request string
 	// kind is what it is a repair of, and subject that target in a sentence.
-	kind    Kind
+	Kind    Kind
 	Subject string
 	// target is the one that is not the node itself; nil: it is the node.
 	target *Target

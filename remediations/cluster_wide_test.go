@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
@@ -7,6 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestOneBadNodeNeverChangesTheWholeCluster: whatever is configured, a step that changes the whole cluster is taken only
@@ -14,7 +17,7 @@ import (
 func TestOneBadNodeNeverChangesTheWholeCluster(t *testing.T) {
 	whole, issued := t, 0
 	rapid.Check(t, func(t *rapid.T) {
-		sc := readScene(whole, []byte(`
+		sc := scene.Read(whole, []byte(`
 policy: {plan: [rollout-restart=kube-system/cni, reboot]}
 limits: {concurrent: 9}
 provided: [rollout-restart, reboot]
@@ -26,11 +29,11 @@ survey: {step: "rollout-restart kube-system/cni"}
 		}
 		lately := rapid.SampledFrom([]time.Duration{0, time.Minute, 59 * time.Minute, time.Hour}).Draw(t, "lately")
 		if lately > 0 {
-			sc.Ledger.Wide = []Begun{{Repair: "r8", At: noon.Add(-lately)}}
+			sc.Ledger.Wide = []Begun{{Repair: "r8", At: scene.Noon.Add(-lately)}}
 		}
-		s := sc.state(whole)
+		s := sc.State(whole)
 		s.Config.ClusterWide = ClusterWide{MinNodes: rapid.IntRange(0, 5).Draw(t, "minNodes"), MinShare: Quantity{Value: rapid.IntRange(0, 60).Draw(t, "minShare"), Percent: rapid.Bool().Draw(t, "percent")}}
-		d := Decide(s, noon)
+		d := Decide(s, scene.Noon)
 		if d.Verb != Issue {
 			return
 		}
@@ -53,62 +56,62 @@ survey: {step: "rollout-restart kube-system/cni"}
 
 // TestAlertsThatDoNotCountForTheWholeCluster: of nodes that are not there, silenced, or another policy's.
 func TestAlertsThatDoNotCountForTheWholeCluster(t *testing.T) {
-	s := readScene(t, []byte(`
+	s := scene.Read(t, []byte(`
 policy: {plan: [rollout-restart=kube-system/cni]}
 provided: [rollout-restart]
-`)).state(t)
+`)).State(t)
 	alert := func(node string, change func(*AlertWord)) {
-		a := AlertWord{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": node}, StartsAt: noon, Active: true}
+		a := AlertWord{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": node}, StartsAt: scene.Noon, Active: true}
 		change(&a)
 		for _, r := range s.Word.Replicas {
 			r.Alerts[Fingerprint(a.Labels)] = a
 		}
 	}
-	c := &Candidate{State: s, Now: noon, Policy: s.Config.Policies[0], Step: StepRef{Name: "rollout-restart", Attempt: 1}}
-	require.Equal(t, 1, c.sick())
+	c := &Candidate{State: s, Now: scene.Noon, Policy: s.Config.Policies[0], Step: StepRef{Name: "rollout-restart", Attempt: 1}}
+	require.Equal(t, 1, c.Sick())
 	alert("no-such-node", func(*AlertWord) {})
 	alert("n2", func(a *AlertWord) { a.Active, a.SilencedBy = false, []string{"s1"} })
 	alert("n3", func(a *AlertWord) { a.Labels["remediation"] = "disk-full" })
 	alert("n1", func(a *AlertWord) { a.Labels["instance"] = "another alert of the same node" })
-	require.Equal(t, 1, c.sick())
+	require.Equal(t, 1, c.Sick())
 	alert("n4", func(*AlertWord) {})
-	require.Equal(t, 2, c.sick())
+	require.Equal(t, 2, c.Sick())
 }
 
 // TestLedgerRemembersWhatChangedTheWholeCluster, also when a person deletes it.
 func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
-	c, n := limits(), bare("n1")
+	c, n := scene.LimitsAlone(), scene.Bare("n1")
 	c.Provided = map[string]bool{"apply-cni": true}
 	record := func(id string, phase Phase) *Record {
 		return &Record{
 			V: RecordVersion, ID: id, Policy: "p", Cause: Cause{Alert: "aa"}, Phase: phase, Step: StepRef{Name: "apply-cni", Attempt: 1}, Done: []string{"apply-cni:1"},
-			Began: noon, Since: noon, Deadline: noon.Add(time.Minute), Intent: &Intent{ID: id + "-0-1", At: noon},
+			Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Minute), Intent: &Intent{ID: id + "-0-1", At: scene.Noon},
 		}
 	}
 	l := &Ledger{Repairs: map[string][]Begun{}}
-	l.Reserve(c, n, record("r1", Acting), noon)
-	l.Reserve(c, n, record("r1", Acting), noon.Add(time.Minute))
-	require.Equal(t, []Begun{{Repair: "r1", At: noon.Add(time.Minute)}}, l.Wide)
+	l.Reserve(c, n, record("r1", Acting), scene.Noon)
+	l.Reserve(c, n, record("r1", Acting), scene.Noon.Add(time.Minute))
+	require.Equal(t, []Begun{{Repair: "r1", At: scene.Noon.Add(time.Minute)}}, l.Wide)
 	require.True(t, l.Slots[0].Wide)
 	again, err := DecodeLedger(l.Encode())
 	require.NoError(t, err)
 	require.Equal(t, l.Wide, again.Wide)
 	require.Equal(t, l.Wide, l.Clone().Wide)
-	require.Zero(t, l.lastWide("r1"), "its own does not hold it")
-	require.Equal(t, "r1", l.lastWide("r2").Repair)
+	require.Zero(t, l.LastWide("r1"), "its own does not hold it")
+	require.Equal(t, "r1", l.LastWide("r2").Repair)
 	data := l.Encode()
-	data[ledgerWide] = "nonsense"
+	data[LedgerWide] = "nonsense"
 	_, err = DecodeLedger(data)
 	require.ErrorIs(t, err, ErrLedgerMalformed)
 	l.Release("n1")
-	l.prune(c, noon.Add(wideApart+time.Minute))
+	l.Prune(c, scene.Noon.Add(WideApart+time.Minute))
 	require.Empty(t, l.Wide)
 
 	n.Annotations[NodeRepairKey] = record("r2", Verifying).Encode()
-	other := bare("n2")
-	other.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r3", Policy: "p", Outcome: Recovered, Steps: []string{"restart-cni:1", "apply-cni:1"}, Began: noon, Ended: noon.Add(-time.Minute)})
-	rebuilt := RebuildLedger(c, []*corev1.Node{n, other}, noon)
-	require.ElementsMatch(t, []Begun{{Repair: "r2", At: noon}, {Repair: "r3", At: noon.Add(-time.Minute)}}, rebuilt.Wide)
+	other := scene.Bare("n2")
+	other.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r3", Policy: "p", Outcome: Recovered, Steps: []string{"restart-cni:1", "apply-cni:1"}, Began: scene.Noon, Ended: scene.Noon.Add(-time.Minute)})
+	rebuilt := RebuildLedger(c, []*corev1.Node{n, other}, scene.Noon)
+	require.ElementsMatch(t, []Begun{{Repair: "r2", At: scene.Noon}, {Repair: "r3", At: scene.Noon.Add(-time.Minute)}}, rebuilt.Wide)
 	require.True(t, rebuilt.Slots[0].Wide)
 }
 
@@ -124,9 +127,9 @@ func TestEvidenceIsTheEndOfWhatWasSaid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(0, 4000, -1).Draw(t, "text")
 		got := EvidenceOf(text)
-		require.LessOrEqual(t, len(got), maxEvidence+len("…"))
+		require.LessOrEqual(t, len(got), MaxEvidence+len("…"))
 		require.NotContains(t, got, "\n")
-		require.Equal(t, got, clip(got, len(got)+1))
+		require.Equal(t, got, Clip(got, len(got)+1))
 	})
 	require.Equal(t, "a | b", EvidenceOf("a\r\nb\n"))
 }

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 func TestPolicyStopsAfterThreeExhaustedInARow(t *testing.T) {
@@ -56,25 +59,25 @@ func TestPolicyIsStoppedByItsLastEndsAlone(t *testing.T) {
 // TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan: a person who deletes the ledger does not give every machine, and every
 // policy, a new start.
 func TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan(t *testing.T) {
-	c := limits()
+	c := scene.LimitsAlone()
 	c.Limits.RepairsWindow = 24 * 3600e9
 	var nodes []*corev1.Node
 	for _, n := range herd(3, 3) {
 		r := Record{V: 1, ID: "r" + n.Name, Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1},
-			Done: []string{"reboot:1"}, Began: noon, Since: noon, Intent: &Intent{ID: "r" + n.Name + "-0-1", At: noon}}
+			Done: []string{"reboot:1"}, Began: scene.Noon, Since: scene.Noon, Intent: &Intent{ID: "r" + n.Name + "-0-1", At: scene.Noon}}
 		n.Annotations[NodeRepairKey], n.Labels[PhaseLabel] = r.Encode(), string(Exhausted)
 		n.Annotations[HistoryKey] = EncodeJSON([]Entry{
-			{ID: r.ID, Steps: r.Done, Began: noon, Ended: noon, Outcome: OutcomeExhausted},
-			{ID: "gentle", Steps: []string{"mark-ready:1"}, Began: noon, Ended: noon, Outcome: Recovered},
-			{ID: "leader", Target: "leader", Steps: []string{"promote-leader:1"}, Began: noon, Ended: noon, Outcome: Recovered},
-			{ID: "old", Steps: []string{"reboot:1"}, Began: noon.Add(-25 * 3600e9), Ended: noon, Outcome: Recovered},
+			{ID: r.ID, Steps: r.Done, Began: scene.Noon, Ended: scene.Noon, Outcome: OutcomeExhausted},
+			{ID: "gentle", Steps: []string{"mark-ready:1"}, Began: scene.Noon, Ended: scene.Noon, Outcome: Recovered},
+			{ID: "leader", Target: "leader", Steps: []string{"promote-leader:1"}, Began: scene.Noon, Ended: scene.Noon, Outcome: Recovered},
+			{ID: "old", Steps: []string{"reboot:1"}, Began: scene.Noon.Add(-25 * 3600e9), Ended: scene.Noon, Outcome: Recovered},
 		})
 		nodes = append(nodes, n)
 	}
-	l := RebuildLedger(c, nodes, noon)
+	l := RebuildLedger(c, nodes, scene.Noon)
 	require.True(t, l.Failing("p"))
 	require.Empty(t, l.Slots)
-	require.Equal(t, []Begun{{Repair: "rn000", At: noon}}, l.Repairs["civo://n000"], "each repair once")
+	require.Equal(t, []Begun{{Repair: "rn000", At: scene.Noon}}, l.Repairs["civo://n000"], "each repair once")
 }
 
 var repairs int

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
@@ -6,6 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestShareOfAZoneAndOfAPool: a percentage counts all nodes of the zone or the pool.
@@ -15,17 +18,17 @@ func TestShareOfAZoneAndOfAPool(t *testing.T) {
 		"zone": func(c *Config) { c.Limits.ConcurrentPerZone = share },
 		"pool": func(c *Config) { c.Limits.ConcurrentPerPool = share },
 	} {
-		conf := limits()
+		conf := scene.LimitsAlone()
 		conf.Limits.Concurrent = Quantity{Value: 9}
 		limit(conf)
 		nodes := herd(10, 0, "a")
 		for _, n := range nodes {
 			n.Labels["pool"] = "p"
 		}
-		inFlight(nodes[0], "reboot")
-		require.Empty(t, fleetOf(conf, nodes, nil, noon).atLimit(conf, nodes[9], false), "one of two in the %s", name)
-		inFlight(nodes[1], "reboot")
-		require.NotEmpty(t, fleetOf(conf, nodes, nil, noon).atLimit(conf, nodes[9], false), "two of two in the %s", name)
+		scene.InFlight(nodes[0], "reboot")
+		require.Empty(t, fleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], false), "one of two in the %s", name)
+		scene.InFlight(nodes[1], "reboot")
+		require.NotEmpty(t, fleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], false), "two of two in the %s", name)
 	}
 }
 
@@ -33,10 +36,10 @@ func TestShareOfAZoneAndOfAPool(t *testing.T) {
 // step may take.
 func TestRecordThatIsOverdueTakesNoPlace(t *testing.T) {
 	nodes := herd(10, 0)
-	inFlight(nodes[0], "reboot")
+	scene.InFlight(nodes[0], "reboot")
 	until := ReadJournal(nodes[0]).Record.Deadline.Add(OverdueFor)
-	require.Len(t, fleetOf(limits(), nodes, nil, until.Add(-time.Second)).occupied, 1)
-	require.Empty(t, fleetOf(limits(), nodes, nil, until).occupied)
+	require.Len(t, fleetOf(scene.LimitsAlone(), nodes, nil, until.Add(-time.Second)).Occupied(), 1)
+	require.Empty(t, fleetOf(scene.LimitsAlone(), nodes, nil, until).Occupied())
 }
 
 func TestBothLabelsOfTheControlPlaneCount(t *testing.T) {
@@ -44,14 +47,14 @@ func TestBothLabelsOfTheControlPlaneCount(t *testing.T) {
 		"node-role.kubernetes.io/control-plane": true, "node-role.kubernetes.io/master": true,
 		"node-role.kubernetes.io/worker": false,
 	} {
-		n := bare("n1")
+		n := scene.Bare("n1")
 		n.Labels[label] = ""
 		require.Equal(t, want, ControlPlane(n), label)
 	}
 }
 
 func TestReadyConditionIsFoundBehindOthers(t *testing.T) {
-	n := bare("n1")
+	n := scene.Bare("n1")
 	n.Status.Conditions = append([]corev1.NodeCondition{{Type: corev1.NodeDiskPressure}}, n.Status.Conditions...)
 	require.Equal(t, &n.Status.Conditions[1], ReadyCondition(n))
 	n.Status.Conditions = n.Status.Conditions[:1]
@@ -60,34 +63,34 @@ func TestReadyConditionIsFoundBehindOthers(t *testing.T) {
 
 // TestLimitsOfAZoneAndAPoolCountNoOther: repairs elsewhere leave room here.
 func TestLimitsOfAZoneAndAPoolCountNoOther(t *testing.T) {
-	conf := limits()
+	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 9}
 	conf.Limits.ConcurrentPerZone, conf.Limits.ConcurrentPerPool = Quantity{Value: 1}, Quantity{Value: 1}
 	nodes := herd(10, 0, "a", "b")
 	for i, n := range nodes {
 		n.Labels["pool"] = []string{"p", "q"}[i%2]
 	}
-	inFlight(nodes[0], "reboot")
-	f := fleetOf(conf, nodes, nil, noon)
-	require.Empty(t, f.atLimit(conf, nodes[1], false), "another zone and pool")
+	scene.InFlight(nodes[0], "reboot")
+	f := fleetOf(conf, nodes, nil, scene.Noon)
+	require.Empty(t, f.AtLimit(conf, nodes[1], false), "another zone and pool")
 	nodes[1].Labels["zone"] = "a"
-	require.Contains(t, f.atLimit(conf, nodes[1], false), "zone a")
+	require.Contains(t, f.AtLimit(conf, nodes[1], false), "zone a")
 	nodes[1].Labels["zone"], nodes[1].Labels["pool"] = "b", "p"
-	require.Contains(t, f.atLimit(conf, nodes[1], false), "pool p")
+	require.Contains(t, f.AtLimit(conf, nodes[1], false), "pool p")
 	delete(nodes[1].Labels, "zone")
 	delete(nodes[1].Labels, "pool")
-	require.Empty(t, f.atLimit(conf, nodes[1], false), "a node without zone and pool")
+	require.Empty(t, f.AtLimit(conf, nodes[1], false), "a node without zone and pool")
 }
 
 func TestLimitNamesTheFirstOfTheNodesUnderRepair(t *testing.T) {
-	conf := limits()
+	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 9}
 	nodes := herd(10, 0)
 	for _, n := range nodes[:9] {
-		inFlight(n, "reboot")
+		scene.InFlight(n, "reboot")
 	}
-	f := fleetOf(conf, nodes, nil, noon)
+	f := fleetOf(conf, nodes, nil, scene.Noon)
 	for range 20 { // a map has no order
-		require.Contains(t, f.atLimit(conf, nodes[9], false), "(n000)")
+		require.Contains(t, f.AtLimit(conf, nodes[9], false), "(n000)")
 	}
 }

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"fmt"
@@ -8,39 +8,32 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
-)
 
-func limits() *Config {
-	return &Config{Limits: Limits{
-		Concurrent: Quantity{Value: 2}, ConcurrentPerZone: Quantity{Value: 9}, ConcurrentPerPool: Quantity{Value: 9},
-		ZoneLabel: "zone", PoolLabels: []string{"pool", "old-pool"}, Unhealthy: Quantity{Value: 20, Percent: true},
-		StormCooldown: 10 * time.Minute, StartupGrace: 10 * time.Minute,
-	}}
-}
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+)
 
 // herd returns count nodes, the first bad of them not Ready, in zones in turn.
 func herd(count, bad int, zones ...string) []*corev1.Node {
 	var out []*corev1.Node
 	for i := range count {
-		n := bare(fmt.Sprintf("n%03d", i))
+		n := scene.Bare(fmt.Sprintf("n%03d", i))
 		if len(zones) > 0 {
 			n.Labels["zone"] = zones[i%len(zones)]
 		}
 		if i < bad {
-			unready(n)
+			scene.Unready(n)
 		}
 		out = append(out, n)
 	}
 	return out
 }
 
-func quiet(string) bool { return false }
-
 func fleetOf(c *Config, nodes []*corev1.Node, l *Ledger, now time.Time) *Fleet {
 	if l == nil {
 		l = &Ledger{}
 	}
-	return NewFleet(c, nodes, l, quiet, now)
+	return NewFleet(c, nodes, l, scene.Quiet, now)
 }
 
 func TestLimits(t *testing.T) {
@@ -59,16 +52,16 @@ func TestLimits(t *testing.T) {
 		"ten percent of ten is one": {func(c *Config) { c.Limits.Concurrent = Quantity{Value: 10, Percent: true} }, 1, "limits.concurrent is 10%"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conf := limits()
+			conf := scene.LimitsAlone()
 			c.change(conf)
 			nodes := herd(10, 0, "a")
 			for i, n := range nodes {
 				n.Labels["old-pool"] = "p"
 				if i < c.flying {
-					inFlight(n, "reboot")
+					scene.InFlight(n, "reboot")
 				}
 			}
-			why := fleetOf(conf, nodes, nil, noon).atLimit(conf, nodes[9], false)
+			why := fleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[9], false)
 			if c.held == "" {
 				require.Empty(t, why)
 			} else {
@@ -80,45 +73,45 @@ func TestLimits(t *testing.T) {
 
 // TestLimitsCountTheHigherOfLedgerAndNodes is invariant 3's arithmetic.
 func TestLimitsCountTheHigherOfLedgerAndNodes(t *testing.T) {
-	c := limits()
+	c := scene.LimitsAlone()
 	nodes := herd(10, 0)
-	inFlight(nodes[0], "reboot")
-	count := func(l *Ledger) int { return len(fleetOf(c, nodes, l, noon).occupied) }
+	scene.InFlight(nodes[0], "reboot")
+	count := func(l *Ledger) int { return len(fleetOf(c, nodes, l, scene.Noon).Occupied()) }
 	require.Equal(t, 1, count(&Ledger{}), "the Node says so, the ledger does not")
 	require.Equal(t, 1, count(&Ledger{Slots: []Slot{{Node: "n000"}}}), "both say so")
 	require.Equal(t, 2, count(&Ledger{Slots: []Slot{{Node: "n001"}}}), "each knows of one")
 	require.Equal(t, 2, count(&Ledger{Slots: []Slot{{Node: "of a Node that is gone"}}}))
-	inFlight(nodes[2], "mark-ready")
+	scene.InFlight(nodes[2], "mark-ready")
 	require.Equal(t, 1, count(&Ledger{}), "what disrupts nobody takes no place")
 	nodes[2].Annotations[NodeRepairKey] = "unreadable"
 	require.Equal(t, 2, count(&Ledger{}), "unless nobody can read what it is")
 }
 
 func TestWouldBeRepairsCountInObserveModeOnly(t *testing.T) {
-	c := limits()
+	c := scene.LimitsAlone()
 	c.Limits.Concurrent = Quantity{Value: 1}
 	nodes := herd(10, 0)
 	r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1},
-		Began: noon, Since: noon, Deadline: noon, Hold: &Hold{Reason: Observing, Message: "would", Since: noon}}
+		Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Hold: &Hold{Reason: Observing, Message: "would", Since: scene.Noon}}
 	nodes[0].Annotations[NodeRepairKey], nodes[0].Labels[PhaseLabel] = r.Encode(), string(Pending)
-	f := fleetOf(c, nodes, nil, noon)
-	require.NotEmpty(t, f.atLimit(c, nodes[1], true))
-	require.Empty(t, f.atLimit(c, nodes[1], false))
-	require.Empty(t, f.atLimit(c, nodes[0], true), "a repair does not hold itself")
+	f := fleetOf(c, nodes, nil, scene.Noon)
+	require.NotEmpty(t, f.AtLimit(c, nodes[1], true))
+	require.Empty(t, f.AtLimit(c, nodes[1], false))
+	require.Empty(t, f.AtLimit(c, nodes[0], true), "a repair does not hold itself")
 
-	f = fleetOf(c, nodes, &Ledger{Slots: []Slot{{Node: "n000"}}}, noon)
-	require.NotEmpty(t, f.atLimit(c, nodes[1], false), "a slot in the ledger is real, whatever the Node still says")
+	f = fleetOf(c, nodes, &Ledger{Slots: []Slot{{Node: "n000"}}}, scene.Noon)
+	require.NotEmpty(t, f.AtLimit(c, nodes[1], false), "a slot in the ledger is real, whatever the Node still says")
 
 	f.Occupy(c, nodes[0], true)
-	require.NotEmpty(t, f.atLimit(c, nodes[1], false), "and observe mode does not talk it away")
+	require.NotEmpty(t, f.AtLimit(c, nodes[1], false), "and observe mode does not talk it away")
 	f.Vacate("n000")
-	require.Empty(t, f.atLimit(c, nodes[1], false))
+	require.Empty(t, f.AtLimit(c, nodes[1], false))
 
 	f.Occupy(c, nodes[0], true)
-	require.NotEmpty(t, f.atLimit(c, nodes[1], true), "one that this pass would have begun")
-	require.Empty(t, f.atLimit(c, nodes[1], false))
+	require.NotEmpty(t, f.AtLimit(c, nodes[1], true), "one that this pass would have begun")
+	require.Empty(t, f.AtLimit(c, nodes[1], false))
 	f.Occupy(c, nodes[0], false)
-	require.NotEmpty(t, f.atLimit(c, nodes[1], false), "one that this pass began")
+	require.NotEmpty(t, f.AtLimit(c, nodes[1], false), "one that this pass began")
 }
 
 func controlPlane(nodes []*corev1.Node, count int) []*corev1.Node {
@@ -144,36 +137,36 @@ func TestControlPlaneKeepsItsQuorum(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes := controlPlane(herd(10, c.down), c.count)
-			f := fleetOf(limits(), nodes, nil, noon)
-			require.Equal(t, c.held, f.controlPlaneBusy(nodes[0]) != "")
-			require.Empty(t, f.controlPlaneBusy(nodes[9]), "a worker is no matter of the control plane")
+			f := fleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon)
+			require.Equal(t, c.held, f.ControlPlaneBusy(nodes[0]) != "")
+			require.Empty(t, f.ControlPlaneBusy(nodes[9]), "a worker is no matter of the control plane")
 		})
 	}
 	nodes := controlPlane(herd(10, 1), 3)
-	f := fleetOf(limits(), nodes, nil, noon)
-	require.NotEmpty(t, f.controlPlaneBusy(nodes[2]), "a node that is Ready does not count as one that would be left")
+	f := fleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon)
+	require.NotEmpty(t, f.ControlPlaneBusy(nodes[2]), "a node that is Ready does not count as one that would be left")
 }
 
 func TestControlPlaneNodesAreRepairedOneAtATime(t *testing.T) {
 	nodes := controlPlane(herd(10, 0), 5)
-	f := fleetOf(limits(), nodes, nil, noon)
-	require.Empty(t, f.controlPlaneBusy(nodes[0]), "the control")
-	f.Occupy(limits(), nodes[1], false)
-	require.NotEmpty(t, f.controlPlaneBusy(nodes[0]), "one that this pass began")
+	f := fleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon)
+	require.Empty(t, f.ControlPlaneBusy(nodes[0]), "the control")
+	f.Occupy(scene.LimitsAlone(), nodes[1], false)
+	require.NotEmpty(t, f.ControlPlaneBusy(nodes[0]), "one that this pass began")
 
-	f = fleetOf(limits(), nodes, &Ledger{Slots: []Slot{{Node: "n001"}}}, noon)
-	require.NotEmpty(t, f.controlPlaneBusy(nodes[0]), "one whose slot is taken while the cache is behind")
+	f = fleetOf(scene.LimitsAlone(), nodes, &Ledger{Slots: []Slot{{Node: "n001"}}}, scene.Noon)
+	require.NotEmpty(t, f.ControlPlaneBusy(nodes[0]), "one whose slot is taken while the cache is behind")
 
-	inFlight(nodes[1], "reboot")
-	require.NotEmpty(t, fleetOf(limits(), nodes, nil, noon).controlPlaneBusy(nodes[0]), "one on record")
+	scene.InFlight(nodes[1], "reboot")
+	require.NotEmpty(t, fleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon).ControlPlaneBusy(nodes[0]), "one on record")
 
-	f = fleetOf(limits(), controlPlane(herd(10, 0), 5), nil, noon)
-	f.Occupy(limits(), nodes[0], false)
-	require.Empty(t, f.controlPlaneBusy(nodes[0]), "its own repair")
-	f.Occupy(limits(), nodes[9], false)
-	require.Empty(t, f.controlPlaneBusy(nodes[0]), "the repair of a worker")
-	f.Occupy(limits(), nodes[1], true)
-	require.Empty(t, f.controlPlaneBusy(nodes[0]), "one that would be in observe mode")
+	f = fleetOf(scene.LimitsAlone(), controlPlane(herd(10, 0), 5), nil, scene.Noon)
+	f.Occupy(scene.LimitsAlone(), nodes[0], false)
+	require.Empty(t, f.ControlPlaneBusy(nodes[0]), "its own repair")
+	f.Occupy(scene.LimitsAlone(), nodes[9], false)
+	require.Empty(t, f.ControlPlaneBusy(nodes[0]), "the repair of a worker")
+	f.Occupy(scene.LimitsAlone(), nodes[1], true)
+	require.Empty(t, f.ControlPlaneBusy(nodes[0]), "one that would be in observe mode")
 }
 
 // TestFleetNeverExceedsALimit: however the fleet looks, filling it until atLimit says stop keeps every limit.
@@ -182,7 +175,7 @@ func TestFleetNeverExceedsALimit(t *testing.T) {
 		q := rapid.Custom(func(t *rapid.T) Quantity {
 			return Quantity{Value: rapid.IntRange(0, 40).Draw(t, "value"), Percent: rapid.Bool().Draw(t, "percent")}
 		})
-		c := limits()
+		c := scene.LimitsAlone()
 		c.Limits.Concurrent, c.Limits.ConcurrentPerZone, c.Limits.ConcurrentPerPool = q.Draw(t, "all"), q.Draw(t, "zone"), q.Draw(t, "pool")
 		nodes := herd(rapid.IntRange(1, 40).Draw(t, "nodes"), 0)
 		zones, pools := map[string]int{}, map[string]int{}
@@ -192,10 +185,10 @@ func TestFleetNeverExceedsALimit(t *testing.T) {
 			zones[c.Zone(n)]++
 			pools[c.Pool(n)]++
 		}
-		f := fleetOf(c, nodes, nil, noon)
+		f := fleetOf(c, nodes, nil, scene.Noon)
 		inAll, inZone, inPool := 0, map[string]int{}, map[string]int{}
 		for _, n := range nodes {
-			if f.atLimit(c, n, false) == "" {
+			if f.AtLimit(c, n, false) == "" {
 				f.Occupy(c, n, false)
 				inAll++
 				inZone[c.Zone(n)]++
@@ -230,7 +223,7 @@ func TestRelabelledNodeCountsWhereItsRepairBegan(t *testing.T) {
 			"the control plane's limit": func(*Config) {},
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
-				conf := limits()
+				conf := scene.LimitsAlone()
 				conf.Limits.Concurrent = Quantity{Value: 9}
 				limit(conf)
 				nodes := herd(10, 0, "a")
@@ -240,9 +233,9 @@ func TestRelabelledNodeCountsWhereItsRepairBegan(t *testing.T) {
 						n.Labels["node-role.kubernetes.io/control-plane"] = ""
 					}
 				}
-				inFlight(nodes[0], "reboot")
+				scene.InFlight(nodes[0], "reboot")
 				r := ReadJournal(nodes[0]).Record
-				l := &Ledger{Slots: []Slot{nodeSlot(conf, nodes[0], r, noon)}}
+				l := &Ledger{Slots: []Slot{NodeSlot(conf, nodes[0], r, scene.Noon)}}
 				c.relabel(nodes[0])
 				if name != "it stays" {
 					delete(nodes[0].Labels, "node-role.kubernetes.io/control-plane")
@@ -250,17 +243,17 @@ func TestRelabelledNodeCountsWhereItsRepairBegan(t *testing.T) {
 				if !c.held {
 					l.Slots = nil
 				}
-				f := fleetOf(conf, nodes, l, noon)
-				require.Equal(t, c.held, f.atLimit(conf, nodes[1], false)+f.controlPlaneBusy(nodes[1]) != "")
+				f := fleetOf(conf, nodes, l, scene.Noon)
+				require.Equal(t, c.held, f.AtLimit(conf, nodes[1], false)+f.ControlPlaneBusy(nodes[1]) != "")
 			})
 		}
 	}
-	conf := limits()
+	conf := scene.LimitsAlone()
 	nodes := herd(10, 0, "a", "b")
-	inFlight(nodes[0], "reboot")
-	l := &Ledger{Slots: []Slot{nodeSlot(conf, nodes[0], ReadJournal(nodes[0]).Record, noon)}}
+	scene.InFlight(nodes[0], "reboot")
+	l := &Ledger{Slots: []Slot{NodeSlot(conf, nodes[0], ReadJournal(nodes[0]).Record, scene.Noon)}}
 	nodes[0].Labels["zone"] = "b"
-	f := fleetOf(conf, nodes, l, noon)
-	require.True(t, f.busy("zone/a", "n001"), "a half-open breaker of the zone that it left")
-	require.True(t, f.busy("zone/b", "n001"))
+	f := fleetOf(conf, nodes, l, scene.Noon)
+	require.True(t, f.Busy("zone/a", "n001"), "a half-open breaker of the zone that it left")
+	require.True(t, f.Busy("zone/b", "n001"))
 }

@@ -1,26 +1,29 @@
-package remediations
+package remediations_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestHoldThatIsTheFleetsIsWrittenOnNoNode: a thousand nodes held by one cause are not a thousand writes.
 func TestHoldThatIsTheFleetsIsWrittenOnNoNode(t *testing.T) {
 	seen := 0
-	for _, g := range goldens(t) {
-		s := g.state(t)
-		d := Decide(s, noon)
+	for _, g := range scene.Goldens(t) {
+		s := g.State(t)
+		d := Decide(s, scene.Noon)
 		if d.Verb != Keep {
-			require.False(t, d.Fleetwide, g.name)
+			require.False(t, d.Fleetwide, g.Name)
 			continue
 		}
-		require.True(t, d.Fleetwide || !d.Reason.Fleetwide(), g.name)
+		require.True(t, d.Fleetwide || !d.Reason.Fleetwide(), g.Name)
 		if r := s.Journal.Record; d.Fleetwide && (r == nil || r.Phase == Pending) && !slices.Contains(d.Consume, RequestKey) {
 			seen++
-			require.Nil(t, d.Record, "%s: no write but one that is due anyway", g.name)
+			require.Nil(t, d.Record, "%s: no write but one that is due anyway", g.Name)
 		}
 	}
 	require.Greater(t, seen, 10)

@@ -1,10 +1,15 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // TestTimesFromTheFutureAreClamped: each time in the ledger, wherever it stands, and none that a clock may have by right.
@@ -20,28 +25,28 @@ func TestTimesFromTheFutureAreClamped(t *testing.T) {
 			},
 		}
 	}
-	for _, fine := range []time.Time{noon, noon.Add(-time.Hour), noon.Add(30 * time.Second)} {
+	for _, fine := range []time.Time{scene.Noon, scene.Noon.Add(-time.Hour), scene.Noon.Add(30 * time.Second)} {
 		l := at(fine)
-		require.False(t, l.Ahead(noon))
-		require.False(t, l.Clamp(noon))
+		require.False(t, l.Ahead(scene.Noon))
+		require.False(t, l.Clamp(scene.Noon))
 		require.Equal(t, at(fine), l)
 	}
-	l := at(noon.Add(720 * time.Hour))
-	require.True(t, l.Ahead(noon))
-	require.Equal(t, at(noon.Add(720*time.Hour)), l, "to ask changes nothing")
-	require.True(t, l.Clamp(noon))
-	require.Equal(t, at(noon), l)
+	l := at(scene.Noon.Add(720 * time.Hour))
+	require.True(t, l.Ahead(scene.Noon))
+	require.Equal(t, at(scene.Noon.Add(720*time.Hour)), l, "to ask changes nothing")
+	require.True(t, l.Clamp(scene.Noon))
+	require.Equal(t, at(scene.Noon), l)
 }
 
 // aheadBy puts a scene's node into the hands of a leader whose clock was ahead by so much for a moment.
 func aheadBy(t *testing.T, by time.Duration, agree bool) *State {
 	t.Helper()
-	s := (&scene{}).state(t)
+	s := (&scene.Scene{}).State(t)
 	if !agree {
-		s.Heartbeats = &Heartbeats{ReadAt: noon, Nodes: 10, Stale: 10}
+		s.Heartbeats = &Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: 10}
 	}
 	n := s.Node
-	ended := noon.Add(by)
+	ended := scene.Noon.Add(by)
 	n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{
 		ID: "abc234", Policy: "node-not-ready", Outcome: Recovered, Steps: []string{"reboot:1"}, Began: ended.Add(-time.Minute), Ended: ended, Cause: "f00df00df00df00d",
 	})
@@ -65,26 +70,26 @@ func TestEndsFromTheFutureAreClamped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := aheadBy(t, c.by, c.agree)
-			d := Decide(s, noon)
+			d := Decide(s, scene.Noon)
 			require.Equal(t, c.clamps, d.History != nil, d.Message)
 			if !c.clamps {
 				require.NotEqual(t, Issue, d.Verb)
 				return
 			}
-			require.Equal(t, noon, d.History[0].Ended)
+			require.Equal(t, scene.Noon, d.History[0].Ended)
 			require.Equal(t, "abc234", d.History[0].ID)
 			s.Node.Annotations[HistoryKey] = EncodeEntries(d.History)
 			s.Journal = ReadJournal(s.Node)
-			d = Decide(s, noon.Add(time.Second))
+			d = Decide(s, scene.Noon.Add(time.Second))
 			require.Nil(t, d.History, "once")
 			require.Equal(t, Cooldown, d.Reason, d.Message)
-			require.False(t, d.Recheck.After(noon.Add(time.Hour)), "%s", d.Recheck)
+			require.False(t, d.Recheck.After(scene.Noon.Add(time.Hour)), "%s", d.Recheck)
 		})
 	}
 	t.Run("the leases are read first", func(t *testing.T) {
 		s := aheadBy(t, month, true)
 		s.Heartbeats = nil
-		d := Decide(s, noon)
+		d := Decide(s, scene.Noon)
 		require.True(t, d.Ask.Heartbeats)
 		require.Nil(t, d.History)
 	})
@@ -92,14 +97,14 @@ func TestEndsFromTheFutureAreClamped(t *testing.T) {
 
 // TestACancelFromTheFutureIsClamped: it holds its alert until the alert begins anew, and not for a month beyond.
 func TestACancelFromTheFutureIsClamped(t *testing.T) {
-	s := (&scene{}).state(t)
+	s := (&scene.Scene{}).State(t)
 	a := s.Journal.Alerts[0]
-	a.Cancelled = &CancelledRepair{ID: "abc234", At: noon.Add(720 * time.Hour)}
+	a.Cancelled = &CancelledRepair{ID: "abc234", At: scene.Noon.Add(720 * time.Hour)}
 	s.Node.Annotations[a.Key()] = a.Encode()
 	s.Journal = ReadJournal(s.Node)
-	d := Decide(s, noon)
+	d := Decide(s, scene.Noon)
 	require.Len(t, d.Alerts, 1)
-	require.Equal(t, noon, d.Alerts[0].Cancelled.At)
+	require.Equal(t, scene.Noon, d.Alerts[0].Cancelled.At)
 }
 
 // TestDeadlinesFromFarAwayAreClamped: of a repair that is held, a drain, a sidecar and a location.
@@ -115,34 +120,34 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, agree := range []bool{true, false} {
 				s := aheadBy(t, -time.Hour, agree)
-				s.Node = acting()
+				s.Node = scene.Acting()
 				r := ReadJournal(s.Node).Record
-				r.Policy, r.Cause.Alert, r.Deadline = "node-not-ready", fp, far
+				r.Policy, r.Cause.Alert, r.Deadline = "node-not-ready", scene.FP, far
 				c.change(r)
 				s.Journal = Journal{Record: r, Alerts: s.Journal.Alerts}
-				d := Decide(s, noon)
-				require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(noon.Add(c.most)), "%s", d.Message)
+				d := Decide(s, scene.Noon)
+				require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(scene.Noon.Add(c.most)), "%s", d.Message)
 			}
 		})
 	}
 	t.Run("a sidecar", func(t *testing.T) {
 		for _, agree := range []bool{true, false} {
-			s := readSidecarScene(t, "{}").sidecarState(t)
-			r := DecideSidecar(s, noon).Record
+			s := scene.ReadSidecar(t, "{}").SidecarState(t)
+			r := sidecar.Decide(s, scene.Noon).Record
 			r.Phase, r.Deadline = Verifying, far
-			s.Record, s.Heartbeats = r, &Heartbeats{ReadAt: noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
-			d := DecideSidecar(s, noon)
-			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(noon.Add(time.Hour)))
+			s.Record, s.Heartbeats = r, &Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
+			d := sidecar.Decide(s, scene.Noon)
+			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(scene.Noon.Add(time.Hour)))
 		}
 	})
 	t.Run("a location", func(t *testing.T) {
 		for _, agree := range []bool{true, false} {
-			s := readLeaderScene(t, "{}").locationState(t)
-			r := leaderRecord(Verifying)
+			s := scene.ReadLocation(t, "{}").LocationState(t)
+			r := scene.LocationRecord(Verifying)
 			r.Deadline = far
-			s.Record, s.Journal.Records, s.Heartbeats = r, map[string]*Record{LocationKey: r}, &Heartbeats{ReadAt: noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
-			d := DecideLocation(s, noon)
-			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(noon.Add(time.Hour)))
+			s.Record, s.Journal.Records, s.Heartbeats = r, map[string]*Record{LocationKey: r}, &Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
+			d := location.Decide(s, scene.Noon)
+			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(scene.Noon.Add(time.Hour)))
 		}
 	})
 }

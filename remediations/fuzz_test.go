@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"os"
@@ -6,14 +6,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // FuzzDecodeRecord: what decodes is written the same way again, so that no pass changes what it did not mean to.
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add(goodRecord)
 	f.Add(goodRecord + "}")
-	f.Add(sidecarRecord(Verifying).Encode())
-	f.Add(leaderRecord(Verifying).Encode())
+	f.Add(scene.SidecarRecord(Verifying).Encode())
+	f.Add(scene.LocationRecord(Verifying).Encode())
 	f.Add(`{"v":1,"hold":{"until":null}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := DecodeRecord(text)
@@ -33,7 +36,7 @@ func FuzzDecodeLedger(f *testing.F) {
 	f.Add("1", "null", "null", "{}", "null", "2026-01-01T00:00:00Z")
 	f.Add("1", "[]", "{}", `{"selfTest":{"state":"ok","since":"2026-01-01T00:00:00Z"}}`, "[]", "0000-01-01T00:00:00+23:59")
 	f.Fuzz(func(t *testing.T, v, slots, repairs, status, orphans, arrival string) {
-		data := map[string]string{ledgerVersion: v, ledgerSlots: slots, ledgerRepairs: repairs, ledgerOrphans: orphans, ledgerStatus: status}
+		data := map[string]string{LedgerVersion: v, LedgerSlots: slots, LedgerRepairs: repairs, LedgerOrphans: orphans, LedgerStatusKey: status}
 		_, without := DecodeLedger(data)
 		data[LedgerArrival] = arrival
 		l, err := DecodeLedger(data)
@@ -50,7 +53,7 @@ func FuzzDecodeLedger(f *testing.F) {
 
 // FuzzDecodeAlert does the same for alerts.
 func FuzzDecodeAlert(f *testing.F) {
-	f.Add(AlertPrefix+fp, `{"v":1,"alertname":"A","policy":"p","status":"firing","startsAt":"2026-01-01T00:00:00Z","receivedAt":"2026-01-01T00:00:00Z","labels":{"node":"n1"}}`)
+	f.Add(AlertPrefix+scene.FP, `{"v":1,"alertname":"A","policy":"p","status":"firing","startsAt":"2026-01-01T00:00:00Z","receivedAt":"2026-01-01T00:00:00Z","labels":{"node":"n1"}}`)
 	f.Fuzz(func(t *testing.T, key, text string) {
 		a, err := DecodeAlert(key, text)
 		if err != nil {
@@ -66,17 +69,17 @@ func FuzzDecodeAlert(f *testing.F) {
 // FuzzDecide throws arbitrary annotations at a decision that all else would allow. It must not panic, must not act on
 // what a person forbade or nobody can read, and must say the same thing twice.
 func FuzzDecide(f *testing.F) {
-	for _, g := range goldens(f) {
-		text, err := os.ReadFile(g.input)
+	for _, g := range scene.Goldens(f) {
+		text, err := os.ReadFile(g.Input)
 		require.NoError(f, err)
-		n := readScene(f, text).node(f)
-		f.Add(n.Annotations[NodeRepairKey], n.Annotations[AlertPrefix+fp], n.Annotations[PauseKey], n.Annotations[ResetKey], n.Annotations[HistoryKey], n.Annotations[ApproveKey], n.Labels[ExcludeLabel] != "", int64(0))
+		n := scene.Read(f, text).TheNode(f)
+		f.Add(n.Annotations[NodeRepairKey], n.Annotations[AlertPrefix+scene.FP], n.Annotations[PauseKey], n.Annotations[ResetKey], n.Annotations[HistoryKey], n.Annotations[ApproveKey], n.Labels[ExcludeLabel] != "", int64(0))
 	}
 	f.Fuzz(func(t *testing.T, record, alert, pause, reset, history, approve string, exclude bool, seconds int64) {
-		sc := &scene{}
+		sc := &scene.Scene{}
 		sc.Policy.Approval = approve != ""
-		s := sc.state(t)
-		for key, v := range map[string]string{NodeRepairKey: record, AlertPrefix + fp: alert, PauseKey: pause, ResetKey: reset, HistoryKey: history, ApproveKey: approve} {
+		s := sc.State(t)
+		for key, v := range map[string]string{NodeRepairKey: record, AlertPrefix + scene.FP: alert, PauseKey: pause, ResetKey: reset, HistoryKey: history, ApproveKey: approve} {
 			delete(s.Node.Annotations, key)
 			if v != "" {
 				s.Node.Annotations[key] = v
@@ -86,12 +89,12 @@ func FuzzDecide(f *testing.F) {
 			s.Node.Labels[ExcludeLabel] = ""
 		}
 		s.Journal = ReadJournal(s.Node)
-		now := noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
+		now := scene.Noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
 		s.LookSince, s.Word.AskedAt, s.Heartbeats.ReadAt = now, now, now
 		for i, r := range s.Word.Replicas {
-			a := r.Alerts[fp]
+			a := r.Alerts[scene.FP]
 			a.UpdatedAt, a.EndsAt = now, now.Add(4*time.Minute)
-			s.Word.Replicas[i].Alerts[fp] = a
+			s.Word.Replicas[i].Alerts[scene.FP] = a
 		}
 		d := Decide(s, now)
 		require.Equal(t, d, Decide(s, now))
@@ -108,16 +111,9 @@ func FuzzDecide(f *testing.F) {
 		if r := s.Journal.Record; sc.Policy.Approval && (r == nil || r.Intent == nil) {
 			require.Equal(t, approve, d.Record.ID, "nobody approved this repair")
 		}
-		require.NotContains(t, recordIDs(s.Journal.Record), d.Record.Intent.ID, "no intent is issued twice")
+		require.NotContains(t, scene.RecordIDs(s.Journal.Record), d.Record.Intent.ID, "no intent is issued twice")
 		again, err := DecodeRecord(d.Record.Encode())
 		require.NoError(t, err, "what Decide writes, Decide reads")
 		require.Equal(t, Acting, again.Phase)
 	})
-}
-
-func recordIDs(r *Record) []string {
-	if r == nil || r.Intent == nil {
-		return nil
-	}
-	return []string{r.Intent.ID}
 }

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
@@ -6,6 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestGPUNodeIsNeverReplaced, whichever policy takes it, and though it lost the label that says how many GPUs it has.
@@ -18,16 +21,16 @@ func TestGPUNodeIsNeverReplaced(t *testing.T) {
 		"it says how many GPUs it has": {func(n *corev1.Node) { n.Labels[GPUCountLabel] = "8" }, false},
 		"it lost that label":           {func(n *corev1.Node) { n.Labels["nvidia.com/gpu.present"] = "true" }, false},
 		"it lost all labels": {func(n *corev1.Node) {
-			n.Status.Allocatable = corev1.ResourceList{gpuResource: resource.MustParse("0")}
+			n.Status.Allocatable = corev1.ResourceList{GpuResource: resource.MustParse("0")}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc := scene{Policy: scenePolicy{Plan: []string{"replace"}}, Provided: []string{"replace"}, Survey: &sceneSurvey{Step: "replace", Before: `{"instance":"n1"}`}}
-			s := sc.state(t)
+			sc := scene.Scene{Policy: scene.Policy{Plan: []string{"replace"}}, Provided: []string{"replace"}, Survey: &scene.Survey{Step: "replace", Before: `{"instance":"n1"}`}}
+			s := sc.State(t)
 			c.change(s.Node)
-			d := Decide(s, noon)
+			d := Decide(s, scene.Noon)
 			require.Equal(t, c.replace, d.Verb == Issue, d.Message)
-			n := acting()
+			n := scene.Acting()
 			r := ReadJournal(n).Record
 			r.Step.Name = "replace"
 			n.Annotations[NodeRepairKey] = r.Encode()

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
@@ -7,25 +7,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 func TestExpectedGPUsAreToldByTheLabelAlone(t *testing.T) {
 	for label, want := range map[string]int{"1": 1, "8": 8, "1024": 1024, "0": 0, "": 0, "-1": 0, "eight": 0, "8.0": 0, "1025": 0, "99999999999999999999": 0} {
-		n := bare("n1")
+		n := scene.Bare("n1")
 		n.Labels[GPUCountLabel] = label
 		got, ok := ExpectedGPUs(n)
 		require.Equal(t, want, got, "%q", label)
 		require.Equal(t, want > 0, ok, "%q", label)
 	}
-	_, ok := ExpectedGPUs(bare("n1"))
+	_, ok := ExpectedGPUs(scene.Bare("n1"))
 	require.False(t, ok, "no label, no GPU node")
 }
 
 func TestFleetKnowsTheGPUNodes(t *testing.T) {
-	gpu, young, sick := bare("gpu1"), bare("gpu2"), unready(bare("gpu3"))
+	gpu, young, sick := scene.Bare("gpu1"), scene.Bare("gpu2"), scene.Unready(scene.Bare("gpu3"))
 	gpu.Labels[GPUCountLabel], young.Labels[GPUCountLabel], sick.Labels[GPUCountLabel] = "8", "4", "2"
-	young.CreationTimestamp.Time = noon
-	f := fleetOf(limits(), []*corev1.Node{gpu, young, sick, bare("n1")}, nil, noon)
+	young.CreationTimestamp.Time = scene.Noon
+	f := fleetOf(scene.LimitsAlone(), []*corev1.Node{gpu, young, sick, scene.Bare("n1")}, nil, scene.Noon)
 	require.Equal(t, map[string]int{"gpu1": 8, "gpu2": 4, "gpu3": 2}, f.ExpectedGPUs)
 }
 
@@ -49,14 +52,14 @@ func TestNodeThatLostItsGPULabelIsStillAGPUNode(t *testing.T) {
 		"a value that is chosen": {func(n *corev1.Node) { n.Labels[GPUCountLabel] = "8" }, "eight"},
 		"it lost that label":     {func(n *corev1.Node) { n.Labels["nvidia.com/gpu.present"] = "true" }, "gpu"},
 		"it lost all labels": {func(n *corev1.Node) {
-			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), gpuResource: resource.MustParse("8")}
+			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), GpuResource: resource.MustParse("8")}
 		}, "gpu"},
 		"and its GPUs, too": {func(n *corev1.Node) {
-			n.Status.Allocatable = corev1.ResourceList{gpuResource: resource.MustParse("0")}
+			n.Status.Allocatable = corev1.ResourceList{GpuResource: resource.MustParse("0")}
 		}, "gpu"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := bare("n1")
+			n := scene.Bare("n1")
 			tc.change(n)
 			r, why := c.Route(map[string]string{"alertname": "A", "node": "n1"}, func(string) *corev1.Node { return n })
 			require.Equal(t, MisrouteNone, why)

@@ -97,7 +97,7 @@ func ofItsKind(reason Reason) func(*Candidate) *Finding {
 
 // ask is what the guard finds against the candidate, if it binds that.
 func (g Guard) ask(c *Candidate) *Finding {
-	if !g.binds(c.kind) || (g.scope == disruptive && !c.Remediation().Disruptive) {
+	if !g.binds(c.Kind) || (g.scope == disruptive && !c.Remediation().Disruptive) {
 		return nil
 	}
 	return g.find(c)

@@ -35,7 +35,7 @@ func leasesBlind(c *Candidate) *Finding {
 // Resolved says that the alert is over: nobody has it, and either it was said to be resolved or this repair has
 // already acted, so that its end is the likely effect.
 func (c *Candidate) Resolved() bool {
-	return c.Verdict.Gone && (c.alert == nil || c.alert.Status == StatusResolved || c.Acted())
+	return c.Verdict.Gone && (c.Alert == nil || c.Alert.Status == StatusResolved || c.Acted())
 }
 
 func alertResolved(c *Candidate) *Finding {
@@ -65,11 +65,11 @@ func alertTooYoung(c *Candidate) *Finding {
 // firingSince is when Drydock first saw the alert, or when it began where that is later: it was over in between then, and
 // nobody said so. What whoever sends an alert says of its beginning never makes it older than Drydock has seen it.
 func (c *Candidate) firingSince() time.Time {
-	if c.alert == nil {
+	if c.Alert == nil {
 		return c.Verdict.StartsAt // the repair has acted already, and its alert's key is gone
 	}
-	if starts := c.Verdict.StartsAt; starts.After(c.alert.ReceivedAt) && !starts.After(c.Now) {
+	if starts := c.Verdict.StartsAt; starts.After(c.Alert.ReceivedAt) && !starts.After(c.Now) {
 		return starts
 	}
-	return c.alert.ReceivedAt
+	return c.Alert.ReceivedAt
 }

@@ -1,41 +1,44 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestControlPlaneHoldsOnlyWhatTakesTheNodeAway: the sidecar of a pod may restart there.
 func TestControlPlaneHoldsOnlyWhatTakesTheNodeAway(t *testing.T) {
-	conf := limits()
+	conf := scene.LimitsAlone()
 	nodes := controlPlane(herd(10, 0), 3)
-	f := fleetOf(conf, nodes, nil, noon)
+	f := fleetOf(conf, nodes, nil, scene.Noon)
 	f.Occupy(conf, nodes[1], false)
-	c := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}}
+	c := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}}
 	held := func() bool { _, f := c.HeldBy([]Reason{ControlPlaneBusy}); return f != nil }
 	require.True(t, held())
-	c.Step.Name, c.kind = "mark-ready", KindSidecar
+	c.Step.Name, c.Kind = "mark-ready", KindSidecar
 	require.False(t, held())
 }
 
 // TestWouldBeRepairsHoldOnlyEachOther: in observe mode a limit counts what would have begun.
 func TestWouldBeRepairsHoldOnlyEachOther(t *testing.T) {
-	conf := limits()
+	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 1}
 	nodes := herd(10, 0)
-	f := fleetOf(conf, nodes, nil, noon)
+	f := fleetOf(conf, nodes, nil, scene.Noon)
 	f.Occupy(conf, nodes[1], true)
-	c := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: noon, Policy: &Policy{Mode: ModeObserve}, Step: StepRef{Name: "reboot", Attempt: 1}}
-	require.NotNil(t, atLimit(c))
+	c := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{Mode: ModeObserve}, Step: StepRef{Name: "reboot", Attempt: 1}}
+	require.NotNil(t, GuardAtLimit(c))
 	c.Policy.Mode = ModeEnforce
-	require.Nil(t, atLimit(c))
+	require.Nil(t, GuardAtLimit(c))
 }
 
 // TestCancelledAlertHoldsUntilItFiresAgain: by what the Alertmanagers say, else by the alert itself.
 func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
-	before, after := noon.Add(-time.Hour), noon.Add(-time.Minute)
+	before, after := scene.Noon.Add(-time.Hour), scene.Noon.Add(-time.Minute)
 	for name, c := range map[string]struct {
 		said, own time.Time
 		held      bool
@@ -47,17 +50,17 @@ func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 		"Alertmanager says nothing":              {time.Time{}, after, false},
 		"Alertmanager says nothing of the same":  {time.Time{}, before, true},
 	} {
-		a := &Alert{Fingerprint: fp, StartsAt: c.own, Cancelled: &CancelledRepair{ID: "r1", At: noon.Add(-30 * time.Minute)}}
-		held := cancelled(&Candidate{State: &State{}, alert: a, Policy: &Policy{}, Verdict: Verdict{StartsAt: c.said}})
+		a := &Alert{Fingerprint: scene.FP, StartsAt: c.own, Cancelled: &CancelledRepair{ID: "r1", At: scene.Noon.Add(-30 * time.Minute)}}
+		held := GuardCancelled(&Candidate{State: &State{}, Alert: a, Policy: &Policy{}, Verdict: Verdict{StartsAt: c.said}})
 		require.Equal(t, c.held, held != nil, name)
 	}
 }
 
 // TestCancelIsRememberedOnItsAlert before the history forgets it, once.
 func TestCancelIsRememberedOnItsAlert(t *testing.T) {
-	by := CancelledRepair{ID: "r1", At: noon}
-	other := CancelledRepair{ID: "r0", At: noon}
-	history := []Entry{{ID: "r1", Cause: fp, By: ByPerson, Ended: noon}}
+	by := CancelledRepair{ID: "r1", At: scene.Noon}
+	other := CancelledRepair{ID: "r0", At: scene.Noon}
+	history := []Entry{{ID: "r1", Cause: scene.FP, By: ByPerson, Ended: scene.Noon}}
 	for name, c := range map[string]struct {
 		knows   *CancelledRepair
 		history []Entry
@@ -68,11 +71,11 @@ func TestCancelIsRememberedOnItsAlert(t *testing.T) {
 		"an earlier one was remembered":   {knows: &other, history: history, writes: true},
 		"it was remembered":               {knows: &by, history: history},
 		"no person cancelled anything":    {},
-		"the alert is removed altogether": {history: history, prune: []string{(&Alert{Fingerprint: fp}).Key()}},
+		"the alert is removed altogether": {history: history, prune: []string{(&Alert{Fingerprint: scene.FP}).Key()}},
 	} {
-		s := &State{Journal: Journal{Alerts: []Alert{{Fingerprint: fp, Cancelled: c.knows}}, History: c.history}}
+		s := &State{Journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Cancelled: c.knows}}, History: c.history}}
 		d := Decision{Prune: c.prune}
-		s.remember(&d)
+		s.Remember(&d)
 		require.Equal(t, c.writes, len(d.Alerts) == 1, name)
 		if c.writes {
 			require.Equal(t, &by, d.Alerts[0].Cancelled, name)

@@ -15,7 +15,7 @@ func excluded(c *Candidate) *Finding {
 
 func paused(c *Candidate) *Finding {
 	// For a sidecar or a leader both stand until Decide takes them off, once the leases agree that their time is over.
-	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && (c.kind != KindNode || !c.glassMended(c.Now)) {
+	if why, broken := c.Node.Annotations[BreakGlassKey]; broken && (c.Kind != KindNode || !c.glassMended(c.Now)) {
 		f := Because("%s is set (%s); remove it to end that", BreakGlassKey, clip(why, 80))
 		if since := c.glassSince(); !since.IsZero() {
 			f.Until = since.Add(glassFor)
@@ -35,7 +35,7 @@ func paused(c *Candidate) *Finding {
 		return Because("%v; until then the node is paused", err)
 	case p.Until.IsZero():
 		return Because("paused by %s%s; remove it to go on", PauseKey, Aside(p.Why))
-	case c.kind != KindNode || c.Now.Before(p.Until):
+	case c.Kind != KindNode || c.Now.Before(p.Until):
 		return &Finding{Message: fmt.Sprintf("paused by %s%s", PauseKey, Aside(p.Why)), Until: p.Until}
 	}
 	return cancelled(c)
@@ -44,19 +44,19 @@ func paused(c *Candidate) *Finding {
 // cancelled holds an alert whose last repair a person cancelled, until it has ended and fires again: the next repair
 // would only be the cancelled one under another name.
 func cancelled(c *Candidate) *Finding {
-	if c.alert == nil || c.Acted() {
+	if c.Alert == nil || c.Acted() {
 		return nil
 	}
 	startsAt := c.Verdict.StartsAt
 	if startsAt.IsZero() {
-		startsAt = c.alert.StartsAt
+		startsAt = c.Alert.StartsAt
 	}
-	by := c.Journal.cancelled(c.alert)
+	by := c.Journal.cancelled(c.Alert)
 	if by == nil || Instant(startsAt).After(by.At) {
 		return nil
 	}
 	f := Because("repair %s of this alert was cancelled at %s; another begins when the alert has ended and fires again", by.ID, by.At.Format(time.RFC3339))
-	if c.kind == KindNode { // a request names no pod, and no location
+	if c.Kind == KindNode { // a request names no pod, and no location
 		f.Message += fmt.Sprintf(", or by %s=%s%s", RequestKey, requestPolicy, c.Policy.Name)
 	}
 	return f

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"fmt"
@@ -7,21 +7,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-)
 
-// designOrder is the order that the design gives.
-var designOrder = []Reason{
-	ReasonExcluded, Paused, NodeLeaving, CordonedByOther, AlertUnconfirmed, Blind, Silenced, Inhibited, AlertResolved, NotWitnessed,
-	TooYoung, FleetUnhealthy, OutsideWindow, NodeUnderRepair, Cooldown, RepairsSpent, PolicyFailing,
-	ControlPlaneBusy, ReasonClusterWide, AtLimit, AwaitingApproval, Observing,
-}
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/sidecar"
+)
 
 func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 	var got []Reason
 	for _, g := range Guards() {
 		got = append(got, g.Reason)
 	}
-	require.Equal(t, designOrder, slices.Compact(got), "those of one reason stand together")
+	require.Equal(t, scene.DesignOrder, slices.Compact(got), "those of one reason stand together")
 
 	var listed []Reason
 	for _, r := range Reasons {
@@ -29,7 +27,7 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 			listed = append(listed, r)
 		}
 	}
-	require.Equal(t, designOrder, listed, "Reasons, which docs and metrics follow, has the same order")
+	require.Equal(t, scene.DesignOrder, listed, "Reasons, which docs and metrics follow, has the same order")
 }
 
 // everythingWrong has a cause for each guard at once. Only one thing can be wrong with the alert itself.
@@ -58,7 +56,7 @@ fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1}
 // TestEachGuardSpeaksBeforeThoseBehindIt takes the causes away one after the other, each the one that was just named:
 // what is named next must be the guard that stands next. It shows the composed chain, not the list.
 func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
-	sc := readScene(t, []byte(everythingWrong))
+	sc := scene.Read(t, []byte(everythingWrong))
 	remedies := map[Reason]func(){
 		ReasonExcluded:  func() { delete(sc.Node.Labels, ExcludeLabel) },
 		Paused:          func() { delete(sc.Node.Annotations, PauseKey) },
@@ -84,31 +82,31 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 		AtLimit:           func() { sc.Fleet.InFlight = 0 },
 		Observing:         func() { sc.Policy.Mode = ModeEnforce },
 	}
-	for _, want := range designOrder {
+	for _, want := range scene.DesignOrder {
 		if want == AlertResolved || want == FleetUnhealthy {
 			continue // an alert cannot be over and fire: held-AlertResolved has it
 		}
-		d := Decide(sc.state(t), noon)
+		d := Decide(sc.State(t), scene.Noon)
 		require.Equal(t, Keep, d.Verb, "%s: %s", want, d.Message)
 		require.Equal(t, want, d.Reason, d.Message)
 		remedies[want]()
 	}
-	require.Equal(t, Issue, Decide(sc.state(t), noon).Verb, "with every cause gone it is done")
+	require.Equal(t, Issue, Decide(sc.State(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
 // TestNoGuardIsIdle takes each guard away in turn. The golden that is named after its reason must then come out
 // otherwise; a guard whose loss no golden shows is a guard that nobody tests.
 func TestNoGuardIsIdle(t *testing.T) {
-	pinned := map[string]golden{}
-	for _, g := range goldens(t) {
-		pinned[g.name] = g
+	pinned := map[string]scene.Golden{}
+	for _, g := range scene.Goldens(t) {
+		pinned[g.Name] = g
 	}
-	withoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
+	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
 		g, ok := pinned["held-"+string(gone)]
 		require.True(t, ok, "no golden held-%s", gone)
-		s := g.state(t)
+		s := g.State(t)
 		s.Config.Guards = left
-		require.NotEqual(t, g.want(t), render(t, Decide(s, noon)))
+		require.NotEqual(t, g.Want(t), scene.Render(t, Decide(s, scene.Noon)))
 	})
 }
 
@@ -116,17 +114,17 @@ func TestNoGuardIsIdle(t *testing.T) {
 func TestNoRowOfTheGuardsIsIdle(t *testing.T) {
 	var configs []*Config
 	var decisions []func() Decision
-	for _, g := range goldens(t) {
-		s := g.state(t)
-		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return Decide(s, noon) })
+	for _, g := range scene.Goldens(t) {
+		s := g.State(t)
+		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return Decide(s, scene.Noon) })
 	}
-	for _, g := range goldensIn(t, "leader") {
-		s := g.locationState(t)
-		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return DecideLocation(s, noon) })
+	for _, g := range scene.GoldensIn(t, "../targets/location/testdata/decide") {
+		s := g.LocationState(t)
+		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return location.Decide(s, scene.Noon) })
 	}
-	for _, g := range goldensIn(t, "sidecar") {
-		s := g.sidecarState(t)
-		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return DecideSidecar(s, noon) })
+	for _, g := range scene.GoldensIn(t, "../targets/sidecar/testdata/decide") {
+		s := g.SidecarState(t)
+		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return sidecar.Decide(s, scene.Noon) })
 	}
 	decided := func() (out []Decision) {
 		for _, decide := range decisions {
@@ -141,15 +139,6 @@ func TestNoRowOfTheGuardsIsIdle(t *testing.T) {
 				c.Guards = slices.Delete(Guards(), i, i+1)
 			}
 			require.False(t, reflect.DeepEqual(whole, decided()), "row %d", i)
-		})
-	}
-}
-
-// withoutEachReason takes the guards of each reason away in turn.
-func withoutEachReason(t *testing.T, then func(t *testing.T, gone Reason, left []Guard)) {
-	for _, gone := range designOrder {
-		t.Run(string(gone), func(t *testing.T) {
-			then(t, gone, slices.DeleteFunc(Guards(), func(g Guard) bool { return g.Reason == gone }))
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 func TestLeasesThatBlameTheControlPath(t *testing.T) {
@@ -37,13 +40,13 @@ func TestLeaseIsFreshByTheClockThatReadIt(t *testing.T) {
 		"a clock that is wrong: hours ahead": {3 * time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := Lease{ReadAt: noon, RenewedAt: noon.Add(c.renewed), Duration: 40 * time.Second}
-			require.Equal(t, c.fresh, l.fresh())
+			l := Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon.Add(c.renewed), Duration: 40 * time.Second}
+			require.Equal(t, c.fresh, l.Fresh())
 			h := &Heartbeats{}
 			h.Count(l)
 			require.Equal(t, 1, h.Nodes)
 			require.Equal(t, !c.fresh, h.Stale == 1)
 		})
 	}
-	require.False(t, (&Lease{ReadAt: noon}).fresh(), "a lease that is not there is not fresh")
+	require.False(t, (&Lease{ReadAt: scene.Noon}).Fresh(), "a lease that is not there is not fresh")
 }

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
 )
 
 var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
@@ -25,16 +27,16 @@ func TestHistoryRemembersTenOfEachKind(t *testing.T) {
 		for _, e := range rapid.SliceOfN(anyEntry, 1, 40).Draw(t, "entries") {
 			before := DecodeHistory(text)
 			text = EncodeHistory(before, e)
-			kind := kindOf(e.Target)
+			kind := KindOf(e.Target)
 			all[kind] = append([]Entry{e}, all[kind]...)
 		}
 		got := map[Kind][]Entry{}
 		for _, e := range DecodeHistory(text) {
-			got[kindOf(e.Target)] = append(got[kindOf(e.Target)], e)
+			got[KindOf(e.Target)] = append(got[KindOf(e.Target)], e)
 		}
 		require.Len(t, got, len(all))
 		for kind, entries := range all {
-			require.Equal(t, entries[:min(len(entries), maxHistory)], got[kind], "newest first")
+			require.Equal(t, entries[:min(len(entries), MaxHistory)], got[kind], "newest first")
 		}
 	})
 }
@@ -54,10 +56,10 @@ func TestHistoryIsBounded(t *testing.T) {
 			for i := range 100 {
 				e := Entry{ID: fmt.Sprintf("r%d", i), Target: []string{"", "leader", "sidecar-0a"}[i%3], Policy: "p", Why: why}
 				text = EncodeHistory(DecodeHistory(text), e)
-				require.LessOrEqual(t, len(text), maxHistoryBytes)
+				require.LessOrEqual(t, len(text), MaxHistoryBytes)
 				require.Equal(t, e.ID, DecodeHistory(text)[0].ID, "the newest is never what is forgotten")
 			}
-			require.LessOrEqual(t, len(DecodeHistory(text)), 3*maxHistory)
+			require.LessOrEqual(t, len(DecodeHistory(text)), 3*MaxHistory)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"strings"
@@ -8,6 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 func TestWhoseKeyItIs(t *testing.T) {
@@ -40,7 +43,7 @@ func TestWhoseKeyItIs(t *testing.T) {
 }
 
 func TestExcluded(t *testing.T) {
-	n := bare("n1")
+	n := scene.Bare("n1")
 	require.False(t, Excluded(n))
 	for _, v := range []string{"", "true", "yes", "False"} {
 		n.Labels[ExcludeLabel] = v
@@ -122,11 +125,11 @@ func TestQuantity(t *testing.T) {
 
 // TestClipCutsAtARuneAndLeavesNothingThatATerminalObeys: messages are printed by kubectl.
 func TestClipCutsAtARuneAndLeavesNothingThatATerminalObeys(t *testing.T) {
-	require.Equal(t, "a [31mb c", clip("a\x1b[31mb\nc", 80))
-	require.Equal(t, "gpj.exe", clip("\u202egpj.exe", 80), "nor anything that reverses the direction of writing")
+	require.Equal(t, "a [31mb c", Clip("a\x1b[31mb\nc", 80))
+	require.Equal(t, "gpj.exe", Clip("\u202egpj.exe", 80), "nor anything that reverses the direction of writing")
 	rapid.Check(t, func(t *rapid.T) {
 		s, n := rapid.String().Draw(t, "s"), rapid.IntRange(0, 20).Draw(t, "n")
-		got := clip(s, n)
+		got := Clip(s, n)
 		require.LessOrEqual(t, len(got), n+len("…"))
 		require.False(t, strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsGraphic(r) }))
 		require.Equal(t, strings.ToValidUTF8(got, ""), got)

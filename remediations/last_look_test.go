@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"fmt"
@@ -8,16 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// acting is a node whose intent r1-0-1 is on record.
-func acting() *corev1.Node {
-	n := bare("n1")
-	r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Acting, Step: StepRef{Name: "reboot", Attempt: 1},
-		Began: noon, Since: noon, Deadline: noon, Intent: &Intent{ID: "r1-0-1", At: noon}}
-	n.Annotations[NodeRepairKey], n.Labels[PhaseLabel] = r.Encode(), string(Acting)
-	return n
-}
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
+)
 
 // TestLastLookBeforeTheCall is invariants 4 and 9 at the last moment: the node is read once more, and whatever was said
 // since the intent was written stops the call.
@@ -33,15 +28,15 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 		"an exclusion that is off":   {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "false" }, ""},
 		"excluded":                   {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "" }, ReasonExcluded},
 		"paused":                     {annotate(PauseKey, "true"), Paused},
-		"paused for a while":         {annotate(PauseKey, noon.Add(time.Hour).Format(time.RFC3339)), Paused},
+		"paused for a while":         {annotate(PauseKey, scene.Noon.Add(time.Hour).Format(time.RFC3339)), Paused},
 		"a pause that nobody reads":  {annotate(PauseKey, "perhaps"), Paused},
 		"the glass is broken":        {annotate(BreakGlassKey, "why"), Paused},
 		"cancelled":                  {annotate(CancelKey, "r1"), CallWithheld},
-		"it is being deleted":        {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }, NodeLeaving},
+		"it is being deleted":        {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: scene.Noon} }, NodeLeaving},
 		"an autoscaler takes it":     {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, NodeLeaving},
 		"no record":                  {func(n *corev1.Node) { delete(n.Annotations, NodeRepairKey) }, CallWithheld},
 		"a record that is no record": {annotate(NodeRepairKey, "{}"), CallWithheld},
-		"its leadership is moved":    {func(n *corev1.Node) { n.Annotations[LocationKey] = leaderRecord(Acting).Encode() }, NodeUnderRepair},
+		"its leadership is moved":    {func(n *corev1.Node) { n.Annotations[LocationKey] = scene.LocationRecord(Acting).Encode() }, NodeUnderRepair},
 		"another attempt's record": {func(n *corev1.Node) {
 			r := ReadJournal(n).Record
 			r.Intent.ID = "r1-0-2"
@@ -63,7 +58,7 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 		"it was uncordoned after its drain": {drainedBefore, CallWithheld},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := acting()
+			n := scene.Acting()
 			c.change(n)
 			requireWithheld(t, c.reason, MayStillAct(n, "r1-0-1", nil, nil))
 		})
@@ -89,19 +84,19 @@ func TestLastLookBeforeAnApproval(t *testing.T) {
 	}{
 		"nothing was said":            {func(*corev1.Node) {}, ""},
 		"paused":                      {func(n *corev1.Node) { n.Annotations[PauseKey] = "true" }, Paused},
-		"no record":                   {func(n *corev1.Node) { delete(n.Annotations, SidecarKey(thePod)) }, CallWithheld},
-		"its node is under repair":    {func(n *corev1.Node) { inFlight(n, "reboot") }, NodeUnderRepair},
-		"its node's leadership moves": {func(n *corev1.Node) { leads(n, "eu", "n2", Acting, false) }, NodeUnderRepair},
+		"no record":                   {func(n *corev1.Node) { delete(n.Annotations, SidecarKey(scene.ThePod)) }, CallWithheld},
+		"its node is under repair":    {func(n *corev1.Node) { scene.InFlight(n, "reboot") }, NodeUnderRepair},
+		"its node's leadership moves": {func(n *corev1.Node) { scene.Leads(n, "eu", "n2", Acting, false) }, NodeUnderRepair},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := bare("n1")
-			pod := thePod
+			n := scene.Bare("n1")
+			pod := scene.ThePod
 			pod.UID = "pod1"
 			r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Pod: &pod, Phase: Acting, Step: StepRef{Name: "mark-ready", Attempt: 1},
-				Began: noon, Since: noon, Deadline: noon, Intent: &Intent{ID: "r1-0-1", At: noon}}
-			n.Annotations[SidecarKey(thePod)] = r.Encode()
+				Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Intent: &Intent{ID: "r1-0-1", At: scene.Noon}}
+			n.Annotations[SidecarKey(scene.ThePod)] = r.Encode()
 			c.change(n)
-			requireWithheld(t, c.reason, MayStillRepair(n, SidecarKey(thePod), "r1-0-1"))
+			requireWithheld(t, c.reason, MayStillRepair(n, SidecarKey(scene.ThePod), "r1-0-1"))
 		})
 	}
 }
@@ -115,14 +110,14 @@ func TestLastLookBeforeAMove(t *testing.T) {
 		"the leader is paused":        {func(l, _ *corev1.Node) { l.Annotations[PauseKey] = "true" }, Paused},
 		"the successor is excluded":   {func(_, s *corev1.Node) { s.Labels[ExcludeLabel] = "" }, ReasonExcluded},
 		"the successor is cordoned":   {func(_, s *corev1.Node) { s.Spec.Unschedulable = true }, LeaderHeld},
-		"the successor is repaired":   {func(_, s *corev1.Node) { inFlight(s, "reboot") }, NodeUnderRepair},
-		"the record is another one's": {func(l, _ *corev1.Node) { leads(l, "eu", "n2", Acting, false) }, CallWithheld},
+		"the successor is repaired":   {func(_, s *corev1.Node) { scene.InFlight(s, "reboot") }, NodeUnderRepair},
+		"the record is another one's": {func(l, _ *corev1.Node) { scene.Leads(l, "eu", "n2", Acting, false) }, CallWithheld},
 	} {
 		t.Run(name, func(t *testing.T) {
-			leader, successor := bare("n1"), bare("n2")
-			leader.Annotations[LocationKey] = leaderRecord(Acting).Encode()
+			leader, successor := scene.Bare("n1"), scene.Bare("n2")
+			leader.Annotations[LocationKey] = scene.LocationRecord(Acting).Encode()
 			c.change(leader, successor)
-			requireWithheld(t, c.reason, MayStillMove(leader, []*corev1.Node{successor}, "r1-0-1"))
+			requireWithheld(t, c.reason, location.MayStillMove(leader, []*corev1.Node{successor}, "r1-0-1"))
 		})
 	}
 }
@@ -131,7 +126,7 @@ func TestLastLookBeforeAMove(t *testing.T) {
 func TestLastLookAsksTheWitness(t *testing.T) {
 	notReady, lease := Sign{Kind: SignNotReady}, Sign{Kind: SignStaleLease}
 	says := func(a Answer) map[Sign]Testimony {
-		return map[Sign]Testimony{lease: {Answer: a, Saw: "it is " + string(a), At: noon}}
+		return map[Sign]Testimony{lease: {Answer: a, Saw: "it is " + string(a), At: scene.Noon}}
 	}
 	for name, c := range map[string]struct {
 		ready corev1.ConditionStatus
@@ -149,7 +144,7 @@ func TestLastLookAsksTheWitness(t *testing.T) {
 		"one is ill, the other not read":   {corev1.ConditionUnknown, []Sign{notReady, lease}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := acting()
+			n := scene.Acting()
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: c.ready}}
 			requireWithheld(t, map[bool]Reason{false: NotWitnessed}[c.may], MayStillAct(n, "r1-0-1", c.signs, c.read))
 		})

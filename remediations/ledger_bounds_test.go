@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"maps"
@@ -8,16 +8,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestLedgerWritesThePartsThatItHas: each part comes back, and an empty part is not written.
 func TestLedgerWritesThePartsThatItHas(t *testing.T) {
-	require.ElementsMatch(t, []string{ledgerVersion, ledgerSlots, ledgerRepairs, ledgerOrphans, ledgerStatus}, slices.Collect(maps.Keys((&Ledger{}).Encode())))
-	begun := []Begun{{Repair: "r1", At: noon}}
+	require.ElementsMatch(t, []string{LedgerVersion, LedgerSlots, LedgerRepairs, LedgerOrphans, LedgerStatusKey}, slices.Collect(maps.Keys((&Ledger{}).Encode())))
+	begun := []Begun{{Repair: "r1", At: scene.Noon}}
 	full := &Ledger{
-		Slots: []Slot{{Node: "n1", Repair: "r1", Since: noon}}, Repairs: map[string][]Begun{"m": begun}, Moves: map[string][]Begun{"eu": begun}, Wide: begun,
-		Cures:  map[string][]Cure{"m": {{Repair: "r0", Policy: "p", At: noon, Step: StepRef{Name: "reboot", Attempt: 1}, Steps: []string{"reboot:1"}}}},
-		Unseen: []Span{{From: noon}}, Orphans: []Orphan{}, Arrival: noon,
+		Slots: []Slot{{Node: "n1", Repair: "r1", Since: scene.Noon}}, Repairs: map[string][]Begun{"m": begun}, Moves: map[string][]Begun{"eu": begun}, Wide: begun,
+		Cures:  map[string][]Cure{"m": {{Repair: "r0", Policy: "p", At: scene.Noon, Step: StepRef{Name: "reboot", Attempt: 1}, Steps: []string{"reboot:1"}}}},
+		Unseen: []Span{{From: scene.Noon}}, Orphans: []Orphan{}, Arrival: scene.Noon,
 	}
 	got, err := DecodeLedger(full.Encode())
 	require.NoError(t, err)
@@ -26,13 +29,13 @@ func TestLedgerWritesThePartsThatItHas(t *testing.T) {
 
 func TestRepairsOfAMachineCountForTheirWindow(t *testing.T) {
 	l := &Ledger{Repairs: map[string][]Begun{"m": {
-		{Repair: "r1", At: noon.Add(-time.Hour)}, {Repair: "r3", At: noon.Add(-10 * time.Minute)},
-		{Repair: "r2", At: noon.Add(-time.Hour + 1)}, {Repair: "own", At: noon.Add(-50 * time.Minute)}, {Repair: "r4", At: noon},
+		{Repair: "r1", At: scene.Noon.Add(-time.Hour)}, {Repair: "r3", At: scene.Noon.Add(-10 * time.Minute)},
+		{Repair: "r2", At: scene.Noon.Add(-time.Hour + 1)}, {Repair: "own", At: scene.Noon.Add(-50 * time.Minute)}, {Repair: "r4", At: scene.Noon},
 	}}}
-	count, oldest := l.begun("m", "own", noon, time.Hour)
+	count, oldest := l.Begun("m", "own", scene.Noon, time.Hour)
 	require.Equal(t, 3, count, "an hour ago is not within the hour")
-	require.Equal(t, noon.Add(-time.Hour+1), oldest)
-	count, _ = l.begun("another", "own", noon, time.Hour)
+	require.Equal(t, scene.Noon.Add(-time.Hour+1), oldest)
+	count, _ = l.Begun("another", "own", scene.Noon, time.Hour)
 	require.Zero(t, count)
 }
 
@@ -40,32 +43,32 @@ func TestPruneDropsWhatIsOverToTheMoment(t *testing.T) {
 	c := &Config{Limits: Limits{RepairsWindow: 96 * time.Hour}, Policies: []*Policy{{RelapseWindow: time.Hour}, {RelapseWindow: time.Minute}}}
 	window, relapse := 96*time.Hour, time.Hour+PendingFor
 	left := func(age func(kind string) time.Duration) []int {
-		begun := func(kind string) []Begun { return []Begun{{Repair: "r1", At: noon.Add(-age(kind))}} }
+		begun := func(kind string) []Begun { return []Begun{{Repair: "r1", At: scene.Noon.Add(-age(kind))}} }
 		l := &Ledger{
 			Repairs: map[string][]Begun{"m": begun("repairs")}, Moves: map[string][]Begun{"eu": begun("moves")}, Wide: begun("wide"),
-			Cures:  map[string][]Cure{"m": {{Repair: "r1", Policy: "p", At: noon.Add(-age("cures"))}}},
-			Unseen: []Span{{From: noon.Add(-1000 * time.Hour), To: noon.Add(-age("unseen"))}},
+			Cures:  map[string][]Cure{"m": {{Repair: "r1", Policy: "p", At: scene.Noon.Add(-age("cures"))}}},
+			Unseen: []Span{{From: scene.Noon.Add(-1000 * time.Hour), To: scene.Noon.Add(-age("unseen"))}},
 		}
-		l.prune(c, noon)
+		l.Prune(c, scene.Noon)
 		return []int{len(l.Repairs), len(l.Moves), len(l.Wide), len(l.Cures), len(l.Unseen)}
 	}
-	over := map[string]time.Duration{"repairs": window, "moves": window, "wide": wideApart, "cures": relapse, "unseen": 2 * relapse}
+	over := map[string]time.Duration{"repairs": window, "moves": window, "wide": WideApart, "cures": relapse, "unseen": 2 * relapse}
 	require.Equal(t, []int{0, 0, 0, 0, 0}, left(func(kind string) time.Duration { return over[kind] }))
 	require.Equal(t, []int{1, 1, 1, 1, 1}, left(func(kind string) time.Duration { return over[kind] - 1 }))
-	going := &Ledger{Unseen: []Span{{From: noon.Add(-1000 * time.Hour)}}}
-	going.prune(c, noon)
+	going := &Ledger{Unseen: []Span{{From: scene.Noon.Add(-1000 * time.Hour)}}}
+	going.Prune(c, scene.Noon)
 	require.Len(t, going.Unseen, 1, "a blindness that goes on")
 }
 
 func TestOrphanIsOfItsNodeOrItsMachine(t *testing.T) {
 	l := &Ledger{Orphans: []Orphan{{Node: "n1"}, {Node: "n2", ProviderID: "civo://2"}}}
-	bareMetal := bare("n9")
+	bareMetal := scene.Bare("n9")
 	bareMetal.Spec.ProviderID = ""
-	require.Nil(t, l.replacing(bareMetal), "two Nodes without a provider ID are not one machine")
-	require.Equal(t, &l.Orphans[0], l.replacing(bare("n1")))
-	other := bare("n3")
+	require.Nil(t, l.Replacing(bareMetal), "two Nodes without a provider ID are not one machine")
+	require.Equal(t, &l.Orphans[0], l.Replacing(scene.Bare("n1")))
+	other := scene.Bare("n3")
 	other.Spec.ProviderID = "civo://2"
-	require.Equal(t, &l.Orphans[1], l.replacing(other))
+	require.Equal(t, &l.Orphans[1], l.Replacing(other))
 	require.True(t, l.ReplacingName("n2"))
 	require.False(t, l.ReplacingName("n3"))
 }
@@ -86,12 +89,12 @@ func TestSlotsOfANodeAndOfALeaderAreTwo(t *testing.T) {
 
 func TestMovesOfALocation(t *testing.T) {
 	l := &Ledger{}
-	l.moved("eu", "r1", noon)
-	l.moved("eu", "r1", noon.Add(-time.Minute))
-	require.Equal(t, []Begun{{Repair: "r1", At: noon}}, l.Moves["eu"], "the last move of a repair counts")
-	l.moved("eu", "r1", noon.Add(time.Minute))
-	require.Equal(t, []Begun{{Repair: "r1", At: noon.Add(time.Minute)}}, l.Moves["eu"])
-	l.moved("eu", "r2", noon)
+	l.Moved("eu", "r1", scene.Noon)
+	l.Moved("eu", "r1", scene.Noon.Add(-time.Minute))
+	require.Equal(t, []Begun{{Repair: "r1", At: scene.Noon}}, l.Moves["eu"], "the last move of a repair counts")
+	l.Moved("eu", "r1", scene.Noon.Add(time.Minute))
+	require.Equal(t, []Begun{{Repair: "r1", At: scene.Noon.Add(time.Minute)}}, l.Moves["eu"])
+	l.Moved("eu", "r2", scene.Noon)
 	require.Equal(t, "r1", l.LastMove("eu", "").Repair)
 	require.Equal(t, "r2", l.LastMove("eu", "r1").Repair)
 	require.Zero(t, l.LastMove("us", ""))
@@ -118,28 +121,28 @@ func TestMovesOfALocation(t *testing.T) {
 func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
 	c := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}
 	step := StepRef{Name: "reboot", Attempt: 1}
-	before := noon.Add(-time.Hour)
-	n := bare("n1")
+	before := scene.Noon.Add(-time.Hour)
+	n := scene.Bare("n1")
 	n.Annotations[HistoryKey] = EncodeEntries([]Entry{
-		{ID: "r6", Policy: "p", Outcome: Cancelled, Began: before, Ended: noon},
-		{ID: "r5", Policy: "p", Outcome: Recovered, Began: before, Ended: noon, Steps: []string{"reboot:1"}, Last: &step},
-		{ID: "r4", Policy: "held", Outcome: Cancelled, Began: before, Ended: noon},
-		{ID: "r3", Policy: "s", Target: "sidecar-0a", Outcome: Recovered, Began: before, Ended: noon, Steps: []string{"mark-ready:1"}, Last: &StepRef{Name: "mark-ready", Attempt: 1}},
+		{ID: "r6", Policy: "p", Outcome: Cancelled, Began: before, Ended: scene.Noon},
+		{ID: "r5", Policy: "p", Outcome: Recovered, Began: before, Ended: scene.Noon, Steps: []string{"reboot:1"}, Last: &step},
+		{ID: "r4", Policy: "held", Outcome: Cancelled, Began: before, Ended: scene.Noon},
+		{ID: "r3", Policy: "s", Target: "sidecar-0a", Outcome: Recovered, Began: before, Ended: scene.Noon, Steps: []string{"mark-ready:1"}, Last: &StepRef{Name: "mark-ready", Attempt: 1}},
 	})
-	ran := inFlight(bare("n2"), "reboot")
+	ran := scene.InFlight(scene.Bare("n2"), "reboot")
 	phase(ran, Exhausted)
-	overdue := inFlight(bare("n3"), "reboot")
+	overdue := scene.InFlight(scene.Bare("n3"), "reboot")
 	late := ReadJournal(overdue).Record
-	late.Deadline = noon.Add(-24 * time.Hour)
+	late.Deadline = scene.Noon.Add(-24 * time.Hour)
 	late.Intent.At, late.Since = late.Deadline, late.Deadline
 	overdue.Annotations[NodeRepairKey] = late.Encode()
-	waiting := inFlight(bare("n4"), "replace")
+	waiting := scene.InFlight(scene.Bare("n4"), "replace")
 	phase(waiting, Pending)
-	l := RebuildLedger(c, []*corev1.Node{n, ran, overdue, waiting, bare("n5")}, noon)
+	l := RebuildLedger(c, []*corev1.Node{n, ran, overdue, waiting, scene.Bare("n5")}, scene.Noon)
 	require.Empty(t, l.Slots)
 	require.Empty(t, l.Orphans, "a replacement that is not under way has no orphan")
 	require.Equal(t, map[string][]Begun{
-		"civo://n1": {{Repair: "r5", At: before}}, "civo://n3": {{Repair: "rn3", At: noon}}, "civo://n4": {{Repair: "rn4", At: noon}},
+		"civo://n1": {{Repair: "r5", At: before}}, "civo://n3": {{Repair: "rn3", At: scene.Noon}}, "civo://n4": {{Repair: "rn4", At: scene.Noon}},
 	}, l.Repairs, "an exhausted repair is counted by its history")
 	require.Equal(t, map[string]int{"another-policy": 1}, l.Status.Exhausted)
 	require.Len(t, l.Cures["civo://n1"], 1, "a sidecar's cure is none of the node, and a repair that was only held ends no cure")
@@ -173,21 +176,21 @@ func TestRowOfFailuresCountsEachRepairOnce(t *testing.T) {
 
 func TestTimeThatDrydockWasBlind(t *testing.T) {
 	l := &Ledger{}
-	require.False(t, l.Saw(time.Time{}, noon), "it sees, and did before")
-	require.True(t, l.Saw(noon.Add(-time.Minute), noon))
-	require.False(t, l.Saw(noon.Add(-time.Minute), noon))
-	require.Equal(t, time.Minute, l.unseen(noon.Add(-time.Hour), noon), "it goes on")
-	require.True(t, l.Saw(time.Time{}, noon.Add(time.Minute)))
-	require.Equal(t, []Span{{From: noon.Add(-time.Minute), To: noon.Add(time.Minute)}}, l.Unseen)
-	require.Equal(t, 90*time.Second, l.unseen(noon.Add(-30*time.Second), noon.Add(time.Hour)))
-	require.Zero(t, l.unseen(noon.Add(time.Hour), noon.Add(2*time.Hour)))
-	for i := range unseenMost {
-		when := noon.Add(time.Duration(i+1) * time.Hour)
+	require.False(t, l.Saw(time.Time{}, scene.Noon), "it sees, and did before")
+	require.True(t, l.Saw(scene.Noon.Add(-time.Minute), scene.Noon))
+	require.False(t, l.Saw(scene.Noon.Add(-time.Minute), scene.Noon))
+	require.Equal(t, time.Minute, l.UnseenIn(scene.Noon.Add(-time.Hour), scene.Noon), "it goes on")
+	require.True(t, l.Saw(time.Time{}, scene.Noon.Add(time.Minute)))
+	require.Equal(t, []Span{{From: scene.Noon.Add(-time.Minute), To: scene.Noon.Add(time.Minute)}}, l.Unseen)
+	require.Equal(t, 90*time.Second, l.UnseenIn(scene.Noon.Add(-30*time.Second), scene.Noon.Add(time.Hour)))
+	require.Zero(t, l.UnseenIn(scene.Noon.Add(time.Hour), scene.Noon.Add(2*time.Hour)))
+	for i := range UnseenMost {
+		when := scene.Noon.Add(time.Duration(i+1) * time.Hour)
 		l.Saw(when, when)
 		l.Saw(time.Time{}, when.Add(time.Minute))
 	}
-	require.Len(t, l.Unseen, unseenMost)
-	require.Equal(t, Span{From: noon.Add(-time.Minute), To: noon.Add(61 * time.Minute)}, l.Unseen[0], "the oldest two are one")
+	require.Len(t, l.Unseen, UnseenMost)
+	require.Equal(t, Span{From: scene.Noon.Add(-time.Minute), To: scene.Noon.Add(61 * time.Minute)}, l.Unseen[0], "the oldest two are one")
 }
 
 func TestCureOfAnotherPolicyStays(t *testing.T) {

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"maps"
@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
@@ -58,18 +61,18 @@ func TestLedgerThatIsNotUnderstoodIsAnError(t *testing.T) {
 	good := (&Ledger{}).Encode()
 	for name, damage := range map[string]func(map[string]string){
 		"empty":                      func(d map[string]string) { clear(d) },
-		"a later version":            func(d map[string]string) { d[ledgerVersion] = "2" },
-		"no version":                 func(d map[string]string) { delete(d, ledgerVersion) },
-		"no slots":                   func(d map[string]string) { delete(d, ledgerSlots) },
-		"no repairs":                 func(d map[string]string) { delete(d, ledgerRepairs) },
-		"an unknown field in a slot": func(d map[string]string) { d[ledgerSlots] = `[{"node":"n1","lane":3}]` },
-		"something behind the slots": func(d map[string]string) { d[ledgerSlots] = `[] []` },
-		"a bracket behind the slots": func(d map[string]string) { d[ledgerSlots] = `[]]` },
-		"a brace behind the repairs": func(d map[string]string) { d[ledgerRepairs] = `{}}` },
-		"an orphan without a repair": func(d map[string]string) { d[ledgerOrphans] = `[{"node":"n1","uid":"u","record":{}}]` },
-		"slots that are an object":   func(d map[string]string) { d[ledgerSlots] = `{}` },
-		"moves that are a list":      func(d map[string]string) { d[ledgerMoves] = `[]` },
-		"moves that are nothing":     func(d map[string]string) { d[ledgerMoves] = `` },
+		"a later version":            func(d map[string]string) { d[LedgerVersion] = "2" },
+		"no version":                 func(d map[string]string) { delete(d, LedgerVersion) },
+		"no slots":                   func(d map[string]string) { delete(d, LedgerSlots) },
+		"no repairs":                 func(d map[string]string) { delete(d, LedgerRepairs) },
+		"an unknown field in a slot": func(d map[string]string) { d[LedgerSlots] = `[{"node":"n1","lane":3}]` },
+		"something behind the slots": func(d map[string]string) { d[LedgerSlots] = `[] []` },
+		"a bracket behind the slots": func(d map[string]string) { d[LedgerSlots] = `[]]` },
+		"a brace behind the repairs": func(d map[string]string) { d[LedgerRepairs] = `{}}` },
+		"an orphan without a repair": func(d map[string]string) { d[LedgerOrphans] = `[{"node":"n1","uid":"u","record":{}}]` },
+		"slots that are an object":   func(d map[string]string) { d[LedgerSlots] = `{}` },
+		"moves that are a list":      func(d map[string]string) { d[LedgerMoves] = `[]` },
+		"moves that are nothing":     func(d map[string]string) { d[LedgerMoves] = `` },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := maps.Clone(good)
@@ -84,7 +87,7 @@ func TestLedgerThatIsNotUnderstoodIsAnError(t *testing.T) {
 
 // TestArrivalHoldsNoRepair: a ledger from before there was one, or with one that nobody can read, is as good as any.
 func TestArrivalHoldsNoRepair(t *testing.T) {
-	l := &Ledger{Slots: []Slot{{Node: "n1", Repair: "r1", Attempt: "r1-0-1", Since: noon}}, Orphans: []Orphan{}, Repairs: map[string][]Begun{}}
+	l := &Ledger{Slots: []Slot{{Node: "n1", Repair: "r1", Attempt: "r1-0-1", Since: scene.Noon}}, Orphans: []Orphan{}, Repairs: map[string][]Begun{}}
 	require.NotContains(t, l.Encode(), LedgerArrival)
 	for _, text := range []string{"", "yesterday", "2026-13-01T00:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-10:00", `"2026-03-04T12:00:00Z"`} {
 		data := l.Encode()
@@ -95,25 +98,25 @@ func TestArrivalHoldsNoRepair(t *testing.T) {
 		_, err = DecodeArrival(data)
 		require.ErrorContains(t, err, "counts as never")
 	}
-	l.Arrival = noon.Add(time.Millisecond).In(time.FixedZone("", 3600))
+	l.Arrival = scene.Noon.Add(time.Millisecond).In(time.FixedZone("", 3600))
 	data := l.Encode()
 	require.Equal(t, "2026-03-04T12:00:00Z", data[LedgerArrival])
 	got, err := DecodeLedger(data)
 	require.NoError(t, err)
-	require.Equal(t, noon, got.Arrival)
-	require.Equal(t, noon, got.Clone().Arrival)
+	require.Equal(t, scene.Noon, got.Arrival)
+	require.Equal(t, scene.Noon, got.Clone().Arrival)
 }
 
 func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
-	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour, ZoneLabel: "zone"}}, bare("n1")
+	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour, ZoneLabel: "zone"}}, scene.Bare("n1")
 	n.Labels["zone"] = "z1"
 	l := &Ledger{Repairs: map[string][]Begun{}}
 	r := &Record{ID: "r1", Intent: &Intent{ID: "r1-0-1"}}
-	l.Reserve(c, n, r, noon)
+	l.Reserve(c, n, r, scene.Noon)
 	r.Intent.ID = "r1-0-2"
-	l.Reserve(c, n, r, noon.Add(time.Hour))
-	require.Equal(t, []Slot{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Zone: "z1", Repair: "r1", Attempt: "r1-0-2", Since: noon.Add(time.Hour)}}, l.Slots)
-	require.Equal(t, map[string][]Begun{"civo://n1": {{Repair: "r1", At: noon}}}, l.Repairs)
+	l.Reserve(c, n, r, scene.Noon.Add(time.Hour))
+	require.Equal(t, []Slot{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Zone: "z1", Repair: "r1", Attempt: "r1-0-2", Since: scene.Noon.Add(time.Hour)}}, l.Slots)
+	require.Equal(t, map[string][]Begun{"civo://n1": {{Repair: "r1", At: scene.Noon}}}, l.Repairs)
 	require.Empty(t, l.Wide, "no repair of one node holds the whole cluster's")
 
 	require.True(t, l.Release("n1"))
@@ -121,10 +124,10 @@ func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
 	require.Len(t, l.Repairs, 1, "what began has begun, whatever becomes of its slot")
 
 	r.ID = "r2"
-	l.Reserve(c, n, r, noon.Add(25*time.Hour))
+	l.Reserve(c, n, r, scene.Noon.Add(25*time.Hour))
 	require.Equal(t, "r2", l.Repairs["civo://n1"][0].Repair, "a repair beyond the window is forgotten")
 	require.Len(t, l.Repairs["civo://n1"], 1)
-	l.Reserve(c, bare("n2"), &Record{ID: "r3", Intent: &Intent{ID: "r3-0-1"}}, noon.Add(50*time.Hour))
+	l.Reserve(c, scene.Bare("n2"), &Record{ID: "r3", Intent: &Intent{ID: "r3-0-1"}}, scene.Noon.Add(50*time.Hour))
 	require.NotContains(t, l.Repairs, "civo://n1", "a machine with nothing left is forgotten, too")
 	l.Forget("civo://n2")
 	require.Empty(t, l.Repairs)
@@ -132,12 +135,12 @@ func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
 
 // TestCloneOfTheLedgerIsItsOwn: a change that was not saved must not be remembered either.
 func TestCloneOfTheLedgerIsItsOwn(t *testing.T) {
-	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, bare("n1")
+	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.Bare("n1")
 	l := &Ledger{Repairs: map[string][]Begun{}}
-	l.Reserve(c, n, &Record{ID: "r1", Intent: &Intent{ID: "r1-0-1"}}, noon)
+	l.Reserve(c, n, &Record{ID: "r1", Intent: &Intent{ID: "r1-0-1"}}, scene.Noon)
 	before := l.Encode()
 	copied := l.Clone()
-	copied.Reserve(c, bare("n2"), &Record{ID: "r2", Intent: &Intent{ID: "r2-0-1"}}, noon.Add(time.Hour))
+	copied.Reserve(c, scene.Bare("n2"), &Record{ID: "r2", Intent: &Intent{ID: "r2-0-1"}}, scene.Noon.Add(time.Hour))
 	copied.Release("n1")
 	copied.Forget("civo://n1")
 	require.Equal(t, before, l.Encode())
@@ -145,7 +148,7 @@ func TestCloneOfTheLedgerIsItsOwn(t *testing.T) {
 
 // TestMachineSurvivesItsNode: a Node that is deleted and registered anew starts with the repairs that it had.
 func TestMachineSurvivesItsNode(t *testing.T) {
-	a, b := bare("n1"), bare("n1-again")
+	a, b := scene.Bare("n1"), scene.Bare("n1-again")
 	b.Spec.ProviderID = a.Spec.ProviderID
 	require.Equal(t, Machine(a), Machine(b))
 	a.Spec.ProviderID = ""
@@ -154,38 +157,38 @@ func TestMachineSurvivesItsNode(t *testing.T) {
 
 func TestRebuiltLedgerHoldsWhatTheNodesShow(t *testing.T) {
 	c := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}
-	flying, waiting, gentle, quiet := inFlight(bare("n1"), "reboot"), bare("n2"), inFlight(bare("n3"), "mark-ready"), bare("n4")
+	flying, waiting, gentle, quiet := scene.InFlight(scene.Bare("n1"), "reboot"), scene.Bare("n2"), scene.InFlight(scene.Bare("n3"), "mark-ready"), scene.Bare("n4")
 	r, err := DecodeRecord(flying.Annotations[NodeRepairKey])
 	require.NoError(t, err)
 	r.ID, r.Phase = "r2", Pending
 	waiting.Annotations[NodeRepairKey] = r.Encode()
-	l := RebuildLedger(c, []*corev1.Node{flying, waiting, gentle, quiet}, noon)
+	l := RebuildLedger(c, []*corev1.Node{flying, waiting, gentle, quiet}, scene.Noon)
 	require.Len(t, l.Slots, 1)
 	require.Equal(t, "n1", l.Slots[0].Node)
-	require.Equal(t, map[string][]Begun{"civo://n1": {{Repair: "rn1", At: noon}}, "civo://n2": {{Repair: "r2", At: noon}}}, l.Repairs)
+	require.Equal(t, map[string][]Begun{"civo://n1": {{Repair: "rn1", At: scene.Noon}}, "civo://n2": {{Repair: "r2", At: scene.Noon}}}, l.Repairs)
 	_, err = DecodeLedger(l.Encode())
 	require.NoError(t, err)
 }
 
 // TestReplacementIsInTheLedgerBeforeItsNodeGoes: the record outlives its Node, until somebody ends it.
 func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
-	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, inFlight(bare("n1"), "replace")
+	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.InFlight(scene.Bare("n1"), "replace")
 	r, err := DecodeRecord(n.Annotations[NodeRepairKey])
 	require.NoError(t, err)
 	l := &Ledger{Repairs: map[string][]Begun{}}
-	l.Reserve(c, n, r, noon)
+	l.Reserve(c, n, r, scene.Noon)
 	require.Equal(t, []Orphan{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Record: *r}}, l.Orphans)
-	require.Equal(t, l.Orphans, RebuildLedger(c, []*corev1.Node{n}, noon).Orphans, "one that was deleted is made anew with it")
+	require.Equal(t, l.Orphans, RebuildLedger(c, []*corev1.Node{n}, scene.Noon).Orphans, "one that was deleted is made anew with it")
 	copied := l.Clone()
 	require.True(t, copied.Release("n1"))
 	require.Empty(t, copied.Orphans)
 	require.Len(t, l.Orphans, 1)
 
-	again, another := bare("n9"), bare("n2")
+	again, another := scene.Bare("n9"), scene.Bare("n2")
 	again.Spec.ProviderID = "civo://n1"
-	require.NotNil(t, l.replacing(bare("n1")), "a Node of its name")
-	require.NotNil(t, l.replacing(again), "a Node of its machine")
-	require.Nil(t, l.replacing(another))
+	require.NotNil(t, l.Replacing(scene.Bare("n1")), "a Node of its name")
+	require.NotNil(t, l.Replacing(again), "a Node of its machine")
+	require.Nil(t, l.Replacing(another))
 }
 
 // TestStoppedPolicyGoesOn after a person's reset, or where a repair shows that the provider takes calls again.

@@ -54,7 +54,7 @@ func live(t target, now time.Time) Decision {
 	r := t.record()
 	switch {
 	case r.cancelledOn(t.known().Node):
-		d := t.End(Cancelled, fmt.Sprintf("somebody set %s%s", CancelKey, r.leftAs()), now)
+		d := t.End(Cancelled, fmt.Sprintf("somebody set %s%s", CancelKey, r.LeftAs()), now)
 		d.Ended.By = ByPerson
 		return d
 	case r == nil || t.untouched(r):

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"fmt"
@@ -10,13 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
 )
 
 // moving is a node whose location's leadership is about to go to n2 by the intent r1-0-1.
 func moving(back bool) *corev1.Node {
-	n, r := bare("n1"), leaderRecord(Acting)
+	n, r := scene.Bare("n1"), scene.LocationRecord(Acting)
 	if back {
-		since := noon
+		since := scene.Noon
 		r.Back = &since
 	}
 	n.Annotations[LocationKey] = r.Encode()
@@ -41,20 +45,20 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 		"a pause that nobody reads":  {annotate(PauseKey, "perhaps"), false},
 		"the glass is broken":        {annotate(BreakGlassKey, "why"), false},
 		"something is cancelled":     {annotate(CancelKey, "r1"), false},
-		"the node is being deleted":  {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
+		"the node is being deleted":  {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: scene.Noon} }, false},
 		"the node is being taken":    {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, false},
-		"the node came under repair": {func(n *corev1.Node) { inFlight(n, "reboot") }, false},
+		"the node came under repair": {func(n *corev1.Node) { scene.InFlight(n, "reboot") }, false},
 	}
 	for _, back := range []bool{false, true} {
 		last := func(leader *corev1.Node, others ...*corev1.Node) error {
 			if back {
-				return MayStillPutBack(leader, others, "r1-back")
+				return location.MayStillPutBack(leader, others, "r1-back")
 			}
-			return MayStillMove(leader, others, "r1-0-1")
+			return location.MayStillMove(leader, others, "r1-0-1")
 		}
 		for name, c := range ofAnybody {
 			for i, whose := range []string{"the leader's", "the successor's", "another's"} {
-				all := []*corev1.Node{moving(back), bare("n2"), bare("n3")}
+				all := []*corev1.Node{moving(back), scene.Bare("n2"), scene.Bare("n3")}
 				c.change(all[i])
 				err := last(all[0], all[1:]...)
 				require.Equal(t, c.may, err == nil, "%s: %s: %v", whose, name, err)
@@ -67,8 +71,8 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 			n.Annotations[LocationKey] = r.Encode()
 			return n
 		}
-		now := noon
-		require.Error(t, last(bare("n1")), "no record")
+		now := scene.Noon
+		require.Error(t, last(scene.Bare("n1")), "no record")
 		require.Error(t, last(rewrite(func(r *Record) { r.ID, r.Intent.ID = "r2", "r2-0-1" })), "another repair's record")
 		require.Error(t, last(rewrite(func(r *Record) { r.Phase, r.Back = Verifying, nil })), "it is over")
 		require.Error(t, last(rewrite(func(r *Record) { r.Phase, r.Deadline = Pending, now })), "it was interrupted")
@@ -80,19 +84,19 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 			}
 		})), "the record is of the other of the two")
 	}
-	cordoned := bare("n2")
+	cordoned := scene.Bare("n2")
 	cordoned.Spec.Unschedulable = true
-	require.ErrorContains(t, MayStillMove(moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "cordoned")
-	require.NoError(t, MayStillPutBack(moving(true), []*corev1.Node{cordoned}, "r1-back"), "what it loses it may lose cordoned")
+	require.ErrorContains(t, location.MayStillMove(moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "cordoned")
+	require.NoError(t, location.MayStillPutBack(moving(true), []*corev1.Node{cordoned}, "r1-back"), "what it loses it may lose cordoned")
 	cordoned.Name = "n3"
-	require.NoError(t, MayStillMove(moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "nor does one that loses the key matter")
+	require.NoError(t, location.MayStillMove(moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "nor does one that loses the key matter")
 }
 
 // TestNoNodeIsCalledForWhileItsLeadershipMoves: the last look before a node's own call sees the leader's repair.
 func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 	for phase, may := range map[Phase]bool{Pending: true, Acting: false, Verifying: false, Exhausted: true} {
-		n := acting()
-		n.Annotations[LocationKey] = leaderRecord(phase).Encode()
+		n := scene.Acting()
+		n.Annotations[LocationKey] = scene.LocationRecord(phase).Encode()
 		require.Equal(t, may, MayStillAct(n, "r1-0-1", nil, nil) == nil, phase)
 	}
 }
@@ -101,8 +105,8 @@ func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 // alone, and by the ledger's slot alone.
 func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 	// The leader is first: neither node is repaired meanwhile, a third is.
-	r := leaderRecord(Verifying)
-	r.Moves = append(r.Moves, theMove("n2", "n3"))
+	r := scene.LocationRecord(Verifying)
+	r.Moves = append(r.Moves, scene.TheMove("n2", "n3"))
 	r.Intent.Successor = "n3"
 	slot := Slot{Kind: KindLocation, Node: "n2", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-1"}
 	for name, c := range map[string]struct {
@@ -119,12 +123,12 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 		}(), nil, map[string]bool{"n1": false, "n2": false, "n3": false}},
 	} {
 		for node, held := range c.on {
-			leader := bare("n1")
+			leader := scene.Bare("n1")
 			if c.record != nil {
 				leader.Annotations[LocationKey], leader.Labels[PhaseLabel] = c.record.Encode(), string(c.record.Phase)
 			}
-			sc := &scene{Ledger: sceneLedger{Slots: c.slots}}
-			s := sc.state(t)
+			sc := &scene.Scene{Ledger: scene.Ledger{Slots: c.slots}}
+			s := sc.State(t)
 			s.Node.Name = node
 			nodes := []*corev1.Node{s.Node}
 			if node == "n1" {
@@ -135,44 +139,44 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 			} else {
 				nodes = append(nodes, leader)
 			}
-			for _, other := range sc.others() {
+			for _, other := range sc.OtherNodes() {
 				if other.Name != node {
 					nodes = append(nodes, other)
 				}
 			}
 			s.Journal = ReadJournal(s.Node)
-			s.Fleet = NewFleet(s.Config, nodes, &Ledger{Slots: c.slots}, quiet, noon)
-			d := Decide(s, noon)
+			s.Fleet = NewFleet(s.Config, nodes, &Ledger{Slots: c.slots}, scene.Quiet, scene.Noon)
+			d := Decide(s, scene.Noon)
 			require.Equal(t, held, d.Reason == NodeUnderRepair, "%s: %s: %s %s", name, node, d.Verb, d.Message)
 			require.Equal(t, held, d.Verb != Issue, "%s: %s: %s %s", name, node, d.Verb, d.Message)
 		}
 	}
 	// A node is first: goldens held-NodeUnderRepair… and issue-candidate-under-repair-is-passed-over; here by the slot alone.
-	s := readLeaderScene(t, `ledger: {slots: [{node: n2, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).locationState(t)
-	require.Equal(t, "n3", DecideLocation(s, noon).Record.Intent.Successor)
-	s = readLeaderScene(t, `ledger: {slots: [{node: n1, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).locationState(t)
-	require.Equal(t, NodeUnderRepair, DecideLocation(s, noon).Reason)
+	s := scene.ReadLocation(t, `ledger: {slots: [{node: n2, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).LocationState(t)
+	require.Equal(t, "n3", location.Decide(s, scene.Noon).Record.Intent.Successor)
+	s = scene.ReadLocation(t, `ledger: {slots: [{node: n1, repair: r9, attempt: r9-0-1, since: "<now-1s>"}]}`).LocationState(t)
+	require.Equal(t, NodeUnderRepair, location.Decide(s, scene.Noon).Reason)
 }
 
 // TestLeadersDoNotCountAgainstNodes: neither in limits, nor in the breaker, nor against a machine. They are counted for
 // themselves.
 func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
-	c := limits()
+	c := scene.LimitsAlone()
 	c.Limits.Locations = LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
 	nodes := herd(10, 0)
 	for i, n := range nodes {
-		r := leaderRecord([]Phase{Verifying, Exhausted}[i%2])
+		r := scene.LocationRecord([]Phase{Verifying, Exhausted}[i%2])
 		r.ID = fmt.Sprintf("r%d", i+1)
 		n.Annotations[LocationKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
 		require.NoError(t, ReadJournal(n).Malformed)
 	}
-	f := NewFleet(c, nodes, &Ledger{}, quiet, noon)
-	require.Zero(t, f.total.unhealthy)
+	f := NewFleet(c, nodes, &Ledger{}, scene.Quiet, scene.Noon)
+	require.Zero(t, f.Unhealthy())
 	require.Empty(t, f.Breakers)
-	require.Empty(t, f.occupied)
+	require.Empty(t, f.Occupied())
 	require.Contains(t, f.LocationsAtLimit(c, "n001", false), "5 of at most 1 mesh leaders")
 	require.Equal(t, "r1", InFlight(nodes[0]).ID, "people are kept from the leader's node")
-	l := RebuildLedger(c, nodes, noon)
+	l := RebuildLedger(c, nodes, scene.Noon)
 	require.Empty(t, l.Repairs, "nor do they count against its machine")
 	require.Len(t, l.Slots, 5)
 	require.Equal(t, KindLocation, l.Slots[0].Kind)
@@ -185,13 +189,13 @@ func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 		{"", "", ""}, {Pending, "", Pending}, {"", Verifying, Verifying}, {Pending, Acting, Acting}, {Exhausted, Verifying, Verifying},
 		{Verifying, Exhausted, Verifying}, {Pending, Exhausted, Exhausted}, {Exhausted, Pending, Exhausted}, {Acting, Verifying, Acting},
 	} {
-		n := bare("n1")
+		n := scene.Bare("n1")
 		if c.node != "" {
-			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: c.node, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Deadline: noon, Intent: &Intent{ID: "r9-0-1", At: noon}}
+			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: c.node, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Deadline: scene.Noon, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
 			n.Annotations[NodeRepairKey] = r.Encode()
 		}
 		if c.leader != "" {
-			n.Annotations[LocationKey] = leaderRecord(c.leader).Encode()
+			n.Annotations[LocationKey] = scene.LocationRecord(c.leader).Encode()
 		}
 		require.Equal(t, c.want, LabelFor(n.Annotations), "%+v", c)
 	}
@@ -200,31 +204,31 @@ func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 
 // TestExhaustedNodeBesideALeaderCountsStill: the label is the leader's then, the fault is the node's.
 func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
-	n := bare("n1")
-	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Intent: &Intent{ID: "r9-0-1", At: noon}}
-	n.Annotations[NodeRepairKey], n.Annotations[LocationKey] = r.Encode(), leaderRecord(Verifying).Encode()
+	n := scene.Bare("n1")
+	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
+	n.Annotations[NodeRepairKey], n.Annotations[LocationKey] = r.Encode(), scene.LocationRecord(Verifying).Encode()
 	n.Labels[PhaseLabel] = string(LabelFor(n.Annotations))
-	f := NewFleet(limits(), []*corev1.Node{n}, &Ledger{}, quiet, noon)
-	require.Equal(t, 1, f.total.unhealthy)
-	require.Empty(t, f.occupied)
-	require.Len(t, f.leading, 1)
+	f := NewFleet(scene.LimitsAlone(), []*corev1.Node{n}, &Ledger{}, scene.Quiet, scene.Noon)
+	require.Equal(t, 1, f.Unhealthy())
+	require.Empty(t, f.Occupied())
+	require.Len(t, f.Leading(), 1)
 }
 
 // TestLedgerRemembersMovesAcrossRestarts: of each repair the last move, apart from nodes' slots and counts, for as long
 // as it binds; and a ledger that a person deleted is made anew with them.
 func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
-	c := limits()
+	c := scene.LimitsAlone()
 	c.Limits.RepairsWindow, c.Limits.Locations = time.Minute, LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
-	n, r := bare("n1"), leaderRecord(Acting)
+	n, r := scene.Bare("n1"), scene.LocationRecord(Acting)
 	l := &Ledger{}
 	l.Slots = []Slot{{Node: "n1", Repair: "node's"}}
-	l.Reserve(c, n, r, noon)
+	l.Reserve(c, n, r, scene.Noon)
 	require.Len(t, l.Slots, 2, "the node's own slot stays")
-	require.Equal(t, Slot{Kind: KindLocation, Node: "n1", Successor: "n2", Location: "eu", Policy: r.Policy, UID: "uid-n1", ProviderID: "civo://n1", Repair: "r1", Attempt: "r1-0-1", Since: noon}, l.Slots[1])
+	require.Equal(t, Slot{Kind: KindLocation, Node: "n1", Successor: "n2", Location: "eu", Policy: r.Policy, UID: "uid-n1", ProviderID: "civo://n1", Repair: "r1", Attempt: "r1-0-1", Since: scene.Noon}, l.Slots[1])
 	require.Empty(t, l.Repairs)
-	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: noon}}}, l.Moves)
+	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: scene.Noon}}}, l.Moves)
 
-	later := noon.Add(5 * time.Minute)
+	later := scene.Noon.Add(5 * time.Minute)
 	back := later
 	r.Back = &back
 	l.Reserve(c, n, r, later)
@@ -246,18 +250,18 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	require.Zero(t, l.LastMove("eu", "r1"), "its own move holds no repair")
 	require.Zero(t, l.LastMove("us", ""), "nor does one of another location")
 
-	other := leaderRecord(Acting)
+	other := scene.LocationRecord(Acting)
 	other.ID, other.Location = "r2", "us"
-	l.Reserve(c, bare("n5"), other, later.Add(2*PendingFor-time.Minute))
+	l.Reserve(c, scene.Bare("n5"), other, later.Add(2*PendingFor-time.Minute))
 	require.Contains(t, l.Moves, "eu", "a repair that waits may still put its moves back")
-	l.Reserve(c, bare("n5"), other, later.Add(2*PendingFor))
+	l.Reserve(c, scene.Bare("n5"), other, later.Add(2*PendingFor))
 	require.NotContains(t, l.Moves, "eu", "what binds nobody any more is forgotten")
 
-	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: []string{"promote-leader:1"}, Began: noon.Add(-4 * time.Minute), Ended: noon.Add(-time.Minute), Outcome: Recovered}
-	idle := Entry{ID: "r3", Target: "leader", Location: "ap", Policy: "p", Began: noon, Ended: noon, Outcome: Superseded}
-	n.Annotations[LocationKey], n.Annotations[HistoryKey] = leaderRecord(Verifying).Encode(), EncodeJSON([]Entry{ended, idle})
-	rebuilt := RebuildLedger(c, []*corev1.Node{n}, noon)
-	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: noon.Add(-30 * time.Second)}}, "us": {{Repair: "r0", At: ended.Ended}}}, rebuilt.Moves)
+	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: []string{"promote-leader:1"}, Began: scene.Noon.Add(-4 * time.Minute), Ended: scene.Noon.Add(-time.Minute), Outcome: Recovered}
+	idle := Entry{ID: "r3", Target: "leader", Location: "ap", Policy: "p", Began: scene.Noon, Ended: scene.Noon, Outcome: Superseded}
+	n.Annotations[LocationKey], n.Annotations[HistoryKey] = scene.LocationRecord(Verifying).Encode(), EncodeJSON([]Entry{ended, idle})
+	rebuilt := RebuildLedger(c, []*corev1.Node{n}, scene.Noon)
+	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: scene.Noon.Add(-30 * time.Second)}}, "us": {{Repair: "r0", At: ended.Ended}}}, rebuilt.Moves)
 	require.Len(t, rebuilt.Slots, 1)
 	require.Equal(t, "n2", rebuilt.Slots[0].Successor)
 	require.Empty(t, rebuilt.Status.Exhausted, "a repair that is under way has not failed")
@@ -273,40 +277,40 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 
 // TestLeadersAlertNeverMovesItsNode: it starts nothing there, is not its trouble, and is not named in its record.
 func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
-	s := readLeaderScene(t, `{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`).locationState(t)
-	d := Decide(s.State, noon)
+	s := scene.ReadLocation(t, `{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`).LocationState(t)
+	d := Decide(s.State, scene.Noon)
 	require.Equal(t, Rest, d.Verb)
 	require.Empty(t, d.Prune)
-	s = readLeaderScene(t, `{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).locationState(t)
-	require.Empty(t, Decide(s.State, noon).Prune, "nor is it the node's to drop")
-	require.NotEmpty(t, DecideLocation(s, noon).Prune)
+	s = scene.ReadLocation(t, `{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).LocationState(t)
+	require.Empty(t, Decide(s.State, scene.Noon).Prune, "nor is it the node's to drop")
+	require.NotEmpty(t, location.Decide(s, scene.Noon).Prune)
 
 	// Nor does the leader's decision drop the node's own.
-	s = readLeaderScene(t, `{alerts: [{status: resolved}, {fingerprint: "00000000000000aa", status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).locationState(t)
+	s = scene.ReadLocation(t, `{alerts: [{status: resolved}, {fingerprint: "00000000000000aa", status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).LocationState(t)
 	own := s.Journal.Alerts[slices.IndexFunc(s.Journal.Alerts, func(a Alert) bool { return a.Fingerprint == "00000000000000aa" })]
 	own.Policy = "node-not-ready"
 	s.Node.Annotations[own.Key()] = own.Encode()
 	s.Journal = ReadJournal(s.Node)
-	s.Subject, _ = locationOf(s.Config, s.Journal)
-	require.Equal(t, []string{AlertPrefix + fp}, DecideLocation(s, noon).Prune)
+	s.Subject, _ = scene.LocationOf(s.Config, s.Journal)
+	require.Equal(t, []string{AlertPrefix + scene.FP}, location.Decide(s, scene.Noon).Prune)
 }
 
 // TestARepairMakesFourMovesAtMost, whatever its plan says: no more of them fit its record.
 func TestARepairMakesFourMovesAtMost(t *testing.T) {
-	s := readLeaderScene(t, `{policy: {plan: ["promote-leader 9"]}, sight: {leader: n6, candidates: [n7]}}`).locationState(t)
-	r := leaderRecord(Verifying)
-	r.Began, r.Deadline, r.Step.Attempt, r.Moves, r.Done = noon.Add(-10*time.Minute), noon, 4, nil, nil
+	s := scene.ReadLocation(t, `{policy: {plan: ["promote-leader 9"]}, sight: {leader: n6, candidates: [n7]}}`).LocationState(t)
+	r := scene.LocationRecord(Verifying)
+	r.Began, r.Deadline, r.Step.Attempt, r.Moves, r.Done = scene.Noon.Add(-10*time.Minute), scene.Noon, 4, nil, nil
 	for i, to := range []string{"n3", "n4", "n5", "n6"} {
-		r.Moves = append(r.Moves, theMove([]string{"n1", "n3", "n4", "n5"}[i], to))
+		r.Moves = append(r.Moves, scene.TheMove([]string{"n1", "n3", "n4", "n5"}[i], to))
 		r.Done = append(r.Done, fmt.Sprintf("promote-leader:%d", i+1))
 	}
 	r.Intent.ID, r.Intent.Successor, r.Intent.Outcome = "r1-0-4", "n6", CallAccepted
 	s.Node.Annotations[LocationKey] = r.Encode()
 	s.Journal = ReadJournal(s.Node)
 	require.NoError(t, s.Journal.Malformed)
-	s.Subject, _ = locationOf(s.Config, s.Journal)
-	s.Ledger.moved(r.Location, r.ID, r.Intent.At)
-	d := DecideLocation(s, noon)
+	s.Subject, _ = scene.LocationOf(s.Config, s.Journal)
+	s.Ledger.Moved(r.Location, r.ID, r.Intent.At)
+	d := location.Decide(s, scene.Noon)
 	require.Equal(t, Issue, d.Verb, d.Message)
 	require.Len(t, d.PutBack, 4)
 	require.Len(t, d.Record.Moves, 4)
@@ -314,10 +318,10 @@ func TestARepairMakesFourMovesAtMost(t *testing.T) {
 
 // TestNobodyCanAskForAMoveOfLeadership: a leader is moved for an alert alone.
 func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
-	s := readLeaderScene(t, `{}`).locationState(t)
+	s := scene.ReadLocation(t, `{}`).LocationState(t)
 	for _, request := range []string{"promote-leader", "remediation/promote-leader", "policy/mesh-leader-degraded", "mesh-leader-degraded"} {
 		s.Node.Annotations[RequestKey] = request
-		d := Decide(s.State, noon)
+		d := Decide(s.State, scene.Noon)
 		require.NotEqual(t, Issue, d.Verb, request)
 		require.Nil(t, d.Record, request)
 		require.Equal(t, []string{RequestKey}, d.Consume, "%s is answered, not left", request)
@@ -329,15 +333,15 @@ func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
 // TestResetForgetsAnExhaustedLeader: with its policy's count, beside an exhausted node too, and never one under repair.
 func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	reset := func(leader, node Phase) Decision {
-		s := readLeaderScene(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).locationState(t)
-		s.Node.Annotations[LocationKey] = leaderRecord(leader).Encode()
+		s := scene.ReadLocation(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).LocationState(t)
+		s.Node.Annotations[LocationKey] = scene.LocationRecord(leader).Encode()
 		if node != "" {
-			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: node, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Deadline: noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: noon}}
+			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: node, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
 			s.Node.Annotations[NodeRepairKey] = r.Encode()
 		}
 		s.Journal = ReadJournal(s.Node)
 		require.NoError(t, s.Journal.Malformed)
-		return Decide(s.State, noon)
+		return Decide(s.State, scene.Noon)
 	}
 	d := reset(Exhausted, "")
 	require.Equal(t, Rest, d.Verb)
@@ -365,19 +369,19 @@ func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	require.Len(t, d.Notices, 1, "there is nothing to forget")
 }
 
-// TestWordOfALeadersRepairIsItsOwn: Decide leaves cancel and approve to DecideLocation while that can take them, and answers
+// TestWordOfALeadersRepairIsItsOwn: Decide leaves cancel and approve to location.Decide while that can take them, and answers
 // them otherwise.
 func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
 	decide := func(phase Phase, key, value string) Decision {
-		s := readLeaderScene(t, `{}`).locationState(t)
-		r := leaderRecord(phase)
+		s := scene.ReadLocation(t, `{}`).LocationState(t)
+		r := scene.LocationRecord(phase)
 		if phase == Pending {
-			r.Moves, r.Intent, r.Done, r.Undo, r.Deadline = nil, nil, nil, nil, noon.Add(time.Hour)
+			r.Moves, r.Intent, r.Done, r.Undo, r.Deadline = nil, nil, nil, nil, scene.Noon.Add(time.Hour)
 		}
 		s.Node.Annotations[LocationKey], s.Node.Annotations[key] = r.Encode(), value
 		s.Journal = ReadJournal(s.Node)
 		require.NoError(t, s.Journal.Malformed)
-		return Decide(s.State, noon)
+		return Decide(s.State, scene.Noon)
 	}
 	for phase, consumed := range map[Phase]bool{Acting: false, Verifying: false, Pending: false, Exhausted: true} {
 		require.Equal(t, consumed, len(decide(phase, CancelKey, "r1").Consume) > 0, phase)
@@ -390,7 +394,7 @@ func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
 
 // TestLeadersRecordIsStrict: what this version would not have written holds the node.
 func TestLeadersRecordIsStrict(t *testing.T) {
-	back := noon
+	back := scene.Noon
 	for name, change := range map[string]func(*Record){
 		"no location":                   func(r *Record) { r.Location = "" },
 		"a location of control bytes":   func(r *Record) { r.Location, r.Moves[0].Location = "e\x00u", "e\x00u" },
@@ -403,30 +407,30 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 		"a move on to itself":           func(r *Record) { r.Moves[0].From = "n2" },
 		"a move off nobody":             func(r *Record) { r.Moves[0].From = "" },
 		"a move elsewhere":              func(r *Record) { r.Moves[0].Location = "us" },
-		"a move too long":               func(r *Record) { long := strings.Repeat("x", maxMoveBytes); r.Moves[0].Before["n1"] = &long },
+		"a move too long":               func(r *Record) { long := strings.Repeat("x", MaxMoveBytes); r.Moves[0].Before["n1"] = &long },
 		"too many moves":                func(r *Record) { r.Moves = []Move{r.Moves[0], r.Moves[0], r.Moves[0], r.Moves[0], r.Moves[0]} },
 		"put back while it is verified": func(r *Record) { r.Back = &back },
 		"a pod's":                       func(r *Record) { r.Pod = &Pod{Namespace: "sei", Name: "a-0"} },
 		"a later version's":             func(r *Record) { r.V = 2 },
 	} {
-		r := leaderRecord(Verifying)
+		r := scene.LocationRecord(Verifying)
 		change(r)
-		n := bare("n1")
+		n := scene.Bare("n1")
 		n.Annotations[LocationKey] = r.Encode()
 		j := ReadJournal(n)
 		require.Error(t, j.Malformed, name)
 		require.Nil(t, j.Records[LocationKey], name)
 	}
-	n := bare("n1")
-	n.Annotations[NodeRepairKey] = leaderRecord(Verifying).Encode()
+	n := scene.Bare("n1")
+	n.Annotations[NodeRepairKey] = scene.LocationRecord(Verifying).Encode()
 	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
-	n = acting()
+	n = scene.Acting()
 	n.Annotations[LocationKey] = n.Annotations[NodeRepairKey]
 	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
-	r := ReadJournal(acting()).Record
-	r.Moves = leaderRecord(Acting).Moves
-	require.ErrorContains(t, r.validate(), "moves of leadership and no location")
-	n.Annotations[LocationKey] = leaderRecord(Verifying).Encode()
+	r := ReadJournal(scene.Acting()).Record
+	r.Moves = scene.LocationRecord(Acting).Moves
+	require.ErrorContains(t, r.Validate(), "moves of leadership and no location")
+	n.Annotations[LocationKey] = scene.LocationRecord(Verifying).Encode()
 	j := ReadJournal(n)
 	require.NoError(t, j.Malformed)
 	require.Equal(t, "r1", j.Records[LocationKey].ID)
@@ -436,35 +440,35 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 
 // TestLeaderOfOneLocationAtATime: alerts about another location wait, whatever they say is nobody's that says nothing.
 func TestLeaderOfOneLocationAtATime(t *testing.T) {
-	c := readLeaderScene(t, `{}`).locationState(t).Config
+	c := scene.ReadLocation(t, `{}`).LocationState(t).Config
 	alert := func(fingerprint, location string, age time.Duration) Alert {
-		return Alert{Policy: "mesh-leader-degraded", Fingerprint: fingerprint, StartsAt: noon.Add(-age), Labels: map[string]string{"location": location}}
+		return Alert{Policy: "mesh-leader-degraded", Fingerprint: fingerprint, StartsAt: scene.Noon.Add(-age), Labels: map[string]string{"location": location}}
 	}
-	_, ok := locationOf(c, Journal{})
+	_, ok := scene.LocationOf(c, Journal{})
 	require.False(t, ok)
-	_, ok = locationOf(c, Journal{Alerts: []Alert{alert("a", "", 0), alert("b", "e\nu", 0), {Policy: "node-not-ready"}}})
+	_, ok = scene.LocationOf(c, Journal{Alerts: []Alert{alert("a", "", 0), alert("b", "e\nu", 0), {Policy: "node-not-ready"}}})
 	require.False(t, ok)
-	l, ok := locationOf(c, Journal{Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute), alert("c", "us", time.Second)}})
+	l, ok := scene.LocationOf(c, Journal{Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute), alert("c", "us", time.Second)}})
 	require.True(t, ok)
 	require.Equal(t, "us", l.Name)
 	require.Len(t, l.Alerts, 2)
-	l, _ = locationOf(c, Journal{Records: map[string]*Record{LocationKey: leaderRecord(Verifying)}, Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute)}})
+	l, _ = scene.LocationOf(c, Journal{Records: map[string]*Record{LocationKey: scene.LocationRecord(Verifying)}, Alerts: []Alert{alert("a", "us", time.Hour), alert("b", "eu", time.Minute)}})
 	require.Equal(t, "eu", l.Name, "that of the repair")
 	require.Equal(t, "b", l.Alerts[0].Fingerprint)
 }
 
 // TestRouteOfALeadersAlert: the location is what the label says, and nothing is looked up; the label is kept on the Node.
 func TestRouteOfALeadersAlert(t *testing.T) {
-	c := readLeaderScene(t, `{}`).locationState(t).Config
+	c := scene.ReadLocation(t, `{}`).LocationState(t).Config
 	p := c.Policies[0]
 	never := func(string) *corev1.Node { t.Fatal("no node is named"); return nil }
 	labels := map[string]string{"alertname": "MeshLeaderDegraded", "remediation": "node-not-ready", "location": "eu", "node": "n7"}
 	route, why := c.Route(labels, never)
 	require.Equal(t, Route{Policy: p, Name: "eu"}, route)
 	require.Equal(t, MisrouteNone, why)
-	require.Equal(t, map[string]string{"location": "eu"}, c.NewAlert(p, labels, StatusFiring, noon, noon).Labels)
+	require.Equal(t, map[string]string{"location": "eu"}, c.NewAlert(p, labels, StatusFiring, scene.Noon, scene.Noon).Labels)
 	require.True(t, c.Wants(labels))
-	require.False(t, c.names(labels, "n7"), "a leader's alert is no node's")
+	require.False(t, c.Names(labels, "n7"), "a leader's alert is no node's")
 	for _, location := range []string{"", strings.Repeat("x", 254), "e\x1bu", "e\xffu"} {
 		labels["location"] = location
 		_, why = c.Route(labels, never)

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"

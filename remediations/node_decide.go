@@ -89,7 +89,7 @@ func (s *State) consider(p *Policy, a *Alert, request string, now time.Time) Dec
 			r.After = &After{ID: cure.Repair, Step: cure.Step, Steps: cure.Steps}
 		}
 	}
-	c := &Candidate{State: s, Now: now, Policy: p, Subject: s.Node.Name, alert: a, request: request, Verdict: s.verdictOn(cause)}
+	c := &Candidate{State: s, Now: now, Policy: p, Subject: s.Node.Name, Alert: a, request: request, Verdict: s.verdictOn(cause)}
 	step, ok := s.firstStepOf(p, r)
 	switch {
 	case ok:
@@ -131,7 +131,7 @@ func (s *State) proceed(now time.Time) Decision {
 	if s.Stale() {
 		return s.Look("asking Alertmanager before the next step")
 	}
-	c := &Candidate{State: s, Now: now, Policy: p, Subject: s.Node.Name, alert: s.AlertBy(r.Cause.Alert), request: r.Cause.Request, Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID}
+	c := &Candidate{State: s, Now: now, Policy: p, Subject: s.Node.Name, Alert: s.AlertBy(r.Cause.Alert), request: r.Cause.Request, Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID}
 	var cure Decision
 	if c.Resolved() {
 		var well bool

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"path/filepath"
@@ -7,27 +7,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestDecideGoldens pins every decision about a node that a reader must be able to trust. Decide is pure, so the webhook and a
 // replay may call it as they like.
-func TestDecideGoldens(t *testing.T) { pin(t, "decide", golden.state, Decide, render, nil) }
+func TestDecideGoldens(t *testing.T) {
+	scene.Pin(t, "decide", scene.Golden.State, Decide, scene.Render, nil)
+}
+
+// goldenFolders have a golden each for one kind of target.
+var goldenFolders = []string{"decide", "successor", "../targets/sidecar/testdata/decide", "../targets/location/testdata/decide"}
 
 // TestEveryOutputHasAnInput: an output whose input was renamed pins nothing.
 func TestEveryOutputHasAnInput(t *testing.T) {
 	for _, folder := range goldenFolders {
 		outputs, err := filepath.Glob("testdata/" + folder + "/*.output.yaml")
 		require.NoError(t, err)
-		require.Len(t, outputs, len(goldensIn(t, folder)), folder)
+		require.Len(t, outputs, len(scene.GoldensIn(t, folder)), folder)
 	}
 }
 
 // TestEveryReasonAndVerbHasAGolden keeps the closed lists honest.
 func TestEveryReasonAndVerbHasAGolden(t *testing.T) {
 	reasons, verbs, outcomes := map[Reason]bool{}, map[Verb]bool{}, map[Outcome]bool{}
-	for _, g := range slices.Concat(goldens(t), goldensIn(t, "sidecar"), goldensIn(t, "leader")) {
-		var v verdictFile
-		require.NoError(t, yaml.UnmarshalStrict([]byte(g.want(t)), &v))
+	for _, g := range slices.Concat(scene.Goldens(t), scene.GoldensIn(t, "../targets/sidecar/testdata/decide"), scene.GoldensIn(t, "../targets/location/testdata/decide")) {
+		var v scene.VerdictFile
+		require.NoError(t, yaml.UnmarshalStrict([]byte(g.Want(t)), &v))
 		reasons[v.Reason], verbs[v.Verb] = true, true
 		if v.Ended != nil {
 			outcomes[v.Ended.Outcome] = true
@@ -36,11 +44,11 @@ func TestEveryReasonAndVerbHasAGolden(t *testing.T) {
 			outcomes[Relapsed] = true
 		}
 	}
-	for _, g := range goldensIn(t, "../targets/apiserver/testdata/decide") {
+	for _, g := range scene.GoldensIn(t, "../targets/apiserver/testdata/decide") {
 		var v struct {
 			Reason Reason `json:"reason"`
 		}
-		require.NoError(t, yaml.Unmarshal([]byte(g.want(t)), &v))
+		require.NoError(t, yaml.Unmarshal([]byte(g.Want(t)), &v))
 		reasons[v.Reason] = true
 	}
 	for _, r := range Reasons {

@@ -28,7 +28,7 @@ func (s *State) letGo(d *Decision, now time.Time) {
 		return // what it would rest on is read again
 	}
 	c := &Candidate{
-		State: s, Now: now, Policy: p, Step: r.Step, alert: s.AlertBy(r.Cause.Alert), request: r.Cause.Request,
+		State: s, Now: now, Policy: p, Step: r.Step, Alert: s.AlertBy(r.Cause.Alert), request: r.Cause.Request,
 		Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID,
 	}
 	if reason, f := c.hold(); f != nil {

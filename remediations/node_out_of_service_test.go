@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"os"
@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // goneMachine is a replacement under way: the provider says that the machine is gone, and the Node is still there.
@@ -14,7 +17,7 @@ func goneMachine(t *testing.T) *State {
 	t.Helper()
 	text, err := os.ReadFile("testdata/decide/replace-old-machine-gone.input.yaml")
 	require.NoError(t, err)
-	return readScene(t, text).state(t)
+	return scene.Read(t, text).State(t)
 }
 
 // TestOutOfServiceIsHeld: the mark is a side effect like any other. It rests on an answer about this very attempt, and
@@ -35,26 +38,26 @@ func TestOutOfServiceIsHeld(t *testing.T) {
 		"observe mode":              {func(s *State) { s.Config.Policies[0].Mode = ModeObserve }, "Observing"},
 		"the policy is off":         {func(s *State) { s.Config.Policies[0].Mode = ModeOff }, "off"},
 		"the policy is gone":        {func(s *State) { s.Config.Policies = nil }, "off"},
-		"an answer from before":     {func(s *State) { s.Replacement.At = noon.Add(-26 * time.Hour) }, "not been asked"},
+		"an answer from before":     {func(s *State) { s.Replacement.At = scene.Noon.Add(-26 * time.Hour) }, "not been asked"},
 		"about an earlier attempt":  {func(s *State) { s.Replacement.Intent = "abc234-1-1" }, "not been asked"},
 		"another Node of that name": {func(s *State) { s.Node.UID = "another" }, "no new instance"},
 		"the machine is there":      {func(s *State) { s.Replacement.MachineGone = false }, "no new instance"},
-		"Alertmanager is silent":    {func(s *State) { s.Word.AskedAt = noon.Add(-time.Minute) }, "no new instance"},
+		"Alertmanager is silent":    {func(s *State) { s.Word.AskedAt = scene.Noon.Add(-time.Minute) }, "no new instance"},
 		"leases are not counted":    {func(s *State) { s.Heartbeats = nil }, "no new instance"},
 		"no ledger":                 {func(s *State) { s.Ledger = nil }, "no new instance"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := goneMachine(t)
-			require.True(t, Decide(s, noon).Taint, "the control")
+			require.True(t, Decide(s, scene.Noon).Taint, "the control")
 			s = goneMachine(t)
 			c.change(s)
-			d := Decide(s, noon)
+			d := Decide(s, scene.Noon)
 			require.False(t, d.Taint)
 			require.Contains(t, d.Message, c.says)
 			if d.Record != nil {
 				require.Empty(t, d.Record.Undo[1:], "nothing was done")
 				s.Journal.Record = d.Record
-				require.Nil(t, Decide(s, noon).Record, "it is written once")
+				require.Nil(t, Decide(s, scene.Noon).Record, "it is written once")
 			}
 		})
 	}
@@ -69,6 +72,6 @@ func TestOnlyAReplacementLetsAMachineGo(t *testing.T) {
 		s := goneMachine(t)
 		s.Config.Policies[0].Plan[2].Name, s.Config.Provided[name] = name, true
 		s.Journal.Record.Step.Name, s.Journal.Record.Done[2] = name, name+":1"
-		require.False(t, Decide(s, noon).Taint, name)
+		require.False(t, Decide(s, scene.Noon).Taint, name)
 	}
 }

@@ -1,19 +1,24 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 func TestWaitOfAStepThatThePlanHasNoMore(t *testing.T) {
 	p := &Policy{Plan: []Step{{Name: "reboot", Wait: time.Hour}}}
-	require.Equal(t, time.Hour, p.waitOf(StepRef{Name: "reboot"}))
-	require.Equal(t, reboot.Wait, p.waitOf(StepRef{Index: 1, Name: "reboot"}), "the plan became shorter")
-	require.Equal(t, replace.Wait, p.waitOf(StepRef{Name: "replace"}), "another step is there")
-	require.Equal(t, promoteLeader.Wait, (*Policy)(nil).waitOf(StepRef{Name: "promote-leader"}), "the policy is gone")
-	require.Equal(t, unknownWait, p.waitOf(StepRef{Name: "of another version"}))
+	require.Equal(t, time.Hour, p.WaitOf(StepRef{Name: "reboot"}))
+	require.Equal(t, Reboot.Wait, p.WaitOf(StepRef{Index: 1, Name: "reboot"}), "the plan became shorter")
+	require.Equal(t, Replace.Wait, p.WaitOf(StepRef{Name: "replace"}), "another step is there")
+	require.Equal(t, PromoteLeader.Wait, (*Policy)(nil).WaitOf(StepRef{Name: "promote-leader"}), "the policy is gone")
+	require.Equal(t, UnknownWait, p.WaitOf(StepRef{Name: "of another version"}))
 }
 
 // TestProofAtTheLastMoment starts from a node that has recovered, and changes one thing.
@@ -38,17 +43,17 @@ func TestProofAtTheLastMoment(t *testing.T) {
 		}, End, Ask{}},
 		"a stale lease that was read a while ago": {func(s *State) {
 			s.Config.MaxStaleness, s.WellSince = time.Minute, time.Time{}
-			s.Lease.ReadAt, s.Lease.RenewedAt = noon.Add(-leaseAgain), noon.Add(-time.Hour)
+			s.Lease.ReadAt, s.Lease.RenewedAt = scene.Noon.Add(-LeaseAgain), scene.Noon.Add(-time.Hour)
 		}, Wait, Ask{Lease: true}},
 		"a stale lease that was read a moment ago": {func(s *State) {
 			s.Config.MaxStaleness, s.WellSince = time.Minute, time.Time{}
-			s.Lease.ReadAt, s.Lease.RenewedAt = noon.Add(-leaseAgain+1), noon.Add(-time.Hour)
+			s.Lease.ReadAt, s.Lease.RenewedAt = scene.Noon.Add(-LeaseAgain+1), scene.Noon.Add(-time.Hour)
 		}, Wait, Ask{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := golden{input: "testdata/decide/recovered.input.yaml"}.state(t)
+			s := scene.Golden{Input: "testdata/decide/recovered.input.yaml"}.State(t)
 			c.change(s)
-			d := Decide(s, noon)
+			d := Decide(s, scene.Noon)
 			require.Equal(t, c.verb, d.Verb, d.Message)
 			require.Equal(t, c.ask, d.Ask, d.Message)
 		})
@@ -58,28 +63,28 @@ func TestProofAtTheLastMoment(t *testing.T) {
 // TestAPolicyThatIsNoLongerConfiguredProvesNoCure: nobody knows the policy's witness and proofFor any more. The repair of a node,
 // a leader or a sidecar that would have recovered waits for its deadline, and is cancelled then.
 func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
-	for kind, scene := range map[string]func() (*Config, *Record, func(now time.Time) Decision){
+	for kind, of := range map[string]func() (*Config, *Record, func(now time.Time) Decision){
 		"node": func() (*Config, *Record, func(now time.Time) Decision) {
-			s := golden{input: "testdata/decide/recovered.input.yaml"}.state(t)
+			s := scene.Golden{Input: "testdata/decide/recovered.input.yaml"}.State(t)
 			return s.Config, s.Journal.Record, func(now time.Time) Decision { return Decide(s, now) }
 		},
 		"leader": func() (*Config, *Record, func(now time.Time) Decision) {
-			s := golden{input: "testdata/leader/recovered.input.yaml"}.locationState(t)
-			return s.Config, s.Record, func(now time.Time) Decision { return DecideLocation(s, now) }
+			s := scene.Golden{Input: "targets/location/testdata/decide/recovered.input.yaml"}.LocationState(t)
+			return s.Config, s.Record, func(now time.Time) Decision { return location.Decide(s, now) }
 		},
 		"sidecar": func() (*Config, *Record, func(now time.Time) Decision) {
-			s := golden{input: "testdata/sidecar/recovered.input.yaml"}.sidecarState(t)
-			return s.Config, s.Record, func(now time.Time) Decision { return DecideSidecar(s, now) }
+			s := scene.Golden{Input: "targets/sidecar/testdata/decide/recovered.input.yaml"}.SidecarState(t)
+			return s.Config, s.Record, func(now time.Time) Decision { return sidecar.Decide(s, now) }
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			conf, r, decide := scene()
-			d := decide(noon)
+			conf, r, decide := of()
+			d := decide(scene.Noon)
 			require.Equal(t, End, d.Verb, d.Message)
 			require.Equal(t, Recovered, d.Ended.Outcome)
 
 			conf.Policies = nil
-			d = decide(noon)
+			d = decide(scene.Noon)
 			require.Equal(t, Wait, d.Verb, d.Message)
 			require.Equal(t, r.Deadline, d.Recheck)
 			require.Contains(t, d.Message, "policy "+r.Policy+" is no longer configured, so nothing says what proves a cure")
@@ -92,18 +97,18 @@ func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
 
 // TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven: it waits for its time, and a person looks.
 func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) {
-	s := golden{input: "testdata/successor/recovered.input.yaml"}.state(t)
+	s := scene.Golden{Input: "testdata/successor/recovered.input.yaml"}.State(t)
 	o := &s.Ledger.Orphans[0]
 	s.Journal.Record = &o.Record
-	d := DecideSuccessor(s, o, noon)
+	d := DecideSuccessor(s, o, scene.Noon)
 	require.Equal(t, End, d.Verb, d.Message)
 	require.Equal(t, Recovered, d.Ended.Outcome)
 
 	s.Config.Policies = nil
-	d = DecideSuccessor(s, o, noon)
+	d = DecideSuccessor(s, o, scene.Noon)
 	require.Equal(t, Wait, d.Verb, d.Message)
 	require.Equal(t, o.Record.WithoutPolicy(), d.Message)
-	d = DecideSuccessor(s, o, o.Record.Intent.At.Add(replace.Wait))
+	d = DecideSuccessor(s, o, o.Record.Intent.At.Add(Replace.Wait))
 	require.Equal(t, End, d.Verb, d.Message)
 	require.Equal(t, OutcomeExhausted, d.Ended.Outcome)
 	require.Contains(t, d.Message, o.Record.WithoutPolicy())
@@ -119,30 +124,30 @@ func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {
 		want   bool
 	}{
 		"never asked":                 {"replace:1", "{}", time.Time{}, true},
-		"asked now":                   {"replace:1", "{}", noon, false},
-		"asked long enough ago":       {"replace:1", "{}", noon.Add(-askEvery), true},
-		"asked in the future":         {"replace:1", "{}", noon.Add(time.Second), true},
+		"asked now":                   {"replace:1", "{}", scene.Noon, false},
+		"asked long enough ago":       {"replace:1", "{}", scene.Noon.Add(-AskEvery), true},
+		"asked in the future":         {"replace:1", "{}", scene.Noon.Add(time.Second), true},
 		"nobody knows what was there": {"replace:1", "", time.Time{}, false},
 		"a step with another proof":   {"reboot:1", "{}", time.Time{}, false},
 	} {
-		r := &Record{Done: []string{c.done}, Intent: &Intent{ID: "r1-0-1", At: noon.Add(-time.Hour), Before: c.before}}
-		s := &State{Config: limits(), Node: bare("n1"), Journal: Journal{Record: r}}
+		r := &Record{Done: []string{c.done}, Intent: &Intent{ID: "r1-0-1", At: scene.Noon.Add(-time.Hour), Before: c.before}}
+		s := &State{Config: scene.LimitsAlone(), Node: scene.Bare("n1"), Journal: Journal{Record: r}}
 		if !c.asked.IsZero() {
 			s.Replacement = &Replacement{Asked: Asked{Intent: "r1-0-1", At: c.asked}}
 		}
-		d := Decision{Recheck: noon.Add(time.Hour)}
-		s.follow(&d, noon)
+		d := Decision{Recheck: scene.Noon.Add(time.Hour)}
+		s.Follow(&d, scene.Noon)
 		require.Equal(t, c.want, d.Ask.Replacement, name)
 	}
 }
 
 func TestWhatWasThereBeforeIsOfItsStep(t *testing.T) {
 	replace, reboot := StepOn{Name: "replace"}, StepOn{Name: "reboot"}
-	require.Empty(t, (*Survey)(nil).before(replace))
-	require.Empty(t, (&Survey{Step: replace}).before(replace))
+	require.Empty(t, (*Survey)(nil).BeforeOf(replace))
+	require.Empty(t, (&Survey{Step: replace}).BeforeOf(replace))
 	v := &Survey{Step: replace, Before: `{"instance":"i1"}`}
-	require.Empty(t, v.before(reboot))
-	require.Equal(t, v.Before, v.before(replace))
+	require.Empty(t, v.BeforeOf(reboot))
+	require.Equal(t, v.Before, v.BeforeOf(replace))
 	v.Before = "i1"
-	require.Empty(t, v.before(replace), "a record could not keep it")
+	require.Empty(t, v.BeforeOf(replace), "a record could not keep it")
 }

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
@@ -7,6 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 func requestConfig() *Config {
@@ -56,7 +59,7 @@ func TestRequestIsReadStrictly(t *testing.T) {
 
 // TestRequestFollowsThePolicyOfTheNode: a requested step is the one that the node's own policy would take, once.
 func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
-	c, n := requestConfig(), bare("n1")
+	c, n := requestConfig(), scene.Bare("n1")
 	p := c.PolicyOf("remediation/reboot", n)
 	require.Equal(t, []Step{{Name: "reboot", Wait: 5 * time.Minute, Attempts: 1}}, p.Plan)
 	require.Equal(t, ModeEnforce, p.Mode)
@@ -70,16 +73,16 @@ func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 	c.Policies = nil
 	p = c.PolicyOf("remediation/reboot", n)
 	require.Equal(t, ModeObserve, p.Mode, "no policy says otherwise")
-	require.Equal(t, reboot.Wait, p.Plan[0].Wait)
-	require.Equal(t, requestProofFor, p.ProofFor)
+	require.Equal(t, Reboot.Wait, p.Plan[0].Wait)
+	require.Equal(t, RequestProofFor, p.ProofFor)
 	require.Nil(t, c.PolicyOf("gpu", n))
 }
 
 // TestARequestedReplacementIsDrainedFirst, by the drain of the plan that has the replacement, or by the default one.
 func TestARequestedReplacementIsDrainedFirst(t *testing.T) {
-	c, n := requestConfig(), bare("n1")
+	c, n := requestConfig(), scene.Bare("n1")
 	byDefault := Step{Name: "drain", Timeout: 30 * time.Minute, Attempts: 1}
-	require.Equal(t, []Step{byDefault, {Name: "replace", Wait: replace.Wait, Attempts: 1}}, c.PolicyOf("remediation/replace", n).Plan)
+	require.Equal(t, []Step{byDefault, {Name: "replace", Wait: Replace.Wait, Attempts: 1}}, c.PolicyOf("remediation/replace", n).Plan)
 
 	c.Policies[2].Plan = append(c.Policies[2].Plan, Step{Name: "replace", Wait: time.Hour, Attempts: 2})
 	require.Equal(t, []Step{byDefault, {Name: "replace", Wait: time.Hour, Attempts: 1}}, c.PolicyOf("remediation/replace", n).Plan)
@@ -96,9 +99,9 @@ func TestARequestedReplacementIsDrainedFirst(t *testing.T) {
 
 // TestAReplacementOfAnOlderVersionIsNotMadeTwice: its plan had the replacement as its first step.
 func TestAReplacementOfAnOlderVersionIsNotMadeTwice(t *testing.T) {
-	c, n := requestConfig(), bare("n1")
+	c, n := requestConfig(), scene.Bare("n1")
 	r := &Record{V: 1, ID: "abc234", Policy: "remediation/replace", Cause: Cause{Request: "remediation/replace"}, Phase: Verifying, Step: StepRef{Name: "replace", Attempt: 1},
-		Done: []string{"replace:1"}, Began: noon, Since: noon, Deadline: noon, Intent: &Intent{ID: "abc234-0-1", At: noon}}
+		Done: []string{"replace:1"}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Intent: &Intent{ID: "abc234-0-1", At: scene.Noon}}
 	n.Annotations[NodeRepairKey] = r.Encode()
 	s := &State{Config: c, Node: n, Journal: ReadJournal(n)}
 	require.NoError(t, s.Journal.Malformed)

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
@@ -6,29 +6,32 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestSuccessorGoldens pins how a repair goes on whose Node is gone: n1 is the Node of the machine that came, if the
 // provider says that it is.
 func TestSuccessorGoldens(t *testing.T) {
-	pin(t, "successor", golden.orphaned, func(s *State, now time.Time) Decision { return DecideSuccessor(s, &s.Ledger.Orphans[0], now) }, render, nil)
+	scene.Pin(t, "successor", orphaned, func(s *State, now time.Time) Decision { return DecideSuccessor(s, &s.Ledger.Orphans[0], now) }, scene.Render, nil)
 }
 
-func (g golden) orphaned(t testing.TB) *State {
+func orphaned(g scene.Golden, t testing.TB) *State {
 	t.Helper()
-	s := g.state(t)
+	s := g.State(t)
 	o := &s.Ledger.Orphans[0]
 	require.True(t, o.Gone(s.Node))
 	s.Journal.Record = &o.Record
-	s.Node = SuccessorOf(o, s.Replacement, []*corev1.Node{bare("n2"), s.Node})
+	s.Node = SuccessorOf(o, s.Replacement, []*corev1.Node{scene.Bare("n2"), s.Node})
 	return s
 }
 
 // TestSameMachineIsNoSuccessor: a Node that was only deleted and registered again is the same machine.
 func TestSameMachineIsNoSuccessor(t *testing.T) {
-	o := &Orphan{Node: "n1", UID: "old", ProviderID: "civo://n1", Record: Record{Intent: &Intent{ID: "r1-2-1", At: noon}}}
-	said := &Replacement{Asked: Asked{Intent: "r1-2-1", At: noon.Add(time.Second)}, Successors: []string{"civo://n1", "civo://n2"}}
-	again, another := bare("n1"), bare("n2")
+	o := &Orphan{Node: "n1", UID: "old", ProviderID: "civo://n1", Record: Record{Intent: &Intent{ID: "r1-2-1", At: scene.Noon}}}
+	said := &Replacement{Asked: Asked{Intent: "r1-2-1", At: scene.Noon.Add(time.Second)}, Successors: []string{"civo://n1", "civo://n2"}}
+	again, another := scene.Bare("n1"), scene.Bare("n2")
 	require.True(t, o.Gone(again), "registered again, it is another Node")
 	require.Nil(t, SuccessorOf(o, said, []*corev1.Node{again}))
 	require.Equal(t, another, SuccessorOf(o, said, []*corev1.Node{again, another}))
@@ -45,22 +48,22 @@ func TestProviderIsAskedAgainInTime(t *testing.T) {
 		asked time.Time
 		again bool
 	}{
-		"now":              {noon, false},
-		"not long ago":     {noon.Add(-askEvery + 1), false},
-		"long enough ago":  {noon.Add(-askEvery), true},
-		"by another clock": {noon.Add(time.Second), true},
+		"now":              {scene.Noon, false},
+		"not long ago":     {scene.Noon.Add(-AskEvery + 1), false},
+		"long enough ago":  {scene.Noon.Add(-AskEvery), true},
+		"by another clock": {scene.Noon.Add(time.Second), true},
 	} {
-		s := golden{input: "testdata/successor/waits-for-readiness.input.yaml"}.state(t)
+		s := scene.Golden{Input: "testdata/successor/waits-for-readiness.input.yaml"}.State(t)
 		s.Replacement.At = c.asked
 		o := &s.Ledger.Orphans[0]
 		s.Journal.Record = &o.Record
-		require.Equal(t, c.again, DecideSuccessor(s, o, noon).Ask.Replacement, name)
+		require.Equal(t, c.again, DecideSuccessor(s, o, scene.Noon).Ask.Replacement, name)
 	}
 }
 
 // TestAnswerOfTheProviderIsGoodForItsTime: trouble stands until the provider said to ask again.
 func TestAnswerOfTheProviderIsGoodForItsTime(t *testing.T) {
-	conf := limits()
+	conf := scene.LimitsAlone()
 	plan := []Step{{Name: "reboot", Attempts: 1}}
 	for name, c := range map[string]struct {
 		age     time.Duration
@@ -68,17 +71,17 @@ func TestAnswerOfTheProviderIsGoodForItsTime(t *testing.T) {
 		good    bool
 	}{
 		"just now":               {0, "", true},
-		"at its end":             {surveyFor, "", true},
-		"too old":                {surveyFor + 1, "", false},
+		"at its end":             {SurveyFor, "", true},
+		"too old":                {SurveyFor + 1, "", false},
 		"from the future":        {-1, "", false},
 		"trouble":                {time.Minute, "no quota", true},
 		"trouble at its end":     {5 * time.Minute, "no quota", true},
 		"trouble that is over":   {5*time.Minute + 1, "no quota", false},
-		"trouble soon asked for": {surveyFor + 1, "no quota", true},
+		"trouble soon asked for": {SurveyFor + 1, "no quota", true},
 	} {
-		v := &Survey{Step: plan[0].On(), At: noon.Add(-c.age), Trouble: c.trouble, Again: 5 * time.Minute}
+		v := &Survey{Step: plan[0].On(), At: scene.Noon.Add(-c.age), Trouble: c.trouble, Again: 5 * time.Minute}
 		s := &State{Config: conf, Survey: v}
-		got := s.surveyOf(&Candidate{State: s, Now: noon, Policy: &Policy{Plan: plan}, Step: StepRef{Name: "reboot", Attempt: 1}})
+		got := s.SurveyOf(&Candidate{State: s, Now: scene.Noon, Policy: &Policy{Plan: plan}, Step: StepRef{Name: "reboot", Attempt: 1}})
 		require.Equal(t, c.good, got == v, name)
 	}
 }

@@ -47,7 +47,7 @@ func (s *State) work(now time.Time) Decision {
 		known.Ledger = &Ledger{} // not readable for a moment: the slot was taken, and stays taken
 	}
 	c := &Candidate{
-		State: &known, Now: now, Policy: p, Step: r.Step, alert: s.AlertBy(r.Cause.Alert), request: r.Cause.Request,
+		State: &known, Now: now, Policy: p, Step: r.Step, Alert: s.AlertBy(r.Cause.Alert), request: r.Cause.Request,
 		Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID,
 	}
 	if reason, f := c.hold(); f != nil {

@@ -143,7 +143,7 @@ func (s *State) likelyStep(p *Policy, a *Alert, now time.Time) StepOn {
 	if !ok || s.Ledger == nil {
 		return StepOn{}
 	}
-	c := &Candidate{State: s, Now: now, Policy: p, Step: step, alert: a}
+	c := &Candidate{State: s, Now: now, Policy: p, Step: step, Alert: a}
 	if r := s.Journal.Record; r != nil {
 		c.Own = r.ID
 	}

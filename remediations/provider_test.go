@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"strings"
@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 func serving(name, scheme, selector string) Provider {
@@ -58,7 +61,7 @@ func TestWhoServesANode(t *testing.T) {
 		"a step that no provider has":            {[]Provider{other}, "aws:///1", "", "", ""},
 		"control: without providers of any step": {nil, "aws:///1", "", "", ""},
 	} {
-		n := bare("n1")
+		n := scene.Bare("n1")
 		n.Spec.ProviderID = c.id
 		n.Labels = map[string]string{"rack": c.rack}
 		serves, against := (&Config{Providers: c.providers}).ProviderOf("reboot", n)
@@ -81,11 +84,11 @@ func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 		"another was asked":  {[]Provider{serving("civo", "civo://", ""), serving("bmc", "bmc://", "")}, "bmc", Look, ""},
 		"one that is no one": {[]Provider{serving("bmc", "bmc://", "")}, "bmc", Keep, ""},
 	} {
-		sc := scene{Survey: &sceneSurvey{Step: "reboot"}}
-		s := sc.state(t)
+		sc := scene.Scene{Survey: &scene.Survey{Step: "reboot"}}
+		s := sc.State(t)
 		s.Node.Spec.ProviderID = "civo://i-1"
 		s.Config.Providers, s.Survey.Provider = c.providers, c.asked
-		d := Decide(s, noon)
+		d := Decide(s, scene.Noon)
 		require.Equal(t, c.verb, d.Verb, "%s: %s", name, d.Message)
 		switch c.verb {
 		case Issue:
@@ -116,7 +119,7 @@ func TestWhoIsAskedAboutAnIntent(t *testing.T) {
 	} {
 		require.Equal(t, c.want, (&Config{Providers: c.providers}).ProviderOfIntent("reboot", &c.intent), name)
 	}
-	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: fp}, Phase: Verifying, Step: StepRef{Name: "reboot", Attempt: 1}, Began: noon, Since: noon, Deadline: noon.Add(time.Hour), Intent: &Intent{ID: "abc234-0-1", At: noon, Provider: strings.Repeat("p", maxProviderName)}}
+	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: scene.FP}, Phase: Verifying, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Intent: &Intent{ID: "abc234-0-1", At: scene.Noon, Provider: strings.Repeat("p", MaxProviderName)}}
 	_, err := DecodeRecord(r.Encode())
 	require.NoError(t, err)
 	r.Intent.Provider += "p"
@@ -127,12 +130,12 @@ func TestWhoIsAskedAboutAnIntent(t *testing.T) {
 // TestNothingIsDrainedForAStepThatNobodyTakes: a drain costs the node's pods their place, and prepares a step that would be held.
 func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 	for id, verb := range map[string]Verb{"aws:///i-1": Keep, "civo://i-1": Issue} {
-		sc := scene{Policy: scenePolicy{Plan: []string{"drain", "replace"}}, Provided: []string{"drain", "replace"}}
-		s := sc.state(t)
+		sc := scene.Scene{Policy: scene.Policy{Plan: []string{"drain", "replace"}}, Provided: []string{"drain", "replace"}}
+		s := sc.State(t)
 		civo := serving("civo", "civo://", "")
 		civo.Steps = []string{"replace"}
 		s.Node.Spec.ProviderID, s.Config.Providers = id, []Provider{civo}
-		d := Decide(s, noon)
+		d := Decide(s, scene.Noon)
 		require.Equal(t, verb, d.Verb, "%s: %s", id, d.Message)
 		if verb == Keep {
 			require.Equal(t, ProviderAbsent, d.Reason)
@@ -166,13 +169,13 @@ func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {
 		"two claim it":                      {"kwok://1", []Provider{both, second, capi}, []string{"reboot", "replace"}, false, Keep, "reboot"},
 		"a drain for what two claim":        {"kwok://1", []Provider{both, second, capi}, []string{"drain", "reboot", "replace"}, false, Keep, "drain"},
 	} {
-		sc := scene{Policy: scenePolicy{Plan: c.plan}, Provided: []string{"drain", "reboot", "replace"}, Survey: &sceneSurvey{Step: "reboot"}}
-		s := sc.state(t)
+		sc := scene.Scene{Policy: scene.Policy{Plan: c.plan}, Provided: []string{"drain", "reboot", "replace"}, Survey: &scene.Survey{Step: "reboot"}}
+		s := sc.State(t)
 		s.Node.Spec.ProviderID, s.Config.Providers, s.Survey.Provider = c.id, c.providers, "civo"
 		if c.gpu {
 			s.Node.Labels["nvidia.com/gpu.present"] = "true"
 		}
-		d := Decide(s, noon)
+		d := Decide(s, scene.Noon)
 		require.Equal(t, c.verb, d.Verb, "%s: %s", name, d.Message)
 		require.Equal(t, c.next, d.Record.Step.Name, "%s: %s", name, d.Message)
 		if c.verb == Issue {

@@ -1,9 +1,12 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestAlertCountsOnlyWhereItIsRoutedToDrydock: whoever can post into Alertmanager's own API, without credentials in most
@@ -11,7 +14,7 @@ import (
 func TestAlertCountsOnlyWhereItIsRoutedToDrydock(t *testing.T) {
 	c := &Config{Watchdog: true, Receiver: "monitoring/drydock/drydock"}
 	to := func(receivers ...string) AlertWord {
-		return AlertWord{Active: true, StartsAt: noon, Receivers: receivers}
+		return AlertWord{Active: true, StartsAt: scene.Noon, Receivers: receivers}
 	}
 	silenced := AlertWord{SilencedBy: []string{"s1"}, Receivers: []string{"null"}}
 	for name, test := range map[string]struct {
@@ -29,8 +32,8 @@ func TestAlertCountsOnlyWhereItIsRoutedToDrydock(t *testing.T) {
 		"a silence counts, whoever it is routed to": {[]ReplicaWord{replica(to("monitoring/drydock/drydock")), replica(silenced)}, Silenced, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := Word{AskedAt: noon, Replicas: test.replicas}
-			v := w.About(fp, c, "")
+			w := Word{AskedAt: scene.Noon, Replicas: test.replicas}
+			v := w.About(scene.FP, c, "")
 			require.Equal(t, test.want, v.Reason, v.Message)
 			require.Contains(t, v.Message, test.says)
 			require.False(t, v.Gone, "it fires, wherever it goes: its end proves nothing")

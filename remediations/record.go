@@ -19,8 +19,8 @@ const idLength = 6
 // maxPolicyName bounds the policy of a record: a policy's name, or remediation/ and what a person asked for.
 const maxPolicyName = 512
 
-// maxRecordBytes bounds one record; a longer one was not written by Drydock.
-const maxRecordBytes = 8 << 10
+// MaxRecordBytes bounds one record; a longer one was not written by Drydock.
+const MaxRecordBytes = 8 << 10
 
 // Phase is where a repair stands.
 type Phase string
@@ -198,8 +198,8 @@ func (r *Record) Clone() *Record {
 // DecodeRecord reads a record. Anything that this version would not itself have written is an error: the node is then
 // held with RecordMalformed and its bytes are left alone until a person resets it.
 func DecodeRecord(value string) (*Record, error) {
-	if len(value) > maxRecordBytes {
-		return nil, fmt.Errorf("the record has %d bytes, Drydock writes at most %d", len(value), maxRecordBytes)
+	if len(value) > MaxRecordBytes {
+		return nil, fmt.Errorf("the record has %d bytes, Drydock writes at most %d", len(value), MaxRecordBytes)
 	}
 	var v struct {
 		V int `json:"v"`

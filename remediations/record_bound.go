@@ -7,7 +7,7 @@ import "slices"
 func (r *Record) Encode() string {
 	text := EncodeJSON(r)
 	for _, shorten := range []func(*Record){withoutReasons, withoutEvidence, withoutWords, withoutOthers, withFewerAttempts(200), withFewerAttempts(50)} {
-		if len(text) <= maxRecordBytes {
+		if len(text) <= MaxRecordBytes {
 			break
 		}
 		r = r.Clone()

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"strings"
@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestWhateverIsWrittenCanBeRead: a record that Drydock writes is one that it reads back, however long the plan is and
@@ -18,20 +21,20 @@ func TestWhateverIsWrittenCanBeRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		step := StepRef{Index: 31, Name: "replace", Attempt: 1}
 		r := &Record{
-			V: 1, ID: "abc234", Policy: strings.Repeat("p", rapid.SampledFrom([]int{4, 63}).Draw(t, "policy")), Cause: Cause{Alert: fp}, Phase: Verifying, Step: step,
-			Began: noon, Since: noon, Deadline: noon, Evidence: EvidenceOf(said.Draw(t, "evidence")), Note: clip(said.Draw(t, "note"), 400),
-			Intent: &Intent{ID: "abc234-31-1", At: noon, BootID: strings.Repeat("b", 36), UID: strings.Repeat("u", 36), ProviderID: "civo://" + strings.Repeat("i", 36), Before: rapid.SampledFrom([]Before{"", Before(`{"kept":"` + strings.Repeat("k", maxBefore-11) + `"}`)}).Draw(t, "before"), Why: clip(said.Draw(t, "why"), 300), Outcome: CallRefused},
-			Hold:   &Hold{Reason: Paused, Message: clip(said.Draw(t, "hold"), 400), Since: noon},
-			Undo:   []Undo{{Kind: UndoCordon, At: noon}, {Kind: UndoTaint, Key: OutOfServiceTaint, At: noon}},
+			V: 1, ID: "abc234", Policy: strings.Repeat("p", rapid.SampledFrom([]int{4, 63}).Draw(t, "policy")), Cause: Cause{Alert: scene.FP}, Phase: Verifying, Step: step,
+			Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Evidence: EvidenceOf(said.Draw(t, "evidence")), Note: Clip(said.Draw(t, "note"), 400),
+			Intent: &Intent{ID: "abc234-31-1", At: scene.Noon, BootID: strings.Repeat("b", 36), UID: strings.Repeat("u", 36), ProviderID: "civo://" + strings.Repeat("i", 36), Before: rapid.SampledFrom([]Before{"", Before(`{"kept":"` + strings.Repeat("k", MaxBefore-11) + `"}`)}).Draw(t, "before"), Why: Clip(said.Draw(t, "why"), 300), Outcome: CallRefused},
+			Hold:   &Hold{Reason: Paused, Message: Clip(said.Draw(t, "hold"), 400), Since: scene.Noon},
+			Undo:   []Undo{{Kind: UndoCordon, At: scene.Noon}, {Kind: UndoTaint, Key: OutOfServiceTaint, At: scene.Noon}},
 		}
 		for i := range rapid.IntRange(0, 32).Draw(t, "passed") {
-			r.Passed = append(r.Passed, Passed{Index: i, Name: names[i%len(names)], Why: clip(said.Draw(t, "passed"), passedWhy)})
+			r.Passed = append(r.Passed, Passed{Index: i, Name: names[i%len(names)], Why: Clip(said.Draw(t, "passed"), PassedWhy)})
 		}
 		for i := range rapid.IntRange(0, 640).Draw(t, "done") {
 			r.Done = append(r.Done, StepRef{Name: names[i%len(names)], Attempt: 1 + i/32}.String())
 		}
-		for range rapid.IntRange(0, alsoMost).Draw(t, "also") {
-			r.Also = append(r.Also, fp)
+		for range rapid.IntRange(0, AlsoMost).Draw(t, "also") {
+			r.Also = append(r.Also, scene.FP)
 		}
 		text := r.Encode()
 		longest = max(longest, len(text))
@@ -42,23 +45,23 @@ func TestWhateverIsWrittenCanBeRead(t *testing.T) {
 		require.Equal(t, r.Step, read.Step)
 		require.Equal(t, r.Intent.ID, read.Intent.ID)
 		require.Equal(t, r.Undo, read.Undo)
-		require.Equal(t, r.drained(), read.drained())
+		require.Equal(t, r.Drained(), read.Drained())
 		require.Equal(t, LastDone(r), LastDone(read))
 		require.Len(t, read.Passed, len(r.Passed))
 		require.Equal(t, read.Encode(), text)
 	})
-	require.LessOrEqual(t, longest, maxRecordBytes)
-	require.Greater(t, longest, maxRecordBytes/2, "none of them was long")
+	require.LessOrEqual(t, longest, MaxRecordBytes)
+	require.Greater(t, longest, MaxRecordBytes/2, "none of them was long")
 }
 
 // TestALongRecordLosesItsWordsFirst, and a short one nothing.
 func TestALongRecordLosesItsWordsFirst(t *testing.T) {
-	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: fp}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: noon, Since: noon, Deadline: noon.Add(time.Hour), Evidence: "the disk is full"}
+	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: scene.FP}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Evidence: "the disk is full"}
 	read, err := DecodeRecord(r.Encode())
 	require.NoError(t, err)
 	require.Equal(t, r, read)
 	for i := range 40 {
-		r.Passed = append(r.Passed, Passed{Index: i, Name: "restart-containerd", Why: strings.Repeat("x", passedWhy)})
+		r.Passed = append(r.Passed, Passed{Index: i, Name: "restart-containerd", Why: strings.Repeat("x", PassedWhy)})
 	}
 	read, err = DecodeRecord(r.Encode())
 	require.NoError(t, err)

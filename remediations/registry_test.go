@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"os"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
 )
 
 // A remediation that can prove its cure is one that can be carried out: it needs its page, and goldens that show it
@@ -14,8 +16,10 @@ import (
 func TestARemediationComesWithItsPageAndItsGoldens(t *testing.T) {
 	outputs, err := filepath.Glob("testdata/*/*.output.yaml")
 	require.NoError(t, err)
+	ofKinds, err := filepath.Glob("targets/*/testdata/*/*.output.yaml")
+	require.NoError(t, err)
 	var goldens strings.Builder
-	for _, f := range outputs {
+	for _, f := range append(outputs, ofKinds...) {
 		text, err := os.ReadFile(f)
 		require.NoError(t, err)
 		goldens.Write(text)

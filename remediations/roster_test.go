@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // drawNode is a Node of the name with anything on it that a roster reads.
@@ -27,7 +30,7 @@ func drawNode(t *rapid.T, c *Config, name string) *corev1.Node {
 	put(n.Annotations, NodeRepairKey, "{}")
 	put(n.Annotations, BreakGlassKey, "why")
 	put(n.Annotations, HistoryKey, "[]")
-	n.CreationTimestamp.Time = noon.Add(-rapid.SampledFrom([]time.Duration{time.Second, time.Hour}).Draw(t, "age"))
+	n.CreationTimestamp.Time = scene.Noon.Add(-rapid.SampledFrom([]time.Duration{time.Second, time.Hour}).Draw(t, "age"))
 	status := rapid.SampledFrom([]corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}).Draw(t, "ready")
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
 	return n
@@ -36,7 +39,7 @@ func drawNode(t *rapid.T, c *Config, name string) *corev1.Node {
 // TestARosterKnowsWhatAFreshLookWouldSay: whatever Nodes come, change and go, in whatever order they are listed.
 func TestARosterKnowsWhatAFreshLookWouldSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := limits()
+		c := scene.LimitsAlone()
 		firing := func(name string) bool { return name == "n1" }
 		ledger := &Ledger{Slots: []Slot{{Node: "n2", Zone: "a"}, {Node: "gone", Zone: "b"}}}
 		roster, here := NewRoster(c), map[string]*corev1.Node{}
@@ -52,8 +55,9 @@ func TestARosterKnowsWhatAFreshLookWouldSay(t *testing.T) {
 				nodes = append(nodes, n)
 			}
 			roster.Read(nodes)
-			want, got := NewFleet(c, nodes, ledger, firing, noon), roster.Fleet(ledger, firing, false, noon)
-			want.roster, got.roster = nil, nil // each has its own
+			want, got := NewFleet(c, nodes, ledger, firing, scene.Noon), roster.Fleet(ledger, firing, false, scene.Noon)
+			want.WithoutRoster() // each has its own
+			got.WithoutRoster()
 			require.Equal(t, want, got)
 			require.Len(t, roster.Members(), len(nodes))
 			for i, m := range roster.Members() {

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
@@ -7,6 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 func matchers(t testing.TB, text ...string) labels.Matchers {
@@ -33,7 +36,7 @@ func TestRoute(t *testing.T) {
 			{Name: "by-instance", Mode: ModeEnforce, Labels: []string{"instance"}, Match: matchers(t, `remediation="disk"`)},
 		},
 	}
-	gpuNode, plain := bare("gpu1"), bare("n1")
+	gpuNode, plain := scene.Bare("gpu1"), scene.Bare("n1")
 	gpuNode.Labels["gpu"] = "8"
 	find := func(name string) *corev1.Node {
 		return map[string]*corev1.Node{"gpu1": gpuNode, "n1": plain}[name]

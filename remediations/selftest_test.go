@@ -1,9 +1,11 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
 )
 
 func TestSelfTestOfAnotherClusterIsNotOurs(t *testing.T) {

@@ -1,10 +1,12 @@
-package remediations
+package remediations_test
 
 import (
 	"io/fs"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
 )
 
 func TestShippedPoliciesAreInTheProgram(t *testing.T) {

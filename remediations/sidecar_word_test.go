@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
@@ -7,24 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // approving is a node whose pod's sidecar has the intent r1-0-1 on record.
 func approving() *corev1.Node {
-	n := bare("n1")
-	n.Annotations[SidecarKey(thePod)] = sidecarRecord(Acting).Encode()
+	n := scene.Bare("n1")
+	n.Annotations[SidecarKey(scene.ThePod)] = scene.SidecarRecord(Acting).Encode()
 	return n
-}
-
-// sidecarRecord is one of an attempt that was issued twenty seconds ago.
-func sidecarRecord(p Phase) *Record {
-	pod, began := thePod, noon.Add(-20*time.Second)
-	pod.UID = "pod1"
-	return &Record{
-		V: 1, ID: "r1", Policy: "sidecar-not-ready", Cause: Cause{Alert: fp}, Pod: &pod, Phase: p, Step: StepRef{Name: "mark-ready", Attempt: 1},
-		Done: []string{"mark-ready:1"}, Began: began, Since: began, Deadline: began.Add(time.Minute),
-		Intent: &Intent{ID: "r1-0-1", At: began, UID: "pod1", Task: "t1"},
-	}
 }
 
 // TestLastLookBeforeTheApproval is TestLastLookBeforeTheCall for a sidecar: whatever was said since its intent was
@@ -35,9 +27,9 @@ func TestLastLookBeforeTheApproval(t *testing.T) {
 	}
 	rewrite := func(change func(*Record)) func(*corev1.Node) {
 		return func(n *corev1.Node) {
-			r := ReadJournal(n).Records[SidecarKey(thePod)]
+			r := ReadJournal(n).Records[SidecarKey(scene.ThePod)]
 			change(r)
-			n.Annotations[SidecarKey(thePod)] = r.Encode()
+			n.Annotations[SidecarKey(scene.ThePod)] = r.Encode()
 		}
 	}
 	for name, c := range map[string]struct {
@@ -50,15 +42,15 @@ func TestLastLookBeforeTheApproval(t *testing.T) {
 		"a cordon":                    {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
 		"excluded":                    {func(n *corev1.Node) { n.Labels[ExcludeLabel] = "" }, false},
 		"paused":                      {annotate(PauseKey, "true"), false},
-		"paused for a while":          {annotate(PauseKey, noon.Add(time.Hour).Format(time.RFC3339)), false},
+		"paused for a while":          {annotate(PauseKey, scene.Noon.Add(time.Hour).Format(time.RFC3339)), false},
 		"a pause that nobody reads":   {annotate(PauseKey, "perhaps"), false},
 		"the glass is broken":         {annotate(BreakGlassKey, "why"), false},
 		"it is cancelled":             {annotate(CancelKey, "r1"), false},
-		"the node is being deleted":   {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
+		"the node is being deleted":   {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: scene.Noon} }, false},
 		"the node is being taken":     {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, false},
-		"the node came under repair":  {func(n *corev1.Node) { inFlight(n, "reboot") }, false},
-		"no record":                   {func(n *corev1.Node) { delete(n.Annotations, SidecarKey(thePod)) }, false},
-		"a record that is no record":  {annotate(SidecarKey(thePod), "{}"), false},
+		"the node came under repair":  {func(n *corev1.Node) { scene.InFlight(n, "reboot") }, false},
+		"no record":                   {func(n *corev1.Node) { delete(n.Annotations, SidecarKey(scene.ThePod)) }, false},
+		"a record that is no record":  {annotate(SidecarKey(scene.ThePod), "{}"), false},
 		"another record that is none": {annotate(NodeRepairKey, "{}"), false},
 		"another attempt's record":    {rewrite(func(r *Record) { r.Intent.ID = "r1-0-2" }), false},
 		"the attempt is over":         {rewrite(func(r *Record) { r.Phase = Verifying }), false},
@@ -66,38 +58,38 @@ func TestLastLookBeforeTheApproval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := approving()
 			c.change(n)
-			err := MayStillRepair(n, SidecarKey(thePod), "r1-0-1")
+			err := MayStillRepair(n, SidecarKey(scene.ThePod), "r1-0-1")
 			require.Equal(t, c.may, err == nil, "%v", err)
 		})
 	}
 }
 
 func pendingRepair() string {
-	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: noon, Since: noon, Deadline: noon.Add(time.Hour)}
+	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Pending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour)}
 	return r.Encode()
 }
 
 // TestSidecarNeverMovesItsNode: what is known of a node's sidecars starts no repair of the node, counts nowhere as its
 // trouble, and is not named in its record. One that is in flight makes the node wait.
 func TestSidecarNeverMovesItsNode(t *testing.T) {
-	state := func(text string) *State { return readSidecarScene(t, text).sidecarState(t).State }
-	d := Decide(state(`{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`), noon)
+	state := func(text string) *State { return scene.ReadSidecar(t, text).SidecarState(t).State }
+	d := Decide(state(`{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`), scene.Noon)
 	require.Equal(t, Rest, d.Verb, "an alert about a pod starts nothing on its node")
 	require.Empty(t, d.Prune, "and is not the node's to drop")
-	d = Decide(state(`{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`), noon)
+	d = Decide(state(`{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`), scene.Noon)
 	require.Empty(t, d.Prune)
 
 	// The node's own trouble, beside that of the sidecar.
 	sick := func(sidecar Phase) Decision {
-		sc := &scene{Alerts: []sceneAlert{{}, {Fingerprint: "00000000000000aa", Policy: "sidecar-not-ready", Active: true}}}
-		s := sc.state(t)
+		sc := &scene.Scene{Alerts: []scene.Alert{{}, {Fingerprint: "00000000000000aa", Policy: "sidecar-not-ready", Active: true}}}
+		s := sc.State(t)
 		s.Config.Policies = append(s.Config.Policies, &Policy{Name: "sidecar-not-ready", Mode: ModeEnforce, Kind: KindSidecar, Labels: []string{"namespace", "pod"}, Plan: []Step{{Name: "mark-ready", Provider: "sei", Attempts: 3}}})
 		if sidecar != "" {
-			s.Node.Annotations[SidecarKey(thePod)] = sidecarRecord(sidecar).Encode()
+			s.Node.Annotations[SidecarKey(scene.ThePod)] = scene.SidecarRecord(sidecar).Encode()
 			s.Journal = ReadJournal(s.Node)
 			require.NoError(t, s.Journal.Malformed)
 		}
-		return Decide(s, noon)
+		return Decide(s, scene.Noon)
 	}
 	for _, phase := range []Phase{"", Pending, Exhausted} {
 		d := sick(phase)
@@ -112,32 +104,32 @@ func TestSidecarNeverMovesItsNode(t *testing.T) {
 
 // TestSidecarsDoNotOpenABreaker: thirty on one healthy node, or one on each node, are no storm.
 func TestSidecarsDoNotOpenABreaker(t *testing.T) {
-	c := limits()
+	c := scene.LimitsAlone()
 	nodes := herd(10, 0)
 	for i, n := range nodes {
 		for j := range 1 + 29*(1-min(i, 1)) {
 			p := Pod{Namespace: "sei", Name: string(rune('a'+j)) + "-0"}
-			r := sidecarRecord([]Phase{Verifying, Exhausted}[j%2])
+			r := scene.SidecarRecord([]Phase{Verifying, Exhausted}[j%2])
 			r.Pod = &p
 			n.Annotations[SidecarKey(p)] = r.Encode()
 		}
 		require.NoError(t, ReadJournal(n).Malformed)
 	}
-	f := NewFleet(c, nodes, &Ledger{}, func(string) bool { return false }, noon)
-	require.Zero(t, f.total.unhealthy)
+	f := NewFleet(c, nodes, &Ledger{}, func(string) bool { return false }, scene.Noon)
+	require.Zero(t, f.Unhealthy())
 	require.Empty(t, f.Breakers)
-	require.Empty(t, f.occupied, "nor do they take a disruptive repair's place")
-	require.Len(t, sidecarsInFlight(nodes[0].Annotations), 15, "they are counted for themselves")
+	require.Empty(t, f.Occupied(), "nor do they take a disruptive repair's place")
+	require.Len(t, SidecarsInFlight(nodes[0].Annotations), 15, "they are counted for themselves")
 	require.Nil(t, InFlight(nodes[0]), "and keep nobody from the node")
-	require.Empty(t, RebuildLedger(c, nodes, noon).Repairs, "nor do they count against its machine")
+	require.Empty(t, RebuildLedger(c, nodes, scene.Noon).Repairs, "nor do they count against its machine")
 }
 
 // TestNobodyCanAskForASidecarOnANode: a request names no pod.
 func TestNobodyCanAskForASidecarOnANode(t *testing.T) {
-	s := readSidecarScene(t, `{}`).sidecarState(t)
+	s := scene.ReadSidecar(t, `{}`).SidecarState(t)
 	for _, request := range []string{"mark-ready", "remediation/mark-ready", "policy/sidecar-not-ready", "sidecar-not-ready"} {
 		s.Node.Annotations[RequestKey] = request
-		d := Decide(s.State, noon)
+		d := Decide(s.State, scene.Noon)
 		require.NotEqual(t, Issue, d.Verb, request)
 		require.Nil(t, d.Record, request)
 		require.Equal(t, []string{RequestKey}, d.Consume, "%s is answered, not left", request)
@@ -151,33 +143,33 @@ func second(_ string, err error) error { return err }
 
 // TestResetForgetsExhaustedSidecars: and leaves those alone that are under repair.
 func TestResetForgetsExhaustedSidecars(t *testing.T) {
-	s := readSidecarScene(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).sidecarState(t)
+	s := scene.ReadSidecar(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).SidecarState(t)
 	busy := Pod{Namespace: "sei", Name: "b-0", UID: "pod2"}
-	other := sidecarRecord(Verifying)
+	other := scene.SidecarRecord(Verifying)
 	other.Pod = &busy
-	s.Node.Annotations[SidecarKey(thePod)], s.Node.Annotations[SidecarKey(busy)] = sidecarRecord(Exhausted).Encode(), other.Encode()
+	s.Node.Annotations[SidecarKey(scene.ThePod)], s.Node.Annotations[SidecarKey(busy)] = scene.SidecarRecord(Exhausted).Encode(), other.Encode()
 	s.Journal = ReadJournal(s.Node)
-	d := Decide(s.State, noon)
+	d := Decide(s.State, scene.Noon)
 	require.Equal(t, Rest, d.Verb)
-	require.Equal(t, []string{SidecarKey(thePod)}, d.Prune)
+	require.Equal(t, []string{SidecarKey(scene.ThePod)}, d.Prune)
 	require.Equal(t, []string{ResetKey}, d.Consume)
 	require.Empty(t, d.Notices)
 
-	for phase, want := range map[Phase][]string{Pending: {SidecarKey(thePod)}, Verifying: nil} {
-		r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: phase, Step: StepRef{Name: "reboot", Attempt: 1}, Since: noon, Deadline: noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: noon}}
+	for phase, want := range map[Phase][]string{Pending: {SidecarKey(scene.ThePod)}, Verifying: nil} {
+		r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: phase, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
 		s.Node.Annotations[NodeRepairKey] = r.Encode()
 		s.Journal = ReadJournal(s.Node)
-		require.Equal(t, want, Decide(s.State, noon).Prune, "the node's own repair is %s", phase)
+		require.Equal(t, want, Decide(s.State, scene.Noon).Prune, "the node's own repair is %s", phase)
 	}
 }
 
-// TestCancelOfASidecarIsItsOwn: Decide leaves the key to DecideSidecar while that can take it, and answers it otherwise.
+// TestCancelOfASidecarIsItsOwn: Decide leaves the key to sidecar.Decide while that can take it, and answers it otherwise.
 func TestCancelOfASidecarIsItsOwn(t *testing.T) {
 	for phase, consumed := range map[Phase]bool{Acting: false, Verifying: false, Pending: false, Exhausted: true} {
-		s := readSidecarScene(t, `{node: {annotations: {drydock.dev/cancel: r1}}}`).sidecarState(t)
-		s.Node.Annotations[SidecarKey(thePod)] = sidecarRecord(phase).Encode()
+		s := scene.ReadSidecar(t, `{node: {annotations: {drydock.dev/cancel: r1}}}`).SidecarState(t)
+		s.Node.Annotations[SidecarKey(scene.ThePod)] = scene.SidecarRecord(phase).Encode()
 		s.Journal = ReadJournal(s.Node)
-		require.Equal(t, consumed, len(Decide(s.State, noon).Consume) > 0, phase)
+		require.Equal(t, consumed, len(Decide(s.State, scene.Noon).Consume) > 0, phase)
 	}
 }
 
@@ -193,26 +185,26 @@ func TestSidecarsRecordIsStrict(t *testing.T) {
 		"an unknown phase":  func(r *Record) { r.Phase = "Healing" },
 		"a later version's": func(r *Record) { r.V = 2 },
 	} {
-		r := sidecarRecord(Verifying)
+		r := scene.SidecarRecord(Verifying)
 		change(r)
-		n := bare("n1")
-		n.Annotations[SidecarKey(thePod)] = r.Encode()
+		n := scene.Bare("n1")
+		n.Annotations[SidecarKey(scene.ThePod)] = r.Encode()
 		j := ReadJournal(n)
 		require.Error(t, j.Malformed, name)
 		require.Empty(t, j.Records, name)
 	}
-	n := bare("n1")
-	n.Annotations[NodeRepairKey] = sidecarRecord(Verifying).Encode()
+	n := scene.Bare("n1")
+	n.Annotations[NodeRepairKey] = scene.SidecarRecord(Verifying).Encode()
 	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
 }
 
 // TestSidecarKeyIsThePods: whatever the UID, and another for each pod.
 func TestSidecarKeyIsThePods(t *testing.T) {
-	again := thePod
+	again := scene.ThePod
 	again.UID = "pod2"
-	require.Equal(t, SidecarKey(thePod), SidecarKey(again))
+	require.Equal(t, SidecarKey(scene.ThePod), SidecarKey(again))
 	require.NotEqual(t, SidecarKey(Pod{Namespace: "a-b", Name: "c"}), SidecarKey(Pod{Namespace: "a", Name: "b-c"}))
-	require.Regexp(t, `^repair\.drydock\.dev/sidecar-[0-9a-f]{16}$`, SidecarKey(thePod))
-	require.True(t, Owned(SidecarKey(thePod)))
-	require.True(t, Relevant(SidecarKey(thePod)))
+	require.Regexp(t, `^repair\.drydock\.dev/sidecar-[0-9a-f]{16}$`, SidecarKey(scene.ThePod))
+	require.True(t, Owned(SidecarKey(scene.ThePod)))
+	require.True(t, Relevant(SidecarKey(scene.ThePod)))
 }

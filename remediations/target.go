@@ -154,16 +154,19 @@ func (t *Target) consider(p *Policy, a *Alert, now time.Time) Decision {
 			r.Target = t.Name
 		}
 	}
-	return act(t, t.Candidate(p, a, a.Fingerprint, step, now), r)
+	return t.Act(t.Candidate(p, a, a.Fingerprint, step, now), r)
 }
 
 func (t *Target) Candidate(p *Policy, a *Alert, fingerprint string, step StepRef, now time.Time) *Candidate {
-	c := &Candidate{State: t.State, Now: now, Policy: p, Step: step, alert: a, kind: t.Kind, target: t, Subject: t.What}
+	c := &Candidate{State: t.State, Now: now, Policy: p, Step: step, Alert: a, Kind: t.Kind, target: t, Subject: t.What}
 	if t.Word != nil { // what is put back needs no alert, and Alertmanager may not have been asked yet
 		c.Verdict = t.Word.About(fingerprint, t.Config, "")
 	}
 	return c
 }
+
+// Act issues the candidate's step, or holds it. pending is the record as it would be while held.
+func (t *Target) Act(c *Candidate, pending *Record) Decision { return act(t, c, pending) }
 
 func (t *Target) examine(c *Candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
 	if t.Unseen(c.Now, LookAgain) {

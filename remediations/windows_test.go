@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
 )
 
 func berlin(t testing.TB) *time.Location {
@@ -78,14 +80,14 @@ func TestNextOpening(t *testing.T) {
 		"the hour that autumn repeats: its second":   {[]Window{early}, "2026-10-25T02:59:30+02:00", "2026-10-25T02:00:00+01:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.True(t, parse(c.want).Equal(nextOpening(c.windows, parse(c.at))), nextOpening(c.windows, parse(c.at)).String())
+			require.True(t, parse(c.want).Equal(NextOpening(c.windows, parse(c.at))), NextOpening(c.windows, parse(c.at)).String())
 		})
 	}
 }
 
 func TestNextOpeningIsUnknownBeyondEightDays(t *testing.T) {
 	skipped := Window{Days: []time.Weekday{time.Sunday}, From: at2(2, 15), To: at2(2, 45), Location: berlin(t)}
-	require.Zero(t, nextOpening([]Window{skipped}, time.Date(2026, 3, 22, 3, 0, 0, 0, berlin(t))), "the next Sunday has no such hour")
+	require.Zero(t, NextOpening([]Window{skipped}, time.Date(2026, 3, 22, 3, 0, 0, 0, berlin(t))), "the next Sunday has no such hour")
 }
 
 // TestNextOpeningIsTheFirst: nothing before it is open, and it is.
@@ -100,7 +102,7 @@ func TestNextOpeningIsTheFirst(t *testing.T) {
 			From: minute.Draw(t, "from"), To: minute.Draw(t, "to"), Location: b,
 		}
 		from := time.Date(2026, time.Month(rapid.SampledFrom([]int{3, 10}).Draw(t, "month")), rapid.IntRange(20, 31).Draw(t, "date"), rapid.IntRange(0, 23).Draw(t, "h"), 7, 30, 0, b)
-		next := nextOpening([]Window{w}, from)
+		next := NextOpening([]Window{w}, from)
 		if next.IsZero() { // the one day of its week has no such hour
 			next = from.Add(8 * 24 * time.Hour)
 		} else {

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"strings"
@@ -6,6 +6,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // TestOnlyAWithheldCallIsGivenBack: the attempt is spent unless the process that made the intent withheld the call itself.
@@ -19,18 +24,18 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 		"the provider refused":           {func(c *Call, _ *Record) { c.Withheld = "" }, false},
 		"nobody knows":                   {func(c *Call, _ *Record) { c.Outcome = CallUnknown }, false},
 		"another attempt":                {func(c *Call, _ *Record) { c.IntentID = strings.TrimSuffix(c.IntentID, "1") + "2" }, false},
-		"again and again for a day":      {func(_ *Call, r *Record) { r.Began = noon.Add(-25 * time.Hour) }, false},
-		"by a person, who may take days": {func(c *Call, r *Record) { c.Withheld, r.Began = Paused, noon.Add(-25*time.Hour) }, true},
+		"again and again for a day":      {func(_ *Call, r *Record) { r.Began = scene.Noon.Add(-25 * time.Hour) }, false},
+		"by a person, who may take days": {func(c *Call, r *Record) { c.Withheld, r.Began = Paused, scene.Noon.Add(-25*time.Hour) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := (&scene{}).state(t)
-			s.Node = unready(acting())
+			s := (&scene.Scene{}).State(t)
+			s.Node = scene.Unready(scene.Acting())
 			r := ReadJournal(s.Node).Record
-			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", fp, []string{"reboot:1"}, noon.Add(time.Minute)
+			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", scene.FP, []string{"reboot:1"}, scene.Noon.Add(time.Minute)
 			call := withheld
 			c.change(&call, r)
 			s.Journal.Record, s.Call = r, &call
-			d := Decide(s, noon.Add(time.Second))
+			d := Decide(s, scene.Noon.Add(time.Second))
 			if !c.back {
 				require.Equal(t, []string{"reboot:1"}, append([]string{}, r.Done...))
 				require.NotEqual(t, Keep, d.Verb)
@@ -43,24 +48,24 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 			again, err := DecodeRecord(d.Record.Encode())
 			require.NoError(t, err)
 			s.Journal.Record, s.Call = again, nil
-			require.Equal(t, Keep, Decide(s, noon.Add(2*time.Second)).Verb, "it waits a moment")
-			proven, missing := s.proven()
+			require.Equal(t, Keep, Decide(s, scene.Noon.Add(2*time.Second)).Verb, "it waits a moment")
+			proven, missing := s.Proven()
 			require.False(t, proven)
 			require.Contains(t, missing, "the intent is too old")
-			again.Since = noon.Add(-2 * time.Minute)
-			issued := Decide(s, noon)
+			again.Since = scene.Noon.Add(-2 * time.Minute)
+			issued := Decide(s, scene.Noon)
 			require.Equal(t, Issue, issued.Verb, issued.Message)
 			require.Equal(t, StepRef{Name: "reboot", Attempt: 1}, issued.Record.Step)
 			require.Equal(t, []string{"reboot:1"}, issued.Record.Done)
 
 			// A process that led before may remember that the call was withheld: it says nothing of the next one.
 			s.Journal.Record, s.Call = issued.Record, &call
-			require.NotEqual(t, Keep, Decide(s, noon.Add(time.Second)).Verb, "the call that may be under way is not given back")
+			require.NotEqual(t, Keep, Decide(s, scene.Noon.Add(time.Second)).Verb, "the call that may be under way is not given back")
 			over := issued.Record.Clone()
-			over.Phase, over.Intent.Outcome, over.Deadline = Verifying, CallUnknown, noon
+			over.Phase, over.Intent.Outcome, over.Deadline = Verifying, CallUnknown, scene.Noon
 			s.Journal.Record, s.Call = over, nil
-			next, _ := s.NextStep(s.policy(), over.Step)
-			d = Decide(s, noon.Add(time.Second))
+			next, _ := s.NextStep(s.Policy(), over.Step)
+			d = Decide(s, scene.Noon.Add(time.Second))
 			require.Equal(t, next, d.Record.Step, "what was issued is not issued again under the same attempt")
 		})
 	}
@@ -71,16 +76,16 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"a right clock": 0, "a month ahead": 30 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			s := (&scene{}).state(t)
-			s.Node = acting()
+			s := (&scene.Scene{}).State(t)
+			s.Node = scene.Acting()
 			r := ReadJournal(s.Node).Record
-			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", fp, []string{"reboot:1"}, noon.Add(time.Minute)
+			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", scene.FP, []string{"reboot:1"}, scene.Noon.Add(time.Minute)
 			s.Journal.Record, s.Call = r, &Call{IntentID: "r1-0-1", Outcome: CallRefused, Why: "no quota"}
-			d := Decide(s, noon.Add(time.Second).Add(ahead))
+			d := Decide(s, scene.Noon.Add(time.Second).Add(ahead))
 			require.Equal(t, Verify, d.Verb)
-			require.LessOrEqual(t, d.Record.Deadline.Sub(noon), 10*time.Minute)
+			require.LessOrEqual(t, d.Record.Deadline.Sub(scene.Noon), 10*time.Minute)
 			if ahead == 0 {
-				require.Equal(t, noon.Add(time.Second).Add(refusedFor), d.Record.Deadline)
+				require.Equal(t, scene.Noon.Add(time.Second).Add(RefusedFor), d.Record.Deadline)
 			}
 		})
 	}
@@ -95,21 +100,21 @@ var withheldCalls = map[string]struct {
 	"it was refused":                 {func(c *Call, _ *Record) { c.Withheld = "" }, false},
 	"nobody knows":                   {func(c *Call, _ *Record) { c.Outcome = CallUnknown }, false},
 	"another attempt":                {func(c *Call, _ *Record) { c.IntentID = strings.TrimSuffix(c.IntentID, "1") + "2" }, false},
-	"again and again for a day":      {func(_ *Call, r *Record) { r.Began = noon.Add(-25 * time.Hour) }, false},
-	"by a person, who may take days": {func(c *Call, r *Record) { c.Withheld, r.Began = Paused, noon.Add(-25*time.Hour) }, true},
+	"again and again for a day":      {func(_ *Call, r *Record) { r.Began = scene.Noon.Add(-25 * time.Hour) }, false},
+	"by a person, who may take days": {func(c *Call, r *Record) { c.Withheld, r.Began = Paused, scene.Noon.Add(-25*time.Hour) }, true},
 }
 
 // TestOnlyAWithheldApprovalIsGivenBack, and the next one is made under a name and with a task of its own.
 func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 	for name, c := range withheldCalls {
 		t.Run(name, func(t *testing.T) {
-			s := readSidecarScene(t, "{}").sidecarState(t)
-			first := DecideSidecar(s, noon)
+			s := scene.ReadSidecar(t, "{}").SidecarState(t)
+			first := sidecar.Decide(s, scene.Noon)
 			require.Equal(t, Issue, first.Verb, first.Message)
 			r := first.Record
 			s.Record, s.Call = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
 			c.change(s.Call, r)
-			d := DecideSidecar(s, noon.Add(time.Second))
+			d := sidecar.Decide(s, scene.Noon.Add(time.Second))
 			if !c.back {
 				require.NotEqual(t, Keep, d.Verb)
 				return
@@ -124,13 +129,13 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 				s.Sighting.At, s.Word.AskedAt, s.LookSince = now, now, now
 				return now
 			}
-			require.Equal(t, Keep, DecideSidecar(s, seen(noon.Add(20*time.Second))).Verb, "it waits a moment")
-			next := DecideSidecar(s, seen(noon.Add(40*time.Second)))
+			require.Equal(t, Keep, sidecar.Decide(s, seen(scene.Noon.Add(20*time.Second))).Verb, "it waits a moment")
+			next := sidecar.Decide(s, seen(scene.Noon.Add(40*time.Second)))
 			require.Equal(t, Issue, next.Verb, next.Message)
 			require.Equal(t, StepRef{Name: "mark-ready", Attempt: 1}, next.Record.Step)
 			require.NotEqual(t, r.Intent.ID, next.Record.Intent.ID)
-			s.Sighting.Health = HealthReady
-			ready := DecideSidecar(s, seen(noon.Add(41*time.Second)))
+			s.Sighting.Health = sidecar.HealthReady
+			ready := sidecar.Decide(s, seen(scene.Noon.Add(41*time.Second)))
 			require.NotNil(t, ready.Ended, ready.Message)
 			require.Equal(t, SelfRecovered, ready.Ended.Outcome, "nobody approved it")
 		})
@@ -141,14 +146,14 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 	for name, c := range withheldCalls {
 		t.Run(name, func(t *testing.T) {
-			s := readLeaderScene(t, "{}").locationState(t)
-			first := DecideLocation(s, noon)
+			s := scene.ReadLocation(t, "{}").LocationState(t)
+			first := location.Decide(s, scene.Noon)
 			require.Equal(t, Issue, first.Verb, first.Message)
 			r := first.Record
 			s.Record, s.Journal.Records = r, map[string]*Record{LocationKey: r}
 			s.Call = &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
 			c.change(s.Call, r)
-			d := DecideLocation(s, noon.Add(time.Second))
+			d := location.Decide(s, scene.Noon.Add(time.Second))
 			if !c.back {
 				require.NotEqual(t, Keep, d.Verb)
 				return
@@ -165,8 +170,8 @@ func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 				s.Sight.At, s.Word.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
 				return now
 			}
-			require.Equal(t, Keep, DecideLocation(s, seen(noon.Add(10*time.Second))).Verb, "it waits a moment")
-			next := DecideLocation(s, seen(noon.Add(20*time.Second)))
+			require.Equal(t, Keep, location.Decide(s, seen(scene.Noon.Add(10*time.Second))).Verb, "it waits a moment")
+			next := location.Decide(s, seen(scene.Noon.Add(20*time.Second)))
 			require.Equal(t, Issue, next.Verb, next.Message)
 			require.Equal(t, StepRef{Name: "promote-leader", Attempt: 1}, next.Record.Step)
 			require.Equal(t, "n2", next.Record.Intent.Successor)

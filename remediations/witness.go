@@ -149,16 +149,16 @@ func LeaseSays(l Lease) Testimony {
 
 // weighed is what all signs of a witness say together.
 type weighed struct {
-	// ill: any sign says Ill. well: every sign says Well. unread: a sign must be read first.
-	ill, well, unread bool
+	// Ill: any sign says so. Well: every sign says so. Unread: a sign must be read first.
+	Ill, Well, Unread bool
 	saw               []string
-	// oldest is when the oldest of the readings was made; zero: the Node shows all signs.
-	oldest time.Time
+	// Oldest is when the oldest of the readings was made; zero: the Node shows all signs.
+	Oldest time.Time
 }
 
 // weigh asks the signs. What was read before since counts as not read.
 func weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Time) weighed {
-	w := weighed{well: true}
+	w := weighed{Well: true}
 	for _, s := range signs {
 		t := Testimony{}
 		if s.OnNode() {
@@ -166,14 +166,14 @@ func weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Tim
 		} else {
 			t = read[s]
 			if t.At.IsZero() || t.At.Before(since) {
-				w.unread, w.well = true, false
+				w.Unread, w.Well = true, false
 				continue
 			}
-			if w.oldest.IsZero() || t.At.Before(w.oldest) {
-				w.oldest = t.At
+			if w.Oldest.IsZero() || t.At.Before(w.Oldest) {
+				w.Oldest = t.At
 			}
 		}
-		w.ill, w.well = w.ill || t.Answer == Ill, w.well && t.Answer == Well
+		w.Ill, w.Well = w.Ill || t.Answer == Ill, w.Well && t.Answer == Well
 		w.saw = append(w.saw, t.Saw)
 	}
 	return w
@@ -182,7 +182,7 @@ func weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Tim
 // signs are those of which one must say Ill before the candidate's step. A node that is not Ready after a step of this
 // repair is ill, whatever else its policy looks at: while it is away most signs say nothing. nil: nobody is asked.
 func (c *Candidate) signs() []Sign {
-	if c.kind != KindNode || c.request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
+	if c.Kind != KindNode || c.request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil
 	}
 	signs := c.Policy.Witness.Signs
@@ -202,12 +202,12 @@ func notWitnessed(c *Candidate) *Finding {
 		return nil
 	}
 	w := weigh(signs, c.Node, c.Read, c.Now.Add(-witnessKept))
-	if w.ill || w.unread {
+	if w.Ill || w.Unread {
 		return nil
 	}
 	f := Because("the alert says that the node is ill, the witness of policy %s does not: %s", c.Policy.Name, strings.Join(w.saw, "; "))
-	if !w.oldest.IsZero() {
-		f.Until = w.oldest.Add(witnessAgain)
+	if !w.Oldest.IsZero() {
+		f.Until = w.Oldest.Add(witnessAgain)
 	}
 	return f
 }
@@ -215,13 +215,13 @@ func notWitnessed(c *Candidate) *Finding {
 // unwitnessed says that the witness must be read before the step: nothing that was seen a moment ago says Ill.
 func (c *Candidate) unwitnessed() bool {
 	signs := c.signs()
-	return len(signs) > 0 && !weigh(signs, c.Node, c.Read, c.Now.Add(-LookFor)).ill
+	return len(signs) > 0 && !weigh(signs, c.Node, c.Read, c.Now.Add(-LookFor)).Ill
 }
 
 // witnessDue says that what holds the repair was seen so long ago that it must be read again.
 func (c *Candidate) witnessDue() bool {
 	w := weigh(c.signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
-	return !w.oldest.IsZero() && c.Now.Sub(w.oldest) >= witnessAgain
+	return !w.Oldest.IsZero() && c.Now.Sub(w.Oldest) >= witnessAgain
 }
 
 // faultGone asks the policy's witness whether the fault itself is gone. unread: it must be read first. A repair that a
@@ -231,13 +231,13 @@ func (s *State) faultGone(p *Policy, r *Record, since time.Time) (gone, unread b
 		return true, false, ""
 	}
 	w := weigh(p.Witness.Signs, s.Node, s.Read, since)
-	if w.unread {
+	if w.Unread {
 		return false, true, ""
 	}
 	if r.Cause.Request != "" {
-		return !w.ill, false, strings.Join(w.saw, "; ")
+		return !w.Ill, false, strings.Join(w.saw, "; ")
 	}
-	return w.well, false, strings.Join(w.saw, "; ")
+	return w.Well, false, strings.Join(w.saw, "; ")
 }
 
 // stillWitnessed asks the signs for the last time before a call, by what was read for that.
@@ -246,10 +246,10 @@ func stillWitnessed(n *corev1.Node, signs []Sign, read map[Sign]Testimony) error
 		return nil
 	}
 	w := weigh(signs, n, read, time.Time{})
-	if w.ill {
+	if w.Ill {
 		return nil
 	}
-	if w.unread {
+	if w.Unread {
 		w.saw = append(w.saw, "what the Node does not show could not be read")
 	}
 	return Withhold(NotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.saw, "; "))

@@ -1,4 +1,4 @@
-package remediations
+package remediations_test
 
 import (
 	"errors"
@@ -7,12 +7,15 @@ import (
 
 	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestWhatTheAlertmanagersTogetherSay is invariant 5: one replica that says active, and shows the Watchdog, is enough;
 // one that says silenced or inhibited holds; one that does not answer is passed over; none answering holds.
 func TestWhatTheAlertmanagersTogetherSay(t *testing.T) {
-	since := noon.Add(-time.Hour)
+	since := scene.Noon.Add(-time.Hour)
 	var (
 		dead       = ReplicaWord{URL: "http://a", Err: errors.New("refused")}
 		active     = replica(AlertWord{Active: true, StartsAt: since})
@@ -60,8 +63,8 @@ func TestWhatTheAlertmanagersTogetherSay(t *testing.T) {
 		"a silenced alert is not gone":                           {anyReplica, []ReplicaWord{silenced, absent}, Silenced, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := Word{AskedAt: noon, Replicas: c.replicas}
-			v := w.About(fp, &c.config, "")
+			w := Word{AskedAt: scene.Noon, Replicas: c.replicas}
+			v := w.About(scene.FP, &c.config, "")
 			require.Equal(t, c.want, v.Reason, v.Message)
 			require.Equal(t, c.gone, v.Gone)
 			if c.want == none {
@@ -74,12 +77,12 @@ func TestWhatTheAlertmanagersTogetherSay(t *testing.T) {
 }
 
 func replica(a AlertWord) ReplicaWord {
-	return ReplicaWord{URL: "http://a", Watchdog: true, Alerts: map[string]AlertWord{fp: a}}
+	return ReplicaWord{URL: "http://a", Watchdog: true, Alerts: map[string]AlertWord{scene.FP: a}}
 }
 
 func TestBlindness(t *testing.T) {
 	asked := func(misses int, r ...ReplicaWord) *Word {
-		return &Word{AskedAt: noon, WatchdogMisses: misses, Replicas: r}
+		return &Word{AskedAt: scene.Noon, WatchdogMisses: misses, Replicas: r}
 	}
 	alive, dead := ReplicaWord{Watchdog: true}, ReplicaWord{Err: errors.New("refused"), BlindBy: "X"}
 	watched := &Config{Watchdog: true}
@@ -108,7 +111,7 @@ func TestBlindness(t *testing.T) {
 // TestAlertThatIsNotSentAgainIsNotBelieved: a source that died leaves its alerts active for minutes.
 func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
 	sent := func(updated, life time.Duration) AlertWord {
-		a := AlertWord{Active: true, UpdatedAt: noon.Add(-updated)}
+		a := AlertWord{Active: true, UpdatedAt: scene.Noon.Add(-updated)}
 		a.EndsAt = a.UpdatedAt.Add(life)
 		return a
 	}
@@ -119,33 +122,33 @@ func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
 		"sent a moment ago":              {sent(time.Second, 4*time.Minute), ""},
 		"one sending missed":             {sent(119*time.Second, 4*time.Minute), ""},
 		"two sendings missed":            {sent(121*time.Second, 4*time.Minute), Blind},
-		"nobody says when it was sent":   {AlertWord{Active: true, EndsAt: noon}, ""},
-		"nobody says when it ends":       {AlertWord{Active: true, UpdatedAt: noon.Add(-time.Hour)}, ""},
+		"nobody says when it was sent":   {AlertWord{Active: true, EndsAt: scene.Noon}, ""},
+		"nobody says when it ends":       {AlertWord{Active: true, UpdatedAt: scene.Noon.Add(-time.Hour)}, ""},
 		"it ended before it was sent":    {sent(time.Hour, -time.Minute), ""},
 		"sent by a clock that is ahead":  {sent(-time.Hour, 4*time.Minute), ""},
 		"a source that sends once a day": {sent(11*time.Hour, 24*time.Hour), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := Word{AskedAt: noon, Replicas: []ReplicaWord{replica(c.a)}}
-			require.Equal(t, c.want, w.About(fp, &Config{Watchdog: true}, "").Reason)
+			w := Word{AskedAt: scene.Noon, Replicas: []ReplicaWord{replica(c.a)}}
+			require.Equal(t, c.want, w.About(scene.FP, &Config{Watchdog: true}, "").Reason)
 		})
 	}
-	w := Word{AskedAt: noon, Replicas: []ReplicaWord{replica(sent(time.Hour, 4*time.Minute)), replica(sent(0, 4*time.Minute))}}
-	require.Empty(t, w.About(fp, &Config{Watchdog: true}, "").Reason, "one replica that hears of it is enough")
+	w := Word{AskedAt: scene.Noon, Replicas: []ReplicaWord{replica(sent(time.Hour, 4*time.Minute)), replica(sent(0, 4*time.Minute))}}
+	require.Empty(t, w.About(scene.FP, &Config{Watchdog: true}, "").Reason, "one replica that hears of it is enough")
 }
 
 func TestWatchdogWasHeardByTheReplicaThatHeardItLast(t *testing.T) {
-	w := Word{Replicas: []ReplicaWord{{WatchdogAt: noon}, {WatchdogAt: noon.Add(time.Second)}, {WatchdogAt: noon.Add(time.Hour), Err: errors.New("refused")}}}
-	require.Equal(t, noon.Add(time.Second), w.heardAt())
-	require.Zero(t, (&Word{}).heardAt())
+	w := Word{Replicas: []ReplicaWord{{WatchdogAt: scene.Noon}, {WatchdogAt: scene.Noon.Add(time.Second)}, {WatchdogAt: scene.Noon.Add(time.Hour), Err: errors.New("refused")}}}
+	require.Equal(t, scene.Noon.Add(time.Second), w.HeardAt())
+	require.Zero(t, (&Word{}).HeardAt())
 }
 
 // TestInhibitingAlertIsNamed: by its name where the replica told us of it.
 func TestInhibitingAlertIsNamed(t *testing.T) {
 	r := replica(AlertWord{InhibitedBy: []string{"i1", "i2"}})
 	r.Alerts["i1"] = AlertWord{Labels: map[string]string{"alertname": "ClusterDown"}, Active: true}
-	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{r}}
-	require.Equal(t, "inhibited by the alert ClusterDown (i1), i2", w.About(fp, &Config{}, "").Message)
+	w := &Word{AskedAt: scene.Noon, Replicas: []ReplicaWord{r}}
+	require.Equal(t, "inhibited by the alert ClusterDown (i1), i2", w.About(scene.FP, &Config{}, "").Message)
 }
 
 // TestSilenceOfAnotherNodeHoldsNoRequest: a request is held by what is said of its own node.
@@ -153,19 +156,19 @@ func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
 	require.NoError(t, err)
 	c := &Config{Policies: []*Policy{{Name: "off", Mode: ModeOff, Labels: []string{"node"}}, {Name: "p", Mode: ModeEnforce, Match: labels.Matchers{m}, Labels: []string{"node"}}}}
-	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{{Alerts: map[string]AlertWord{
+	w := &Word{AskedAt: scene.Noon, Replicas: []ReplicaWord{{Alerts: map[string]AlertWord{
 		"a": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n2"}, SilencedBy: []string{"s1"}},
 		"b": {Labels: map[string]string{"remediation": "another", "node": "n1"}, SilencedBy: []string{"s2"}},
 	}}}}
-	require.Empty(t, w.aboutNode("n1", c, "").Reason)
-	require.Equal(t, Silenced, w.aboutNode("n2", c, "").Reason)
-	require.Empty(t, w.aboutNode("n2", c, "s1").Reason, "our own")
+	require.Empty(t, w.AboutNode("n1", c, "").Reason)
+	require.Equal(t, Silenced, w.AboutNode("n2", c, "").Reason)
+	require.Empty(t, w.AboutNode("n2", c, "s1").Reason, "our own")
 }
 
 // TestInhibitingAlertOfNoPolicyIsNamed: the replica showed it, though no policy wants it.
 func TestInhibitingAlertOfNoPolicyIsNamed(t *testing.T) {
 	r := replica(AlertWord{InhibitedBy: []string{"i1"}})
 	r.Inhibitors = map[string]string{"i1": "ClusterDown"}
-	w := &Word{AskedAt: noon, Replicas: []ReplicaWord{r}}
-	require.Equal(t, "inhibited by the alert ClusterDown (i1)", w.About(fp, &Config{}, "").Message)
+	w := &Word{AskedAt: scene.Noon, Replicas: []ReplicaWord{r}}
+	require.Equal(t, "inhibited by the alert ClusterDown (i1)", w.About(scene.FP, &Config{}, "").Message)
 }

@@ -3,7 +3,9 @@ package config
 import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // kinds are the kinds of target that a policy may be about, beside nodes. A new one is its folder and one line here.
-var kinds = []*remediations.TargetKind{&apiserver.Kind, &remediations.LocationKind, &remediations.SidecarKind}
+var kinds = []*remediations.TargetKind{&apiserver.Kind, &location.Kind, &sidecar.Kind}

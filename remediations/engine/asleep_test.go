@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/targets/location"
 )
 
 // TestAMachineThatSleptLooksAgain: it is suspended between its look and its decision, and by its monotonic clock no time has
@@ -68,7 +69,7 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 				read: map[remediations.Sign]remediations.Testimony{sign: {At: then}},
 			}
 			p.forgetTorn(m)
-			beside := &targetMemory{seen: &remediations.LocationSight{At: then}, seenAt: then, repairMemory: repairMemory{wellSince: then}}
+			beside := &targetMemory{seen: &location.Sight{At: then}, seenAt: then, repairMemory: repairMemory{wellSince: then}}
 			beside.forgetTorn(now)
 			r := &Rescue{word: &remediations.Word{AskedAt: then}, sights: map[string]apiserver.HostSight{"cp-1": {At: then}}, wellSince: then}
 			r.forgetTorn(now)

@@ -7,6 +7,8 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/targets/apiserver"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // intentGood is how long after its intent a call may still go out: invariant 4.
@@ -23,10 +25,10 @@ type core struct {
 	successorOf func(*remediations.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node
 
 	decidePlain    func(*remediations.PlainState, time.Time) remediations.Decision
-	decideSidecar  func(*remediations.SidecarState, time.Time) remediations.Decision
+	decideSidecar  func(*sidecar.State, time.Time) remediations.Decision
 	mayStillRepair func(live *corev1.Node, key, intent string) error
 
-	decideLocation  func(*remediations.LocationState, time.Time) remediations.Decision
+	decideLocation  func(*location.State, time.Time) remediations.Decision
 	mayStillMove    func(live *corev1.Node, others []*corev1.Node, intent string) error
 	mayStillPutBack func(live *corev1.Node, others []*corev1.Node, id string) error
 
@@ -38,8 +40,8 @@ func wholeCore() core {
 	return core{
 		intentGood: intentGood,
 		decide:     remediations.Decide, mayStillAct: remediations.MayStillAct, admit: remediations.Admit, successorOf: remediations.SuccessorOf,
-		decidePlain: remediations.DecidePlain, decideSidecar: remediations.DecideSidecar, mayStillRepair: remediations.MayStillRepair,
-		decideLocation: remediations.DecideLocation, mayStillMove: remediations.MayStillMove, mayStillPutBack: remediations.MayStillPutBack,
+		decidePlain: remediations.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: remediations.MayStillRepair,
+		decideLocation: location.Decide, mayStillMove: location.MayStillMove, mayStillPutBack: location.MayStillPutBack,
 		decideAPIServer: apiserver.Decide, mayStillRescue: apiserver.MayStillRescue,
 	}
 }

@@ -9,21 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// leader lets DecideLocation see another state than the one that is.
-func (h *hands) leader(change func(*remediations.LocationState)) {
-	h.w.core.decideLocation = func(s *remediations.LocationState, now time.Time) remediations.Decision {
+// leader lets location.Decide see another state than the one that is.
+func (h *hands) leader(change func(*location.State)) {
+	h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
 		c, state := *s, *s.State
 		c.State = &state
 		change(&c)
-		return remediations.DecideLocation(&c, now)
+		return location.Decide(&c, now)
 	}
 }
 
 // leaderPolicy lets it see another policy.
 func (h *hands) leaderPolicy(change func(*remediations.Config, *remediations.Policy)) {
-	h.leader(func(s *remediations.LocationState) {
+	h.leader(func(s *location.State) {
 		c := *s.Config
 		c.Policies = slices.Clone(c.Policies)
 		p := *c.Policies[1]
@@ -35,8 +36,8 @@ func (h *hands) leaderPolicy(change func(*remediations.Config, *remediations.Pol
 }
 
 // sightOf lets it see another location.
-func (h *hands) sightOf(change func(*remediations.LocationState, *remediations.LocationSight)) {
-	h.leader(func(s *remediations.LocationState) {
+func (h *hands) sightOf(change func(*location.State, *location.Sight)) {
+	h.leader(func(s *location.State) {
 		if s.Sight != nil {
 			g := *s.Sight
 			change(s, &g)
@@ -78,7 +79,7 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"2: a node's repair excludes its leadership's": {
 			take: func(h *hands) {
-				h.leader(func(s *remediations.LocationState) { s.Journal.Record, s.Fleet = nil, noFleet(s) })
+				h.leader(func(s *location.State) { s.Journal.Record, s.Fleet = nil, noFleet(s) })
 			},
 			speaks: "2: an intent for the leader",
 			tale: func(_ *testing.T, w *world) {
@@ -127,8 +128,8 @@ func leaderKnockOuts() map[string]knockOut {
 		"S2: no candidate is tried twice": {
 			config: func(c *remediations.Config) { withLeaders(c).Policies[1].Plan[0].Attempts = 4 },
 			take: func(h *hands) {
-				h.w.core.decideLocation = func(s *remediations.LocationState, now time.Time) remediations.Decision {
-					d := remediations.DecideLocation(s, now)
+				h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
+					d := location.Decide(s, now)
 					if r := s.Record; d.PutBack == nil || len(r.Moves) != 2 || s.Sight == nil {
 						return d
 					}
@@ -144,7 +145,7 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"S2: what answers is not moved": {
 			take: func(h *hands) {
-				h.sightOf(func(_ *remediations.LocationState, g *remediations.LocationSight) { g.Reached = false })
+				h.sightOf(func(_ *location.State, g *location.Sight) { g.Reached = false })
 			},
 			tale: relayFails(func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, func(w *world) {
 				w.darken("n0", false)
@@ -153,13 +154,13 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"S2: what must not be moved is not": {
 			take: func(h *hands) {
-				h.sightOf(func(_ *remediations.LocationState, g *remediations.LocationSight) { g.Held = "" })
+				h.sightOf(func(_ *location.State, g *location.Sight) { g.Held = "" })
 			},
 			tale: relayFails(func(w *world) { w.mesh.places["l0"].hold("its granularity is full") }), speaks: "S2-7: an intent",
 		},
 		"6: of a location of which nobody knows anything nothing is done": {
 			take: func(h *hands) {
-				h.sightOf(func(_ *remediations.LocationState, g *remediations.LocationSight) {
+				h.sightOf(func(_ *location.State, g *location.Sight) {
 					if g.Unknown != "" {
 						g.Unknown = ""
 						g.Candidates = []remediations.Move{{Location: "l0", From: "n0", To: "n1", Before: map[string]*string{"n1": nil}}}
@@ -170,7 +171,7 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"7: the cure is that the location answers": {
 			take: func(h *hands) {
-				h.sightOf(func(s *remediations.LocationState, g *remediations.LocationSight) {
+				h.sightOf(func(s *location.State, g *location.Sight) {
 					g.Reached = s.Record != nil && s.Record.Phase == remediations.Verifying
 				})
 			},
@@ -178,8 +179,8 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"8: what ran out is put back": {
 			take: func(h *hands) {
-				h.w.core.decideLocation = func(s *remediations.LocationState, now time.Time) remediations.Decision {
-					d := remediations.DecideLocation(s, now)
+				h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
+					d := location.Decide(s, now)
 					if d.PutBack != nil {
 						d.PutBack = d.PutBack[:1]
 					}
@@ -200,7 +201,7 @@ func leaderKnockOuts() map[string]knockOut {
 }
 
 // noFleet is a fleet in which nobody is under repair.
-func noFleet(s *remediations.LocationState) *remediations.Fleet {
+func noFleet(s *location.State) *remediations.Fleet {
 	return remediations.NewFleet(s.Config, []*corev1.Node{s.Node}, &remediations.Ledger{}, func(string) bool { return false }, time.Now())
 }
 
@@ -214,11 +215,11 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"4: a move without an outcome counts as made": {
 			take: func(h *hands) {
-				h.w.core.decideLocation = func(s *remediations.LocationState, now time.Time) remediations.Decision {
+				h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
 					if r := s.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
 						return remediations.Decision{Verb: remediations.Issue, Record: r, Policy: s.Config.Policies[1]}
 					}
-					return remediations.DecideLocation(s, now)
+					return location.Decide(s, now)
 				}
 			},
 			speaks: "4: the intent",
@@ -263,7 +264,7 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"5: no move under a silence": {
 			take: func(h *hands) {
-				h.leader(func(s *remediations.LocationState) {
+				h.leader(func(s *location.State) {
 					hear(s.State, alerts(func(a *remediations.AlertWord) { a.SilencedBy, a.Active = nil, true }))
 				})
 			},
@@ -271,7 +272,7 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"9: a pause holds leaders": {
 			take: func(h *hands) {
-				h.leader(func(s *remediations.LocationState) {
+				h.leader(func(s *location.State) {
 					s.Node = s.Node.DeepCopy()
 					delete(s.Node.Annotations, remediations.PauseKey)
 				})
@@ -295,11 +296,11 @@ func moveKnockOuts() map[string]knockOut {
 		"9: a pause holds the putting back": {
 			take: func(h *hands) {
 				h.w.core.mayStillPutBack = func(*corev1.Node, []*corev1.Node, string) error { return nil }
-				h.w.core.decideLocation = func(s *remediations.LocationState, now time.Time) remediations.Decision {
+				h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
 					c, state := *s, *s.State
 					c.State, state.Node = &state, s.Node.DeepCopy()
 					delete(state.Node.Annotations, remediations.PauseKey)
-					return remediations.DecideLocation(&c, now)
+					return location.Decide(&c, now)
 				}
 			},
 			speaks: "9: a move of the leader n0 is put back",

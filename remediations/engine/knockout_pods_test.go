@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // podKnockOuts are what must be so of the pod: S0, and invariant 7.
@@ -15,33 +16,33 @@ func podKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"S0-16: what its owner holds is held": {
 			take: func(h *hands) {
-				h.sighting(func(_ *remediations.SidecarState, g *remediations.Sighting) { g.Held = "" })
+				h.sighting(func(_ *sidecar.State, g *sidecar.Sighting) { g.Held = "" })
 			},
 			tale: gateCloses(func(_ *world, g *gated) { g.silenced = true; g.hold("SeiNode is paused") }, aloud), speaks: "S0-16: an intent",
 		},
 		"S0-16: a gate that somebody closed stays closed": {
 			take: func(h *hands) {
-				h.sighting(func(_ *remediations.SidecarState, g *remediations.Sighting) { g.StartedAt = time.Now() })
+				h.sighting(func(_ *sidecar.State, g *sidecar.Sighting) { g.StartedAt = time.Now() })
 			},
 			tale: gateCloses(func(_ *world, g *gated) { g.silenced = true; g.letGo(); g.closeByHand() }, aloud), speaks: "S0-16: an intent for the sidecar of p00-0, which somebody closed",
 		},
 		"S0-2: 503 alone": {
 			take: func(h *hands) {
-				h.sighting(func(_ *remediations.SidecarState, g *remediations.Sighting) { g.Health = remediations.HealthNotReady })
+				h.sighting(func(_ *sidecar.State, g *sidecar.Sighting) { g.Health = sidecar.HealthNotReady })
 			},
 			tale: gateCloses(quietly, func(_ *world, g *gated) { g.hide(true) }, aloud), speaks: "S0-2: an intent",
 		},
 		"S0: the pod is here": {
 			take: func(h *hands) {
-				h.sighting(func(s *remediations.SidecarState, g *remediations.Sighting) { g.Node = s.Node.Name })
+				h.sighting(func(s *sidecar.State, g *sidecar.Sighting) { g.Node = s.Node.Name })
 			},
 			tale: gateCloses(quietly, func(w *world, g *gated) { w.replacePod(g.name, "n3") }, aloud), speaks: "S0: an intent for a sidecar on n0",
 		},
 		"7: Recovered is 200": {
 			take: func(h *hands) {
-				h.sighting(func(s *remediations.SidecarState, g *remediations.Sighting) {
+				h.sighting(func(s *sidecar.State, g *sidecar.Sighting) {
 					if s.Record != nil && s.Record.Phase == remediations.Verifying {
-						g.Health = remediations.HealthReady
+						g.Health = sidecar.HealthReady
 					}
 				})
 			},
@@ -49,7 +50,7 @@ func podKnockOuts() map[string]knockOut {
 		},
 		"7: of the pod that was approved": {
 			take: func(h *hands) {
-				h.sighting(func(s *remediations.SidecarState, g *remediations.Sighting) {
+				h.sighting(func(s *sidecar.State, g *sidecar.Sighting) {
 					if s.Record != nil {
 						g.Pod.UID = s.Record.Pod.UID
 					}
@@ -83,11 +84,11 @@ func turnKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"S0: at most limits.sidecars.concurrent": {
 			config: func(c *remediations.Config) { withSidecars(c).Limits.Sidecars = 1 },
-			take:   func(h *hands) { h.sidecar(func(s *remediations.SidecarState) { s.Busy = 0 }) }, tale: threeClose("n0", "n1", "n2"), speaks: "S0: 2 sidecars",
+			take:   func(h *hands) { h.sidecar(func(s *sidecar.State) { s.Busy = 0 }) }, tale: threeClose("n0", "n1", "n2"), speaks: "S0: 2 sidecars",
 		},
 		"S0: one after the other on a node": {
 			take: func(h *hands) {
-				h.sidecar(func(s *remediations.SidecarState) {
+				h.sidecar(func(s *sidecar.State) {
 					s.Journal.Records = maps.Clone(s.Journal.Records)
 					maps.DeleteFunc(s.Journal.Records, func(k string, _ *remediations.Record) bool { return k != s.Key })
 				})
@@ -102,7 +103,7 @@ func turnKnockOuts() map[string]knockOut {
 		},
 		"S0-7: thirty seconds between two": {
 			take: func(h *hands) {
-				h.sidecar(func(s *remediations.SidecarState) {
+				h.sidecar(func(s *sidecar.State) {
 					if s.Record == nil || s.Record.Phase != remediations.Verifying {
 						return
 					}

@@ -9,21 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// sidecar lets DecideSidecar see another state than the one that is.
-func (h *hands) sidecar(change func(*remediations.SidecarState)) {
-	h.w.core.decideSidecar = func(s *remediations.SidecarState, now time.Time) remediations.Decision {
+// sidecar lets sidecar.Decide see another state than the one that is.
+func (h *hands) sidecar(change func(*sidecar.State)) {
+	h.w.core.decideSidecar = func(s *sidecar.State, now time.Time) remediations.Decision {
 		c, state := *s, *s.State
 		c.State = &state
 		change(&c)
-		return remediations.DecideSidecar(&c, now)
+		return sidecar.Decide(&c, now)
 	}
 }
 
 // sighting lets it see another sidecar.
-func (h *hands) sighting(change func(*remediations.SidecarState, *remediations.Sighting)) {
-	h.sidecar(func(s *remediations.SidecarState) {
+func (h *hands) sighting(change func(*sidecar.State, *sidecar.Sighting)) {
+	h.sidecar(func(s *sidecar.State) {
 		if s.Sighting != nil {
 			g := *s.Sighting
 			change(s, &g)
@@ -34,7 +35,7 @@ func (h *hands) sighting(change func(*remediations.SidecarState, *remediations.S
 
 // sidecarPolicy lets it see another policy.
 func (h *hands) sidecarPolicy(change func(*remediations.Config, *remediations.Policy)) {
-	h.sidecar(func(s *remediations.SidecarState) {
+	h.sidecar(func(s *sidecar.State) {
 		c := *s.Config
 		c.Policies = slices.Clone(c.Policies)
 		p := *c.Policies[1]
@@ -74,7 +75,7 @@ func sidecarKnockOuts() map[string]knockOut {
 			take:   func(h *hands) { h.sidecarPolicy(enforcing) }, tale: gateCloses(wedged), speaks: "1: an intent for a sidecar",
 		},
 		"2: a node's repair excludes its sidecars'": {
-			take:   func(h *hands) { h.sidecar(func(s *remediations.SidecarState) { s.Journal.Record = nil }) },
+			take:   func(h *hands) { h.sidecar(func(s *sidecar.State) { s.Journal.Record = nil }) },
 			speaks: "2: an intent for a sidecar on n0, which is under repair",
 			tale: func(_ *testing.T, w *world) {
 				w.host(podName(0), "n0")
@@ -140,11 +141,11 @@ func approvalKnockOuts() map[string]knockOut {
 		},
 		"4: a task without an outcome counts as posted": {
 			take: func(h *hands) {
-				h.w.core.decideSidecar = func(s *remediations.SidecarState, now time.Time) remediations.Decision {
+				h.w.core.decideSidecar = func(s *sidecar.State, now time.Time) remediations.Decision {
 					if r := s.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
 						return remediations.Decision{Verb: remediations.Issue, Record: r, Policy: s.Config.Policies[1]}
 					}
-					return remediations.DecideSidecar(s, now)
+					return sidecar.Decide(s, now)
 				}
 			},
 			speaks: "4: the task",
@@ -166,12 +167,12 @@ func approvalKnockOuts() map[string]knockOut {
 			take: func(h *hands) { h.w.do(func() { h.w.lies.neverAsk = true }) }, tale: gateCloses(slow), speaks: "4: the approval of",
 		},
 		"4: each attempt has a task of its own": {
-			take: func(h *hands) { h.sidecar(func(s *remediations.SidecarState) { s.NewTask = "the same" }) },
+			take: func(h *hands) { h.sidecar(func(s *sidecar.State) { s.NewTask = "the same" }) },
 			tale: gateCloses(wedged), speaks: "4: the task",
 		},
 		"5: no approval under a silence": {
 			take: func(h *hands) {
-				h.sidecar(func(s *remediations.SidecarState) {
+				h.sidecar(func(s *sidecar.State) {
 					hear(s.State, alerts(func(a *remediations.AlertWord) { a.SilencedBy, a.Active = nil, true }))
 				})
 			},
@@ -179,7 +180,7 @@ func approvalKnockOuts() map[string]knockOut {
 		},
 		"5: nor of an alert that is forged": {
 			take: func(h *hands) {
-				h.sidecar(func(s *remediations.SidecarState) {
+				h.sidecar(func(s *sidecar.State) {
 					hear(s.State, func(_ int, s *remediations.State, r *remediations.ReplicaWord) {
 						for _, a := range s.Journal.Alerts {
 							r.Alerts[a.Fingerprint] = remediations.AlertWord{Active: true, Receivers: []string{"drydock"}}
@@ -191,7 +192,7 @@ func approvalKnockOuts() map[string]knockOut {
 		},
 		"9: a pause holds sidecars": {
 			take: func(h *hands) {
-				h.sidecar(func(s *remediations.SidecarState) {
+				h.sidecar(func(s *sidecar.State) {
 					s.Node = s.Node.DeepCopy()
 					delete(s.Node.Annotations, remediations.PauseKey)
 				})

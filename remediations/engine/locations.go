@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/location"
 )
 
 // Locations looks at the leaders of a mesh's locations, and moves them.
@@ -18,7 +19,7 @@ type Locations interface {
 	// LeadsAll is Leads for many locations, by what the cache knows now. To ask it costs no look at the whole fleet.
 	LeadsAll() func(location string) (node string)
 	// Look looks live. It does not fail: what it could not find out is in the answer. It changes nothing.
-	Look(ctx context.Context, location string) remediations.LocationSight
+	Look(ctx context.Context, location string) location.Sight
 	// Move makes the change if the location still is as the move says, asking mayStill at the very last moment before each
 	// key is written. The outcome is never empty; the error says why it is not accepted.
 	Move(ctx context.Context, m remediations.Move, mayStill func() error) (remediations.CallOutcome, error)
@@ -31,8 +32,8 @@ var locations = kind{
 	of:      remediations.KindLocation,
 	carrier: (*Engine).leads,
 	decide: func(e *Engine, t *subject, now time.Time) remediations.Decision {
-		seen, _ := t.m.seen.(*remediations.LocationSight)
-		return e.core.decideLocation(&remediations.LocationState{Target: remediations.Target{State: t.State, Subject: t.Subject}, Sight: seen}, now)
+		seen, _ := t.m.seen.(*location.Sight)
+		return e.core.decideLocation(&location.State{Target: remediations.Target{State: t.State, Subject: t.Subject}, Sight: seen}, now)
 	},
 	look: func(p *passing, t *subject, _ remediations.Decision) func(context.Context, time.Time) any {
 		if p.Locations == nil {

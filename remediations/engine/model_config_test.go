@@ -7,10 +7,12 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // modelKinds are those that Drydock knows, and the stranger's.
-var modelKinds = []*remediations.TargetKind{&remediations.LocationKind, &remediations.SidecarKind, remediations.PlainKind(kindVolume)}
+var modelKinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind, remediations.PlainKind(kindVolume)}
 
 // modelConfig is one policy that reboots twice, on a fleet that repairs one node at a time.
 func modelConfig() *remediations.Config {

@@ -14,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/kilo"
+	"drydock.dev/drydock/remediations/targets/location"
 )
 
 const leaderPolicy = "mesh-leader-degraded"
@@ -316,10 +317,10 @@ func (w *world) leaderRecords() map[string]*remediations.Record {
 }
 
 // sight is what a look finds, live.
-func (w *world) sight(where string) remediations.LocationSight {
+func (w *world) sight(where string) location.Sight {
 	p := w.mesh.places[where]
 	members := w.kilos(w.nodes)[where]
-	s := remediations.LocationSight{Leader: kilo.Elect(members), Refused: map[string]string{}}
+	s := location.Sight{Leader: kilo.Elect(members), Refused: map[string]string{}}
 	switch {
 	case p == nil || s.Leader == "":
 		s.Unknown = fmt.Sprintf("no node is in the location %q", where)

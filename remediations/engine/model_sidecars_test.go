@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // gated is a pod whose main container waits behind a sidecar. The gate is in the memory of the sidecar's process; the ids
@@ -242,7 +243,7 @@ func (s sidecarPort) Hosts(ctx context.Context, p remediations.Pod) (string, err
 }
 
 // Look answers after a while with what was so at its beginning: the worst that the network can do.
-func (s sidecarPort) Look(_ context.Context, provider string, p remediations.Pod) remediations.Sighting {
+func (s sidecarPort) Look(_ context.Context, provider string, p remediations.Pod) sidecar.Sighting {
 	s.enter("sight", false)
 	s.w.mu.Lock()
 	if provider != "sei" {
@@ -258,22 +259,22 @@ func (s sidecarPort) Look(_ context.Context, provider string, p remediations.Pod
 	return g
 }
 
-func (s sidecarPort) sighting(p remediations.Pod) remediations.Sighting {
+func (s sidecarPort) sighting(p remediations.Pod) sidecar.Sighting {
 	pod := s.w.pod(p.Name)
 	if pod == nil {
-		return remediations.Sighting{Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name}}
+		return sidecar.Sighting{Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name}}
 	}
-	g := remediations.Sighting{
-		Pod: remediations.Pod{Namespace: "sei", Name: pod.name, UID: pod.uid}, Node: pod.node, StartedAt: pod.started, Held: pod.held, Health: remediations.HealthNotReady,
+	g := sidecar.Sighting{
+		Pod: remediations.Pod{Namespace: "sei", Name: pod.name, UID: pod.uid}, Node: pod.node, StartedAt: pod.started, Held: pod.held, Health: sidecar.HealthNotReady,
 		Owner: remediations.Object{APIVersion: "sei.io/v1alpha1", Kind: "SeiNode", Namespace: "sei", Name: strings.TrimSuffix(pod.name, "-0"), UID: "owner"},
 	}
 	switch {
 	case pod.hidden:
-		g.Health, g.Detail = remediations.HealthUnreachable, "no answer"
+		g.Health, g.Detail = sidecar.HealthUnreachable, "no answer"
 	case pod.failing:
-		g.Health, g.Detail = remediations.HealthProbeError, "it answered 500"
+		g.Health, g.Detail = sidecar.HealthProbeError, "it answered 500"
 	case pod.open:
-		g.Health = remediations.HealthReady
+		g.Health = sidecar.HealthReady
 	}
 	return g
 }
@@ -286,14 +287,14 @@ func (s sidecarPort) Approve(ctx context.Context, a Approval, mayStill func() er
 	if at(s.w, func() bool { return s.dead }) {
 		runtime.Goexit()
 	}
-	saw := at(s.w, func() remediations.Sighting { return s.sighting(a.Pod) })
+	saw := at(s.w, func() sidecar.Sighting { return s.sighting(a.Pod) })
 	switch {
 	case mood.refuse:
 		return remediations.CallRefused, errors.New("it answered 403")
 	case at(s.w, func() bool { return s.w.gates.blindly }):
 	case saw.Pod.UID != a.Pod.UID || saw.Node != a.Node:
 		return remediations.CallRefused, errors.New("it is another pod")
-	case saw.Held != "" || saw.Health != remediations.HealthNotReady:
+	case saw.Held != "" || saw.Health != sidecar.HealthNotReady:
 		return remediations.CallRefused, fmt.Errorf("it does not wait for an approval: %s %s", saw.Health, saw.Held)
 	}
 	if !at(s.w, func() bool { return s.w.lies.neverAsk }) {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // Approval is what a sidecar is approved by.
@@ -26,7 +27,7 @@ type Sidecars interface {
 	Hosts(ctx context.Context, p remediations.Pod) (node string, err error)
 	// Look reads the pod, its owner, and how the sidecar says that it is. It does not fail: what it could not find out is
 	// in the answer. It changes nothing.
-	Look(ctx context.Context, provider string, p remediations.Pod) remediations.Sighting
+	Look(ctx context.Context, provider string, p remediations.Pod) sidecar.Sighting
 	// Approve looks once more, asks mayStill at the very last moment, and approves. The outcome is never empty; the error
 	// says why it is not accepted.
 	Approve(ctx context.Context, a Approval, mayStill func() error) (remediations.CallOutcome, error)
@@ -44,15 +45,15 @@ var sidecars = kind{
 		if e.Config.SidecarTakesPlace(t.Record, e.sidecarsCounted) {
 			busy--
 		}
-		seen, _ := t.m.seen.(*remediations.Sighting)
-		return e.core.decideSidecar(&remediations.SidecarState{Target: remediations.Target{State: t.State, Subject: t.Subject}, Sighting: seen, Busy: busy, NewTask: e.NewTask()}, now)
+		seen, _ := t.m.seen.(*sidecar.Sighting)
+		return e.core.decideSidecar(&sidecar.State{Target: remediations.Target{State: t.State, Subject: t.Subject}, Sighting: seen, Busy: busy, NewTask: e.NewTask()}, now)
 	},
 	look: (*passing).lookAtSidecar, saw: (*passing).transition,
 	call: (*passing).approve,
 	about: func(t *subject) *remediations.Object {
 		pod := remediations.PodNamed(t.Name)
 		o := &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}
-		seen, _ := t.m.seen.(*remediations.Sighting)
+		seen, _ := t.m.seen.(*sidecar.Sighting)
 		switch {
 		case seen != nil && seen.Pod.UID != "":
 			o.UID = seen.Pod.UID
@@ -63,8 +64,8 @@ var sidecars = kind{
 	},
 	// It waits for nothing, whatever its alert still says.
 	quiet: func(t *subject) bool {
-		seen, _ := t.m.seen.(*remediations.Sighting)
-		return t.Record == nil && seen != nil && seen.Health == remediations.HealthReady
+		seen, _ := t.m.seen.(*sidecar.Sighting)
+		return t.Record == nil && seen != nil && seen.Health == sidecar.HealthReady
 	},
 	counted: (*passing).countSidecar,
 }
@@ -162,21 +163,21 @@ func (p *passing) lookAtSidecar(t *subject, d remediations.Decision) func(ctx co
 
 // transition tells people that a sidecar has begun to wait, or is ready again. What lies between the two is no news.
 func (p *passing) transition(t *subject) {
-	g, m := t.m.seen.(*remediations.Sighting), t.m
+	g, m := t.m.seen.(*sidecar.Sighting), t.m
 	switch {
 	case g.Node != t.of.node || g.Pod.UID == "":
 		m.waits = false
-	case g.Health == remediations.HealthNotReady && !m.waits:
+	case g.Health == sidecar.HealthNotReady && !m.waits:
 		m.waits = true
 		p.regarding(g, Event{Warning: true, Reason: "SidecarReadinessLost", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of %s is not ready: %s", t.Name, g.Detail)})
-	case g.Health == remediations.HealthReady && m.waits:
+	case g.Health == sidecar.HealthReady && m.waits:
 		m.waits = false
 		p.regarding(g, Event{Reason: "SidecarReadinessRestored", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of %s is ready", t.Name)})
 	}
 }
 
 // regarding sends an Event about the pod, and about the object that it is a part of.
-func (e *Engine) regarding(g *remediations.Sighting, event Event) {
+func (e *Engine) regarding(g *sidecar.Sighting, event Event) {
 	event.About = &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: g.Pod.Namespace, Name: g.Pod.Name, UID: g.Pod.UID}
 	e.Events.Event("", event)
 	if g.Owner.Name != "" {

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock.dev/drydock/remediations"
+	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
 // Leads says which node leads the location by what the cache knows; empty: none, or it cannot be said.
@@ -64,8 +64,8 @@ func (m *Mesh) leader(location string, candidates []*corev1.Node) string {
 
 // Look looks at the location live: at all Nodes, and at what Prometheus has of the agents' words. It does not fail: what
 // it could not find out is in the answer. It changes nothing.
-func (m *Mesh) Look(ctx context.Context, location string) remediations.LocationSight {
-	s := remediations.LocationSight{At: m.options.Now()}
+func (m *Mesh) Look(ctx context.Context, location string) kind.Sight {
+	s := kind.Sight{At: m.options.Now()}
 	leave, err := m.enter(ctx)
 	if err != nil {
 		s.Unknown = "waiting for another look to end: " + err.Error()
@@ -113,7 +113,7 @@ func (m *Mesh) Look(ctx context.Context, location string) remediations.LocationS
 	return s
 }
 
-func unknown(s remediations.LocationSight, why string) remediations.LocationSight {
+func unknown(s kind.Sight, why string) kind.Sight {
 	if s.Held == "" {
 		s.Unknown = why
 	}

@@ -19,9 +19,10 @@ import (
 
 	"drydock.dev/drydock/internal/lab/atonce"
 	"drydock.dev/drydock/remediations"
+	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
-func successors(s remediations.LocationSight) []string {
+func successors(s kind.Sight) []string {
 	var out []string
 	for _, m := range s.Candidates {
 		out = append(out, m.To)

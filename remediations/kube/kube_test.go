@@ -25,6 +25,8 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kilo"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 func TestMain(m *testing.M) {
@@ -166,7 +168,7 @@ func inbox(t *testing.T, client kubernetes.Interface) kube.Inbox {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
 	require.NoError(t, err)
 	return kube.Inbox{
-		Config: &remediations.Config{Kinds: []*remediations.TargetKind{&remediations.LocationKind, &remediations.SidecarKind}, Policies: []*remediations.Policy{{Name: "p", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, Labels: []string{"node"}}}},
+		Config: &remediations.Config{Kinds: []*remediations.TargetKind{&location.Kind, &sidecar.Kind}, Policies: []*remediations.Policy{{Name: "p", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, Labels: []string{"node"}}}},
 		Client: client, Now: time.Now,
 		Node: func(name string) *corev1.Node {
 			n, err := lab.Shared(t).Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})

@@ -7,21 +7,22 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // Clients are the providers of sidecars that are configured, by name.
 type Clients map[string]*Client
 
 // Look is engine.Sidecars'.
-func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) remediations.Sighting {
+func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) kind.Sighting {
 	client := c[provider]
 	if client == nil {
-		return remediations.Sighting{Pod: p, Unknown: unnamed(provider).Error()}
+		return kind.Sighting{Pod: p, Unknown: unnamed(provider).Error()}
 	}
 	saw := client.Look(ctx, p.Namespace, p.Name)
-	g := remediations.Sighting{
+	g := kind.Sighting{
 		Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name, UID: saw.Pod.UID}, Node: saw.Pod.Node, StartedAt: saw.StartedAt,
-		Health: remediations.Health(saw.Health), Held: saw.Held, Unknown: saw.Unknown, Detail: saw.Detail,
+		Health: kind.Health(saw.Health), Held: saw.Held, Unknown: saw.Unknown, Detail: saw.Detail,
 	}
 	if o := saw.Owner; o.Name != "" {
 		g.Owner = remediations.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}

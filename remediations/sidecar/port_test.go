@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // TestWhatTheEngineHearsOfAnApproval: refused only where nothing was posted or the sidecar said no; whatever else went wrong may have
@@ -44,7 +45,7 @@ func TestWhatTheEngineHearsOfAnApproval(t *testing.T) {
 			saw := clients.Look(t.Context(), tc.provider, a.Pod)
 			require.Equal(t, tc.provider != "sei", saw.Unknown != "", saw.Unknown)
 			if tc.provider == "sei" {
-				require.Equal(t, remediations.Health(NotReady), saw.Health)
+				require.Equal(t, kind.Health(NotReady), saw.Health)
 				require.Equal(t, thePod.Node, saw.Node)
 				require.NotEmpty(t, saw.Owner.Name)
 			}

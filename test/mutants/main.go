@@ -34,13 +34,13 @@ var core = []string{
 	"remediations/kind.go", "remediations/last_look.go", "remediations/ledger*.go", "remediations/lifecycle.go", "remediations/outage.go",
 	"remediations/survey.go", "remediations/plain.go", "remediations/target.go", "remediations/witness*.go", "remediations/node_decide.go",
 	"remediations/node_proof.go", "remediations/node_successor.go", "remediations/node_target.go",
-	"remediations/location_guards.go", "remediations/location_ledger.go", "remediations/targets/apiserver/guards.go",
+	"remediations/targets/*/guards.go",
 	"remediations/engine/finish.go", "remediations/engine/issue.go", "remediations/engine/kinds.go", "remediations/engine/targets.go",
 }
 
 // folders are the packages whose tests run, in this order: the tests of the pure core are fast and
 // kill most.
-var folders = []string{"remediations", "remediations/targets/apiserver", "remediations/admission", "remediations/engine"}
+var folders = []string{"remediations", "remediations/targets/apiserver", "remediations/targets/sidecar", "remediations/targets/location", "remediations/admission", "remediations/engine"}
 
 const explainedFile = "test/mutants/explained.txt"
 

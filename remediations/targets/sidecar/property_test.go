@@ -1,4 +1,4 @@
-package remediations
+package sidecar_test
 
 import (
 	"slices"
@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // check is what must hold of each decision.
@@ -19,8 +22,8 @@ func (l *sidecarLife) check(t *rapid.T, d Decision) {
 	require.False(t, d.Ask.Lease || d.Ask.Heartbeats || d.Ask.Survey || d.Ask.Replacement)
 	require.Subset(t, []string{CancelKey}, d.Consume, "no other word of a person's is its to take")
 	if d.Record != nil {
-		require.LessOrEqual(t, len(d.Record.Encode()), maxRecordBytes)
-		require.LessOrEqual(t, len(d.Record.Encode()), sidecarRoom)
+		require.LessOrEqual(t, len(d.Record.Encode()), MaxRecordBytes)
+		require.LessOrEqual(t, len(d.Record.Encode()), sidecar.Room)
 		again, err := DecodeRecord(d.Record.Encode())
 		require.NoError(t, err, "what it writes, it reads")
 		require.Equal(t, SidecarKey(*again.Pod), s.Key)
@@ -32,7 +35,7 @@ func (l *sidecarLife) check(t *rapid.T, d Decision) {
 		require.False(t, l.now.After(over.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
 	}
 	if d.Ended != nil && d.Ended.Outcome == Recovered {
-		require.Equal(t, HealthReady, s.Sighting.Health)
+		require.Equal(t, sidecar.HealthReady, s.Sighting.Health)
 		require.Equal(t, r.Intent.UID, s.Sighting.Pod.UID)
 		require.True(t, s.Sighting.At.After(r.Intent.At))
 		require.NotEqual(t, CallRefused, r.Intent.Outcome)
@@ -43,7 +46,7 @@ func (l *sidecarLife) check(t *rapid.T, d Decision) {
 	l.calls++
 	g, p, n := s.Sighting, s.Config.Policies[0], s.Node
 	require.LessOrEqual(t, l.now.Sub(g.At), 10*time.Second, "the last sighting")
-	require.Equal(t, HealthNotReady, g.Health)
+	require.Equal(t, sidecar.HealthNotReady, g.Health)
 	require.Empty(t, g.Held)
 	require.Empty(t, g.Unknown)
 	require.NotEmpty(t, g.Pod.UID)

@@ -1,55 +1,57 @@
-package remediations
+package location
 
 import (
 	"fmt"
 	"slices"
 	"time"
+
+	"drydock.dev/drydock/remediations"
 )
 
-// LocationState is all that DecideLocation may know. Call, NewID, WellSince and WellHeard of the State are the leader's own.
-type LocationState struct {
-	Target
+// State is all that Decide may know. Call, NewID, WellSince and WellHeard of the State are the leader's own.
+type State struct {
+	remediations.Target
 	// Sight is what was last seen of the location; nil: nothing yet.
-	Sight *LocationSight
+	Sight *Sight
 
 	// move is what would be done.
-	move Move
+	move remediations.Move
 }
 
-// DecideLocation says what is to be done about the leader of one location of the mesh, on the Node that led when that was
-// found out. It is pure, as Decide is, and asks the same guards, but for those that speak of the machine: a leader that
+// Decide says what is to be done about the leader of one location of the mesh, on the Node that led when that was
+// found out. It is pure, as the core's is, and asks the same guards, but for those that speak of the machine: a leader that
 // does not forward makes many nodes look ill, and its node is repaired by an alert of its own.
-func DecideLocation(state *LocationState, now time.Time) Decision {
+func Decide(state *State, now time.Time) remediations.Decision {
 	own := *state
 	s := &own
-	s.Kind, s.What, s.Asked, s.Next = KindLocation, "location "+s.Name, "the mesh", "move"
+	s.Kind, s.What, s.Asked, s.Next = remediations.KindLocation, "location "+s.Name, "the mesh", "move"
 	s.Looking, s.Checking = "looking at who leads the location", "looking at the location"
-	s.Soon = []Reason{LeaderHeld, LeaderUnknown, NodeUnderRepair, Observing}
+	s.Soon = []remediations.Reason{remediations.LeaderHeld, remediations.LeaderUnknown, remediations.NodeUnderRepair, remediations.Observing}
 	if s.Sight != nil {
 		s.SeenAt = s.Sight.At
 	}
 	if r := s.Record; r != nil {
-		s.Spent = len(r.Moves) >= MaxMoves
+		s.Spent = len(r.Moves) >= remediations.MaxMoves
 		if r.Intent != nil {
 			s.Of = fmt.Sprintf("location %s to %s", r.Location, r.Intent.Successor)
 		}
 	}
-	s.Begun = func(r *Record) bool { return len(r.Moves) > 0 }
-	s.Named = func(r *Record) { r.Location = s.Name }
+	s.Begun = func(r *remediations.Record) bool { return len(r.Moves) > 0 }
+	s.Named = func(r *remediations.Record) { r.Location = s.Name }
 	// What it moved stays moved: only a plan that has run out puts it back.
-	s.Entry = func(e *Entry) { e.Location, e.Moves = s.Record.Location, slices.Clone(s.Record.Moves) }
+	s.Entry = func(e *remediations.Entry) { e.Location, e.Moves = s.Record.Location, slices.Clone(s.Record.Moves) }
 	s.Elsewhere, s.Examine, s.Guard, s.Intend, s.Until, s.Tidy = s.elsewhere, s.examine, s.guard, s.intend, s.until, s.tidy
 	s.Acting, s.Rest, s.Instead, s.Expired = s.acting, s.rest, s.instead, s.expired
 	s.Well, s.Cure, s.Missing = s.well, s.cure, s.missing
-	return DecideTarget(&s.Target, now)
+	return remediations.DecideTarget(&s.Target, now)
 }
 
 // tidy speaks of the alerts about other locations, too: they wait until this one is done with.
-func (s *LocationState) tidy(d *Decision, now time.Time) {
-	var all []*Alert
+func (s *State) tidy(d *remediations.Decision, now time.Time) {
+	var all []*remediations.Alert
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
-		if p := s.Config.Policy(a.Policy); p != nil && p.Kind == KindLocation {
+		if p := s.Config.Policy(a.Policy); p != nil && p.Kind == remediations.KindLocation {
 			all = append(all, a)
 		}
 	}
@@ -57,7 +59,7 @@ func (s *LocationState) tidy(d *Decision, now time.Time) {
 }
 
 // examine looks at the location: a move needs one that does not answer, and somebody who can lead it instead.
-func (s *LocationState) examine(c *Candidate, _ *Record, _ bool) (*Decision, Reason, *Finding) {
+func (s *State) examine(c *remediations.Candidate, _ *remediations.Record, _ bool) (*remediations.Decision, remediations.Reason, *remediations.Finding) {
 	against, why := s.against(c)
 	if why == nil {
 		s.move, against, why = s.successor(c)
@@ -70,21 +72,21 @@ func (s *LocationState) examine(c *Candidate, _ *Record, _ bool) (*Decision, Rea
 	return nil, against, why
 }
 
-func (s *LocationState) intend(c *Candidate, pending *Record, d *Decision) {
+func (s *State) intend(c *remediations.Candidate, pending *remediations.Record, d *remediations.Decision) {
 	r, m := d.Record, s.move
-	if n := len(r.Moves); n > 0 && pending.Intent.Outcome == CallRefused {
+	if n := len(r.Moves); n > 0 && pending.Intent.Outcome == remediations.CallRefused {
 		r.Moves[n-1].Refused = true
 	}
 	r.Moves = append(r.Moves, m)
-	r.Undo = append(r.Undo, Undo{Kind: UndoLeader, Key: m.To, At: Instant(c.Now)})
+	r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoLeader, Key: m.To, At: remediations.Instant(c.Now)})
 	r.Intent.UID, r.Intent.Successor = string(s.Node.UID), m.To
 	d.Message = fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.Step.Attempt, c.By())
 }
 
 // acting goes on with the undoing of all moves.
-func (s *LocationState) acting(now time.Time) (Decision, bool) {
+func (s *State) acting(now time.Time) (remediations.Decision, bool) {
 	if s.Record.Back == nil {
-		return Decision{}, false
+		return remediations.Decision{}, false
 	}
 	return s.restore(now), true
 }

@@ -1,4 +1,4 @@
-package remediations
+package location_test
 
 import (
 	"fmt"
@@ -10,9 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// meshLife is a mesh of two locations through a random history: DecideLocation and Decide decide about its nodes, and what
+// meshLife is a mesh of two locations through a random history: location.Decide and Decide decide about its nodes, and what
 // they decide is carried out as the engine would, on a clock of its own.
 type meshLife struct {
 	t      *testing.T
@@ -49,7 +53,7 @@ type issuedMove struct {
 
 // meshMemory is what the engine would remember of one node's leader, and lose with a restart.
 type meshMemory struct {
-	sight              *LocationSight
+	sight              *location.Sight
 	call               *Call
 	asked, well, heard time.Time
 }
@@ -59,10 +63,10 @@ var meshNodes = []string{"a1", "a2", "a3", "a4", "b1", "b2", "b3"}
 func locationIn(node string) string { return map[byte]string{'a': "eu", 'b': "us"}[node[0]] }
 
 // leads is the first that has the key, else the first.
-func (l *meshLife) leads(location string) string {
+func (l *meshLife) leads(of string) string {
 	first := ""
 	for _, n := range meshNodes {
-		if locationIn(n) != location {
+		if locationIn(n) != of {
 			continue
 		}
 		if _, ok := l.keys[n]; ok {
@@ -76,22 +80,22 @@ func (l *meshLife) leads(location string) string {
 }
 
 // look is what the provider of the mesh sees now.
-func (l *meshLife) look(location string) *LocationSight {
-	leader := l.leads(location)
-	g := &LocationSight{At: l.now, Leader: leader, Settled: true, Reached: !l.broken[leader] && !l.half, ReachedWhy: "nobody answers"}
+func (l *meshLife) look(of string) *location.Sight {
+	leader := l.leads(of)
+	g := &location.Sight{At: l.now, Leader: leader, Settled: true, Reached: !l.broken[leader] && !l.half, ReachedWhy: "nobody answers"}
 	if l.unknown {
-		return &LocationSight{At: l.now, Unknown: "no probes"}
+		return &location.Sight{At: l.now, Unknown: "no probes"}
 	}
 	if l.held {
 		g.Held = "granularity is full"
 	}
 	for _, n := range meshNodes {
-		if locationIn(n) != location || n == leader || l.unfit[n] {
+		if locationIn(n) != of || n == leader || l.unfit[n] {
 			continue
 		}
-		m := Move{Location: location, From: leader, To: n, Before: map[string]*string{n: nil}}
+		m := Move{Location: of, From: leader, To: n, Before: map[string]*string{n: nil}}
 		for k, v := range l.keys {
-			if locationIn(k) == location {
+			if locationIn(k) == of {
 				m.Before[k] = &v
 			}
 		}
@@ -117,23 +121,23 @@ func (l *meshLife) putBack(m Move) {
 }
 
 func newMeshLife(t *testing.T, rt *rapid.T) *meshLife {
-	sc := readLeaderScene(t, `{policy: {proofFor: 20s}}`)
+	sc := scene.ReadLocation(t, `{policy: {proofFor: 20s}}`)
 	sc.Policy.Mode = rapid.SampledFrom([]Mode{ModeEnforce, ModeEnforce, ModeEnforce, ModeObserve}).Draw(rt, "mode")
 	sc.Policy.Plan = []string{fmt.Sprintf("promote-leader %d", rapid.IntRange(1, 3).Draw(rt, "attempts"))}
-	c := sc.locationState(t).Config
+	c := sc.LocationState(t).Config
 	node := *c.Policies[0]
 	node.Name, node.Kind, node.Labels, node.Mode = "node-not-ready", KindNode, []string{"node"}, ModeEnforce
 	node.Witness = &Witness{None: true} // its nodes are sick by their alerts alone
 	node.Plan = []Step{{Name: "reboot", Wait: 2 * time.Minute, Attempts: 1}}
 	c.Policies = append(c.Policies, &node)
 	l := &meshLife{
-		t: t, config: c, now: noon, turns: 350, nodes: map[string]*corev1.Node{}, ledger: &Ledger{Repairs: map[string][]Begun{}}, memory: map[string]*meshMemory{},
+		t: t, config: c, now: scene.Noon, turns: 350, nodes: map[string]*corev1.Node{}, ledger: &Ledger{Repairs: map[string][]Begun{}}, memory: map[string]*meshMemory{},
 		keys: map[string]string{"b1": "true"}, broken: map[string]bool{}, unfit: map[string]bool{}, moves: map[string][]issuedMove{},
 		before: map[string]map[string]string{}, touched: map[string]bool{}, intents: map[string]bool{}, seen: map[string]int{},
-		word: &Word{AskedAt: noon, Replicas: []ReplicaWord{{Watchdog: true, Alerts: map[string]AlertWord{}}}},
+		word: &Word{AskedAt: scene.Noon, Replicas: []ReplicaWord{{Watchdog: true, Alerts: map[string]AlertWord{}}}},
 	}
 	for _, n := range meshNodes {
-		l.nodes[n] = bare(n)
+		l.nodes[n] = scene.Bare(n)
 	}
 	l.restart()
 	return l
@@ -203,7 +207,7 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 	if l.now.Sub(l.word.AskedAt) >= 15*time.Second {
 		l.alerts()
 	}
-	fleet := NewFleet(l.config, l.all(), l.ledger, quiet, l.now)
+	fleet := NewFleet(l.config, l.all(), l.ledger, scene.Quiet, l.now)
 	for _, name := range meshNodes {
 		n, m := l.nodes[name], l.memory[name]
 		if !l.concerned(n) {
@@ -218,15 +222,15 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 		if l.node(t, s, m) {
 			s.Journal = ReadJournal(n)
 		}
-		leader, ok := locationOf(l.config, s.Journal)
+		leader, ok := scene.LocationOf(l.config, s.Journal)
 		if !ok {
 			continue
 		}
-		ls := &LocationState{Target: Target{State: s, Subject: leader}, Sight: m.sight}
+		ls := &location.State{Target: Target{State: s, Subject: leader}, Sight: m.sight}
 		before := n.DeepCopy()
-		d := DecideLocation(ls, l.now)
+		d := location.Decide(ls, l.now)
 		require.Equal(t, before, n)
-		require.Equal(t, d, DecideLocation(ls, l.now), "pure")
+		require.Equal(t, d, location.Decide(ls, l.now), "pure")
 		l.check(t, ls, d)
 		l.carry(ls, m, d)
 		looked = looked || d.Verb == Look
@@ -247,7 +251,7 @@ func (l *meshLife) concerned(n *corev1.Node) bool {
 	return false
 }
 
-func (l *meshLife) carry(s *LocationState, m *meshMemory, d Decision) {
+func (l *meshLife) carry(s *location.State, m *meshMemory, d Decision) {
 	n := s.Node
 	if !d.Well {
 		m.well = time.Time{}
@@ -400,7 +404,7 @@ func (l *meshLife) actions() map[string]func(*rapid.T) {
 	people := map[string]func(*rapid.T){
 		"pause":   func(t *rapid.T) { toggle(anyLeader(t), PauseKey, "true") },
 		"glass":   func(t *rapid.T) { toggle(anyLeader(t), BreakGlassKey, "why") },
-		"exclude": func(t *rapid.T) { toggleLabel(anyLeader(t), ExcludeLabel) },
+		"exclude": func(t *rapid.T) { scene.ToggleLabel(anyLeader(t), ExcludeLabel) },
 		"cordon":  func(t *rapid.T) { n := anyLeader(t); n.Spec.Unschedulable = !n.Spec.Unschedulable },
 		"reset":   func(t *rapid.T) { any(t).Annotations[ResetKey] = "true" },
 		"cancel": func(t *rapid.T) {
@@ -462,7 +466,7 @@ func (l *meshLife) actions() map[string]func(*rapid.T) {
 	answered := func(t *rapid.T) { l.answer(t); l.pass(t, 30*time.Second) }
 	return map[string]func(*rapid.T){
 		"": func(*rapid.T) {}, "time passes": pass, "more time passes": pass, "long": long, "answered": answered, "answered again": answered, "answered once more": answered,
-		"people": oneAction(people), "world": oneAction(world), "calm": calm, "a leader breaks": breaks, "another leader breaks": breaks,
+		"people": scene.OneAction(people), "world": scene.OneAction(world), "calm": calm, "a leader breaks": breaks, "another leader breaks": breaks,
 		"a fault and its cure": func(t *rapid.T) {
 			calm(t)
 			breaks(t)

@@ -1,23 +1,28 @@
-package remediations
+// Package sidecar is what is true of the gated sidecars of pods alone, as targets of repairs: what is seen of one, and how its approval
+// is proven. It is pure, as the core is.
+package sidecar
 
 import (
 	"errors"
 	"fmt"
 	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 )
 
-// SidecarKind are the gated sidecars of pods, on the Node that hosts their pods.
-var SidecarKind = TargetKind{
-	Kind: KindSidecar,
-	Name: func(p *Policy, labels map[string]string) (string, error) {
+// Kind are the gated sidecars of pods, on the Node that hosts their pods.
+var Kind = remediations.TargetKind{
+	Kind: remediations.KindSidecar,
+	Name: func(p *remediations.Policy, labels map[string]string) (string, error) {
 		if len(p.Labels) != 2 {
 			return "", errors.New("the policy says of no two labels that they name a pod's namespace and the pod")
 		}
-		pod := Pod{Namespace: labels[p.Labels[0]], Name: labels[p.Labels[1]]}
-		if ValidName(pod.Namespace, 63, "lower-case letters, digits and '-'", "-") != nil {
+		pod := remediations.Pod{Namespace: labels[p.Labels[0]], Name: labels[p.Labels[1]]}
+		if remediations.ValidName(pod.Namespace, 63, "lower-case letters, digits and '-'", "-") != nil {
 			return "", fmt.Errorf("the label %s names no namespace", p.Labels[0])
 		}
-		if ValidName(pod.Name, 253, "lower-case letters, digits, '-' and '.'", "-.") != nil {
+		if remediations.ValidName(pod.Name, 253, "lower-case letters, digits, '-' and '.'", "-.") != nil {
 			return "", fmt.Errorf("the label %s names no pod", p.Labels[1])
 		}
 		return pod.String(), nil
@@ -41,11 +46,11 @@ type Sighting struct {
 	// At is when looking began.
 	At time.Time
 	// Pod is as it is now; its UID is empty where there is no such pod.
-	Pod Pod
+	Pod remediations.Pod
 	// Node hosts the pod.
 	Node string
 	// Owner is the object that the pod is a part of, where it has one that decides about the sidecar.
-	Owner Object
+	Owner remediations.Object
 	// StartedAt is the last start of a container that may have the gate; zero: not known.
 	StartedAt time.Time
 	// Health is empty where it was not asked for.
@@ -54,22 +59,19 @@ type Sighting struct {
 	Held, Unknown, Detail string
 }
 
-// Object names an object for people's eyes.
-type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
-
 // against says what there is to say against approving the sidecar; nil: its gate is closed, and nothing keeps it so.
-func (g *Sighting) against() (Reason, *Finding) {
+func (g *Sighting) against() (remediations.Reason, *remediations.Finding) {
 	switch {
 	case g.Unknown != "":
-		return SidecarUnknown, Because("%s", clip(g.Unknown, 300))
+		return remediations.SidecarUnknown, remediations.Because("%s", text.Line(g.Unknown, 300))
 	case g.Held != "":
-		return SidecarHeld, Because("%s", clip(g.Held, 300))
+		return remediations.SidecarHeld, remediations.Because("%s", text.Line(g.Held, 300))
 	case g.Health == HealthReady:
-		return AlertResolved, Because("the sidecar of %s answers that it is ready; its alert will end", g.Pod)
+		return remediations.AlertResolved, remediations.Because("the sidecar of %s answers that it is ready; its alert will end", g.Pod)
 	case g.Health == HealthNotReady:
 		return "", nil
 	}
-	return SidecarUnknown, Because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, clip(g.Detail, 200))
+	return remediations.SidecarUnknown, remediations.Because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
 }
 
 // closedByStart is how long before its alert the container of a gate may have been started, if the start is to explain why
@@ -79,13 +81,13 @@ const closedByStart = 15 * time.Minute
 // deliberate says why a closed gate was closed on purpose, or may have been; nil: its container was started shortly before
 // the alert began. A gate opens once in the life of its process, and the process forgets that at its end. If the process
 // was running long before the alert began, then somebody closed the gate, and nobody but that person opens it.
-func (g *Sighting) deliberate(alertBegan time.Time) (Reason, *Finding) {
+func (g *Sighting) deliberate(alertBegan time.Time) (remediations.Reason, *remediations.Finding) {
 	switch {
 	case g.StartedAt.IsZero():
-		return SidecarUnknown, Because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
+		return remediations.SidecarUnknown, remediations.Because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
 	case g.StartedAt.Add(closedByStart).Before(alertBegan):
-		return SidecarHeld, Because("the sidecar of %s was closed on purpose: its container has run since %s, and its alert began only at %s. Open it by hand, or restart its container",
-			g.Pod, Instant(g.StartedAt).Format(time.RFC3339), Instant(alertBegan).Format(time.RFC3339))
+		return remediations.SidecarHeld, remediations.Because("the sidecar of %s was closed on purpose: its container has run since %s, and its alert began only at %s. Open it by hand, or restart its container",
+			g.Pod, remediations.Instant(g.StartedAt).Format(time.RFC3339), remediations.Instant(alertBegan).Format(time.RFC3339))
 	}
 	return "", nil
 }

@@ -1,4 +1,4 @@
-package remediations
+package scene
 
 import (
 	"errors"
@@ -15,10 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/remediations"
 )
 
-func (sc *scene) node(t testing.TB) *corev1.Node {
-	n := bare("n1")
+func (sc *Scene) TheNode(t testing.TB) *corev1.Node {
+	n := Bare("n1")
 	in := sc.Node
 	for k, v := range in.Labels {
 		n.Labels[k] = v
@@ -31,7 +33,7 @@ func (sc *scene) node(t testing.TB) *corev1.Node {
 	}
 	switch in.Ready {
 	case "":
-		unready(n)
+		Unready(n)
 	case "none":
 		n.Status.Conditions = nil
 	default:
@@ -50,44 +52,44 @@ func (sc *scene) node(t testing.TB) *corev1.Node {
 	if in.BootID != nil {
 		n.Status.NodeInfo.BootID = *in.BootID
 	}
-	n.CreationTimestamp = metav1.NewTime(ago(in.Age, "48h"))
+	n.CreationTimestamp = metav1.NewTime(Ago(in.Age, "48h"))
 	n.Spec.Unschedulable = in.Cordoned
 	for _, key := range in.Taints {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key})
 	}
 	if in.Deleting {
-		n.DeletionTimestamp = &metav1.Time{Time: noon}
+		n.DeletionTimestamp = &metav1.Time{Time: Noon}
 	}
 	alerts := sc.Alerts
 	if alerts == nil {
-		alerts = []sceneAlert{{}}
+		alerts = []Alert{{}}
 	}
 	for _, a := range alerts {
-		alert := Alert{
-			V: RecordVersion, Name: "NodeNotReady", Policy: a.Policy, Status: a.Status, Fingerprint: a.Fingerprint,
-			StartsAt: ago(a.Started, "10m"), ReceivedAt: ago(a.Received, "5m"), Labels: map[string]string{"node": "n1"},
+		alert := remediations.Alert{
+			V: remediations.RecordVersion, Name: "NodeNotReady", Policy: a.Policy, Status: a.Status, Fingerprint: a.Fingerprint,
+			StartsAt: Ago(a.Started, "10m"), ReceivedAt: Ago(a.Received, "5m"), Labels: map[string]string{"node": "n1"},
 		}
 		if alert.Policy == "" {
 			alert.Policy = "node-not-ready"
 		}
 		if alert.Status == "" {
-			alert.Status = StatusFiring
+			alert.Status = remediations.StatusFiring
 		}
 		if alert.Fingerprint == "" {
-			alert.Fingerprint = fp
+			alert.Fingerprint = FP
 		}
 		n.Annotations[alert.Key()] = alert.Encode()
 	}
 	if sc.History != nil {
-		n.Annotations[HistoryKey] = EncodeJSON(sc.History)
+		n.Annotations[remediations.HistoryKey] = remediations.EncodeJSON(sc.History)
 	}
-	annotate(t, n, NodeRepairKey, sc.Record)
-	annotate(t, n, LocationKey, sc.Leader)
+	Annotate(t, n, remediations.NodeRepairKey, sc.Record)
+	Annotate(t, n, remediations.LocationKey, sc.Leader)
 	return n
 }
 
-// annotate writes a record as the scene has it: a string is taken as it is, so that a scene can hold what is no record.
-func annotate(t testing.TB, n *corev1.Node, key string, record any) {
+// Annotate writes a record as the scene has it: a string is taken as it is, so that a scene can hold what is no record.
+func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 	if record == nil {
 		return
 	}
@@ -100,32 +102,32 @@ func annotate(t testing.TB, n *corev1.Node, key string, record any) {
 		text = string(b)
 	}
 	n.Annotations[key] = text
-	if r, err := DecodeRecord(text); err == nil && key == NodeRepairKey {
-		n.Labels[PhaseLabel] = string(r.Phase)
+	if r, err := remediations.DecodeRecord(text); err == nil && key == remediations.NodeRepairKey {
+		n.Labels[remediations.PhaseLabel] = string(r.Phase)
 	}
 }
 
-func (sc *scene) word() *Word {
+func (sc *Scene) word() *remediations.Word {
 	if sc.Word.Never {
 		return nil
 	}
-	w := &Word{AskedAt: ago(sc.Word.Age, "2s"), WatchdogMisses: sc.Word.WatchdogMisses}
+	w := &remediations.Word{AskedAt: Ago(sc.Word.Age, "2s"), WatchdogMisses: sc.Word.WatchdogMisses}
 	replicas := sc.Word.Replicas
 	if replicas == nil {
-		replicas = []sceneReplica{{}, {}}
+		replicas = []Replica{{}, {}}
 	}
 	for i, r := range replicas {
 		rw := r.word(i)
 		for _, a := range sc.Alerts {
 			if a.Active && rw.Err == nil {
-				rw.Alerts[a.Fingerprint] = AlertWord{Labels: map[string]string{"node": "n1"}, StartsAt: ago(a.Started, "10m"), Active: true}
+				rw.Alerts[a.Fingerprint] = remediations.AlertWord{Labels: map[string]string{"node": "n1"}, StartsAt: Ago(a.Started, "10m"), Active: true}
 			}
 		}
 		for i := range sc.Word.Sick {
 			node := fmt.Sprintf("n%d", i+2)
 			of := map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": node}
 			if rw.Err == nil {
-				rw.Alerts[Fingerprint(of)] = AlertWord{Labels: of, StartsAt: noon.Add(-10 * time.Minute), Active: true}
+				rw.Alerts[remediations.Fingerprint(of)] = remediations.AlertWord{Labels: of, StartsAt: Noon.Add(-10 * time.Minute), Active: true}
 			}
 		}
 		w.Replicas = append(w.Replicas, rw)
@@ -133,12 +135,12 @@ func (sc *scene) word() *Word {
 	return w
 }
 
-func (r sceneReplica) word(i int) ReplicaWord {
-	rw := ReplicaWord{URL: fmt.Sprintf("http://alertmanager-%d", i), Watchdog: !r.NoWatchdog, BlindBy: r.BlindBy, WatchdogAt: ago(r.WatchdogSent, "20s"), Alerts: map[string]AlertWord{}}
+func (r Replica) word(i int) remediations.ReplicaWord {
+	rw := remediations.ReplicaWord{URL: fmt.Sprintf("http://alertmanager-%d", i), Watchdog: !r.NoWatchdog, BlindBy: r.BlindBy, WatchdogAt: Ago(r.WatchdogSent, "20s"), Alerts: map[string]remediations.AlertWord{}}
 	if r.Err != "" {
-		return ReplicaWord{URL: rw.URL, Err: errors.New(r.Err)}
+		return remediations.ReplicaWord{URL: rw.URL, Err: errors.New(r.Err)}
 	}
-	a := AlertWord{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": "n1"}, StartsAt: noon.Add(-10 * time.Minute), UpdatedAt: ago(r.Sent, "20s")}
+	a := remediations.AlertWord{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": "n1"}, StartsAt: Noon.Add(-10 * time.Minute), UpdatedAt: Ago(r.Sent, "20s")}
 	a.EndsAt = a.UpdatedAt.Add(4 * time.Minute)
 	switch r.Alert {
 	case "", "active":
@@ -148,12 +150,12 @@ func (r sceneReplica) word(i int) ReplicaWord {
 		if r.Silences != nil {
 			a.SilencedBy = nil
 		}
-		rw.Silences = map[string]Silence{}
+		rw.Silences = map[string]remediations.Silence{}
 		for _, text := range r.Silences {
 			var id, end string
-			var of Silence
+			var of remediations.Silence
 			if n, _ := fmt.Sscan(text, &id, &of.Author, &of.Comment, &end); n == 4 {
-				of.EndsAt = noon.Add(span(end, ""))
+				of.EndsAt = Noon.Add(Span(end, ""))
 				rw.Silences[id] = of
 			}
 			a.SilencedBy = append(a.SilencedBy, id)
@@ -168,49 +170,49 @@ func (r sceneReplica) word(i int) ReplicaWord {
 	default:
 		panic(r.Alert)
 	}
-	rw.Alerts[fp] = a
+	rw.Alerts[FP] = a
 	return rw
 }
 
-// others are the nine nodes beside n1.
-func (sc *scene) others() []*corev1.Node {
+// OtherNodes are the nine nodes beside n1.
+func (sc *Scene) OtherNodes() []*corev1.Node {
 	var out []*corev1.Node
 	for i := range 9 {
-		n := bare(fmt.Sprintf("n%d", i+2))
+		n := Bare(fmt.Sprintf("n%d", i+2))
 		if i < sc.Fleet.ControlPlane {
 			n.Labels["node-role.kubernetes.io/control-plane"] = ""
 			if i < sc.Fleet.ControlPlaneDown {
-				unready(n)
+				Unready(n)
 			}
 		}
 		if i >= 9-sc.Fleet.Unhealthy {
-			unready(n)
+			Unready(n)
 		}
 		if i < sc.Fleet.InFlight {
-			inFlight(n, "reboot")
+			InFlight(n, "reboot")
 		}
 		out = append(out, n)
 	}
 	return out
 }
 
-// inFlight puts a repair in Verifying on the node.
-func inFlight(n *corev1.Node, step string) *corev1.Node {
-	r := Record{
-		V: RecordVersion, ID: "r" + n.Name, Policy: "another-policy", Cause: Cause{Alert: "aa"}, Phase: Verifying,
-		Step: StepRef{Name: step, Attempt: 1}, Began: noon, Since: noon, Deadline: noon.Add(time.Minute),
-		Intent: &Intent{ID: "r" + n.Name + "-0-1", At: noon},
+// InFlight puts a repair in Verifying on the node.
+func InFlight(n *corev1.Node, step string) *corev1.Node {
+	r := remediations.Record{
+		V: remediations.RecordVersion, ID: "r" + n.Name, Policy: "another-policy", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.Verifying,
+		Step: remediations.StepRef{Name: step, Attempt: 1}, Began: Noon, Since: Noon, Deadline: Noon.Add(time.Minute),
+		Intent: &remediations.Intent{ID: "r" + n.Name + "-0-1", At: Noon},
 	}
-	n.Annotations[NodeRepairKey] = r.Encode()
-	n.Labels[PhaseLabel] = string(Verifying)
+	n.Annotations[remediations.NodeRepairKey] = r.Encode()
+	n.Labels[remediations.PhaseLabel] = string(remediations.Verifying)
 	return n
 }
 
-// bare is a healthy node, old enough to be judged.
-func bare(name string) *corev1.Node {
+// Bare is a healthy node, old enough to be judged.
+func Bare(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(noon.Add(-48 * time.Hour)),
+			Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(Noon.Add(-48 * time.Hour)),
 			Labels: map[string]string{}, Annotations: map[string]string{},
 		},
 		Spec: corev1.NodeSpec{ProviderID: "civo://" + name},
@@ -221,33 +223,33 @@ func bare(name string) *corev1.Node {
 	}
 }
 
-func unready(n *corev1.Node) *corev1.Node {
+func Unready(n *corev1.Node) *corev1.Node {
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	return n
 }
 
-func sceneWitness(text string) *Witness {
+func WitnessOf(text string) *remediations.Witness {
 	switch text {
 	case "unwritten":
 		return nil
 	case "none":
-		return &Witness{None: true}
+		return &remediations.Witness{None: true}
 	case "":
 		text = "ready"
 	}
-	w := &Witness{}
+	w := &remediations.Witness{}
 	for _, sign := range strings.Split(text, ", ") {
-		w.Signs = append(w.Signs, sceneSign(sign))
+		w.Signs = append(w.Signs, SignOf(sign))
 	}
 	return w
 }
 
-func sceneSign(text string) Sign {
+func SignOf(text string) remediations.Sign {
 	if kind, status, ok := strings.Cut(text, "="); ok {
-		return Sign{Kind: SignCondition, Name: kind, Status: status}
+		return remediations.Sign{Kind: remediations.SignCondition, Name: kind, Status: status}
 	}
 	if name, ok := strings.CutPrefix(text, "pod "); ok {
-		return Sign{Kind: SignDaemonSetPod, Name: name}
+		return remediations.Sign{Kind: remediations.SignDaemonSetPod, Name: name}
 	}
-	return Sign{Kind: SignKind(text)}
+	return remediations.Sign{Kind: remediations.SignKind(text)}
 }

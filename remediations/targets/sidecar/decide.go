@@ -1,22 +1,24 @@
-package remediations
+package sidecar
 
 import (
 	"fmt"
 	"time"
+
+	"drydock.dev/drydock/remediations"
 )
 
 const (
-	// sidecarProof is how soon one that was approved is looked at again.
-	sidecarProof = 2 * time.Second
-	// sidecarApart is the least time between two attempts.
-	sidecarApart = 30 * time.Second
-	// sidecarRoom is what a sidecar's repair may need on its Node, record and history.
-	sidecarRoom = 3 << 10
+	// proof is how soon one that was approved is looked at again.
+	proof = 2 * time.Second
+	// apart is the least time between two attempts.
+	apart = 30 * time.Second
+	// Room is what a sidecar's repair may need on its Node, record and history.
+	Room = 3 << 10
 )
 
-// SidecarState is all that DecideSidecar may know. Call, NewID and WellSince of the State are the sidecar's own.
-type SidecarState struct {
-	Target
+// State is all that Decide may know. Call, NewID and WellSince of the State are the sidecar's own.
+type State struct {
+	remediations.Target
 	// Sighting is what was last seen of it; nil: nothing yet.
 	Sighting *Sighting
 	// Busy counts the other sidecars under repair in the cluster.
@@ -25,28 +27,28 @@ type SidecarState struct {
 	NewTask string
 }
 
-// DecideSidecar says what is to be done about one pod's sidecar now. It is pure, as Decide is, and asks the same guards,
+// Decide says what is to be done about one pod's sidecar now. It is pure, as the core's is, and asks the same guards,
 // but for those that speak of nodes: an approval disrupts nothing.
-func DecideSidecar(state *SidecarState, now time.Time) Decision {
+func Decide(state *State, now time.Time) remediations.Decision {
 	own := *state
 	s := &own
-	s.Kind, s.What, s.Of, s.Apart = KindSidecar, "the sidecar of "+s.Name, s.Name, sidecarApart
+	s.Kind, s.What, s.Of, s.Apart = remediations.KindSidecar, "the sidecar of "+s.Name, s.Name, apart
 	s.Looking, s.Awaits = "looking at the pod and its sidecar", "waiting for it to answer that it is ready"
 	if s.Sighting != nil {
 		s.SeenAt = s.Sighting.At
 	}
 	// There is a record only while something is done. What holds a sidecar before that is told, and not written.
-	s.Begun = func(*Record) bool { return true }
-	s.Named = func(r *Record) { pod := PodNamed(s.Name); r.Pod = &pod }
-	s.Entry = func(e *Entry) { e.Pod = s.Name }
+	s.Begun = func(*remediations.Record) bool { return true }
+	s.Named = func(r *remediations.Record) { pod := remediations.PodNamed(s.Name); r.Pod = &pod }
+	s.Entry = func(e *remediations.Entry) { e.Pod = s.Name }
 	s.Examine, s.Intend, s.Hold, s.Tidy = s.examine, s.intend, s.hold, s.tidy
 	s.Await, s.Proceed, s.Rest = s.await, s.proceed, s.rest
-	return DecideTarget(&s.Target, now)
+	return remediations.DecideTarget(&s.Target, now)
 }
 
 // tidy drops the alerts that are over.
-func (s *SidecarState) tidy(d *Decision, now time.Time) {
-	if s.Stale() || d.Verb == Look {
+func (s *State) tidy(d *remediations.Decision, now time.Time) {
+	if s.Stale() || d.Verb == remediations.Look {
 		return
 	}
 	for i := range s.Alerts {
@@ -57,8 +59,10 @@ func (s *SidecarState) tidy(d *Decision, now time.Time) {
 }
 
 // examine looks at the pod, and asks its sidecar and whoever owns it.
-func (s *SidecarState) examine(c *Candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
-	instead := func(d Decision) (*Decision, Reason, *Finding) { return &d, "", nil }
+func (s *State) examine(c *remediations.Candidate, pending *remediations.Record, observing bool) (*remediations.Decision, remediations.Reason, *remediations.Finding) {
+	instead := func(d remediations.Decision) (*remediations.Decision, remediations.Reason, *remediations.Finding) {
+		return &d, "", nil
+	}
 	if s.moved() {
 		return instead(s.leave(c.Now))
 	}
@@ -67,12 +71,12 @@ func (s *SidecarState) examine(c *Candidate, pending *Record, observing bool) (*
 		against, why = s.Sighting.deliberate(c.Verdict.StartsAt)
 	}
 	if why != nil {
-		why.Until = s.Sighting.At.Add(LookAgain)
+		why.Until = s.Sighting.At.Add(remediations.LookAgain)
 		return nil, against, why
 	}
 	if wait := s.turn(); wait != "" && !observing {
-		d := Decision{Verb: Wait, Policy: c.Policy, Message: wait}
-		if was := s.Record; was != nil && was.Phase != Pending {
+		d := remediations.Decision{Verb: remediations.Wait, Policy: c.Policy, Message: wait}
+		if was := s.Record; was != nil && was.Phase != remediations.Pending {
 			d.Record = pending.Clone() // its turn may be long in coming, and its phase is over
 		}
 		return instead(d)
@@ -81,12 +85,12 @@ func (s *SidecarState) examine(c *Candidate, pending *Record, observing bool) (*
 }
 
 // hold keeps the candidate back. Before anything was done that is on no record.
-func (s *SidecarState) hold(c *Candidate, pending *Record, reason Reason, f *Finding) Decision {
-	d := Held(c, reason, f)
+func (s *State) hold(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason, f *remediations.Finding) remediations.Decision {
+	d := remediations.Held(c, reason, f)
 	if was := s.Record; was != nil {
-		if was.Phase != Pending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
+		if was.Phase != remediations.Pending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
 			d.Record = pending.Clone()
-			d.Record.Hold = NewHold(reason, f, c.Now)
+			d.Record.Hold = remediations.NewHold(reason, f, c.Now)
 			d.Record.Hold.Until = nil // it is looked at again and again, and the record not written for that
 		}
 	} else if !d.Fleetwide {
@@ -94,28 +98,28 @@ func (s *SidecarState) hold(c *Candidate, pending *Record, reason Reason, f *Fin
 		if s.Sighting != nil && s.moved() {
 			return s.leave(c.Now)
 		}
-		return s.LookAgain(d, c.Now, LookElsewhere)
+		return s.LookAgain(d, c.Now, remediations.LookElsewhere)
 	}
 	return d
 }
 
 // turn says what the sidecar has to wait for, which is over by itself and soon.
-func (s *SidecarState) turn() string {
-	for k, r := range s.Journal.Of(KindSidecar) {
-		if k != s.Key && r.Phase == Acting {
+func (s *State) turn() string {
+	for k, r := range s.Journal.Of(remediations.KindSidecar) {
+		if k != s.Key && r.Phase == remediations.Acting {
 			return "the sidecars of a node are approved one after the other; that of " + r.Pod.String() + " is"
 		}
 	}
 	if s.Busy >= s.Config.Limits.Sidecars {
 		return fmt.Sprintf("%d sidecars are under repair, limits.sidecars.concurrent is %d", s.Busy, s.Config.Limits.Sidecars)
 	}
-	if size := OwnBytes(s.Node.Annotations); size+sidecarRoom > MaxBytesPerNode {
+	if size := remediations.OwnBytes(s.Node.Annotations); size+Room > remediations.MaxBytesPerNode {
 		return fmt.Sprintf("its node carries %d bytes of Drydock's already", size)
 	}
 	return ""
 }
 
-func (s *SidecarState) intend(c *Candidate, _ *Record, d *Decision) {
+func (s *State) intend(c *remediations.Candidate, _ *remediations.Record, d *remediations.Decision) {
 	r := d.Record
 	r.Pod.UID = s.Sighting.Pod.UID
 	r.Intent.UID, r.Intent.Task = r.Pod.UID, s.NewTask

@@ -1,66 +1,70 @@
-package remediations
+package location
 
 import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 )
 
 // instead goes on with putting back, which needs no alert: Alertmanager may not have been asked yet.
-func (s *LocationState) instead(p *Policy, now time.Time) (Decision, bool) {
+func (s *State) instead(p *remediations.Policy, now time.Time) (remediations.Decision, bool) {
 	if s.Record.Back == nil {
-		return Decision{}, false
+		return remediations.Decision{}, false
 	}
 	cause := s.Record.Cause.Alert
 	return s.goBack(s.Candidate(p, s.AlertBy(cause), cause, s.Record.Step, now)), true
 }
 
-func (s *LocationState) expired(now time.Time) Decision {
-	if h := s.Record.Hold; h != nil && slices.Contains(unproven, h.Reason) {
+func (s *State) expired(now time.Time) remediations.Decision {
+	if h := s.Record.Hold; h != nil && slices.Contains(Unproven, h.Reason) {
 		return s.leaveUnproven(now)
 	}
-	return heldTooLong(&s.Target, now)
+	return s.HeldTooLong(now)
 }
 
 // well: the location has one leader with an address in the mesh, and answers from outside.
-func (s *LocationState) well() (string, bool) {
+func (s *State) well() (string, bool) {
 	g := s.Sight
 	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && s.elsewhere() == ""
 }
 
 // cure is Recovered where the successor leads, else SelfRecovered.
-func (s *LocationState) cure() (Outcome, string) {
+func (s *State) cure() (remediations.Outcome, string) {
 	r, g := s.Record, s.Sight
 	switch {
-	case r.Withheld() || r.Intent.Outcome == CallRefused:
-		return SelfRecovered, "the location answers and the alert is gone, but not by this repair: " + r.Intent.Why
+	case r.Withheld() || r.Intent.Outcome == remediations.CallRefused:
+		return remediations.SelfRecovered, "the location answers and the alert is gone, but not by this repair: " + r.Intent.Why
 	case g.Leader != r.Intent.Successor:
-		return SelfRecovered, fmt.Sprintf("the location answers and the alert is gone, but it is led by %s, and not by %s", g.Leader, r.Intent.Successor)
+		return remediations.SelfRecovered, fmt.Sprintf("the location answers and the alert is gone, but it is led by %s, and not by %s", g.Leader, r.Intent.Successor)
 	}
-	return Recovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", LastDone(r), g.Leader, s.Name)
+	return remediations.Recovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", remediations.LastDone(r), g.Leader, s.Name)
 }
 
 // against says what there is to say against any move there; nil: nothing.
-func (s *LocationState) against(c *Candidate) (Reason, *Finding) {
+func (s *State) against(c *remediations.Candidate) (remediations.Reason, *remediations.Finding) {
 	switch g := s.Sight; {
 	case g.Unknown != "":
-		return LeaderUnknown, Because("%s; no data is not a fault", clip(g.Unknown, 300))
+		return remediations.LeaderUnknown, remediations.Because("%s; no data is not a fault", text.Line(g.Unknown, 300))
 	case g.Leader == "":
-		return LeaderUnknown, Because("nobody is known to lead location %s; no data is not a fault", s.Name)
+		return remediations.LeaderUnknown, remediations.Because("nobody is known to lead location %s; no data is not a fault", s.Name)
 	case g.Reached:
-		return LeaderHeld, Because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
+		return remediations.LeaderHeld, remediations.Because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
 	case g.Held != "" && c.Spent == "" && (!c.Acted() || len(g.Candidates) > 0):
-		return LeaderHeld, Because("%s", clip(g.Held, 300))
+		return remediations.LeaderHeld, remediations.Because("%s", text.Line(g.Held, 300))
 	}
 	return "", nil
 }
 
 // successor picks who is to lead: the best that was not tried and is not under repair itself. A finding without a reason:
 // there is nobody, and the plan has run out.
-func (s *LocationState) successor(c *Candidate) (Move, Reason, *Finding) {
+func (s *State) successor(c *remediations.Candidate) (remediations.Move, remediations.Reason, *remediations.Finding) {
 	if c.Spent != "" {
-		return Move{}, "", Because("%s", c.Spent)
+		return remediations.Move{}, "", remediations.Because("%s", c.Spent)
 	}
 	g, r := s.Sight, s.Record
 	refused := maps.Clone(g.Refused)
@@ -81,27 +85,27 @@ func (s *LocationState) successor(c *Candidate) (Move, Reason, *Finding) {
 			return m, "", nil
 		}
 	}
-	why := Because("no node of location %s can lead instead of %s%s", s.Name, g.Leader, refusals(refused))
+	why := remediations.Because("no node of location %s can lead instead of %s%s", s.Name, g.Leader, refusals(refused))
 	switch {
 	case len(busy) > 0:
-		return Move{}, NodeUnderRepair, Because("the nodes that could lead location %s instead are under repair: %s", s.Name, clip(joined(busy), 200))
+		return remediations.Move{}, remediations.NodeUnderRepair, remediations.Because("the nodes that could lead location %s instead are under repair: %s", s.Name, text.Line(strings.Join(busy, ", "), 200))
 	case c.Acted():
-		return Move{}, "", why
+		return remediations.Move{}, "", why
 	}
-	return Move{}, LeaderHeld, why
+	return remediations.Move{}, remediations.LeaderHeld, why
 }
 
 // refusals are why others cannot lead, cut to what a sentence holds.
 func refusals(refused map[string]string) string {
-	text := ""
+	all := ""
 	for _, n := range slices.Sorted(maps.Keys(refused)) {
-		text += fmt.Sprintf("; %s: %s", n, refused[n])
+		all += fmt.Sprintf("; %s: %s", n, refused[n])
 	}
-	return clip(text, 260)
+	return text.Line(all, 260)
 }
 
 // elsewhere says that somebody leads of whom this node's repair knows nothing; empty: nobody does.
-func (s *LocationState) elsewhere() string {
+func (s *State) elsewhere() string {
 	g, r, ours := s.Sight, s.Record, s.Node.Name
 	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == ours || (r != nil && slices.Contains(r.Successors(), g.Leader)) {
 		return ""
@@ -113,18 +117,18 @@ func (s *LocationState) elsewhere() string {
 }
 
 // missing is what the proof still lacks.
-func (s *LocationState) missing() string {
+func (s *State) missing() string {
 	switch g := s.Sight; {
 	case g == nil || !g.At.After(s.Record.Since):
 		return "it was not seen yet"
 	case g.Unknown != "":
-		return clip(g.Unknown, 200)
+		return text.Line(g.Unknown, 200)
 	case g.Leader != s.Record.Intent.Successor:
 		return fmt.Sprintf("%s is not led by %s", s.Name, s.Record.Intent.Successor)
 	case !g.Settled:
 		return g.Leader + " has no address in the mesh yet, or is not the only one with one"
 	case !g.Reached:
-		return clip(g.ReachedWhy, 200)
+		return text.Line(g.ReachedWhy, 200)
 	}
 	return "the alert is still there"
 }

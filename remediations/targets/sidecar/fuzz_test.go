@@ -1,4 +1,4 @@
-package remediations
+package sidecar_test
 
 import (
 	"os"
@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // TestLongestRecordOfASidecarIsReadable: the longest names, and what others say in bytes that JSON writes six times as
@@ -18,21 +22,21 @@ func TestLongestRecordOfASidecarIsReadable(t *testing.T) {
 		}
 		return string(b)
 	}
-	s := readSidecarScene(t, `{}`).sidecarState(t)
-	r := sidecarRecord(Acting)
+	s := scene.ReadSidecar(t, `{}`).SidecarState(t)
+	r := scene.SidecarRecord(Acting)
 	r.Pod.Namespace, r.Pod.Name, r.Pod.UID = long(63), long(253), long(36)
 	r.Intent.UID, r.Intent.Task, s.Key, s.Name = long(36), long(36), SidecarKey(*r.Pod), r.Pod.String()
 	s.Record, s.Call = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: long(5000)}
-	verifying := DecideSidecar(s, noon).Record
+	verifying := sidecar.Decide(s, scene.Noon).Record
 	require.Equal(t, Verifying, verifying.Phase)
-	s.Record, s.Call, s.Alerts = verifying, nil, []Alert{{Fingerprint: fp, Policy: "sidecar-not-ready"}}
-	s.Sighting = &Sighting{At: noon.Add(59 * time.Second), Pod: *r.Pod, Node: "n1", Held: long(5000)}
-	s.Word.AskedAt, s.LookSince = noon.Add(time.Minute), noon.Add(time.Minute)
-	d := DecideSidecar(s, noon.Add(time.Minute))
+	s.Record, s.Call, s.Alerts = verifying, nil, []Alert{{Fingerprint: scene.FP, Policy: "sidecar-not-ready"}}
+	s.Sighting = &sidecar.Sighting{At: scene.Noon.Add(59 * time.Second), Pod: *r.Pod, Node: "n1", Held: long(5000)}
+	s.Word.AskedAt, s.LookSince = scene.Noon.Add(time.Minute), scene.Noon.Add(time.Minute)
+	d := sidecar.Decide(s, scene.Noon.Add(time.Minute))
 	require.Equal(t, SidecarHeld, d.Reason, d.Message)
 	for _, r := range []*Record{verifying, d.Record} {
 		text := r.Encode()
-		require.LessOrEqual(t, len(text), maxRecordBytes)
+		require.LessOrEqual(t, len(text), MaxRecordBytes)
 		_, err := DecodeRecord(text)
 		require.NoError(t, err)
 	}
@@ -41,20 +45,20 @@ func TestLongestRecordOfASidecarIsReadable(t *testing.T) {
 // FuzzDecideSidecar throws arbitrary annotations and sightings at a decision that all else would allow. It must not
 // panic, must not act on what a person forbade, nobody can read or nobody saw, and must say the same thing twice.
 func FuzzDecideSidecar(f *testing.F) {
-	for _, g := range goldensIn(f, "sidecar") {
-		text, err := os.ReadFile(g.input)
+	for _, g := range scene.GoldensIn(f, "decide") {
+		text, err := os.ReadFile(g.Input)
 		require.NoError(f, err)
-		s := readSidecarScene(f, string(text)).sidecarState(f)
+		s := scene.ReadSidecar(f, string(text)).SidecarState(f)
 		v := s.Sighting
 		if v == nil {
-			v = &Sighting{}
+			v = &sidecar.Sighting{}
 		}
 		a := s.Node.Annotations
-		f.Add(a[s.Key], a[AlertPrefix+fp], a[PauseKey], a[CancelKey], a[HistoryKey], a[NodeRepairKey], string(v.Health), v.Held, v.Unknown, v.Pod.UID, v.Node, int64(0), int64(1))
+		f.Add(a[s.Key], a[AlertPrefix+scene.FP], a[PauseKey], a[CancelKey], a[HistoryKey], a[NodeRepairKey], string(v.Health), v.Held, v.Unknown, v.Pod.UID, v.Node, int64(0), int64(1))
 	}
 	f.Fuzz(func(t *testing.T, record, alert, pause, cancel, history, node, health, held, unknown, uid, host string, seconds, age int64) {
-		s := readSidecarScene(t, `{}`).sidecarState(t)
-		for key, v := range map[string]string{s.Key: record, AlertPrefix + fp: alert, PauseKey: pause, CancelKey: cancel, HistoryKey: history, NodeRepairKey: node} {
+		s := scene.ReadSidecar(t, `{}`).SidecarState(t)
+		for key, v := range map[string]string{s.Key: record, AlertPrefix + scene.FP: alert, PauseKey: pause, CancelKey: cancel, HistoryKey: history, NodeRepairKey: node} {
 			delete(s.Node.Annotations, key)
 			if v != "" {
 				s.Node.Annotations[key] = v
@@ -66,28 +70,28 @@ func FuzzDecideSidecar(f *testing.F) {
 				s.Subject = one
 			}
 		}
-		now := noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
+		now := scene.Noon.Add(time.Duration(seconds%(7*24*3600)) * time.Second)
 		s.LookSince, s.Word.AskedAt = now, now
 		for i, r := range s.Word.Replicas {
-			a := r.Alerts[fp]
+			a := r.Alerts[scene.FP]
 			a.UpdatedAt, a.EndsAt = now, now.Add(4*time.Minute)
-			s.Word.Replicas[i].Alerts[fp] = a
+			s.Word.Replicas[i].Alerts[scene.FP] = a
 		}
-		s.Sighting = &Sighting{At: now.Add(-time.Duration(age%60) * time.Second), Pod: Pod{Namespace: "sei", Name: "a-0", UID: uid}, Node: host, Health: Health(health), Held: held, Unknown: unknown}
-		d := DecideSidecar(s, now)
-		require.Equal(t, d, DecideSidecar(s, now))
+		s.Sighting = &sidecar.Sighting{At: now.Add(-time.Duration(age%60) * time.Second), Pod: Pod{Namespace: "sei", Name: "a-0", UID: uid}, Node: host, Health: sidecar.Health(health), Held: held, Unknown: unknown}
+		d := sidecar.Decide(s, now)
+		require.Equal(t, d, sidecar.Decide(s, now))
 		node1, node2 := Decide(s.State, now), Decide(s.State, now)
 		require.Equal(t, node1, node2, "nor does the node's own decision trip over it")
 		if d.Record != nil {
 			again, err := DecodeRecord(d.Record.Encode())
-			require.NoError(t, err, "what DecideSidecar writes, it reads")
+			require.NoError(t, err, "what Decide writes, it reads")
 			require.Equal(t, d.Record.Phase, again.Phase)
 		}
 		if d.Verb != Issue {
 			return
 		}
 		require.NoError(t, s.Journal.Malformed)
-		require.Equal(t, []any{HealthNotReady, "", "", "n1", true}, []any{s.Sighting.Health, held, unknown, host, uid != ""})
+		require.Equal(t, []any{sidecar.HealthNotReady, "", "", "n1", true}, []any{s.Sighting.Health, held, unknown, host, uid != ""})
 		require.LessOrEqual(t, now.Sub(s.Sighting.At), LookFor)
 		require.False(t, s.Journal.Record != nil && s.Journal.Record.Phase.InFlight())
 		if pause != "" {
@@ -95,8 +99,8 @@ func FuzzDecideSidecar(f *testing.F) {
 			require.NoError(t, err)
 			require.False(t, p.Until.IsZero() || now.Before(p.Until), "paused")
 		}
-		require.NotContains(t, recordIDs(s.Record), d.Record.Intent.ID, "no intent is issued twice")
-		require.Equal(t, newTask, d.Record.Intent.Task)
+		require.NotContains(t, scene.RecordIDs(s.Record), d.Record.Intent.ID, "no intent is issued twice")
+		require.Equal(t, scene.NewTask, d.Record.Intent.Task)
 		require.Equal(t, Acting, d.Record.Phase)
 	})
 }

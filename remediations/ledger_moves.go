@@ -12,7 +12,7 @@ import (
 func (l *Ledger) reserveMove(c *Config, n *corev1.Node, r *Record, now time.Time) {
 	l.ReleaseLocation(n.Name)
 	l.Slots = append(l.Slots, locationSlot(c, n, r, Instant(now)))
-	l.moved(r.Location, r.ID, Instant(now))
+	l.Moved(r.Location, r.ID, Instant(now))
 	l.prune(c, now)
 }
 
@@ -28,7 +28,7 @@ func locationSlot(c *Config, n *corev1.Node, r *Record, since time.Time) Slot {
 }
 
 // moved counts a move against its location; of each repair the last one.
-func (l *Ledger) moved(location, repair string, when time.Time) {
+func (l *Ledger) Moved(location, repair string, when time.Time) {
 	if l.Moves == nil {
 		l.Moves = map[string][]Begun{}
 	}
@@ -72,7 +72,7 @@ func (l *Ledger) ReleaseLocation(node string) bool {
 func (l *Ledger) rebuildMoves(c *Config, n *corev1.Node, j Journal) {
 	for _, e := range j.History {
 		if e.Location != "" && len(e.Steps) > 0 {
-			l.moved(e.Location, e.ID, e.Ended)
+			l.Moved(e.Location, e.ID, e.Ended)
 		}
 	}
 	r := j.location()
@@ -83,7 +83,7 @@ func (l *Ledger) rebuildMoves(c *Config, n *corev1.Node, j Journal) {
 	if r.Back != nil && r.Back.After(when) {
 		when = *r.Back
 	}
-	l.moved(r.Location, r.ID, when)
+	l.Moved(r.Location, r.ID, when)
 	if r.Phase.InFlight() {
 		l.Slots = append(l.Slots, locationSlot(c, n, r, r.Since))
 	}

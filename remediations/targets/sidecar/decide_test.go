@@ -1,14 +1,18 @@
-package remediations
+package sidecar_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // TestDecideSidecarGoldens pins every decision about a pod's sidecar.
 func TestDecideSidecarGoldens(t *testing.T) {
-	pin(t, "sidecar", golden.sidecarState, DecideSidecar, render, func(t *testing.T, s *SidecarState, d Decision) { readable(t, s.Key, d) })
+	scene.Pin(t, "decide", scene.Golden.SidecarState, sidecar.Decide, scene.Render, func(t *testing.T, s *sidecar.State, d Decision) { scene.Readable(t, s.Key, d) })
 }
 
 // bindsSidecars are the guards that hold an approval, which disrupts nothing. The others speak of disruption alone.
@@ -21,13 +25,13 @@ var bindsSidecars = map[Reason]bool{
 // TestGuardsThatBindSidecars takes each guard away in turn. One that binds must be missed by the golden of its name; one
 // that does not is missed by none.
 func TestGuardsThatBindSidecars(t *testing.T) {
-	withoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
+	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
 		var missed []string
-		for _, g := range goldensIn(t, "sidecar") {
-			s := g.sidecarState(t)
+		for _, g := range scene.GoldensIn(t, "decide") {
+			s := g.SidecarState(t)
 			s.Config.Guards = left
-			if g.want(t) != render(t, DecideSidecar(s, noon)) {
-				missed = append(missed, g.name)
+			if g.Want(t) != scene.Render(t, sidecar.Decide(s, scene.Noon)) {
+				missed = append(missed, g.Name)
 			}
 		}
 		switch {
@@ -58,7 +62,7 @@ sighting: {unknown: "no answer", held: "SeiNode sei/a is paused", health: Ready}
 // TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt: what its owner says of a sidecar comes after what people and
 // Alertmanagers say, and before Observing, which is reached only by what would be done.
 func TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt(t *testing.T) {
-	sc := readSidecarScene(t, everythingWrongWithASidecar)
+	sc := scene.ReadSidecar(t, everythingWrongWithASidecar)
 	steps := []struct {
 		reason Reason
 		remedy func()
@@ -75,29 +79,29 @@ func TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt(t *testing.T) {
 		{NodeUnderRepair, func() { sc.Leader = nil }},
 		{SidecarUnknown, func() { sc.Sighting.Unknown = "" }},
 		{SidecarHeld, func() { sc.Sighting.Held = "" }},
-		{AlertResolved, func() { sc.Sighting.Health = HealthProbeError }},
-		{SidecarUnknown, func() { sc.Sighting.Health = HealthNotReady }},
+		{AlertResolved, func() { sc.Sighting.Health = sidecar.HealthProbeError }},
+		{SidecarUnknown, func() { sc.Sighting.Health = sidecar.HealthNotReady }},
 		{Observing, func() { sc.Policy.Mode = ModeEnforce }},
 	}
 	for _, step := range steps {
-		d := DecideSidecar(sc.sidecarState(t), noon)
+		d := sidecar.Decide(sc.SidecarState(t), scene.Noon)
 		require.Equal(t, Keep, d.Verb, "%s: %s", step.reason, d.Message)
 		require.Equal(t, step.reason, d.Reason, d.Message)
 		step.remedy()
 	}
-	require.Equal(t, Issue, DecideSidecar(sc.sidecarState(t), noon).Verb, "with every cause gone it is done")
+	require.Equal(t, Issue, sidecar.Decide(sc.SidecarState(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
 // TestHoldOfASidecarIsOnNoRecord: there is one only while something is done.
 func TestHoldOfASidecarIsOnNoRecord(t *testing.T) {
 	held := 0
-	for _, g := range goldensIn(t, "sidecar") {
-		s := g.sidecarState(t)
-		d := DecideSidecar(s, noon)
-		require.True(t, d.Verb != Keep || d.Fleetwide || !d.Reason.Fleetwide(), g.name)
+	for _, g := range scene.GoldensIn(t, "decide") {
+		s := g.SidecarState(t)
+		d := sidecar.Decide(s, scene.Noon)
+		require.True(t, d.Verb != Keep || d.Fleetwide || !d.Reason.Fleetwide(), g.Name)
 		if s.Record == nil && d.Verb != Issue {
 			held++
-			require.Nil(t, d.Record, g.name)
+			require.Nil(t, d.Record, g.Name)
 		}
 	}
 	require.Greater(t, held, 20)

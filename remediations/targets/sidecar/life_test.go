@@ -1,26 +1,29 @@
-package remediations
+package sidecar_test
 
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// sidecarLife is one pod's sidecar and its node through a random history: DecideSidecar decides, and what it decides is
+// sidecarLife is one pod's sidecar and its node through a random history: sidecar.Decide decides, and what it decides is
 // carried out as the engine would, on a clock of its own.
 type sidecarLife struct {
 	t   *testing.T
-	s   *SidecarState
+	s   *sidecar.State
 	now time.Time
 
 	uid  string
-	gate Health
+	gate sidecar.Health
 	held string
 	// hidden: it does not answer. Its pod is on node.
 	hidden bool
@@ -34,12 +37,12 @@ type sidecarLife struct {
 
 // look is what the provider of sidecars sees now.
 func (l *sidecarLife) look() {
-	g := &Sighting{At: l.now, Pod: Pod{Namespace: "sei", Name: "a-0", UID: l.uid}, Node: l.node, StartedAt: l.now, Health: l.gate, Held: l.held}
+	g := &sidecar.Sighting{At: l.now, Pod: Pod{Namespace: "sei", Name: "a-0", UID: l.uid}, Node: l.node, StartedAt: l.now, Health: l.gate, Held: l.held}
 	switch {
 	case l.uid == "":
 		g.Health, g.Node = "", ""
 	case l.hidden:
-		g.Health, g.Detail = HealthUnreachable, "no answer"
+		g.Health, g.Detail = sidecar.HealthUnreachable, "no answer"
 	}
 	l.s.Sighting = g
 }
@@ -57,9 +60,9 @@ func (l *sidecarLife) turn(t *rapid.T) {
 	l.tasks++
 	s.NewID, s.NewTask = fmt.Sprintf("r%05d", l.tasks), fmt.Sprintf("task-%d", l.tasks)
 	before := s.Node.DeepCopy()
-	d := DecideSidecar(s, l.now)
+	d := sidecar.Decide(s, l.now)
 	require.Equal(t, before, s.Node)
-	require.Equal(t, d, DecideSidecar(s, l.now), "pure")
+	require.Equal(t, d, sidecar.Decide(s, l.now), "pure")
 	l.check(t, d)
 	if d.Well {
 		if s.WellSince.IsZero() {
@@ -92,15 +95,15 @@ func (l *sidecarLife) turn(t *rapid.T) {
 }
 
 func newSidecarLife(t *testing.T, rt *rapid.T) *sidecarLife {
-	sc := readSidecarScene(t, `{}`)
+	sc := scene.ReadSidecar(t, `{}`)
 	sc.Policy.Mode = rapid.SampledFrom([]Mode{ModeEnforce, ModeEnforce, ModeEnforce, ModeObserve}).Draw(rt, "mode")
 	sc.Policy.RepairCordoned = rapid.Bool().Draw(rt, "repairCordoned")
 	sc.Policy.ProofFor = rapid.SampledFrom([]string{"0s", "5s"}).Draw(rt, "proofFor")
 	sc.Policy.Plan = []string{fmt.Sprintf("mark-ready %d", rapid.IntRange(1, 3).Draw(rt, "attempts"))}
-	s := sc.sidecarState(t)
+	s := sc.SidecarState(t)
 	s.Config.Limits.Sidecars = rapid.IntRange(1, 3).Draw(rt, "concurrent")
 	s.Config.Policies[0].Plan[0].Wait = rapid.SampledFrom([]time.Duration{5 * time.Second, time.Minute}).Draw(rt, "wait")
-	return &sidecarLife{t: t, s: s, now: noon, uid: "pod1", gate: HealthNotReady, node: "n1", issued: map[string][]time.Time{}, known: map[string]bool{}}
+	return &sidecarLife{t: t, s: s, now: scene.Noon, uid: "pod1", gate: sidecar.HealthNotReady, node: "n1", issued: map[string][]time.Time{}, known: map[string]bool{}}
 }
 
 func (l *sidecarLife) pass(t *rapid.T, d time.Duration) {
@@ -143,7 +146,7 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 	people := map[string]func(*rapid.T){
 		"pause":   func(*rapid.T) { toggle(PauseKey, "true") },
 		"glass":   func(*rapid.T) { toggle(BreakGlassKey, "why") },
-		"exclude": func(*rapid.T) { toggleLabel(n, ExcludeLabel) },
+		"exclude": func(*rapid.T) { scene.ToggleLabel(n, ExcludeLabel) },
 		"cordon":  func(*rapid.T) { n.Spec.Unschedulable = !n.Spec.Unschedulable },
 		"cancel": func(t *rapid.T) {
 			if r := l.s.Journal.Records[l.s.Key]; r != nil {
@@ -168,10 +171,10 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 	}
 	world := map[string]func(*rapid.T){
 		"the gate": func(t *rapid.T) {
-			l.gate = rapid.SampledFrom([]Health{HealthReady, HealthNotReady, HealthNotReady, HealthNotReady, HealthProbeError}).Draw(t, "gate")
+			l.gate = rapid.SampledFrom([]sidecar.Health{sidecar.HealthReady, sidecar.HealthNotReady, sidecar.HealthNotReady, sidecar.HealthNotReady, sidecar.HealthProbeError}).Draw(t, "gate")
 		},
 		"no answer":  func(*rapid.T) { l.hidden = !l.hidden },
-		"replaced":   func(*rapid.T) { l.tasks++; l.uid, l.gate = fmt.Sprintf("pod%d", l.tasks), HealthNotReady },
+		"replaced":   func(*rapid.T) { l.tasks++; l.uid, l.gate = fmt.Sprintf("pod%d", l.tasks), sidecar.HealthNotReady },
 		"moved":      func(t *rapid.T) { l.node = rapid.SampledFrom([]string{"n1", "n1", "n2"}).Draw(t, "node") },
 		"pod gone":   func(*rapid.T) { l.uid = "" },
 		"posted":     func(*rapid.T) { l.post() },
@@ -182,7 +185,7 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 		"the node's repair": func(t *rapid.T) {
 			delete(n.Annotations, NodeRepairKey)
 			if rapid.Bool().Draw(t, "under way") {
-				inFlight(n, "reboot")
+				scene.InFlight(n, "reboot")
 			}
 		},
 		"restart": func(*rapid.T) {
@@ -193,13 +196,13 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 		if l.s.Call != nil && l.s.Call.Outcome == "" {
 			l.s.Call.Outcome = rapid.SampledFrom([]CallOutcome{CallAccepted, CallAccepted, CallRefused, CallUnknown}).Draw(t, "outcome")
 			if l.s.Call.Outcome != CallRefused && rapid.Bool().Draw(t, "it works") {
-				l.gate = HealthReady
+				l.gate = sidecar.HealthReady
 			}
 		}
 	}
 	return map[string]func(*rapid.T){
 		"": func(*rapid.T) {}, "time passes": pass, "more time passes": pass, "and more": pass, "the call": call, "the call again": call,
-		"people": oneAction(people), "world": oneAction(world), "world again": oneAction(world), "calm": people["all goes on"],
+		"people": scene.OneAction(people), "world": scene.OneAction(world), "world again": scene.OneAction(world), "calm": people["all goes on"],
 		"a fresh pod waits": func(t *rapid.T) {
 			people["all goes on"](t)
 			world["replaced"](t)
@@ -209,19 +212,11 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 	}
 }
 
-func oneAction(actions map[string]func(*rapid.T)) func(*rapid.T) {
-	var names []string
-	for k := range actions {
-		names = append(names, k)
-	}
-	return func(t *rapid.T) { actions[rapid.SampledFrom(slices.Sorted(slices.Values(names))).Draw(t, "what")](t) }
-}
-
 func (l *sidecarLife) post() {
-	a := Alert{V: RecordVersion, Name: "SidecarNotReady", Policy: "sidecar-not-ready", Status: StatusFiring, Fingerprint: fp, StartsAt: l.now, ReceivedAt: l.now, Labels: map[string]string{"namespace": "sei", "pod": "a-0"}}
+	a := Alert{V: RecordVersion, Name: "SidecarNotReady", Policy: "sidecar-not-ready", Status: StatusFiring, Fingerprint: scene.FP, StartsAt: l.now, ReceivedAt: l.now, Labels: map[string]string{"namespace": "sei", "pod": "a-0"}}
 	l.s.Node.Annotations[a.Key()] = a.Encode()
 	for i := range l.s.Word.Replicas {
-		l.s.Word.Replicas[i].Alerts[fp] = AlertWord{Active: true, StartsAt: l.now, UpdatedAt: l.now, EndsAt: l.now.Add(4 * time.Minute)}
+		l.s.Word.Replicas[i].Alerts[scene.FP] = AlertWord{Active: true, StartsAt: l.now, UpdatedAt: l.now, EndsAt: l.now.Add(4 * time.Minute)}
 	}
 }
 
@@ -229,16 +224,8 @@ func (l *sidecarLife) neighbour(p Phase) {
 	other := Pod{Namespace: "sei", Name: "b-0", UID: "pod9"}
 	delete(l.s.Node.Annotations, SidecarKey(other))
 	if p != "" {
-		r := sidecarRecord(p)
+		r := scene.SidecarRecord(p)
 		r.ID, r.Pod = "r2", &other
 		l.s.Node.Annotations[SidecarKey(other)] = r.Encode()
-	}
-}
-
-func toggleLabel(n *corev1.Node, key string) {
-	if _, ok := n.Labels[key]; ok {
-		delete(n.Labels, key)
-	} else {
-		n.Labels[key] = ""
 	}
 }

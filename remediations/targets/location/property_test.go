@@ -1,4 +1,4 @@
-package remediations
+package location_test
 
 import (
 	"slices"
@@ -7,10 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/location"
 )
 
 // check is what must hold of each decision about a leader.
-func (l *meshLife) check(t *rapid.T, s *LocationState, d Decision) {
+func (l *meshLife) check(t *rapid.T, s *location.State, d Decision) {
 	r := s.Record
 	require.False(t, d.Cordon || d.Uncordon || d.Taint || d.Untaint || d.Stop != "" || d.Allow != nil || d.Pause != "" || d.Notices != nil, "a move touches no more than the keys")
 	require.Contains(t, Verbs, d.Verb)
@@ -19,7 +22,7 @@ func (l *meshLife) check(t *rapid.T, s *LocationState, d Decision) {
 	require.Subset(t, []string{CancelKey, ApproveKey}, d.Consume)
 	require.Equal(t, d.Verb == Resume || (d.Verb == Issue && d.Record.Back != nil), d.PutBack != nil)
 	if d.Record != nil {
-		require.LessOrEqual(t, len(d.Record.Encode()), maxRecordBytes)
+		require.LessOrEqual(t, len(d.Record.Encode()), MaxRecordBytes)
 		_, err := DecodeRecord(d.Record.Encode())
 		require.NoError(t, err, "what it writes, it reads")
 	}
@@ -27,7 +30,7 @@ func (l *meshLife) check(t *rapid.T, s *LocationState, d Decision) {
 		require.False(t, l.now.After(r.Deadline.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
 	}
 	if next := d.Record; waitsUnproven(next) {
-		require.False(t, next.Deadline.After(l.now.Add(unprovenFor+s.PolicyOf(next).ProofFor)), "it is not left alone for a day: %s", d.Message)
+		require.False(t, next.Deadline.After(l.now.Add(location.UnprovenFor+s.PolicyOf(next).ProofFor)), "it is not left alone for a day: %s", d.Message)
 		require.False(t, waitsUnproven(r) && next.Deadline.After(r.Deadline), "nor by one word after another: %s", d.Message)
 	}
 	if d.Ended != nil {
@@ -44,10 +47,10 @@ func (l *meshLife) check(t *rapid.T, s *LocationState, d Decision) {
 
 // waitsUnproven says that nothing more can be tried, and the cure is not proven.
 func waitsUnproven(r *Record) bool {
-	return r != nil && r.Phase == Pending && r.Intent != nil && r.Back == nil && r.Hold != nil && slices.Contains(unproven, r.Hold.Reason)
+	return r != nil && r.Phase == Pending && r.Intent != nil && r.Back == nil && r.Hold != nil && slices.Contains(location.Unproven, r.Hold.Reason)
 }
 
-func (l *meshLife) checkMove(t *rapid.T, s *LocationState, d Decision) {
+func (l *meshLife) checkMove(t *rapid.T, s *location.State, d Decision) {
 	l.seen["moves"]++
 	g, r, n := s.Sight, d.Record, s.Node
 	m := r.Moves[len(r.Moves)-1]
@@ -100,7 +103,7 @@ func (l *meshLife) checkMove(t *rapid.T, s *LocationState, d Decision) {
 	l.moves[s.Name] = append(l.moves[s.Name], issuedMove{r.ID, l.now})
 }
 
-func (l *meshLife) checkPutBack(t *rapid.T, s *LocationState, d Decision) {
+func (l *meshLife) checkPutBack(t *rapid.T, s *location.State, d Decision) {
 	l.seen["put back"]++
 	require.Equal(t, ModeEnforce, s.Config.Policy(d.Record.Policy).Mode)
 	var want []Move
@@ -118,7 +121,7 @@ func (l *meshLife) checkPutBack(t *rapid.T, s *LocationState, d Decision) {
 	l.moves[s.Name] = append(l.moves[s.Name], issuedMove{d.Record.ID, l.now})
 }
 
-func (l *meshLife) checkEnd(t *rapid.T, s *LocationState, d Decision) {
+func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d Decision) {
 	r, g := s.Record, s.Sight
 	require.Equal(t, r.Moves, append([]Move(nil), d.Ended.Moves...), "what each key was before is in the history")
 	if d.Ended.Outcome == Recovered {

@@ -1,14 +1,18 @@
-package remediations
+package location_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
 )
 
 // TestDecideLeaderGoldens pins every decision about the leader of a location.
 func TestDecideLeaderGoldens(t *testing.T) {
-	pin(t, "leader", golden.locationState, DecideLocation, render, func(t *testing.T, _ *LocationState, d Decision) { readable(t, LocationKey, d) })
+	scene.Pin(t, "decide", scene.Golden.LocationState, location.Decide, scene.Render, func(t *testing.T, _ *location.State, d Decision) { scene.Readable(t, LocationKey, d) })
 }
 
 // bindsLeaders are the guards that hold the move of a leader. The others speak of the machine, or of the nodes' limits.
@@ -21,13 +25,13 @@ var bindsLeaders = map[Reason]bool{
 // TestGuardsThatBindLeaders takes each guard away in turn. One that binds must be missed by the golden of its name; one
 // that does not is missed by none.
 func TestGuardsThatBindLeaders(t *testing.T) {
-	withoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
+	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
 		var missed []string
-		for _, g := range goldensIn(t, "leader") {
-			s := g.locationState(t)
+		for _, g := range scene.GoldensIn(t, "decide") {
+			s := g.LocationState(t)
 			s.Config.Guards = left
-			if g.want(t) != render(t, DecideLocation(s, noon)) {
-				missed = append(missed, g.name)
+			if g.Want(t) != scene.Render(t, location.Decide(s, scene.Noon)) {
+				missed = append(missed, g.Name)
 			}
 		}
 		if bindsLeaders[gone] {
@@ -59,7 +63,7 @@ sight: {unknown: "no probes", reached: true, held: "granularity is full", candid
 // TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt: what is seen of a location comes after what people and Alertmanagers
 // say, and before Observing, which is reached only by what would be done.
 func TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt(t *testing.T) {
-	sc := readLeaderScene(t, everythingWrongWithALeader)
+	sc := scene.ReadLocation(t, everythingWrongWithALeader)
 	steps := []struct {
 		reason Reason
 		remedy func()
@@ -87,10 +91,10 @@ func TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt(t *testing.T) {
 		{Observing, func() { sc.Policy.Mode = ModeEnforce }},
 	}
 	for _, step := range steps {
-		d := DecideLocation(sc.locationState(t), noon)
+		d := location.Decide(sc.LocationState(t), scene.Noon)
 		require.Equal(t, Keep, d.Verb, "%s: %s", step.reason, d.Message)
 		require.Equal(t, step.reason, d.Reason, d.Message)
 		step.remedy()
 	}
-	require.Equal(t, Issue, DecideLocation(sc.locationState(t), noon).Verb, "with every cause gone it is done")
+	require.Equal(t, Issue, location.Decide(sc.LocationState(t), scene.Noon).Verb, "with every cause gone it is done")
 }

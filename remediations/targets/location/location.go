@@ -1,12 +1,16 @@
-package remediations
+// Package location is what is true of the locations of the mesh alone, as targets of repairs, each by the node that leads it: what is
+// seen of one, who can lead it instead, and how moves of its leadership are proven or put back. It is pure, as the core is.
+package location
 
 import (
 	"errors"
 	"time"
+
+	"drydock.dev/drydock/remediations"
 )
 
-// LocationSight is what was seen of a location: live, and never out of an alert.
-type LocationSight struct {
+// Sight is what was seen of a location: live, and never out of an alert.
+type Sight struct {
 	// At is when looking began.
 	At time.Time
 	// Leader is who leads by Kilo's rule; empty: nobody, or it cannot be said.
@@ -15,7 +19,7 @@ type LocationSight struct {
 	Held, Unknown string
 	// Candidates are the nodes that could lead instead, the best first, with what would have to change. Refused says of the
 	// others why not.
-	Candidates []Move
+	Candidates []remediations.Move
 	Refused    map[string]string
 	// Settled says that the leader has an address in the mesh, and no other node of the location has one.
 	Settled bool
@@ -24,11 +28,11 @@ type LocationSight struct {
 	ReachedWhy string
 }
 
-// LocationKind are the locations of the mesh, by the nodes that lead them.
-var LocationKind = TargetKind{
-	Kind: KindLocation,
-	Name: func(p *Policy, labels map[string]string) (string, error) {
-		if len(p.Labels) != 1 || !ValidLocation(labels[p.Labels[0]]) {
+// Kind are the locations of the mesh, by the nodes that lead them.
+var Kind = remediations.TargetKind{
+	Kind: remediations.KindLocation,
+	Name: func(p *remediations.Policy, labels map[string]string) (string, error) {
+		if len(p.Labels) != 1 || !remediations.ValidLocation(labels[p.Labels[0]]) {
 			return "", errors.New("the alert names no location")
 		}
 		return labels[p.Labels[0]], nil

@@ -1,0 +1,147 @@
+package scene
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// VerdictFile is a Decision as a golden shows it.
+type VerdictFile struct {
+	Verb     remediations.Verb     `json:"verb"`
+	Reason   remediations.Reason   `json:"reason,omitempty"`
+	Message  string                `json:"message,omitempty"`
+	Policy   string                `json:"policy,omitempty"`
+	Fleet    bool                  `json:"fleetwide,omitempty"`
+	Recheck  *time.Time            `json:"recheck,omitempty"`
+	Ask      []string              `json:"ask,omitempty"`
+	Well     bool                  `json:"well,omitempty"`
+	Heard    *time.Time            `json:"heard,omitempty"`
+	Cordon   bool                  `json:"cordon,omitempty"`
+	Uncordon bool                  `json:"uncordon,omitempty"`
+	Taint    bool                  `json:"taint,omitempty"`
+	Untaint  bool                  `json:"untaint,omitempty"`
+	PutBack  []remediations.Move   `json:"putBack,omitempty"`
+	Stop     string                `json:"stop,omitempty"`
+	Allow    []string              `json:"allow,omitempty"`
+	Record   *remediations.Record  `json:"record,omitempty"`
+	Ended    *remediations.Entry   `json:"ended,omitempty"`
+	Relapsed *remediations.Cure    `json:"relapsed,omitempty"`
+	Prune    []string              `json:"prune,omitempty"`
+	Consume  []string              `json:"consume,omitempty"`
+	Notices  []remediations.Notice `json:"notices,omitempty"`
+	Pause    string                `json:"pause,omitempty"`
+}
+
+func Render(t testing.TB, d remediations.Decision) string {
+	t.Helper()
+	v := VerdictFile{
+		Verb: d.Verb, Reason: d.Reason, Message: d.Message, Fleet: d.Fleetwide, Well: d.Well, Cordon: d.Cordon, Uncordon: d.Uncordon,
+		Taint: d.Taint, Untaint: d.Untaint, PutBack: d.PutBack, Stop: d.Stop, Allow: d.Allow,
+		Record: d.Record, Ended: d.Ended, Relapsed: d.Relapsed, Prune: d.Prune, Consume: d.Consume, Notices: d.Notices, Pause: d.Pause,
+	}
+	if d.Policy != nil {
+		v.Policy = d.Policy.Name
+	}
+	if !d.Recheck.IsZero() {
+		v.Recheck = &d.Recheck
+	}
+	if !d.Heard.IsZero() {
+		v.Heard = &d.Heard
+	}
+	if d.Ask.Alerts {
+		v.Ask = append(v.Ask, "alerts")
+	}
+	if d.Ask.Lease {
+		v.Ask = append(v.Ask, "lease")
+	}
+	if d.Ask.Heartbeats {
+		v.Ask = append(v.Ask, "heartbeats")
+	}
+	if d.Ask.Survey {
+		v.Ask = append(v.Ask, "survey of "+d.AskStep.String())
+	}
+	if d.Ask.Replacement {
+		v.Ask = append(v.Ask, "replacement")
+	}
+	if d.Ask.Witness {
+		v.Ask = append(v.Ask, "witness")
+	}
+	if d.Ask.Sighting {
+		v.Ask = append(v.Ask, "sighting")
+	}
+	b, err := yaml.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}
+
+type Golden struct {
+	Name, Input, output string
+}
+
+func Goldens(t testing.TB) []Golden { return GoldensIn(t, "decide") }
+
+func GoldensIn(t testing.TB, folder string) []Golden {
+	t.Helper()
+	inputs, err := filepath.Glob("testdata/" + folder + "/*.input.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, inputs)
+	var out []Golden
+	for _, in := range inputs {
+		out = append(out, Golden{
+			Name:  strings.TrimSuffix(filepath.Base(in), ".input.yaml"),
+			Input: in, output: strings.TrimSuffix(in, ".input.yaml") + ".output.yaml",
+		})
+	}
+	return out
+}
+
+func (g Golden) State(t testing.TB) *remediations.State {
+	t.Helper()
+	text, err := os.ReadFile(g.Input)
+	require.NoError(t, err)
+	return Read(t, text).State(t)
+}
+
+func (g Golden) Want(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(g.output)
+	require.NoError(t, err, "UPDATE=1 writes it")
+	return string(text)
+}
+
+// Pin holds the decision about each scene of the folder to its golden. It is pure: it changes nothing, and repeats itself.
+// UPDATE=1 rewrites the outputs: read the difference before you keep it. what checks what is written, and may be nil.
+func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S, decide func(S, time.Time) D, show func(testing.TB, D) string, what func(*testing.T, S, D)) {
+	for _, g := range GoldensIn(t, folder) {
+		t.Run(g.Name, func(t *testing.T) {
+			s := read(g, t)
+			d := decide(s, Noon)
+			got := show(t, d)
+			if os.Getenv("UPDATE") != "" {
+				require.NoError(t, os.WriteFile(g.output, []byte(got), 0o644))
+			}
+			require.Equal(t, g.Want(t), got)
+			if what != nil {
+				what(t, s, d)
+			}
+			require.Equal(t, read(g, t), s, "it changes nothing")
+			require.Equal(t, got, show(t, decide(s, Noon)), "and repeats itself")
+		})
+	}
+}
+
+// readable: what a decision writes under the key, Drydock reads.
+func Readable(t *testing.T, key string, d remediations.Decision) {
+	if d.Record != nil {
+		_, err := remediations.DecodeRecordOf(key, d.Record.Encode())
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,75 @@
+package scene
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// OneAction does one of the actions.
+func OneAction(actions map[string]func(*rapid.T)) func(*rapid.T) {
+	var names []string
+	for k := range actions {
+		names = append(names, k)
+	}
+	return func(t *rapid.T) { actions[rapid.SampledFrom(slices.Sorted(slices.Values(names))).Draw(t, "what")](t) }
+}
+
+// ToggleLabel sets the label, or takes it off.
+func ToggleLabel(n *corev1.Node, key string) {
+	if _, ok := n.Labels[key]; ok {
+		delete(n.Labels, key)
+	} else {
+		n.Labels[key] = ""
+	}
+}
+
+// RecordIDs are the ids that the record has.
+func RecordIDs(r *remediations.Record) []string {
+	if r == nil || r.Intent == nil {
+		return nil
+	}
+	return []string{r.Intent.ID}
+}
+
+// LimitsAlone is a configuration of limits alone.
+func LimitsAlone() *remediations.Config {
+	return &remediations.Config{Limits: remediations.Limits{
+		Concurrent: remediations.Quantity{Value: 2}, ConcurrentPerZone: remediations.Quantity{Value: 9}, ConcurrentPerPool: remediations.Quantity{Value: 9},
+		ZoneLabel: "zone", PoolLabels: []string{"pool", "old-pool"}, Unhealthy: remediations.Quantity{Value: 20, Percent: true},
+		StormCooldown: 10 * time.Minute, StartupGrace: 10 * time.Minute,
+	}}
+}
+
+// quiet: no alert fires on any node.
+func Quiet(string) bool { return false }
+
+// DesignOrder is the order that the design gives.
+var DesignOrder = []remediations.Reason{
+	remediations.ReasonExcluded, remediations.Paused, remediations.NodeLeaving, remediations.CordonedByOther, remediations.AlertUnconfirmed, remediations.Blind, remediations.Silenced, remediations.Inhibited, remediations.AlertResolved, remediations.NotWitnessed,
+	remediations.TooYoung, remediations.FleetUnhealthy, remediations.OutsideWindow, remediations.NodeUnderRepair, remediations.Cooldown, remediations.RepairsSpent, remediations.PolicyFailing,
+	remediations.ControlPlaneBusy, remediations.ReasonClusterWide, remediations.AtLimit, remediations.AwaitingApproval, remediations.Observing,
+}
+
+// WithoutEachReason takes the guards of each reason away in turn.
+func WithoutEachReason(t *testing.T, then func(t *testing.T, gone remediations.Reason, left []remediations.Guard)) {
+	for _, gone := range DesignOrder {
+		t.Run(string(gone), func(t *testing.T) {
+			then(t, gone, slices.DeleteFunc(remediations.Guards(), func(g remediations.Guard) bool { return g.Reason == gone }))
+		})
+	}
+}
+
+// Acting is a node whose intent r1-0-1 is on record.
+func Acting() *corev1.Node {
+	n := Bare("n1")
+	r := remediations.Record{V: 1, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: "a"}, Phase: remediations.Acting, Step: remediations.StepRef{Name: "reboot", Attempt: 1},
+		Began: Noon, Since: Noon, Deadline: Noon, Intent: &remediations.Intent{ID: "r1-0-1", At: Noon}}
+	n.Annotations[remediations.NodeRepairKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(remediations.Acting)
+	return n
+}

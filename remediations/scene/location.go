@@ -1,0 +1,187 @@
+package scene
+
+import (
+	"cmp"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/location"
+)
+
+// LocationScene is a location.State in a form that a person can read. What it leaves out is as on an ordinary bad day: node n1
+// leads location eu, is well by all that Kubernetes knows, and its members answer nobody from outside. The alert has been
+// firing for ten minutes, both Alertmanagers say so, nobody objects, the mode is enforce. The location was seen a second
+// ago; n2 and n3 could lead it instead. The record of its repair is the scene's leader.
+type LocationScene struct {
+	Scene
+	Sight Sight `json:"sight"`
+	// Elsewhere are repairs of leaders in flight on other nodes, Busy the other nodes that are under repair themselves.
+	Elsewhere []Elsewhere `json:"elsewhere"`
+	Busy      []string    `json:"busy"`
+	// Moved are the ages of earlier moves in the location, by repair.
+	Moved map[string]string `json:"moved"`
+	// UnknownMove: the ledger knows nothing of the moves on record.
+	UnknownMove bool `json:"unknownMove"`
+	// Location is what the alerts say; absent: eu.
+	Location string `json:"location"`
+}
+
+type Sight struct {
+	Never   bool    `json:"never"`
+	Age     string  `json:"age"`
+	Leader  *string `json:"leader"`
+	Held    string  `json:"held"`
+	Unknown string  `json:"unknown"`
+	// Candidates by name, absent: n2 and n3. Moves are candidates written out.
+	Candidates []string            `json:"candidates"`
+	Moves      []remediations.Move `json:"moves"`
+	Refused    map[string]string   `json:"refused"`
+	Unsettled  bool                `json:"unsettled"`
+	Reached    bool                `json:"reached"`
+}
+
+type Elsewhere struct {
+	Node, Location, To string
+	Phase              remediations.Phase
+	Observing          bool
+}
+
+// TheMove is how leadership of location eu goes from one node to another, neither of which is annotated.
+func TheMove(from, to string) remediations.Move {
+	had := ""
+	return remediations.Move{Location: "eu", From: from, To: to, Before: map[string]*string{from: &had, to: nil}}
+}
+
+func (v *Sight) sight() *location.Sight {
+	if v.Never {
+		return nil
+	}
+	g := &location.Sight{At: Ago(v.Age, "1s"), Leader: "n1", Held: v.Held, Unknown: v.Unknown, Refused: v.Refused, Settled: !v.Unsettled, Reached: v.Reached}
+	if v.Leader != nil {
+		g.Leader = *v.Leader
+	}
+	names := v.Candidates
+	if names == nil {
+		names = []string{"n2", "n3"}
+	}
+	for _, to := range names {
+		g.Candidates = append(g.Candidates, TheMove(g.Leader, to))
+	}
+	if v.Moves != nil {
+		g.Candidates = v.Moves
+	}
+	if !g.Reached {
+		g.ReachedWhy = "none of 3 members of location eu answers probes from other locations"
+	}
+	return g
+}
+
+// LocationState builds what location.Decide is given.
+func (sc *LocationScene) LocationState(t testing.TB) *location.State {
+	t.Helper()
+	sc.Node.Ready = cmp.Or(sc.Node.Ready, "True")
+	if sc.Alerts == nil {
+		sc.Alerts = []Alert{{}}
+	}
+	for i := range sc.Alerts {
+		sc.Alerts[i].Policy = cmp.Or(sc.Alerts[i].Policy, "mesh-leader-degraded")
+	}
+	sc.Policy.For, sc.Policy.ProofFor, sc.Policy.Cooldown = cmp.Or(sc.Policy.For, "0s"), cmp.Or(sc.Policy.ProofFor, "60s"), cmp.Or(sc.Policy.Cooldown, "0s")
+	if sc.Policy.Plan == nil {
+		sc.Policy.Plan = []string{"promote-leader 2"}
+	}
+	if sc.Provided == nil {
+		sc.Provided = []string{"reboot", "promote-leader"}
+	}
+	s := sc.State(t)
+	s.Config.Limits.Locations = remediations.LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
+	for _, p := range s.Config.Policies {
+		p.Name, p.Kind, p.Labels = "mesh-leader-degraded", remediations.KindLocation, []string{"location"}
+		for i := range p.Plan {
+			p.Plan[i].Wait = 2 * time.Minute
+		}
+	}
+	n := s.Node
+	for _, a := range remediations.AlertsOn(n.Annotations) {
+		a.Name, a.Labels = "MeshLeaderDegraded", map[string]string{"location": cmp.Or(sc.Location, "eu")}
+		n.Annotations[a.Key()] = a.Encode()
+	}
+	if label := remediations.LabelFor(n.Annotations); label != "" {
+		n.Labels[remediations.PhaseLabel] = string(label)
+	}
+	s.Journal = remediations.ReadJournal(n)
+	if s.Ledger != nil {
+		for repair, age := range sc.Moved {
+			s.Ledger.Moved("eu", repair, Ago(age, ""))
+		}
+	}
+	if r := s.Journal.Records[remediations.LocationKey]; s.Ledger != nil && r != nil && r.Intent != nil && !sc.UnknownMove {
+		s.Ledger.Moved(r.Location, r.ID, r.Intent.At)
+	}
+	nodes := map[string]*corev1.Node{}
+	all := []*corev1.Node{n}
+	for _, other := range sc.OtherNodes() {
+		nodes[other.Name] = other
+		all = append(all, other)
+	}
+	for _, name := range sc.Busy {
+		InFlight(nodes[name], "reboot")
+	}
+	for _, e := range sc.Elsewhere {
+		Leads(nodes[e.Node], cmp.Or(e.Location, "us"), e.To, cmp.Or(e.Phase, remediations.Verifying), e.Observing)
+	}
+	ledger := &remediations.Ledger{Slots: sc.Ledger.Slots, Status: remediations.LedgerStatus{Breakers: sc.Ledger.Breakers}}
+	s.Fleet = remediations.NewFleet(s.Config, all, ledger, func(string) bool { return false }, Noon)
+	out := &location.State{Target: remediations.Target{State: s}, Sight: sc.Sight.sight()}
+	out.Subject, _ = LocationOf(s.Config, s.Journal)
+	return out
+}
+
+// LocationOf is the location that the journal has something on; false: there is none. A node leads one at most.
+func LocationOf(c *remediations.Config, j remediations.Journal) (remediations.Subject, bool) {
+	for _, one := range c.Subjects(remediations.KindLocation, j) {
+		return one, true
+	}
+	return remediations.Subject{}, false
+}
+
+// Leads puts a repair of a location's leader on the node.
+func Leads(n *corev1.Node, location, to string, p remediations.Phase, observing bool) {
+	r := LocationRecord(p)
+	r.ID, r.Location, r.Moves[0] = "l"+n.Name, location, TheMove(n.Name, cmp.Or(to, "n9"))
+	r.Moves[0].Location, r.Intent.ID, r.Intent.Successor = location, r.ID+"-0-1", r.Moves[0].To
+	if observing {
+		r.Phase, r.Hold, r.Intent, r.Moves = remediations.Pending, &remediations.Hold{Reason: remediations.Observing, Since: Noon}, nil, nil
+	}
+	n.Annotations[remediations.LocationKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(r.Phase)
+}
+
+// LocationRecord is one of a move that was issued thirty seconds ago.
+func LocationRecord(p remediations.Phase) *remediations.Record {
+	began := Noon.Add(-30 * time.Second)
+	return &remediations.Record{
+		V: 1, ID: "r1", Policy: "mesh-leader-degraded", Cause: remediations.Cause{Alert: FP}, Location: "eu", Phase: p, Step: remediations.StepRef{Name: "promote-leader", Attempt: 1},
+		Done: []string{"promote-leader:1"}, Moves: []remediations.Move{TheMove("n1", "n2")}, Began: began, Since: began, Deadline: began.Add(2 * time.Minute),
+		Intent: &remediations.Intent{ID: "r1-0-1", At: began, UID: "uid-n1", Successor: "n2"}, Undo: []remediations.Undo{{Kind: remediations.UndoLeader, Key: "n2", At: began}},
+	}
+}
+
+func (g Golden) LocationState(t testing.TB) *location.State {
+	t.Helper()
+	text, err := os.ReadFile(g.Input)
+	require.NoError(t, err)
+	return ReadLocation(t, string(text)).LocationState(t)
+}
+
+func ReadLocation(t testing.TB, text string) *LocationScene {
+	t.Helper()
+	sc := &LocationScene{}
+	require.NoError(t, yaml.UnmarshalStrict(Moments(t, []byte(text)), sc))
+	return sc
+}

@@ -1,0 +1,118 @@
+package location
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// guard is what speaks of locations alone, beside what holds every target.
+func (s *State) guard(reason remediations.Reason, c *remediations.Candidate) *remediations.Finding {
+	switch reason {
+	case remediations.NodeUnderRepair:
+		return s.underRepair()
+	case remediations.Cooldown:
+		return s.movedLately(c)
+	case remediations.AtLimit:
+		if why := s.Fleet.LocationsAtLimit(s.Config, s.Node.Name, c.Policy.Mode == remediations.ModeObserve); why != "" {
+			return &remediations.Finding{Message: why}
+		}
+	default:
+	}
+	return nil
+}
+
+// underRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other, and so do two of one location's
+// leaders.
+func (s *State) underRepair() *remediations.Finding {
+	involved := []string{s.Node.Name}
+	if r := s.Record; r != nil {
+		involved = append(involved, r.Successors()...)
+	}
+	for _, n := range involved {
+		if s.Fleet.NodeRepairOn(n) {
+			return remediations.Because("node %s is under repair", n)
+		}
+	}
+	if why := s.Fleet.LocationRepairIn(s.Name, s.Node.Name); why != "" {
+		return remediations.Because("%s", why)
+	}
+	return nil
+}
+
+// movedLately: each move breaks the connections that the leader relays, so a location has one repair of its leader at most
+// in limits.leaders.perLocation, whoever led then. Further attempts of one repair are not held by those before them.
+func (s *State) movedLately(c *remediations.Candidate) *remediations.Finding {
+	what, least := "limits.leaders.perLocation is", s.Config.Limits.Locations.PerLocation
+	if c.Policy.Cooldown > least {
+		what, least = "the policy's cooldown is", c.Policy.Cooldown
+	}
+	last := s.Ledger.LastMove(s.Name, c.Own)
+	if over := last.At.Add(least); !last.At.IsZero() && c.Now.Before(over) {
+		return &remediations.Finding{Message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, s.Name, last.At.Format(time.RFC3339), what, least), Until: over}
+	}
+	return nil
+}
+
+// UnprovenFor bounds, beside proofFor, how long a repair that has moved waits for a cure that is not proven, where nothing
+// more can be done: as long as another repair of the location has to wait by default.
+const UnprovenFor = 15 * time.Minute
+
+// Unproven are the holds of a repair that has moved by which nothing more is tried, and which no person put there: the alert
+// is over, or the probes say nothing, or something else than the alert. What holds otherwise is a matter of waiting.
+var Unproven = []remediations.Reason{remediations.AlertResolved, remediations.LeaderUnknown, remediations.LeaderHeld}
+
+// until is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it
+// for a day.
+func (s *State) until(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason) time.Time {
+	was := s.Record
+	switch {
+	case len(pending.Moves) == 0 || pending.Back != nil:
+		return pending.Deadline
+	case !slices.Contains(Unproven, reason):
+		return remediations.Instant(pending.Since.Add(remediations.PendingFor))
+	case was.Phase == remediations.Pending && was.Hold != nil && slices.Contains(Unproven, was.Hold.Reason):
+		return was.Deadline // since when it is held so counts, whatever the words are now
+	}
+	return remediations.Instant(remediations.Earlier(pending.Since.Add(remediations.PendingFor), c.Now.Add(UnprovenFor+c.Policy.ProofFor)))
+}
+
+// MayStillMove asks, right before the keys are written, whether the Nodes still say what the decision rested on: leader is
+// the one with the record, others are the successor and every node whose key is changed.
+func MayStillMove(leader *corev1.Node, others []*corev1.Node, intentID string) error {
+	r := remediations.ReadJournal(leader).Records[remediations.LocationKey]
+	if r == nil || r.Phase != remediations.Acting || r.Back != nil || r.Intent.ID != intentID {
+		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
+	}
+	for _, n := range others {
+		if n.Name == r.Intent.Successor && n.Spec.Unschedulable {
+			return remediations.Withhold(remediations.LeaderHeld, "node %s was cordoned in the meantime", n.Name)
+		}
+	}
+	return letsMove(leader, others)
+}
+
+// MayStillPutBack is MayStillMove for putting the moves of the repair back.
+func MayStillPutBack(leader *corev1.Node, others []*corev1.Node, putBackID string) error {
+	r := remediations.ReadJournal(leader).Records[remediations.LocationKey]
+	if r == nil || r.Phase != remediations.Acting || r.Back == nil || r.PutBackID() != putBackID {
+		return remediations.Withhold(remediations.CallWithheld, "nothing is to be put back any more")
+	}
+	return letsMove(leader, others)
+}
+
+func letsMove(leader *corev1.Node, others []*corev1.Node) error {
+	for _, n := range append([]*corev1.Node{leader}, others...) {
+		if r := remediations.ReadJournal(n).Record; r != nil && r.Phase.InFlight() {
+			return remediations.Withhold(remediations.NodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
+		}
+		if err := remediations.LetsAct(n); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package location
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// exhaust begins to put back what the repair moved, now that nothing is left to try.
+func (s *State) exhaust(c *remediations.Candidate, why string) remediations.Decision {
+	r := s.Record.Clone()
+	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, strings.Join(r.Done, ", "), s.Name, s.missing())
+	if against := s.againstPutBack(c.Policy); against != "" {
+		return s.exhausted(why+"; "+against, false, c.Now)
+	}
+	if len(r.Made()) == 0 {
+		return s.exhausted(why+"; no move was made, so there is nothing to put back", true, c.Now)
+	}
+	back := remediations.Instant(c.Now)
+	r.Back, r.Note = &back, text.Line(why, 300)
+	return s.putBack(r, c.Now)
+}
+
+// againstPutBack says why the record's moves are not put back; empty: nothing is against it. The record is on a Node, which
+// its kubelet may write; the ledger is out of the kubelet's reach, and only Drydock writes moves there.
+func (s *State) againstPutBack(p *remediations.Policy) string {
+	switch {
+	case p == nil || p.Mode != remediations.ModeEnforce:
+		return "the mode is observe, so nothing is put back"
+	case !s.Ledger.KnowsMove(s.Node.Name, s.Record):
+		return fmt.Sprintf("the ledger knows of no move by repair %s, so nothing is put back: check who wrote %s on node %s", s.Record.ID, remediations.LocationKey, s.Node.Name)
+	}
+	return ""
+}
+
+// putBack issues the moves' undoing, the newest first.
+func (s *State) putBack(r *remediations.Record, now time.Time) remediations.Decision {
+	r.Phase, r.Since, r.Deadline, r.Hold = remediations.Acting, remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor)), nil
+	r.NameIntent()
+	moves := r.Made()
+	slices.Reverse(moves)
+	return remediations.Decision{
+		Verb: remediations.Issue, Record: r, PutBack: moves, Policy: s.PolicyOf(r),
+		Message: fmt.Sprintf("put the mesh leadership of location %s back as it was before repair %s: %s", r.Location, r.ID, r.Note),
+	}
+}
+
+// restore waits for the moves to be put back, or has it done again: it may be repeated by whoever leads.
+func (s *State) restore(now time.Time) remediations.Decision {
+	r := s.Record
+	c := s.Call
+	if c != nil && c.IntentID != r.PutBackID() {
+		c = nil
+	}
+	switch {
+	case c != nil && c.Outcome == remediations.CallAccepted:
+		return s.exhausted(r.Note+"; the leadership was put back as it was", true, now)
+	case c != nil && c.Outcome != "":
+		return s.fallBack(cmp.Or(c.Withheld, remediations.LeaderHeld), c.Why, now)
+	case !now.Before(r.Deadline):
+		return s.fallBack(remediations.LeaderHeld, "it had no answer in time", now)
+	case c != nil:
+		return remediations.Decision{Verb: remediations.Wait, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: "the leadership is being put back"}
+	case s.Ledger == nil:
+		return remediations.Decision{Verb: remediations.Look, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+	}
+	if against := s.againstPutBack(s.PolicyOf(r)); against != "" {
+		return s.exhausted(r.Note+"; "+against, false, now)
+	}
+	d := s.putBack(r.Clone(), now)
+	d.Verb, d.Record, d.Recheck = remediations.Resume, nil, r.Deadline
+	return d
+}
+
+// fallBack lets the undoing rest until it is tried again.
+func (s *State) fallBack(reason remediations.Reason, why string, now time.Time) remediations.Decision {
+	r := s.Record.Clone()
+	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, text.Line(why, 200))
+	r.Phase, r.Since, r.Deadline = remediations.Pending, remediations.Instant(now), remediations.Instant(r.Back.Add(remediations.BackFor))
+	r.Hold = &remediations.Hold{Reason: reason, Message: message, Since: remediations.Instant(now)}
+	return remediations.Decision{Verb: remediations.Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.PolicyOf(r), Recheck: now.Add(remediations.LookAgain)}
+}
+
+// bindsUndo are the guards that hold an undoing: what people say of the node, and repairs of it.
+var bindsUndo = []remediations.Reason{remediations.ReasonExcluded, remediations.Paused, remediations.NodeLeaving, remediations.NodeUnderRepair}
+
+// goBack tries again to put the moves back.
+func (s *State) goBack(c *remediations.Candidate) remediations.Decision {
+	r := s.Record
+	switch next := r.Since.Add(remediations.LookAgain); {
+	case !c.Now.Before(r.Deadline):
+		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.Hold.Words(), false, c.Now)
+	case s.Ledger == nil:
+		return remediations.Decision{Verb: remediations.Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+	case s.againstPutBack(c.Policy) != "":
+		return s.exhausted(r.Note+"; "+s.againstPutBack(c.Policy), false, c.Now)
+	case c.Now.Before(next):
+		return remediations.Decision{Verb: remediations.Wait, Policy: c.Policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
+	}
+	c.Repair, c.Own = r.ID, r.ID
+	if reason, f := c.HeldBy(bindsUndo); f != nil {
+		return s.HoldBack(c, r.Clone(), reason, f)
+	}
+	return s.putBack(r.Clone(), c.Now)
+}
+
+// leaveUnproven ends a repair that has moved, and of which nothing says any more whether that helped, or that anything else
+// would. It puts nothing back: of a location that does not answer as a whole some may, since another leads it.
+func (s *State) leaveUnproven(now time.Time) remediations.Decision {
+	r, why := s.Record, s.Record.Hold.Words()
+	if missing := s.missing(); !strings.Contains(why, missing) {
+		why = missing + "; " + why
+	}
+	return s.exhausted(fmt.Sprintf("%s was not proven to cure it%s: %s", strings.Join(r.Done, ", "), r.LeftAs(), why), false, now)
+}
+
+// exhausted ends the plan; the record stays until a person has looked.
+func (s *State) exhausted(why string, undone bool, now time.Time) remediations.Decision {
+	d, r := s.End(remediations.OutcomeExhausted, why, now), s.Record.Exhausted(now)
+	r.Back = nil
+	if undone {
+		r.Undo, d.Ended.PutBack = nil, true
+	}
+	d.Record = r
+	return d
+}
+
+// rest leaves an exhausted repair to a person. If somebody else leads by now, the alerts go where they belong.
+func (s *State) rest(now time.Time) remediations.Decision {
+	r := s.Record
+	d := remediations.Decision{Verb: remediations.Rest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when it is mended", r.ID, r.Location, remediations.ResetKey)}
+	if len(s.Alerts) == 0 {
+		return d
+	}
+	if s.elsewhere() != "" {
+		d.Prune = append(d.Prune, remediations.KeysOf(s.Alerts)...)
+		return d
+	}
+	return s.LookAgain(d, now, remediations.LookElsewhere)
+}

@@ -1,0 +1,153 @@
+package sidecar
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// await asks the sidecar itself, again and again, whether it is ready.
+func (s *State) await(now time.Time) remediations.Decision {
+	if d, over := s.finished(now); over {
+		return d
+	}
+	d := remediations.Decision{Verb: remediations.Wait, Policy: s.PolicyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
+	return s.LookAgain(d, now, proof)
+}
+
+// proceed goes on after an attempt whose proof did not come.
+func (s *State) proceed(now time.Time) remediations.Decision {
+	r := s.Record
+	p := s.PolicyOf(r)
+	if p == nil || p.Kind != remediations.KindSidecar || p.Mode == remediations.ModeOff {
+		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+	}
+	if !s.Config.Serves(p) {
+		return s.End(remediations.Cancelled, "no provider of sidecars is configured any more", now)
+	}
+	if r.Intent.Ahead(now) {
+		if s.NeverIssued(r, now) {
+			return s.End(remediations.Cancelled, r.FromTheFuture(), now)
+		}
+		return s.WaitForClock(r, p, proof, now)
+	}
+	if s.Stale() {
+		return s.Look("asking Alertmanager before the next attempt")
+	}
+	if s.Unseen(now, remediations.LookAgain) || !s.Sighting.At.After(r.Intent.At) {
+		return remediations.Decision{Verb: remediations.Look, Ask: remediations.Ask{Sighting: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
+	}
+	if d, over := s.finished(now); over {
+		return d
+	}
+	c := s.Candidate(p, remediations.AlertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
+	c.Repair = r.ID
+	if d, ok := r.AfterWithheld(p, apart, now); ok && !c.Resolved() {
+		return s.LookAgain(d, now, remediations.LookAgain)
+	}
+	switch next := r.Intent.At.Add(apart); {
+	case c.Resolved():
+		return s.End(remediations.Superseded, "its alert is over, and nobody knows the sidecar to wait: "+s.Sighting.words(), now)
+	case r.Phase == remediations.Pending && !now.Before(r.Deadline):
+		return s.End(remediations.Cancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+	case now.Before(next):
+		return s.LookAgain(remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, remediations.LookAgain)
+	}
+	pending, ok := r.Between(now), true
+	if r.Intent.Of(r, r.Step) || !s.Doable(p, r.Step) {
+		pending.Step, ok = s.NextStep(p, r.Step)
+	}
+	if !ok {
+		return s.exhaust(now)
+	}
+	c.Step = pending.Step
+	return s.Act(c, pending)
+}
+
+// finished says that the repair is over: its pod is gone, or its sidecar ready.
+func (s *State) finished(now time.Time) (remediations.Decision, bool) {
+	r, g := s.Record, s.Sighting
+	if g == nil || !g.At.After(r.Since) {
+		return remediations.Decision{}, false
+	}
+	switch {
+	case g.Unknown != "":
+	case s.moved():
+		return s.End(remediations.Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now), true
+	case g.Pod.UID != r.Pod.UID:
+		return s.End(remediations.Superseded, fmt.Sprintf("pod %s was replaced by another of its name", s.Name), now), true
+	case g.Health == HealthReady:
+		return s.ready(now)
+	}
+	return remediations.Decision{}, false
+}
+
+// ready ends the repair once the sidecar has been ready for as long as its policy asks.
+func (s *State) ready(now time.Time) (remediations.Decision, bool) {
+	r, p := s.Record, s.PolicyOf(s.Record)
+	if p == nil {
+		return remediations.Decision{Verb: remediations.Wait, Recheck: r.Deadline, Message: r.WithoutPolicy()}, true
+	}
+	since := s.WellSince
+	if since.IsZero() {
+		since = s.Sighting.At
+	}
+	if s.Sighting.At.Sub(since) < p.ProofFor {
+		d := remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", p.ProofFor)}
+		d.Ask.Sighting = now.Sub(s.Sighting.At) >= proof
+		return d, true
+	}
+	if r.Withheld() || r.Intent.Outcome == remediations.CallRefused {
+		return s.End(remediations.SelfRecovered, "the sidecar is ready, but not by this repair: "+r.Intent.Why, now), true
+	}
+	return s.End(remediations.Recovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", remediations.LastDone(r)), now), true
+}
+
+// rest leaves an exhausted repair alone until it is about nothing any more: another pod, a sidecar that is ready, no
+// alert.
+func (s *State) rest(now time.Time) remediations.Decision {
+	r, g := s.Record, s.Sighting
+	switch {
+	case s.Stale():
+		return s.Look("asking Alertmanager whether the alert is over")
+	case s.Word.BlindCause(s.Config) == "" && s.Word.About(r.Cause.Alert, s.Config, "").Gone:
+		return remediations.Decision{Verb: remediations.Drop, Message: "the alert is over"}
+	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
+		return remediations.Decision{Verb: remediations.Drop, Message: "the pod is another one, or its sidecar is ready"}
+	}
+	return s.LookAgain(remediations.Decision{Verb: remediations.Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, remediations.ResetKey)}, now, remediations.LookAgain)
+}
+
+func (s *State) exhaust(now time.Time) remediations.Decision {
+	d := s.End(remediations.OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", strings.Join(s.Record.Done, ", "), s.Sighting.words()), now)
+	d.Record = s.Record.Exhausted(now)
+	return d
+}
+
+// moved says that the pod is gone, or hosted by another node.
+func (s *State) moved() bool {
+	return s.Sighting.Unknown == "" && (s.Sighting.Pod.UID == "" || s.Sighting.Node != s.Node.Name)
+}
+
+// leave takes the alerts about a pod that is not here off the Node: the poll brings them to the one that hosts it.
+func (s *State) leave(now time.Time) remediations.Decision {
+	if s.Record != nil {
+		return s.End(remediations.Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
+	}
+	d := remediations.Decision{Verb: remediations.Rest, Message: fmt.Sprintf("pod %s is not on this node", s.Name)}
+	d.Prune = append(d.Prune, remediations.KeysOf(s.Alerts)...)
+	return d
+}
+
+// words are what a sighting says, for people.
+func (g *Sighting) words() string {
+	for _, said := range []string{g.Unknown, g.Held, g.Detail} {
+		if said != "" {
+			return text.Line(said, 200)
+		}
+	}
+	return string(g.Health)
+}
