@@ -1,0 +1,62 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
+)
+
+// TestTheExamplesOfTheHostsPageLoad: the values that people copy from docs/hosts.md are taken, and do on which nodes what the page says.
+func TestTheExamplesOfTheHostsPageLoad(t *testing.T) {
+	page, err := os.ReadFile("../../docs/hosts.md")
+	require.NoError(t, err)
+	var values []string
+	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
+		if text, _, _ := strings.Cut(block, "```"); strings.HasPrefix(text, "secrets:") {
+			values = append(values, text)
+		}
+	}
+	require.Len(t, values, 2)
+	for i, want := range []struct {
+		kubelet string
+		sysrq   bool
+	}{{"kubelet.service", true}, {"k3s-agent.service", false}} {
+		var v struct {
+			Secrets map[string]struct{ Name string }
+			Config  map[string]any
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(values[i]), &v))
+		require.Equal(t, "drydock-hosts", v.Secrets["hostsKey"].Name)
+		// What the chart adds.
+		v.Config["apiVersion"], v.Config["kind"] = "drydock.dev/v1alpha1", "Config"
+		v.Config["receiver"] = map[string]any{"insecure": true}
+		hosts := v.Config["providers"].(map[string]any)["hosts"].(map[string]any)
+		hosts["keyFile"], hosts["knownHostsFile"] = "key", "known_hosts"
+		out, err := yaml.Marshal(v.Config)
+		require.NoError(t, err)
+		c, warnings := mustLoad(t, string(out))
+		require.NotContains(t, lines(warnings), "step ")
+		h := c.Providers["hosts"].(*hostsettings.Hosts)
+		require.Equal(t, want.kubelet, h.Kubelet)
+		require.Equal(t, want.sysrq, h.Sysrq)
+		plan := c.Core.Policy("node-not-ready").Plan
+		require.Len(t, plan, 2)
+		require.Equal(t, want.sysrq, plan[1].Soft, "the last resort comes last")
+		for step := range map[string]bool{plan[0].Name: true, plan[1].Name: true} {
+			for node, by := range map[*corev1.Node]string{
+				{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}: "hosts",
+				{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}: "",
+			} {
+				provider, against := c.Core.ProviderOf(step, node)
+				require.Equal(t, by, provider, "%s of %s: %s", step, node.Name, against)
+			}
+		}
+	}
+}
