@@ -107,7 +107,8 @@ func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 	}
 }
 
-func (sc *Scene) word() *remediations.Word {
+// Said is what the Alertmanagers said; nil: they were not asked.
+func (sc *Scene) Said() *remediations.Word {
 	if sc.Word.Never {
 		return nil
 	}

@@ -282,10 +282,10 @@ func Span(text, otherwise string) time.Duration {
 // State builds what Decide is given.
 func (sc *Scene) State(t testing.TB) *remediations.State {
 	t.Helper()
-	c := sc.config(t)
+	c := sc.Config(t)
 	n := sc.TheNode(t)
 	s := &remediations.State{
-		Config: c, Node: n, Journal: remediations.ReadJournal(n), Word: sc.word(), Call: sc.Call, NewID: "new1",
+		Config: c, Node: n, Journal: remediations.ReadJournal(n), Word: sc.Said(), Call: sc.Call, NewID: "new1",
 		Ledger: &remediations.Ledger{Repairs: map[string][]remediations.Begun{}, Slots: sc.Ledger.Slots, Wide: sc.Ledger.Wide, Orphans: sc.Ledger.Orphans, Status: remediations.LedgerStatus{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
 	}
 	s.Survey = sc.Survey.survey()
@@ -355,7 +355,8 @@ func Asked(s *remediations.State, intent, age string) remediations.Asked {
 // Kinds are those beside nodes.
 var Kinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind}
 
-func (sc *Scene) config(t testing.TB) *remediations.Config {
+// Config is the configuration that decisions rest on.
+func (sc *Scene) Config(t testing.TB) *remediations.Config {
 	c := &remediations.Config{
 		Kinds: Kinds,
 		Limits: remediations.Limits{

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -16,24 +17,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
-func (g golden) rescue(t testing.TB) *State {
+func rescueOf(g scene.Golden, t testing.TB) *State {
 	t.Helper()
-	text, err := os.ReadFile(g.input)
+	text, err := os.ReadFile(g.Input)
 	require.NoError(t, err)
 	return readRescue(t, text).state(t)
 }
 
 // TestDecideAPIServerGoldens pins every decision about the API servers. What is written can be read again.
 func TestDecideAPIServerGoldens(t *testing.T) {
-	pin(t, golden.rescue, func(t *testing.T, d Decision) {
+	scene.Pin(t, "decide", rescueOf, Decide, renderRescue, func(t *testing.T, _ *State, d Decision) {
 		for _, e := range d.Write {
 			again, err := DecodeRescueEntry(e.Encode())
 			require.NoError(t, err, e.Encode())
 			require.Equal(t, e.Encode(), again.Encode())
 		}
 	})
+}
+
+// TestEveryOutputHasAnInput: an output whose input was renamed pins nothing.
+func TestEveryOutputHasAnInput(t *testing.T) {
+	outputs, err := filepath.Glob("testdata/decide/*.output.yaml")
+	require.NoError(t, err)
+	require.Len(t, outputs, len(scene.Goldens(t)))
 }
 
 // rescueOrder is the order that the issue gives.
@@ -72,35 +81,35 @@ word: {replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"
 		remediations.Observing:        func() { sc.Policy.Mode = remediations.ModeEnforce },
 	}
 	// With all Alertmanagers dead nobody knows of the alert but by a post.
-	sc.Posted = []sceneAlert{{}}
+	sc.Posted = []scene.Alert{{}}
 	for _, want := range rescueOrder {
 		if want == remediations.AlertResolved {
 			continue // an alert cannot be over and fire: held-AlertResolved has it
 		}
-		d := Decide(sc.state(t), noon)
+		d := Decide(sc.state(t), scene.Noon)
 		require.Equal(t, remediations.Keep, d.Verb, "%s: %s", want, d.Message)
 		require.Equal(t, want, d.Reason, d.Message)
 		remedies[want]()
 	}
-	require.Equal(t, remediations.Issue, Decide(sc.state(t), noon).Verb, "with every cause gone it is done")
+	require.Equal(t, remediations.Issue, Decide(sc.state(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
 // TestNoGuardOfARescueIsIdle takes each guard away in turn: its golden must come out otherwise.
 func TestNoGuardOfARescueIsIdle(t *testing.T) {
 	all := rescueGuards
 	t.Cleanup(func() { rescueGuards = all })
-	pinned := map[string]golden{}
-	for _, g := range goldens(t) {
-		pinned[g.name] = g
+	pinned := map[string]scene.Golden{}
+	for _, g := range scene.Goldens(t) {
+		pinned[g.Name] = g
 	}
 	for i, gone := range all {
 		t.Run(string(gone.reason), func(t *testing.T) {
 			g, ok := pinned["held-"+string(gone.reason)]
 			require.True(t, ok, "no golden held-%s", gone.reason)
 			rescueGuards = all
-			require.Equal(t, g.want(t), renderRescue(t, Decide(g.rescue(t), noon)))
+			require.Equal(t, g.Want(t), renderRescue(t, Decide(rescueOf(g, t), scene.Noon)))
 			rescueGuards = append(slices.Clone(all[:i]), all[i+1:]...)
-			require.NotEqual(t, g.want(t), renderRescue(t, Decide(g.rescue(t), noon)))
+			require.NotEqual(t, g.Want(t), renderRescue(t, Decide(rescueOf(g, t), scene.Noon)))
 		})
 	}
 }
@@ -109,8 +118,8 @@ func TestNoGuardOfARescueIsIdle(t *testing.T) {
 func TestLastLookBeforeTheRestart(t *testing.T) {
 	r := &Rescue{ID: "r1", Phase: remediations.Acting, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1"}}}
 	said := func(text string) *string { return &text }
-	require.NoError(t, MayStillRescue(RescueJournal{Rescue: r}, "r1-1", noon))
-	require.NoError(t, MayStillRescue(RescueJournal{Rescue: r, Paused: said("2026-03-04T11:00:00Z")}, "r1-1", noon), "that pause is over")
+	require.NoError(t, MayStillRescue(RescueJournal{Rescue: r}, "r1-1", scene.Noon))
+	require.NoError(t, MayStillRescue(RescueJournal{Rescue: r, Paused: said("2026-03-04T11:00:00Z")}, "r1-1", scene.Noon), "that pause is over")
 	for name, j := range map[string]RescueJournal{
 		"it cannot be read":   {Rescue: r, Malformed: errors.New("nonsense")},
 		"nothing is on it":    {},
@@ -120,7 +129,7 @@ func TestLastLookBeforeTheRestart(t *testing.T) {
 		"paused until later":  {Rescue: r, Paused: said("2026-03-04T13:00:00Z maintenance")},
 		"paused in own words": {Rescue: r, Paused: said("we move the racks")},
 	} {
-		require.Error(t, MayStillRescue(j, "r1-1", noon), name)
+		require.Error(t, MayStillRescue(j, "r1-1", scene.Noon), name)
 	}
 }
 
@@ -134,13 +143,13 @@ func TestUnknownIsNeverFailing(t *testing.T) {
 	for status, want := range map[int]HostState{
 		200: HostReady, 500: HostFailing, 503: HostFailing, 401: HostUnknown, 403: HostUnknown, 404: HostUnknown, 429: HostUnknown, 302: HostUnknown, 201: HostUnknown, 600: HostUnknown, 0: HostUnknown,
 	} {
-		require.Equal(t, want, SightOf("cp-1", status, nil, noon).State, status)
+		require.Equal(t, want, SightOf("cp-1", status, nil, scene.Noon).State, status)
 	}
 	for _, err := range []error{slow{}, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, io.EOF, io.ErrUnexpectedEOF} {
-		require.Equal(t, HostFailing, SightOf("cp-1", 0, fmt.Errorf("asking: %w", err), noon).State, err)
+		require.Equal(t, HostFailing, SightOf("cp-1", 0, fmt.Errorf("asking: %w", err), scene.Noon).State, err)
 	}
 	for _, err := range []error{errors.New("x509: certificate signed by unknown authority"), syscall.ENETUNREACH, io.ErrClosedPipe, &net.DNSError{IsNotFound: true}} {
-		require.Equal(t, HostUnknown, SightOf("cp-1", 0, err, noon).State, err)
+		require.Equal(t, HostUnknown, SightOf("cp-1", 0, err, scene.Noon).State, err)
 	}
 }
 
@@ -150,10 +159,10 @@ func TestRealAnswersOfAHost(t *testing.T) {
 	ask := func(url string) HostSight {
 		resp, err := (&http.Client{Timeout: patience}).Get(url)
 		if err != nil {
-			return SightOf("cp-1", 0, err, noon)
+			return SightOf("cp-1", 0, err, scene.Noon)
 		}
 		defer resp.Body.Close()
-		return SightOf("cp-1", resp.StatusCode, nil, noon)
+		return SightOf("cp-1", resp.StatusCode, nil, scene.Noon)
 	}
 	hang := make(chan struct{})
 	open := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

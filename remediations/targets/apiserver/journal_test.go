@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 var anyHost = rapid.SampledFrom([]string{"cp-1", "cp-2", "cp-3"})
@@ -29,14 +30,14 @@ func drawTries(t *rapid.T, at time.Time) (out []HostTry) {
 
 func drawRescue(t *rapid.T) *Rescue {
 	r := &Rescue{
-		V: remediations.RecordVersion, ID: "r1", Policy: "apiserver-down", Cause: remediations.Cause{Alert: fp}, Phase: rapid.SampledFrom(phasesOfARescue).Draw(t, "phase"),
-		Began: noon.Add(-5 * time.Minute), Since: noon.Add(-time.Minute), Hosts: drawTries(t, noon),
-		Deadline: noon.Add(rapid.SampledFrom([]time.Duration{-time.Minute, -time.Second, time.Minute}).Draw(t, "deadline")),
+		V: remediations.RecordVersion, ID: "r1", Policy: "apiserver-down", Cause: remediations.Cause{Alert: scene.FP}, Phase: rapid.SampledFrom(phasesOfARescue).Draw(t, "phase"),
+		Began: scene.Noon.Add(-5 * time.Minute), Since: scene.Noon.Add(-time.Minute), Hosts: drawTries(t, scene.Noon),
+		Deadline: scene.Noon.Add(rapid.SampledFrom([]time.Duration{-time.Minute, -time.Second, time.Minute}).Draw(t, "deadline")),
 	}
 	if len(r.Hosts) == 0 {
 		r.Phase = remediations.Pending
 	} else {
-		r.Over = noon.Add(rapid.SampledFrom([]time.Duration{-time.Hour, -time.Second, time.Minute}).Draw(t, "over"))
+		r.Over = scene.Noon.Add(rapid.SampledFrom([]time.Duration{-time.Hour, -time.Second, time.Minute}).Draw(t, "over"))
 	}
 	r.Issued = len(r.Hosts)
 	if r.Phase == remediations.Acting {
@@ -46,7 +47,7 @@ func drawRescue(t *rapid.T) *Rescue {
 		r.Deadline = time.Time{}
 	}
 	if rapid.Bool().Draw(t, "held") {
-		r.Hold = &remediations.Hold{Reason: rapid.SampledFrom(remediations.Reasons).Draw(t, "reason"), Message: "held", Since: noon.Add(-time.Minute)}
+		r.Hold = &remediations.Hold{Reason: rapid.SampledFrom(remediations.Reasons).Draw(t, "reason"), Message: "held", Since: scene.Noon.Add(-time.Minute)}
 	}
 	return r
 }
@@ -57,9 +58,9 @@ func drawJournal(t *rapid.T) RescueJournal {
 	var j RescueJournal
 	for i := range rapid.IntRange(0, 3).Draw(t, "ended") {
 		id := fmt.Sprintf("e%d", i)
-		j = j.With(RescueEntry{Ended: &EndedRescue{Hosts: drawTries(t, noon.Add(-20*time.Minute)), Entry: remediations.Entry{
+		j = j.With(RescueEntry{Ended: &EndedRescue{Hosts: drawTries(t, scene.Noon.Add(-20*time.Minute)), Entry: remediations.Entry{
 			ID: id, Policy: "apiserver-down", Target: string(remediations.KindAPIServer), Outcome: rapid.SampledFrom(remediations.Outcomes).Draw(t, "outcome"),
-			Steps: []string{}, Began: noon.Add(-time.Hour), Ended: noon.Add(time.Duration(i-10) * time.Minute), Cause: fp,
+			Steps: []string{}, Began: scene.Noon.Add(-time.Hour), Ended: scene.Noon.Add(time.Duration(i-10) * time.Minute), Cause: scene.FP,
 		}}})
 		if rapid.Bool().Draw(t, "told") {
 			j = j.With(RescueEntry{Told: &RescueTold{ID: id, Node: anyHost.Draw(t, "node")}})
@@ -94,13 +95,13 @@ func TestWhatARescueMayDo(t *testing.T) {
 		sc.Seen = mostly("seen", "2s", "-1s", "0s", "9s", "11s", "2m")
 		sc.Word.Age = mostly("asked", "2s", "-1s", "0s", "9s", "11s", "31s")
 		for range 2 {
-			sc.Word.Replicas = append(sc.Word.Replicas, sceneReplica{
+			sc.Word.Replicas = append(sc.Word.Replicas, scene.Replica{
 				Alert: mostly("alert", "active", "silenced", "inhibited", "muted", "absent", "unprocessed"),
 				Err:   rapid.SampledFrom([]string{"", "", "", "down"}).Draw(t, "down"), NoWatchdog: rapid.IntRange(0, 4).Draw(t, "no watchdog") == 0,
 			})
 		}
 		if rapid.IntRange(0, 4).Draw(t, "posted") == 0 {
-			sc.Posted = []sceneAlert{{}}
+			sc.Posted = []scene.Alert{{}}
 		}
 		if rapid.IntRange(0, 4).Draw(t, "paused") == 0 {
 			text := rapid.SampledFrom([]string{"true", "", "why", "2026-03-04T11:00:00Z", "2026-03-04T13:00:00Z"}).Draw(t, "pause")
@@ -117,9 +118,9 @@ func TestWhatARescueMayDo(t *testing.T) {
 			}
 		}
 		if rapid.Bool().Draw(t, "well") {
-			s.WellSince = noon.Add(-time.Minute)
+			s.WellSince = scene.Noon.Add(-time.Minute)
 		}
-		d := Decide(s, noon)
+		d := Decide(s, scene.Noon)
 		require.Contains(t, remediations.Verbs, d.Verb)
 		after := s.Journal
 		for _, e := range d.Write {
@@ -147,25 +148,25 @@ func TestWhatARescueMayDo(t *testing.T) {
 		issued++
 		require.Equal(t, remediations.ModeEnforce, d.Policy.Mode, "nothing in observe mode")
 		require.False(t, sc.Policy.Gone)
-		require.Nil(t, s.Journal.pausedBy(noon), "a person's pause wins")
+		require.Nil(t, s.Journal.pausedBy(scene.Noon), "a person's pause wins")
 		for _, h := range s.Config.ControlPlaneHosts {
 			sight := s.Sights[h]
 			require.NotEqual(t, HostReady, sight.State, "none is restarted while one works")
-			require.WithinDuration(t, noon, sight.At, remediations.LookFor)
+			require.WithinDuration(t, scene.Noon, sight.At, remediations.LookFor)
 		}
 		require.Equal(t, HostFailing, s.Sights[d.Try.Host].State, "unknown is never failing")
-		require.Empty(t, s.Word.About(fp, s.Config, "").Reason, "confirmed by one, and held by none")
-		require.LessOrEqual(t, noon.Sub(s.Word.AskedAt), s.Config.MaxStaleness-intentGood, "and still so when the call leaves")
+		require.Empty(t, s.Word.About(scene.FP, s.Config, "").Reason, "confirmed by one, and held by none")
+		require.LessOrEqual(t, scene.Noon.Sub(s.Word.AskedAt), s.Config.MaxStaleness-intentGood, "and still so when the call leaves")
 		if r := s.Journal.Rescue; r != nil {
 			require.False(t, r.Phase == remediations.Acting || r.Phase == remediations.Exhausted)
 			require.False(t, r.tried(d.Try.Host), "each host once in a rescue")
-			require.True(t, len(r.Hosts) == 0 || noon.Before(r.Over))
+			require.True(t, len(r.Hosts) == 0 || scene.Noon.Before(r.Over))
 		}
-		begun, _ := s.begun(d.Try.Host, after.Rescue.ID, noon)
+		begun, _ := s.begun(d.Try.Host, after.Rescue.ID, scene.Noon)
 		require.Less(t, begun, s.Config.Limits.RepairsPerNode)
 		require.Equal(t, remediations.Acting, after.Rescue.Phase)
 		require.Equal(t, *d.Try, *after.Rescue.last(), "the intent is what is called for")
-		require.NoError(t, MayStillRescue(after, d.Try.Attempt, noon))
+		require.NoError(t, MayStillRescue(after, d.Try.Attempt, scene.Noon))
 	})
 	if !testing.Short() { // a fifth of the cases need not show it
 		require.Positive(t, issued)
@@ -196,16 +197,16 @@ func TestJournalInItsShortestForm(t *testing.T) {
 func TestJournalIsBounded(t *testing.T) {
 	var j RescueJournal
 	for i := range 2 * maxEnded {
-		j = j.With(RescueEntry{Ended: &EndedRescue{Entry: remediations.Entry{ID: fmt.Sprintf("e%d", i), Policy: "p", Outcome: remediations.Cancelled, Ended: noon}}})
+		j = j.With(RescueEntry{Ended: &EndedRescue{Entry: remediations.Entry{ID: fmt.Sprintf("e%d", i), Policy: "p", Outcome: remediations.Cancelled, Ended: scene.Noon}}})
 	}
 	require.Len(t, j.Ended, maxEnded)
 	require.Equal(t, "e199", j.Ended[0].ID)
 	tries := make([]HostTry, MaxControlPlaneHosts)
 	for i := range tries {
-		tries[i] = HostTry{Host: fmt.Sprintf("cp-%d", i), Attempt: "a", At: noon, Outcome: remediations.CallRefused, Why: text.Line(strings.Repeat("\"", 400), 300), Evidence: remediations.EvidenceOf(strings.Repeat("\"\n", 4000))}
+		tries[i] = HostTry{Host: fmt.Sprintf("cp-%d", i), Attempt: "a", At: scene.Noon, Outcome: remediations.CallRefused, Why: text.Line(strings.Repeat("\"", 400), 300), Evidence: remediations.EvidenceOf(strings.Repeat("\"\n", 4000))}
 	}
 	longest := RescueEntry{Rescue: &Rescue{
-		V: remediations.RecordVersion, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: fp}, Phase: remediations.Verifying, Began: noon, Since: noon, Deadline: noon, Over: noon, Hosts: tries, Issued: len(tries),
+		V: remediations.RecordVersion, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: scene.FP}, Phase: remediations.Verifying, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Over: scene.Noon, Hosts: tries, Issued: len(tries),
 	}}
 	_, err := DecodeRescueEntry(longest.Encode())
 	require.NoError(t, err, "%d bytes", len(longest.Encode()))
@@ -215,12 +216,12 @@ func TestJournalIsBounded(t *testing.T) {
 func TestRescueWithAsManyHostsAsThereMayBe(t *testing.T) {
 	sc := readRescue(t, []byte(`{}`))
 	s := sc.state(t)
-	r := &Rescue{V: remediations.RecordVersion, ID: "r1", Policy: "apiserver-down", Cause: remediations.Cause{Alert: fp}, Phase: remediations.Pending, Began: noon, Since: noon, Deadline: noon.Add(time.Minute), Over: noon.Add(time.Minute)}
+	r := &Rescue{V: remediations.RecordVersion, ID: "r1", Policy: "apiserver-down", Cause: remediations.Cause{Alert: scene.FP}, Phase: remediations.Pending, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Minute), Over: scene.Noon.Add(time.Minute)}
 	for i := range MaxControlPlaneHosts {
-		r.Hosts = append(r.Hosts, HostTry{Host: fmt.Sprintf("n%d", i), Attempt: "a", At: noon.Add(-time.Minute), Outcome: remediations.CallAccepted})
+		r.Hosts = append(r.Hosts, HostTry{Host: fmt.Sprintf("n%d", i), Attempt: "a", At: scene.Noon.Add(-time.Minute), Outcome: remediations.CallAccepted})
 	}
 	s.Journal.Rescue = r
-	require.Equal(t, remediations.OutcomeExhausted, Decide(s, noon).Ended.Outcome)
+	require.Equal(t, remediations.OutcomeExhausted, Decide(s, scene.Noon).Ended.Outcome)
 }
 
 // TestEntriesThatDrydockDidNotWrite are refused, each for its own fault.
@@ -262,12 +263,12 @@ func TestHistoryOfAHost(t *testing.T) {
 // TestAlertsAboutTheAPIServers: those of the Alertmanagers and of posts, and no others; the oldest first.
 func TestAlertsAboutTheAPIServers(t *testing.T) {
 	c := readRescue(t, []byte(`{}`)).config(t)
-	w := &remediations.Word{AskedAt: noon, Replicas: []remediations.ReplicaWord{{Alerts: map[string]remediations.AlertWord{
-		"a1": {Labels: map[string]string{"remediation": "apiserver-down"}, StartsAt: noon.Add(-time.Minute)},
-		"a2": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n1"}, StartsAt: noon},
+	w := &remediations.Word{AskedAt: scene.Noon, Replicas: []remediations.ReplicaWord{{Alerts: map[string]remediations.AlertWord{
+		"a1": {Labels: map[string]string{"remediation": "apiserver-down"}, StartsAt: scene.Noon.Add(-time.Minute)},
+		"a2": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n1"}, StartsAt: scene.Noon},
 	}}}}
 	var got []string
-	for _, a := range Alerts(c, w, []remediations.Alert{{Fingerprint: "a3", StartsAt: noon.Add(-time.Hour)}, {Fingerprint: "a0", StartsAt: noon.Add(-time.Minute)}, {Fingerprint: "a1", Status: remediations.StatusResolved}}) {
+	for _, a := range Alerts(c, w, []remediations.Alert{{Fingerprint: "a3", StartsAt: scene.Noon.Add(-time.Hour)}, {Fingerprint: "a0", StartsAt: scene.Noon.Add(-time.Minute)}, {Fingerprint: "a1", Status: remediations.StatusResolved}}) {
 		got = append(got, a.Fingerprint+" "+a.Status)
 	}
 	require.Equal(t, []string{"a3 ", "a0 ", "a1 firing"}, got)
@@ -298,7 +299,7 @@ func FuzzRescueEntry(f *testing.F) {
 		require.Equal(t, e.Encode(), again.Encode())
 		s := readRescue(t, []byte(`{}`)).state(t)
 		s.Journal = s.Journal.With(e)
-		d := Decide(s, noon)
+		d := Decide(s, scene.Noon)
 		if d.Verb == remediations.Issue && s.Journal.Rescue != nil {
 			require.False(t, s.Journal.Rescue.tried(d.Try.Host))
 		}

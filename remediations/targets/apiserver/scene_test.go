@@ -12,20 +12,21 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // rescueScene is an State in a form that a person can read. What it leaves out is as on the worst of days: none of
 // the three API servers answers, their alert has been firing for ten minutes, both Alertmanagers say so, nobody objects.
 type rescueScene struct {
 	Policy  rescuePolicy `json:"policy"`
-	Limits  sceneLimits  `json:"limits"`
+	Limits  scene.Limits `json:"limits"`
 	Windows []string     `json:"windows"`
 	// Hosts are the control plane's; absent: cp-1, cp-2 and cp-3.
 	Hosts []string `json:"hosts"`
 
-	Word sceneWord `json:"word"`
+	Word scene.Word `json:"word"`
 	// Posted are alerts that only a post has brought.
-	Posted []sceneAlert `json:"posted"`
+	Posted []scene.Alert `json:"posted"`
 	// Sights are what was seen, as "Ready", "Failing why", "Unknown why", or "never"; absent: each one fails.
 	Sights map[string]string `json:"sights"`
 	Seen   string            `json:"seen"` // how long ago
@@ -55,12 +56,13 @@ type rescuePolicy struct {
 func readRescue(t testing.TB, text []byte) *rescueScene {
 	t.Helper()
 	sc := &rescueScene{}
-	require.NoError(t, yaml.UnmarshalStrict(moments(t, text), sc))
+	require.NoError(t, yaml.UnmarshalStrict(scene.Moments(t, text), sc))
 	return sc
 }
 
 func (sc *rescueScene) config(t testing.TB) *remediations.Config {
-	c := sceneConfig(t, sc.Limits.RepairsPerNode, sc.Windows)
+	c := (&scene.Scene{Limits: sc.Limits, Windows: sc.Windows}).Config(t)
+	c.Kinds = append(c.Kinds[:len(c.Kinds):len(c.Kinds)], &Kind)
 	c.Provided["restart-kubelet"] = true
 	c.ControlPlaneHosts = sc.Hosts
 	if sc.Hosts == nil {
@@ -73,8 +75,8 @@ func (sc *rescueScene) config(t testing.TB) *remediations.Config {
 	require.NoError(t, err)
 	p := &remediations.Policy{
 		Name: "apiserver-down", Match: labels.Matchers{m}, Kind: remediations.KindAPIServer, Mode: cmp.Or(sc.Policy.Mode, remediations.ModeEnforce),
-		For: span(sc.Policy.For, "0s"), ProofFor: span(sc.Policy.ProofFor, "30s"), Cooldown: span(sc.Policy.Cooldown, "5m"),
-		Plan: []remediations.Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1, Timeout: span(sc.Policy.Timeout, "10m")}},
+		For: scene.Span(sc.Policy.For, "0s"), ProofFor: scene.Span(sc.Policy.ProofFor, "30s"), Cooldown: scene.Span(sc.Policy.Cooldown, "5m"),
+		Plan: []remediations.Step{{Name: "restart-kubelet", Wait: time.Minute, Attempts: 1, Timeout: scene.Span(sc.Policy.Timeout, "10m")}},
 	}
 	c.Policies = append(c.Policies, p)
 	return c
@@ -83,19 +85,20 @@ func (sc *rescueScene) config(t testing.TB) *remediations.Config {
 func (sc *rescueScene) state(t testing.TB) *State {
 	t.Helper()
 	c := sc.config(t)
-	s := &State{Config: c, Word: sc.Word.word(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
+	s := &State{Config: c, Word: (&scene.Scene{Word: sc.Word}).Said(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
 	if s.Word != nil {
 		for _, r := range s.Word.Replicas {
 			for _, a := range r.Alerts {
 				a.Labels["alertname"], a.Labels["remediation"] = "KubeAPIServerDown", "apiserver-down"
+				delete(a.Labels, "node")
 			}
 		}
 	}
 	var posted []remediations.Alert
 	for _, a := range sc.Posted {
 		posted = append(posted, remediations.Alert{
-			V: remediations.RecordVersion, Name: "KubeAPIServerDown", Policy: "apiserver-down", Status: cmp.Or(a.Status, remediations.StatusFiring), Fingerprint: cmp.Or(a.Fingerprint, fp),
-			StartsAt: ago(a.Started, "10m"), ReceivedAt: ago(a.Received, "5s"),
+			V: remediations.RecordVersion, Name: "KubeAPIServerDown", Policy: "apiserver-down", Status: cmp.Or(a.Status, remediations.StatusFiring), Fingerprint: cmp.Or(a.Fingerprint, scene.FP),
+			StartsAt: scene.Ago(a.Started, "10m"), ReceivedAt: scene.Ago(a.Received, "5s"),
 		})
 	}
 	s.Alerts = Alerts(c, s.Word, posted)
@@ -106,7 +109,7 @@ func (sc *rescueScene) state(t testing.TB) *State {
 		}
 		state, why, _ := strings.Cut(text, " ")
 		if state != "never" {
-			s.Sights[h] = HostSight{Host: h, State: HostState(state), Why: why, At: ago(sc.Seen, "2s")}
+			s.Sights[h] = HostSight{Host: h, State: HostState(state), Why: why, At: scene.Ago(sc.Seen, "2s")}
 		}
 	}
 	s.Journal = RescueJournal{Ended: sc.Ended, Forgotten: sc.Forgotten, Paused: sc.Paused, Reset: sc.Reset}
@@ -123,10 +126,10 @@ func (sc *rescueScene) state(t testing.TB) *State {
 		s.Journal.Rescue = e.Rescue
 	}
 	if sc.WellFor != "" {
-		s.WellSince = ago(sc.WellFor, "")
+		s.WellSince = scene.Ago(sc.WellFor, "")
 	}
 	if sc.Changed != "" {
-		s.LookSince = ago(sc.Changed, "")
+		s.LookSince = scene.Ago(sc.Changed, "")
 	}
 	return s
 }
