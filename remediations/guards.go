@@ -267,3 +267,47 @@ func observing(c *Candidate) *Finding {
 	}
 	return Because("would %s %s now (attempt %d) %s; the mode is observe", c.Remediation().Verb, c.Subject, c.Step.Attempt, c.By())
 }
+
+// Candidate is one repair that might act now, as the guards see it.
+type Candidate struct {
+	*State
+	Now    time.Time
+	Policy *Policy
+	Step   StepRef
+	// alert is the repair's, request what a person asked for; a repair has one of the two.
+	Alert   *Alert
+	request string
+	// kind is what it is a repair of, and subject that target in a sentence.
+	Kind    Kind
+	Subject string
+	// target is the one that is not the node itself; nil: it is the node.
+	target *Target
+	// Spent says why there is no further attempt; empty: there may be.
+	Spent   string
+	Verdict Verdict
+	// Repair is the id of the repair that would act, where it has acted before; empty: it has not.
+	Repair string
+	// Own is the id under which it would act, new or not: what was counted for it does not hold it.
+	Own string
+}
+
+func (c *Candidate) Remediation() Remediation { return Registry[c.Step.Name] }
+
+// record is the repair of its target; nil: there is none.
+func (c *Candidate) record() *Record {
+	if c.target == nil {
+		return c.Journal.Record
+	}
+	return c.target.Record
+}
+
+// Acted says that the repair has issued a step already.
+func (c *Candidate) Acted() bool { return c.Repair != "" }
+
+// By says by what right it would act.
+func (c *Candidate) By() string {
+	if c.request != "" {
+		return "as " + RequestKey + " asked: " + c.request
+	}
+	return "by policy " + c.Policy.Name
+}

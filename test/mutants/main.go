@@ -30,7 +30,7 @@ import (
 
 // core is what is changed: whatever decides that a side effect may happen, that it happened once, and that it cured.
 var core = []string{
-	"remediations/attempts.go", "remediations/breaker.go", "remediations/fleet.go", "remediations/guards*.go", "remediations/issue.go",
+	"remediations/attempts.go", "remediations/breaker.go", "remediations/fleet.go", "remediations/guards*.go", "remediations/intent.go",
 	"remediations/kind.go", "remediations/last_look.go", "remediations/ledger*.go", "remediations/lifecycle.go", "remediations/outage.go",
 	"remediations/survey.go", "remediations/plain.go", "remediations/target.go", "remediations/witness*.go", "remediations/node_decide.go",
 	"remediations/node_proof.go", "remediations/node_successor.go", "remediations/node_target.go",
