@@ -309,7 +309,8 @@ func (in installed) gated(t testing.TB, w *wire) string {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	path := filepath.Join(in.dir, "gate")
-	text := fmt.Sprintf("#!/bin/sh\n%s=%s %s=%s exec %s\n", gateSocket, w.sockets.Addr(), gateScript, in.script, self)
+	// With the race detector it would wait for a second before it ends.
+	text := fmt.Sprintf("#!/bin/sh\nGORACE=atexit_sleep_ms=0 %s=%s %s=%s exec %s\n", gateSocket, w.sockets.Addr(), gateScript, in.script, self)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 	return path
 }

@@ -148,7 +148,7 @@ func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
 	require.NoError(t, run("cat "+file+" >/run/first"))
 	meanwhile := make(chan error, 1)
 	var once sync.Once
-	proxy.After(func(res *http.Response) lab.Verdict { //nolint:bodyclose // the proxy closes it
+	proxy.After(func(res *http.Response) lab.Verdict {
 		if writes(res, "worker-1", remediations.Acting) {
 			once.Do(func() { meanwhile <- run("umount " + file) })
 		}
