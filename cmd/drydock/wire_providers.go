@@ -15,6 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/hosts"
 	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
+	"drydock.dev/drydock/remediations/karpenter"
+	karpentersettings "drydock.dev/drydock/remediations/karpenter/settings"
 	"drydock.dev/drydock/remediations/kube"
 	kubesettings "drydock.dev/drydock/remediations/kube/settings"
 	"drydock.dev/drydock/remediations/redfish"
@@ -37,6 +39,7 @@ var providers = []provider{
 	{"civo", civoSteps},
 	{"redfish", redfishSteps},
 	{"clusterAPI", clusterAPISteps},
+	{"karpenter", karpenterSteps},
 	{"hosts", hostSteps},
 	{"daemonSets", daemonSetSteps},
 	{"clusterWide", clusterWideSteps},
@@ -107,6 +110,20 @@ func clusterAPISteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time
 	}
 	// Five requests come before a replacement is asked for.
 	return map[string]engine.Actuator{"replace": clusterapi.Replacer{Client: client}}, 6 * c.Timeout, nil
+}
+
+// karpenterSteps are what Karpenter does.
+func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	c, ok := config.Of[*karpentersettings.Karpenter](p.cfg)
+	if !ok {
+		return nil, 0, nil
+	}
+	client, err := karpenter.New(karpenter.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now})
+	if err != nil {
+		return nil, 0, err
+	}
+	// Six requests come before a NodeClaim is deleted.
+	return map[string]engine.Actuator{"replace": karpenter.Replacer{Client: client}}, 7 * c.Timeout, nil
 }
 
 // hostSteps are what is done on the machines behind Nodes.

@@ -10,6 +10,7 @@ import (
 	civo "drydock.dev/drydock/remediations/civo/settings"
 	clusterapi "drydock.dev/drydock/remediations/clusterapi/settings"
 	hosts "drydock.dev/drydock/remediations/hosts/settings"
+	karpenter "drydock.dev/drydock/remediations/karpenter/settings"
 	kilo "drydock.dev/drydock/remediations/kilo/settings"
 	kube "drydock.dev/drydock/remediations/kube/settings"
 	redfish "drydock.dev/drydock/remediations/redfish/settings"
@@ -24,6 +25,7 @@ var sections = []section.Section{
 	kube.ClusterWideSection,
 	redfish.Section,
 	clusterapi.Section,
+	karpenter.Section,
 }
 
 // withSections puts the providers' schemas into the document's: each in the place that is marked for it, or behind the others.

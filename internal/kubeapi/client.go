@@ -67,7 +67,7 @@ func New(o Options) (*Client, error) {
 // Of is the same client for the objects of another group, which is always served.
 func (c *Client) Of(apiVersion string) *Client {
 	other := *c
-	other.o.APIVersion, other.o.Namespace = apiVersion, ""
+	other.o.APIVersion, other.o.Namespace, other.o.Needs = apiVersion, "", "check that nothing answers in its place"
 	return &other
 }
 

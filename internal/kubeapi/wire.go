@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -166,10 +167,11 @@ type page[T any] struct {
 	Items []T `json:"items"`
 }
 
-// List reads all objects of a kind, in the client's namespace where it has one.
-func List[T any](ctx context.Context, c *Client, path, kind string) ([]T, error) {
+// List reads all objects of a kind that the selectors select, in the client's namespace where it has one.
+func List[T any](ctx context.Context, c *Client, path, kind string, selectors url.Values) ([]T, error) {
 	var all []T
 	query := url.Values{"limit": {strconv.Itoa(c.Page)}}
+	maps.Copy(query, selectors)
 	for range maxPages {
 		var p page[T]
 		if err := c.read(ctx, Request{Method: http.MethodGet, Path: path, Query: query}, kind+"List", &p); err != nil {

@@ -41,6 +41,9 @@ var clusterAPIKinds = map[string][]string{"cluster-api": {
 	"core/config/crd/bases/cluster.x-k8s.io_machinesets.yaml",
 }}
 
+// karpenterKinds are those of Karpenter's objects that Drydock reads.
+var karpenterKinds = map[string][]string{"karpenter": {"kwok/charts/crds/karpenter.sh_nodeclaims.yaml", "kwok/charts/crds/karpenter.sh_nodepools.yaml"}}
+
 // AddOperatorKinds applies the CustomResourceDefinitions of the Prometheus operator and of cert-manager, and returns when
 // the API server serves them. Their operators do not run.
 func (l *Lab) AddOperatorKinds(ctx context.Context) error { return l.addKinds(ctx, operatorKinds) }
@@ -48,6 +51,9 @@ func (l *Lab) AddOperatorKinds(ctx context.Context) error { return l.addKinds(ct
 // AddClusterAPIKinds applies Cluster API's CustomResourceDefinitions, and returns when the API server serves them. Its controllers
 // do not run.
 func (l *Lab) AddClusterAPIKinds(ctx context.Context) error { return l.addKinds(ctx, clusterAPIKinds) }
+
+// AddKarpenterKinds applies Karpenter's CustomResourceDefinitions, and returns when the API server serves them. Karpenter does not run.
+func (l *Lab) AddKarpenterKinds(ctx context.Context) error { return l.addKinds(ctx, karpenterKinds) }
 
 func (l *Lab) addKinds(ctx context.Context, kinds map[string][]string) error {
 	for tool, files := range kinds {

@@ -39,7 +39,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if err := c.readCluster(ctx, &s.cluster); err != nil {
 		return nil, err
 	}
-	all, err := kubeapi.List[machine](ctx, c.Client, "machines", "Machine")
+	all, err := kubeapi.List[machine](ctx, c.Client, "machines", "Machine", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func ownedBy[UID ~string](all []machine, owner UID) []machine {
 
 // readChecks reads the MachineHealthChecks that select the Machine.
 func (c *Client) readChecks(ctx context.Context, s *sight) error {
-	all, err := kubeapi.List[healthCheck](ctx, c.Client, "machinehealthchecks", "MachineHealthCheck")
+	all, err := kubeapi.List[healthCheck](ctx, c.Client, "machinehealthchecks", "MachineHealthCheck", nil)
 	if err != nil {
 		return err
 	}

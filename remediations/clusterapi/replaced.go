@@ -47,7 +47,7 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	case err != nil:
 		return r, err
 	}
-	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine")
+	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
 	if err != nil {
 		return r, err
 	}

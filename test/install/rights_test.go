@@ -199,6 +199,50 @@ func TestRightsOfClusterAPI(t *testing.T) {
 	}
 }
 
+// TestRightsOfKarpenter: NodeClaims are deleted only by what enforces, and there is no right on them where Karpenter is not configured.
+func TestRightsOfKarpenter(t *testing.T) {
+	reads := map[string][]string{"nodeclaims": {"get", "list"}, "nodepools": {"get"}, "nodes": {"get", "list"}, "pods": {"list"}, "poddisruptionbudgets": {"list"}}
+	for name, tc := range map[string]struct {
+		config m
+		there  bool
+		claims []string
+	}{
+		"not configured": {m{"mode": "enforce", "providers": m{"clusterAPI": m{"cluster": "capi/prod"}}}, false, nil},
+		"observing":      {m{"providers": m{"karpenter": m{}}}, true, nil},
+		"enforcing":      {m{"mode": "enforce", "providers": m{"karpenter": m{}}}, true, []string{"delete"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values, found := m{"config": tc.config}, 0
+			all := objects(t, render(t, "drydock", values))
+			for _, o := range all {
+				text, err := o.MarshalJSON()
+				require.NoError(t, err)
+				if strings.Contains(string(text), "karpenter.sh") || strings.HasSuffix(o.GetName(), "-karpenter") {
+					found++
+					require.Contains(t, []string{"ClusterRole", "ClusterRoleBinding"}, o.GetKind())
+					require.Equal(t, "drydock-karpenter", o.GetName())
+				}
+			}
+			if !tc.there {
+				require.Zero(t, found)
+				return
+			}
+			require.Equal(t, 2, found)
+			var role rbacv1.ClusterRole
+			find(t, all, "ClusterRole", "drydock-karpenter", &role)
+			verbs := map[string][]string{}
+			for _, r := range role.Rules {
+				require.Len(t, r.Resources, 1)
+				verbs[r.Resources[0]] = r.Verbs
+			}
+			want := maps.Clone(reads)
+			want["nodeclaims"] = append(slices.Clone(want["nodeclaims"]), tc.claims...)
+			require.Equal(t, want, verbs)
+			require.Equal(t, tc.claims != nil, may(t, values, "create", "", "pods/eviction"), "a drain goes before a replacement")
+		})
+	}
+}
+
 // TestMountedCertificatesNeedNoRightToTheWebhookConfiguration: whoever may write it can have each request sent elsewhere. Without
 // that right a stolen token of Drydock cannot do so.
 func TestMountedCertificatesNeedNoRightToTheWebhookConfiguration(t *testing.T) {

@@ -147,12 +147,12 @@ there is left alone, also where it is empty, which is why this is no merge.
 
 {{- /*
 Whether any policy can come to drain a node: "true", or nothing. It enforces, and has the step as the last of its plan, or
-before steps that Civo or Cluster API carry out. The shipped policies have it before a replacement, and a replacement that a person asks
+before steps that Civo, Cluster API or Karpenter carry out. The shipped policies have it before a replacement, and a replacement that a person asks
 for begins with one.
 */ -}}
 {{- define "drydock.drains" -}}
 {{- $mode := default "observe" .Values.config.mode -}}
-{{- $replaces := or (dig "providers" "civo" dict .Values.config) (dig "providers" "clusterAPI" dict .Values.config) -}}
+{{- $replaces := or (dig "providers" "civo" dict .Values.config) (dig "providers" "clusterAPI" dict .Values.config) (hasKey (default dict .Values.config.providers) "karpenter") -}}
 {{- $drains := and $replaces (eq $mode "enforce") -}}
 {{- range .Values.config.policies -}}
 {{- if eq (default $mode .mode) "enforce" -}}

@@ -1,0 +1,237 @@
+package karpenter
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+func budgets(of ...any) func(*world) {
+	return func(w *world) {
+		w.patch("NodePool", "pool", m{"spec": m{"disruption": m{"consolidateAfter": "0s", "budgets": of}}})
+	}
+}
+
+// TestEachHoldIsNamedBeforeTheIntent: with its object. Without it the same NodeClaim is deleted.
+func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(*world)
+		says string
+		soon bool // it passes by itself
+	}{
+		"NodeClaim being gone": {func(w *world) { w.going("NodeClaim", "one") }, "NodeClaim %one is being deleted already", true},
+		"Node being gone":      {func(w *world) { w.going("Node", "one") }, "Node %one is being deleted already", true},
+		"disrupted": {func(w *world) {
+			w.patch("Node", "one", m{"spec": m{"taints": []any{m{"key": disruptedKey, "effect": "NoSchedule"}}}})
+		}, "Karpenter disrupts Node %one already (taint karpenter.sh/disrupted)", true},
+		"do-not-disrupt": {func(w *world) {
+			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true"}}})
+		}, "Node %one must not be disrupted, somebody says (annotation karpenter.sh/do-not-disrupt)", false},
+		"NodePool gone":       {func(w *world) { w.delete("NodePool", "pool") }, "NodePool %pool, which NodeClaim %one belongs to, does not exist any more", false},
+		"NodePool being gone": {func(w *world) { w.going("NodePool", "pool") }, "NodePool %pool is being deleted", false},
+		"NodePool not Ready": {func(w *world) {
+			w.conditions("NodePool", "pool", condition("Ready", "False", "NodeClassNotReady", "no role"))
+		}, `NodePool %pool is not Ready, and would make no new Node: Ready is False, NodeClassNotReady, "no role"`, false},
+		"no word of NodePool":  {func(w *world) { w.conditions("NodePool", "pool") }, "NodePool %pool is not Ready, and would make no new Node: Karpenter says nothing of it yet", false},
+		"no NodePool":          {func(w *world) { w.patch("NodeClaim", "one", m{"metadata": m{"labels": m{poolLabel: nil}}}) }, "NodeClaim %one does not belong to one NodePool", false},
+		"a budget of none":     {budgets(m{"nodes": "0"}), "NodePool %pool allows no disruption now (a budget of 0)", true},
+		"a budget of 0%":       {budgets(m{"nodes": "50%"}, m{"nodes": "0%", "reasons": []any{"Drifted"}}), "NodePool %pool allows no disruption now (a budget of 0% for Drifted)", true},
+		"an active budget":     {budgets(m{"nodes": "0", "schedule": "0 9 * * mon-fri", "duration": "8h"}), `NodePool %pool allows no disruption now (a budget of 0 from "0 9 * * mon-fri" for 8h)`, true},
+		"an unreadable budget": {budgets(m{"nodes": "0", "schedule": "0 25 * * *", "duration": "8h"}), `NodePool %pool has a disruption budget of 0 with the schedule "0 25 * * *", which cannot be read`, false},
+		"a pod": {func(w *world) {
+			w.pod(m{"annotations": m{doNotDisrupt: "true"}}, nil, "True", nil)
+		}, "Pod %ns/%busy must not be disrupted (annotation karpenter.sh/do-not-disrupt), and NodeClaim %one has no terminationGracePeriod", false},
+		"a pod's budget": {func(w *world) {
+			w.pod(nil, nil, "True", budgetStatus(0, 1, 1))
+		}, "PodDisruptionBudget %ns/%busy allows no eviction of Pod %busy, and NodeClaim %one has no terminationGracePeriod", true},
+		"a pod's budget that is not kept": {func(w *world) {
+			w.pod(nil, nil, "False", budgetStatus(0, 0, 1))
+		}, "PodDisruptionBudget %ns/%busy allows no eviction of Pod %busy", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r, one := w.replacer(nil), w.machine("one")
+			control := r.Survey(t.Context(), one)
+			require.Empty(t, control.Trouble, "the control")
+			require.NotEmpty(t, control.Before)
+			c.make(w)
+			was, want := w.asked(), w.says(c.says)
+			said := r.Survey(t.Context(), one)
+			require.Contains(t, said.Trouble, want)
+			require.Empty(t, said.Before)
+			require.False(t, said.Fleetwide)
+			require.Equal(t, c.soon, said.Again == remediations.AskPassing, said.Again)
+			one.Before = control.Before
+			outcome, err := r.Act(t.Context(), one, func() error { return nil })
+			require.Equal(t, remediations.CallRefused, outcome)
+			require.ErrorContains(t, err, want)
+			require.Equal(t, was, w.asked(), "nothing was deleted")
+		})
+	}
+}
+
+// TestWhatLooksLikeAHoldAndIsNone.
+func TestWhatLooksLikeAHoldAndIsNone(t *testing.T) {
+	blocked := func(meta, spec m, ready string) func(*world) {
+		return func(w *world) { w.pod(meta, spec, ready, budgetStatus(0, 1, 1)) }
+	}
+	for name, make := range map[string]func(*world){
+		"a budget that is over":        budgets(m{"nodes": "0", "schedule": "0 1 * * *", "duration": "2h"}),
+		"a budget that allows some":    budgets(m{"nodes": "1"}, m{"nodes": "5%"}),
+		"the other Node's annotation":  func(w *world) { w.patch("Node", "ten", m{"metadata": m{"annotations": m{doNotDisrupt: "true"}}}) },
+		"a pod that is not ready":      blocked(nil, nil, "False"),
+		"a pod of the kubelet's":       blocked(m{"ownerReferences": []any{m{"apiVersion": "v1", "kind": "Node", "name": "x", "uid": "x"}}}, nil, "True"),
+		"a pod that stays":             blocked(nil, m{"tolerations": []any{m{"operator": "Exists"}}}, "True"),
+		"a pod on another Node":        blocked(nil, m{"nodeName": "elsewhere"}, "True"),
+		"a pod whose budget allows it": func(w *world) { w.pod(nil, nil, "True", budgetStatus(1, 1, 0)) },
+		"a drain that ends": func(w *world) {
+			w.gone()
+			w.claim("one", "one", m{"terminationGracePeriod": "10m"})
+			w.node("one")
+			w.pod(m{"annotations": m{doNotDisrupt: "true"}}, nil, "True", budgetStatus(0, 1, 1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			make(w)
+			require.Empty(t, w.replacer(nil).Survey(t.Context(), w.machine("one")).Trouble)
+		})
+	}
+}
+
+// TestWhoseNodeClaimItIs: the Node's owner, both provider IDs and the NodeClaim's word on its Node must agree, and nobody else may
+// have any of them.
+func TestWhoseNodeClaimItIs(t *testing.T) {
+	status := func(of m) func(*world) {
+		return func(w *world) { w.patch("NodeClaim", "one", m{"status": of}, "status") }
+	}
+	for name, c := range map[string]struct {
+		change func(*world)
+		node   func(*engine.Machine)
+		says   string
+	}{
+		"no ID":                      {nil, func(m *engine.Machine) { m.ProviderID = "" }, "the Node has no spec.providerID"},
+		"another ID":                 {nil, func(m *engine.Machine) { m.ProviderID = "lab://x" }, `the Node's spec.providerID is "lab://%one" by now, not "lab://x"`},
+		"another Node":               {nil, func(m *engine.Machine) { m.UID = "x" }, "the Node is gone, or another one has its name"},
+		"no Node":                    {func(w *world) { w.delete("Node", "one") }, nil, "the Node is gone, or another one has its name"},
+		"no owner":                   {func(w *world) { w.patch("Node", "one", m{"metadata": m{"ownerReferences": nil}}) }, nil, "the Node has 0 NodeClaims as its owners"},
+		"owner gone":                 {func(w *world) { w.delete("NodeClaim", "one") }, nil, "NodeClaim %one of UID "},
+		"owner's ID":                 {status(m{"providerID": "lab://y"}), nil, `NodeClaim %one has the provider ID "lab://y", not the Node's "lab://%one"`},
+		"owner's Node":               {status(m{"nodeName": "y"}), nil, `NodeClaim %one names the Node "y" in status.nodeName`},
+		"many Nodes, says Karpenter": {status(m{"conditions": []any{condition(registered, "False", "MultipleNodesFound", "two")}}), nil, `NodeClaim %one has no Node of its own, Karpenter says: Registered is False, MultipleNodesFound, "two"`},
+		"its ID twice": {func(w *world) {
+			w.claim("twin", "one", nil)
+			w.patch("NodeClaim", "twin", m{"status": m{"nodeName": "y"}}, "status")
+		}, nil, "NodeClaim %twin has the Node's provider ID or names the Node"},
+		"its Node twice": {func(w *world) {
+			w.claim("twin", "one", nil)
+			w.patch("NodeClaim", "twin", m{"status": m{"providerID": "y"}}, "status")
+		}, nil, "NodeClaim %twin has the Node's provider ID or names the Node"},
+		"two owners": {func(w *world) {
+			w.patch("Node", "one", m{"metadata": m{"ownerReferences": append(owner("NodeClaim", w.get("NodeClaim", "one")), owner("NodeClaim", w.get("NodeClaim", "ten"))...)}})
+		}, nil, "the Node has 2 NodeClaims as its owners"},
+		"two Nodes": {func(w *world) {
+			w.create("Node", "twin", m{"labels": m{poolLabel: w.name("pool")}, "ownerReferences": owner("NodeClaim", w.get("NodeClaim", "one"))}, nil)
+		}, nil, "Node %twin belongs to NodeClaim %one as well"},
+		"two Nodes of one ID": {func(w *world) {
+			w.create("Node", "twin", m{"labels": m{poolLabel: w.name("pool")}}, m{"providerID": w.id("one")})
+		}, nil, `Node %twin has the same spec.providerID "lab://%one"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			one := w.machine("one")
+			require.Empty(t, w.replacer(nil).Survey(t.Context(), one).Trouble, "the control")
+			if c.change != nil {
+				c.change(w)
+			}
+			if c.node != nil {
+				c.node(&one)
+			}
+			said := w.replacer(nil).Survey(t.Context(), one)
+			require.Contains(t, said.Trouble, w.says(c.says))
+			require.False(t, said.Fleetwide)
+			require.Equal(t, remediations.AskMended, said.Again)
+		})
+	}
+}
+
+// TestADeletionNamesTheNodeClaimByItsUID: one that differs in its UID alone, and comes at the last moment, is not deleted.
+func TestADeletionNamesTheNodeClaimByItsUID(t *testing.T) {
+	w := newWorld(t)
+	r, one := w.replacer(nil), w.machine("one")
+	one.Before = r.Survey(t.Context(), one).Before
+	outcome, err := r.Act(t.Context(), one, func() error {
+		w.delete("NodeClaim", "one")
+		w.claim("one", "one", nil)
+		w.patch("Node", "one", m{"metadata": m{"ownerReferences": owner("NodeClaim", w.get("NodeClaim", "one"))}})
+		return nil
+	})
+	require.Equal(t, remediations.CallRefused, outcome, "%v", err)
+	require.Empty(t, w.asked())
+
+	outcome, err = r.Act(t.Context(), one, func() error { return nil }) // and so the one that comes before the call
+	require.Equal(t, remediations.CallRefused, outcome)
+	require.ErrorContains(t, err, "and the record has NodeClaim "+w.name("one")+" of UID")
+	require.Empty(t, w.asked())
+
+	one.Before = r.Survey(t.Context(), one).Before
+	outcome, err = r.Act(t.Context(), one, func() error { return nil })
+	require.NoError(t, err, "the control: the new one is surveyed")
+	require.Equal(t, remediations.CallAccepted, outcome)
+	require.Equal(t, []string{string(w.get("NodeClaim", "one").GetUID())}, w.asked())
+	_, err = w.of("Node").Get(t.Context(), w.name("one"), metav1.GetOptions{})
+	require.NoError(t, err, "Drydock deletes no Node")
+}
+
+// TestWhatProvesAReplacement beyond the stages that all providers are held against.
+func TestWhatProvesAReplacement(t *testing.T) {
+	fresh := func(w *world) { w.later(); w.gone(); w.claim("twin", "twin", nil) }
+	for name, c := range map[string]struct {
+		change func(*world)
+		lacks  string // empty: nothing
+		gone   bool
+	}{
+		"nothing was done": {func(*world) {}, "the old NodeClaim %one is still there: nobody deletes it; the old Node %one is still there", false},
+		"its drain hangs": {func(w *world) {
+			w.going("NodeClaim", "one")
+			w.conditions("NodeClaim", "one", condition("Drained", "False", "Draining", "3 pods"))
+		}, `still there: Drained is False, Draining, "3 pods"`, false},
+		"the Node lingers":    {func(w *world) { w.later(); w.delete("NodeClaim", "one"); w.claim("twin", "twin", nil) }, "the old Node %one is still there", true},
+		"no pod needs a Node": {func(w *world) { w.gone() }, "NodePool %pool has no new NodeClaim with a Node; Karpenter makes one only where pods need it", true},
+		"NodePool is another": {func(w *world) { w.gone(); w.delete("NodePool", "pool") }, "NodePool %pool is gone, or another one has its name", false},
+		"not Initialized": {func(w *world) {
+			fresh(w)
+			w.conditions("NodeClaim", "twin", condition(registered, "True", "x", ""), condition(initialized, "Unknown", "x", ""))
+		}, "has no new NodeClaim with a Node", true},
+		"not Registered": {func(w *world) {
+			fresh(w)
+			w.conditions("NodeClaim", "twin", condition(initialized, "True", "x", ""))
+		}, "has no new NodeClaim with a Node", true},
+		"goes already": {func(w *world) { fresh(w); w.going("NodeClaim", "twin") }, "has no new NodeClaim with a Node", true},
+		"has the old ID": {func(w *world) {
+			fresh(w)
+			w.patch("NodeClaim", "twin", m{"status": m{"providerID": w.id("one")}}, "status")
+		}, "has no new NodeClaim with a Node", true},
+		"of another NodePool": {func(w *world) {
+			fresh(w)
+			w.patch("NodeClaim", "twin", m{"metadata": m{"labels": m{poolLabel: "another"}}})
+		}, "has no new NodeClaim with a Node", true},
+		"replaced": {fresh, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := w.replacer(nil)
+			kept := r.Survey(t.Context(), w.machine("one")).Before
+			c.change(w)
+			said, err := r.Replaced(t.Context(), kept)
+			require.NoError(t, err)
+			require.Equal(t, c.gone, said.MachineGone, said.Missing)
+			require.Equal(t, c.lacks == "", said.Missing == "", said.Missing)
+			require.Contains(t, said.Missing, w.says(c.lacks))
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package karpenter
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What is read of Karpenter's objects, karpenter.sh/v1.
+
+const (
+	group         = "karpenter.sh"
+	apiVersion    = group + "/v1"
+	poolLabel     = group + "/nodepool"
+	disruptedKey  = group + "/disrupted"
+	doNotDisrupt  = group + "/do-not-disrupt"
+	registered    = "Registered"
+	initialized   = "Initialized"
+	readyPool     = "Ready"
+	nodeClaimKind = "NodeClaim"
+)
+
+type conditions struct {
+	Conditions []metav1.Condition `json:"conditions"`
+}
+
+func (c conditions) get(kind string) metav1.Condition {
+	for _, one := range c.Conditions {
+		if one.Type == kind {
+			return one
+		}
+	}
+	return metav1.Condition{}
+}
+
+func (c conditions) is(kind string) bool { return c.get(kind).Status == metav1.ConditionTrue }
+
+type nodeClaim struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		TerminationGracePeriod string `json:"terminationGracePeriod"`
+	} `json:"spec"`
+	Status struct {
+		conditions
+		NodeName   string `json:"nodeName"`
+		ProviderID string `json:"providerID"`
+	} `json:"status"`
+}
+
+// up says that the NodeClaim has a Node of its own that pods can run on.
+func (n *nodeClaim) up() bool {
+	return n.DeletionTimestamp == nil && n.Status.is(registered) && n.Status.is(initialized) && n.Status.NodeName != "" && n.Status.ProviderID != ""
+}
+
+type nodePool struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Disruption struct {
+			Budgets []budget `json:"budgets"`
+		} `json:"disruption"`
+	} `json:"spec"`
+	Status conditions `json:"status"`
+}
+
+// owners are the references to objects of Karpenter's of that kind.
+func owners(of []metav1.OwnerReference, kind string) (out []metav1.OwnerReference) {
+	for _, one := range of {
+		if one.Kind == kind && strings.HasPrefix(one.APIVersion, group+"/") {
+			out = append(out, one)
+		}
+	}
+	return out
+}
