@@ -72,7 +72,7 @@ func TestAMarkTakesThePlaceOfAnOldOne(t *testing.T) {
 		was, by []any
 		outcome remediations.CallOutcome
 	}{
-		"none there":       {[]any{}, nil, remediations.CallAccepted},
+		"none there":       {nil, nil, remediations.CallAccepted},
 		"an old one":       {[]any{condition("Ready", "False", "x", ""), condition(healthy, "True", "HealthCheckSucceeded", "")}, nil, remediations.CallAccepted},
 		"another is added": {[]any{condition("Ready", "False", "x", "")}, []any{condition("Ready", "False", "x", ""), condition("UpToDate", "True", "x", "")}, remediations.CallAccepted},
 		"another order":    {[]any{condition(healthy, "True", "x", ""), condition("Ready", "False", "x", "")}, []any{condition("Ready", "False", "x", ""), condition(healthy, "True", "x", "")}, remediations.CallRefused},
