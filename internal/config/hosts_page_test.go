@@ -13,9 +13,9 @@ import (
 	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
 )
 
-// TestTheExamplesOfTheHostsPageLoad: the values that people copy from docs/hosts.md are taken, and do on which nodes what the page says.
+// TestTheExamplesOfTheHostsPageLoad: the values that people copy from docs/hosts-reboot.md are taken, and do on which nodes what the page says.
 func TestTheExamplesOfTheHostsPageLoad(t *testing.T) {
-	page, err := os.ReadFile("../../docs/hosts.md")
+	page, err := os.ReadFile("../../docs/hosts-reboot.md")
 	require.NoError(t, err)
 	var values []string
 	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
