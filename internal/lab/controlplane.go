@@ -130,7 +130,7 @@ func (l *Lab) startControllerManager(ctx context.Context) error {
 	}
 	_, _, err = l.startOnPorts(ctx, 1, func(ports []int) Spec {
 		url := "https://" + address(ports[0])
-		return Spec{Name: "kube-controller-manager", ReadyURL: url + "/healthz", ReadyClient: client, Args: []string{
+		return Spec{Name: "kube-controller-manager", ReadyURL: url + "/healthz", ReadyClient: client, Again: true, Args: []string{
 			"--kubeconfig=" + kubeconfig, "--leader-elect=false",
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
 			"--tls-cert-file=" + l.serving.certFile, "--tls-private-key-file=" + l.serving.keyFile,

@@ -27,7 +27,7 @@ func (l *Lab) startMonitoring(ctx context.Context) error {
 		}
 	}
 	_, ports, err := l.startOnPorts(ctx, 2, func(ports []int) Spec {
-		return Spec{Name: "kube-state-metrics", ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: append([]string{
+		return Spec{Name: "kube-state-metrics", Again: true, ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: append([]string{
 			"--kubeconfig=" + l.AdminKubeconfig(), "--resources=nodes,pods,leases",
 			"--host=127.0.0.1", fmt.Sprintf("--port=%d", ports[0]),
 			"--telemetry-host=127.0.0.1", fmt.Sprintf("--telemetry-port=%d", ports[1]),

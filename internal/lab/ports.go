@@ -64,7 +64,7 @@ func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Sp
 		if err == nil {
 			return p, ports, nil
 		}
-		if attempt == attempts || !strings.Contains(tail(s.Log, 40), "address already in use") {
+		if attempt == attempts || !portTaken(s.Log) {
 			return nil, nil, err
 		}
 		// The next attempt must not read this one's failure.
@@ -73,3 +73,6 @@ func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Sp
 		}
 	}
 }
+
+// portTaken says, by its log, whether a part ended because another program has its port.
+func portTaken(log string) bool { return strings.Contains(tail(log, 40), "address already in use") }

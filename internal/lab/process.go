@@ -28,6 +28,8 @@ type Spec struct {
 	ReadyClient *http.Client
 	// ReadyWithin bounds the wait; zero: one minute.
 	ReadyWithin time.Duration
+	// Again starts it once more a second after it has ended by itself, as a kubelet does. Kill and Stop end it for good.
+	Again bool
 }
 
 // Process is a child that dies with this process. It can be killed and
@@ -39,6 +41,7 @@ type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when cmd has ended
 	err  error         // what cmd.Wait said, once done is closed
+	told bool          // it is to end
 }
 
 // StartProcess starts the process and waits until it is ready. The context
@@ -55,6 +58,9 @@ func StartProcess(ctx context.Context, spec Spec) (*Process, error) {
 // Start starts a process that has ended once more, with the same arguments,
 // and waits until it is ready.
 func (p *Process) Start(ctx context.Context) error {
+	p.mu.Lock()
+	p.told = false
+	p.mu.Unlock()
 	if err := p.launch(); err != nil {
 		return fmt.Errorf("starting %s: %w", p.spec.Name, err)
 	}
@@ -68,7 +74,10 @@ func (p *Process) Start(ctx context.Context) error {
 func (p *Process) launch() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd != nil && !closed(p.done) {
+	switch {
+	case p.told:
+		return errors.New("it was told to end")
+	case p.cmd != nil && !closed(p.done):
 		return errors.New("it is running already")
 	}
 	if err := os.MkdirAll(filepath.Dir(p.spec.Log), 0o755); err != nil {
@@ -92,8 +101,12 @@ func (p *Process) launch() error {
 		err := cmd.Wait()
 		p.mu.Lock()
 		p.err = err
+		again := p.spec.Again && !p.told
 		p.mu.Unlock()
 		close(done)
+		if again {
+			time.AfterFunc(time.Second, func() { _ = p.launch() }) // where that fails, awaitReady or a test waits in vain, and shows the log
+		}
 	}()
 	return nil
 }
@@ -112,9 +125,15 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	defer tick.Stop()
 	last := errors.New("nothing asked yet")
 	for {
+		ended := p.Done()
+		if p.spec.Again && closed(ended) {
+			ended = nil // it starts again in a moment
+		}
 		select {
-		case <-p.Done():
-			return fmt.Errorf("it ended before it was ready: %w", p.exitError())
+		case <-ended:
+			if !p.spec.Again || portTaken(p.spec.Log) {
+				return fmt.Errorf("it ended before it was ready: %w", p.exitError())
+			}
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w (last answer: %w)", p.spec.ReadyURL, ctx.Err(), last)
 		case <-tick.C:
@@ -179,6 +198,7 @@ func (p *Process) Signal(sig syscall.Signal) error {
 func (p *Process) Kill() {
 	// Under one lock: somebody may be waiting for its end to start it again.
 	p.mu.Lock()
+	p.told = true
 	done := p.done
 	_ = p.cmd.Process.Kill() // the only error is that it has ended, which is what is wanted
 	p.mu.Unlock()
@@ -189,6 +209,9 @@ func (p *Process) Kill() {
 // when the context ends first. A process that ends other than with status 0
 // gives an error.
 func (p *Process) Stop(ctx context.Context) error {
+	p.mu.Lock()
+	p.told = true
+	p.mu.Unlock()
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}

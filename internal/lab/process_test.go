@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,6 +72,35 @@ func TestAProcessThatFailsShowsItsLog(t *testing.T) {
 	_, err = lab.StartProcess(t.Context(), spec)
 	require.ErrorContains(t, err, "connection refused")
 	require.ErrorContains(t, err, "waiting")
+}
+
+// As a kubelet starts the control plane's pods again, before they were ready once and later; one that is killed stays so.
+func TestAPartThatEndsIsStartedAgain(t *testing.T) {
+	ready := httptest.NewUnstartedServer(http.NotFoundHandler())
+	starts := filepath.Join(t.TempDir(), "starts")
+	count := func() int {
+		b, _ := os.ReadFile(starts)
+		return strings.Count(string(b), "\n")
+	}
+	ready.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if count() < 2 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	ready.Start()
+	t.Cleanup(ready.Close)
+	spec := shell(t, "echo >>"+starts+"; [ $(wc -l <"+starts+") = 3 ] && exec sleep 60; exit 1")
+	spec.ReadyURL, spec.Again = ready.URL, true
+	p, err := lab.StartProcess(t.Context(), spec)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return count() == 3 }, time.Minute, 20*time.Millisecond)
+	p.Kill()
+	require.Never(t, func() bool { return count() > 3 }, 2*time.Second, 100*time.Millisecond)
+	require.NoError(t, os.Remove(starts))
+	spec.Again = false
+	_, err = lab.StartProcess(t.Context(), spec)
+	require.ErrorContains(t, err, "it ended before it was ready", "the control")
+	require.Equal(t, 1, count())
 }
 
 func TestAProcessIsSignalledStoppedAndStartedAgain(t *testing.T) {
