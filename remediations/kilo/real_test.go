@@ -70,8 +70,12 @@ func newSite(t *testing.T, location string, nodes int) *site {
 		_, err := l.Client().CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	for i := range nodes { // the controller manager writes on a new Node, too, and is to have done so before the test begins
-		require.Eventually(t, func() bool { _, ok := s.node(i).Annotations[corev1.ObjectTTLAnnotationKey]; return ok }, time.Minute, 20*time.Millisecond)
+	for i := range nodes { // the controller manager writes on a new Node, too, and takes a taint off; it is to have done so before the test begins
+		require.Eventually(t, func() bool {
+			n := s.node(i)
+			_, ok := n.Annotations[corev1.ObjectTTLAnnotationKey]
+			return ok && len(n.Spec.Taints) == 0
+		}, time.Minute, 20*time.Millisecond)
 	}
 	t.Cleanup(func() {
 		for i := range nodes {

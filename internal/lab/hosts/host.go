@@ -145,22 +145,38 @@ func (h *Host) On(ctx context.Context) error {
 // rebooted is what systemd-nspawn ends with when the system in it reboots.
 const rebooted = 133
 
-// reboot turns the machine on again whenever the system on it reboots, with a boot ID of its own each time, until it is off.
+// reboot turns the machine on again whenever the system on it reboots, with a boot ID of its own each time, until it is off. So it does
+// where the machine does not come up; that is tried each second.
 func (h *Host) reboot(p *lab.Process) {
 	for {
 		var exit *exec.ExitError
-		if err := p.Wait(context.Background()); !errors.As(err, &exit) || exit.ExitCode() != rebooted || !h.onAgain(p) {
-			return
+		if err := p.Wait(context.Background()); !errors.As(err, &exit) {
+			return // the system has powered it off
+		} else if exit.ExitCode() != rebooted {
+			time.Sleep(time.Second)
+		}
+		for !h.onAgain(p) {
+			if h.off(p) {
+				return
+			}
+			time.Sleep(time.Second)
 		}
 	}
 }
 
-// onAgain turns the machine on again that has ended by itself; false: it is off for good.
+// off says that the power was taken away.
+func (h *Host) off(p *lab.Process) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.process != p
+}
+
+// onAgain turns the machine on again that has ended by itself; false: it is off, or did not begin to boot.
 func (h *Host) onAgain(p *lab.Process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.process != p {
-		return false // the power was taken away in the same moment
+		return false
 	}
 	h.awaitEmpty()
 	return os.Mkdir(h.group(), 0o755) == nil && p.Start(context.Background()) == nil
