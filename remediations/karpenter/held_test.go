@@ -203,6 +203,12 @@ func TestWhatProvesAReplacement(t *testing.T) {
 		"the Node lingers":    {func(w *world) { w.later(); w.delete("NodeClaim", "one"); w.claim("twin", "twin", nil) }, "the old Node %one is still there", true},
 		"no pod needs a Node": {func(w *world) { w.gone() }, "NodePool %pool has no new NodeClaim with a Node; Karpenter makes one only where pods need it", true},
 		"NodePool is another": {func(w *world) { w.gone(); w.delete("NodePool", "pool") }, "NodePool %pool is gone, or another one has its name", false},
+		"NodePool's namesake": {func(w *world) {
+			w.gone()
+			w.delete("NodePool", "pool")
+			class := m{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+			w.create("NodePool", "pool", nil, m{"template": m{"spec": m{"nodeClassRef": class, "requirements": []any{}}}})
+		}, "NodePool %pool is gone, or another one has its name", false},
 		"not Initialized": {func(w *world) {
 			fresh(w)
 			w.conditions("NodeClaim", "twin", condition(registered, "True", "x", ""), condition(initialized, "Unknown", "x", ""))
