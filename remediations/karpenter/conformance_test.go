@@ -63,7 +63,7 @@ func (w *world) behind(server *url.URL, admin http.RoundTripper, timeout time.Du
 	replacer.Page = 1 << 14 // NodeClaims of all worlds are listed: one page, so that each world has the same requests
 	one := w.machine("one")
 	return providertest.World{
-		Actuator: replacer, Wire: wire, Close: wire.Close, Secrets: []string{token},
+		Actuator: replacer, Wire: wire, Close: func() { wire.Close(); w.end() }, Secrets: []string{token},
 		Machine: one, Neighbour: w.machine("ten"), ID: string(w.get("NodeClaim", "one").GetUID()), NeighbourID: string(w.get("NodeClaim", "ten").GetUID()),
 		Changed: w.asked, Stage: w.stage,
 		Set: func(which providertest.Scene) engine.Machine { w.scene(which); return one },

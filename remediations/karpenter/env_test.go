@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,6 +69,20 @@ func newWorld(t testing.TB) *world {
 		w.node(name)
 	}
 	return w
+}
+
+// end takes its objects away, for the provider lists those of all worlds.
+func (w *world) end() {
+	of := metav1.ListOptions{LabelSelector: poolLabel + "=" + w.name("pool")}
+	all, err := w.of("NodeClaim").List(w.ctx(), of)
+	require.NoError(w.t, err)
+	for _, o := range all.Items {
+		_, err := w.of("NodeClaim").Patch(w.ctx(), o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		require.True(w.t, err == nil || apierrors.IsNotFound(err), err)
+	}
+	for _, kind := range []string{"NodeClaim", "Node"} {
+		require.NoError(w.t, w.of(kind).DeleteCollection(w.ctx(), metav1.DeleteOptions{}, of))
+	}
 }
 
 func (w *world) name(of string) string { return fmt.Sprintf("%s-%d", of, w.number) }
