@@ -29,3 +29,15 @@ func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, d
 	}
 	return remediations.CallUnknown, &Error{Why: ForNow, Text: fmt.Sprintf("%s was answered with HTTP %d", r, a.Status)}
 }
+
+// Ended is what became of a call, with its error in a sentence: doing says what was tried on which node, perhaps what may have been
+// done where that is not known.
+func (c *Client) Ended(outcome remediations.CallOutcome, err error, doing, perhaps string) (remediations.CallOutcome, error) {
+	switch {
+	case err == nil:
+		return outcome, nil
+	case outcome == remediations.CallUnknown:
+		return outcome, c.Told(err, doing+": "+perhaps+": %s")
+	}
+	return outcome, c.Told(err, doing+": nothing was done: %s")
+}

@@ -59,13 +59,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 // Act is engine.Actuator's.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
-	switch {
-	case err == nil:
-		return outcome, nil
-	case outcome == remediations.CallUnknown:
-		return outcome, c.Told(err, fmt.Sprintf("replacing node %q through Cluster API: it may have been asked for: %%s", m.Node))
-	}
-	return outcome, c.Told(err, fmt.Sprintf("replacing node %q through Cluster API: nothing was done: %%s", m.Node))
+	return c.Ended(outcome, err, fmt.Sprintf("replacing node %q through Cluster API", m.Node), "it may have been asked for")
 }
 
 func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {

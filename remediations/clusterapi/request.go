@@ -23,11 +23,7 @@ func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 	r := kubeapi.Request{Method: http.MethodPatch, Path: "machines/" + m.Name, Query: url.Values{"fieldManager": {fieldManager}}}
 	switch w {
 	case remove:
-		r.Method, r.Query, r.ContentType = http.MethodDelete, nil, "application/json"
-		r.Body = metav1.DeleteOptions{
-			TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-			Preconditions: metav1.NewUIDPreconditions(string(m.UID)),
-		}
+		return kubeapi.Deletion(r.Path, m.UID)
 	case mark:
 		r.Path, r.ContentType, r.Body = r.Path+"/status", "application/json-patch+json", marking(m, attempt, now)
 	case annotate:
@@ -75,21 +71,15 @@ func (c *Client) ask(ctx context.Context, s *sight, attempt string, mayStill fun
 
 // granted says that the answer shows the Machine as it was asked for.
 func granted(s *sight, attempt string, body []byte) bool {
-	var done metav1.Status
-	if s.way == remove && json.Unmarshal(body, &done) == nil && done.Kind == "Status" {
-		return done.Status == metav1.StatusSuccess
-	}
 	var shown machine
+	if s.way == remove {
+		return kubeapi.Deleted(body, "Machine", s.machine.UID, &shown)
+	}
 	if json.Unmarshal(body, &shown) != nil || shown.Kind != "Machine" || shown.UID != s.machine.UID {
 		return false
 	}
-	switch s.way {
-	case remove:
-		return shown.DeletionTimestamp != nil
-	case mark:
+	if s.way == mark {
 		return shown.Status.get(ownerRemedied).Status == metav1.ConditionFalse
-	case annotate:
-		return shown.Annotations[remediateKey] == attempt
 	}
-	return false
+	return shown.Annotations[remediateKey] == attempt
 }

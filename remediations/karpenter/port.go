@@ -2,13 +2,9 @@ package karpenter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations"
@@ -62,13 +58,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 // Act is engine.Actuator's.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
-	switch {
-	case err == nil:
-		return outcome, nil
-	case outcome == remediations.CallUnknown:
-		return outcome, c.Told(err, fmt.Sprintf("replacing node %q through Karpenter: its NodeClaim may have been deleted: %%s", m.Node))
-	}
-	return outcome, c.Told(err, fmt.Sprintf("replacing node %q through Karpenter: nothing was done: %%s", m.Node))
+	return c.Ended(outcome, err, fmt.Sprintf("replacing node %q through Karpenter", m.Node), "its NodeClaim may have been deleted")
 }
 
 func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
@@ -83,22 +73,7 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 	case string(s.claim.UID) != was.UID:
 		return remediations.CallRefused, refused("NodeClaim %s has the UID %s, and the record has NodeClaim %s of UID %s", s.claim.Name, s.claim.UID, was.Claim, was.UID)
 	}
-	r := kubeapi.Request{
-		Method: http.MethodDelete, Path: "nodeclaims/" + s.claim.Name, ContentType: "application/json",
-		Body: metav1.DeleteOptions{
-			TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-			Preconditions: metav1.NewUIDPreconditions(string(s.claim.UID)),
-		},
-	}
-	return c.Change(ctx, r, mayStill, func(body []byte) bool { return deleted(s.claim, body) })
-}
-
-// deleted says that the answer shows the NodeClaim being deleted, or that it is gone.
-func deleted(n *nodeClaim, body []byte) bool {
-	var done metav1.Status
-	if json.Unmarshal(body, &done) == nil && done.Kind == "Status" {
-		return done.Status == metav1.StatusSuccess
-	}
-	var shown nodeClaim
-	return json.Unmarshal(body, &shown) == nil && shown.Kind == nodeClaimKind && shown.UID == n.UID && shown.DeletionTimestamp != nil
+	return c.Change(ctx, kubeapi.Deletion("nodeclaims/"+s.claim.Name, s.claim.UID), mayStill, func(body []byte) bool {
+		return kubeapi.Deleted(body, nodeClaimKind, s.claim.UID, &nodeClaim{})
+	})
 }

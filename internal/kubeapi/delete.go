@@ -1,0 +1,29 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Deletion deletes the object with that UID, and none that has its name by then.
+func Deletion(path string, uid types.UID) Request {
+	return Request{Method: http.MethodDelete, Path: path, ContentType: "application/json", Body: metav1.DeleteOptions{
+		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions: metav1.NewUIDPreconditions(string(uid)),
+	}}
+}
+
+// Deleted says that the body of a success shows the object of that kind and UID being deleted, or that it is gone. It is read into shown.
+func Deleted(body []byte, kind string, uid types.UID, shown interface {
+	Typed
+	metav1.Object
+}) bool {
+	var done metav1.Status
+	if json.Unmarshal(body, &done) == nil && done.Kind == "Status" {
+		return done.Status == metav1.StatusSuccess
+	}
+	return json.Unmarshal(body, shown) == nil && shown.GetObjectKind().GroupVersionKind().Kind == kind && shown.GetUID() == uid && shown.GetDeletionTimestamp() != nil
+}
