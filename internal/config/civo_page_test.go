@@ -12,12 +12,9 @@ import (
 
 // TestExamplesOfTheCivoPageLoad: what people copy from docs/civo.md is taken as it stands, and replaces no GPU node.
 func TestExamplesOfTheCivoPageLoad(t *testing.T) {
-	page, err := os.ReadFile("../../docs/civo.md")
-	require.NoError(t, err)
-	blocks := strings.Split(string(page), "```yaml\n")[1:]
+	_, blocks := examples(t, "civo.md")
 	require.Len(t, blocks, 3)
-	for _, block := range blocks {
-		text, _, _ := strings.Cut(block, "```")
+	for _, text := range blocks {
 		if !strings.HasPrefix(text, "apiVersion") {
 			text = base + "mode: enforce\nproviders: {civo: {clusterID: id, region: LON1, apiKeyFile: key}}\n" + text
 		}

@@ -1,7 +1,7 @@
 package config
 
 import (
-	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,14 +15,8 @@ import (
 
 // TestTheExamplesOfTheHostsPageLoad: the values that people copy from docs/hosts-reboot.md are taken, and do on which nodes what the page says.
 func TestTheExamplesOfTheHostsPageLoad(t *testing.T) {
-	page, err := os.ReadFile("../../docs/hosts-reboot.md")
-	require.NoError(t, err)
-	var values []string
-	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
-		if text, _, _ := strings.Cut(block, "```"); strings.HasPrefix(text, "secrets:") {
-			values = append(values, text)
-		}
-	}
+	_, blocks := examples(t, "hosts-reboot.md")
+	values := slices.DeleteFunc(blocks, func(block string) bool { return !strings.HasPrefix(block, "secrets:") })
 	require.Len(t, values, 2)
 	for i, want := range []struct {
 		kubelet string
@@ -34,14 +28,9 @@ func TestTheExamplesOfTheHostsPageLoad(t *testing.T) {
 		}
 		require.NoError(t, yaml.Unmarshal([]byte(values[i]), &v))
 		require.Equal(t, "drydock-hosts", v.Secrets["hostsKey"].Name)
-		// What the chart adds.
-		v.Config["apiVersion"], v.Config["kind"] = "drydock.dev/v1alpha1", "Config"
-		v.Config["receiver"] = map[string]any{"insecure": true}
 		hosts := v.Config["providers"].(map[string]any)["hosts"].(map[string]any)
 		hosts["keyFile"], hosts["knownHostsFile"] = "key", "known_hosts"
-		out, err := yaml.Marshal(v.Config)
-		require.NoError(t, err)
-		c, warnings := mustLoad(t, string(out))
+		c, warnings := mustLoad(t, asTheChart(t, v.Config))
 		require.NotContains(t, lines(warnings), "step ")
 		h := c.Providers["hosts"].(*hostsettings.Hosts)
 		require.Equal(t, want.kubelet, h.Kubelet)

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,18 +12,11 @@ import (
 
 // TestTheExampleOfTheKarpenterPageLoads: the values that people copy from docs/karpenter.md are taken, and serve Karpenter's nodes.
 func TestTheExampleOfTheKarpenterPageLoads(t *testing.T) {
-	page, err := os.ReadFile("../../docs/karpenter.md")
-	require.NoError(t, err)
-	blocks := strings.Split(string(page), "```yaml\n")[1:]
+	_, blocks := examples(t, "karpenter.md")
 	require.Len(t, blocks, 1)
-	text, _, _ := strings.Cut(blocks[0], "```")
 	var values struct{ Config map[string]any }
-	require.NoError(t, yaml.Unmarshal([]byte(text), &values))
-	values.Config["apiVersion"], values.Config["kind"] = "drydock.dev/v1alpha1", "Config"
-	values.Config["receiver"] = map[string]any{"insecure": true}
-	out, err := yaml.Marshal(values.Config)
-	require.NoError(t, err)
-	c, _ := mustLoad(t, string(out))
+	require.NoError(t, yaml.Unmarshal([]byte(blocks[0]), &values))
+	c, _ := mustLoad(t, asTheChart(t, values.Config))
 	serves := c.Providers["karpenter"].(*karpenter.Karpenter).NodeSelector
 	require.True(t, serves.Matches(k8slabels.Set{"karpenter.sh/nodepool": "default"}))
 	require.False(t, serves.Matches(k8slabels.Set{"eks.amazonaws.com/nodegroup": "system"}))

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,21 +12,14 @@ import (
 // TestTheExampleOfTheRedfishPageLoads: the values that people copy from docs/redfish.md are taken, name what they mount, and serve
 // the nodes that the page says.
 func TestTheExampleOfTheRedfishPageLoads(t *testing.T) {
-	page, err := os.ReadFile("../../docs/redfish.md")
-	require.NoError(t, err)
-	blocks := strings.Split(string(page), "```yaml\n")[1:]
+	page, blocks := examples(t, "redfish.md")
 	require.Len(t, blocks, 1)
-	text, _, _ := strings.Cut(blocks[0], "```")
 	var values struct {
 		SecretMounts []struct{ Path string } `yaml:"secretMounts"`
 		Config       map[string]any
 	}
-	require.NoError(t, yaml.Unmarshal([]byte(text), &values))
-	values.Config["apiVersion"], values.Config["kind"] = "drydock.dev/v1alpha1", "Config"
-	values.Config["receiver"] = map[string]any{"insecure": true}
-	out, err := yaml.Marshal(values.Config)
-	require.NoError(t, err)
-	c, _ := mustLoad(t, string(out))
+	require.NoError(t, yaml.Unmarshal([]byte(blocks[0]), &values))
+	c, _ := mustLoad(t, asTheChart(t, values.Config))
 	r := c.Providers["redfish"].(*redfish.Redfish)
 	require.Empty(t, Capabilities(c)["reboot"])
 	for i, file := range []string{r.BMCs[0].UsernameFile, r.BMCs[0].PasswordFile, r.BMCs[0].CAFile} {
@@ -37,6 +28,6 @@ func TestTheExampleOfTheRedfishPageLoads(t *testing.T) {
 	require.Empty(t, r.BMCs[1].CAFile, "a fingerprint goes before the authority of all")
 	require.Equal(t, r.BMCs[0].CAFile, r.BMCs[2].CAFile)
 	serves := r.Serves()
-	require.Contains(t, string(page), "carries out reboot for "+serves.Serves())
+	require.Contains(t, page, "carries out reboot for "+serves.Serves())
 	require.Equal(t, map[string]bool{"metal-1": true, "metal-2": true, "metal-3": true}, serves.Names)
 }
