@@ -102,16 +102,14 @@ func (p *process) words(t *testing.T) map[string]string {
 
 func within(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	require.Eventually(t, is, 30*time.Second, 100*time.Millisecond, what)
+	require.Eventually(t, is, time.Minute, 100*time.Millisecond, what)
 }
 
 // stop sends SIGTERM and requires a clean end.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	began := time.Now()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.cmd.Wait(), "%s", p.text())
-	require.Less(t, time.Since(began), 5*time.Second)
 }
 
 // ownAddress is one of this machine's that an EndpointSlice may hold.

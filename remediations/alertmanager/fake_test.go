@@ -101,6 +101,9 @@ func code(status int, text string) http.HandlerFunc {
 	}
 }
 
+// patience is what a replica gets that never answers: long enough for one that does, on a busy machine.
+const patience = 5 * time.Second
+
 // hang never answers.
 func hang(_ http.ResponseWriter, r *http.Request) {
 	// The server notices that its client left only when the body was read.

@@ -120,7 +120,7 @@ func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
 		"no such page":          {code(http.StatusNotFound, ""), "it answered 404 Not Found"},
 		"a redirect":            {moved, "302 Found, and redirects are not followed"},
 		"a login page":          {login, `content of type "text/html; charset=utf-8"`},
-		"no answer":             {hang, "no whole answer within 300ms"},
+		"no answer":             {hang, "no whole answer within " + patience.String()},
 		"nothing":               {jsonly(nil), "the answer is empty"},
 		"null":                  {jsonly([]byte("null")), "not a list of groups"},
 		"an object":             {jsonly([]byte("{}")), "not a list of groups"},
@@ -138,8 +138,9 @@ func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			am := parts(t, list(t, shown("active", node("n1"))), map[string]http.HandlerFunc{"GET /alerts/groups": tc.answer})
-			r := only(t, Options{URLs: []string{am}, Receiver: "drydock", Timeout: 300 * time.Millisecond})
+			r := only(t, Options{URLs: []string{am}, Receiver: "drydock", Timeout: patience})
 			require.ErrorContains(t, r.Err, "asking Alertmanager "+am+` for the groups of the receiver "drydock": `)
 			require.ErrorContains(t, r.Err, tc.want)
 			require.Equal(t, Replica{URL: am, Err: r.Err}, r)

@@ -133,8 +133,9 @@ func TestASilenceWithoutAnAnswerIsNotMadeAgain(t *testing.T) {
 		"a long answer":   jsonly([]byte(`{"silenceID":"` + silenceID(1) + `"` + strings.Repeat(" ", maxObjectBytes) + `}`)),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var posts, others atomic.Int32
-			c := newClient(t, Options{URLs: []string{counting(t, &posts, h), takes(t, &others)}, Timeout: 300 * time.Millisecond})
+			c := newClient(t, Options{URLs: []string{counting(t, &posts, h), takes(t, &others)}, Timeout: patience})
 			// A connection that a poll left open must make no difference.
 			_ = c.Poll(t.Context())
 			id, err := c.Silence(t.Context(), rebooting)
@@ -164,7 +165,7 @@ func TestExpireEndsASilenceWhereverItIs(t *testing.T) {
 		"nobody knows it":                 {[]string{first, second}, ""},
 		"one has ended it, one is down":   {[]string{down, known}, ""},
 		"one is down and may know it":     {[]string{first, down}, "connection refused"},
-		"one does not answer":             {[]string{hung, first}, "no whole answer within 300ms"},
+		"one does not answer":             {[]string{hung, first}, "no whole answer within " + patience.String()},
 		"one fails":                       {[]string{failing, first}, "500 Internal Server Error"},
 		"a login page ends nothing":       {[]string{portal, first}, "200 OK with content"},
 		"a proxy's 404 says nothing":      {[]string{lost}, "404 Not Found with content"},
@@ -172,7 +173,8 @@ func TestExpireEndsASilenceWhereverItIs(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := newClient(t, Options{URLs: tc.urls, Resolver: names{}.resolve, Timeout: 300 * time.Millisecond}).Expire(t.Context(), silenceID(1))
+			t.Parallel()
+			err := newClient(t, Options{URLs: tc.urls, Resolver: names{}.resolve, Timeout: patience}).Expire(t.Context(), silenceID(1))
 			if tc.want == "" {
 				require.NoError(t, err)
 				return

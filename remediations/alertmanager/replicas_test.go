@@ -42,14 +42,15 @@ func TestPollOutlivesAHungReplica(t *testing.T) {
 	}
 	for name, first := range map[string]func(http.ResponseWriter){"before the answer": before, "within the answer": within} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			hung := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				first(w)
 				<-r.Context().Done()
 			})
 			alive := replies(t, shown("active", node("n1")))
-			c := newClient(t, Options{URLs: []string{hung, alive}, Timeout: 200 * time.Millisecond})
+			c := newClient(t, Options{URLs: []string{hung, alive}, Timeout: patience})
 			s := c.Poll(t.Context())
-			require.ErrorContains(t, s.Replicas[0].Err, "asking Alertmanager "+hung+": no whole answer within 200ms")
+			require.ErrorContains(t, s.Replicas[0].Err, "asking Alertmanager "+hung+": no whole answer within "+patience.String())
 			require.ErrorIs(t, s.Replicas[0].Err, context.DeadlineExceeded)
 			require.NoError(t, s.Replicas[1].Err)
 		})

@@ -98,11 +98,12 @@ func TestASilenceWithoutDetailsStillSilences(t *testing.T) {
 	}
 	for name, h := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			url := parts(t, list(t, silenced(shown("suppressed", node("n1")), one, two)), map[string]http.HandlerFunc{
 				"GET /silence/" + one: h,
 				"GET /silence/" + two: jsonly(details(t, two, "bob", "rack move")),
 			})
-			r := only(t, Options{URLs: []string{url}, Timeout: 300 * time.Millisecond})
+			r := only(t, Options{URLs: []string{url}, Timeout: patience})
 			require.NoError(t, r.Err)
 			require.Equal(t, []string{one, two}, r.Alerts[keyOf(node("n1"))].SilencedBy)
 			require.Equal(t, StateSuppressed, r.Alerts[keyOf(node("n1"))].State)

@@ -49,7 +49,7 @@ func TestAReplacementIsProvedStepByStep(t *testing.T) {
 			require.Contains(t, r.Missing, "has 1 ACTIVE instances, and had to have 2")
 
 			deletion <- time.Time{} // the new one is not yet built
-			require.Eventually(t, func() bool { r = replaced(t, c, seen); return r.OldGone }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { r = replaced(t, c, seen); return r.OldGone }, time.Minute, time.Millisecond)
 			require.Equal(t, "node pool pool-1 has 1 ACTIVE instances, and had to have 2; node pool pool-1 has no new instance that is ACTIVE", r.Missing)
 			require.Empty(t, r.Successors)
 

@@ -129,7 +129,7 @@ func TestCommandsForOneHostGoOneAfterTheOtherOverOneConnection(t *testing.T) {
 	all.Wait()
 	require.EqualValues(t, 1, s.accepted.Load())
 	c.Close()
-	require.Eventually(t, func() bool { return s.closed.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.closed.Load() == 1 }, time.Minute, time.Millisecond)
 	require.Empty(t, c.lines)
 	_, err := c.Status(t.Context(), s.host, "kubelet.service")
 	require.NoError(t, err, "it can be used on")
@@ -141,7 +141,7 @@ func TestAConnectionThatIsNotUsedEnds(t *testing.T) {
 	s.options.Keep = 50 * time.Millisecond
 	c := s.client(t)
 	s.welcomedBy(t, c)
-	require.Eventually(t, func() bool { return s.closed.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.closed.Load() == 1 }, time.Minute, time.Millisecond)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	require.Empty(t, c.lines)

@@ -94,7 +94,7 @@ func TestTheCallersLastWordComesAfterTheConnectionAndBeforeTheRequest(t *testing
 			require.Empty(t, g.Posts())
 			require.Empty(t, s.tasks(t))
 			if via == ViaHTTP {
-				require.Eventually(t, func() bool { return length(&connected) == 2 }, 10*time.Second, time.Millisecond, "the connection was there")
+				require.Eventually(t, func() bool { return length(&connected) == 2 }, time.Minute, time.Millisecond, "the connection was there")
 			}
 
 			requireRefused(t, s.Approve(t.Context(), thePod, newID(), nil), Withheld)

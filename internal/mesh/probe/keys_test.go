@@ -71,7 +71,7 @@ func TestTheKeyFileIsReadAgain(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { k.Watch(ctx, time.Millisecond, logr.Discard()); close(ended) }()
 	writeKeys(t, file, string(newKey))
-	require.Eventually(t, func() bool { return string(k.Current()[0]) == string(newKey) }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return string(k.Current()[0]) == string(newKey) }, time.Minute, time.Millisecond)
 	cancel()
 	<-ended
 }

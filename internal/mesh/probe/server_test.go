@@ -171,7 +171,7 @@ func TestAFloodIsBounded(t *testing.T) {
 	}
 	total := func() int { return s.counted(UDP, answered) + s.counted(UDP, limited) }
 	await := func(n int) {
-		require.Eventually(t, func() bool { return total() == n }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return total() == n }, time.Minute, time.Millisecond)
 	}
 	flood("127.0.0.2", 50)
 	await(50)
@@ -197,7 +197,7 @@ func TestAFloodOfStrangersTakesNothingFromPeers(t *testing.T) {
 		_, err := c.Write(askedAt(t, UDP, HeaderSize, now.Now(), newKey))
 		require.NoError(t, err)
 	}
-	require.Eventually(t, func() bool { return s.counted(UDP, unauthenticated) == 100 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.counted(UDP, unauthenticated) == 100 }, time.Minute, time.Millisecond)
 	require.Equal(t, OK, asker(func(c *Client) { c.Now = now.Now }).Probe(t.Context(), UDP, to, "b").Outcome)
 }
 
@@ -230,7 +230,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		for range maxConnectionsOfOne + 50 {
 			open = append(open, dial(t, TCP, to))
 		}
-		require.Eventually(t, func() bool { return s.counted(TCP, limited) == 50 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.counted(TCP, limited) == 50 }, time.Minute, time.Millisecond)
 		require.LessOrEqual(t, runtime.NumGoroutine(), before+maxConnectionsOfOne+20)
 
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}
