@@ -105,6 +105,7 @@ func TestGroupsAreLeftOutOnlyWhereNothingCanMute(t *testing.T) {
 }
 
 func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
+	t.Parallel()
 	whole := groups(t, group("drydock", []string{"nights"}, shown("suppressed", node("n1"))))
 	nameless := group("drydock", nil, shown("active", node("n1")))
 	nameless.Receiver.Name = nil

@@ -115,6 +115,7 @@ func TestSilenceGoesToTheFirstReplicaThatTakesIt(t *testing.T) {
 }
 
 func TestASilenceWithoutAnAnswerIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
 	cut := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		panic(http.ErrAbortHandler)
@@ -149,6 +150,7 @@ func TestASilenceWithoutAnAnswerIsNotMadeAgain(t *testing.T) {
 }
 
 func TestExpireEndsASilenceWhereverItIs(t *testing.T) {
+	t.Parallel()
 	ended, unknown := code(http.StatusOK, ""), code(http.StatusNotFound, "")
 	deleting := func(h http.HandlerFunc) string {
 		return parts(t, nil, map[string]http.HandlerFunc{"DELETE /silence/" + silenceID(1): h})

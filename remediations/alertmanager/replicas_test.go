@@ -34,6 +34,7 @@ func TestPollHearsTheReplicaThatLives(t *testing.T) {
 }
 
 func TestPollOutlivesAHungReplica(t *testing.T) {
+	t.Parallel()
 	before := func(http.ResponseWriter) {}
 	within := func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "application/json")

@@ -66,6 +66,7 @@ func TestNoSilenceIsAskedForWhereNoneSilences(t *testing.T) {
 }
 
 func TestASilenceWithoutDetailsStillSilences(t *testing.T) {
+	t.Parallel()
 	one, two := silenceID(1), silenceID(2)
 	whole := details(t, one, "ada", "disk swap")
 	without := func(field string) []byte {

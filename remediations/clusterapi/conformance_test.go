@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 			}
 			var ready chan *world
 			providertest.Run(t, providertest.Provider{
-				DoesNotApply: not,
+				DoesNotApply: not, Slow: true,
 				Start: func(c testing.TB, timeout time.Duration) providertest.World {
 					if len(ready) == 0 {
 						ready = build(t, 24, func(w *world) {

@@ -30,6 +30,7 @@ func TestConformance(t *testing.T) {
 	require.NoError(t, err)
 	newWorld(t) // the kinds are there, and the connection stands
 	providertest.Run(t, providertest.Provider{
+		Slow: true,
 		DoesNotApply: map[string]string{
 			"testimony":            "who replaces machines is not asked whether they run",
 			"an answer with holes": "the NodeClaim is read by its name, so there is no list that could lack it",

@@ -21,6 +21,8 @@ package providertest
 
 import (
 	"context"
+	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +40,9 @@ type Provider struct {
 	// DoesNotApply has, for the name of a case or for either half of it, as of a Scene, a Stage or a Fault, why it does not apply to this provider.
 	// The test of that name is not run, and the log has the reason.
 	DoesNotApply map[string]string
+	// Slow: its other side takes long, as a whole API server does. A third of the cases are run, others each time; all of them
+	// where DRYDOCK_SOAK is set.
+	Slow bool
 	// Outlives: a call whose request has left goes on by itself for as long as the timeout, to learn what became of it.
 	Outlives bool
 }
@@ -162,13 +167,33 @@ func Run(t *testing.T, p Provider) {
 		require.NotEmpty(t, why, "no reason why %q does not apply", name)
 		require.True(t, slices.ContainsFunc(all, func(c aCase) bool { return slices.Contains(c.names(), name) }), "there is no case %q", name)
 	}
-	for _, c := range all {
+	for _, c := range sample(t, p, all) {
 		if why, not := p.without(c); not {
 			t.Logf("%s: does not apply: %s", c.name, why)
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) { c.run(t, p) })
 	}
+}
+
+// sample is what is run of the cases: all, or every third where they take long, or every sixth where the tests are to be short.
+func sample(t *testing.T, p Provider, all []aCase) []aCase {
+	one := 1
+	switch {
+	case testing.Short():
+		one = 6
+	case p.Slow && os.Getenv("DRYDOCK_SOAK") == "":
+		one = 3
+	}
+	first := rand.IntN(one)
+	if one > 1 {
+		t.Logf("a sample: one case in %d, beginning with number %d", one, first)
+	}
+	var some []aCase
+	for i := first; i < len(all); i += one {
+		some = append(some, all[i])
+	}
+	return some
 }
 
 // without says why the case does not apply, where that is so.
