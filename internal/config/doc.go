@@ -7,4 +7,4 @@
 // value that is wrong never becomes one.
 package config
 
-//go:generate go run ./gendocs ../../docs/configuration.md
+//go:generate go run ./gendocs ../..

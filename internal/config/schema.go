@@ -33,6 +33,9 @@ var schemaJSON = sync.OnceValue(func() []byte {
 	return bytes.Replace(withSections(schemaFile), []byte(place), []byte(strings.Join(steps, ",\n        ")), 1)
 })
 
+// SchemaJSON returns the JSON Schema (draft 2020-12) of a configuration whose defaults are filled in.
+func SchemaJSON() []byte { return bytes.Clone(schemaJSON()) }
+
 // schema is the part of the JSON Schema that defaults, messages and documentation are made from. References are
 // resolved, and properties are in the order of the file, which a map would lose.
 type schema struct {

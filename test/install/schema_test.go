@@ -15,7 +15,7 @@ import (
 
 // open are the values whose keys are the user's own.
 var open = []string{
-	"config", "prometheusOperator.labels", "serviceMonitor.labels", "prometheusRule.labels", "alertmanagerConfig.labels",
+	"prometheusOperator.labels", "serviceMonitor.labels", "prometheusRule.labels", "alertmanagerConfig.labels",
 	"grafanaDashboard.labels", "serviceAccount.annotations", "podAnnotations", "podLabels", "nodeSelector",
 	"resources.requests", "resources.limits",
 	"agent.podMonitor.labels", "agent.podAnnotations", "agent.podLabels", "agent.resources.requests", "agent.resources.limits", "agent.nodeSelector",
@@ -63,6 +63,11 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		values m
 		says   string
 	}{
+		"a mode that is none":                  {m{"config": m{"mode": "enforced"}}, "at '/config/mode': value must be one of 'observe', 'enforce'"},
+		"a key that the program has not":       {m{"config": m{"limits": m{"concurrentt": 2}}}, "at '/config/limits': additional properties 'concurrentt' not allowed"},
+		"text in the place of a mapping":       {m{"config": m{"cluster": "prod"}}, "at '/config/cluster': got string, want object"},
+		"a provider's key that it has not":     {m{"config": m{"providers": m{"civo": m{"clusterID": "c", "region": "r", "zone": "z"}}}}, "additional properties 'zone' not allowed"},
+		"a sidecar that lacks what sei has":    {m{"config": m{"providers": m{"sidecars": []any{m{"name": "other"}}}}}, "missing properties 'approve', 'health', 'port', 'selector'"},
 		"a provider without its key":           {m{"config": m{"providers": civo}}, "set secrets.civoAPIKey.name"},
 		"a ledger without rights to it":        {m{"config": m{"ledger": m{"namespace": "other"}}}, "config.ledger.namespace must be the release's namespace"},
 		"a Lease without rights to it":         {m{"config": m{"leaderElection": m{"namespace": "other"}}}, "config.leaderElection.namespace must be"},

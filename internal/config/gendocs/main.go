@@ -1,4 +1,5 @@
-// Gendocs writes docs/configuration.md from the schema of the configuration.
+// Gendocs writes what is made of the configuration's schema: docs/configuration.md, the schema for editors, and the schema of the
+// chart's value config.
 package main
 
 import (
@@ -6,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"drydock.dev/drydock/internal/config"
@@ -14,19 +16,49 @@ import (
 //go:embed head.md
 var head string
 
+// The files that are written, below the folder of the project.
+const (
+	pageFile   = "docs/configuration.md"
+	editorFile = "docs/config.schema.json"
+	chartFile  = "charts/drydock/values.schema.json"
+)
+
 func main() {
 	if len(os.Args) > 2 {
-		fmt.Fprintln(os.Stderr, "usage: gendocs [FILE]")
+		fmt.Fprintln(os.Stderr, "usage: gendocs [FOLDER OF THE PROJECT]")
 		os.Exit(2)
 	}
-	file := "docs/configuration.md"
+	root := "."
 	if len(os.Args) == 2 {
-		file = os.Args[1]
+		root = os.Args[1]
 	}
-	if err := os.WriteFile(file, page(), 0o644); err != nil { //nolint:gosec // A page of documentation is for everybody.
-		fmt.Fprintf(os.Stderr, "writing documentation, %v\n", err)
+	if err := generate(root); err != nil {
+		fmt.Fprintf(os.Stderr, "writing what is made of the schema, %v\n", err)
 		os.Exit(1)
 	}
+}
+
+func generate(root string) error {
+	files, err := generated(root)
+	for name, text := range files {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, name), text, 0o644) //nolint:gosec // Documentation is for everybody.
+		}
+	}
+	return err
+}
+
+// generated returns the files by their names. Of the chart's schema, only the part about config is made here.
+func generated(root string) (map[string][]byte, error) {
+	values, err := os.ReadFile(filepath.Join(root, chartFile))
+	if err != nil {
+		return nil, err
+	}
+	chart, err := chartSchema(values)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{pageFile: page(), editorFile: editorSchema(), chartFile: chart}, nil
 }
 
 // page returns the whole of docs/configuration.md.
