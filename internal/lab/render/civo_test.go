@@ -15,8 +15,8 @@ import (
 	civo "drydock.dev/drydock/remediations/civo/settings"
 )
 
-// rendered is Drydock's configuration as the chart makes it of the values for Civo, with these two values set.
-func rendered(t *testing.T, clusterID, region string) string {
+// rendered is what the chart makes of the values for Civo, with these two values set.
+func rendered(t *testing.T, clusterID, region string) (map[string]string, error) {
 	t.Helper()
 	root, err := programs.ModuleRoot()
 	require.NoError(t, err)
@@ -26,17 +26,17 @@ func rendered(t *testing.T, clusterID, region string) string {
 	require.NoError(t, yaml.Unmarshal(text, &values))
 	civo := values["config"].(map[string]any)["providers"].(map[string]any)["civo"].(map[string]any)
 	civo["clusterID"], civo["region"] = clusterID, region
-	manifests, err := lab.RenderChart("drydock", "drydock", values)
+	return lab.RenderChart("drydock", "drydock", values)
+}
+
+func TestThreeValuesInstallItAtCivo(t *testing.T) {
+	manifests, err := rendered(t, "9c89d8b9-463d-45f2-8928-455eb3f3726a", "LON1")
 	require.NoError(t, err)
 	configuration, err := lab.RenderedConfig(manifests)
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "drydock.yaml")
 	require.NoError(t, os.WriteFile(file, configuration, 0o600))
-	return file
-}
-
-func TestThreeValuesInstallItAtCivo(t *testing.T) {
-	c, _, err := config.Load(rendered(t, "9c89d8b9-463d-45f2-8928-455eb3f3726a", "LON1"), config.Options{SkipFiles: true})
+	c, _, err := config.Load(file, config.Options{SkipFiles: true})
 	require.NoError(t, err)
 	require.Equal(t, remediations.ModeObserve, c.Mode)
 	own := c.Providers["civo"].(*civo.Civo)
@@ -48,10 +48,10 @@ func TestThreeValuesInstallItAtCivo(t *testing.T) {
 	}
 }
 
-func TestAnEmptyClusterIDOrRegionIsAFaultAtTheStart(t *testing.T) {
+func TestAnEmptyClusterIDOrRegionIsAFaultAtTheInstall(t *testing.T) {
 	for _, key := range []string{"clusterID", "region"} {
 		values := map[string]string{"clusterID": "9c89d8b9-463d-45f2-8928-455eb3f3726a", "region": "LON1", key: ""}
-		_, _, err := config.Load(rendered(t, values["clusterID"], values["region"]), config.Options{SkipFiles: true})
-		require.ErrorContains(t, err, "providers.civo."+key)
+		_, err := rendered(t, values["clusterID"], values["region"])
+		require.ErrorContains(t, err, "/config/providers/civo/"+key)
 	}
 }
