@@ -109,7 +109,7 @@ func (c *Config) Route(labels map[string]string, node func(name string) *corev1.
 		if n == nil {
 			return Route{}, MisrouteUnknownNode
 		}
-		if p.takes(n) {
+		if p.Takes(n) {
 			return Route{Policy: p, Node: name}, MisrouteNone
 		}
 	}

@@ -5,44 +5,31 @@ import (
 	"time"
 )
 
-// provable is a target whose cure is proven beside its alert's end.
-type provable interface {
-	target
-	// well says in a sentence how it is, and whether it is well by what is known of it.
-	well() (string, bool)
-	// evidence reads what else must be seen, not before due. there: nothing says otherwise; against: why it is not well. Neither: the
-	// decision says what is waited for.
-	evidence(d *Decision, p *Policy, due, now time.Time) (there bool, against string)
-	// cure says whether this repair cured it.
-	cure(p *Policy) (Outcome, string)
-	verdictOn(Cause) Verdict
-}
-
-// cured asks whether the repair's cure is proven: the target well, the alert gone while its source lives, all of it for proofFor,
+// Cured asks whether the repair's cure is proven: the target well, the alert gone while its source lives, all of it for proofFor,
 // and asked for again at the end of that time. ok is false where the target is not well.
-func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
-	s, r := t.known(), t.record()
+func (t *Target) Cured(p *Policy, now time.Time) (d Decision, ok bool) {
+	r := t.Record
 	if p == nil {
 		return Decision{Message: r.WithoutPolicy()}, false
 	}
-	how, well := t.well()
+	how, well := t.Well()
 	if !well {
 		return Decision{}, false
 	}
-	due := now.Add(-s.Config.MaxStaleness)
-	matured := !s.WellSince.IsZero() && !now.Before(s.WellSince.Add(p.ProofFor))
+	due := now.Add(-t.Config.MaxStaleness)
+	matured := !t.WellSince.IsZero() && !now.Before(t.WellSince.Add(p.ProofFor))
 	// What is asked for at the end of that time must still be fresh when it is used: this process may have slept since.
-	if end := s.WellSince.Add(p.ProofFor); matured && end.After(due) {
+	if end := t.WellSince.Add(p.ProofFor); matured && end.After(due) {
 		due = end
 	}
-	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !s.WellSince.IsZero()}
-	cause := s.AlertBy(r.Cause.Alert)
+	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !t.WellSince.IsZero()}
+	cause := t.AlertBy(r.Cause.Alert)
 	saidResolved := cause != nil && cause.Status == StatusResolved
-	if s.Word == nil || s.Word.AskedAt.Before(due) || (saidResolved && s.Stale()) {
+	if t.Word == nil || t.Word.AskedAt.Before(due) || (saidResolved && t.Stale()) {
 		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
 		return d, true
 	}
-	if s.Word.BlindCause(s.Config) != "" || !t.verdictOn(r.Cause).Gone {
+	if t.Word.BlindCause(t.Config) != "" || !t.verdictOn(r.Cause).Gone {
 		return Decision{}, false
 	}
 	switch there, against := t.evidence(&d, p, due, now); {
@@ -51,8 +38,8 @@ func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
 	case !there:
 		return d, true
 	}
-	d.Well, d.Heard = true, s.Word.heardAt()
-	since := s.WellSince
+	d.Well, d.Heard = true, t.Word.heardAt()
+	since := t.WellSince
 	if since.IsZero() {
 		since = now
 	}
@@ -60,25 +47,25 @@ func cured(t provable, p *Policy, now time.Time) (d Decision, ok bool) {
 	case !matured && p.ProofFor > 0:
 		d.Recheck, d.Message = since.Add(p.ProofFor), fmt.Sprintf("%s; it counts once that has held for %s", how, p.ProofFor)
 		return d, true
-	case s.Config.Watchdog && (s.WellSince.IsZero() || !d.Heard.After(s.WellHeard)):
+	case t.Config.Watchdog && (t.WellSince.IsZero() || !d.Heard.After(t.WellHeard)):
 		d.Message = how + "; it counts once the Watchdog has come again, which shows that the alert's source still lives"
 		return d, true
 	}
-	outcome, why := t.cure(p)
+	outcome, why := t.Cure(p)
 	return t.End(outcome, why, now), true
 }
 
 // awaitProof waits for the proof of the attempt that was issued.
-func awaitProof(t *Target, now time.Time) Decision {
-	s, r := t.State, t.Record
+func (t *Target) awaitProof(now time.Time) Decision {
+	r := t.Record
 	p := t.PolicyOf(r)
-	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
-		return settle(t, now) // the answer came late
+	if c := t.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == CallUnknown && (c.Outcome == CallAccepted || c.Outcome == CallRefused) {
+		return t.Settle(now) // the answer came late
 	}
 	if p == nil {
 		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.WithoutPolicy()}
 	}
-	d, ok := cured(t, p, now)
+	d, ok := t.Cured(p, now)
 	if !ok {
 		d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Message: "waiting for " + t.Asked + ": " + t.Missing()}
 	}
@@ -86,13 +73,13 @@ func awaitProof(t *Target, now time.Time) Decision {
 }
 
 // goOn goes on after an attempt whose proof did not come.
-func goOn(t *Target, now time.Time) Decision {
-	s, r := t.State, t.Record
+func (t *Target) goOn(now time.Time) Decision {
+	r := t.Record
 	p := t.PolicyOf(r)
 	if p == nil || p.Kind != t.Kind || p.Mode == ModeOff {
 		return t.End(Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.LeftAs()), now)
 	}
-	if !s.Config.Serves(p) {
+	if !t.Config.Serves(p) {
 		return t.End(Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.Asked, r.LeftAs()), now)
 	}
 	if t.Instead != nil {
@@ -102,22 +89,22 @@ func goOn(t *Target, now time.Time) Decision {
 	}
 	unseen := t.Unseen(now, LookAgain) || !t.SeenAt.After(r.Intent.At)
 	switch {
-	case s.NeverIssued(r, now):
+	case t.NeverIssued(r, now):
 		return t.End(Cancelled, r.FromTheFuture()+r.LeftAs(), now)
 	case r.Intent.Ahead(now):
-		return s.WaitForClock(r, p, lookProof, now)
-	case s.Stale(), unseen:
+		return t.WaitForClock(r, p, lookProof, now)
+	case t.Stale(), unseen:
 		return Decision{
-			Verb: Look, Policy: p, Ask: Ask{Alerts: s.Stale(), Sighting: unseen},
-			Well: !s.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which is no break of what was well
+			Verb: Look, Policy: p, Ask: Ask{Alerts: t.Stale(), Sighting: unseen},
+			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which is no break of what was well
 		}
 	}
-	c := t.Candidate(p, s.AlertBy(r.Cause.Alert), r.Cause.Alert, r.Step, now)
+	c := t.Candidate(p, t.AlertBy(r.Cause.Alert), r.Cause.Alert, r.Step, now)
 	c.Repair, c.Own = r.ID, r.ID
 	var cure Decision
 	if c.Resolved() {
 		var well bool
-		if cure, well = cured(t, p, now); cure.Verb == End {
+		if cure, well = t.Cured(p, now); cure.Verb == End {
 			return cure
 		} else if well && r.Phase == Pending && now.Before(r.Deadline) {
 			return t.LookAgain(cure, now, lookProof)
@@ -133,8 +120,8 @@ func goOn(t *Target, now time.Time) Decision {
 		return d
 	}
 	pending := r.Between(now)
-	if r.Intent.Of(r, r.Step) || !s.Doable(p, r.Step) {
-		next, more := s.NextStep(p, r.Step)
+	if r.Intent.Of(r, r.Step) || !t.Doable(p, r.Step) {
+		next, more := t.NextStep(p, r.Step)
 		if !more || t.Spent {
 			c.Spent = "all attempts were made"
 		} else {
@@ -151,4 +138,35 @@ func goOn(t *Target, now time.Time) Decision {
 func (t *Target) HeldTooLong(now time.Time) Decision {
 	r := t.Record
 	return t.End(Cancelled, fmt.Sprintf("held for %s: %s%s", PendingFor, r.Hold.Words(), r.LeftAs()), now)
+}
+
+// WithoutPolicy says why a repair whose policy is no longer configured waits for its end: a cure shows by the policy's witness,
+// and counts once it has held for the policy's proofFor.
+func (r *Record) WithoutPolicy() string {
+	return fmt.Sprintf("policy %s is no longer configured, so nothing says what proves a cure", r.Policy)
+}
+
+const (
+	// LookAgain is how soon a target that cannot be repaired is looked at again, lookElsewhere how soon one whose node is held is
+	// looked for elsewhere, lookProof how soon one that was repaired is looked at again.
+	LookAgain     = 15 * time.Second
+	LookElsewhere = time.Minute
+	lookProof     = 5 * time.Second
+)
+
+// Unseen says that it was not looked at within the time.
+func (t *Target) Unseen(now time.Time, within time.Duration) bool {
+	return t.SeenAt.IsZero() || now.Sub(t.SeenAt) >= within
+}
+
+// LookAgain makes the decision one that looks again after the time.
+func (t *Target) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
+	if t.Unseen(now, after) {
+		d.Ask.Sighting = true
+		return d
+	}
+	if due := t.SeenAt.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
+		d.Recheck = due
+	}
+	return d
 }

@@ -9,13 +9,6 @@ import (
 // wideApart is the least time between two repairs that change the whole cluster.
 const wideApart = time.Hour
 
-// ClusterWide says when a step that changes the whole cluster may be taken: when so many nodes, and such a share of all,
-// have the fault.
-type ClusterWide struct {
-	MinNodes int
-	MinShare Quantity
-}
-
 // rolloutRestart restarts a DaemonSet's pods on all nodes, as it rolls out a new version.
 var rolloutRestart = Remediation{
 	Name: "rollout-restart", Verb: "restart, in the whole cluster, the DaemonSet that fails on", Disruptive: true, Once: true, LooksFirst: true,
@@ -36,15 +29,15 @@ func clusterWide(c *Candidate) *Finding {
 	}
 	if i := slices.IndexFunc(c.Ledger.Slots, func(s Slot) bool { return s.Wide && s.Repair != c.Own }); i >= 0 {
 		s := c.Ledger.Slots[i]
-		return &Finding{Message: fmt.Sprintf("repair %s of node %s by policy %s is changing the whole cluster; one does so at a time", s.Repair, s.Node, s.Policy), fleetwide: true}
+		return &Finding{Message: fmt.Sprintf("repair %s of node %s by policy %s is changing the whole cluster; one does so at a time", s.Repair, s.Node, s.Policy), Fleetwide: true}
 	}
 	if last := c.Ledger.lastWide(c.Own); !last.At.IsZero() && c.Now.Before(last.At.Add(wideApart)) {
-		return &Finding{Message: fmt.Sprintf("repair %s changed the whole cluster at %s, which is done once in %s at most", last.Repair, last.At.Format(time.RFC3339), wideApart), pass: true}
+		return &Finding{Message: fmt.Sprintf("repair %s changed the whole cluster at %s, which is done once in %s at most", last.Repair, last.At.Format(time.RFC3339), wideApart), Pass: true}
 	}
 	limit, all := c.Config.ClusterWide, c.Fleet.nodes
 	sick, least := c.sick(), max(2, limit.MinNodes)
 	if sick < least || !limit.MinShare.reached(sick, all) {
-		return &Finding{Message: fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s, and %s changes the whole cluster: it takes %d of them, and %s", sick, all, c.Policy.Name, c.Step.Name, least, limit.MinShare), pass: true}
+		return &Finding{Message: fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s, and %s changes the whole cluster: it takes %d of them, and %s", sick, all, c.Policy.Name, c.Step.Name, least, limit.MinShare), Pass: true}
 	}
 	return nil
 }
@@ -61,14 +54,6 @@ func (c *Candidate) sick() int {
 		}
 	}
 	return len(nodes)
-}
-
-// reached says that count of total is not less than the quantity.
-func (q Quantity) reached(count, total int) bool {
-	if !q.Percent {
-		return count >= q.Value
-	}
-	return count*100 >= total*q.Value
 }
 
 // widened counts a repair that changes the whole cluster; of each repair the last time.
@@ -90,7 +75,7 @@ func (l *Ledger) lastWide(except string) (last Begun) {
 // rebuildWide is the part of RebuildLedger that speaks of the whole cluster. An ended repair counts from its end: when it
 // took the step is not known any more.
 func (l *Ledger) rebuildWide(j Journal) {
-	wide := func(done string) bool { return Registry[stepName(done)].ClusterWide }
+	wide := func(done string) bool { return Registry[StepName(done)].ClusterWide }
 	for _, e := range j.History {
 		if slices.ContainsFunc(e.Steps, wide) {
 			l.widened(e.ID, e.Ended)

@@ -10,6 +10,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // TestOneBadNodeNeverChangesTheWholeCluster: whatever is configured, a step that changes the whole cluster is taken only
@@ -33,7 +34,7 @@ survey: {step: "rollout-restart kube-system/cni"}
 		}
 		s := sc.State(whole)
 		s.Config.ClusterWide = ClusterWide{MinNodes: rapid.IntRange(0, 5).Draw(t, "minNodes"), MinShare: Quantity{Value: rapid.IntRange(0, 60).Draw(t, "minShare"), Percent: rapid.Bool().Draw(t, "percent")}}
-		d := Decide(s, scene.Noon)
+		d := node.Decide(s, scene.Noon)
 		if d.Verb != Issue {
 			return
 		}

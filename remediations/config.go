@@ -1,8 +1,6 @@
 package remediations
 
 import (
-	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -92,9 +90,9 @@ type Policy struct {
 	CordonExhausted bool
 }
 
-// takes says whether the policy is for the node, by the node's labels as they are now. A GPU node counts as one with
+// Takes says whether the policy is for the node, by the node's labels as they are now. A GPU node counts as one with
 // GPUCountLabel though it lost that label.
-func (p *Policy) takes(n *corev1.Node) bool {
+func (p *Policy) Takes(n *corev1.Node) bool {
 	return p.NodeSelector == nil || p.NodeSelector.Matches(gpuLabels{k8slabels.Set(n.Labels), n})
 }
 
@@ -127,68 +125,6 @@ func (s Step) On() StepOn { return StepOn{s.Name, s.Unit, s.DaemonSet} }
 
 func (s StepOn) String() string { return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet) }
 
-// Limits bound the disruptive repairs.
-type Limits struct {
-	Concurrent, ConcurrentPerZone, ConcurrentPerPool Quantity
-	PoolLabels                                       []string
-	ZoneLabel                                        string
-	// Unhealthy is the share of nodes beyond which the breaker opens.
-	Unhealthy Quantity
-	// RepairsPerNode disruptive repairs may begin on one machine in RepairsWindow.
-	RepairsPerNode int
-	RepairsWindow  time.Duration
-	// StormCooldown is how long the fleet must have been well before an open breaker lets go.
-	StormCooldown time.Duration
-	// StartupGrace is the age below which a node is neither repaired nor counted.
-	StartupGrace time.Duration
-	// Sidecars may be under repair at once in the cluster; no other limit binds them.
-	Sidecars int
-	// Locations bound the moves of mesh leaders; no other limit binds those.
-	Locations LocationLimits
-}
-
-// Words are the limits as people configured them, by their keys.
-func (l Limits) Words() map[string]string {
-	return map[string]string{
-		"concurrent": l.Concurrent.String(), "concurrentPerZone": l.ConcurrentPerZone.String(),
-		"concurrentPerPool": l.ConcurrentPerPool.String(), "unhealthy": l.Unhealthy.String(), "stormCooldown": l.StormCooldown.String(),
-	}
-}
-
-// Quantity is a number of nodes, or a percentage of them.
-type Quantity struct {
-	Value   int
-	Percent bool
-}
-
-// Of returns how many of total the quantity allows at once. A percentage is rounded down, but never to nothing:
-// a limit that could never be met would stop repairs without a word.
-func (q Quantity) Of(total int) int {
-	if !q.Percent {
-		return q.Value
-	}
-	n := int(math.Floor(float64(total) * float64(q.Value) / 100))
-	if n == 0 && q.Value > 0 {
-		return 1
-	}
-	return n
-}
-
-// Exceeded says whether count of total is more than the quantity.
-func (q Quantity) Exceeded(count, total int) bool {
-	if !q.Percent {
-		return count > q.Value
-	}
-	return count*100 > total*q.Value
-}
-
-func (q Quantity) String() string {
-	if q.Percent {
-		return fmt.Sprintf("%d%%", q.Value)
-	}
-	return fmt.Sprintf("%d", q.Value)
-}
-
 // Policy returns the policy of that name, or nil.
 func (c *Config) Policy(name string) *Policy {
 	for _, p := range c.Policies {
@@ -212,11 +148,11 @@ func (c *Config) Wants(alert map[string]string) bool {
 // Serves says that the policy's alerts can be taken at all: without its provider nobody may look at pods, at the mesh, or at
 // the control plane's hosts.
 func (c *Config) Serves(p *Policy) bool {
-	return p.Kind == KindNode || (len(p.Plan) > 0 && c.provides(p.Plan[0]) && (p.Kind != KindAPIServer || len(c.ControlPlaneHosts) > 0))
+	return p.Kind == KindNode || (len(p.Plan) > 0 && c.Provides(p.Plan[0]) && (p.Kind != KindAPIServer || len(c.ControlPlaneHosts) > 0))
 }
 
-// provides says that this installation can carry the step out.
-func (c *Config) provides(s Step) bool {
+// Provides says that this installation can carry the step out.
+func (c *Config) Provides(s Step) bool {
 	return c.Provided[s.Name] && (s.Name != markReady.Name || c.SidecarProviders[s.Provider])
 }
 

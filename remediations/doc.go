@@ -1,6 +1,6 @@
-// Package remediations is the core of Drydock: policies, the record on the Node, the guards, and Decide, which says what
-// is to be done about one node now. It is pure: it knows no client, no clock and no network, and the same state and
-// time give the same decision. Package engine carries the decisions out.
+// Package remediations is the core of Drydock: policies, the record on the Node, the guards, and the one lifecycle, by which the
+// Decide of each kind of target below targets/ says what is to be done now. It is pure: it knows no client, no clock and no
+// network, and the same state and time give the same decision. Package engine carries the decisions out.
 //
 // # The life of a repair
 //

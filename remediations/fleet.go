@@ -82,7 +82,7 @@ func ReadyCondition(n *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-func ready(n *corev1.Node) bool {
+func Ready(n *corev1.Node) bool {
 	r := ReadyCondition(n)
 	return r != nil && r.Status == corev1.ConditionTrue
 }

@@ -8,14 +8,15 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // TestHoldThatIsTheFleetsIsWrittenOnNoNode: a thousand nodes held by one cause are not a thousand writes.
 func TestHoldThatIsTheFleetsIsWrittenOnNoNode(t *testing.T) {
 	seen := 0
-	for _, g := range scene.Goldens(t) {
+	for _, g := range scene.GoldensIn(t, "../targets/node/testdata/decide") {
 		s := g.State(t)
-		d := Decide(s, scene.Noon)
+		d := node.Decide(s, scene.Noon)
 		if d.Verb != Keep {
 			require.False(t, d.Fleetwide, g.Name)
 			continue

@@ -31,7 +31,7 @@ func (r *Record) phaseFor(p *Policy) time.Duration {
 	case r.Phase == Acting:
 		return time.Hour
 	}
-	return p.waitOf(r.Step)
+	return p.WaitOf(r.Step)
 }
 
 // flight is when a disruptive record that is in flight occupies the fleet though the ledger has no slot for it. Each repair
@@ -120,12 +120,12 @@ func (l *Ledger) Ahead(now time.Time) bool {
 	return c.Clamp(now)
 }
 
-// beyond says that the record's phase would last for longer than any does: a clock was wrong when it was written, or Drydock
+// Beyond says that the record's phase would last for longer than any does: a clock was wrong when it was written, or Drydock
 // did not write it.
-func (r *Record) beyond(now time.Time) bool { return farAhead(r.Deadline, now) }
+func (r *Record) Beyond(now time.Time) bool { return farAhead(r.Deadline, now) }
 
-// trusts says that this clock is right by most leases, so that a time from the future is wrong. ask: they must be read first.
-func (s *State) trusts(now time.Time) (yes, ask bool) {
+// Trusts says that this clock is right by most leases, so that a time from the future is wrong. ask: they must be read first.
+func (s *State) Trusts(now time.Time) (yes, ask bool) {
 	return s.Heartbeats.Agrees(now), s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt).Abs() > LookFor
 }
 
@@ -142,37 +142,10 @@ func (r *Record) clamped(p *Policy, now time.Time) (*Record, bool) {
 	if c.Hold != nil {
 		clamp(&c.Hold.Since)
 	}
-	if c.beyond(now) {
+	if c.Beyond(now) {
 		c.Deadline, changed = Instant(now.Add(c.phaseFor(p))), true
 	}
 	return c, changed
-}
-
-// clamp sets right what a leader whose clock was ahead wrote on the Node, as Ledger.Clamp does for the ledger: a repair that ended
-// in a month would hold the next one until then. A call under way is left alone, and so is a proof that is waited for: both have
-// an end of their own.
-func (s *State) clamp(now time.Time) (d Decision, wrong bool) {
-	d = Decision{Verb: Rest, Recheck: now, Message: "times from the future on the Node are set to now"}
-	history, changed := slices.Clone(s.Journal.History), false
-	for i := range history {
-		clampTo(now, &changed)(&history[i].Began)
-		clampTo(now, &changed)(&history[i].Ended)
-	}
-	if changed {
-		d.History = history
-	}
-	for _, a := range s.Journal.Alerts {
-		if a.Cancelled != nil && fromTheFuture(a.Cancelled.At, now) {
-			a.Cancelled = &CancelledRepair{ID: a.Cancelled.ID, At: Instant(now)}
-			d.Alerts, changed = append(d.Alerts, a), true
-		}
-	}
-	if r := s.Journal.Record; r != nil && (r.Phase == Pending || (r.Phase == Acting && !Registry[r.Step.Name].Once)) {
-		if c, wrong := r.clamped(s.policy(), now); wrong {
-			d.Record, changed = c, true
-		}
-	}
-	return d, changed
 }
 
 // farAhead says that the time lies further ahead than any phase lasts.
@@ -193,4 +166,38 @@ func (s *State) WaitForClock(r *Record, p *Policy, proof time.Duration, now time
 	d := Decision{Verb: Wait, Policy: p, Recheck: r.Intent.At.Add(proof), Message: clockBehind}
 	d.Ask.Heartbeats = farAhead(r.Intent.At, now)
 	return d
+}
+
+func Earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// Clamp sets right what a leader whose clock was ahead wrote on the Node of the target, which is the node itself, as Ledger.Clamp does for the ledger: a repair that ended
+// in a month would hold the next one until then. A call under way is left alone, and so is a proof that is waited for: both have
+// an end of their own.
+func (t *Target) Clamp(now time.Time) (d Decision, wrong bool) {
+	d = Decision{Verb: Rest, Recheck: now, Message: "times from the future on the Node are set to now"}
+	history, changed := slices.Clone(t.Journal.History), false
+	for i := range history {
+		clampTo(now, &changed)(&history[i].Began)
+		clampTo(now, &changed)(&history[i].Ended)
+	}
+	if changed {
+		d.History = history
+	}
+	for _, a := range t.Journal.Alerts {
+		if a.Cancelled != nil && fromTheFuture(a.Cancelled.At, now) {
+			a.Cancelled = &CancelledRepair{ID: a.Cancelled.ID, At: Instant(now)}
+			d.Alerts, changed = append(d.Alerts, a), true
+		}
+	}
+	if r := t.Record; r != nil && (r.Phase == Pending || (r.Phase == Acting && !Registry[r.Step.Name].Once)) {
+		if c, wrong := r.clamped(t.PolicyOf(r), now); wrong {
+			d.Record, changed = c, true
+		}
+	}
+	return d, changed
 }

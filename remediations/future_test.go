@@ -9,6 +9,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
@@ -70,7 +71,7 @@ func TestEndsFromTheFutureAreClamped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := aheadBy(t, c.by, c.agree)
-			d := Decide(s, scene.Noon)
+			d := node.Decide(s, scene.Noon)
 			require.Equal(t, c.clamps, d.History != nil, d.Message)
 			if !c.clamps {
 				require.NotEqual(t, Issue, d.Verb)
@@ -80,7 +81,7 @@ func TestEndsFromTheFutureAreClamped(t *testing.T) {
 			require.Equal(t, "abc234", d.History[0].ID)
 			s.Node.Annotations[HistoryKey] = EncodeEntries(d.History)
 			s.Journal = ReadJournal(s.Node)
-			d = Decide(s, scene.Noon.Add(time.Second))
+			d = node.Decide(s, scene.Noon.Add(time.Second))
 			require.Nil(t, d.History, "once")
 			require.Equal(t, Cooldown, d.Reason, d.Message)
 			require.False(t, d.Recheck.After(scene.Noon.Add(time.Hour)), "%s", d.Recheck)
@@ -89,7 +90,7 @@ func TestEndsFromTheFutureAreClamped(t *testing.T) {
 	t.Run("the leases are read first", func(t *testing.T) {
 		s := aheadBy(t, month, true)
 		s.Heartbeats = nil
-		d := Decide(s, scene.Noon)
+		d := node.Decide(s, scene.Noon)
 		require.True(t, d.Ask.Heartbeats)
 		require.Nil(t, d.History)
 	})
@@ -102,7 +103,7 @@ func TestACancelFromTheFutureIsClamped(t *testing.T) {
 	a.Cancelled = &CancelledRepair{ID: "abc234", At: scene.Noon.Add(720 * time.Hour)}
 	s.Node.Annotations[a.Key()] = a.Encode()
 	s.Journal = ReadJournal(s.Node)
-	d := Decide(s, scene.Noon)
+	d := node.Decide(s, scene.Noon)
 	require.Len(t, d.Alerts, 1)
 	require.Equal(t, scene.Noon, d.Alerts[0].Cancelled.At)
 }
@@ -125,7 +126,7 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 				r.Policy, r.Cause.Alert, r.Deadline = "node-not-ready", scene.FP, far
 				c.change(r)
 				s.Journal = Journal{Record: r, Alerts: s.Journal.Alerts}
-				d := Decide(s, scene.Noon)
+				d := node.Decide(s, scene.Noon)
 				require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(scene.Noon.Add(c.most)), "%s", d.Message)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // FuzzDecodeRecord: what decodes is written the same way again, so that no pass changes what it did not mean to.
@@ -69,7 +70,7 @@ func FuzzDecodeAlert(f *testing.F) {
 // FuzzDecide throws arbitrary annotations at a decision that all else would allow. It must not panic, must not act on
 // what a person forbade or nobody can read, and must say the same thing twice.
 func FuzzDecide(f *testing.F) {
-	for _, g := range scene.Goldens(f) {
+	for _, g := range scene.GoldensIn(f, "../targets/node/testdata/decide") {
 		text, err := os.ReadFile(g.Input)
 		require.NoError(f, err)
 		n := scene.Read(f, text).TheNode(f)
@@ -96,8 +97,8 @@ func FuzzDecide(f *testing.F) {
 			a.UpdatedAt, a.EndsAt = now, now.Add(4*time.Minute)
 			s.Word.Replicas[i].Alerts[scene.FP] = a
 		}
-		d := Decide(s, now)
-		require.Equal(t, d, Decide(s, now))
+		d := node.Decide(s, now)
+		require.Equal(t, d, node.Decide(s, now))
 		if d.Verb != Issue {
 			return
 		}

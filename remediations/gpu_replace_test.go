@@ -9,6 +9,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // TestGPUNodeIsNeverReplaced, whichever policy takes it, and though it lost the label that says how many GPUs it has.
@@ -28,14 +29,14 @@ func TestGPUNodeIsNeverReplaced(t *testing.T) {
 			sc := scene.Scene{Policy: scene.Policy{Plan: []string{"replace"}}, Provided: []string{"replace"}, Survey: &scene.Survey{Step: "replace", Before: `{"instance":"n1"}`}}
 			s := sc.State(t)
 			c.change(s.Node)
-			d := Decide(s, scene.Noon)
+			d := node.Decide(s, scene.Noon)
 			require.Equal(t, c.replace, d.Verb == Issue, d.Message)
 			n := scene.Acting()
 			r := ReadJournal(n).Record
 			r.Step.Name = "replace"
 			n.Annotations[NodeRepairKey] = r.Encode()
 			c.change(n)
-			require.Equal(t, c.replace, MayStillAct(n, "r1-0-1", nil, nil) == nil, "nor at the last look")
+			require.Equal(t, c.replace, node.MayStillAct(n, "r1-0-1", nil, nil) == nil, "nor at the last look")
 		})
 	}
 }

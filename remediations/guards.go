@@ -10,10 +10,10 @@ import (
 type Finding struct {
 	Message string
 	Until   time.Time
-	// fleetwide: the cause is not the node's, though the reason may be.
-	fleetwide bool
-	// pass: the step is passed over where the plan goes on.
-	pass bool
+	// Fleetwide: the cause is not the node's, though the reason may be.
+	Fleetwide bool
+	// Pass: the step is passed over where the plan goes on.
+	Pass bool
 }
 
 func Because(format string, args ...any) *Finding {
@@ -213,7 +213,7 @@ func cooldown(c *Candidate) *Finding {
 		return nil
 	}
 	for _, e := range c.Journal.History {
-		if e.Policy != c.Policy.Name || kindOf(e.Target) != KindNode || len(e.Steps) == 0 {
+		if e.Policy != c.Policy.Name || KindOf(e.Target) != KindNode || len(e.Steps) == 0 {
 			continue
 		}
 		if over := e.Ended.Add(c.Policy.Cooldown); c.Now.Before(over) {
@@ -274,9 +274,9 @@ type Candidate struct {
 	Now    time.Time
 	Policy *Policy
 	Step   StepRef
-	// alert is the repair's, request what a person asked for; a repair has one of the two.
+	// Alert is the repair's, Request what a person asked for; a repair has one of the two.
 	Alert   *Alert
-	request string
+	Request string
 	// kind is what it is a repair of, and subject that target in a sentence.
 	Kind    Kind
 	Subject string
@@ -306,8 +306,8 @@ func (c *Candidate) Acted() bool { return c.Repair != "" }
 
 // By says by what right it would act.
 func (c *Candidate) By() string {
-	if c.request != "" {
-		return "as " + RequestKey + " asked: " + c.request
+	if c.Request != "" {
+		return "as " + RequestKey + " asked: " + c.Request
 	}
 	return "by policy " + c.Policy.Name
 }

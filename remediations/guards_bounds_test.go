@@ -55,30 +55,3 @@ func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 		require.Equal(t, c.held, held != nil, name)
 	}
 }
-
-// TestCancelIsRememberedOnItsAlert before the history forgets it, once.
-func TestCancelIsRememberedOnItsAlert(t *testing.T) {
-	by := CancelledRepair{ID: "r1", At: scene.Noon}
-	other := CancelledRepair{ID: "r0", At: scene.Noon}
-	history := []Entry{{ID: "r1", Cause: scene.FP, By: ByPerson, Ended: scene.Noon}}
-	for name, c := range map[string]struct {
-		knows   *CancelledRepair
-		history []Entry
-		prune   []string
-		writes  bool
-	}{
-		"it is new":                       {history: history, writes: true},
-		"an earlier one was remembered":   {knows: &other, history: history, writes: true},
-		"it was remembered":               {knows: &by, history: history},
-		"no person cancelled anything":    {},
-		"the alert is removed altogether": {history: history, prune: []string{(&Alert{Fingerprint: scene.FP}).Key()}},
-	} {
-		s := &State{Journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Cancelled: c.knows}}, History: c.history}}
-		d := Decision{Prune: c.prune}
-		s.Remember(&d)
-		require.Equal(t, c.writes, len(d.Alerts) == 1, name)
-		if c.writes {
-			require.Equal(t, &by, d.Alerts[0].Cancelled, name)
-		}
-	}
-}

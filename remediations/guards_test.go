@@ -11,6 +11,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
@@ -86,19 +87,19 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 		if want == AlertResolved || want == FleetUnhealthy {
 			continue // an alert cannot be over and fire: held-AlertResolved has it
 		}
-		d := Decide(sc.State(t), scene.Noon)
+		d := node.Decide(sc.State(t), scene.Noon)
 		require.Equal(t, Keep, d.Verb, "%s: %s", want, d.Message)
 		require.Equal(t, want, d.Reason, d.Message)
 		remedies[want]()
 	}
-	require.Equal(t, Issue, Decide(sc.State(t), scene.Noon).Verb, "with every cause gone it is done")
+	require.Equal(t, Issue, node.Decide(sc.State(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
 // TestNoGuardIsIdle takes each guard away in turn. The golden that is named after its reason must then come out
 // otherwise; a guard whose loss no golden shows is a guard that nobody tests.
 func TestNoGuardIsIdle(t *testing.T) {
 	pinned := map[string]scene.Golden{}
-	for _, g := range scene.Goldens(t) {
+	for _, g := range scene.GoldensIn(t, "../targets/node/testdata/decide") {
 		pinned[g.Name] = g
 	}
 	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
@@ -106,7 +107,7 @@ func TestNoGuardIsIdle(t *testing.T) {
 		require.True(t, ok, "no golden held-%s", gone)
 		s := g.State(t)
 		s.Config.Guards = left
-		require.NotEqual(t, g.Want(t), scene.Render(t, Decide(s, scene.Noon)))
+		require.NotEqual(t, g.Want(t), scene.Render(t, node.Decide(s, scene.Noon)))
 	})
 }
 
@@ -114,9 +115,9 @@ func TestNoGuardIsIdle(t *testing.T) {
 func TestNoRowOfTheGuardsIsIdle(t *testing.T) {
 	var configs []*Config
 	var decisions []func() Decision
-	for _, g := range scene.Goldens(t) {
+	for _, g := range scene.GoldensIn(t, "../targets/node/testdata/decide") {
 		s := g.State(t)
-		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return Decide(s, scene.Noon) })
+		configs, decisions = append(configs, s.Config), append(decisions, func() Decision { return node.Decide(s, scene.Noon) })
 	}
 	for _, g := range scene.GoldensIn(t, "../targets/location/testdata/decide") {
 		s := g.LocationState(t)

@@ -2,6 +2,7 @@ package remediations
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -87,10 +88,10 @@ func DecodeHistory(value string) []Entry {
 func EncodeHistory(old []Entry, e Entry) string {
 	out, same := []Entry{e}, 1
 	for _, o := range old {
-		if e.onlyHeld() && o.onlyHeld() && o.Target == e.Target && o.Policy == e.Policy && o.Cause == e.Cause && o.Request == e.Request {
+		if e.OnlyHeld() && o.OnlyHeld() && o.Target == e.Target && o.Policy == e.Policy && o.Cause == e.Cause && o.Request == e.Request {
 			continue // held day after day, it would push out all that was done
 		}
-		if kindOf(o.Target) == kindOf(e.Target) {
+		if KindOf(o.Target) == KindOf(e.Target) {
 			if same == maxHistory {
 				continue
 			}
@@ -109,7 +110,29 @@ func EncodeHistory(old []Entry, e Entry) string {
 // EncodeEntries writes a history of which nothing but outcomes has changed.
 func EncodeEntries(entries []Entry) string { return EncodeJSON(entries) }
 
-// onlyHeld says that the repair issued nothing, and that no person ended it.
-func (e Entry) onlyHeld() bool { return e.Outcome == Cancelled && e.By == "" && len(e.Steps) == 0 }
+// OnlyHeld says that the repair issued nothing, and that no person ended it.
+func (e Entry) OnlyHeld() bool { return e.Outcome == Cancelled && e.By == "" && len(e.Steps) == 0 }
 
 func decodeLoose(s string, v any) error { return json.Unmarshal([]byte(s), v) }
+
+// HistoryLeaving is the history with what the entry of that id left on the Node; ok: there is such an entry.
+func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bool) {
+	out := slices.Clone(history)
+	i := slices.IndexFunc(out, func(e Entry) bool { return e.ID == id })
+	if i < 0 {
+		return "", false
+	}
+	out[i].Left = left
+	return EncodeJSON(out), true
+}
+
+// MarkRelapsed writes into the history that the repair's alert came back.
+func MarkRelapsed(history []Entry, repair string) []Entry {
+	out := slices.Clone(history)
+	for i := range out {
+		if out[i].ID == repair && KindOf(out[i].Target) == "" && out[i].Cure() != nil {
+			out[i].Outcome = Relapsed
+		}
+	}
+	return out
+}

@@ -1,10 +1,16 @@
 package remediations
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // nextIntentID names the attempt that is about to be made. One that was given back is made again under a longer name, its
@@ -43,3 +49,178 @@ const clockBehind = "this process's clock is behind the repair's last step; noth
 // Ahead says that the step was issued at a time which this process's clock has not reached: whatever it looks at now
 // would seem to be from before, and looking again at once would never end.
 func (i *Intent) Ahead(now time.Time) bool { return !now.After(i.At) }
+
+// maxBefore bounds what a provider keeps with an intent.
+const maxBefore = 1 << 10
+
+// Before is what a provider found right before a step: one JSON object, kept with the intent. Without it nobody could prove
+// afterwards that a machine was replaced and not merely deleted. The provider that wrote it is the only one that reads it.
+// Empty: nothing was kept.
+type Before string
+
+// Keeping is a provider's answer that nothing speaks against the step, with what the provider needs to know again afterwards.
+func Keeping(v any) Survey {
+	b := Before(EncodeJSON(v))
+	if err := b.Check(); err != nil {
+		return Survey{Trouble: fmt.Sprintf("the record cannot keep what there was before the step: %v", err), Again: AskMended}
+	}
+	return Survey{Before: b}
+}
+
+// Read gives the provider back what it kept. A key that v does not have is an error: another provider, or another version, wrote it.
+func (b Before) Read(v any) error {
+	if b == "" {
+		return errors.New("the record does not say what there was before the step")
+	}
+	if err := DecodeStrict(string(b), v); err != nil {
+		return fmt.Errorf("the record says what there was before the step in words that this provider does not know: %w", err)
+	}
+	return nil
+}
+
+// MarshalJSON writes the object as it is, so that a record stays readable, and is what earlier versions wrote.
+func (b Before) MarshalJSON() ([]byte, error) { return []byte(b), b.Check() }
+
+// UnmarshalJSON takes any object. What is in it is for its provider to understand.
+func (b *Before) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, data); err != nil {
+		return err
+	}
+	*b = Before(out.String())
+	return b.Check()
+}
+
+func (b Before) Check() error {
+	switch {
+	case len(b) > maxBefore:
+		return fmt.Errorf("it has %d bytes, and at most %d are kept", len(b), maxBefore)
+	case !strings.HasPrefix(string(b), "{") || !json.Valid([]byte(b)) || !utf8.ValidString(string(b)):
+		return errors.New("it is no JSON object")
+	}
+	return nil
+}
+
+// withholding is the error of a last look that withholds a call. Its reason is the one that the record gives.
+type withholding struct {
+	reason Reason
+	error
+}
+
+func (w withholding) Unwrap() error { return w.error }
+
+// Withhold is an error that withholds a call for the reason.
+func Withhold(reason Reason, format string, args ...any) error {
+	return withholding{reason, fmt.Errorf(format, args...)}
+}
+
+// WithheldFor is the reason that the last look's error gives; otherwise: that of an error which gives none.
+func WithheldFor(err error, otherwise Reason) Reason {
+	if w := (withholding{}); errors.As(err, &w) {
+		return w.reason
+	}
+	return otherwise
+}
+
+// withheld says that the last look withheld the call, so that the attempt is given back. Only the process that withheld the
+// call can know: to every other one an intent without an outcome counts as issued. Where the target itself is not the reason
+// (the intent grew too old, the API server did not answer), that goes on for as long as a repair may be held at most.
+func (c *Call) withheld(r *Record, now time.Time) bool {
+	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != CallRefused {
+		return false
+	}
+	passing := c.Withheld == CallWithheld || c.Withheld == Blind
+	return !passing || now.Before(r.Began.Add(PendingFor))
+}
+
+// Withheld says that the attempt which was to be made last was given back: no intent is left, and its Step is still to come.
+func (r *Record) Withheld() bool {
+	return r.Phase == Pending && r.Intent != nil && r.Intent.ID == ""
+}
+
+// giveBack takes an attempt off the record that never left this process. The repair waits for a moment, and goes on with
+// the same attempt once no guard holds it.
+func (r *Record) giveBack(c *Call, p *Policy, wait time.Duration, now time.Time) Decision {
+	r = r.Clone()
+	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.String() {
+		r.Done = r.Done[:n-1]
+	}
+	r.Intent.ID, r.Intent.Outcome, r.Intent.Why = "", "", clip(c.Why, 300)
+	if n := len(r.Moves); n > 0 {
+		r.Moves, r.Intent.Successor = r.Moves[:n-1], ""
+		r.Undo = r.Undo[:len(r.Undo)-1]
+		if n > 1 {
+			r.Intent.Successor = r.Moves[n-2].To
+		}
+	}
+	message := "the call was not made: " + c.Why
+	r.Phase, r.Since, r.Deadline = Pending, Instant(now), Instant(now.Add(PendingFor))
+	r.Hold = &Hold{Reason: c.Withheld, Message: clip(message, 400), Since: Instant(now)}
+	return Decision{Verb: Keep, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
+}
+
+// NameIntent names an intent whose attempt was given back, when the repair goes on without making it: only while the record is
+// Pending is an intent without a name one that is still to come.
+func (r *Record) NameIntent() {
+	if r.Intent != nil && r.Intent.ID == "" {
+		r.Intent.ID = r.ID + "-withheld"
+	}
+}
+
+// AfterWithheld waits before the attempt that was given back: what withheld it may do so again.
+func (r *Record) AfterWithheld(p *Policy, wait time.Duration, now time.Time) (Decision, bool) {
+	left := r.Since.Add(wait).Sub(now)
+	if !r.Withheld() || r.Hold == nil || left <= 0 || left > wait {
+		return Decision{}, false
+	}
+	return Decision{Verb: Keep, Reason: r.Hold.Reason, Message: r.Hold.Message, Fleetwide: r.Hold.Reason.Fleetwide(), Policy: p, Recheck: now.Add(left)}, true
+}
+
+// LetsAct says whether what people say of the node still lets Drydock act on it, or on a pod of it.
+func LetsAct(n *corev1.Node) error {
+	if Excluded(n) {
+		return Withhold(ReasonExcluded, "the node was excluded by the label %s", ExcludeLabel)
+	}
+	if f := nodeLeaving(&Candidate{State: &State{Node: n}}); f != nil {
+		return Withhold(NodeLeaving, "%s", f.Message)
+	}
+	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
+	for _, key := range []string{BreakGlassKey, PauseKey} {
+		if _, ok := n.Annotations[key]; ok {
+			return Withhold(Paused, "%s was set in the meantime", key)
+		}
+	}
+	if _, ok := n.Annotations[CancelKey]; ok {
+		return Withhold(CallWithheld, "%s was set in the meantime", CancelKey)
+	}
+	return nil
+}
+
+// MayStillRepair asks, right before the call leaves, whether the Node still says what the decision about the target rested on.
+func MayStillRepair(n *corev1.Node, key, intentID string) error {
+	j := ReadJournal(n)
+	r := j.Records[key]
+	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
+		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
+	}
+	if j.Record != nil && j.Record.Phase.InFlight() {
+		return Withhold(NodeUnderRepair, "the node came under repair %s", j.Record.ID)
+	}
+	for _, other := range j.OtherRepairs {
+		if k, _ := other.target(); !k.shares() && other != r {
+			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
+		}
+	}
+	return LetsAct(n)
+}
+
+// Leaving says what takes the node away or shuts it down; empty: nothing that is known.
+func Leaving(n *corev1.Node) string {
+	if f := nodeLeaving(&Candidate{State: &State{Node: n}}); f != nil {
+		return f.Message
+	}
+	return ""
+}

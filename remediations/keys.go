@@ -99,8 +99,8 @@ func ParseReset(v string) error {
 	return nil
 }
 
-// isID says whether v has the form of a repair's id.
-func isID(v string) bool { return len(v) == idLength && ofIDLetters(v) }
+// IsID says whether v has the form of a repair's id.
+func IsID(v string) bool { return len(v) == idLength && ofIDLetters(v) }
 
 func ofIDLetters(v string) bool {
 	return !strings.ContainsFunc(v, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })

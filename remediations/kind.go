@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Kind is a kind of target: what a policy is about, what a remediation repairs, whose repair a slot or an entry of the history
@@ -93,12 +91,6 @@ func kindOfKey(key string) (Kind, bool) {
 	return kind, kind != KindNode && kind.recorded() && kind.one() == (!hash && many == "")
 }
 
-// OccupyingKey says that a record under the key has its phase in the label of its Node.
-func OccupyingKey(key string) bool {
-	kind, known := kindOfKey(key)
-	return known && kind.one()
-}
-
 // target is the kind of the record's target, and its name; the node itself has none.
 func (r *Record) target() (Kind, string) {
 	switch {
@@ -154,10 +146,6 @@ func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	return out
 }
 
-func (s *Subject) causes() []*Alert { return pointers(s.Alerts) }
-
-func (s *Subject) record() *Record { return s.Record }
-
 // entry is what the history calls it.
 func (s *Subject) entry() string { return strings.TrimPrefix(s.Key, RepairPrefix) }
 
@@ -169,32 +157,5 @@ func ofNodes(k Kind) bool       { return k == KindNode }
 func besideNodes(k Kind) bool   { return k != KindNode }
 func notOfSidecars(k Kind) bool { return k != KindSidecar }
 
-// kindOf is the kind of an entry's target: all sidecars of a node are of one.
-func kindOf(target string) Kind { kind, _, _ := strings.Cut(target, "-"); return Kind(kind) }
-
-// occupyingKeys are the keys of the records that occupy their Node.
-var occupyingKeys = []string{NodeRepairKey, LocationKey}
-
-// InFlight says which repair, if any, occupies the node: the webhook asks it before it lets a person in. Sidecar
-// repairs occupy nobody's node.
-func InFlight(n *corev1.Node) *Record {
-	for _, key := range occupyingKeys {
-		if r, err := DecodeRecord(n.Annotations[key]); err == nil && r.Phase.InFlight() {
-			return r
-		}
-	}
-	return nil
-}
-
-// LabelFor is the value of PhaseLabel on a Node with these annotations: of the repairs that occupy it, the phase that a person
-// must know of first. Empty: no label.
-func LabelFor(annotations map[string]string) Phase {
-	var label Phase
-	rank := map[Phase]int{Pending: 1, Exhausted: 2, Verifying: 3, Acting: 4}
-	for _, key := range occupyingKeys {
-		if r, err := DecodeRecord(annotations[key]); err == nil && rank[r.Phase] > rank[label] {
-			label = r.Phase
-		}
-	}
-	return label
-}
+// KindOf is the kind of an entry's target: all sidecars of a node are of one.
+func KindOf(target string) Kind { kind, _, _ := strings.Cut(target, "-"); return Kind(kind) }

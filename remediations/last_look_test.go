@@ -12,6 +12,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // TestLastLookBeforeTheCall is invariants 4 and 9 at the last moment: the node is read once more, and whatever was said
@@ -60,7 +61,7 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Acting()
 			c.change(n)
-			requireWithheld(t, c.reason, MayStillAct(n, "r1-0-1", nil, nil))
+			requireWithheld(t, c.reason, node.MayStillAct(n, "r1-0-1", nil, nil))
 		})
 	}
 }
@@ -146,7 +147,7 @@ func TestLastLookAsksTheWitness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Acting()
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: c.ready}}
-			requireWithheld(t, map[bool]Reason{false: NotWitnessed}[c.may], MayStillAct(n, "r1-0-1", c.signs, c.read))
+			requireWithheld(t, map[bool]Reason{false: NotWitnessed}[c.may], node.MayStillAct(n, "r1-0-1", c.signs, c.read))
 		})
 	}
 }

@@ -206,12 +206,12 @@ func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 		l.rebuildMoves(c, n, j)
 		l.rebuildWide(j)
 		for _, e := range j.History {
-			if kindOf(e.Target) == "" && slices.ContainsFunc(e.Steps, func(done string) bool { return Registry[stepName(done)].Disruptive }) {
+			if KindOf(e.Target) == "" && slices.ContainsFunc(e.Steps, func(done string) bool { return Registry[StepName(done)].Disruptive }) {
 				l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: e.ID, At: e.Began})
 			}
 		}
 		for _, e := range slices.Backward(j.History) {
-			if kindOf(e.Target) == "" && !e.onlyHeld() {
+			if KindOf(e.Target) == "" && !e.OnlyHeld() {
 				l.Cured(Machine(n), &e, nil)
 			}
 		}

@@ -33,8 +33,8 @@ func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	return true
 }
 
-// unseen is how much of the time Drydock was blind.
-func (l *Ledger) unseen(from, to time.Time) (sum time.Duration) {
+// UnseenIn is how much of the time Drydock was blind.
+func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 	for _, s := range l.Unseen {
 		if s.To.IsZero() || s.To.After(to) {
 			s.To = to
@@ -53,7 +53,7 @@ func (l *Ledger) Cured(machine string, e *Entry, trials []string) bool {
 	before := l.Cures[machine]
 	cures := slices.DeleteFunc(slices.Clone(before), func(c Cure) bool { return c.Policy == e.Policy })
 	changed := len(cures) != len(before)
-	if c := e.cure(); c != nil {
+	if c := e.Cure(); c != nil {
 		c.Trials = trials
 		cures, changed = append(cures, *c), true
 	}
@@ -88,7 +88,7 @@ func (l *Ledger) pruneCures(c *Config, now time.Time) {
 		longest = max(longest, p.RelapseWindow+PendingFor)
 	}
 	for machine, cures := range l.Cures {
-		l.cures(machine, slices.DeleteFunc(slices.Clone(cures), func(of Cure) bool { return now.Sub(of.At)-l.unseen(of.At, now) >= longest }))
+		l.cures(machine, slices.DeleteFunc(slices.Clone(cures), func(of Cure) bool { return now.Sub(of.At)-l.UnseenIn(of.At, now) >= longest }))
 	}
 	l.Unseen = slices.DeleteFunc(slices.Clone(l.Unseen), func(s Span) bool { return !s.To.IsZero() && now.Sub(s.To) >= 2*longest })
 }
@@ -148,4 +148,26 @@ func (l *Ledger) Finished(policy, repair string, o Outcome) bool {
 		delete(l.Status.Stopped, policy)
 	}
 	return true
+}
+
+// Cure is a repair that ended because the machine was well, as it is remembered until its relapse window is over.
+type Cure struct {
+	Repair string    `json:"repair"`
+	Policy string    `json:"policy"`
+	At     time.Time `json:"at"`
+	// Step is the attempt that was issued last, Steps are all that were issued, by this repair and those that it went on from.
+	Step  StepRef  `json:"step"`
+	Steps []string `json:"steps"`
+	// Trials are the scopes of the breakers that the repair was on trial for.
+	Trials []string `json:"trials,omitempty"`
+	// Relapsed: its alert came back, and that was counted.
+	Relapsed bool `json:"relapsed,omitempty"`
+}
+
+// Cure is what the entry says of a cure; nil: it was none, or another machine has come since.
+func (e Entry) Cure() *Cure {
+	if e.Last == nil || e.Request != "" || (e.Outcome != Recovered && e.Outcome != SelfRecovered && e.Outcome != Relapsed) {
+		return nil
+	}
+	return &Cure{Repair: e.ID, Policy: e.Policy, At: e.Ended, Step: *e.Last, Steps: slices.Concat(e.Earlier, e.Steps), Relapsed: e.Outcome == Relapsed}
 }

@@ -75,7 +75,7 @@ func (l *Ledger) rebuildMoves(c *Config, n *corev1.Node, j Journal) {
 			l.Moved(e.Location, e.ID, e.Ended)
 		}
 	}
-	r := j.location()
+	r := j.Location()
 	if r == nil || r.Intent == nil {
 		return
 	}

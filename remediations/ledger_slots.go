@@ -143,3 +143,6 @@ func pruneBegun(all map[string][]Begun, now time.Time, window time.Duration) {
 		all[of] = begun
 	}
 }
+
+// Gone says that the orphan's Node is no longer there: n is the one that has its name by now, or nil.
+func (o *Orphan) Gone(n *corev1.Node) bool { return n == nil || string(n.UID) != o.UID }

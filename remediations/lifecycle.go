@@ -7,78 +7,50 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// target is what a repair is of, as the lifecycle asks it. The lifecycle is one for all kinds of target; what is true of one
-// kind alone stands in the files of that kind.
-type target interface {
-	// known is what is known whatever the kind.
-	known() *State
-	// record is the repair; nil: there is none.
-	record() *Record
-	PolicyOf(*Record) *Policy
-	// causes are the alerts about it, in the order in which they are considered.
-	causes() []*Alert
-	// untouched: nothing was done yet, so that the repair gives way where only another alert may go on.
-	untouched(*Record) bool
-	// first is what comes before any alert; false: nothing does.
-	first(now time.Time) (Decision, bool)
-	// likelyStep is the step that the alert would lead to, where somebody must be asked about it first; else empty.
-	likelyStep(p *Policy, a *Alert, now time.Time) StepOn
-	consider(p *Policy, a *Alert, now time.Time) Decision
-	// examine says what is seen of the target that speaks against the step, which no guard holds, or Observing alone: a decision
-	// that comes instead of the step, or why it is held. Neither: nothing.
-	examine(c *Candidate, pending *Record, observing bool) (*Decision, Reason, *Finding)
-	// asks adds what else the step rests on and is not known, or too old, and names the step to those who are asked.
-	asks(c *Candidate, ask *Ask) (step StepOn)
-	// intend adds to the decision, and to the record's new intent, what the kind must know of the attempt.
-	intend(c *Candidate, pending *Record, d *Decision)
-	// HoldBack is the decision that something holds the candidate.
-	HoldBack(c *Candidate, pending *Record, reason Reason, f *Finding) Decision
-	// acting goes on with a call, or work, that is under way.
-	acting(now time.Time) Decision
-	// overdue: the record's deadline is further away than any is.
-	overdue(r *Record, now time.Time) bool
-	// await waits for the proof of the attempt that was issued, proceed goes on with the plan, rest leaves what ran out to a person.
-	await(now time.Time) Decision
-	proceed(now time.Time) Decision
-	rest(now time.Time) Decision
-	// apart is the least time between an attempt that was refused, or given back, and the next.
-	apart() time.Duration
-	// attempt and awaits say in a sentence what was issued, and what is waited for.
-	attempt(r *Record) string
-	awaits() string
-	End(o Outcome, why string, now time.Time) Decision
-}
+const (
+	// ActingFor is how long a call may take, by far: a call still without an outcome then counts as perhaps done.
+	ActingFor = time.Minute
+	// PendingFor bounds how long a repair may be held before it ends; if its alert still fires, a new one begins.
+	PendingFor = 24 * time.Hour
+	// UnconfirmedFor is how long an alert that no Alertmanager knows is kept: a post may overtake the poll.
+	UnconfirmedFor = time.Minute
+	// LookFor is how fresh a look must be when a side effect rests on it. It is longer than a replica may take to
+	// answer, and far below the 30 s of invariant 5, so that a silence made a moment ago is seen.
+	LookFor = 10 * time.Second
+	// OutageFor is how long the ledger or the leases may be missing before that holds repairs, and people are told.
+	OutageFor = time.Minute
+)
 
-// live goes on with the target's repair, from the phase that it is in, or begins one.
-func live(t target, now time.Time) Decision {
-	r := t.record()
+// Live goes on with the target's repair, from the phase that it is in, or begins one.
+func (t *Target) Live(now time.Time) Decision {
+	r := t.Record
 	switch {
-	case r.cancelledOn(t.known().Node):
+	case r.CancelledOn(t.Node):
 		d := t.End(Cancelled, fmt.Sprintf("somebody set %s%s", CancelKey, r.LeftAs()), now)
 		d.Ended.By = ByPerson
 		return d
 	case r == nil || t.untouched(r):
-		return begin(t, now)
+		return t.begin(now)
 	case r.Phase == Acting:
 		return t.acting(now)
 	case r.Phase == Verifying && now.Before(r.Deadline) && !t.overdue(r, now):
 		return t.await(now)
 	case r.Phase == Exhausted:
-		return t.rest(now)
+		return t.Rest(now)
 	}
 	return t.proceed(now)
 }
 
-// cancelledOn says that a person cancelled the repair by what is on the Node. A call under way is not torn: it is cancelled when
+// CancelledOn says that a person cancelled the repair by what is on the Node. A call under way is not torn: it is cancelled when
 // it is over.
-func (r *Record) cancelledOn(n *corev1.Node) bool {
+func (r *Record) CancelledOn(n *corev1.Node) bool {
 	return r != nil && n.Annotations[CancelKey] == r.ID && r.Phase != Exhausted && (r.Phase != Acting || r.Back != nil || !Registry[r.Step.Name].Once)
 }
 
 // begin looks for an alert that no guard holds. A repair that is Pending and has not acted yet is no obstacle: it goes on if
 // its own alert may, and gives way if only another one may.
-func begin(t target, now time.Time) Decision {
-	s, r := t.known(), t.record()
+func (t *Target) begin(now time.Time) Decision {
+	r := t.Record
 	if r != nil && !now.Before(r.Deadline) {
 		return t.End(Cancelled, fmt.Sprintf("held for %s: %s", PendingFor, r.Hold.Words()), now)
 	}
@@ -87,16 +59,16 @@ func begin(t target, now time.Time) Decision {
 	}
 	var held *Decision
 	for _, a := range t.causes() {
-		p := s.Config.Policy(a.Policy)
+		p := t.Config.Policy(a.Policy)
 		if p == nil || p.Mode == ModeOff {
 			continue
 		}
-		if s.Stale() {
-			d := s.Look("asking Alertmanager about " + a.Name)
+		if t.Stale() {
+			d := t.Look("asking Alertmanager about " + a.Name)
 			d.AskStep = t.likelyStep(p, a, now)
 			return d
 		}
-		if s.Over(a, now) {
+		if t.Over(a, now) {
 			continue
 		}
 		d := t.consider(p, a, now)
@@ -116,17 +88,16 @@ func begin(t target, now time.Time) Decision {
 	return Decision{Verb: Rest}
 }
 
-// act issues the candidate's step, or holds it. pending is the record as it would be while held.
-func act(t target, c *Candidate, pending *Record) Decision {
-	s := t.known()
+// Act issues the candidate's step, or holds it. pending is the record as it would be while held.
+func (t *Target) Act(c *Candidate, pending *Record) Decision {
 	c.Own = pending.ID
-	if s.Ledger == nil {
-		if reason, f := s.withoutLedger(c.Now); f != nil {
+	if t.Ledger == nil {
+		if reason, f := t.WithoutLedger(c.Now); f != nil {
 			return t.HoldBack(c, pending, reason, f)
 		}
-		return Decision{Verb: Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+		return Decision{Verb: Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", t.LedgerErr)}
 	}
-	reason, f := c.hold()
+	reason, f := c.HeldBy(nil)
 	if f == nil || reason == Observing {
 		instead, against, why := t.examine(c, pending, f != nil)
 		switch {
@@ -141,9 +112,9 @@ func act(t target, c *Candidate, pending *Record) Decision {
 	if f != nil {
 		return t.HoldBack(c, pending, reason, f)
 	}
-	ask := Ask{Alerts: c.Now.Sub(s.LookSince) > LookFor, Heartbeats: c.Remediation().Disruptive && s.uncounted(c.Now)}
+	ask := Ask{Alerts: c.Now.Sub(t.LookSince) > LookFor, Heartbeats: c.Remediation().Disruptive && t.Uncounted(c.Now)}
 	step := t.asks(c, &ask)
-	if f := s.leasesLost(c.Now); ask.Heartbeats && f != nil {
+	if f := t.leasesLost(c.Now); ask.Heartbeats && f != nil {
 		d := t.HoldBack(c, pending, Blind, f)
 		d.Ask.Heartbeats = true
 		return d
@@ -151,16 +122,16 @@ func act(t target, c *Candidate, pending *Record) Decision {
 	if ask != (Ask{}) {
 		return Decision{Verb: Look, Ask: ask, AskStep: step, Policy: c.Policy, Message: "looking once more before the side effect"}
 	}
-	return issue(t, c, pending)
+	return t.issue(c, pending)
 }
 
-// uncounted says that the leases were counted too long ago to act upon.
-func (s *State) uncounted(now time.Time) bool {
+// Uncounted says that the leases were counted too long ago to act upon.
+func (s *State) Uncounted(now time.Time) bool {
 	return s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt) > LookFor
 }
 
 // issue puts the candidate's step on record as an intent, which comes before its side effect.
-func issue(t target, c *Candidate, pending *Record) Decision {
+func (t *Target) issue(c *Candidate, pending *Record) Decision {
 	r, now := pending.Clone(), c.Now
 	id := nextIntentID(r, c.Step, now)
 	r.Phase, r.Step, r.Hold, r.Note = Acting, c.Step, nil, ""
@@ -171,13 +142,13 @@ func issue(t target, c *Candidate, pending *Record) Decision {
 	}
 	r.Intent = &Intent{ID: id, At: Instant(now)}
 	d := Decision{Verb: Issue, Policy: c.Policy, Record: r}
-	t.intend(c, pending, &d)
+	t.Intend(c, pending, &d)
 	return d
 }
 
-// settle moves the repair on from Acting once its call is over.
-func settle(t target, now time.Time) Decision {
-	old, call := t.record(), t.known().Call
+// Settle moves the repair on from Acting once its call is over.
+func (t *Target) Settle(now time.Time) Decision {
+	old, call := t.Record, t.Call
 	p := t.PolicyOf(old)
 	outcome, why, underWay := call.answer(old.Intent.ID, old.Deadline, now)
 	if underWay {
@@ -198,7 +169,7 @@ func settle(t target, now time.Time) Decision {
 			d.Stop = clip(why, 300)
 		}
 	}
-	r.Deadline = Instant(r.Intent.At.Add(p.waitOf(r.Step)))
+	r.Deadline = Instant(r.Intent.At.Add(p.WaitOf(r.Step)))
 	switch outcome {
 	case CallRefused:
 		// Never later than the proof of a call could take: a clock that jumped would leave it waiting for as long.
@@ -244,23 +215,23 @@ func withoutStep(p *Policy) Decision {
 
 // Held is the decision that something holds the candidate, of which nothing need be written.
 func Held(c *Candidate, reason Reason, f *Finding) Decision {
-	d := Decision{Verb: Keep, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.fleetwide || reason.Fleetwide()}
+	d := Decision{Verb: Keep, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.Fleetwide || reason.Fleetwide()}
 	if f.Until.After(c.Now) {
 		d.Recheck = f.Until
 	}
 	return d
 }
 
-// holds says that the record must say by which guard it is held: its phase is over, or that is news and not all repairs' alike.
-func (r *Record) holds(pending *Record, hold *Hold, fleetwide bool) bool {
+// Holds says that the record must say by which guard it is held: its phase is over, or that is news and not all repairs' alike.
+func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	if r != nil && r.Phase != pending.Phase {
 		return true
 	}
 	return !fleetwide && (r == nil || r.ID != pending.ID || !r.Hold.same(hold))
 }
 
-// newRecord is the record of a repair that nothing was done for yet.
-func (s *State) newRecord(p *Policy, cause Cause, now time.Time) *Record {
+// NewRecord is the record of a repair that nothing was done for yet.
+func (s *State) NewRecord(p *Policy, cause Cause, now time.Time) *Record {
 	return &Record{
 		V: RecordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: Pending, Began: Instant(now), Since: Instant(now), Deadline: Instant(now.Add(PendingFor)),
 	}

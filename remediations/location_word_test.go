@@ -14,6 +14,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // moving is a node whose location's leadership is about to go to n2 by the intent r1-0-1.
@@ -97,7 +98,7 @@ func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 	for phase, may := range map[Phase]bool{Pending: true, Acting: false, Verifying: false, Exhausted: true} {
 		n := scene.Acting()
 		n.Annotations[LocationKey] = scene.LocationRecord(phase).Encode()
-		require.Equal(t, may, MayStillAct(n, "r1-0-1", nil, nil) == nil, phase)
+		require.Equal(t, may, node.MayStillAct(n, "r1-0-1", nil, nil) == nil, phase)
 	}
 }
 
@@ -122,16 +123,16 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 			return w
 		}(), nil, map[string]bool{"n1": false, "n2": false, "n3": false}},
 	} {
-		for node, held := range c.on {
+		for on, held := range c.on {
 			leader := scene.Bare("n1")
 			if c.record != nil {
 				leader.Annotations[LocationKey], leader.Labels[PhaseLabel] = c.record.Encode(), string(c.record.Phase)
 			}
 			sc := &scene.Scene{Ledger: scene.Ledger{Slots: c.slots}}
 			s := sc.State(t)
-			s.Node.Name = node
+			s.Node.Name = on
 			nodes := []*corev1.Node{s.Node}
-			if node == "n1" {
+			if on == "n1" {
 				s.Node.Annotations[LocationKey], s.Node.Labels[PhaseLabel] = leader.Annotations[LocationKey], leader.Labels[PhaseLabel]
 				if c.record == nil {
 					delete(s.Node.Annotations, LocationKey)
@@ -140,15 +141,15 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 				nodes = append(nodes, leader)
 			}
 			for _, other := range sc.OtherNodes() {
-				if other.Name != node {
+				if other.Name != on {
 					nodes = append(nodes, other)
 				}
 			}
 			s.Journal = ReadJournal(s.Node)
 			s.Fleet = NewFleet(s.Config, nodes, &Ledger{Slots: c.slots}, scene.Quiet, scene.Noon)
-			d := Decide(s, scene.Noon)
-			require.Equal(t, held, d.Reason == NodeUnderRepair, "%s: %s: %s %s", name, node, d.Verb, d.Message)
-			require.Equal(t, held, d.Verb != Issue, "%s: %s: %s %s", name, node, d.Verb, d.Message)
+			d := node.Decide(s, scene.Noon)
+			require.Equal(t, held, d.Reason == NodeUnderRepair, "%s: %s: %s %s", name, on, d.Verb, d.Message)
+			require.Equal(t, held, d.Verb != Issue, "%s: %s: %s %s", name, on, d.Verb, d.Message)
 		}
 	}
 	// A node is first: goldens held-NodeUnderRepair… and issue-candidate-under-repair-is-passed-over; here by the slot alone.
@@ -278,11 +279,11 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 // TestLeadersAlertNeverMovesItsNode: it starts nothing there, is not its trouble, and is not named in its record.
 func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
 	s := scene.ReadLocation(t, `{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`).LocationState(t)
-	d := Decide(s.State, scene.Noon)
+	d := node.Decide(s.State, scene.Noon)
 	require.Equal(t, Rest, d.Verb)
 	require.Empty(t, d.Prune)
 	s = scene.ReadLocation(t, `{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).LocationState(t)
-	require.Empty(t, Decide(s.State, scene.Noon).Prune, "nor is it the node's to drop")
+	require.Empty(t, node.Decide(s.State, scene.Noon).Prune, "nor is it the node's to drop")
 	require.NotEmpty(t, location.Decide(s, scene.Noon).Prune)
 
 	// Nor does the leader's decision drop the node's own.
@@ -321,7 +322,7 @@ func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
 	s := scene.ReadLocation(t, `{}`).LocationState(t)
 	for _, request := range []string{"promote-leader", "remediation/promote-leader", "policy/mesh-leader-degraded", "mesh-leader-degraded"} {
 		s.Node.Annotations[RequestKey] = request
-		d := Decide(s.State, scene.Noon)
+		d := node.Decide(s.State, scene.Noon)
 		require.NotEqual(t, Issue, d.Verb, request)
 		require.Nil(t, d.Record, request)
 		require.Equal(t, []string{RequestKey}, d.Consume, "%s is answered, not left", request)
@@ -332,16 +333,16 @@ func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
 
 // TestResetForgetsAnExhaustedLeader: with its policy's count, beside an exhausted node too, and never one under repair.
 func TestResetForgetsAnExhaustedLeader(t *testing.T) {
-	reset := func(leader, node Phase) Decision {
+	reset := func(leader, own Phase) Decision {
 		s := scene.ReadLocation(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).LocationState(t)
 		s.Node.Annotations[LocationKey] = scene.LocationRecord(leader).Encode()
-		if node != "" {
-			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: node, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
+		if own != "" {
+			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: own, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
 			s.Node.Annotations[NodeRepairKey] = r.Encode()
 		}
 		s.Journal = ReadJournal(s.Node)
 		require.NoError(t, s.Journal.Malformed)
-		return Decide(s.State, scene.Noon)
+		return node.Decide(s.State, scene.Noon)
 	}
 	d := reset(Exhausted, "")
 	require.Equal(t, Rest, d.Verb)
@@ -381,7 +382,7 @@ func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
 		s.Node.Annotations[LocationKey], s.Node.Annotations[key] = r.Encode(), value
 		s.Journal = ReadJournal(s.Node)
 		require.NoError(t, s.Journal.Malformed)
-		return Decide(s.State, scene.Noon)
+		return node.Decide(s.State, scene.Noon)
 	}
 	for phase, consumed := range map[Phase]bool{Acting: false, Verifying: false, Pending: false, Exhausted: true} {
 		require.Equal(t, consumed, len(decide(phase, CancelKey, "r1").Consume) > 0, phase)

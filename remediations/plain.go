@@ -110,7 +110,7 @@ func (s *PlainState) well() (string, bool) {
 }
 
 // cure is Recovered where the call was made and the target is the same one that it was made for.
-func (s *PlainState) cure() (Outcome, string) {
+func (s *PlainState) cure(*Policy) (Outcome, string) {
 	if r := s.Record; r.Withheld() || r.Intent.Outcome == CallRefused {
 		return SelfRecovered, fmt.Sprintf("%s is well and the alert is gone, but not by this repair: %s", s.What, r.Intent.Why)
 	} else if s.Seen.UID != r.Intent.UID {

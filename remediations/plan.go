@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +17,11 @@ func (s *State) Doable(p *Policy, ref StepRef) bool {
 		return false
 	}
 	return ref.Index < len(p.Plan) && p.Plan[ref.Index].Name == ref.Name && ref.Attempt <= p.Plan[ref.Index].Attempts &&
-		s.Config.provides(p.Plan[ref.Index])
+		s.Config.Provides(p.Plan[ref.Index])
 }
 
-// firstStep is the first step of the plan that can be carried out.
-func (s *State) firstStep(p *Policy) (StepRef, bool) { return s.stepFrom(p, 0) }
+// FirstStep is the first step of the plan that can be carried out.
+func (s *State) FirstStep(p *Policy) (StepRef, bool) { return s.StepFrom(p, 0) }
 
 // NextStep is what comes after an issued attempt: the step's next attempt, else the next step that can be carried out.
 func (s *State) NextStep(p *Policy, after StepRef) (StepRef, bool) {
@@ -28,10 +29,10 @@ func (s *State) NextStep(p *Policy, after StepRef) (StepRef, bool) {
 	if s.Doable(p, again) {
 		return again, true
 	}
-	return s.stepFrom(p, after.Index+1)
+	return s.StepFrom(p, after.Index+1)
 }
 
-func (s *State) stepFrom(p *Policy, index int) (StepRef, bool) {
+func (s *State) StepFrom(p *Policy, index int) (StepRef, bool) {
 	for i := index; i < len(p.Plan); i++ {
 		for attempt := 1; attempt <= p.Plan[i].Attempts; attempt++ { // earlier repairs may have issued the first ones
 			ref := StepRef{Index: i, Name: p.Plan[i].Name, Attempt: attempt}
@@ -49,22 +50,9 @@ func (s *State) idle(p *Policy, index int) bool {
 	if Registry[p.Plan[index].Name].Once || index == len(p.Plan)-1 {
 		return false
 	}
-	_, more := s.stepFrom(p, index+1)
+	_, more := s.StepFrom(p, index+1)
 	return !more
 }
-
-// refusals are why steps of the plan are never done to this node.
-func (s *State) refusals(p *Policy) string {
-	var out []string
-	for _, step := range p.Plan {
-		if refuses := Registry[step.Name].Refuses; refuses != nil && refuses(s.Node) != "" {
-			out = append(out, "; "+refuses(s.Node))
-		}
-	}
-	return strings.Join(slices.Compact(out), "")
-}
-
-func joined(steps []string) string { return strings.Join(steps, ", ") }
 
 // Words are what the record says of why nothing is done.
 func (h *Hold) Words() string {
@@ -91,64 +79,33 @@ func LastDone(r *Record) string {
 	return r.Done[len(r.Done)-1]
 }
 
-// stepName is the remediation's name in an attempt written as "reboot:1".
-func stepName(done string) string { name, _, _ := strings.Cut(done, ":"); return name }
-
-// mildestFirst are the node's alerts that a policy takes: the one with the mildest first step goes first, so that a more
-// invasive plan does not race it, and then the older one.
-func (s *State) mildestFirst() []*Alert {
-	type ranked struct {
-		*Alert
-		invasive int
-	}
-	var all []ranked
-	for i := range s.Journal.Alerts {
-		a := &s.Journal.Alerts[i]
-		p := s.Config.Policy(a.Policy)
-		if p == nil || p.Mode == ModeOff || p.Kind != KindNode {
-			continue
-		}
-		r := ranked{a, len(Registry)}
-		if step, ok := s.firstStep(p); ok {
-			r.invasive = Registry[step.Name].Invasive
-		}
-		all = append(all, r)
-	}
-	slices.SortStableFunc(all, func(a, b ranked) int { return a.invasive - b.invasive })
-	out := make([]*Alert, len(all))
-	for i, r := range all {
-		out[i] = r.Alert
-	}
-	return out
+func (r *Record) passed(ref StepRef) bool {
+	return slices.ContainsFunc(r.Passed, func(p Passed) bool { return p.Index == ref.Index && p.Name == ref.Name })
 }
 
-// alsoMost bounds what a record names of further alerts.
-const alsoMost = 16
+// unknownWait is for a step of another version of Drydock, which this one does not know.
+const unknownWait = 10 * time.Minute
 
-// also are the node's other alerts that Alertmanager says are active.
-func (s *State) also(r *Record) []string {
-	var out []string
-	for _, a := range s.mildestFirst() {
-		if a.Fingerprint != r.Cause.Alert && s.Word.About(a.Fingerprint, s.Config, s.ownSilence()).Reason == "" && len(out) < alsoMost {
-			out = append(out, a.Fingerprint)
-		}
+// WaitOf is how long the proof of a step that is on record may take: as its plan says or, where that has it no more or there is
+// no plan, as the remediation itself.
+func (p *Policy) WaitOf(step StepRef) time.Duration {
+	if p != nil && step.Index < len(p.Plan) && p.Plan[step.Index].Name == step.Name {
+		return p.Plan[step.Index].Wait
 	}
-	return out
+	return cmp.Or(Registry[step.Name].Wait, unknownWait)
 }
 
-// likelyStep is the step that would come next if Alertmanager confirmed the alert and nobody silenced it; empty: some other
-// guard holds it, or nobody need be asked about the machine first.
-func (s *State) likelyStep(p *Policy, a *Alert, now time.Time) StepOn {
-	step, ok := s.firstStep(p)
-	if !ok || s.Ledger == nil {
-		return StepOn{}
+// spent says that the plan is past the attempt: an earlier repair, from which this one goes on, has issued it. A step that
+// only prepares others is done again: the node was given back in between.
+func (r *Record) spent(p *Policy, ref StepRef) bool {
+	a := r.After
+	if a == nil || !Registry[ref.Name].Once || a.Step.Index >= len(p.Plan) || p.Plan[a.Step.Index].Name != a.Step.Name {
+		return false // or the plan has become another one
 	}
-	c := &Candidate{State: s, Now: now, Policy: p, Step: step, Alert: a}
-	if r := s.Journal.Record; r != nil {
-		c.Own = r.ID
-	}
-	if _, f := c.hold(); f != nil || s.surveyOf(c) != nil || s.trouble(c) != nil {
-		return StepOn{}
-	}
-	return c.ask()
+	return ref.Index < a.Step.Index || (ref.Index == a.Step.Index && ref.Attempt <= a.Step.Attempt)
 }
+
+func joined(steps []string) string { return strings.Join(steps, ", ") }
+
+// StepName is the remediation's name in an attempt written as "reboot:1".
+func StepName(done string) string { name, _, _ := strings.Cut(done, ":"); return name }

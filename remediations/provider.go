@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
@@ -71,8 +72,8 @@ func (p *Provider) claims(n *corev1.Node) int {
 	return claimsNot
 }
 
-// claimants are the providers of the step that claim the Node most strongly: one, where all is well.
-func (c *Config) claimants(step string, n *corev1.Node) (best []string) {
+// Claimants are the providers of the step that claim the Node most strongly: one, where all is well.
+func (c *Config) Claimants(step string, n *corev1.Node) (best []string) {
 	strongest := claimsAny
 	for i := range c.Providers {
 		p := &c.Providers[i]
@@ -92,7 +93,7 @@ func (c *Config) claimants(step string, n *corev1.Node) (best []string) {
 // ProviderOf names the one provider that carries out the step on the Node. against says why there is none, or no single one. Of a
 // step that no provider has, and of a worker's such as drain, it says nothing.
 func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) {
-	best := c.claimants(step, n)
+	best := c.Claimants(step, n)
 	if len(best) == 1 {
 		return best[0], ""
 	}
@@ -111,8 +112,8 @@ func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) 
 	return "", fmt.Sprintf("%s each serve Node %s for the step %s, so neither is asked; give one of them a nodeSelector. Its spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 }
 
-// several says that more than one provider carries out the step, so that a record must name the one that it was asked of.
-func (c *Config) several(step string) bool {
+// Several says that more than one provider carries out the step, so that a record must name the one that it was asked of.
+func (c *Config) Several(step string) bool {
 	n := 0
 	for _, p := range c.Providers {
 		if slices.Contains(p.Steps, step) {
@@ -128,7 +129,7 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	if i.Provider != "" {
 		return i.Provider
 	}
-	if !c.several(step) {
+	if !c.Several(step) {
 		for _, p := range c.Providers {
 			if slices.Contains(p.Steps, step) {
 				return p.Name
@@ -139,34 +140,9 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	return name
 }
 
-// unserved says that no single provider carries out the candidate's step on its Node, or the steps that it prepares. A step that no
-// provider of the Node has is passed over where a later one has its provider; one that two claim is held.
-func (c *Candidate) unserved() *Finding {
-	var first *Finding
-	for _, step := range c.Policy.Plan[c.Step.Index:] {
-		of := Registry[step.Name]
-		if !of.Once || !c.Config.provides(step) || (of.Refuses != nil && of.Refuses(c.Node) != "") {
-			continue
-		}
-		_, against := c.Config.ProviderOf(step.Name, c.Node)
-		switch {
-		case against == "" && (first == nil || !c.Remediation().Once):
-			return nil
-		case against == "":
-			first.pass = true
-			return first
-		case first == nil:
-			first = &Finding{Message: against, pass: of.PassedOver && step.Name == c.Step.Name}
-		}
-		if len(c.Config.claimants(step.Name, c.Node)) > 1 {
-			return first
-		}
-	}
-	return first
-}
-
-// provider is the one that is asked about the candidate's step.
-func (c *Candidate) provider() string {
-	name, _ := c.Config.ProviderOf(c.Step.Name, c.Node)
-	return name
-}
+// How long to wait before a provider is asked again about what is against a step: what passes by itself, and what a person must
+// mend.
+const (
+	AskPassing = 30 * time.Second
+	AskMended  = 5 * time.Minute
+)

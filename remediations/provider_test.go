@@ -10,6 +10,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 func serving(name, scheme, selector string) Provider {
@@ -88,7 +89,7 @@ func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 		s := sc.State(t)
 		s.Node.Spec.ProviderID = "civo://i-1"
 		s.Config.Providers, s.Survey.Provider = c.providers, c.asked
-		d := Decide(s, scene.Noon)
+		d := node.Decide(s, scene.Noon)
 		require.Equal(t, c.verb, d.Verb, "%s: %s", name, d.Message)
 		switch c.verb {
 		case Issue:
@@ -135,7 +136,7 @@ func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 		civo := serving("civo", "civo://", "")
 		civo.Steps = []string{"replace"}
 		s.Node.Spec.ProviderID, s.Config.Providers = id, []Provider{civo}
-		d := Decide(s, scene.Noon)
+		d := node.Decide(s, scene.Noon)
 		require.Equal(t, verb, d.Verb, "%s: %s", id, d.Message)
 		if verb == Keep {
 			require.Equal(t, ProviderAbsent, d.Reason)
@@ -175,7 +176,7 @@ func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {
 		if c.gpu {
 			s.Node.Labels["nvidia.com/gpu.present"] = "true"
 		}
-		d := Decide(s, scene.Noon)
+		d := node.Decide(s, scene.Noon)
 		require.Equal(t, c.verb, d.Verb, "%s: %s", name, d.Message)
 		require.Equal(t, c.next, d.Record.Step.Name, "%s: %s", name, d.Message)
 		if c.verb == Issue {

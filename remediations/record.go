@@ -2,12 +2,8 @@ package remediations
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // RecordVersion is the version of everything that Drydock writes on a Node and in the ledger.
@@ -272,68 +268,28 @@ func (r *Record) validate() error {
 	return r.validatePod()
 }
 
-// Journal is all of Drydock's that a Node carries, decoded.
-type Journal struct {
-	Record *Record
-	// Malformed is why the record cannot be read; Record is nil then.
-	Malformed error
-	Alerts    []Alert
-	History   []Entry
-	// OtherRepairs are the records of the node's other targets that are in flight.
-	OtherRepairs []*Record
-	// Records are those of all of the node's other targets, by key.
-	Records map[string]*Record
+// OutOfServiceTaint is Kubernetes' mark for a machine that is off for good: its pods are deleted and its volumes detached
+// without waiting for its kubelet. On a machine that still runs it loses data.
+const OutOfServiceTaint = "node.kubernetes.io/out-of-service"
+
+// Passed is a step of the plan that this repair does not take, and why.
+type Passed struct {
+	Index int    `json:"index"`
+	Name  string `json:"name"`
+	Why   string `json:"why"`
 }
 
-// Of are the records of the kind, by key.
-func (j Journal) Of(kind Kind) map[string]*Record {
-	out := map[string]*Record{}
-	for key, r := range j.Records {
-		if k, known := kindOfKey(key); known && k == kind {
-			out[key] = r
-		}
-	}
-	return out
+// After is the repair that a record goes on from, since its alert came back: its last attempt, and all that were issued.
+type After struct {
+	ID    string   `json:"id"`
+	Step  StepRef  `json:"step"`
+	Steps []string `json:"steps"`
 }
 
-// location is the record of the repair of the location that the node led when that began; nil: there is none.
-func (j Journal) location() *Record { return j.Records[LocationKey] }
-
-// Knows says whether the journal names a repair of that id, under way or ended.
-func (j Journal) Knows(id string) bool {
-	for key, r := range j.Records {
-		if r.ID == id && OccupyingKey(key) {
-			return true
-		}
-	}
-	return (j.Record != nil && j.Record.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
+// Drained says that a step of the repair emptied the node, or began to.
+func (r *Record) Drained() bool {
+	return slices.ContainsFunc(r.Done, func(done string) bool { return StepName(done) == drain.Name })
 }
 
-// ReadJournal decodes a Node's annotations.
-func ReadJournal(n *corev1.Node) Journal {
-	j := Journal{Alerts: AlertsOn(n.Annotations), History: DecodeHistory(n.Annotations[HistoryKey])}
-	for _, k := range slices.Sorted(maps.Keys(n.Annotations)) { // of two that cannot be read, always the same is named
-		if !strings.HasPrefix(k, RepairPrefix) {
-			continue
-		}
-		r, err := DecodeRecordOf(k, n.Annotations[k])
-		switch {
-		case err != nil:
-			j.Malformed = fmt.Errorf("%s: %w", clip(k, 80), err)
-		case k == NodeRepairKey:
-			j.Record = r
-		case r.Phase.InFlight():
-			j.OtherRepairs = append(j.OtherRepairs, r)
-		}
-		if err == nil && k != NodeRepairKey {
-			if j.Records == nil {
-				j.Records = map[string]*Record{}
-			}
-			j.Records[k] = r
-		}
-	}
-	if j.Malformed != nil {
-		j.Record, j.Records = nil, nil
-	}
-	return j
-}
+// PassedWhy bounds what a record keeps of the reason of each step that was passed over.
+const PassedWhy = 160

@@ -48,10 +48,13 @@ func withFewerAttempts(most int) func(*Record) {
 		if len(r.Done) <= most {
 			return
 		}
-		drains := slices.DeleteFunc(slices.Clone(r.Done), func(done string) bool { return stepName(done) != drain.Name })
+		drains := slices.DeleteFunc(slices.Clone(r.Done), func(done string) bool { return StepName(done) != drain.Name })
 		r.Done = r.Done[len(r.Done)-most:]
-		if len(drains) > 0 && !r.drained() {
+		if len(drains) > 0 && !r.Drained() {
 			r.Done = append(drains[:1], r.Done...)
 		}
 	}
 }
+
+// AlsoMost bounds what a record names of further alerts.
+const AlsoMost = 16

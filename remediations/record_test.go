@@ -12,6 +12,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 var (
@@ -225,7 +226,7 @@ func TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed(t *testing.T) {
 	s := &State{Config: &Config{}, Node: n, Journal: ReadJournal(n), Ledger: &Ledger{}}
 	for range 50 {
 		require.Equal(t, s.Journal.Malformed.Error(), ReadJournal(n).Malformed.Error())
-		require.Contains(t, Decide(s, scene.Noon).Ended.Why, "node's")
+		require.Contains(t, node.Decide(s, scene.Noon).Ended.Why, "node's")
 	}
 }
 

@@ -1,6 +1,8 @@
 package remediations
 
 import (
+	"embed"
+	"io/fs"
 	"maps"
 	"slices"
 	"time"
@@ -64,3 +66,13 @@ var Registry = map[string]Remediation{
 
 // Names returns the names of all remediations, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(Registry)) }
+
+//go:embed policies/*.yaml
+var shippedPolicies embed.FS
+
+// ShippedPolicies returns the policies that come with Drydock, as files in the form of the configuration's policies.
+// Their order is internal/config's to decide.
+func ShippedPolicies() fs.FS {
+	sub, _ := fs.Sub(shippedPolicies, "policies") // it fails only for a name that is no path
+	return sub
+}

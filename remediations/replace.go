@@ -68,30 +68,3 @@ type Answers struct {
 	Machine *Replacement
 	Pods    *PodProof
 }
-
-// answers are those about the intent on record, and only from whom the step asks.
-func (s *State) answers() (a Answers) {
-	r := s.Journal.Record
-	if r == nil || r.Intent == nil {
-		return a
-	}
-	of := Registry[stepName(LastDone(r))]
-	if of.Replaces && s.Replacement != nil && s.Replacement.About(r.Intent) {
-		a.Machine = s.Replacement
-	}
-	if of.AsksPods && s.Pods != nil && s.Pods.About(r.Intent) {
-		a.Pods = s.Pods
-	}
-	return a
-}
-
-// askedAgain is when the actuator is asked again about the intent, whatever it answered; zero: it was not asked yet.
-func (s *State) askedAgain(i *Intent) time.Time {
-	switch {
-	case s.Replacement != nil && s.Replacement.Intent == i.ID:
-		return s.Replacement.At.Add(askEvery)
-	case s.Pods != nil && s.Pods.Intent == i.ID:
-		return s.Pods.At.Add(askEvery)
-	}
-	return time.Time{}
-}

@@ -1,6 +1,9 @@
 package remediations
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // The restarts, from the least invasive on: of the node's own pod of a DaemonSet, then of a unit on its host. None of them
 // touches another node.
@@ -57,3 +60,13 @@ func succeeded(_ *Intent, _ *NodeFacts, a Answers) (bool, string) {
 
 // maxEvidence is how much of a host's last words is kept with a repair.
 const maxEvidence = 1 << 10
+
+// EvidenceOf is what is kept of a host's last words: their end, on one line.
+func EvidenceOf(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	one := clip(strings.Join(lines, " | "), len(text)+3*len(lines))
+	if len(one) > maxEvidence {
+		one = "…" + strings.ToValidUTF8(one[len(one)-maxEvidence:], "")
+	}
+	return one
+}

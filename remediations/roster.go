@@ -108,7 +108,7 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	*m = Member{
 		Node: n, InFlight: phase.InFlight(), Concerned: phase != "", sidecars: sidecarsInFlight(n.Annotations),
 		place: place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: ControlPlane(n)},
-		ready: ready(n), created: n.CreationTimestamp.Time,
+		ready: Ready(n), created: n.CreationTimestamp.Time,
 	}
 	m.zone, m.pool = r.zones.of(m.place.zone), r.pools.of(m.place.pool)
 	m.gpus, _ = ExpectedGPUs(n)
@@ -123,7 +123,7 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	// The label is written in the same PATCH as the record; the record itself says whether the step disrupts.
 	j := ReadJournal(n)
 	switch r := j.Record; {
-	case r == nil && j.location() != nil: // the label is the leader's repair's
+	case r == nil && j.Location() != nil: // the label is the leader's repair's
 		phase = ""
 	case r == nil && j.Malformed != nil && phase.InFlight():
 		m.occupies, m.until = true, farAway // nobody can say for how long
@@ -140,5 +140,5 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 			m.repair = j.Record.ID
 		}
 	}
-	m.exhausted, m.leader = phase == Exhausted, j.location()
+	m.exhausted, m.leader = phase == Exhausted, j.Location()
 }

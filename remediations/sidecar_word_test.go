@@ -10,6 +10,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // approving is a node whose pod's sidecar has the intent r1-0-1 on record.
@@ -73,10 +74,10 @@ func pendingRepair() string {
 // trouble, and is not named in its record. One that is in flight makes the node wait.
 func TestSidecarNeverMovesItsNode(t *testing.T) {
 	state := func(text string) *State { return scene.ReadSidecar(t, text).SidecarState(t).State }
-	d := Decide(state(`{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`), scene.Noon)
+	d := node.Decide(state(`{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`), scene.Noon)
 	require.Equal(t, Rest, d.Verb, "an alert about a pod starts nothing on its node")
 	require.Empty(t, d.Prune, "and is not the node's to drop")
-	d = Decide(state(`{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`), scene.Noon)
+	d = node.Decide(state(`{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`), scene.Noon)
 	require.Empty(t, d.Prune)
 
 	// The node's own trouble, beside that of the sidecar.
@@ -89,7 +90,7 @@ func TestSidecarNeverMovesItsNode(t *testing.T) {
 			s.Journal = ReadJournal(s.Node)
 			require.NoError(t, s.Journal.Malformed)
 		}
-		return Decide(s, scene.Noon)
+		return node.Decide(s, scene.Noon)
 	}
 	for _, phase := range []Phase{"", Pending, Exhausted} {
 		d := sick(phase)
@@ -129,7 +130,7 @@ func TestNobodyCanAskForASidecarOnANode(t *testing.T) {
 	s := scene.ReadSidecar(t, `{}`).SidecarState(t)
 	for _, request := range []string{"mark-ready", "remediation/mark-ready", "policy/sidecar-not-ready", "sidecar-not-ready"} {
 		s.Node.Annotations[RequestKey] = request
-		d := Decide(s.State, scene.Noon)
+		d := node.Decide(s.State, scene.Noon)
 		require.NotEqual(t, Issue, d.Verb, request)
 		require.Nil(t, d.Record, request)
 		require.Equal(t, []string{RequestKey}, d.Consume, "%s is answered, not left", request)
@@ -149,7 +150,7 @@ func TestResetForgetsExhaustedSidecars(t *testing.T) {
 	other.Pod = &busy
 	s.Node.Annotations[SidecarKey(scene.ThePod)], s.Node.Annotations[SidecarKey(busy)] = scene.SidecarRecord(Exhausted).Encode(), other.Encode()
 	s.Journal = ReadJournal(s.Node)
-	d := Decide(s.State, scene.Noon)
+	d := node.Decide(s.State, scene.Noon)
 	require.Equal(t, Rest, d.Verb)
 	require.Equal(t, []string{SidecarKey(scene.ThePod)}, d.Prune)
 	require.Equal(t, []string{ResetKey}, d.Consume)
@@ -159,7 +160,7 @@ func TestResetForgetsExhaustedSidecars(t *testing.T) {
 		r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: phase, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
 		s.Node.Annotations[NodeRepairKey] = r.Encode()
 		s.Journal = ReadJournal(s.Node)
-		require.Equal(t, want, Decide(s.State, scene.Noon).Prune, "the node's own repair is %s", phase)
+		require.Equal(t, want, node.Decide(s.State, scene.Noon).Prune, "the node's own repair is %s", phase)
 	}
 }
 
@@ -169,7 +170,7 @@ func TestCancelOfASidecarIsItsOwn(t *testing.T) {
 		s := scene.ReadSidecar(t, `{node: {annotations: {drydock.dev/cancel: r1}}}`).SidecarState(t)
 		s.Node.Annotations[SidecarKey(scene.ThePod)] = scene.SidecarRecord(phase).Encode()
 		s.Journal = ReadJournal(s.Node)
-		require.Equal(t, consumed, len(Decide(s.State, scene.Noon).Consume) > 0, phase)
+		require.Equal(t, consumed, len(node.Decide(s.State, scene.Noon).Consume) > 0, phase)
 	}
 }
 

@@ -1,7 +1,6 @@
 package remediations
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -194,6 +193,37 @@ const (
 	GlassMended NoticeReason = "GlassMended"
 )
 
-func (d *Decision) notice(reason NoticeReason, format string, args ...any) {
-	d.Notices = append(d.Notices, Notice{Reason: reason, Message: fmt.Sprintf(format, args...)})
+func (s *State) OwnSilence() string {
+	if r := s.Journal.Record; r != nil {
+		return r.Silence
+	}
+	return ""
+}
+
+// Stale says that the Alertmanagers were last asked before this node wanted to know.
+func (s *State) Stale() bool {
+	return s.LookSince.IsZero() || s.Word == nil || s.Word.AskedAt.Before(s.LookSince)
+}
+
+func (s *State) Look(why string) Decision {
+	return Decision{Verb: Look, Ask: Ask{Alerts: true}, Message: why}
+}
+
+func (s *State) AlertBy(fingerprint string) *Alert {
+	for i := range s.Journal.Alerts {
+		if s.Journal.Alerts[i].Fingerprint == fingerprint {
+			return &s.Journal.Alerts[i]
+		}
+	}
+	return nil
+}
+
+// Instant is a time as a record holds it.
+func Instant(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// Over says that an alert that has led to nothing needs no more thought: nobody has it, and it was said to be
+// resolved, or nobody has heard of it for a while.
+func (s *State) Over(a *Alert, now time.Time) bool {
+	return s.Word.About(a.Fingerprint, s.Config, s.OwnSilence()).Gone && s.Word.BlindCause(s.Config) == "" &&
+		(a.Status == StatusResolved || now.Sub(a.ReceivedAt).Abs() > UnconfirmedFor) // or received by a clock that was wrong
 }

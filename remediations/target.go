@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Target is a target that is not the node itself, as the one lifecycle decides about it: what is known of it, and what is true of its
-// kind alone, as values and functions. Those functions that may be nil say what holds then.
+// Target is a target as the one lifecycle decides about it: what is known of it, and what is true of its kind alone, as values and
+// functions. Those functions that may be nil say what holds then.
 type Target struct {
 	*State
 	Subject
@@ -25,6 +25,16 @@ type Target struct {
 	// Spent: no further attempt is made, whatever the plan says.
 	Spent bool
 
+	// PolicyFor is the policy of the record; nil: the configured one of that name. Causes are the alerts about it, in the order in
+	// which they are considered; nil: the oldest first.
+	PolicyFor func(r *Record) *Policy
+	Causes    func() []*Alert
+	// First is what comes before any alert; nil: a wait, where the first call was withheld. Likely is the step that the alert would
+	// lead to, where somebody must be asked about it first; nil: nobody. Consider decides about an alert; nil: by the plan's first
+	// step that can be carried out.
+	First    func(now time.Time) (Decision, bool)
+	Likely   func(p *Policy, a *Alert, now time.Time) StepOn
+	Consider func(p *Policy, a *Alert, now time.Time) Decision
 	// Named writes the target into a new record of its repair; nil: its name is the record's target.
 	Named func(r *Record)
 	// Begun: something was done already, so that the repair does not give way where only another alert may go on; nil: an attempt
@@ -38,6 +48,8 @@ type Target struct {
 	Examine func(c *Candidate, pending *Record, observing bool) (*Decision, Reason, *Finding)
 	// Guard is what its kind alone has against the candidate for the reason, see the table of guards; nil: nothing.
 	Guard func(reason Reason, c *Candidate) *Finding
+	// Asks adds what else the step rests on and is not known, or too old, and names the step to those who are asked; nil: a look.
+	Asks func(c *Candidate, ask *Ask) (step StepOn)
 	// Intend adds to the decision, and to the record's new intent, what the kind must know of the attempt.
 	Intend func(c *Candidate, pending *Record, d *Decision)
 	// Hold is the decision that something holds the candidate; nil: it is written where it is news. Until is how long it may be held
@@ -46,6 +58,8 @@ type Target struct {
 	Until func(c *Candidate, pending *Record, reason Reason) time.Time
 	// Acting goes on with what is under way beside calls of the plan; nil, or false: nothing is.
 	Acting func(now time.Time) (Decision, bool)
+	// Overdue: the record's deadline is further away than any is; nil: as the record says.
+	Overdue func(r *Record, now time.Time) bool
 	// Await waits for the proof of the attempt that was issued, Proceed goes on with the plan; nil: the target is well and its alert
 	// gone. Rest leaves what ran out to a person.
 	Await, Proceed, Rest func(now time.Time) Decision
@@ -54,12 +68,16 @@ type Target struct {
 	Instead func(p *Policy, now time.Time) (Decision, bool)
 	Expired func(now time.Time) Decision
 	// Well says in a sentence how it is, and whether it is well by what was seen; Cure whether this repair cured it; Missing what the
-	// proof still lacks. Nil with an Await and a Proceed of its own.
-	Well    func() (string, bool)
-	Cure    func() (Outcome, string)
-	Missing func() string
-	// Entry adds to the history's entry what is the kind's own; nil: nothing.
-	Entry func(e *Entry)
+	// proof still lacks. Nil with an Await and a Proceed of its own. Evidence reads what else must be seen, not before due. there:
+	// nothing says otherwise; against: why it is not well; neither: the decision says what is waited for. Nil: a look.
+	Well     func() (string, bool)
+	Cure     func(p *Policy) (Outcome, string)
+	Missing  func() string
+	Evidence func(d *Decision, p *Policy, due, now time.Time) (there bool, against string)
+	// Said is what the Alertmanagers say of the cause; nil: of its alert.
+	Said func(cause Cause) Verdict
+	// Closing adds to the end of the repair, and to the history's entry, what is the kind's own; nil: nothing.
+	Closing func(d *Decision, now time.Time)
 	// Tidy takes off the Node, in the decision's write, what has had its effect or is over; nil: the approval that the repair begins
 	// by, and alerts about the target that are over.
 	Tidy func(d *Decision, now time.Time)
@@ -72,11 +90,11 @@ func DecideTarget(t *Target, now time.Time) Decision {
 		return Decision{Verb: Rest} // Decide says so, for the whole node
 	}
 	right, wrong := t.clampOwn(now)
-	trusts, ask := t.trusts(now)
+	trusts, ask := t.Trusts(now)
 	if wrong && trusts {
 		return right
 	}
-	d := live(t, now)
+	d := t.Live(now)
 	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
 	if d.Ended != nil && d.Ended.By == ByPerson {
 		d.Consume = append(d.Consume, CancelKey)
@@ -120,8 +138,21 @@ func (s *State) Tidied(d *Decision, was *Record, alerts []*Alert, now time.Time)
 	}
 }
 
-func (t *Target) PolicyOf(r *Record) *Policy { return t.Config.Policy(r.Policy) }
+func (t *Target) PolicyOf(r *Record) *Policy {
+	if t.PolicyFor != nil {
+		return t.PolicyFor(r)
+	}
+	return t.Config.Policy(r.Policy)
+}
 
+func (t *Target) causes() []*Alert {
+	if t.Causes != nil {
+		return t.Causes()
+	}
+	return pointers(t.Alerts)
+}
+
+// untouched: nothing was done yet, so that the repair gives way where only another alert may go on.
 func (t *Target) untouched(r *Record) bool {
 	if t.Begun != nil {
 		return r.Phase == Pending && !t.Begun(r)
@@ -129,24 +160,34 @@ func (t *Target) untouched(r *Record) bool {
 	return r.Phase == Pending && len(r.Done) == 0
 }
 
-// first waits where the first call was withheld.
 func (t *Target) first(now time.Time) (Decision, bool) {
-	if t.Record == nil {
+	switch {
+	case t.First != nil:
+		return t.First(now)
+	case t.Record == nil:
 		return Decision{}, false
 	}
 	return t.Record.AfterWithheld(t.PolicyOf(t.Record), t.apart(), now)
 }
 
-func (t *Target) likelyStep(*Policy, *Alert, time.Time) StepOn { return StepOn{} }
+func (t *Target) likelyStep(p *Policy, a *Alert, now time.Time) StepOn {
+	if t.Likely != nil {
+		return t.Likely(p, a, now)
+	}
+	return StepOn{}
+}
 
 func (t *Target) consider(p *Policy, a *Alert, now time.Time) Decision {
-	step, ok := t.firstStep(p)
+	if t.Consider != nil {
+		return t.Consider(p, a, now)
+	}
+	step, ok := t.FirstStep(p)
 	if !ok {
 		return withoutStep(p)
 	}
 	r := t.Record
 	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
-		r = t.newRecord(p, Cause{Alert: a.Fingerprint}, now)
+		r = t.NewRecord(p, Cause{Alert: a.Fingerprint}, now)
 		r.Step = step
 		if t.Named != nil {
 			t.Named(r)
@@ -165,11 +206,8 @@ func (t *Target) Candidate(p *Policy, a *Alert, fingerprint string, step StepRef
 	return c
 }
 
-// Act issues the candidate's step, or holds it. pending is the record as it would be while held.
-func (t *Target) Act(c *Candidate, pending *Record) Decision { return act(t, c, pending) }
-
 func (t *Target) examine(c *Candidate, pending *Record, observing bool) (*Decision, Reason, *Finding) {
-	if t.Unseen(c.Now, LookAgain) {
+	if t.Looking != "" && t.Unseen(c.Now, LookAgain) {
 		return &Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: c.Policy, Message: t.Looking}, "", nil
 	}
 	if t.Elsewhere != nil {
@@ -182,20 +220,21 @@ func (t *Target) examine(c *Candidate, pending *Record, observing bool) (*Decisi
 }
 
 func (t *Target) asks(c *Candidate, ask *Ask) StepOn {
+	if t.Asks != nil {
+		return t.Asks(c, ask)
+	}
 	ask.Sighting = t.Unseen(c.Now, LookFor)
 	return StepOn{}
 }
-
-func (t *Target) intend(c *Candidate, pending *Record, d *Decision) { t.Intend(c, pending, d) }
 
 func (t *Target) HoldBack(c *Candidate, pending *Record, reason Reason, f *Finding) Decision {
 	if t.Hold != nil {
 		return t.Hold(c, pending, reason, f)
 	}
 	d := Held(c, reason, f)
-	d.Fleetwide = f.fleetwide || (reason.Fleetwide() && reason != AtLimit) // a limit of its kind's is no node's
-	d.Ask.Heartbeats = reason == Blind && t.Heartbeats.Blind() != "" && t.uncounted(c.Now)
-	if hold := NewHold(reason, f, c.Now); t.Record.holds(pending, hold, d.Fleetwide) {
+	d.Fleetwide = f.Fleetwide || (reason.Fleetwide() && reason != AtLimit) // a limit of its kind's is no node's
+	d.Ask.Heartbeats = reason == Blind && t.Heartbeats.Blind() != "" && t.Uncounted(c.Now)
+	if hold := NewHold(reason, f, c.Now); t.Record.Holds(pending, hold, d.Fleetwide) {
 		d.Record = pending.Clone()
 		if d.Record.Hold = hold; t.Until != nil {
 			d.Record.Deadline = t.Until(c, pending, reason)
@@ -220,30 +259,38 @@ func (t *Target) acting(now time.Time) Decision {
 			return d
 		}
 	}
-	return settle(t, now)
+	return t.Settle(now)
 }
 
-func (t *Target) overdue(r *Record, now time.Time) bool { return r.beyond(now) }
+func (t *Target) overdue(r *Record, now time.Time) bool {
+	if t.Overdue != nil {
+		return t.Overdue(r, now)
+	}
+	return r.Beyond(now)
+}
 
 func (t *Target) await(now time.Time) Decision {
 	if t.Await != nil {
 		return t.Await(now)
 	}
-	return awaitProof(t, now)
+	return t.awaitProof(now)
 }
 
 func (t *Target) proceed(now time.Time) Decision {
 	if t.Proceed != nil {
 		return t.Proceed(now)
 	}
-	return goOn(t, now)
+	return t.goOn(now)
 }
-
-func (t *Target) rest(now time.Time) Decision { return t.Rest(now) }
 
 func (t *Target) apart() time.Duration { return max(t.Apart, LookAgain) }
 
-func (t *Target) attempt(r *Record) string { return r.Step.String() + " of " + t.Of }
+func (t *Target) attempt(r *Record) string {
+	if t.Of == "" {
+		return r.Step.String()
+	}
+	return r.Step.String() + " of " + t.Of
+}
 
 func (t *Target) awaits() string {
 	if t.Awaits != "" {
@@ -252,10 +299,10 @@ func (t *Target) awaits() string {
 	return "waiting for proof"
 }
 
-func (t *Target) well() (string, bool) { return t.Well() }
-
-// evidence is a look that is fresh enough.
-func (t *Target) evidence(d *Decision, _ *Policy, due, _ time.Time) (there bool, against string) {
+func (t *Target) evidence(d *Decision, p *Policy, due, now time.Time) (there bool, against string) {
+	if t.Evidence != nil {
+		return t.Evidence(d, p, due, now)
+	}
 	if t.SeenAt.Before(due) {
 		d.Ask.Sighting, d.Message = true, t.Checking
 		return false, ""
@@ -263,15 +310,18 @@ func (t *Target) evidence(d *Decision, _ *Policy, due, _ time.Time) (there bool,
 	return true, ""
 }
 
-func (t *Target) cure(*Policy) (Outcome, string) { return t.Cure() }
-
-func (t *Target) verdictOn(cause Cause) Verdict { return t.Word.About(cause.Alert, t.Config, "") }
+func (t *Target) verdictOn(cause Cause) Verdict {
+	if t.Said != nil {
+		return t.Said(cause)
+	}
+	return t.Word.About(cause.Alert, t.Config, "")
+}
 
 func (t *Target) End(o Outcome, why string, now time.Time) Decision {
 	d := Decision{Verb: End, Message: why, Policy: t.PolicyOf(t.Record), Ended: t.Record.ended(o, why, now)}
 	d.Ended.Target = t.entry()
-	if t.Entry != nil {
-		t.Entry(d.Ended)
+	if t.Closing != nil {
+		t.Closing(&d, now)
 	}
 	return d
 }
@@ -283,30 +333,5 @@ func (t *Target) leave(why string, now time.Time) Decision {
 		d = t.End(Superseded, why, now)
 	}
 	d.Prune = append(d.Prune, KeysOf(t.Alerts)...)
-	return d
-}
-
-const (
-	// LookAgain is how soon a target that cannot be repaired is looked at again, lookElsewhere how soon one whose node is held is
-	// looked for elsewhere, lookProof how soon one that was repaired is looked at again.
-	LookAgain     = 15 * time.Second
-	LookElsewhere = time.Minute
-	lookProof     = 5 * time.Second
-)
-
-// Unseen says that it was not looked at within the time.
-func (t *Target) Unseen(now time.Time, within time.Duration) bool {
-	return t.SeenAt.IsZero() || now.Sub(t.SeenAt) >= within
-}
-
-// LookAgain makes the decision one that looks again after the time.
-func (t *Target) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
-	if t.Unseen(now, after) {
-		d.Ask.Sighting = true
-		return d
-	}
-	if due := t.SeenAt.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
-		d.Recheck = due
-	}
 	return d
 }

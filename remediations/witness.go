@@ -141,7 +141,7 @@ func LeaseSays(l Lease) Testimony {
 	case l.ReadAt.Sub(l.RenewedAt) < -leaseAhead:
 		t.Answer = Unknown
 		t.Saw += ", which is in the future: one of the two clocks is wrong"
-	case !l.fresh():
+	case !l.Fresh():
 		t.Answer = Ill
 	}
 	return t
@@ -151,13 +151,13 @@ func LeaseSays(l Lease) Testimony {
 type weighed struct {
 	// Ill: any sign says so. Well: every sign says so. Unread: a sign must be read first.
 	Ill, Well, Unread bool
-	saw               []string
+	Saw               []string
 	// Oldest is when the oldest of the readings was made; zero: the Node shows all signs.
 	Oldest time.Time
 }
 
-// weigh asks the signs. What was read before since counts as not read.
-func weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Time) weighed {
+// Weigh asks the signs. What was read before since counts as not read.
+func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Time) weighed {
 	w := weighed{Well: true}
 	for _, s := range signs {
 		t := Testimony{}
@@ -174,15 +174,15 @@ func weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Tim
 			}
 		}
 		w.Ill, w.Well = w.Ill || t.Answer == Ill, w.Well && t.Answer == Well
-		w.saw = append(w.saw, t.Saw)
+		w.Saw = append(w.Saw, t.Saw)
 	}
 	return w
 }
 
-// signs are those of which one must say Ill before the candidate's step. A node that is not Ready after a step of this
+// Signs are those of which one must say Ill before the candidate's step. A node that is not Ready after a step of this
 // repair is ill, whatever else its policy looks at: while it is away most signs say nothing. nil: nobody is asked.
-func (c *Candidate) signs() []Sign {
-	if c.Kind != KindNode || c.request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
+func (c *Candidate) Signs() []Sign {
+	if c.Kind != KindNode || c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil
 	}
 	signs := c.Policy.Witness.Signs
@@ -194,63 +194,47 @@ func (c *Candidate) signs() []Sign {
 
 // notWitnessed holds what only an alert speaks for. What was not read yet is asked for once no other guard holds.
 func notWitnessed(c *Candidate) *Finding {
-	if c.request == "" && c.Policy.Witness == nil {
-		return &Finding{fleetwide: true, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}
+	if c.Request == "" && c.Policy.Witness == nil {
+		return &Finding{Fleetwide: true, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}
 	}
-	signs := c.signs()
+	signs := c.Signs()
 	if len(signs) == 0 {
 		return nil
 	}
-	w := weigh(signs, c.Node, c.Read, c.Now.Add(-witnessKept))
+	w := Weigh(signs, c.Node, c.Read, c.Now.Add(-witnessKept))
 	if w.Ill || w.Unread {
 		return nil
 	}
-	f := Because("the alert says that the node is ill, the witness of policy %s does not: %s", c.Policy.Name, strings.Join(w.saw, "; "))
+	f := Because("the alert says that the node is ill, the witness of policy %s does not: %s", c.Policy.Name, strings.Join(w.Saw, "; "))
 	if !w.Oldest.IsZero() {
 		f.Until = w.Oldest.Add(witnessAgain)
 	}
 	return f
 }
 
-// unwitnessed says that the witness must be read before the step: nothing that was seen a moment ago says Ill.
-func (c *Candidate) unwitnessed() bool {
-	signs := c.signs()
-	return len(signs) > 0 && !weigh(signs, c.Node, c.Read, c.Now.Add(-LookFor)).Ill
+// Unwitnessed says that the witness must be read before the step: nothing that was seen a moment ago says Ill.
+func (c *Candidate) Unwitnessed() bool {
+	signs := c.Signs()
+	return len(signs) > 0 && !Weigh(signs, c.Node, c.Read, c.Now.Add(-LookFor)).Ill
 }
 
-// witnessDue says that what holds the repair was seen so long ago that it must be read again.
-func (c *Candidate) witnessDue() bool {
-	w := weigh(c.signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
+// WitnessDue says that what holds the repair was seen so long ago that it must be read again.
+func (c *Candidate) WitnessDue() bool {
+	w := Weigh(c.Signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
 	return !w.Oldest.IsZero() && c.Now.Sub(w.Oldest) >= witnessAgain
 }
 
-// faultGone asks the policy's witness whether the fault itself is gone. unread: it must be read first. A repair that a
-// person asked for rests on no fault, so only a fault that shows counts against it.
-func (s *State) faultGone(p *Policy, r *Record, since time.Time) (gone, unread bool, saw string) {
-	if p.Witness == nil || p.Witness.None {
-		return true, false, ""
-	}
-	w := weigh(p.Witness.Signs, s.Node, s.Read, since)
-	if w.Unread {
-		return false, true, ""
-	}
-	if r.Cause.Request != "" {
-		return !w.Ill, false, strings.Join(w.saw, "; ")
-	}
-	return w.Well, false, strings.Join(w.saw, "; ")
-}
-
-// stillWitnessed asks the signs for the last time before a call, by what was read for that.
-func stillWitnessed(n *corev1.Node, signs []Sign, read map[Sign]Testimony) error {
+// StillWitnessed asks the signs for the last time before a call, by what was read for that.
+func StillWitnessed(n *corev1.Node, signs []Sign, read map[Sign]Testimony) error {
 	if len(signs) == 0 {
 		return nil
 	}
-	w := weigh(signs, n, read, time.Time{})
+	w := Weigh(signs, n, read, time.Time{})
 	if w.Ill {
 		return nil
 	}
 	if w.Unread {
-		w.saw = append(w.saw, "what the Node does not show could not be read")
+		w.Saw = append(w.Saw, "what the Node does not show could not be read")
 	}
-	return Withhold(NotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.saw, "; "))
+	return Withhold(NotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.Saw, "; "))
 }

@@ -11,6 +11,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // TestLeaseAsAWitness: a lease says nothing where it was never renewed, or by a clock that is wrong.
@@ -100,12 +101,12 @@ func TestSignsAreWeighedTogether(t *testing.T) {
 // TestSignThatHoldsIsReadAgainInTime: after half a minute, and not before.
 func TestSignThatHoldsIsReadAgainInTime(t *testing.T) {
 	for age, again := range map[time.Duration]bool{WitnessAgain - 1: false, WitnessAgain: true} {
-		s := scene.Golden{Input: "testdata/decide/held-NotWitnessed-by-what-was-read.input.yaml"}.State(t)
+		s := scene.Golden{Input: "targets/node/testdata/decide/held-NotWitnessed-by-what-was-read.input.yaml"}.State(t)
 		for sign, said := range s.Read {
 			said.At = scene.Noon.Add(-age)
 			s.Read[sign] = said
 		}
-		d := Decide(s, scene.Noon)
+		d := node.Decide(s, scene.Noon)
 		require.Equal(t, NotWitnessed, d.Reason)
 		require.Equal(t, again, d.Ask.Witness, age)
 	}

@@ -129,8 +129,8 @@ type Verdict struct {
 	Until time.Time
 	// StartsAt is when it began to fire, by the replica that confirms it.
 	StartsAt time.Time
-	// fleetwide: it is the Alertmanagers that do not answer, for whichever alert.
-	fleetwide bool
+	// Fleetwide: it is the Alertmanagers that do not answer, for whichever alert.
+	Fleetwide bool
 	// Gone says that somebody whose word counts answered, and nobody who answered has the alert, muted or not.
 	Gone bool
 }
@@ -165,9 +165,9 @@ func (w *Word) About(fingerprint string, c *Config, own string) Verdict {
 	}
 }
 
-// aboutNode says whether any alert about the node is silenced or inhibited: a person's request needs no alert, but a
+// AboutNode says whether any alert about the node is silenced or inhibited: a person's request needs no alert, but a
 // silence holds it as well. What a request waits for is never an alert's end, so nothing is in its way there: gone.
-func (w *Word) aboutNode(node string, c *Config, own string) Verdict {
+func (w *Word) AboutNode(node string, c *Config, own string) Verdict {
 	h := hearing{word: w, config: c, own: own}
 	h.listen(func(r *ReplicaWord) {
 		for _, a := range r.Alerts {
@@ -271,9 +271,9 @@ func nameIn(r *ReplicaWord, fingerprint string) string {
 func (h *hearing) absent() *Verdict {
 	switch {
 	case h.answered == 0:
-		return &Verdict{Reason: AlertUnconfirmed, fleetwide: true, Message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(h.word.Replicas), clip(strings.Join(h.dead, "; "), 200))}
+		return &Verdict{Reason: AlertUnconfirmed, Fleetwide: true, Message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(h.word.Replicas), clip(strings.Join(h.dead, "; "), 200))}
 	case h.config.RequireAll && len(h.dead) > 0:
-		return &Verdict{Reason: AlertUnconfirmed, fleetwide: true, Message: fmt.Sprintf("alertmanager.require is all, and %s", clip(strings.Join(h.dead, "; "), 200))}
+		return &Verdict{Reason: AlertUnconfirmed, Fleetwide: true, Message: fmt.Sprintf("alertmanager.require is all, and %s", clip(strings.Join(h.dead, "; "), 200))}
 	}
 	return nil
 }

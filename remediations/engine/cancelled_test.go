@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // days lets days go by on one node without anything in between: each is decided about as often as something is written.
@@ -43,7 +44,7 @@ func (d *days) decide() remediations.Decision {
 			Word: &remediations.Word{AskedAt: d.now, Replicas: []remediations.ReplicaWord{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]remediations.AlertWord{fingerprintOf("n0"): d.word}}}},
 		}
 		s.Fleet = remediations.NewFleet(d.config, []*corev1.Node{d.node}, s.Ledger, func(string) bool { return false }, d.now)
-		is := remediations.Decide(s, d.now)
+		is := node.Decide(s, d.now)
 		if is.Verb == remediations.Issue {
 			d.calls++
 			return is

@@ -8,6 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
@@ -39,7 +40,7 @@ type core struct {
 func wholeCore() core {
 	return core{
 		intentGood: intentGood,
-		decide:     remediations.Decide, mayStillAct: remediations.MayStillAct, admit: remediations.Admit, successorOf: remediations.SuccessorOf,
+		decide:     node.Decide, mayStillAct: node.MayStillAct, admit: remediations.Admit, successorOf: node.SuccessorOf,
 		decidePlain: remediations.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: remediations.MayStillRepair,
 		decideLocation: location.Decide, mayStillMove: location.MayStillMove, mayStillPutBack: location.MayStillPutBack,
 		decideAPIServer: apiserver.Decide, mayStillRescue: apiserver.MayStillRescue,

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // logged is an Options.Log that keeps its lines.
@@ -90,7 +91,7 @@ func TestWhatAHostSaidIsToldWhenItIsNew(t *testing.T) {
 				said := *s.Survey
 				said.Evidence, s.Survey = says, &said
 			}
-			return remediations.Decide(s, now)
+			return node.Decide(s, now)
 		}
 		w.start()
 		w.pass(16 * time.Second)

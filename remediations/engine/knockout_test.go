@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // knockOut is one clause of what must always hold, and how to take it away. The tale is a course of events in which
@@ -47,14 +48,14 @@ func (h *hands) state(change func(*remediations.State, time.Time)) {
 	h.w.core.decide = func(s *remediations.State, now time.Time) remediations.Decision {
 		c := *s
 		change(&c, now)
-		return remediations.Decide(&c, now)
+		return node.Decide(&c, now)
 	}
 }
 
 // decision lets the engine carry out another decision than Decide's.
 func (h *hands) decision(change func(*remediations.State, *remediations.Decision)) {
 	h.w.core.decide = func(s *remediations.State, now time.Time) remediations.Decision {
-		d := remediations.Decide(s, now)
+		d := node.Decide(s, now)
 		change(s, &d)
 		return d
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // forge makes Alertmanager say that a machine is ill which is not: anybody can who reaches it, or whose metrics are scraped.
@@ -21,7 +22,7 @@ func (w *world) forge(name string) {
 func unwitnessed(h *hands) {
 	h.config(func(_ *remediations.Config, p *remediations.Policy) { p.Witness = &remediations.Witness{None: true} })
 	h.w.core.mayStillAct = func(n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
-		return remediations.MayStillAct(n, intent, nil, nil)
+		return node.MayStillAct(n, intent, nil, nil)
 	}
 }
 
@@ -41,7 +42,7 @@ func witnessKnockOuts() map[string]knockOut {
 		"5: and still does when the call leaves": {
 			take: func(h *hands) {
 				h.w.core.mayStillAct = func(n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
-					return remediations.MayStillAct(n, intent, nil, nil)
+					return node.MayStillAct(n, intent, nil, nil)
 				}
 			},
 			speaks: unfounded,

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // successors goes on with the repairs whose Node is gone because its machine was replaced. The ledger has them alone.
@@ -45,11 +46,11 @@ func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
 	p.tally.repairs[[2]string{o.Record.Policy, string(remediations.Verifying)}]++
 	n := p.core.successorOf(o, m.replacement, nodes)
 	s := p.successorState(o, m, n)
-	d := remediations.DecideSuccessor(s, o, p.now)
+	d := node.DecideSuccessor(s, o, p.now)
 	if d.Ask.Lease && n != nil {
 		p.readLease(n.Name)
 		s = p.successorState(o, m, n)
-		d = remediations.DecideSuccessor(s, o, p.now)
+		d = node.DecideSuccessor(s, o, p.now)
 	}
 	if signs := witnessOf(d); d.Ask.Witness && n != nil && len(signs) > 0 {
 		p.readWitness(p.remember(n.Name), n, signs)

@@ -39,7 +39,9 @@ func Decide(state *State, now time.Time) remediations.Decision {
 	s.Begun = func(r *remediations.Record) bool { return len(r.Moves) > 0 }
 	s.Named = func(r *remediations.Record) { r.Location = s.Name }
 	// What it moved stays moved: only a plan that has run out puts it back.
-	s.Entry = func(e *remediations.Entry) { e.Location, e.Moves = s.Record.Location, slices.Clone(s.Record.Moves) }
+	s.Closing = func(d *remediations.Decision, _ time.Time) {
+		d.Ended.Location, d.Ended.Moves = s.Record.Location, slices.Clone(s.Record.Moves)
+	}
 	s.Elsewhere, s.Examine, s.Guard, s.Intend, s.Until, s.Tidy = s.elsewhere, s.examine, s.guard, s.intend, s.until, s.tidy
 	s.Acting, s.Rest, s.Instead, s.Expired = s.acting, s.rest, s.instead, s.expired
 	s.Well, s.Cure, s.Missing = s.well, s.cure, s.missing

@@ -12,6 +12,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // TestLongestRecordOfALeaderIsReadable: the longest names, all moves, and what others say in bytes that JSON writes twice
@@ -85,9 +86,9 @@ func FuzzDecideLeader(f *testing.F) {
 		a := s.Node.Annotations
 		f.Add(a[LocationKey], a[AlertPrefix+scene.FP], a[PauseKey], a[CancelKey], a[HistoryKey], a[NodeRepairKey], v.Leader, v.Held, v.Unknown, to, v.Reached, int64(0), int64(1))
 	}
-	f.Fuzz(func(t *testing.T, record, alert, pause, cancel, history, node, leads, held, unknown, to string, reached bool, seconds, age int64) {
+	f.Fuzz(func(t *testing.T, record, alert, pause, cancel, history, ofNode, leads, held, unknown, to string, reached bool, seconds, age int64) {
 		s := scene.ReadLocation(t, `{}`).LocationState(t)
-		for key, v := range map[string]string{LocationKey: record, AlertPrefix + scene.FP: alert, PauseKey: pause, CancelKey: cancel, HistoryKey: history, NodeRepairKey: node} {
+		for key, v := range map[string]string{LocationKey: record, AlertPrefix + scene.FP: alert, PauseKey: pause, CancelKey: cancel, HistoryKey: history, NodeRepairKey: ofNode} {
 			delete(s.Node.Annotations, key)
 			if v != "" {
 				s.Node.Annotations[key] = v
@@ -111,7 +112,7 @@ func FuzzDecideLeader(f *testing.F) {
 		s.Sight = &location.Sight{At: now.Add(-time.Duration(age%60) * time.Second), Leader: leads, Held: held, Unknown: unknown, Reached: reached, Settled: true, Candidates: []Move{move}}
 		d := location.Decide(s, now)
 		require.Equal(t, d, location.Decide(s, now))
-		node1, node2 := Decide(s.State, now), Decide(s.State, now)
+		node1, node2 := node.Decide(s.State, now), node.Decide(s.State, now)
 		require.Equal(t, node1, node2, "nor does the node's own decision trip over it")
 		if d.Record != nil {
 			again, err := DecodeRecord(d.Record.Encode())

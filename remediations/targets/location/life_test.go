@@ -14,6 +14,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // meshLife is a mesh of two locations through a random history: location.Decide and Decide decide about its nodes, and what
@@ -311,7 +312,7 @@ func (l *meshLife) node(t *rapid.T, s *State, m *meshMemory) bool {
 		return false
 	}
 	s.Call = nil
-	d := Decide(s, l.now)
+	d := node.Decide(s, l.now)
 	s.Call = m.call
 	for _, k := range append(d.Prune, d.Consume...) {
 		delete(n.Annotations, k)

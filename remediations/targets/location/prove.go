@@ -34,7 +34,7 @@ func (s *State) well() (string, bool) {
 }
 
 // cure is Recovered where the successor leads, else SelfRecovered.
-func (s *State) cure() (remediations.Outcome, string) {
+func (s *State) cure(*remediations.Policy) (remediations.Outcome, string) {
 	r, g := s.Record, s.Sight
 	switch {
 	case r.Withheld() || r.Intent.Outcome == remediations.CallRefused:

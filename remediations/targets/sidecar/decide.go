@@ -40,7 +40,7 @@ func Decide(state *State, now time.Time) remediations.Decision {
 	// There is a record only while something is done. What holds a sidecar before that is told, and not written.
 	s.Begun = func(*remediations.Record) bool { return true }
 	s.Named = func(r *remediations.Record) { pod := remediations.PodNamed(s.Name); r.Pod = &pod }
-	s.Entry = func(e *remediations.Entry) { e.Pod = s.Name }
+	s.Closing = func(d *remediations.Decision, _ time.Time) { d.Ended.Pod = s.Name }
 	s.Examine, s.Intend, s.Hold, s.Tidy = s.examine, s.intend, s.hold, s.tidy
 	s.Await, s.Proceed, s.Rest = s.await, s.proceed, s.rest
 	return remediations.DecideTarget(&s.Target, now)

@@ -9,6 +9,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
@@ -56,9 +57,9 @@ func FuzzDecideSidecar(f *testing.F) {
 		a := s.Node.Annotations
 		f.Add(a[s.Key], a[AlertPrefix+scene.FP], a[PauseKey], a[CancelKey], a[HistoryKey], a[NodeRepairKey], string(v.Health), v.Held, v.Unknown, v.Pod.UID, v.Node, int64(0), int64(1))
 	}
-	f.Fuzz(func(t *testing.T, record, alert, pause, cancel, history, node, health, held, unknown, uid, host string, seconds, age int64) {
+	f.Fuzz(func(t *testing.T, record, alert, pause, cancel, history, ofNode, health, held, unknown, uid, host string, seconds, age int64) {
 		s := scene.ReadSidecar(t, `{}`).SidecarState(t)
-		for key, v := range map[string]string{s.Key: record, AlertPrefix + scene.FP: alert, PauseKey: pause, CancelKey: cancel, HistoryKey: history, NodeRepairKey: node} {
+		for key, v := range map[string]string{s.Key: record, AlertPrefix + scene.FP: alert, PauseKey: pause, CancelKey: cancel, HistoryKey: history, NodeRepairKey: ofNode} {
 			delete(s.Node.Annotations, key)
 			if v != "" {
 				s.Node.Annotations[key] = v
@@ -80,7 +81,7 @@ func FuzzDecideSidecar(f *testing.F) {
 		s.Sighting = &sidecar.Sighting{At: now.Add(-time.Duration(age%60) * time.Second), Pod: Pod{Namespace: "sei", Name: "a-0", UID: uid}, Node: host, Health: sidecar.Health(health), Held: held, Unknown: unknown}
 		d := sidecar.Decide(s, now)
 		require.Equal(t, d, sidecar.Decide(s, now))
-		node1, node2 := Decide(s.State, now), Decide(s.State, now)
+		node1, node2 := node.Decide(s.State, now), node.Decide(s.State, now)
 		require.Equal(t, node1, node2, "nor does the node's own decision trip over it")
 		if d.Record != nil {
 			again, err := DecodeRecord(d.Record.Encode())

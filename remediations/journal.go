@@ -1,0 +1,119 @@
+package remediations
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Journal is all of Drydock's that a Node carries, decoded.
+type Journal struct {
+	Record *Record
+	// Malformed is why the record cannot be read; Record is nil then.
+	Malformed error
+	Alerts    []Alert
+	History   []Entry
+	// OtherRepairs are the records of the node's other targets that are in flight.
+	OtherRepairs []*Record
+	// Records are those of all of the node's other targets, by key.
+	Records map[string]*Record
+}
+
+// Of are the records of the kind, by key.
+func (j Journal) Of(kind Kind) map[string]*Record {
+	out := map[string]*Record{}
+	for key, r := range j.Records {
+		if k, known := kindOfKey(key); known && k == kind {
+			out[key] = r
+		}
+	}
+	return out
+}
+
+// Location is the record of the repair of the location that the node led when that began; nil: there is none.
+func (j Journal) Location() *Record { return j.Records[LocationKey] }
+
+// Knows says whether the journal names a repair of that id, under way or ended.
+func (j Journal) Knows(id string) bool {
+	for key, r := range j.Records {
+		if r.ID == id && OccupyingKey(key) {
+			return true
+		}
+	}
+	return (j.Record != nil && j.Record.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
+}
+
+// ReadJournal decodes a Node's annotations.
+func ReadJournal(n *corev1.Node) Journal {
+	j := Journal{Alerts: AlertsOn(n.Annotations), History: DecodeHistory(n.Annotations[HistoryKey])}
+	for _, k := range slices.Sorted(maps.Keys(n.Annotations)) { // of two that cannot be read, always the same is named
+		if !strings.HasPrefix(k, RepairPrefix) {
+			continue
+		}
+		r, err := DecodeRecordOf(k, n.Annotations[k])
+		switch {
+		case err != nil:
+			j.Malformed = fmt.Errorf("%s: %w", clip(k, 80), err)
+		case k == NodeRepairKey:
+			j.Record = r
+		case r.Phase.InFlight():
+			j.OtherRepairs = append(j.OtherRepairs, r)
+		}
+		if err == nil && k != NodeRepairKey {
+			if j.Records == nil {
+				j.Records = map[string]*Record{}
+			}
+			j.Records[k] = r
+		}
+	}
+	if j.Malformed != nil {
+		j.Record, j.Records = nil, nil
+	}
+	return j
+}
+
+// OccupyingKey says that a record under the key has its phase in the label of its Node.
+func OccupyingKey(key string) bool {
+	kind, known := kindOfKey(key)
+	return known && kind.one()
+}
+
+// occupyingKeys are the keys of the records that occupy their Node.
+var occupyingKeys = []string{NodeRepairKey, LocationKey}
+
+// InFlight says which repair, if any, occupies the node: the webhook asks it before it lets a person in. Sidecar
+// repairs occupy nobody's node.
+func InFlight(n *corev1.Node) *Record {
+	for _, key := range occupyingKeys {
+		if r, err := DecodeRecord(n.Annotations[key]); err == nil && r.Phase.InFlight() {
+			return r
+		}
+	}
+	return nil
+}
+
+// LabelFor is the value of PhaseLabel on a Node with these annotations: of the repairs that occupy it, the phase that a person
+// must know of first. Empty: no label.
+func LabelFor(annotations map[string]string) Phase {
+	var label Phase
+	rank := map[Phase]int{Pending: 1, Exhausted: 2, Verifying: 3, Acting: 4}
+	for _, key := range occupyingKeys {
+		if r, err := DecodeRecord(annotations[key]); err == nil && rank[r.Phase] > rank[label] {
+			label = r.Phase
+		}
+	}
+	return label
+}
+
+// Ends says that the end of that alert is what a repair in flight on the Node waits for, and finds out by itself: nothing
+// is decided by its being written there.
+func Ends(n *corev1.Node, fingerprint string) bool {
+	if !Phase(n.Labels[PhaseLabel]).InFlight() {
+		return false
+	}
+	r, err := DecodeRecord(n.Annotations[NodeRepairKey])
+	return err == nil && r.Phase.InFlight() && r.Cause.Alert == fingerprint
+}

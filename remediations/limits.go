@@ -1,0 +1,140 @@
+package remediations
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Window is a weekly time in which disruptive repairs may begin. From after To means that it crosses midnight and
+// belongs to the day on which it begins.
+type Window struct {
+	// Days on which it begins; none means every day.
+	Days []time.Weekday
+	// From and To are times of day on the wall clock of Location, to the minute; To is not part of the window.
+	From, To WallTime
+	Location *time.Location
+}
+
+// WallTime is a time of day as a clock on the wall shows it.
+type WallTime struct{ Hour, Minute int }
+
+func (w WallTime) minutes() int { return w.Hour*60 + w.Minute }
+
+// Contains says whether the window is open at t. It compares what the wall clock shows, so an hour that daylight
+// saving skips is not there, and an hour that it repeats is open twice.
+func (w Window) Contains(t time.Time) bool {
+	local := t.In(w.Location)
+	at, from, to := local.Hour()*60+local.Minute(), w.From.minutes(), w.To.minutes()
+	today := local.Weekday()
+	yesterday := (today + 6) % 7
+	switch {
+	case from == to:
+		return w.on(today)
+	case from < to:
+		return w.on(today) && at >= from && at < to
+	default:
+		return (w.on(today) && at >= from) || (w.on(yesterday) && at < to)
+	}
+}
+
+func (w Window) on(d time.Weekday) bool { return len(w.Days) == 0 || slices.Contains(w.Days, d) }
+
+// nextOpening returns when one of the windows opens next after t, to the minute; zero if none does within eight days.
+func nextOpening(windows []Window, t time.Time) time.Time {
+	const step = time.Minute
+	for at := t.Truncate(step).Add(step); at.Before(t.Add(8 * 24 * time.Hour)); at = at.Add(step) {
+		for _, w := range windows {
+			if w.Contains(at) {
+				return at
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// InWindow says whether disruptive repairs may begin now, and when they may if not.
+func (c *Config) InWindow(now time.Time) (open bool, next time.Time) {
+	if len(c.Windows) == 0 || slices.ContainsFunc(c.Windows, func(w Window) bool { return w.Contains(now) }) {
+		return true, time.Time{}
+	}
+	return false, nextOpening(c.Windows, now)
+}
+
+// Limits bound the disruptive repairs.
+type Limits struct {
+	Concurrent, ConcurrentPerZone, ConcurrentPerPool Quantity
+	PoolLabels                                       []string
+	ZoneLabel                                        string
+	// Unhealthy is the share of nodes beyond which the breaker opens.
+	Unhealthy Quantity
+	// RepairsPerNode disruptive repairs may begin on one machine in RepairsWindow.
+	RepairsPerNode int
+	RepairsWindow  time.Duration
+	// StormCooldown is how long the fleet must have been well before an open breaker lets go.
+	StormCooldown time.Duration
+	// StartupGrace is the age below which a node is neither repaired nor counted.
+	StartupGrace time.Duration
+	// Sidecars may be under repair at once in the cluster; no other limit binds them.
+	Sidecars int
+	// Locations bound the moves of mesh leaders; no other limit binds those.
+	Locations LocationLimits
+}
+
+// Words are the limits as people configured them, by their keys.
+func (l Limits) Words() map[string]string {
+	return map[string]string{
+		"concurrent": l.Concurrent.String(), "concurrentPerZone": l.ConcurrentPerZone.String(),
+		"concurrentPerPool": l.ConcurrentPerPool.String(), "unhealthy": l.Unhealthy.String(), "stormCooldown": l.StormCooldown.String(),
+	}
+}
+
+// Quantity is a number of nodes, or a percentage of them.
+type Quantity struct {
+	Value   int
+	Percent bool
+}
+
+// Of returns how many of total the quantity allows at once. A percentage is rounded down, but never to nothing:
+// a limit that could never be met would stop repairs without a word.
+func (q Quantity) Of(total int) int {
+	if !q.Percent {
+		return q.Value
+	}
+	n := int(math.Floor(float64(total) * float64(q.Value) / 100))
+	if n == 0 && q.Value > 0 {
+		return 1
+	}
+	return n
+}
+
+// Exceeded says whether count of total is more than the quantity.
+func (q Quantity) Exceeded(count, total int) bool {
+	if !q.Percent {
+		return count > q.Value
+	}
+	return count*100 > total*q.Value
+}
+
+func (q Quantity) String() string {
+	if q.Percent {
+		return fmt.Sprintf("%d%%", q.Value)
+	}
+	return fmt.Sprintf("%d", q.Value)
+}
+
+// ClusterWide says when a step that changes the whole cluster may be taken: when so many nodes, and such a share of all,
+// have the fault.
+type ClusterWide struct {
+	MinNodes int
+	MinShare Quantity
+}
+
+// reached says that count of total is not less than the quantity.
+func (q Quantity) reached(count, total int) bool {
+	if !q.Percent {
+		return count >= q.Value
+	}
+	return count*100 >= total*q.Value
+}

@@ -1,0 +1,222 @@
+package remediations
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// LocationKey is the key of the repair of a location's leader, on the Node that led when the repair began.
+const LocationKey = RepairPrefix + "leader"
+
+const (
+	// MaxMoves bounds the moves of one repair, MaxMoveBytes what one of them takes on record.
+	MaxMoves     = 4
+	MaxMoveBytes = 800
+	// MaxLocation is the longest name of a location.
+	MaxLocation = 253
+)
+
+// BackFor bounds how long moves are being put back, with all that holds it.
+const BackFor = time.Hour
+
+// LocationLimits bound the moves of mesh leaders. Nodes' limits do not count them, nor they nodes.
+type LocationLimits struct {
+	// Concurrent repairs in the whole mesh.
+	Concurrent int
+	// PerLocation is the least time between the last move of one repair and the first of the next in one location.
+	PerLocation time.Duration
+}
+
+// Move is a change of leadership, as it is on record before anything is changed.
+type Move struct {
+	Location string `json:"location"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	// Before has, for each node whose leader's key is changed, what the key's value was; null: it had none.
+	Before map[string]*string `json:"before"`
+	// Refused: nothing was changed, so nothing is put back. Of the last move of a repair its intent says so.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// ValidLocation keeps nonsense out of look-ups, records and messages. What Kilo takes for a location is any text.
+func ValidLocation(name string) bool {
+	if name == "" || len(name) > MaxLocation || !utf8.ValidString(name) {
+		return false
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// Validate says why the move was not written by Drydock.
+func (m Move) Validate() error {
+	switch {
+	case !ValidLocation(m.Location):
+		return fmt.Errorf("the move has no location")
+	case ValidNodeName(m.From) != nil || ValidNodeName(m.To) != nil || m.From == m.To:
+		return fmt.Errorf("the move from %q to %q is none", clip(m.From, 40), clip(m.To, 40))
+	case len(m.Before) == 0:
+		return fmt.Errorf("the move to %s changes nothing", m.To)
+	case len(EncodeJSON(m)) > MaxMoveBytes:
+		return fmt.Errorf("the move to %s takes %d bytes on record, at most %d are kept", m.To, len(EncodeJSON(m)), MaxMoveBytes)
+	}
+	return nil
+}
+
+// validateMoves is the part of a record's validation that speaks of leaders.
+func (r *Record) validateMoves() error {
+	leads := r.Location != ""
+	switch {
+	case leads != (Registry[r.Step.Name].Target == KindLocation):
+		return fmt.Errorf("the record's step %s and its location %q do not belong together", r.Step.Name, clip(r.Location, 40))
+	case !leads && (len(r.Moves) > 0 || r.Back != nil || (r.Intent != nil && r.Intent.Successor != "")):
+		return fmt.Errorf("the record has moves of leadership and no location")
+	case !leads:
+		return nil
+	case !ValidLocation(r.Location):
+		return fmt.Errorf("the record's location %q is none", clip(r.Location, 40))
+	case len(r.Moves) > MaxMoves:
+		return fmt.Errorf("the record has %d moves, Drydock makes at most %d", len(r.Moves), MaxMoves)
+	case (r.Intent == nil) != (len(r.Moves) == 0) && (len(r.Moves) > 0 || !r.Withheld()):
+		return fmt.Errorf("the record has moves without an intent, or an intent without a move")
+	case r.Back != nil && (len(r.Moves) == 0 || r.Back.IsZero() || r.Phase == Verifying):
+		return fmt.Errorf("the record puts back what was not moved")
+	}
+	for _, m := range r.Moves {
+		if err := m.Validate(); err != nil {
+			return err
+		}
+		if m.Location != r.Location {
+			return fmt.Errorf("the move to %s is in another location than the record", m.To)
+		}
+	}
+	last := ""
+	if n := len(r.Moves); n > 0 {
+		last = r.Moves[n-1].To
+	}
+	if r.Intent != nil && ((r.Intent.ID == "" && !r.Withheld()) || r.Intent.At.IsZero() || r.Intent.Successor != last) {
+		return fmt.Errorf("the record's intent is not that of its last move")
+	}
+	return nil
+}
+
+// Made are the moves that changed something, or may have.
+func (r *Record) Made() (out []Move) {
+	for i, m := range r.Moves {
+		last := i == len(r.Moves)-1
+		if m.Refused || (last && r.Intent.Outcome == CallRefused) {
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// Successors are the nodes that the repair made leaders, or was to, in the order in which it did.
+func (r *Record) Successors() []string {
+	var out []string
+	for _, m := range r.Moves {
+		out = append(out, m.To)
+	}
+	return out
+}
+
+// PutBackID is the IntentID of the Call that puts the repair's moves back.
+func (r *Record) PutBackID() string { return r.ID + "-back" }
+
+// LeftAs says how a repair that ends early leaves the mesh.
+func (r *Record) LeftAs() string {
+	if len(r.Moves) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the leadership of location %s is left with %s, before the repair %s had it", r.Location, r.Moves[len(r.Moves)-1].To, r.Moves[0].From)
+}
+
+// promoteLeader gives the leadership of a location of the mesh to another of its nodes. Its proof is that the mesh is led
+// by that node and its location answers again, which targets/location asks for.
+var promoteLeader = Remediation{
+	Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Target: KindLocation, Wait: 3 * time.Minute, Attempts: 2, Invasive: 1,
+}
+
+// Pod names a pod. UID tells it from those that had its name before, or have it after it.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+}
+
+func (p Pod) String() string { return p.Namespace + "/" + p.Name }
+
+// Object names an object for people's eyes.
+type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
+
+// PodNamed is the pod of that name, which String gave.
+func PodNamed(name string) Pod {
+	namespace, pod, _ := strings.Cut(name, "/")
+	return Pod{Namespace: namespace, Name: pod}
+}
+
+// validatePod is the part of a record's validation that speaks of sidecars.
+func (r *Record) validatePod() error {
+	switch {
+	case r.Pod == nil:
+	case r.Pod.Namespace == "" || r.Pod.Name == "":
+		return errors.New("the record's pod lacks its name or its namespace")
+	case r.Intent == nil || (r.Intent.ID == "" && !r.Withheld()) || r.Intent.At.IsZero():
+		return errors.New("the record is a sidecar's and has no intent, and there is one only while something is done")
+	}
+	return nil
+}
+
+// sidecarPrefix is how the keys of sidecars' records begin.
+const sidecarPrefix = RepairPrefix + string(KindSidecar) + "-"
+
+// SidecarKey is the key of the repair of the pod's sidecar, whatever the pod's UID.
+func SidecarKey(p Pod) string { return KeyOf(KindSidecar, p.String()) }
+
+// sidecarsInFlight are the repairs of sidecars in flight on a Node with these annotations.
+func sidecarsInFlight(annotations map[string]string) (out []*Record) {
+	for k, v := range annotations {
+		if !strings.HasPrefix(k, sidecarPrefix) {
+			continue
+		}
+		if r, err := DecodeRecord(v); err == nil && r.Phase.InFlight() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// SidecarTakesPlace says that the repair of a sidecar counts under limits.sidecars.concurrent: it is in flight, and for no
+// longer than its step may take. Nothing ends one on a Node that has a record which cannot be read.
+func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
+	if r == nil || !r.Phase.InFlight() {
+		return false
+	}
+	from, until := r.flight(c.Policy(r.Policy))
+	return inFlightAt(from, until, now)
+}
+
+// SidecarsInFlight counts the sidecars that take a place.
+func (r *Roster) SidecarsInFlight(now time.Time) int {
+	busy := 0
+	for _, m := range r.all {
+		for _, s := range m.sidecars {
+			if r.config.SidecarTakesPlace(s, now) {
+				busy++
+			}
+		}
+	}
+	return busy
+}
+
+// markReady approves a gated sidecar, which then lets its pod's main container go on. It disrupts nothing. Its proof is
+// that the sidecar itself answers ready, which targets/sidecar asks for.
+var markReady = Remediation{Name: "mark-ready", Verb: "mark ready", Once: true, Target: KindSidecar, Wait: time.Minute, Attempts: 1}

@@ -1,0 +1,164 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Forms of a Request: what a person asks for in RequestKey.
+const (
+	RequestPolicy      = "policy/"
+	RequestRemediation = "remediation/"
+)
+
+// requestProofFor is how long a cure must hold where a remediation is asked for that stands in no policy.
+const requestProofFor = 30 * time.Second
+
+// ParseRequest reads drydock.dev/Request: "policy/<name>", "remediation/<name>", or the bare name where only one of the
+// two exists. It gives the whole form. The error says how to write it.
+func (c *Config) ParseRequest(v string) (string, error) {
+	v = strings.TrimSpace(v)
+	if name, ok := strings.CutPrefix(v, RequestPolicy); ok {
+		p := c.Policy(name)
+		if p == nil || p.Mode == ModeOff {
+			return "", fmt.Errorf("%s=%q: there is no policy of that name; `drydock policies` lists them", RequestKey, clip(v, 80))
+		}
+		switch p.Kind {
+		case KindLocation:
+			return "", fmt.Errorf("%s=%q: the policy is about the leaders of the mesh, which are only moved for an alert", RequestKey, clip(v, 80))
+		case KindAPIServer:
+			return "", fmt.Errorf("%s=%q: the policy is about the API servers, which are only restarted for an alert", RequestKey, clip(v, 80))
+		case KindSidecar:
+			return "", fmt.Errorf("%s=%q: the policy is about pods' sidecars, and a request on a node names none; it needs an alert", RequestKey, clip(v, 80))
+		case KindNode:
+		}
+		return v, nil
+	}
+	if name, ok := strings.CutPrefix(v, RequestRemediation); ok {
+		switch r, known := Registry[name]; {
+		case known && !r.Once:
+			return "", fmt.Errorf("%s=%q: it only prepares another step and would cure nothing; ask for a policy that has it, or use kubectl %s", RequestKey, clip(v, 80), name)
+		case !known || r.Target != KindNode:
+			return "", fmt.Errorf("%s=%q: there is no remediation of a node of that name; there are %s", RequestKey, clip(v, 80), strings.Join(nodeRemediations(), ", "))
+		case r.ClusterWide:
+			return "", fmt.Errorf("%s=%q: it changes the whole cluster, which one node is no reason for; it is done by a policy, for alerts about many nodes", RequestKey, clip(v, 80))
+		case !c.Provided[name], name == replace.Name && !c.Provided[drain.Name]:
+			return "", fmt.Errorf("%s=%q: this installation cannot carry it out, since its provider is not configured", RequestKey, clip(v, 80))
+		}
+		return v, nil
+	}
+	policy, noPolicy := c.ParseRequest(RequestPolicy + v)
+	remediation, noRemediation := c.ParseRequest(RequestRemediation + v)
+	switch {
+	case v == "" || (noPolicy != nil && noRemediation != nil):
+		return "", fmt.Errorf("%s=%q is not understood: write policy/<name> or remediation/<name>, such as %q", RequestKey, clip(v, 80), "remediation/reboot")
+	case noPolicy == nil && noRemediation == nil:
+		return "", fmt.Errorf("%s=%q is both a policy and a remediation: write policy/%[2]s or remediation/%[2]s", RequestKey, clip(v, 80))
+	case noPolicy == nil:
+		return policy, nil
+	}
+	return remediation, nil
+}
+
+func nodeRemediations() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		r := Registry[name]
+		return r.Target != KindNode || !r.Once || r.ClusterWide
+	})
+}
+
+// Requested is the policy by which a request is carried out. For a remediation that is one attempt of its one step, as
+// the first policy has it that takes this node and has the step in its plan: a GPU node boots for as long as its own
+// policy says, whoever asked. A replacement is drained first. nil: there is none for this node.
+func (c *Config) Requested(request string, n *corev1.Node) *Policy {
+	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.Kind == KindNode && p.Takes(n) }
+	if name, ok := strings.CutPrefix(request, RequestPolicy); ok {
+		if p := c.Policy(name); p != nil && selects(p) {
+			return p
+		}
+		return nil
+	}
+	name := strings.TrimPrefix(request, RequestRemediation)
+	out := &Policy{Name: request, Labels: []string{"node"}, Mode: c.Mode, Plan: []Step{{Name: name, Wait: Registry[name].Wait, Attempts: 1}}, ProofFor: requestProofFor}
+	for _, p := range c.Policies {
+		if !selects(p) {
+			continue
+		}
+		for _, s := range p.Plan {
+			if s.Name == name {
+				s.Attempts = 1
+				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned, out.Labels = p.Mode, drainedFirst(p.Plan, s), p.ProofFor, p.RepairCordoned, p.Labels
+				return out
+			}
+		}
+	}
+	if name == restartUnit.Name {
+		return nil // which unit, only a plan says
+	}
+	out.Plan = drainedFirst(nil, out.Plan[0])
+	return out
+}
+
+// RequestWaits says why a request that the policy p carries out would wait for other repairs; empty: it would not. nodes
+// returns the fleet, and is called only where the first step is disruptive.
+func (c *Config) RequestWaits(p *Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
+	s := &State{Config: c, Node: n}
+	step, ok := s.FirstStep(p)
+	if !ok || !Registry[step.Name].Disruptive {
+		return ""
+	}
+	f := NewFleet(c, nodes(), &Ledger{}, func(string) bool { return false }, now)
+	if why := f.controlPlaneBusy(n); why != "" {
+		return why
+	}
+	return f.atLimit(c, n, false)
+}
+
+// requestDrainFor is the timeout of the drain before a requested replacement where no plan has one: the step's default.
+const requestDrainFor = 30 * time.Minute
+
+// drainedFirst is the plan for a requested step: a replacement deletes the machine with all that is on it, so the node is
+// drained before it, in the way in which the plan that the step is from does that.
+func drainedFirst(plan []Step, s Step) []Step {
+	if s.Name != replace.Name {
+		return []Step{s}
+	}
+	first := Step{Name: drain.Name, Timeout: requestDrainFor, Attempts: 1}
+	for _, d := range plan {
+		if d.Name == drain.Name {
+			first = d
+		}
+	}
+	return []Step{first, s}
+}
+
+// PolicyNames are the names under which repairs are counted: the policies', and the requests for a remediation alone.
+func (c *Config) PolicyNames() []string {
+	var out []string
+	for _, p := range c.Policies {
+		out = append(out, p.Name)
+	}
+	for _, name := range nodeRemediations() {
+		if c.Provided[name] {
+			out = append(out, RequestRemediation+name)
+		}
+	}
+	return out
+}
+
+// PolicyOf is the policy of that name of a repair on the node: a configured one, or the one behind a person's request for
+// a remediation. nil: it is not configured any more.
+func (c *Config) PolicyOf(name string, n *corev1.Node) *Policy {
+	if strings.HasPrefix(name, RequestRemediation) {
+		p := c.Requested(name, n)
+		if r := ReadJournal(n).Record; p != nil && r != nil && r.Policy == name && r.Step == (StepRef{Name: replace.Name, Attempt: 1}) {
+			p.Plan = p.Plan[1:] // an older version began it, whose plan was the replacement alone: it is not replaced a second time
+		}
+		return p
+	}
+	return c.Policy(name)
+}

@@ -1,0 +1,84 @@
+package node_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
+)
+
+// TestDecideAtTheLastMoment pins on which side of each limit the limit itself is.
+func TestDecideAtTheLastMoment(t *testing.T) {
+	unread := func(since time.Duration) func(*State) {
+		return func(s *State) {
+			s.Ledger, s.LedgerErr, s.LedgerLost = nil, errors.New("no answer"), scene.Noon.Add(-since)
+		}
+	}
+	unlisted := func(since time.Duration) func(*State) {
+		return func(s *State) {
+			s.Heartbeats, s.LeasesErr, s.LeasesLost = nil, errors.New("no answer"), scene.Noon.Add(-since)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*State)
+		verb   Verb
+		reason Reason
+		ask    Ask
+	}{
+		"leases that are just fresh enough": {func(s *State) { s.Heartbeats.ReadAt = scene.Noon.Add(-LookFor) }, Issue, "", Ask{}},
+		"leases that are too old":           {func(s *State) { s.Heartbeats.ReadAt = scene.Noon.Add(-LookFor - 1) }, Look, "", Ask{Heartbeats: true}},
+		"a look that is just fresh enough":  {func(s *State) { s.LookSince = scene.Noon.Add(-LookFor) }, Issue, "", Ask{}},
+		"a look that is too old":            {func(s *State) { s.LookSince = scene.Noon.Add(-LookFor - 1) }, Look, "", Ask{Alerts: true}},
+		"a ledger lost for long enough":     {unread(OutageFor), Keep, Blind, Ask{}},
+		"a ledger lost a moment ago":        {unread(OutageFor - 1), Look, "", Ask{}},
+		"leases lost for long enough":       {unlisted(OutageFor), Keep, Blind, Ask{Heartbeats: true}},
+		"leases lost a moment ago":          {unlisted(OutageFor - 1), Look, "", Ask{Heartbeats: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene.Read(t, []byte("{}")).State(t)
+			c.change(s)
+			d := node.Decide(s, scene.Noon)
+			require.Equal(t, c.verb, d.Verb, d.Message)
+			require.Equal(t, c.reason, d.Reason)
+			require.Equal(t, c.ask, d.Ask)
+		})
+	}
+}
+
+func TestAlertOfACauseIsThatAlert(t *testing.T) {
+	s := &State{Journal: Journal{Alerts: []Alert{{Fingerprint: "a"}, {Fingerprint: "b"}}}}
+	require.Equal(t, &s.Journal.Alerts[1], s.AlertBy("b"))
+	require.Nil(t, s.AlertBy("c"))
+}
+
+// TestCancelIsRememberedOnItsAlert before the history forgets it, once.
+func TestCancelIsRememberedOnItsAlert(t *testing.T) {
+	by := CancelledRepair{ID: "r1", At: scene.Noon}
+	other := CancelledRepair{ID: "r0", At: scene.Noon}
+	history := []Entry{{ID: "r1", Cause: scene.FP, By: ByPerson, Ended: scene.Noon}}
+	for name, c := range map[string]struct {
+		knows   *CancelledRepair
+		history []Entry
+		prune   []string
+		writes  bool
+	}{
+		"it is new":                       {history: history, writes: true},
+		"an earlier one was remembered":   {knows: &other, history: history, writes: true},
+		"it was remembered":               {knows: &by, history: history},
+		"no person cancelled anything":    {},
+		"the alert is removed altogether": {history: history, prune: []string{(&Alert{Fingerprint: scene.FP}).Key()}},
+	} {
+		s := &State{Journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Cancelled: c.knows}}, History: c.history}}
+		d := Decision{Prune: c.prune}
+		node.Remember(s, &d)
+		require.Equal(t, c.writes, len(d.Alerts) == 1, name)
+		if c.writes {
+			require.Equal(t, &by, d.Alerts[0].Cancelled, name)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package node
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// refusals are why steps of the plan are never done to this node.
+func (s *state) refusals(p *remediations.Policy) string {
+	var out []string
+	for _, step := range p.Plan {
+		if refuses := remediations.Registry[step.Name].Refuses; refuses != nil && refuses(s.Node) != "" {
+			out = append(out, "; "+refuses(s.Node))
+		}
+	}
+	return strings.Join(slices.Compact(out), "")
+}
+
+// mildestFirst are the node's alerts that a policy takes: the one with the mildest first step goes first, so that a more
+// invasive plan does not race it, and then the older one.
+func (s *state) mildestFirst() []*remediations.Alert {
+	type ranked struct {
+		*remediations.Alert
+		invasive int
+	}
+	var all []ranked
+	for i := range s.Journal.Alerts {
+		a := &s.Journal.Alerts[i]
+		p := s.Config.Policy(a.Policy)
+		if p == nil || p.Mode == remediations.ModeOff || p.Kind != remediations.KindNode {
+			continue
+		}
+		r := ranked{a, len(remediations.Registry)}
+		if step, ok := s.FirstStep(p); ok {
+			r.invasive = remediations.Registry[step.Name].Invasive
+		}
+		all = append(all, r)
+	}
+	slices.SortStableFunc(all, func(a, b ranked) int { return a.invasive - b.invasive })
+	out := make([]*remediations.Alert, len(all))
+	for i, r := range all {
+		out[i] = r.Alert
+	}
+	return out
+}
+
+// also are the node's other alerts that Alertmanager says are active.
+func (s *state) also(r *remediations.Record) []string {
+	var out []string
+	for _, a := range s.mildestFirst() {
+		if a.Fingerprint != r.Cause.Alert && s.Word.About(a.Fingerprint, s.Config, s.OwnSilence()).Reason == "" && len(out) < remediations.AlsoMost {
+			out = append(out, a.Fingerprint)
+		}
+	}
+	return out
+}
+
+// likelyStep is the step that would come next if Alertmanager confirmed the alert and nobody silenced it; empty: some other
+// guard holds it, or nobody need be asked about the machine first.
+func (s *state) likelyStep(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn {
+	step, ok := s.FirstStep(p)
+	if !ok || s.Ledger == nil {
+		return remediations.StepOn{}
+	}
+	c := &remediations.Candidate{State: s.State, Now: now, Policy: p, Step: step, Alert: a}
+	if r := s.Journal.Record; r != nil {
+		c.Own = r.ID
+	}
+	if _, f := c.HeldBy(nil); f != nil || s.surveyOf(c) != nil || s.trouble(c) != nil {
+		return remediations.StepOn{}
+	}
+	return ask(c)
+}

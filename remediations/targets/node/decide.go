@@ -1,0 +1,169 @@
+// Package node is what is true of nodes alone, as targets of repairs: which step comes, whom to ask about the machine, how a cure is
+// proven, what is undone, and what people say on the Node. It is pure, as the core is.
+package node
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	// refusedFor is the least time before the next attempt after a provider refused one.
+	refusedFor = time.Minute
+	// leaseAgain is how soon a lease that was found stale is read again.
+	leaseAgain = 5 * time.Second
+)
+
+// Decide says what is to be done about one node now. It is pure: the same state and time give the same decision.
+func Decide(known *remediations.State, now time.Time) remediations.Decision {
+	s := of(known)
+	right, wrong := s.Clamp(now)
+	trusts, ask := s.Trusts(now)
+	if wrong && trusts {
+		return right
+	}
+	d := s.decide(now)
+	d.Ask.Heartbeats = d.Ask.Heartbeats || (wrong && ask)
+	s.consume(&d, now)
+	s.prune(&d, now)
+	s.remember(&d)
+	s.relapsed(&d)
+	return d
+}
+
+func (s *state) decide(now time.Time) remediations.Decision {
+	r := s.Journal.Record
+	// A reset is done as a whole or not at all: without the ledger it waits.
+	if _, ok := s.Node.Annotations[remediations.ResetKey]; ok && s.Ledger != nil && remediations.ParseReset(s.Node.Annotations[remediations.ResetKey]) == nil {
+		switch {
+		case s.Journal.Malformed != nil:
+			return s.dropMalformed(now)
+		case r != nil && r.Phase == remediations.Exhausted:
+			d := remediations.Decision{Verb: remediations.Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Allow: []string{r.Policy}}
+			undo(&d, r)
+			if left := s.leave(&d, r.Undo, now); left != nil {
+				d.LeftOf, d.Left = r.ID, left
+			}
+			if leader := s.Journal.Location(); leader != nil && leader.Phase == remediations.Exhausted {
+				d.Prune, d.Allow = []string{remediations.LocationKey}, append(d.Allow, leader.Policy)
+			}
+			return d
+		case (r == nil || r.Phase == remediations.Pending) && s.Journal.Location() != nil && s.Journal.Location().Phase == remediations.Exhausted:
+			return s.resetLocation()
+		case (r == nil || r.Phase == remediations.Pending) && len(s.stoppedHere()) > 0:
+			return remediations.Decision{Verb: remediations.Rest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + strings.Join(s.stoppedHere(), ", ")}
+		case (r == nil || r.Phase == remediations.Pending) && len(exhaustedBeside(s.Journal)) > 0:
+			return remediations.Decision{Verb: remediations.Rest, Prune: exhaustedBeside(s.Journal), Message: "the exhausted repairs of sidecars here were forgotten"}
+		}
+	}
+	if d, ok := s.takeBack(now); ok && !r.CancelledOn(s.Node) {
+		return d
+	}
+	if s.Journal.Malformed != nil {
+		return remediations.Decision{Verb: remediations.Keep, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
+	}
+	return s.Live(now)
+}
+
+// consider asks the guards about one alert, or a person's request, that has not led to anything yet.
+func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request string, now time.Time) remediations.Decision {
+	cause := remediations.Cause{Request: request}
+	if a != nil {
+		cause.Alert = a.Fingerprint
+	}
+	r := s.Journal.Record
+	if r == nil || r.Cause != cause || r.Policy != p.Name {
+		r = s.NewRecord(p, cause, now)
+	}
+	r = r.Clone()
+	if a != nil && r.After == nil {
+		if cure := s.relapse(p, a, now); cure != nil {
+			r.After = &remediations.After{ID: cure.Repair, Step: cure.Step, Steps: cure.Steps}
+		}
+	}
+	c := &remediations.Candidate{State: s.State, Now: now, Policy: p, Subject: s.Node.Name, Alert: a, Request: request, Verdict: s.verdictOn(cause)}
+	step, ok := s.firstStepOf(p, r)
+	switch {
+	case ok:
+		c.Step, r.Step = step, step
+		return s.Act(c, r)
+	case r.After != nil && s.begins(p, r):
+		r.Step = r.After.Step
+		return s.spentPlan(c, r)
+	}
+	return remediations.Decision{Verb: remediations.Keep, Reason: remediations.ProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
+}
+
+// verdictOn is what the Alertmanagers say of the repair's cause.
+func (s *state) verdictOn(cause remediations.Cause) remediations.Verdict {
+	if cause.Request != "" {
+		return s.Word.AboutNode(s.Node.Name, s.Config, s.OwnSilence())
+	}
+	return s.Word.About(cause.Alert, s.Config, s.OwnSilence())
+}
+
+// proceed goes on with a repair whose last attempt is over: it is Pending between attempts, or its proof did not come
+// in time.
+func (s *state) proceed(now time.Time) remediations.Decision {
+	r := s.Journal.Record
+	p := s.policy()
+	if p == nil || p.Mode == remediations.ModeOff {
+		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+	}
+	if !p.Takes(s.Node) {
+		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
+	}
+	if s.Stale() {
+		return s.Look("asking Alertmanager before the next step")
+	}
+	c := &remediations.Candidate{State: s.State, Now: now, Policy: p, Subject: s.Node.Name, Alert: s.AlertBy(r.Cause.Alert), Request: r.Cause.Request, Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID}
+	var cure remediations.Decision
+	if c.Resolved() {
+		var well bool
+		if cure, well = s.Cured(p, now); cure.Verb == remediations.End {
+			return cure
+		} else if well && r.Phase == remediations.Pending && now.Before(r.Deadline) {
+			return cure
+		}
+	}
+	if r.Phase == remediations.Pending && !now.Before(r.Deadline) {
+		return s.End(remediations.Cancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+	}
+	if r.Drained() && !s.Node.Spec.Unschedulable {
+		return s.uncordoned("after its drain: pods may be back, and the plan would go on as if the node were empty", now)
+	}
+	if d, ok := r.AfterWithheld(p, refusedFor, now); ok {
+		return d
+	}
+	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
+	step, ok := r.Step, true
+	if (r.Intent.Of(r, step) && !interrupted(r)) || !s.Doable(p, step) {
+		step, ok = s.NextStep(p, step)
+	}
+	next := r.Between(now)
+	if ok {
+		c.Step, next.Step = step, step
+	} else if s.Ledger != nil { // without it act waits, as before any step
+		if reason, f := c.HeldBy(nil); f == nil || reason == remediations.Observing {
+			if c.Unwitnessed() {
+				return s.lookOnce(c, remediations.Ask{Witness: true})
+			}
+			return s.exhaust(p, now)
+		}
+	}
+	d := s.Act(c, next)
+	d.Well, d.Heard, d.Ask.Lease = cure.Well, cure.Heard, cure.Ask.Lease
+	d.Ask.Witness = d.Ask.Witness || cure.Ask.Witness
+	return d
+}
+
+// lookOnce asks for what the side effect rests on and is not known, or too old.
+func (s *state) lookOnce(c *remediations.Candidate, what remediations.Ask) remediations.Decision {
+	return remediations.Decision{Verb: remediations.Look, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "looking once more before the side effect"}
+}
+
+// policy is that of the repair on record.
+func (s *state) policy() *remediations.Policy { return s.PolicyOf(s.Record) }

@@ -1,0 +1,30 @@
+package node
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// MayStillAct asks, right before a call leaves, whether what people and the record say of the node still lets it: the
+// intent is still on record, nobody has put in a word since it was written, and one of the signs still says that the node is
+// ill. read is what was read of the signs that the Node does not show.
+func MayStillAct(n *corev1.Node, intentID string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error {
+	r := remediations.ReadJournal(n).Record
+	if r == nil || r.Phase != remediations.Acting || r.Intent.ID != intentID {
+		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
+	}
+	if refuses := remediations.Registry[r.Step.Name].Refuses; refuses != nil && refuses(n) != "" {
+		return remediations.Withhold(remediations.ProviderAbsent, "%s", refuses(n))
+	}
+	if r.Drained() && !n.Spec.Unschedulable {
+		return remediations.Withhold(remediations.CallWithheld, "the node was uncordoned after it was drained")
+	}
+	if l := remediations.ReadJournal(n).Location(); l != nil && l.Phase.InFlight() {
+		return remediations.Withhold(remediations.NodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
+	}
+	if err := remediations.LetsAct(n); err != nil {
+		return err
+	}
+	return remediations.StillWitnessed(n, signs, read)
+}

@@ -1,0 +1,68 @@
+package node_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
+)
+
+// TestAClockThatIsAheadEndsNoHold: what an ended repair left stays as long as the person's key is on the Node, whatever a
+// clock says that no lease agrees with.
+func TestAClockThatIsAheadEndsNoHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		key, value string
+		back       bool
+	}{
+		"a pause that is over by this clock":     {key: PauseKey, value: scene.Noon.Add(-time.Hour).Format(time.RFC3339)},
+		"break-glass that is over by this clock": {key: BreakGlassKey, value: "why"},
+		"neither":                                {back: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := &scene.Scene{Alerts: []scene.Alert{}, Node: scene.Node{Ready: "True", Cordoned: true}}
+			sc.Ledger.GlassFor = "2h"
+			s := sc.State(t)
+			if c.key != "" {
+				s.Node.Annotations[c.key] = c.value
+			}
+			s.Ledger.Status.Glass[s.Node.Name] = Glass{Since: scene.Noon.Add(-2 * time.Hour), Why: c.value}
+			s.Heartbeats = nil
+			s.Journal.History = []Entry{{ID: "abc234", Ended: scene.Noon.Add(-time.Hour), Left: []Undo{{Kind: UndoCordon, At: scene.Noon.Add(-2 * time.Hour)}}}}
+			require.Equal(t, c.back, node.Decide(s, scene.Noon).Uncordon)
+		})
+	}
+}
+
+// TestResetOnAHeldNodeLeavesTheCordon: the history keeps what was left, so that it is taken back
+// when the hold ends.
+func TestResetOnAHeldNodeLeavesTheCordon(t *testing.T) {
+	cordon := Undo{Kind: UndoCordon, At: scene.Noon.Add(-time.Hour)}
+	for name, c := range map[string]struct {
+		paused bool
+		left   []Undo
+	}{
+		"paused":     {paused: true, left: []Undo{cordon}},
+		"not paused": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := (&scene.Scene{Alerts: []scene.Alert{}, Node: scene.Node{Ready: "True", Cordoned: true}}).State(t)
+			s.Node.Annotations[ResetKey] = "true"
+			if c.paused {
+				s.Node.Annotations[PauseKey] = "true"
+			}
+			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Undo: []Undo{cordon}}
+			s.Node.Annotations[NodeRepairKey] = r.Encode()
+			s.Journal = ReadJournal(s.Node)
+			require.NoError(t, s.Journal.Malformed)
+			d := node.Decide(s, scene.Noon)
+			require.Equal(t, Reset, d.Verb)
+			require.Equal(t, !c.paused, d.Uncordon)
+			require.Equal(t, c.left, d.Left)
+			require.Equal(t, c.paused, d.LeftOf == "r9")
+		})
+	}
+}

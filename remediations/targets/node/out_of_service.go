@@ -1,0 +1,63 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// letGo marks the Node of a machine that its provider has replaced as out of service, so that what was attached to the
+// machine is let go. It is a side effect like any other: it rests on a fresh look, and every guard is asked.
+func (s *state) letGo(d *remediations.Decision, now time.Time) {
+	r, p, machine := s.Journal.Record, d.Policy, s.answers().Machine
+	if machine == nil || !machine.MachineGone || string(s.Node.UID) != r.Intent.UID || remediations.Ready(s.Node) || tainted(r) {
+		return
+	}
+	if p == nil || p.Mode == remediations.ModeOff || !p.Takes(s.Node) {
+		s.note(d, "its machine is gone; the node is not marked as out of service, because policy %s is off or does not take it", r.Policy)
+		return
+	}
+	oldest := now.Add(-s.Config.MaxStaleness)
+	if s.Heartbeats == nil || !s.Heartbeats.ReadAt.After(oldest) {
+		d.Ask.Heartbeats = true
+	}
+	if s.Word == nil || !s.Word.AskedAt.After(oldest) || d.Ask.Heartbeats || s.Ledger == nil {
+		return // what it would rest on is read again
+	}
+	c := &remediations.Candidate{
+		State: s.State, Now: now, Policy: p, Step: r.Step, Alert: s.AlertBy(r.Cause.Alert), Request: r.Cause.Request,
+		Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID,
+	}
+	if reason, f := c.HeldBy(nil); f != nil {
+		s.note(d, "its machine is gone; the node is not marked as out of service, because %s holds it", reason)
+		d.Message += ": " + f.Message
+		if f.Until.After(now) {
+			d.Recheck = remediations.Earlier(d.Recheck, f.Until)
+		}
+		return
+	}
+	d.Taint, d.Record = true, r.Clone()
+	d.Record.Note = ""
+	d.Record.Undo = append(d.Record.Undo, remediations.Undo{Kind: remediations.UndoTaint, Key: remediations.OutOfServiceTaint, At: remediations.Instant(now)})
+	d.Message = "its machine is gone: the node is marked out of service, so that volumes and pods are let go"
+}
+
+// note says what is in the way of a step under way, on the record where it is new there.
+func (s *state) note(d *remediations.Decision, format string, args ...any) {
+	d.Message = fmt.Sprintf(format, args...)
+	if r := s.Journal.Record; r.Note != text.Line(d.Message, 400) {
+		d.Record = r.Clone()
+		d.Record.Note = text.Line(d.Message, 400)
+	}
+}
+
+func tainted(r *remediations.Record) bool {
+	for _, u := range r.Undo {
+		if u.Kind == remediations.UndoTaint && u.Key == remediations.OutOfServiceTaint {
+			return true
+		}
+	}
+	return false
+}

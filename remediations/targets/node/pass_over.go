@@ -1,0 +1,47 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// passOver goes on to the next step instead of waiting for one that can only be refused, or that is not due for this node.
+// It is on record before anything else is done, and said once. nil: no step follows, and none was issued yet.
+func (s *state) passOver(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason, f *remediations.Finding) *remediations.Decision {
+	r := pending.Clone()
+	r.Passed = append(r.Passed, remediations.Passed{Index: c.Step.Index, Name: c.Step.Name, Why: text.Line(f.Message, remediations.PassedWhy)})
+	known := s.with(r)
+	step, more := known.StepFrom(c.Policy, c.Step.Index+1)
+	switch {
+	case !more && !c.Acted():
+		return nil
+	case !more:
+		d := known.exhaust(c.Policy, c.Now)
+		return &d
+	}
+	r.Step = step
+	message := fmt.Sprintf("%s is passed over: %s; %s is next", c.Step.Name, f.Message, step.Name)
+	r.Hold = &remediations.Hold{Reason: reason, Message: text.Line(message, 400), Since: remediations.Instant(c.Now)}
+	return &remediations.Decision{Verb: remediations.Keep, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
+}
+
+// passedOver names the steps that were passed over, behind what was tried.
+func passedOver(r *remediations.Record) string {
+	var out strings.Builder
+	for _, p := range r.Passed {
+		fmt.Fprintf(&out, "; %s was passed over: %s", p.Name, p.Why)
+	}
+	return out.String()
+}
+
+// part is what of the node the step is about, where only the plan says it.
+func part(c *remediations.Candidate) string {
+	if of := c.Policy.Plan[c.Step.Index]; of.Unit+of.DaemonSet != "" {
+		return " (" + of.Unit + of.DaemonSet + ")"
+	}
+	return ""
+}

@@ -1,0 +1,99 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// await waits for the proof of the attempt that was issued.
+func (s *state) await(now time.Time) remediations.Decision {
+	r := s.Journal.Record
+	p := s.policy()
+	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == remediations.CallUnknown && (c.Outcome == remediations.CallAccepted || c.Outcome == remediations.CallRefused) {
+		return s.Settle(now) // the answer came late
+	}
+	d := remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: r.Deadline}
+	d.Ask.Heartbeats = r.Beyond(now)
+	if proven, missing := s.proven(); !proven {
+		d.Message = missing
+		s.follow(&d, now)
+		return d
+	}
+	cure, ok := s.Cured(p, now)
+	if ok {
+		return cure
+	}
+	d.Message = cmp.Or(cure.Message, "the step's proof is there, the node is not well yet")
+	return d
+}
+
+// proven asks for the issued step's own proof.
+func (s *state) proven() (bool, string) {
+	r := s.Journal.Record
+	name := remediations.StepName(remediations.LastDone(r))
+	if r.Withheld() {
+		return false, "the last call was not made: " + r.Intent.Why
+	}
+	if r.Intent.Outcome == remediations.CallRefused && remediations.Registry[name].Once {
+		return false, "the provider refused: " + r.Intent.Why
+	}
+	proof := remediations.Registry[name].Proof
+	if proof == nil {
+		return false, "this version knows no proof for the step " + name
+	}
+	return proof(r.Intent, facts(s.Node), s.answers())
+}
+
+// facts is what a proof is judged by.
+func facts(n *corev1.Node) *remediations.NodeFacts {
+	return &remediations.NodeFacts{BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
+}
+
+// well: the node is Ready.
+func (s *state) well() (string, bool) { return "the node is well", remediations.Ready(s.Node) }
+
+// evidence reads the kubelet's lease, and whether the fault itself is gone by the policy's witness, since an alert may lapse while
+// its fault stays.
+func (s *state) evidence(d *remediations.Decision, p *remediations.Policy, due, now time.Time) (there bool, against string) {
+	r := s.Record
+	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.renewed(r) && now.Sub(s.Lease.ReadAt) >= leaseAgain) {
+		d.Ask.Lease, d.Message = true, "reading the node's lease"
+		return false, ""
+	}
+	if !s.renewed(r) {
+		*d = remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}
+		return false, ""
+	}
+	gone, unread, saw := s.faultGone(p, r, due)
+	switch {
+	case unread:
+		d.Ask.Witness, d.Message = true, "reading whether the fault itself is gone"
+		return false, ""
+	case !gone:
+		return false, "the alert is gone, the fault is not: " + saw
+	}
+	return true, ""
+}
+
+// cure is Recovered with the step's own proof, and SelfRecovered without.
+func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
+	r := s.Record
+	proven, missing := s.proven()
+	if proven && r.Phase == remediations.Pending && s.WellSince.After(r.Intent.At.Add(p.WaitOf(r.Step)+p.ProofFor)) {
+		proven, missing = false, "the boot came long after the attempt's time was over"
+	}
+	if !proven {
+		return remediations.SelfRecovered, "the node is well and the alert is gone, but not by this repair: " + missing
+	}
+	return remediations.Recovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", remediations.LastDone(r))
+}
+
+// renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.
+func (s *state) renewed(r *remediations.Record) bool {
+	return s.Lease.Fresh() && (!remediations.Registry[remediations.StepName(remediations.LastDone(r))].RenewsLease || s.Lease.RenewedAt.After(r.Intent.At))
+}

@@ -1,0 +1,154 @@
+package node_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/targets/sidecar"
+)
+
+func TestWaitOfAStepThatThePlanHasNoMore(t *testing.T) {
+	p := &Policy{Plan: []Step{{Name: "reboot", Wait: time.Hour}}}
+	require.Equal(t, time.Hour, p.WaitOf(StepRef{Name: "reboot"}))
+	require.Equal(t, Registry["reboot"].Wait, p.WaitOf(StepRef{Index: 1, Name: "reboot"}), "the plan became shorter")
+	require.Equal(t, Registry["replace"].Wait, p.WaitOf(StepRef{Name: "replace"}), "another step is there")
+	require.Equal(t, Registry["promote-leader"].Wait, (*Policy)(nil).WaitOf(StepRef{Name: "promote-leader"}), "the policy is gone")
+	require.Equal(t, 10*time.Minute, p.WaitOf(StepRef{Name: "of another version"}))
+}
+
+// TestProofAtTheLastMoment starts from a node that has recovered, and changes one thing.
+func TestProofAtTheLastMoment(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*State)
+		verb   Verb
+		ask    Ask
+	}{
+		"nothing changes": {func(*State) {}, End, Ask{}},
+		"the policy is gone": {func(s *State) {
+			s.Config.Policies = nil
+		}, Wait, Ask{}},
+		"the alert said that it is over after the Alertmanagers were asked": {func(s *State) {
+			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Word.AskedAt.Add(1)
+		}, Wait, Ask{Alerts: true}},
+		"the alert said that it is over before": {func(s *State) {
+			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Word.AskedAt
+		}, End, Ask{}},
+		"the alert did not say so": {func(s *State) {
+			s.LookSince = s.Word.AskedAt.Add(1)
+		}, End, Ask{}},
+		"a stale lease that was read a while ago": {func(s *State) {
+			s.Config.MaxStaleness, s.WellSince = time.Minute, time.Time{}
+			s.Lease.ReadAt, s.Lease.RenewedAt = scene.Noon.Add(-node.LeaseAgain), scene.Noon.Add(-time.Hour)
+		}, Wait, Ask{Lease: true}},
+		"a stale lease that was read a moment ago": {func(s *State) {
+			s.Config.MaxStaleness, s.WellSince = time.Minute, time.Time{}
+			s.Lease.ReadAt, s.Lease.RenewedAt = scene.Noon.Add(-node.LeaseAgain+1), scene.Noon.Add(-time.Hour)
+		}, Wait, Ask{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene.Golden{Input: "testdata/decide/recovered.input.yaml"}.State(t)
+			c.change(s)
+			d := node.Decide(s, scene.Noon)
+			require.Equal(t, c.verb, d.Verb, d.Message)
+			require.Equal(t, c.ask, d.Ask, d.Message)
+		})
+	}
+}
+
+// TestAPolicyThatIsNoLongerConfiguredProvesNoCure: nobody knows the policy's witness and proofFor any more. The repair of a node,
+// a leader or a sidecar that would have recovered waits for its deadline, and is cancelled then.
+func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
+	for kind, of := range map[string]func() (*Config, *Record, func(now time.Time) Decision){
+		"node": func() (*Config, *Record, func(now time.Time) Decision) {
+			s := scene.Golden{Input: "testdata/decide/recovered.input.yaml"}.State(t)
+			return s.Config, s.Journal.Record, func(now time.Time) Decision { return node.Decide(s, now) }
+		},
+		"leader": func() (*Config, *Record, func(now time.Time) Decision) {
+			s := scene.Golden{Input: "../location/testdata/decide/recovered.input.yaml"}.LocationState(t)
+			return s.Config, s.Record, func(now time.Time) Decision { return location.Decide(s, now) }
+		},
+		"sidecar": func() (*Config, *Record, func(now time.Time) Decision) {
+			s := scene.Golden{Input: "../sidecar/testdata/decide/recovered.input.yaml"}.SidecarState(t)
+			return s.Config, s.Record, func(now time.Time) Decision { return sidecar.Decide(s, now) }
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			conf, r, decide := of()
+			d := decide(scene.Noon)
+			require.Equal(t, End, d.Verb, d.Message)
+			require.Equal(t, Recovered, d.Ended.Outcome)
+
+			conf.Policies = nil
+			d = decide(scene.Noon)
+			require.Equal(t, Wait, d.Verb, d.Message)
+			require.Equal(t, r.Deadline, d.Recheck)
+			require.Contains(t, d.Message, "policy "+r.Policy+" is no longer configured, so nothing says what proves a cure")
+			d = decide(r.Deadline)
+			require.Equal(t, End, d.Verb, d.Message)
+			require.Equal(t, Cancelled, d.Ended.Outcome)
+		})
+	}
+}
+
+// TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven: it waits for its time, and a person looks.
+func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) {
+	s := scene.Golden{Input: "testdata/successor/recovered.input.yaml"}.State(t)
+	o := &s.Ledger.Orphans[0]
+	s.Journal.Record = &o.Record
+	d := node.DecideSuccessor(s, o, scene.Noon)
+	require.Equal(t, End, d.Verb, d.Message)
+	require.Equal(t, Recovered, d.Ended.Outcome)
+
+	s.Config.Policies = nil
+	d = node.DecideSuccessor(s, o, scene.Noon)
+	require.Equal(t, Wait, d.Verb, d.Message)
+	require.Equal(t, o.Record.WithoutPolicy(), d.Message)
+	d = node.DecideSuccessor(s, o, o.Record.Intent.At.Add(Registry["replace"].Wait))
+	require.Equal(t, End, d.Verb, d.Message)
+	require.Equal(t, OutcomeExhausted, d.Ended.Outcome)
+	require.Contains(t, d.Message, o.Record.WithoutPolicy())
+}
+
+// TestProofThatTheProviderGivesIsAskedFor: of a step that has such a proof, and while it can be told
+// from what was there before.
+func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		done   string
+		before Before
+		asked  time.Time
+		want   bool
+	}{
+		"never asked":                 {"replace:1", "{}", time.Time{}, true},
+		"asked now":                   {"replace:1", "{}", scene.Noon, false},
+		"asked long enough ago":       {"replace:1", "{}", scene.Noon.Add(-node.AskEvery), true},
+		"asked in the future":         {"replace:1", "{}", scene.Noon.Add(time.Second), true},
+		"nobody knows what was there": {"replace:1", "", time.Time{}, false},
+		"a step with another proof":   {"reboot:1", "{}", time.Time{}, false},
+	} {
+		r := &Record{Done: []string{c.done}, Intent: &Intent{ID: "r1-0-1", At: scene.Noon.Add(-time.Hour), Before: c.before}}
+		s := &State{Config: scene.LimitsAlone(), Node: scene.Bare("n1"), Journal: Journal{Record: r}}
+		if !c.asked.IsZero() {
+			s.Replacement = &Replacement{Asked: Asked{Intent: "r1-0-1", At: c.asked}}
+		}
+		d := Decision{Recheck: scene.Noon.Add(time.Hour)}
+		node.Follow(s, &d, scene.Noon)
+		require.Equal(t, c.want, d.Ask.Replacement, name)
+	}
+}
+
+func TestWhatWasThereBeforeIsOfItsStep(t *testing.T) {
+	replace, reboot := StepOn{Name: "replace"}, StepOn{Name: "reboot"}
+	require.Empty(t, node.BeforeOf((*Survey)(nil), replace))
+	require.Empty(t, node.BeforeOf((&Survey{Step: replace}), replace))
+	v := &Survey{Step: replace, Before: `{"instance":"i1"}`}
+	require.Empty(t, node.BeforeOf(v, reboot))
+	require.Equal(t, v.Before, node.BeforeOf(v, replace))
+	v.Before = "i1"
+	require.Empty(t, node.BeforeOf(v, replace), "a record could not keep it")
+}

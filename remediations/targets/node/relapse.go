@@ -1,0 +1,117 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// firstStepOf is the first step of the plan that is left for the record.
+func (s *state) firstStepOf(p *remediations.Policy, r *remediations.Record) (remediations.StepRef, bool) {
+	return s.with(r).FirstStep(p)
+}
+
+// begins says that some step of the plan can be carried out, if the record goes on from nothing.
+func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
+	anew := r.Clone()
+	anew.After = nil
+	_, ok := s.firstStepOf(p, anew)
+	return ok
+}
+
+// all are the attempts issued by the repair and by those that it went on from, oldest first.
+func all(r *remediations.Record) []string {
+	if r.After == nil {
+		return r.Done
+	}
+	return slices.Concat(r.After.Steps, r.Done)
+}
+
+// issued is the attempt of the intent. While Pending, Step already names the next one.
+func issued(r *remediations.Record) (remediations.StepRef, bool) {
+	var ref remediations.StepRef
+	if r.Intent == nil {
+		return ref, false
+	}
+	if _, err := fmt.Sscanf(r.Intent.ID, r.ID+"-%d-%d", &ref.Index, &ref.Attempt); err != nil {
+		return ref, false
+	}
+	ref.Name = remediations.StepName(remediations.LastDone(r))
+	return ref, true
+}
+
+// lastCure is how the policy's last repair of the machine ended, if that was a cure. The Node's history has it, and the
+// ledger has it for a Node that was deleted and registered again.
+func (s *state) lastCure(policy string) *remediations.Cure {
+	var known *remediations.Cure
+	if s.Ledger != nil {
+		for _, c := range s.Ledger.Cures[remediations.Machine(s.Node)] {
+			if c.Policy == policy {
+				known = &c
+			}
+		}
+	}
+	for _, e := range s.Journal.History {
+		if e.Policy != policy || remediations.KindOf(e.Target) != "" || e.OnlyHeld() {
+			continue
+		}
+		switch {
+		case known != nil && known.Repair == e.ID:
+			known.Relapsed = known.Relapsed || e.Outcome == remediations.Relapsed
+		case known == nil || known.At.Before(e.Ended):
+			return e.Cure()
+		}
+		break
+	}
+	return known
+}
+
+// relapse is the cure that did not last, if the alert is one that came back within the policy's relapseWindow; nil: it is a
+// fault of its own. How long the alert has been held since makes no difference, and time in which Drydock was blind does not
+// count. A repair that ended as SelfRecovered is no other: its steps cured nothing.
+func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.Time) *remediations.Cure {
+	if p.RelapseWindow <= 0 || s.Ledger == nil {
+		return nil
+	}
+	c := s.lastCure(p.Name)
+	if c == nil {
+		return nil
+	}
+	began := now
+	for _, t := range []time.Time{a.ReceivedAt, a.StartsAt} {
+		if t.After(c.At) && t.Before(began) {
+			began = t
+		}
+	}
+	if began.Sub(c.At)-s.Ledger.UnseenIn(c.At, began) >= p.RelapseWindow {
+		return nil
+	}
+	return c
+}
+
+// relapsed names the cure that has to be counted as failed before anything more is done.
+func (s *state) relapsed(d *remediations.Decision) {
+	if d.Record == nil || d.Record.After == nil || (d.Verb != remediations.Issue && d.Verb != remediations.End) {
+		return
+	}
+	if c := s.lastCure(d.Record.Policy); c != nil && c.Repair == d.Record.After.ID && !c.Relapsed {
+		d.Relapsed = c
+	}
+}
+
+// spentPlan ends a plan of which the earlier repairs have tried everything. Every guard is asked first, as before a step.
+func (s *state) spentPlan(c *remediations.Candidate, r *remediations.Record) remediations.Decision {
+	if s.Ledger == nil {
+		return s.Act(c, r) // which waits for it, or holds
+	}
+	c.Own = r.ID
+	if reason, f := c.HeldBy(nil); f != nil && reason != remediations.Observing {
+		return s.Act(c, r)
+	}
+	if c.Unwitnessed() {
+		return s.lookOnce(c, remediations.Ask{Witness: true})
+	}
+	return s.with(r).exhaust(c.Policy, c.Now)
+}

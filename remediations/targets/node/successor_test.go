@@ -1,0 +1,88 @@
+package node_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
+)
+
+// TestSuccessorGoldens pins how a repair goes on whose Node is gone: n1 is the Node of the machine that came, if the
+// provider says that it is.
+func TestSuccessorGoldens(t *testing.T) {
+	scene.Pin(t, "successor", orphaned, func(s *State, now time.Time) Decision { return node.DecideSuccessor(s, &s.Ledger.Orphans[0], now) }, scene.Render, nil)
+}
+
+func orphaned(g scene.Golden, t testing.TB) *State {
+	t.Helper()
+	s := g.State(t)
+	o := &s.Ledger.Orphans[0]
+	require.True(t, o.Gone(s.Node))
+	s.Journal.Record = &o.Record
+	s.Node = node.SuccessorOf(o, s.Replacement, []*corev1.Node{scene.Bare("n2"), s.Node})
+	return s
+}
+
+// TestSameMachineIsNoSuccessor: a Node that was only deleted and registered again is the same machine.
+func TestSameMachineIsNoSuccessor(t *testing.T) {
+	o := &Orphan{Node: "n1", UID: "old", ProviderID: "civo://n1", Record: Record{Intent: &Intent{ID: "r1-2-1", At: scene.Noon}}}
+	said := &Replacement{Asked: Asked{Intent: "r1-2-1", At: scene.Noon.Add(time.Second)}, Successors: []string{"civo://n1", "civo://n2"}}
+	again, another := scene.Bare("n1"), scene.Bare("n2")
+	require.True(t, o.Gone(again), "registered again, it is another Node")
+	require.Nil(t, node.SuccessorOf(o, said, []*corev1.Node{again}))
+	require.Equal(t, another, node.SuccessorOf(o, said, []*corev1.Node{again, another}))
+	require.Equal(t, another, node.SuccessorOf(o, said, []*corev1.Node{another, again}))
+	require.Nil(t, node.SuccessorOf(o, nil, []*corev1.Node{another}), "nobody said which machine it is")
+	o.UID = string(again.UID)
+	require.False(t, o.Gone(again))
+	require.True(t, o.Gone(nil))
+}
+
+// TestProviderIsAskedAgainInTime: not at once, and at once if the answer is from the future.
+func TestProviderIsAskedAgainInTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked time.Time
+		again bool
+	}{
+		"now":              {scene.Noon, false},
+		"not long ago":     {scene.Noon.Add(-node.AskEvery + 1), false},
+		"long enough ago":  {scene.Noon.Add(-node.AskEvery), true},
+		"by another clock": {scene.Noon.Add(time.Second), true},
+	} {
+		s := scene.Golden{Input: "testdata/successor/waits-for-readiness.input.yaml"}.State(t)
+		s.Replacement.At = c.asked
+		o := &s.Ledger.Orphans[0]
+		s.Journal.Record = &o.Record
+		require.Equal(t, c.again, node.DecideSuccessor(s, o, scene.Noon).Ask.Replacement, name)
+	}
+}
+
+// TestAnswerOfTheProviderIsGoodForItsTime: trouble stands until the provider said to ask again.
+func TestAnswerOfTheProviderIsGoodForItsTime(t *testing.T) {
+	conf := scene.LimitsAlone()
+	plan := []Step{{Name: "reboot", Attempts: 1}}
+	for name, c := range map[string]struct {
+		age     time.Duration
+		trouble string
+		good    bool
+	}{
+		"just now":               {0, "", true},
+		"at its end":             {node.SurveyFor, "", true},
+		"too old":                {node.SurveyFor + 1, "", false},
+		"from the future":        {-1, "", false},
+		"trouble":                {time.Minute, "no quota", true},
+		"trouble at its end":     {5 * time.Minute, "no quota", true},
+		"trouble that is over":   {5*time.Minute + 1, "no quota", false},
+		"trouble soon asked for": {node.SurveyFor + 1, "no quota", true},
+	} {
+		v := &Survey{Step: plan[0].On(), At: scene.Noon.Add(-c.age), Trouble: c.trouble, Again: 5 * time.Minute}
+		s := &State{Config: conf, Survey: v}
+		got := node.SurveyOf(s, &Candidate{State: s, Now: scene.Noon, Policy: &Policy{Plan: plan}, Step: StepRef{Name: "reboot", Attempt: 1}})
+		require.Equal(t, c.good, got == v, name)
+	}
+}

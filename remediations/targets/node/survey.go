@@ -1,0 +1,127 @@
+package node
+
+import (
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// surveyFor is how long the provider's word about a machine is good: the intent follows at once.
+const surveyFor = 30 * time.Second
+
+// noSurvey is that of a step about which nobody is asked.
+var noSurvey = &remediations.Survey{}
+
+// surveyOf is what the provider says of the machine for the candidate's step; nil: it must be asked.
+func (s *state) surveyOf(c *remediations.Candidate) *remediations.Survey {
+	if !c.Remediation().LooksFirst {
+		return noSurvey
+	}
+	v := s.Survey
+	if v == nil || v.Step != ask(c) || v.Provider != provider(c) {
+		return nil
+	}
+	good := surveyFor
+	if v.Trouble != "" {
+		good = v.Again
+	}
+	if age := c.Now.Sub(v.At); age > good || age < 0 {
+		return nil
+	}
+	return v
+}
+
+// trouble is what the provider had against the step when it was last asked; nil: nothing, or it was not asked.
+func (s *state) trouble(c *remediations.Candidate) *remediations.Finding {
+	v := s.Survey
+	if !c.Remediation().LooksFirst || v == nil || v.Step != ask(c) || v.Provider != provider(c) || v.Trouble == "" || v.At.After(c.Now) {
+		return nil
+	}
+	return &remediations.Finding{Message: v.Trouble, Until: v.At.Add(v.Again), Fleetwide: v.Fleetwide, Pass: c.Remediation().PassedOver && !v.Fleetwide}
+}
+
+// ask names the candidate's step as Survey.Step does.
+func ask(c *remediations.Candidate) remediations.StepOn { return c.Policy.Plan[c.Step.Index].On() }
+
+func before(v *remediations.Survey, step remediations.StepOn) remediations.Before {
+	if v == nil || v.Step != step || v.Before.Check() != nil {
+		return ""
+	}
+	return v.Before
+}
+
+// askEvery is how often the provider is asked whether a machine was replaced.
+const askEvery = 15 * time.Second
+
+// follow asks whoever can tell whether the step's proof is there, again and again until it is.
+func (s *state) follow(d *remediations.Decision, now time.Time) {
+	r := s.Journal.Record
+	if of := remediations.Registry[remediations.StepName(remediations.LastDone(r))]; (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
+		return
+	}
+	if again := s.askedAgain(r.Intent); !now.Before(again) || again.Sub(now) > askEvery {
+		d.Ask.Replacement = true
+	} else {
+		d.Recheck = remediations.Earlier(d.Recheck, again)
+	}
+	s.letGo(d, now)
+}
+
+// unserved says that no single provider carries out the candidate's step on its Node, or the steps that it prepares. A step that no
+// provider of the Node has is passed over where a later one has its provider; one that two claim is held.
+func unserved(c *remediations.Candidate) *remediations.Finding {
+	var first *remediations.Finding
+	for _, step := range c.Policy.Plan[c.Step.Index:] {
+		of := remediations.Registry[step.Name]
+		if !of.Once || !c.Config.Provides(step) || (of.Refuses != nil && of.Refuses(c.Node) != "") {
+			continue
+		}
+		_, against := c.Config.ProviderOf(step.Name, c.Node)
+		switch {
+		case against == "" && (first == nil || !c.Remediation().Once):
+			return nil
+		case against == "":
+			first.Pass = true
+			return first
+		case first == nil:
+			first = &remediations.Finding{Message: against, Pass: of.PassedOver && step.Name == c.Step.Name}
+		}
+		if len(c.Config.Claimants(step.Name, c.Node)) > 1 {
+			return first
+		}
+	}
+	return first
+}
+
+// provider is the one that is asked about the candidate's step.
+func provider(c *remediations.Candidate) string {
+	name, _ := c.Config.ProviderOf(c.Step.Name, c.Node)
+	return name
+}
+
+// answers are those about the intent on record, and only from whom the step asks.
+func (s *state) answers() (a remediations.Answers) {
+	r := s.Journal.Record
+	if r == nil || r.Intent == nil {
+		return a
+	}
+	of := remediations.Registry[remediations.StepName(remediations.LastDone(r))]
+	if of.Replaces && s.Replacement != nil && s.Replacement.About(r.Intent) {
+		a.Machine = s.Replacement
+	}
+	if of.AsksPods && s.Pods != nil && s.Pods.About(r.Intent) {
+		a.Pods = s.Pods
+	}
+	return a
+}
+
+// askedAgain is when the actuator is asked again about the intent, whatever it answered; zero: it was not asked yet.
+func (s *state) askedAgain(i *remediations.Intent) time.Time {
+	switch {
+	case s.Replacement != nil && s.Replacement.Intent == i.ID:
+		return s.Replacement.At.Add(askEvery)
+	case s.Pods != nil && s.Pods.Intent == i.ID:
+		return s.Pods.At.Add(askEvery)
+	}
+	return time.Time{}
+}

@@ -1,0 +1,135 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// state is the node itself, as the one lifecycle decides about it.
+type state struct{ remediations.Target }
+
+func of(known *remediations.State) *state {
+	s := &state{remediations.Target{State: known, Subject: remediations.Subject{Record: known.Journal.Record}, Apart: refusedFor}}
+	s.PolicyFor = func(r *remediations.Record) *remediations.Policy { return s.Config.PolicyOf(r.Policy, s.Node) }
+	s.Causes, s.Likely, s.Said = s.mildestFirst, s.likelyStep, s.verdictOn
+	s.Begun = func(r *remediations.Record) bool { return r.Intent != nil }
+	s.First, s.Examine, s.Asks, s.Intend, s.Hold = s.first, s.examine, s.asks, s.intend, s.hold
+	s.Consider = func(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.Decision {
+		return s.consider(p, a, "", now)
+	}
+	s.Acting, s.Overdue, s.Await, s.Proceed, s.Rest = s.acting, s.overdue, s.await, s.proceed, s.rest
+	s.Well, s.Evidence, s.Cure, s.Closing = s.well, s.evidence, s.cure, s.closing
+	return s
+}
+
+// with is the node as it would be with that record.
+func (s *state) with(r *remediations.Record) *state {
+	known := *s.State
+	known.Journal.Record = r
+	return of(&known)
+}
+
+// first is what a person asked for.
+func (s *state) first(now time.Time) (remediations.Decision, bool) {
+	if request := s.request(); request != "" {
+		return s.asked(request, now), true
+	}
+	return remediations.Decision{}, false
+}
+
+// examine asks whether one provider carries out the step on this node, and what it has against it. That stands, and is told once, while the provider is asked again.
+func (s *state) examine(c *remediations.Candidate, pending *remediations.Record, observing bool) (*remediations.Decision, remediations.Reason, *remediations.Finding) {
+	if f := unserved(c); f != nil {
+		return nil, remediations.ProviderAbsent, f
+	}
+	if observing {
+		if c.Unwitnessed() { // what would be done says so only where it would be
+			d := s.lookOnce(c, remediations.Ask{Witness: true})
+			return &d, "", nil
+		}
+		return nil, "", nil
+	}
+	trouble := s.trouble(c)
+	if trouble == nil {
+		return nil, "", nil
+	}
+	if trouble.Pass {
+		if over := s.passOver(c, pending, remediations.ProviderAbsent, trouble); over != nil {
+			return over, "", nil
+		}
+	}
+	d := s.keep(c, pending, remediations.ProviderAbsent, trouble)
+	d.Ask.Survey, d.AskStep = s.surveyOf(c) == nil, ask(c)
+	return &d, "", nil
+}
+
+func (s *state) asks(c *remediations.Candidate, also *remediations.Ask) remediations.StepOn {
+	also.Survey, also.Witness = s.surveyOf(c) == nil, c.Unwitnessed()
+	return ask(c)
+}
+
+func (s *state) intend(c *remediations.Candidate, pending *remediations.Record, d *remediations.Decision) {
+	n, r, spent := s.Node, d.Record, taken(pending, c.Step)
+	r.Also = s.also(r)
+	r.Intent.BootID, r.Intent.UID, r.Intent.ProviderID = n.Status.NodeInfo.BootID, string(n.UID), n.Spec.ProviderID
+	if s.Config.Several(c.Step.Name) {
+		r.Intent.Provider = provider(c)
+	}
+	r.Intent.Before, r.Intent.SpentSeconds = before(s.Survey, ask(c)), int(spent.Seconds())
+	if v := s.surveyOf(c); v.Evidence != "" {
+		r.Evidence = remediations.EvidenceOf(v.Evidence)
+	}
+	d.Signs = c.Signs()
+	attempt := ""
+	if c.Remediation().Once {
+		attempt = fmt.Sprintf(" (attempt %d)", c.Step.Attempt)
+	} else {
+		r.Deadline = remediations.Instant(c.Now.Add(c.Policy.Plan[c.Step.Index].Timeout - spent))
+		if !n.Spec.Unschedulable {
+			d.Cordon = true
+			r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(c.Now)})
+		}
+	}
+	d.Message = fmt.Sprintf("%s %s%s%s %s", c.Remediation().Verb, n.Name, part(c), attempt, c.By())
+}
+
+// hold keeps the candidate back, or passes its step over.
+func (s *state) hold(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason, f *remediations.Finding) remediations.Decision {
+	if f.Pass {
+		if over := s.passOver(c, pending, reason, f); over != nil {
+			return *over
+		}
+	}
+	d := s.keep(c, pending, reason, f)
+	d.Ask.Heartbeats = reason == remediations.Blind && s.Uncounted(c.Now) && s.Heartbeats.Blind() != ""
+	d.Ask.Witness = reason == remediations.NotWitnessed && c.WitnessDue()
+	return d
+}
+
+func (s *state) keep(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason, f *remediations.Finding) remediations.Decision {
+	d := remediations.Held(c, reason, f)
+	hold, was := remediations.NewHold(reason, f, c.Now), s.Record
+	// A person's request is consumed with the record of it, whatever holds it.
+	if was.Holds(pending, hold, d.Fleetwide) || (c.Request != "" && (was == nil || was.ID != pending.ID)) {
+		d.Record = pending.Clone()
+		d.Record.Hold, d.Record.Also = hold, s.also(pending)
+	}
+	return d
+}
+
+func (s *state) acting(now time.Time) (remediations.Decision, bool) {
+	if !remediations.Registry[s.Record.Step.Name].Once {
+		return s.work(now), true
+	}
+	return remediations.Decision{}, false
+}
+
+func (s *state) overdue(r *remediations.Record, now time.Time) bool {
+	return r.Beyond(now) && s.Heartbeats.Agrees(now)
+}
+
+func (s *state) rest(time.Time) remediations.Decision {
+	return remediations.Decision{Verb: remediations.Rest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is mended", s.Record.ID, remediations.ResetKey)}
+}

@@ -1,0 +1,183 @@
+package node_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/targets/sidecar"
+)
+
+// TestOnlyAWithheldCallIsGivenBack: the attempt is spent unless the process that made the intent withheld the call itself.
+func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
+	withheld := Call{IntentID: "r1-0-1", Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+	for name, c := range map[string]struct {
+		change func(*Call, *Record)
+		back   bool
+	}{
+		"withheld":                       {func(*Call, *Record) {}, true},
+		"the provider refused":           {func(c *Call, _ *Record) { c.Withheld = "" }, false},
+		"nobody knows":                   {func(c *Call, _ *Record) { c.Outcome = CallUnknown }, false},
+		"another attempt":                {func(c *Call, _ *Record) { c.IntentID = strings.TrimSuffix(c.IntentID, "1") + "2" }, false},
+		"again and again for a day":      {func(_ *Call, r *Record) { r.Began = scene.Noon.Add(-25 * time.Hour) }, false},
+		"by a person, who may take days": {func(c *Call, r *Record) { c.Withheld, r.Began = Paused, scene.Noon.Add(-25*time.Hour) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := (&scene.Scene{}).State(t)
+			s.Node = scene.Unready(scene.Acting())
+			r := ReadJournal(s.Node).Record
+			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", scene.FP, []string{"reboot:1"}, scene.Noon.Add(time.Minute)
+			call := withheld
+			c.change(&call, r)
+			s.Journal.Record, s.Call = r, &call
+			d := node.Decide(s, scene.Noon.Add(time.Second))
+			if !c.back {
+				require.Equal(t, []string{"reboot:1"}, append([]string{}, r.Done...))
+				require.NotEqual(t, Keep, d.Verb)
+				return
+			}
+			require.Equal(t, Keep, d.Verb)
+			require.Equal(t, Pending, d.Record.Phase)
+			require.Equal(t, call.Withheld, d.Record.Hold.Reason)
+			require.Empty(t, d.Record.Done)
+			again, err := DecodeRecord(d.Record.Encode())
+			require.NoError(t, err)
+			s.Journal.Record, s.Call = again, nil
+			require.Equal(t, Keep, node.Decide(s, scene.Noon.Add(2*time.Second)).Verb, "it waits a moment")
+			proven, missing := node.Proven(s)
+			require.False(t, proven)
+			require.Contains(t, missing, "the intent is too old")
+			again.Since = scene.Noon.Add(-2 * time.Minute)
+			issued := node.Decide(s, scene.Noon)
+			require.Equal(t, Issue, issued.Verb, issued.Message)
+			require.Equal(t, StepRef{Name: "reboot", Attempt: 1}, issued.Record.Step)
+			require.Equal(t, []string{"reboot:1"}, issued.Record.Done)
+
+			// A process that led before may remember that the call was withheld: it says nothing of the next one.
+			s.Journal.Record, s.Call = issued.Record, &call
+			require.NotEqual(t, Keep, node.Decide(s, scene.Noon.Add(time.Second)).Verb, "the call that may be under way is not given back")
+			over := issued.Record.Clone()
+			over.Phase, over.Intent.Outcome, over.Deadline = Verifying, CallUnknown, scene.Noon
+			s.Journal.Record, s.Call = over, nil
+			next, _ := s.NextStep(node.PolicyOf(s), over.Step)
+			d = node.Decide(s, scene.Noon.Add(time.Second))
+			require.Equal(t, next, d.Record.Step, "what was issued is not issued again under the same attempt")
+		})
+	}
+}
+
+// TestARefusalInAClockJumpSetsNoFarDeadline: the process's clock is a month ahead when the refusal is settled, and right
+// again a moment later.
+func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"a right clock": 0, "a month ahead": 30 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := (&scene.Scene{}).State(t)
+			s.Node = scene.Acting()
+			r := ReadJournal(s.Node).Record
+			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", scene.FP, []string{"reboot:1"}, scene.Noon.Add(time.Minute)
+			s.Journal.Record, s.Call = r, &Call{IntentID: "r1-0-1", Outcome: CallRefused, Why: "no quota"}
+			d := node.Decide(s, scene.Noon.Add(time.Second).Add(ahead))
+			require.Equal(t, Verify, d.Verb)
+			require.LessOrEqual(t, d.Record.Deadline.Sub(scene.Noon), 10*time.Minute)
+			if ahead == 0 {
+				require.Equal(t, scene.Noon.Add(time.Second).Add(node.RefusedFor), d.Record.Deadline)
+			}
+		})
+	}
+}
+
+// withheldCalls are the calls of which only the first kind is given back, for a sidecar and for a leader as for a node.
+var withheldCalls = map[string]struct {
+	change func(*Call, *Record)
+	back   bool
+}{
+	"withheld":                       {func(*Call, *Record) {}, true},
+	"it was refused":                 {func(c *Call, _ *Record) { c.Withheld = "" }, false},
+	"nobody knows":                   {func(c *Call, _ *Record) { c.Outcome = CallUnknown }, false},
+	"another attempt":                {func(c *Call, _ *Record) { c.IntentID = strings.TrimSuffix(c.IntentID, "1") + "2" }, false},
+	"again and again for a day":      {func(_ *Call, r *Record) { r.Began = scene.Noon.Add(-25 * time.Hour) }, false},
+	"by a person, who may take days": {func(c *Call, r *Record) { c.Withheld, r.Began = Paused, scene.Noon.Add(-25*time.Hour) }, true},
+}
+
+// TestOnlyAWithheldApprovalIsGivenBack, and the next one is made under a name and with a task of its own.
+func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
+	for name, c := range withheldCalls {
+		t.Run(name, func(t *testing.T) {
+			s := scene.ReadSidecar(t, "{}").SidecarState(t)
+			first := sidecar.Decide(s, scene.Noon)
+			require.Equal(t, Issue, first.Verb, first.Message)
+			r := first.Record
+			s.Record, s.Call = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+			c.change(s.Call, r)
+			d := sidecar.Decide(s, scene.Noon.Add(time.Second))
+			if !c.back {
+				require.NotEqual(t, Keep, d.Verb)
+				return
+			}
+			require.Equal(t, Keep, d.Verb)
+			require.Equal(t, s.Call.Withheld, d.Record.Hold.Reason)
+			again, err := DecodeRecordOf(s.Key, d.Record.Encode())
+			require.NoError(t, err)
+			require.Empty(t, again.Done)
+			s.Record, s.Call = again, nil
+			seen := func(now time.Time) time.Time {
+				s.Sighting.At, s.Word.AskedAt, s.LookSince = now, now, now
+				return now
+			}
+			require.Equal(t, Keep, sidecar.Decide(s, seen(scene.Noon.Add(20*time.Second))).Verb, "it waits a moment")
+			next := sidecar.Decide(s, seen(scene.Noon.Add(40*time.Second)))
+			require.Equal(t, Issue, next.Verb, next.Message)
+			require.Equal(t, StepRef{Name: "mark-ready", Attempt: 1}, next.Record.Step)
+			require.NotEqual(t, r.Intent.ID, next.Record.Intent.ID)
+			s.Sighting.Health = sidecar.HealthReady
+			ready := sidecar.Decide(s, seen(scene.Noon.Add(41*time.Second)))
+			require.NotNil(t, ready.Ended, ready.Message)
+			require.Equal(t, SelfRecovered, ready.Ended.Outcome, "nobody approved it")
+		})
+	}
+}
+
+// TestOnlyAWithheldMoveIsGivenBack, and the same successor may be chosen again.
+func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
+	for name, c := range withheldCalls {
+		t.Run(name, func(t *testing.T) {
+			s := scene.ReadLocation(t, "{}").LocationState(t)
+			first := location.Decide(s, scene.Noon)
+			require.Equal(t, Issue, first.Verb, first.Message)
+			r := first.Record
+			s.Record, s.Journal.Records = r, map[string]*Record{LocationKey: r}
+			s.Call = &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+			c.change(s.Call, r)
+			d := location.Decide(s, scene.Noon.Add(time.Second))
+			if !c.back {
+				require.NotEqual(t, Keep, d.Verb)
+				return
+			}
+			require.Equal(t, Keep, d.Verb)
+			require.Equal(t, s.Call.Withheld, d.Record.Hold.Reason)
+			again, err := DecodeRecordOf(LocationKey, d.Record.Encode())
+			require.NoError(t, err)
+			require.Empty(t, again.Done)
+			require.Empty(t, again.Moves)
+			require.Empty(t, again.Undo)
+			s.Record, s.Journal.Records, s.Call = again, map[string]*Record{LocationKey: again}, nil
+			seen := func(now time.Time) time.Time {
+				s.Sight.At, s.Word.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
+				return now
+			}
+			require.Equal(t, Keep, location.Decide(s, seen(scene.Noon.Add(10*time.Second))).Verb, "it waits a moment")
+			next := location.Decide(s, seen(scene.Noon.Add(20*time.Second)))
+			require.Equal(t, Issue, next.Verb, next.Message)
+			require.Equal(t, StepRef{Name: "promote-leader", Attempt: 1}, next.Record.Step)
+			require.Equal(t, "n2", next.Record.Intent.Successor)
+			require.NotEqual(t, r.Intent.ID, next.Record.Intent.ID)
+			require.NoError(t, func() error { _, err := DecodeRecordOf(LocationKey, next.Record.Encode()); return err }())
+		})
+	}
+}

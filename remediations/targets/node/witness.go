@@ -1,0 +1,24 @@
+package node
+
+import (
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// faultGone asks the policy's witness whether the fault itself is gone. unread: it must be read first. A repair that a
+// person asked for rests on no fault, so only a fault that shows counts against it.
+func (s *state) faultGone(p *remediations.Policy, r *remediations.Record, since time.Time) (gone, unread bool, saw string) {
+	if p.Witness == nil || p.Witness.None {
+		return true, false, ""
+	}
+	w := remediations.Weigh(p.Witness.Signs, s.Node, s.Read, since)
+	if w.Unread {
+		return false, true, ""
+	}
+	if r.Cause.Request != "" {
+		return !w.Ill, false, strings.Join(w.Saw, "; ")
+	}
+	return w.Well, false, strings.Join(w.Saw, "; ")
+}

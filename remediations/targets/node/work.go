@@ -1,0 +1,153 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// work decides about a repeatable step that is under way, such as a drain. It may be begun again by whoever leads, and
+// ends as soon as a guard has something against it: each of its side effects is one that a person might mind.
+func (s *state) work(now time.Time) remediations.Decision {
+	r, p := s.Journal.Record, s.policy()
+	if p == nil || p.Mode == remediations.ModeOff {
+		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+	}
+	if !p.Takes(s.Node) {
+		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
+	}
+	if !s.Node.Spec.Unschedulable { // it was cordoned when the step began, by whomever
+		return s.uncordoned("during its "+r.Step.Name, now)
+	}
+	call := s.Call
+	if call != nil && call.IntentID != r.Intent.ID {
+		call = nil
+	}
+	switch {
+	case call != nil && call.Outcome == remediations.CallAccepted:
+		return s.after(remediations.CallAccepted, "", now)
+	case call != nil && call.Outcome != "":
+		return s.worn(p, call.Why, now)
+	case !now.Before(r.Deadline):
+		why := "it took too long"
+		if r.Note != "" {
+			why += ": " + r.Note
+		}
+		return s.worn(p, why, now)
+	}
+	d := remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: r.Deadline}
+	if reason, f := s.unheard(call != nil, &d, now); f != nil {
+		return s.interrupt(p, reason, f, now)
+	} else if d.Verb == remediations.Look {
+		return d
+	}
+	known := *s.State
+	if s.Ledger == nil {
+		known.Ledger = &remediations.Ledger{} // not readable for a moment: the slot was taken, and stays taken
+	}
+	c := &remediations.Candidate{
+		State: &known, Now: now, Policy: p, Step: r.Step, Alert: s.AlertBy(r.Cause.Alert), Request: r.Cause.Request,
+		Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID,
+	}
+	if reason, f := c.HeldBy(nil); f != nil {
+		return s.interrupt(p, reason, f, now)
+	}
+	if c.Unwitnessed() {
+		d.Ask.Witness = true
+		if call == nil {
+			d.Verb, d.Message = remediations.Look, fmt.Sprintf("reading the witness before %s %s goes on", r.Step.Name, s.Node.Name)
+			return d
+		}
+	}
+	if call == nil {
+		d.Signs = c.Signs()
+		d.Verb, d.Message = remediations.Resume, fmt.Sprintf("%s %s goes on", r.Step.Name, s.Node.Name)
+		return d
+	}
+	d.Message = call.Note
+	if blocked := text.Line(call.Blocked, 400); blocked != r.Note {
+		d.Record = r.Clone()
+		d.Record.Note = blocked
+	}
+	return d
+}
+
+// uncordoned ends the repair of a node that Drydock emptied, since somebody wants pods on it. It is a person's word like a
+// cancel: to drain the node again would be against it, and to go on without would take the pods along.
+func (s *state) uncordoned(when string, now time.Time) remediations.Decision {
+	d := s.End(remediations.Cancelled, "somebody uncordoned the node "+when, now)
+	d.Ended.By = remediations.ByPerson
+	return d
+}
+
+// unheard asks whether what a step under way rests on is young enough. One that is not being done, since another process
+// began it, is looked after first; one that is ends when nobody has answered for too long.
+func (s *state) unheard(underway bool, d *remediations.Decision, now time.Time) (remediations.Reason, *remediations.Finding) {
+	oldest := now.Add(-s.Config.MaxStaleness)
+	deaf := s.Word == nil || !s.Word.AskedAt.After(oldest)
+	uncounted := s.Heartbeats == nil || !s.Heartbeats.ReadAt.After(oldest)
+	d.Ask.Heartbeats = uncounted || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
+	switch {
+	case s.Ledger == nil && errors.Is(s.LedgerErr, remediations.ErrLedgerMalformed):
+		return remediations.RecordMalformed, &remediations.Finding{Message: s.LedgerErr.Error(), Fleetwide: true}
+	case !underway && (deaf || uncounted || s.Ledger == nil):
+		d.Verb, d.Ask.Alerts, d.Message = remediations.Look, deaf, fmt.Sprintf("looking before %s %s goes on", s.Journal.Record.Step.Name, s.Node.Name)
+	case deaf:
+		return remediations.AlertUnconfirmed, remediations.Because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
+	case uncounted:
+		return remediations.Blind, remediations.Because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
+	default:
+		d.Recheck = remediations.Earlier(d.Recheck, remediations.Earlier(s.Word.AskedAt, s.Heartbeats.ReadAt).Add(s.Config.MaxStaleness))
+	}
+	return "", nil
+}
+
+// interrupt puts the step back: it is held, and begins again when nothing holds it any more.
+func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f *remediations.Finding, now time.Time) remediations.Decision {
+	r := s.Journal.Record.Clone()
+	r.Phase, r.Since, r.Deadline, r.Note = remediations.Pending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
+	r.Hold = remediations.NewHold(reason, f, now)
+	r.Also = s.also(r)
+	d := remediations.Decision{Verb: remediations.Keep, Reason: reason, Message: f.Message, Fleetwide: f.Fleetwide || reason.Fleetwide(), Policy: p, Record: r}
+	if f.Until.After(now) {
+		d.Recheck = f.Until
+	}
+	return d
+}
+
+// taken is how long the step that goes on now has taken already. The time for which it was held does not count, but each
+// interruption counts for a second at least, so that there is no end of them.
+func taken(r *remediations.Record, step remediations.StepRef) time.Duration {
+	if !r.Intent.Of(r, step) || !interrupted(r) {
+		return 0
+	}
+	return time.Duration(r.Intent.SpentSeconds)*time.Second + max(time.Second, r.Since.Sub(r.Intent.At).Truncate(time.Second))
+}
+
+// interrupted says that the record's intent is of a repeatable step that did not come to its end.
+func interrupted(r *remediations.Record) bool {
+	return !remediations.Registry[r.Step.Name].Once && r.Intent.Outcome == ""
+}
+
+// worn ends a step that did not come to its end in time, or cannot. A node that is not Ready loses nothing by the next
+// step that it has not lost already.
+func (s *state) worn(p *remediations.Policy, why string, now time.Time) remediations.Decision {
+	r := s.Journal.Record
+	goesOn := r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].ContinueOnTimeout
+	if goesOn || !remediations.Ready(s.Node) {
+		return s.after(remediations.CallRefused, why, now)
+	}
+	next := r.Clone()
+	next.Intent.Outcome, next.Intent.Why = remediations.CallRefused, text.Line(why, 300)
+	return s.with(next).exhaust(p, now)
+}
+
+// after goes on with the plan when a repeatable step is over.
+func (s *state) after(outcome remediations.CallOutcome, why string, now time.Time) remediations.Decision {
+	r := s.Journal.Record.Clone()
+	r.Intent.Outcome, r.Intent.Why, r.Note = outcome, text.Line(why, 300), ""
+	return s.with(r).proceed(now)
+}
