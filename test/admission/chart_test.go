@@ -33,13 +33,16 @@ func TestChartFollowsTheConfiguration(t *testing.T) {
 	require.Contains(t, byDefault[policyFile], "validationActions: [Deny]", "whoever writes Drydock's keys is denied in observe mode, too")
 	require.NotContains(t, byDefault[policyFile], "variables.busy ||", "nothing is in flight where nothing enforces")
 
+	policy := func(name, mode string) m {
+		return m{"name": name, "mode": mode, "match": []any{`a="b"`}, "plan": []any{m{"step": "reboot"}}}
+	}
 	for name, config := range map[string]m{
 		"the mode": {"mode": "enforce"},
-		"a policy": {"mode": "observe", "policies": []any{m{"name": "a"}, m{"name": "b", "mode": "enforce"}}},
+		"a policy": {"mode": "observe", "policies": []any{policy("a", "off"), policy("b", "enforce")}},
 	} {
 		require.Contains(t, render(t, m{"config": config})[policyFile], "!variables.busy ||", name)
 	}
-	require.NotContains(t, render(t, m{"config": m{"policies": []any{m{"mode": "observe"}}}})[policyFile], "variables.busy ||")
+	require.NotContains(t, render(t, m{"config": m{"policies": []any{policy("a", "observe")}}})[policyFile], "variables.busy ||")
 	require.NotContains(t, render(t, m{"admission": m{"policy": m{"enabled": false}}}), policyFile)
 
 	plain := render(t, m{"config": m{"webhook": nil}})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v4/pkg/chart/common"
+	appsv1 "k8s.io/api/apps/v1"
 
 	"drydock.dev/drydock/internal/lab"
 )
@@ -79,6 +80,17 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"a file outside the folder":            {m{"secretMounts": []any{m{"secret": "s", "key": "k", "path": "../x"}}}, "secretMounts"},
 		"a file in the place of another":       {m{"secretMounts": []any{m{"secret": "s", "key": "k", "path": "token"}}}, "secretMounts"},
 		"a port that the agents' metrics have": {m{"agent": m{"port": 9100}}, "port"},
+		"several leaders":                      {m{"config": m{"leaderElection": m{"enabled": false}}}, "each replica would repair on its own. Set replicas to 1"},
+		"a receiver that Alertmanager misses":  {m{"config": m{"receiver": m{"listen": "127.0.0.1:9095"}}}, "config.receiver.listen is 127.0.0.1:9095: only the pod itself reaches that address. Write :9095"},
+		"metrics that Prometheus misses":       {m{"config": m{"metrics": m{"listen": "[::1]:8080"}}}, "config.metrics.listen is [::1]:8080"},
+		"health that the kubelet misses":       {m{"config": m{"health": m{"listen": "localhost:8081"}}}, "config.health.listen is localhost:8081"},
+		"two servers on one port":              {m{"config": m{"metrics": m{"listen": ":9095"}}}, "config.metrics.listen and config.receiver.listen have the same port, 9095"},
+		"a host that the certificate lacks":    {m{"admission": m{"webhook": m{"url": "https://a.example.com"}}, "config": m{"webhook": m{"dnsNames": []any{"b.example.com"}}}}, "the host a.example.com, which config.webhook.dnsNames lacks"},
+		"a file that no pod has":               {m{"config": m{"alertmanager": m{"httpConfig": m{"tls_config": m{"ca_file": "/etc/drydock/am/ca.crt"}}}}}, "config.alertmanager.httpConfig.tls_config.ca_file is /etc/drydock/am/ca.crt, which no pod has: add a secretMounts entry with the path am/ca.crt"},
+		"a receiver that nobody makes":         {m{"prometheusOperator": m{"enabled": true}, "config": m{"alertmanager": m{"receiver": "drydock"}}}, "makes the receiver drydock/drydock/drydock: its alerts would not count"},
+		"https without an authority":           {routeTo(m{"certFile": "/tls.crt", "keyFile": "/tls.key"}, nil), "set alertmanagerConfig.tlsConfig, for example"},
+		"mutual TLS without a certificate":     {routeTo(m{"certFile": "/tls.crt", "keyFile": "/tls.key", "clientCAFile": "/ca.crt"}, m{"insecureSkipVerify": true}), "set alertmanagerConfig.tlsConfig.cert and"},
+		"an authority without https":           {routeTo(m{}, m{"insecureSkipVerify": true}), "Drydock serves posts without TLS"},
 		"a toleration that Kubernetes has not": {m{"tolerations": []any{m{"seconds": 3}}}, "tolerations"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,6 +98,54 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, tc.says)
 		})
 	}
+}
+
+// routeTo are the values of a route by the operator to a receiver with that TLS.
+func routeTo(server, client m) m {
+	v := m{"prometheusOperator": m{"enabled": true}, "config": m{"receiver": m{"tls": server}}}
+	if client != nil {
+		v["alertmanagerConfig"] = m{"tlsConfig": client}
+	}
+	return v
+}
+
+// TestAlertmanagerPostsOverTLS where the receiver serves it. The control: without it, posts go over HTTP.
+func TestAlertmanagerPostsOverTLS(t *testing.T) {
+	hook := func(values m) m {
+		var c struct {
+			Spec struct {
+				Receivers []struct{ WebhookConfigs []m }
+			}
+		}
+		find(t, objects(t, render(t, "drydock", values)), "AlertmanagerConfig", "drydock", &c)
+		return c.Spec.Receivers[0].WebhookConfigs[0]
+	}
+	ca := m{"secret": m{"name": "receiver", "key": "ca.crt"}}
+	files := m{"certFile": "/tls.crt", "keyFile": "/tls.key"}
+	secure := hook(routeTo(files, m{"ca": ca}))
+	require.Equal(t, "https://drydock.drydock:9095/v1/alerts", secure["url"])
+	require.Equal(t, m{"ca": ca, "serverName": "drydock.drydock.svc"}, secure["httpConfig"].(m)["tlsConfig"])
+	require.Contains(t, secure["httpConfig"], "authorization")
+
+	client := m{"ca": ca, "cert": m{"secret": m{"name": "client", "key": "tls.crt"}}, "keySecret": m{"name": "client", "key": "tls.key"}, "serverName": "d"}
+	mutual := hook(routeTo(m{"certFile": "/tls.crt", "keyFile": "/tls.key", "clientCAFile": "/ca.crt"}, client))
+	require.Equal(t, client, mutual["httpConfig"].(m)["tlsConfig"])
+	require.NotContains(t, mutual["httpConfig"], "authorization", "its certificate is enough")
+
+	plain := hook(m{"prometheusOperator": m{"enabled": true}})
+	require.Equal(t, "http://drydock.drydock:9095/v1/alerts", plain["url"])
+	require.NotContains(t, plain["httpConfig"], "tlsConfig")
+}
+
+// TestOneReplicaWithoutALeaderIsNeverTwo, not even during an upgrade.
+func TestOneReplicaWithoutALeaderIsNeverTwo(t *testing.T) {
+	strategy := func(values m) appsv1.DeploymentStrategyType {
+		var d appsv1.Deployment
+		find(t, objects(t, render(t, "drydock", values)), "Deployment", "drydock", &d)
+		return d.Spec.Strategy.Type
+	}
+	require.Equal(t, appsv1.RecreateDeploymentStrategyType, strategy(m{"replicas": 1, "config": m{"leaderElection": m{"enabled": false}}}))
+	require.Equal(t, appsv1.RollingUpdateDeploymentStrategyType, strategy(m{"replicas": 1}))
 }
 
 // TestEveryValueIsExplained on the page that helm-docs makes.

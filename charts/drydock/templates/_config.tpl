@@ -80,42 +80,6 @@ there is left alone, also where it is empty, which is why this is no merge.
 {{- if not (get (index . 0) (index . 1)) -}}{{- $_ := set (index . 0) (index . 1) dict -}}{{- end -}}
 {{- end -}}
 
-{{- /* What the configuration cannot be with this chart. */ -}}
-{{- define "drydock.config.checks" -}}
-{{- $c := include "drydock.config" . | fromYaml -}}
-{{- range $key := list "ledger" "leaderElection" -}}
-{{- if ne (get (get $c $key) "namespace") $.Release.Namespace -}}
-{{- fail (printf "config.%s.namespace must be the release's namespace, %s: the chart gives Drydock its rights there" $key $.Release.Namespace) -}}
-{{- end -}}
-{{- end -}}
-{{- if and (dig "providers" "civo" dict $c) (not .Values.secrets.civoAPIKey.name) (not (include "drydock.mounted" (list . (dig "providers" "civo" "apiKeyFile" "" $c)))) -}}
-{{- fail "config.providers.civo needs its API key: set secrets.civoAPIKey.name to the Secret that holds it" -}}
-{{- end -}}
-{{- if and (dig "providers" "hosts" dict $c) (not .Values.secrets.hostsKey.name) (not (include "drydock.mounted" (list . (dig "providers" "hosts" "keyFile" "" $c)))) -}}
-{{- fail "config.providers.hosts needs its SSH key: set secrets.hostsKey.name to the Secret that holds it, and the hosts' own keys" -}}
-{{- end -}}
-{{- $authenticates := dig "metrics" "authenticate" false $c -}}
-{{- if and .Values.metrics.authentication.enabled (not $authenticates) -}}
-{{- fail "metrics.authentication.enabled and config.metrics.authenticate: false contradict each other: remove one of them" -}}
-{{- end -}}
-{{- if and $authenticates (not (dig "metrics" "tls" "certFile" "" $c)) -}}
-{{- fail "the metrics' authentication needs a certificate: set metrics.authentication.secret to the Secret that holds it, or metrics.authentication.certManager.enabled" -}}
-{{- end -}}
-{{- if and .Values.metrics.authentication.secret .Values.metrics.authentication.certManager.enabled -}}
-{{- fail "metrics.authentication.secret and metrics.authentication.certManager.enabled exclude each other: cert-manager writes a Secret of its own" -}}
-{{- end -}}
-{{- range $sidecar := dig "providers" "sidecars" list $c -}}
-{{- with dig "serviceAccount" dict (default dict $sidecar.auth) -}}
-{{- if ne .namespace $.Release.Namespace -}}
-{{- fail (printf "config.providers.sidecars: the ServiceAccount of %s must be in the release's namespace, %s: the chart makes it there" $sidecar.name $.Release.Namespace) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- if and .Values.prometheusOperator.enabled .Values.alertmanagerConfig.enabled (not (include "drydock.alertmanagerConfig" .)) -}}
-{{- fail "alertmanagerConfig.enabled needs a token: leave config.receiver.tokenFile alone and set neither receiver.insecure nor receiver.tls.clientCAFile, or switch it off and write the route yourself" -}}
-{{- end -}}
-{{- end -}}
-
 {{- /* list ROOT FILE: whether secretMounts has that file: "true", or nothing. */ -}}
 {{- define "drydock.mounted" -}}
 {{- $file := index . 1 -}}
@@ -142,7 +106,7 @@ there is left alone, also where it is empty, which is why this is no merge.
 
 {{- /* Whether the configuration has Alertmanager's route made by the operator: "true", or nothing. */ -}}
 {{- define "drydock.alertmanagerConfig" -}}
-{{- if and .Values.prometheusOperator.enabled .Values.alertmanagerConfig.enabled (include "drydock.token.secret" .) -}}true{{- end -}}
+{{- if and .Values.prometheusOperator.enabled .Values.alertmanagerConfig.enabled (or (include "drydock.token.secret" .) (dig "tls" "clientCAFile" "" (default dict .Values.config.receiver))) -}}true{{- end -}}
 {{- end -}}
 
 {{- /*

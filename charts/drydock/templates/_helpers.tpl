@@ -191,3 +191,8 @@ below where an expression meets the API server's limit of its cost (about 30000)
 {{- define "drydock.metrics.serverName" -}}
 {{- default (printf "%s.%s.svc" (include "drydock.fullname" .) .Release.Namespace) .Values.metrics.authentication.serverName -}}
 {{- end -}}
+
+{{- /* Where Alertmanager posts to. */ -}}
+{{- define "drydock.receiver.url" -}}
+http{{ if dig "receiver" "tls" "certFile" "" .Values.config }}s{{ end }}://{{ include "drydock.fullname" . }}.{{ .Release.Namespace }}:9095/v1/alerts
+{{- end -}}

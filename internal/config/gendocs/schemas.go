@@ -19,6 +19,9 @@ var laidUnder = []string{
 	"providers.civo.apiKeyFile", "providers.hosts.keyFile", "providers.hosts.knownHostsFile",
 }
 
+// made are the keys of which the chart makes a mapping where its values have nothing behind them.
+var made = []string{"receiver", "alertmanager", "leaderElection", "ledger", "webhook"}
+
 // editorSchema is the schema of a configuration file as a person writes it, for editors.
 func editorSchema() []byte {
 	return []byte(format(written(), "") + "\n")
@@ -42,6 +45,9 @@ func chartSchema(values []byte) ([]byte, error) {
 			at = at["properties"].(object)[key].(object)
 		}
 		without(at, keys[len(keys)-1])
+	}
+	for _, key := range made {
+		properties(s)[key].(object)["type"] = []any{"object", "null"}
 	}
 	text := strings.ReplaceAll(format(s, "    "), `"#/$defs/`, `"#/properties/config/$defs/`)
 	return fmt.Appendf(nil, "%s\n    \"config\": %s\n  }\n}\n", head, text), nil

@@ -1,0 +1,134 @@
+{{- /* What the configuration cannot be with this chart. */ -}}
+{{- define "drydock.config.checks" -}}
+{{- $c := include "drydock.config" . | fromYaml -}}
+{{- range $key := list "ledger" "leaderElection" -}}
+{{- if ne (get (get $c $key) "namespace") $.Release.Namespace -}}
+{{- fail (printf "config.%s.namespace must be the release's namespace, %s: the chart gives Drydock its rights there" $key $.Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (dig "providers" "civo" dict $c) (not .Values.secrets.civoAPIKey.name) (not (include "drydock.mounted" (list . (dig "providers" "civo" "apiKeyFile" "" $c)))) -}}
+{{- fail "config.providers.civo needs its API key: set secrets.civoAPIKey.name to the Secret that holds it" -}}
+{{- end -}}
+{{- if and (dig "providers" "hosts" dict $c) (not .Values.secrets.hostsKey.name) (not (include "drydock.mounted" (list . (dig "providers" "hosts" "keyFile" "" $c)))) -}}
+{{- fail "config.providers.hosts needs its SSH key: set secrets.hostsKey.name to the Secret that holds it, and the hosts' own keys" -}}
+{{- end -}}
+{{- $authenticates := dig "metrics" "authenticate" false $c -}}
+{{- if and .Values.metrics.authentication.enabled (not $authenticates) -}}
+{{- fail "metrics.authentication.enabled and config.metrics.authenticate: false contradict each other: remove one of them" -}}
+{{- end -}}
+{{- if and $authenticates (not (dig "metrics" "tls" "certFile" "" $c)) -}}
+{{- fail "the metrics' authentication needs a certificate: set metrics.authentication.secret to the Secret that holds it, or metrics.authentication.certManager.enabled" -}}
+{{- end -}}
+{{- if and .Values.metrics.authentication.secret .Values.metrics.authentication.certManager.enabled -}}
+{{- fail "metrics.authentication.secret and metrics.authentication.certManager.enabled exclude each other: cert-manager writes a Secret of its own" -}}
+{{- end -}}
+{{- range $sidecar := dig "providers" "sidecars" list $c -}}
+{{- with dig "serviceAccount" dict (default dict $sidecar.auth) -}}
+{{- if ne .namespace $.Release.Namespace -}}
+{{- fail (printf "config.providers.sidecars: the ServiceAccount of %s must be in the release's namespace, %s: the chart makes it there" $sidecar.name $.Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- include "drydock.checks.servers" (list . $c) -}}
+{{- include "drydock.checks.delivery" (list . $c) -}}
+{{- include "drydock.checks.files" . -}}
+{{- end -}}
+
+{{- /* list ROOT CONFIG: what listens where nobody reaches it, and replicas that would repair side by side. */ -}}
+{{- define "drydock.checks.servers" -}}
+{{- $root := index . 0 -}}
+{{- $c := index . 1 -}}
+{{- if and (not (dig "enabled" true $c.leaderElection)) (gt (int $root.Values.replicas) 1) -}}
+{{- fail (printf "config.leaderElection.enabled is false and replicas is %d: each replica would repair on its own. Set replicas to 1, or remove config.leaderElection.enabled" (int $root.Values.replicas)) -}}
+{{- end -}}
+{{- $ports := dict -}}
+{{- range $key, $port := dict "receiver" 9095 "metrics" 8080 "health" 8081 "webhook" 9443 -}}
+{{- if or (ne $key "webhook") (hasKey $c "webhook") -}}
+{{- $listen := dig $key "listen" "" $c -}}
+{{- if regexMatch "^(127[.]|localhost:|\\[::1\\]:)" $listen -}}
+{{- fail (printf "config.%s.listen is %s: only the pod itself reaches that address. Write :%s, or remove the key" $key $listen (include "drydock.port" (list $listen $port))) -}}
+{{- end -}}
+{{- $number := include "drydock.port" (list $listen $port) -}}
+{{- with get $ports $number -}}
+{{- fail (printf "config.%s.listen and config.%s.listen have the same port, %s. Write another port for one of them" . $key $number) -}}
+{{- end -}}
+{{- $_ := set $ports $number $key -}}
+{{- end -}}
+{{- end -}}
+{{- with $root.Values.admission.webhook.url -}}
+{{- $host := (urlParse .).hostname -}}
+{{- if and (hasKey $c "webhook") (not (has $host $c.webhook.dnsNames)) -}}
+{{- fail (printf "admission.webhook.url has the host %s, which config.webhook.dnsNames lacks: the API server would refuse the certificate. Add the host, or remove config.webhook.dnsNames" $host) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* list ROOT CONFIG: a route by the operator on which no post could arrive, or whose posts would not count. */ -}}
+{{- define "drydock.checks.delivery" -}}
+{{- $root := index . 0 -}}
+{{- $c := index . 1 -}}
+{{- $tls := default dict $c.receiver.tls -}}
+{{- $client := $root.Values.alertmanagerConfig.tlsConfig -}}
+{{- if and $root.Values.prometheusOperator.enabled $root.Values.alertmanagerConfig.enabled -}}
+{{- if not (include "drydock.alertmanagerConfig" $root) -}}
+{{- fail "alertmanagerConfig.enabled needs a token: leave config.receiver.tokenFile alone and set neither receiver.insecure nor receiver.tls.clientCAFile, or switch it off and write the route yourself" -}}
+{{- end -}}
+{{- $ours := printf "%s/%s/drydock" $root.Release.Namespace (include "drydock.fullname" $root) -}}
+{{- if ne $c.alertmanager.receiver $ours -}}
+{{- fail (printf "config.alertmanager.receiver is %s, and the AlertmanagerConfig makes the receiver %s: its alerts would not count. Remove config.alertmanager.receiver, or set alertmanagerConfig.enabled to false" $c.alertmanager.receiver $ours) -}}
+{{- end -}}
+{{- if and $tls.certFile (not (or $client.ca $client.insecureSkipVerify)) -}}
+{{- fail "config.receiver.tls.certFile is set, so Alertmanager must know which authority to trust: set alertmanagerConfig.tlsConfig, for example {ca: {secret: {name: SECRET, key: ca.crt}}}" -}}
+{{- end -}}
+{{- if and $tls.clientCAFile (not (and $client.cert $client.keySecret)) -}}
+{{- fail "config.receiver.tls.clientCAFile is set, so Alertmanager must show a certificate: set alertmanagerConfig.tlsConfig.cert and alertmanagerConfig.tlsConfig.keySecret" -}}
+{{- end -}}
+{{- if and $client (not $tls.certFile) -}}
+{{- fail "alertmanagerConfig.tlsConfig is set, but Drydock serves posts without TLS: set config.receiver.tls.certFile and keyFile, or remove alertmanagerConfig.tlsConfig" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* A file below /etc/drydock that the configuration names and no pod has. */ -}}
+{{- define "drydock.checks.files" -}}
+{{- range splitList "\n" (include "drydock.files" (list "config" (include "drydock.config" . | fromYaml))) -}}
+{{- $named := splitList " " . -}}
+{{- $file := last $named -}}
+{{- if hasPrefix "/etc/drydock/" $file -}}
+{{- if not (or (has $file (include "drydock.own.files" $ | splitList "\n")) (include "drydock.mounted" (list $ $file))) -}}
+{{- fail (printf "%s is %s, which no pod has: add a secretMounts entry with the path %s" (first $named) $file (trimPrefix "/etc/drydock/" $file)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* list PATH VALUE: a line for each file that the value names, with its path in the configuration. */ -}}
+{{- define "drydock.files" -}}
+{{- $path := index . 0 -}}
+{{- range $key, $value := index . 1 -}}
+{{- $at := kindIs "string" $key | ternary (printf "%s.%v" $path $key) (printf "%s[%v]" $path $key) -}}
+{{- if or (kindIs "map" $value) (kindIs "slice" $value) -}}
+{{- include "drydock.files" (list $at $value) -}}
+{{- else if and (kindIs "string" $value) (regexMatch "(File|_file)$" $at) }}
+{{ $at }} {{ $value }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The files below /etc/drydock that the chart itself mounts. */ -}}
+{{- define "drydock.own.files" -}}
+{{- with include "drydock.token.secret" . }}
+/etc/drydock/token
+{{- end }}
+{{- with .Values.secrets.civoAPIKey.name }}
+/etc/drydock/civo/api-key
+{{- end }}
+{{- with .Values.secrets.hostsKey.name }}
+/etc/drydock/ssh/key
+/etc/drydock/ssh/known_hosts
+{{- end }}
+{{- with include "drydock.metrics.secret" . }}
+/etc/drydock/metrics/tls.crt
+/etc/drydock/metrics/tls.key
+{{- end }}
+{{- end -}}
