@@ -72,7 +72,7 @@ func (p *plugin) tell(ctx context.Context, args []string, key, doing string, may
 		return err
 	}
 	var about *remediations.Record
-	_, err = writeAsRead(ctx, c, node, doing, func(n *corev1.Node) (ruling, error) {
+	_, err = p.writeAsRead(ctx, c, node, doing, func(n *corev1.Node) (ruling, error) {
 		r, err := named(n, id)
 		if err != nil {
 			return ruling{}, err

@@ -56,6 +56,7 @@ func (p *plugin) newRootCommand() *cobra.Command {
 		p.newCancelCommand(),
 		p.newResetCommand(),
 		p.newBreakGlassCommand(),
+		p.newCleanupCommand(),
 	)
 	return root
 }

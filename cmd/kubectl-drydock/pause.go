@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
@@ -51,7 +50,7 @@ func (p *plugin) newPauseCommand() *cobra.Command {
 				until = fmt.Sprintf("until %s, or `kubectl drydock resume`", stamp(end))
 			}
 			value = strings.TrimSpace(value + " " + why)
-			return p.each(nodes, func(c corev1client.CoreV1Interface, node string) error {
+			return p.each(nodes, func(c client, node string) error {
 				return p.pause(cmd.Context(), c, node, value, until)
 			})
 		},
@@ -62,8 +61,8 @@ func (p *plugin) newPauseCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *plugin) pause(ctx context.Context, c corev1client.CoreV1Interface, node, value, until string) error {
-	n, err := write(ctx, c, node, "pausing "+node, word{remediations.PauseKey: value})
+func (p *plugin) pause(ctx context.Context, c client, node, value, until string) error {
+	n, err := p.write(ctx, c, node, "pausing "+node, word{remediations.PauseKey: value})
 	if err != nil {
 		return err
 	}
@@ -82,14 +81,14 @@ func (p *plugin) newResumeCommand() *cobra.Command {
 		Long:  "Resume takes the pause and the broken glass off a node, so that Drydock goes on with it.",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return p.each(nodes, func(c corev1client.CoreV1Interface, node string) error {
+			return p.each(nodes, func(c client, node string) error {
 				return p.resume(cmd.Context(), c, node)
 			})
 		},
 	}
 }
 
-func (p *plugin) resume(ctx context.Context, c corev1client.CoreV1Interface, node string) error {
+func (p *plugin) resume(ctx context.Context, c client, node string) error {
 	doing := "resuming " + node
 	n, err := c.Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
@@ -110,7 +109,7 @@ func (p *plugin) resume(ctx context.Context, c corev1client.CoreV1Interface, nod
 		p.say("%s was neither paused nor its glass broken%s; nothing was written.", node, excluded)
 		return nil
 	}
-	if _, err := write(ctx, c, node, doing, w); err != nil {
+	if _, err := p.write(ctx, c, node, doing, w); err != nil {
 		return err
 	}
 	p.say("%s: %s ended%s; what waited for that goes on by itself, as `kubectl drydock status -w` shows.", node, strings.Join(ended, " and "), excluded)
@@ -118,7 +117,7 @@ func (p *plugin) resume(ctx context.Context, c corev1client.CoreV1Interface, nod
 }
 
 // each does the same to several nodes: what is refused for one does not keep it from the others.
-func (p *plugin) each(nodes []string, do func(c corev1client.CoreV1Interface, node string) error) error {
+func (p *plugin) each(nodes []string, do func(c client, node string) error) error {
 	c, err := p.connect()
 	if err != nil {
 		return err
@@ -156,7 +155,7 @@ func (p *plugin) newBreakGlassCommand() *cobra.Command {
 				return err
 			}
 			node := args[0]
-			if _, err := write(cmd.Context(), c, node, "breaking the glass of "+node, word{remediations.BreakGlassKey: why}); err != nil {
+			if _, err := p.write(cmd.Context(), c, node, "breaking the glass of "+node, word{remediations.BreakGlassKey: why}); err != nil {
 				return err
 			}
 			p.say("The glass of %s is broken: admission lets everything through there but writes to Drydock's own keys, and Drydock issues nothing new, until `kubectl drydock resume %s` or for one hour.", node, node)

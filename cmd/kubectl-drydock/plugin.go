@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 )
@@ -18,25 +19,35 @@ const fieldManager = "kubectl-drydock"
 type plugin struct {
 	genericiooptions.IOStreams
 	flags *genericclioptions.ConfigFlags
-	// ledger is the name of the ledger's ConfigMap.
-	ledger string
-	now    func() time.Time
+	// ledger is the name of the ledger's ConfigMap, lease that of the Lease by which the replicas elect a leader.
+	ledger, lease string
+	now           func() time.Time
 	// connect makes the client. Tests put one in that no cluster is behind.
-	connect func() (corev1client.CoreV1Interface, error)
+	connect func() (client, error)
 }
 
-func (p *plugin) connectByFlags() (corev1client.CoreV1Interface, error) {
+// client reads and writes what the plugin needs.
+type client struct {
+	corev1client.CoreV1Interface
+	coordinationv1client.LeasesGetter
+}
+
+func (p *plugin) connectByFlags() (client, error) {
 	c, err := p.flags.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w", err)
+		return client{}, fmt.Errorf("finding the cluster: %w", err)
 	}
 	// As kubectl prints them; the client's own way is a log line.
 	c.WarningHandler = rest.NewWarningWriter(p.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-	client, err := corev1client.NewForConfig(c)
+	core, err := corev1client.NewForConfig(c)
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w", err)
+		return client{}, fmt.Errorf("finding the cluster: %w", err)
 	}
-	return client, nil
+	coordination, err := coordinationv1client.NewForConfig(c)
+	if err != nil {
+		return client{}, fmt.Errorf("finding the cluster: %w", err)
+	}
+	return client{core, coordination}, nil
 }
 
 // say prints one sentence about what was done.

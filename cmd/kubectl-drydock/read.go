@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -61,7 +60,7 @@ type repair struct {
 }
 
 // read gathers the status. The ledger comes last: a repair has its slot before it shows on its Node.
-func (p *plugin) read(ctx context.Context, c corev1client.CoreV1Interface) (*status, error) {
+func (p *plugin) read(ctx context.Context, c client) (*status, error) {
 	nodes, err := c.Nodes().List(ctx, metav1.ListOptions{LabelSelector: remediations.PhaseLabel})
 	if err != nil {
 		return nil, asking(err, "listing the nodes under repair", "")
@@ -132,7 +131,7 @@ func (r repair) rank() int {
 }
 
 // readLedger finds the ledger by its labels in all namespaces, or by its name where -n says so or listing is forbidden.
-func (p *plugin) readLedger(ctx context.Context, c corev1client.CoreV1Interface) (ledger, error) {
+func (p *plugin) readLedger(ctx context.Context, c client) (ledger, error) {
 	namespace, where := *p.flags.Namespace, ""
 	if namespace == "" {
 		list, err := c.ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: ledgerSelector})

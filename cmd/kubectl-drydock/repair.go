@@ -31,7 +31,7 @@ func (p *plugin) newRepairCommand() *cobra.Command {
 				return err
 			}
 			node := args[0]
-			_, err = writeAsRead(cmd.Context(), c, node, "asking for a repair of "+node, func(n *corev1.Node) (ruling, error) {
+			_, err = p.writeAsRead(cmd.Context(), c, node, "asking for a repair of "+node, func(n *corev1.Node) (ruling, error) {
 				return ruling{word: word{remediations.RequestKey: request}}, repairable(n)
 			})
 			if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
@@ -46,9 +45,9 @@ func (p *plugin) newResetCommand() *cobra.Command {
 }
 
 // resetNode writes the reset, where there is something to forget. of names the policy that it must be of; empty: any.
-func (p *plugin) resetNode(ctx context.Context, c corev1client.CoreV1Interface, node, of string) error {
+func (p *plugin) resetNode(ctx context.Context, c client, node, of string) error {
 	var what, policy string
-	_, err := writeAsRead(ctx, c, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
+	_, err := p.writeAsRead(ctx, c, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
 		about, err := resettable(n, of)
 		if err != nil {
 			return ruling{}, err
@@ -89,7 +88,7 @@ func resettable(n *corev1.Node, of string) (*remediations.Record, error) {
 }
 
 // resetPolicy resets one exhausted node of the policy: the first by name.
-func (p *plugin) resetPolicy(ctx context.Context, c corev1client.CoreV1Interface, policy string) error {
+func (p *plugin) resetPolicy(ctx context.Context, c client, policy string) error {
 	nodes, err := c.Nodes().List(ctx, metav1.ListOptions{LabelSelector: remediations.PhaseLabel + "=" + string(remediations.Exhausted)})
 	if err != nil {
 		return asking(err, "listing the exhausted nodes", "")

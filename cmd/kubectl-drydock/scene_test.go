@@ -17,7 +17,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes/fake"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -56,7 +55,9 @@ func newDesk(t *testing.T, objects ...runtime.Object) *desk {
 		IOStreams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: d.out, ErrOut: d.err},
 		flags:     genericclioptions.NewConfigFlags(false),
 		now:       func() time.Time { return now },
-		connect:   func() (corev1client.CoreV1Interface, error) { return d.cluster.CoreV1(), nil },
+		connect: func() (client, error) {
+			return client{d.cluster.CoreV1(), d.cluster.CoordinationV1()}, nil
+		},
 	}
 	return d
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -44,7 +43,7 @@ func (p *plugin) newStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *plugin) status(ctx context.Context, c corev1client.CoreV1Interface, o output) error {
+func (p *plugin) status(ctx context.Context, c client, o output) error {
 	s, err := p.read(ctx, c)
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/printers"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -31,7 +30,7 @@ const (
 var watchWidths = []int{len("21:05:00Z"), 12, len("REPAIR"), 14, len("Verifying"), len("reboot:1"), len("AGE"), len("CordonedByOther"), len(time.RFC3339) - 5, len("alert/9f2c0e5b6d1a4c33")}
 
 // follow prints the status, and then what changes. A watch only says when to look; what is printed is always read.
-func (p *plugin) follow(ctx context.Context, c corev1client.CoreV1Interface, o output) error {
+func (p *plugin) follow(ctx context.Context, c client, o output) error {
 	f := &follower{plugin: p, client: c, output: o, objects: o.printer(), table: &table{out: p.Out, widths: slices.Clone(watchWidths)}}
 	s, err := p.read(ctx, c)
 	if err != nil {
@@ -82,7 +81,7 @@ func (p *plugin) clock() string { return p.now().UTC().Format("15:04:05Z") }
 // follower prints the differences between one status and the next.
 type follower struct {
 	*plugin
-	client  corev1client.CoreV1Interface
+	client  client
 	output  output
 	table   *table
 	lines   map[string]line

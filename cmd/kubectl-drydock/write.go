@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -18,17 +17,22 @@ import (
 type word map[string]any
 
 // write puts the annotations on the Node, in one PATCH. doing names it for a refusal.
-func write(ctx context.Context, c corev1client.CoreV1Interface, node, doing string, w word) (*corev1.Node, error) {
-	n, err := patch(ctx, c, node, "", w)
+func (p *plugin) write(ctx context.Context, c client, node, doing string, w word) (*corev1.Node, error) {
+	n, err := p.patch(ctx, c, node, annotating(w, ""))
 	return n, asking(err, doing, node)
 }
 
-func patch(ctx context.Context, c corev1client.CoreV1Interface, node, version string, w word) (*corev1.Node, error) {
+// annotating is the patch that writes the annotations; version: only on the Node as it was read.
+func annotating(w word, version string) map[string]any {
 	meta := map[string]any{"annotations": w}
 	if version != "" {
 		meta["resourceVersion"] = version
 	}
-	text, err := json.Marshal(map[string]any{"metadata": meta})
+	return map[string]any{"metadata": meta}
+}
+
+func (p *plugin) patch(ctx context.Context, c client, node string, change map[string]any) (*corev1.Node, error) {
+	text, err := json.Marshal(change)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch: %w", err)
 	}
@@ -48,7 +52,7 @@ const readAttempts = 5
 
 // writeAsRead reads the Node, lets rule decide, and writes only if the Node is still as it was read. Where it is not, it
 // is judged again; the word is given up if it would now be about something else.
-func writeAsRead(ctx context.Context, c corev1client.CoreV1Interface, node, doing string, rule func(*corev1.Node) (ruling, error)) (ruling, error) {
+func (p *plugin) writeAsRead(ctx context.Context, c client, node, doing string, rule func(*corev1.Node) (ruling, error)) (ruling, error) {
 	var first ruling
 	for attempt := range readAttempts {
 		n, err := c.Nodes().Get(ctx, node, metav1.GetOptions{})
@@ -65,7 +69,7 @@ func writeAsRead(ctx context.Context, c corev1client.CoreV1Interface, node, doin
 			return first, fmt.Errorf("%s changed while this was being written, and nothing was: its repair is now %s and no longer %s; look at `kubectl drydock status` and decide again", node, now.about, first.about)
 		}
 		first = now
-		_, err = patch(ctx, c, node, n.ResourceVersion, now.word)
+		_, err = p.patch(ctx, c, node, annotating(now.word, n.ResourceVersion))
 		if !apierrors.IsConflict(err) {
 			return first, asking(err, doing, node)
 		}

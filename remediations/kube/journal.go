@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,15 +59,22 @@ func patchNode(ctx context.Context, client kubernetes.Interface, name string, p 
 
 // OwnsCordon says whether Drydock is an owner of the Node's spec.unschedulable.
 func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
-	owners, err := j.owners(ctx, node, func(f ownedFields) bool { _, owned := f.Spec["f:unschedulable"]; return owned })
-	return slices.ContainsFunc(owners, func(o metav1.ManagedFieldsEntry) bool { return o.Manager == remediations.FieldManager }), err
+	n, err := j.managed(ctx, node)
+	if err != nil {
+		return false, err
+	}
+	return remediations.OwnsCordon(n)
 }
 
 // SetBy says which field manager owns an annotation of the Node, and when that manager last changed the Node; of several
 // owners, the one that changed the Node last. The API server takes a manager's name from the request: the name tells the
 // program and proves no person.
 func (j Journal) SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error) {
-	owners, err := j.owners(ctx, node, func(f ownedFields) bool { _, owned := f.Metadata.Annotations["f:"+annotation]; return owned })
+	n, err := j.managed(ctx, node)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	owners, err := remediations.FieldOwners(n, "f:metadata", "f:annotations", "f:"+annotation)
 	for _, o := range owners {
 		if o.Time != nil && !o.Time.Time.Before(at) {
 			manager, at = o.Manager, o.Time.UTC()
@@ -77,32 +83,11 @@ func (j Journal) SetBy(ctx context.Context, node, annotation string) (manager st
 	return manager, at, err
 }
 
-// ownedFields are the fields of managedFields that anybody asks about.
-type ownedFields struct {
-	Metadata struct {
-		Annotations map[string]any `json:"f:annotations"`
-	} `json:"f:metadata"`
-	Spec map[string]any `json:"f:spec"`
-}
-
-// owners reads the Node and returns the entries of its managedFields that own the field.
-func (j Journal) owners(ctx context.Context, node string, owns func(ownedFields) bool) ([]metav1.ManagedFieldsEntry, error) {
+// managed reads the Node with its managedFields, which no cache keeps.
+func (j Journal) managed(ctx context.Context, node string) (*corev1.Node, error) {
 	n, err := j.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return nil, translate("reading managedFields of Node "+node, err)
 	}
-	var out []metav1.ManagedFieldsEntry
-	for _, entry := range n.ManagedFields {
-		if entry.FieldsV1 == nil {
-			continue
-		}
-		var fields ownedFields
-		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
-			return nil, fmt.Errorf("reading managedFields of Node %s: %w", node, err)
-		}
-		if owns(fields) {
-			out = append(out, entry)
-		}
-	}
-	return out, nil
+	return n, nil
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 )
 
@@ -16,14 +17,13 @@ func OutOfService(at time.Time) corev1.Taint {
 	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at}}
 }
 
-// taintsAfter are the Node's taints after the change; all others stay as they were read. Where somebody has set that one
-// already theirs stays. What is taken off is told by its time alone: managedFields cannot say whose a taint is, since all
-// taints are one field to them, owned by whoever changed any of them last, such as the controller that marks the node as
-// not ready. But only who sets a taint gives it a time, and kubectl gives none.
+// taintsAfter are the Node's taints after the change; all others stay as they were read. Where somebody set that one already,
+// it stays theirs.
 func taintsAfter(n *corev1.Node, c engine.NodeChange) []corev1.Taint {
 	taints := slices.Clone(n.Spec.Taints)
 	if c.InService != nil {
-		taints = slices.DeleteFunc(taints, func(t corev1.Taint) bool { return setAt(t, corev1.TaintNodeOutOfService, *c.InService) })
+		ours := remediations.Undo{Kind: remediations.UndoTaint, Key: corev1.TaintNodeOutOfService, At: *c.InService}
+		taints = slices.DeleteFunc(taints, ours.Set)
 	}
 	if c.OutOfService != nil {
 		t := OutOfService(*c.OutOfService)
@@ -32,9 +32,4 @@ func taintsAfter(n *corev1.Node, c engine.NodeChange) []corev1.Taint {
 		}
 	}
 	return taints
-}
-
-// setAt compares whole seconds, which is all that the API server keeps.
-func setAt(t corev1.Taint, key string, at time.Time) bool {
-	return t.Key == key && t.TimeAdded != nil && t.TimeAdded.Unix() == at.Unix()
 }

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// leaseName is the Lease by which Drydock's replicas elect a leader.
+const leaseName = "drydock"
+
+func (p *plugin) newCleanupCommand() *cobra.Command {
+	var yes, force bool
+	cmd := &cobra.Command{
+		Use:   "cleanup [--yes] [--force]",
+		Short: "Remove from all nodes what Drydock wrote on them, after it was uninstalled",
+		Long: "Cleanup removes Drydock's annotations, label, taint and cordon from all nodes, and requests that nobody answered.\n" +
+			"It keeps what people wrote to keep Drydock away, and names the objects that `helm uninstall` leaves behind.\n" +
+			"Without --yes it prints what it would do, and writes nothing.",
+		Example: "  helm uninstall drydock -n drydock\n  kubectl drydock cleanup\n  kubectl drydock cleanup --yes",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := p.connect()
+			if err != nil {
+				return err
+			}
+			return p.cleanup(cmd.Context(), c, yes, force)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "remove it; without it, only print what would be removed")
+	cmd.Flags().BoolVar(&force, "force", false, "remove it also while Drydock runs or a repair is in flight")
+	cmd.Flags().StringVar(&p.ledger, "ledger", ledgerName, "name of the ledger's ConfigMap")
+	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease by which Drydock's replicas elect a leader")
+	return cmd
+}
+
+// cleanup removes what Drydock wrote, or says what it would remove.
+func (p *plugin) cleanup(ctx context.Context, c client, yes, force bool) error {
+	l, err := p.readLedger(ctx, c)
+	if err != nil {
+		return err
+	}
+	running, found, err := p.runs(ctx, c, l.Namespace)
+	if err != nil {
+		return err
+	}
+	var all []traces
+	if err := eachNode(ctx, c, func(n *corev1.Node) error {
+		t, err := tracesOn(n)
+		all = append(all, t)
+		return err
+	}); err != nil {
+		return err
+	}
+	obstacles := obstaclesTo(all, running)
+	if yes && !force && len(obstacles) > 0 {
+		return fmt.Errorf("nothing was removed: %s. `kubectl drydock cleanup --yes --force` removes it all the same", strings.Join(obstacles, "; "))
+	}
+	var refused refusals
+	removed := 0
+	for _, t := range all {
+		switch {
+		case len(t.removed) == 0:
+			continue
+		case !yes:
+			p.say("%s: would remove %s", t.node, strings.Join(t.removed, ", "))
+		default:
+			done, err := p.clean(ctx, c, t.node, force)
+			if err != nil {
+				refused = append(refused, err)
+				continue
+			}
+			p.say("%s: removed %s", t.node, strings.Join(done, ", "))
+		}
+		removed++
+	}
+	if removed+len(refused) == 0 {
+		p.say("No node has anything that Drydock wrote.")
+	}
+	for _, t := range all {
+		for _, k := range t.kept {
+			p.say("%s: keeps %s", t.node, k)
+		}
+	}
+	lease := ""
+	if found {
+		lease = p.lease
+	}
+	for _, o := range leftovers(l, lease) {
+		p.say("%s", o)
+	}
+	if !yes {
+		for _, o := range obstacles {
+			p.say("Not yet: %s.", o)
+		}
+		p.say("Nothing was written. `kubectl drydock cleanup --yes` removes it.")
+	}
+	if len(refused) > 0 {
+		return refused
+	}
+	return nil
+}
+
+// obstaclesTo are the reasons not to remove anything yet.
+func obstaclesTo(all []traces, running string) (out []string) {
+	if running != "" {
+		out = append(out, running)
+	}
+	for _, t := range all {
+		if t.busy != "" {
+			out = append(out, t.busy)
+		}
+	}
+	return out
+}
+
+// runs says that Drydock runs, by the Lease that its leader renews. found: the Lease exists.
+func (p *plugin) runs(ctx context.Context, c client, namespace string) (running string, found bool, err error) {
+	name := namespace + "/" + p.lease
+	lease, err := c.Leases(namespace).Get(ctx, p.lease, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", false, nil
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("Lease %s cannot be read, so Drydock may still run: %v", name, err), false, nil
+	case err != nil:
+		return "", false, asking(err, "reading Lease "+name, "")
+	}
+	s := lease.Spec
+	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
+		return "", true, nil
+	}
+	if p.now().After(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds) * time.Second)) {
+		return "", true, nil
+	}
+	return fmt.Sprintf("Drydock still runs and would write again: %s renewed Lease %s at %s; uninstall Drydock first, or wait %d s if you just did", *s.HolderIdentity, name, stamp(s.RenewTime.Time), *s.LeaseDurationSeconds), true, nil
+}
+
+// leftovers name the objects that Drydock made and that no release of Helm's contains.
+func leftovers(l ledger, lease string) (out []string) {
+	say := func(kind, name, what string) {
+		out = append(out, fmt.Sprintf("%s %s/%s is left, %s. To remove it: kubectl delete %s %s -n %s", kind, l.Namespace, name, what, strings.ToLower(kind), name, l.Namespace))
+	}
+	switch {
+	case l.missing:
+	case l.whole == nil && l.Problem != "":
+		out = append(out, fmt.Sprintf("ConfigMap %s/%s may be left: %s", l.Namespace, l.Name, l.Problem))
+	default:
+		say("ConfigMap", l.Name, "with the counts and limits of all repairs")
+	}
+	if lease != "" {
+		say("Lease", lease, "by which the replicas elected a leader")
+	}
+	return out
+}
+
+// clean removes what is on the Node when it is read again; nothing where that is now under repair.
+func (p *plugin) clean(ctx context.Context, c client, node string, force bool) (removed []string, err error) {
+	doing := "cleaning " + node
+	for range readAttempts {
+		n, err := c.Nodes().Get(ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return nil, asking(err, doing, node)
+		}
+		t, err := tracesOn(n)
+		if err != nil {
+			return nil, err
+		}
+		if t.busy != "" && !force {
+			return nil, fmt.Errorf("nothing was removed from %s: %s", node, t.busy)
+		}
+		_, err = p.patch(ctx, c, node, t.patch(n))
+		if !apierrors.IsConflict(err) {
+			return t.removed, asking(err, doing, node)
+		}
+	}
+	return nil, fmt.Errorf("%s changed each of the %d times that this was tried, and nothing was removed from it; try again", node, readAttempts)
+}
+
+// traces are what Drydock wrote on a Node.
+type traces struct {
+	node string
+	// busy says that a repair is in flight.
+	busy string
+	// removed and kept name what is removed, and what is not, each for people.
+	removed, kept []string
+
+	annotations, labels []string
+	uncordon            bool
+	taints              []corev1.Taint // those that stay, where one is removed
+}
+
+// consumed are people's requests to Drydock, which the next install would answer.
+var consumed = []string{remediations.RequestKey, remediations.ApproveKey, remediations.CancelKey, remediations.ResetKey, remediations.BreakGlassKey}
+
+func tracesOn(n *corev1.Node) (traces, error) {
+	t := traces{node: n.Name}
+	for _, key := range slices.Sorted(maps.Keys(n.Annotations)) {
+		switch {
+		case remediations.Owned(key) || slices.Contains(consumed, key):
+			t.annotations, t.removed = append(t.annotations, key), append(t.removed, described(key, n.Annotations[key]))
+		case remediations.Relevant(key):
+			t.kept = append(t.kept, fmt.Sprintf("the annotation %s=%q, which a person set; to remove it: kubectl annotate node %s %s-", key, n.Annotations[key], n.Name, key))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		switch {
+		case remediations.Owned(key):
+			t.labels, t.removed = append(t.labels, key), append(t.removed, "label "+key)
+		case remediations.Relevant(key):
+			t.kept = append(t.kept, fmt.Sprintf("the label %s=%s, which a person set; to remove it: kubectl label node %s %s-", key, n.Labels[key], n.Name, key))
+		}
+	}
+	j := remediations.ReadJournal(n)
+	t.findRepair(n, j)
+	return t, t.findUndo(n, j)
+}
+
+// described is an annotation as people know it.
+func described(key, value string) string {
+	if !strings.HasPrefix(key, remediations.RepairPrefix) {
+		return key
+	}
+	r, err := remediations.DecodeRecordOf(key, value)
+	if err != nil {
+		return key + " (unreadable)"
+	}
+	return fmt.Sprintf("%s (repair %s by policy %s, %s)", key, r.ID, r.Policy, r.Phase)
+}
+
+// findRepair says which repair is in flight. A record that cannot be read may be of one.
+func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
+	records := j.OtherRepairs
+	if j.Record != nil && j.Record.Phase.InFlight() {
+		records = append([]*remediations.Record{j.Record}, records...)
+	}
+	if len(records) > 0 {
+		r := records[0]
+		t.busy = fmt.Sprintf("repair %s by policy %s is in flight on %s (%s, %s); wait for its end, or end it with `kubectl drydock cancel %s` while Drydock runs", r.ID, r.Policy, n.Name, r.Phase, r.Step, n.Name)
+		return
+	}
+	if phase := remediations.Phase(n.Labels[remediations.PhaseLabel]); j.Malformed != nil && phase.InFlight() {
+		t.busy = fmt.Sprintf("the label %s=%s of %s says that a repair is in flight, and its record cannot be read: %v", remediations.PhaseLabel, phase, n.Name, j.Malformed)
+	}
+}
+
+// findUndo finds the cordon and the taint that Drydock recorded as its own, as the end of the repair would.
+func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
+	var undo []remediations.Undo
+	if j.Record != nil {
+		undo = append(undo, j.Record.Undo...)
+	}
+	for _, e := range j.History {
+		undo = append(undo, e.Left...)
+	}
+	for key, r := range j.Records {
+		if len(r.Undo) > 0 && len(r.Moves) > 0 {
+			t.kept = append(t.kept, fmt.Sprintf("the leadership of location %s, which repair %s (%s) moved from %s", r.Location, r.ID, key, led(r.Moves)))
+		}
+	}
+	owned, err := remediations.OwnsCordon(n)
+	if err != nil {
+		return fmt.Errorf("looking for Drydock's cordon on %s: %w", n.Name, err)
+	}
+	recorded := slices.ContainsFunc(undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
+	switch {
+	case !n.Spec.Unschedulable || !owned:
+	case recorded:
+		t.uncordon = true
+		t.removed = append(t.removed, "Drydock's cordon")
+	default:
+		t.kept = append(t.kept, fmt.Sprintf("its cordon: Drydock set it, but no record on the node says so; to remove it: kubectl uncordon %s", n.Name))
+	}
+	rest := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(taint corev1.Taint) bool {
+		ours := slices.ContainsFunc(undo, func(u remediations.Undo) bool { return u.Set(taint) })
+		if ours {
+			t.removed = append(t.removed, "taint "+taint.Key)
+		}
+		return ours
+	})
+	if len(rest) < len(n.Spec.Taints) {
+		t.taints = append([]corev1.Taint{}, rest...)
+	}
+	return nil
+}
+
+// patch is one change for all of it, of the Node as it was read.
+func (t *traces) patch(n *corev1.Node) map[string]any {
+	annotations, labels, spec := word{}, word{}, map[string]any{}
+	for _, key := range t.annotations {
+		annotations[key] = nil
+	}
+	for _, key := range t.labels {
+		labels[key] = nil
+	}
+	if t.uncordon {
+		spec["unschedulable"] = nil
+	}
+	if t.taints != nil {
+		spec["taints"] = t.taints
+	}
+	return map[string]any{
+		"metadata": map[string]any{"uid": n.UID, "resourceVersion": n.ResourceVersion, "annotations": annotations, "labels": labels},
+		"spec":     spec,
+	}
+}
+
+// nodesPerPage bounds one answer of the API server.
+const nodesPerPage = 500
+
+// eachNode calls do for each Node, page by page.
+func eachNode(ctx context.Context, c client, do func(*corev1.Node) error) error {
+	next := ""
+	for {
+		page, err := c.Nodes().List(ctx, metav1.ListOptions{Limit: nodesPerPage, Continue: next})
+		if err != nil {
+			return asking(err, "listing the nodes", "")
+		}
+		for i := range page.Items {
+			if err := do(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		if next = page.Continue; next == "" {
+			return nil
+		}
+	}
+}

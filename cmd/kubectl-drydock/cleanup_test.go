@@ -1,0 +1,111 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/remediations"
+)
+
+// cordonedBy is an exhausted node whose record says that Drydock cordoned it, and whose cordon the manager owns.
+func cordonedBy(name, manager string) *corev1.Node {
+	n := under(name, record("cccccc", remediations.Exhausted, func(r *remediations.Record) {
+		r.Undo = []remediations.Undo{{Kind: remediations.UndoCordon, At: now}}
+	}))
+	n.Spec.Unschedulable = true
+	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:unschedulable":{}}}`)}}}
+	return n
+}
+
+func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
+	seconds, at := int32(15), metav1.NewMicroTime(renewed)
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "drydock"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at, LeaseDurationSeconds: &seconds},
+	}
+}
+
+func TestCleanupSaysFirstWhatItWouldRemove(t *testing.T) {
+	words := node("node-2", map[string]string{
+		remediations.AlertPrefix + "9f2c0e5b6d1a4c33": "{}", remediations.HistoryKey: "[]",
+		remediations.RequestKey: "remediation/reboot", remediations.PauseKey: "true disk", "example.com/mine": "kept",
+	})
+	words.Labels[remediations.ExcludeLabel] = "true"
+	d := newDesk(t, node("node-1", nil), words, cordonedBy("node-3", remediations.FieldManager), cordonedBy("node-4", "kubectl-cordon"), malformed("node-5"),
+		ledgerOf(calmLedger()), leaseOf("", now))
+	malformedToo := d.node("node-5")
+	malformedToo.Labels[remediations.PhaseLabel] = "Exhausted"
+	_, err := d.cluster.CoreV1().Nodes().Update(t.Context(), malformedToo, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
+	code, stdout, stderr := d.run("cleanup")
+	require.Equal(t, cli.ExitOK, code, stderr)
+	golden(t, "cleanup", "$ kubectl drydock cleanup\n"+stdout)
+	require.Empty(t, d.patches(), "a dry run")
+
+	code, stdout, stderr = d.run("cleanup", "--yes")
+	require.Equal(t, cli.ExitOK, code, stderr)
+	golden(t, "cleanup-yes", "$ kubectl drydock cleanup --yes\n"+stdout)
+	require.Len(t, d.patches(), 4, "one PATCH for each node that has anything")
+	for _, name := range []string{"node-1", "node-2", "node-3", "node-4", "node-5"} {
+		n := d.node(name)
+		for key := range n.Annotations {
+			require.Contains(t, []string{remediations.PauseKey, "example.com/mine"}, key, name)
+		}
+		require.NotContains(t, n.Labels, remediations.PhaseLabel)
+		require.Equal(t, name == "node-4", n.Spec.Unschedulable, "%s: only its own cordon", name)
+	}
+	require.Equal(t, "true", d.node("node-2").Labels[remediations.ExcludeLabel])
+
+	code, stdout, stderr = d.run("cleanup", "--yes")
+	require.Equal(t, cli.ExitOK, code, stderr)
+	require.Contains(t, stdout, "No node has anything that Drydock wrote.\n")
+}
+
+func TestCleanupWaitsForDrydockAndItsRepairs(t *testing.T) {
+	garbled := malformed("n") // its label says Acting
+	sidecar := node("n", map[string]string{remediations.RepairPrefix + "leader": record("dddddd", remediations.Verifying, func(r *remediations.Record) {
+		r.Location, r.Step.Name, r.Intent.Successor = "fra1", "promote-leader", "node-10"
+		r.Moves = []remediations.Move{{Location: "fra1", From: "n", To: "node-10", Before: map[string]*string{"node-10": nil}}}
+	}).Encode()})
+	for name, c := range map[string]struct {
+		node  *corev1.Node
+		lease *coordinationv1.Lease
+		want  string
+	}{
+		"in flight":            {under("n", record("aaaaaa", remediations.Verifying)), leaseOf("", now), "repair aaaaaa by policy node-not-ready is in flight on n (Verifying, reboot:1)"},
+		"a leader's in flight": {sidecar, leaseOf("", now), "repair dddddd by policy node-not-ready is in flight on n (Verifying, promote-leader:1)"},
+		"perhaps in flight":    {garbled, leaseOf("", now), "the label drydock.dev/phase=Acting of n says that a repair is in flight"},
+		"Drydock runs":         {under("n", record("aaaaaa", remediations.Pending)), leaseOf("drydock-0", now.Add(-14*time.Second)), "Drydock still runs and would write again: drydock-0 renewed Lease drydock/drydock at 2026-11-20T21:04:46Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, c.node, c.lease, ledgerOf(calmLedger()))
+			code, stdout, _ := d.run("cleanup")
+			require.Equal(t, cli.ExitOK, code)
+			require.Contains(t, stdout, "Not yet: "+c.want)
+
+			code, stdout, stderr := d.run("cleanup", "--yes")
+			require.Equal(t, cli.ExitFailed, code)
+			require.Empty(t, stdout)
+			require.Contains(t, stderr, "error: nothing was removed: "+c.want)
+			require.Regexp(t, `\A[^\n]+\n\z`, stderr, "one sentence")
+			require.Empty(t, d.patches())
+
+			code, _, stderr = d.run("cleanup", "--yes", "--force")
+			require.Equal(t, cli.ExitOK, code, stderr)
+			require.Empty(t, d.node("n").Annotations, "the control: told to, it does")
+		})
+	}
+	t.Run("a Lease that ran out", func(t *testing.T) {
+		d := newDesk(t, under("n", record("aaaaaa", remediations.Pending)), leaseOf("drydock-0", now.Add(-16*time.Second)), ledgerOf(calmLedger()))
+		code, _, stderr := d.run("cleanup", "--yes")
+		require.Equal(t, cli.ExitOK, code, stderr)
+		require.Empty(t, d.node("n").Annotations)
+	})
+}
