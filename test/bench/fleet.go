@@ -10,12 +10,14 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	"drydock.dev/drydock/internal/lab"
 )
@@ -37,6 +39,8 @@ const (
 type fleet struct {
 	client kubernetes.Interface
 	size   int
+	// again is how often and when a node is added again: preparing is retried, what is measured never is.
+	again wait.Backoff
 	// bytes is what one node takes in JSON.
 	bytes int
 	beats atomic.Int64
@@ -50,7 +54,7 @@ func newFleet(ctx context.Context, config *rest.Config, size int) (*fleet, error
 	if err != nil {
 		return nil, fmt.Errorf("making the kubelets' client: %w", err)
 	}
-	f := &fleet{client: client, size: size}
+	f := &fleet{client: client, size: size, again: wait.Backoff{Steps: 6, Duration: time.Second, Factor: 2, Jitter: 0.5}}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(workersAtOnce)
 	for i := range size {
@@ -76,11 +80,22 @@ func newFleet(ctx context.Context, config *rest.Config, size int) (*fleet, error
 	return f, nil
 }
 
-// add registers a node as its kubelet does, and lets others write on it, so that its managed fields are real ones.
+// mayPass: etcd did not answer in time, or the API server has too much to do.
+func mayPass(err error) bool {
+	return apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
+}
+
+// add registers a node, however long etcd takes.
 func (f *fleet) add(ctx context.Context, i int) error {
+	return retry.OnError(f.again, mayPass, func() error { return f.register(ctx, i) })
+}
+
+// register does what the node's kubelet does, and lets others write on the node, so that its managed fields are real ones. What is
+// there already stays.
+func (f *fleet) register(ctx context.Context, i int) error {
 	nodes := f.client.CoreV1().Nodes()
 	n := heavyNode(i)
-	if _, err := nodes.Create(ctx, n, metav1.CreateOptions{FieldManager: "kubelet"}); err != nil {
+	if _, err := nodes.Create(ctx, n, metav1.CreateOptions{FieldManager: "kubelet"}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("adding node %s: %w", n.Name, err)
 	}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": n.Status.Conditions, "images": n.Status.Images}})

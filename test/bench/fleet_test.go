@@ -1,0 +1,59 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// TestANodeIsAddedThoughEtcdWasSlow: one timeout while thousands of nodes are added must not end the run. What no wait mends does.
+func TestANodeIsAddedThoughEtcdWasSlow(t *testing.T) {
+	for name, c := range map[string]struct {
+		first string
+		fails string
+		asked []string
+	}{
+		"etcd timed out after it had made the node": {
+			first: `{"kind":"Status","status":"Failure","message":"etcdserver: request timed out","reason":"InternalError","code":500}`,
+			asked: []string{"POST", "POST", "PATCH", "PATCH"},
+		},
+		"the control: a right is missing": {
+			first: `{"kind":"Status","status":"Failure","message":"nodes is forbidden","reason":"Forbidden","code":403}`,
+			fails: "adding node node-7: nodes is forbidden", asked: []string{"POST"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = append(asked, r.Method)
+				w.Header().Set("Content-Type", "application/json")
+				switch {
+				case len(asked) == 1:
+					w.WriteHeader(http.StatusInternalServerError)
+					_, _ = io.WriteString(w, c.first)
+				case r.Method == http.MethodPost:
+					w.WriteHeader(http.StatusConflict)
+					_, _ = io.WriteString(w, `{"kind":"Status","status":"Failure","message":"there is one","reason":"AlreadyExists","code":409}`)
+				default:
+					_, _ = io.WriteString(w, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"node-7"}}`)
+				}
+			}))
+			defer api.Close()
+			client, err := kubernetes.NewForConfig(&rest.Config{Host: api.URL})
+			require.NoError(t, err)
+			err = (&fleet{client: client, again: wait.Backoff{Steps: 3}}).add(t.Context(), 7)
+			if c.fails == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.fails)
+			}
+			require.Equal(t, c.asked, asked)
+		})
+	}
+}
