@@ -53,7 +53,7 @@ func (l *Lab) PrepareDrydock(ctx context.Context) (tokenFile string, err error) 
 
 // PrepareDrydockWith is PrepareDrydock with values for the chart, such as an Admission's.
 func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (tokenFile string, err error) {
-	if err := programs.Compile(ctx, l.drydockBinary(), "./cmd/drydock"); err != nil {
+	if err := programs.Compile(ctx, l.DrydockProgram(), "./cmd/drydock"); err != nil {
 		return "", err
 	}
 	if err := l.InstallChart(ctx, "drydock", Namespace, values); err != nil {
@@ -62,7 +62,8 @@ func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (to
 	return l.WriteSecret("receiver-token", "token-"+rand.Text())
 }
 
-func (l *Lab) drydockBinary() string { return filepath.Join(l.dir, "bin", "drydock") }
+// DrydockProgram is where PrepareDrydock puts the program.
+func (l *Lab) DrydockProgram() string { return filepath.Join(l.dir, "bin", "drydock") }
 
 // DrydockConfig is the configuration that the lab runs Drydock with, before DrydockOptions.Config: one of DESIGN's
 // form, with short times.
@@ -148,7 +149,7 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 		return nil, fmt.Errorf("writing Drydock's configuration: %w", err)
 	}
 	p, err := l.startPart(ctx, Spec{
-		Name: o.Name, Path: cmp.Or(o.Program, l.drydockBinary()), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
+		Name: o.Name, Path: cmp.Or(o.Program, l.DrydockProgram()), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
 		ReadyURL: "http://" + address(ports[2]) + "/readyz",
 	})
 	if err != nil {

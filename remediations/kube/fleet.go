@@ -131,7 +131,7 @@ func Trim(n *corev1.Node) *corev1.Node {
 		}
 	}
 	t.Status.Conditions, t.Status.Allocatable = conditionsOf(n), gpusOf(n)
-	t.Status.NodeInfo.BootID = n.Status.NodeInfo.BootID
+	t.Status.NodeInfo.BootID, t.Status.NodeInfo.SystemUUID = n.Status.NodeInfo.BootID, n.Status.NodeInfo.SystemUUID
 	return t
 }
 

@@ -440,6 +440,8 @@ func TestTrimKeepsWhatDecisionsRestOn(t *testing.T) {
 	require.Empty(t, small.Status.Images)
 	require.Empty(t, small.ManagedFields)
 	require.Equal(t, n.Status.NodeInfo.BootID, small.Status.NodeInfo.BootID)
+	require.NotEmpty(t, n.Status.NodeInfo.SystemUUID)
+	require.Equal(t, n.Status.NodeInfo.SystemUUID, small.Status.NodeInfo.SystemUUID, "a BMC is held against it")
 	require.Equal(t, n.Spec.ProviderID, small.Spec.ProviderID)
 	require.Equal(t, n.UID, small.UID)
 	require.NotNil(t, remediations.ReadyCondition(small))
