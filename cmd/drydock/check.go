@@ -1,23 +1,33 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
 )
 
+// readNodesWithin bounds one request for Nodes.
+const readNodesWithin = 30 * time.Second
+
 func newCheckCommand() *cobra.Command {
-	return &cobra.Command{
+	var kubeconfig string
+	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a configuration and say everything that is wrong with it",
 		Long: "Check prints FILE:LINE: path: message for every fault and ends with 1, or prints FILE: ok, which provider serves\n" +
-			"which Nodes, and warnings, and ends with 0. It looks at the files that the configuration names, as run does.",
+			"which Nodes, and warnings, and ends with 0. It looks at the files that the configuration names, as run does. With\n" +
+			"--kubeconfig it also reads the cluster's Nodes, and names those that no single provider serves.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, warnings, err := config.Load(args[0], config.Options{})
@@ -37,8 +47,49 @@ func newCheckCommand() *cobra.Command {
 					return fmt.Errorf("printing the warnings, %w", err)
 				}
 			}
+			if kubeconfig == "" {
+				return nil
+			}
+			nodes, err := nodesOf(cmd.Context(), kubeconfig)
+			if err != nil {
+				return err
+			}
+			for _, w := range cfg.Core.Uncovered(nodes) {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: warning: %s\n", args[0], w); err != nil {
+					return fmt.Errorf("printing the warnings, %w", err)
+				}
+			}
 			return nil
 		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster whose Nodes are looked at; without it none are")
+	return cmd
+}
+
+// nodesOf reads all Nodes of the cluster.
+func nodesOf(ctx context.Context, kubeconfig string) ([]*corev1.Node, error) {
+	c, err := restConfigOf(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	c.Timeout = readNodesWithin
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
+	}
+	var out []*corev1.Node
+	o := metav1.ListOptions{Limit: 500}
+	for {
+		page, err := client.CoreV1().Nodes().List(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("reading the cluster's Nodes: %w", err)
+		}
+		for i := range page.Items {
+			out = append(out, &page.Items[i])
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			return out, nil
+		}
 	}
 }
 

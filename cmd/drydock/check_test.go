@@ -61,3 +61,12 @@ func TestCheckLooksAtFiles(t *testing.T) {
 	require.Equal(t, cli.ExitFailed, code)
 	require.Equal(t, "testdata/no-such-file.yaml:1: document: cannot be read: no such file or directory\n", stdout)
 }
+
+// TestCheckNamesTheClusterThatItCannotRead: the configuration is judged first.
+func TestCheckNamesTheClusterThatItCannotRead(t *testing.T) {
+	file := write(t, "drydock.yaml", sound)
+	code, stdout, stderr := call(t, "check", file, "--kubeconfig", filepath.Join(filepath.Dir(file), "gone"))
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, stdout, file+": ok\n")
+	require.Contains(t, stderr, "reading --kubeconfig "+filepath.Join(filepath.Dir(file), "gone"))
+}

@@ -82,18 +82,23 @@ func newYard(t *testing.T, set string, checked bool) *yard {
 
 func providers() m { return m{"cluster": lab.ClusterAPINamespace + "/" + lab.ClusterAPICluster} }
 
-// run starts Drydock under the rights that the chart gives it.
+// run starts Drydock under the rights that the chart gives it, with what the options have beside Cluster API.
 func (y *yard) run(o lab.DrydockOptions, plan ...any) *lab.Drydock {
 	y.t.Helper()
 	y.free()
-	o.Config = m{
+	with := m{"clusterAPI": providers()}
+	further, _ := o.Config["providers"].(m)
+	maps.Copy(with, further)
+	own := m{
 		"leaderElection": m{"leaseDuration": "60s", "renewDeadline": "40s"}, // which a busy machine meets
-		"providers":      m{"clusterAPI": providers()},
 		"policies": []any{m{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s", "cooldown": "0s",
 			"relapseWindow": "0s", "witness": []any{m{"ready": false}}, "plan": plan,
 		}},
 	}
+	maps.Copy(own, o.Config)
+	own["providers"] = with
+	o.Config = own
 	d, err := y.lab.StartDrydock(y.t.Context(), token, o)
 	require.NoError(y.t, err)
 	y.t.Cleanup(d.Kill)
