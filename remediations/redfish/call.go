@@ -74,14 +74,14 @@ func (k *call) connect(ctx context.Context) error {
 	return nil
 }
 
-// close ends the session, if there is one, and the connection. It waits no longer than logoutWithin.
+// close ends the session, if there is one, and the connection. It waits no longer than the client's logout.
 func (k *call) close(ctx context.Context) {
 	defer k.bmc.giveTurn()
 	defer k.wire.CloseIdleConnections()
 	if k.api == nil || k.bmc.Auth != Session {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(logoutWithin, k.client.o.Timeout))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.client.logout)
 	defer cancel()
 	k.wire.end()
 	_ = k.safely(func() error {

@@ -74,8 +74,9 @@ type Options struct {
 
 // Client calls BMCs, each for one call at a time. It is safe for concurrent use.
 type Client struct {
-	o    Options
-	bmcs map[string]*bmc // by Node
+	o      Options
+	logout time.Duration   // how long the end of a session may take
+	bmcs   map[string]*bmc // by Node
 
 	mu      sync.Mutex
 	refused map[[sha256.Size]byte]refusal // by credentials
@@ -107,7 +108,7 @@ func New(o Options) (*Client, error) {
 	if o.TryAgain == 0 {
 		o.TryAgain = defaultTryAgain
 	}
-	c := &Client{o: o, bmcs: map[string]*bmc{}, refused: map[[sha256.Size]byte]refusal{}, shown: map[string]showing{}}
+	c := &Client{o: o, logout: min(logoutWithin, o.Timeout), bmcs: map[string]*bmc{}, refused: map[[sha256.Size]byte]refusal{}, shown: map[string]showing{}}
 	pinned := map[uuid]string{}
 	for _, in := range o.BMCs {
 		b, err := newBMC(in)
