@@ -22,16 +22,16 @@ func (c *Config) Uncovered(nodes []*corev1.Node) (out []string) {
 		there[n.Name] = true
 		missing := map[fault]string{}
 		for _, p := range c.Policies {
-			if p.Kind != KindNode || p.Mode == ModeOff || !p.takes(n) {
+			if p.Kind != KindNode || p.Mode == ModeOff || !p.Takes(n) {
 				continue
 			}
 			for _, step := range p.Plan {
 				of := Registry[step.Name]
-				if !of.Once || !c.provides(step) || (of.Refuses != nil && of.Refuses(n) != "") {
+				if !of.Once || !c.Provides(step) || (of.Refuses != nil && of.Refuses(n) != "") {
 					continue
 				}
 				if _, against := c.ProviderOf(step.Name, n); against != "" {
-					missing[fault{step.Name, strings.Join(c.claimants(step.Name, n), " ")}] = against
+					missing[fault{step.Name, strings.Join(c.Claimants(step.Name, n), " ")}] = against
 				}
 			}
 		}
