@@ -119,21 +119,9 @@ func (c *Candidate) HeldBy(reasons []Reason) (Reason, *Finding) {
 	return "", nil
 }
 
-// leavingTaints mark a node that another system is taking away or shutting down.
-var leavingTaints = []string{
-	"DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler",
-	"karpenter.sh/disrupted", "karpenter.sh/disruption",
-	"node.cloudprovider.kubernetes.io/shutdown",
-}
-
 func nodeLeaving(c *Candidate) *Finding {
-	if c.Node.DeletionTimestamp != nil {
-		return Because("the Node is being deleted")
-	}
-	for _, t := range c.Node.Spec.Taints {
-		if slices.Contains(leavingTaints, t.Key) {
-			return Because("the taint %s says that the node is being taken away", t.Key)
-		}
+	if why := c.Config.HoldWhen.Leaving(c.Node); why != "" {
+		return Because("%s", why)
 	}
 	return nil
 }

@@ -179,13 +179,13 @@ func (r *Record) AfterWithheld(p *Policy, wait time.Duration, now time.Time) (De
 	return Decision{Verb: Keep, Reason: r.Hold.Reason, Message: r.Hold.Message, Fleetwide: r.Hold.Reason.Fleetwide(), Policy: p, Recheck: now.Add(left)}, true
 }
 
-// LetsAct says whether what people say of the node still lets Drydock act on it, or on a pod of it.
-func LetsAct(n *corev1.Node) error {
+// LetsAct says whether what people and other systems say of the node still lets Drydock act on it, or on a pod of it.
+func LetsAct(marks Marks, n *corev1.Node) error {
 	if Excluded(n) {
 		return Withhold(ReasonExcluded, "the node was excluded by the label %s", ExcludeLabel)
 	}
-	if f := nodeLeaving(&Candidate{State: &State{Node: n}}); f != nil {
-		return Withhold(NodeLeaving, "%s", f.Message)
+	if why := marks.Leaving(n); why != "" {
+		return Withhold(NodeLeaving, "%s", why)
 	}
 	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
 	for _, key := range []string{BreakGlassKey, PauseKey} {
@@ -200,7 +200,7 @@ func LetsAct(n *corev1.Node) error {
 }
 
 // MayStillRepair asks, right before the call leaves, whether the Node still says what the decision about the target rested on.
-func MayStillRepair(n *corev1.Node, key, intentID string) error {
+func MayStillRepair(marks Marks, n *corev1.Node, key, intentID string) error {
 	j := ReadJournal(n)
 	r := j.Records[key]
 	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
@@ -214,13 +214,5 @@ func MayStillRepair(n *corev1.Node, key, intentID string) error {
 			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
 		}
 	}
-	return LetsAct(n)
-}
-
-// Leaving says what takes the node away or shuts it down; empty: nothing that is known.
-func Leaving(n *corev1.Node) string {
-	if f := nodeLeaving(&Candidate{State: &State{Node: n}}); f != nil {
-		return f.Message
-	}
-	return ""
+	return LetsAct(marks, n)
 }

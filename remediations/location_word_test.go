@@ -53,9 +53,9 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		last := func(leader *corev1.Node, others ...*corev1.Node) error {
 			if back {
-				return location.MayStillPutBack(leader, others, "r1-back")
+				return location.MayStillPutBack(nil, leader, others, "r1-back")
 			}
-			return location.MayStillMove(leader, others, "r1-0-1")
+			return location.MayStillMove(nil, leader, others, "r1-0-1")
 		}
 		for name, c := range ofAnybody {
 			for i, whose := range []string{"the leader's", "the successor's", "another's"} {
@@ -87,10 +87,10 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 	}
 	cordoned := scene.Bare("n2")
 	cordoned.Spec.Unschedulable = true
-	require.ErrorContains(t, location.MayStillMove(moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "cordoned")
-	require.NoError(t, location.MayStillPutBack(moving(true), []*corev1.Node{cordoned}, "r1-back"), "what it loses it may lose cordoned")
+	require.ErrorContains(t, location.MayStillMove(nil, moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "cordoned")
+	require.NoError(t, location.MayStillPutBack(nil, moving(true), []*corev1.Node{cordoned}, "r1-back"), "what it loses it may lose cordoned")
 	cordoned.Name = "n3"
-	require.NoError(t, location.MayStillMove(moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "nor does one that loses the key matter")
+	require.NoError(t, location.MayStillMove(nil, moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "nor does one that loses the key matter")
 }
 
 // TestNoNodeIsCalledForWhileItsLeadershipMoves: the last look before a node's own call sees the leader's repair.
@@ -98,7 +98,7 @@ func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 	for phase, may := range map[Phase]bool{Pending: true, Acting: false, Verifying: false, Exhausted: true} {
 		n := scene.Acting()
 		n.Annotations[LocationKey] = scene.LocationRecord(phase).Encode()
-		require.Equal(t, may, node.MayStillAct(n, "r1-0-1", nil, nil) == nil, phase)
+		require.Equal(t, may, node.MayStillAct(nil, n, "r1-0-1", nil, nil) == nil, phase)
 	}
 }
 

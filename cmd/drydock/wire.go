@@ -55,7 +55,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	if !ok {
 		return nil, fmt.Errorf("watching Nodes: the cache gives a %T", informer)
 	}
-	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Now: time.Now}
+	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Now: time.Now, Keep: p.cfg.Core.HoldWhen.Keys(remediations.MarkAnnotation)}
 	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
 
 	side, err := newSidecars(p.cfg, p.clients, p.writes, reg)
@@ -106,7 +106,7 @@ func (p *program) managerOptions() manager.Options {
 		Logger: p.log,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform}},
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform(p.cfg.Core.HoldWhen.Keys(remediations.MarkAnnotation)...)}},
 		},
 		Metrics:                       metricsserver.Options{BindAddress: "0"}, // Drydock's own servers have limits
 		HealthProbeBindAddress:        "0",
@@ -163,7 +163,7 @@ func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.
 	}
 	eng = engine.New(engine.Options{
 		Silencer: silencer, Sidecars: side, Locations: mesh, NewTask: newTask,
-		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients},
+		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients, Keep: fleet.Keep},
 		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
 		Alerts: p.alerts, Actuators: actuators, Witnesses: map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: kube.PodWitness{Client: clients}}, Workers: map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}, Events: tell, Metrics: reg,
 		Clock: clock.RealClock{}, Log: p.log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,

@@ -23,7 +23,7 @@ func newLeaders(cfg *config.Config, clients kubernetes.Interface, fleet kube.Fle
 	}
 	o := kilo.Options{
 		API: clients.CoreV1().Nodes(), Leases: clients.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: fleet.Nodes, TopologyLabel: k.TopologyLabel, Job: k.Job, HTTPConfig: k.HTTPConfig, Timeout: k.Timeout, MaxAge: k.MaxAge,
-		AllowControlPlane: k.AllowControlPlane, Now: time.Now,
+		AllowControlPlane: k.AllowControlPlane, HoldWhen: cfg.Core.HoldWhen, Now: time.Now,
 	}
 	for _, u := range k.Prometheus {
 		o.Prometheus = append(o.Prometheus, u.String())

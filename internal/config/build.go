@@ -67,6 +67,7 @@ func (b *builder) build(raw *rawConfig) {
 	}
 	b.buildAlertmanager(raw)
 	b.buildLimits(raw)
+	b.buildHoldWhen(raw)
 	b.buildWindows(raw)
 	b.buildSections()
 	b.buildSidecars(raw.Providers.Sidecars)

@@ -57,7 +57,8 @@ type rawConfig struct {
 			PerLocation string
 		}
 	}
-	Windows []struct {
+	HoldWhen struct{ Taints, Labels, Annotations, Conditions map[string]rawMark }
+	Windows  []struct {
 		Days               []string
 		From, To, Timezone string
 	}

@@ -85,7 +85,9 @@ func sidecarKnockOuts() map[string]knockOut {
 			},
 		},
 		"2: nor does one begin when the approval has yet to leave": {
-			take: func(h *hands) { h.w.core.mayStillRepair = func(*corev1.Node, string, string) error { return nil } }, speaks: "2: an approval of",
+			take: func(h *hands) {
+				h.w.core.mayStillRepair = func(remediations.Marks, *corev1.Node, string, string) error { return nil }
+			}, speaks: "2: an approval of",
 			tale: func(_ *testing.T, w *world) {
 				w.host(podName(0), "n0")
 				w.start()
@@ -200,7 +202,9 @@ func approvalKnockOuts() map[string]knockOut {
 			tale: gateCloses(func(w *world, _ *gated) { w.hold("n0", edit(remediations.PauseKey, "true")) }), speaks: "9: an intent for a sidecar",
 		},
 		"9: also between the intent and the approval": {
-			take: func(h *hands) { h.w.core.mayStillRepair = func(*corev1.Node, string, string) error { return nil } }, speaks: "9: an approval of",
+			take: func(h *hands) {
+				h.w.core.mayStillRepair = func(remediations.Marks, *corev1.Node, string, string) error { return nil }
+			}, speaks: "9: an approval of",
 			tale: func(_ *testing.T, w *world) {
 				g := w.host(podName(0), "n0")
 				w.start()

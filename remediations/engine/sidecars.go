@@ -78,7 +78,9 @@ func (p *passing) approve(t *subject, d remediations.Decision) string {
 	p.send(calling{
 		of: t.of, step: r.Step.Name, attempt: intent.ID,
 		about: []any{"pod", r.Pod.String(), "task", intent.Task},
-		lets:  func(_ context.Context, live *corev1.Node) error { return p.core.mayStillRepair(live, key, intent.ID) },
+		lets: func(_ context.Context, live *corev1.Node) error {
+			return p.core.mayStillRepair(p.Config.HoldWhen, live, key, intent.ID)
+		},
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
 			return p.Sidecars.Approve(ctx, a, mayStill)
 		},

@@ -69,12 +69,18 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 			func(w *world) { w.edit("n0", func(n *corev1.Node) { w.leaving(n, true) }) },
 			func(w *world) { w.edit("n0", func(n *corev1.Node) { w.leaving(n, false) }) }, 0, remediations.NodeLeaving,
 		},
+		"a mark of the configuration": {
+			func(w *world) { w.edit("n0", func(n *corev1.Node) { n.Labels["example.com/frozen"] = "yes" }) },
+			func(w *world) { w.edit("n0", func(n *corev1.Node) { delete(n.Labels, "example.com/frozen") }) }, 0, remediations.NodeLeaving,
+		},
 		"the API server is silent": {func(w *world) { w.always["node"] = "lost" }, func(w *world) { clear(w.always) }, 0, remediations.Blind},
 		"the provider is slow":     {func(*world) {}, func(w *world) { w.mood.before = 0 }, 10 * time.Second, remediations.CallWithheld},
 		"the witness says well":    {func(w *world) { w.heal("n0"); w.forge("n0") }, func(w *world) { w.heal("n0"); w.ail("n0", 1) }, 0, remediations.NotWitnessed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
+			config := planned("reboot")
+			config.HoldWhen = append(remediations.ShippedMarks(), remediations.Mark{Kind: remediations.MarkLabel, Key: "example.com/frozen", By: "us", Means: "hands off"})
+			inWorld(t, config, 6, func(t *testing.T, w *world) {
 				w.start()
 				w.pass(16 * time.Second)
 				w.do(func() {

@@ -113,7 +113,7 @@ func (e *Engine) lastWitness(n *corev1.Node, signs []remediations.Sign) (before 
 	}
 	still = func(ctx context.Context, live *corev1.Node, intent string) error {
 		read := merged(said, e.testify(ctx, n, quick))
-		return e.core.mayStillAct(live, intent, signs, read)
+		return e.core.mayStillAct(e.Config.HoldWhen, live, intent, signs, read)
 	}
 	return before, still
 }

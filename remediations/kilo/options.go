@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // NodeAPI and LeaseAPI are what is asked of the API server. A clientset has them, and is not named here: the agents, which
@@ -55,6 +57,8 @@ type Options struct {
 	MaxAge time.Duration
 	// AllowControlPlane lets control-plane nodes be chosen.
 	AllowControlPlane bool
+	// HoldWhen are the marks by which others say that a node is not to be used; nil: the shipped ones.
+	HoldWhen remediations.Marks
 	// Resolver gives the addresses of a host name. Nil: net.DefaultResolver. Tests give names addresses with it.
 	Resolver func(ctx context.Context, host string) ([]string, error)
 	// Now is the clock by which a node's agent was last seen.

@@ -27,6 +27,8 @@ type Fleet struct {
 	Client  kubernetes.Interface
 	Indexer cache.Indexer
 	Now     func() time.Time
+	// Keep are annotations of other systems on which decisions rest.
+	Keep []string
 }
 
 var _ engine.Fleet = Fleet{}
@@ -79,7 +81,7 @@ func (f Fleet) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	if err != nil {
 		return nil, translate("reading Node "+name, err)
 	}
-	return Trim(n), nil
+	return Trim(n, f.Keep...), nil
 }
 
 // Lease reads a node's heartbeat.
@@ -112,8 +114,8 @@ func (f Fleet) Heartbeats(ctx context.Context) (map[string]remediations.Lease, e
 }
 
 // Trim keeps of a Node what decisions rest on. A real one weighs tens of kilobytes, most of it images, managed fields
-// and other people's annotations.
-func Trim(n *corev1.Node) *corev1.Node {
+// and other people's annotations, of which it keeps those that are named, each up to maxKept bytes.
+func Trim(n *corev1.Node, keep ...string) *corev1.Node {
 	t := &corev1.Node{
 		TypeMeta: n.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -122,18 +124,29 @@ func Trim(n *corev1.Node) *corev1.Node {
 		},
 		Spec: corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints, PodCIDR: n.Spec.PodCIDR},
 	}
+	annotate := func(k, v string) {
+		if t.Annotations == nil {
+			t.Annotations = map[string]string{}
+		}
+		t.Annotations[k] = v
+	}
 	for k, v := range n.Annotations {
 		if remediations.Relevant(k) || ofMesh(k) {
-			if t.Annotations == nil {
-				t.Annotations = map[string]string{}
-			}
-			t.Annotations[k] = v
+			annotate(k, v)
+		}
+	}
+	for _, k := range keep {
+		if v, ok := n.Annotations[k]; ok {
+			annotate(k, v[:min(len(v), maxKept)])
 		}
 	}
 	t.Status.Conditions, t.Status.Allocatable = conditionsOf(n), gpusOf(n)
 	t.Status.NodeInfo.BootID, t.Status.NodeInfo.SystemUUID = n.Status.NodeInfo.BootID, n.Status.NodeInfo.SystemUUID
 	return t
 }
+
+// maxKept bounds what is kept of another system's annotation: more than any value that a configuration compares with.
+const maxKept = 256
 
 // maxConditions is more than any node has. A kubelet may write as many as it likes.
 const maxConditions = 64
@@ -171,11 +184,13 @@ func gpusOf(n *corev1.Node) corev1.ResourceList {
 }
 
 // TrimTransform is Trim for an informer.
-func TrimTransform(o any) (any, error) {
-	if n, ok := o.(*corev1.Node); ok {
-		return Trim(n), nil
+func TrimTransform(keep ...string) cache.TransformFunc {
+	return func(o any) (any, error) {
+		if n, ok := o.(*corev1.Node); ok {
+			return Trim(n, keep...), nil
+		}
+		return o, nil
 	}
-	return o, nil
 }
 
 // Matters says whether a change of a Node could change a decision; heartbeats do not, neither the kubelet's nor Kilo's.

@@ -16,7 +16,11 @@ import (
 )
 
 // Journal writes on Nodes: one PATCH a change, checked against the version that was read.
-type Journal struct{ Client kubernetes.Interface }
+type Journal struct {
+	Client kubernetes.Interface
+	// Keep is that of Fleet.
+	Keep []string
+}
 
 var _ engine.Journal = Journal{}
 
@@ -42,7 +46,11 @@ func (j Journal) Write(ctx context.Context, n *corev1.Node, c engine.NodeChange)
 	if c.OutOfService != nil || c.InService != nil {
 		p.Spec["taints"] = taintsAfter(n, c)
 	}
-	return patchNode(ctx, j.Client, n.Name, p)
+	written, err := patchNode(ctx, j.Client, n.Name, p)
+	if err != nil {
+		return nil, err
+	}
+	return Trim(written, j.Keep...), nil
 }
 
 func patchNode(ctx context.Context, client kubernetes.Interface, name string, p nodePatch) (*corev1.Node, error) {
@@ -54,7 +62,7 @@ func patchNode(ctx context.Context, client kubernetes.Interface, name string, p 
 	if err != nil {
 		return nil, translate("writing on Node "+name, err)
 	}
-	return Trim(written), nil
+	return written, nil
 }
 
 // OwnsCordon says whether Drydock is an owner of the Node's spec.unschedulable.

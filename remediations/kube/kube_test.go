@@ -433,10 +433,12 @@ func TestAWriteIsTriedAgainUntilTheCallerGivesUp(t *testing.T) {
 
 func TestTrimKeepsWhatDecisionsRestOn(t *testing.T) {
 	n := node(t, "node-7")
-	n.Annotations = map[string]string{"a.cni/s": strings.Repeat("x", 1000), remediations.HistoryKey: "[]", remediations.PauseKey: "true"}
+	n.Annotations = map[string]string{"a.cni/s": strings.Repeat("x", 1000), "example.com/frozen": strings.Repeat("y", 1000), remediations.HistoryKey: "[]", remediations.PauseKey: "true"}
 	n.Status.Images = []corev1.ContainerImage{{Names: []string{"image"}}}
 	small := kube.Trim(n)
 	require.Equal(t, map[string]string{remediations.HistoryKey: "[]", remediations.PauseKey: "true"}, small.Annotations)
+	kept := kube.Trim(n, "example.com/frozen", "example.com/absent")
+	require.Equal(t, map[string]string{remediations.HistoryKey: "[]", remediations.PauseKey: "true", "example.com/frozen": strings.Repeat("y", 256)}, kept.Annotations)
 	require.Empty(t, small.Status.Images)
 	require.Empty(t, small.ManagedFields)
 	require.Equal(t, n.Status.NodeInfo.BootID, small.Status.NodeInfo.BootID)

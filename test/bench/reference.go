@@ -101,7 +101,7 @@ func watchNodes(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	config.QPS = -1
-	nodes, err := cache.New(config, cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform}}})
+	nodes, err := cache.New(config, cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform()}}})
 	if err != nil {
 		return err
 	}

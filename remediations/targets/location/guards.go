@@ -83,7 +83,7 @@ func (s *State) until(c *remediations.Candidate, pending *remediations.Record, r
 
 // MayStillMove asks, right before the keys are written, whether the Nodes still say what the decision rested on: leader is
 // the one with the record, others are the successor and every node whose key is changed.
-func MayStillMove(leader *corev1.Node, others []*corev1.Node, intentID string) error {
+func MayStillMove(marks remediations.Marks, leader *corev1.Node, others []*corev1.Node, intentID string) error {
 	r := remediations.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.Acting || r.Back != nil || r.Intent.ID != intentID {
 		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
@@ -93,24 +93,24 @@ func MayStillMove(leader *corev1.Node, others []*corev1.Node, intentID string) e
 			return remediations.Withhold(remediations.LeaderHeld, "node %s was cordoned in the meantime", n.Name)
 		}
 	}
-	return letsMove(leader, others)
+	return letsMove(marks, leader, others)
 }
 
 // MayStillPutBack is MayStillMove for putting the moves of the repair back.
-func MayStillPutBack(leader *corev1.Node, others []*corev1.Node, putBackID string) error {
+func MayStillPutBack(marks remediations.Marks, leader *corev1.Node, others []*corev1.Node, putBackID string) error {
 	r := remediations.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.Acting || r.Back == nil || r.PutBackID() != putBackID {
 		return remediations.Withhold(remediations.CallWithheld, "nothing is to be put back any more")
 	}
-	return letsMove(leader, others)
+	return letsMove(marks, leader, others)
 }
 
-func letsMove(leader *corev1.Node, others []*corev1.Node) error {
+func letsMove(marks remediations.Marks, leader *corev1.Node, others []*corev1.Node) error {
 	for _, n := range append([]*corev1.Node{leader}, others...) {
 		if r := remediations.ReadJournal(n).Record; r != nil && r.Phase.InFlight() {
 			return remediations.Withhold(remediations.NodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
 		}
-		if err := remediations.LetsAct(n); err != nil {
+		if err := remediations.LetsAct(marks, n); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}

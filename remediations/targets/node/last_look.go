@@ -6,10 +6,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// MayStillAct asks, right before a call leaves, whether what people and the record say of the node still lets it: the
-// intent is still on record, nobody has put in a word since it was written, and one of the signs still says that the node is
+// MayStillAct asks, right before a call leaves, whether what people, other systems and the record say of the node still lets
+// it: the intent is still on record, nobody has put in a word since it was written, and one of the signs still says that the node is
 // ill. read is what was read of the signs that the Node does not show.
-func MayStillAct(n *corev1.Node, intentID string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error {
+func MayStillAct(marks remediations.Marks, n *corev1.Node, intentID string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error {
 	r := remediations.ReadJournal(n).Record
 	if r == nil || r.Phase != remediations.Acting || r.Intent.ID != intentID {
 		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
@@ -23,7 +23,7 @@ func MayStillAct(n *corev1.Node, intentID string, signs []remediations.Sign, rea
 	if l := remediations.ReadJournal(n).Location(); l != nil && l.Phase.InFlight() {
 		return remediations.Withhold(remediations.NodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
 	}
-	if err := remediations.LetsAct(n); err != nil {
+	if err := remediations.LetsAct(marks, n); err != nil {
 		return err
 	}
 	return remediations.StillWitnessed(n, signs, read)

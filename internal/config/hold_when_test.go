@@ -1,0 +1,92 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const minimal = `apiVersion: drydock.dev/v1alpha1
+kind: Config
+receiver: {insecure: true}
+alertmanager: {urls: ["http://alertmanager:9093"]}
+`
+
+func holdWhen(t *testing.T, text string) remediations.Marks {
+	t.Helper()
+	c, _, err := load("test.yaml", []byte(minimal+text), Options{SkipFiles: true})
+	require.NoError(t, err)
+	require.NotNil(t, c.Core.HoldWhen, "nil would be the shipped ones")
+	return c.Core.HoldWhen
+}
+
+// TestMarksAreChangedByName: nobody has to copy the shipped list to change one entry of it.
+func TestMarksAreChangedByName(t *testing.T) {
+	shipped := remediations.ShippedMarks()
+	require.Equal(t, shipped, holdWhen(t, ""))
+
+	with := holdWhen(t, `
+holdWhen:
+  taints:
+    karpenter.sh/disruption: false
+    example.com/maintenance: {by: the platform team, means: the machine is being worked on}
+  labels:
+    dgxc.nvidia.com/nvsentinel-state: {value: draining, by: NVSentinel, means: the node is being drained}
+  conditions:
+    ExampleSound: {value: "False", by: the platform team, means: it is broken}
+`)
+	require.Len(t, with, len(shipped)+1)
+	of := func(kind remediations.MarkKind, key string) (m remediations.Mark) {
+		i := slices.IndexFunc(with, func(m remediations.Mark) bool { return m.Kind == kind && m.Key == key })
+		if i >= 0 {
+			m = with[i]
+		}
+		return m
+	}
+	require.Empty(t, of(remediations.MarkTaint, "karpenter.sh/disruption"))
+	require.Equal(t, remediations.Mark{Kind: "taints", Key: "example.com/maintenance", By: "the platform team", Means: "the machine is being worked on"}, of(remediations.MarkTaint, "example.com/maintenance"))
+	require.Equal(t, "draining", of(remediations.MarkLabel, "dgxc.nvidia.com/nvsentinel-state").Value)
+	require.Equal(t, "False", of(remediations.MarkCondition, "ExampleSound").Value)
+	require.Equal(t, shipped[0], with[0], "what is not named stays")
+	require.True(t, slices.IsSortedFunc(with, func(a, b remediations.Mark) int {
+		return slices.Index(remediations.MarkKinds, a.Kind) - slices.Index(remediations.MarkKinds, b.Kind)
+	}))
+
+	var off strings.Builder
+	for _, kind := range remediations.MarkKinds {
+		fmt.Fprintf(&off, "  %s:\n", kind)
+		for _, key := range shipped.Keys(kind) {
+			fmt.Fprintf(&off, "    %s: false\n", key)
+		}
+	}
+	require.Empty(t, holdWhen(t, "holdWhen:\n"+off.String()), "an installation without any is not given the shipped ones")
+}
+
+// TestThePageOfNeighboursHasEachShippedMark, with who sets it, what it means, and where that can be read.
+func TestThePageOfNeighboursHasEachShippedMark(t *testing.T) {
+	page, err := os.ReadFile("../../docs/neighbours.md")
+	require.NoError(t, err)
+	var want, got []string
+	for _, m := range remediations.ShippedMarks() {
+		require.NotEmpty(t, m.By, m.Key)
+		require.NotEmpty(t, m.Means, m.Key)
+		require.NotEmpty(t, m.Source, m.Key)
+		key := m.Key
+		if m.Value != "" {
+			key += "=" + m.Value
+		}
+		want = append(want, fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |", m.Kind, key, m.By, m.Means, m.Source))
+	}
+	for _, line := range strings.Split(string(page), "\n") {
+		if strings.HasPrefix(line, "| `taints` |") || strings.HasPrefix(line, "| `labels` |") || strings.HasPrefix(line, "| `annotations` |") || strings.HasPrefix(line, "| `conditions` |") {
+			got = append(got, line)
+		}
+	}
+	require.Equal(t, want, got)
+}

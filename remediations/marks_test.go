@@ -1,0 +1,98 @@
+package remediations_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+)
+
+func condition(kind, status string, since time.Time) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: corev1.ConditionStatus(status), LastTransitionTime: metav1.NewTime(since)}
+}
+
+// TestWhoHoldsANode: each mark says who set it and what it means; a value that does not count is no mark.
+func TestWhoHoldsANode(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		says   string
+	}{
+		"nothing": {func(*corev1.Node) {}, ""},
+		"a taint": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "aws-node-termination-handler/spot-itn", Value: "event-1"}}
+		},
+			"taint aws-node-termination-handler/spot-itn set by the AWS node termination handler: AWS takes the spot instance away"},
+		"another taint":              {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/not-ready"}} }, ""},
+		"a label":                    {func(n *corev1.Node) { n.Labels["cloud.google.com/active-node-maintenance"] = "ONGOING" }, "label cloud.google.com/active-node-maintenance=ONGOING set by GKE: maintenance of the host is under way"},
+		"a label with another value": {func(n *corev1.Node) { n.Labels["cloud.google.com/active-node-maintenance"] = "PENDING" }, ""},
+		"an annotation":              {func(n *corev1.Node) { n.Annotations["karpenter.sh/do-not-disrupt"] = "true" }, "annotation karpenter.sh/do-not-disrupt set by a person: nobody else is to touch the node"},
+		"an annotation that is off":  {func(n *corev1.Node) { n.Annotations["karpenter.sh/do-not-disrupt"] = "false" }, ""},
+		"a condition": {func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, condition("MaintenanceInProgress", "True", scene.Noon))
+		}, "condition MaintenanceInProgress=True set by a person or a maintenance controller: the node is under maintenance"},
+		"a condition that is over": {func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, condition("MaintenanceInProgress", "False", scene.Noon))
+		}, ""},
+		"a person's out-of-service": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: OutOfServiceTaint}} }, "taint node.kubernetes.io/out-of-service set by a person or another repair system: the machine is off, and its volumes are being released"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := scene.Bare("n1")
+			c.change(n)
+			require.Equal(t, c.says, Marks(nil).Leaving(n))
+			require.Empty(t, Marks{}.Leaving(n), "an installation without marks")
+		})
+	}
+}
+
+// TestDrydocksOwnMarksDoNotHoldIt: what a repair has on record as its own, or what its reboot caused, is nobody else's word. Each
+// has its control: the same mark of somebody else, or without the record.
+func TestDrydocksOwnMarksDoNotHoldIt(t *testing.T) {
+	at := scene.Noon.Add(-time.Minute)
+	tainted := func(n *corev1.Node, at time.Time) {
+		n.Spec.Taints = []corev1.Taint{{Key: OutOfServiceTaint, TimeAdded: &metav1.Time{Time: at}}}
+	}
+	own := Undo{Kind: UndoTaint, Key: OutOfServiceTaint, At: at}
+	recorded := func(n *corev1.Node) {
+		r := ReadJournal(n).Record
+		r.Undo = append(r.Undo, own)
+		n.Annotations[NodeRepairKey] = r.Encode()
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		held   bool
+	}{
+		"on record":                 {func(n *corev1.Node) { recorded(n); tainted(n, at) }, false},
+		"on record, set by another": {func(n *corev1.Node) { recorded(n); tainted(n, at.Add(time.Second)) }, true},
+		"on record, without a time": {func(n *corev1.Node) { recorded(n); n.Spec.Taints = []corev1.Taint{{Key: OutOfServiceTaint}} }, true},
+		"not on record":             {func(n *corev1.Node) { tainted(n, at) }, true},
+		"left by a repair that is over": {func(n *corev1.Node) {
+			tainted(n, at)
+			delete(n.Annotations, NodeRepairKey)
+			n.Annotations[HistoryKey] = EncodeJSON([]Entry{{ID: "r0", Policy: "p", Outcome: Recovered, Began: at, Ended: at, Left: []Undo{own}}})
+		}, false},
+		"a shutdown by the repair's reboot": {func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, condition("GracefulNodeShutdownInProgress", "True", ReadJournal(n).Record.Intent.At.Add(time.Second)))
+		}, false},
+		"a shutdown before the repair's reboot": {func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, condition("GracefulNodeShutdownInProgress", "True", ReadJournal(n).Record.Intent.At.Add(-time.Second)))
+		}, true},
+		"a shutdown without a repair": {func(n *corev1.Node) {
+			delete(n.Annotations, NodeRepairKey)
+			n.Status.Conditions = append(n.Status.Conditions, condition("GracefulNodeShutdownInProgress", "True", scene.Noon))
+		}, true},
+		"maintenance during the repair": {func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, condition("MaintenanceInProgress", "True", scene.Noon.Add(time.Hour)))
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := scene.Acting()
+			c.change(n)
+			require.Equal(t, c.held, Marks(nil).Leaving(n) != "", Marks(nil).Leaving(n))
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/remediations"
+)
+
+// TestEachMarkOfOthersHoldsTheRepair: on a real API server every mark of the shipped list holds the repair of a node that is ill and
+// names its owner, and so do a mark of the configuration and a person's cordon. With the mark gone the same node is rebooted, once.
+func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
+	y := newYard(t)
+	own := remediations.Mark{Kind: remediations.MarkLabel, Key: "example.com/tier", Value: "frozen", By: "the platform team", Means: "nobody is to touch the node"}
+	marks := append(remediations.ShippedMarks(), own)
+	c := config(policy(nil))
+	c["limits"] = map[string]any{"concurrent": fleet, "concurrentPerZone": fleet, "concurrentPerPool": fleet, "unhealthy": "100%", "startupGrace": "0s"}
+	c["holdWhen"] = map[string]any{"labels": map[string]any{own.Key: map[string]any{"value": own.Value, "by": own.By, "means": own.Means}}}
+	name := func(i int) string { return fmt.Sprintf("node-%d", 40+i) }
+	cordoned := name(len(marks))
+	y.cordon(cordoned, true)
+	t.Cleanup(func() {
+		y.cordon(cordoned, false)
+		for i, m := range marks {
+			y.mark(name(i), m, false)
+		}
+	})
+	for i, m := range marks {
+		y.mark(name(i), m, true)
+		y.fail(name(i))
+	}
+	y.fail(cordoned)
+	y.run(lab.DrydockOptions{Config: c})
+
+	for i, m := range marks {
+		says := y.held(name(i), remediations.NodeLeaving).Hold.Message
+		require.Contains(t, says, m.Key)
+		require.Contains(t, says, "set by "+m.By+": "+m.Means)
+	}
+	y.held(cordoned, remediations.CordonedByOther)
+	require.Empty(t, y.civo.Done(civosim.HardReboots))
+
+	y.cordon(cordoned, false)
+	for i, m := range marks {
+		y.mark(name(i), m, false)
+	}
+	for i := range len(marks) + 1 {
+		e := y.ended(name(i))
+		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", name(i), e.Why)
+		require.Equal(t, 1, y.reboots(name(i)), name(i))
+	}
+}
+
+// mark sets the mark on the node as its owner does, or takes it off.
+func (y *yard) mark(node string, m remediations.Mark, set bool) {
+	y.t.Helper()
+	ctx, value := context.WithoutCancel(y.t.Context()), any(m.Value)
+	if !set {
+		value = nil
+	}
+	switch m.Kind {
+	case remediations.MarkCondition:
+		status := map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[set]
+		require.NoError(y.t, y.lab.SetCondition(ctx, node, corev1.NodeConditionType(m.Key), status, "Test"))
+	case remediations.MarkTaint:
+		require.NoError(y.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			n, err := y.lab.Client().CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == m.Key })
+			if set {
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: m.Key, Effect: corev1.TaintEffectNoSchedule})
+			}
+			_, err = y.lab.Client().CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+			return err
+		}))
+	case remediations.MarkLabel, remediations.MarkAnnotation:
+		body, err := json.Marshal(map[string]any{"metadata": map[string]any{string(m.Kind): map[string]any{m.Key: value}}})
+		require.NoError(y.t, err)
+		_, err = y.lab.Client().CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{})
+		require.NoError(y.t, err)
+	}
+}
