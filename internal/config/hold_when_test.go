@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -89,4 +91,18 @@ func TestThePageOfNeighboursHasEachShippedMark(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
+}
+
+// TestDefaultPoolLabelsKnowTheUsualPools: a pool's limit binds without a line of configuration.
+func TestDefaultPoolLabelsKnowTheUsualPools(t *testing.T) {
+	c, _, err := load("test.yaml", []byte(minimal), Options{SkipFiles: true})
+	require.NoError(t, err)
+	for who, label := range map[string]string{
+		"Civo": "kubernetes.civo.com/civo-node-pool", "Civo, older": "kubernetes.civo.com/node-pool", "Karpenter": "karpenter.sh/nodepool",
+		"EKS": "eks.amazonaws.com/nodegroup", "GKE": "cloud.google.com/gke-nodepool", "AKS": "kubernetes.azure.com/agentpool",
+		"Cluster API": "cluster.x-k8s.io/deployment-name", "Cluster API's machine pools": "cluster.x-k8s.io/pool-name",
+	} {
+		require.Equal(t, "a", c.Core.Pool(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: "a"}}}), who)
+	}
+	require.Empty(t, c.Core.Pool(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"example.com/pool": "a"}}}))
 }
