@@ -29,6 +29,9 @@ const (
 	ExcludeLabel  = "drydock.dev/exclude"
 )
 
+// VersionKey on the ledger's ConfigMap is the version of the Drydock that wrote it last.
+const VersionKey = "drydock.dev/version"
+
 // FieldManager is the name under which Drydock writes; managedFields carry it, which is how an undo knows its own work.
 const FieldManager = "drydock"
 

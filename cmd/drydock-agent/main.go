@@ -38,6 +38,7 @@ func newRootCommand() *cobra.Command {
 			return cli.FlagsFromEnvironment(cmd, os.LookupEnv, downward)
 		},
 	}
-	root.AddCommand(thisBuild().Command(), newRunCommand())
+	root.AddCommand(newRunCommand())
+	thisBuild().On(root)
 	return root
 }

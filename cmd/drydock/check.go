@@ -23,22 +23,29 @@ const readNodesWithin = 30 * time.Second
 func newCheckCommand() *cobra.Command {
 	var kubeconfig string
 	cmd := &cobra.Command{
-		Use:   "check FILE",
+		Use:   "check FILE|-",
 		Short: "Check a configuration and say everything that is wrong with it",
 		Long: "Check prints FILE:LINE: path: message for every fault and ends with 1, or prints FILE: ok, which provider serves\n" +
-			"which Nodes, and warnings, and ends with 0. It looks at the files that the configuration names, as run does. With\n" +
-			"--kubeconfig it also reads the cluster's Nodes, and names those that no single provider serves.",
+			"which Nodes, and warnings, and ends with 0. It looks at the files that the configuration names, as run does. With -\n" +
+			"it reads the configuration from standard input. With --kubeconfig it also reads the cluster's Nodes, and names those\n" +
+			"that no single provider serves.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, warnings, err := config.Load(args[0], config.Options{})
+			name, load := args[0], func() (*config.Config, []config.Fault, error) { return config.Load(args[0], config.Options{}) }
+			if name == "-" {
+				name, load = "stdin", func() (*config.Config, []config.Fault, error) {
+					return config.Read(cmd.InOrStdin(), config.Options{})
+				}
+			}
+			cfg, warnings, err := load()
 			if err != nil {
 				return printFaults(cmd.OutOrStdout(), err)
 			}
-			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", args[0]); err != nil {
+			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", name); err != nil {
 				return fmt.Errorf("printing the result, %w", err)
 			}
 			for _, p := range cfg.Core.Providers {
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: providers.%s carries out %s for %s\n", args[0], p.Name, strings.Join(p.Steps, ", "), p.Serves()); err != nil {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: providers.%s carries out %s for %s\n", name, p.Name, strings.Join(p.Steps, ", "), p.Serves()); err != nil {
 					return fmt.Errorf("printing the providers, %w", err)
 				}
 			}
@@ -55,7 +62,7 @@ func newCheckCommand() *cobra.Command {
 				return err
 			}
 			for _, w := range cfg.Core.Uncovered(nodes) {
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: warning: %s\n", args[0], w); err != nil {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: warning: %s\n", name, w); err != nil {
 					return fmt.Errorf("printing the warnings, %w", err)
 				}
 			}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,6 +22,23 @@ func TestCheckSaysOkAndWarnings(t *testing.T) {
 	require.Contains(t, stdout, "warning: policies: reboot will be skipped in shipped policies: providers.redfish is not configured, and providers.hosts.reboot is not configured, and providers.civo is not configured (ProviderAbsent)\n")
 	require.Contains(t, stdout, "can do nothing, none of their steps can be carried out: cilium-agent-not-ready, ")
 	require.Less(t, strings.Count(stdout, "\n"), 10, "what is shipped does not hide what the person wrote")
+}
+
+// TestCheckReadsStandardInput: the same configuration by file and by -, sound and faulty.
+func TestCheckReadsStandardInput(t *testing.T) {
+	file := write(t, "drydock.yaml", sound)
+	t.Chdir(filepath.Dir(file)) // where the token is
+	for _, text := range []string{sound, sound + "cooldwon: 5m\n"} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		codeOfFile, byFile, _ := call(t, "check", file)
+		root := newRootCommand()
+		root.SetIn(strings.NewReader(text))
+		var out, problems bytes.Buffer
+		code := command.Execute(t.Context(), root, []string{"check", "-"}, &out, &problems)
+		require.Equal(t, codeOfFile, code)
+		require.Empty(t, problems.String())
+		require.Equal(t, byFile, strings.ReplaceAll(out.String(), "stdin:", file+":"))
+	}
 }
 
 // TestCheckSaysWhoServesWhat: which provider carries out which steps, and for which Nodes.

@@ -43,8 +43,8 @@ func newRootCommand() *cobra.Command {
 		newCheckCommand(),
 		newPoliciesCommand(),
 		newRulesCommand(),
-		thisBuild().Command(),
 		newRunCommand(),
 	)
+	thisBuild().On(root)
 	return root
 }

@@ -14,6 +14,10 @@ func TestVersion(t *testing.T) {
 	require.Equal(t, cli.ExitOK, code)
 	require.Regexp(t, `^drydock version \S+, commit \S+, go go\S+\n$`, stdout)
 
+	code, flag, _ := call(t, "--version")
+	require.Equal(t, cli.ExitOK, code)
+	require.Equal(t, stdout, flag)
+
 	require.Equal(t, "drydock version (devel), commit unknown, go unknown", thisBuild().Line(nil))
 	require.Equal(t, "drydock version v1.2.3, commit abc+dirty, go go1.26.8", thisBuild().Line(&debug.BuildInfo{
 		GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"},

@@ -164,7 +164,7 @@ func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.
 	eng = engine.New(engine.Options{
 		Silencer: silencer, Sidecars: side, Locations: mesh, NewTask: newTask,
 		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients, Keep: fleet.Keep},
-		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name},
+		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name, Version: thisBuild().Now()},
 		Alerts: p.alerts, Actuators: actuators, Witnesses: map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: kube.PodWitness{Client: clients}}, Workers: map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}, Events: tell, Metrics: reg,
 		Clock: clock.RealClock{}, Log: p.log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
 		CallTimeout: callTimeoutOf(cfg, callTimeout), NewID: newID, Posts: p.posts.known,

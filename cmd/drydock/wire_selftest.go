@@ -20,7 +20,7 @@ type posts struct {
 }
 
 func newPosts(cfg *config.Config, clients kubernetes.Interface, log logr.Logger) *posts {
-	return &posts{arrivals: kube.NewArrivals(clients, cfg.Ledger.Namespace, cfg.Ledger.Name, clock.RealClock{}, log.WithName("receiver"))}
+	return &posts{arrivals: kube.NewArrivals(clients, cfg.Ledger.Namespace, cfg.Ledger.Name, thisBuild().Now(), clock.RealClock{}, log.WithName("receiver"))}
 }
 
 func (p *posts) refuse() {

@@ -55,7 +55,7 @@ func (p *plugin) cleanup(ctx context.Context, c client, yes, force bool) error {
 		return err
 	}
 	var all []traces
-	if err := eachNode(ctx, c, func(n *corev1.Node) error {
+	if err := eachNode(ctx, c, metav1.ListOptions{}, func(n *corev1.Node) error {
 		t, err := tracesOn(n)
 		all = append(all, t)
 		return err
@@ -312,27 +312,5 @@ func (t *traces) patch(n *corev1.Node) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"uid": n.UID, "resourceVersion": n.ResourceVersion, "annotations": annotations, "labels": labels},
 		"spec":     spec,
-	}
-}
-
-// nodesPerPage bounds one answer of the API server.
-const nodesPerPage = 500
-
-// eachNode calls do for each Node, page by page.
-func eachNode(ctx context.Context, c client, do func(*corev1.Node) error) error {
-	next := ""
-	for {
-		page, err := c.Nodes().List(ctx, metav1.ListOptions{Limit: nodesPerPage, Continue: next})
-		if err != nil {
-			return asking(err, "listing the nodes", "")
-		}
-		for i := range page.Items {
-			if err := do(&page.Items[i]); err != nil {
-				return err
-			}
-		}
-		if next = page.Continue; next == "" {
-			return nil
-		}
 	}
 }

@@ -47,8 +47,8 @@ func (p *plugin) newHistoryCommand() *cobra.Command {
 			if h.Repairs == nil {
 				h.Repairs = []remediations.Entry{} // a list in JSON, too
 			}
-			if to := o.printer(); to != nil {
-				return printObject(to, h, p.Out)
+			if o.to != nil {
+				return o.print(h, p.Out)
 			}
 			p.printHistory(h, o.wide())
 			return nil

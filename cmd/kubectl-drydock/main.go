@@ -14,9 +14,6 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// version is set by the linker in a release.
-var version string
-
 func main() {
 	p := &plugin{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
@@ -24,7 +21,7 @@ func main() {
 		now:       time.Now,
 	}
 	p.connect = p.connectByFlags
-	cli.Main(p.execute)
+	cli.Main(func(ctx context.Context, args []string) int { return p.execute(ctx, calledAs(os.Args[0], args)) })
 }
 
 // execute runs the command that args name and returns the exit code.
@@ -40,7 +37,7 @@ func (p *plugin) newRootCommand() *cobra.Command {
 		Short: "Show what Drydock is doing to the nodes, and tell it what you want",
 		Long: "Drydock repairs nodes by the alerts about them. This plugin shows what it is doing and why it waits, and writes\n" +
 			"what you want of it: annotations on the Node, nothing else, so that your rights on nodes decide what you may.",
-		Version: version,
+		Version: thisBuild().Details(buildInfo()),
 		// kubectl runs the plugin under the name that people type.
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl drydock"},
 	}
@@ -48,15 +45,18 @@ func (p *plugin) newRootCommand() *cobra.Command {
 	root.PersistentFlags().Lookup("namespace").Usage = "Namespace of Drydock's ledger; without it, the ledger is looked for in all"
 	root.AddCommand(
 		p.newStatusCommand(),
-		p.newHistoryCommand(),
-		p.newPauseCommand(),
-		p.newResumeCommand(),
-		p.newRepairCommand(),
-		p.newApproveCommand(),
-		p.newCancelCommand(),
-		p.newResetCommand(),
-		p.newBreakGlassCommand(),
-		p.newCleanupCommand(),
+		p.completes(p.newHistoryCommand(), 1, ""),
+		p.writes(p.completes(p.newPauseCommand(), many, "")),
+		p.writes(p.completes(p.newResumeCommand(), many, "")),
+		p.writes(p.completes(p.newRepairCommand(), 1, "")),
+		p.writes(p.completes(p.newApproveCommand(), 1, underRepair)),
+		p.writes(p.completes(p.newCancelCommand(), 1, underRepair)),
+		p.writes(p.completes(p.newResetCommand(), 1, underRepair)),
+		p.writes(p.completes(p.newBreakGlassCommand(), 1, "")),
+		p.writes(p.newCleanupCommand()),
+		p.newVersionCommand(),
+		newOptionsCommand(),
 	)
+	root.SetUsageTemplate(usage(root.UsageTemplate()))
 	return root
 }

@@ -14,14 +14,19 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 	for args, want := range map[string]string{
 		"stauts":                   `unknown command "stauts" for "kubectl drydock"`,
 		"status node-1":            `unknown command "node-1" for "kubectl drydock status"`,
-		"status -o table":          `--output is "table"; write wide, json or yaml`,
+		"status -o table":          `--output is "table"; write wide, json, yaml, jsonpath=…, go-template=… or custom-columns=…`,
 		"status --fast":            "unknown flag: --fast",
 		"history":                  "accepts 1 arg(s), received 0",
-		"history n -o name":        `--output is "name"; write wide, json or yaml`,
-		"pause":                    "requires at least 1 arg(s), only received 0",
+		"history n -o name":        `--output is "name"; write wide, json, yaml, jsonpath=…, go-template=… or custom-columns=…`,
+		"history n -o jsonpath={":  "--output: ",
+		"pause n -l a=b":           "nodes and -l were both given; give one of them",
+		"pause -l a=b=c":           `--selector "a=b=c" is not a label selector: `,
+		"pause n --dry-run=client": `invalid argument "client" for "--dry-run" flag: write none or server`,
+		"cleanup n":                `unknown command "n" for "kubectl drydock cleanup"`,
+		"pause":                    "name at least one node, or select nodes with -l",
 		"pause n --for soon":       `invalid argument "soon" for "--for" flag`,
 		"pause n --for 0s":         "--for must be longer than nothing, such as 30m, 2h or 1d",
-		"resume":                   "requires at least 1 arg(s), only received 0",
+		"resume":                   "name at least one node, or select nodes with -l",
 		"repair n":                 "say what is to be done: --with REMEDIATION or --policy NAME",
 		"repair n m --with reboot": "accepts 1 arg(s), received 2",
 		"approve":                  "accepts between 1 and 2 arg(s), received 0",
@@ -47,7 +52,8 @@ func TestHelpSaysWhatPeopleType(t *testing.T) {
 		require.Equal(t, cli.ExitOK, code)
 		require.Contains(t, stdout, "kubectl drydock")
 		require.NotContains(t, stdout, "kubectl-drydock")
-		require.Contains(t, stdout, "--kubeconfig", "the usual flags")
+		require.NotContains(t, stdout, "--certificate-authority", "the usual flags are out of the way")
+		require.Contains(t, stdout, `Use "kubectl drydock options" for kubectl's flags`)
 		require.Empty(t, stderr)
 	}
 }
@@ -58,7 +64,7 @@ func TestNothingOfTheControllerIsLinkedIn(t *testing.T) {
 	require.NoError(t, err)
 	for _, pkg := range strings.Fields(string(out)) {
 		if rest, ok := strings.CutPrefix(pkg, "drydock.dev/drydock/"); ok {
-			require.Contains(t, []string{"remediations", "internal/cli", "internal/text", "cmd/kubectl-drydock"}, rest)
+			require.Contains(t, []string{"remediations", "internal/cli", "internal/text", "internal/version", "cmd/kubectl-drydock"}, rest)
 		}
 		require.NotContains(t, pkg, "controller-runtime")
 		require.NotContains(t, pkg, "civogo")

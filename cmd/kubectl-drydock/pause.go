@@ -27,14 +27,13 @@ func reason(why string) (string, error) {
 }
 
 func (p *plugin) newPauseCommand() *cobra.Command {
-	var why string
+	var why, selector string
 	var length model.Duration
 	cmd := &cobra.Command{
-		Use:     "pause NODE... [--for 2h] [--why TEXT]",
+		Use:     "pause NODE... | -l SELECTOR [--for 2h] [--why TEXT]",
 		Short:   "Keep Drydock from doing anything new to a node",
 		Long:    "Pause holds whatever Drydock would do next to the node, also in the middle of a repair: what was issued already is\nstill verified and recorded, nothing new starts. Without --for, until somebody resumes it.",
-		Example: "  kubectl drydock pause node-3 --for 2h --why 'disk swap, ticket 4711'",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "  kubectl drydock pause node-3 --for 2h --why 'disk swap, ticket 4711'\n  kubectl drydock pause -l topology.kubernetes.io/zone=fra1 --for 2h",
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			why, err := reason(why)
 			if err != nil {
@@ -50,11 +49,12 @@ func (p *plugin) newPauseCommand() *cobra.Command {
 				until = fmt.Sprintf("until %s, or `kubectl drydock resume`", stamp(end))
 			}
 			value = strings.TrimSpace(value + " " + why)
-			return p.each(nodes, func(c client, node string) error {
+			return p.each(cmd.Context(), nodes, selector, func(c client, node string) error {
 				return p.pause(cmd.Context(), c, node, value, until)
 			})
 		},
 	}
+	selects(cmd, &selector)
 	cmd.Flags().Var(&length, "for", "for how long, such as 30m, 2h or 1d; without it, until somebody resumes the node")
 	cmd.Flags().Lookup("for").DefValue = ""
 	cmd.Flags().StringVar(&why, "why", "", "for whoever wonders later")
@@ -75,17 +75,19 @@ func (p *plugin) pause(ctx context.Context, c client, node, value, until string)
 }
 
 func (p *plugin) newResumeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "resume NODE...",
+	var selector string
+	cmd := &cobra.Command{
+		Use:   "resume NODE... | -l SELECTOR",
 		Short: "End a node's pause, and mend its broken glass",
 		Long:  "Resume takes the pause and the broken glass off a node, so that Drydock goes on with it.",
-		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return p.each(nodes, func(c client, node string) error {
+			return p.each(cmd.Context(), nodes, selector, func(c client, node string) error {
 				return p.resume(cmd.Context(), c, node)
 			})
 		},
 	}
+	selects(cmd, &selector)
+	return cmd
 }
 
 func (p *plugin) resume(ctx context.Context, c client, node string) error {
@@ -117,10 +119,21 @@ func (p *plugin) resume(ctx context.Context, c client, node string) error {
 }
 
 // each does the same to several nodes: what is refused for one does not keep it from the others.
-func (p *plugin) each(nodes []string, do func(c client, node string) error) error {
+func (p *plugin) each(ctx context.Context, nodes []string, selector string, do func(c client, node string) error) error {
+	switch {
+	case len(nodes) == 0 && selector == "":
+		return cli.Usagef("name at least one node, or select nodes with -l")
+	case len(nodes) > 0 && selector != "":
+		return cli.Usagef("nodes and -l were both given; give one of them")
+	}
 	c, err := p.connect()
 	if err != nil {
 		return err
+	}
+	if selector != "" {
+		if nodes, err = selected(ctx, c, selector); err != nil {
+			return err
+		}
 	}
 	var refused refusals
 	for _, node := range nodes {

@@ -21,6 +21,7 @@ type plugin struct {
 	flags *genericclioptions.ConfigFlags
 	// ledger is the name of the ledger's ConfigMap, lease that of the Lease by which the replicas elect a leader.
 	ledger, lease string
+	dryRun        dryRun
 	now           func() time.Time
 	// connect makes the client. Tests put one in that no cluster is behind.
 	connect func() (client, error)
@@ -51,7 +52,12 @@ func (p *plugin) connectByFlags() (client, error) {
 }
 
 // say prints one sentence about what was done.
-func (p *plugin) say(format string, args ...any) { say(p.Out, format, args...) }
+func (p *plugin) say(format string, args ...any) {
+	if p.dryRun {
+		format += " (server dry run: nothing was written)"
+	}
+	say(p.Out, format, args...)
+}
 
 func say(out io.Writer, format string, args ...any) {
 	fmt.Fprintln(out, plain(fmt.Sprintf(format, args...)))

@@ -9,60 +9,96 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/kubectl/pkg/cmd/get"
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/text"
 )
 
-// output is the value of -o.
-type output string
+// output is what -o asks for: a table, or a printer of kubectl's.
+type output struct {
+	format  string
+	flags   *genericclioptions.PrintFlags
+	columns get.CustomColumnsPrintFlags
+	// to prints objects; nil: a table is wanted. rows: it prints each repair as an object of its own.
+	to   printers.ResourcePrinter
+	rows bool
+}
 
 func (o *output) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVarP((*string)(o), "output", "o", "", "wide, json or yaml; without it, a table")
+	o.flags = genericclioptions.NewPrintFlags("")
+	o.flags.NamePrintFlags = nil // there is no object whose name kubectl would take
+	o.flags.OutputFormat = &o.format
+	o.flags.AddFlags(cmd)
+	_ = cmd.Flags().MarkHidden("show-managed-fields")
+	cmd.Flags().Lookup("output").Usage = "wide, json, yaml, jsonpath=…, go-template=… or custom-columns=… as of kubectl; without it, a table"
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{
+		"wide", "json", "yaml", "jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "go-template=", "go-template-file=", "custom-columns=", "custom-columns-file=",
+	}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
-func (o output) check() error {
-	switch o {
-	case "", "wide", "json", "yaml":
+// check finds the printer.
+func (o *output) check() error {
+	if o.format == "" || o.format == "wide" {
 		return nil
 	}
-	return cli.Usagef("--output is %q; write wide, json or yaml", string(o))
-}
-
-func (o output) wide() bool { return o == "wide" }
-
-// printer prints objects, or is nil where a table is wanted.
-func (o output) printer() printers.ResourcePrinter {
-	switch o {
-	case "json":
-		return &printers.JSONPrinter{}
-	case "yaml":
-		return &printers.YAMLPrinter{}
+	to, err := o.columns.ToPrinter(o.format)
+	o.rows = err == nil
+	if genericclioptions.IsNoCompatiblePrinterError(err) {
+		to, err = o.flags.ToPrinter()
 	}
+	switch {
+	case genericclioptions.IsNoCompatiblePrinterError(err):
+		return cli.Usagef("--output is %q; write wide, json, yaml, jsonpath=…, go-template=… or custom-columns=…", o.format)
+	case err != nil:
+		return cli.Usagef("--output: %w", err)
+	}
+	o.to = to
 	return nil
 }
 
-// printObject prints v, which has an apiVersion and a kind, as kubectl prints objects. Characters that do not show are \u
-// escapes in JSON. YAML cannot hold all of them, so there they are U+FFFD.
-func printObject(to printers.ResourcePrinter, v any, out io.Writer) error {
+func (o *output) wide() bool { return o.format == "wide" }
+
+// print prints v, which has an apiVersion and a kind, as kubectl prints objects. Characters that do not show are \u escapes in
+// JSON, and U+FFFD in all other formats.
+func (o *output) print(v any, out io.Writer) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
-	o := &unstructured.Unstructured{}
-	if err := json.Unmarshal(data, &o.Object); err != nil {
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(data, &object.Object); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
-	if _, yaml := to.(*printers.YAMLPrinter); yaml {
-		o.Object, _ = visible(o.Object).(map[string]any)
-	} else {
+	if o.format == "json" {
 		out = text.JSONWriter{Out: out}
+	} else {
+		object.Object, _ = visible(object.Object).(map[string]any)
 	}
-	if err := to.PrintObj(o, out); err != nil {
+	printed := runtime.Object(object)
+	if o.rows {
+		printed = repairsOf(object)
+	}
+	if err := o.to.PrintObj(printed, out); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// repairsOf are the repairs of a status or a history, each as an object.
+func repairsOf(object *unstructured.Unstructured) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": apiVersion, "kind": "RepairList"}}
+	repairs, _, _ := unstructured.NestedSlice(object.Object, "repairs")
+	for _, r := range repairs {
+		if one, ok := r.(map[string]any); ok {
+			one["apiVersion"], one["kind"] = apiVersion, "Repair"
+			list.Items = append(list.Items, unstructured.Unstructured{Object: one})
+		}
+	}
+	return list
 }
 
 // visible makes every text in v, which is decoded JSON, fit for YAML and for a terminal.

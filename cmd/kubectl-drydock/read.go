@@ -46,6 +46,7 @@ type ledger struct {
 	Arrival *time.Time `json:"arrival,omitempty"`
 
 	missing bool
+	version string // of the Drydock that wrote it last
 	whole   *remediations.Ledger
 }
 
@@ -176,7 +177,7 @@ func namespaces(cms []corev1.ConfigMap) string {
 }
 
 func decodeLedger(cm *corev1.ConfigMap) ledger {
-	l := ledger{Namespace: cm.Namespace, Name: cm.Name}
+	l := ledger{Namespace: cm.Namespace, Name: cm.Name, version: cm.Annotations[remediations.VersionKey]}
 	whole, err := remediations.DecodeLedger(cm.Data)
 	switch {
 	case errors.Is(err, remediations.ErrLedgerMalformed):

@@ -32,9 +32,9 @@ func (p *plugin) newStatusCommand() *cobra.Command {
 				return err
 			}
 			if watch {
-				return p.follow(cmd.Context(), c, o)
+				return p.follow(cmd.Context(), c, &o)
 			}
-			return p.status(cmd.Context(), c, o)
+			return p.status(cmd.Context(), c, &o)
 		},
 	}
 	o.bind(cmd)
@@ -43,13 +43,13 @@ func (p *plugin) newStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *plugin) status(ctx context.Context, c client, o output) error {
+func (p *plugin) status(ctx context.Context, c client, o *output) error {
 	s, err := p.read(ctx, c)
 	if err != nil {
 		return err
 	}
-	if to := o.printer(); to != nil {
-		return printObject(to, s, p.Out)
+	if o.to != nil {
+		return o.print(s, p.Out)
 	}
 	now := p.now()
 	printLines(p.Out, s.lines(now))

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -30,8 +29,8 @@ const (
 var watchWidths = []int{len("21:05:00Z"), 12, len("REPAIR"), 14, len("Verifying"), len("reboot:1"), len("AGE"), len("CordonedByOther"), len(time.RFC3339) - 5, len("alert/9f2c0e5b6d1a4c33")}
 
 // follow prints the status, and then what changes. A watch only says when to look; what is printed is always read.
-func (p *plugin) follow(ctx context.Context, c client, o output) error {
-	f := &follower{plugin: p, client: c, output: o, objects: o.printer(), table: &table{out: p.Out, widths: slices.Clone(watchWidths)}}
+func (p *plugin) follow(ctx context.Context, c client, o *output) error {
+	f := &follower{plugin: p, client: c, output: o, table: &table{out: p.Out, widths: slices.Clone(watchWidths)}}
 	s, err := p.read(ctx, c)
 	if err != nil {
 		return err
@@ -82,19 +81,17 @@ func (p *plugin) clock() string { return p.now().UTC().Format("15:04:05Z") }
 type follower struct {
 	*plugin
 	client  client
-	output  output
+	output  *output
 	table   *table
 	lines   map[string]line
 	repairs map[string]repair
-	// objects prints whole statuses instead; nil: a table.
-	objects printers.ResourcePrinter
 }
 
 // first prints the whole status.
 func (f *follower) first(s *status) error {
 	f.remember(s)
-	if f.objects != nil {
-		return printObject(f.objects, s, f.Out)
+	if f.output.to != nil {
+		return f.output.print(s, f.Out)
 	}
 	now := f.now()
 	printLines(f.Out, s.lines(now))
@@ -155,8 +152,8 @@ func (f *follower) next(ctx context.Context, s *status) error {
 	switch {
 	case len(told)+len(rows) == 0:
 		return nil
-	case f.objects != nil:
-		return printObject(f.objects, s, f.Out)
+	case f.output.to != nil:
+		return f.output.print(s, f.Out)
 	}
 	for _, l := range told {
 		fmt.Fprintln(f.Out, l)

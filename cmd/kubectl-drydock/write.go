@@ -36,7 +36,7 @@ func (p *plugin) patch(ctx context.Context, c client, node string, change map[st
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch: %w", err)
 	}
-	return c.Nodes().Patch(ctx, node, types.MergePatchType, text, metav1.PatchOptions{FieldManager: fieldManager})
+	return c.Nodes().Patch(ctx, node, types.MergePatchType, text, metav1.PatchOptions{FieldManager: fieldManager, DryRun: p.dryRun.option()})
 }
 
 // ruling is what a command makes of a Node as it was read: what to write, and which repair that is about.

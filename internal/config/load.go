@@ -26,6 +26,18 @@ func Load(path string, o Options) (*Config, []Fault, error) {
 	return load(path, data, o)
 }
 
+// stdin is the name of a configuration that comes from no file.
+const stdin = "stdin"
+
+// Read is Load of what in holds. File names in it are relative to the working directory.
+func Read(in io.Reader, o Options) (*Config, []Fault, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
+	if err != nil {
+		return nil, nil, Faults{{File: stdin, Line: 1, Path: documentPath, Message: "cannot be read: " + cause(err)}}
+	}
+	return load(stdin, data, o)
+}
+
 // Shipped returns a configuration that holds nothing but the shipped policies, as defaults make them.
 func Shipped() *Config {
 	root := map[string]any{}

@@ -11,6 +11,13 @@ import (
 // Build is one program. Version and Commit are set by the linker in a release; empty, they come from what Go notes itself.
 type Build struct{ Program, Version, Commit string }
 
+// On gives the program the flag --version, which prints the line, and the command that does so.
+func (b Build) On(root *cobra.Command) {
+	info, _ := debug.ReadBuildInfo()
+	root.Version = b.Details(info) // cobra puts "PROGRAM version" before it
+	root.AddCommand(b.Command())
+}
+
 // Command prints the line.
 func (b Build) Command() *cobra.Command {
 	return &cobra.Command{
@@ -39,7 +46,10 @@ func (b Build) Now() string {
 }
 
 // Line has version, commit and Go version; info is nil in a build without modules.
-func (b Build) Line(info *debug.BuildInfo) string {
+func (b Build) Line(info *debug.BuildInfo) string { return b.Program + " version " + b.Details(info) }
+
+// Details are the line without the program's name.
+func (b Build) Details(info *debug.BuildInfo) string {
 	v, revision, goVersion := b.Version, b.Commit, "unknown"
 	if info != nil {
 		goVersion = info.GoVersion
@@ -56,7 +66,7 @@ func (b Build) Line(info *debug.BuildInfo) string {
 	if revision == "" {
 		revision = "unknown"
 	}
-	return fmt.Sprintf("%s version %s, commit %s, go %s", b.Program, v, revision, goVersion)
+	return fmt.Sprintf("%s, commit %s, go %s", v, revision, goVersion)
 }
 
 func vcsRevision(info *debug.BuildInfo) string {

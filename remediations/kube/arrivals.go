@@ -15,11 +15,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Arrivals puts into the ledger when the self-test's alert last arrived at this replica. It is the one key there that
+// Arrivals puts into the ledger when the self-test's alert last arrived at this replica, and its version. It is the one key there that
 // every replica writes, by a PATCH of nothing else; no post waits for it. It is a manager.Runnable.
 type Arrivals struct {
 	client          kubernetes.Interface
 	namespace, name string
+	version         string
 	clock           clock.Clock
 	log             logr.Logger
 	news            chan struct{}
@@ -37,9 +38,9 @@ const (
 	arrivalTimeout = 5 * time.Second
 )
 
-// NewArrivals makes Arrivals for the ledger of that name.
-func NewArrivals(client kubernetes.Interface, namespace, name string, c clock.Clock, log logr.Logger) *Arrivals {
-	return &Arrivals{client: client, namespace: namespace, name: name, clock: c, log: log, news: make(chan struct{}, 1)}
+// NewArrivals makes Arrivals for the ledger of that name, by a Drydock of that version.
+func NewArrivals(client kubernetes.Interface, namespace, name, version string, c clock.Clock, log logr.Logger) *Arrivals {
+	return &Arrivals{client: client, namespace: namespace, name: name, version: version, clock: c, log: log, news: make(chan struct{}, 1)}
 }
 
 // Arrived notes that the alert arrived now. It never blocks.
@@ -118,7 +119,7 @@ func (a *Arrivals) write(ctx context.Context, at time.Time, again bool) error {
 			return nil
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{remediations.LedgerArrival: remediations.EncodeArrival(at)}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{remediations.VersionKey: a.version}}, "data": map[string]string{remediations.LedgerArrival: remediations.EncodeArrival(at)}})
 	if err != nil {
 		return err
 	}

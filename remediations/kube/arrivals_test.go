@@ -44,7 +44,7 @@ func newDock(t *testing.T, data map[string]string) *dock {
 		}
 		return false, nil, nil
 	})
-	d.arrivals = kube.NewArrivals(d.cluster, "drydock", "ledger", clock.RealClock{}, logr.Discard())
+	d.arrivals = kube.NewArrivals(d.cluster, "drydock", "ledger", "v1.2.3", clock.RealClock{}, logr.Discard())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.arrivals.Start(ctx) }()
@@ -174,7 +174,7 @@ func TestALedgerThatIsSavedMeetsAnArrival(t *testing.T) {
 	store := kube.LedgerStore{Client: client, Namespace: "default", Name: "arrivals"}
 	first, err := store.Save(t.Context(), (&remediations.Ledger{}).Encode(), "")
 	require.NoError(t, err)
-	a := kube.NewArrivals(client, "default", "arrivals", clock.RealClock{}, logr.Discard())
+	a := kube.NewArrivals(client, "default", "arrivals", "v1.2.3", clock.RealClock{}, logr.Discard())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Start(ctx) }()

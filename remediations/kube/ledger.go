@@ -15,6 +15,8 @@ import (
 type LedgerStore struct {
 	Client          kubernetes.Interface
 	Namespace, Name string
+	// Version is that of Drydock, for people and the plugin.
+	Version string
 }
 
 var _ engine.LedgerStore = LedgerStore{}
@@ -33,7 +35,8 @@ func (s LedgerStore) Save(ctx context.Context, data map[string]string, version s
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Namespace, Name: s.Name, ResourceVersion: version,
-			Labels: map[string]string{"app.kubernetes.io/name": "drydock", "app.kubernetes.io/component": "ledger"},
+			Labels:      map[string]string{"app.kubernetes.io/name": "drydock", "app.kubernetes.io/component": "ledger"},
+			Annotations: map[string]string{remediations.VersionKey: s.Version},
 		},
 		Data: data,
 	}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/remediations"
+)
+
+const (
+	// completer is the name under which kubectl looks for who completes the plugin's arguments.
+	completer = "kubectl_complete-drydock"
+	// completeWithin bounds what a key press waits for.
+	completeWithin = 3 * time.Second
+	// many: a command takes any number of nodes.
+	many = 1 << 30
+	// underRepair selects the nodes with a record of a repair.
+	underRepair = remediations.PhaseLabel
+)
+
+// calledAs makes a call of the completer, which is this program under another name, the call that completes.
+func calledAs(program string, args []string) []string {
+	if strings.TrimSuffix(filepath.Base(program), ".exe") != completer {
+		return args
+	}
+	return append([]string{cobra.ShellCompRequestCmd}, args...)
+}
+
+// completes has the names of nodes completed: so many, of those that the selector matches; and the flags that name something.
+func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra.Command {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return p.completed(cmd.Context(), func(ctx context.Context, c client) (names []string, err error) {
+			err = eachNode(ctx, c, metav1.ListOptions{LabelSelector: selector}, func(n *corev1.Node) error {
+				if strings.HasPrefix(n.Name, prefix) && !slices.Contains(args, n.Name) {
+					names = append(names, n.Name)
+				}
+				return nil
+			})
+			return names, err
+		})
+	}
+	if cmd.Flags().Lookup("with") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("with", cobra.FixedCompletions(nodeRemediations(), cobra.ShellCompDirectiveNoFileComp))
+	}
+	if cmd.Flags().Lookup("policy") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("policy", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return p.completed(cmd.Context(), policies)
+		})
+	}
+	return cmd
+}
+
+// completed are the names that ask finds. A key press shows no error; BASH_COMP_DEBUG_FILE takes it.
+func (p *plugin) completed(ctx context.Context, ask func(context.Context, client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(ctx, completeWithin)
+	defer cancel()
+	c, err := p.connect()
+	if err != nil {
+		cobra.CompErrorln(err.Error())
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names, err := ask(ctx, c)
+	if err != nil {
+		cobra.CompDebugln(err.Error(), false)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// policies are the names of the shipped policies, and of those in the configuration that the chart installed, where it can be read.
+func policies(ctx context.Context, c client) (names []string, err error) {
+	type policy struct{ Name string }
+	shipped := remediations.ShippedPolicies()
+	files, err := fs.Glob(shipped, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	add := func(ps []policy) {
+		for _, p := range ps {
+			names = append(names, plain(p.Name))
+		}
+	}
+	for _, f := range files {
+		text, err := fs.ReadFile(shipped, f)
+		if err != nil {
+			return nil, err
+		}
+		var ps []policy
+		if err := yaml.Unmarshal(text, &ps); err != nil {
+			return nil, err
+		}
+		add(ps)
+	}
+	maps, err := c.ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=drydock"})
+	if err != nil {
+		return names, err
+	}
+	for _, cm := range maps.Items {
+		var configured struct{ Policies []policy }
+		if yaml.Unmarshal([]byte(cm.Data["drydock.yaml"]), &configured) == nil {
+			add(configured.Policies)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// usage is cobra's template without the flags of kubectl, which every command has: they would hide a command's own.
+func usage(template string) string {
+	template = strings.ReplaceAll(template, ".LocalFlags.", ".LocalNonPersistentFlags.")
+	before, rest, _ := strings.Cut(template, "{{if .HasAvailableInheritedFlags}}")
+	_, after, _ := strings.Cut(rest, "{{end}}")
+	return before + after + "\nUse \"kubectl drydock options\" for kubectl's flags, which every command takes: --context, --kubeconfig, --as, …\n"
+}
+
+func newOptionsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "options",
+		Short: "Print kubectl's flags, which every command takes",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := fmt.Fprint(cmd.OutOrStdout(), "Every command takes these flags:\n\n"+cmd.Root().PersistentFlags().FlagUsages()); err != nil {
+				return fmt.Errorf("printing the flags: %w", err)
+			}
+			return nil
+		},
+	}
+}

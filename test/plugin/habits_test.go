@@ -1,0 +1,65 @@
+package plugin
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestKubectlCompletesThePlugin: kubectl's own completion finds the plugin under its second name.
+func TestKubectlCompletesThePlugin(t *testing.T) {
+	s := newTerminal(t)
+	complete := func(line ...string) string {
+		cmd := exec.CommandContext(t.Context(), s.kubectl, append([]string{"__complete", "drydock"}, line...)...)
+		cmd.Env = []string{"PATH=" + s.path, "HOME=" + t.TempDir(), "KUBECONFIG=" + s.kubeconfig}
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		require.NoError(t, cmd.Run())
+		return out.String()
+	}
+	require.NotContains(t, complete("pause", ""), "node-3", "the control: without that name nothing is found")
+	other := filepath.Join(s.path, "kubectl_complete-drydock")
+	require.NoError(t, os.Symlink("kubectl-drydock", other))
+	t.Cleanup(func() { require.NoError(t, os.Remove(other)) })
+	require.Equal(t, "node-3\n:4\n", complete("pause", "node-3"))
+	require.Contains(t, complete("pau"), "pause")
+	require.Contains(t, complete("repair", "node-3", "--with", ""), "reboot\n")
+	require.Contains(t, complete("repair", "node-3", "--policy", ""), "node-not-ready\n")
+}
+
+// TestADryRunWritesNothing, and is refused where the write would be.
+func TestADryRunWritesNothing(t *testing.T) {
+	s := newTerminal(t)
+	before := s.versions()
+	code, stdout, stderr := s.typed("pause node-0 node-1 --dry-run=server")
+	require.Equal(t, 0, code, stderr)
+	require.Equal(t, 2, strings.Count(stdout, "(server dry run: nothing was written)\n"))
+	require.Equal(t, before, s.versions())
+
+	code, _, stderr = s.as("reader", readOnly, "").typed("pause node-0 --dry-run=server")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "cannot patch resource")
+
+	code, _, stderr = s.typed("pause -l kubernetes.io/hostname=node-0")
+	require.Equal(t, 0, code, stderr)
+	require.Equal(t, "true", s.node("node-0").Annotations[remediations.PauseKey], "the control")
+	require.NotContains(t, s.node("node-1").Annotations, remediations.PauseKey)
+}
+
+func TestColumnsAreChosenAsWithKubectl(t *testing.T) {
+	s := newTerminal(t)
+	s.record("node-1", "aaaaaa", remediations.Verifying)
+	code, stdout, stderr := s.run("status", "-o", "custom-columns=NODE:.node,PHASE:.record.phase")
+	require.Equal(t, 0, code, stderr)
+	require.Equal(t, "NODE     PHASE\nnode-1   Verifying\n", stdout)
+	code, stdout, stderr = s.run("status", "-o", "jsonpath={.repairs[0].record.id}")
+	require.Equal(t, 0, code, stderr)
+	require.Equal(t, "aaaaaa", stdout)
+}
