@@ -55,7 +55,7 @@ func variants(t *testing.T) map[string]m {
 		require.NoError(t, err)
 		out[strings.TrimSuffix(filepath.Base(file), "-values.yaml")] = values
 	}
-	require.GreaterOrEqual(t, len(out), 9)
+	require.GreaterOrEqual(t, len(out), 26)
 	return out
 }
 

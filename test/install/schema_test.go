@@ -19,6 +19,8 @@ var open = []string{
 	"prometheusOperator.labels", "serviceMonitor.labels", "prometheusRule.labels", "alertmanagerConfig.labels",
 	"grafanaDashboard.labels", "serviceAccount.annotations", "podAnnotations", "podLabels", "nodeSelector",
 	"resources.requests", "resources.limits",
+	"commonLabels", "commonAnnotations", "service.annotations", "service.labels", "deploymentAnnotations", "affinity", "grafanaDashboard.annotations",
+	"podSecurityContext", "securityContext", // Kubernetes' own, which the API server checks
 	"agent.podMonitor.labels", "agent.podAnnotations", "agent.podLabels", "agent.resources.requests", "agent.resources.limits", "agent.nodeSelector",
 }
 
@@ -91,6 +93,10 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"https without an authority":           {routeTo(m{"certFile": "/tls.crt", "keyFile": "/tls.key"}, nil), "set alertmanagerConfig.tlsConfig, for example"},
 		"mutual TLS without a certificate":     {routeTo(m{"certFile": "/tls.crt", "keyFile": "/tls.key", "clientCAFile": "/ca.crt"}, m{"insecureSkipVerify": true}), "set alertmanagerConfig.tlsConfig.cert and"},
 		"an authority without https":           {routeTo(m{}, m{"insecureSkipVerify": true}), "Drydock serves posts without TLS"},
+		"an alert that is not there, left out": {m{"prometheusRule": m{"exclude": []any{"NodeNotRedy"}}}, "prometheusRule.exclude: no shipped alert is called NodeNotRedy"},
+		"an alert that is not there, changed":  {m{"prometheusRule": m{"customRules": m{"NodeNotRedy": m{"for": "1m"}}}}, "prometheusRule.customRules: no shipped alert is called NodeNotRedy"},
+		"a change of an alert that is none":    {m{"prometheusRule": m{"customRules": m{"NodeNotReady": m{"fro": "1m"}}}}, "additional properties 'fro' not allowed"},
+		"rights of nobody":                     {m{"serviceAccount": m{"create": false}}, "set serviceAccount.name to the ServiceAccount that Drydock runs as"},
 		"a toleration that Kubernetes has not": {m{"tolerations": []any{m{"seconds": 3}}}, "tolerations"},
 	} {
 		t.Run(name, func(t *testing.T) {

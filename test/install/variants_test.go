@@ -24,6 +24,9 @@ func fullname(release string, values m) string {
 	if name, ok := values["fullnameOverride"].(string); ok {
 		return name
 	}
+	if name, ok := values["nameOverride"].(string); ok {
+		return release + "-" + name
+	}
 	return release
 }
 
@@ -155,7 +158,7 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 		for _, of := range []struct {
 			suffix, value string
 			unneeded      bool
-		}{{"-token", "receiverToken", release == "minimal"}, {"-agent-key", "agentKey", agent["enabled"] != true}} {
+		}{{"-token", "receiverToken", release == "minimal" || release == "mutual-tls"}, {"-agent-key", "agentKey", agent["enabled"] != true}} {
 			secrets, _ := values["secrets"].(map[string]any)
 			named, _ := secrets[of.value].(map[string]any)
 			if of.unneeded || named["name"] != nil {

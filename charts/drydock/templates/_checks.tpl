@@ -22,6 +22,10 @@
 {{- if and .Values.metrics.authentication.secret .Values.metrics.authentication.certManager.enabled -}}
 {{- fail "metrics.authentication.secret and metrics.authentication.certManager.enabled exclude each other: cert-manager writes a Secret of its own" -}}
 {{- end -}}
+{{- if not (or .Values.serviceAccount.create .Values.serviceAccount.name) -}}
+{{- fail "serviceAccount.create is false: set serviceAccount.name to the ServiceAccount that Drydock runs as. The chart gives its rights to that account" -}}
+{{- end -}}
+{{- include "drydock.checks.rules" . -}}
 {{- range $sidecar := dig "providers" "sidecars" list $c -}}
 {{- with dig "serviceAccount" dict (default dict $sidecar.auth) -}}
 {{- if ne .namespace $.Release.Namespace -}}
@@ -32,6 +36,22 @@
 {{- include "drydock.checks.servers" (list . $c) -}}
 {{- include "drydock.checks.delivery" (list . $c) -}}
 {{- include "drydock.checks.files" . -}}
+{{- end -}}
+
+{{- /* A rule that is left out or changed, and that no file of rules/ has. */ -}}
+{{- define "drydock.checks.rules" -}}
+{{- $files := list -}}
+{{- $alerts := list -}}
+{{- range $path, $_ := .Files.Glob "rules/*.yaml" -}}
+{{- $files = append $files (trimSuffix ".yaml" (base $path)) -}}
+{{- range ($.Files.Get $path | fromYaml).groups -}}{{- range .rules -}}{{- with .alert -}}{{- $alerts = append $alerts . -}}{{- end -}}{{- end -}}{{- end -}}
+{{- end -}}
+{{- range .Values.prometheusRule.exclude -}}
+{{- if not (has . $files) -}}{{- fail (printf "prometheusRule.exclude: no shipped alert is called %s. `drydock rules` prints them all" .) -}}{{- end -}}
+{{- end -}}
+{{- range $name, $_ := .Values.prometheusRule.customRules -}}
+{{- if not (has $name $alerts) -}}{{- fail (printf "prometheusRule.customRules: no shipped alert is called %s. `drydock rules` prints them all" $name) -}}{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* list ROOT CONFIG: what listens where nobody reaches it, and replicas that would repair side by side. */ -}}
@@ -95,7 +115,7 @@
 {{- $named := splitList " " . -}}
 {{- $file := last $named -}}
 {{- if hasPrefix "/etc/drydock/" $file -}}
-{{- if not (or (has $file (include "drydock.own.files" $ | splitList "\n")) (include "drydock.mounted" (list $ $file))) -}}
+{{- if not (or (has $file (include "drydock.own.files" $ | splitList "\n")) (include "drydock.mounted" (list $ $file)) (include "drydock.extra" (list $ $file))) -}}
 {{- fail (printf "%s is %s, which no pod has: add a secretMounts entry with the path %s" (first $named) $file (trimPrefix "/etc/drydock/" $file)) -}}
 {{- end -}}
 {{- end -}}
@@ -112,6 +132,14 @@
 {{- else if and (kindIs "string" $value) (regexMatch "(File|_file)$" $at) }}
 {{ $at }} {{ $value }}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* list ROOT FILE: whether extraVolumeMounts has a folder or a file for it: "true", or nothing. */ -}}
+{{- define "drydock.extra" -}}
+{{- $file := index . 1 -}}
+{{- range (index . 0).Values.extraVolumeMounts -}}
+{{- if or (eq $file .mountPath) (hasPrefix (printf "%s/" (trimSuffix "/" .mountPath)) $file) -}}true{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -1,30 +1,44 @@
 {{- define "drydock.fullname" -}}
-{{- default .Release.Name .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- $name := .Release.Name -}}
+{{- if and .Values.nameOverride (not (contains .Values.nameOverride $name)) -}}
+{{- $name = printf "%s-%s" $name .Values.nameOverride -}}
+{{- end -}}
+{{- default $name .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "drydock.selector" -}}
-app.kubernetes.io/name: drydock
+app.kubernetes.io/name: {{ default "drydock" .Values.nameOverride }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{- define "drydock.labels" -}}
-{{ include "drydock.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- /*
+dict "root" ROOT, and "labels", "annotations" of one object, and "agent" where the object is the agents': the labels and
+annotations of an object. A key that is set twice appears once: the object's own value goes before that of all objects, and what
+the pods are selected by goes before both.
+*/ -}}
+{{- define "drydock.metadata" -}}
+{{- $selector := include (ternary "drydock.agent.selector" "drydock.selector" (default false .agent)) .root | fromYaml -}}
+{{- $chart := .root.Chart -}}
+{{- $standard := dict "helm.sh/chart" (printf "%s-%s" $chart.Name $chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-") "app.kubernetes.io/version" $chart.AppVersion "app.kubernetes.io/managed-by" .root.Release.Service -}}
+labels: {{- merge dict $selector (default dict .labels) .root.Values.commonLabels $standard | toYaml | nindent 2 }}
+{{- with merge dict (default dict .annotations) .root.Values.commonAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
-{{- /* list ROOT LABELS: the labels of what the Prometheus operator reads, which selects by them. */ -}}
-{{- define "drydock.operator.labels" -}}
-{{- $root := index . 0 -}}
-{{ include "drydock.labels" $root }}
-{{- with merge dict (default dict (index . 1)) (default dict $root.Values.prometheusOperator.labels) }}
-{{ toYaml . }}
-{{- end }}
+{{- /* The ServiceAccount that Drydock runs as. */ -}}
+{{- define "drydock.serviceAccount" -}}
+{{- default (include "drydock.fullname" .) .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{- /* list ROOT LABELS: the labels of an object that the Prometheus operator reads, which selects by them. */ -}}
+{{- define "drydock.operator.own" -}}
+{{- merge dict (default dict (index . 1)) (default dict (index . 0).Values.prometheusOperator.labels) | toYaml -}}
 {{- end -}}
 
 {{- /* list ROOT LABELS: those labels in words, without the chart's own. */ -}}
 {{- define "drydock.operator.only" -}}
-{{- $all := merge dict (default dict (index . 1)) (default dict (index . 0).Values.prometheusOperator.labels) -}}
+{{- $all := include "drydock.operator.own" . | fromYaml -}}
 {{- range $i, $key := keys $all | sortAlpha }}{{ if $i }}, {{ end }}{{ $key }}={{ get $all $key }}{{ end -}}
 {{- end -}}
 
@@ -39,14 +53,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
 {{- define "drydock.agent.selector" -}}
-app.kubernetes.io/name: drydock-agent
+app.kubernetes.io/name: {{ default "drydock" .Values.nameOverride }}-agent
 app.kubernetes.io/instance: {{ .Release.Name }}
-{{- end -}}
-
-{{- define "drydock.agent.labels" -}}
-{{ include "drydock.agent.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
 {{- define "drydock.agent.image" -}}
@@ -65,7 +73,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- /* The user that Drydock is for the API server. */ -}}
 {{- define "drydock.user" -}}
-system:serviceaccount:{{ .Release.Namespace }}:{{ include "drydock.fullname" . }}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "drydock.serviceAccount" . }}
 {{- end -}}
 
 {{- /* Whether anything in the configuration enforces: "true", or nothing. */ -}}
