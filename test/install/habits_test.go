@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"path"
 	"testing"
 
@@ -113,12 +114,13 @@ func TestTheNamesCanBeOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		values m
 		called string
+		as     string // empty: as called
 	}{
-		"by default":            {nil, "drydock"},
-		"nameOverride":          {m{"nameOverride": "repairs"}, "drydock-repairs"},
-		"of the release":        {m{"nameOverride": "dry"}, "drydock"},
-		"fullnameOverride":      {m{"nameOverride": "repairs", "fullnameOverride": "dock"}, "dock"},
-		"of the ServiceAccount": {m{"serviceAccount": m{"create": false, "name": "somebody"}}, "drydock"},
+		"by default":            {nil, "drydock", ""},
+		"nameOverride":          {m{"nameOverride": "repairs"}, "drydock-repairs", ""},
+		"of the release":        {m{"nameOverride": "dry"}, "drydock", ""},
+		"fullnameOverride":      {m{"nameOverride": "repairs", "fullnameOverride": "dock"}, "dock", ""},
+		"of the ServiceAccount": {m{"serviceAccount": m{"create": false, "name": "somebody"}}, "drydock", "somebody"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, render(t, "drydock", tc.values))
@@ -133,6 +135,7 @@ func TestTheNamesCanBeOthers(t *testing.T) {
 			selects(d.Spec.Selector.MatchLabels)
 			selects(service.Spec.Selector)
 			account := d.Spec.Template.Spec.ServiceAccountName
+			require.Equal(t, cmp.Or(tc.as, tc.called), account)
 			made := false
 			for _, o := range all {
 				made = made || o.GetKind() == "ServiceAccount" && o.GetName() == account
