@@ -1,19 +1,38 @@
-// Package soak lets the random tests of a package look at more cases.
+// Package soak is the difference between make test, which looks at samples, and make soak, which looks at all.
 package soak
 
 import (
 	"flag"
+	"maps"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 )
 
-// Main is for a package's TestMain: DRYDOCK_SOAK=1 looks at a hundred times as many cases; -rapid.checks says how many exactly.
+// Whole says whether everything is wanted, and not a sample: DRYDOCK_SOAK is set.
+func Whole() bool { return os.Getenv("DRYDOCK_SOAK") != "" }
+
+// Main is for the TestMain of a package with random tests: the soak looks at a hundred times as many cases; -rapid.checks says how
+// many exactly.
 func Main(m *testing.M) {
 	flag.Parse()
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
-	if !chosen && os.Getenv("DRYDOCK_SOAK") != "" {
+	if !chosen && Whole() {
 		_ = flag.Set("rapid.checks", "10000")
 	}
 	os.Exit(m.Run())
+}
+
+// OneOf is for cases that take minutes each: all of them in the soak, and one otherwise, another each time.
+func OneOf[Case any](t testing.TB, cases map[string]Case) map[string]Case {
+	t.Helper()
+	if Whole() {
+		return cases
+	}
+	names := slices.Sorted(maps.Keys(cases))
+	name := names[rand.IntN(len(names))]
+	t.Logf("a sample, %q of %q; DRYDOCK_SOAK=1 runs all", name, names)
+	return map[string]Case{name: cases[name]}
 }

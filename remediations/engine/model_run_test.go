@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 	chosen := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { chosen[f.Name] = true })
 	checks, seed := strconv.Itoa(40/every()), "1"
-	if os.Getenv("DRYDOCK_SOAK") != "" {
+	if soak.Whole() {
 		checks, seed = "4000", "0" // 0: another one each time
 	}
 	if !chosen["rapid.checks"] {

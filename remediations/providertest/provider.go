@@ -22,7 +22,6 @@ package providertest
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +29,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations/engine"
 )
 
@@ -182,7 +182,7 @@ func sample(t *testing.T, p Provider, all []aCase) []aCase {
 	switch {
 	case testing.Short():
 		one = 6
-	case p.Slow && os.Getenv("DRYDOCK_SOAK") == "":
+	case p.Slow && !soak.Whole():
 		one = 3
 	}
 	first := rand.IntN(one)

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/soak"
 )
 
 // atOnce is how many tests run side by side: they wait far more than they compute.
@@ -76,8 +77,6 @@ func prepare(t *testing.T, l *lab.Lab) site {
 	}()
 	return site{lab: l, token: token}
 }
-
-func soak() bool { return os.Getenv("DRYDOCK_SOAK") != "" }
 
 // seeded gives the test's randomness, and prints what makes it the same again.
 func seeded(t *testing.T) *rand.Rand {
@@ -136,7 +135,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 	require.Equal(t, string(want), list.String(), "UPDATE=1 writes %s again", golden)
 
 	random.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
-	if !soak() {
+	if !soak.Whole() {
 		points = points[:sample]
 	}
 	for _, p := range points {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/soak"
 )
 
 // fault is one way in which a call to the API server goes wrong.
@@ -78,7 +79,7 @@ func TestEachWriteFailsOnce(t *testing.T) {
 			hit := map[string]bool{}
 			y.on(func(c *call, when moment) lab.Verdict {
 				// The provider's call is the crash points' matter: civo's own tests break it.
-				if c.name == "" || c.from == nil || when != f.when || (f.slow && !soak() && !strings.Contains(c.name, "reboot:")) {
+				if c.name == "" || c.from == nil || when != f.when || (f.slow && !soak.Whole() && !strings.Contains(c.name, "reboot:")) {
 					return lab.Pass
 				}
 				mu.Lock()
@@ -109,7 +110,7 @@ func TestFaultsAtRandom(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)
 	runs := 3
-	if soak() {
+	if soak.Whole() {
 		runs = 24
 	}
 	for i := range runs {

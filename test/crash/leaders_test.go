@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/soak"
 )
 
 // TestLeadersAreKilled has two replicas repair several nodes, some at once, while whoever leads is killed every few
@@ -37,7 +39,7 @@ func TestLeadersStall(t *testing.T) {
 }
 
 func fleet() int {
-	if soak() {
+	if soak.Whole() {
 		return 20
 	}
 	return 6

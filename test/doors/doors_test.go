@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/soak"
 )
 
 func TestMain(m *testing.M) {
@@ -47,7 +48,7 @@ func newYard(t *testing.T) *yard {
 	t.Helper()
 	t.Setenv("GOMEMLIMIT", strconv.Itoa(memoryLimit)) // as the chart sets it
 	y := &yard{T: t, lab: lab.Shared(t), flood: 2 * time.Second, clients: 100}
-	if os.Getenv("DRYDOCK_SOAK") != "" {
+	if soak.Whole() {
 		y.flood, y.clients = 30*time.Second, 400
 	}
 	admission, err := lab.NewAdmission(map[string]any{"evictions": true})

@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/hosts"
+	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/statefile"
 )
@@ -104,7 +105,8 @@ func TestTwoAPIServersThatAreGoneAreRescued(t *testing.T) {
 
 // All three, stopped or hanging: the first two in the configuration's order make a majority.
 func TestAllAPIServersAreRescuedOneAfterTheOther(t *testing.T) {
-	for name, fault := range map[string]func(*hosts.Host, context.Context) error{"stopped": (*hosts.Host).Stop, "hanging": (*hosts.Host).Hang} {
+	ways := map[string]func(*hosts.Host, context.Context) error{"stopped": (*hosts.Host).Stop, "hanging": (*hosts.Host).Hang}
+	for name, fault := range soak.OneOf(t, ways) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			d := y.run(y.config(nodePolicy(wait), apiPolicy()))
@@ -124,9 +126,10 @@ func TestAllAPIServersAreRescuedOneAfterTheOther(t *testing.T) {
 
 // A host without SSH, and one that does not prove to be the host, are passed over; the others suffice.
 func TestAHostThatCannotBeRestartedIsPassedOver(t *testing.T) {
-	for name, fault := range map[string]func(*hosts.Host, context.Context) error{
+	ways := map[string]func(*hosts.Host, context.Context) error{
 		"dead": (*hosts.Host).SSHDead, "hanging": (*hosts.Host).SSHHangs, "another key": (*hosts.Host).WrongHostKey,
-	} {
+	}
+	for name, fault := range soak.OneOf(t, ways) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			d := y.run(y.config(nodePolicy(wait), apiPolicy()))
