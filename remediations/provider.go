@@ -22,6 +22,10 @@ type Provider struct {
 	// Names are the Nodes that it serves, where the configuration has something for each of them; nil: they are not named. A Node
 	// must be among them, whatever else is true of it.
 	Names map[string]bool
+	// Users are as whom the system behind the provider works on a Node while it carries out a step; nil: it does not.
+	Users []string
+	// Drains: that system empties a Node itself before it replaces the machine, and an earlier drain would spoil the step's proof.
+	Drains bool
 }
 
 // maxProviderName bounds the provider that a record names.
@@ -138,6 +142,20 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	}
 	name, _ := c.ProviderOf(step, &corev1.Node{Spec: corev1.NodeSpec{ProviderID: i.ProviderID}})
 	return name
+}
+
+// WorkersOf are the users who carry out the replacement of this very Node, which the record in flight has issued: what they do to it,
+// to empty it and to take it away, is the step itself.
+func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {
+	if !Registry[r.Step.Name].Replaces || r.Intent.UID != string(n.UID) {
+		return nil
+	}
+	for _, p := range c.Providers {
+		if slices.Contains(p.Steps, r.Step.Name) {
+			users = append(users, p.Users...)
+		}
+	}
+	return users
 }
 
 // How long to wait before a provider is asked again about what is against a step: what passes by itself, and what a person must

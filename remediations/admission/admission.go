@@ -161,7 +161,7 @@ func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 // ValidateEviction says whether a pod may be evicted from the node. Old of the change is that Node, and New is nil.
 func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 	busy := repairOf(c, ch.Old)
-	if ch.Drydock || !ch.bound(busy) {
+	if ch.Drydock || !ch.bound(busy) || ch.works(busy) {
 		return Decision{Allowed: true, Reason: ReasonNone}
 	}
 	return weigh(c, ch, []*violation{busy.collision(ReasonEviction, byBreakGlassOrExempt, "evicting a pod from it")})

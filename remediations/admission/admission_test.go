@@ -115,22 +115,30 @@ func TestEvictionsFromANodeInFlight(t *testing.T) {
 	c := requests.Config(remediations.ModeEnforce)
 	for name, tc := range map[string]struct {
 		phase  remediations.Phase
+		step   string
 		glass  bool
 		by     requests.User
 		denied bool
 	}{
-		"in flight":                 {remediations.Verifying, false, requests.Person, true},
-		"pending":                   {remediations.Pending, false, requests.Person, false},
-		"nothing":                   {"", false, requests.Person, false},
-		"glass broken":              {remediations.Verifying, true, requests.Person, false},
-		"by Drydock":                {remediations.Verifying, false, requests.Drydock, false},
-		"by one exempt":             {remediations.Verifying, false, requests.Autoscale, false},
-		"by the node's own kubelet": {remediations.Verifying, false, requests.Kubelet, false},
+		"in flight":                    {remediations.Verifying, "reboot", false, requests.Person, true},
+		"pending":                      {remediations.Pending, "reboot", false, requests.Person, false},
+		"nothing":                      {"", "", false, requests.Person, false},
+		"glass broken":                 {remediations.Verifying, "reboot", true, requests.Person, false},
+		"by Drydock":                   {remediations.Verifying, "reboot", false, requests.Drydock, false},
+		"by one exempt":                {remediations.Verifying, "reboot", false, requests.Autoscale, false},
+		"by the node's own kubelet":    {remediations.Verifying, "reboot", false, requests.Kubelet, false},
+		"by whoever replaces it":       {remediations.Verifying, "replace", false, requests.Karpenter, false},
+		"by a person while it is":      {remediations.Verifying, "replace", false, requests.Person, true},
+		"by Karpenter during a reboot": {remediations.Verifying, "reboot", false, requests.Karpenter, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := requests.Bare()
 			if tc.phase != "" {
-				requests.Put(n, requests.Record(tc.phase))
+				r := requests.Record(tc.phase)
+				if r.Step.Name = tc.step; r.Intent != nil {
+					r.Intent.UID = requests.UID
+				}
+				requests.Put(n, r)
 			}
 			if tc.glass {
 				n.Annotations[remediations.BreakGlassKey] = "why"

@@ -18,6 +18,8 @@ type repair struct {
 	phase remediations.Phase
 	// observed: the record's policy only observes now.
 	observed bool
+	// workers are the users who carry out its step.
+	workers []string
 	// mesh is the repair of the leader of the node's location, recorded on another node; nil: there is none.
 	mesh *repair
 }
@@ -32,6 +34,7 @@ func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 	if on.record != nil {
 		p := c.PolicyOf(on.record.Policy, n)
 		on.observed = p != nil && p.Mode == remediations.ModeObserve
+		on.workers = c.WorkersOf(on.record, n)
 	}
 	return on
 }

@@ -73,7 +73,7 @@ func requestPending(ch *Change, _ *repair) *violation {
 
 // cordonFlipped: an uncordon lets pods onto a node that is about to go, a cordon makes the repair a stranger's.
 func cordonFlipped(ch *Change, busy *repair) *violation {
-	if !ch.bound(busy) || ch.New == nil || ch.Old.Spec.Unschedulable == ch.New.Spec.Unschedulable {
+	if !ch.bound(busy) || ch.New == nil || ch.Old.Spec.Unschedulable == ch.New.Spec.Unschedulable || ch.New.Spec.Unschedulable && ch.works(busy) {
 		return nil
 	}
 	what := "uncordoning it"
@@ -137,7 +137,7 @@ func (ch *Change) changesMeshLeader() bool {
 
 // deleted: with the Node its record would go.
 func deleted(ch *Change, busy *repair) *violation {
-	if !ch.bound(busy) || ch.New != nil {
+	if !ch.bound(busy) || ch.New != nil || ch.works(busy) {
 		return nil
 	}
 	return busy.collision(ReasonDeletion, byBreakGlassOrExempt, "deleting it")
@@ -154,6 +154,10 @@ func requestInFlight(ch *Change, busy *repair) *violation {
 // bound: the change is to a node with a repair in flight, by somebody who must not collide with it. Nodes' own
 // identities are held by the first rule alone: whatever else a kubelet does to its Node must never depend on Drydock.
 func (ch *Change) bound(busy *repair) bool { return busy.inFlight() && !ch.ofNode() }
+
+// works: the change is by whoever carries out the step that the repair has issued. To cordon the node, to evict its pods and to
+// delete it is then the step, and no collision with it.
+func (ch *Change) works(busy *repair) bool { return slices.Contains(busy.workers, ch.User) }
 
 // asks says what the change newly asks for by RequestKey.
 func (ch *Change) asks() (request string, asks bool) {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // values of the chart: everything that this package needs of a configuration.
 func values(mode string, webhook map[string]any) map[string]any {
 	return map[string]any{
-		"config": map[string]any{"mode": mode, "webhook": webhook},
+		"config": map[string]any{"mode": mode, "webhook": webhook, "providers": map[string]any{"karpenter": map[string]any{}}},
 	}
 }
 
@@ -75,11 +75,20 @@ func put(t require.TestingT, ctx context.Context, drydock kubernetes.Interface, 
 	live, err := drydock.CoreV1().Nodes().Get(ctx, before.Name, metav1.GetOptions{})
 	require.NoError(t, err)
 	live.ResourceVersion = "" // whoever wrote meanwhile
-	live.Annotations, live.Labels = before.Annotations, before.Labels
+	live.Annotations, live.Labels = onto(before, live), before.Labels
 	live.Spec.Unschedulable, live.Spec.Taints = before.Spec.Unschedulable, before.Spec.Taints
 	live, err = drydock.CoreV1().Nodes().Update(ctx, live, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	return live
+}
+
+// onto returns the annotations of the table's Node, with the UID of the live one.
+func onto(n, live *corev1.Node) map[string]string {
+	out := map[string]string{}
+	for k, v := range n.Annotations {
+		out[k] = strings.ReplaceAll(v, requests.UID, string(live.UID))
+	}
+	return out
 }
 
 // try makes the case's request without its taking effect.
@@ -102,7 +111,7 @@ func try(t require.TestingT, ctx context.Context, drydock, user kubernetes.Inter
 		return nodes.Delete(ctx, before.Name, metav1.DeleteOptions{DryRun: dry})
 	}
 	live.ResourceVersion = ""
-	live.Annotations, live.Labels = after.Annotations, after.Labels
+	live.Annotations, live.Labels = onto(after, live), after.Labels
 	live.Spec.Unschedulable, live.Spec.Taints = after.Spec.Unschedulable, after.Spec.Taints
 	var err error
 	if c.Status {

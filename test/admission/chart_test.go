@@ -2,12 +2,15 @@ package admission
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations/admission"
+	clusterapi "drydock.dev/drydock/remediations/clusterapi/settings"
+	karpenter "drydock.dev/drydock/remediations/karpenter/settings"
 )
 
 const (
@@ -24,6 +27,33 @@ func render(t *testing.T, values map[string]any) map[string]string {
 }
 
 type m = map[string]any
+
+// TestChartKnowsWhoCarriesOutAReplacement: the users of the configured providers, by default those that the program has.
+func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
+	users := func(providers m) string {
+		_, list, found := strings.Cut(render(t, m{"config": m{"mode": "enforce", "providers": providers}})[policyFile], "variables.user in ")
+		require.True(t, found)
+		list, _, _ = strings.Cut(list, " && ")
+		return list
+	}
+	byDefault := func(schema string) string {
+		var of struct {
+			Properties struct {
+				Users struct{ Default json.RawMessage }
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(schema), &of))
+		require.NotEmpty(t, of.Properties.Users.Default)
+		return string(of.Properties.Users.Default)
+	}
+	require.Equal(t, "[]", users(m{}))
+	require.Equal(t, byDefault(karpenter.Section.Schema), users(m{"karpenter": m{}}))
+	cluster := m{"cluster": "capi/prod-1"}
+	require.Equal(t, byDefault(clusterapi.Section.Schema), users(m{"clusterAPI": cluster}))
+	cluster["users"] = []any{"it's me"}
+	require.Equal(t, `["it's me","system:serviceaccount:karpenter:karpenter"]`, users(m{"clusterAPI": cluster, "karpenter": m{}}))
+	require.Equal(t, "[]", users(m{"karpenter": m{"users": []any{}}}))
+}
 
 // TestChartFollowsTheConfiguration: there is a webhook where Drydock serves one, and denial where something enforces.
 func TestChartFollowsTheConfiguration(t *testing.T) {

@@ -64,7 +64,7 @@ func newYard(t *testing.T, set string, checked bool) *yard {
 		require.NoError(t, err)
 		token, err = l.PrepareDrydockWith(ctx, m{
 			"admission": m{"webhook": m{"enabled": false}}, // the policy alone
-			"config":    m{"mode": "enforce", "providers": m{"clusterAPI": providers()}, "webhook": m{"exempt": m{"users": []any{lab.ClusterAPIUser}}}},
+			"config":    m{"mode": "enforce", "providers": m{"clusterAPI": providers()}},
 		})
 		require.NoError(t, err)
 	})

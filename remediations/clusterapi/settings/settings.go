@@ -27,12 +27,15 @@ type ClusterAPI struct {
 	Timeout time.Duration
 	// NodeSelector says which Nodes it serves; nil: any that no other provider knows.
 	NodeSelector k8slabels.Selector
+	// Users are as whom Cluster API works on Nodes.
+	Users []string
 }
 
 type raw struct {
 	Cluster, WithoutHealthCheck, Timeout string
 
 	NodeSelector *metav1.LabelSelector
+	Users        []string
 }
 
 func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
@@ -42,12 +45,13 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 		Delete:       c.WithoutHealthCheck == "delete",
 		Timeout:      timeout,
 		NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector),
+		Users:        c.Users,
 	}
 }
 
 // Serves is section.Provider's.
 func (c *ClusterAPI) Serves() remediations.Provider {
-	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector}
+	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector, Users: c.Users}
 }
 
 // Warn is section.Provider's.

@@ -23,21 +23,24 @@ type Karpenter struct {
 	Timeout time.Duration
 	// NodeSelector says which Nodes it serves; nil: any that no other provider knows.
 	NodeSelector k8slabels.Selector
+	// Users are as whom Karpenter works on Nodes.
+	Users []string
 }
 
 type raw struct {
 	Timeout      string
 	NodeSelector *metav1.LabelSelector
+	Users        []string
 }
 
 func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 	timeout, _ := r.Duration(at.To("timeout"), c.Timeout, time.Second)
-	return &Karpenter{Timeout: timeout, NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector)}
+	return &Karpenter{Timeout: timeout, NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector), Users: c.Users}
 }
 
 // Serves is section.Provider's.
 func (c *Karpenter) Serves() remediations.Provider {
-	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector}
+	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector, Users: c.Users, Drains: true}
 }
 
 // Warn is section.Provider's.

@@ -62,6 +62,23 @@ func tainted(n *corev1.Node) {
 	taint("example.com/other", corev1.TaintEffectNoSchedule)(n)
 }
 
+// replacing: the step was issued for the Node of that UID.
+func replacing(phase remediations.Phase, step, uid string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		r := Record(phase)
+		r.Step.Name, r.Intent.UID = step, uid
+		Put(n, r)
+	}
+}
+
+// looksLikeReplacing: a reboot after a replacement, whose words are those of a record of a replacement.
+func looksLikeReplacing(n *corev1.Node) {
+	r := Record(remediations.Verifying)
+	r.After = &remediations.After{ID: "a1b2c3", Step: remediations.StepRef{Name: "replace", Attempt: 1}}
+	r.Intent.UID, r.Note = UID, `"phase":"Verifying","step":{"index":0,"name":"replace","attempt":1}`
+	Put(n, r)
+}
+
 func glass(before func(*corev1.Node)) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		before(n)
@@ -213,7 +230,32 @@ func Cases() []Case {
 		{Name: "a kubelet cordons its own node in flight", Before: inFlight, Change: cordon, By: Kubelet},
 		{Name: "a kubelet registers", Create: true, Change: nothing, By: Kubelet},
 	}
-	return append(out, passing()...)
+	return append(append(out, working()...), passing()...)
+}
+
+// working is what the step itself asks of whoever carries it out, and what only looks like that.
+func working() []Case {
+	const another = "00000000-0000-0000-0000-000000000000"
+	replaced := replacing(remediations.Verifying, "replace", UID)
+	return []Case{
+		{Name: "Karpenter deletes the node that it replaces", Before: replaced, By: Karpenter},
+		{Name: "Karpenter deletes it before its answer is there", Before: replacing(remediations.Acting, "replace", UID), By: Karpenter},
+		{Name: "Karpenter cordons the node that it replaces", Before: replaced, Change: cordon, By: Karpenter},
+		{Name: "Karpenter taints the node that it replaces", Before: replaced, Change: taint("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), By: Karpenter},
+		{Name: "Karpenter deletes a node whose replacement ran out", Before: exhausted, By: Karpenter},
+		{Name: "Karpenter uncordons it", Before: cordoned(replaced), Change: uncordon, By: Karpenter, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "Karpenter takes its record off", Before: replaced, Change: remove(remediations.NodeRepairKey), By: Karpenter, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},
+		{Name: "Karpenter evicts all at once", Before: replaced, Change: taint("x", corev1.TaintEffectNoExecute), By: Karpenter, Reason: admission.ReasonNoExecute, Denied: true},
+		{Name: "a person deletes the node that Karpenter replaces", Before: replaced, By: Person, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "a person cordons the node that Karpenter replaces", Before: replaced, Change: cordon, By: Person, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node that is drained", Before: replacing(remediations.Acting, "drain", UID), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter cordons a node that is rebooted", Before: replacing(remediations.Verifying, "reboot", UID), Change: cordon, By: Karpenter, Reason: admission.ReasonCordon, Denied: true, Core: true},
+		{Name: "Karpenter deletes the node that came for it", Before: replacing(remediations.Verifying, "replace", another), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node whose record has no UID", Before: replacing(remediations.Verifying, "replace", ""), By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node whose record only looks like it", Before: looksLikeReplacing, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node whose record is malformed", Before: malformed, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+		{Name: "Karpenter deletes a node where only the label says so", Before: labelOnly, By: Karpenter, Reason: admission.ReasonDeletion, Denied: true, Core: true},
+	}
 }
 
 // passing is the traffic of the cluster's own parts, which must get through a repair in flight.

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ var keys = []string{
 	"drydock.dev/unknown", "other.drydock.dev/x", "notdrydock.dev/history", "drydock.dev.example.com/x", "example.com/rack",
 }
 
-var users = []User{Drydock, Person, Kubelet, NodeUser, Manager, Cloud, NodeCtl, Cilium, GPU, Kilo, Autoscale}
+var users = []User{Drydock, Person, Kubelet, NodeUser, Manager, Cloud, NodeCtl, Cilium, GPU, Kilo, Karpenter, Autoscale}
 
 // Generate draws any request whatever.
 func Generate(t *rapid.T) Case {
@@ -44,7 +45,8 @@ func Generate(t *rapid.T) Case {
 func anyState(t *rapid.T) func(*corev1.Node) {
 	states := []func(*corev1.Node){
 		nothing, inFlight, acting, pending, exhausted, observing, leaderInFlight, sidecarInFlight, labelOnly, malformed,
-		recordOnly, requested, tainted,
+		recordOnly, requested, tainted, replacing(remediations.Acting, "replace", UID), replacing(remediations.Verifying, "replace", UID),
+		replacing(remediations.Verifying, "reboot", UID), looksLikeReplacing,
 	}
 	state := rapid.SampledFrom(states).Draw(t, "state")
 	broken, cordoned := rapid.IntRange(0, 3).Draw(t, "glass") == 0, rapid.Bool().Draw(t, "cordoned")
@@ -83,6 +85,17 @@ func anyChange(t *rapid.T) func(*corev1.Node) {
 
 func labelValue(v string) string { return strings.ReplaceAll(v, " ", "-") }
 
+// works says that the record is of a replacement of that very Node, which Karpenter carries out.
+func (c *Case) works(n *corev1.Node) bool {
+	var r struct {
+		Phase, Policy string
+		Step          struct{ Name string }
+		Intent        struct{ UID string }
+	}
+	err := json.Unmarshal([]byte(n.Annotations["repair.drydock.dev/node"]), &r)
+	return c.By.Name == Karpenter.Name && err == nil && r.Policy != "" && r.Step.Name == "replace" && r.Phase != "Pending" && r.Phase != "Exhausted" && r.Intent.UID == string(n.UID)
+}
+
 // HardCore says, by the keys' names and the phase label alone, whether the request is one of those that the hard core
 // denies: an oracle beside the core and the policy, neither of which it calls.
 func (c *Case) HardCore() bool {
@@ -99,6 +112,7 @@ func (c *Case) HardCore() bool {
 	phase := before.Labels["drydock.dev/phase"]
 	_, broken := before.Annotations["drydock.dev/break-glass"]
 	busy := (phase == "Acting" || phase == "Verifying") && !broken
+	exempt = exempt || c.works(before) && (after == nil || after.Spec.Unschedulable)
 	if after == nil {
 		return busy && !exempt
 	}

@@ -19,6 +19,9 @@ var Now = time.Date(2026, 11, 20, 21, 2, 0, 0, time.UTC)
 
 const Node = "n1"
 
+// UID is the Node's, wherever it is not a real one.
+const UID = "6f0c5d0e-41b2-4f7a-9d0a-2b7f3c1e8a55"
+
 // User is who makes a request.
 type User struct {
 	Name   string
@@ -36,6 +39,7 @@ var (
 	Cilium    = User{"system:serviceaccount:kube-system:cilium-operator", []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"}}
 	GPU       = User{"system:serviceaccount:gpu-operator:gpu-operator", []string{"system:serviceaccounts", "system:serviceaccounts:gpu-operator"}}
 	Kilo      = User{"system:serviceaccount:kilo:kilo", []string{"system:serviceaccounts", "system:serviceaccounts:kilo"}}
+	Karpenter = User{"system:serviceaccount:karpenter:karpenter", []string{"system:serviceaccounts", "system:serviceaccounts:karpenter"}}
 	Autoscale = User{"system:serviceaccount:scaling:cluster-autoscaler", []string{"system:serviceaccounts", "system:serviceaccounts:scaling"}}
 )
 
@@ -54,15 +58,16 @@ func Config(mode remediations.Mode) *remediations.Config {
 			{Name: "node-not-ready", Mode: mode, Plan: plan},
 			{Name: "only-observes", Mode: remediations.ModeObserve, Plan: plan},
 		},
-		Limits:   remediations.Limits{Concurrent: remediations.Quantity{Value: 1}, ConcurrentPerZone: remediations.Quantity{Value: 1}, ConcurrentPerPool: remediations.Quantity{Value: 1}},
-		Provided: map[string]bool{"reboot": true},
+		Limits:    remediations.Limits{Concurrent: remediations.Quantity{Value: 1}, ConcurrentPerZone: remediations.Quantity{Value: 1}, ConcurrentPerPool: remediations.Quantity{Value: 1}},
+		Provided:  map[string]bool{"reboot": true},
+		Providers: []remediations.Provider{{Name: "karpenter", Steps: []string{"reboot", "replace"}, Users: []string{Karpenter.Name}}},
 	}
 }
 
 // Bare is the Node on which nothing goes on.
 func Bare() *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: Node, Labels: map[string]string{corev1.LabelHostname: Node}, Annotations: map[string]string{"example.com/rack": "r1"}},
+		ObjectMeta: metav1.ObjectMeta{Name: Node, UID: UID, Labels: map[string]string{corev1.LabelHostname: Node}, Annotations: map[string]string{"example.com/rack": "r1"}},
 	}
 }
 
