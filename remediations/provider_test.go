@@ -145,6 +145,40 @@ func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 	}
 }
 
+// TestADrainIsPassedOverWhereTheNextStepDrains: the machines of Karpenter are drained by Karpenter. A drain before any other step, and
+// one that a person asks for, is not.
+func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
+	karpenter, civo := serving("karpenter", "kwok://", ""), serving("civo", "civo://", "")
+	karpenter.Steps, karpenter.Drains, civo.Steps = []string{"replace"}, true, []string{"reboot", "replace"}
+	for name, c := range map[string]struct {
+		id     string
+		plan   []string
+		passed bool
+	}{
+		"before its replacement":               {"kwok://1", []string{"drain", "replace"}, true},
+		"before a step that it lacks":          {"kwok://1", []string{"drain", "reboot", "replace"}, true},
+		"two drains":                           {"kwok://1", []string{"drain", "drain", "replace"}, true},
+		"before another provider's":            {"civo://1", []string{"drain", "replace"}, false},
+		"before another provider's other step": {"civo://1", []string{"drain", "reboot", "replace"}, false},
+		"alone":                                {"kwok://1", []string{"drain"}, false},
+	} {
+		sc := scene.Scene{Policy: scene.Policy{Plan: c.plan}, Provided: []string{"drain", "reboot", "replace"}, Survey: &scene.Survey{Step: "replace"}}
+		s := sc.State(t)
+		s.Node.Spec.ProviderID, s.Config.Providers = c.id, []Provider{karpenter, civo}
+		d := node.Decide(s, scene.Noon)
+		if !c.passed {
+			require.Equal(t, Issue, d.Verb, "%s: %s", name, d.Message)
+			require.Equal(t, "drain", d.Record.Step.Name, name)
+			continue
+		}
+		require.Equal(t, Keep, d.Verb, "%s: %s", name, d.Message)
+		require.Contains(t, d.Message, "drain is passed over: karpenter drains Node n1 itself in the step replace", name)
+		require.Equal(t, []Passed{{Index: 0, Name: "drain", Why: "karpenter drains Node n1 itself in the step replace"}}, d.Record.Passed, name)
+		require.Equal(t, c.plan[1], d.Record.Step.Name, name)
+		require.False(t, d.Cordon, name)
+	}
+}
+
 // TestAStepThatANodesProviderLacksIsPassedOver, and said: the next one that some provider of the Node carries out comes. Where no
 // later step has its provider, or two claim the Node, nothing is passed over.
 func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {

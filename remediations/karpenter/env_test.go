@@ -74,13 +74,13 @@ func newWorld(t testing.TB) *world {
 // end takes its objects away, for the provider lists those of all worlds.
 func (w *world) end() {
 	of := metav1.ListOptions{LabelSelector: poolLabel + "=" + w.name("pool")}
-	all, err := w.of("NodeClaim").List(w.ctx(), of)
-	require.NoError(w.t, err)
-	for _, o := range all.Items {
-		_, err := w.of("NodeClaim").Patch(w.ctx(), o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		require.True(w.t, err == nil || apierrors.IsNotFound(err), err)
-	}
 	for _, kind := range []string{"NodeClaim", "Node"} {
+		all, err := w.of(kind).List(w.ctx(), of)
+		require.NoError(w.t, err)
+		for _, o := range all.Items {
+			_, err := w.of(kind).Patch(w.ctx(), o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			require.True(w.t, err == nil || apierrors.IsNotFound(err), err)
+		}
 		require.NoError(w.t, w.of(kind).DeleteCollection(w.ctx(), metav1.DeleteOptions{}, of))
 	}
 }
@@ -143,7 +143,7 @@ func (w *world) delete(kind, name string) {
 
 // going begins to delete an object that something holds.
 func (w *world) going(kind, name string) {
-	w.patch(kind, name, m{"metadata": m{"finalizers": []any{"drydock.dev/test"}}})
+	w.patch(kind, name, m{"metadata": m{"finalizers": []any{"drydock.dev/test", finalizer}}})
 	require.NoError(w.t, w.of(kind).Delete(w.ctx(), w.name(name), metav1.DeleteOptions{}))
 }
 
@@ -164,7 +164,7 @@ func (w *world) claim(name, node string, spec m) *unstructured.Unstructured {
 	all := m{"nodeClassRef": m{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}, "requirements": []any{}}
 	maps.Copy(all, spec)
 	made := w.create("NodeClaim", name, m{
-		"labels": m{poolLabel: w.name("pool")}, "finalizers": []any{"karpenter.sh/termination"}, "ownerReferences": owner("NodePool", w.get("NodePool", "pool")),
+		"labels": m{poolLabel: w.name("pool")}, "finalizers": []any{finalizer}, "ownerReferences": owner("NodePool", w.get("NodePool", "pool")),
 	}, all)
 	w.patch("NodeClaim", name, m{"status": m{
 		"nodeName": w.name(node), "providerID": w.id(node),
@@ -175,7 +175,7 @@ func (w *world) claim(name, node string, spec m) *unstructured.Unstructured {
 
 // node makes the Node of the NodeClaim of its name.
 func (w *world) node(name string) {
-	w.create("Node", name, m{"labels": m{poolLabel: w.name("pool")}, "ownerReferences": owner("NodeClaim", w.get("NodeClaim", name))}, m{"providerID": w.id(name)})
+	w.create("Node", name, m{"labels": m{poolLabel: w.name("pool")}, "finalizers": []any{finalizer}, "ownerReferences": owner("NodeClaim", w.get("NodeClaim", name))}, m{"providerID": w.id(name)})
 }
 
 // machine is a Node as the engine hands it over.

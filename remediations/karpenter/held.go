@@ -50,6 +50,9 @@ func (c *Client) nodeHolds(s *sight) (out []hold) {
 	if slices.ContainsFunc(s.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == disruptedKey }) {
 		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("Karpenter disrupts Node %s already (taint %s)", s.node.Name, disruptedKey)})
 	}
+	if !slices.Contains(s.node.Finalizers, finalizer) {
+		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("Node %s lacks the finalizer %s, so Karpenter would end the instance without a drain", s.node.Name, finalizer)})
+	}
 	if value, there := s.node.Annotations[doNotDisrupt]; there && value != "false" {
 		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("Node %s must not be disrupted, somebody says (annotation %s); take the annotation away", s.node.Name, doNotDisrupt)})
 	}

@@ -28,6 +28,9 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 		"disrupted": {func(w *world) {
 			w.patch("Node", "one", m{"spec": m{"taints": []any{m{"key": disruptedKey, "effect": "NoSchedule"}}}})
 		}, "Karpenter disrupts Node %one already (taint karpenter.sh/disrupted)", true},
+		"no finalizer": {func(w *world) {
+			w.patch("Node", "one", m{"metadata": m{"finalizers": nil}})
+		}, "Node %one lacks the finalizer karpenter.sh/termination, so Karpenter would end the instance without a drain", false},
 		"do-not-disrupt": {func(w *world) {
 			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true"}}})
 		}, "Node %one must not be disrupted, somebody says (annotation karpenter.sh/do-not-disrupt)", false},

@@ -14,6 +14,7 @@ const (
 	poolLabel     = group + "/nodepool"
 	disruptedKey  = group + "/disrupted"
 	doNotDisrupt  = group + "/do-not-disrupt"
+	finalizer     = group + "/termination"
 	registered    = "Registered"
 	initialized   = "Initialized"
 	readyPool     = "Ready"

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"drydock.dev/drydock/remediations"
@@ -91,6 +93,28 @@ func unserved(c *remediations.Candidate) *remediations.Finding {
 		}
 	}
 	return first
+}
+
+// drainedAnyway says that the candidate is a drain before a step whose provider drains the Node itself, so it is passed over.
+func drainedAnyway(c *remediations.Candidate) *remediations.Finding {
+	if c.Step.Name != "drain" {
+		return nil
+	}
+	for _, step := range c.Policy.Plan[c.Step.Index+1:] {
+		of := remediations.Registry[step.Name]
+		if !of.Once || !c.Config.Provides(step) || (of.Refuses != nil && of.Refuses(c.Node) != "") {
+			continue
+		}
+		name, against := c.Config.ProviderOf(step.Name, c.Node)
+		if against != "" {
+			continue // it is passed over, too
+		}
+		if i := slices.IndexFunc(c.Config.Providers, func(p remediations.Provider) bool { return p.Name == name && p.Drains }); i >= 0 {
+			return &remediations.Finding{Message: fmt.Sprintf("%s drains Node %s itself in the step %s", name, c.Node.Name, step.Name), Pass: true}
+		}
+		return nil
+	}
+	return nil
 }
 
 // provider is the one that is asked about the candidate's step.

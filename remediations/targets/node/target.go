@@ -44,6 +44,9 @@ func (s *state) examine(c *remediations.Candidate, pending *remediations.Record,
 	if f := unserved(c); f != nil {
 		return nil, remediations.ProviderAbsent, f
 	}
+	if f := drainedAnyway(c); f != nil {
+		return nil, remediations.ProviderAbsent, f
+	}
 	if observing {
 		if c.Unwitnessed() { // what would be done says so only where it would be
 			d := s.lookOnce(c, remediations.Ask{Witness: true})
