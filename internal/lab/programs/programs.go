@@ -58,6 +58,7 @@ var all = map[string]program{
 	"helm-docs":               {tool: "helm-docs", module: "github.com/norwoodj/helm-docs", pkg: "cmd/helm-docs"},
 	"blackbox_exporter":       {tool: "blackbox", module: "github.com/prometheus/blackbox_exporter"},
 	"cluster-api":             {tool: "cluster-api", module: "sigs.k8s.io/cluster-api", pkg: "core"},
+	"karpenter":               {tool: "karpenter", module: "sigs.k8s.io/karpenter", pkg: "kwok"},
 	"gotestsum":               {tool: "gotestsum", module: "gotest.tools/gotestsum"},
 	"golangci-lint":           {tool: "golangci-lint", module: "github.com/golangci/golangci-lint/v2", pkg: "cmd/golangci-lint"},
 }

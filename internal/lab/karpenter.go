@@ -1,0 +1,160 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// KarpenterUser is the ServiceAccount as which Karpenter works.
+const KarpenterUser = "system:serviceaccount:karpenter:karpenter"
+
+const karpenterGroup = "karpenter.sh"
+
+// NodePoolLabel names the NodePool on NodeClaims and Nodes.
+const NodePoolLabel = karpenterGroup + "/nodepool"
+
+// NodeClaims and NodePools are Karpenter's objects.
+var (
+	NodeClaims = schema.GroupVersionResource{Group: karpenterGroup, Version: "v1", Resource: "nodeclaims"}
+	NodePools  = schema.GroupVersionResource{Group: karpenterGroup, Version: "v1", Resource: "nodepools"}
+)
+
+// allKarpenterKinds are those that its controllers watch.
+var allKarpenterKinds = map[string][]string{"karpenter": {
+	"kwok/charts/crds/karpenter.sh_nodeclaims.yaml",
+	"kwok/charts/crds/karpenter.sh_nodeoverlays.yaml",
+	"kwok/charts/crds/karpenter.sh_nodepools.yaml",
+	"kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml",
+}}
+
+// Karpenter is Karpenter as it is released, with the provider that it has for tests: each instance is a Node. The lab is the kubelet
+// of these Nodes.
+type Karpenter struct {
+	// Dynamic reaches all objects as an administrator.
+	Dynamic dynamic.Interface
+
+	lab *Lab
+}
+
+// StartKarpenter starts Karpenter, which has no NodePool yet. It is built at the first call.
+func (l *Lab) StartKarpenter(ctx context.Context) (*Karpenter, error) {
+	paths, err := programs.Build(ctx, os.Stderr, "karpenter")
+	if err != nil {
+		return nil, err
+	}
+	k := &Karpenter{lab: l}
+	if k.Dynamic, err = dynamic.NewForConfig(l.AdminConfig()); err != nil {
+		return nil, err
+	}
+	if err := l.addKinds(ctx, allKarpenterKinds); err != nil {
+		return nil, err
+	}
+	if err := l.Apply(ctx, []byte("apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n")); err != nil {
+		return nil, err
+	}
+	config, err := l.userConfig(KarpenterUser, "system:masters", "system:serviceaccounts", "system:serviceaccounts:karpenter")
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := l.writeKubeconfig("karpenter", config)
+	if err != nil {
+		return nil, err
+	}
+	k.boot()
+	_, _, err = l.startOnPorts(ctx, 2, func(ports []int) Spec {
+		return Spec{
+			Name: "karpenter", Path: paths["karpenter"], ReadyURL: "http://" + address(ports[0]) + "/readyz",
+			Env: []string{
+				"KUBECONFIG=" + kubeconfig, fmt.Sprintf("HEALTH_PROBE_PORT=%d", ports[0]), fmt.Sprintf("METRICS_PORT=%d", ports[1]),
+				"DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=karpenter", "FEATURE_GATES=StaticCapacity=true",
+			},
+		}
+	})
+	return k, err
+}
+
+// boot is the kubelet of each new Node: it says that the Node is Ready.
+func (k *Karpenter) boot() {
+	ctx, cancel := context.WithCancel(context.Background())
+	k.lab.mu.Lock()
+	k.lab.ends = append(k.lab.ends, cancel)
+	k.lab.mu.Unlock()
+	// What fails is tried again with the next event, and there is one every second.
+	factory := informers.NewSharedInformerFactoryWithOptions(k.lab.client, time.Second, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = NodePoolLabel }))
+	settle := func(o any) {
+		n, ok := o.(*corev1.Node)
+		if !ok || len(n.Status.Conditions) > 0 {
+			return
+		}
+		now := time.Now()
+		if err := k.lab.post(ctx, n.Name, Healthy(now, now), uuid.NewString()); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
+			k.lab.say("Node %s: %v", n.Name, err)
+		}
+	}
+	_, _ = factory.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: settle, UpdateFunc: func(_, o any) { settle(o) }}) // it has not been stopped
+	factory.Start(ctx.Done())
+}
+
+// AddNodePool makes a NodePool that always has so many Nodes, and returns their names when each is Initialized. With none, Karpenter
+// makes Nodes where pods need them.
+func (k *Karpenter) AddNodePool(ctx context.Context, name string, replicas int) ([]string, error) {
+	spec := map[string]any{
+		"template": map[string]any{"spec": map[string]any{
+			"nodeClassRef": map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+			"requirements": []any{map[string]any{"key": corev1.LabelInstanceTypeStable, "operator": "In", "values": []any{"c-2x-amd64-linux"}}},
+			"expireAfter":  "Never",
+		}},
+		"disruption": map[string]any{"consolidateAfter": "Never", "budgets": []any{map[string]any{"nodes": "100%"}}},
+	}
+	if replicas > 0 {
+		spec["replicas"] = int64(replicas)
+	}
+	_, err := k.Dynamic.Resource(NodePools).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": karpenterGroup + "/v1", "kind": "NodePool", "metadata": map[string]any{"name": name}, "spec": spec,
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("adding NodePool %s: %w", name, err)
+	}
+	return k.AwaitNodes(ctx, name, replicas)
+}
+
+// AwaitNodes returns the names of the NodePool's Nodes when it has so many whose NodeClaims are Initialized.
+func (k *Karpenter) AwaitNodes(ctx context.Context, pool string, count int) (names []string, err error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		all, err := k.Dynamic.Resource(NodeClaims).List(ctx, metav1.ListOptions{LabelSelector: NodePoolLabel + "=" + pool})
+		if err != nil {
+			return false, err
+		}
+		names = nil
+		for i := range all.Items {
+			node, _, _ := unstructured.NestedString(all.Items[i].Object, "status", "nodeName")
+			conditions, _, _ := unstructured.NestedSlice(all.Items[i].Object, "status", "conditions")
+			for _, c := range conditions {
+				if said := c.(map[string]any); said["type"] == "Initialized" && said["status"] == "True" {
+					names = append(names, node)
+				}
+			}
+		}
+		return len(names) == count, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the Nodes of NodePool %s: it has %s, not %d: %w", pool, strings.Join(names, ", "), count, err)
+	}
+	return names, nil
+}

@@ -1,0 +1,92 @@
+// Package karpenter runs the real program beside Karpenter itself in the lab.
+package karpenter
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/test/owners"
+)
+
+// m is a part of a configuration.
+type m = map[string]any
+
+func TestMain(t *testing.M) { lab.Main(t, owners.Options()) }
+
+var (
+	once      sync.Once
+	karpenter *lab.Karpenter
+	token     string
+)
+
+// newEnv makes a NodePool. It has always so many Nodes; none: those that its pods need.
+func newEnv(t *testing.T, pool string, nodes int) *owners.Env {
+	t.Helper()
+	l := lab.Shared(t)
+	providers := m{"karpenter": m{"nodeSelector": m{"matchExpressions": []any{m{"key": lab.NodePoolLabel, "operator": "Exists"}}}}}
+	once.Do(func() {
+		ctx := context.WithoutCancel(t.Context())
+		var err error
+		karpenter, err = l.StartKarpenter(ctx)
+		require.NoError(t, err)
+		token, err = l.PrepareDrydockWith(ctx, m{
+			"admission": m{"webhook": m{"enabled": false}}, // the policy alone
+			"config":    m{"mode": "enforce", "providers": providers},
+		})
+		require.NoError(t, err)
+	})
+	require.NotEmpty(t, token, "Karpenter did not start")
+	e := &owners.Env{
+		T: t, Lab: l, Token: token, Providers: providers,
+		Mine: func(n *corev1.Node) bool { return n.Labels[lab.NodePoolLabel] == pool },
+		Requests: func(r *http.Request) bool {
+			return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/nodeclaims/")
+		},
+		Asked: func(string) []string { return []string{"deleted"} },
+		Seen:  owners.Watch(t, karpenter.Dynamic, lab.NodeClaims, "", lab.NodePoolLabel+"="+pool, asked),
+	}
+	e.Object = func(node string) string { return string(e.Node(node).OwnerReferences[0].UID) }
+	var err error
+	e.Nodes, err = karpenter.AddNodePool(t.Context(), pool, nodes)
+	require.NoError(t, err)
+	return e
+}
+
+// asked is what the NodeClaim says of requests: whether it was deleted, and forced to end.
+func asked(one *unstructured.Unstructured) (all []string) {
+	if one.GetDeletionTimestamp() != nil {
+		all = append(all, "deleted")
+	}
+	if _, there := one.GetAnnotations()["karpenter.sh/nodeclaim-termination-timestamp"]; there {
+		all = append(all, "forced")
+	}
+	return all
+}
+
+// schedule says of each new pod of the app what a scheduler says of one that fits on no node.
+func schedule(e *owners.Env, app string) {
+	e.T.Helper()
+	pods := e.Lab.Client().CoreV1().Pods("default")
+	w, err := pods.Watch(e.T.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+	require.NoError(e.T, err)
+	e.T.Cleanup(w.Stop)
+	go func() {
+		for event := range w.ResultChan() {
+			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Added && pod.Spec.NodeName == "" {
+				_, _ = pods.Patch(e.T.Context(), pod.Name, types.StrategicMergePatchType,
+					[]byte(`{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}`), metav1.PatchOptions{}, "status") // where that fails, no Node comes
+			}
+		}
+	}()
+}

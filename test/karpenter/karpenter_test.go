@@ -1,0 +1,99 @@
+package karpenter
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/owners"
+)
+
+// A NodePool that makes Nodes where pods need them, as most do: the evicted pod is why the new one comes.
+func TestANodeClaimIsReplacedAndItsPodRunsAgain(t *testing.T) {
+	e := newEnv(t, "dynamic", 0)
+	schedule(e, "web")
+	e.App("web", func(pod *corev1.PodTemplateSpec) {
+		pod.Spec.NodeSelector = map[string]string{lab.NodePoolLabel: "dynamic"}
+	})
+	var err error
+	e.Nodes, err = karpenter.AwaitNodes(t.Context(), "dynamic", 1)
+	require.NoError(t, err)
+	e.Bind("web", e.Nodes[0])
+	e.ReplacedAndItsPodRunsAgain("web")
+}
+
+func TestALostAnswerLeavesOneRequest(t *testing.T) {
+	newEnv(t, "lost", 2).ALostAnswerLeavesOneRequest()
+}
+
+func TestKilledBetweenTheRequestAndItsAnswer(t *testing.T) {
+	newEnv(t, "killed", 2).KilledBetweenTheRequestAndItsAnswer()
+}
+
+func TestKilledBetweenTheIntentAndTheRequest(t *testing.T) {
+	newEnv(t, "unsent", 2).KilledBetweenTheIntentAndTheRequest()
+}
+
+func TestARefusedRequestChangesNothing(t *testing.T) {
+	newEnv(t, "refused", 2).ARefusedRequestChangesNothing()
+}
+
+// What Karpenter itself would respect, and a deletion by hand would not: each is named, and nothing is deleted. Without it the same
+// NodeClaim is.
+func TestWhatKarpenterRespectsIsHeld(t *testing.T) {
+	e := newEnv(t, "held", 1)
+	old := e.Node(e.Nodes[0])
+	disrupt := func(annotation, budget string) {
+		_, err := e.Lab.Client().CoreV1().Nodes().Patch(t.Context(), old.Name, types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":%s}}}`, annotation), metav1.PatchOptions{})
+		require.NoError(t, err)
+		_, err = karpenter.Dynamic.Resource(lab.NodePools).Patch(t.Context(), "held", types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"disruption":{"budgets":[{"nodes":%q}]}}}`, budget), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	says := func(parts ...string) func(string) bool {
+		return func(message string) bool {
+			for _, part := range parts {
+				if !strings.Contains(message, part) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	disrupt(`"true"`, "0")
+	d, proxy := e.Behind(owners.Step(owners.Proven))
+	var requests atomic.Int32
+	proxy.Before(func(r *http.Request) lab.Verdict {
+		if e.Requests(r) {
+			requests.Add(1)
+		}
+		return lab.Pass
+	})
+
+	e.Fail(old.Name)
+	e.Held(old.Name, says("Node "+old.Name+" must not be disrupted", "NodePool held allows no disruption now (a budget of 0)"))
+	disrupt("null", "0")
+	d.Kill()
+	e.Restart(d) // which asks again at once, and not after five minutes
+	e.Held(old.Name, func(message string) bool {
+		return says("NodePool held allows no disruption now")(message) && !says("must not be disrupted")(message)
+	})
+	require.Empty(t, e.Seen())
+	require.Zero(t, requests.Load())
+
+	disrupt("null", "100%")
+	entry, _ := e.Ended()
+	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.EqualValues(t, 1, requests.Load())
+	require.Equal(t, map[string][]string{string(old.OwnerReferences[0].UID): {"deleted"}}, e.Seen())
+}

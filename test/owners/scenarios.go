@@ -1,0 +1,147 @@
+package owners
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+)
+
+// ReplacedAndItsPodRunsAgain is the whole chain: alert, witness, intent, request, the owner's own drain and replacement, proof. The
+// pod of the node runs again, on the node that came for it.
+func (e *Env) ReplacedAndItsPodRunsAgain(app string) {
+	e.T.Helper()
+	e.Run(lab.DrydockOptions{}, Step(Proven))
+	old := e.Node(e.Nodes[0])
+	object := e.Object(old.Name)
+	e.T.Cleanup(e.follow(app, old.Name))
+
+	e.Fail(old.Name)
+	entry, fresh := e.Ended()
+
+	e.requireReplaced(entry, old, fresh, object, "replace:1")
+	e.Bind(app, fresh.Name)
+}
+
+// ALostAnswerLeavesOneRequest: the answer is lost on its way. It counts as done, and is not asked for again.
+func (e *Env) ALostAnswerLeavesOneRequest() {
+	e.T.Helper()
+	_, proxy := e.Behind(Step(Proven))
+	var requests atomic.Int32
+	proxy.After(func(r *http.Response) lab.Verdict {
+		if !e.Requests(r.Request) {
+			return lab.Pass
+		}
+		requests.Add(1)
+		return lab.Reset
+	})
+	old := e.Node(e.Nodes[0])
+	object := e.Object(old.Name)
+
+	e.Fail(old.Name)
+	entry, fresh := e.Ended()
+
+	require.EqualValues(e.T, 1, requests.Load())
+	e.requireReplaced(entry, old, fresh, object, "replace:1")
+}
+
+// KilledBetweenTheRequestAndItsAnswer: Drydock dies when the request is done and before its answer. That is found out afterwards,
+// also when the Node is gone by then.
+func (e *Env) KilledBetweenTheRequestAndItsAnswer() {
+	e.T.Helper()
+	d, proxy := e.Behind(Step(Proven))
+	proxy.After(func(r *http.Response) lab.Verdict {
+		if !e.Requests(r.Request) {
+			return lab.Pass
+		}
+		d.Kill()
+		return lab.Reset
+	})
+	old := e.Node(e.Nodes[0])
+	object := e.Object(old.Name)
+
+	e.Fail(old.Name)
+	lab.AwaitEnd(e.T, d.Process, within)
+	proxy.After(nil)
+	e.Eventually(func() bool { return e.gone(old.Name) }, "the machine is replaced without Drydock")
+	e.Restart(d)
+	entry, fresh := e.Ended()
+
+	e.requireReplaced(entry, old, fresh, object, "replace:1")
+}
+
+// KilledBetweenTheIntentAndTheRequest: that attempt is never made, and the next one once.
+func (e *Env) KilledBetweenTheIntentAndTheRequest() {
+	e.T.Helper()
+	d, proxy := e.Behind(Step(5*time.Second), Step(Proven))
+	proxy.Before(func(r *http.Request) lab.Verdict {
+		if !e.Requests(r) {
+			return lab.Pass
+		}
+		d.Kill()
+		return lab.Reset
+	})
+	old := e.Node(e.Nodes[0])
+	object := e.Object(old.Name)
+
+	e.Fail(old.Name)
+	lab.AwaitEnd(e.T, d.Process, within)
+	proxy.Before(nil)
+	r := remediations.ReadJournal(e.Node(old.Name)).Record
+	require.NotNil(e.T, r, "the intent is on the Node")
+	require.Equal(e.T, remediations.Acting, r.Phase)
+	require.Empty(e.T, e.Seen())
+	e.Restart(d)
+	entry, fresh := e.Ended()
+
+	e.requireReplaced(entry, old, fresh, object, "replace:1", "replace:1")
+}
+
+// ARefusedRequestChangesNothing: the API server refuses the request. Nothing was done, and the next attempt is made once it lets it.
+func (e *Env) ARefusedRequestChangesNothing() {
+	e.T.Helper()
+	_, proxy := e.Behind(Step(Proven), Step(Proven))
+	var requests atomic.Int32
+	proxy.Before(func(r *http.Request) lab.Verdict {
+		if e.Requests(r) && requests.Add(1) == 1 {
+			require.Empty(e.T, e.Seen())
+			return lab.TooManyRequests
+		}
+		return lab.Pass
+	})
+	old := e.Node(e.Nodes[0])
+	object := e.Object(old.Name)
+
+	e.Fail(old.Name)
+	entry, fresh := e.Ended()
+
+	require.EqualValues(e.T, 2, requests.Load())
+	e.requireReplaced(entry, old, fresh, object, "replace:1", "replace:1")
+}
+
+// requireReplaced asserts that the repair took the steps and is proven, that the Node and its machine are another's now, and that
+// one machine was asked for, by the last attempt alone.
+func (e *Env) requireReplaced(entry remediations.Entry, old, fresh *corev1.Node, object string, steps ...string) {
+	e.T.Helper()
+	t := e.T
+	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(t, steps, entry.Steps)
+	require.NotEqual(t, old.UID, fresh.UID)
+	require.NotEqual(t, old.Spec.ProviderID, fresh.Spec.ProviderID)
+	require.NotContains(t, e.Nodes, fresh.Name)
+	require.True(t, Well(fresh))
+	require.False(t, fresh.Spec.Unschedulable)
+	require.True(t, e.gone(old.Name))
+	require.Equal(t, []string{object}, slices.Collect(maps.Keys(e.Seen())), "no other machine was asked for or deleted")
+	require.ElementsMatch(t, e.Asked(entry.ID+attemptOf(len(steps))), e.Seen()[object])
+}
+
+// attemptOf is the end of the intent's id of the last of so many steps, of one attempt each.
+func attemptOf(steps int) string { return []string{"-0-1", "-1-1"}[steps-1] }
