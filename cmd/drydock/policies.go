@@ -13,15 +13,20 @@ import (
 
 func newPoliciesCommand() *cobra.Command {
 	var file, output string
+	var diff bool
 	cmd := &cobra.Command{
 		Use:   "policies [--config FILE]",
 		Short: "Print the policies in the order in which they are asked",
 		Long: "Policies prints the shipped policies, or with a configuration its own and the shipped ones that it leaves in\n" +
-			"place. With -o yaml they come with all defaults, as the key policies of a configuration.",
+			"place. With -o yaml they come with all defaults, as the key policies of a configuration; with --diff as well,\n" +
+			"only what the configuration changes.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "yaml" {
 				return cli.Usagef("--output is %q; write table or yaml", output)
+			}
+			if diff && (output != "yaml" || file == "") {
+				return cli.Usagef("--diff needs -o yaml and --config FILE")
 			}
 			c := config.Shipped()
 			if file != "" {
@@ -34,7 +39,11 @@ func newPoliciesCommand() *cobra.Command {
 			if output == "table" {
 				return printPolicies(cmd.OutOrStdout(), c.Policies)
 			}
-			text, err := c.PoliciesYAML()
+			render := c.PoliciesYAML
+			if diff {
+				render = c.ChangesYAML
+			}
+			text, err := render()
 			if err != nil {
 				return err
 			}
@@ -45,6 +54,7 @@ func newPoliciesCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file; without it, only the shipped policies")
+	cmd.Flags().BoolVar(&diff, "diff", false, "with -o yaml: only what differs from the shipped policies")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or yaml")
 	return cmd
 }

@@ -56,6 +56,18 @@ func TestPoliciesYAMLIsAConfigurationsKey(t *testing.T) {
 	require.Equal(t, stdout, again)
 }
 
+func TestPoliciesDiffIsWhatTheConfigurationChanges(t *testing.T) {
+	file := write(t, "drydock.yaml", sound+"policies: [{name: node-not-ready, mode: enforce}]\n")
+	code, stdout, _ := call(t, "policies", "-o", "yaml", "--diff", "--config", file)
+	require.Equal(t, cli.ExitOK, code)
+	require.Equal(t, "policies:\n  - name: node-not-ready\n    # shipped: observe\n    mode: enforce\n", stdout)
+	for _, args := range [][]string{{"policies", "--diff", "--config", file}, {"policies", "--diff", "-o", "yaml"}} {
+		code, _, stderr := call(t, args...)
+		require.Equal(t, cli.ExitUsage, code)
+		require.Contains(t, stderr, "--diff needs -o yaml and --config FILE")
+	}
+}
+
 func TestPoliciesOfABadConfiguration(t *testing.T) {
 	code, stdout, _ := call(t, "policies", "--config", write(t, "drydock.yaml", sound+"mode: off\n"))
 	require.Equal(t, cli.ExitFailed, code)

@@ -178,7 +178,7 @@ func TestACauseCanBeSwitchedOffOrGivenAnotherPlan(t *testing.T) {
 			"reboot":  {`plan: [{step: reboot, wait: 10m, attempts: 2, soft: true}]`, []string{"reboot"}},
 			"replace": {`plan: [{step: drain, timeout: 30m}, {step: replace, wait: 20m}]`, []string{"drain", "replace"}},
 		} {
-			c, _ := mustLoad(t, base+"mode: enforce\npolicies: [{name: "+cause+`, match: ['remediation="`+cause+`"'], `+tc.keys+"}]\n")
+			c, _ := mustLoad(t, base+"mode: enforce\npolicies: [{name: "+cause+`, nodeSelector: {}, match: ['remediation="`+cause+`"'], `+tc.keys+"}]\n")
 			var steps []string
 			p := planFor(c, cause, nil)
 			if p != nil {

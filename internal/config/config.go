@@ -143,6 +143,8 @@ type PolicyInfo struct {
 	*remediations.Policy
 	// From is the configuration's file, or "shipped".
 	From string
+	// shipped is the shipped policy of that name, which this one is laid over; nil: there is none.
+	shipped map[string]any
 
 	source *document
 	at     pointer

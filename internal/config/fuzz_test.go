@@ -45,6 +45,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		d := parse("fuzz.yaml", data, "")
 		root := d.tree.(map[string]any)
+		d.layOverShipped()
 		loadSchema().root.fill(root, root)
 		text, err := yaml.Marshal(root)
 		require.NoError(t, err)

@@ -74,6 +74,7 @@ func load(name string, data []byte, o Options) (*Config, []Fault, error) {
 	var raw rawConfig
 	if d.tree != nil {
 		if isMapping {
+			d.layOverShipped()
 			s.root.fill(root, root)
 		}
 		d.validate(s.validate, s.root)

@@ -39,6 +39,60 @@ policies:
 	}
 }
 
+func TestAPolicyChangesTheShippedOneOfItsName(t *testing.T) {
+	shipped := map[string]*remediations.Policy{}
+	for _, p := range Shipped().Policies {
+		shipped[p.Name] = p.Policy
+	}
+	c, _ := mustLoad(t, base+`policies:
+- {name: node-not-ready, mode: enforce}
+- {name: node-disk-pressure, plan: [{step: reboot}]}
+- {name: gpu-node-not-ready, nodeSelector: {}, witness: none}
+- {name: mine, match: ['a="b"'], plan: [{step: reboot}]}
+`)
+	require.Equal(t, []string{"node-not-ready", "node-disk-pressure", "gpu-node-not-ready", "mine"}, names(c)[:4])
+	require.Len(t, c.Policies, len(shipped)+1)
+
+	enforced := *shipped["node-not-ready"]
+	enforced.Mode = remediations.ModeEnforce
+	require.Equal(t, &enforced, c.Policies[0].Policy, "one field")
+
+	own := c.Policies[1].Policy
+	require.Len(t, own.Plan, 1, "the plan is replaced whole")
+	require.Equal(t, "reboot", own.Plan[0].Name)
+	planned := *shipped["node-disk-pressure"]
+	planned.Plan = own.Plan
+	require.Equal(t, &planned, own)
+
+	require.Nil(t, c.Policies[2].NodeSelector, "an empty selector is a change, too")
+	require.Equal(t, shipped["gpu-node-not-ready"].Plan, c.Policies[2].Plan)
+}
+
+func TestAMisspeltNameOfAShippedPolicyIsAFault(t *testing.T) {
+	_, _, err := load("drydock.yaml", []byte(base+"policies: [{name: node-not-redy, mode: enforce}]\n"), Options{SkipFiles: true})
+	require.ErrorContains(t, err, `no shipped policy is called "node-not-redy", and a policy of your own needs match and plan; did you mean "node-not-ready"?`)
+	require.Len(t, err, 1, "one sentence is enough")
+}
+
+func TestChangesAreWhatDiffersFromTheShippedPolicies(t *testing.T) {
+	c, _ := mustLoad(t, base+`policies:
+- {name: node-not-ready, mode: enforce, for: 2m, cooldown: 10m}
+- {name: node-disk-pressure, mode: observe}
+- {name: mine, match: ['a="b"'], plan: [{step: reboot}]}
+`)
+	out, err := c.ChangesYAML()
+	require.NoError(t, err)
+	golden(t, "testdata/changes.yaml", string(out))
+	again, _ := mustLoad(t, base+string(out))
+	require.Equal(t, c.Core.Policies[0], again.Core.Policies[0])
+	require.Equal(t, c.Core.Policies[2], again.Core.Policies[1])
+
+	none, _ := mustLoad(t, base)
+	out, err = none.ChangesYAML()
+	require.NoError(t, err)
+	require.Equal(t, "policies: []\n", string(out))
+}
+
 func TestShippedPolicies(t *testing.T) {
 	c := Shipped()
 	require.Equal(t, []string{

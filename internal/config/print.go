@@ -62,8 +62,11 @@ func (c *Config) PoliciesYAML() ([]byte, error) {
 	for i, p := range c.Policies {
 		list[i] = p.tree
 	}
-	s := loadSchema()
-	root := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{scalar("policies"), s.policies.ordered(list)}}
+	return encodePolicies(loadSchema().policies.ordered(list))
+}
+
+func encodePolicies(list *yaml.Node) ([]byte, error) {
+	root := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{scalar("policies"), list}}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)

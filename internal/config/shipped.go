@@ -18,20 +18,22 @@ func remediationNames() []string { return remediations.Names() }
 
 func list(words []string) string { return strings.Join(words, ", ") }
 
-// mergePolicies puts the user's policies before the shipped ones that none of them replaces. root is the
+// mergePolicies puts the user's policies before the shipped ones that none of them is laid over. root is the
 // configuration from which the shipped ones take their mode.
 func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string]any) {
 	if user != nil {
 		b.policies = b.compilePolicies(pointer{"policies"}, raw, user.name)
 	}
-	replaced := map[string]bool{}
-	for _, p := range b.policies {
-		replaced[p.Name] = true
+	over := map[string]int{}
+	for i, p := range b.policies {
+		over[p.Name] = i
 	}
 	for _, p := range b.loadShipped(root) {
-		if !replaced[p.Name] {
-			b.policies = append(b.policies, p)
+		if i, ok := over[p.Name]; ok {
+			b.policies[i].shipped, _ = p.tree.(map[string]any)
+			continue
 		}
+		b.policies = append(b.policies, p)
 	}
 }
 
@@ -39,6 +41,19 @@ func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string
 // for few nodes is asked before the one for the rest.
 func (b *builder) loadShipped(root map[string]any) []PolicyInfo {
 	var out []PolicyInfo
+	eachShipped(func(file string, data []byte) {
+		d, policies := loadPolicyFile("shipped/"+file, data, root)
+		b.shipped = append(b.shipped, d)
+		out = append(out, policies...)
+	})
+	slices.SortStableFunc(out, func(a, b PolicyInfo) int {
+		return cmp.Or(cmp.Compare(forAll(a), forAll(b)), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// eachShipped reads the files of the shipped policies.
+func eachShipped(read func(file string, data []byte)) {
 	files, err := fs.Glob(remediations.ShippedPolicies(), "*.yaml")
 	if err != nil {
 		panic(fmt.Errorf("listing the shipped policies, %w", err)) // Impossible: the pattern is a constant.
@@ -48,14 +63,8 @@ func (b *builder) loadShipped(root map[string]any) []PolicyInfo {
 		if err != nil {
 			panic(fmt.Errorf("reading the shipped policy %s, %w", file, err)) // Impossible: it is embedded.
 		}
-		d, policies := loadPolicyFile("shipped/"+file, data, root)
-		b.shipped = append(b.shipped, d)
-		out = append(out, policies...)
+		read(file, data)
 	}
-	slices.SortStableFunc(out, func(a, b PolicyInfo) int {
-		return cmp.Or(cmp.Compare(forAll(a), forAll(b)), cmp.Compare(a.Name, b.Name))
-	})
-	return out
 }
 
 func forAll(p PolicyInfo) int {

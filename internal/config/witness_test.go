@@ -67,10 +67,11 @@ func TestAPolicyThatTakesGPUNodesIsNamed(t *testing.T) {
 		policy string
 		said   bool
 	}{
-		"it takes all nodes":         {"name: node-not-ready", true},
+		"it takes all nodes":         {"name: node-not-ready, nodeSelector: {}", true},
 		"it selects by other means":  {"name: node-not-ready, nodeSelector: {matchLabels: {pool: a}}", true},
 		"it leaves them out":         {"name: node-not-ready, nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: DoesNotExist}]}", false},
-		"it is off":                  {"name: node-not-ready, mode: 'off'", false},
+		"it selects as shipped":      {"name: node-not-ready", false},
+		"it is off":                  {"name: node-not-ready, nodeSelector: {}, mode: 'off'", false},
 		"no shipped one is its twin": {"name: mine", false},
 	} {
 		t.Run(name, func(t *testing.T) {

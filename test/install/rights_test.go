@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
 )
 
 // TestRightsFollowTheConfiguration: pods are evicted only by what can come to drain, and read only where evictions are
@@ -60,6 +62,23 @@ func TestRightsFollowTheConfiguration(t *testing.T) {
 		})
 	}
 	require.True(t, may(t, m{"config": m{"webhook": m{"evictions": true}}}, "get", "", "pods"))
+}
+
+// TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes: without a plan of its own, the shipped one counts.
+func TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes(t *testing.T) {
+	civo := m{"civo": m{"clusterID": "c", "region": "r"}}
+	drains := 0
+	for _, p := range config.Shipped().Policies {
+		has := slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name == "drain" })
+		values := m{"secrets": m{"civoAPIKey": m{"name": "civo"}}, "config": m{"providers": civo, "policies": []any{m{"name": p.Name, "mode": "enforce"}}}}
+		require.Equal(t, has, may(t, values, "create", "", "pods/eviction"), "%s: keep drydock.shipped.drain in templates/_config.tpl in step with the shipped plans", p.Name)
+		if has {
+			drains++
+		}
+	}
+	require.Positive(t, drains)
+	own := m{"name": "node-not-ready", "mode": "enforce", "plan": []any{m{"step": "reboot"}}}
+	require.False(t, may(t, m{"secrets": m{"civoAPIKey": m{"name": "civo"}}, "config": m{"providers": civo, "policies": []any{own}}}, "create", "", "pods/eviction"), "a plan replaces the shipped one")
 }
 
 // may says whether the ClusterRole allows that.

@@ -240,7 +240,7 @@ func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
 	t.Cleanup(civo.Close)
 	y.run(quick(map[string]any{
 		"name": "mesh-forwarding-fault", "match": []string{`remediation="mesh-forwarding-fault"`}, "for": "20s", // the rule waits longer for it than for the leader's
-		"proofFor": "2s", "cooldown": "0s", "witness": "none", "plan": []any{map[string]any{"step": "reboot", "wait": "1m"}},
+		"proofFor": "2s", "cooldown": "0s", "approval": false, "plan": []any{map[string]any{"step": "reboot", "wait": "1m"}},
 	}), civo)
 	require.NoError(t, y.network.DropVXLAN("west-1"))
 	moved := y.ended("west-1")

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/test/admission/requests"
@@ -218,19 +219,31 @@ func TestEveryStateOfTheSelfTestIsExplained(t *testing.T) {
 	require.Equal(t, want, firstCells(section(t, troubleshooting, "Nothing happens. Is it connected?")))
 }
 
-// TestThePolicyToCopyIsTheShippedOne but for its mode.
+// TestThePolicyToCopyIsTheShippedOne but for its mode, once the chart and the program have read it.
 func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
 	var values m
 	require.NoError(t, yaml.Unmarshal([]byte(blocks(section(t, "docs/install.md", "How do I let it repair?"), "yaml")[0]), &values))
-	policies := values["config"].(m)["policies"].([]any)
-	require.Len(t, policies, 1)
-	copied := policies[0].(m)
-	require.Equal(t, "enforce", copied["mode"])
-	delete(copied, "mode")
-	var shipped []m
-	require.NoError(t, yaml.Unmarshal([]byte(page(t, filepath.Join("remediations", "policies", copied["name"].(string)+".yaml"))), &shipped))
-	require.Len(t, shipped, 1)
-	require.Equal(t, shipped[0], copied)
+	rendered, err := lab.RenderChart("drydock", "drydock", values)
+	require.NoError(t, err)
+	text, err := lab.RenderedConfig(rendered)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "drydock.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	c, _, err := config.Load(file, config.Options{SkipFiles: true})
+	require.NoError(t, err)
+	enforced := 0
+	for _, p := range c.Policies {
+		shipped := config.Shipped().Policies
+		i := slices.IndexFunc(shipped, func(s config.PolicyInfo) bool { return s.Name == p.Name })
+		require.GreaterOrEqual(t, i, 0)
+		was := *shipped[i].Policy
+		if p.Mode == remediations.ModeEnforce {
+			enforced++
+			was.Mode = remediations.ModeEnforce
+		}
+		require.Equal(t, &was, p.Policy)
+	}
+	require.Equal(t, 1, enforced)
 }
 
 // TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow, as upgrade.md says: a version as well as a field.

@@ -121,6 +121,8 @@ for begins with one.
 {{- range .Values.config.policies -}}
 {{- if eq (default $mode .mode) "enforce" -}}
 {{- $last := "" -}}
+{{- /* Without a plan of its own a policy has the shipped one. A test compares these names with the shipped plans. */ -}}
+{{- if and $replaces (not (hasKey . "plan")) (has .name (include "drydock.shipped.drain" $ | splitList " ")) -}}{{- $drains = true -}}{{- end -}}
 {{- range .plan -}}
 {{- $last = .step -}}
 {{- if and $replaces (has .step (list "drain" "replace")) -}}{{- $drains = true -}}{{- end -}}
@@ -129,4 +131,9 @@ for begins with one.
 {{- end -}}
 {{- end -}}
 {{- if $drains -}}true{{- end -}}
+{{- end -}}
+
+{{- /* The shipped policies that drain a node before another step. */ -}}
+{{- define "drydock.shipped.drain" -}}
+cilium-agent-not-ready gpu-node-disk-pressure node-disk-pressure node-filesystem-read-only node-heartbeat-lost node-kernel-deadlock node-not-ready
 {{- end -}}

@@ -61,6 +61,12 @@ func written() object {
 		panic(fmt.Errorf("reading the configuration's schema, %w", err)) // Impossible: the program reads it, too.
 	}
 	beforeDefaults(s)
+	policy := s["$defs"].(object)["policy"].(object)
+	policy["required"] = []any{"name"}
+	policy["allOf"] = []any{object{
+		"if":   object{"properties": object{"name": object{"enum": config.ShippedPolicyNames()}}},
+		"else": object{"required": []any{"match", "plan"}},
+	}}
 	return s
 }
 
