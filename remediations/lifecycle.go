@@ -222,12 +222,16 @@ func Held(c *Candidate, reason Reason, f *Finding) Decision {
 	return d
 }
 
-// Holds says that the record must say by which guard it is held: its phase is over, or that is news and not all repairs' alike.
+// Holds says that the record must say by which guard it is held: its phase is over, or that is news and not all repairs' alike. What
+// is alike is written where the record names a guard of its own, which holds it no more: nobody may read that as the present.
 func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	if r != nil && r.Phase != pending.Phase {
 		return true
 	}
-	return !fleetwide && (r == nil || r.ID != pending.ID || !r.Hold.same(hold))
+	if fleetwide {
+		return r != nil && r.ID == pending.ID && r.Hold != nil && !r.Hold.Reason.Fleetwide() && r.Hold.Reason != hold.Reason
+	}
+	return r == nil || r.ID != pending.ID || !r.Hold.same(hold)
 }
 
 // NewRecord is the record of a repair that nothing was done for yet.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -48,6 +50,9 @@ func TestCleanupSaysFirstWhatItWouldRemove(t *testing.T) {
 	require.Equal(t, cli.ExitOK, code, stderr)
 	golden(t, "cleanup", "$ kubectl drydock cleanup\n"+stdout)
 	require.Empty(t, d.patches(), "a dry run")
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubectl-drydock.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "```console\n$ kubectl drydock cleanup\n"+stdout+"```\n", "what the page prints")
 
 	code, stdout, stderr = d.run("cleanup", "--yes")
 	require.Equal(t, cli.ExitOK, code, stderr)

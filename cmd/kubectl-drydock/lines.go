@@ -48,7 +48,7 @@ func (s *status) lines(now time.Time) []line {
 	default:
 		out = append(out, line{label: "Mode", text: string(st.Mode)})
 	}
-	out = append(out, breakers(st, now)...)
+	out = append(out, breakers(st, s.Ill, now)...)
 	if st.Blind == "" {
 		out = append(out, line{label: "Blind", text: "no"})
 	} else {
@@ -96,7 +96,7 @@ func selfTest(t remediations.SelfTest, arrival *time.Time, now time.Time) line {
 	return l
 }
 
-func breakers(st *remediations.LedgerStatus, now time.Time) []line {
+func breakers(st *remediations.LedgerStatus, ill map[string][]string, now time.Time) []line {
 	var out []line
 	if _, ok := st.Breakers[remediations.ScopeCluster]; !ok {
 		out = append(out, line{label: "Breaker", subject: remediations.ScopeCluster, text: "cluster closed"})
@@ -113,11 +113,26 @@ func breakers(st *remediations.LedgerStatus, now time.Time) []line {
 			}
 			l.text = count + "; " + trial
 		default:
-			l.text = fmt.Sprintf("%s; no disruptive repair begins until %s", count, calm(b, st.Limits))
+			l.text = fmt.Sprintf("%s; no disruptive repair begins until %s", count, calm(b, st.Limits, now))
 		}
+		l.text += whoIsIll(ill[scope])
 		out = append(out, l)
 	}
 	return out
+}
+
+// maxNamed is how many nodes a line names.
+const maxNamed = 10
+
+// whoIsIll names the nodes that a breaker counts, by what can be seen now.
+func whoIsIll(ill []string) string {
+	switch {
+	case len(ill) == 0:
+		return ""
+	case len(ill) > maxNamed:
+		return fmt.Sprintf("; unhealthy now: %s and %d more", strings.Join(ill[:maxNamed], ", "), len(ill)-maxNamed)
+	}
+	return "; unhealthy now: " + strings.Join(ill, ", ")
 }
 
 func since(now, then time.Time) string {
@@ -125,10 +140,13 @@ func since(now, then time.Time) string {
 }
 
 // calm says when an open breaker lets go, as far as the ledger knows.
-func calm(b remediations.Breaker, limits map[string]string) string {
+func calm(b remediations.Breaker, limits map[string]string, now time.Time) string {
 	cooldown, err := time.ParseDuration(limits["stormCooldown"])
 	if err != nil {
 		return fmt.Sprintf("the storm, last seen at %s, has been over for limits.stormCooldown", stamp(b.Quiet))
+	}
+	if !b.Quiet.Add(cooldown).After(now) {
+		return fmt.Sprintf("Drydock has judged the fleet again: the storm was last seen at %s, longer than limits.stormCooldown ago", stamp(b.Quiet))
 	}
 	return fmt.Sprintf("%s at the earliest, the storm having been last seen at %s", stamp(b.Quiet.Add(cooldown)), stamp(b.Quiet))
 }

@@ -44,7 +44,7 @@ func (p *plugin) newRootCommand() *cobra.Command {
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("namespace").Usage = "Namespace of Drydock's ledger; without it, the ledger is looked for in all"
 	root.AddCommand(
-		p.newStatusCommand(),
+		p.completes(p.newStatusCommand(), many, ""),
 		p.completes(p.newHistoryCommand(), 1, ""),
 		p.writes(p.completes(p.newPauseCommand(), many, "")),
 		p.writes(p.completes(p.newResumeCommand(), many, "")),

@@ -13,7 +13,7 @@ import (
 func TestUsageErrorsEndWithTwo(t *testing.T) {
 	for args, want := range map[string]string{
 		"stauts":                   `unknown command "stauts" for "kubectl drydock"`,
-		"status node-1":            `unknown command "node-1" for "kubectl drydock status"`,
+		"status n -l a=b":          "nodes and -l were both given; give one of them",
 		"status -o table":          `--output is "table"; write wide, json, yaml, jsonpath=…, go-template=… or custom-columns=…`,
 		"status --fast":            "unknown flag: --fast",
 		"history":                  "accepts 1 arg(s), received 0",

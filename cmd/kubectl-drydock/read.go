@@ -32,6 +32,8 @@ type status struct {
 	Kind       string   `json:"kind"`
 	Ledger     ledger   `json:"ledger"`
 	Repairs    []repair `json:"repairs"`
+	// Ill are the Nodes that the breakers count, by scope, each with why.
+	Ill map[string][]string `json:"ill,omitempty"`
 }
 
 // ledger is the ledger as it was read, or why it was not.
@@ -50,7 +52,7 @@ type ledger struct {
 	whole   *remediations.Ledger
 }
 
-// repair is one record on a Node.
+// repair is one record on a Node, or a Node that waits for one.
 type repair struct {
 	Node string `json:"node"`
 	// Target is "node", "leader" or "sidecar-<hash>".
@@ -58,26 +60,47 @@ type repair struct {
 	Record *remediations.Record `json:"record,omitempty"`
 	// Problem is why there is no record to show, though the Node says that it has one.
 	Problem string `json:"problem,omitempty"`
+	// Alert is what a Node without a record waits with; Ill is why the breaker counts it.
+	Alert *waiting `json:"alert,omitempty"`
+	Ill   string   `json:"ill,omitempty"`
+	// Hold is what holds it now.
+	Hold *hold `json:"hold,omitempty"`
+}
+
+// waiting is an alert of a policy for which nothing was recorded yet.
+type waiting struct {
+	Name        string    `json:"alertname"`
+	Policy      string    `json:"policy"`
+	Fingerprint string    `json:"fingerprint"`
+	ReceivedAt  time.Time `json:"receivedAt"`
 }
 
 // read gathers the status. The ledger comes last: a repair has its slot before it shows on its Node.
-func (p *plugin) read(ctx context.Context, c client) (*status, error) {
-	nodes, err := c.Nodes().List(ctx, metav1.ListOptions{LabelSelector: remediations.PhaseLabel})
-	if err != nil {
-		return nil, asking(err, "listing the nodes under repair", "")
-	}
+func (p *plugin) read(ctx context.Context, c client, of scope) (*status, error) {
 	s := &status{APIVersion: apiVersion, Kind: "Status", Repairs: []repair{}}
-	for i := range nodes.Items {
-		s.Repairs = append(s.Repairs, repairsOn(&nodes.Items[i])...)
+	var nodes []*corev1.Node // in a large fleet most Nodes are well, and none of these is kept
+	err := of.nodes(ctx, c, func(n *corev1.Node) {
+		if of.well || len(of.names) > 0 || concerns(n) {
+			nodes = append(nodes, n.DeepCopy())
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	if s.Ledger, err = p.readLedger(ctx, c); err != nil {
 		return nil, err
 	}
-	s.addOrphans()
+	now := p.now()
+	for _, n := range nodes {
+		s.add(n, of, now)
+	}
+	if of.whole() {
+		s.addOrphans()
+	}
 	slices.SortStableFunc(s.Repairs, func(a, b repair) int {
 		return cmp.Or(a.rank()-b.rank(), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
 	})
-	if s.Ledger.missing && len(s.Repairs) == 0 {
+	if s.Ledger.missing && !slices.ContainsFunc(s.Repairs, func(r repair) bool { return r.Record != nil || r.Problem != "" || r.Alert != nil }) {
 		return nil, fmt.Errorf("no Drydock was found: %s, and no node has the label %s; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere",
 			s.Ledger.Problem, remediations.PhaseLabel)
 	}
@@ -125,8 +148,15 @@ func repairsOn(n *corev1.Node) []repair {
 
 // rank puts first what a person must see: what cannot be read, what is in flight, what needs somebody.
 func (r repair) rank() int {
-	if r.Record == nil {
+	switch {
+	case r.Record == nil && r.Problem != "":
 		return 0
+	case r.Alert != nil:
+		return 10
+	case r.Record == nil && r.Ill != "":
+		return 11
+	case r.Record == nil:
+		return 12
 	}
 	return 1 + slices.Index([]remediations.Phase{remediations.Acting, remediations.Verifying, remediations.Exhausted, remediations.Pending}, r.Record.Phase)
 }

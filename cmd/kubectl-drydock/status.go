@@ -8,22 +8,31 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
 )
 
 func (p *plugin) newStatusCommand() *cobra.Command {
 	var o output
+	var of scope
 	var watch bool
 	cmd := &cobra.Command{
-		Use:   "status [-w] [-o wide|json|yaml]",
+		Use:   "status [NODE... | -l SELECTOR] [--all] [-w] [-o wide|json|yaml]",
 		Short: "Show what Drydock is doing, and what holds it",
 		Long: "Status shows the mode, the breakers, what Drydock waits for and which limits are in use, as its ledger says,\n" +
-			"and then every repair on a node. With -o wide also until when, the cause, and the hold's own words.",
-		Example: "  kubectl drydock status -o wide\n  kubectl drydock status -w",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+			"and then every repair on a node, and every node that waits for one. With -o wide also until when, the cause, and the\n" +
+			"hold's own words. Nodes that nothing concerns have a row with --all, and where they are named.",
+		Example: "  kubectl drydock status -o wide\n  kubectl drydock status node-3\n  kubectl drydock status -w",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if of.names = names; len(names) > 0 && of.selector != "" {
+				return cli.Usagef("nodes and -l were both given; give one of them")
+			}
+			if _, err := labels.Parse(of.selector); err != nil {
+				return cli.Usagef("--selector %q is not a label selector: %w", of.selector, err)
+			}
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -32,19 +41,21 @@ func (p *plugin) newStatusCommand() *cobra.Command {
 				return err
 			}
 			if watch {
-				return p.follow(cmd.Context(), c, &o)
+				return p.follow(cmd.Context(), c, of, &o)
 			}
-			return p.status(cmd.Context(), c, &o)
+			return p.status(cmd.Context(), c, of, &o)
 		},
 	}
 	o.bind(cmd)
+	selects(cmd, &of.selector)
+	cmd.Flags().BoolVar(&of.well, "all", false, "also the nodes that nothing concerns")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print again what changes, until interrupted")
 	cmd.Flags().StringVar(&p.ledger, "ledger", ledgerName, "name of the ledger's ConfigMap")
 	return cmd
 }
 
-func (p *plugin) status(ctx context.Context, c client, o *output) error {
-	s, err := p.read(ctx, c)
+func (p *plugin) status(ctx context.Context, c client, of scope, o *output) error {
+	s, err := p.read(ctx, c, of)
 	if err != nil {
 		return err
 	}
@@ -64,7 +75,7 @@ func (p *plugin) status(ctx context.Context, c client, o *output) error {
 func printRepairs(t *table, rows [][]string) {
 	fmt.Fprintln(t.out)
 	if len(rows) == 1 {
-		fmt.Fprintln(t.out, "No node is under repair.")
+		fmt.Fprintln(t.out, "No node is under repair, and none waits for one.")
 		return
 	}
 	t.print(rows...)
@@ -101,6 +112,9 @@ func (r repair) row(now time.Time, wide bool) []string {
 	case r.Target != "node":
 		node += "/" + r.Target
 	}
+	if r.Record == nil && r.Problem == "" {
+		return r.waitingRow(now, wide)
+	}
 	if r.Record == nil {
 		row := cells(node, "", "", "Malformed", "", "", string(remediations.RecordMalformed))
 		if wide {
@@ -114,14 +128,11 @@ func (r repair) row(now time.Time, wide bool) []string {
 	if message == "" && len(rec.Moves) > 0 {
 		message = "leadership moved from " + led(rec.Moves)
 	}
-	if !rec.Deadline.IsZero() && rec.Phase.InFlight() {
-		until = stamp(rec.Deadline)
+	if rec.Phase.InFlight() {
+		until = yetToCome(&rec.Deadline, now)
 	}
-	if rec.Hold != nil {
-		hold, message = string(rec.Hold.Reason), rec.Hold.Message
-		if rec.Hold.Until != nil {
-			until = stamp(*rec.Hold.Until)
-		}
+	if r.Hold != nil {
+		hold, message, until = string(r.Hold.Reason), r.Hold.Message, yetToCome(r.Hold.Until, now)
 	}
 	if rec.Phase == remediations.Exhausted {
 		message = fmt.Sprintf("a person must look%s; when the node is mended, `kubectl drydock reset %s`", leftWith(rec), r.Node)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +68,14 @@ func storm() []runtime.Object {
 	}
 }
 
+// TestThePageShowsTheStatusThatIsPrinted, line by line.
+func TestThePageShowsTheStatusThatIsPrinted(t *testing.T) {
+	_, stdout, _ := newDesk(t, storm()...).run("status")
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubectl-drydock.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "```console\n$ kubectl drydock status\n"+stdout+"```\n")
+}
+
 func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	observe := calmLedger()
 	observe.Status.Mode = remediations.ModeObserve
@@ -80,6 +90,8 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	cut.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestNotArrived, Message: "it does not arrive", Since: now.Add(-9 * time.Minute)}
 	old := calmLedger()
 	old.Status = remediations.LedgerStatus{}
+	paused := under("node-1", record("aaaaaa", remediations.Pending, held(remediations.Paused, "paused", time.Time{})))
+	paused.Annotations[remediations.PauseKey] = "true (\x1b[2J\nnode-9 is fine)"
 	for name, c := range map[string]struct {
 		objects []runtime.Object
 		args    []string
@@ -98,7 +110,7 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 		"status-bad-ledger":  {[]runtime.Object{ledgerIn("ops", map[string]string{"v": "1", "slots": "[", "repairs": "{}", "status": "{}"}), under("node-1", record("aaaaaa", remediations.Verifying))}, nil},
 		"status-new-ledger":  {[]runtime.Object{ledgerIn("ops", map[string]string{"v": "2"})}, nil},
 		"status-no-ledger":   {[]runtime.Object{under("node-1", record("aaaaaa", remediations.Verifying))}, nil},
-		"status-escape-code": {[]runtime.Object{ledgerOf(calmLedger()), under("node-1", record("aaaaaa", remediations.Pending, held(remediations.Paused, "paused (\x1b[2J\nnode-9 is fine)", time.Time{})))}, []string{"-o", "wide"}},
+		"status-escape-code": {[]runtime.Object{ledgerOf(calmLedger()), paused}, []string{"-o", "wide"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := newDesk(t, c.objects...).run(append([]string{"status"}, c.args...)...)
@@ -225,7 +237,7 @@ func TestStatusRefuses(t *testing.T) {
 		"no Drydock":       {[]runtime.Object{node("node-0", nil)}, nil, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock, nor one with its labels in any other, and no node has the label drydock.dev/phase; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere\n"},
 		"not in drydock":   {nil, [][2]string{{"list", "configmaps"}}, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock (and you may not list ConfigMaps in all namespaces: name Drydock's with -n), and no node has"},
 		"two of them":      {[]runtime.Object{ledgerOf(calmLedger()), ledgerIn("ops", nil)}, nil, "error: there is more than one ledger: drydock/drydock-ledger, ops/drydock-ledger; say which with -n\n"},
-		"nodes unreadable": {nil, [][2]string{{"list", "nodes"}}, "error: listing the nodes under repair was refused: nodes is forbidden: User \"dev\" cannot list nodes\n"},
+		"nodes unreadable": {nil, [][2]string{{"list", "nodes"}}, "error: listing the nodes was refused: nodes is forbidden: User \"dev\" cannot list nodes\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, c.objects...)

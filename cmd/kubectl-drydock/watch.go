@@ -29,9 +29,11 @@ const (
 var watchWidths = []int{len("21:05:00Z"), 12, len("REPAIR"), 14, len("Verifying"), len("reboot:1"), len("AGE"), len("CordonedByOther"), len(time.RFC3339) - 5, len("alert/9f2c0e5b6d1a4c33")}
 
 // follow prints the status, and then what changes. A watch only says when to look; what is printed is always read.
-func (p *plugin) follow(ctx context.Context, c client, o *output) error {
+func (p *plugin) follow(ctx context.Context, c client, of scope, o *output) error {
 	f := &follower{plugin: p, client: c, output: o, table: &table{out: p.Out, widths: slices.Clone(watchWidths)}}
-	s, err := p.read(ctx, c)
+	began := time.Now()
+	s, err := p.read(ctx, c, of)
+	took := time.Since(began)
 	if err != nil {
 		return err
 	}
@@ -39,7 +41,7 @@ func (p *plugin) follow(ctx context.Context, c client, o *output) error {
 		return err
 	}
 	nudge := make(chan struct{}, 1)
-	go f.listen(ctx, nudge, c.Nodes().Watch, metav1.ListOptions{LabelSelector: remediations.PhaseLabel})
+	go f.listen(ctx, nudge, c.Nodes().Watch, metav1.ListOptions{LabelSelector: of.selector})
 	go f.listen(ctx, nudge, c.ConfigMaps(cmp.Or(s.Ledger.Namespace, ledgerNamespace)).Watch, metav1.ListOptions{FieldSelector: "metadata.name=" + p.ledger})
 	tick := time.NewTicker(readAgain)
 	defer tick.Stop()
@@ -52,11 +54,13 @@ func (p *plugin) follow(ctx context.Context, c client, o *output) error {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-time.After(settleFor):
+			case <-time.After(max(settleFor, took)): // a large fleet is not read all the time
 			}
 		case <-tick.C:
 		}
-		s, err := p.read(ctx, c)
+		began := time.Now()
+		s, err := p.read(ctx, c, of)
+		took = time.Since(began)
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -132,7 +132,7 @@ func TestWatchOutlivesAnAPIServerThatIsAway(t *testing.T) {
 	d.put(under("node-1", record("aaaaaa", remediations.Verifying)))
 	d.sees("Verifying")
 	require.Equal(t, cli.ExitOK, stop())
-	require.Equal(t, "21:05:00Z cannot be read: listing the nodes under repair failed: restarting; trying again\n21:05:00Z can be read again\n", d.err.String())
+	require.Equal(t, "21:05:00Z cannot be read: listing the nodes failed: restarting; trying again\n21:05:00Z can be read again\n", d.err.String())
 }
 
 func TestWhoMayNotWatchIsToldHowOftenItIsRead(t *testing.T) {

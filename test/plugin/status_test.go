@@ -118,7 +118,7 @@ func TestNobodyWithoutRightsOnNodesSeesAnything(t *testing.T) {
 	code, stdout, stderr := admin.as("stranger", nothing, "").typed("status")
 	require.Equal(t, 1, code)
 	require.Empty(t, stdout)
-	require.Equal(t, "error: listing the nodes under repair was refused: nodes is forbidden: User \"system:serviceaccount:people:stranger\" cannot list resource \"nodes\" in API group \"\" at the cluster scope\n", stderr)
+	require.Equal(t, "error: listing the nodes was refused: nodes is forbidden: User \"system:serviceaccount:people:stranger\" cannot list resource \"nodes\" in API group \"\" at the cluster scope\n", stderr)
 }
 
 func TestWatchFollowsARepair(t *testing.T) {

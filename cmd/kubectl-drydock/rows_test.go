@@ -1,0 +1,211 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/remediations"
+)
+
+const fingerprint = "9f2c0e5b6d1a4c33"
+
+// alerted is a node with a firing alert of the policy, for which nothing is recorded.
+func alerted(name, policy string) *corev1.Node {
+	value := fmt.Sprintf(`{"v":1,"alertname":"NodeNotReady","policy":%q,"status":"firing","startsAt":"2026-11-20T20:50:00Z","receivedAt":"2026-11-20T20:55:00Z","labels":{}}`, policy)
+	return node(name, map[string]string{remediations.AlertPrefix + fingerprint: value})
+}
+
+func is(n *corev1.Node, ready corev1.ConditionStatus) *corev1.Node {
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+	return n
+}
+
+func labelled(n *corev1.Node, key, value string) *corev1.Node { n.Labels[key] = value; return n }
+
+func annotated(n *corev1.Node, key, value string) *corev1.Node { n.Annotations[key] = value; return n }
+
+func heldBy(reason remediations.Reason, message string) *remediations.Ledger {
+	l := calmLedger()
+	l.Status.Holds = map[remediations.Reason]string{reason: message}
+	return l
+}
+
+func (d *desk) statusOf(args ...string) (out status) {
+	d.t.Helper()
+	code, stdout, stderr := d.run(append([]string{"status", "-o", "json"}, args...)...)
+	require.Equal(d.t, cli.ExitOK, code, stderr)
+	require.NoError(d.t, json.Unmarshal([]byte(stdout), &out))
+	return out
+}
+
+// TestARowSaysWhatHoldsTheNodeNow, and never what held it once.
+func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
+	pending := func(reason remediations.Reason, until time.Time) *corev1.Node {
+		return under("n", record("aaaaaa", remediations.Pending, held(reason, "as it was recorded", until)))
+	}
+	later, before := now.Add(time.Minute), now.Add(-time.Second)
+	blind, breaker, failing := calmLedger(), heldBy(remediations.FleetUnhealthy, "too many"), heldBy(remediations.PolicyFailing, "its last 3 repairs failed")
+	blind.Status.Blind = "nobody shows the Watchdog"
+	breaker.Status.Breakers = map[string]remediations.Breaker{"zone/a": {State: remediations.BreakerOpen, Since: now, Quiet: now}}
+	failing.Status.Exhausted = map[string]int{"other": 3}
+	inZone := func(zone string) *corev1.Node {
+		return labelled(alerted("n", "node-not-ready"), corev1.LabelTopologyZone, zone)
+	}
+	atLimit := heldBy(remediations.AtLimit, "1 of at most 1")
+	for name, c := range map[string]struct {
+		node   *corev1.Node
+		ledger *remediations.Ledger
+		want   remediations.Reason
+	}{
+		"waits at a limit":                  {alerted("n", "node-not-ready"), atLimit, remediations.AtLimit},
+		"waits, nothing holds it":           {alerted("n", "node-not-ready"), calmLedger(), ""},
+		"waits while blind":                 {alerted("n", "node-not-ready"), blind, remediations.Blind},
+		"waits behind its zone's breaker":   {inZone("a"), breaker, remediations.FleetUnhealthy},
+		"another zone's breaker":            {inZone("b"), breaker, ""},
+		"another policy is stopped":         {alerted("n", "node-not-ready"), failing, ""},
+		"its policy is stopped":             {alerted("n", "other"), failing, remediations.PolicyFailing},
+		"paused":                            {annotated(alerted("n", "node-not-ready"), remediations.PauseKey, "true disk"), atLimit, remediations.Paused},
+		"its pause is over":                 {annotated(alerted("n", "node-not-ready"), remediations.PauseKey, before.Format(time.RFC3339)), atLimit, remediations.AtLimit},
+		"excluded":                          {labelled(alerted("n", "node-not-ready"), remediations.ExcludeLabel, "true"), atLimit, remediations.ReasonExcluded},
+		"silenced":                          {pending(remediations.Silenced, later), atLimit, remediations.Silenced},
+		"its silence is over":               {pending(remediations.Silenced, before), atLimit, remediations.AtLimit},
+		"the pause was taken away":          {pending(remediations.Paused, time.Time{}), calmLedger(), ""},
+		"the exclusion was taken away":      {pending(remediations.ReasonExcluded, time.Time{}), calmLedger(), ""},
+		"it was uncordoned":                 {pending(remediations.CordonedByOther, time.Time{}), calmLedger(), ""},
+		"the other repair ended":            {pending(remediations.NodeUnderRepair, time.Time{}), calmLedger(), ""},
+		"recorded at a limit that is free":  {pending(remediations.AtLimit, time.Time{}), calmLedger(), ""},
+		"recorded at a limit that is taken": {pending(remediations.AtLimit, time.Time{}), atLimit, remediations.AtLimit},
+		"it waits for approval":             {pending(remediations.AwaitingApproval, time.Time{}), calmLedger(), remediations.AwaitingApproval},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := newDesk(t, c.node, ledgerOf(c.ledger)).statusOf().Repairs
+			require.Len(t, rows, 1)
+			if c.want == "" {
+				require.Nil(t, rows[0].Hold)
+				return
+			}
+			require.NotNil(t, rows[0].Hold)
+			require.Equal(t, c.want, rows[0].Hold.Reason)
+			require.NotEmpty(t, rows[0].Hold.Message)
+		})
+	}
+	leads := alerted("n", "mesh-leader-degraded")
+	leads.Annotations[remediations.LocationKey] = record("eeeeee", remediations.Pending, func(r *remediations.Record) {
+		r.Step.Name, r.Policy, r.Location = "promote-leader", "mesh-leader-degraded", "fra1"
+	}).Encode()
+	require.Len(t, newDesk(t, leads, ledgerOf(atLimit)).statusOf().Repairs, 1, "the alert of a repair does not wait beside it")
+
+	cordoned := pending(remediations.CordonedByOther, time.Time{})
+	cordoned.Spec.Unschedulable = true
+	require.Equal(t, remediations.CordonedByOther, newDesk(t, cordoned, ledgerOf(atLimit)).statusOf().Repairs[0].Hold.Reason)
+}
+
+// TestStatusShowsTheNodesThatWait: each node with an alert of a policy, and behind a breaker each that is unhealthy.
+func TestStatusShowsTheNodesThatWait(t *testing.T) {
+	l := heldBy(remediations.FleetUnhealthy, "3 of 6 nodes are unhealthy")
+	l.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 3, Nodes: 6, Quiet: now}}
+	fleet := func(l *remediations.Ledger) []runtime.Object {
+		return []runtime.Object{
+			ledgerOf(l), is(node("node-0", nil), corev1.ConditionTrue), is(node("node-1", nil), corev1.ConditionUnknown),
+			is(labelled(alerted("node-2", "node-not-ready"), "pool", "gpu"), corev1.ConditionTrue), exhausted("node-3", "cccccc", "p"), alerted("node-4", ""),
+		}
+	}
+	d := newDesk(t, fleet(l)...)
+	_, stdout, _ := d.run("status", "-o", "wide")
+	golden(t, "status-waiting", stdout)
+	names := func(s status) (out []string) {
+		for _, r := range s.Repairs {
+			out = append(out, r.Node)
+		}
+		return out
+	}
+	require.Equal(t, []string{"node-3", "node-2", "node-1"}, names(d.statusOf()))
+	require.Equal(t, []string{"node-3", "node-2", "node-1", "node-0", "node-4"}, names(d.statusOf("--all")))
+	require.Equal(t, []string{"node-0"}, names(d.statusOf("node-0")))
+	require.Equal(t, []string{"node-2"}, names(d.statusOf("-l", "pool=gpu")))
+	require.Empty(t, d.statusOf("node-1").Ill, "of some nodes nobody can say which others are unhealthy")
+	code, _, stderr := d.run("status", "node-9")
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, stderr, `there is no node "node-9" in this cluster`)
+
+	require.Equal(t, []string{"node-3", "node-2"}, names(newDesk(t, fleet(calmLedger())...).statusOf()), "the control: no breaker is open")
+}
+
+// TestNoTimeThatHasPassedIsToCome: of the hold, of the phase, and of the breaker.
+func TestNoTimeThatHasPassedIsToCome(t *testing.T) {
+	l := calmLedger()
+	l.Status.Limits = map[string]string{"stormCooldown": "10m0s"}
+	l.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now.Add(-time.Hour), Quiet: now.Add(-11 * time.Minute)}}
+	objects := []runtime.Object{
+		ledgerOf(l),
+		under("node-1", record("aaaaaa", remediations.Verifying, func(r *remediations.Record) { r.Deadline = now.Add(-time.Second) })),
+		under("node-2", record("bbbbbb", remediations.Pending, held(remediations.Silenced, "silenced", now.Add(-time.Second)))),
+	}
+	_, stdout, _ := newDesk(t, objects...).run("status", "-o", "wide")
+	require.NotContains(t, stdout, "at the earliest")
+	require.Contains(t, stdout, "the storm was last seen at 2026-11-20T20:54:00Z, longer than limits.stormCooldown ago")
+	require.NotContains(t, stdout, "2026-11-20T21:04:59Z")
+	require.NotContains(t, stdout, "Silenced")
+
+	l.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now.Add(-time.Hour), Quiet: now.Add(-9 * time.Minute)}}
+	objects[0], objects[1] = ledgerOf(l), under("node-1", record("aaaaaa", remediations.Verifying, func(r *remediations.Record) { r.Deadline = now.Add(time.Second) }))
+	_, stdout, _ = newDesk(t, objects...).run("status", "-o", "wide")
+	require.Contains(t, stdout, "2026-11-20T21:06:00Z at the earliest", "the control")
+	require.Contains(t, stdout, "2026-11-20T21:05:01Z", "the control")
+}
+
+var promise = regexp.MustCompile("`kubectl drydock status[^`]*`[^.;]*")
+
+// TestTheRunbooksPromisesHold: what a runbook says that the status shows, it shows. A promise that is not listed here fails.
+func TestTheRunbooksPromisesHold(t *testing.T) {
+	l := heldBy(remediations.AtLimit, "1 of at most 1 repairs are under way in the cluster (node-1)")
+	l.Arrival = now.Add(-20 * time.Minute)
+	l.Status.Blind = "at least three nodes do not renew their leases"
+	l.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 2, Nodes: 6, Quiet: now}}
+	l.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestUnrouted, Message: "it is routed elsewhere", Since: now.Add(-2 * time.Minute)}
+	l.Status.Exhausted = map[string]int{"node-not-ready": 3}
+	leader := node("node-8", map[string]string{remediations.LocationKey: record("eeeeee", remediations.Pending, held(remediations.LeaderHeld, "no node there can take its place", time.Time{}), func(r *remediations.Record) {
+		r.Step.Name, r.Policy, r.Location = "promote-leader", "mesh-leader-degraded", "fra1"
+	}).Encode()})
+	leader.Labels[remediations.PhaseLabel] = "Pending"
+	d := newDesk(t, ledgerOf(l), is(node("node-1", nil), corev1.ConditionFalse), alerted("node-2", "node-not-ready"), leader)
+	_, out, _ := d.run("status", "-o", "wide")
+	shows := map[string][]string{
+		"DrydockBlind":                {"Blind:    at least three nodes do not renew their leases\n"},
+		"DrydockBreakerOpen":          {"2 of 6 nodes are unhealthy", "unhealthy now: node-1 (not Ready), node-2 (alert NodeNotReady)"},
+		"DrydockNotConnected":         {"SelfTest: unrouted since 2026-11-20T21:03:00Z"},
+		"DrydockPolicyStopped":        {"Stopped:  policy node-not-ready: "},
+		"DrydockRepairHeldTooLong":    {"node-2 ", "no node there can take its place", "Held:     AtLimit: 1 of at most 1"},
+		"DrydockSelfTest":             {"last arrival 2026-11-20T20:45:00Z (20m ago)"},
+		"MeshLeaderDegraded":          {"node-8 (leader of fra1)", "LeaderHeld"},
+		"MeshMembersUnreachable":      {"LeaderHeld", "no node there can take its place"},
+		"SeiNodeSidecarReadinessLost": {"Held:     AtLimit: "},
+	}
+	files, err := filepath.Glob(filepath.Join("..", "..", "rules", "runbooks", "*.md"))
+	require.NoError(t, err)
+	found := 0
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		name := strings.TrimSuffix(filepath.Base(f), ".md")
+		for _, said := range promise.FindAllString(string(text), -1) {
+			require.Contains(t, shows, name, "nothing here holds %q", said)
+			for _, want := range shows[name] {
+				require.Contains(t, out, want, "%s promises: %s", name, said)
+			}
+			found++
+		}
+	}
+	require.GreaterOrEqual(t, found, len(shows), "every entry is a promise that is made")
+}
