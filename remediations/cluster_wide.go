@@ -74,8 +74,8 @@ func (l *Ledger) lastWide(except string) (last Begun) {
 
 // rebuildWide is the part of RebuildLedger that speaks of the whole cluster. An ended repair counts from its end: when it
 // took the step is not known any more.
-func (l *Ledger) rebuildWide(j Journal) {
-	wide := func(done string) bool { return Registry[StepName(done)].ClusterWide }
+func (l *Ledger) rebuildWide(c *Config, j Journal) {
+	wide := func(done string) bool { return c.Remediation(StepName(done)).ClusterWide }
 	for _, e := range j.History {
 		if slices.ContainsFunc(e.Steps, wide) {
 			l.widened(e.ID, e.Ended)

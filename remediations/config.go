@@ -27,6 +27,8 @@ type Config struct {
 	Mode Mode
 	// ClusterLabel and ClusterValue tell our alerts from another cluster's; an empty label: no check.
 	ClusterLabel, ClusterValue string
+	// Registry has the remediations that plans may name.
+	Registry Registry
 	// Kinds are the kinds of target that policies may be about, beside nodes.
 	Kinds []*TargetKind
 	// Guards are asked before each repair; nil: all of them. Only a test asks fewer.

@@ -26,7 +26,7 @@ func (c *Config) Uncovered(nodes []*corev1.Node) (out []string) {
 				continue
 			}
 			for _, step := range p.Plan {
-				of := Registry[step.Name]
+				of := c.Remediation(step.Name)
 				if !of.Once || !c.Provides(step) || (of.Refuses != nil && of.Refuses(n) != "") {
 					continue
 				}

@@ -76,7 +76,7 @@ func (x *Ledger) Replacing(a0 *corev1.Node) *Orphan { return x.replacing(a0) }
 
 func (x *Fleet) LocationRepairOn(a0 string) string { return x.locationRepairOn(a0) }
 
-func (x *Record) Validate() error { return x.validate() }
+func (x *Record) Validate() error { return x.validate(nil) }
 
 func (x Sign) Ask(a0 *corev1.Node) Testimony { return x.ask(a0) }
 

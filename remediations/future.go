@@ -18,34 +18,34 @@ const ahead = time.Minute
 var farAway = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // phaseFor is the longest time that the record's phase may take by its policy. p is nil where the policy is gone.
-func (r *Record) phaseFor(p *Policy) time.Duration {
+func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 	switch {
 	case r.Phase == Pending:
 		return PendingFor
 	case r.Back != nil:
 		return BackFor
-	case r.Phase == Acting && Registry[r.Step.Name].Once:
+	case r.Phase == Acting && c.Remediation(r.Step.Name).Once:
 		return ActingFor
 	case r.Phase == Acting && p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name:
 		return p.Plan[r.Step.Index].Timeout
 	case r.Phase == Acting:
 		return time.Hour
 	}
-	return p.WaitOf(r.Step)
+	return c.WaitOf(p, r.Step)
 }
 
 // flight is when a disruptive record that is in flight occupies the fleet though the ledger has no slot for it. Each repair
 // takes its slot before its intent, so such a record is one whose slot a person took out of the ledger, or one that Drydock
 // never wrote: it counts for as long as its step may take, and not at all where its policy does not enforce.
 func (c *Config) flight(n *corev1.Node, r *Record) (from, until time.Time) {
-	return r.flight(c.PolicyOf(r.Policy, n))
+	return c.flightBy(c.PolicyOf(r.Policy, n), r)
 }
 
-func (r *Record) flight(p *Policy) (from, until time.Time) {
+func (c *Config) flightBy(p *Policy, r *Record) (from, until time.Time) {
 	if p != nil && p.Mode != ModeEnforce {
 		return time.Time{}, time.Time{}
 	}
-	return r.Intent.At, Earlier(r.Deadline, r.Intent.At.Add(ActingFor+r.phaseFor(p))).Add(OverdueFor)
+	return r.Intent.At, Earlier(r.Deadline, r.Intent.At.Add(ActingFor+c.phaseFor(p, r))).Add(OverdueFor)
 }
 
 func inFlightAt(from, until, now time.Time) bool {
@@ -131,21 +131,21 @@ func (s *State) Trusts(now time.Time) (yes, ask bool) {
 
 // clamped is the record with its times set right: those from the future to now, and a deadline that is further away than its
 // phase may last to the end of that. false: none was wrong.
-func (r *Record) clamped(p *Policy, now time.Time) (*Record, bool) {
-	c, changed := r.Clone(), false
+func (c *Config) clamped(p *Policy, r *Record, now time.Time) (*Record, bool) {
+	out, changed := r.Clone(), false
 	clamp := clampTo(now, &changed)
-	clamp(&c.Began)
-	clamp(&c.Since)
-	if c.Intent != nil {
-		clamp(&c.Intent.At)
+	clamp(&out.Began)
+	clamp(&out.Since)
+	if out.Intent != nil {
+		clamp(&out.Intent.At)
 	}
-	if c.Hold != nil {
-		clamp(&c.Hold.Since)
+	if out.Hold != nil {
+		clamp(&out.Hold.Since)
 	}
-	if c.Beyond(now) {
-		c.Deadline, changed = Instant(now.Add(c.phaseFor(p))), true
+	if out.Beyond(now) {
+		out.Deadline, changed = Instant(now.Add(c.phaseFor(p, out))), true
 	}
-	return c, changed
+	return out, changed
 }
 
 // farAhead says that the time lies further ahead than any phase lasts.
@@ -194,8 +194,8 @@ func (t *Target) Clamp(now time.Time) (d Decision, wrong bool) {
 			d.Alerts, changed = append(d.Alerts, a), true
 		}
 	}
-	if r := t.Record; r != nil && (r.Phase == Pending || (r.Phase == Acting && !Registry[r.Step.Name].Once)) {
-		if c, wrong := r.clamped(t.PolicyOf(r), now); wrong {
+	if r := t.Record; r != nil && (r.Phase == Pending || (r.Phase == Acting && !t.Config.Remediation(r.Step.Name).Once)) {
+		if c, wrong := t.Config.clamped(t.PolicyOf(r), r, now); wrong {
 			d.Record, changed = c, true
 		}
 	}

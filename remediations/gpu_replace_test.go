@@ -36,7 +36,7 @@ func TestGPUNodeIsNeverReplaced(t *testing.T) {
 			r.Step.Name = "replace"
 			n.Annotations[NodeRepairKey] = r.Encode()
 			c.change(n)
-			require.Equal(t, c.replace, node.MayStillAct(nil, n, "r1-0-1", nil, nil) == nil, "nor at the last look")
+			require.Equal(t, c.replace, node.MayStillAct(&Config{}, n, "r1-0-1", nil, nil) == nil, "nor at the last look")
 		})
 	}
 }

@@ -182,7 +182,7 @@ func hostUnderRepair(c *Candidate) *Finding {
 		return Because("its node is under repair: %s by policy %s", r.ID, r.Policy)
 	}
 	for _, r := range c.Journal.OtherRepairs {
-		if k, _ := r.target(); !k.shares() && r != c.record() {
+		if !r.shares() && r != c.record() {
 			return underRepair(r)
 		}
 	}
@@ -279,7 +279,7 @@ type Candidate struct {
 	Own string
 }
 
-func (c *Candidate) Remediation() Remediation { return Registry[c.Step.Name] }
+func (c *Candidate) Remediation() Remediation { return c.Config.Remediation(c.Step.Name) }
 
 // record is the repair of its target; nil: there is none.
 func (c *Candidate) record() *Record {

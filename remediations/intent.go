@@ -200,8 +200,8 @@ func LetsAct(marks Marks, n *corev1.Node) error {
 }
 
 // MayStillRepair asks, right before the call leaves, whether the Node still says what the decision about the target rested on.
-func MayStillRepair(marks Marks, n *corev1.Node, key, intentID string) error {
-	j := ReadJournal(n)
+func MayStillRepair(c *Config, n *corev1.Node, key, intentID string) error {
+	j := c.Registry.ReadJournal(n)
 	r := j.Records[key]
 	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
 		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
@@ -210,9 +210,9 @@ func MayStillRepair(marks Marks, n *corev1.Node, key, intentID string) error {
 		return Withhold(NodeUnderRepair, "the node came under repair %s", j.Record.ID)
 	}
 	for _, other := range j.OtherRepairs {
-		if k, _ := other.target(); !k.shares() && other != r {
+		if !other.shares() && other != r {
 			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
 		}
 	}
-	return LetsAct(marks, n)
+	return LetsAct(c.HoldWhen, n)
 }

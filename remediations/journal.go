@@ -47,13 +47,13 @@ func (j Journal) Knows(id string) bool {
 }
 
 // ReadJournal decodes a Node's annotations.
-func ReadJournal(n *corev1.Node) Journal {
+func (g Registry) ReadJournal(n *corev1.Node) Journal {
 	j := Journal{Alerts: AlertsOn(n.Annotations), History: DecodeHistory(n.Annotations[HistoryKey])}
 	for _, k := range slices.Sorted(maps.Keys(n.Annotations)) { // of two that cannot be read, always the same is named
 		if !strings.HasPrefix(k, RepairPrefix) {
 			continue
 		}
-		r, err := DecodeRecordOf(k, n.Annotations[k])
+		r, err := g.DecodeRecordOf(k, n.Annotations[k])
 		switch {
 		case err != nil:
 			j.Malformed = fmt.Errorf("%s: %w", clip(k, 80), err)
@@ -86,9 +86,9 @@ var occupyingKeys = []string{NodeRepairKey, LocationKey}
 
 // InFlight says which repair, if any, occupies the node: the webhook asks it before it lets a person in. Sidecar
 // repairs occupy nobody's node.
-func InFlight(n *corev1.Node) *Record {
+func (g Registry) InFlight(n *corev1.Node) *Record {
 	for _, key := range occupyingKeys {
-		if r, err := DecodeRecord(n.Annotations[key]); err == nil && r.Phase.InFlight() {
+		if r, err := g.DecodeRecord(n.Annotations[key]); err == nil && r.Phase.InFlight() {
 			return r
 		}
 	}
@@ -97,11 +97,11 @@ func InFlight(n *corev1.Node) *Record {
 
 // LabelFor is the value of PhaseLabel on a Node with these annotations: of the repairs that occupy it, the phase that a person
 // must know of first. Empty: no label.
-func LabelFor(annotations map[string]string) Phase {
+func (g Registry) LabelFor(annotations map[string]string) Phase {
 	var label Phase
 	rank := map[Phase]int{Pending: 1, Exhausted: 2, Verifying: 3, Acting: 4}
 	for _, key := range occupyingKeys {
-		if r, err := DecodeRecord(annotations[key]); err == nil && rank[r.Phase] > rank[label] {
+		if r, err := g.DecodeRecord(annotations[key]); err == nil && rank[r.Phase] > rank[label] {
 			label = r.Phase
 		}
 	}
@@ -110,10 +110,16 @@ func LabelFor(annotations map[string]string) Phase {
 
 // Ends says that the end of that alert is what a repair in flight on the Node waits for, and finds out by itself: nothing
 // is decided by its being written there.
-func Ends(n *corev1.Node, fingerprint string) bool {
+func (g Registry) Ends(n *corev1.Node, fingerprint string) bool {
 	if !Phase(n.Labels[PhaseLabel]).InFlight() {
 		return false
 	}
-	r, err := DecodeRecord(n.Annotations[NodeRepairKey])
+	r, err := g.DecodeRecord(n.Annotations[NodeRepairKey])
 	return err == nil && r.Phase.InFlight() && r.Cause.Alert == fingerprint
 }
+
+// ReadJournal is that of a Drydock to which nobody added a remediation.
+func ReadJournal(n *corev1.Node) Journal { return Registry(nil).ReadJournal(n) }
+
+// InFlight is that of a Drydock to which nobody added a remediation.
+func InFlight(n *corev1.Node) *Record { return Registry(nil).InFlight(n) }

@@ -1,6 +1,7 @@
 package remediations
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -56,19 +57,6 @@ func nodeName(p *Policy, labels map[string]string) (string, error) {
 // admission knows of it.
 func (k Kind) one() bool { return k == KindNode || k == KindLocation }
 
-// shares says that repairs of the kind on one Node do not exclude each other, nor those of other kinds but the node's own.
-func (k Kind) shares() bool { return k == KindSidecar }
-
-// recorded says that records of the kind are known: something repairs it, and Nodes carry its records.
-func (k Kind) recorded() bool {
-	for _, r := range Registry {
-		if r.Target == k && k != KindAPIServer {
-			return true
-		}
-	}
-	return false
-}
-
 // KeyOf is the key of the record of the kind's target of that name.
 func KeyOf(kind Kind, name string) string {
 	switch {
@@ -81,28 +69,39 @@ func KeyOf(kind Kind, name string) string {
 	return fmt.Sprintf("%s%s-%x", RepairPrefix, kind, sum[:8])
 }
 
-// kindOfKey is the kind whose records stand under the key; false: none that is known.
+// kindOfKey is the kind whose records stand under the key; false: it is no such key.
 func kindOfKey(key string) (Kind, bool) {
 	if key == NodeRepairKey {
 		return KindNode, true
 	}
 	name, many, hash := strings.Cut(strings.TrimPrefix(key, RepairPrefix), "-")
 	kind := Kind(name)
-	return kind, kind != KindNode && kind.recorded() && kind.one() == (!hash && many == "")
+	return kind, kind != KindNode && kind.one() == (!hash && many == "")
 }
 
-// target is the kind of the record's target, and its name; the node itself has none.
-func (r *Record) target() (Kind, string) {
+// name is that of the record's target; the node itself has none.
+func (r *Record) name() string {
+	if r.Pod != nil {
+		return r.Pod.String()
+	}
+	return cmp.Or(r.Location, r.Target)
+}
+
+// kind is that of the record's target; of names the kind of one that has no field of its own.
+func (r *Record) kind(of Remediation) Kind {
 	switch {
 	case r.Pod != nil:
-		return KindSidecar, r.Pod.String()
+		return KindSidecar
 	case r.Location != "":
-		return KindLocation, r.Location
+		return KindLocation
 	case r.Target != "":
-		return Registry[r.Step.Name].Target, r.Target
+		return of.Target
 	}
-	return KindNode, ""
+	return KindNode
 }
+
+// shares says that the repair and others on its Node do not exclude each other, but for the node's own.
+func (r *Record) shares() bool { return r.Pod != nil }
 
 // Subject is a target that is not the node itself, and that Drydock has something on: alerts that a policy takes, or a repair.
 type Subject struct {
@@ -129,8 +128,7 @@ func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	}
 	records := j.Of(kind)
 	for _, key := range slices.Sorted(maps.Keys(records)) {
-		_, name := records[key].target()
-		add(key, name).Record = records[key]
+		add(key, records[key].name()).Record = records[key]
 	}
 	for _, a := range j.Alerts {
 		p := c.Policy(a.Policy)

@@ -61,7 +61,7 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Acting()
 			c.change(n)
-			requireWithheld(t, c.reason, node.MayStillAct(nil, n, "r1-0-1", nil, nil))
+			requireWithheld(t, c.reason, node.MayStillAct(&Config{}, n, "r1-0-1", nil, nil))
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestLastLookBeforeAnApproval(t *testing.T) {
 				Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Intent: &Intent{ID: "r1-0-1", At: scene.Noon}}
 			n.Annotations[SidecarKey(scene.ThePod)] = r.Encode()
 			c.change(n)
-			requireWithheld(t, c.reason, MayStillRepair(nil, n, SidecarKey(scene.ThePod), "r1-0-1"))
+			requireWithheld(t, c.reason, MayStillRepair(&Config{}, n, SidecarKey(scene.ThePod), "r1-0-1"))
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestLastLookBeforeAMove(t *testing.T) {
 			leader, successor := scene.Bare("n1"), scene.Bare("n2")
 			leader.Annotations[LocationKey] = scene.LocationRecord(Acting).Encode()
 			c.change(leader, successor)
-			requireWithheld(t, c.reason, location.MayStillMove(nil, leader, []*corev1.Node{successor}, "r1-0-1"))
+			requireWithheld(t, c.reason, location.MayStillMove(&Config{}, leader, []*corev1.Node{successor}, "r1-0-1"))
 		})
 	}
 }
@@ -147,7 +147,7 @@ func TestLastLookAsksTheWitness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Acting()
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: c.ready}}
-			requireWithheld(t, map[bool]Reason{false: NotWitnessed}[c.may], node.MayStillAct(nil, n, "r1-0-1", c.signs, c.read))
+			requireWithheld(t, map[bool]Reason{false: NotWitnessed}[c.may], node.MayStillAct(&Config{}, n, "r1-0-1", c.signs, c.read))
 		})
 	}
 }

@@ -146,7 +146,7 @@ func DecodeLedger(data map[string]string) (*Ledger, error) {
 		}
 	}
 	for _, o := range l.Orphans {
-		if err := o.Record.validate(); err != nil {
+		if err := o.Record.validate(nil); err != nil {
 			return nil, fmt.Errorf("%w: the orphan of Node %s: %w", ErrLedgerMalformed, clip(o.Node, 80), err)
 		}
 	}
@@ -201,12 +201,12 @@ func (l *Ledger) Stop(policy, why string) {
 func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 	l := &Ledger{Repairs: map[string][]Begun{}}
 	for _, n := range nodes {
-		j := ReadJournal(n)
+		j := c.Registry.ReadJournal(n)
 		r := j.Record
 		l.rebuildMoves(c, n, j)
-		l.rebuildWide(j)
+		l.rebuildWide(c, j)
 		for _, e := range j.History {
-			if KindOf(e.Target) == "" && slices.ContainsFunc(e.Steps, func(done string) bool { return Registry[StepName(done)].Disruptive }) {
+			if KindOf(e.Target) == "" && slices.ContainsFunc(e.Steps, func(done string) bool { return c.Remediation(StepName(done)).Disruptive }) {
 				l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: e.ID, At: e.Began})
 			}
 		}
@@ -218,7 +218,7 @@ func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 		if r != nil && r.Phase == Exhausted {
 			l.Finished(r.Policy, r.ID, OutcomeExhausted)
 		}
-		if r == nil || r.Intent == nil || !Registry[r.Step.Name].Disruptive {
+		if r == nil || r.Intent == nil || !c.Remediation(r.Step.Name).Disruptive {
 			continue
 		}
 		if r.Phase != Exhausted { // an exhausted one is in the history, too

@@ -76,7 +76,7 @@ func (l *Ledger) Reserve(c *Config, n *corev1.Node, r *Record, now time.Time) {
 func nodeSlot(c *Config, n *corev1.Node, r *Record, since time.Time) Slot {
 	return Slot{
 		Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
-		Repair: r.ID, Attempt: r.Intent.ID, Since: since, Wide: Registry[r.Step.Name].ClusterWide,
+		Repair: r.ID, Attempt: r.Intent.ID, Since: since, Wide: c.Remediation(r.Step.Name).ClusterWide,
 		ControlPlane: ControlPlane(n),
 	}
 }

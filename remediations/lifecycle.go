@@ -3,8 +3,6 @@ package remediations
 import (
 	"fmt"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -25,7 +23,7 @@ const (
 func (t *Target) Live(now time.Time) Decision {
 	r := t.Record
 	switch {
-	case r.CancelledOn(t.Node):
+	case t.Cancelled():
 		d := t.End(Cancelled, fmt.Sprintf("somebody set %s%s", CancelKey, r.LeftAs()), now)
 		d.Ended.By = ByPerson
 		return d
@@ -41,10 +39,11 @@ func (t *Target) Live(now time.Time) Decision {
 	return t.proceed(now)
 }
 
-// CancelledOn says that a person cancelled the repair by what is on the Node. A call under way is not torn: it is cancelled when
+// Cancelled says that a person cancelled the repair by what is on the Node. A call under way is not torn: it is cancelled when
 // it is over.
-func (r *Record) CancelledOn(n *corev1.Node) bool {
-	return r != nil && n.Annotations[CancelKey] == r.ID && r.Phase != Exhausted && (r.Phase != Acting || r.Back != nil || !Registry[r.Step.Name].Once)
+func (t *Target) Cancelled() bool {
+	r := t.Record
+	return r != nil && t.Node.Annotations[CancelKey] == r.ID && r.Phase != Exhausted && (r.Phase != Acting || r.Back != nil || !t.Config.Remediation(r.Step.Name).Once)
 }
 
 // begin looks for an alert that no guard holds. A repair that is Pending and has not acted yet is no obstacle: it goes on if
@@ -169,7 +168,7 @@ func (t *Target) Settle(now time.Time) Decision {
 			d.Stop = clip(why, 300)
 		}
 	}
-	r.Deadline = Instant(r.Intent.At.Add(p.WaitOf(r.Step)))
+	r.Deadline = Instant(r.Intent.At.Add(t.Config.WaitOf(p, r.Step)))
 	switch outcome {
 	case CallRefused:
 		// Never later than the proof of a call could take: a clock that jumped would leave it waiting for as long.

@@ -53,9 +53,9 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		last := func(leader *corev1.Node, others ...*corev1.Node) error {
 			if back {
-				return location.MayStillPutBack(nil, leader, others, "r1-back")
+				return location.MayStillPutBack(&Config{}, leader, others, "r1-back")
 			}
-			return location.MayStillMove(nil, leader, others, "r1-0-1")
+			return location.MayStillMove(&Config{}, leader, others, "r1-0-1")
 		}
 		for name, c := range ofAnybody {
 			for i, whose := range []string{"the leader's", "the successor's", "another's"} {
@@ -87,10 +87,10 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 	}
 	cordoned := scene.Bare("n2")
 	cordoned.Spec.Unschedulable = true
-	require.ErrorContains(t, location.MayStillMove(nil, moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "cordoned")
-	require.NoError(t, location.MayStillPutBack(nil, moving(true), []*corev1.Node{cordoned}, "r1-back"), "what it loses it may lose cordoned")
+	require.ErrorContains(t, location.MayStillMove(&Config{}, moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "cordoned")
+	require.NoError(t, location.MayStillPutBack(&Config{}, moving(true), []*corev1.Node{cordoned}, "r1-back"), "what it loses it may lose cordoned")
 	cordoned.Name = "n3"
-	require.NoError(t, location.MayStillMove(nil, moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "nor does one that loses the key matter")
+	require.NoError(t, location.MayStillMove(&Config{}, moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "nor does one that loses the key matter")
 }
 
 // TestNoNodeIsCalledForWhileItsLeadershipMoves: the last look before a node's own call sees the leader's repair.
@@ -98,7 +98,7 @@ func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 	for phase, may := range map[Phase]bool{Pending: true, Acting: false, Verifying: false, Exhausted: true} {
 		n := scene.Acting()
 		n.Annotations[LocationKey] = scene.LocationRecord(phase).Encode()
-		require.Equal(t, may, node.MayStillAct(nil, n, "r1-0-1", nil, nil) == nil, phase)
+		require.Equal(t, may, node.MayStillAct(&Config{}, n, "r1-0-1", nil, nil) == nil, phase)
 	}
 }
 
@@ -198,9 +198,9 @@ func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 		if c.leader != "" {
 			n.Annotations[LocationKey] = scene.LocationRecord(c.leader).Encode()
 		}
-		require.Equal(t, c.want, LabelFor(n.Annotations), "%+v", c)
+		require.Equal(t, c.want, Registry(nil).LabelFor(n.Annotations), "%+v", c)
 	}
-	require.Empty(t, LabelFor(map[string]string{NodeRepairKey: "{}"}))
+	require.Empty(t, Registry(nil).LabelFor(map[string]string{NodeRepairKey: "{}"}))
 }
 
 // TestExhaustedNodeBesideALeaderCountsStill: the label is the leader's then, the fault is the node's.
@@ -208,7 +208,7 @@ func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
 	n := scene.Bare("n1")
 	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
 	n.Annotations[NodeRepairKey], n.Annotations[LocationKey] = r.Encode(), scene.LocationRecord(Verifying).Encode()
-	n.Labels[PhaseLabel] = string(LabelFor(n.Annotations))
+	n.Labels[PhaseLabel] = string(Registry(nil).LabelFor(n.Annotations))
 	f := NewFleet(scene.LimitsAlone(), []*corev1.Node{n}, &Ledger{}, scene.Quiet, scene.Noon)
 	require.Equal(t, 1, f.Unhealthy())
 	require.Empty(t, f.Occupied())

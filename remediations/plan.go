@@ -10,10 +10,10 @@ import (
 // Doable says that the step stands in the plan as named, that this installation can carry it out, and that it takes
 // this node.
 func (s *State) Doable(p *Policy, ref StepRef) bool {
-	if refuses := Registry[ref.Name].Refuses; refuses != nil && refuses(s.Node) != "" {
+	if refuses := s.Config.Remediation(ref.Name).Refuses; refuses != nil && refuses(s.Node) != "" {
 		return false
 	}
-	if r := s.Journal.Record; r != nil && r.Policy == p.Name && (r.passed(ref) || r.spent(p, ref)) {
+	if r := s.Journal.Record; r != nil && r.Policy == p.Name && (r.passed(ref) || r.spent(s.Config, p, ref)) {
 		return false
 	}
 	return ref.Index < len(p.Plan) && p.Plan[ref.Index].Name == ref.Name && ref.Attempt <= p.Plan[ref.Index].Attempts &&
@@ -47,7 +47,7 @@ func (s *State) StepFrom(p *Policy, index int) (StepRef, bool) {
 // idle says that the step only prepares others, and that none of those can be done: nobody wants a node emptied for
 // nothing. One that the plan ends with is what somebody wants.
 func (s *State) idle(p *Policy, index int) bool {
-	if Registry[p.Plan[index].Name].Once || index == len(p.Plan)-1 {
+	if s.Config.Remediation(p.Plan[index].Name).Once || index == len(p.Plan)-1 {
 		return false
 	}
 	_, more := s.StepFrom(p, index+1)
@@ -88,18 +88,18 @@ const unknownWait = 10 * time.Minute
 
 // WaitOf is how long the proof of a step that is on record may take: as its plan says or, where that has it no more or there is
 // no plan, as the remediation itself.
-func (p *Policy) WaitOf(step StepRef) time.Duration {
+func (c *Config) WaitOf(p *Policy, step StepRef) time.Duration {
 	if p != nil && step.Index < len(p.Plan) && p.Plan[step.Index].Name == step.Name {
 		return p.Plan[step.Index].Wait
 	}
-	return cmp.Or(Registry[step.Name].Wait, unknownWait)
+	return cmp.Or(c.Remediation(step.Name).Wait, unknownWait)
 }
 
 // spent says that the plan is past the attempt: an earlier repair, from which this one goes on, has issued it. A step that
 // only prepares others is done again: the node was given back in between.
-func (r *Record) spent(p *Policy, ref StepRef) bool {
+func (r *Record) spent(c *Config, p *Policy, ref StepRef) bool {
 	a := r.After
-	if a == nil || !Registry[ref.Name].Once || a.Step.Index >= len(p.Plan) || p.Plan[a.Step.Index].Name != a.Step.Name {
+	if a == nil || !c.Remediation(ref.Name).Once || a.Step.Index >= len(p.Plan) || p.Plan[a.Step.Index].Name != a.Step.Name {
 		return false // or the plan has become another one
 	}
 	return ref.Index < a.Step.Index || (ref.Index == a.Step.Index && ref.Attempt <= a.Step.Attempt)

@@ -33,7 +33,7 @@ const maxProviderName = 63
 
 // Serves says in words which Nodes the provider serves.
 func (p *Provider) Serves() string {
-	if slices.ContainsFunc(p.Steps, func(step string) bool { return Registry[step].Target != KindNode }) {
+	if slices.ContainsFunc(p.Steps, func(step string) bool { return shipped[step].Target != KindNode }) {
 		return "its own targets" // which are no Nodes
 	}
 	switch {

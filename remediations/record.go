@@ -193,7 +193,7 @@ func (r *Record) Clone() *Record {
 
 // DecodeRecord reads a record. Anything that this version would not itself have written is an error: the node is then
 // held with RecordMalformed and its bytes are left alone until a person resets it.
-func DecodeRecord(value string) (*Record, error) {
+func (g Registry) DecodeRecord(value string) (*Record, error) {
 	if len(value) > MaxRecordBytes {
 		return nil, fmt.Errorf("the record has %d bytes, Drydock writes at most %d", len(value), MaxRecordBytes)
 	}
@@ -210,26 +210,35 @@ func DecodeRecord(value string) (*Record, error) {
 	if err := DecodeStrict(value, &r); err != nil {
 		return nil, fmt.Errorf("the record is not readable: %w", err)
 	}
-	return &r, r.validate()
+	return &r, r.validate(g)
 }
 
 // DecodeRecordOf reads the record under the annotation's key, and says where it is of another target than that.
-func DecodeRecordOf(key, value string) (*Record, error) {
-	r, err := DecodeRecord(value)
+func (g Registry) DecodeRecordOf(key, value string) (*Record, error) {
+	r, err := g.DecodeRecord(value)
 	if err != nil {
 		return nil, err
 	}
 	of, known := kindOfKey(key)
-	if !known {
+	if !known || !g.repairs(of) {
 		of = KindNode
 	}
-	if kind, name := r.target(); kind != of || (kind != KindNode && KeyOf(kind, name) != key) {
+	by, _ := g.Of(r.Step.Name)
+	if kind := r.kind(by); kind != of || (kind != KindNode && KeyOf(kind, r.name()) != key) {
 		return nil, fmt.Errorf("the record is of another target than its key")
 	}
 	return r, nil
 }
 
-func (r *Record) validate() error {
+// DecodeRecord is that of a Drydock to which nobody added a remediation.
+func DecodeRecord(value string) (*Record, error) { return Registry(nil).DecodeRecord(value) }
+
+// DecodeRecordOf is that of a Drydock to which nobody added a remediation.
+func DecodeRecordOf(key, value string) (*Record, error) {
+	return Registry(nil).DecodeRecordOf(key, value)
+}
+
+func (r *Record) validate(g Registry) error {
 	switch r.Phase {
 	case Pending, Acting, Verifying, Exhausted:
 	default:
@@ -256,13 +265,14 @@ func (r *Record) validate() error {
 	case r.Since.IsZero() || (r.Phase != Exhausted && r.Deadline.IsZero()):
 		return fmt.Errorf("the record has no since or no deadline")
 	}
-	if _, ok := Registry[r.Step.Name]; !ok {
+	of, ok := g.Of(r.Step.Name)
+	if !ok {
 		return fmt.Errorf("the record's step %q is no remediation", clip(r.Step.Name, 40))
 	}
-	if kind, _ := r.target(); r.Target != "" && (r.Pod != nil || kind.one() || kind == KindSidecar || kind == KindAPIServer) {
+	if kind := r.kind(of); r.Target != "" && (r.Pod != nil || kind.one() || kind == KindSidecar || kind == KindAPIServer) {
 		return fmt.Errorf("the record's target %q is of no kind that has one", clip(r.Target, 40))
 	}
-	if err := r.validateMoves(); err != nil {
+	if err := r.validateMoves(of); err != nil {
 		return err
 	}
 	return r.validatePod()

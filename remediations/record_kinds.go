@@ -71,10 +71,10 @@ func (m Move) Validate() error {
 }
 
 // validateMoves is the part of a record's validation that speaks of leaders.
-func (r *Record) validateMoves() error {
+func (r *Record) validateMoves(of Remediation) error {
 	leads := r.Location != ""
 	switch {
-	case leads != (Registry[r.Step.Name].Target == KindLocation):
+	case leads != (of.Target == KindLocation):
 		return fmt.Errorf("the record's step %s and its location %q do not belong together", r.Step.Name, clip(r.Location, 40))
 	case !leads && (len(r.Moves) > 0 || r.Back != nil || (r.Intent != nil && r.Intent.Successor != "")):
 		return fmt.Errorf("the record has moves of leadership and no location")
@@ -200,7 +200,7 @@ func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
 	if r == nil || !r.Phase.InFlight() {
 		return false
 	}
-	from, until := r.flight(c.Policy(r.Policy))
+	from, until := c.flightBy(c.Policy(r.Policy), r)
 	return inFlightAt(from, until, now)
 }
 

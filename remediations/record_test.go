@@ -23,7 +23,7 @@ var (
 	})
 	anyStep = rapid.Custom(func(t *rapid.T) StepRef {
 		return StepRef{
-			Index: rapid.IntRange(0, 9).Draw(t, "index"), Name: rapid.SampledFrom(Names()).Draw(t, "name"),
+			Index: rapid.IntRange(0, 9).Draw(t, "index"), Name: rapid.SampledFrom(Registry(nil).Names()).Draw(t, "name"),
 			Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
 		}
 	})
@@ -65,7 +65,7 @@ var anyRecord = rapid.Custom(func(t *rapid.T) *Record {
 	if r.Phase != Pending || rapid.Bool().Draw(t, "acted") {
 		r.Intent = anyIntent.Draw(t, "intent")
 	}
-	if Registry[r.Step.Name].Target == "leader" {
+	if Shipped()[r.Step.Name].Target == "leader" {
 		r.Location = "eu"
 		if r.Intent != nil {
 			r.Moves = rapid.SliceOfN(anyMove, 1, MaxMoves).Draw(t, "moves")
@@ -251,10 +251,9 @@ func TestWhatIsNoPlainDataIsNeverWritten(t *testing.T) {
 // TestTargetNamedByItsRecord: only a record of a kind without fields of its own names its target so, and stands under the key of
 // that name; anything else was not written by Drydock.
 func TestTargetNamedByItsRecord(t *testing.T) {
-	remediation := Registry["reboot"]
-	t.Cleanup(func() { delete(Registry, "remount") })
+	remediation := Shipped()["reboot"]
 	remediation.Name, remediation.Target = "remount", "volume"
-	Registry["remount"] = remediation
+	known := Registry{"remount": remediation}
 	named := strings.Replace(goodRecord, `"phase"`, `"target":"vol-7","phase"`, 1)
 	volume := strings.Replace(named, `"reboot"`, `"remount"`, 1)
 	for name, c := range map[string]struct {
@@ -275,14 +274,13 @@ func TestTargetNamedByItsRecord(t *testing.T) {
 	} {
 		n := scene.Bare("n1")
 		n.Annotations[c.key] = c.record
-		j := ReadJournal(n)
+		j := known.ReadJournal(n)
 		require.Equal(t, c.ok, j.Malformed == nil, "%s: %v", name, j.Malformed)
 		if c.ok && c.key != NodeRepairKey {
 			require.Equal(t, "vol-7", j.Of("volume")[c.key].Target)
-			require.Nil(t, InFlight(n), "it occupies nobody's node")
+			require.Nil(t, known.InFlight(n), "it occupies nobody's node")
 		}
 	}
-	delete(Registry, "remount")
 	n := scene.Bare("n1")
 	n.Annotations[KeyOf("volume", "vol-7")] = volume
 	require.ErrorContains(t, ReadJournal(n).Malformed, "is no remediation", "to a Drydock that does not know the kind")

@@ -47,9 +47,9 @@ type Remediation struct {
 	Proof func(intent *Intent, n *NodeFacts, a Answers) (proven bool, missing string)
 }
 
-// Registry holds every remediation that a plan may name, whether or not this installation can carry it out.
-// A new one is one file and one line here.
-var Registry = map[string]Remediation{
+// shipped are the remediations that Drydock comes with, whether or not this installation can carry them out. A new one is one file
+// and one line here.
+var shipped = map[string]Remediation{
 	"apply-cni":          applyCNI,
 	"drain":              drain,
 	"mark-ready":         markReady,
@@ -64,8 +64,49 @@ var Registry = map[string]Remediation{
 	"rollout-restart":    rolloutRestart,
 }
 
-// Names returns the names of all remediations, sorted.
-func Names() []string { return slices.Sorted(maps.Keys(Registry)) }
+// Shipped are the remediations that Drydock comes with, by name.
+func Shipped() map[string]Remediation { return maps.Clone(shipped) }
+
+// Registry is all that a plan may name: the shipped remediations, and what it holds beside them by name.
+type Registry map[string]Remediation
+
+// Of is the remediation of that name; ok: there is one.
+func (g Registry) Of(name string) (r Remediation, ok bool) {
+	if r, ok = g[name]; !ok {
+		r, ok = shipped[name]
+	}
+	return r, ok
+}
+
+// Names are the names of all remediations, sorted.
+func (g Registry) Names() []string {
+	all := Shipped()
+	maps.Copy(all, g)
+	return slices.Sorted(maps.Keys(all))
+}
+
+// repairs says that some remediation is done to targets of the kind.
+func (g Registry) repairs(kind Kind) bool {
+	is := func(all map[string]Remediation) bool {
+		for _, r := range all {
+			if r.Target == kind {
+				return true
+			}
+		}
+		return false
+	}
+	return is(shipped) || is(g)
+}
+
+// Remediation is the one of that name; one without a name is not known.
+func (c *Config) Remediation(name string) Remediation {
+	var g Registry
+	if c != nil {
+		g = c.Registry
+	}
+	r, _ := g.Of(name)
+	return r
+}
 
 //go:embed policies/*.yaml
 var shippedPolicies embed.FS

@@ -39,11 +39,11 @@ func (c *Config) ParseRequest(v string) (string, error) {
 		return v, nil
 	}
 	if name, ok := strings.CutPrefix(v, RequestRemediation); ok {
-		switch r, known := Registry[name]; {
+		switch r, known := c.Registry.Of(name); {
 		case known && !r.Once:
 			return "", fmt.Errorf("%s=%q: it only prepares another step and would cure nothing; ask for a policy that has it, or use kubectl %s", RequestKey, clip(v, 80), name)
 		case !known || r.Target != KindNode:
-			return "", fmt.Errorf("%s=%q: there is no remediation of a node of that name; there are %s", RequestKey, clip(v, 80), strings.Join(nodeRemediations(), ", "))
+			return "", fmt.Errorf("%s=%q: there is no remediation of a node of that name; there are %s", RequestKey, clip(v, 80), strings.Join(c.nodeRemediations(), ", "))
 		case r.ClusterWide:
 			return "", fmt.Errorf("%s=%q: it changes the whole cluster, which one node is no reason for; it is done by a policy, for alerts about many nodes", RequestKey, clip(v, 80))
 		case !c.Provided[name], name == replace.Name && !c.Provided[drain.Name]:
@@ -64,9 +64,9 @@ func (c *Config) ParseRequest(v string) (string, error) {
 	return remediation, nil
 }
 
-func nodeRemediations() []string {
-	return slices.DeleteFunc(Names(), func(name string) bool {
-		r := Registry[name]
+func (c *Config) nodeRemediations() []string {
+	return slices.DeleteFunc(c.Registry.Names(), func(name string) bool {
+		r := c.Remediation(name)
 		return r.Target != KindNode || !r.Once || r.ClusterWide
 	})
 }
@@ -83,7 +83,7 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 		return nil
 	}
 	name := strings.TrimPrefix(request, RequestRemediation)
-	out := &Policy{Name: request, Labels: []string{"node"}, Mode: c.Mode, Plan: []Step{{Name: name, Wait: Registry[name].Wait, Attempts: 1}}, ProofFor: requestProofFor}
+	out := &Policy{Name: request, Labels: []string{"node"}, Mode: c.Mode, Plan: []Step{{Name: name, Wait: c.Remediation(name).Wait, Attempts: 1}}, ProofFor: requestProofFor}
 	for _, p := range c.Policies {
 		if !selects(p) {
 			continue
@@ -108,7 +108,7 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 func (c *Config) RequestWaits(p *Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
 	s := &State{Config: c, Node: n}
 	step, ok := s.FirstStep(p)
-	if !ok || !Registry[step.Name].Disruptive {
+	if !ok || !c.Remediation(step.Name).Disruptive {
 		return ""
 	}
 	f := NewFleet(c, nodes(), &Ledger{}, func(string) bool { return false }, now)
@@ -142,7 +142,7 @@ func (c *Config) PolicyNames() []string {
 	for _, p := range c.Policies {
 		out = append(out, p.Name)
 	}
-	for _, name := range nodeRemediations() {
+	for _, name := range c.nodeRemediations() {
 		if c.Provided[name] {
 			out = append(out, RequestRemediation+name)
 		}
@@ -155,7 +155,7 @@ func (c *Config) PolicyNames() []string {
 func (c *Config) PolicyOf(name string, n *corev1.Node) *Policy {
 	if strings.HasPrefix(name, RequestRemediation) {
 		p := c.Requested(name, n)
-		if r := ReadJournal(n).Record; p != nil && r != nil && r.Policy == name && r.Step == (StepRef{Name: replace.Name, Attempt: 1}) {
+		if r := c.Registry.ReadJournal(n).Record; p != nil && r != nil && r.Policy == name && r.Step == (StepRef{Name: replace.Name, Attempt: 1}) {
 			p.Plan = p.Plan[1:] // an older version began it, whose plan was the replacement alone: it is not replaced a second time
 		}
 		return p

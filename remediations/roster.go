@@ -121,13 +121,13 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 		return
 	}
 	// The label is written in the same PATCH as the record; the record itself says whether the step disrupts.
-	j := ReadJournal(n)
+	j := c.Registry.ReadJournal(n)
 	switch r := j.Record; {
 	case r == nil && j.Location() != nil: // the label is the leader's repair's
 		phase = ""
 	case r == nil && j.Malformed != nil && phase.InFlight():
 		m.occupies, m.until = true, farAway // nobody can say for how long
-	case r != nil && r.Phase.InFlight() && Registry[r.Step.Name].Disruptive:
+	case r != nil && r.Phase.InFlight() && c.Remediation(r.Step.Name).Disruptive:
 		m.occupies = true
 		m.from, m.until = c.flight(n, r)
 	case r != nil && r.Phase == Pending && r.Hold != nil && r.Hold.Reason == Observing:

@@ -114,7 +114,7 @@ func (t *Target) clampOwn(now time.Time) (Decision, bool) {
 		return Decision{}, false
 	}
 	p := t.PolicyOf(r)
-	c, wrong := r.clamped(p, now)
+	c, wrong := t.Config.clamped(p, r, now)
 	return Decision{Verb: Wait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
 }
 

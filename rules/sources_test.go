@@ -88,7 +88,7 @@ func TestAnAlertThatRepairsNeitherLapsesNorLingers(t *testing.T) {
 				continue // whose own answer is the proof
 			}
 			for _, step := range p.Plan {
-				if !remediations.Registry[step.Name].Once {
+				if !remediations.Shipped()[step.Name].Once {
 					continue
 				}
 				require.LessOrEqual(t, time.Duration(keep)+p.ProofFor+time.Minute, step.Wait,

@@ -47,8 +47,8 @@ func (p *plugin) newRepairCommand() *cobra.Command {
 }
 
 func nodeRemediations() []string {
-	return slices.DeleteFunc(remediations.Names(), func(name string) bool {
-		r := remediations.Registry[name]
+	return slices.DeleteFunc(remediations.Registry(nil).Names(), func(name string) bool {
+		r := remediations.Shipped()[name]
 		return r.Target != remediations.KindNode || r.ClusterWide
 	})
 }

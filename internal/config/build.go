@@ -24,6 +24,7 @@ type builder struct {
 	*document
 	dir       string
 	skipFiles bool
+	further   Further
 
 	config   Config
 	core     remediations.Config

@@ -44,7 +44,7 @@ func Capabilities(c *Config) map[string]string {
 			out[a.remediation] = fmt.Sprintf("providers.%s%s is not configured, and %s", a.provider, a.needs, missing)
 		}
 	}
-	for _, name := range remediationNames() {
+	for _, name := range c.further.Remediations.Names() {
 		if _, named := out[name]; !named {
 			out[name] = fmt.Sprintf("this version cannot %s (ProviderAbsent)", name)
 		}

@@ -230,7 +230,7 @@ func TestTheMildestStepComesFirst(t *testing.T) {
 	for _, p := range Shipped().Policies {
 		before := 0
 		for _, s := range p.Plan {
-			r := remediations.Registry[s.Name]
+			r := remediations.Shipped()[s.Name]
 			if s.Name == "drain" && p.Plan[len(p.Plan)-1].Name == "reboot" {
 				continue // of a GPU node with a full disk: emptied, a reboot disturbs nobody any more
 			}

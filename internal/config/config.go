@@ -36,7 +36,8 @@ type Config struct {
 	StateDir     string
 
 	// Core is what decisions rest on, compiled.
-	Core *remediations.Config
+	Core    *remediations.Config
+	further Further
 	// Policies describes Core.Policies for people, in the same order.
 	Policies []PolicyInfo
 }

@@ -132,7 +132,7 @@ func TestClusterWideStepsAreTakenOnlyByLeave(t *testing.T) {
 	require.False(t, c.Core.Provided["rollout-restart"] || c.Core.Provided["apply-cni"])
 	for _, p := range Shipped().Policies {
 		for _, s := range p.Plan {
-			require.False(t, remediations.Registry[s.Name].ClusterWide, "policy %s: nobody is surprised by a step that reaches every node", p.Name)
+			require.False(t, remediations.Shipped()[s.Name].ClusterWide, "policy %s: nobody is surprised by a step that reaches every node", p.Name)
 		}
 	}
 

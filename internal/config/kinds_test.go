@@ -16,7 +16,7 @@ func TestEveryKindThatIsRepairedIsKnown(t *testing.T) {
 		known[k.Kind] = true
 	}
 	require.True(t, known[remediations.KindAPIServer])
-	for _, r := range remediations.Registry {
+	for _, r := range remediations.Shipped() {
 		require.True(t, known[r.Target], "%s repairs a %s", r.Name, r.Target)
 	}
 }

@@ -14,6 +14,8 @@ type Options struct {
 	// Capabilities says of each remediation why this installation cannot carry it out; empty: it can.
 	// Nil: what Capabilities says of the configuration.
 	Capabilities map[string]string
+	// Further is what the configuration may name beside what Drydock comes with.
+	Further Further
 }
 
 // Load reads and checks the configuration in the file. The faults that it returns are warnings: the configuration can
@@ -68,9 +70,10 @@ func cause(err error) string {
 
 func load(name string, data []byte, o Options) (*Config, []Fault, error) {
 	d := parse(name, data, "")
-	s := loadSchema()
+	s := o.Further.schema()
 	root, isMapping := d.tree.(map[string]any)
-	b := &builder{document: d, dir: filepath.Dir(name), skipFiles: o.SkipFiles}
+	b := &builder{document: d, dir: filepath.Dir(name), skipFiles: o.SkipFiles, further: o.Further}
+	b.config.further, b.core.Registry = o.Further, o.Further.Remediations
 	var raw rawConfig
 	if d.tree != nil {
 		if isMapping {

@@ -112,7 +112,7 @@ func TestDefaultStepsArePerRemediation(t *testing.T) {
 
 // A step whose name is in the registry must be one that a plan can hold.
 func TestEveryRemediationCanBeAStep(t *testing.T) {
-	for name, r := range remediations.Registry {
+	for name, r := range remediations.Shipped() {
 		step := "wait: 5m"
 		if !r.Once {
 			step = "timeout: 5m"

@@ -62,7 +62,7 @@ func (c *Config) PoliciesYAML() ([]byte, error) {
 	for i, p := range c.Policies {
 		list[i] = p.tree
 	}
-	return encodePolicies(loadSchema().policies.ordered(list))
+	return encodePolicies(c.further.schema().policies.ordered(list))
 }
 
 func encodePolicies(list *yaml.Node) ([]byte, error) {

@@ -11,27 +11,29 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
-
-	"drydock.dev/drydock/remediations"
 )
 
 //go:embed schema.json
 var schemaFile []byte
 
 // schemaJSON is the JSON Schema (draft 2020-12) of the configuration: the file, with what the remediations say of themselves in the place that its comment marks.
-var schemaJSON = sync.OnceValue(func() []byte {
+var schemaJSON = sync.OnceValue(func() []byte { return schemaWith(Further{}) })
+
+// schemaWith is the schema of a configuration that may name more.
+func schemaWith(f Further) []byte {
 	const place = `{"$comment": "remediations: wait, attempts and timeout, from their registry"}`
 	var steps []string
-	for _, name := range remediationNames() {
-		known := remediations.Registry[name]
+	for _, name := range f.Remediations.Names() {
+		known := f.remediation(name)
 		defaults := fmt.Sprintf(`"wait": {"default": "%s"}, "attempts": {"default": %d}`, model.Duration(known.Wait), known.Attempts)
 		if !known.Once {
 			defaults = fmt.Sprintf(`"timeout": {"default": "%s"}`, model.Duration(known.Timeout))
 		}
 		steps = append(steps, fmt.Sprintf(`{"if": {"properties": {"step": {"const": "%s"}}}, "then": {"properties": {%s}}}`, name, defaults))
 	}
-	return bytes.Replace(withSections(schemaFile), []byte(place), []byte(strings.Join(steps, ",\n        ")), 1)
-})
+	schema := f.withKinds(withSections(schemaFile))
+	return bytes.Replace(schema, []byte(place), []byte(strings.Join(steps, ",\n        ")), 1)
+}
 
 // SchemaJSON returns the JSON Schema (draft 2020-12) of a configuration whose defaults are filled in.
 func SchemaJSON() []byte { return bytes.Clone(schemaJSON()) }
@@ -76,13 +78,23 @@ type compiled struct {
 }
 
 // loadSchema panics on a schema that does not compile: it is embedded, and a test loads it.
-var loadSchema = sync.OnceValue(func() compiled {
+var loadSchema = sync.OnceValue(func() compiled { return compileSchema(schemaJSON()) })
+
+// schema is that of a configuration that may name them.
+func (f Further) schema() compiled {
+	if f.none() {
+		return loadSchema()
+	}
+	return compileSchema(schemaWith(f))
+}
+
+func compileSchema(text []byte) compiled {
 	var file yaml.Node
-	if err := yaml.Unmarshal(schemaJSON(), &file); err != nil {
+	if err := yaml.Unmarshal(text, &file); err != nil {
 		panic(fmt.Errorf("reading schema.json, %w", err))
 	}
 	root := file.Content[0]
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schemaJSON()))
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		panic(fmt.Errorf("reading schema.json, %w", err))
 	}
@@ -98,7 +110,7 @@ var loadSchema = sync.OnceValue(func() compiled {
 	}
 	out.policies = readSchema(entry(entry(root, "$defs"), "policies"), root)
 	return out
-})
+}
 
 func entry(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; n != nil && i+1 < len(n.Content); i += 2 {

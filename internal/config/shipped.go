@@ -13,9 +13,6 @@ import (
 // shippedFrom is what PolicyInfo.From says of a policy that came with Drydock.
 const shippedFrom = "shipped"
 
-// remediationNames returns the names that a step may have.
-func remediationNames() []string { return remediations.Names() }
-
 func list(words []string) string { return strings.Join(words, ", ") }
 
 // mergePolicies puts the user's policies before the shipped ones that none of them is laid over. root is the

@@ -11,7 +11,7 @@ import (
 
 // provide notes in the core which remediations can be carried out.
 func (c *Config) provide(capabilities map[string]string) {
-	c.Core.Kinds, c.Core.Providers = kinds, c.providers()
+	c.Core.Kinds, c.Core.Providers = c.further.allKinds(), c.providers()
 	c.Core.Provided, c.Core.SidecarProviders = map[string]bool{}, map[string]bool{}
 	for name, missing := range capabilities {
 		if missing == "" {
@@ -84,7 +84,7 @@ func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string 
 			missing = fmt.Sprintf("providers.sidecars has none of the name %q (ProviderAbsent)", step.Provider)
 		case p.Kind == remediations.KindAPIServer && c.ControlPlane == nil:
 			missing = "controlPlane is not configured (ProviderAbsent)"
-		case !remediations.Registry[step.Name].Once && i < len(p.Plan)-1 && !possible(p.Plan[i+1:], capabilities):
+		case !c.further.remediation(step.Name).Once && i < len(p.Plan)-1 && !possible(p.Plan[i+1:], capabilities):
 			missing = preparesNothing
 		}
 		why[i] = missing

@@ -30,7 +30,7 @@ func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 	if n == nil {
 		return &repair{}
 	}
-	on := &repair{node: n.Name, record: remediations.InFlight(n), phase: remediations.Phase(n.Labels[remediations.PhaseLabel])}
+	on := &repair{node: n.Name, record: c.Registry.InFlight(n), phase: remediations.Phase(n.Labels[remediations.PhaseLabel])}
 	if on.record != nil {
 		p := c.PolicyOf(on.record.Policy, n)
 		on.observed = p != nil && p.Mode == remediations.ModeObserve

@@ -31,7 +31,7 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 	add := func(reason Reason, format string, args ...any) {
 		out = append(out, warning{reason, fmt.Sprintf(format, args...)})
 	}
-	if w := wouldCollide(ch); w != "" {
+	if w := wouldCollide(c, ch); w != "" {
 		add(ReasonWouldCollide, "%s", w)
 	}
 	if ch.New == nil {
@@ -59,7 +59,7 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 		case key == remediations.BreakGlassKey && strings.TrimSpace(v) == "":
 			add(ReasonUnreadable, "%s is set and holds without a reason, too; say why, for those who come later", remediations.BreakGlassKey)
 		case key == remediations.ApproveKey, key == remediations.CancelKey:
-			j := remediations.ReadJournal(ch.New)
+			j := c.Registry.ReadJournal(ch.New)
 			location := j.Records[remediations.LocationKey]
 			if r := j.Record; (r == nil || r.ID != v) && (location == nil || location.ID != v) {
 				add(ReasonUnknownRepair, "%s=%q: %s", key, text.Line(v, 40), repairThere(ch.New, r))
@@ -86,7 +86,7 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 	if err != nil {
 		return ReasonUnreadable, err.Error()
 	}
-	if r := remediations.ReadJournal(n).Record; r != nil && r.Phase == remediations.Exhausted {
+	if r := c.Registry.ReadJournal(n).Record; r != nil && r.Phase == remediations.Exhausted {
 		return ReasonRequestExhausted, fmt.Sprintf("repair %s of node %s has run out of steps: the request will be refused until somebody has set %s=true", r.ID, n.Name, remediations.ResetKey)
 	}
 	p := c.Requested(request, n)
@@ -103,11 +103,11 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 }
 
 // wouldCollide says, in observe mode, that a repair would be in flight on the node now.
-func wouldCollide(ch *Change) string {
+func wouldCollide(c *remediations.Config, ch *Change) string {
 	if ch.Old == nil || ch.Exempt || ch.ofNode() {
 		return ""
 	}
-	r := remediations.ReadJournal(ch.Old).Record
+	r := c.Registry.ReadJournal(ch.Old).Record
 	if r == nil || r.Phase != remediations.Pending || r.Hold == nil || r.Hold.Reason != remediations.Observing {
 		return ""
 	}
@@ -115,7 +115,7 @@ func wouldCollide(ch *Change) string {
 	for _, rule := range rules {
 		if v := rule(ch, would); v != nil && v.override == byBreakGlassOrExempt {
 			return fmt.Sprintf("Drydock would %s %s now (repair %s by policy %s); in enforce mode %s would have to wait",
-				remediations.Registry[r.Step.Name].Verb, ch.Old.Name, r.ID, r.Policy, v.what)
+				c.Remediation(r.Step.Name).Verb, ch.Old.Name, r.ID, r.Policy, v.what)
 		}
 	}
 	return ""

@@ -39,7 +39,7 @@ func (d *days) decide() remediations.Decision {
 	for range 5 {
 		d.ids++
 		s := &remediations.State{
-			Config: d.config, Node: d.node, Journal: remediations.ReadJournal(d.node), Ledger: &remediations.Ledger{}, LookSince: d.now, NewID: fmt.Sprintf("r%05d", d.ids),
+			Config: d.config, Node: d.node, Journal: modelRegistry.ReadJournal(d.node), Ledger: &remediations.Ledger{}, LookSince: d.now, NewID: fmt.Sprintf("r%05d", d.ids),
 			Heartbeats: &remediations.Heartbeats{ReadAt: d.now, Nodes: 1}, Survey: &remediations.Survey{Step: remediations.StepOn{Name: "reboot"}, At: d.now},
 			Word: &remediations.Word{AskedAt: d.now, Replicas: []remediations.ReplicaWord{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]remediations.AlertWord{fingerprintOf("n0"): d.word}}}},
 		}
@@ -84,7 +84,7 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 				}
 				require.Equal(t, remediations.Paused, is.Reason, "after %d days: %s", day, is.Message)
 				other := remediations.Entry{ID: fmt.Sprintf("o%05d", day), Policy: "another", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Ended: d.now}
-				history := remediations.EncodeHistory(remediations.ReadJournal(d.node).History, other)
+				history := remediations.EncodeHistory(modelRegistry.ReadJournal(d.node).History, other)
 				d.node = d.node.DeepCopy()
 				d.node.Annotations[remediations.HistoryKey] = history
 			}
@@ -107,7 +107,7 @@ func TestRepairThatIsOnlyHeldLeavesOneEntry(t *testing.T) {
 		d.now = d.now.Add(24*time.Hour + time.Minute)
 		require.Equal(t, remediations.Paused, d.decide().Reason)
 	}
-	history := remediations.ReadJournal(d.node).History
+	history := modelRegistry.ReadJournal(d.node).History
 	require.Len(t, history, 2)
 	require.Equal(t, "done00", history[1].ID)
 	require.Equal(t, remediations.Cancelled, history[0].Outcome)

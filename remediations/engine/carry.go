@@ -203,7 +203,7 @@ func change(s *remediations.State, key string, d remediations.Decision) *NodeCha
 	if len(c.Annotations) == 0 && c.Unschedulable == nil {
 		return nil
 	}
-	label(n, &c)
+	label(s.Config.Registry, n, &c)
 	return &c
 }
 
@@ -285,7 +285,7 @@ func (p *passing) keep(s *remediations.State, d remediations.Decision) {
 			p.tell(n.Name, id, Event{Reason: "RepairPending", Action: id, Note: fmt.Sprintf("repair %s by policy %s: %s", id, d.Record.Policy, p.causeOf(s, d.Record))})
 		}
 		if was != nil && was.Phase.InFlight() {
-			if m := p.remember(n.Name); was.Phase == remediations.Acting && remediations.Registry[was.Step.Name].Once {
+			if m := p.remember(n.Name); was.Phase == remediations.Acting && p.Config.Remediation(was.Step.Name).Once {
 				m.call = nil // the attempt was given back, and is told again when it is made
 				delete(m.told, was.Intent.ID+"|RepairStepIssued")
 			}

@@ -21,17 +21,17 @@ type core struct {
 	intentGood time.Duration
 
 	decide      func(*remediations.State, time.Time) remediations.Decision
-	mayStillAct func(marks remediations.Marks, live *corev1.Node, intent string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error
+	mayStillAct func(c *remediations.Config, live *corev1.Node, intent string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error
 	admit       func(annotations map[string]string, a remediations.Alert) (drop []string, ok bool)
 	successorOf func(*remediations.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node
 
 	decidePlain    func(*remediations.PlainState, time.Time) remediations.Decision
 	decideSidecar  func(*sidecar.State, time.Time) remediations.Decision
-	mayStillRepair func(marks remediations.Marks, live *corev1.Node, key, intent string) error
+	mayStillRepair func(c *remediations.Config, live *corev1.Node, key, intent string) error
 
 	decideLocation  func(*location.State, time.Time) remediations.Decision
-	mayStillMove    func(marks remediations.Marks, live *corev1.Node, others []*corev1.Node, intent string) error
-	mayStillPutBack func(marks remediations.Marks, live *corev1.Node, others []*corev1.Node, id string) error
+	mayStillMove    func(c *remediations.Config, live *corev1.Node, others []*corev1.Node, intent string) error
+	mayStillPutBack func(c *remediations.Config, live *corev1.Node, others []*corev1.Node, id string) error
 
 	decideAPIServer func(*apiserver.State, time.Time) apiserver.Decision
 	mayStillRescue  func(j apiserver.RescueJournal, attempt string, now time.Time) error

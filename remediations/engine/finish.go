@@ -235,7 +235,7 @@ func (p *passing) sweep() {
 			continue // its machine is being replaced: the ledger has the repair
 		}
 		// A leader that lost its lead after it took the slot may yet write its intent: a young slot is left to it.
-		if replaced || ((stuck || !occupied(live, remediations.ReadJournal(live), slot)) && p.now.Sub(slot.Since) > slotYoung) {
+		if replaced || ((stuck || !occupied(live, p.Config.Registry.ReadJournal(live), slot)) && p.now.Sub(slot.Since) > slotYoung) {
 			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "nodeGone", gone)
 			if replaced {
 				p.superseded(slot)
@@ -286,7 +286,7 @@ func (e *Engine) settleOnly(ctx context.Context, c called) error {
 	if err != nil {
 		return err
 	}
-	s := &remediations.State{Config: e.Config, Node: n, Journal: remediations.ReadJournal(n), Call: &c.call}
+	s := &remediations.State{Config: e.Config, Node: n, Journal: e.Config.Registry.ReadJournal(n), Call: &c.call}
 	if change := e.outcomeOf(s, c); change != nil {
 		_, err = e.write(ctx, n, *change)
 	}
@@ -303,7 +303,7 @@ func (e *Engine) outcomeOf(s *remediations.State, c called) *NodeChange {
 		}
 		return nil // what is put back is put back again by whoever leads next
 	}
-	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !remediations.Registry[r.Step.Name].Once {
+	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !e.Config.Remediation(r.Step.Name).Once {
 		return nil
 	}
 	return change(s, remediations.NodeRepairKey, e.core.decide(s, e.Clock.Now()))

@@ -128,7 +128,7 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 				require.Same(t, before, w.nodes[0], "nothing was written")
 				return
 			}
-			settled, err := remediations.DecodeRecord(w.nodes[0].Annotations[c.settles])
+			settled, err := modelRegistry.DecodeRecord(w.nodes[0].Annotations[c.settles])
 			require.NoError(t, err)
 			require.Equal(t, remediations.Verifying, settled.Phase)
 			require.Equal(t, remediations.CallAccepted, settled.Intent.Outcome)
@@ -183,7 +183,7 @@ func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 				began := time.Now()
 				e.finish(t.Context())
 				require.Equal(t, c.waits, time.Since(began))
-				require.Equal(t, c.answers, remediations.ReadJournal(w.nodes[0]).Record.Phase == remediations.Verifying)
+				require.Equal(t, c.answers, modelRegistry.ReadJournal(w.nodes[0]).Record.Phase == remediations.Verifying)
 			})
 		})
 	}
@@ -250,7 +250,7 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newStill(modelConfig(), 1, 0).nodes[0]
 			c.change(n)
-			require.Equal(t, c.want, occupied(n, remediations.ReadJournal(n), remediations.Slot{Kind: c.kind, Node: n.Name}))
+			require.Equal(t, c.want, occupied(n, modelRegistry.ReadJournal(n), remediations.Slot{Kind: c.kind, Node: n.Name}))
 		})
 	}
 }

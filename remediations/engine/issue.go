@@ -30,7 +30,7 @@ func (p *passing) issue(s *remediations.State, d remediations.Decision) {
 	if p.put(s, d) == nil {
 		return // the slot stays until sweep has seen that nothing came of it
 	}
-	if remediations.Registry[step.Name].Once {
+	if p.Config.Remediation(step.Name).Once {
 		p.begin(n, d)
 	} else {
 		p.work(n, d, d.Record)

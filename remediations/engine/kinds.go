@@ -207,7 +207,7 @@ func (p *passing) issueBeside(k *kind, t *subject, d remediations.Decision) (wro
 		p.tellOf(k, t, r.ID, Event{Reason: "RepairStarted", Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(t.State, r))})
 	}
 	attempt := k.call(p, t, d)
-	p.tellOf(k, t, attempt, Event{Warning: remediations.Registry[r.Step.Name].Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message})
+	p.tellOf(k, t, attempt, Event{Warning: p.Config.Remediation(r.Step.Name).Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message})
 	return true
 }
 

@@ -250,7 +250,7 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"9: and between two keys": {
 			take: func(h *hands) {
-				h.w.core.mayStillMove = func(remediations.Marks, *corev1.Node, []*corev1.Node, string) error { return nil }
+				h.w.core.mayStillMove = func(*remediations.Config, *corev1.Node, []*corev1.Node, string) error { return nil }
 			},
 			speaks: "9: a key for the move",
 			tale: func(_ *testing.T, w *world) {
@@ -281,7 +281,7 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"9: also between the intent and the move, on the successor": {
 			take: func(h *hands) {
-				h.w.core.mayStillMove = func(remediations.Marks, *corev1.Node, []*corev1.Node, string) error { return nil }
+				h.w.core.mayStillMove = func(*remediations.Config, *corev1.Node, []*corev1.Node, string) error { return nil }
 			},
 			speaks: "9: a move of",
 			tale: func(_ *testing.T, w *world) {
@@ -295,7 +295,7 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"9: a pause holds the putting back": {
 			take: func(h *hands) {
-				h.w.core.mayStillPutBack = func(remediations.Marks, *corev1.Node, []*corev1.Node, string) error { return nil }
+				h.w.core.mayStillPutBack = func(*remediations.Config, *corev1.Node, []*corev1.Node, string) error { return nil }
 				h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
 					c, state := *s, *s.State
 					c.State, state.Node = &state, s.Node.DeepCopy()

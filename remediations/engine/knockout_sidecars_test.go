@@ -86,7 +86,7 @@ func sidecarKnockOuts() map[string]knockOut {
 		},
 		"2: nor does one begin when the approval has yet to leave": {
 			take: func(h *hands) {
-				h.w.core.mayStillRepair = func(remediations.Marks, *corev1.Node, string, string) error { return nil }
+				h.w.core.mayStillRepair = func(*remediations.Config, *corev1.Node, string, string) error { return nil }
 			}, speaks: "2: an approval of",
 			tale: func(_ *testing.T, w *world) {
 				w.host(podName(0), "n0")
@@ -203,7 +203,7 @@ func approvalKnockOuts() map[string]knockOut {
 		},
 		"9: also between the intent and the approval": {
 			take: func(h *hands) {
-				h.w.core.mayStillRepair = func(remediations.Marks, *corev1.Node, string, string) error { return nil }
+				h.w.core.mayStillRepair = func(*remediations.Config, *corev1.Node, string, string) error { return nil }
 			}, speaks: "9: an approval of",
 			tale: func(_ *testing.T, w *world) {
 				g := w.host(podName(0), "n0")

@@ -21,8 +21,8 @@ func (w *world) forge(name string) {
 // unwitnessed lets policies act on alerts alone.
 func unwitnessed(h *hands) {
 	h.config(func(_ *remediations.Config, p *remediations.Policy) { p.Witness = &remediations.Witness{None: true} })
-	h.w.core.mayStillAct = func(_ remediations.Marks, n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
-		return node.MayStillAct(nil, n, intent, nil, nil)
+	h.w.core.mayStillAct = func(_ *remediations.Config, n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
+		return node.MayStillAct(modelConfig(), n, intent, nil, nil)
 	}
 }
 
@@ -41,8 +41,8 @@ func witnessKnockOuts() map[string]knockOut {
 		},
 		"5: and still does when the call leaves": {
 			take: func(h *hands) {
-				h.w.core.mayStillAct = func(_ remediations.Marks, n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
-					return node.MayStillAct(nil, n, intent, nil, nil)
+				h.w.core.mayStillAct = func(_ *remediations.Config, n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
+					return node.MayStillAct(modelConfig(), n, intent, nil, nil)
 				}
 			},
 			speaks: unfounded,

@@ -126,7 +126,7 @@ func wordKnockOuts() map[string]knockOut {
 		},
 		"9: the last look before the call": {
 			take: func(h *hands) {
-				h.w.core.mayStillAct = func(remediations.Marks, *corev1.Node, string, []remediations.Sign, map[remediations.Sign]remediations.Testimony) error {
+				h.w.core.mayStillAct = func(*remediations.Config, *corev1.Node, string, []remediations.Sign, map[remediations.Sign]remediations.Testimony) error {
 					return nil
 				}
 			}, speaks: "9: a call for n0",

@@ -80,7 +80,7 @@ func TestAnIntentThatIsTooOldIsNotWritten(t *testing.T) {
 				require.Equal(t, 1, w.callCount())
 				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
 				for _, e := range w.events {
-					if r := remediations.ReadJournal(e.node).Record; r != nil && r.Phase == remediations.Acting {
+					if r := modelRegistry.ReadJournal(e.node).Record; r != nil && r.Phase == remediations.Acting {
 						require.Less(t, e.at.Sub(r.Intent.At), intentGood)
 					}
 				}

@@ -71,7 +71,7 @@ func (p *passing) move(t *subject, r *remediations.Record) string {
 			if err != nil {
 				return err
 			}
-			return p.core.mayStillMove(p.Config.HoldWhen, live, others, intent.ID)
+			return p.core.mayStillMove(p.Config, live, others, intent.ID)
 		},
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
 			return p.Locations.Move(ctx, move, mayStill)
@@ -143,7 +143,7 @@ func (p *passing) putBackOne(ctx context.Context, node, id string, m remediation
 	if err != nil {
 		return err
 	}
-	if err := p.core.mayStillPutBack(p.Config.HoldWhen, live, others, id); err != nil {
+	if err := p.core.mayStillPutBack(p.Config, live, others, id); err != nil {
 		return err
 	}
 	return p.Locations.PutBack(ctx, m)

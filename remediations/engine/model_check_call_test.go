@@ -21,7 +21,7 @@ func (w *world) checkCall(i *instance, step string, m Machine) {
 	if n == nil {
 		return // deleted since its intent was written
 	}
-	r := remediations.ReadJournal(n).Record
+	r := modelRegistry.ReadJournal(n).Record
 	if r == nil || r.Intent == nil {
 		if n.Annotations[remediations.NodeRepairKey] == "" && w.machines[m.Node].providerID == m.ProviderID {
 			w.fail("4: a call for %s, which has no intent", m.Node)

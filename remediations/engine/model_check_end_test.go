@@ -33,7 +33,7 @@ func (w *world) checkRelapsed(i *instance, cur *corev1.Node, p *remediations.Pol
 	if !known || c.node != cur.UID || i.offset != 0 || next.Cause.Alert == "" || time.Since(c.at)+time.Minute > p.RelapseWindow {
 		return
 	}
-	if c.last.Index >= len(p.Plan) || p.Plan[c.last.Index].Name != c.last.Name || !remediations.Registry[next.Step.Name].Once {
+	if c.last.Index >= len(p.Plan) || p.Plan[c.last.Index].Name != c.last.Name || !modelConfig().Remediation(next.Step.Name).Once {
 		return
 	}
 	if next.Step.Index < c.last.Index || (next.Step.Index == c.last.Index && next.Step.Attempt <= c.last.Attempt) {
@@ -47,7 +47,7 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	if len(e.Steps) > 0 {
 		w.finished[cur.Name+"/"+e.Policy] = time.Now()
 	}
-	was := remediations.ReadJournal(cur).Record
+	was := modelRegistry.ReadJournal(cur).Record
 	if e.ID == "unreadable" {
 		return // a person dropped what nobody could read
 	}

@@ -166,7 +166,7 @@ func (w *world) checkBreaker(cur *corev1.Node, next *remediations.Record) {
 		case remediations.BreakerHalfOpen:
 			others := w.inFlight(cur.Name)
 			others = slices.DeleteFunc(others, func(n *corev1.Node) bool {
-				wide := remediations.Registry[w.record(n.Name).Step.Name].ClusterWide // which no breaker holds
+				wide := modelConfig().Remediation(w.record(n.Name).Step.Name).ClusterWide // which no breaker holds
 				return wide || (scope != remediations.ScopeCluster && n.Labels["zone"] != cur.Labels["zone"])
 			})
 			if len(others) > 0 || b.Trial != next.ID {

@@ -16,7 +16,7 @@ func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	if v == nil {
 		return
 	}
-	next, err := remediations.DecodeRecord(*v)
+	next, err := modelRegistry.DecodeRecord(*v)
 	if err != nil || next.Location == "" {
 		w.fail("wrote a leader's record that cannot be read: %v: %s", err, *v)
 		return
@@ -24,7 +24,7 @@ func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	if c.Unschedulable != nil || c.OutOfService != nil {
 		w.fail("8: a leader's repair changed more of %s than its record", cur.Name)
 	}
-	was := remediations.ReadJournal(cur).Records[remediations.LocationKey]
+	was := modelRegistry.ReadJournal(cur).Records[remediations.LocationKey]
 	if was != nil && was.ID != next.ID && was.Phase.InFlight() {
 		w.fail("2: the repair %s of the leader of %s, which %s repairs", next.ID, next.Location, was.ID)
 	}
@@ -269,7 +269,7 @@ func (w *world) checkPutBack(r *remediations.Record) {
 // checkLeaderEnd is invariant 7 for a leader.
 func (w *world) checkLeaderEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 	w.mesh.ended = append(w.mesh.ended, e)
-	was := remediations.ReadJournal(cur).Records[remediations.LocationKey]
+	was := modelRegistry.ReadJournal(cur).Records[remediations.LocationKey]
 	switch {
 	case was == nil || was.ID != e.ID:
 		w.fail("7: the leader's repair %s ended, and %s carries no such record", e.ID, cur.Name)

@@ -15,7 +15,7 @@ func (w *world) checkSidecarWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		if !strings.HasPrefix(k, remediations.RepairPrefix+"sidecar-") || v == nil {
 			continue
 		}
-		next, err := remediations.DecodeRecord(*v)
+		next, err := modelRegistry.DecodeRecord(*v)
 		if err != nil || next.Pod == nil || remediations.SidecarKey(*next.Pod) != k {
 			w.fail("wrote a sidecar's record that cannot be read: %v: %s", err, *v)
 			continue
@@ -23,7 +23,7 @@ func (w *world) checkSidecarWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		if len(c.Labels) > 0 || c.Unschedulable != nil || c.OutOfService != nil {
 			w.fail("8: a sidecar's repair changed more of %s than its record", cur.Name)
 		}
-		was := remediations.ReadJournal(cur).Records[k]
+		was := modelRegistry.ReadJournal(cur).Records[k]
 		if next.Intent == nil || sameIntent(was, next) {
 			continue
 		}
@@ -87,7 +87,7 @@ func (w *world) checkSidecarIntent(i *instance, cur *corev1.Node, was, next *rem
 	case g.hidden && time.Since(g.hiddenSince) > looked:
 		w.fail("S0-2: an intent for the sidecar of %s, which has not answered since %s", g.name, g.hiddenSince)
 	}
-	for k, r := range remediations.ReadJournal(cur).Of(remediations.KindSidecar) {
+	for k, r := range modelRegistry.ReadJournal(cur).Of(remediations.KindSidecar) {
 		if r.Phase == remediations.Acting && k != remediations.SidecarKey(*next.Pod) {
 			w.fail("S0: two sidecars of %s are approved at once", cur.Name)
 		}
@@ -97,7 +97,7 @@ func (w *world) checkSidecarIntent(i *instance, cur *corev1.Node, was, next *rem
 }
 
 func (w *world) inFlightHere(n *corev1.Node) bool {
-	r := remediations.ReadJournal(n).Record
+	r := modelRegistry.ReadJournal(n).Record
 	return r != nil && r.Phase.InFlight()
 }
 
@@ -121,7 +121,7 @@ func (w *world) checkApproval(i *instance, a Approval) {
 	if n == nil {
 		return // deleted since its intent was written
 	}
-	r := remediations.ReadJournal(n).Records[remediations.SidecarKey(a.Pod)]
+	r := modelRegistry.ReadJournal(n).Records[remediations.SidecarKey(a.Pod)]
 	// Another leader may have settled it since the last look at it.
 	if r == nil || !r.Phase.InFlight() || r.Intent.Task != a.Task {
 		w.fail("4: an approval of %s with the task %s, which is on no record", a.Pod, a.Task)
@@ -166,7 +166,7 @@ func (w *world) checkApproval(i *instance, a Approval) {
 // checkSidecarEnd is invariant 7 for a sidecar.
 func (w *world) checkSidecarEnd(cur *corev1.Node, e remediations.Entry) {
 	w.gates.ended = append(w.gates.ended, e)
-	was := remediations.ReadJournal(cur).Records[remediations.RepairPrefix+e.Target]
+	was := modelRegistry.ReadJournal(cur).Records[remediations.RepairPrefix+e.Target]
 	switch {
 	case was == nil || was.ID != e.ID:
 		w.fail("7: the sidecar's repair %s ended, and %s carries no such record", e.ID, cur.Name)

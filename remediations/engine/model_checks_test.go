@@ -122,7 +122,7 @@ func (w *world) checkLabel(cur *corev1.Node, c NodeChange) {
 	apply(after, c.Annotations)
 	apply(labels, c.Labels)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: after}}
-	if want := string(remediations.LabelFor(after)); labels[remediations.PhaseLabel] != want && remediations.ReadJournal(n).Malformed == nil {
+	if want := string(remediations.Registry(nil).LabelFor(after)); labels[remediations.PhaseLabel] != want && modelRegistry.ReadJournal(n).Malformed == nil {
 		w.fail("the label of %s says %q and not %q", cur.Name, labels[remediations.PhaseLabel], want)
 	}
 }
@@ -142,7 +142,7 @@ func (w *world) checkCordon(i *instance, cur *corev1.Node, c NodeChange) {
 		}
 		return
 	}
-	r, err := remediations.DecodeRecord(*c.Annotations[remediations.NodeRepairKey])
+	r, err := modelRegistry.DecodeRecord(*c.Annotations[remediations.NodeRepairKey])
 	switch {
 	case err != nil || len(r.Undo) == 0:
 		w.fail("8: cordoned %s, and its record does not say so", cur.Name)
@@ -164,12 +164,12 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 	if v == nil {
 		return
 	}
-	next, err := remediations.DecodeRecord(*v)
+	next, err := modelRegistry.DecodeRecord(*v)
 	if err != nil {
 		w.fail("wrote a record that cannot be read: %v: %s", err, *v)
 		return
 	}
-	was := remediations.ReadJournal(cur).Record
+	was := modelRegistry.ReadJournal(cur).Record
 	if !next.Phase.InFlight() {
 		w.settled(next.ID)
 	}
@@ -196,7 +196,7 @@ func (w *world) checkRecord(i *instance, cur *corev1.Node, c NodeChange) {
 		w.fail("8: an intent on %s, which is cordoned", cur.Name)
 	case was != nil && was.Phase.InFlight() && was.ID != next.ID:
 		w.fail("2: the repair %s on %s, where %s is in flight", next.ID, cur.Name, was.ID)
-	case len(remediations.ReadJournal(cur).OtherRepairs) > 0:
+	case len(modelRegistry.ReadJournal(cur).OtherRepairs) > 0:
 		w.fail("2: an intent on %s, where a sidecar's repair is in flight", cur.Name)
 	case time.Since(next.Intent.At)+i.offset > 30*time.Second && i.stall == 0:
 		w.fail("4: an intent of %s was written at %s", next.Intent.At, time.Now())
@@ -243,7 +243,7 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 		w.fail("2: an intent on %s, the machine of which %s has replaced", cur.Name, id)
 	}
 	w.checkLimits(i, cur, next)
-	if remediations.Registry[next.Step.Name].ClusterWide {
+	if modelConfig().Remediation(next.Step.Name).ClusterWide {
 		w.checkWide(i, next)
 	} else {
 		w.checkBreaker(cur, next)

@@ -14,6 +14,9 @@ import (
 // modelKinds are those that Drydock knows, and the stranger's.
 var modelKinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind, remediations.PlainKind(kindVolume)}
 
+// modelRegistry has the remediations that Drydock knows, and the strangers'.
+var modelRegistry = remediations.Registry{polish.Name: polish, remount.Name: remount}
+
 // modelConfig is one policy that reboots twice, on a fleet that repairs one node at a time.
 func modelConfig() *remediations.Config {
 	match, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
@@ -21,7 +24,7 @@ func modelConfig() *remediations.Config {
 		panic(err)
 	}
 	return &remediations.Config{
-		Kinds: modelKinds,
+		Kinds: modelKinds, Registry: modelRegistry,
 		Policies: []*remediations.Policy{{
 			Name: "node-not-ready", Match: labels.Matchers{match}, Labels: []string{"node"}, Mode: remediations.ModeEnforce,
 			Plan: []remediations.Step{{Name: "reboot", Wait: 10 * time.Minute, Attempts: 2}},

@@ -77,7 +77,7 @@ func describe(n *corev1.Node, c NodeChange) string {
 		}
 		phase = "sidecar end"
 		if v != nil {
-			r, _ := remediations.DecodeRecord(*v)
+			r, _ := modelRegistry.DecodeRecord(*v)
 			phase = "sidecar " + string(r.Phase)
 		}
 	}
@@ -85,7 +85,7 @@ func describe(n *corev1.Node, c NodeChange) string {
 		if v == nil {
 			return n.Name + " leader end"
 		}
-		r, _ := remediations.DecodeRecord(*v)
+		r, _ := modelRegistry.DecodeRecord(*v)
 		if r.Back != nil {
 			return n.Name + " leader back " + string(r.Phase)
 		}

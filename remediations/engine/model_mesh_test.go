@@ -309,7 +309,7 @@ func (w *world) keys(where string) map[string]string {
 func (w *world) leaderRecords() map[string]*remediations.Record {
 	out := map[string]*remediations.Record{}
 	for name, n := range w.nodes {
-		if r := remediations.ReadJournal(n).Records[remediations.LocationKey]; r != nil {
+		if r := modelRegistry.ReadJournal(n).Records[remediations.LocationKey]; r != nil {
 			out[name] = r
 		}
 	}

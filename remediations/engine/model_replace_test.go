@@ -166,7 +166,7 @@ func (w *world) loseLedger() {
 // another repair that names it says it to people alone.
 func (w *world) forgetWide() {
 	for _, n := range w.nodes {
-		j := remediations.ReadJournal(n)
+		j := modelRegistry.ReadJournal(n)
 		if (j.Record != nil && j.Record.ID == w.wide.Repair) || slices.ContainsFunc(j.History, func(e remediations.Entry) bool { return e.ID == w.wide.Repair }) {
 			return
 		}
@@ -196,7 +196,7 @@ func (w *world) register(name string) {
 func (w *world) checkMark(i *instance, cur *corev1.Node, c NodeChange) {
 	name, m := cur.Name, w.machines[cur.Name]
 	if c.OutOfService != nil {
-		r := remediations.ReadJournal(cur).Record
+		r := modelRegistry.ReadJournal(cur).Record
 		switch since, held := w.paused[name]; {
 		case held:
 			w.fail("9: %s is marked out of service, held since %s", name, since)

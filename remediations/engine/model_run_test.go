@@ -19,8 +19,6 @@ import (
 // TestMain keeps the ordinary run short, and the same each time: a change is judged by what it changed. DRYDOCK_SOAK=1 looks at a
 // hundred times as many histories, and at others each time; -rapid.checks and -rapid.seed say exactly which.
 func TestMain(m *testing.M) {
-	remediations.Registry[polish.Name] = polish // before anything reads it: the schema of the configuration is made of it once
-	remediations.Registry[remount.Name] = remount
 	flag.Parse()
 	chosen := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { chosen[f.Name] = true })

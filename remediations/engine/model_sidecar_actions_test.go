@@ -58,7 +58,7 @@ func (l *life) sidecars() map[string]func(*rapid.T) {
 		"a node's gates all close": l.do(func(t *rapid.T, w *world) { w.closeOn(pick(t)) }),
 		"a person cancels it": pod(func(_ *rapid.T, g *gated) {
 			for _, r := range l.w.sidecarRecords() {
-				if n := l.w.nodes[g.node]; r.Pod.Name == g.name && n != nil && n.Annotations[remediations.CancelKey] == "" && remediations.ReadJournal(n).Records[podKey(g.name)] != nil {
+				if n := l.w.nodes[g.node]; r.Pod.Name == g.name && n != nil && n.Annotations[remediations.CancelKey] == "" && modelRegistry.ReadJournal(n).Records[podKey(g.name)] != nil {
 					l.w.gates.cancels++
 					l.w.cancelled[r.ID] = time.Now()
 					l.w.edit(g.node, edit(remediations.CancelKey, r.ID))
@@ -89,7 +89,7 @@ func (w *world) mendSidecars() {
 		if w.nodes[g.node] == nil {
 			w.reschedule(g.node)
 		}
-		r := remediations.ReadJournal(w.nodes[g.node]).Records[podKey(name)]
+		r := modelRegistry.ReadJournal(w.nodes[g.node]).Records[podKey(name)]
 		if g.byHand || (r != nil && r.Phase == remediations.Exhausted) {
 			g.letGo() // a person has looked
 		}
@@ -112,7 +112,7 @@ func (l *life) calmSidecars() {
 			if _, paused := n.Annotations[remediations.PauseKey]; paused {
 				g.letGo() // somebody wrote a cancel that nobody understood, and the leader came to read it in the calm
 			}
-			if !g.open && p.Mode == remediations.ModeEnforce && w.gates.cancels == 0 && remediations.ReadJournal(n).Malformed == nil && (!n.Spec.Unschedulable || p.RepairCordoned) {
+			if !g.open && p.Mode == remediations.ModeEnforce && w.gates.cancels == 0 && modelRegistry.ReadJournal(n).Malformed == nil && (!n.Spec.Unschedulable || p.RepairCordoned) {
 				w.fail("S0: the sidecar of %s waits since %s", name, g.since)
 			}
 			g.letGo()

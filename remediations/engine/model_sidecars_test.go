@@ -207,7 +207,7 @@ func (w *world) postPod(name string) {
 func (w *world) sidecarRecords() map[string]*remediations.Record {
 	out := map[string]*remediations.Record{}
 	for name, n := range w.nodes {
-		for k, r := range remediations.ReadJournal(n).Of(remediations.KindSidecar) {
+		for k, r := range modelRegistry.ReadJournal(n).Of(remediations.KindSidecar) {
 			out[name+"|"+k] = r
 		}
 	}

@@ -68,7 +68,7 @@ func (l *life) calm(t *rapid.T) {
 		for _, s := range mustLedger(w).Slots {
 			// A record that nobody can read keeps its slot: it may be in flight.
 			n := w.nodes[s.Node]
-			if n == nil || remediations.ReadJournal(n).Malformed == nil {
+			if n == nil || modelRegistry.ReadJournal(n).Malformed == nil {
 				w.fail("a slot is left over: %v", s)
 			}
 		}

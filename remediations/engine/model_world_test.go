@@ -245,7 +245,7 @@ func (w *world) unhold(name string) {
 
 func (w *world) record(name string) *remediations.Record {
 	if n := w.nodes[name]; n != nil {
-		return remediations.ReadJournal(n).Record
+		return modelRegistry.ReadJournal(n).Record
 	}
 	return nil
 }

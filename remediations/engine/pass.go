@@ -233,7 +233,7 @@ func (e *Engine) journal(n *corev1.Node) remediations.Journal {
 	if m.readOf == n {
 		return m.journal
 	}
-	m.journal, m.readOf = remediations.ReadJournal(n), n
+	m.journal, m.readOf = e.Config.Registry.ReadJournal(n), n
 	if sig := signature(n); sig != m.alerts {
 		// Something new was said of the node, by an alert or by a person: what Alertmanager said before that is too old to
 		// decide by. Who takes a pause off may have made a silence a moment ago.

@@ -60,7 +60,7 @@ func plain(of remediations.Kind, port Targets) *kind {
 			p.send(calling{
 				of: t.of, step: r.Step.Name, attempt: target.Attempt, about: []any{"kind", of, "target", target.Name},
 				lets: func(_ context.Context, live *corev1.Node) error {
-					return p.core.mayStillRepair(p.Config.HoldWhen, live, key, target.Attempt)
+					return p.core.mayStillRepair(p.Config, live, key, target.Attempt)
 				},
 				act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
 					return port.Act(ctx, target, mayStill)

@@ -79,7 +79,7 @@ func (p *passing) approve(t *subject, d remediations.Decision) string {
 		of: t.of, step: r.Step.Name, attempt: intent.ID,
 		about: []any{"pod", r.Pod.String(), "task", intent.Task},
 		lets: func(_ context.Context, live *corev1.Node) error {
-			return p.core.mayStillRepair(p.Config.HoldWhen, live, key, intent.ID)
+			return p.core.mayStillRepair(p.Config, live, key, intent.ID)
 		},
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
 			return p.Sidecars.Approve(ctx, a, mayStill)
@@ -117,7 +117,7 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string
 			if !m.Concerned {
 				continue // it carries nothing, so no alert either
 			}
-			j := remediations.ReadJournal(m.Node)
+			j := e.Config.Registry.ReadJournal(m.Node)
 			if j.Malformed != nil {
 				continue // where nothing is decided until a person has looked, nobody finds out that the pod has moved
 			}

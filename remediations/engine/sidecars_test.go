@@ -38,7 +38,7 @@ func (w *world) sidecarOutcomes() (out []remediations.Outcome) {
 func (w *world) sidecarOf(name string) *remediations.Record {
 	return at(w, func() *remediations.Record {
 		for _, n := range w.nodes {
-			if r := remediations.ReadJournal(n).Records[podKey(name)]; r != nil {
+			if r := modelRegistry.ReadJournal(n).Records[podKey(name)]; r != nil {
 				return r
 			}
 		}

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
 )
 
-// kindVolume is a kind of target that Drydock does not know. What the core is told of it is one line among modelKinds; what the
+// kindVolume is a kind of target that Drydock does not know. What the configuration and the core are told of it is one line; what the
 // engine is told is its port, below.
 const kindVolume remediations.Kind = "volume"
 
@@ -86,7 +86,7 @@ func (v *volume) Act(_ context.Context, t Target, mayStill func() error) (remedi
 
 // record is what its Node has of it; nil: nothing.
 func (v *volume) record() *remediations.Record {
-	for _, r := range remediations.ReadJournal(v.w.nodes[v.node]).Of(kindVolume) {
+	for _, r := range modelRegistry.ReadJournal(v.w.nodes[v.node]).Of(kindVolume) {
 		return r
 	}
 	return nil
@@ -94,7 +94,7 @@ func (v *volume) record() *remediations.Record {
 
 // checkVolumeEnd is invariant 7 for the stranger's kind.
 func (w *world) checkVolumeEnd(cur *corev1.Node, e remediations.Entry) {
-	was := remediations.ReadJournal(cur).Records[remediations.RepairPrefix+e.Target]
+	was := modelRegistry.ReadJournal(cur).Records[remediations.RepairPrefix+e.Target]
 	switch {
 	case was == nil || was.ID != e.ID:
 		w.fail("7: the repair %s of a volume ended, and %s carries no such record", e.ID, cur.Name)
@@ -103,16 +103,43 @@ func (w *world) checkVolumeEnd(cur *corev1.Node, e remediations.Entry) {
 	}
 }
 
+// volumeConfig has a policy about volumes, as a configuration names it.
 func volumeConfig(t *testing.T) *remediations.Config {
-	match, err := labels.NewMatcher(labels.MatchEqual, "remediation", "volume-stuck")
+	further := config.Further{Remediations: remediations.Registry{remount.Name: remount}, Kinds: []*remediations.TargetKind{remediations.PlainKind(kindVolume)}}
+	read, err := configured(t, `match: ['remediation="volume-stuck"'], mode: enforce, cooldown: 0s, target: {volume: volume}, plan: [{step: remount}]`, further)
 	require.NoError(t, err)
+	p := read.Policy("strange")
+	require.Equal(t, kindVolume, p.Kind)
+	require.Equal(t, []string{"volume"}, p.Labels)
+	require.Equal(t, []remediations.Step{{Name: remount.Name, Wait: remount.Wait, Attempts: remount.Attempts}}, p.Plan, "as it says itself")
 	c := modelConfig()
-	c.Policies = append(c.Policies, &remediations.Policy{
-		Name: "volume-stuck", Match: labels.Matchers{match}, Kind: kindVolume, Labels: []string{"volume"}, Mode: remediations.ModeEnforce,
-		Plan: []remediations.Step{{Name: remount.Name, Wait: remount.Wait, Attempts: remount.Attempts}}, ProofFor: 30 * time.Second,
-	})
-	c.Provided[remount.Name] = true
+	c.Policies, c.Kinds, c.Provided[remount.Name] = append(c.Policies, p), read.Kinds, true
 	return c
+}
+
+// TestAConfigurationNamesAStrangersKind: a policy about it has its steps, and no other kind's; a Drydock that does not know it says so.
+func TestAConfigurationNamesAStrangersKind(t *testing.T) {
+	known := config.Further{Remediations: remediations.Registry{remount.Name: remount}, Kinds: []*remediations.TargetKind{remediations.PlainKind(kindVolume)}}
+	for what, c := range map[string]struct {
+		policy, fault string
+		further       config.Further
+	}{
+		"its own step":                 {`target: {volume: volume}, plan: [{step: remount}]`, "", known},
+		"control: it is not known":     {`target: {volume: volume}, plan: [{step: remount}]`, "volume", config.Further{}},
+		"control: nor its remediation": {`target: {volume: volume}, plan: [{step: remount}]`, "no such remediation", config.Further{Kinds: known.Kinds}},
+		"a node's step":                {`target: {volume: volume}, plan: [{step: reboot}]`, "reboot is about a node, and the policy is about a volume", known},
+		"its step on a node":           {`witness: none, plan: [{step: remount}]`, "write target: {volume: volume}", known},
+		"two kinds at once":            {`target: {volume: volume, location: location}, plan: [{step: remount}]`, "a policy is about one of", known},
+		"a witness":                    {`target: {volume: volume}, witness: none, plan: [{step: remount}]`, "only a policy about nodes has one", known},
+		"a node's selector":            {`target: {volume: volume}, nodeSelector: {matchLabels: {a: b}}, plan: [{step: remount}]`, "selects no nodes", known},
+	} {
+		_, err := configured(t, `match: ['remediation="volume-stuck"'], `+c.policy, c.further)
+		if c.fault == "" {
+			require.NoError(t, err, what)
+		} else {
+			require.ErrorContains(t, err, c.fault, what)
+		}
+	}
 }
 
 // TestAStrangersKindOfTargetIsOneLineAndItsPort: its alert names it, and is written on the Node that has it. It is decided about by
@@ -177,7 +204,7 @@ func TestAStrangersKindOfTargetIsOneLineAndItsPort(t *testing.T) {
 				w.do(func() {
 					require.Len(t, w.volume.calls, c.calls)
 					require.Equal(t, w.volume.calls, w.volume.onRecord, "each call's intent was on record")
-					history := remediations.ReadJournal(w.nodes[w.volume.node]).History
+					history := modelRegistry.ReadJournal(w.nodes[w.volume.node]).History
 					if c.outcome == "" {
 						require.Empty(t, history)
 						return
@@ -205,7 +232,7 @@ func TestAnExhaustedTargetOfAnyKindIsReset(t *testing.T) {
 		require.True(t, w.until(10*time.Minute, func() bool { return len(w.volume.calls) == 3 }), "the next repair")
 		require.True(t, w.until(10*time.Minute, func() bool { return w.volume.record() == nil }))
 		w.do(func() {
-			history := remediations.ReadJournal(w.nodes["n0"]).History
+			history := modelRegistry.ReadJournal(w.nodes["n0"]).History
 			require.Len(t, history, 2)
 			require.Equal(t, remediations.Recovered, history[0].Outcome, history[0].Why)
 			require.Equal(t, remediations.OutcomeExhausted, history[1].Outcome)

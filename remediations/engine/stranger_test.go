@@ -41,8 +41,9 @@ func (p *polisher) Act(_ context.Context, m Machine, mayStill func() error) (rem
 	return remediations.CallAccepted, nil
 }
 
-// planOf is the plan of a policy that has the step, as the configuration reads it.
-func planOf(t *testing.T, step string) []remediations.Step {
+// configured is the policy of a configuration that says this of it, beside its name. Without further it is what a Drydock says that
+// does not know the strangers'.
+func configured(t *testing.T, policy string, further config.Further) (*remediations.Config, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(`
@@ -50,11 +51,28 @@ apiVersion: drydock.dev/v1alpha1
 kind: Config
 receiver: {listen: "127.0.0.1:9095"}
 alertmanager: {urls: ["http://127.0.0.1:9093"]}
-policies: [{name: strange, match: ['a="b"'], witness: none, plan: [{step: `+step+`}]}]
+policies: [{name: strange, `+policy+`}]
 `), 0o600))
-	c, _, err := config.Load(file, config.Options{SkipFiles: true, Capabilities: map[string]string{step: ""}})
+	capabilities := map[string]string{}
+	for name := range further.Remediations {
+		capabilities[name] = ""
+	}
+	c, _, err := config.Load(file, config.Options{SkipFiles: true, Capabilities: capabilities, Further: further})
+	if err != nil {
+		return nil, err
+	}
+	return c.Core, nil
+}
+
+// planOf is the plan of a policy that has the step, as the configuration reads it.
+func planOf(t *testing.T, step remediations.Remediation) []remediations.Step {
+	t.Helper()
+	policy := `match: ['a="b"'], witness: none, plan: [{step: ` + step.Name + `}]`
+	_, err := configured(t, policy, config.Further{})
+	require.ErrorContains(t, err, "no such remediation", "the control")
+	c, err := configured(t, policy, config.Further{Remediations: remediations.Registry{step.Name: step}})
 	require.NoError(t, err)
-	return c.Core.Policy("strange").Plan
+	return c.Policy("strange").Plan
 }
 
 // TestAStrangersRemediationIsOneFileAndOneLine: it is configured, decided, issued once through a provider of the stranger's, and
@@ -63,7 +81,7 @@ func TestAStrangersRemediationIsOneFileAndOneLine(t *testing.T) {
 	for name, provided := range map[string]bool{"with its provider": true, "control: without": false} {
 		t.Run(name, func(t *testing.T) {
 			c := modelConfig()
-			c.Policies[0].Plan = planOf(t, polish.Name)
+			c.Policies[0].Plan = planOf(t, polish)
 			require.Equal(t, []remediations.Step{{Name: polish.Name, Wait: polish.Wait, Attempts: polish.Attempts}}, c.Policies[0].Plan, "as it says itself")
 			c.Provided = map[string]bool{"polish": provided}
 			inWorld(t, c, 6, func(t *testing.T, w *world) {
@@ -76,7 +94,7 @@ func TestAStrangersRemediationIsOneFileAndOneLine(t *testing.T) {
 					w.post("n0", remediations.StatusFiring)
 				})
 				w.pass(3 * time.Minute)
-				history := at(w, func() []remediations.Entry { return remediations.ReadJournal(w.nodes["n0"]).History })
+				history := at(w, func() []remediations.Entry { return modelRegistry.ReadJournal(w.nodes["n0"]).History })
 				if !provided {
 					require.Empty(t, p.polished)
 					require.Empty(t, history)

@@ -182,7 +182,7 @@ func (p *passing) tallied(r *remediations.Record, d remediations.Decision) {
 }
 
 // label has the change of a Node say the phase that its records say after it, where it changes one of those.
-func label(n *corev1.Node, c *NodeChange) {
+func label(g remediations.Registry, n *corev1.Node, c *NodeChange) {
 	occupying := false
 	for key := range c.Annotations {
 		occupying = occupying || remediations.OccupyingKey(key)
@@ -203,7 +203,7 @@ func label(n *corev1.Node, c *NodeChange) {
 		c.Labels = map[string]*string{}
 	}
 	c.Labels[remediations.PhaseLabel] = nil
-	if phase := string(remediations.LabelFor(after)); phase != "" {
+	if phase := string(g.LabelFor(after)); phase != "" {
 		c.Labels[remediations.PhaseLabel] = &phase
 	}
 }

@@ -77,7 +77,7 @@ func (e *Engine) witness(kind remediations.SignKind, n *corev1.Node) Witness {
 	if kind != remediations.SignNotRunning {
 		return e.Witnesses[kind]
 	}
-	for _, step := range remediations.Names() {
+	for _, step := range e.Config.Registry.Names() {
 		provider, _ := e.Config.ProviderOf(step, n)
 		if w, ok := e.Actuators[provider][step].(Witness); ok {
 			return w
@@ -113,7 +113,7 @@ func (e *Engine) lastWitness(n *corev1.Node, signs []remediations.Sign) (before 
 	}
 	still = func(ctx context.Context, live *corev1.Node, intent string) error {
 		read := merged(said, e.testify(ctx, n, quick))
-		return e.core.mayStillAct(e.Config.HoldWhen, live, intent, signs, read)
+		return e.core.mayStillAct(e.Config, live, intent, signs, read)
 	}
 	return before, still
 }

@@ -170,5 +170,5 @@ func TestNonsenseIsNoWord(t *testing.T) {
 // TestTheSecondCandidatesWordsOutlastTheFirstAttempt: of a dark location nobody hears any while the alert comes, which takes
 // 90 s, is taken up, and the first successor is waited for.
 func TestTheSecondCandidatesWordsOutlastTheFirstAttempt(t *testing.T) {
-	require.Greater(t, defaultMaxAge, 90*time.Second+remediations.Registry["promote-leader"].Wait+time.Minute)
+	require.Greater(t, defaultMaxAge, 90*time.Second+remediations.Shipped()["promote-leader"].Wait+time.Minute)
 }

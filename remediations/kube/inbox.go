@@ -102,7 +102,7 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 	if err == nil {
 		a = a.SeenSince(old)
 	}
-	if status == remediations.StatusResolved && remediations.Ends(n, a.Fingerprint) {
+	if status == remediations.StatusResolved && i.Config.Registry.Ends(n, a.Fingerprint) {
 		// The repair asks Alertmanager itself, and takes the alert off with its own end: one write less, on whichever replica
 		// this is. Where another one leads, its next poll sees it.
 		if i.Ended != nil {

@@ -112,7 +112,7 @@ func (sc *LocationScene) LocationState(t testing.TB) *location.State {
 		a.Name, a.Labels = "MeshLeaderDegraded", map[string]string{"location": cmp.Or(sc.Location, "eu")}
 		n.Annotations[a.Key()] = a.Encode()
 	}
-	if label := remediations.LabelFor(n.Annotations); label != "" {
+	if label := remediations.Registry(nil).LabelFor(n.Annotations); label != "" {
 		n.Labels[remediations.PhaseLabel] = string(label)
 	}
 	s.Journal = remediations.ReadJournal(n)

@@ -12,7 +12,7 @@ import (
 )
 
 // restartKubelet is the one remediation of API servers.
-var restartKubelet = remediations.Registry["restart-kubelet"]
+var restartKubelet = remediations.Shipped()["restart-kubelet"]
 
 const (
 	// rescueAgain is how soon the hosts are looked at again while a rescue waits for what its restart does.

@@ -83,8 +83,8 @@ func (s *State) until(c *remediations.Candidate, pending *remediations.Record, r
 
 // MayStillMove asks, right before the keys are written, whether the Nodes still say what the decision rested on: leader is
 // the one with the record, others are the successor and every node whose key is changed.
-func MayStillMove(marks remediations.Marks, leader *corev1.Node, others []*corev1.Node, intentID string) error {
-	r := remediations.ReadJournal(leader).Records[remediations.LocationKey]
+func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, intentID string) error {
+	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.Acting || r.Back != nil || r.Intent.ID != intentID {
 		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
 	}
@@ -93,24 +93,24 @@ func MayStillMove(marks remediations.Marks, leader *corev1.Node, others []*corev
 			return remediations.Withhold(remediations.LeaderHeld, "node %s was cordoned in the meantime", n.Name)
 		}
 	}
-	return letsMove(marks, leader, others)
+	return letsMove(c, leader, others)
 }
 
 // MayStillPutBack is MayStillMove for putting the moves of the repair back.
-func MayStillPutBack(marks remediations.Marks, leader *corev1.Node, others []*corev1.Node, putBackID string) error {
-	r := remediations.ReadJournal(leader).Records[remediations.LocationKey]
+func MayStillPutBack(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, putBackID string) error {
+	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.Acting || r.Back == nil || r.PutBackID() != putBackID {
 		return remediations.Withhold(remediations.CallWithheld, "nothing is to be put back any more")
 	}
-	return letsMove(marks, leader, others)
+	return letsMove(c, leader, others)
 }
 
-func letsMove(marks remediations.Marks, leader *corev1.Node, others []*corev1.Node) error {
+func letsMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node) error {
 	for _, n := range append([]*corev1.Node{leader}, others...) {
-		if r := remediations.ReadJournal(n).Record; r != nil && r.Phase.InFlight() {
+		if r := c.Registry.ReadJournal(n).Record; r != nil && r.Phase.InFlight() {
 			return remediations.Withhold(remediations.NodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
 		}
-		if err := remediations.LetsAct(marks, n); err != nil {
+		if err := remediations.LetsAct(c.HoldWhen, n); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}

@@ -236,7 +236,7 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 		l.carry(ls, m, d)
 		looked = looked || d.Verb == Look
 		if d.Record != nil || n.Annotations[LocationKey] == "" {
-			n.Labels[PhaseLabel] = string(LabelFor(n.Annotations))
+			n.Labels[PhaseLabel] = string(Registry(nil).LabelFor(n.Annotations))
 		}
 	}
 	return looked
@@ -341,7 +341,7 @@ func (l *meshLife) node(t *rapid.T, s *State, m *meshMemory) bool {
 	if d.Record == nil && d.Verb != End && d.Verb != Drop && len(d.Prune)+len(d.Consume) == 0 {
 		return false
 	}
-	n.Labels[PhaseLabel] = string(LabelFor(n.Annotations))
+	n.Labels[PhaseLabel] = string(Registry(nil).LabelFor(n.Annotations))
 	return true
 }
 

@@ -12,7 +12,7 @@ import (
 func (s *state) refusals(p *remediations.Policy) string {
 	var out []string
 	for _, step := range p.Plan {
-		if refuses := remediations.Registry[step.Name].Refuses; refuses != nil && refuses(s.Node) != "" {
+		if refuses := s.Config.Remediation(step.Name).Refuses; refuses != nil && refuses(s.Node) != "" {
 			out = append(out, "; "+refuses(s.Node))
 		}
 	}
@@ -33,9 +33,9 @@ func (s *state) mildestFirst() []*remediations.Alert {
 		if p == nil || p.Mode == remediations.ModeOff || p.Kind != remediations.KindNode {
 			continue
 		}
-		r := ranked{a, len(remediations.Registry)}
+		r := ranked{a, len(s.Config.Registry.Names())}
 		if step, ok := s.FirstStep(p); ok {
-			r.invasive = remediations.Registry[step.Name].Invasive
+			r.invasive = s.Config.Remediation(step.Name).Invasive
 		}
 		all = append(all, r)
 	}

@@ -59,7 +59,7 @@ func (s *state) decide(now time.Time) remediations.Decision {
 			return remediations.Decision{Verb: remediations.Rest, Prune: exhaustedBeside(s.Journal), Message: "the exhausted repairs of sidecars here were forgotten"}
 		}
 	}
-	if d, ok := s.takeBack(now); ok && !r.CancelledOn(s.Node) {
+	if d, ok := s.takeBack(now); ok && !s.Cancelled() {
 		return d
 	}
 	if s.Journal.Malformed != nil {
@@ -140,7 +140,7 @@ func (s *state) proceed(now time.Time) remediations.Decision {
 	}
 	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
 	step, ok := r.Step, true
-	if (r.Intent.Of(r, step) && !interrupted(r)) || !s.Doable(p, step) {
+	if (r.Intent.Of(r, step) && !s.interrupted(r)) || !s.Doable(p, step) {
 		step, ok = s.NextStep(p, step)
 	}
 	next := r.Between(now)

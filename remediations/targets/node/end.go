@@ -45,7 +45,7 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) remediations.Deci
 	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", strings.Join(all(r), ", "), missing, passedOver(r))
 	d.Ended.Why = text.Line(d.Message, 300)
 	d.Uncordon, d.Untaint, d.Ended.Left = false, false, nil
-	disruptive := slices.ContainsFunc(all(r), func(done string) bool { return remediations.Registry[remediations.StepName(done)].Disruptive })
+	disruptive := slices.ContainsFunc(all(r), func(done string) bool { return s.Config.Remediation(remediations.StepName(done)).Disruptive })
 	if p.CordonExhausted && p.Mode == remediations.ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
 		d.Cordon = true
 		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})

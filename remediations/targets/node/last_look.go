@@ -9,21 +9,21 @@ import (
 // MayStillAct asks, right before a call leaves, whether what people, other systems and the record say of the node still lets
 // it: the intent is still on record, nobody has put in a word since it was written, and one of the signs still says that the node is
 // ill. read is what was read of the signs that the Node does not show.
-func MayStillAct(marks remediations.Marks, n *corev1.Node, intentID string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error {
-	r := remediations.ReadJournal(n).Record
+func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error {
+	r := c.Registry.ReadJournal(n).Record
 	if r == nil || r.Phase != remediations.Acting || r.Intent.ID != intentID {
 		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
 	}
-	if refuses := remediations.Registry[r.Step.Name].Refuses; refuses != nil && refuses(n) != "" {
-		return remediations.Withhold(remediations.ProviderAbsent, "%s", refuses(n))
+	if of := c.Remediation(r.Step.Name); of.Refuses != nil && of.Refuses(n) != "" {
+		return remediations.Withhold(remediations.ProviderAbsent, "%s", of.Refuses(n))
 	}
 	if r.Drained() && !n.Spec.Unschedulable {
 		return remediations.Withhold(remediations.CallWithheld, "the node was uncordoned after it was drained")
 	}
-	if l := remediations.ReadJournal(n).Location(); l != nil && l.Phase.InFlight() {
+	if l := c.Registry.ReadJournal(n).Location(); l != nil && l.Phase.InFlight() {
 		return remediations.Withhold(remediations.NodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
 	}
-	if err := remediations.LetsAct(marks, n); err != nil {
+	if err := remediations.LetsAct(c.HoldWhen, n); err != nil {
 		return err
 	}
 	return remediations.StillWitnessed(n, signs, read)

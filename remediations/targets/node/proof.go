@@ -39,10 +39,10 @@ func (s *state) proven() (bool, string) {
 	if r.Withheld() {
 		return false, "the last call was not made: " + r.Intent.Why
 	}
-	if r.Intent.Outcome == remediations.CallRefused && remediations.Registry[name].Once {
+	if r.Intent.Outcome == remediations.CallRefused && s.Config.Remediation(name).Once {
 		return false, "the provider refused: " + r.Intent.Why
 	}
-	proof := remediations.Registry[name].Proof
+	proof := s.Config.Remediation(name).Proof
 	if proof == nil {
 		return false, "this version knows no proof for the step " + name
 	}
@@ -84,7 +84,7 @@ func (s *state) evidence(d *remediations.Decision, p *remediations.Policy, due, 
 func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
 	r := s.Record
 	proven, missing := s.proven()
-	if proven && r.Phase == remediations.Pending && s.WellSince.After(r.Intent.At.Add(p.WaitOf(r.Step)+p.ProofFor)) {
+	if proven && r.Phase == remediations.Pending && s.WellSince.After(r.Intent.At.Add(s.Config.WaitOf(p, r.Step)+p.ProofFor)) {
 		proven, missing = false, "the boot came long after the attempt's time was over"
 	}
 	if !proven {
@@ -95,5 +95,5 @@ func (s *state) cure(p *remediations.Policy) (remediations.Outcome, string) {
 
 // renewed says that the lease is fresh and, after a restart on the node, that it was renewed since.
 func (s *state) renewed(r *remediations.Record) bool {
-	return s.Lease.Fresh() && (!remediations.Registry[remediations.StepName(remediations.LastDone(r))].RenewsLease || s.Lease.RenewedAt.After(r.Intent.At))
+	return s.Lease.Fresh() && (!s.Config.Remediation(remediations.StepName(remediations.LastDone(r))).RenewsLease || s.Lease.RenewedAt.After(r.Intent.At))
 }

@@ -15,11 +15,11 @@ import (
 
 func TestWaitOfAStepThatThePlanHasNoMore(t *testing.T) {
 	p := &Policy{Plan: []Step{{Name: "reboot", Wait: time.Hour}}}
-	require.Equal(t, time.Hour, p.WaitOf(StepRef{Name: "reboot"}))
-	require.Equal(t, Registry["reboot"].Wait, p.WaitOf(StepRef{Index: 1, Name: "reboot"}), "the plan became shorter")
-	require.Equal(t, Registry["replace"].Wait, p.WaitOf(StepRef{Name: "replace"}), "another step is there")
-	require.Equal(t, Registry["promote-leader"].Wait, (*Policy)(nil).WaitOf(StepRef{Name: "promote-leader"}), "the policy is gone")
-	require.Equal(t, 10*time.Minute, p.WaitOf(StepRef{Name: "of another version"}))
+	require.Equal(t, time.Hour, (&Config{}).WaitOf(p, StepRef{Name: "reboot"}))
+	require.Equal(t, Shipped()["reboot"].Wait, (&Config{}).WaitOf(p, StepRef{Index: 1, Name: "reboot"}), "the plan became shorter")
+	require.Equal(t, Shipped()["replace"].Wait, (&Config{}).WaitOf(p, StepRef{Name: "replace"}), "another step is there")
+	require.Equal(t, Shipped()["promote-leader"].Wait, (&Config{}).WaitOf(nil, StepRef{Name: "promote-leader"}), "the policy is gone")
+	require.Equal(t, 10*time.Minute, (&Config{}).WaitOf(p, StepRef{Name: "of another version"}))
 }
 
 // TestProofAtTheLastMoment starts from a node that has recovered, and changes one thing.
@@ -109,7 +109,7 @@ func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) 
 	d = node.DecideSuccessor(s, o, scene.Noon)
 	require.Equal(t, Wait, d.Verb, d.Message)
 	require.Equal(t, o.Record.WithoutPolicy(), d.Message)
-	d = node.DecideSuccessor(s, o, o.Record.Intent.At.Add(Registry["replace"].Wait))
+	d = node.DecideSuccessor(s, o, o.Record.Intent.At.Add(Shipped()["replace"].Wait))
 	require.Equal(t, End, d.Verb, d.Message)
 	require.Equal(t, OutcomeExhausted, d.Ended.Outcome)
 	require.Contains(t, d.Message, o.Record.WithoutPolicy())

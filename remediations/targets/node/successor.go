@@ -36,7 +36,7 @@ func DecideSuccessor(known *remediations.State, o *remediations.Orphan, now time
 	if p == nil && strings.HasPrefix(r.Policy, remediations.RequestRemediation) {
 		p = s.Config.Requested(r.Policy, &corev1.Node{})
 	}
-	deadline := r.Intent.At.Add(p.WaitOf(r.Step))
+	deadline := r.Intent.At.Add(s.Config.WaitOf(p, r.Step))
 	d := remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: remediations.Earlier(deadline, now.Add(askEvery))}
 	machine, again := s.answers().Machine, s.askedAgain(r.Intent)
 	d.Ask.Replacement = !now.Before(again) || again.Sub(now) > askEvery
@@ -47,7 +47,7 @@ func DecideSuccessor(known *remediations.State, o *remediations.Orphan, now time
 		d.Message = "asking the provider whether the machine was replaced"
 		return d
 	case s.Node == nil || machine.Missing != "":
-		_, d.Message = remediations.Registry["replace"].Proof(r.Intent, &remediations.NodeFacts{}, s.answers())
+		_, d.Message = s.Config.Remediation("replace").Proof(r.Intent, &remediations.NodeFacts{}, s.answers())
 		return d
 	}
 	next := r.Clone()
@@ -79,7 +79,7 @@ func (s *state) orphanOver(o *remediations.Orphan, p *remediations.Policy, now t
 	default:
 		missing = "no Node of the new machine is well"
 	}
-	d := remediations.Decision{Verb: remediations.End, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, p.WaitOf(r.Step), missing)}
+	d := remediations.Decision{Verb: remediations.End, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, s.Config.WaitOf(p, r.Step), missing)}
 	d.Ended = &remediations.Entry{
 		ID: r.ID, Policy: r.Policy, Outcome: remediations.OutcomeExhausted, Steps: slices.Clone(r.Done), Began: r.Began, Ended: remediations.Instant(now),
 		Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: text.Line(d.Message, 300),

@@ -58,7 +58,7 @@ const askEvery = 15 * time.Second
 // follow asks whoever can tell whether the step's proof is there, again and again until it is.
 func (s *state) follow(d *remediations.Decision, now time.Time) {
 	r := s.Journal.Record
-	if of := remediations.Registry[remediations.StepName(remediations.LastDone(r))]; (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
+	if of := s.Config.Remediation(remediations.StepName(remediations.LastDone(r))); (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
 		return
 	}
 	if again := s.askedAgain(r.Intent); !now.Before(again) || again.Sub(now) > askEvery {
@@ -74,7 +74,7 @@ func (s *state) follow(d *remediations.Decision, now time.Time) {
 func unserved(c *remediations.Candidate) *remediations.Finding {
 	var first *remediations.Finding
 	for _, step := range c.Policy.Plan[c.Step.Index:] {
-		of := remediations.Registry[step.Name]
+		of := c.Config.Remediation(step.Name)
 		if !of.Once || !c.Config.Provides(step) || (of.Refuses != nil && of.Refuses(c.Node) != "") {
 			continue
 		}
@@ -129,7 +129,7 @@ func (s *state) answers() (a remediations.Answers) {
 	if r == nil || r.Intent == nil {
 		return a
 	}
-	of := remediations.Registry[remediations.StepName(remediations.LastDone(r))]
+	of := s.Config.Remediation(remediations.StepName(remediations.LastDone(r)))
 	if of.Replaces && s.Replacement != nil && s.Replacement.About(r.Intent) {
 		a.Machine = s.Replacement
 	}

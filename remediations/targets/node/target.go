@@ -74,7 +74,7 @@ func (s *state) asks(c *remediations.Candidate, also *remediations.Ask) remediat
 }
 
 func (s *state) intend(c *remediations.Candidate, pending *remediations.Record, d *remediations.Decision) {
-	n, r, spent := s.Node, d.Record, taken(pending, c.Step)
+	n, r, spent := s.Node, d.Record, s.taken(pending, c.Step)
 	r.Also = s.also(r)
 	r.Intent.BootID, r.Intent.UID, r.Intent.ProviderID = n.Status.NodeInfo.BootID, string(n.UID), n.Spec.ProviderID
 	if s.Config.Several(c.Step.Name) {
@@ -123,7 +123,7 @@ func (s *state) keep(c *remediations.Candidate, pending *remediations.Record, re
 }
 
 func (s *state) acting(now time.Time) (remediations.Decision, bool) {
-	if !remediations.Registry[s.Record.Step.Name].Once {
+	if !s.Config.Remediation(s.Record.Step.Name).Once {
 		return s.work(now), true
 	}
 	return remediations.Decision{}, false

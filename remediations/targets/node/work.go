@@ -120,16 +120,16 @@ func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f 
 
 // taken is how long the step that goes on now has taken already. The time for which it was held does not count, but each
 // interruption counts for a second at least, so that there is no end of them.
-func taken(r *remediations.Record, step remediations.StepRef) time.Duration {
-	if !r.Intent.Of(r, step) || !interrupted(r) {
+func (s *state) taken(r *remediations.Record, step remediations.StepRef) time.Duration {
+	if !r.Intent.Of(r, step) || !s.interrupted(r) {
 		return 0
 	}
 	return time.Duration(r.Intent.SpentSeconds)*time.Second + max(time.Second, r.Since.Sub(r.Intent.At).Truncate(time.Second))
 }
 
 // interrupted says that the record's intent is of a repeatable step that did not come to its end.
-func interrupted(r *remediations.Record) bool {
-	return !remediations.Registry[r.Step.Name].Once && r.Intent.Outcome == ""
+func (s *state) interrupted(r *remediations.Record) bool {
+	return !s.Config.Remediation(r.Step.Name).Once && r.Intent.Outcome == ""
 }
 
 // worn ends a step that did not come to its end in time, or cannot. A node that is not Ready loses nothing by the next
