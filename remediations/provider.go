@@ -147,7 +147,7 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 // WorkersOf are the users who carry out the replacement of this very Node, which the record in flight has issued: what they do to it,
 // to empty it and to take it away, is the step itself.
 func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {
-	if !Registry[r.Step.Name].Replaces || r.Intent.UID != string(n.UID) {
+	if !c.Remediation(r.Step.Name).Replaces || r.Intent.UID != string(n.UID) {
 		return nil
 	}
 	for _, p := range c.Providers {

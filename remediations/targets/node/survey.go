@@ -101,7 +101,7 @@ func drainedAnyway(c *remediations.Candidate) *remediations.Finding {
 		return nil
 	}
 	for _, step := range c.Policy.Plan[c.Step.Index+1:] {
-		of := remediations.Registry[step.Name]
+		of := c.Config.Remediation(step.Name)
 		if !of.Once || !c.Config.Provides(step) || (of.Refuses != nil && of.Refuses(c.Node) != "") {
 			continue
 		}
