@@ -122,7 +122,7 @@ func (w *world) checkLabel(cur *corev1.Node, c NodeChange) {
 	apply(after, c.Annotations)
 	apply(labels, c.Labels)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: after}}
-	if want := string(remediations.Registry(nil).LabelFor(after)); labels[remediations.PhaseLabel] != want && modelRegistry.ReadJournal(n).Malformed == nil {
+	if want := string(modelRegistry.LabelFor(after)); labels[remediations.PhaseLabel] != want && modelRegistry.ReadJournal(n).Malformed == nil {
 		w.fail("the label of %s says %q and not %q", cur.Name, labels[remediations.PhaseLabel], want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
 )
@@ -43,7 +44,7 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 			i.w.machines[n.Name].cordonedBy = map[bool]string{true: "drydock"}[*c.Unschedulable]
 		}
 		if c.OutOfService != nil {
-			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: remediations.OutOfServiceTaint})
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: remediations.OutOfServiceTaint, TimeAdded: &metav1.Time{Time: *c.OutOfService}})
 		}
 		if c.InService != nil {
 			n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == remediations.OutOfServiceTaint })
