@@ -44,6 +44,7 @@ func newRootCommand() *cobra.Command {
 		newPoliciesCommand(),
 		newRulesCommand(),
 		newRunCommand(),
+		newSelfTestCommand(),
 	)
 	thisBuild().On(root)
 	return root

@@ -28,8 +28,8 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// RenderChart renders charts/drydock as `helm template` would, with Helm's own library, and returns the manifests by
-// file name.
+// RenderChart renders charts/drydock as `helm template --skip-tests` would, with Helm's own library, and returns the
+// manifests by file name.
 func RenderChart(release, namespace string, values map[string]any) (map[string]string, error) {
 	root, err := programs.ModuleRoot()
 	if err != nil {
@@ -48,7 +48,7 @@ func RenderChart(release, namespace string, values map[string]any) (map[string]s
 		return nil, fmt.Errorf("rendering the chart: %w", err)
 	}
 	maps.DeleteFunc(rendered, func(name, text string) bool {
-		return strings.HasPrefix(filepath.Base(name), "_") || filepath.Base(name) == "NOTES.txt" || strings.TrimSpace(text) == ""
+		return strings.HasPrefix(filepath.Base(name), "_") || strings.Contains(name, "/templates/tests/") || filepath.Base(name) == "NOTES.txt" || strings.TrimSpace(text) == ""
 	})
 	return rendered, nil
 }

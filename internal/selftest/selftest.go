@@ -32,9 +32,9 @@ const (
 	heldFor = 45 * time.Second
 	// arrivesWithin is how long the first arrival may take: Alertmanager's group_wait is 30 s.
 	arrivesWithin = 85 * time.Second
-	// youngFor is how old the last arrival may be: with a repeat_interval and a group_interval of 5 m Alertmanager
+	// YoungFor is how old the last arrival may be: with a repeat_interval and a group_interval of 5 m Alertmanager
 	// posts at every second flush only, each 10 m.
-	youngFor = 11 * time.Minute
+	YoungFor = 11 * time.Minute
 	// clocksApart is how far another replica's clock may be ahead. What is further in the future is not believed, or it
 	// would count as young for as long.
 	clocksApart = 2 * time.Minute
@@ -135,7 +135,7 @@ func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, 
 	}
 	limit := arrivesWithin
 	if !arrival.IsZero() && m.Hindered {
-		limit = youngFor // Alertmanager may have posted it a moment before
+		limit = YoungFor // Alertmanager may have posted it a moment before
 	}
 	if at.Sub(m.Free) < limit && was.State != remediations.SelfTestNotArrived {
 		return remediations.SelfTestUnknown, fmt.Sprintf("Alertmanager routes the alert %s to %q; it is awaited", c.SelfTest, c.Receiver)
@@ -152,7 +152,7 @@ func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, 
 
 // AwaitsArrival says that an arrival later than the one known would say something new.
 func AwaitsArrival(t remediations.SelfTest, known, now time.Time) bool {
-	return t.State != "" && (t.State != remediations.SelfTestOK || now.Sub(known) > youngFor-arrivesWithin)
+	return t.State != "" && (t.State != remediations.SelfTestOK || now.Sub(known) > YoungFor-arrivesWithin)
 }
 
 // hold says what was said before, for as long as one word more or less means nothing.
@@ -172,7 +172,7 @@ func become(t remediations.SelfTest, state remediations.SelfTestState, message s
 	return t
 }
 
-func young(at, then time.Time) bool { return !then.IsZero() && at.Sub(then) <= youngFor }
+func young(at, then time.Time) bool { return !then.IsZero() && at.Sub(then) <= YoungFor }
 
 // believed is the latest of the times that is not further in the future than clocks are apart.
 func believed(at time.Time, times ...time.Time) (latest time.Time) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -178,6 +179,15 @@ func (b *berth) events() (out []string) {
 		}
 	}
 	return out
+}
+
+// selfTest runs what `helm test` runs, as Drydock's own ServiceAccount.
+func (b *berth) selfTest(d *lab.Drydock, timeout string) (said string, err error) {
+	b.t.Helper()
+	kubeconfig, err := b.lab.ServiceAccountKubeconfig(b.t.Context(), b.name, b.name, "")
+	require.NoError(b.t, err)
+	out, err := exec.CommandContext(b.t.Context(), b.lab.DrydockProgram(), "selftest", "--config", d.ConfigFile, "--kubeconfig", kubeconfig, "--timeout", timeout).CombinedOutput()
+	return string(out), err
 }
 
 func newHarbour(t *testing.T) *harbour {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
@@ -175,6 +176,25 @@ func TestTheRealHelmReadsEveryVariant(t *testing.T) {
 		require.NotContains(t, program(t, l, "helm", "lint", "--strict", filepath.Join(root(t), "charts", "drydock"), "-f", ci(t, name)), "[WARNING]", name)
 		require.NotContains(t, helm(t, l, "template", "-f", ci(t, name)), "e+0", "%s: a number that Drydock does not read", name)
 	}
+}
+
+// TestHelmTestRunsTheSelfTest: a pod that the API server takes, with Drydock's own account and a command that the program has, and
+// that no Service sends alerts to.
+func TestHelmTestRunsTheSelfTest(t *testing.T) {
+	l := cluster(t)
+	text := helm(t, l, "template", "--show-only", "templates/tests/selftest.yaml", "-f", ci(t, "names"))
+	var pod corev1.Pod
+	require.NoError(t, yaml.Unmarshal([]byte(text), &pod))
+	require.Equal(t, "test", pod.Annotations["helm.sh/hook"])
+	require.Equal(t, "repairer", pod.Spec.ServiceAccountName)
+	require.Equal(t, []string{"selftest", "--config", "/etc/drydock/config/drydock.yaml"}, pod.Spec.Containers[0].Args)
+	require.Equal(t, "nodes", pod.Labels["team"])
+	require.NotEqual(t, deployment(t, m{"nameOverride": "repairs"}).Spec.Selector.MatchLabels["app.kubernetes.io/name"], pod.Labels["app.kubernetes.io/name"])
+	namespace(t, l, "helm-test")
+	_, err := l.Client().CoreV1().ServiceAccounts("helm-test").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "repairer"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	pod.Namespace = "helm-test"
+	isAdmitted(t, l, pod.ObjectMeta, corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
 }
 
 // TestDeployIsWhatKustomizeApplies: without Helm, with a token of one's own.

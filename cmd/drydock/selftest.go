@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/selftest"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/kube"
+)
+
+func newSelfTestCommand() *cobra.Command {
+	var file, kubeconfig string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "selftest --config FILE",
+		Short: "Wait until alerts are shown to reach Drydock, and fail if they do not",
+		Long: "Selftest reads in the ledger what the leader knows of the way from Prometheus through Alertmanager to Drydock. It\n" +
+			"ends with 0 as soon as the self-test alert arrives, and with 1 if that does not happen within --timeout. `helm test`\n" +
+			"runs it.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return cli.Usage(errors.New("--config is missing: name the configuration file"))
+			}
+			cfg, _, err := config.Load(file, config.Options{SkipFiles: true})
+			if err != nil {
+				return printFaults(cmd.OutOrStdout(), err)
+			}
+			if len(cfg.Core.SelfTest) == 0 {
+				return errors.New("alertmanager.selfTest is empty, so no alert shows that others arrive: remove the key, or do not run this test")
+			}
+			restConfig, err := restConfigOf(kubeconfig)
+			if err != nil {
+				return err
+			}
+			client, err := kubernetes.NewForConfig(restConfig)
+			if err != nil {
+				return fmt.Errorf("making the client of the API server: %w", err)
+			}
+			ctx, stop := context.WithTimeout(cmd.Context(), timeout)
+			defer stop()
+			return awaitSelfTest(ctx, kube.LedgerStore{Client: client, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration file")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; without it the pod's ServiceAccount is used")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
+	return cmd
+}
+
+// awaitSelfTest reads the ledger until it says that the self-test's alert arrives, and prints each answer once.
+func awaitSelfTest(ctx context.Context, store kube.LedgerStore, out io.Writer) error {
+	again := time.NewTicker(2 * time.Second)
+	defer again.Stop()
+	said := ""
+	for {
+		ok, answer := selfTestAnswer(ctx, store)
+		if ctx.Err() != nil {
+			return fmt.Errorf("the self-test did not succeed in time; the last answer: %s", said)
+		}
+		if answer != said {
+			said = answer
+			if _, err := fmt.Fprintln(out, answer); err != nil {
+				return fmt.Errorf("printing the answer, %w", err)
+			}
+		}
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-again.C:
+		}
+	}
+}
+
+// selfTestAnswer says whether the alert arrives, and what the ledger says of it.
+func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answer string) {
+	data, _, err := store.Load(ctx)
+	if err != nil {
+		return false, fmt.Sprintf("the ledger cannot be read: %v", err)
+	}
+	l, err := remediations.DecodeLedger(data)
+	if err != nil {
+		return false, fmt.Sprintf("the ledger cannot be understood: %v", err)
+	}
+	state := l.Status.SelfTest
+	switch {
+	case state.State == "":
+		return false, "no leader has judged the self-test yet"
+	case state.State != remediations.SelfTestOK:
+		return false, fmt.Sprintf("%s: %s", state.State, state.Message)
+	case time.Since(l.Arrival) > selftest.YoungFor:
+		return false, fmt.Sprintf("the last arrival was at %s, which is more than %s ago: check that a replica leads", l.Arrival.Format(time.RFC3339), selftest.YoungFor)
+	}
+	return true, fmt.Sprintf("%s, last arrival %s", state.State, l.Arrival.Format(time.RFC3339))
+}

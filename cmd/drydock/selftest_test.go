@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/kube"
+)
+
+// TestTheSelfTestSucceedsOnlyWhereAlertsArrive: the ledger says so, and its last arrival is young.
+func TestTheSelfTestSucceedsOnlyWhereAlertsArrive(t *testing.T) {
+	ledger := func(state remediations.SelfTestState, arrived time.Time) *corev1.ConfigMap {
+		l := remediations.Ledger{Arrival: arrived}
+		l.Status.SelfTest = remediations.SelfTest{State: state, Message: "as the leader says", Since: time.Now()}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: l.Encode()}
+	}
+	for name, tc := range map[string]struct {
+		ledger *corev1.ConfigMap
+		ok     bool
+		says   string
+	}{
+		"it arrives":         {ledger(remediations.SelfTestOK, time.Now()), true, "ok, last arrival "},
+		"it is not routed":   {ledger(remediations.SelfTestUnrouted, time.Now()), false, "unrouted: as the leader says"},
+		"nobody leads":       {ledger(remediations.SelfTestOK, time.Now().Add(-time.Hour)), false, "check that a replica leads"},
+		"nobody judged":      {ledger("", time.Time{}), false, "no leader has judged the self-test yet"},
+		"there is no ledger": {nil, false, "the ledger cannot be read"},
+		"it is not a ledger": {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: map[string]string{"v": "99"}}, false, "the ledger cannot be understood"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []runtime.Object
+			if tc.ledger != nil {
+				objects = append(objects, tc.ledger)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer stop()
+			if tc.ok {
+				ctx = t.Context()
+			}
+			var out bytes.Buffer
+			err := awaitSelfTest(ctx, kube.LedgerStore{Client: fake.NewClientset(objects...), Namespace: "drydock", Name: "ledger"}, &out)
+			require.Contains(t, out.String(), tc.says)
+			if tc.ok {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, "the self-test did not succeed in time; the last answer: ")
+			require.ErrorContains(t, err, tc.says)
+		})
+	}
+}
+
+func TestWithoutASelfTestThereIsNothingToAwait(t *testing.T) {
+	code, _, stderr := call(t, "selftest", "--config", write(t, "drydock.yaml", "apiVersion: drydock.dev/v1alpha1\nkind: Config\nreceiver: {tokenFile: token}\nalertmanager: {urls: [\"http://a:9093\"], selfTest: \"\"}\n"))
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, stderr, "alertmanager.selfTest is empty")
+}
