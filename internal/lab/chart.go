@@ -39,7 +39,16 @@ func RenderChart(release, namespace string, values map[string]any) (map[string]s
 	if err != nil {
 		return nil, fmt.Errorf("loading the chart: %w", err)
 	}
-	all, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}, nil)
+	// As Helm reads them from a file: its schema takes no other Go types.
+	text, err := yaml.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("writing the chart's values: %w", err)
+	}
+	read, err := common.ReadValues(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the chart's values: %w", err)
+	}
+	all, err := util.ToRenderValues(chart, read, common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading the chart's values: %w", err)
 	}

@@ -166,3 +166,9 @@ func TestEveryValueIsExplained(t *testing.T) {
 	}
 	require.Greater(t, rows, 40)
 }
+
+// TestTheLabsValuesMayBeOfAnyGoType, as the tests that install the chart write them.
+func TestTheLabsValuesMayBeOfAnyGoType(t *testing.T) {
+	_, err := lab.RenderChart("drydock", "drydock", m{"config": m{"alertmanager": m{"urls": []string{"http://a:9093"}}, "limits": map[string]int{"concurrent": 2}}})
+	require.NoError(t, err)
+}

@@ -135,7 +135,7 @@ true
 {{- $users = concat $users (dig "users" (list $default) (default dict (get $providers $key))) -}}
 {{- end -}}
 {{- end -}}
-{{- $users | toJson -}}
+{{- default list $users | toJson -}}
 {{- end -}}
 {{- define "drydock.cel.exempt" -}}
 (request.userInfo.?username.orValue('') in {{ include "drydock.exempt.users" . }} ||
