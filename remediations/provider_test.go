@@ -179,6 +179,29 @@ func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
 	}
 }
 
+// TestAPersonsReplacementPassesItsDrainOver, and is not refused for that.
+func TestAPersonsReplacementPassesItsDrainOver(t *testing.T) {
+	karpenter := serving("karpenter", "", "")
+	karpenter.Steps = []string{"replace"}
+	for _, drains := range []bool{true, false} {
+		karpenter.Drains = drains
+		sc := scene.Scene{Policy: scene.Policy{Plan: []string{"reboot"}}, Provided: []string{"drain", "replace"}, Survey: &scene.Survey{Step: "replace"}}
+		s := sc.State(t)
+		s.Config.Providers = []Provider{karpenter}
+		s.Node.Annotations[RequestKey] = "remediation/replace"
+		d := node.Decide(s, scene.Noon)
+		require.NotNil(t, d.Record, d.Message)
+		require.Equal(t, "remediation/replace", d.Record.Cause.Request)
+		require.Equal(t, []string{RequestKey}, d.Consume)
+		for _, n := range d.Notices {
+			require.NotEqual(t, RequestRefused, n.Reason, n.Message)
+		}
+		want := map[bool]string{true: "replace", false: "drain"}[drains]
+		require.Equal(t, want, d.Record.Step.Name, d.Message)
+		require.Equal(t, drains, len(d.Record.Passed) == 1)
+	}
+}
+
 // TestAStepThatANodesProviderLacksIsPassedOver, and said: the next one that some provider of the Node carries out comes. Where no
 // later step has its provider, or two claim the Node, nothing is passed over.
 func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {

@@ -29,6 +29,15 @@ func (s *state) passOver(c *remediations.Candidate, pending *remediations.Record
 	return &remediations.Decision{Verb: remediations.Keep, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
 }
 
+// passes says that the record passes one step more over than before, so the plan goes on.
+func (s *state) passes(r *remediations.Record) bool {
+	before := 0
+	if had := s.Journal.Record; had != nil {
+		before = len(had.Passed)
+	}
+	return r != nil && len(r.Passed) > before
+}
+
 // passedOver names the steps that were passed over, behind what was tried.
 func passedOver(r *remediations.Record) string {
 	var out strings.Builder

@@ -35,7 +35,7 @@ func (s *state) asked(request string, now time.Time) remediations.Decision {
 		return s.Look("asking Alertmanager whether the node is silenced")
 	}
 	d := s.consider(p, nil, request, now)
-	if d.Reason == remediations.Observing || d.Reason == remediations.ProviderAbsent {
+	if d.Reason == remediations.Observing || d.Reason == remediations.ProviderAbsent && !s.passes(d.Record) {
 		return s.refuse("%s: %s", d.Reason, d.Message)
 	}
 	return d
