@@ -6,6 +6,7 @@ package owners
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -67,18 +68,23 @@ func Step(wait time.Duration) m {
 	return m{"step": "replace", "wait": fmt.Sprint(wait), "attempts": 1}
 }
 
-// Run starts Drydock under the rights that the chart gives it.
+// Run starts Drydock under the rights that the chart gives it, with what the options' configuration has besides.
 func (e *Env) Run(o lab.DrydockOptions, plan ...any) *lab.Drydock {
 	e.T.Helper()
 	e.Free()
-	o.Config = m{
+	providers := maps.Clone(e.Providers)
+	further, _ := o.Config["providers"].(m)
+	maps.Copy(providers, further)
+	config := m{
 		"leaderElection": m{"leaseDuration": "60s", "renewDeadline": "40s"}, // which a busy machine meets
-		"providers":      e.Providers,
 		"policies": []any{m{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s", "cooldown": "0s",
 			"relapseWindow": "0s", "witness": []any{m{"ready": false}}, "plan": plan,
 		}},
 	}
+	maps.Copy(config, o.Config)
+	config["providers"] = providers
+	o.Config = config
 	d, err := e.Lab.StartDrydock(e.T.Context(), e.Token, o)
 	require.NoError(e.T, err)
 	e.T.Cleanup(d.Kill)

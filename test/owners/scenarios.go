@@ -1,6 +1,7 @@
 package owners
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -26,7 +27,7 @@ func (e *Env) ReplacedAndItsPodRunsAgain(app string) {
 	e.Fail(old.Name)
 	entry, fresh := e.Ended()
 
-	e.requireReplaced(entry, old, fresh, object, "replace:1")
+	e.requireRecovered(entry, old, fresh, object, "replace:1")
 	e.Bind(app, fresh.Name)
 }
 
@@ -49,7 +50,7 @@ func (e *Env) ALostAnswerLeavesOneRequest() {
 	entry, fresh := e.Ended()
 
 	require.EqualValues(e.T, 1, requests.Load())
-	e.requireReplaced(entry, old, fresh, object, "replace:1")
+	e.requireRecovered(entry, old, fresh, object, "replace:1")
 }
 
 // KilledBetweenTheRequestAndItsAnswer: Drydock dies when the request is done and before its answer. That is found out afterwards,
@@ -74,7 +75,7 @@ func (e *Env) KilledBetweenTheRequestAndItsAnswer() {
 	e.Restart(d)
 	entry, fresh := e.Ended()
 
-	e.requireReplaced(entry, old, fresh, object, "replace:1")
+	e.requireRecovered(entry, old, fresh, object, "replace:1")
 }
 
 // KilledBetweenTheIntentAndTheRequest: that attempt is never made, and the next one once.
@@ -101,7 +102,7 @@ func (e *Env) KilledBetweenTheIntentAndTheRequest() {
 	e.Restart(d)
 	entry, fresh := e.Ended()
 
-	e.requireReplaced(entry, old, fresh, object, "replace:1", "replace:1")
+	e.requireRecovered(entry, old, fresh, object, "replace:1", "replace:1")
 }
 
 // ARefusedRequestChangesNothing: the API server refuses the request. Nothing was done, and the next attempt is made once it lets it.
@@ -123,16 +124,21 @@ func (e *Env) ARefusedRequestChangesNothing() {
 	entry, fresh := e.Ended()
 
 	require.EqualValues(e.T, 2, requests.Load())
-	e.requireReplaced(entry, old, fresh, object, "replace:1", "replace:1")
+	e.requireRecovered(entry, old, fresh, object, "replace:1", "replace:1")
 }
 
-// requireReplaced asserts that the repair took the steps and is proven, that the Node and its machine are another's now, and that
-// one machine was asked for, by the last attempt alone.
-func (e *Env) requireReplaced(entry remediations.Entry, old, fresh *corev1.Node, object string, steps ...string) {
+// requireRecovered asserts that the repair took the steps, of one attempt each, and is proven.
+func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node, object string, steps ...string) {
+	e.T.Helper()
+	require.Equal(e.T, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(e.T, steps, entry.Steps)
+	e.RequireReplaced(old, fresh, object, fmt.Sprintf("%s-%d-1", entry.ID, len(steps)-1))
+}
+
+// RequireReplaced asserts that the Node and its machine are another's now, and that one machine was asked for, by that attempt alone.
+func (e *Env) RequireReplaced(old, fresh *corev1.Node, object, attempt string) {
 	e.T.Helper()
 	t := e.T
-	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
-	require.Equal(t, steps, entry.Steps)
 	require.NotEqual(t, old.UID, fresh.UID)
 	require.NotEqual(t, old.Spec.ProviderID, fresh.Spec.ProviderID)
 	require.NotContains(t, e.Nodes, fresh.Name)
@@ -140,8 +146,5 @@ func (e *Env) requireReplaced(entry remediations.Entry, old, fresh *corev1.Node,
 	require.False(t, fresh.Spec.Unschedulable)
 	require.True(t, e.gone(old.Name))
 	require.Equal(t, []string{object}, slices.Collect(maps.Keys(e.Seen())), "no other machine was asked for or deleted")
-	require.ElementsMatch(t, e.Asked(entry.ID+attemptOf(len(steps))), e.Seen()[object])
+	require.ElementsMatch(t, e.Asked(attempt), e.Seen()[object])
 }
-
-// attemptOf is the end of the intent's id of the last of so many steps, of one attempt each.
-func attemptOf(steps int) string { return []string{"-0-1", "-1-1"}[steps-1] }

@@ -1,0 +1,91 @@
+// Package clusterapi runs the real program beside Cluster API's own controllers in the lab.
+package clusterapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/test/owners"
+)
+
+// m is a part of a configuration.
+type m = map[string]any
+
+func TestMain(t *testing.M) { lab.Main(t, owners.Options()) }
+
+var (
+	once  sync.Once
+	capi  *lab.ClusterAPI
+	token string
+)
+
+// newEnv makes a MachineSet of two, with a MachineHealthCheck where checked says so.
+func newEnv(t *testing.T, set string, checked bool) *owners.Env {
+	t.Helper()
+	l := lab.Shared(t)
+	providers := m{"clusterAPI": m{"cluster": lab.ClusterAPINamespace + "/" + lab.ClusterAPICluster}}
+	once.Do(func() {
+		ctx := context.WithoutCancel(t.Context())
+		var err error
+		capi, err = l.StartClusterAPI(ctx)
+		require.NoError(t, err)
+		token, err = l.PrepareDrydockWith(ctx, m{
+			"admission": m{"webhook": m{"enabled": false}}, // the policy alone
+			"config":    m{"mode": "enforce", "providers": providers},
+		})
+		require.NoError(t, err)
+	})
+	require.NotEmpty(t, token, "Cluster API did not start")
+	e := &owners.Env{
+		T: t, Lab: l, Token: token, Providers: providers,
+		Mine: func(n *corev1.Node) bool { return strings.HasPrefix(n.Name, set+"-") },
+		Object: func(node string) string {
+			one, err := capi.Dynamic.Resource(lab.CAPIMachines).Namespace(lab.ClusterAPINamespace).Get(t.Context(), node, metav1.GetOptions{})
+			require.NoError(t, err)
+			return string(one.GetUID())
+		},
+		Requests: func(r *http.Request) bool {
+			return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/namespaces/"+lab.ClusterAPINamespace+"/machines/")
+		},
+		Asked: func(attempt string) []string {
+			if checked {
+				return []string{"annotated by " + attempt, "deleted"}
+			}
+			return []string{"Drydock asks for a replacement, attempt " + attempt, "deleted"}
+		},
+		Seen: owners.Watch(t, capi.Dynamic, lab.CAPIMachines, lab.ClusterAPINamespace, "set="+set, asked),
+	}
+	var err error
+	e.Nodes, err = capi.AddMachines(t.Context(), set, 2, checked)
+	require.NoError(t, err)
+	for _, name := range e.Nodes {
+		e.Eventually(func() bool { return owners.Well(e.Node(name)) }, "Node %s is Ready", name)
+	}
+	return e
+}
+
+// asked is what the Machine says of requests: the attempts, and whether it was deleted.
+func asked(one *unstructured.Unstructured) (all []string) {
+	if value, there := one.GetAnnotations()["cluster.x-k8s.io/remediate-machine"]; there {
+		all = append(all, "annotated by "+value)
+	}
+	if one.GetDeletionTimestamp() != nil {
+		all = append(all, "deleted")
+	}
+	conditions, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
+	for _, c := range conditions {
+		if said, _, _ := unstructured.NestedString(c.(m), "message"); c.(m)["type"] == "HealthCheckSucceeded" && strings.HasPrefix(said, "Drydock ") {
+			all = append(all, said)
+		}
+	}
+	return all
+}
