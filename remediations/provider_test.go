@@ -148,8 +148,8 @@ func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 // TestADrainIsPassedOverWhereTheNextStepDrains: the machines of Karpenter are drained by Karpenter. A drain before any other step, and
 // one that a person asks for, is not.
 func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
-	karpenter, civo := serving("karpenter", "kwok://", ""), serving("civo", "civo://", "")
-	karpenter.Steps, karpenter.Drains, civo.Steps = []string{"replace"}, true, []string{"reboot", "replace"}
+	karpenter, civo, bmc := serving("karpenter", "", ""), serving("civo", "civo://", ""), serving("bmc", "bmc://", "")
+	karpenter.Steps, karpenter.Drains, civo.Steps, bmc.Steps = []string{"replace"}, true, []string{"reboot", "replace"}, []string{"reboot"}
 	for name, c := range map[string]struct {
 		id     string
 		plan   []string
@@ -160,15 +160,17 @@ func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
 		"two drains":                           {"kwok://1", []string{"drain", "drain", "replace"}, true},
 		"before another provider's":            {"civo://1", []string{"drain", "replace"}, false},
 		"before another provider's other step": {"civo://1", []string{"drain", "reboot", "replace"}, false},
+		"before another step than its":         {"bmc://1", []string{"drain", "reboot", "replace"}, false},
+		"a step that is no drain":              {"bmc://1", []string{"reboot", "replace"}, false},
 		"alone":                                {"kwok://1", []string{"drain"}, false},
 	} {
-		sc := scene.Scene{Policy: scene.Policy{Plan: c.plan}, Provided: []string{"drain", "reboot", "replace"}, Survey: &scene.Survey{Step: "replace"}}
+		sc := scene.Scene{Policy: scene.Policy{Plan: c.plan}, Provided: []string{"drain", "reboot", "replace"}, Survey: &scene.Survey{Step: c.plan[0]}}
 		s := sc.State(t)
-		s.Node.Spec.ProviderID, s.Config.Providers = c.id, []Provider{karpenter, civo}
+		s.Node.Spec.ProviderID, s.Config.Providers, s.Survey.Provider = c.id, []Provider{karpenter, civo, bmc}, "bmc"
 		d := node.Decide(s, scene.Noon)
 		if !c.passed {
 			require.Equal(t, Issue, d.Verb, "%s: %s", name, d.Message)
-			require.Equal(t, "drain", d.Record.Step.Name, name)
+			require.Equal(t, c.plan[0], d.Record.Step.Name, name)
 			continue
 		}
 		require.Equal(t, Keep, d.Verb, "%s: %s", name, d.Message)
