@@ -63,6 +63,19 @@ func newEnv(t *testing.T, pool string, nodes int) *owners.Env {
 	return e
 }
 
+// newBusyEnv makes a NodePool that makes Nodes where pods need them, and one Node for the pod of an app of its name.
+func newBusyEnv(t *testing.T, pool string) *owners.Env {
+	t.Helper()
+	e := newEnv(t, pool, 0)
+	schedule(e, pool)
+	e.App(pool, func(pod *corev1.PodTemplateSpec) { pod.Spec.NodeSelector = map[string]string{lab.NodePoolLabel: pool} })
+	var err error
+	e.Nodes, err = karpenter.AwaitNodes(t.Context(), pool, 1)
+	require.NoError(t, err)
+	e.Bind(pool, e.Nodes[0])
+	return e
+}
+
 // asked is what the NodeClaim says of requests: whether it was deleted, and forced to end.
 func asked(one *unstructured.Unstructured) (all []string) {
 	if one.GetDeletionTimestamp() != nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,16 +18,30 @@ import (
 
 // A NodePool that makes Nodes where pods need them, as most do: the evicted pod is why the new one comes.
 func TestANodeClaimIsReplacedAndItsPodRunsAgain(t *testing.T) {
-	e := newEnv(t, "dynamic", 0)
-	schedule(e, "web")
-	e.App("web", func(pod *corev1.PodTemplateSpec) {
-		pod.Spec.NodeSelector = map[string]string{lab.NodePoolLabel: "dynamic"}
-	})
-	var err error
-	e.Nodes, err = karpenter.AwaitNodes(t.Context(), "dynamic", 1)
+	newBusyEnv(t, "dynamic").ReplacedAndItsPodRunsAgain("dynamic")
+}
+
+// The plan of whoever asks by hand begins with a drain, which is passed over: Karpenter drains by itself. The Node is Ready, which
+// Karpenter's provider for tests asks of one that it drains.
+func TestKarpenterAloneDrainsANodeThatAPersonHasReplaced(t *testing.T) {
+	e := newBusyEnv(t, "asked")
+	e.Run(lab.DrydockOptions{}, owners.Step(owners.Proven))
+	old := e.Node(e.Nodes[0])
+	object := e.Object(old.Name)
+	e.EndEvicted("asked", old.Name)
+
+	_, err := e.Lab.Client().CoreV1().Nodes().Patch(t.Context(), old.Name, types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"remediation/replace"}}}`, remediations.RequestKey), metav1.PatchOptions{})
 	require.NoError(t, err)
-	e.Bind("web", e.Nodes[0])
-	e.ReplacedAndItsPodRunsAgain("web")
+	entry, fresh := e.Ended()
+
+	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(t, []string{"replace:1"}, entry.Steps)
+	e.RequireReplaced(old, fresh, object, "")
+	e.Bind("asked", fresh.Name)
+	evictions, err := e.Lab.Client().CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Evicted"})
+	require.NoError(t, err)
+	require.NotEmpty(t, evictions.Items, "Karpenter evicts the pod")
 }
 
 func TestALostAnswerLeavesOneRequest(t *testing.T) {

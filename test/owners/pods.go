@@ -66,11 +66,12 @@ func (e *Env) pods(app string) []corev1.Pod {
 	return all.Items
 }
 
-// follow ends each pod of the app on the node that is evicted at once, as a kubelet does that still works though it says that it is
-// not Ready.
-func (e *Env) follow(app, node string) (stop func()) {
+// EndEvicted ends each pod of the app on the node that is evicted at once, as a kubelet does that still works though it says that it
+// is not Ready.
+func (e *Env) EndEvicted(app, node string) {
 	pods := e.Lab.Client().CoreV1().Pods("default")
 	ctx, stop := context.WithCancel(context.WithoutCancel(e.T.Context()))
+	e.T.Cleanup(stop)
 	go func() {
 		w, err := pods.Watch(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
@@ -83,5 +84,4 @@ func (e *Env) follow(app, node string) (stop func()) {
 			}
 		}
 	}()
-	return stop
 }

@@ -22,7 +22,7 @@ func (e *Env) ReplacedAndItsPodRunsAgain(app string) {
 	e.Run(lab.DrydockOptions{}, Step(Proven))
 	old := e.Node(e.Nodes[0])
 	object := e.Object(old.Name)
-	e.T.Cleanup(e.follow(app, old.Name))
+	e.EndEvicted(app, old.Name)
 
 	e.Fail(old.Name)
 	entry, fresh := e.Ended()
