@@ -8,7 +8,7 @@ ARG GO_IMAGE=golang:1.26.8
 
 FROM ${GO_IMAGE} AS build
 WORKDIR /src
-COPY go.mod go.sum ./
+COPY go.mod go.sum go.work ./
 COPY internal/conntrack internal/conntrack
 RUN go mod download
 COPY . .

@@ -72,6 +72,10 @@ image: ## A container image IMAGE:VERSION with docker or podman, or bin/image.ta
 	fi; \
 	echo "make image needs docker or podman that answers, or ko; make build makes the binary alone" >&2; exit 1
 
+.PHONY: release
+release: ## A release of the tag VERSION in the folder OUT: make release VERSION=v1.2.3 URL=https://… (docs/release.md)
+	$(GO) run ./internal/release -version '$(VERSION)' -url '$(URL)' -out '$(or $(OUT),dist)' $(RELEASE)
+
 .PHONY: lab
 lab: needs ## Build the lab's programs into the cache folder
 	@$(GO) run ./internal/lab/programs/build lab

@@ -1,4 +1,5 @@
-// Package conntrack stands in for github.com/mwitkow/go-conntrack, by a replace directive in Drydock's go.mod. Prometheus'
+// Package conntrack stands in for github.com/mwitkow/go-conntrack, by a replace directive in Drydock's go.work, and so in whatever is
+// built in a checkout; `go install …@VERSION` takes the real one, which is only larger. Prometheus'
 // HTTP client (prometheus/common/config) dials through it; the real one counts the connections in metrics that Drydock
 // does not serve, and notes them for golang.org/x/net/trace's pages, which it does not serve either. But that package
 // registers these pages when the program starts, and with them html/template, which calls methods by their names: then

@@ -1,0 +1,186 @@
+// Release makes a release of Drydock in a folder: static binaries, an image for two architectures as an OCI layout, the chart, a
+// manifest for krew, a bill of materials and checksums. It publishes nothing. The same commit gives the same bytes.
+//
+//	go run ./internal/release -version v1.2.3 -url https://…/v1.2.3 -out dist
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// release is one release being made.
+type release struct {
+	// root is the checkout, out the folder that takes the release, version its tag, url where its files will be found.
+	root, out, version, url string
+	commit                  string
+	// at is the commit's time, which every file in the release has.
+	at time.Time
+	// platforms are those of the plugin; the programs of the cluster are built for the ones that are Linux.
+	platforms []platform
+	// authorities is the file with the public certificate authorities for the image.
+	authorities string
+
+	built []binary
+}
+
+type platform struct{ os, arch string }
+
+func (p platform) String() string { return p.os + "/" + p.arch }
+
+var all = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
+
+var aVersion = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	var r release
+	var only string
+	var untagged bool
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	flags.StringVar(&r.root, "root", ".", "the checkout")
+	flags.StringVar(&r.out, "out", "dist", "the folder that takes the release; it must not exist")
+	flags.StringVar(&r.version, "version", "", "the version, such as v1.2.3, which is the tag of the commit")
+	flags.StringVar(&r.url, "url", "", "the URL below which the files will be found; the manifest for krew names it")
+	flags.StringVar(&only, "platforms", "", "build for these alone, such as linux/amd64,darwin/arm64")
+	flags.StringVar(&r.authorities, "authorities", "/etc/ssl/certs/ca-certificates.crt", "the certificate authorities for the image")
+	flags.BoolVar(&untagged, "untagged", false, "make it although the commit does not have the tag, or files differ from it")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	switch {
+	case !aVersion.MatchString(r.version):
+		return fmt.Errorf("-version is %q; write a version such as v1.2.3", r.version)
+	case !strings.HasPrefix(r.url, "https://"):
+		return fmt.Errorf("-url is %q; write the https URL below which the files will be found", r.url)
+	}
+	r.platforms = slices.Clone(all)
+	if only != "" {
+		r.platforms = slices.DeleteFunc(r.platforms, func(p platform) bool { return !slices.Contains(strings.Split(only, ","), p.String()) })
+		if len(r.platforms) != len(strings.Split(only, ",")) {
+			return fmt.Errorf("-platforms is %q; there are %v", only, all)
+		}
+	}
+	if err := r.find(ctx, untagged); err != nil {
+		return err
+	}
+	if err := os.Mkdir(r.out, 0o755); err != nil {
+		return fmt.Errorf("making the folder of the release: %w", err)
+	}
+	for _, step := range []func(context.Context) error{r.binaries, r.archives, r.image, r.chart, r.materials, r.krew, r.checksums} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find reads the commit, and refuses what is not the tagged one.
+func (r *release) find(ctx context.Context, untagged bool) error {
+	var err error
+	if r.root, err = filepath.Abs(r.root); err != nil {
+		return err
+	}
+	if r.commit, err = r.git(ctx, "rev-parse", "HEAD"); err != nil {
+		return err
+	}
+	seconds, err := r.git(ctx, "show", "-s", "--format=%ct", "HEAD")
+	if err != nil {
+		return err
+	}
+	unix, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return fmt.Errorf("reading the commit's time: %w", err)
+	}
+	r.at = time.Unix(unix, 0).UTC()
+	if untagged {
+		return nil
+	}
+	tags, err := r.git(ctx, "tag", "--points-at", "HEAD")
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(strings.Fields(tags), r.version) {
+		return fmt.Errorf("commit %s does not have the tag %s: check that tag out, or set the tag", r.commit, r.version)
+	}
+	changed, err := r.git(ctx, "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if changed != "" {
+		return fmt.Errorf("files differ from commit %s; a release is made from a clean checkout:\n%s", r.commit, changed)
+	}
+	return nil
+}
+
+func (r *release) git(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", r.root}, args...)...).Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// binary is one program built for one platform.
+type binary struct {
+	program  string
+	platform platform
+	file     string
+}
+
+// binaries builds each program the way that make build does.
+func (r *release) binaries(ctx context.Context) error {
+	for _, p := range r.platforms {
+		for _, program := range []string{"kubectl-drydock", "drydock", "drydock-agent"} {
+			if program != "kubectl-drydock" && p.os != "linux" {
+				continue
+			}
+			b := binary{program, p, filepath.Join(r.out, ".build", p.os+"-"+p.arch, program)}
+			if p.os == "windows" {
+				b.file += ".exe"
+			}
+			file, err := filepath.Abs(b.file)
+			if err != nil {
+				return err
+			}
+			build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "nomsgpack",
+				"-ldflags", fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.commit=%s", r.version, r.commit), "-o", file, "./cmd/"+program)
+			build.Dir = r.root
+			build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0")
+			if said, err := build.CombinedOutput(); err != nil {
+				return fmt.Errorf("building %s for %s: %w\n%s", program, p, err, said)
+			}
+			r.built = append(r.built, b)
+		}
+	}
+	return nil
+}
+
+func (r *release) of(program string) (out []binary) {
+	for _, b := range r.built {
+		if b.program == program {
+			out = append(out, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b binary) int { return cmp.Compare(a.platform.String(), b.platform.String()) })
+	return out
+}
+
+// path is that of a file of the release.
+func (r *release) path(name string) string { return filepath.Join(r.out, name) }
