@@ -30,6 +30,18 @@ type TargetKind struct {
 	Kind Kind
 	// Name reads out of an alert which target it is about, by the labels that the policy names. An error: it names none.
 	Name func(p *Policy, labels map[string]string) (string, error)
+	// Unknown is why an alert about one that nobody has is none of ours; empty: MisrouteNoTarget.
+	Unknown Misroute
+}
+
+// Unknown is why an alert about a target of the kind that nobody has is none of ours.
+func (c *Config) Unknown(kind Kind) Misroute {
+	for _, k := range c.Kinds {
+		if k.Kind == kind {
+			return cmp.Or(k.Unknown, MisrouteNoTarget)
+		}
+	}
+	return MisrouteNoTarget
 }
 
 // nameOf is the name of the target that the alert is about by the policy. An error: it names none.

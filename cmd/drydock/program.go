@@ -19,6 +19,7 @@ import (
 	"drydock.dev/drydock/remediations/alertmanager"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/hosts"
+	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
 	"drydock.dev/drydock/remediations/kube"
 )
 
@@ -68,8 +69,10 @@ func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log l
 		return nil, err
 	}
 	p.posts = newPosts(cfg, p.clients, log)
-	if p.hosts, err = newHosts(cfg); err != nil {
-		return nil, err
+	if h, ok := config.Of[*hostsettings.Hosts](cfg); ok {
+		if p.hosts, err = hosts.Configured(h); err != nil {
+			return nil, err
+		}
 	}
 	if p.rescue, err = p.newRescue(); err != nil {
 		return nil, err

@@ -58,45 +58,70 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Now: time.Now, Keep: p.cfg.Core.HoldWhen.Keys(remediations.MarkAnnotation)}
 	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
 
-	side, err := newSidecars(p.cfg, p.clients, p.writes, reg)
-	if err != nil {
-		return nil, err
-	}
-	mesh, err := newLeaders(p.cfg, p.clients, fleet)
-	if err != nil {
-		return nil, err
-	}
-	eng, err := p.newEngine(fleet, side, mesh, tell, reg)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := shared.AddEventHandler(noticing(eng)); err != nil {
-		return nil, fmt.Errorf("watching Nodes: %w", err)
-	}
-	var servers []manager.Runnable
-	if p.rescue == nil { // else runApart has them
-		if servers, err = p.servers(ctx); err != nil {
+	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, carriers: map[remediations.Kind]kube.Carrier{}}
+	options := engine.Options{}
+	for _, k := range kinds {
+		carrier, err := k.join(j, &options)
+		if err != nil {
 			return nil, err
 		}
-	}
-	parts := append(servers, eng, p.posts.arrivals, p.linking(p.newInbox(fleet, mesh, eng, tell), tell))
-	for _, r := range parts {
-		if err := mgr.Add(r); err != nil {
-			return nil, fmt.Errorf("preparing to run: %w", err)
+		if carrier != nil {
+			j.carriers[k.of] = carrier
 		}
 	}
-	admission, err := addWebhook(mgr, p.cfg, p.clients, fleet, reg, p.log)
-	if err != nil {
+	if j.engine, err = j.newEngine(options); err != nil {
 		return nil, err
+	}
+	if _, err := shared.AddEventHandler(kube.Noticing(j.engine.Notice)); err != nil {
+		return nil, fmt.Errorf("watching Nodes: %w", err)
+	}
+	for _, part := range parts {
+		run, err := part(ctx, j)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range run {
+			if err := mgr.Add(r); err != nil {
+				return nil, fmt.Errorf("preparing to run: %w", err)
+			}
+		}
 	}
 	ready := func() error {
 		if !shared.HasSynced() {
 			return errors.New("the cache of Nodes is not filled yet")
 		}
-		return errors.Join(p.recv.Ready(), admission())
+		return errors.Join(p.recv.Ready(), j.admits())
 	}
 	p.ready.Store(&ready)
 	return mgr, nil
+}
+
+// joined is what the parts of one manager share.
+type joined struct {
+	*program
+	manager manager.Manager
+	fleet   kube.Fleet
+	tell    engine.Recorder
+	reg     prometheus.Registerer
+	// carriers say on which node an alert about a target belongs.
+	carriers map[remediations.Kind]kube.Carrier
+	engine   *engine.Engine
+	// admits says what the admission server lacks.
+	admits func() error
+}
+
+// parts is the list of what a manager runs.
+var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
+	func(ctx context.Context, j *joined) ([]manager.Runnable, error) {
+		if j.rescue != nil {
+			return nil, nil // runApart has them
+		}
+		return j.servers(ctx)
+	},
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
+		return []manager.Runnable{j.engine, j.posts.arrivals, j.linking(j.newInbox(), j.tell)}, nil
+	},
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return nil, j.addWebhook() },
 }
 
 func (p *program) managerOptions() manager.Options {
@@ -133,42 +158,28 @@ func apart(c *rest.Config) *rest.Config {
 	return c
 }
 
-// noticing wakes the engine for changes that could change a decision.
-func noticing(eng *engine.Engine) toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { eng.Notice() },
-		DeleteFunc: func(any) { eng.Notice() },
-		UpdateFunc: func(before, after any) {
-			a, okA := before.(*corev1.Node)
-			b, okB := after.(*corev1.Node)
-			if !okA || !okB || kube.Matters(a, b) {
-				eng.Notice()
-			}
-		},
-	}
-}
-
-func (p *program) newEngine(fleet kube.Fleet, side engine.Sidecars, mesh engine.Locations, tell engine.Recorder, reg prometheus.Registerer) (*engine.Engine, error) {
-	cfg, clients := p.cfg, p.clients
+// newEngine makes the engine, with the ports that the kinds have put into its options.
+func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
+	cfg, clients := j.cfg, j.clients
 	var eng *engine.Engine // a call's late answer goes to the engine that the actuators are made for
-	actuators, callTimeout, err := p.newActuators(func(node, attempt string, outcome remediations.CallOutcome, why error) {
+	actuators, callTimeout, err := j.newActuators(func(node, attempt string, outcome remediations.CallOutcome, why error) {
 		eng.Late(node, attempt, outcome, why)
 	})
 	if err != nil {
 		return nil, err
 	}
-	var silencer engine.Silencer
 	if cfg.Alertmanager.SilenceRepairs {
-		silencer = alertmanager.Repairs{Client: p.alerts}
+		o.Silencer = alertmanager.Repairs{Client: j.alerts}
 	}
-	eng = engine.New(engine.Options{
-		Silencer: silencer, Sidecars: side, Locations: mesh, NewTask: newTask,
-		Config: cfg.Core, Fleet: fleet, Journal: kube.Journal{Client: clients, Keep: fleet.Keep},
-		Store:  kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name, Version: thisBuild().Now()},
-		Alerts: p.alerts, Actuators: actuators, Witnesses: map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: kube.PodWitness{Client: clients}}, Workers: map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}, Events: tell, Metrics: reg,
-		Clock: clock.RealClock{}, Log: p.log.WithName("engine"), PollInterval: cfg.Alertmanager.PollInterval,
-		CallTimeout: callTimeoutOf(cfg, callTimeout), NewID: newID, Posts: p.posts.known,
-	})
+	o.NewTask, o.NewID, o.Posts = newTask, newID, j.posts.known
+	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients}
+	o.Store = kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}
+	o.Alerts, o.Actuators, o.Events, o.Metrics = j.alerts, actuators, j.tell, j.reg
+	o.Witnesses = map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: kube.PodWitness{Client: clients}}
+	o.Workers = map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}
+	o.Clock, o.Log, o.PollInterval = clock.RealClock{}, j.log.WithName("engine"), cfg.Alertmanager.PollInterval
+	o.CallTimeout = max(o.CallTimeout, callTimeout)
+	eng = engine.New(o)
 	return eng, nil
 }
 
@@ -196,12 +207,12 @@ func newAlertmanager(cfg *config.Config) (*alertmanager.Client, error) {
 	return alertmanager.New(o)
 }
 
-func (p *program) newInbox(fleet kube.Fleet, mesh engine.Locations, eng *engine.Engine, tell engine.Recorder) kube.Inbox {
+func (j *joined) newInbox() kube.Inbox {
 	return kube.Inbox{
-		Config: p.cfg.Core, Client: p.clients, Node: fleet.Cached, Hosts: kube.Pods{Client: p.clients}.Hosts, Carrier: fleet.Carrier, Leads: leads(mesh), Now: time.Now, Arrived: p.posts.arrivals.Arrived,
-		Turns: make(chan struct{}, kube.WritesAtOnce), Room: kube.NewRoom(), Expected: eng.Expect, Ended: eng.News,
+		Config: j.cfg.Core, Client: j.clients, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now, Arrived: j.posts.arrivals.Arrived,
+		Turns: make(chan struct{}, kube.WritesAtOnce), Room: kube.NewRoom(), Expected: j.engine.Expect, Ended: j.engine.News,
 		Full: func(node string) {
-			tell.Event(node, engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf("the node carries %d alerts or %d bytes of Drydock's already; further ones wait until some resolve", remediations.MaxAlertsPerNode, remediations.MaxBytesPerNode)})
+			j.tell.Event(node, engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf("the node carries %d alerts or %d bytes of Drydock's already; further ones wait until some resolve", remediations.MaxAlertsPerNode, remediations.MaxBytesPerNode)})
 		},
 	}
 }

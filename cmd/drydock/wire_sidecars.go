@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/secretfile"
@@ -24,31 +22,32 @@ type sidecars struct {
 	sidecar.Clients
 }
 
-// newSidecars are the providers of sidecars; nil: none is configured.
-func newSidecars(cfg *config.Config, clients kubernetes.Interface, restConfig *rest.Config, reg prometheus.Registerer) (engine.Sidecars, error) {
-	if len(cfg.Sidecars) == 0 {
+// joinSidecars joins the configured providers of sidecars.
+func joinSidecars(j *joined, o *engine.Options) (kube.Carrier, error) {
+	if len(j.cfg.Sidecars) == 0 {
 		return nil, nil
 	}
-	objects, err := dynamic.NewForConfig(restConfig)
+	objects, err := dynamic.NewForConfig(j.writes)
 	if err != nil {
 		return nil, fmt.Errorf("making the API server's client for SeiNodes: %w", err)
 	}
-	out := sidecars{Pods: kube.Pods{Client: clients}, Clients: sidecar.Clients{}}
-	for _, s := range cfg.Sidecars {
+	out := sidecars{Pods: kube.Pods{Client: j.clients}, Clients: sidecar.Clients{}}
+	for _, s := range j.cfg.Sidecars {
 		tls := s.TLS
 		client, err := sidecar.New(sidecar.Options{
 			Name: s.Name, Selector: s.Selector, Namespaces: s.Namespaces, Scheme: s.Scheme, Port: s.Port,
 			HealthPath: s.HealthPath, ReadyCode: s.ReadyCode, NotReadyCode: s.NotReadyCode, HealthTimeout: s.HealthTimeout,
 			ApproveMethod: s.ApproveMethod, ApprovePath: s.ApprovePath, ApproveBody: s.ApproveBody, ApproveCodes: s.ApproveCodes, ApproveTimeout: s.ApproveTimeout,
-			TLS: &tls, Token: tokenOf(s, clients), Owner: s.Owner, Via: s.Via,
-			Client: clients, Dynamic: objects, Registerer: reg, Now: time.Now,
+			TLS: &tls, Token: tokenOf(s, j.clients), Owner: s.Owner, Via: s.Via,
+			Client: j.clients, Dynamic: objects, Registerer: j.reg, Now: time.Now,
 		})
 		if err != nil {
 			return nil, err
 		}
 		out.Clients[s.Name] = client
 	}
-	return out, nil
+	o.Sidecars = out
+	return out.Carrier, nil
 }
 
 // maxTokenBytes bounds a token's file.

@@ -57,9 +57,19 @@ func (f Fleet) Cached(name string) *corev1.Node {
 	return n
 }
 
-// Carrier returns the Node that carries the alert of that key beside a repair of a location's leader that is under way, who
-// may lead no more; empty: none does.
-func (f Fleet) Carrier(key string) string {
+// LocationCarrier finds the node that has the alert beside a repair of the location's leader, who may lead no more; else the one that
+// leads the location now.
+func (f Fleet) LocationCarrier(leads func(location string) (node string)) Carrier {
+	return func(_ context.Context, key, location string) (string, error) {
+		if node := f.repairing(key); node != "" {
+			return node, nil
+		}
+		return leads(location), nil
+	}
+}
+
+// repairing is the Node that carries the alert of that key beside a repair of a location's leader that is under way; empty: none does.
+func (f Fleet) repairing(key string) string {
 	for _, o := range f.Indexer.List() {
 		n, ok := o.(*corev1.Node)
 		if !ok {

@@ -14,6 +14,11 @@ import (
 // Pods says where pods are. They are read one by one: nothing watches or caches them.
 type Pods struct{ Client kubernetes.Interface }
 
+// Carrier finds the node that hosts the pod of that name, as remediations.PodNamed reads it.
+func (p Pods) Carrier(ctx context.Context, _, name string) (string, error) {
+	return p.Hosts(ctx, remediations.PodNamed(name))
+}
+
 // Hosts says which node hosts the pod; empty: none does yet, or there is no such pod.
 func (p Pods) Hosts(ctx context.Context, pod remediations.Pod) (string, error) {
 	found, err := p.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})

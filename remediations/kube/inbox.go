@@ -27,14 +27,10 @@ type Inbox struct {
 	Client kubernetes.Interface
 	// Node looks a Node up in the cache by its exact name; nil: there is none.
 	Node func(name string) *corev1.Node
-	// Hosts says which node hosts a pod; empty: none does, or there is no such pod. Nil where no provider of sidecars is
-	// configured.
-	Hosts func(ctx context.Context, p remediations.Pod) (node string, err error)
-	// Carrier says which node carries the alert of that key beside a repair of its location's leader, Leads which node leads
-	// a location of the mesh; empty: none. Leads is nil where no mesh is configured.
-	Carrier func(key string) (node string)
-	Leads   func(location string) (node string)
-	Now     func() time.Time
+	// Carriers say on which node an alert belongs that is about something else than a node, by the kind of that. One that is not
+	// among them is nowhere: it is not configured.
+	Carriers map[remediations.Kind]Carrier
+	Now      func() time.Time
 	// Turns bounds the writes under way, those of all posts together, by its capacity; nil: nothing does.
 	Turns chan struct{}
 	// Room counts what the cache does not show yet; nil: nothing does, and one post may overfill a Node.
@@ -48,6 +44,10 @@ type Inbox struct {
 	// Arrived is told each time that the self-test's alert arrived. It must not block.
 	Arrived func()
 }
+
+// Carrier says on which node the alert with that key, about the target of that name, belongs; empty: on none, or there is no such
+// target.
+type Carrier func(ctx context.Context, key, name string) (node string, err error)
 
 // WritesAtOnce is as many as keep an API server busy. More would only wait there, ahead of a repair's own writes and of the
 // leader's Lease.
@@ -69,19 +69,16 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 	if why != remediations.MisrouteNone {
 		return string(why), nil
 	}
-	if route.Policy.Kind == remediations.KindSidecar {
-		var err error
-		if route.Node, err = i.Hosts(ctx, remediations.PodNamed(route.Name)); err != nil {
-			return "", err
+	a := i.Config.NewAlert(route.Policy, labels, status, startsAt, i.Now())
+	if kind := route.Policy.Kind; kind != remediations.KindNode {
+		if carrier := i.Carriers[kind]; carrier != nil {
+			var err error
+			if route.Node, err = carrier(ctx, a.Key(), route.Name); err != nil {
+				return "", err
+			}
 		}
 		if route.Node == "" {
-			return string(remediations.MisrouteUnknownPod), nil
-		}
-	}
-	a := i.Config.NewAlert(route.Policy, labels, status, startsAt, i.Now())
-	if route.Policy.Kind == remediations.KindLocation {
-		if route.Node = i.leads(a.Key(), route.Name); route.Node == "" {
-			return string(remediations.MisrouteUnknownLocation), nil
+			return string(i.Config.Unknown(kind)), nil
 		}
 	}
 	n := i.Node(route.Node)
@@ -134,18 +131,6 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 		return "", err
 	}
 	return ResultAccepted, nil
-}
-
-// leads says which node an alert about a location belongs on: the one on which the repair of its leader is on record, who
-// may lead no more; else the one that leads now.
-func (i Inbox) leads(key, location string) string {
-	if i.Leads == nil {
-		return ""
-	}
-	if node := i.Carrier(key); node != "" {
-		return node
-	}
-	return i.Leads(location)
 }
 
 func (i Inbox) write(ctx context.Context, name string, p nodePatch) error {

@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -73,6 +75,42 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 			require.Len(t, client.Actions(), map[string]int{"unchanged": 0, "accepted": 1}[c.want])
 		})
 	}
+}
+
+// TestAnAlertAboutAnyKindIsWhereItsCarrierSays, also one of a kind that Drydock does not know; without a carrier it is nowhere.
+func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
+	const volume remediations.Kind = "volume"
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
+	in := inbox(t, fake.NewClientset(n))
+	in.Node = func(name string) *corev1.Node { return map[string]*corev1.Node{n.Name: n}[name] }
+	remount := remediations.Remediation{Name: "remount", Once: true, Target: volume}
+	in.Config.Registry, in.Config.Provided = remediations.Registry{remount.Name: remount}, map[string]bool{remount.Name: true}
+	in.Config.Kinds = append(in.Config.Kinds, remediations.PlainKind(volume))
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "volume-stuck")
+	require.NoError(t, err)
+	in.Config.Policies = append(in.Config.Policies, &remediations.Policy{
+		Name: "v", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, Kind: volume, Labels: []string{"volume"}, Plan: []remediations.Step{{Name: remount.Name, Attempts: 1}},
+	})
+	gone := errors.New("nobody answers")
+	in.Carriers = map[remediations.Kind]kube.Carrier{volume: func(_ context.Context, _, name string) (string, error) {
+		if name == "vol-9" {
+			return "", gone
+		}
+		return map[string]string{"vol-7": "n1", "vol-8": "n2"}[name], nil
+	}}
+	record := func(name string) string {
+		result, err := in.Record(t.Context(), map[string]string{"alertname": "A", "remediation": "volume-stuck", "volume": name}, "firing", time.Unix(1700000000, 0))
+		if errors.Is(err, gone) {
+			return "error"
+		}
+		require.NoError(t, err)
+		return result
+	}
+	for name, want := range map[string]string{"vol-7": "accepted", "vol-8": "unknown_node", "vol-9": "error", "vol-0": "no_target", "": "no_target"} {
+		require.Equal(t, want, record(name), name)
+	}
+	in.Carriers = nil
+	require.Equal(t, "no_target", record("vol-7"), "control")
 }
 
 // TestWritesOfAllPostsTogetherAreBounded, or a storm of posts would have hundreds of them wait at the API server.

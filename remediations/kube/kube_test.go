@@ -225,7 +225,7 @@ func podInbox(t *testing.T) kube.Inbox {
 		Plan: []remediations.Step{{Name: "mark-ready", Provider: "sei", Attempts: 3}},
 	})
 	in.Config.Provided, in.Config.SidecarProviders = map[string]bool{"mark-ready": true}, map[string]bool{"sei": true}
-	in.Hosts = kube.Pods{Client: in.Client}.Hosts
+	in.Carriers = map[remediations.Kind]kube.Carrier{remediations.KindSidecar: kube.Pods{Client: in.Client}.Carrier}
 	return in
 }
 
@@ -287,7 +287,7 @@ func TestAPodsAlertIsOnTheNodeThatHostsIt(t *testing.T) {
 	require.Equal(t, "no_target", record(elsewhere, "firing"))
 
 	// Where no provider of sidecars is configured, nobody may look at pods: the alert is no policy's.
-	in.Hosts, in.Config.SidecarProviders = nil, nil
+	in.Carriers, in.Config.SidecarProviders = nil, nil
 	require.Equal(t, "no_policy", record(aboutPod("inbox-0"), "firing"))
 }
 
@@ -295,7 +295,7 @@ func TestAPodsAlertIsOnTheNodeThatHostsIt(t *testing.T) {
 func TestAPodThatNobodyCanLookUpIsAnError(t *testing.T) {
 	in := podInbox(t)
 	gone := errors.New("the API server does not answer")
-	in.Hosts = func(context.Context, remediations.Pod) (string, error) { return "node-10", gone }
+	in.Carriers[remediations.KindSidecar] = func(context.Context, string, string) (string, error) { return "node-10", gone }
 	result, err := in.Record(t.Context(), aboutPod("inbox-9"), "firing", time.Now())
 	require.ErrorIs(t, err, gone)
 	require.Empty(t, result)
@@ -303,7 +303,7 @@ func TestAPodThatNobodyCanLookUpIsAnError(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	in.Hosts = kube.Pods{Client: in.Client}.Hosts
+	in.Carriers[remediations.KindSidecar] = kube.Pods{Client: in.Client}.Carrier
 	_, err = in.Record(ctx, aboutPod("inbox-9"), "firing", time.Now())
 	require.ErrorContains(t, err, "which node hosts pod default/inbox-9")
 }
@@ -318,9 +318,11 @@ func TestALocationsAlertIsOnTheNodeThatLeadsIt(t *testing.T) {
 		Plan: []remediations.Step{{Name: "promote-leader", Attempts: 2}},
 	})
 	in.Config.Provided = map[string]bool{"promote-leader": true}
-	leads, carries := map[string]string{"fra1": "node-11", "lost": "no-such-node"}, ""
-	in.Leads = func(location string) string { return leads[location] }
-	in.Carrier = func(string) string { return carries }
+	leads := map[string]string{"fra1": "node-11", "lost": "no-such-node"}
+	cached := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	in.Carriers = map[remediations.Kind]kube.Carrier{
+		remediations.KindLocation: kube.Fleet{Indexer: cached}.LocationCarrier(func(location string) string { return leads[location] }),
+	}
 	about := func(location string) map[string]string {
 		return map[string]string{"alertname": "MeshLeaderDegraded", "remediation": "mesh-leader-degraded", "location": location, "node": "node-1"}
 	}
@@ -335,37 +337,44 @@ func TestALocationsAlertIsOnTheNodeThatLeadsIt(t *testing.T) {
 	require.Len(t, on, 1)
 	require.Equal(t, map[string]string{"location": "fra1"}, on[0].Labels)
 	require.Empty(t, remediations.AlertsOn(node(t, "node-1").Annotations), "a label is no place")
-	leads["fra1"], carries = "node-1", "node-11"
+	leads["fra1"] = "node-1"
+	repaired := node(t, "node-11")
+	repaired.Annotations[remediations.LocationKey] = locationRecord("Pending")
+	require.NoError(t, cached.Add(repaired))
 	require.Equal(t, "accepted", record("fra1", "resolved"), "the repair that moved it is told of its end")
 	require.Equal(t, "resolved", remediations.AlertsOn(node(t, "node-11").Annotations)[0].Status)
-	carries = ""
+	require.NoError(t, cached.Delete(repaired))
 	require.Equal(t, "unknown_location", record("nowhere", "firing"))
 	require.Equal(t, "unknown_node", record("lost", "firing"))
 	require.Equal(t, "no_target", record("", "firing"))
-	in.Leads, in.Carrier = nil, nil
+	in.Carriers = nil
 	require.Equal(t, "unknown_location", record("fra1", "firing"), "no mesh is configured")
+}
+
+// locationRecord is the record of a repair of a location's leader.
+func locationRecord(phase string) string {
+	return fmt.Sprintf(`{"v":1,"id":"aaaaaa","policy":"p","cause":{"alert":"9f2c0e5b6d1a4c33"},"location":"fra1","phase":%q,"step":{"index":0,"name":"promote-leader","attempt":1},`+
+		`"began":"2026-01-01T00:00:00Z","since":"2026-01-01T00:00:00Z","deadline":"2026-01-02T00:00:00Z"}`, phase)
 }
 
 // TestTheCarrierIsWhoseRepairIsUnderWay: an exhausted one waits for a person, and whoever leads has the alert.
 func TestTheCarrierIsWhoseRepairIsUnderWay(t *testing.T) {
 	key := remediations.AlertPrefix + "9f2c0e5b6d1a4c33"
-	record := func(phase string) string {
-		return fmt.Sprintf(`{"v":1,"id":"aaaaaa","policy":"p","cause":{"alert":"9f2c0e5b6d1a4c33"},"location":"fra1","phase":%q,"step":{"index":0,"name":"promote-leader","attempt":1},`+
-			`"began":"2026-01-01T00:00:00Z","since":"2026-01-01T00:00:00Z","deadline":"2026-01-02T00:00:00Z"}`, phase)
-	}
 	for name, c := range map[string]struct {
 		annotations map[string]string
 		want        string
 	}{
-		"under way":      {map[string]string{key: "{}", remediations.LocationKey: record("Pending")}, "n1"},
-		"exhausted":      {map[string]string{key: "{}", remediations.LocationKey: record("Exhausted")}, ""},
+		"under way":      {map[string]string{key: "{}", remediations.LocationKey: locationRecord("Pending")}, "n1"},
+		"exhausted":      {map[string]string{key: "{}", remediations.LocationKey: locationRecord("Exhausted")}, ""},
 		"unreadable":     {map[string]string{key: "{}", remediations.LocationKey: "{}"}, ""},
 		"only the alert": {map[string]string{key: "{}"}, ""},
-		"another alert":  {map[string]string{key + "0": "{}", remediations.LocationKey: record("Pending")}, ""},
+		"another alert":  {map[string]string{key + "0": "{}", remediations.LocationKey: locationRecord("Pending")}, ""},
 	} {
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 		require.NoError(t, indexer.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: c.annotations}}))
-		require.Equal(t, c.want, kube.Fleet{Indexer: indexer}.Carrier(key), name)
+		node, err := kube.Fleet{Indexer: indexer}.LocationCarrier(func(string) string { return "" })(t.Context(), key, "fra1")
+		require.NoError(t, err)
+		require.Equal(t, c.want, node, name)
 	}
 }
 

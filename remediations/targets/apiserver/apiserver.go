@@ -14,7 +14,10 @@ import (
 )
 
 // Kind are the API servers, all of them: no label names one.
-var Kind = remediations.TargetKind{Kind: remediations.KindAPIServer, Name: func(*remediations.Policy, map[string]string) (string, error) { return "", nil }}
+var Kind = remediations.TargetKind{
+	Kind: remediations.KindAPIServer, Unknown: remediations.MisrouteUnknownNode,
+	Name: func(*remediations.Policy, map[string]string) (string, error) { return "", nil },
+}
 
 // RescueFor is how long a rescue of the API servers may take, from its first restart on, where no policy says.
 const RescueFor = 10 * time.Minute

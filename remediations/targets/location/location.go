@@ -30,7 +30,7 @@ type Sight struct {
 
 // Kind are the locations of the mesh, by the nodes that lead them.
 var Kind = remediations.TargetKind{
-	Kind: remediations.KindLocation,
+	Kind: remediations.KindLocation, Unknown: remediations.MisrouteUnknownLocation,
 	Name: func(p *remediations.Policy, labels map[string]string) (string, error) {
 		if len(p.Labels) != 1 || !remediations.ValidLocation(labels[p.Labels[0]]) {
 			return "", errors.New("the alert names no location")

@@ -13,7 +13,7 @@ import (
 
 // Kind are the gated sidecars of pods, on the Node that hosts their pods.
 var Kind = remediations.TargetKind{
-	Kind: remediations.KindSidecar,
+	Kind: remediations.KindSidecar, Unknown: remediations.MisrouteUnknownPod,
 	Name: func(p *remediations.Policy, labels map[string]string) (string, error) {
 		if len(p.Labels) != 2 {
 			return "", errors.New("the policy says of no two labels that they name a pod's namespace and the pod")
