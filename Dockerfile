@@ -8,7 +8,7 @@ ARG GO_IMAGE=golang:1.26.8
 
 FROM ${GO_IMAGE} AS build
 WORKDIR /src
-COPY go.mod go.sum go.work ./
+COPY go.mod go.sum go.work go.work.sum ./
 COPY internal/conntrack internal/conntrack
 RUN go mod download
 COPY . .
