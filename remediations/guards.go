@@ -103,9 +103,6 @@ func (g Guard) ask(c *Candidate) *Finding {
 	return g.find(c)
 }
 
-// hold asks the guards in order.
-func (c *Candidate) hold() (Reason, *Finding) { return c.HeldBy(nil) }
-
 // HeldBy asks those guards alone that have one of the reasons; nil: all of them.
 func (c *Candidate) HeldBy(reasons []Reason) (Reason, *Finding) {
 	for _, g := range c.Config.guards() {

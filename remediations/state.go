@@ -45,8 +45,6 @@ type State struct {
 	NewID string
 }
 
-func (s *State) known() *State { return s }
-
 // Lease is a node's heartbeat.
 type Lease struct {
 	// ReadAt is when it was read, RenewedAt when the kubelet last renewed it.
