@@ -58,6 +58,8 @@ type Config struct {
 	// ControlPlaneHosts are the Nodes on whose hosts the API servers run, in the order in which they are tried. Without them
 	// nothing is known of API servers.
 	ControlPlaneHosts []string
+	// Announce are the annotations that a Node has while it is under repair.
+	Announce []string
 	// HoldWhen are the marks of other systems that hold repairs; nil: the shipped ones.
 	HoldWhen Marks
 	// ClusterWide bounds the steps that change the whole cluster.

@@ -87,7 +87,9 @@ func (m Mark) on(n *corev1.Node) (shown string, ok bool) {
 	case MarkLabel:
 		return m.in(n.Labels)
 	case MarkAnnotation:
-		return m.in(n.Annotations)
+		if !Announced(n, m.Key) {
+			return m.in(n.Annotations)
+		}
 	case MarkCondition:
 		for _, c := range n.Status.Conditions {
 			if string(c.Type) == m.Key && string(c.Status) == cmp.Or(m.Value, string(corev1.ConditionTrue)) && !(m.echo && causedBy(n, c)) {
@@ -116,11 +118,9 @@ func (m Mark) counts(value string) bool {
 	return value != "false"
 }
 
-// ownTaint says that the taint is one that Drydock has on record: the record has the second in which it was set.
+// ownTaint says that the taint is one that Drydock has on record.
 func ownTaint(n *corev1.Node, t corev1.Taint) bool {
-	return t.TimeAdded != nil && slices.ContainsFunc(ownUndo(n), func(u Undo) bool {
-		return u.Kind == UndoTaint && u.Key == t.Key && u.At.Unix() == t.TimeAdded.Unix()
-	})
+	return slices.ContainsFunc(ownUndo(n), func(u Undo) bool { return u.Set(t) })
 }
 
 // causedBy says that the condition appeared after the last step of the node's repair was issued.

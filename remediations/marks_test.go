@@ -62,6 +62,11 @@ func TestDrydocksOwnMarksDoNotHoldIt(t *testing.T) {
 		r.Undo = append(r.Undo, own)
 		n.Annotations[NodeRepairKey] = r.Encode()
 	}
+	announced := func(n *corev1.Node) {
+		r := ReadJournal(n).Record
+		r.Undo = append(r.Undo, Undo{Kind: UndoAnnotation, Key: "karpenter.sh/do-not-disrupt", At: at})
+		n.Annotations[NodeRepairKey] = r.Encode()
+	}
 	for name, c := range map[string]struct {
 		change func(*corev1.Node)
 		held   bool
@@ -75,6 +80,9 @@ func TestDrydocksOwnMarksDoNotHoldIt(t *testing.T) {
 			delete(n.Annotations, NodeRepairKey)
 			n.Annotations[HistoryKey] = EncodeJSON([]Entry{{ID: "r0", Policy: "p", Outcome: Recovered, Began: at, Ended: at, Left: []Undo{own}}})
 		}, false},
+		"announced":                             {func(n *corev1.Node) { announced(n); n.Annotations["karpenter.sh/do-not-disrupt"] = "true" }, false},
+		"announced, and a person wrote over it": {func(n *corev1.Node) { announced(n); n.Annotations["karpenter.sh/do-not-disrupt"] = "1h" }, true},
+		"not announced":                         {func(n *corev1.Node) { n.Annotations["karpenter.sh/do-not-disrupt"] = "true" }, true},
 		"a shutdown by the repair's reboot": {func(n *corev1.Node) {
 			n.Status.Conditions = append(n.Status.Conditions, condition("GracefulNodeShutdownInProgress", "True", ReadJournal(n).Record.Intent.At.Add(time.Second)))
 		}, false},

@@ -145,18 +145,21 @@ type Hold struct {
 	Until   *time.Time `json:"until,omitempty"`
 }
 
-// Undo is one thing that Drydock did to a Node: {"kind":"cordon"}, or {"kind":"taint","key":"…"}.
+// Undo is one thing that Drydock did to a Node: {"kind":"cordon"}, {"kind":"taint","key":"…"} or {"kind":"annotation","key":"…"}.
 type Undo struct {
 	Kind string    `json:"kind"`
 	Key  string    `json:"key,omitempty"`
 	At   time.Time `json:"at"`
 }
 
-// Kinds of Undo: UndoCordon sets spec.unschedulable back, UndoTaint takes away the taint with the Undo's Key, UndoLeader
-// puts back the move on to the node that is the Undo's Key.
+// Kinds of Undo: UndoCordon sets spec.unschedulable back, UndoTaint takes away the taint with the Undo's Key, UndoAnnotation
+// the announcement with that key, UndoLeader puts back the move on to the node that is the Undo's Key.
 const (
 	UndoCordon = "cordon"
 	UndoTaint  = "taint"
+
+	UndoAnnotation = "annotation"
+
 	UndoLeader = "leader"
 )
 

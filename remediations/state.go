@@ -155,6 +155,8 @@ type Decision struct {
 	PutBack []Move
 	// Taint marks the node out of service, since its machine is proven gone. Untaint takes that back.
 	Taint, Untaint bool
+	// Announce are annotations to set, Withdraw those to take off where they are still ours.
+	Announce, Withdraw []string
 	// LeftOf is the ended repair in the history that leaves Left on the Node from now on; empty: none changes.
 	LeftOf string
 	Left   []Undo

@@ -55,7 +55,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	if !ok {
 		return nil, fmt.Errorf("watching Nodes: the cache gives a %T", informer)
 	}
-	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Now: time.Now, Keep: p.cfg.Core.HoldWhen.Keys(remediations.MarkAnnotation)}
+	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Now: time.Now, Keep: p.cfg.Core.Kept()}
 	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
 
 	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, carriers: map[remediations.Kind]kube.Carrier{}}
@@ -131,7 +131,7 @@ func (p *program) managerOptions() manager.Options {
 		Logger: p.log,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform(p.cfg.Core.HoldWhen.Keys(remediations.MarkAnnotation)...)}},
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: kube.TrimTransform(p.cfg.Core.Kept()...)}},
 		},
 		Metrics:                       metricsserver.Options{BindAddress: "0"}, // Drydock's own servers have limits
 		HealthProbeBindAddress:        "0",

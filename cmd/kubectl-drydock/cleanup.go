@@ -281,6 +281,18 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
 	default:
 		t.kept = append(t.kept, fmt.Sprintf("its cordon: Drydock set it, but no record on the node says so; to remove it: kubectl uncordon %s", n.Name))
 	}
+	for _, u := range undo {
+		if u.Kind != remediations.UndoAnnotation {
+			continue
+		}
+		ours, err := remediations.OwnsAnnotation(n, u.Key)
+		if err != nil {
+			return fmt.Errorf("looking for Drydock's annotation %s on %s: %w", u.Key, n.Name, err)
+		}
+		if ours {
+			t.annotations, t.removed = append(t.annotations, u.Key), append(t.removed, "annotation "+u.Key)
+		}
+	}
 	rest := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(taint corev1.Taint) bool {
 		ours := slices.ContainsFunc(undo, func(u remediations.Undo) bool { return u.Set(taint) })
 		if ours {

@@ -69,6 +69,7 @@ func (b *builder) build(raw *rawConfig) {
 	b.buildAlertmanager(raw)
 	b.buildLimits(raw)
 	b.buildHoldWhen(raw)
+	b.buildAnnounce(raw)
 	b.buildWindows(raw)
 	b.buildSections()
 	b.buildSidecars(raw.Providers.Sidecars)

@@ -32,6 +32,13 @@ func (m *rawMark) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// buildAnnounce turns names into the annotations that they stand for; the schema knows no other name.
+func (b *builder) buildAnnounce(raw *rawConfig) {
+	for _, name := range raw.Announce {
+		b.core.Announce = append(b.core.Announce, remediations.Announcements[name])
+	}
+}
+
 // buildHoldWhen changes the shipped marks by what the configuration says of them, and adds its own behind them.
 func (b *builder) buildHoldWhen(raw *rawConfig) {
 	marks := remediations.ShippedMarks()

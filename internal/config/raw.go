@@ -57,6 +57,7 @@ type rawConfig struct {
 			PerLocation string
 		}
 	}
+	Announce []string
 	HoldWhen struct{ Taints, Labels, Annotations, Conditions map[string]rawMark }
 	Windows  []struct {
 		Days               []string

@@ -92,7 +92,8 @@ func (w *still) Write(_ context.Context, n *corev1.Node, c NodeChange) (*corev1.
 	w.nodes[w.byName[n.Name]] = out
 	return out, nil
 }
-func (w *still) OwnsCordon(context.Context, string) (bool, error) { return false, nil }
+func (w *still) OwnsCordon(context.Context, string) (bool, error)                    { return false, nil }
+func (w *still) OwnsAnnotations(context.Context, string, []string) ([]string, error) { return nil, nil }
 func (w *still) SetBy(context.Context, string, string) (string, time.Time, error) {
 	return "", time.Time{}, nil
 }

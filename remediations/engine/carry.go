@@ -190,6 +190,10 @@ func change(s *remediations.State, key string, d remediations.Decision) *NodeCha
 	if d.Pause != "" {
 		c.Annotations[remediations.PauseKey] = &d.Pause
 	}
+	for _, key := range d.Announce {
+		value := remediations.AnnouncedAs
+		c.Annotations[key] = &value
+	}
 	if d.Cordon {
 		yes := true
 		c.Unschedulable = &yes
@@ -256,6 +260,16 @@ func (p *passing) put(s *remediations.State, d remediations.Decision) *corev1.No
 		if owned {
 			no := false
 			c.Unschedulable = &no
+		}
+	}
+	if len(d.Withdraw) > 0 {
+		owned, err := p.Journal.OwnsAnnotations(p.ctx, s.Node.Name, d.Withdraw)
+		if err != nil {
+			p.failed = true
+			return nil
+		}
+		for _, key := range owned {
+			c.Annotations[key] = nil
 		}
 	}
 	written, err := p.write(p.ctx, s.Node, *c)

@@ -37,6 +37,24 @@ func traceKnockOuts() map[string]knockOut {
 				w.pass(time.Minute)
 			},
 		},
+		"8: only Drydock's own announcement is taken off": {
+			config: announced, take: func(h *hands) { h.w.do(func() { h.w.lies.ownsEveryAnnouncement = true }) }, speaks: "8: took " + noScaleDown,
+			tale: overwritten,
+		},
+		"8: announcements end with the repair": {
+			config: announced, take: func(h *hands) {
+				h.decision(func(_ *remediations.State, d *remediations.Decision) { d.Withdraw = nil })
+			}, speaks: "8: the repair r", tale: overwritten,
+		},
+		"8: announcements are on the record": {
+			config: announced, take: func(h *hands) {
+				h.decision(func(_ *remediations.State, d *remediations.Decision) {
+					if len(d.Announce) > 0 {
+						d.Record.Undo = nil
+					}
+				})
+			}, speaks: "8: set ", tale: overwritten,
+		},
 		"8: a person's cordon means hands off": {
 			take: func(h *hands) {
 				h.config(func(_ *remediations.Config, p *remediations.Policy) { p.RepairCordoned = true })

@@ -91,6 +91,22 @@ func (l *life) people() map[string]func(*rapid.T) {
 				w.edit(n, func(n *corev1.Node) { n.Spec.Unschedulable = yes })
 			}
 		}),
+		"a person tells the autoscaler": l.do(func(t *rapid.T, w *world) {
+			n, yes := pick(t), rapid.Bool().Draw(t, "do not scale down")
+			node := w.nodes[n]
+			if node == nil {
+				return
+			}
+			if _, there := node.Annotations[noScaleDown]; there && yes {
+				return // it says so already
+			}
+			delete(w.machines[n].announcedBy, noScaleDown)
+			w.edit(n, func(n *corev1.Node) {
+				if delete(n.Annotations, noScaleDown); yes {
+					n.Annotations[noScaleDown] = "true"
+				}
+			})
+		}),
 		"a person spoils the record": l.do(func(t *rapid.T, w *world) {
 			if n := pick(t); w.record(n) != nil {
 				w.machines[n].spoilt = true

@@ -42,6 +42,7 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 			if p, err := remediations.ParsePause(cur.Annotations[k]); err != nil || p.Until.IsZero() || time.Now().Before(p.Until) {
 				w.fail("9: the pause %q of %s was removed before its time", cur.Annotations[k], cur.Name)
 			}
+		case k == noScaleDown || k == noDisrupt: // checkAnnouncements
 		default:
 			w.fail("1: wrote %s on %s, which is not Drydock's", k, cur.Name)
 		}
@@ -58,6 +59,7 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		}
 	}
 	w.checkCordon(i, cur, c)
+	w.checkAnnouncements(i, cur, c)
 	w.checkMark(i, cur, c)
 	w.checkRecord(i, cur, c)
 	w.checkSidecarWrite(i, cur, c)

@@ -100,6 +100,7 @@ func anyConfig(t *rapid.T) *remediations.Config {
 	if rapid.Bool().Draw(t, "a second policy") {
 		c.Policies = append(c.Policies, kubeletDown(c))
 	}
+	c.Announce = rapid.SampledFrom([][]string{nil, {noScaleDown}, {noScaleDown, noDisrupt}}).Draw(t, "announce")
 	c.RequireAll = rapid.IntRange(0, 3).Draw(t, "require all") == 0
 	c.Limits.Concurrent = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 2}, {Value: 3}, {Value: 40, Percent: true}}).Draw(t, "concurrent")
 	c.Limits.ConcurrentPerZone = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 9}, {Value: 50, Percent: true}}).Draw(t, "per zone")

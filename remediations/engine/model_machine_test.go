@@ -42,6 +42,7 @@ type machine struct {
 	leaseFrozen            time.Time // since when its kubelet renews no lease; zero: it does
 	bootTakes              time.Duration
 	cordonedBy             string
+	announcedBy            map[string]string
 	silenced, inhibited    bool
 	silencedHere           int // a silence that only this replica has heard of; 0: both
 	unprocessed, unheardBy bool
@@ -85,7 +86,7 @@ type layout struct{ zones, pools, controlPlane int }
 // join registers a machine as a new Node.
 func (w *world) join(name, providerID string) {
 	w.ids++
-	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), wellSince: time.Now().Add(-time.Hour), readySince: time.Now().Add(-time.Hour), bootTakes: time.Minute, pods: podsOf{left: 2}}
+	m := &machine{name: name, providerID: providerID, boots: 1, up: true, since: time.Now().Add(-time.Hour), wellSince: time.Now().Add(-time.Hour), readySince: time.Now().Add(-time.Hour), bootTakes: time.Minute, pods: podsOf{left: 2}, announcedBy: map[string]string{}}
 	w.machines[name], w.known[name] = m, true
 	i, _ := strconv.Atoi(name[1:])
 	labels := map[string]string{"zone": "z" + strconv.Itoa(i%w.layout.zones), "pool": "p" + strconv.Itoa(i%w.layout.pools)}

@@ -132,7 +132,7 @@ type world struct {
 
 // lies are ports that do not keep what they promise: the knock-out turns them on.
 type lies struct {
-	forgetIntents, forgetSlots, ignoreNodeVersion, ignoreLedgerVersion, neverAsk, ownsEveryCordon, ghosts bool
+	forgetIntents, forgetSlots, ignoreNodeVersion, ignoreLedgerVersion, neverAsk, ownsEveryCordon, ownsEveryAnnouncement, ghosts bool
 	// keepSlots: who frees a slot only believes it.
 	keepSlots bool
 	// askOnce: the leaders' port asks before the first key alone.

@@ -44,6 +44,8 @@ type Journal interface {
 	Write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error)
 	// OwnsCordon asks managedFields whether the cordon is Drydock's own. One live read.
 	OwnsCordon(ctx context.Context, node string) (bool, error)
+	// OwnsAnnotations asks managedFields which of the annotations are Drydock's alone. One live read.
+	OwnsAnnotations(ctx context.Context, node string, keys []string) (owned []string, err error)
 	// SetBy asks managedFields which field manager owns an annotation of the Node, and when that manager last changed the
 	// Node. An empty manager: managedFields name nobody. One live read.
 	SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error)

@@ -11,6 +11,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/internal/kubeapi"
+	"drydock.dev/drydock/remediations"
 )
 
 // maxPodHolds bounds how many pods are named at once.
@@ -53,7 +54,7 @@ func (c *Client) nodeHolds(s *sight) (out []hold) {
 	if !slices.Contains(s.node.Finalizers, finalizer) {
 		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("Node %s lacks the finalizer %s, so Karpenter would end the instance without a drain", s.node.Name, finalizer)})
 	}
-	if value, there := s.node.Annotations[doNotDisrupt]; there && value != "false" {
+	if value, there := s.node.Annotations[doNotDisrupt]; there && value != "false" && !remediations.Announced(&s.node, doNotDisrupt) {
 		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("Node %s must not be disrupted, somebody says (annotation %s); take the annotation away", s.node.Name, doNotDisrupt)})
 	}
 	return out

@@ -2,6 +2,7 @@ package karpenter
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,8 +84,13 @@ func TestWhatLooksLikeAHoldAndIsNone(t *testing.T) {
 		return func(w *world) { w.pod(meta, spec, ready, budgetStatus(0, 1, 1)) }
 	}
 	for name, make := range map[string]func(*world){
-		"a budget that is over":        budgets(m{"nodes": "0", "schedule": "0 1 * * *", "duration": "2h"}),
-		"a budget that allows some":    budgets(m{"nodes": "1"}, m{"nodes": "5%"}),
+		"a budget that is over":     budgets(m{"nodes": "0", "schedule": "0 1 * * *", "duration": "2h"}),
+		"a budget that allows some": budgets(m{"nodes": "1"}, m{"nodes": "5%"}),
+		"Drydock's own announcement": func(w *world) {
+			r := remediations.Record{V: 1, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: "a"}, Phase: remediations.Pending, Step: remediations.StepRef{Name: "replace", Attempt: 1},
+				Began: time.Unix(1, 0), Since: time.Unix(1, 0), Deadline: time.Unix(1, 0), Undo: []remediations.Undo{{Kind: remediations.UndoAnnotation, Key: doNotDisrupt, At: time.Unix(1, 0)}}}
+			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true", remediations.NodeRepairKey: r.Encode()}}})
+		},
 		"the other Node's annotation":  func(w *world) { w.patch("Node", "ten", m{"metadata": m{"annotations": m{doNotDisrupt: "true"}}}) },
 		"a pod that is not ready":      blocked(nil, nil, "False"),
 		"a pod of the kubelet's":       blocked(m{"ownerReferences": []any{m{"apiVersion": "v1", "kind": "Node", "name": "x", "uid": "x"}}}, nil, "True"),

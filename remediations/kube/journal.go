@@ -74,6 +74,24 @@ func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
 	return remediations.OwnsCordon(n)
 }
 
+// OwnsAnnotations says which of the annotations Drydock alone owns.
+func (j Journal) OwnsAnnotations(ctx context.Context, node string, keys []string) (owned []string, err error) {
+	n, err := j.managed(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		ours, err := remediations.OwnsAnnotation(n, key)
+		if err != nil {
+			return nil, err
+		}
+		if ours {
+			owned = append(owned, key)
+		}
+	}
+	return owned, nil
+}
+
 // SetBy says which field manager owns an annotation of the Node, and when that manager last changed the Node; of several
 // owners, the one that changed the Node last. The API server takes a manager's name from the request: the name tells the
 // program and proves no person.

@@ -99,6 +99,29 @@ func TestACordonIsOwnedByWhoeverSetItLast(t *testing.T) {
 	require.False(t, owns(), "a person uncordoned it and cordoned it again")
 }
 
+// TestAnAnnouncementIsOwnedByWhoeverSetItLast, and is not Drydock's alone where somebody else applied it as well.
+func TestAnAnnouncementIsOwnedByWhoeverSetItLast(t *testing.T) {
+	client := lab.Shared(t).Client()
+	j := kube.Journal{Client: client}
+	keys := []string{"example.com/ours", "example.com/changed", "example.com/applied", "example.com/before"}
+	by := func(kind types.PatchType, body string) {
+		_, err := client.CoreV1().Nodes().Patch(t.Context(), "node-3", kind, []byte(body), metav1.PatchOptions{FieldManager: "another"})
+		require.NoError(t, err)
+	}
+	by(types.MergePatchType, `{"metadata":{"annotations":{"example.com/before":"true"}}}`)
+	set := map[string]*string{}
+	for _, key := range keys[:3] {
+		set[key] = ptr("true")
+	}
+	_, err := j.Write(t.Context(), node(t, "node-3"), engine.NodeChange{Annotations: set})
+	require.NoError(t, err)
+	by(types.MergePatchType, `{"metadata":{"annotations":{"example.com/changed":"false"}}}`)
+	by(types.ApplyPatchType, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"node-3","annotations":{"example.com/applied":"true"}}}`)
+	owned, err := j.OwnsAnnotations(t.Context(), "node-3", append(keys, "example.com/absent"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"example.com/ours"}, owned)
+}
+
 // TestAnAnnotationIsSetByItsFieldManager, as the API server recorded it.
 func TestAnAnnotationIsSetByItsFieldManager(t *testing.T) {
 	client := lab.Shared(t).Client()

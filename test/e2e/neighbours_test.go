@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -92,4 +94,37 @@ func (y *yard) mark(node string, m remediations.Mark, set bool) {
 		_, err = y.lab.Client().CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{})
 		require.NoError(y.t, err)
 	}
+}
+
+// selectors are those of the page about neighbours, and whether each selects a node under repair.
+var selectors = map[string]bool{"drydock.dev/phase in (Acting, Verifying)": true, "drydock.dev/phase=Exhausted": false, "!drydock.dev/phase": false}
+
+// announced are the annotations by which cluster-autoscaler and Karpenter are told to leave the node alone.
+func announced(n *corev1.Node) []string {
+	var out []string
+	for _, key := range []string{remediations.Announcements["cluster-autoscaler"], remediations.Announcements["karpenter"]} {
+		if n.Annotations[key] == remediations.AnnouncedAs {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// selects asks the API server for the nodes that each selector of the page finds.
+func (y *yard) selects(underRepair string) {
+	y.t.Helper()
+	t := y.t
+	page, err := os.ReadFile("../../docs/neighbours.md")
+	require.NoError(t, err)
+	written := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?:-l|nodeSelector:) '([^']+)'`).FindAllStringSubmatch(string(page), -1) {
+		wants, known := selectors[m[1]]
+		require.True(t, known, m[1])
+		written[m[1]] = wants
+		found, err := y.lab.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: m[1]})
+		require.NoError(t, err)
+		is := slices.ContainsFunc(found.Items, func(n corev1.Node) bool { return n.Name == underRepair })
+		require.Equal(t, wants, is, m[1])
+	}
+	require.Equal(t, selectors, written)
 }

@@ -58,15 +58,21 @@ func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-1"))
 }
 
-// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the next one is.
+// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the next one is. What others are told of
+// the repair came with the intent, and goes with the end; what a person told them before stays.
 func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	y := newYard(t)
 	proxy, err := y.lab.NewProxy()
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	short := policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "8s", "attempts": 2}}})
-	d := y.run(lab.DrydockOptions{Config: config(short), Server: proxy.URL()})
+	c := config(short)
+	c["announce"] = []string{"cluster-autoscaler", "karpenter"}
+	d := y.run(lab.DrydockOptions{Config: c, Server: proxy.URL()})
 	proxy.After(killOn(d, "node-2", remediations.Acting)) //nolint:bodyclose // the proxy closes it
+	persons := remediations.Mark{Kind: remediations.MarkAnnotation, Key: remediations.Announcements["cluster-autoscaler"], Value: remediations.AnnouncedAs}
+	y.mark("node-2", persons, true)
+	t.Cleanup(func() { y.mark("node-2", persons, false) })
 
 	y.fail("node-2")
 	lab.AwaitEnd(t, d.Process, within)
@@ -75,12 +81,15 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	require.NotNil(t, r, "the intent is on the Node")
 	require.Equal(t, remediations.Acting, r.Phase)
 	require.Zero(t, y.reboots("node-2"), "the call was not made")
+	require.Len(t, announced(y.node("node-2")), 2)
+	y.selects("node-2")
 	require.NoError(t, d.Start(t.Context()))
 	e := y.ended("node-2")
 
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps)
 	require.Equal(t, 1, y.reboots("node-2"), "attempt 1 was never made, attempt 2 once")
+	require.Equal(t, []string{persons.Key}, announced(y.node("node-2")))
 }
 
 // The plan runs out on a machine that reboots and does not get well: the node is cordoned and left, until a person

@@ -31,6 +31,9 @@ func undo(d *remediations.Decision, r *remediations.Record) {
 	for _, u := range r.Undo {
 		d.Uncordon = d.Uncordon || u.Kind == remediations.UndoCordon
 		d.Untaint = d.Untaint || u.Kind == remediations.UndoTaint
+		if u.Kind == remediations.UndoAnnotation {
+			d.Withdraw = append(d.Withdraw, u.Key)
+		}
 	}
 }
 
@@ -44,19 +47,20 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) remediations.Deci
 	}
 	d.Message = fmt.Sprintf("all steps were tried (%s) and the node is not cured: %s%s", strings.Join(all(r), ", "), missing, passedOver(r))
 	d.Ended.Why = text.Line(d.Message, 300)
-	d.Uncordon, d.Untaint, d.Ended.Left = false, false, nil
+	d.Uncordon, d.Untaint, d.Withdraw, d.Ended.Left = false, false, nil, nil
 	disruptive := slices.ContainsFunc(all(r), func(done string) bool { return s.Config.Remediation(remediations.StepName(done)).Disruptive })
 	if p.CordonExhausted && p.Mode == remediations.ModeEnforce && disruptive && !s.Node.Spec.Unschedulable {
 		d.Cordon = true
 		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
 	}
-	if !p.CordonExhausted { // the cordon was for a step that is over; what a machine that is gone left behind stays marked
-		for _, u := range r.Undo {
-			d.Uncordon = d.Uncordon || u.Kind == remediations.UndoCordon
-		}
-		d.Ended.Left = s.leave(&d, r.Undo, now)
-		r.Undo = slices.DeleteFunc(r.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
+	// A cordon for a step that is over ends here, unless the policy keeps it, and so does what others were told of the repair. What a
+	// machine that is gone left behind stays marked.
+	over := func(u remediations.Undo) bool {
+		return u.Kind == remediations.UndoAnnotation || (u.Kind == remediations.UndoCordon && !p.CordonExhausted)
 	}
+	undo(&d, &remediations.Record{Undo: slices.DeleteFunc(slices.Clone(r.Undo), func(u remediations.Undo) bool { return !over(u) })})
+	d.Ended.Left = s.leave(&d, r.Undo, now)
+	r.Undo = slices.DeleteFunc(r.Undo, over)
 	d.Record = r
 	return d
 }

@@ -13,15 +13,15 @@ import (
 // alone. It goes into the history, and is taken back when that word ends.
 func (s *state) leave(d *remediations.Decision, undo []remediations.Undo, now time.Time) (left []remediations.Undo) {
 	reason, _ := s.wordOnNode(now)
-	if reason == "" || (!d.Uncordon && !d.Untaint) {
+	if reason == "" || (!d.Uncordon && !d.Untaint && len(d.Withdraw) == 0) {
 		return nil
 	}
 	for _, u := range undo {
-		if (u.Kind == remediations.UndoCordon && d.Uncordon) || (u.Kind == remediations.UndoTaint && d.Untaint) {
+		if (u.Kind == remediations.UndoCordon && d.Uncordon) || (u.Kind == remediations.UndoTaint && d.Untaint) || (u.Kind == remediations.UndoAnnotation && slices.Contains(d.Withdraw, u.Key)) {
 			left = append(left, u)
 		}
 	}
-	d.Uncordon, d.Untaint = false, false
+	d.Uncordon, d.Untaint, d.Withdraw = false, false, nil
 	d.Message += fmt.Sprintf("; the node keeps Drydock's %s while %s holds it", kindsOf(left), reason)
 	return left
 }

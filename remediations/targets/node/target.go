@@ -95,6 +95,10 @@ func (s *state) intend(c *remediations.Candidate, pending *remediations.Record, 
 			r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(c.Now)})
 		}
 	}
+	d.Announce = s.Config.Unannounced(n, r)
+	for _, key := range d.Announce {
+		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoAnnotation, Key: key, At: remediations.Instant(c.Now)})
+	}
 	d.Message = fmt.Sprintf("%s %s%s%s %s", c.Remediation().Verb, n.Name, part(c), attempt, c.By())
 }
 

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// announcing starts a world whose n0 is under repair.
+func announcing(t *testing.T, w *world) {
+	w.start()
+	w.pass(16 * time.Second)
+	w.do(func() { w.mood.before = 2 * time.Second; w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+	require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Phase == remediations.Acting }))
+}
+
+// overwritten is the tale of an announcement that a person makes theirs during the repair.
+func overwritten(t *testing.T, w *world) {
+	announcing(t, w)
+	w.do(func() {
+		w.machines["n0"].announcedBy[noScaleDown] = "a person"
+		w.edit("n0", edit(noScaleDown, "until Friday"))
+	})
+	w.pass(20 * time.Minute)
+}
+
+// TestOthersAreToldOfARepair: the announcements come with the intent, do not hold Drydock itself, and go with the end. What a person set
+// before, or makes theirs since, stays.
+func TestOthersAreToldOfARepair(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(w *world)
+		tale   func(t *testing.T, w *world)
+		during []string
+		after  map[string]string
+	}{
+		"nobody else": {nil, announcing, []string{noScaleDown, noDisrupt}, map[string]string{}},
+		"a person before": {
+			func(w *world) {
+				w.machines["n0"].announcedBy[noScaleDown] = "a person"
+				w.edit("n0", edit(noScaleDown, "true"))
+			}, announcing, []string{noScaleDown, noDisrupt}, map[string]string{noScaleDown: "true"},
+		},
+		"a person since": {nil, overwritten, nil, map[string]string{noScaleDown: "until Friday"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, announces(), 6, func(t *testing.T, w *world) {
+				if c.before != nil {
+					w.do(func() { c.before(w) })
+				}
+				c.tale(t, w)
+				for _, key := range c.during {
+					require.Equal(t, "true", w.nodeOf("n0").Annotations[key])
+				}
+				w.pass(20 * time.Minute)
+				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+				got := map[string]string{}
+				for _, key := range []string{noScaleDown, noDisrupt} {
+					if v, ok := w.nodeOf("n0").Annotations[key]; ok {
+						got[key] = v
+					}
+				}
+				require.Equal(t, c.after, got)
+			})
+		})
+	}
+}
+
+// TestAnnouncementsAreUndoneWhereItEndsOtherwise: the plan runs out, or a person cancels while the node is excluded.
+func TestAnnouncementsAreUndoneWhereItEndsOtherwise(t *testing.T) {
+	for name, tale := range map[string]func(t *testing.T, w *world){
+		"exhausted": func(t *testing.T, w *world) {
+			exhausted(t, w)
+			w.pass(2 * time.Hour)
+			require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+			require.True(t, w.nodeOf("n0").Spec.Unschedulable)
+		},
+		"cancelled while it was excluded": func(t *testing.T, w *world) {
+			announcing(t, w)
+			w.do(func() {
+				w.hold("n0", func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" })
+				w.cancelled[w.record("n0").ID] = time.Now()
+				w.edit("n0", edit(remediations.CancelKey, w.record("n0").ID))
+			})
+			w.pass(10 * time.Minute)
+			require.Equal(t, "true", w.nodeOf("n0").Annotations[noScaleDown], "the node is left alone")
+			w.do(func() { w.unhold("n0") })
+			w.pass(10 * time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := announces()
+			c.Policies[0].Plan = c.Policies[0].Plan[:1]
+			inWorld(t, c, 6, func(t *testing.T, w *world) {
+				tale(t, w)
+				require.NotContains(t, w.nodeOf("n0").Annotations, noScaleDown)
+				require.NotContains(t, w.nodeOf("n0").Annotations, noDisrupt)
+			})
+		})
+	}
+}
