@@ -114,6 +114,8 @@ type Step struct {
 	Provider string
 	// Unit is the unit that a restart-unit restarts, DaemonSet the one that a rollout-restart does, as namespace/name.
 	Unit, DaemonSet string
+	// Template is what an external remediator is asked by; only of external.
+	Template Template
 	// Soft makes the first attempt of a reboot ask the machine's operating system; the others cut its power.
 	Soft bool
 	// Timeout and ContinueOnTimeout bound a repeatable step, such as drain. Timeout bounds a rescue of the API servers, too,
@@ -124,12 +126,15 @@ type Step struct {
 
 // StepOn is what those are asked about who know a machine before a step: the step's remediation, and what of the machine it would
 // be done to, where only the plan says it.
-type StepOn struct{ Name, Unit, DaemonSet string }
+type StepOn struct {
+	Name, Unit, DaemonSet string
+	Template              Template
+}
 
 // On is what the step does, and to what.
-func (s Step) On() StepOn { return StepOn{s.Name, s.Unit, s.DaemonSet} }
+func (s Step) On() StepOn { return StepOn{s.Name, s.Unit, s.DaemonSet, s.Template} }
 
-func (s StepOn) String() string { return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet) }
+func (s StepOn) String() string { return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet + s.Template.String()) }
 
 // Policy returns the policy of that name, or nil.
 func (c *Config) Policy(name string) *Policy {

@@ -6,13 +6,15 @@ import "time"
 // come back because of it.
 var reboot = Remediation{
 	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, LooksFirst: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 8,
-	Proof: func(intent *Intent, n *NodeFacts, _ Answers) (bool, string) {
-		switch {
-		case intent.BootID == "" || n.BootID == "":
-			return false, "the node reports no boot ID, so a reboot cannot be told from a recovery"
-		case intent.BootID == n.BootID:
-			return false, "the boot ID is still the one from before the reboot"
-		}
-		return true, ""
-	},
+	Proof: rebooted,
+}
+
+func rebooted(intent *Intent, n *NodeFacts, _ Answers) (bool, string) {
+	switch {
+	case intent.BootID == "" || n.BootID == "":
+		return false, "the node reports no boot ID, so a reboot cannot be told from a recovery"
+	case intent.BootID == n.BootID:
+		return false, "the boot ID is still the one from before the reboot"
+	}
+	return true, ""
 }

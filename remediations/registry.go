@@ -52,6 +52,7 @@ type Remediation struct {
 var shipped = map[string]Remediation{
 	"apply-cni":          applyCNI,
 	"drain":              drain,
+	"external":           external,
 	"mark-ready":         markReady,
 	"promote-leader":     promoteLeader,
 	"reboot":             reboot,

@@ -122,6 +122,7 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 		return []manager.Runnable{j.engine, j.posts.arrivals, j.linking(j.newInbox(), j.tell)}, nil
 	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return nil, j.addWebhook() },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.ending() },
 }
 
 func (p *program) managerOptions() manager.Options {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
@@ -13,6 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/clusterapi"
 	clusterapisettings "drydock.dev/drydock/remediations/clusterapi/settings"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/external"
+	externalsettings "drydock.dev/drydock/remediations/external/settings"
 	"drydock.dev/drydock/remediations/hosts"
 	hostsettings "drydock.dev/drydock/remediations/hosts/settings"
 	"drydock.dev/drydock/remediations/karpenter"
@@ -40,6 +44,7 @@ var providers = []provider{
 	{"redfish", redfishSteps},
 	{"clusterAPI", clusterAPISteps},
 	{"karpenter", karpenterSteps},
+	{"external", externalSteps},
 	{"hosts", hostSteps},
 	{"daemonSets", daemonSetSteps},
 	{"clusterWide", clusterWideSteps},
@@ -124,6 +129,59 @@ func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	}
 	// Six requests come before a NodeClaim is deleted.
 	return map[string]engine.Actuator{"replace": karpenter.Replacer{Client: client}}, 7 * c.Timeout, nil
+}
+
+// newExternal makes remediation objects; nil: it is not configured.
+func (p *program) newExternal() (*external.Client, time.Duration, error) {
+	c, ok := config.Of[*externalsettings.External](p.cfg)
+	if !ok {
+		return nil, 0, nil
+	}
+	client, err := external.New(external.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now})
+	return client, c.Timeout, err
+}
+
+// externalSteps are what remediators of the cluster do.
+func externalSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	client, timeout, err := p.newExternal()
+	if client == nil {
+		return nil, 0, err
+	}
+	// Four requests come before an object is made, and one after a refusal.
+	return map[string]engine.Actuator{"external": external.Remediator{Client: client}}, 6 * timeout, nil
+}
+
+// endingEvery is how often the leader looks which remediation objects are over.
+const endingEvery = 5 * time.Second
+
+// ending has the leader delete the remediation objects whose attempts are over. What fails is tried again.
+func (p *program) ending() ([]manager.Runnable, error) {
+	client, _, err := p.newExternal()
+	if client == nil {
+		return nil, err
+	}
+	e := external.Ender{Client: client}
+	for _, policy := range p.cfg.Core.Policies {
+		for _, step := range policy.Plan {
+			if step.Name == "external" {
+				e.Templates = append(e.Templates, step.Template)
+			}
+		}
+	}
+	return []manager.Runnable{manager.RunnableFunc(func(ctx context.Context) error {
+		tick := time.NewTicker(endingEvery)
+		defer tick.Stop()
+		for {
+			if err := e.End(ctx); err != nil && ctx.Err() == nil {
+				p.log.Error(err, "remediation objects that are over are still there")
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+		}
+	})}, nil
 }
 
 // hostSteps are what is done on the machines behind Nodes.

@@ -128,7 +128,7 @@ func TestARefusalIsOneSentence(t *testing.T) {
 		"reset no node":             {nil, "reset m", `there is no node "m" in this cluster`},
 		"break the glass of none":   {nil, "break-glass m --why w", `there is no node "m" in this cluster`},
 		"repair by both":            {node("n", nil), "repair n --with reboot --policy p", "--with and --policy were both given, and only one of them can be meant"},
-		"repair by what is not":     {node("n", nil), "repair n --with prayer", `there is no remediation "prayer" of a node; there are drain, reboot, replace, restart-cni, restart-containerd, restart-kube-proxy, restart-kubelet, restart-unit`},
+		"repair by what is not":     {node("n", nil), "repair n --with prayer", `there is no remediation "prayer" of a node; there are drain, external, reboot, replace, restart-cni, restart-containerd, restart-kube-proxy, restart-kubelet, restart-unit`},
 		"repair by another's":       {node("n", nil), "repair n --with mark-ready", `there is no remediation "mark-ready" of a node`},
 		"repair twice":              {requested, "repair n --with reboot", "policy/p is asked for on n already and not answered yet; to take it back: kubectl annotate node n drydock.dev/request-"},
 		"repair in flight":          {under("n", record("aaaaaa", remediations.Acting)), "repair n --with reboot", "repair aaaaaa by policy node-not-ready is under way on n (Acting, reboot:1); wait for its end, or `kubectl drydock cancel n`"},

@@ -122,6 +122,8 @@ func TestEveryRemediationCanBeAStep(t *testing.T) {
 			step += ", unit: a.service"
 		case "rollout-restart":
 			step += ", daemonSet: a/b"
+		case "external":
+			step += ", template: {apiVersion: a.example/v1, kind: FenceTemplate, namespace: a, name: b}"
 		}
 		target := ""
 		switch r.Target {

@@ -241,6 +241,9 @@ func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	if slices.Contains(senseless, "daemonSet") {
 		instead = "only rollout-restart names one"
 	}
+	if slices.Contains(senseless, "template") {
+		instead = "only external names one"
+	}
 	for _, key := range senseless {
 		if _, present := step[key]; present {
 			b.Fault(at.To(key), "makes no sense on step %s: %s; remove it", name, instead)

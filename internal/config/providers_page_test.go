@@ -32,7 +32,8 @@ func TestThePageOfProvidersSaysWhatEachCarriesOut(t *testing.T) {
 	for _, s := range sections {
 		_, reboots := s.Steps["reboot"]
 		_, replaces := s.Steps["replace"]
-		if !reboots && !replaces {
+		_, asks := s.Steps["external"]
+		if !reboots && !replaces && !asks {
 			continue
 		}
 		column := slices.Index(rows[at], "`providers."+s.Key+"`")

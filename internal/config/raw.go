@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // rawConfig is a configuration as it is written, after defaults.
@@ -101,6 +103,7 @@ type rawStep struct {
 	Provider   string
 
 	Unit, DaemonSet string
+	Template        *remediations.Template
 }
 
 type rawControlPlane struct {

@@ -17,7 +17,7 @@ const (
 	maxRescue = time.Hour
 )
 
-// names checks the unit or the DaemonSet that a step says it is for.
+// names checks the unit, the DaemonSet or the template that a step says it is for.
 func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	s.Unit, s.DaemonSet = r.Unit, r.DaemonSet
 	if r.Step != "restart-unit" {
@@ -41,6 +41,14 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 		case configured && !b.Faulty(pointer{"providers", "clusterWide", "rolloutRestart"}) && !c.Rolls(r.DaemonSet):
 			b.Fault(p, "%q is not in providers.clusterWide.rolloutRestart; add it there, or write one that is", r.DaemonSet)
 		}
+	}
+	switch p := at.To("template"); {
+	case r.Step != "external":
+		b.onlyFor(at, r.Step, "template")
+	case r.Template != nil:
+		s.Template = *r.Template
+	case !b.Faulty(p):
+		b.Fault(p, "missing; write the apiVersion, kind, namespace and name of the template that the remediator has")
 	}
 }
 

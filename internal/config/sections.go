@@ -9,6 +9,7 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 	civo "drydock.dev/drydock/remediations/civo/settings"
 	clusterapi "drydock.dev/drydock/remediations/clusterapi/settings"
+	external "drydock.dev/drydock/remediations/external/settings"
 	hosts "drydock.dev/drydock/remediations/hosts/settings"
 	karpenter "drydock.dev/drydock/remediations/karpenter/settings"
 	kilo "drydock.dev/drydock/remediations/kilo/settings"
@@ -26,6 +27,7 @@ var sections = []section.Section{
 	redfish.Section,
 	clusterapi.Section,
 	karpenter.Section,
+	external.Section,
 }
 
 // withSections puts the providers' schemas into the document's: each in the place that is marked for it, or behind the others.

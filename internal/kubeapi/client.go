@@ -66,8 +66,13 @@ func New(o Options) (*Client, error) {
 
 // Of is the same client for the objects of another group, which is always served.
 func (c *Client) Of(apiVersion string) *Client {
+	return c.In(apiVersion, "", "check that nothing answers in its place")
+}
+
+// In is the same client for the objects of another group in a namespace. needs says what must be there for the group to be served.
+func (c *Client) In(apiVersion, namespace, needs string) *Client {
 	other := *c
-	other.o.APIVersion, other.o.Namespace, other.o.Needs = apiVersion, "", "check that nothing answers in its place"
+	other.o.APIVersion, other.o.Namespace, other.o.Needs = apiVersion, namespace, needs
 	return &other
 }
 

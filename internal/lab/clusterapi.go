@@ -182,7 +182,7 @@ func (c *ClusterAPI) addAllKinds(ctx context.Context) error {
 		}
 	}
 	for kind, group := range map[string]string{"LabCluster": infraGroup, "LabMachine": infraGroup, "LabMachineTemplate": infraGroup, "LabControlPlane": planeGroup} {
-		if err := c.addKind(ctx, labKind(group, kind)); err != nil {
+		if err := c.addKind(ctx, labKind(group, "v1beta1", kind)); err != nil {
 			return err
 		}
 	}
@@ -202,7 +202,7 @@ func (c *ClusterAPI) addKind(ctx context.Context, crd map[string]any) error {
 }
 
 // labKind is a kind that holds anything.
-func labKind(group, kind string) map[string]any {
+func labKind(group, version, kind string) map[string]any {
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	lower := strings.ToLower(kind)
 	return map[string]any{
@@ -212,7 +212,7 @@ func labKind(group, kind string) map[string]any {
 			"group": group, "scope": "Namespaced",
 			"names": map[string]any{"kind": kind, "listKind": kind + "List", "plural": lower + "s", "singular": lower},
 			"versions": []any{map[string]any{
-				"name": "v1beta1", "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
+				"name": version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{
 					"type": "object", "properties": map[string]any{"spec": anything, "status": anything},
 				}},

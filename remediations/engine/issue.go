@@ -58,7 +58,7 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 	askAgain, stillIll := p.lastWitness(n, d.Signs)
 	machine.Attempt, machine.Before = intent.ID, intent.Before
 	of := d.Policy.Plan[step.Index]
-	machine.Soft, machine.Unit, machine.DaemonSet = of.Soft && step.Attempt == 1, of.Unit, of.DaemonSet
+	machine.Soft, machine.Unit, machine.DaemonSet, machine.Template = of.Soft && step.Attempt == 1, of.Unit, of.DaemonSet, of.Template
 	p.send(calling{
 		of: target{node: n.Name}, step: step.Name, attempt: intent.ID,
 		lets: func(ctx context.Context, live *corev1.Node) error {

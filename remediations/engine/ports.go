@@ -88,6 +88,8 @@ type Machine struct {
 	Before remediations.Before
 	// Unit is the unit that a restart-unit restarts, DaemonSet the one that a rollout-restart does.
 	Unit, DaemonSet string
+	// Template is what an external remediator is asked by.
+	Template remediations.Template
 }
 
 // ErrAccount: the provider refuses the account, or it is spent. No call for any machine will succeed until a person acts.

@@ -23,7 +23,7 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 	m.asking = true
 	p.surveys++
 	machine := machineOf(n)
-	machine.Unit, machine.DaemonSet = step.Unit, step.DaemonSet
+	machine.Unit, machine.DaemonSet, machine.Template = step.Unit, step.DaemonSet, step.Template
 	go func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()

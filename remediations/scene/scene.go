@@ -427,8 +427,13 @@ func Steps(t testing.TB, plan []string) (out []remediations.Step) {
 		}
 		if name, of, ok := strings.Cut(st.Name, "="); ok {
 			st.Name = name
-			if st.Unit = of; name == "rollout-restart" {
-				st.Unit, st.DaemonSet = "", of
+			switch name {
+			case "rollout-restart":
+				st.DaemonSet = of
+			case "external":
+				st.Template = remediations.Template{APIVersion: "remediators.example/v1", Kind: of, Namespace: "remediators", Name: "own"}
+			default:
+				st.Unit = of
 			}
 		}
 		out = append(out, st)

@@ -70,7 +70,11 @@ func newYard(t *testing.T) *yard {
 	l := lab.Shared(t)
 	var err error
 	if token == "" {
-		token, err = l.PrepareDrydock(t.Context())
+		_, err = l.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: remediators}}, metav1.CreateOptions{})
+		require.NoError(t, client.IgnoreAlreadyExists(err))
+		token, err = l.PrepareDrydockWith(t.Context(), map[string]any{"config": map[string]any{
+			"mode": "enforce", "providers": map[string]any{"external": map[string]any{}}, "policies": []any{policy(map[string]any{"plan": []any{external("60s")}})},
+		}})
 		require.NoError(t, err)
 	}
 	y := &yard{t: t, lab: l, token: token, began: time.Now()}
@@ -142,7 +146,7 @@ func alertsAt(ctx context.Context, url string) (int, error) {
 // made on the same node.
 func policy(over map[string]any) map[string]any {
 	p := map[string]any{
-		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s",
+		"name": "node-not-ready", "match": []any{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s",
 		"cooldown": "0s", "relapseWindow": "0s", "witness": []any{map[string]any{"ready": false}}, "plan": []any{map[string]any{"step": "reboot", "wait": "60s", "attempts": 2}},
 	}
 	for k, v := range over {

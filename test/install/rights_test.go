@@ -1,6 +1,7 @@
 package install
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/lab"
@@ -258,6 +260,53 @@ func TestRightsOfKarpenter(t *testing.T) {
 			want["nodeclaims"] = append(slices.Clone(want["nodeclaims"]), tc.claims...)
 			require.Equal(t, want, verbs)
 			require.Equal(t, tc.claims != nil, may(t, values, "create", "", "pods/eviction"), "a drain goes before a replacement")
+		})
+	}
+}
+
+// TestRightsOfExternal: remediation objects are made only where a plan names their template, and only by what enforces.
+func TestRightsOfExternal(t *testing.T) {
+	step := func(namespace, group, kind string) m {
+		return m{"step": "external", "wait": "10m", "template": m{"apiVersion": group + "/v1alpha1", "kind": kind + "Template", "namespace": namespace, "name": "own"}}
+	}
+	policy := func(name string, more m, plan ...any) m {
+		p := m{"name": name, "match": []any{"a=\"b\""}, "witness": []any{m{"ready": false}}, "plan": plan}
+		maps.Copy(p, more)
+		return p
+	}
+	self, fence := step("medik8s", "self-node-remediation.medik8s.io", "SelfNodeRemediation"), step("fences", "fence-agents-remediation.medik8s.io", "FenceAgentsRemediation")
+	metal := step("metal", "infrastructure.cluster.x-k8s.io", "Metal3Remediation")
+	for name, tc := range map[string]struct {
+		config m
+		want   []string // NAMESPACE RESOURCE VERBS
+	}{
+		"not configured": {m{"mode": "enforce", "policies": []any{policy("one", nil, self)}}, nil},
+		"no plan":        {m{"mode": "enforce", "providers": m{"external": m{}}}, nil},
+		"observing": {m{"providers": m{"external": m{}}, "policies": []any{policy("one", nil, self)}}, []string{
+			"medik8s selfnoderemediations [get list]", "medik8s selfnoderemediationtemplates [get]",
+		}},
+		"one of two enforces": {m{"providers": m{"external": m{}}, "policies": []any{policy("one", nil, self, metal), policy("two", m{"mode": "enforce"}, self, fence)}}, []string{
+			"fences fenceagentsremediations [get list create delete patch]", "fences fenceagentsremediationtemplates [get]",
+			"medik8s selfnoderemediations [get list create delete patch]", "medik8s selfnoderemediationtemplates [get]",
+			"metal machines [list]", "metal metal3remediations [get list]", "metal metal3remediationtemplates [get]",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var have []string
+			for _, o := range objects(t, render(t, "drydock", m{"config": tc.config})) {
+				if o.GetName() != "drydock-external" || o.GetKind() != "Role" {
+					require.False(t, tc.want == nil && o.GetName() == "drydock-external", "a right without a plan")
+					continue
+				}
+				var role rbacv1.Role
+				require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role))
+				for _, r := range role.Rules {
+					require.Len(t, r.Resources, 1)
+					have = append(have, fmt.Sprint(role.Namespace, " ", r.Resources[0], " ", r.Verbs))
+				}
+			}
+			slices.Sort(have)
+			require.Equal(t, tc.want, have)
 		})
 	}
 }

@@ -49,8 +49,9 @@ func passedOver(r *remediations.Record) string {
 
 // part is what of the node the step is about, where only the plan says it.
 func part(c *remediations.Candidate) string {
-	if of := c.Policy.Plan[c.Step.Index]; of.Unit+of.DaemonSet != "" {
-		return " (" + of.Unit + of.DaemonSet + ")"
+	of := c.Policy.Plan[c.Step.Index]
+	if part := of.Unit + of.DaemonSet + of.Template.String(); part != "" {
+		return " (" + part + ")"
 	}
 	return ""
 }

@@ -1,0 +1,113 @@
+package external
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// record is that of a repair whose attempt abcdef-0-1 was made.
+func record(phase remediations.Phase) string {
+	now := time.Now().UTC().Format(time.RFC3339)
+	return fmt.Sprintf(`{"v":1,"id":"abcdef","policy":"p","cause":{"alert":"9f2c0e5b6d1a4c33"},"phase":%q,"step":{"index":0,"name":"external","attempt":1},"done":["external:1"],"began":%[2]q,"since":%[2]q,"deadline":%[2]q,"intent":{"id":"abcdef-0-1","at":%[2]q,"uid":"u","outcome":"accepted"}}`, phase, now)
+}
+
+func history(outcome remediations.Outcome) string {
+	return fmt.Sprintf(`[{"id":"abcdef","policy":"p","outcome":%q,"steps":["external:1"],"began":"2026-01-01T00:00:00Z","ended":"2026-01-01T00:01:00Z","why":"x"}]`, outcome)
+}
+
+// TestWhatIsOverIsEnded: the object of an attempt that is under way stays. One whose attempt is over goes at once where its repair has
+// ended well or its remediator has nothing more to do; else its remediator is told first that it timed out, and has a minute.
+func TestWhatIsOverIsEnded(t *testing.T) {
+	const gone, told, stays = "gone", "told", "stays"
+	now := time.Now().Truncate(time.Second)
+	says := func(processing, succeeded string) m {
+		one := func(kind, status string) m {
+			return m{"type": kind, "status": status, "reason": "Lab", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+		}
+		return m{"conditions": []any{one("Processing", processing), one("Succeeded", succeeded)}}
+	}
+	working := says("True", "Unknown")
+	for name, tc := range map[string]struct {
+		attempt string // empty: that of the record
+		on      m      // the Node's annotations
+		status  m
+		toldAt  time.Time
+		node    bool // it is gone
+		want    string
+	}{
+		"acting":                          {on: m{"repair.drydock.dev/node": record(remediations.Acting)}, status: working, want: stays},
+		"verifying":                       {on: m{"repair.drydock.dev/node": record(remediations.Verifying)}, status: says("False", "True"), want: stays},
+		"a record that nobody can read":   {on: m{"repair.drydock.dev/node": "{"}, status: working, want: stays},
+		"cured":                           {on: m{"drydock.dev/history": history(remediations.Recovered)}, status: working, want: gone},
+		"well by itself":                  {on: m{"drydock.dev/history": history(remediations.SelfRecovered)}, status: working, want: gone},
+		"not cured":                       {on: m{"drydock.dev/history": history(remediations.OutcomeExhausted)}, status: working, want: told},
+		"between attempts":                {on: m{"repair.drydock.dev/node": record(remediations.Pending)}, status: working, want: told},
+		"exhausted":                       {on: m{"repair.drydock.dev/node": record(remediations.Exhausted)}, status: working, want: told},
+		"another attempt is under way":    {attempt: "abcdef-0-0", on: m{"repair.drydock.dev/node": record(remediations.Verifying)}, status: working, want: told},
+		"another repair was cured":        {attempt: "abcde-0-1", on: m{"drydock.dev/history": history(remediations.Recovered)}, status: working, want: told},
+		"not cured, but done":             {status: says("False", "True"), want: gone},
+		"not cured, and given up":         {status: says("False", "False"), want: gone},
+		"nobody has ever looked at it":    {want: gone},
+		"told, and still at work":         {status: working, toldAt: now.Add(-50 * time.Second), want: told},
+		"told, and its time is over":      {status: working, toldAt: now.Add(-time.Minute), want: gone},
+		"its Node is gone":                {status: working, node: true, want: told},
+		"Metal3's phase, without a word":  {status: m{"phase": "Running"}, want: told},
+		"somebody else's, of that manner": {attempt: "-", status: working, want: stays},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			notes := m{nodeKey: w.one.Node, attemptKey: "abcdef-0-1"}
+			switch tc.attempt {
+			case "":
+			case "-":
+				delete(notes, attemptKey)
+			default:
+				notes[attemptKey] = tc.attempt
+			}
+			if !tc.toldAt.IsZero() {
+				notes[timedOutKey] = tc.toldAt.UTC().Format(time.RFC3339)
+			}
+			w.create("SelfNodeRemediation", w.one.Node, m{"labels": m{madeLabel: madeBy}, "annotations": notes}, m{})
+			if tc.status != nil {
+				w.patch("SelfNodeRemediation", w.one.Node, m{"status": tc.status}, "status")
+			}
+			if tc.on != nil {
+				w.patchNode(w.one.Node, m{"metadata": m{"annotations": tc.on}})
+			}
+			if tc.node {
+				w.dropNode(w.one.Node)
+			}
+			e := Ender{w.remediator(func(o *Options) { o.Now = func() time.Time { return now } }).Client, []remediations.Template{w.one.Template, w.one.Template}}
+
+			require.NoError(t, e.End(t.Context()))
+
+			left := w.get("SelfNodeRemediation", w.one.Node)
+			switch {
+			case tc.want == gone:
+				require.Nil(t, left)
+			case tc.want == stays:
+				require.NotContains(t, left.GetAnnotations(), timedOutKey)
+			case tc.toldAt.IsZero():
+				require.Equal(t, now.UTC().Format(time.RFC3339), left.GetAnnotations()[timedOutKey])
+			default:
+				require.Equal(t, notes[timedOutKey], left.GetAnnotations()[timedOutKey], "it is told once")
+			}
+		})
+	}
+}
+
+// TestARemediatorThatIsNotThereIsNamed, and does not keep the others from being ended.
+func TestARemediatorThatIsNotThereIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.create("SelfNodeRemediation", w.one.Node, m{"labels": m{madeLabel: madeBy}, "annotations": m{attemptKey: "abcdef-0-1"}}, m{})
+	nobody := w.one.Template
+	nobody.APIVersion = "nobody.example/v1"
+	err := Ender{w.remediator(nil).Client, []remediations.Template{nobody, w.one.Template}}.End(t.Context())
+	require.ErrorContains(t, err, "does not serve nobody.example/v1")
+	require.Nil(t, w.get("SelfNodeRemediation", w.one.Node))
+}

@@ -1,0 +1,138 @@
+package external
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// TestTheObjectIsAsTheContractSays: its kind, namespace, name, annotations and spec. A Metal3Remediation has the Machine's name, and is
+// the Machine's.
+func TestTheObjectIsAsTheContractSays(t *testing.T) {
+	w := newWorld(t)
+	r := w.remediator(nil)
+	require.Empty(t, r.Survey(t.Context(), w.one).Trouble)
+	require.Empty(t, w.asked(), "a look changes nothing")
+	outcome, err := r.Act(t.Context(), w.one, yes)
+	require.NoError(t, err)
+	require.Equal(t, remediations.CallAccepted, outcome)
+	made := w.get("SelfNodeRemediation", w.one.Node)
+	require.Equal(t, map[string]string{nodeKey: w.one.Node, templateKey: "own", attemptKey: "abcdef-0-1"}, made.GetAnnotations())
+	require.Equal(t, m{"remediationStrategy": "Automatic"}, made.Object["spec"])
+	require.Empty(t, made.GetOwnerReferences())
+
+	metal := w.metal()
+	outcome, err = r.Act(t.Context(), metal, yes)
+	require.NoError(t, err)
+	require.Equal(t, remediations.CallAccepted, outcome)
+	machine := w.get("Machine", "machine-1")
+	made = w.get("Metal3Remediation", "machine-1")
+	require.Equal(t, metal.Node, made.GetAnnotations()[nodeKey])
+	require.Equal(t, []metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Machine", Name: "machine-1", UID: machine.GetUID()}}, made.GetOwnerReferences())
+}
+
+// metal is a Node with a provider ID and a Machine, and Metal3's template.
+func (w *world) metal() engine.Machine {
+	w.template("Metal3RemediationTemplate", m{"template": m{"spec": m{"strategy": m{"type": "Reboot", "retryLimit": 1, "timeout": "300s"}}}})
+	metal := w.node(w.ns + "-metal")
+	metal.Template, metal.Attempt, metal.ProviderID = w.named("Metal3RemediationTemplate"), "abcdef-0-1", "metal3://"+w.ns
+	w.patchNode(metal.Node, m{"spec": m{"providerID": metal.ProviderID}})
+	w.machine("machine-1", metal.Node, metal.ProviderID)
+
+	return metal
+}
+
+func (w *world) machine(name, node, providerID string) {
+	w.create("Machine", name, nil, m{
+		"clusterName": "prod", "bootstrap": m{"dataSecretName": "none"}, "providerID": providerID,
+		"infrastructureRef": m{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "Metal3Machine", "name": "x"},
+	})
+	w.patch("Machine", name, m{"status": m{"nodeRef": m{"name": node}}}, "status")
+}
+
+// TestWhatStandsAgainstAnObject is said beforehand, and refused.
+func TestWhatStandsAgainstAnObject(t *testing.T) {
+	for name, tc := range map[string]struct {
+		metal bool
+		set   func(w *world, machine *engine.Machine)
+		says  string
+	}{
+		"excluded": {set: func(w *world, on *engine.Machine) {
+			w.patchNode(on.Node, m{"metadata": m{"labels": m{excludeKey: "true"}}})
+		}, says: "has the label " + excludeKey + "=true"},
+		"not excluded": {set: func(w *world, on *engine.Machine) {
+			w.patchNode(on.Node, m{"metadata": m{"labels": m{excludeKey: "false"}}})
+		}},
+		"no agent": {set: func(w *world, on *engine.Machine) {
+			w.patchNode(on.Node, m{"metadata": m{"annotations": m{rebootableKey: nil}}})
+		}, says: "its agent would never reboot it"},
+		"no template":       {set: func(_ *world, on *engine.Machine) { on.Template.Name = "other" }, says: "/other does not exist; create it, or correct the plan"},
+		"nobody's template": {set: func(_ *world, on *engine.Machine) { on.Template = remediations.Template{} }, says: "ask for a policy whose plan has the step external"},
+		"no such kind":      {set: func(_ *world, on *engine.Machine) { on.Template.APIVersion = "nobody.example/v1" }, says: "does not serve nobody.example/v1"},
+		"an empty template": {set: func(w *world, _ *engine.Machine) {
+			w.patch("SelfNodeRemediationTemplate", "own", m{"spec": m{"template": nil}})
+		}, says: "has no spec.template.spec"},
+		"somebody's": {set: func(w *world, on *engine.Machine) { w.create("SelfNodeRemediation", on.Node, nil, m{}) }, says: "is there already, and Drydock did not make it"},
+		"somebody's by note": {set: func(w *world, on *engine.Machine) {
+			w.create("SelfNodeRemediation", "x-7", m{"annotations": m{nodeKey: on.Node}}, m{})
+		}, says: "x-7 is there already"},
+		"an earlier one's": {set: func(w *world, on *engine.Machine) {
+			w.create("SelfNodeRemediation", on.Node, m{"annotations": m{attemptKey: "old-0-1"}}, m{})
+		}, says: `of attempt "old-0-1" is still there`},
+		"another Node's": {set: func(w *world, _ *engine.Machine) {
+			w.create("SelfNodeRemediation", "x-7", m{"annotations": m{nodeKey: "x"}}, m{})
+		}},
+		"no Machine": {metal: true, set: func(w *world, _ *engine.Machine) {
+			w.patch("Machine", "machine-1", m{"spec": m{"providerID": "metal3://x"}})
+			w.patch("Machine", "machine-1", m{"status": m{"nodeRef": m{"name": "x"}}}, "status")
+		}, says: "no Machine in namespace"},
+		"two Machines": {metal: true, set: func(w *world, on *engine.Machine) { w.machine("machine-2", on.Node, "metal3://x") }, says: "could both be the Node's"},
+		"a Machine's other": {metal: true, set: func(w *world, _ *engine.Machine) {
+			w.patch("Machine", "machine-1", m{"status": m{"nodeRef": m{"name": "x"}}}, "status")
+		}, says: "do not name each other"},
+		"a Machine": {metal: true, set: func(*world, *engine.Machine) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			on := w.one
+			if tc.metal {
+				on = w.metal()
+			}
+			tc.set(w, &on)
+			r := w.remediator(nil)
+			said := r.Survey(t.Context(), on)
+			outcome, err := r.Act(t.Context(), on, yes)
+			if tc.says == "" {
+				require.Empty(t, said.Trouble)
+				require.NoError(t, err)
+				return
+			}
+			require.Contains(t, said.Trouble, tc.says)
+			require.Equal(t, remediations.CallRefused, outcome)
+			require.ErrorContains(t, err, tc.says)
+			for _, node := range w.asked() {
+				require.NotEqual(t, on.Node, node)
+			}
+		})
+	}
+}
+
+// TestAnObjectThatComesFirst: the API server refuses a second one of that name. It is this attempt's where it has its ID, and else
+// somebody else's, whose is left alone.
+func TestAnObjectThatComesFirst(t *testing.T) {
+	for attempt, want := range map[string]remediations.CallOutcome{
+		"abcdef-0-1": remediations.CallAccepted, "abcdef-0-2": remediations.CallRefused, "": remediations.CallRefused,
+	} {
+		w := newWorld(t)
+		outcome, err := w.remediator(nil).Act(t.Context(), w.one, func() error {
+			w.create("SelfNodeRemediation", w.one.Node, m{"annotations": m{attemptKey: attempt}}, m{})
+			return nil
+		})
+		require.Equal(t, want, outcome, "%v", err)
+		require.Equal(t, attempt, w.get("SelfNodeRemediation", w.one.Node).GetAnnotations()[attemptKey])
+	}
+}

@@ -1,0 +1,124 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/kubeapi"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+func refused(why kubeapi.Concern, format string, args ...any) error {
+	return &kubeapi.Error{Why: why, Text: fmt.Sprintf(format, args...)}
+}
+
+// look is the object that would be made for the node. It changes nothing. Its errors say why none may be made now.
+func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
+	if m.Template == (remediations.Template{}) {
+		return nil, refused(kubeapi.ForMachine, "nobody says which template; ask for a policy whose plan has the step external")
+	}
+	n, err := c.node(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	if n.Labels[excludeKey] == "true" {
+		return nil, refused(kubeapi.ForMachine, "the Node has the label %s=true, so a remediator leaves it alone; remove the label", excludeKey)
+	}
+	t := m.Template
+	if kindOf(t) == selfNode && n.Annotations[rebootableKey] != "true" {
+		return nil, refused(kubeapi.ForMachine, "the Node's annotation %s is %s, so its agent would never reboot it; check that the agent runs on the Node",
+			rebootableKey, c.core.Quote(n.Annotations[rebootableKey]))
+	}
+	api := c.of(t)
+	var template object
+	if err := api.Get(ctx, plural(t.Kind)+"/"+t.Name, t.Kind, &template); errors.Is(err, kubeapi.ErrNotFound) {
+		return nil, refused(kubeapi.ForSetup, "%s does not exist; create it, or correct the plan", t)
+	} else if err != nil {
+		return nil, err
+	}
+	spec, err := specOf(&template)
+	if err != nil {
+		return nil, refused(kubeapi.ForSetup, "%s", err)
+	}
+	made := &object{
+		TypeMeta: metav1.TypeMeta{APIVersion: t.APIVersion, Kind: kindOf(t)},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: n.Name, Namespace: t.Namespace, Labels: map[string]string{madeLabel: madeBy},
+			Annotations: map[string]string{nodeKey: n.Name, templateKey: t.Name, attemptKey: m.Attempt},
+		},
+		Spec: spec,
+	}
+	if made.Kind == metal3 {
+		if err := c.own(ctx, made, n, t); err != nil {
+			return nil, err
+		}
+	}
+	return made, c.alone(ctx, api, made, n.Name)
+}
+
+// node is the Node, which must be the one that is meant.
+func (c *Client) node(ctx context.Context, m engine.Machine) (*corev1.Node, error) {
+	var n corev1.Node
+	err := c.core.Get(ctx, "nodes/"+m.Node, "Node", &n)
+	switch {
+	case errors.Is(err, kubeapi.ErrNotFound) || err == nil && string(n.UID) != m.UID:
+		return nil, refused(kubeapi.ForMachine, "the Node is gone, or another one has its name")
+	case err != nil:
+		return nil, err
+	case n.Spec.ProviderID != m.ProviderID:
+		return nil, refused(kubeapi.ForMachine, "the Node's spec.providerID is %s by now, not %s", c.core.Quote(n.Spec.ProviderID), c.core.Quote(m.ProviderID))
+	}
+	return &n, nil
+}
+
+// alone makes sure that there is no object about the Node or of that name: each is another's word about the same machine.
+func (c *Client) alone(ctx context.Context, api *kubeapi.Client, made *object, node string) error {
+	all, err := kubeapi.List[object](ctx, api, plural(made.Kind), made.Kind, nil)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		one := &all[i]
+		one.Kind = made.Kind // which lists do not repeat
+		switch {
+		case one.Name != made.Name && one.about() != node:
+		case one.Annotations[attemptKey] != "":
+			return refused(kubeapi.ForWhile, "%s of attempt %s is still there; Drydock deletes it, and its remediator must let it go", one.name(), c.core.Quote(one.Annotations[attemptKey]))
+		default:
+			return refused(kubeapi.ForWhile, "%s is there already, and Drydock did not make it; who made it has the machine repaired", one.name())
+		}
+	}
+	return nil
+}
+
+// own names the object as the Node's Machine, and makes it the Machine's: Metal3 finds its host by that alone.
+func (c *Client) own(ctx context.Context, made *object, n *corev1.Node, t remediations.Template) error {
+	const group = "cluster.x-k8s.io/v1beta2"
+	all, err := kubeapi.List[machine](ctx, c.core.In(group, t.Namespace, "Cluster API 1.11 or later must be installed in this cluster"), "machines", "Machine", nil)
+	if err != nil {
+		return err
+	}
+	var found []*machine
+	for i := range all {
+		if one := &all[i]; one.Status.NodeRef.Name == n.Name || n.Spec.ProviderID != "" && one.Spec.ProviderID == n.Spec.ProviderID {
+			found = append(found, one)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return refused(kubeapi.ForMachine, "no Machine in namespace %s names the Node in status.nodeRef; Metal3 finds its host by the Machine, and the template must be in its namespace", t.Namespace)
+	case len(found) > 1:
+		return refused(kubeapi.ForMachine, "Machines %s and %s could both be the Node's", found[0].Name, found[1].Name)
+	case found[0].Status.NodeRef.Name != n.Name || found[0].Spec.ProviderID != n.Spec.ProviderID:
+		return refused(kubeapi.ForMachine, "Machine %s and the Node do not name each other: it has the Node %s and the provider ID %s", found[0].Name,
+			c.core.Quote(found[0].Status.NodeRef.Name), c.core.Quote(found[0].Spec.ProviderID))
+	}
+	made.Name = found[0].Name
+	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: group, Kind: "Machine", Name: found[0].Name, UID: found[0].UID}}
+	return nil
+}
