@@ -1,6 +1,10 @@
 package clusterapi
 
-import "testing"
+import (
+	"testing"
+
+	"drydock.dev/drydock/test/owners"
+)
 
 // With a MachineHealthCheck: the Machine is annotated, and Cluster API does the rest.
 func TestAMachineIsReplacedAndItsPodRunsAgain(t *testing.T) {
@@ -10,19 +14,7 @@ func TestAMachineIsReplacedAndItsPodRunsAgain(t *testing.T) {
 	e.ReplacedAndItsPodRunsAgain("web")
 }
 
-// Without one, by the conditions.
-func TestALostAnswerLeavesOneRequest(t *testing.T) {
-	newEnv(t, "lost", false).ALostAnswerLeavesOneRequest()
-}
-
-func TestKilledBetweenTheRequestAndItsAnswer(t *testing.T) {
-	newEnv(t, "killed", true).KilledBetweenTheRequestAndItsAnswer()
-}
-
-func TestKilledBetweenTheIntentAndTheRequest(t *testing.T) {
-	newEnv(t, "unsent", true).KilledBetweenTheIntentAndTheRequest()
-}
-
-func TestARefusedRequestChangesNothing(t *testing.T) {
-	newEnv(t, "refused", true).ARefusedRequestChangesNothing()
+// The one whose answer is lost is asked for without a MachineHealthCheck, by the conditions.
+func TestAFaultLeavesOneRequest(t *testing.T) {
+	owners.AFaultLeavesOneRequest(t, func(t *testing.T, name string) *owners.Env { return newEnv(t, name, name != "lost") })
 }

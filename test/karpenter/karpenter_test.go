@@ -44,20 +44,8 @@ func TestKarpenterAloneDrainsANodeThatAPersonHasReplaced(t *testing.T) {
 	require.NotEmpty(t, evictions.Items, "Karpenter evicts the pod")
 }
 
-func TestALostAnswerLeavesOneRequest(t *testing.T) {
-	newEnv(t, "lost", 2).ALostAnswerLeavesOneRequest()
-}
-
-func TestKilledBetweenTheRequestAndItsAnswer(t *testing.T) {
-	newEnv(t, "killed", 2).KilledBetweenTheRequestAndItsAnswer()
-}
-
-func TestKilledBetweenTheIntentAndTheRequest(t *testing.T) {
-	newEnv(t, "unsent", 2).KilledBetweenTheIntentAndTheRequest()
-}
-
-func TestARefusedRequestChangesNothing(t *testing.T) {
-	newEnv(t, "refused", 2).ARefusedRequestChangesNothing()
+func TestAFaultLeavesOneRequest(t *testing.T) {
+	owners.AFaultLeavesOneRequest(t, func(t *testing.T, name string) *owners.Env { return newEnv(t, name, 2) })
 }
 
 // What Karpenter itself would respect, and a deletion by hand would not: each is named, and nothing is deleted. Without it the same

@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -31,8 +33,18 @@ func (e *Env) ReplacedAndItsPodRunsAgain(app string) {
 	e.Bind(app, fresh.Name)
 }
 
-// ALostAnswerLeavesOneRequest: the answer is lost on its way. It counts as done, and is not asked for again.
-func (e *Env) ALostAnswerLeavesOneRequest() {
+// AFaultLeavesOneRequest: whatever becomes of the one request, it is made once. Each fault meets machines of its own.
+func AFaultLeavesOneRequest(t *testing.T, newEnv func(t *testing.T, name string) *Env) {
+	t.Helper()
+	for name, fault := range soak.OneOf(t, map[string]func(*Env){
+		"lost": (*Env).lost, "killed": (*Env).killed, "unsent": (*Env).unsent, "refused": (*Env).refused,
+	}) {
+		t.Run(name, func(t *testing.T) { fault(newEnv(t, name)) })
+	}
+}
+
+// lost: the answer is lost on its way. It counts as done, and is not asked for again.
+func (e *Env) lost() {
 	e.T.Helper()
 	_, proxy := e.Behind(Step(Proven))
 	var requests atomic.Int32
@@ -53,9 +65,9 @@ func (e *Env) ALostAnswerLeavesOneRequest() {
 	e.requireRecovered(entry, old, fresh, object, "replace:1")
 }
 
-// KilledBetweenTheRequestAndItsAnswer: Drydock dies when the request is done and before its answer. That is found out afterwards,
+// killed: Drydock dies when the request is done and before its answer. That is found out afterwards,
 // also when the Node is gone by then.
-func (e *Env) KilledBetweenTheRequestAndItsAnswer() {
+func (e *Env) killed() {
 	e.T.Helper()
 	d, proxy := e.Behind(Step(Proven))
 	proxy.After(func(r *http.Response) lab.Verdict {
@@ -78,8 +90,8 @@ func (e *Env) KilledBetweenTheRequestAndItsAnswer() {
 	e.requireRecovered(entry, old, fresh, object, "replace:1")
 }
 
-// KilledBetweenTheIntentAndTheRequest: that attempt is never made, and the next one once.
-func (e *Env) KilledBetweenTheIntentAndTheRequest() {
+// unsent: Drydock dies between the intent and the request. That attempt is never made, and the next one once.
+func (e *Env) unsent() {
 	e.T.Helper()
 	d, proxy := e.Behind(Step(5*time.Second), Step(Proven))
 	proxy.Before(func(r *http.Request) lab.Verdict {
@@ -105,8 +117,8 @@ func (e *Env) KilledBetweenTheIntentAndTheRequest() {
 	e.requireRecovered(entry, old, fresh, object, "replace:1", "replace:1")
 }
 
-// ARefusedRequestChangesNothing: the API server refuses the request. Nothing was done, and the next attempt is made once it lets it.
-func (e *Env) ARefusedRequestChangesNothing() {
+// refused: the API server refuses the request. Nothing was done, and the next attempt is made once it lets it.
+func (e *Env) refused() {
 	e.T.Helper()
 	_, proxy := e.Behind(Step(Proven), Step(Proven))
 	var requests atomic.Int32
