@@ -134,7 +134,9 @@ type StepOn struct {
 // On is what the step does, and to what.
 func (s Step) On() StepOn { return StepOn{s.Name, s.Unit, s.DaemonSet, s.Template} }
 
-func (s StepOn) String() string { return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet + s.Template.String()) }
+func (s StepOn) String() string {
+	return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet + s.Template.String())
+}
 
 // Policy returns the policy of that name, or nil.
 func (c *Config) Policy(name string) *Policy {

@@ -222,13 +222,14 @@ func Held(c *Candidate, reason Reason, f *Finding) Decision {
 }
 
 // Holds says that the record must say by which guard it is held: its phase is over, or that is news and not all repairs' alike. What
-// is alike is written where the record names a guard of its own, which holds it no more: nobody may read that as the present.
+// is alike is written where the record names a guard of its own, which holds it no more, and no time at which that ends: nobody may
+// read it as the present. In a storm most records have such a time, and are left alone.
 func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	if r != nil && r.Phase != pending.Phase {
 		return true
 	}
 	if fleetwide {
-		return r != nil && r.ID == pending.ID && r.Hold != nil && !r.Hold.Reason.Fleetwide() && r.Hold.Reason != hold.Reason
+		return r != nil && r.ID == pending.ID && r.Hold != nil && r.Hold.Until == nil && !r.Hold.Reason.Fleetwide() && r.Hold.Reason != hold.Reason
 	}
 	return r == nil || r.ID != pending.ID || !r.Hold.same(hold)
 }
