@@ -92,7 +92,7 @@ func (m Mark) on(n *corev1.Node) (shown string, ok bool) {
 		}
 	case MarkCondition:
 		for _, c := range n.Status.Conditions {
-			if string(c.Type) == m.Key && string(c.Status) == cmp.Or(m.Value, string(corev1.ConditionTrue)) && !(m.echo && causedBy(n, c)) {
+			if string(c.Type) == m.Key && string(c.Status) == cmp.Or(m.Value, string(corev1.ConditionTrue)) && (!m.echo || !causedBy(n, c)) {
 				return fmt.Sprintf("%s=%s", c.Type, c.Status), true
 			}
 		}

@@ -21,7 +21,7 @@ func cordonedBy(name, manager string) *corev1.Node {
 		r.Undo = []remediations.Undo{{Kind: remediations.UndoCordon, At: now}}
 	}))
 	n.Spec.Unschedulable = true
-	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:unschedulable":{}}}`)}}}
+	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
 	return n
 }
 

@@ -101,7 +101,9 @@ func (e Ender) over(ctx context.Context, one *object) (over, cured bool, err err
 	}
 	j := remediations.ReadJournal(&n)
 	attempt := one.Annotations[attemptKey]
-	if j.Malformed != nil || j.Record != nil && j.Record.Phase.InFlight() && j.Record.Intent != nil && j.Record.Intent.ID == attempt {
+	// A record that nobody can read may be of this attempt.
+	underWay := j.Malformed != nil || j.Record != nil && j.Record.Phase.InFlight() && j.Record.Intent != nil && j.Record.Intent.ID == attempt
+	if underWay {
 		return false, false, nil
 	}
 	cured = slices.ContainsFunc(j.History, func(entry remediations.Entry) bool {
