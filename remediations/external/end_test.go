@@ -49,7 +49,7 @@ func TestWhatIsOverIsEnded(t *testing.T) {
 		"between attempts":                {on: m{"repair.drydock.dev/node": record(remediations.Pending)}, status: working, want: told},
 		"exhausted":                       {on: m{"repair.drydock.dev/node": record(remediations.Exhausted)}, status: working, want: told},
 		"another attempt is under way":    {attempt: "abcdef-0-0", on: m{"repair.drydock.dev/node": record(remediations.Verifying)}, status: working, want: told},
-		"another repair was cured":        {attempt: "abcde-0-1", on: m{"drydock.dev/history": history(remediations.Recovered)}, status: working, want: told},
+		"another repair was cured":        {attempt: "abcdefg-0-1", on: m{"drydock.dev/history": history(remediations.Recovered)}, status: working, want: told},
 		"not cured, but done":             {status: says("False", "True"), want: gone},
 		"not cured, and given up":         {status: says("False", "False"), want: gone},
 		"nobody has ever looked at it":    {want: gone},
