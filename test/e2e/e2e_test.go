@@ -72,9 +72,13 @@ func newYard(t *testing.T) *yard {
 	if token == "" {
 		_, err = l.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: remediators}}, metav1.CreateOptions{})
 		require.NoError(t, client.IgnoreAlreadyExists(err))
-		token, err = l.PrepareDrydockWith(t.Context(), map[string]any{"config": map[string]any{
-			"mode": "enforce", "providers": map[string]any{"external": map[string]any{}}, "policies": []any{policy(map[string]any{"plan": []any{external("60s")}})},
-		}})
+		// Without admission: tests write into records, and take away what earlier ones left.
+		token, err = l.PrepareDrydockWith(t.Context(), map[string]any{
+			"admission": map[string]any{"policy": map[string]any{"enabled": false}},
+			"config": map[string]any{
+				"mode": "enforce", "providers": map[string]any{"external": map[string]any{}}, "policies": []any{policy(map[string]any{"plan": []any{external("60s")}})},
+			},
+		})
 		require.NoError(t, err)
 	}
 	y := &yard{t: t, lab: l, token: token, began: time.Now()}
