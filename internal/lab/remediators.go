@@ -58,6 +58,8 @@ type Remediator struct {
 	mu   sync.Mutex
 	// rebooted are the attempts whose Nodes it has rebooted.
 	rebooted []string
+	// done are the objects for which it has: its cache may not yet show what it has said of one.
+	done map[types.UID]bool
 	// stopped are those that it was told had timed out.
 	stopped []string
 }
@@ -68,7 +70,7 @@ func (l *Lab) StartRemediator(ctx context.Context, idle ...string) (*Remediator,
 	if err != nil {
 		return nil, err
 	}
-	r := &Remediator{lab: l, idle: idle, api: client.Resource(SelfNodeRemediations)}
+	r := &Remediator{lab: l, idle: idle, api: client.Resource(SelfNodeRemediations), done: map[types.UID]bool{}}
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, time.Second) // what fails is tried again
 	settle := func(o any) {
 		if one, ok := o.(*unstructured.Unstructured); ok {
@@ -144,10 +146,13 @@ func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured)
 	case slices.Contains(r.idle, node):
 		return nil
 	}
-	note(&r.rebooted)
-	r.lab.Off(node)
-	if err := r.lab.On(ctx, node, uuid.NewString(), true); err != nil {
-		return err
+	if !r.done[one.GetUID()] {
+		r.lab.Off(node)
+		if err := r.lab.On(ctx, node, uuid.NewString(), true); err != nil {
+			return err
+		}
+		note(&r.rebooted)
+		r.done[one.GetUID()] = true
 	}
 	return says("False", "True")
 }
