@@ -31,6 +31,7 @@ unit: needs ## The tests that need no lab, with the race detector
 soak: needs ## What make test samples, whole: a hundred times the histories, every crash point
 	DRYDOCK_SOAK=1 $(GO) test -race -timeout 3h ./remediations/... ./internal/selftest
 	DRYDOCK_SOAK=1 $(GO) test -timeout 3h -p 1 ./test/crash ./test/doors ./test/hosts ./test/clusterapi ./test/karpenter
+	DRYDOCK_SOAK=1 $(GO) test -timeout 3h ./internal/release
 
 .PHONY: nightly
 nightly: ## All there is: test, soak, mutants, fuzz, bench; a night

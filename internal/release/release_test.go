@@ -25,6 +25,8 @@ import (
 	"golang.org/x/mod/zip"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/soak"
 )
 
 const (
@@ -91,19 +93,15 @@ func unpacked(t *testing.T, file string) map[string][]byte {
 	}
 }
 
-// TestAReleaseIsTheSameTwiceAndInstalls: two checkouts of one commit in two folders give the same bytes, and what they give works. The
-// platform is this one; DRYDOCK_SOAK=1 makes the release whole.
+// TestAReleaseIsTheSameTwiceAndInstalls: two checkouts of one commit in two folders give the same bytes, and what they give works.
 func TestAReleaseIsTheSameTwiceAndInstalls(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds all programs twice")
+	if !soak.Whole() {
+		t.Skip("it builds all programs twice for all platforms; DRYDOCK_SOAK=1 runs it")
 	}
-	only, platforms := []string{"-platforms", "linux/" + runtime.GOARCH}, 1
-	if os.Getenv("DRYDOCK_SOAK") != "" {
-		only, platforms = nil, len(all)
-	}
-	first := made(t, clone(t), only...)
+	platforms := len(all)
+	first := made(t, clone(t))
 	files := sums(t, first)
-	require.Equal(t, files, sums(t, made(t, clone(t), only...)))
+	require.Equal(t, files, sums(t, made(t, clone(t))))
 
 	listed := map[string]string{}
 	text, err := os.ReadFile(filepath.Join(first, "SHA256SUMS"))

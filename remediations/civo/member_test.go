@@ -99,7 +99,7 @@ func TestAnInstanceThatDoesNotAnswerLeavesTheListItsTime(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
 	c, since := listedOnce(t, sim)
-	c.o.Timeout = 300 * time.Millisecond
+	c.o.Timeout = 5 * time.Second
 	sim.Inject(civosim.GetInstance, civosim.Hang())
 	require.NoError(t, c.Reboot(t.Context(), node1, nil))
 	require.Equal(t, []civosim.Op{civosim.GetInstance, civosim.ListInstances, civosim.HardReboots}, since())

@@ -154,9 +154,10 @@ func onPost(answer func(http.ResponseWriter, *http.Request) bool) func(http.Resp
 }
 
 func TestAnApprovalThatHangsMayHaveArrived(t *testing.T) {
+	t.Parallel()
 	released := make(chan struct{})
 	defer close(released)
-	s := closed(t, func(o *Options) { o.ApproveTimeout = 100 * time.Millisecond })
+	s := closed(t, func(o *Options) { o.ApproveTimeout = 5 * time.Second })
 	t.Cleanup(s.g.CloseClientConnections)
 	s.g.answer(onPost(func(_ http.ResponseWriter, r *http.Request) bool {
 		select {

@@ -144,7 +144,7 @@ func TestS0_3AHangIsNotAnAnswer(t *testing.T) {
 			g := newGated(t)
 			t.Cleanup(g.CloseClientConnections)
 			g.answer(hang(begin))
-			s := newScene(t, g, seiPod(t, g), seiNode(), func(o *Options) { o.HealthTimeout = 50 * time.Millisecond })
+			s := newScene(t, g, seiPod(t, g), seiNode(), func(o *Options) { o.HealthTimeout = 2 * time.Second })
 			got := s.look(t)
 			require.Equal(t, Unreachable, got.Health)
 			require.Contains(t, got.Detail, "deadline exceeded")

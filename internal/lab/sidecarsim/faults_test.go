@@ -14,7 +14,7 @@ import (
 
 func TestAHangEndsWithHealAndIsServedThen(t *testing.T) {
 	c := start(t)
-	c.http.Timeout = 50 * time.Millisecond
+	c.http.Timeout = time.Second
 	c.Inject(key, sidecarsim.Submit, sidecarsim.Hang())
 	c.Inject(key, sidecarsim.Health, sidecarsim.Hang())
 	status, _ := c.post(sidecarsim.MarkReady, "")
@@ -38,7 +38,7 @@ func TestAHangEndsWithItsProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t)
-			c.http.Timeout = 50 * time.Millisecond
+			c.http.Timeout = time.Second
 			c.InjectNext(key, sidecarsim.Submit, 1, sidecarsim.Hang())
 			status, _ := c.post(sidecarsim.MarkReady, "")
 			require.Zero(t, status)
