@@ -222,7 +222,7 @@ func TestCancel(t *testing.T) {
 		y.annotate(node, remediations.CancelKey, r.ID)
 		y.cancelled(node, r.ID)
 	}
-	one := y.silence(1, author, "not now", "node="+pending)
+	first := y.silenceBoth("not now", "node="+pending)
 	y.fail(pending)
 	cancel(pending, y.held(pending, remediations.Silenced))
 
@@ -237,7 +237,7 @@ func TestCancel(t *testing.T) {
 	cancel(between, r)
 	y.ledger("all slots are free", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 })
 
-	one.expire()
+	first()
 	both()
 	d.Kill()
 	require.NoError(t, d.Start(t.Context()), "what was cancelled is on the Node, not in the process")
@@ -320,26 +320,30 @@ func TestBrokenGlassHolds(t *testing.T) {
 // is taken away, and the same repair goes on.
 func TestKilledInEveryKindOfHold(t *testing.T) {
 	y := newYard(t)
-	const control, approved = "node-40", "node-35"
+	const control, approved, inhibited = "node-40", "node-35", "node-31"
+	// What is inhibited is known to one replica alone, which may hear of the alert later than the other.
 	asked := policy(map[string]any{
 		"name": "asks-first", "approval": true,
-		"nodeSelector": map[string]any{"matchLabels": map[string]any{corev1.LabelHostname: approved}},
+		"nodeSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": corev1.LabelHostname, "operator": "In", "values": []string{approved, inhibited}}}},
 	})
 	c := several(map[string]any{"policies": []any{asked, policy(nil)}})
 	d := y.run(lab.DrydockOptions{Config: c})
-	y.configure(d, inhibits("node-31"))
+	y.configure(d, inhibits(inhibited))
 	holds := []struct {
 		node   string
 		reason remediations.Reason
 		begin  func(node string) (end func(id string))
 	}{
 		{"node-30", remediations.Silenced, func(node string) func(string) {
-			s := y.silence(1, author, "not now", "node="+node)
-			return func(string) { s.expire() }
-		}},
-		{"node-31", remediations.Inhibited, func(string) func(string) {
-			end := y.inhibit()
+			end := y.silenceBoth("not now", "node="+node)
 			return func(string) { end() }
+		}},
+		{inhibited, remediations.Inhibited, func(node string) func(string) {
+			end := y.inhibit()
+			return func(id string) {
+				y.annotate(node, remediations.ApproveKey, id)
+				end()
+			}
 		}},
 		{"node-32", remediations.Paused, func(node string) func(string) {
 			y.annotate(node, remediations.PauseKey, "true not now")

@@ -306,7 +306,8 @@ func inhibits(node string) map[string]any {
 	}}}
 }
 
-// inhibit makes one Alertmanager know of a rack without power, and gives what ends that.
+// inhibit makes the second Alertmanager know of a rack without power, and gives what ends that. Were it the first one as well, nobody
+// would post.
 func (y *yard) inhibit() (end func()) {
 	y.t.Helper()
 	power := func(until time.Time) {
