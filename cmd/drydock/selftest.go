@@ -64,7 +64,10 @@ func awaitSelfTest(ctx context.Context, store kube.LedgerStore, out io.Writer) e
 	said := ""
 	for {
 		ok, answer := selfTestAnswer(ctx, store)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil && said == "":
+			return errors.New("the self-test did not succeed: the API server gave no answer in time; check that it can be reached")
+		case ctx.Err() != nil:
 			return fmt.Errorf("the self-test did not succeed in time; the last answer: %s", said)
 		}
 		if answer != said {
