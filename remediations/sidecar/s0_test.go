@@ -121,7 +121,9 @@ func TestS0_2NobodyListening(t *testing.T) {
 }
 
 func TestS0_3AHangIsNotAnAnswer(t *testing.T) {
+	t.Parallel()
 	released := make(chan struct{})
+	t.Cleanup(func() { close(released) })
 	hang := func(begin func(http.ResponseWriter)) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
 			begin(w)
@@ -141,6 +143,7 @@ func TestS0_3AHangIsNotAnAnswer(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			g := newGated(t)
 			t.Cleanup(g.CloseClientConnections)
 			g.answer(hang(begin))
@@ -152,7 +155,6 @@ func TestS0_3AHangIsNotAnAnswer(t *testing.T) {
 			require.Empty(t, g.Posts())
 		})
 	}
-	close(released)
 }
 
 func TestS0_3AProbeIsOneGETOfItsOwnConnection(t *testing.T) {
