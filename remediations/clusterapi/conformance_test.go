@@ -1,16 +1,10 @@
 package clusterapi
 
 import (
-	"encoding/json"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/lab"
@@ -22,7 +16,8 @@ const token = "correct-horse.battery-staple.0123456789"
 
 // TestConformance holds each way to ask for a replacement against the contract of all providers, at a real API server.
 func TestConformance(t *testing.T) {
-	server, admin := upstream(t)
+	api(t)
+	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonConflict)
 	const same = "the looks before are the same for each way"
 	for _, of := range []way{annotate, mark, remove} {
 		t.Run(string(of), func(t *testing.T) {
@@ -43,41 +38,16 @@ func TestConformance(t *testing.T) {
 					}
 					w := <-ready
 					w.t = c
-					return w.behind(server, admin, of, timeout)
+					return w.behind(server, of, timeout)
 				},
 			})
 		})
 	}
 }
 
-// upstream is the API server, and a client of it whose connection stands.
-func upstream(t *testing.T) (*url.URL, http.RoundTripper) {
-	t.Helper()
-	api(t)
-	config := lab.Shared(t).AdminConfig()
-	admin, err := rest.TransportFor(config)
-	require.NoError(t, err)
-	server, err := url.Parse(config.Host)
-	require.NoError(t, err)
-	return server, admin
-}
-
 // behind is the world behind a wire that misbehaves.
-func (w *world) behind(server *url.URL, admin http.RoundTripper, of way, timeout time.Duration) providertest.World {
-	wire := providertest.NewHTTP(w.t, providertest.HTTPOptions{
-		Handler: &httputil.ReverseProxy{
-			Rewrite: func(r *httputil.ProxyRequest) {
-				r.SetURL(server)
-				r.Out.Header.Del("Authorization") // the lab's administrator is somebody else
-			},
-			Transport: admin, ErrorLog: log.New(io.Discard, "", 0),
-		},
-		Changes: func(r *http.Request) bool { return r.Method != http.MethodGet },
-		Error: func(status int, text string) (string, string) {
-			body, _ := json.Marshal(statusOf(status, text))
-			return "", string(body)
-		},
-	})
+func (w *world) behind(server providertest.HTTPOptions, of way, timeout time.Duration) providertest.World {
+	wire := providertest.NewHTTP(w.t, server)
 	replacer := w.replacer(func(o *Options) {
 		o.API, o.Timeout, o.Delete = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout, of == remove
 	})

@@ -245,10 +245,3 @@ func (w *world) deployment(revision string, paused bool) {
 
 // named puts the world's namespace into a sentence.
 func (w *world) named(says string) string { return strings.ReplaceAll(says, "NS/", w.ns+"/") }
-
-func statusOf(code int, message string) *metav1.Status {
-	return &metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Message: message,
-		Reason: map[int]metav1.StatusReason{404: metav1.StatusReasonNotFound, 409: metav1.StatusReasonConflict}[code],
-	}
-}

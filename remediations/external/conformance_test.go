@@ -1,16 +1,9 @@
 package external
 
 import (
-	"encoding/json"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -24,11 +17,7 @@ const token = "correct-horse.battery-staple.0123456789"
 // TestConformance holds the provider against the contract of all providers, at a real API server.
 func TestConformance(t *testing.T) {
 	api(t)
-	config := lab.Shared(t).AdminConfig()
-	admin, err := rest.TransportFor(config)
-	require.NoError(t, err)
-	server, err := url.Parse(config.Host)
-	require.NoError(t, err)
+	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonAlreadyExists)
 	var ready chan *world
 	providertest.Run(t, providertest.Provider{
 		Slow: true,
@@ -44,30 +33,14 @@ func TestConformance(t *testing.T) {
 			}
 			w := <-ready
 			w.t = c
-			return w.behind(server, admin, timeout)
+			return w.behind(server, timeout)
 		},
 	})
 }
 
 // behind is the world behind a wire that misbehaves.
-func (w *world) behind(server *url.URL, admin http.RoundTripper, timeout time.Duration) providertest.World {
-	wire := providertest.NewHTTP(w.t, providertest.HTTPOptions{
-		Handler: &httputil.ReverseProxy{
-			Rewrite: func(r *httputil.ProxyRequest) {
-				r.SetURL(server)
-				r.Out.Header.Del("Authorization") // the lab's administrator is somebody else
-			},
-			Transport: admin, ErrorLog: log.New(io.Discard, "", 0),
-		},
-		Changes: func(r *http.Request) bool { return r.Method != http.MethodGet },
-		Error: func(status int, text string) (string, string) {
-			body, _ := json.Marshal(metav1.Status{
-				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(status), Message: text,
-				Reason: map[int]metav1.StatusReason{404: metav1.StatusReasonNotFound, 409: metav1.StatusReasonAlreadyExists}[status],
-			})
-			return "", string(body)
-		},
-	})
+func (w *world) behind(server providertest.HTTPOptions, timeout time.Duration) providertest.World {
+	wire := providertest.NewHTTP(w.t, server)
 	return providertest.World{
 		Actuator: w.remediator(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout }),
 		Wire:     wire, Close: wire.Close, Secrets: []string{token},
