@@ -1,0 +1,218 @@
+package scene
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/stretchr/testify/require"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/sidecar"
+)
+
+// Read decodes a scene; an unknown field is an error, since a golden with a typo would pin something else.
+func Read(t testing.TB, text []byte) *Scene {
+	t.Helper()
+	s := &Scene{}
+	require.NoError(t, yaml.UnmarshalStrict(Moments(t, text), s))
+	return s
+}
+
+// Moments writes the times out that a scene gives from now.
+func Moments(t testing.TB, text []byte) []byte {
+	t.Helper()
+	return NowPattern.ReplaceAllFunc(text, func(m []byte) []byte {
+		at := Noon
+		if sub := NowPattern.FindSubmatch(m)[1]; len(sub) > 0 {
+			d, err := time.ParseDuration(string(sub))
+			require.NoError(t, err)
+			at = at.Add(d)
+		}
+		return []byte(at.Format(time.RFC3339))
+	})
+}
+
+func Ago(text, otherwise string) time.Time { return Noon.Add(-Span(text, otherwise)) }
+
+func Span(text, otherwise string) time.Duration {
+	if text == "" {
+		text = otherwise
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// State builds what Decide is given.
+func (sc *Scene) State(t testing.TB) *remediations.State {
+	t.Helper()
+	c := sc.Config(t)
+	n := sc.TheNode(t)
+	s := &remediations.State{
+		Config: c, Node: n, Journal: remediations.ReadJournal(n), Word: sc.Said(), Call: sc.Call, NewID: "new1",
+		Ledger: &remediations.Ledger{Repairs: map[string][]remediations.Begun{}, Slots: sc.Ledger.Slots, Wide: sc.Ledger.Wide, Orphans: sc.Ledger.Orphans, Status: remediations.LedgerStatus{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
+	}
+	s.Survey = sc.Survey.survey()
+	if r := sc.Replacement; r != nil {
+		s.Replacement = &remediations.Replacement{Asked: Asked(s, r.Intent, r.Asked), MachineGone: r.MachineGone, Missing: r.Missing, Successors: r.Successors}
+		if r.Successors == nil {
+			s.Replacement.Successors = []string{n.Spec.ProviderID}
+		}
+	}
+	if r := sc.Pods; r != nil {
+		s.Pods = &remediations.PodProof{Asked: Asked(s, r.Intent, r.Asked), Missing: r.Missing}
+	}
+	for i, age := range sc.Ledger.Begun {
+		s.Ledger.Repairs[remediations.Machine(n)] = append(s.Ledger.Repairs[remediations.Machine(n)], remediations.Begun{Repair: fmt.Sprintf("old%d", i), At: Ago(age, "")})
+	}
+	if sc.Ledger.Mine != "" {
+		s.Ledger.Repairs[remediations.Machine(n)] = append(s.Ledger.Repairs[remediations.Machine(n)], remediations.Begun{Repair: sc.Ledger.Mine, At: Noon})
+	}
+	if sc.Ledger.GlassFor != "" {
+		s.Ledger.Status.Glass = map[string]remediations.Glass{n.Name: {Since: Ago(sc.Ledger.GlassFor, ""), Why: cmp.Or(sc.Ledger.GlassWhy, n.Annotations[remediations.BreakGlassKey])}}
+	}
+	s.Ledger.Unseen = sc.Ledger.Unseen
+	if sc.Ledger.Cures != nil {
+		s.Ledger.Cures = map[string][]remediations.Cure{remediations.Machine(n): sc.Ledger.Cures}
+	}
+	ledger := s.Ledger
+	switch {
+	case sc.Ledger.Unreadable != "":
+		s.Ledger, s.LedgerErr = nil, errors.New(sc.Ledger.Unreadable)
+	case sc.Ledger.Malformed != "":
+		s.Ledger, s.LedgerErr = nil, fmt.Errorf("%w: %s", remediations.ErrLedgerMalformed, sc.Ledger.Malformed)
+	}
+	s.Fleet = remediations.NewFleet(c, append(sc.OtherNodes(), n), ledger, func(string) bool { return false }, Noon)
+	if sc.Beats.Read != "never" {
+		s.Heartbeats = &remediations.Heartbeats{ReadAt: Ago(sc.Beats.Read, "1s"), Nodes: 10, Stale: sc.Beats.Stale}
+	}
+	if sc.Word.Asked != "never" {
+		s.LookSince = Ago(sc.Word.Asked, "3s")
+	}
+	if sc.WellFor != "" {
+		s.WellSince, s.WellHeard = Ago(sc.WellFor, ""), Ago(sc.Heard, "1m30s")
+	}
+	for text, said := range sc.Read {
+		if s.Read == nil {
+			s.Read = map[remediations.Sign]remediations.Testimony{}
+		}
+		s.Read[SignOf(text)] = remediations.Testimony{Answer: said.Answer, Saw: fmt.Sprintf("%s is %s", text, said.Answer), At: Ago(said.Asked, "1s")}
+	}
+	if sc.Lease != nil {
+		s.Lease = &remediations.Lease{ReadAt: Ago(sc.Lease.Read, "0s"), RenewedAt: Ago(sc.Lease.Renewed, "4s"), Duration: 40 * time.Second}
+	}
+	return s
+}
+
+// Asked is the intent about which somebody was asked: the one on record, or that of a repair whose Node is gone.
+func Asked(s *remediations.State, intent, age string) remediations.Asked {
+	switch {
+	case intent != "":
+	case s.Journal.Record != nil && s.Journal.Record.Intent != nil:
+		intent = s.Journal.Record.Intent.ID
+	case len(s.Ledger.Orphans) > 0:
+		intent = s.Ledger.Orphans[0].Record.Intent.ID
+	}
+	return remediations.Asked{Intent: intent, At: Ago(age, "1s")}
+}
+
+// Kinds are those beside nodes.
+var Kinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind}
+
+// Config is the configuration that decisions rest on.
+func (sc *Scene) Config(t testing.TB) *remediations.Config {
+	c := &remediations.Config{
+		Kinds: Kinds,
+		Limits: remediations.Limits{
+			Concurrent: remediations.Quantity{Value: max(sc.Limits.Concurrent, 1)}, ConcurrentPerZone: remediations.Quantity{Value: 9}, ConcurrentPerPool: remediations.Quantity{Value: 9},
+			ZoneLabel: "zone", PoolLabels: []string{"pool"}, Unhealthy: remediations.Quantity{Value: 20, Percent: true},
+			RepairsPerNode: max(sc.Limits.RepairsPerNode, 1), RepairsWindow: 24 * time.Hour,
+			StormCooldown: 10 * time.Minute, StartupGrace: 10 * time.Minute,
+		},
+		Mode: remediations.ModeEnforce, MaxStaleness: 30 * time.Second, Watchdog: true, RequireAll: sc.RequireAll, Provided: map[string]bool{"reboot": true},
+		ClusterWide: remediations.ClusterWide{MinNodes: cmp.Or(sc.MinNodes, 3), MinShare: remediations.Quantity{Value: 30, Percent: true}},
+	}
+	for _, w := range sc.Windows {
+		var from, to remediations.WallTime
+		_, err := fmt.Sscanf(w, "%d:%d-%d:%d", &from.Hour, &from.Minute, &to.Hour, &to.Minute)
+		require.NoError(t, err)
+		c.Windows = append(c.Windows, remediations.Window{From: from, To: to, Location: time.UTC})
+	}
+	if sc.Provided != nil {
+		c.Provided = map[string]bool{}
+		for _, p := range sc.Provided {
+			c.Provided[p] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sc.Providers)) {
+		c.Providers = append(c.Providers, remediations.Provider{Name: name, Scheme: sc.Providers[name], Steps: slices.Sorted(maps.Keys(c.Provided))})
+	}
+	if sc.Policy.Gone {
+		return c
+	}
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
+	require.NoError(t, err)
+	p := &remediations.Policy{
+		Name: "node-not-ready", Match: labels.Matchers{m}, Labels: []string{"node"}, Mode: remediations.ModeEnforce,
+		For: Span(sc.Policy.For, "2m"), ProofFor: Span(sc.Policy.ProofFor, "30s"), Cooldown: Span(sc.Policy.Cooldown, "5m"), RelapseWindow: Span(sc.Policy.RelapseWindow, "0s"),
+		RepairCordoned: sc.Policy.RepairCordoned, Approval: sc.Policy.Approval, CordonExhausted: sc.Policy.OnExhausted != "none",
+	}
+	p.Witness = WitnessOf(sc.Policy.Witness)
+	if sc.Policy.Mode != "" {
+		p.Mode, c.Mode = sc.Policy.Mode, sc.Policy.Mode
+	}
+	plan := sc.Policy.Plan
+	if plan == nil {
+		plan = []string{"reboot 2"}
+	}
+	p.Plan = Steps(t, plan)
+	if sc.Policy.NodeSelector != "" {
+		p.NodeSelector, err = k8slabels.Parse(sc.Policy.NodeSelector)
+		require.NoError(t, err)
+	}
+	c.Policies = []*remediations.Policy{p}
+	for _, o := range sc.Others {
+		other := *p
+		other.Name, other.Plan = o.Name, Steps(t, o.Plan)
+		if o.Mode != "" {
+			other.Mode = o.Mode
+		}
+		c.Policies = append(c.Policies, &other)
+	}
+	return c
+}
+
+func Steps(t testing.TB, plan []string) (out []remediations.Step) {
+	for _, step := range plan {
+		st := remediations.Step{Wait: 10 * time.Minute, Timeout: 30 * time.Minute, Attempts: 1}
+		step, st.ContinueOnTimeout = strings.CutSuffix(step, " continue")
+		if n, _ := fmt.Sscanf(step, "%s %d", &st.Name, &st.Attempts); n == 0 {
+			t.Fatalf("step %q", step)
+		}
+		if name, of, ok := strings.Cut(st.Name, "="); ok {
+			st.Name = name
+			switch name {
+			case "rollout-restart":
+				st.DaemonSet = of
+			case "external":
+				st.Template = remediations.Template{APIVersion: "remediators.example/v1", Kind: of, Namespace: "remediators", Name: "own"}
+			default:
+				st.Unit = of
+			}
+		}
+		out = append(out, st)
+	}
+	return out
+}
