@@ -18,7 +18,7 @@ const AnnouncedAs = "true"
 
 // Announced says that the annotation is an announcement that Drydock has on record, with its value.
 func Announced(n *corev1.Node, key string) bool {
-	return n.Annotations[key] == AnnouncedAs && slices.ContainsFunc(ownUndo(n), func(u Undo) bool { return u.Kind == UndoAnnotation && u.Key == key })
+	return n.Annotations[key] == AnnouncedAs && slices.ContainsFunc(ReadJournal(n).ToUndo(), func(u Undo) bool { return u.Kind == UndoAnnotation && u.Key == key })
 }
 
 // Unannounced are those of the configured announcements that are not on the Node, and that the record does not have: what a person set

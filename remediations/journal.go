@@ -46,6 +46,17 @@ func (j Journal) Knows(id string) bool {
 	return (j.Record != nil && j.Record.ID == id) || slices.ContainsFunc(j.History, func(e Entry) bool { return e.ID == id })
 }
 
+// ToUndo is what Drydock did to the Node and has not taken back yet.
+func (j Journal) ToUndo() (undo []Undo) {
+	if j.Record != nil {
+		undo = append(undo, j.Record.Undo...)
+	}
+	for _, e := range j.History {
+		undo = append(undo, e.Left...)
+	}
+	return undo
+}
+
 // ReadJournal decodes a Node's annotations.
 func (g Registry) ReadJournal(n *corev1.Node) Journal {
 	j := Journal{Alerts: AlertsOn(n.Annotations), History: DecodeHistory(n.Annotations[HistoryKey])}

@@ -120,23 +120,11 @@ func (m Mark) counts(value string) bool {
 
 // ownTaint says that the taint is one that Drydock has on record.
 func ownTaint(n *corev1.Node, t corev1.Taint) bool {
-	return slices.ContainsFunc(ownUndo(n), func(u Undo) bool { return u.Set(t) })
+	return slices.ContainsFunc(ReadJournal(n).ToUndo(), func(u Undo) bool { return u.Set(t) })
 }
 
 // causedBy says that the condition appeared after the last step of the node's repair was issued.
 func causedBy(n *corev1.Node, c corev1.NodeCondition) bool {
 	r := ReadJournal(n).Record
 	return r != nil && r.Intent != nil && !c.LastTransitionTime.Time.Before(r.Intent.At)
-}
-
-// ownUndo is what Drydock did to the Node and has not taken back yet.
-func ownUndo(n *corev1.Node) (undo []Undo) {
-	j := ReadJournal(n)
-	if j.Record != nil {
-		undo = append(undo, j.Record.Undo...)
-	}
-	for _, e := range j.History {
-		undo = append(undo, e.Left...)
-	}
-	return undo
 }

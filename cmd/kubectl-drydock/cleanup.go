@@ -256,13 +256,7 @@ func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 
 // findUndo finds the cordon and the taint that Drydock recorded as its own, as the end of the repair would.
 func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
-	var undo []remediations.Undo
-	if j.Record != nil {
-		undo = append(undo, j.Record.Undo...)
-	}
-	for _, e := range j.History {
-		undo = append(undo, e.Left...)
-	}
+	undo := j.ToUndo()
 	for key, r := range j.Records {
 		if len(r.Undo) > 0 && len(r.Moves) > 0 {
 			t.kept = append(t.kept, fmt.Sprintf("the leadership of location %s, which repair %s (%s) moved from %s", r.Location, r.ID, key, led(r.Moves)))
