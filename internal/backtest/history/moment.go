@@ -1,0 +1,61 @@
+// Package history reads what Prometheus recorded: which Nodes there were and how they changed, and which alerts fired. It
+// gives both as a stream of moments, so that a month of a large fleet is never in memory at once. It decides nothing: who
+// consumes the moments asks the same code that decides live.
+package history
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Source reads the past of one cluster.
+type Source interface {
+	// Moments calls yield with each moment from from (included) until until (excluded), in order of time. The first moment
+	// has all Nodes and all alerts that there were at from. An error of yield ends the reading, and is returned. The same
+	// data gives the same moments.
+	Moments(ctx context.Context, from, until time.Time, yield func(Moment) error) error
+	// Skipped is what Moments could not read, or could not believe, in order of time. It is complete when Moments has returned.
+	Skipped() []Skip
+}
+
+// Moment is all that changed at one instant. No two moments have the same instant.
+type Moment struct {
+	At time.Time
+	// Nodes are the Nodes that appeared or changed, whole, as they are from At on, sorted by name. They are shared with
+	// later moments: do not change them.
+	Nodes []*corev1.Node
+	// Gone are the names of the Nodes that were deleted, sorted.
+	Gone []string
+	// Alerts are the alerts that began to fire, changed their annotations, or ended, sorted by their labels.
+	Alerts []Alert
+	// Gap says, where it is not nil, that the data ends at At and begins again at Gap.Until. What was known at At is no
+	// longer known, and nothing can be decided. A gap deletes no Node and ends no alert: the first moment after it says what
+	// has changed meanwhile.
+	Gap *Gap
+}
+
+// Alert is an alert as Prometheus sends it to Alertmanager.
+type Alert struct {
+	Labels      model.LabelSet
+	Annotations model.LabelSet
+	StartsAt    time.Time
+	EndsAt      time.Time // zero while the alert fires
+	// GeneratorURL is the path and query of the rule's expression in Prometheus' own page.
+	GeneratorURL string
+}
+
+// Gap is a time without data.
+type Gap struct {
+	Until time.Time
+	Why   string
+}
+
+// Skip is something in the data that was not used.
+type Skip struct {
+	From, Until time.Time // both zero where it concerns all the time
+	What        string    // the block, metric, or rule
+	Why         string
+}
