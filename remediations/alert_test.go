@@ -152,7 +152,7 @@ func TestAdmitMakesRoomByDroppingTheOldestResolved(t *testing.T) {
 func TestAdmitKeepsTheNodeBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		on := map[string]string{
-			HistoryKey:    strings.Repeat("h", rapid.IntRange(0, MaxHistoryBytes).Draw(t, "history")),
+			HistoryKey:    strings.Repeat("h", rapid.IntRange(0, MaxHistoryBytes+MaxObservedBytes).Draw(t, "history")),
 			NodeRepairKey: strings.Repeat("r", rapid.IntRange(0, MaxRecordBytes).Draw(t, "record")), "other/key": strings.Repeat("x", 99999),
 		}
 		size := rapid.IntRange(1, 3000).Draw(t, "size")

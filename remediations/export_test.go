@@ -27,6 +27,7 @@ const (
 	MaxEvidence        = maxEvidence
 	MaxHistory         = maxHistory
 	MaxHistoryBytes    = maxHistoryBytes
+	MaxObservedBytes   = maxObservedBytes
 	MaxProviderName    = maxProviderName
 	MigStrategy        = migStrategy
 	RequestProofFor    = requestProofFor

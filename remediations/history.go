@@ -22,15 +22,19 @@ const (
 	OutcomeExhausted Outcome = "Exhausted"
 	// Relapsed is written over a cure when the alert comes back within the policy's relapseWindow.
 	Relapsed Outcome = "Relapsed"
+	// Observed: the policy only observes. Nothing was done, and Would says what would have been.
+	Observed Outcome = "Observed"
 )
 
 // Outcomes is the closed list, for metrics and docs.
 var Outcomes = []Outcome{Recovered, SelfRecovered, Superseded, Cancelled, OutcomeExhausted, Relapsed}
 
-// maxHistory is how many repairs of one kind of target a Node remembers, in so many bytes at most.
+// maxHistory is how many repairs of one kind of target a Node remembers, in so many bytes at most; and how many of those that
+// were only observed, which have room of their own, so that they never push out what was done.
 const (
-	maxHistory      = 10
-	maxHistoryBytes = 12 << 10
+	maxHistory       = 10
+	maxHistoryBytes  = 12 << 10
+	maxObservedBytes = 6 << 10
 )
 
 // Entry is one ended repair in drydock.dev/history, newest first.
@@ -65,7 +69,24 @@ type Entry struct {
 	Last *StepRef `json:"last,omitempty"`
 	// By is who ended it, where that was not Drydock.
 	By string `json:"by,omitempty"`
+	// Would is what an observing policy would have done; only of Observed, which has no Steps.
+	Would *Would `json:"would,omitempty"`
 }
+
+// Would is the step that a policy would have issued if it did not only observe.
+type Would struct {
+	// Step is the attempt, as "reboot:1", At when it would have been issued, and Until when its wait would have been over.
+	Step  string    `json:"step"`
+	At    time.Time `json:"at"`
+	Until time.Time `json:"until"`
+	// IllSince is since when the alert had been firing. WellAt is when it had ended and the target was well; absent: the
+	// fault was still there when this was written.
+	IllSince time.Time `json:"illSince"`
+	WellAt   time.Time `json:"wellAt,omitzero"`
+}
+
+// Unnecessary says that the target got well by itself before the step's wait was over.
+func (w *Would) Unnecessary() bool { return !w.WellAt.IsZero() && w.WellAt.Before(w.Until) }
 
 // ByPerson in Entry.By: somebody cancelled the repair.
 const ByPerson = "person"
@@ -83,28 +104,36 @@ func DecodeHistory(value string) []Entry {
 	return es
 }
 
-// EncodeHistory puts e in front and forgets the oldest of its kind of target beyond the tenth, and the oldest of all
-// while the text is too long.
+// EncodeHistory puts e in front and forgets the oldest of each kind of target beyond the tenth, and the oldest of all while the
+// text is too long: of what was done, and of what was only observed, each by itself.
 func EncodeHistory(old []Entry, e Entry) string {
-	out, same := []Entry{e}, 1
+	out := []Entry{e}
 	for _, o := range old {
 		if e.OnlyHeld() && o.OnlyHeld() && o.Target == e.Target && o.Policy == e.Policy && o.Cause == e.Cause && o.Request == e.Request {
 			continue // held day after day, it would push out all that was done
 		}
-		if KindOf(o.Target) == KindOf(e.Target) {
-			if same == maxHistory {
-				continue
-			}
-			same++
-		}
 		out = append(out, o)
 	}
-	text := EncodeJSON(out)
-	for len(text) > maxHistoryBytes && len(out) > 1 {
-		out = out[:len(out)-1]
-		text = EncodeJSON(out)
-	}
-	return text
+	out = forgetOldest(out, func(e Entry) bool { return e.Outcome != Observed }, maxHistoryBytes)
+	out = forgetOldest(out, func(e Entry) bool { return e.Outcome == Observed }, maxObservedBytes)
+	return EncodeJSON(out)
+}
+
+// forgetOldest keeps of those entries the newest ten of each kind, and of all the newest that fit; the newest always.
+func forgetOldest(entries []Entry, of func(Entry) bool, most int) []Entry {
+	same, size, full := map[Kind]int{}, len("["), false
+	return slices.DeleteFunc(entries, func(e Entry) bool {
+		if !of(e) {
+			return false
+		}
+		kind, newest := KindOf(e.Target), len(same) == 0
+		if same[kind]++; same[kind] > maxHistory {
+			return true
+		}
+		size += len(EncodeJSON(e)) + len(",") // or the last bracket
+		full = full || (size > most && !newest)
+		return full
+	})
 }
 
 // EncodeEntries writes a history of which nothing but outcomes has changed.

@@ -19,6 +19,14 @@ var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
 	}
 })
 
+// anyObserved is a repair that was only observed.
+var anyObserved = rapid.Custom(func(t *rapid.T) Entry {
+	e := anyEntry.Draw(t, "entry")
+	e.Outcome, e.Steps = Observed, []string{}
+	e.Would = &Would{Step: "reboot:1", At: e.Began, Until: e.Ended, IllSince: e.Began}
+	return e
+})
+
 // TestHistoryRemembersTenOfEachKind: one kind that is busy never makes Drydock forget another.
 func TestHistoryRemembersTenOfEachKind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,6 +46,33 @@ func TestHistoryRemembersTenOfEachKind(t *testing.T) {
 		for kind, entries := range all {
 			require.Equal(t, entries[:min(len(entries), MaxHistory)], got[kind], "newest first")
 		}
+	})
+}
+
+// TestWhatWasObservedForgetsNothingThatWasDone: the two have room of their own, and the newest of each kind stay.
+func TestWhatWasObservedForgetsNothingThatWasDone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var with, without, alone string
+		for _, e := range rapid.SliceOfN(rapid.OneOf(anyEntry, anyObserved), 1, 60).Draw(t, "entries") {
+			with = EncodeHistory(DecodeHistory(with), e)
+			if e.Outcome == Observed {
+				alone = EncodeHistory(DecodeHistory(alone), e)
+			} else {
+				without = EncodeHistory(DecodeHistory(without), e)
+			}
+			require.Equal(t, e.ID, DecodeHistory(with)[0].ID, "the newest comes first")
+			require.LessOrEqual(t, len(with), MaxHistoryBytes+MaxObservedBytes)
+		}
+		var done, observed []Entry
+		for _, e := range DecodeHistory(with) {
+			if e.Outcome == Observed {
+				observed = append(observed, e)
+			} else {
+				done = append(done, e)
+			}
+		}
+		require.Equal(t, DecodeHistory(without), done)
+		require.Equal(t, DecodeHistory(alone), observed)
 	})
 }
 

@@ -41,7 +41,7 @@ const (
 	MaxBytesPerNode  = 64 << 10
 	// maxAlertBytes is the alerts' part of it: the rest is room for the node's record and its leader's, the history, and
 	// people's keys. An alert that was let in may get cancelledBytes longer.
-	maxAlertBytes  = MaxBytesPerNode - 2*MaxRecordBytes - maxHistoryBytes - 1<<10 - MaxAlertsPerNode*cancelledBytes
+	maxAlertBytes  = MaxBytesPerNode - 2*MaxRecordBytes - maxHistoryBytes - maxObservedBytes - 1<<10 - MaxAlertsPerNode*cancelledBytes
 	cancelledBytes = 64
 )
 

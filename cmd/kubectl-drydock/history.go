@@ -25,7 +25,7 @@ func (p *plugin) newHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "history NODE [-o wide|json|yaml]",
 		Short:   "Show how the last repairs of a node ended",
-		Long:    "History shows the repairs of a node that have ended, the newest first: the last ten of each kind. With -o wide\nalso the times themselves, the cause, the repair whose cure did not last (AFTER), and why each ended so.",
+		Long:    "History shows the repairs of a node that have ended, the newest first: the last ten of each kind. With -o wide\nalso the times themselves, the cause, the repair whose cure did not last (AFTER), and why each ended so. Of a policy that only\nobserves, STEPS names what it would have done, and WHY says whether the node got well without it.",
 		Example: "  kubectl drydock history node-3 -o wide",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,7 +83,7 @@ func (p *plugin) printHistory(h history, wide bool) {
 		case target == "":
 			target = "node"
 		}
-		row := cells(e.ID, target, e.Policy, string(e.Outcome), strings.Join(e.Steps, ","), age(now, e.Ended)+" ago", duration.HumanDuration(max(0, e.Ended.Sub(e.Began))))
+		row := cells(e.ID, target, e.Policy, string(e.Outcome), stepsOf(e), age(now, e.Ended)+" ago", duration.HumanDuration(max(0, e.Ended.Sub(e.Began))))
 		if leaders {
 			row = slices.Insert(row, ledColumn, cells(ledIn(e))...)
 		}
@@ -93,6 +93,14 @@ func (p *plugin) printHistory(h history, wide bool) {
 		rows = append(rows, row)
 	}
 	(&table{out: p.Out}).print(rows...)
+}
+
+// stepsOf says what was done or, where the policy only observed, what would have been.
+func stepsOf(e remediations.Entry) string {
+	if e.Would != nil {
+		return "would " + e.Would.Step
+	}
+	return strings.Join(e.Steps, ",")
 }
 
 // ledColumn is where the table says who led, if any of its repairs is a leader's.

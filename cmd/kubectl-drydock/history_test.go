@@ -16,6 +16,11 @@ func TestHistoryIsNewestFirst(t *testing.T) {
 	entries := []remediations.Entry{
 		{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1", "reboot:2"}, Began: now.Add(-2 * time.Hour), Ended: now.Add(-110 * time.Minute), Cause: "9f2c0e5b6d1a4c33", After: "aaaaaa", Why: "the node is Ready with a new boot ID, its lease is fresh, and the alert is gone"},
 		{ID: "bbbbbb", Target: "sidecar-1a2b", Policy: "sidecar-stuck", Outcome: remediations.SelfRecovered, Steps: []string{}, Began: now.Add(-26 * time.Hour), Ended: now.Add(-26*time.Hour + 40*time.Second), Request: "policy/sidecar-stuck"},
+		{
+			ID: "oooooo", Policy: "node-not-ready", Outcome: remediations.Observed, Steps: []string{}, Began: now.Add(-30 * time.Hour), Ended: now.Add(-30*time.Hour + 4*time.Minute), Cause: "9f2c0e5b6d1a4c33",
+			Why:   "the alert NodeNotReady ended after 9m, and the node is well: reboot:1 at 2026-11-19T15:05:00Z would have been unnecessary",
+			Would: &remediations.Would{Step: "reboot:1", At: now.Add(-30 * time.Hour), Until: now.Add(-30*time.Hour + 10*time.Minute), IllSince: now.Add(-30*time.Hour - 5*time.Minute), WellAt: now.Add(-30*time.Hour + 4*time.Minute)},
+		},
 		{ID: "unreadable", Outcome: remediations.Cancelled, Steps: []string{}, Began: now.Add(-72 * time.Hour), Ended: now.Add(-72 * time.Hour), Why: "{\"v\":9\x1b[2J}"},
 	}
 	d := newDesk(t, node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, entries...)}))
