@@ -67,12 +67,12 @@ func (e *Engine) listAhead(ctx context.Context) {
 	listing := make(chan listed, 1)
 	e.listing = listing
 	failing := !e.leasesOut.since.IsZero()
-	go func() {
+	e.Beside(func() {
 		listing <- e.list(ctx)
 		if failing {
 			e.aside(func() {}) // the loop did not wait for it
 		}
-	}()
+	})
 }
 
 // beatsOld says that no count of the leases is good any more.

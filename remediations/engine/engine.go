@@ -48,6 +48,8 @@ type Options struct {
 	NewID, NewTask func() string
 	// Posts is what the receiver of this replica knows of the self-test; nil: nothing.
 	Posts func() selftest.Posts
+	// Beside runs what goes on beside the loop: calls to providers, and looks at Alertmanager. Nil: each in a goroutine.
+	Beside func(func())
 }
 
 // Engine is the loop. It is a manager.Runnable that needs leadership.
@@ -77,6 +79,8 @@ type Engine struct {
 	firing      map[string]time.Time
 	replicaDown map[string]bool
 	heartbeats  *remediations.Heartbeats
+	// led is since when this process leads, passed when its last pass ended.
+	led, passed time.Time
 	// listing has the leases that listAhead asked for; nil: it asked for none.
 	listing   chan listed
 	ledger    *remediations.Ledger
@@ -161,6 +165,9 @@ type memory struct {
 
 // New makes an engine.
 func New(o Options) *Engine {
+	if o.Beside == nil {
+		o.Beside = func(f func()) { go f() }
+	}
 	return &Engine{
 		Options: o, core: wholeCore(), kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looked: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
@@ -190,24 +197,15 @@ func (e *Engine) News() {
 
 // Start runs until ctx ends: leadership is lost, or the program stops.
 func (e *Engine) Start(ctx context.Context) error {
-	e.metrics.leader.Set(1)
-	e.metrics.setSelfTest(remediations.SelfTestUnknown, time.Time{})
+	e.lead()
 	defer e.metrics.reset()
 	defer close(e.over)
-	e.Log.Info("leading", "policies", len(e.Config.Policies))
-	led := e.Clock.Now()
 	poll := e.Clock.NewTicker(e.PollInterval)
 	defer poll.Stop()
 	e.look(ctx)
 	for {
-		next := e.pass(ctx)
-		passed := e.Clock.Now()
-		e.readAhead(ctx)
-		if e.unadopted {
-			next = min(next, soon)
-		}
-		timer := e.Clock.NewTimer(next)
-		more := e.await(ctx, timer.C(), poll.C(), passed, led)
+		timer := e.Clock.NewTimer(e.turn(ctx))
+		more := e.await(ctx, timer.C(), poll.C())
 		timer.Stop()
 		if !more {
 			return nil
@@ -215,8 +213,27 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 }
 
+// lead begins to lead.
+func (e *Engine) lead() {
+	e.metrics.leader.Set(1)
+	e.metrics.setSelfTest(remediations.SelfTestUnknown, time.Time{})
+	e.Log.Info("leading", "policies", len(e.Config.Policies))
+	e.led = e.Clock.Now()
+}
+
+// turn is one pass, with what is to be read for the next one, and says when that is due.
+func (e *Engine) turn(ctx context.Context) time.Duration {
+	next := e.pass(ctx)
+	e.passed = e.Clock.Now()
+	e.readAhead(ctx)
+	if e.unadopted {
+		next = min(next, soon)
+	}
+	return next
+}
+
 // await waits for what another pass must know of; false: there is none, since ctx ended.
-func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time, passed, led time.Time) bool {
+func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 	for {
 		select {
 		case <-e.expected:
@@ -226,28 +243,38 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time, passed,
 			e.finish(ctx)
 			return false
 		case <-e.notice:
-			e.gather(ctx, passed)
+			e.gather(ctx, e.passed)
 		case <-e.news:
 			e.look(ctx)
 		case l := <-e.looked:
 			e.heard(ctx, l)
 		case <-poll:
-			if e.waiting || e.awaitsArrival() || e.ledgerOld(led) {
-				// What waits may wait for a slot that one that led before took, or for what a person changes in the ledger. While
-				// nothing waits it is hardly ever read: readAhead reads it before anything rests on it.
-				e.ledger = nil
-			}
-			e.look(ctx)
+			e.poll(ctx)
 		case c := <-e.calls:
 			e.answered(c)
 		case f := <-e.asides:
 			f()
 		case <-next:
-			if e.unadopted {
-				e.adopt(ctx)
-			}
+			e.due(ctx)
 		}
 		return true
+	}
+}
+
+// poll looks at Alertmanager when nobody asked for it.
+func (e *Engine) poll(ctx context.Context) {
+	if e.waiting || e.awaitsArrival() || e.ledgerOld(e.led) {
+		// What waits may wait for a slot that one that led before took, or for what a person changes in the ledger. While
+		// nothing waits it is hardly ever read: readAhead reads it before anything rests on it.
+		e.ledger = nil
+	}
+	e.look(ctx)
+}
+
+// due is what comes before a pass that a decision asked for.
+func (e *Engine) due(ctx context.Context) {
+	if e.unadopted {
+		e.adopt(ctx)
 	}
 }
 

@@ -22,7 +22,7 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 		return
 	}
 	if r := s.Journal.Record; r != nil && r.Silence != "" && p.Silencer != nil {
-		go p.speakAgain(r.Silence)
+		p.Beside(func() { p.speakAgain(r.Silence) })
 	}
 	p.ended(e)
 	p.tell(n.Name, e.ID, Event{

@@ -22,9 +22,9 @@ func (e *Engine) look(ctx context.Context) {
 	}
 	e.looking, e.lookAgain = true, false
 	askedAt := e.Clock.Now()
-	go func() {
+	e.Beside(func() {
 		e.looked <- looked{askedAt: askedAt, replicas: e.Alerts.Look(ctx)}
-	}()
+	})
 }
 
 // heard takes in what the Alertmanagers said.

@@ -118,7 +118,7 @@ func (p *passing) putBack(t *subject, r *remediations.Record, d remediations.Dec
 	p.underway++
 	p.Log.Info("putting mesh leadership back", "location", t.Name, "node", node, "repair", r.ID)
 	within := min(p.CallTimeout, r.Deadline.Sub(p.Clock.Now()))
-	go func() {
+	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, within)
 		defer cancel()
 		call := remediations.Call{IntentID: id, Outcome: remediations.CallAccepted}
@@ -129,7 +129,7 @@ func (p *passing) putBack(t *subject, r *remediations.Record, d remediations.Dec
 			}
 		}
 		p.calls <- called{of: t.of, call: call, step: putBackStep}
-	}()
+	})
 }
 
 func (p *passing) putBackOne(ctx context.Context, node, id string, m remediations.Move) error {

@@ -24,7 +24,7 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 	p.surveys++
 	machine := machineOf(n)
 	machine.Unit, machine.DaemonSet, machine.Template = step.Unit, step.DaemonSet, step.Template
-	go func() {
+	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()
 		answer := surveyor.Survey(ctx, machine)
@@ -37,7 +37,7 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 				p.Log.Info("the provider would refuse", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
 			}
 		})
-	}()
+	})
 	return false
 }
 
@@ -51,7 +51,7 @@ func (p *passing) askProof(m *memory, r *remediations.Record) {
 	switch prover := p.Actuators[provider][r.Step.Name].(type) {
 	case Replacer:
 		m.asking = true
-		go func() {
+		p.Beside(func() {
 			ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 			defer cancel()
 			answer, err := prover.Replaced(ctx, before)
@@ -60,10 +60,10 @@ func (p *passing) askProof(m *memory, r *remediations.Record) {
 			}
 			answer.Asked = about
 			p.aside(func() { m.asking, m.replacement = false, &answer })
-		}()
+		})
 	case PodProver:
 		m.asking = true
-		go func() {
+		p.Beside(func() {
 			ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 			defer cancel()
 			answer, err := prover.Proven(ctx, before)
@@ -72,6 +72,6 @@ func (p *passing) askProof(m *memory, r *remediations.Record) {
 			}
 			answer.Asked = about
 			p.aside(func() { m.asking, m.pods = false, &answer })
-		}()
+		})
 	}
 }

@@ -113,7 +113,7 @@ func (p *passing) endOrphan(o *remediations.Orphan, n *corev1.Node, d remediatio
 		id = m.silence
 	}
 	if id != "" && p.Silencer != nil {
-		go p.speakAgain(id)
+		p.Beside(func() { p.speakAgain(id) })
 	}
 	p.again = true
 }

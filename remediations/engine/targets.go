@@ -106,7 +106,7 @@ func (p *passing) observe(of target, m *targetMemory, look func(ctx context.Cont
 	m.looking = true
 	p.looks[of.kind]++
 	began := p.Clock.Now()
-	go func() {
+	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()
 		seen := look(ctx, began)
@@ -115,7 +115,7 @@ func (p *passing) observe(of target, m *targetMemory, look func(ctx context.Cont
 			p.looks[of.kind]--
 			seen()
 		})
-	}()
+	})
 }
 
 // calling is one call that may leave this process.
@@ -139,7 +139,7 @@ func (p *passing) send(c calling, m *repairMemory) {
 	p.Log.WithValues(c.about...).Info("issuing", "node", c.of.node, "step", c.step, "intent", c.attempt)
 	var look lookedLast
 	mayStill := look.over(p.mayStill(c.of.node, c.lets))
-	go func() {
+	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 		defer cancel()
 		if c.before != nil {
@@ -154,7 +154,7 @@ func (p *passing) send(c calling, m *repairMemory) {
 			c.after(ctx, &call)
 		}
 		p.calls <- called{of: c.of, call: call, step: c.step}
-	}()
+	})
 }
 
 // putOf writes what the decision asks to be written, and says whether it was.

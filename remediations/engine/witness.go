@@ -28,7 +28,7 @@ func (p *passing) readWitness(m *memory, n *corev1.Node, signs []remediations.Si
 	}
 	m.testifying = true
 	p.testimonies++
-	go func() {
+	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()
 		read := p.testify(ctx, n, signs)
@@ -37,7 +37,7 @@ func (p *passing) readWitness(m *memory, n *corev1.Node, signs []remediations.Si
 			p.testimonies--
 			m.read = merged(m.read, read)
 		})
-	}()
+	})
 }
 
 // merged leaves both maps as they are: a State may still hold one of them.

@@ -61,7 +61,7 @@ func (p *passing) work(n *corev1.Node, d remediations.Decision, r *remediations.
 		return err
 	}
 	machine, run, node, step := machineOf(n), p.runs, n.Name, r.Step.Name
-	go func() {
+	p.Beside(func() {
 		defer cancel()
 		askAgain(ctx)
 		err := worker.Work(ctx, machine, mayStill, func(note, blocked string) {
@@ -77,7 +77,7 @@ func (p *passing) work(n *corev1.Node, d remediations.Decision, r *remediations.
 			p.rest(ctx) // it did not begin, and is not over: what held it is asked again, and the cache shows it by then
 		}
 		p.aside(func() { p.worked(m, run, node, step, err, held.Load() || (err != nil && stopped)) })
-	}()
+	})
 }
 
 func (e *Engine) rest(ctx context.Context) {
