@@ -89,31 +89,67 @@ const (
 
 // Route finds the policy and the node of an alert, or what else it is about. node looks a Node up by its exact name.
 func (c *Config) Route(labels map[string]string, node func(name string) *corev1.Node) (Route, Misroute) {
-	if c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue {
+	if c.ofAnother(labels) {
 		return Route{}, MisrouteOtherCluster
 	}
 	why := MisrouteNoPolicy
 	for _, p := range c.Policies {
-		if p.Mode == ModeOff || !c.Serves(p) || !matches(p.Match, labels) {
-			continue
-		}
-		name, err := c.nameOf(p, labels)
-		if err != nil {
-			why = MisrouteNoTarget
-			continue
-		}
-		if p.Kind != KindNode {
-			return Route{Policy: p, Name: name}, MisrouteNone
-		}
-		n := node(name)
-		if n == nil {
+		switch route, against := c.fit(p, labels, node); against {
+		case fits:
+			return route, MisrouteNone
+		case nodeUnknown:
 			return Route{}, MisrouteUnknownNode
-		}
-		if p.Takes(n) {
-			return Route{Policy: p, Node: name}, MisrouteNone
+		case nothingNamed:
+			why = MisrouteNoTarget
+		case policyOff, unserved, unmatched, unselected:
 		}
 	}
 	return Route{}, why
+}
+
+// ofAnother says that the alert is about another cluster.
+func (c *Config) ofAnother(labels map[string]string) bool {
+	return c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue
+}
+
+// misfit is what keeps a policy from taking an alert.
+type misfit int
+
+const (
+	fits misfit = iota
+	policyOff
+	unserved
+	unmatched
+	nothingNamed
+	nodeUnknown
+	unselected
+)
+
+// fit says whether the policy takes the alert, and where that belongs then.
+func (c *Config) fit(p *Policy, labels map[string]string, node func(name string) *corev1.Node) (Route, misfit) {
+	switch {
+	case p.Mode == ModeOff:
+		return Route{}, policyOff
+	case !c.Serves(p):
+		return Route{}, unserved
+	case !matches(p.Match, labels):
+		return Route{}, unmatched
+	}
+	name, err := c.nameOf(p, labels)
+	if err != nil {
+		return Route{}, nothingNamed
+	}
+	if p.Kind != KindNode {
+		return Route{Policy: p, Name: name}, fits
+	}
+	n := node(name)
+	switch {
+	case n == nil:
+		return Route{}, nodeUnknown
+	case !p.Takes(n):
+		return Route{}, unselected
+	}
+	return Route{Policy: p, Node: name}, fits
 }
 
 // NewAlert makes what is kept of an alert for the policy: the labels that name the target and the cluster, and severity.

@@ -178,11 +178,23 @@ func (f *Fleet) Occupy(c *Config, n *corev1.Node, wouldBe bool) {
 // Vacate takes a repair out of the count that this pass has just ended.
 func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
 
-// atLimit says which limit a further disruptive repair on the node would exceed; empty: none.
-func (f *Fleet) atLimit(c *Config, n *corev1.Node, observing bool) string {
+// share is how much of one limit other repairs have taken.
+type share struct {
+	taken, most int
+	// of is where the limit counts, limit its key.
+	of, limit string
+	size      Quantity
+}
+
+func (s share) String() string {
+	return fmt.Sprintf("%d of at most %d repairs are under way in %s", s.taken, s.most, s.of)
+}
+
+// shares are those of the limits that bind a disruptive repair on the node: of the cluster first, then of its zone and its pool.
+// busy is a node that counts in them; empty: none does.
+func (f *Fleet) shares(c *Config, n *corev1.Node, observing bool) (all []share, busy string) {
 	zone, pool := c.Zone(n), c.Pool(n)
 	inAll, inZone, inPool := 0, 0, 0
-	var busy string
 	for name, p := range f.occupied {
 		if name == n.Name || (p.wouldBe && !observing) {
 			continue
@@ -199,17 +211,32 @@ func (f *Fleet) atLimit(c *Config, n *corev1.Node, observing bool) string {
 		}
 	}
 	l := c.Limits
-	zoneSize := 0
-	if z := f.zones[zone]; z != nil {
-		zoneSize = z.nodes
+	all = append(all, share{inAll, l.Concurrent.Of(f.nodes), "the cluster", "limits.concurrent", l.Concurrent})
+	if zone != "" {
+		size := 0
+		if z := f.zones[zone]; z != nil {
+			size = z.nodes
+		}
+		all = append(all, share{inZone, l.ConcurrentPerZone.Of(size), "zone " + zone, "limits.concurrentPerZone", l.ConcurrentPerZone})
 	}
-	switch {
-	case inAll >= l.Concurrent.Of(f.nodes):
-		return fmt.Sprintf("%d of at most %d repairs are under way in the cluster (%s); limits.concurrent is %s", inAll, l.Concurrent.Of(f.nodes), busy, l.Concurrent)
-	case zone != "" && inZone >= l.ConcurrentPerZone.Of(zoneSize):
-		return fmt.Sprintf("%d of at most %d repairs are under way in zone %s; limits.concurrentPerZone is %s", inZone, l.ConcurrentPerZone.Of(zoneSize), zone, l.ConcurrentPerZone)
-	case pool != "" && inPool >= l.ConcurrentPerPool.Of(f.pools[pool]):
-		return fmt.Sprintf("%d of at most %d repairs are under way in pool %s; limits.concurrentPerPool is %s", inPool, l.ConcurrentPerPool.Of(f.pools[pool]), pool, l.ConcurrentPerPool)
+	if pool != "" {
+		all = append(all, share{inPool, l.ConcurrentPerPool.Of(f.pools[pool]), "pool " + pool, "limits.concurrentPerPool", l.ConcurrentPerPool})
+	}
+	return all, busy
+}
+
+// atLimit says which limit a further disruptive repair on the node would exceed; empty: none.
+func (f *Fleet) atLimit(c *Config, n *corev1.Node, observing bool) string {
+	all, busy := f.shares(c, n, observing)
+	for i, s := range all {
+		if s.taken < s.most {
+			continue
+		}
+		who := ""
+		if i == 0 {
+			who = fmt.Sprintf(" (%s)", busy)
+		}
+		return fmt.Sprintf("%s%s; %s is %s", s, who, s.limit, s.size)
 	}
 	return ""
 }
@@ -224,12 +251,17 @@ func (f *Fleet) controlPlaneBusy(n *corev1.Node) string {
 			return fmt.Sprintf("control-plane node %s is under repair; control-plane nodes are repaired one at a time", name)
 		}
 	}
-	others := len(f.controlPlaneReady)
-	if f.controlPlaneReady[n.Name] {
-		others--
-	}
-	if need := f.controlPlane/2 + 1; others < need {
+	if others, need := f.quorumWithout(n); others < need {
 		return fmt.Sprintf("only %d of the other control-plane nodes are Ready, etcd needs %d of %d", others, need, f.controlPlane)
 	}
 	return ""
+}
+
+// quorumWithout is how many of the other control-plane nodes are Ready, and how many etcd needs.
+func (f *Fleet) quorumWithout(n *corev1.Node) (others, need int) {
+	others = len(f.controlPlaneReady)
+	if f.controlPlaneReady[n.Name] {
+		others--
+	}
+	return others, f.controlPlane/2 + 1
 }

@@ -27,8 +27,12 @@ type Guard struct {
 	binds kinds
 	// scope says which remediations it may hold.
 	scope scope
+	// rests says what find rests on: where one of these was not seen, nobody knows what the guard would say.
+	rests Source
 	// find returns nil where it has nothing against the repair.
 	find func(*Candidate) *Finding
+	// passed says what find saw, where it has nothing against the repair.
+	passed func(*Candidate) string
 }
 
 // scope is whether a guard speaks of disruption.
@@ -42,37 +46,38 @@ const (
 // guards in the order in which they are asked; the first that finds something holds the repair. RecordMalformed comes
 // before all of them, in Decide: without a record there is no candidate. The table says which kind of target each binds, and
 // whether it binds only what disrupts; no guard asks that itself. Those by which people speak are in guards_people.go, those that
-// speak of the alert in guards_alert.go, NotWitnessed is in witness.go. What a kind adds is its own: Target.Guard.
+// speak of the alert in guards_alert.go, NotWitnessed is in witness.go, and what each says where it lets the repair pass is in
+// guards_passed.go. What a kind adds is its own: Target.Guard.
 var guards = []Guard{
-	{ReasonExcluded, ofAll, whatever, excluded},
-	{Paused, ofAll, whatever, paused},
-	{NodeLeaving, ofAll, whatever, nodeLeaving},
-	{CordonedByOther, ofAll, whatever, cordonedByOther},
-	{AlertUnconfirmed, ofAll, whatever, confirmedAs(AlertUnconfirmed)},
-	{Blind, ofAll, whatever, blind},
-	{Blind, notOfSidecars, whatever, leasesBlind}, // a sidecar is asked itself
-	{Silenced, ofAll, whatever, confirmedAs(Silenced)},
-	{Inhibited, ofAll, whatever, confirmedAs(Inhibited)},
-	{AlertResolved, ofAll, whatever, alertResolved},
-	{NotWitnessed, ofNodes, whatever, notWitnessed},
-	{TooYoung, ofNodes, whatever, nodeTooYoung},
-	{TooYoung, ofAll, whatever, alertTooYoung},
-	{FleetUnhealthy, ofNodes, disruptive, fleetUnhealthy},
-	{OutsideWindow, ofAll, disruptive, outsideWindow},
-	{NodeUnderRepair, ofNodes, whatever, nodeUnderRepair},
-	{NodeUnderRepair, besideNodes, whatever, hostUnderRepair},
-	{NodeUnderRepair, besideNodes, whatever, ofItsKind(NodeUnderRepair)},
-	{NodeUnderRepair, ofAll, whatever, beingReplaced},
-	{Cooldown, ofNodes, disruptive, cooldown},
-	{Cooldown, besideNodes, disruptive, ofItsKind(Cooldown)},
-	{RepairsSpent, ofNodes, disruptive, repairsSpent},
-	{PolicyFailing, notOfSidecars, whatever, policyFailing},
-	{ControlPlaneBusy, ofNodes, disruptive, controlPlaneBusy},
-	{ReasonClusterWide, ofNodes, disruptive, clusterWide},
-	{AtLimit, ofNodes, disruptive, atLimit},
-	{AtLimit, besideNodes, disruptive, ofItsKind(AtLimit)},
-	{AwaitingApproval, notOfSidecars, whatever, awaitingApproval},
-	{Observing, ofAll, whatever, observing},
+	{ReasonExcluded, ofAll, whatever, OnNode, excluded, notExcluded},
+	{Paused, ofAll, whatever, OnNode, paused, notPaused},
+	{NodeLeaving, ofAll, whatever, OnNode, nodeLeaving, staying},
+	{CordonedByOther, ofAll, whatever, OnNode, cordonedByOther, notCordoned},
+	{AlertUnconfirmed, ofAll, whatever, OnAlerts, confirmedAs(AlertUnconfirmed), confirmed},
+	{Blind, ofAll, whatever, OnAlerts, blind, answered},
+	{Blind, notOfSidecars, whatever, OnLeases, leasesBlind, leasesFresh}, // a sidecar is asked itself
+	{Silenced, ofAll, whatever, OnAlerts, confirmedAs(Silenced), saying("no silence and no mute time covers the alert")},
+	{Inhibited, ofAll, whatever, OnAlerts, confirmedAs(Inhibited), saying("no other alert inhibits the alert")},
+	{AlertResolved, ofAll, whatever, OnAlerts, alertResolved, notResolved},
+	{NotWitnessed, ofNodes, whatever, OnNode, notWitnessed, witnessed},
+	{TooYoung, ofNodes, whatever, OnNode, nodeTooYoung, nodeAge},
+	{TooYoung, ofAll, whatever, OnNode, alertTooYoung, alertAge},
+	{FleetUnhealthy, ofNodes, disruptive, OnFleet | OnLedger, fleetUnhealthy, fleetHealth},
+	{OutsideWindow, ofAll, disruptive, OnNode, outsideWindow, insideWindow},
+	{NodeUnderRepair, ofNodes, whatever, OnFleet | OnLedger, nodeUnderRepair, saying("no other repair is under way on the node")},
+	{NodeUnderRepair, besideNodes, whatever, OnNode, hostUnderRepair, saying("the node itself is not under repair")},
+	{NodeUnderRepair, besideNodes, whatever, OnFleet | OnLedger, ofItsKind(NodeUnderRepair), saying("no other repair of the same target is under way")},
+	{NodeUnderRepair, ofAll, whatever, OnLedger, beingReplaced, saying("no machine of this node is being replaced")},
+	{Cooldown, ofNodes, disruptive, OnNode, cooldown, cooled},
+	{Cooldown, besideNodes, disruptive, OnLedger, ofItsKind(Cooldown), saying("no repair of the target ended too short a time ago")},
+	{RepairsSpent, ofNodes, disruptive, OnLedger, repairsSpent, repairsLeft},
+	{PolicyFailing, notOfSidecars, whatever, OnLedger, policyFailing, policyWorks},
+	{ControlPlaneBusy, ofNodes, disruptive, OnFleet | OnLedger, controlPlaneBusy, controlPlaneFree},
+	{ReasonClusterWide, ofNodes, disruptive, OnAlerts | OnFleet | OnLedger, clusterWide, wideEnough},
+	{AtLimit, ofNodes, disruptive, OnFleet | OnLedger, atLimit, belowLimit},
+	{AtLimit, besideNodes, disruptive, OnFleet | OnLedger, ofItsKind(AtLimit), saying("fewer repairs of this kind are under way than may be")},
+	{AwaitingApproval, notOfSidecars, whatever, OnNode, awaitingApproval, approved},
+	{Observing, ofAll, whatever, OnNode, observing, saying("the mode is enforce")},
 }
 
 // Guards are all of them, in the order in which they are asked.
@@ -97,10 +102,15 @@ func ofItsKind(reason Reason) func(*Candidate) *Finding {
 
 // ask is what the guard finds against the candidate, if it binds that.
 func (g Guard) ask(c *Candidate) *Finding {
-	if !g.binds(c.Kind) || (g.scope == disruptive && !c.Remediation().Disruptive) {
+	if !g.binds(c.Kind) || !g.binding(c) {
 		return nil
 	}
 	return g.find(c)
+}
+
+// binding says that the guard binds the candidate's step.
+func (g Guard) binding(c *Candidate) bool {
+	return g.scope == whatever || c.Remediation().Disruptive
 }
 
 // HeldBy asks those guards alone that have one of the reasons; nil: all of them.
@@ -197,14 +207,19 @@ func cooldown(c *Candidate) *Finding {
 	if c.Acted() {
 		return nil
 	}
-	for _, e := range c.Journal.History {
-		if e.Policy != c.Policy.Name || KindOf(e.Target) != KindNode || len(e.Steps) == 0 {
-			continue
-		}
-		if over := e.Ended.Add(c.Policy.Cooldown); c.Now.Before(over) {
-			return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.Policy.Cooldown), Until: over}
-		}
+	e := c.lastRepair()
+	if e == nil || !c.Now.Before(e.Ended.Add(c.Policy.Cooldown)) {
 		return nil
+	}
+	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.Policy.Cooldown), Until: e.Ended.Add(c.Policy.Cooldown)}
+}
+
+// lastRepair is the last repair of the node by the policy that did something; nil: none is on record.
+func (c *Candidate) lastRepair() *Entry {
+	for i, e := range c.Journal.History {
+		if e.Policy == c.Policy.Name && KindOf(e.Target) == KindNode && len(e.Steps) > 0 {
+			return &c.Journal.History[i]
+		}
 	}
 	return nil
 }

@@ -58,7 +58,22 @@ fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1}
 // what is named next must be the guard that stands next. It shows the composed chain, not the list.
 func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 	sc := scene.Read(t, []byte(everythingWrong))
-	remedies := map[Reason]func(){
+	remedies := remediesOf(sc)
+	for _, want := range scene.DesignOrder {
+		if want == AlertResolved || want == FleetUnhealthy {
+			continue // an alert cannot be over and fire: held-AlertResolved has it
+		}
+		d := node.Decide(sc.State(t), scene.Noon)
+		require.Equal(t, Keep, d.Verb, "%s: %s", want, d.Message)
+		require.Equal(t, want, d.Reason, d.Message)
+		remedies[want]()
+	}
+	require.Equal(t, Issue, node.Decide(sc.State(t), scene.Noon).Verb, "with every cause gone it is done")
+}
+
+// remediesOf take the causes of everythingWrong away, each that of one guard.
+func remediesOf(sc *scene.Scene) map[Reason]func() {
+	return map[Reason]func(){
 		ReasonExcluded:  func() { delete(sc.Node.Labels, ExcludeLabel) },
 		Paused:          func() { delete(sc.Node.Annotations, PauseKey) },
 		NodeLeaving:     func() { sc.Node.Taints = nil },
@@ -83,16 +98,6 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 		AtLimit:           func() { sc.Fleet.InFlight = 0 },
 		Observing:         func() { sc.Policy.Mode = ModeEnforce },
 	}
-	for _, want := range scene.DesignOrder {
-		if want == AlertResolved || want == FleetUnhealthy {
-			continue // an alert cannot be over and fire: held-AlertResolved has it
-		}
-		d := node.Decide(sc.State(t), scene.Noon)
-		require.Equal(t, Keep, d.Verb, "%s: %s", want, d.Message)
-		require.Equal(t, want, d.Reason, d.Message)
-		remedies[want]()
-	}
-	require.Equal(t, Issue, node.Decide(sc.State(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
 // TestNoGuardIsIdle takes each guard away in turn. The golden that is named after its reason must then come out

@@ -96,6 +96,9 @@ func (t *Target) Act(c *Candidate, pending *Record) Decision {
 		}
 		return Decision{Verb: Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", t.LedgerErr)}
 	}
+	if t.Asking != nil {
+		t.Asking(c)
+	}
 	reason, f := c.HeldBy(nil)
 	if f == nil || reason == Observing {
 		instead, against, why := t.examine(c, pending, f != nil)

@@ -43,6 +43,8 @@ type State struct {
 	WellHeard time.Time
 	// NewID is a fresh identifier for a repair that this decision may begin.
 	NewID string
+	// Asking is told of each candidate about which the guards are asked; nil: nobody wants to know.
+	Asking func(*Candidate)
 }
 
 // Lease is a node's heartbeat.
