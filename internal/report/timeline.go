@@ -1,0 +1,181 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Timeline is what happened when, a lane for each thing that it happened to. Each kind of span has a colour, a shape and a word
+// of its own, so that nobody needs the colours.
+type Timeline struct {
+	From, To time.Time
+	Lanes    []Lane
+	// Empty is the sentence for no lanes.
+	Empty string
+}
+
+// Lane is one node, or the fleet.
+type Lane struct {
+	Name  string
+	Spans []Span
+}
+
+// Span is a time in which something was so. What is outside of the timeline's own time is cut off.
+type Span struct {
+	From, To time.Time
+	Mark     Mark
+	// Word is what the mark stands for, as "Recovered": the legend has it.
+	Word string
+	// Ref is where a table says more, as "3"; empty: nowhere.
+	Ref string
+	// Title is the whole of it in a sentence.
+	Title string
+	// Ticks are moments in it, as the steps of a repair.
+	Ticks []time.Time
+}
+
+// Mark is how a span looks: its colour, the shape at its end and its line.
+type Mark string
+
+// The marks, each another shape: a filled circle, a ring, a cross, a triangle, a filled square, an empty square, a diamond with
+// a broken line, an arrow, and a hatched band.
+const (
+	MarkGood    Mark = "good"    // it was mended
+	MarkSelf    Mark = "self"    // it mended itself
+	MarkBad     Mark = "bad"     // it was not mended
+	MarkAgain   Mark = "again"   // it came back
+	MarkPerson  Mark = "person"  // a person ended it
+	MarkOther   Mark = "other"   // it was over for another reason
+	MarkWould   Mark = "would"   // nothing was done, and something would have been
+	MarkOngoing Mark = "ongoing" // it goes on
+	MarkGap     Mark = "gap"     // nothing is known of that time, or nothing was decided in it
+)
+
+// Marks is the closed list, in the legend's order.
+var Marks = []Mark{MarkGood, MarkSelf, MarkBad, MarkAgain, MarkPerson, MarkOther, MarkWould, MarkOngoing, MarkGap}
+
+// What a timeline is drawn in: hundredths of its width, of which the right margin is for what stands behind the last mark.
+const (
+	leftMargin, rightMargin = 0.8, 5.0
+	// markRoom is what a mark and its reference need before, and behind, the end of their span.
+	roomBefore, roomBehind = 1.0, 4.6
+)
+
+// drawn is a timeline as the page's template draws it.
+type drawn struct {
+	Axis   []tick
+	Lanes  []drawnLane
+	Legend []legend
+	Empty  string
+}
+
+type tick struct{ At, Label string }
+
+type legend struct {
+	Mark Mark
+	Word string
+}
+
+type drawnLane struct {
+	Name, Summary string
+	Tracks        int
+	Spans         []drawnSpan
+}
+
+type drawnSpan struct {
+	Mark             Mark
+	From, To, Width  string
+	Track            int
+	Ref, Title, Word string
+	Ticks            []string
+}
+
+func (t *Timeline) draw() *drawn {
+	d := &drawn{Axis: t.axis(), Empty: t.Empty}
+	words := map[legend]bool{}
+	for _, l := range t.Lanes {
+		lane := drawnLane{Name: cell(l.Name), Tracks: 1}
+		spans := slices.Clone(l.Spans)
+		slices.SortStableFunc(spans, func(a, b Span) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
+		var free []float64 // where each track is free from
+		for _, s := range spans {
+			words[legend{s.Mark, plain(s.Word)}] = true
+			from, to := t.place(s.From), t.place(s.To)
+			track := slices.IndexFunc(free, func(x float64) bool { return x <= from-roomBefore })
+			if track < 0 {
+				track, free = len(free), append(free, 0)
+			}
+			free[track] = to + roomBehind
+			one := drawnSpan{
+				Mark: s.Mark, From: percent(from), To: percent(to), Width: percent(to - from), Track: track,
+				Ref: plain(s.Ref), Title: plain(s.Title), Word: plain(s.Word),
+			}
+			for _, at := range s.Ticks {
+				one.Ticks = append(one.Ticks, percent(t.place(at)))
+			}
+			lane.Spans = append(lane.Spans, one)
+		}
+		lane.Tracks = max(1, len(free))
+		d.Lanes = append(d.Lanes, lane)
+	}
+	for l := range words {
+		d.Legend = append(d.Legend, l)
+	}
+	slices.SortFunc(d.Legend, func(a, b legend) int {
+		return cmp.Or(cmp.Compare(slices.Index(Marks, a.Mark), slices.Index(Marks, b.Mark)), cmp.Compare(a.Word, b.Word))
+	})
+	return d
+}
+
+// place is where a time is, in hundredths of the width.
+func (t *Timeline) place(at time.Time) float64 {
+	whole := t.To.Sub(t.From)
+	if whole <= 0 {
+		return leftMargin
+	}
+	part := min(1, max(0, float64(at.Sub(t.From))/float64(whole)))
+	return leftMargin + part*(100-leftMargin-rightMargin)
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.3f%%", x) }
+
+// mostTicks is how many times the axis names.
+const mostTicks = 8
+
+const day = 24 * time.Hour
+
+// axis names round times.
+func (t *Timeline) axis() []tick {
+	whole := t.To.Sub(t.From)
+	if whole <= 0 {
+		return nil
+	}
+	steps := []time.Duration{
+		time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
+		2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day, 14 * day, 28 * day, 91 * day,
+	}
+	step := 364 * day
+	if i := slices.IndexFunc(steps, func(s time.Duration) bool { return whole <= mostTicks*s }); i >= 0 {
+		step = steps[i]
+	}
+	format := "15:04"
+	switch {
+	case step >= 28*day:
+		format = "2006-01-02"
+	case step >= day:
+		format = "Jan 2"
+	case whole > day:
+		format = "Jan 2 15:04"
+	case step < time.Minute:
+		format = "15:04:05"
+	}
+	var out []tick
+	for at := t.From.UTC().Truncate(step); !at.After(t.To); at = at.Add(step) {
+		if !at.Before(t.From) {
+			out = append(out, tick{percent(t.place(at)), at.Format(format)})
+		}
+	}
+	return out
+}
