@@ -156,10 +156,25 @@ type weighed struct {
 	Oldest time.Time
 }
 
+// counted leaves out the conditions that the Node does not have, where it has another one of the list: an agent sets some of the
+// conditions that a policy names, and what it never sets is no data.
+func counted(signs []Sign, n *corev1.Node) []Sign {
+	absent := func(s Sign) bool { return s.Kind == SignCondition && !hasCondition(n, s.Name) }
+	present := func(s Sign) bool { return s.Kind == SignCondition && !absent(s) }
+	if !slices.ContainsFunc(signs, absent) || !slices.ContainsFunc(signs, present) {
+		return signs
+	}
+	return slices.DeleteFunc(slices.Clone(signs), absent)
+}
+
+func hasCondition(n *corev1.Node, kind string) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return string(c.Type) == kind })
+}
+
 // Weigh asks the signs. What was read before since counts as not read.
 func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Time) weighed {
 	w := weighed{Well: true}
-	for _, s := range signs {
+	for _, s := range counted(signs, n) {
 		t := Testimony{}
 		if s.OnNode() {
 			t = s.ask(n)

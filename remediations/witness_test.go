@@ -98,6 +98,35 @@ func TestSignsAreWeighedTogether(t *testing.T) {
 	require.Zero(t, Weigh([]Sign{ready}, scene.Bare("n1"), nil, scene.Noon).Oldest, "the Node shows it")
 }
 
+// TestConditionThatANodeDoesNotHaveIsNoData: beside another condition of the list it is not counted; alone it proves nothing.
+func TestConditionThatANodeDoesNotHaveIsNoData(t *testing.T) {
+	a, b := Sign{Kind: SignCondition, Name: "KernelReady", Status: "False"}, Sign{Kind: SignCondition, Name: "XfsShutdown", Status: "True"}
+	ready := Sign{Kind: SignNotReady}
+	for name, c := range map[string]struct {
+		signs     []Sign
+		has       map[corev1.NodeConditionType]corev1.ConditionStatus
+		ill, well bool
+		saw       int
+	}{
+		"one is well, the other is absent":                 {[]Sign{a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"KernelReady": "True"}, false, true, 1},
+		"one is ill, the other is absent":                  {[]Sign{a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"XfsShutdown": "True"}, true, false, 1},
+		"one is well, the other is Unknown":                {[]Sign{a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"KernelReady": "True", "XfsShutdown": "Unknown"}, false, false, 2},
+		"one is well, the other is ill":                    {[]Sign{a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"KernelReady": "True", "XfsShutdown": "True"}, true, false, 2},
+		"both are absent":                                  {[]Sign{a, b}, nil, false, false, 2},
+		"the only one is absent, and the node is Ready":    {[]Sign{ready, a}, nil, false, false, 2},
+		"two are absent, and the node is Ready":            {[]Sign{ready, a, b}, nil, false, false, 3},
+		"one is absent, one is well and the node is Ready": {[]Sign{ready, a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"XfsShutdown": "False"}, false, true, 2},
+	} {
+		n := scene.Bare("n1")
+		for kind, status := range c.has {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status})
+		}
+		w := Weigh(c.signs, n, nil, scene.Noon)
+		require.Equal(t, []bool{c.ill, c.well}, []bool{w.Ill, w.Well}, name)
+		require.Len(t, w.Saw, c.saw, name)
+	}
+}
+
 // TestSignThatHoldsIsReadAgainInTime: after half a minute, and not before.
 func TestSignThatHoldsIsReadAgainInTime(t *testing.T) {
 	for age, again := range map[time.Duration]bool{WitnessAgain - 1: false, WitnessAgain: true} {

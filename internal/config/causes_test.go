@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,9 @@ var causes = map[string]struct{ rule, lasts string }{
 
 	"node-kernel-deadlock":      {"NodeKernelDeadlock", "2m30s"},
 	"node-filesystem-read-only": {"NodeFilesystemReadOnly", "2m30s"},
+	"node-problem-detected":     {"NodeProblemDetected", "2m30s"},
+	"node-subsystem-not-ready":  {"NodeSubsystemNotReady", "2m30s"},
+	"node-gpu-fault":            {"NodeGPUFault", "2m30s"},
 }
 
 // shippedRule is one rule as it is shipped.
@@ -146,22 +150,29 @@ func TestAPolicyOfGPUNodesThatIsSwitchedOffLeavesThemAlone(t *testing.T) {
 func TestStandardNodesEndInAReplacement(t *testing.T) {
 	for cause := range causes {
 		p := planFor(Shipped(), cause, map[string]string{"kubernetes.civo.com/node-pool": "p1"})
-		if cause == "node-gpu-count" {
+		if cause == "node-gpu-count" || cause == "node-gpu-fault" {
 			require.Nil(t, p, "a node without the label is no GPU node")
 			continue
 		}
 		require.NotNil(t, p, cause)
 		n := len(p.Plan)
-		require.Equal(t, remediations.Step{Name: "drain", Attempts: 1, Timeout: p.Plan[n-2].Timeout}, p.Plan[n-2], "%s: it stops when its time is over", p.Name)
-		require.Equal(t, "30m0s", p.Plan[n-2].Timeout.String())
+		require.Contains(t, p.Plan[:n-1], remediations.Step{Name: "drain", Attempts: 1, Timeout: 30 * time.Minute}, "%s: it stops when its time is over", p.Name)
 		require.Equal(t, "replace", p.Plan[n-1].Name)
 		require.Equal(t, "20m0s", p.Plan[n-1].Wait.String())
 		for _, s := range p.Plan {
-			if s.Name == "reboot" {
-				require.Equal(t, "10m0s", s.Wait.String())
-				require.Equal(t, 2, s.Attempts)
-				require.False(t, s.Soft)
+			if s.Name != "reboot" {
+				continue
 			}
+			wait, attempts := "10m0s", 2
+			if p.Plan[0].Name == "drain" {
+				attempts = 1 // its pods are gone, and the next step does not disturb them
+			}
+			if cause == "node-problem-detected" {
+				wait = "40m0s" // what counts restarts looks back twenty minutes, also over a reboot
+			}
+			require.Equal(t, wait, s.Wait.String(), p.Name)
+			require.Equal(t, attempts, s.Attempts, p.Name)
+			require.False(t, s.Soft)
 		}
 	}
 	require.Equal(t, "drain", planFor(Shipped(), "node-disk-pressure", nil).Plan[0].Name, "a reboot frees no disk")
@@ -229,10 +240,10 @@ func TestShippedPoliciesOnlyObserveUntilToldOtherwise(t *testing.T) {
 func TestTheMildestStepComesFirst(t *testing.T) {
 	for _, p := range Shipped().Policies {
 		before := 0
-		for _, s := range p.Plan {
+		for i, s := range p.Plan {
 			r := remediations.Shipped()[s.Name]
-			if s.Name == "drain" && p.Plan[len(p.Plan)-1].Name == "reboot" {
-				continue // of a GPU node with a full disk: emptied, a reboot disturbs nobody any more
+			if s.Name == "drain" && i+1 < len(p.Plan) && p.Plan[i+1].Name == "reboot" {
+				continue // of a node that still works: emptied, a reboot disturbs nobody any more
 			}
 			require.GreaterOrEqual(t, r.Invasive, before, "%s: %s", p.Name, s.Name)
 			require.False(t, r.ClusterWide, p.Name)

@@ -98,7 +98,9 @@ func TestShippedPolicies(t *testing.T) {
 	require.Equal(t, []string{
 		"cilium-agent-not-ready", "cni-not-ready", "gpu-cilium-agent-not-ready", "gpu-cni-not-ready", "gpu-kube-proxy-not-ready", "gpu-mesh-forwarding-fault", "gpu-node-disk-pressure",
 		"gpu-node-filesystem-read-only", "gpu-node-heartbeat-lost", "gpu-node-kernel-deadlock", "gpu-node-not-ready",
-		"kube-proxy-not-ready", "mesh-forwarding-fault", "node-disk-pressure", "node-filesystem-read-only", "node-gpu-count", "node-heartbeat-lost", "node-kernel-deadlock", "node-not-ready", "apiserver-down", "mesh-leader-degraded", "sidecar-not-ready",
+		"gpu-node-problem-detected", "gpu-node-subsystem-not-ready",
+		"kube-proxy-not-ready", "mesh-forwarding-fault", "node-disk-pressure", "node-filesystem-read-only", "node-gpu-count", "node-gpu-fault", "node-heartbeat-lost", "node-kernel-deadlock", "node-not-ready",
+		"node-problem-detected", "node-subsystem-not-ready", "apiserver-down", "mesh-leader-degraded", "sidecar-not-ready",
 	}, names(c))
 	out, err := c.PoliciesYAML()
 	require.NoError(t, err)

@@ -135,5 +135,5 @@ for begins with one.
 
 {{- /* The shipped policies that drain a node before another step. */ -}}
 {{- define "drydock.shipped.drain" -}}
-cilium-agent-not-ready gpu-node-disk-pressure node-disk-pressure node-filesystem-read-only node-heartbeat-lost node-kernel-deadlock node-not-ready
+cilium-agent-not-ready gpu-node-disk-pressure gpu-node-problem-detected gpu-node-subsystem-not-ready node-disk-pressure node-filesystem-read-only node-gpu-fault node-heartbeat-lost node-kernel-deadlock node-not-ready node-problem-detected node-subsystem-not-ready
 {{- end -}}
