@@ -202,7 +202,7 @@ func (s *Server) oversized(format string, args ...any) *refusal {
 func (s *Server) note(p post) {
 	s.metrics.alerts.WithLabelValues(string(NoTarget)).Add(float64(len(p.unusable)))
 	if len(p.unusable) > 0 {
-		s.log.Info("ignoring alerts that cannot be used", "alerts", len(p.unusable), "first", p.unusable[0], "group", short(p.groupKey))
+		s.log.Info("ignoring alerts that cannot be used", "alerts", len(p.unusable), "why", p.unusable[0], "group", short(p.groupKey))
 	}
 	if p.truncated == 0 {
 		return

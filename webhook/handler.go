@@ -33,7 +33,7 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 	v := admission.Decision{Allowed: true, Reason: panicked}
 	defer func() {
 		if r := recover(); r != nil {
-			h.Log.Error(fmt.Errorf("%v", r), "judging panicked; the request is let through", "name", req.Name, "user", req.UserInfo.Username)
+			h.Log.Error(fmt.Errorf("%v", r), "judging panicked; the request is let through", "object", req.Name, "user", req.UserInfo.Username)
 			res = ctrladmission.Allowed("").WithWarnings("Drydock failed to judge this request, and lets it through")
 		}
 		h.metrics.total.WithLabelValues(verdictOf(v), string(v.Reason)).Inc()
@@ -71,7 +71,7 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 		ch.New, err = decode(req.Object, req.Operation != admissionv1.Delete)
 	}
 	if err != nil {
-		h.Log.Error(err, "a request cannot be read; it is let through", "name", req.Name, "user", req.UserInfo.Username)
+		h.Log.Error(err, "a request cannot be read; it is let through", "object", req.Name, "user", req.UserInfo.Username)
 		return req.Name, admission.Decision{Allowed: true, Reason: undecodable, Warnings: []string{
 			fmt.Sprintf("Drydock cannot read this request, and lets it through: %v", err),
 		}}
@@ -93,7 +93,7 @@ func judgeEviction(h *handler, ctx context.Context, req ctrladmission.Request) (
 	}
 	node, err := h.nodeOf(ctx, req.Namespace, req.Name)
 	if err != nil {
-		h.Log.Error(err, "an eviction cannot be judged; it is let through", "namespace", req.Namespace, "pod", req.Name, "user", req.UserInfo.Username)
+		h.Log.Error(err, "an eviction cannot be judged; it is let through", "pod", req.Namespace+"/"+req.Name, "user", req.UserInfo.Username)
 		return "", admission.Decision{Allowed: true, Reason: podUnreadable}
 	}
 	if ch.Old = h.Node(node); ch.Old == nil {

@@ -31,7 +31,7 @@ func (h *handler) may(ctx context.Context, req ctrladmission.Request, node strin
 			a.allowed, a.err = h.review(ctx, req, node, verb)
 			answers[verb] = a
 			if a.err != nil {
-				h.Log.Error(a.err, "a right cannot be checked", "user", req.UserInfo.Username, "verb", verb, "node", node)
+				h.Log.Error(a.err, "a right cannot be checked", "user", req.UserInfo.Username, "operation", verb, "node", node)
 			}
 		}
 		return a.allowed, a.err

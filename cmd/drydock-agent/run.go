@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net"
 	"strconv"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/logs"
 	"drydock.dev/drydock/internal/mesh/probe"
 	"drydock.dev/drydock/remediations/kilo"
 )
@@ -26,6 +25,7 @@ type options struct {
 	node, namespace, service, listen, metrics, keyFile, topologyLabel, kubeconfig string
 	interval                                                                      time.Duration
 	payload                                                                       int
+	logging                                                                       logs.Options
 }
 
 const (
@@ -45,7 +45,11 @@ func newRunCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return cli.Usage(err)
 			}
-			return run(cmd.Context(), cmd.ErrOrStderr(), o)
+			log, err := o.logging.New(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), log, o)
 		},
 	}
 	f := cmd.Flags()
@@ -59,6 +63,7 @@ func newRunCommand() *cobra.Command {
 	f.DurationVar(&o.interval, "interval", 10*time.Second, "time between two rounds of probes")
 	f.IntVar(&o.payload, "payload", probe.DefaultPayload, "bytes of the long probe: near what a packet carries on the mesh's path, less 48 for headers")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it the agent runs as its pod's ServiceAccount")
+	o.logging.AddTo(f)
 	return cmd
 }
 
@@ -100,8 +105,7 @@ func portOf(address string) (uint16, error) {
 }
 
 // run runs until ctx ends.
-func run(ctx context.Context, stderr io.Writer, o options) error {
-	log := logr.FromSlogHandler(slog.NewTextHandler(stderr, nil))
+func run(ctx context.Context, log logr.Logger, o options) error {
 	klog.SetLogger(log.WithName("client"))
 	restConfig, err := restConfigOf(o.kubeconfig)
 	if err != nil {

@@ -214,7 +214,7 @@ func TestAgentsProbeEachOther(t *testing.T) {
 	for node, p := range agents {
 		require.Contains(t, p.text(), `msg="Drydock's agent runs"`, node)
 		require.NotContains(t, p.text(), key)
-		require.NotContains(t, p.text(), "level=ERROR", node)
+		require.NotContains(t, p.text(), "level=error", node)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"runtime"
 
 	"github.com/go-logr/logr"
@@ -17,10 +15,12 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/logs"
 )
 
 func newRunCommand() *cobra.Command {
 	var file, kubeconfig, pprof string
+	var logging logs.Options
 	cmd := &cobra.Command{
 		Use:   "run --config FILE",
 		Short: "Receive alerts and, on the leader, repair nodes",
@@ -32,20 +32,24 @@ func newRunCommand() *cobra.Command {
 			if err := checkProfilerAddress(pprof); err != nil {
 				return err
 			}
-			return run(cmd.Context(), cmd.ErrOrStderr(), file, kubeconfig, pprof)
+			log, err := logging.New(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), log, file, kubeconfig, pprof)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file")
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; without it Drydock runs as its pod's ServiceAccount")
 	cmd.Flags().StringVar(&pprof, "pprof", "", "loopback address for Go's profiler, such as 127.0.0.1:6060; empty: none")
+	logging.AddTo(cmd.Flags())
 	return cmd
 }
 
 // run reads the configuration once and runs until ctx ends or the lead is lost: the process ends then, so that nothing
 // of a leader that was outlives its lead. Only where it must work without an API server does it live on: runApart.
-func run(ctx context.Context, stderr io.Writer, file, kubeconfig, pprof string) error {
+func run(ctx context.Context, log logr.Logger, file, kubeconfig, pprof string) error {
 	boundMemory()
-	log := logr.FromSlogHandler(slog.NewTextHandler(stderr, nil))
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log.WithName("client"))
 	cfg, warnings, err := config.Load(file, config.Options{})
@@ -53,7 +57,7 @@ func run(ctx context.Context, stderr io.Writer, file, kubeconfig, pprof string) 
 		return err
 	}
 	for _, w := range warnings {
-		log.Info("the configuration has a warning", "warning", w.String())
+		log.Info("the configuration has a warning", "why", w.String())
 	}
 	restConfig, err := restConfigOf(kubeconfig)
 	if err != nil {

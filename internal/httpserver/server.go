@@ -250,6 +250,6 @@ func (s *Server) longestWaiting() (longest *conn, left time.Duration, full bool)
 type debugLog struct{ logr.Logger }
 
 func (l debugLog) Write(p []byte) (int, error) {
-	l.V(1).Info("serving a connection failed", "cause", strings.TrimSpace(string(p)))
+	l.V(1).Info("serving a connection failed", "why", strings.TrimSpace(string(p)))
 	return len(p), nil
 }

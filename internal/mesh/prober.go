@@ -172,7 +172,7 @@ func (p *Prober) forget(round uint64) {
 func (p *Prober) note(t Topology, round uint64, node string, proto probe.Proto, w probe.Word) {
 	p.asked.WithLabelValues(string(proto), string(w.Outcome)).Inc()
 	if w.Why != nil {
-		p.options.Log.V(1).Info("a probe did not come back", "node", node, "proto", proto, "outcome", w.Outcome, "cause", w.Why.Error())
+		p.options.Log.V(1).Info("a probe did not come back", "node", node, "proto", proto, "outcome", w.Outcome, "why", w.Why.Error())
 	}
 	if w.Outcome == probe.NoWord {
 		return

@@ -185,7 +185,7 @@ func (w *Watch) say(r remark) {
 		w.options.Log.Info("this node takes part in the mesh again", "node", w.options.Node)
 		return
 	}
-	w.options.Log.Info("no probes are made from this node", "node", w.options.Node, "cause", r.words)
+	w.options.Log.Info("no probes are made from this node", "node", w.options.Node, "why", r.words)
 }
 
 // agents reads the slices.

@@ -99,7 +99,7 @@ func (e *Engine) adopt(ctx context.Context) {
 				continue
 			}
 			wrote[route.Node] = written
-			e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp)
+			e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp, "policy", alert.Policy, "status", alert.Status)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,7 +107,7 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 	case remediations.Verify:
 		if p.put(s, d) != nil {
 			p.remember(s.Node.Name).call = nil
-			p.tell(s.Node.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message})
+			p.tell(s.Node.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 			p.stop(d)
 			p.replacing(d.Record)
 		}
@@ -124,12 +125,12 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 		p.put(s, d)
 	case remediations.Wait:
 		if p.put(s, d) != nil && d.Record != nil && d.Record.Note != "" {
-			p.tell(s.Node.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
+			p.tell(s.Node.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Of: trailOf(d.Record), Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
 		}
 	case remediations.Drop, remediations.Rest:
 		if len(d.Allow) == 0 || p.allow(d) {
 			if p.put(s, d) != nil && d.LeftOf != "" {
-				p.Events.Event(s.Node.Name, Event{Reason: "RepairUndone", Action: d.LeftOf, Note: d.Message})
+				p.Events.Event(s.Node.Name, Event{Reason: "RepairUndone", Action: d.LeftOf, Note: d.Message, Of: Trail{Repair: d.LeftOf}})
 			}
 		}
 	}
@@ -296,7 +297,7 @@ func (p *passing) keep(s *remediations.State, d remediations.Decision) {
 	wrote := p.put(s, d) != nil
 	if wrote && d.Record != nil {
 		if was == nil {
-			p.tell(n.Name, id, Event{Reason: "RepairPending", Action: id, Note: fmt.Sprintf("repair %s by policy %s: %s", id, d.Record.Policy, p.causeOf(s, d.Record))})
+			p.tell(n.Name, id, Event{Reason: "RepairPending", Of: trailOf(d.Record), Action: id, Note: fmt.Sprintf("repair %s by policy %s: %s", id, d.Record.Policy, p.causeOf(s, d.Record))})
 		}
 		if was != nil && was.Phase.InFlight() {
 			if m := p.remember(n.Name); was.Phase == remediations.Acting && p.Config.Remediation(was.Step.Name).Once {
@@ -311,6 +312,6 @@ func (p *passing) keep(s *remediations.State, d remediations.Decision) {
 		return
 	}
 	if d.Record == nil || wrote {
-		p.tell(n.Name, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message})
+		p.tell(n.Name, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(cmp.Or(d.Record, was))})
 	}
 }

@@ -128,9 +128,10 @@ type Engine struct {
 }
 
 type called struct {
-	of   target
-	call remediations.Call
-	step string
+	of    target
+	call  remediations.Call
+	step  string
+	trail Trail
 }
 
 // memory is what the engine remembers of one node between passes. All of it may be lost: the record has what counts.
@@ -168,6 +169,7 @@ func New(o Options) *Engine {
 	if o.Beside == nil {
 		o.Beside = func(f func()) { go f() }
 	}
+	o.Events = loggedEvents{o.Events, o.Log}
 	return &Engine{
 		Options: o, core: wholeCore(), kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looked: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
@@ -217,7 +219,7 @@ func (e *Engine) Start(ctx context.Context) error {
 func (e *Engine) lead() {
 	e.metrics.leader.Set(1)
 	e.metrics.setSelfTest(remediations.SelfTestUnknown, time.Time{})
-	e.Log.Info("leading", "policies", len(e.Config.Policies))
+	e.Log.Info("this replica leads", "policies", len(e.Config.Policies))
 	e.led = e.Clock.Now()
 }
 
@@ -282,7 +284,7 @@ func (e *Engine) due(ctx context.Context) {
 func (e *Engine) answered(c called) {
 	e.underway--
 	e.metrics.steps.WithLabelValues(c.step, string(c.call.Outcome)).Inc()
-	e.Log.Info("the provider answered", "node", c.of.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
+	c.trail.log(e.Log).Info("the provider answered", "node", c.of.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
 	if c.of.kind != remediations.KindNode {
 		if m := e.targets[c.of]; m != nil && m.call != nil && m.call.IntentID == c.call.IntentID {
 			m.call = &c.call

@@ -26,7 +26,7 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 	}
 	p.ended(e)
 	p.tell(n.Name, e.ID, Event{
-		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
+		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
 		Note: fmt.Sprintf("repair %s by policy %s after %s (%s): %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
 	})
 	if p.ledger == nil {
@@ -71,7 +71,7 @@ func (p *passing) relapsed(s *remediations.State, c *remediations.Cure) {
 		_, _ = p.write(p.ctx, s.Node, NodeChange{Annotations: map[string]*string{remediations.HistoryKey: &history}}) // else with the next step
 	}
 	p.Events.Event(s.Node.Name, Event{
-		Warning: true, Reason: "RepairRelapsed", Action: c.Repair,
+		Warning: true, Reason: "RepairRelapsed", Action: c.Repair, Of: Trail{Repair: c.Repair, Policy: c.Policy},
 		Note: fmt.Sprintf("repair %s by policy %s ended at %s, and its alert has come back: the plan goes on after %s", c.Repair, c.Policy, c.At.Format(time.RFC3339), c.Step),
 	})
 	p.again = true
@@ -81,7 +81,6 @@ func (p *passing) relapsed(s *remediations.State, c *remediations.Cure) {
 func (p *passing) ended(e *remediations.Entry) {
 	p.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
 	p.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
-	p.Log.Info("a repair ended", "repair", e.ID, "outcome", e.Outcome, "why", e.Why)
 }
 
 // speakAgain ends the repair's silence; one that could not be ended has an end of its own.
@@ -167,7 +166,7 @@ func (p *passing) reset(s *remediations.State, d remediations.Decision) {
 	if p.save(l) != nil || p.put(s, d) == nil {
 		return
 	}
-	p.tell(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message})
+	p.tell(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(s.Journal.Record)})
 	p.fleet.Vacate(s.Node.Name)
 }
 
@@ -179,7 +178,7 @@ func (p *passing) stop(d remediations.Decision) {
 	l := p.ledger.Clone()
 	l.Stop(d.Policy.Name, d.Stop)
 	if p.save(l) == nil {
-		p.Events.Event("", Event{Warning: true, Reason: "PolicyStopped", Action: d.Policy.Name, Note: fmt.Sprintf("policy %s is stopped: %s", d.Policy.Name, d.Stop)})
+		p.Events.Event("", Event{Warning: true, Reason: "PolicyStopped", Of: Trail{Policy: d.Policy.Name}, Action: d.Policy.Name, Note: fmt.Sprintf("policy %s is stopped: %s", d.Policy.Name, d.Stop)})
 	}
 }
 
@@ -236,7 +235,7 @@ func (p *passing) sweep() {
 		}
 		// A leader that lost its lead after it took the slot may yet write its intent: a young slot is left to it.
 		if replaced || ((stuck || !occupied(live, p.Config.Registry.ReadJournal(live), slot)) && p.now.Sub(slot.Since) > slotYoung) {
-			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "nodeGone", gone)
+			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "policy", slot.Policy, "nodeGone", gone)
 			if replaced {
 				p.superseded(slot)
 			}
@@ -275,7 +274,7 @@ func occupied(n *corev1.Node, j remediations.Journal, slot remediations.Slot) bo
 func (p *passing) superseded(slot remediations.Slot) {
 	p.metrics.ended.WithLabelValues(slot.Policy, string(remediations.Superseded)).Inc()
 	p.Events.Event("", Event{
-		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair,
+		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
 		Note: fmt.Sprintf("repair %s by policy %s: Node %s was deleted while it was under repair (%s); nothing more is done for it", slot.Repair, slot.Policy, slot.Node, slot.Attempt),
 	})
 }

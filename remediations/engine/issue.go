@@ -36,11 +36,11 @@ func (p *passing) issue(s *remediations.State, d remediations.Decision) {
 		p.work(n, d, d.Record)
 	}
 	if s.Journal.Record == nil || s.Journal.Record.Intent == nil {
-		p.tell(n.Name, d.Record.ID, Event{Reason: "RepairStarted", Action: d.Record.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", d.Record.ID, d.Policy.Name, p.causeOf(s, d.Record))})
+		p.tell(n.Name, d.Record.ID, Event{Reason: "RepairStarted", Of: trailOf(d.Record), Action: d.Record.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", d.Record.ID, d.Policy.Name, p.causeOf(s, d.Record))})
 	}
-	p.tell(n.Name, d.Record.Intent.ID, Event{Warning: true, Reason: "RepairStepIssued", Action: d.Record.Intent.ID, Note: d.Message})
+	p.tell(n.Name, d.Record.Intent.ID, Event{Warning: true, Reason: "RepairStepIssued", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 	if d.Record.Evidence != "" && (s.Journal.Record == nil || s.Journal.Record.Evidence != d.Record.Evidence) {
-		p.tell(n.Name, d.Record.Intent.ID, Event{Reason: "RepairEvidence", Action: d.Record.Intent.ID, Note: "before the step its host said: " + d.Record.Evidence})
+		p.tell(n.Name, d.Record.Intent.ID, Event{Reason: "RepairEvidence", Action: d.Record.Intent.ID, Note: "before the step its host said: " + d.Record.Evidence, Of: trailOf(d.Record)})
 	}
 }
 
@@ -60,7 +60,7 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 	of := d.Policy.Plan[step.Index]
 	machine.Soft, machine.Unit, machine.DaemonSet, machine.Template = of.Soft && step.Attempt == 1, of.Unit, of.DaemonSet, of.Template
 	p.send(calling{
-		of: target{node: n.Name}, step: step.Name, attempt: intent.ID,
+		of: target{node: n.Name}, step: step.Name, attempt: intent.ID, trail: trailOf(d.Record),
 		lets: func(ctx context.Context, live *corev1.Node) error {
 			if err := p.stillServed(step.Name, provider, n, live); err != nil {
 				return err
@@ -161,7 +161,11 @@ func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, er
 		if m == nil || (m.call != nil && m.call.IntentID != attempt) {
 			return
 		}
-		e.Log.Info("the provider answered late", "node", node, "intent", attempt, "outcome", outcome, "why", why)
+		trail := trailOf(m.journal.Record)
+		if trail.Intent != attempt {
+			trail = Trail{Intent: attempt}
+		}
+		trail.log(e.Log).Info("the provider answered late", "node", node, "outcome", outcome, "why", why)
 		m.call = &remediations.Call{IntentID: attempt, Outcome: outcome, Why: why}
 	})
 }
@@ -182,7 +186,7 @@ func (p *passing) silence(ctx context.Context, node string, d remediations.Decis
 	until := r.Intent.At.Add(policy.Plan[r.Step.Index].Wait)
 	id, err := p.Silencer.Silence(ctx, about, until, fmt.Sprintf("repair %s: %s", r.ID, d.Message))
 	if err != nil {
-		p.Log.Error(err, "the alerts about a node under repair could not be silenced", "node", node)
+		trailOf(r).log(p.Log).Error(err, "the alerts about a node under repair could not be silenced", "node", node)
 	}
 	return id
 }

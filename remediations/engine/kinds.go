@@ -204,10 +204,10 @@ func (p *passing) issueBeside(k *kind, t *subject, d remediations.Decision) (wro
 		return false
 	}
 	if k.about == nil && (t.Record == nil || t.Record.Intent == nil) {
-		p.tellOf(k, t, r.ID, Event{Reason: "RepairStarted", Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(t.State, r))})
+		p.tellOf(k, t, r.ID, Event{Reason: "RepairStarted", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(t.State, r))})
 	}
 	attempt := k.call(p, t, d)
-	p.tellOf(k, t, attempt, Event{Warning: p.Config.Remediation(r.Step.Name).Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message})
+	p.tellOf(k, t, attempt, Event{Warning: p.Config.Remediation(r.Step.Name).Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message, Of: trailOf(r)})
 	return true
 }
 
@@ -215,7 +215,7 @@ func (p *passing) issueBeside(k *kind, t *subject, d remediations.Decision) (wro
 func (p *passing) verifying(k *kind, t *subject, d remediations.Decision) {
 	t.m.call, t.m.seen, t.m.seenAt = nil, nil, time.Time{} // what was seen before the call proves nothing
 	if k.about == nil {
-		p.tellOf(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message})
+		p.tellOf(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 	}
 	if k.verified != nil {
 		k.verified(p, d.Record)
@@ -230,7 +230,7 @@ func (p *passing) keepBeside(k *kind, t *subject, d remediations.Decision) (wrot
 	wrote = p.putOf(t.State, t.Key, d)
 	if wrote && d.Record != nil {
 		if was == nil {
-			p.tellOf(k, t, r.ID, Event{Reason: "RepairPending", Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(t.State, r))})
+			p.tellOf(k, t, r.ID, Event{Reason: "RepairPending", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(t.State, r))})
 		}
 		if was != nil && was.Phase.InFlight() && !r.Phase.InFlight() {
 			p.releaseOf(k, node)
@@ -251,7 +251,7 @@ func (p *passing) keepBeside(k *kind, t *subject, d remediations.Decision) (wrot
 	if k.about == nil {
 		action += "-" + id // a Node has repairs of more targets than this one
 	}
-	p.tellOf(k, t, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message})
+	p.tellOf(k, t, id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
 	return wrote
 }
 
@@ -262,7 +262,7 @@ func (p *passing) endBeside(k *kind, t *subject, d remediations.Decision) {
 		whose = k.ofWhat(e)
 	}
 	p.tellOf(k, t, e.ID, Event{
-		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
+		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
 		Note: fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
 	})
 	p.again = true // another one may have waited for its turn

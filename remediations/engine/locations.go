@@ -65,7 +65,7 @@ func (p *passing) move(t *subject, r *remediations.Record) string {
 	intent, move := *r.Intent, r.Moves[len(r.Moves)-1]
 	p.send(calling{
 		of: t.of, step: r.Step.Name, attempt: intent.ID,
-		about: []any{"location", move.Location, "successor", move.To},
+		trail: trailOf(r),
 		lets: func(_ context.Context, live *corev1.Node) error {
 			others, err := p.others(live, move, false)
 			if err != nil {
@@ -116,7 +116,7 @@ func (p *passing) putBack(t *subject, r *remediations.Record, d remediations.Dec
 	id, node, moves := r.PutBackID(), t.of.node, d.PutBack
 	t.m.call = &remediations.Call{IntentID: id}
 	p.underway++
-	p.Log.Info("putting mesh leadership back", "location", t.Name, "node", node, "repair", r.ID)
+	trailOf(r).log(p.Log).Info("putting mesh leadership back", "node", node)
 	within := min(p.CallTimeout, r.Deadline.Sub(p.Clock.Now()))
 	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, within)
@@ -128,7 +128,7 @@ func (p *passing) putBack(t *subject, r *remediations.Record, d remediations.Dec
 				break
 			}
 		}
-		p.calls <- called{of: t.of, call: call, step: putBackStep}
+		p.calls <- called{of: t.of, call: call, step: putBackStep, trail: trailOf(r)}
 	})
 }
 
@@ -181,5 +181,5 @@ func (p *passing) tellSuccessor(r *remediations.Record) {
 		return
 	}
 	m := r.Moves[len(r.Moves)-1]
-	p.tell(m.To, r.Intent.ID, Event{Reason: "LeaderMoved", Action: r.Intent.ID, Note: fmt.Sprintf("repair %s by policy %s gave %s the mesh leadership of location %s, which %s had", r.ID, r.Policy, m.To, m.Location, m.From)})
+	p.tell(m.To, r.Intent.ID, Event{Reason: "LeaderMoved", Of: trailOf(r), Action: r.Intent.ID, Note: fmt.Sprintf("repair %s by policy %s gave %s the mesh leadership of location %s, which %s had", r.ID, r.Policy, m.To, m.Location, m.From)})
 }

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,7 +122,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	}
 	i.engine = New(Options{
 		Targets: strange, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
-		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: logr.Discard(), PollInterval: 15 * time.Second,
+		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: w.log, PollInterval: 15 * time.Second,
 		CallTimeout: callTimeout, NewID: w.newID,
 	})
 	i.engine.core = w.core

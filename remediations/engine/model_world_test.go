@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
@@ -47,6 +48,8 @@ type providerCall struct {
 }
 
 type world struct {
+	// log is that of each engine; the zero value writes nothing.
+	log logr.Logger
 	// actuators and witnesses are those that the world does not know.
 	actuators map[string]Actuator
 	// volume is that of a stranger; nil: there is none.

@@ -58,7 +58,7 @@ func plain(of remediations.Kind, port Targets) *kind {
 			r := d.Record
 			key, target := t.Key, Target{Node: t.of.node, Name: t.of.name, UID: r.Intent.UID, Attempt: r.Intent.ID, Step: d.Policy.Plan[r.Step.Index]}
 			p.send(calling{
-				of: t.of, step: r.Step.Name, attempt: target.Attempt, about: []any{"kind", of, "target", target.Name},
+				of: t.of, step: r.Step.Name, attempt: target.Attempt, trail: trailOf(r),
 				lets: func(_ context.Context, live *corev1.Node) error {
 					return p.core.mayStillRepair(p.Config, live, key, target.Attempt)
 				},

@@ -140,4 +140,6 @@ type Event struct {
 	Reason, Action, Note string
 	// About is what the Event is about, where that is neither a Node nor Drydock itself.
 	About *remediations.Object
+	// Of is the repair that the Event is about, for the log.
+	Of Trail
 }

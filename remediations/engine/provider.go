@@ -34,7 +34,7 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 			p.surveys--
 			m.asking, m.survey = false, &answer
 			if answer.Trouble != "" {
-				p.Log.Info("the provider would refuse", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
+				trailOf(s.Journal.Record).log(p.Log).Info("the provider would refuse", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
 			}
 		})
 	})

@@ -81,9 +81,11 @@ type Rescue struct {
 	// hung is held while a look at the hosts runs, for all that its context has ended.
 	hung sync.Mutex
 
-	word      *remediations.Word
-	sights    map[string]apiserver.HostSight
-	call      *apiserver.RescueCall
+	word   *remediations.Word
+	sights map[string]apiserver.HostSight
+	call   *apiserver.RescueCall
+	// trail is that of the call.
+	trail     Trail
 	wellSince time.Time
 	lookSince time.Time
 	newID     string
@@ -117,6 +119,7 @@ const (
 
 // NewRescue makes a rescue.
 func NewRescue(o RescueOptions) *Rescue {
+	o.Events = loggedEvents{o.Events, o.Log}
 	return &Rescue{
 		RescueOptions: o, core: wholeCore(), metrics: newRepairMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), looks: make(chan looked, 1),
 		seen: make(chan map[string]apiserver.HostSight, 1), calls: make(chan apiserver.RescueCall, 16), written: make(chan apiserver.RescueTold, 1),
@@ -240,7 +243,7 @@ func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time)
 // answered remembers what became of a call until the journal has it.
 func (r *Rescue) answered(c apiserver.RescueCall) {
 	r.metrics.steps.WithLabelValues(rescueStep, string(c.Outcome)).Inc()
-	r.Log.Info("the host answered", "attempt", c.Attempt, "outcome", c.Outcome, "why", c.Why)
+	r.trail.log(r.Log).Info("the host answered", "step", rescueStep, "outcome", c.Outcome, "why", c.Why)
 	if r.call != nil && r.call.Attempt == c.Attempt {
 		r.call = &c // a late answer to an earlier attempt says nothing of the one under way
 	}

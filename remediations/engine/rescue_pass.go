@@ -140,7 +140,7 @@ func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
 	if err := r.Journal.Answered(); err != nil {
 		return err
 	}
-	r.Log.Info("a person's reset", "what", d.Message)
+	r.Log.Info("a person reset the rescue", "why", d.Message)
 	return r.Journal.Append(d.Write...)
 }
 
@@ -151,7 +151,8 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	}
 	try := *d.Try
 	r.call, r.wellSince = &apiserver.RescueCall{Attempt: try.Attempt}, time.Time{}
-	r.Log.Info("restarting the kubelet of a control-plane host", "host", try.Host, "attempt", try.Attempt, "why", d.Message)
+	r.trail = trailOfRescue(d.Write[0].Rescue)
+	r.trail.log(r.Log).Info("making the call", "node", try.Host, "step", rescueStep, "why", d.Message)
 	mayStill := r.mayStill(ctx, try.Attempt, now)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.CallTimeout)
@@ -175,9 +176,9 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 		r.calls <- c
 	}()
 	if len(d.Write[0].Rescue.Hosts) == 1 {
-		r.tell("", d.Write[0].Rescue.ID, Event{Reason: "RepairStarted", Action: d.Write[0].Rescue.ID, Note: fmt.Sprintf("rescue %s of the API servers by policy %s: alert %s", d.Write[0].Rescue.ID, d.Policy.Name, d.Write[0].Rescue.Cause.Alert)})
+		r.tell("", d.Write[0].Rescue.ID, Event{Reason: "RepairStarted", Of: r.trail, Action: d.Write[0].Rescue.ID, Note: fmt.Sprintf("rescue %s of the API servers by policy %s: alert %s", d.Write[0].Rescue.ID, d.Policy.Name, d.Write[0].Rescue.Cause.Alert)})
 	}
-	r.tell(try.Host, try.Attempt, Event{Warning: true, Reason: "RepairStepIssued", Action: try.Attempt, Note: d.Message})
+	r.tell(try.Host, try.Attempt, Event{Warning: true, Reason: "RepairStepIssued", Action: try.Attempt, Note: d.Message, Of: r.trail})
 	return nil
 }
 
@@ -219,7 +220,7 @@ func (r *Rescue) writeHistory(ctx context.Context, node string, e remediations.E
 	defer cancel()
 	told := apiserver.RescueTold{ID: e.ID, Node: node}
 	if err := r.History.Write(ctx, node, e); err != nil && !errors.Is(err, ErrNotFound) {
-		r.Log.V(1).Info("a Node's history cannot be written yet", "node", node, "rescue", e.ID, "why", err.Error())
+		r.Log.V(1).Info("a Node's history cannot be written yet", "node", node, "repair", e.ID, "why", err.Error())
 		told = apiserver.RescueTold{}
 	}
 	r.written <- told
@@ -237,13 +238,13 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 	}
 	switch d.Verb {
 	case remediations.Keep:
-		r.tell("", id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message})
+		r.tell("", id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOfRescue(rescue)})
 	case remediations.Verify:
 		if t := rescue.Hosts; len(t) > 0 {
 			last := t[len(t)-1]
-			r.tell(last.Host, last.Attempt, Event{Reason: "RepairVerifying", Action: last.Attempt, Note: d.Message})
+			r.tell(last.Host, last.Attempt, Event{Reason: "RepairVerifying", Action: last.Attempt, Note: d.Message, Of: trailOfRescue(rescue)})
 			if last.Evidence != "" {
-				r.tell(last.Host, last.Attempt, Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart its kubelet said: " + last.Evidence})
+				r.tell(last.Host, last.Attempt, Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart its kubelet said: " + last.Evidence, Of: trailOfRescue(rescue)})
 			}
 		}
 	case remediations.End:
@@ -251,14 +252,14 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 		r.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
 		r.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
 		r.tell("", e.ID, Event{
-			Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
+			Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(&e.Entry),
 			Note: fmt.Sprintf("rescue %s of the API servers by policy %s after %s: %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), d.Message),
 		})
 	case remediations.Rest, remediations.Look, remediations.Issue, remediations.Wait, remediations.Resume, remediations.Drop, remediations.Reset:
 	}
 }
 
-// tell sends an Event once for each key, and writes it into the log: there may be nobody who takes Events.
+// tell sends an Event once for each key.
 func (r *Rescue) tell(node, key string, e Event) {
 	k := key + "|" + e.Reason
 	if r.told[k] {
@@ -268,7 +269,6 @@ func (r *Rescue) tell(node, key string, e Event) {
 		r.told = map[string]bool{}
 	}
 	r.told[k] = true
-	r.Log.Info(e.Note, "reason", e.Reason, "host", node)
 	r.Events.Event(node, e)
 }
 

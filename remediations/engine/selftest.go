@@ -57,7 +57,7 @@ func (p *passing) selfTest() remediations.SelfTest {
 	if c.is.State == was.State {
 		return c.is
 	}
-	p.Log.Info("the self-test has another state", "state", c.is.State, "before", was.State, "message", c.is.Message)
+	p.Log.Info("the self-test has another state", "state", c.is.State, "before", was.State, "why", c.is.Message)
 	switch {
 	case c.is.State.Bad() && c.is.State != c.told:
 		p.Events.Event("", Event{Warning: true, Reason: "NotConnected", Action: string(c.is.State), Note: c.is.Message})

@@ -77,7 +77,7 @@ func (p *passing) approve(t *subject, d remediations.Decision) string {
 	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: t.of.node, Task: intent.Task}
 	p.send(calling{
 		of: t.of, step: r.Step.Name, attempt: intent.ID,
-		about: []any{"pod", r.Pod.String(), "task", intent.Task},
+		trail: trailOf(r),
 		lets: func(_ context.Context, live *corev1.Node) error {
 			return p.core.mayStillRepair(p.Config, live, key, intent.ID)
 		},

@@ -41,7 +41,7 @@ func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
 	if m == nil {
 		m = &memory{}
 		p.orphans[o.Record.ID] = m
-		p.Log.Info("a Node is gone, its repair goes on", "node", o.Node, "repair", o.Record.ID)
+		trailOf(&o.Record).log(p.Log).Info("a Node is gone, its repair goes on", "node", o.Node)
 	}
 	p.tally.repairs[[2]string{o.Record.Policy, string(remediations.Verifying)}]++
 	n := p.core.successorOf(o, m.replacement, nodes)
@@ -105,7 +105,7 @@ func (p *passing) endOrphan(o *remediations.Orphan, n *corev1.Node, d remediatio
 	p.fleet.Vacate(o.Node)
 	p.ended(e)
 	p.Events.Event(about, Event{
-		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID,
+		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
 		Note: fmt.Sprintf("repair %s of Node %s by policy %s after %s (%s): %s", e.ID, o.Node, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
 	})
 	id := o.Record.Silence

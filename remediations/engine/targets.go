@@ -122,8 +122,8 @@ func (p *passing) observe(of target, m *targetMemory, look func(ctx context.Cont
 type calling struct {
 	of            target
 	step, attempt string
-	// about is what the log says of it besides, as keys and values.
-	about []any
+	// trail is what the log says of it.
+	trail Trail
 	// lets says whether the target, by its Node as it is now, still lets the call go out.
 	lets func(ctx context.Context, live *corev1.Node) error
 	// act makes it, and asks mayStill at the very last moment. before and after come beside the loop, too, and may be nil.
@@ -136,7 +136,7 @@ type calling struct {
 func (p *passing) send(c calling, m *repairMemory) {
 	m.call = &remediations.Call{IntentID: c.attempt}
 	p.underway++
-	p.Log.WithValues(c.about...).Info("issuing", "node", c.of.node, "step", c.step, "intent", c.attempt)
+	c.trail.log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)
 	var look lookedLast
 	mayStill := look.over(p.mayStill(c.of.node, c.lets))
 	p.Beside(func() {
@@ -153,7 +153,7 @@ func (p *passing) send(c calling, m *repairMemory) {
 		if c.after != nil {
 			c.after(ctx, &call)
 		}
-		p.calls <- called{of: c.of, call: call, step: c.step}
+		p.calls <- called{of: c.of, call: call, step: c.step, trail: c.trail}
 	})
 }
 

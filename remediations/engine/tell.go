@@ -105,7 +105,6 @@ func (p *passing) publish() {
 	}
 	for reason, message := range p.holds {
 		if _, told := p.fleetHolds[reason]; !told {
-			p.Log.Info("repairs are held", "reason", reason, "message", message)
 			p.Events.Event("", Event{Warning: true, Reason: "RepairHeld", Action: string(reason), Note: string(reason) + ": " + message})
 		}
 	}

@@ -47,7 +47,8 @@ func (p *passing) work(n *corev1.Node, d remediations.Decision, r *remediations.
 	p.runs++
 	m.work = &working{intent: intent, run: p.runs, cancel: cancel}
 	m.call = &remediations.Call{IntentID: intent}
-	p.Log.Info("working", "node", n.Name, "step", r.Step.Name, "intent", intent, "policy", d.Policy.Name)
+	trail := trailOf(r)
+	trail.log(p.Log).Info("beginning the step", "node", n.Name, "step", r.Step.Name)
 	askAgain, stillIll := p.lastWitness(n, d.Signs)
 	var held atomic.Bool
 	mayStill := func() error {
@@ -76,7 +77,7 @@ func (p *passing) work(n *corev1.Node, d remediations.Decision, r *remediations.
 		if held.Load() {
 			p.rest(ctx) // it did not begin, and is not over: what held it is asked again, and the cache shows it by then
 		}
-		p.aside(func() { p.worked(m, run, node, step, err, held.Load() || (err != nil && stopped)) })
+		p.aside(func() { p.worked(m, run, node, step, trail, err, held.Load() || (err != nil && stopped)) })
 	})
 }
 
@@ -89,7 +90,7 @@ func (e *Engine) rest(ctx context.Context) {
 
 // worked takes in how the work ended. One that was ended from here has nothing to say; one that was broken off, because
 // something held it before it began or this process is stopping, goes on or is held by what is decided next.
-func (p *passing) worked(m *memory, run int, node, step string, err error, brokenOff bool) {
+func (p *passing) worked(m *memory, run int, node, step string, trail Trail, err error, brokenOff bool) {
 	if m.work == nil || m.work.run != run {
 		return
 	}
@@ -103,7 +104,7 @@ func (p *passing) worked(m *memory, run int, node, step string, err error, broke
 		m.call.Outcome, m.call.Why = remediations.CallRefused, err.Error()
 	}
 	p.metrics.steps.WithLabelValues(step, string(m.call.Outcome)).Inc()
-	p.Log.Info("a step ended", "node", node, "step", step, "outcome", m.call.Outcome, "why", m.call.Why)
+	trail.log(p.Log).Info("a step ended", "node", node, "step", step, "outcome", m.call.Outcome, "why", m.call.Why)
 }
 
 // aside brings f into the loop, which runs it and passes again; a loop that is over hears nothing more.

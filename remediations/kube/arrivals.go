@@ -81,7 +81,7 @@ func (a *Arrivals) Start(ctx context.Context) error {
 				break
 			}
 			if !again {
-				a.log.Info("that the self-test's alert arrived cannot be written yet; it is tried again", "error", err.Error())
+				a.log.Info("that the self-test's alert arrived cannot be written yet; it is tried again", "err", err.Error())
 			}
 			if !a.wait(ctx, arrivalAgain) {
 				return nil

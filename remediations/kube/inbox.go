@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -43,6 +45,7 @@ type Inbox struct {
 	Full func(node string)
 	// Arrived is told each time that the self-test's alert arrived. It must not block.
 	Arrived func()
+	Log     logr.Logger
 }
 
 // Carrier says on which node the alert with that key, about the target of that name, belongs; empty: on none, or there is no such
@@ -59,6 +62,14 @@ var writeAgain = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitte
 // Record makes an alert durable on its Node. An alert that cannot be used is a result, not an error; an error means
 // that a usable one could not be written before ctx ended.
 func (i Inbox) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
+	result, err := i.record(ctx, labels, status, startsAt)
+	if log := i.Log.V(1); log.Enabled() {
+		log.Info("an alert arrived in a post", "alert", labels[model.AlertNameLabel], "fingerprint", remediations.Fingerprint(labels), "status", status, "outcome", result)
+	}
+	return result, err
+}
+
+func (i Inbox) record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
 	if i.Config.IsSelfTest(labels) {
 		if i.Arrived != nil {
 			i.Arrived()
@@ -130,6 +141,7 @@ func (i Inbox) Record(ctx context.Context, labels map[string]string, status stri
 	case err != nil:
 		return "", err
 	}
+	i.Log.Info("an alert was written on its Node", "node", n.Name, "alert", a.Name, "fingerprint", a.Fingerprint, "policy", a.Policy, "status", a.Status)
 	return ResultAccepted, nil
 }
 

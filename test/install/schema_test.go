@@ -97,6 +97,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"an alert that is not there, changed":  {m{"prometheusRule": m{"customRules": m{"NodeNotRedy": m{"for": "1m"}}}}, "prometheusRule.customRules: no shipped alert is called NodeNotRedy"},
 		"a change of an alert that is none":    {m{"prometheusRule": m{"customRules": m{"NodeNotReady": m{"fro": "1m"}}}}, "additional properties 'fro' not allowed"},
 		"rights of nobody":                     {m{"serviceAccount": m{"create": false}}, "set serviceAccount.name to the ServiceAccount that Drydock runs as"},
+		"a log that the program has not":       {m{"log": m{"format": "xml"}}, "at '/log/format': value must be one of 'json', 'text'"},
 		"a toleration that Kubernetes has not": {m{"tolerations": []any{m{"seconds": 3}}}, "tolerations"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -201,7 +201,7 @@ func (s *Server) answer(q message, k Key, from netip.Addr) []byte {
 	}
 	s.count(q.proto, verdict)
 	if verdict == stale && s.clocks.due(now) {
-		s.options.Log.Info("a peer's clock and this node's differ; its questions get no answer", "peer", from, "by", now.Sub(q.at).Truncate(time.Second))
+		s.options.Log.Info("a peer's clock and this node's differ; its questions get no answer", "peer", from, "difference", now.Sub(q.at).Truncate(time.Second))
 	}
 	if verdict != answered {
 		return nil

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"github.com/go-logr/logr"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/targets/apiserver"
+)
+
+// Trail is what each line of the log says of the repair that it is about, under the same key everywhere: with it, and with
+// the fingerprint that the receiver's line has, a repair is followed from the post to the proof.
+type Trail struct{ Repair, Policy, Fingerprint, Intent, Pod, Location, Target string }
+
+func trailOf(r *remediations.Record) Trail {
+	if r == nil {
+		return Trail{}
+	}
+	t := Trail{Repair: r.ID, Policy: r.Policy, Fingerprint: r.Cause.Alert, Location: r.Location, Target: r.Target}
+	if r.Intent != nil {
+		t.Intent = r.Intent.ID
+	}
+	if r.Pod != nil {
+		t.Pod = r.Pod.String()
+	}
+	return t
+}
+
+func trailOfEntry(e *remediations.Entry) Trail {
+	return Trail{Repair: e.ID, Policy: e.Policy, Fingerprint: e.Cause, Pod: e.Pod, Location: e.Location, Target: e.Target}
+}
+
+func trailOfRescue(r *apiserver.Rescue) Trail {
+	if r == nil {
+		return Trail{}
+	}
+	t := Trail{Repair: r.ID, Policy: r.Policy, Fingerprint: r.Cause.Alert}
+	if n := len(r.Hosts); n > 0 {
+		t.Intent = r.Hosts[n-1].Attempt
+	}
+	return t
+}
+
+// log has the trail on each of its lines.
+func (t Trail) log(log logr.Logger) logr.Logger {
+	if t.Repair != "" {
+		log = log.WithValues("repair", t.Repair)
+	}
+	if t.Policy != "" {
+		log = log.WithValues("policy", t.Policy)
+	}
+	if t.Fingerprint != "" {
+		log = log.WithValues("fingerprint", t.Fingerprint)
+	}
+	if t.Intent != "" {
+		log = log.WithValues("intent", t.Intent)
+	}
+	if t.Pod != "" {
+		log = log.WithValues("pod", t.Pod)
+	}
+	if t.Location != "" {
+		log = log.WithValues("location", t.Location)
+	}
+	if t.Target != "" {
+		log = log.WithValues("target", t.Target)
+	}
+	return log
+}
+
+// loggedEvents writes each Event into the log as well: there it has its trail, and is there when the API server is not.
+type loggedEvents struct {
+	Recorder
+	to logr.Logger
+}
+
+// Event is Recorder's.
+func (l loggedEvents) Event(regarding string, e Event) {
+	log := e.Of.log(l.to)
+	if regarding != "" {
+		log = log.WithValues("node", regarding)
+	}
+	if o := e.About; o != nil {
+		log = log.WithValues("object", o.Kind+" "+o.Namespace+"/"+o.Name)
+	}
+	log.Info(e.Note, "reason", e.Reason)
+	l.Recorder.Event(regarding, e)
+}
