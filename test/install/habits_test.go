@@ -2,7 +2,11 @@ package install
 
 import (
 	"cmp"
+	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +15,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/lab/programs"
 )
 
 func deployment(t *testing.T, values m) appsv1.Deployment {
@@ -189,6 +196,39 @@ func TestOneAlertCanBeChanged(t *testing.T) {
 		}
 	}
 	require.Contains(t, after["NodeNotReady"].Annotations["runbook_url"], "/NodeNotReady.md")
+}
+
+// TestThresholdsCanBeChanged: in the expression nothing else changes, and promtool takes the result.
+func TestThresholdsCanBeChanged(t *testing.T) {
+	before, _ := shipped(t, operator)
+	values := m{"prometheusOperator": operator["prometheusOperator"], "prometheusRule": m{"customRules": m{
+		"NodesNotReady":              m{"threshold": 0.5},
+		"NodeReadinessFlapping":      m{"threshold": 10},
+		"DrydockCertificateExpiring": m{"threshold": 604800},
+	}}}
+	after, _ := shipped(t, values)
+	for name, change := range map[string][2]string{
+		"NodesNotReady":              {"> 0.3", "> 0.5"},
+		"NodeReadinessFlapping":      {">= 4", ">= 10"},
+		"DrydockCertificateExpiring": {"< 1209600", "< 604800"},
+	} {
+		require.Equal(t, 1, strings.Count(before[name].Expr, change[0]), "%s: the chart replaces the only one", name)
+		require.Equal(t, strings.Replace(before[name].Expr, change[0], change[1], 1), after[name].Expr)
+		delete(before, name)
+	}
+	for name, rule := range before {
+		require.Equal(t, rule, after[name], name)
+	}
+	var rendered struct{ Spec m }
+	find(t, objects(t, render(t, "drydock", values)), "PrometheusRule", "drydock", &rendered)
+	text, err := yaml.Marshal(rendered.Spec)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	paths, err := programs.Build(t.Context(), os.Stderr, "promtool")
+	require.NoError(t, err)
+	out, err := exec.CommandContext(t.Context(), paths["promtool"], "check", "rules", file).CombinedOutput()
+	require.NoError(t, err, string(out))
 }
 
 func pathOf(rule alertRule) string { return path.Base(rule.Annotations["runbook_url"]) }

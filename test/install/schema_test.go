@@ -96,6 +96,8 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"an alert that is not there, left out": {m{"prometheusRule": m{"exclude": []any{"NodeNotRedy"}}}, "prometheusRule.exclude: no shipped alert is called NodeNotRedy"},
 		"an alert that is not there, changed":  {m{"prometheusRule": m{"customRules": m{"NodeNotRedy": m{"for": "1m"}}}}, "prometheusRule.customRules: no shipped alert is called NodeNotRedy"},
 		"a change of an alert that is none":    {m{"prometheusRule": m{"customRules": m{"NodeNotReady": m{"fro": "1m"}}}}, "additional properties 'fro' not allowed"},
+		"a threshold that no alert has":        {m{"prometheusRule": m{"customRules": m{"NodeNotReady": m{"threshold": 2}}}}, "prometheusRule.customRules.NodeNotReady.threshold: this alert has no threshold of its own. Write its expr instead. Alerts with one: DrydockCertificateExpiring, NodeReadinessFlapping, NodesNotReady"},
+		"a threshold beside an expression":     {m{"prometheusRule": m{"customRules": m{"NodesNotReady": m{"threshold": 0.5, "expr": "vector(0)"}}}}, "at '/prometheusRule/customRules/NodesNotReady': 'not' failed"},
 		"rights of nobody":                     {m{"serviceAccount": m{"create": false}}, "set serviceAccount.name to the ServiceAccount that Drydock runs as"},
 		"a log that the program has not":       {m{"log": m{"format": "xml"}}, "at '/log/format': value must be one of 'json', 'text'"},
 		"a toleration that Kubernetes has not": {m{"tolerations": []any{m{"seconds": 3}}}, "tolerations"},

@@ -49,9 +49,20 @@
 {{- range .Values.prometheusRule.exclude -}}
 {{- if not (has . $files) -}}{{- fail (printf "prometheusRule.exclude: no shipped alert is called %s. `drydock rules` prints them all" .) -}}{{- end -}}
 {{- end -}}
-{{- range $name, $_ := .Values.prometheusRule.customRules -}}
+{{- $thresholds := include "drydock.thresholds" . | fromYaml -}}
+{{- range $name, $custom := .Values.prometheusRule.customRules -}}
 {{- if not (has $name $alerts) -}}{{- fail (printf "prometheusRule.customRules: no shipped alert is called %s. `drydock rules` prints them all" $name) -}}{{- end -}}
+{{- if and (hasKey $custom "threshold") (not (hasKey $thresholds $name)) -}}
+{{- fail (printf "prometheusRule.customRules.%s.threshold: this alert has no threshold of its own. Write its expr instead. Alerts with one: %s" $name (keys $thresholds | sortAlpha | join ", ")) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The thresholds of rules/ that may be changed by number: the comparison, as it stands in the expression. */ -}}
+{{- define "drydock.thresholds" -}}
+DrydockCertificateExpiring: "< 1209600"
+NodeReadinessFlapping: ">= 4"
+NodesNotReady: "> 0.3"
 {{- end -}}
 
 {{- /* list ROOT CONFIG: what listens where nobody reaches it, and replicas that would repair side by side. */ -}}
