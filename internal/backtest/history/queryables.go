@@ -1,0 +1,66 @@
+package history
+
+import (
+	"context"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+)
+
+// appendable takes what the rules make.
+type appendable struct{ *evaluator }
+
+func (a appendable) Appender(ctx context.Context) storage.Appender { return a.made.Appender(ctx) }
+
+// both is the past together with what the rules make.
+type both struct{ *evaluator }
+
+func (b both) Querier(from, until int64) (storage.Querier, error) {
+	past, err := b.past.Querier(from, until)
+	if err != nil || b.made.NumSeries() == 0 {
+		return past, err
+	}
+	made, err := tsdb.NewBlockQuerier(tsdb.NewRangeHead(b.made, from, until), from, until)
+	if err != nil {
+		return nil, err
+	}
+	return storage.NewMergeQuerier([]storage.Querier{past, made}, nil, storage.ChainedSeriesMerge), nil
+}
+
+// hidden is a store without the series for which hide is true.
+type hidden struct {
+	storage.Queryable
+	hide func(labels.Labels) bool
+}
+
+func (h hidden) Querier(from, until int64) (storage.Querier, error) {
+	querier, err := h.Queryable.Querier(from, until)
+	if err != nil {
+		return nil, err
+	}
+	return hidingQuerier{querier, h.hide}, nil
+}
+
+type hidingQuerier struct {
+	storage.Querier
+	hide func(labels.Labels) bool
+}
+
+func (q hidingQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	return hidingSet{q.Querier.Select(ctx, sorted, hints, matchers...), q.hide}
+}
+
+type hidingSet struct {
+	storage.SeriesSet
+	hide func(labels.Labels) bool
+}
+
+func (s hidingSet) Next() bool {
+	for s.SeriesSet.Next() {
+		if !s.hide(s.At().Labels()) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,56 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// recorded takes the alerts from the series ALERTS, which Prometheus records of each rule.
+type recorded struct {
+	tracker  tracker[model.LabelSet]
+	external model.LabelSet
+}
+
+func newRecorded(o Options, skip func(Skip)) *recorded {
+	r := &recorded{external: o.ExternalLabels}
+	r.tracker = tracker[model.LabelSet]{lookback: o.Lookback.Milliseconds(), skip: skip, about: r.about}
+	return r
+}
+
+func (r *recorded) about(of labels.Labels) (model.LabelSet, bool) {
+	set := labelSet(of)
+	delete(set, model.MetricNameLabel)
+	delete(set, "alertstate")
+	return set, true
+}
+
+// run gives the alerts that changed from from (included) until until (excluded), in order of time.
+func (r *recorded) run(ctx context.Context, data storage.Queryable, from, until int64) ([]alertChange, error) {
+	changes, err := r.tracker.read(ctx, data, from, until,
+		labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, alertsMetric),
+		labels.MustNewMatcher(labels.MatchEqual, "alertstate", "firing"))
+	if err != nil {
+		return nil, err
+	}
+	changes = append(changes, r.tracker.ends(until)...)
+	slices.SortStableFunc(changes, func(a, b change[model.LabelSet]) int { return cmp.Compare(a.at, b.at) })
+	var out []alertChange
+	for _, c := range changes {
+		alert := Alert{Labels: withExternal(c.series.of, r.external), StartsAt: time.UnixMilli(c.at).UTC()}
+		if !c.there {
+			alert.StartsAt, alert.EndsAt = time.UnixMilli(c.series.since).UTC(), alert.StartsAt
+		}
+		c.apply()
+		out = append(out, alertChange{at: c.at, Alert: alert})
+	}
+	return out, nil
+}
+
+// withExternal adds the external labels that an alert does not have, as Prometheus does when it sends one.
+func withExternal(of, external model.LabelSet) model.LabelSet { return external.Merge(of) }

@@ -1,0 +1,126 @@
+package history
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"go.yaml.in/yaml/v3"
+
+	shipped "drydock.dev/drydock/rules"
+)
+
+// RuleFile is a file of rules, as Prometheus reads it.
+type RuleFile struct {
+	Name string
+	Text []byte
+}
+
+// ShippedRules are the rules that Drydock ships.
+func ShippedRules() ([]RuleFile, error) {
+	names, err := shipped.Names()
+	if err != nil {
+		return nil, err
+	}
+	var out []RuleFile
+	for _, name := range names {
+		text, err := shipped.Read(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, RuleFile{Name: name, Text: text})
+	}
+	return out, nil
+}
+
+// ReadRules reads the rule files and the PrometheusRule manifests (*.yaml, *.yml) in a folder, or one such file. It does
+// not read subfolders.
+func ReadRules(path string) ([]RuleFile, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the rules: %w", err)
+	}
+	paths := []string{path}
+	if info.IsDir() {
+		paths = nil
+		for _, pattern := range []string{"*.yaml", "*.yml"} {
+			found, err := filepath.Glob(filepath.Join(path, pattern))
+			if err != nil {
+				return nil, fmt.Errorf("reading the rules: %w", err)
+			}
+			paths = append(paths, found...)
+		}
+		slices.Sort(paths)
+	}
+	var out []RuleFile
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading the rules: %w", err)
+		}
+		if text, err = plainRules(text); err != nil {
+			return nil, fmt.Errorf("reading the rules of %s: %w", path, err)
+		}
+		out = append(out, RuleFile{Name: filepath.Base(path), Text: text})
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("reading the rules: %s has no file *.yaml or *.yml", path)
+	}
+	return out, nil
+}
+
+// plainRules takes the groups out of the PrometheusRules, where the text is some. Other text stays as it is, so that
+// Prometheus' parser names its lines.
+func plainRules(text []byte) ([]byte, error) {
+	var groups []any
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var manifest struct {
+			Kind string
+			Spec struct{ Groups []map[string]any }
+		}
+		err := decoder.Decode(&manifest)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch manifest.Kind {
+		case "":
+			return text, nil
+		case "PrometheusRule":
+			for _, group := range manifest.Spec.Groups {
+				delete(group, "partial_response_strategy") // Thanos reads it, Prometheus refuses it
+				groups = append(groups, group)
+			}
+		default:
+			return nil, fmt.Errorf("a %s is neither a rule file nor a PrometheusRule", manifest.Kind)
+		}
+	}
+	return yaml.Marshal(map[string]any{"groups": groups})
+}
+
+// loader gives Prometheus' rule manager the rule files.
+type loader struct {
+	files  map[string][]byte
+	parser parser.Parser
+}
+
+func (l loader) Load(name string, ignoreUnknown bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
+	groups, errs := rulefmt.Parse(l.files[name], ignoreUnknown, scheme, l.parser, slog.New(slog.DiscardHandler))
+	for i, err := range errs {
+		errs[i] = fmt.Errorf("%s: %w", name, err)
+	}
+	return groups, errs
+}
+
+func (l loader) Parse(query string) (parser.Expr, error) { return l.parser.ParseExpr(query) }
