@@ -176,7 +176,7 @@ func elsewhere(e example, set model.LabelSet) bool {
 }
 
 // TestEveryAlertReachesThoseWhomItIsFor: those with a policy Drydock and the pager, those of people the pager alone, and
-// the self-test Drydock alone.
+// the self-test Drydock alone. Those about repairs reach a chat as well; a repair in progress reaches the chat alone.
 func TestEveryAlertReachesThoseWhomItIsFor(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -202,6 +202,12 @@ func TestEveryAlertReachesThoseWhomItIsFor(t *testing.T) {
 				}
 				if elsewhere(e, s.Labels) {
 					want = []string{"pager"}
+				}
+				switch s.Labels["alertname"] {
+				case "DrydockRepairInProgress":
+					want = []string{"repairs-chat"}
+				case "DrydockRepairExhausted", "DrydockRepairHeldTooLong", "DrydockRepairRelapsed":
+					want = []string{"pager", "repairs-chat"}
 				}
 				require.Equal(t, want, s.receivers(), "%v", s.Labels)
 			}
