@@ -16,9 +16,9 @@ var Announcements = map[string]string{
 // AnnouncedAs is the value of each: the only one that those systems take.
 const AnnouncedAs = "true"
 
-// Announced says that the annotation is an announcement that Drydock has on record, with its value.
-func Announced(n *corev1.Node, key string) bool {
-	return n.Annotations[key] == AnnouncedAs && slices.ContainsFunc(ReadJournal(n).ToUndo(), func(u Undo) bool { return u.Kind == UndoAnnotation && u.Key == key })
+// Announced says that the Node's annotation is an announcement that Drydock has on record, with its value.
+func (j Journal) Announced(n *corev1.Node, key string) bool {
+	return n.Annotations[key] == AnnouncedAs && slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.Kind == UndoAnnotation && u.Key == key })
 }
 
 // Unannounced are those of the configured announcements that are not on the Node, and that the record does not have: what a person set

@@ -127,7 +127,7 @@ func (c *Candidate) HeldBy(reasons []Reason) (Reason, *Finding) {
 }
 
 func nodeLeaving(c *Candidate) *Finding {
-	if why := c.Config.HoldWhen.Leaving(c.Node); why != "" {
+	if why := c.Config.HoldWhen.Leaving(c.Node, c.Journal); why != "" {
 		return Because("%s", why)
 	}
 	return nil

@@ -180,11 +180,11 @@ func (r *Record) AfterWithheld(p *Policy, wait time.Duration, now time.Time) (De
 }
 
 // LetsAct says whether what people and other systems say of the node still lets Drydock act on it, or on a pod of it.
-func LetsAct(marks Marks, n *corev1.Node) error {
+func LetsAct(marks Marks, n *corev1.Node, j Journal) error {
 	if Excluded(n) {
 		return Withhold(ReasonExcluded, "the node was excluded by the label %s", ExcludeLabel)
 	}
-	if why := marks.Leaving(n); why != "" {
+	if why := marks.Leaving(n, j); why != "" {
 		return Withhold(NodeLeaving, "%s", why)
 	}
 	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
@@ -214,5 +214,5 @@ func MayStillRepair(c *Config, n *corev1.Node, key, intentID string) error {
 			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
 		}
 	}
-	return LetsAct(c.HoldWhen, n)
+	return LetsAct(c.HoldWhen, n, j)
 }

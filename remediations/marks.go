@@ -62,13 +62,13 @@ func (m Marks) orShipped() Marks {
 }
 
 // Leaving says who else is at work on the node, or takes it away; empty: nobody that is known. What Drydock itself set for a repair
-// that is on record is no mark.
-func (m Marks) Leaving(n *corev1.Node) string {
+// that is in the Node's journal is no mark.
+func (m Marks) Leaving(n *corev1.Node, j Journal) string {
 	if n.DeletionTimestamp != nil {
 		return "the Node is being deleted"
 	}
 	for _, mark := range m.orShipped() {
-		if shown, ok := mark.on(n); ok {
+		if shown, ok := mark.on(n, j); ok {
 			return fmt.Sprintf("%s %s set by %s: %s", mark.Kind.noun(), shown, mark.By, mark.Means)
 		}
 	}
@@ -76,23 +76,23 @@ func (m Marks) Leaving(n *corev1.Node) string {
 }
 
 // on says how the mark stands on the Node, where it does and is not Drydock's own.
-func (m Mark) on(n *corev1.Node) (shown string, ok bool) {
+func (m Mark) on(n *corev1.Node, j Journal) (shown string, ok bool) {
 	switch m.Kind {
 	case MarkTaint:
 		for _, t := range n.Spec.Taints {
-			if t.Key == m.Key && m.counts(t.Value) && !ownTaint(n, t) {
+			if t.Key == m.Key && m.counts(t.Value) && !j.ownTaint(t) {
 				return m.Key, true
 			}
 		}
 	case MarkLabel:
 		return m.in(n.Labels)
 	case MarkAnnotation:
-		if !Announced(n, m.Key) {
+		if !j.Announced(n, m.Key) {
 			return m.in(n.Annotations)
 		}
 	case MarkCondition:
 		for _, c := range n.Status.Conditions {
-			if string(c.Type) == m.Key && string(c.Status) == cmp.Or(m.Value, string(corev1.ConditionTrue)) && (!m.echo || !causedBy(n, c)) {
+			if string(c.Type) == m.Key && string(c.Status) == cmp.Or(m.Value, string(corev1.ConditionTrue)) && (!m.echo || !j.caused(c)) {
 				return fmt.Sprintf("%s=%s", c.Type, c.Status), true
 			}
 		}
@@ -119,12 +119,12 @@ func (m Mark) counts(value string) bool {
 }
 
 // ownTaint says that the taint is one that Drydock has on record.
-func ownTaint(n *corev1.Node, t corev1.Taint) bool {
-	return slices.ContainsFunc(ReadJournal(n).ToUndo(), func(u Undo) bool { return u.Set(t) })
+func (j Journal) ownTaint(t corev1.Taint) bool {
+	return slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.Set(t) })
 }
 
-// causedBy says that the condition appeared after the last step of the node's repair was issued.
-func causedBy(n *corev1.Node, c corev1.NodeCondition) bool {
-	r := ReadJournal(n).Record
+// caused says that the condition appeared after the last step of the node's repair was issued.
+func (j Journal) caused(c corev1.NodeCondition) bool {
+	r := j.Record
 	return r != nil && r.Intent != nil && !c.LastTransitionTime.Time.Before(r.Intent.At)
 }

@@ -37,7 +37,8 @@ func joinMesh(j *joined, o *engine.Options) (kube.Carrier, error) {
 		return nil, nil
 	}
 	mesh, err := kilo.Configured(k, kilo.Options{
-		API: j.clients.CoreV1().Nodes(), Leases: j.clients.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: j.fleet.Nodes, HoldWhen: j.cfg.Core.HoldWhen, Now: time.Now,
+		API: j.clients.CoreV1().Nodes(), Leases: j.clients.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: j.fleet.Nodes,
+		HoldWhen: j.cfg.Core.HoldWhen, Registry: j.cfg.Core.Registry, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err

@@ -123,7 +123,7 @@ func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	if !ok {
 		return nil, 0, nil
 	}
-	client, err := karpenter.New(karpenter.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now})
+	client, err := karpenter.New(karpenter.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now, Registry: p.cfg.Core.Registry})
 	if err != nil {
 		return nil, 0, err
 	}

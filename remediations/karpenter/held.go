@@ -11,7 +11,6 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/internal/kubeapi"
-	"drydock.dev/drydock/remediations"
 )
 
 // maxPodHolds bounds how many pods are named at once.
@@ -54,7 +53,7 @@ func (c *Client) nodeHolds(s *sight) (out []hold) {
 	if !slices.Contains(s.node.Finalizers, finalizer) {
 		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("Node %s lacks the finalizer %s, so Karpenter would end the instance without a drain", s.node.Name, finalizer)})
 	}
-	if value, there := s.node.Annotations[doNotDisrupt]; there && value != "false" && !remediations.Announced(&s.node, doNotDisrupt) {
+	if value, there := s.node.Annotations[doNotDisrupt]; there && value != "false" && !c.registry.ReadJournal(&s.node).Announced(&s.node, doNotDisrupt) {
 		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("Node %s must not be disrupted, somebody says (annotation %s); take the annotation away", s.node.Name, doNotDisrupt)})
 	}
 	return out

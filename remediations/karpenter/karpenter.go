@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/kubeapi"
+	"drydock.dev/drydock/remediations"
 )
 
 // Options configure a Client.
@@ -27,6 +28,8 @@ type Options struct {
 	Timeout time.Duration
 	// Now is the clock by which budgets have their schedules.
 	Now func() time.Time
+	// Registry has the remediations beside the shipped ones that a record on the Node may name.
+	Registry remediations.Registry
 }
 
 // Client asks Karpenter. It is safe for concurrent use.
@@ -34,6 +37,7 @@ type Client struct {
 	*kubeapi.Client
 	core, policy *kubeapi.Client
 	now          func() time.Time
+	registry     remediations.Registry
 }
 
 // New checks the options. It asks nobody.
@@ -45,5 +49,5 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring Karpenter: %w", err)
 	}
-	return &Client{Client: api, core: api.Of("v1"), policy: api.Of("policy/v1"), now: o.Now}, nil
+	return &Client{Client: api, core: api.Of("v1"), policy: api.Of("policy/v1"), now: o.Now, registry: o.Registry}, nil
 }

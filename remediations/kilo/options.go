@@ -59,6 +59,8 @@ type Options struct {
 	AllowControlPlane bool
 	// HoldWhen are the marks by which others say that a node is not to be used; nil: the shipped ones.
 	HoldWhen remediations.Marks
+	// Registry has the remediations beside the shipped ones that records on Nodes may name.
+	Registry remediations.Registry
 	// Resolver gives the addresses of a host name. Nil: net.DefaultResolver. Tests give names addresses with it.
 	Resolver func(ctx context.Context, host string) ([]string, error)
 	// Now is the clock by which a node's agent was last seen.

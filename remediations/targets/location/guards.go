@@ -107,10 +107,11 @@ func MayStillPutBack(c *remediations.Config, leader *corev1.Node, others []*core
 
 func letsMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node) error {
 	for _, n := range append([]*corev1.Node{leader}, others...) {
-		if r := c.Registry.ReadJournal(n).Record; r != nil && r.Phase.InFlight() {
+		j := c.Registry.ReadJournal(n)
+		if r := j.Record; r != nil && r.Phase.InFlight() {
 			return remediations.Withhold(remediations.NodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
 		}
-		if err := remediations.LetsAct(c.HoldWhen, n); err != nil {
+		if err := remediations.LetsAct(c.HoldWhen, n, j); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 // it: the intent is still on record, nobody has put in a word since it was written, and one of the signs still says that the node is
 // ill. read is what was read of the signs that the Node does not show.
 func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error {
-	r := c.Registry.ReadJournal(n).Record
+	j := c.Registry.ReadJournal(n)
+	r := j.Record
 	if r == nil || r.Phase != remediations.Acting || r.Intent.ID != intentID {
 		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
 	}
@@ -20,10 +21,10 @@ func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs 
 	if r.Drained() && !n.Spec.Unschedulable {
 		return remediations.Withhold(remediations.CallWithheld, "the node was uncordoned after it was drained")
 	}
-	if l := c.Registry.ReadJournal(n).Location(); l != nil && l.Phase.InFlight() {
+	if l := j.Location(); l != nil && l.Phase.InFlight() {
 		return remediations.Withhold(remediations.NodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
 	}
-	if err := remediations.LetsAct(c.HoldWhen, n); err != nil {
+	if err := remediations.LetsAct(c.HoldWhen, n, j); err != nil {
 		return err
 	}
 	return remediations.StillWitnessed(n, signs, read)
