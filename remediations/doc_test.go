@@ -55,6 +55,40 @@ func TestInvariantsNameTestsThatExist(t *testing.T) {
 	}
 }
 
+// TestWhoCanMakeDrydockActNamesItsTests: docs/security.md names no test that is not there, and each line of its first table has some.
+func TestWhoCanMakeDrydockActNamesItsTests(t *testing.T) {
+	all := testsOfTheRepository(t)
+	page, err := os.ReadFile("../docs/security.md")
+	require.NoError(t, err)
+	for _, name := range testName.FindAllString(string(page), -1) {
+		require.True(t, all[name], "%s is no test", name)
+	}
+	_, table, found := strings.Cut(string(page), "## Who can make Drydock act\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
+	_, table, found = strings.Cut(table, "|---|---|---|---|\n")
+	require.True(t, found)
+	who := map[string]bool{}
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(row), "|")
+		if len(cells) == 1 {
+			break
+		}
+		require.Len(t, cells, 6, row)
+		for _, cell := range cells[1:4] {
+			require.NotEmpty(t, strings.TrimSpace(cell), row)
+		}
+		require.NotEmpty(t, testName.FindAllString(cells[4], -1), "no test tries: %s", row)
+		who[regexp.MustCompile(`\*\*[^|]+\*\*`).FindString(cells[1])] = true
+	}
+	for _, identity := range []string{
+		"**PrometheusRule**", "**ServiceMonitor** or **PodMonitor**", "**Alertmanager's API**", "**receiver without the token**", "**receiver's token**", "**kubelet**",
+		"**patch nodes**", "**`<release>-operator`**", "**agent**", "**ledger**", "**Drydock's namespace**",
+	} {
+		require.True(t, who[identity], "%s has no line", identity)
+	}
+}
+
 // TestArchitectureNamesWhatThereIs: each file that docs/architecture.md names is there, with the function or type behind its name.
 func TestArchitectureNamesWhatThereIs(t *testing.T) {
 	page, err := os.ReadFile("../docs/architecture.md")

@@ -135,6 +135,13 @@ func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 	require.NoError(t, l.SetCondition(t.Context(), "deadlocked", "ReadonlyFilesystem", corev1.ConditionFalse, "FilesystemIsNotReadOnly"))
 	require.NoError(t, l.SetCondition(t.Context(), "read-only", "ReadonlyFilesystem", corev1.ConditionTrue, "FilesystemIsReadOnly"))
 	require.NoError(t, l.SetCondition(t.Context(), "read-only", "KernelDeadlock", corev1.ConditionUnknown, "NoData"))
+	require.NoError(t, l.SetCondition(t.Context(), "deadlocked", "FrequentKubeletRestart", corev1.ConditionTrue, "FrequentKubeletRestart"))
+	require.NoError(t, l.SetCondition(t.Context(), "deadlocked", "XfsShutdown", corev1.ConditionUnknown, "NoData"))
+	// What the EKS node monitoring agent and NVSentinel say.
+	require.NoError(t, l.SetCondition(t.Context(), "disk", "KernelReady", corev1.ConditionFalse, "ForkFailedOutOfPIDs"))
+	require.NoError(t, l.SetCondition(t.Context(), "disk", "NetworkingReady", corev1.ConditionTrue, "NetworkingIsReady"))
+	require.NoError(t, l.SetCondition(t.Context(), "gpu-no-label", "SysLogsXIDError", corev1.ConditionTrue, "SysLogsXIDErrorIsNotHealthy"))
+	require.NoError(t, l.SetCondition(t.Context(), "gpu-well", "SysLogsXIDError", corev1.ConditionFalse, "SysLogsXIDErrorIsHealthy"))
 	_, err := l.Client().AppsV1().DaemonSets("kube-system").Create(t.Context(), &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "cilium"},
 		Spec: appsv1.DaemonSetSpec{
@@ -157,8 +164,10 @@ func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 		selfTestFires,
 		"NodeDiskPressure disk node-disk-pressure", "NodeFilesystemReadOnly read-only node-filesystem-read-only",
 		"NodeGPUCountWrong gpu-lost node-gpu-count", "NodeGPUCountWrong gpu-none node-gpu-count",
+		"NodeGPUFault gpu-no-label node-gpu-fault",
 		"NodeHeartbeatLost silent node-heartbeat-lost", "NodeKernelDeadlock deadlocked node-kernel-deadlock",
-		"NodeNotReady silent node-not-ready",
+		"NodeNotReady silent node-not-ready", "NodeProblemDetected deadlocked node-problem-detected",
+		"NodeSubsystemNotReady disk node-subsystem-not-ready",
 	}
 	require.Eventually(t, func() bool { return slices.Equal(want, firing(l)) }, 90*time.Second, time.Second, "%v", want)
 	require.Never(t, func() bool { return !slices.Equal(want, firing(l)) }, 15*time.Second, time.Second, "nothing else is only slow to fire")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -61,6 +62,10 @@ func TestKubelets(t *testing.T) {
 			require.Equal(t, "policy", denier(err), "%s through %v: %v", name, sub, err)
 		}
 	}
+
+	// Another node's status is Kubernetes' own to guard. The control is the heartbeat above.
+	_, err = kubelet.CoreV1().Nodes().Patch(t.Context(), requests.Node, types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
 
 	// The webhook alone says the same: without the policy it is asked, kubelet or not.
 	require.NoError(t, l.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), "drydock", metav1.DeleteOptions{}))
