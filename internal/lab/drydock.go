@@ -77,7 +77,7 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 			"urls": l.AlertmanagerURLs(), "pollInterval": "2s", "maxStaleness": "10s",
 		},
 		"leaderElection": map[string]any{
-			"namespace": o.Namespace, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms",
+			"namespace": o.Namespace, "leaseDuration": "6s", "renewDeadline": "5s", "retryPeriod": "500ms",
 		},
 		"ledger": map[string]any{"namespace": o.Namespace},
 		"limits": map[string]any{"startupGrace": "0s"},

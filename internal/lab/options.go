@@ -159,7 +159,7 @@ func (o Options) withDefaults() (Options, error) {
 // leaseSeconds is how long KWOK's leases last: two thirds of the grace, as a
 // kubelet's 40 s are of 50 s or so, which with four renewals in it makes six
 // in the grace.
-func (o Options) leaseSeconds() int { return max(2, int(o.NodeGrace.Seconds()*2/3)) }
+func (o Options) leaseSeconds() int { return max(2, int(o.NodeGrace.Seconds()*9/10)) }
 
 // kwok says whether there are nodes whose kubelets KWOK makes up.
 func (o Options) kwok() bool {

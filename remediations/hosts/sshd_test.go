@@ -147,24 +147,26 @@ func newSSHD(t *testing.T, in installed) (Options, Host) {
 	said, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	listening := make(chan struct{})
+	begun := make(chan string, 1) // what sshd said until it listened, or ended
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		lines := bufio.NewScanner(said)
-		for lines.Scan() {
+		var all strings.Builder
+		for lines := bufio.NewScanner(said); lines.Scan(); {
+			all.WriteString(lines.Text() + "\n")
 			if strings.Contains(lines.Text(), "Server listening") {
-				close(listening)
 				break
 			}
 		}
+		begun <- all.String()
 		_, _ = io.Copy(io.Discard, said)
 	}()
 	t.Cleanup(func() { cancel(); <-drained; _ = cmd.Wait() })
 	select {
-	case <-listening:
-	case <-time.After(20 * time.Second):
-		require.Fail(t, "sshd does not listen")
+	case words := <-begun:
+		require.Contains(t, words, "Server listening", "sshd ended")
+	case <-time.After(time.Minute):
+		require.Fail(t, "sshd neither listens nor ends")
 	}
 	return Options{
 		User: me.Username, Port: port, KeyFile: path("key"), KnownHostsFile: path("known_hosts"), Sudo: true,
