@@ -86,8 +86,9 @@ lint: needs ## golangci-lint
 	@$(call program,golangci-lint) run ./...
 
 .PHONY: generate
-generate: ## Write again what is generated: docs/configuration.md, deploy/, the chart's rules and README.md
+generate: ## Write again what is generated: docs/configuration.md, docs/metrics.md, deploy/, the chart's rules and README.md
 	$(GO) run ./internal/config/gendocs
+	$(GO) run ./internal/reference
 	$(GO) run ./internal/lab/render
 
 .PHONY: verify

@@ -22,7 +22,7 @@ var _ prometheus.Collector = &certificateEnd{}
 
 func newCertificateEnd(dir string) *certificateEnd {
 	return &certificateEnd{dir: dir, desc: prometheus.NewDesc("drydock_webhook_certificate_expiry_timestamp_seconds",
-		"Unix time until which the certificate that the webhook serves with is good.", nil, nil)}
+		"Unix time at which the certificate of the webhook expires.", nil, nil)}
 }
 
 // Describe is of prometheus.Collector.

@@ -51,7 +51,7 @@ func TestTheCertificatesEndIsThatOfTheFile(t *testing.T) {
 	for _, end := range []int64{1800000000, 1900000000} { // the second is the renewed one
 		certificate(t, dir, time.Unix(end, 0))
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf(`
-# HELP drydock_webhook_certificate_expiry_timestamp_seconds Unix time until which the certificate that the webhook serves with is good.
+# HELP drydock_webhook_certificate_expiry_timestamp_seconds Unix time at which the certificate of the webhook expires.
 # TYPE drydock_webhook_certificate_expiry_timestamp_seconds gauge
 drydock_webhook_certificate_expiry_timestamp_seconds %d
 `, end)), name))

@@ -8,13 +8,13 @@ import (
 var (
 	ends        = []string{"path", "proto", "src_node", "src_location", "src_role", "dst_node", "dst_location", "dst_role"}
 	successDesc = prometheus.NewDesc("drydock_mesh_probe_success",
-		"1 if a small and a large payload came back over a new flow in one of the last three rounds, 0 if not. A target of which nothing was learnt has no series.", ends, nil)
+		"1 if a small and a large payload came back over a new flow in one of the last three rounds, 0 if not. A target without a result has no series.", ends, nil)
 	durationDesc = prometheus.NewDesc("drydock_mesh_probe_duration_seconds",
-		"What the last probe took, where it succeeded.", ends, nil)
+		"Time that the last probe took, if it succeeded.", ends, nil)
 	ageDesc = prometheus.NewDesc("drydock_mesh_agent_topology_age_seconds",
-		"Since the agent heard of any Node. Kilo's agents write theirs every 30 s.", nil, nil)
+		"Time since the agent last saw a change of any Node. Kilo's agents write theirs every 30 s.", nil, nil)
 	peersDesc = prometheus.NewDesc("drydock_mesh_agent_peers",
-		"Nodes that have an agent, the own one apart.", nil, nil)
+		"Other nodes that have an agent.", nil, nil)
 	targetsDesc = prometheus.NewDesc("drydock_mesh_agent_targets",
 		"Nodes asked in the last round.", nil, nil)
 	unplacedDesc = prometheus.NewDesc("drydock_mesh_agent_nodes_without_location",

@@ -122,14 +122,14 @@ drydock_mesh_agent_targets 3
 # HELP drydock_mesh_agent_topology_age_seconds Since the agent heard of any Node. Kilo's agents write theirs every 30 s.
 # TYPE drydock_mesh_agent_topology_age_seconds gauge
 drydock_mesh_agent_topology_age_seconds 42
-# HELP drydock_mesh_probe_duration_seconds What the last probe took, where it succeeded.
+# HELP drydock_mesh_probe_duration_seconds Time that the last probe took, if it succeeded.
 # TYPE drydock_mesh_probe_duration_seconds gauge
 drydock_mesh_probe_duration_seconds{dst_location="l000",dst_node="l000-000",dst_role="leader",path="local",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 0.02
 drydock_mesh_probe_duration_seconds{dst_location="l000",dst_node="l000-000",dst_role="leader",path="local",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 0.02
 drydock_mesh_probe_duration_seconds{dst_location="l001",dst_node="l001-000",dst_role="leader",path="cross",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 0.02
 drydock_mesh_probe_duration_seconds{dst_location="l001",dst_node="l001-000",dst_role="leader",path="cross",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 0.02
 drydock_mesh_probe_duration_seconds{dst_location="l001",dst_node="l001-001",dst_role="member",path="cross",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 0.02
-# HELP drydock_mesh_probe_success 1 if a small and a large payload came back over a new flow in one of the last three rounds, 0 if not. A target of which nothing was learnt has no series.
+# HELP drydock_mesh_probe_success 1 if a small and a large payload came back over a new flow in one of the last three rounds, 0 if not. A target without a result has no series.
 # TYPE drydock_mesh_probe_success gauge
 drydock_mesh_probe_success{dst_location="l000",dst_node="l000-000",dst_role="leader",path="local",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 1
 drydock_mesh_probe_success{dst_location="l000",dst_node="l000-000",dst_role="leader",path="local",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 1

@@ -102,7 +102,7 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 			Name: "drydock_blind", Help: "1 while no alert can be trusted, by cause.",
 		}, []string{"cause"}),
 		gpus: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "drydock_node_expected_gpus", Help: "GPUs that the node has by its label " + remediations.GPUCountLabel + ".",
+			Name: "drydock_node_expected_gpus", Help: "GPUs that the node has by its label nvidia.com/gpu.count.",
 		}, []string{"node"}),
 		leader: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "drydock_leader", Help: "1 on the replica that leads.",

@@ -121,7 +121,7 @@ type selfTestMetrics struct{ state, arrival *prometheus.GaugeVec }
 func newSelfTestMetrics() selfTestMetrics {
 	return selfTestMetrics{
 		state: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "drydock_selftest_state", Help: "1 for how far the alert that always fires gets on its way to Drydock.",
+			Name: "drydock_selftest_state", Help: "1 for the state of the self-test: how far the alert that always fires gets on its way to Drydock.",
 		}, []string{"state"}),
 		arrival: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "drydock_selftest_last_arrival_timestamp_seconds", Help: "When the alert that always fires last arrived at any replica; absent: never.",

@@ -207,7 +207,7 @@ func firstCells(text string) (out []string) {
 }
 
 func TestEveryEventIsExplained(t *testing.T) {
-	require.Equal(t, eventReasons(t), firstCells(section(t, troubleshooting, "Which Events are there?")))
+	require.Equal(t, eventReasons(t), firstCells(page(t, "docs/events.md")))
 }
 
 func TestEveryStateOfTheSelfTestIsExplained(t *testing.T) {
