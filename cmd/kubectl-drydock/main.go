@@ -46,6 +46,7 @@ func (p *plugin) newRootCommand() *cobra.Command {
 	root.AddCommand(
 		p.completes(p.newStatusCommand(), many, ""),
 		p.completes(p.newHistoryCommand(), 1, ""),
+		p.completes(p.newReportCommand(), many, ""),
 		p.writes(p.completes(p.newPauseCommand(), many, "")),
 		p.writes(p.completes(p.newResumeCommand(), many, "")),
 		p.writes(p.completes(p.newRepairCommand(), 1, "")),

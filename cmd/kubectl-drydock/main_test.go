@@ -64,7 +64,7 @@ func TestNothingOfTheControllerIsLinkedIn(t *testing.T) {
 	require.NoError(t, err)
 	for _, pkg := range strings.Fields(string(out)) {
 		if rest, ok := strings.CutPrefix(pkg, "drydock.dev/drydock/"); ok {
-			require.Contains(t, []string{"remediations", "internal/cli", "internal/text", "internal/version", "cmd/kubectl-drydock"}, rest)
+			require.Contains(t, []string{"remediations", "internal/cli", "internal/report", "internal/text", "internal/version", "cmd/kubectl-drydock"}, rest)
 		}
 		require.NotContains(t, pkg, "controller-runtime")
 		require.NotContains(t, pkg, "civogo")

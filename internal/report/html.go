@@ -14,6 +14,7 @@ var pageSource string
 // pageTemplate is the page. Everything that it is given is text, which html/template escapes where it stands.
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"plain": plain, "cell": cell, "stamp": Stamp,
+	"band":  func(m Mark) bool { return m == MarkGap || m == MarkStop },
 	"shape": func(m Mark) string { return shapes[m] },
 	"y":     func(track int) int { return trackHeight*track + trackHeight/2 + 2 },
 	"tall":  func(tracks int) int { return trackHeight*tracks + 4 },

@@ -6,6 +6,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"drydock.dev/drydock/internal/text"
@@ -50,6 +51,24 @@ type Column struct {
 	Name string
 	// Number: the cells stand at the right. Long: the cells are sentences, and may break in HTML.
 	Number, Long bool
+}
+
+// lean is the table without the columns in which no row has anything.
+func (t *Table) lean() *Table {
+	if len(t.Rows) == 0 {
+		return t
+	}
+	out := &Table{Empty: t.Empty, Rows: make([][]string, len(t.Rows))}
+	for i, c := range t.Columns {
+		if !slices.ContainsFunc(t.Rows, func(row []string) bool { return row[i] != "" }) {
+			continue
+		}
+		out.Columns = append(out.Columns, c)
+		for j, row := range t.Rows {
+			out.Rows[j] = append(out.Rows[j], row[i])
+		}
+	}
+	return out
 }
 
 // maxCell bounds one string of a page.

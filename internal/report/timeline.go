@@ -40,7 +40,7 @@ type Span struct {
 type Mark string
 
 // The marks, each another shape: a filled circle, a ring, a cross, a triangle, a filled square, an empty square, a diamond with
-// a broken line, an arrow, and a hatched band.
+// a broken line, an arrow, a hatched band and a plain one.
 const (
 	MarkGood    Mark = "good"    // it was mended
 	MarkSelf    Mark = "self"    // it mended itself
@@ -51,16 +51,17 @@ const (
 	MarkWould   Mark = "would"   // nothing was done, and something would have been
 	MarkOngoing Mark = "ongoing" // it goes on
 	MarkGap     Mark = "gap"     // nothing is known of that time, or nothing was decided in it
+	MarkStop    Mark = "stop"    // nothing was to begin in that time
 )
 
 // Marks is the closed list, in the legend's order.
-var Marks = []Mark{MarkGood, MarkSelf, MarkBad, MarkAgain, MarkPerson, MarkOther, MarkWould, MarkOngoing, MarkGap}
+var Marks = []Mark{MarkGood, MarkSelf, MarkBad, MarkAgain, MarkPerson, MarkOther, MarkWould, MarkOngoing, MarkGap, MarkStop}
 
 // What a timeline is drawn in: hundredths of its width, of which the right margin is for what stands behind the last mark.
 const (
 	leftMargin, rightMargin = 0.8, 5.0
-	// markRoom is what a mark and its reference need before, and behind, the end of their span.
-	roomBefore, roomBehind = 1.0, 4.6
+	// roomBefore and roomBehind are what a mark and its reference need beside their span.
+	roomBefore, roomBehind = 1.0, 3.4
 )
 
 // drawn is a timeline as the page's template draws it.

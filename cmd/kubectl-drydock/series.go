@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/report"
+)
+
+const (
+	// mostSamples is how many samples of one series are asked for: Prometheus gives 11,000 at most.
+	mostSamples = 10800
+	// finest is the shortest time between two samples.
+	finest = 30 * time.Second
+	// askWithin bounds one question to Prometheus.
+	askWithin = time.Minute
+)
+
+// seriesOptions say which Prometheus has Drydock's series, and which of them are this cluster's.
+type seriesOptions struct {
+	address, label string
+	matcher        string
+}
+
+func (o *seriesOptions) check() error {
+	if o.label != "" {
+		name, value, ok := strings.Cut(o.label, "=")
+		if !ok || !model.LabelName(name).IsValidLegacy() {
+			return cli.Usagef("--prometheus-label is %q; write LABEL=VALUE, as cluster=prod-1", o.label)
+		}
+		if o.address == "" {
+			return cli.Usagef("--prometheus-label needs --prometheus")
+		}
+		o.matcher = name + "=" + strconv.Quote(value)
+	}
+	if o.address == "" {
+		return nil
+	}
+	u, err := url.Parse(o.address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return cli.Usagef("--prometheus is no URL of a Prometheus; write it as http://localhost:9090")
+	}
+	return nil
+}
+
+// read asks for Drydock's series in the time.
+func (o *seriesOptions) read(ctx context.Context, from, to time.Time) (*report.Series, error) {
+	transport, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		transport = &http.Transport{}
+	}
+	transport = transport.Clone()
+	defer transport.CloseIdleConnections()
+	c, err := api.NewClient(api.Config{Address: o.address, RoundTripper: transport})
+	if err != nil {
+		return nil, err
+	}
+	asked := promv1.NewAPI(c)
+	if err := o.one(ctx, asked, from, to); err != nil {
+		return nil, err
+	}
+	s := &report.Series{Step: step(to.Sub(from)), Open: map[string][]report.Sample{}}
+	leading := fmt.Sprintf(`sum(max by (policy, phase) (%s)) or 0 * max(%s == 1)`, o.of("drydock_repairs_in_progress", `phase=~"Acting|Verifying"`), o.of("drydock_leader"))
+	for query, take := range map[string]func(*model.SampleStream){
+		leading: func(m *model.SampleStream) { s.InFlight = samples(m) },
+		fmt.Sprintf(`max by (policy, reason) (%s) > 0`, o.of("drydock_holds")): func(m *model.SampleStream) {
+			s.Holds = append(s.Holds, report.HoldSeries{Policy: string(m.Metric["policy"]), Reason: string(m.Metric["reason"]), Samples: samples(m)})
+		},
+		fmt.Sprintf(`max by (scope) (%s) == 1`, o.of("drydock_breaker_state", `state="open"`)): func(m *model.SampleStream) {
+			s.Open[string(m.Metric["scope"])] = samples(m)
+		},
+	} {
+		within, cancel := context.WithTimeout(ctx, askWithin)
+		value, warnings, _, err := asked.QueryRange(within, query, promv1.Range{Start: from, End: to, Step: s.Step})
+		cancel()
+		if err != nil {
+			return nil, fmt.Errorf("asking for %s: %w", query, err)
+		}
+		if len(warnings) > 0 {
+			return nil, fmt.Errorf("its answer may not be whole: %s", strings.Join(warnings, "; "))
+		}
+		matrix, ok := value.(model.Matrix)
+		if !ok {
+			return nil, fmt.Errorf("its answer to %s is %T, where a matrix was asked for; check that this is a Prometheus", query, value)
+		}
+		for _, m := range matrix {
+			take(m)
+		}
+	}
+	if len(s.InFlight) == 0 {
+		return nil, fmt.Errorf("it has no sample of a leading Drydock in this time; check that it scrapes Drydock's metrics")
+	}
+	return s, nil
+}
+
+// one says that the series are of one cluster's Drydock: those of several must not be counted together.
+func (o *seriesOptions) one(ctx context.Context, asked promv1.API, from, to time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	value, _, _, err := asked.Query(ctx, fmt.Sprintf(`group by (cluster) (max_over_time(%s[%s]))`, o.of("drydock_leader"), model.Duration(to.Sub(from))), to)
+	if err != nil {
+		return fmt.Errorf("asking whose Drydock it scrapes: %w", err)
+	}
+	clusters, _ := value.(model.Vector)
+	if len(clusters) <= 1 {
+		return nil
+	}
+	var names []string
+	for _, c := range clusters {
+		names = append(names, strconv.Quote(string(c.Metric["cluster"])))
+	}
+	slices.Sort(names)
+	return fmt.Errorf("it has the Drydocks of several clusters (label cluster: %s); name this one with --prometheus-label cluster=NAME", strings.Join(names, ", "))
+}
+
+// of is a selector of the metric's series.
+func (o *seriesOptions) of(metric string, matchers ...string) string {
+	if o.matcher != "" {
+		matchers = append(matchers, o.matcher)
+	}
+	return metric + "{" + strings.Join(matchers, ",") + "}"
+}
+
+// step is how far apart the samples are: the whole time, in at most so many.
+func step(length time.Duration) time.Duration {
+	return max(finest, (length/mostSamples + finest - 1).Truncate(finest))
+}
+
+func samples(m *model.SampleStream) []report.Sample {
+	out := make([]report.Sample, len(m.Values))
+	for i, v := range m.Values {
+		out[i] = report.Sample{At: v.Timestamp.Time(), Value: float64(v.Value)}
+	}
+	return out
+}

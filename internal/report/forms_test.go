@@ -1,0 +1,209 @@
+package report_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	. "drydock.dev/drydock/internal/report"
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// tables are the tables of an HTML page by the title of their section, each row as its cells; the timeline's is left out.
+func tables(t *testing.T, page string) map[string][][]string {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	require.NoError(t, err)
+	out := map[string][][]string{}
+	title := ""
+	for n := range root.Descendants() {
+		switch n.DataAtom { //nolint:exhaustive // the others hold no cells
+		case atom.H2:
+			title = words(n)
+		case atom.Tr:
+			var row []string
+			for c := range n.ChildNodes() {
+				if c.DataAtom == atom.Td || c.DataAtom == atom.Th {
+					row = append(row, words(c))
+				}
+			}
+			if title != "Timeline" {
+				out[title] = append(out[title], row)
+			}
+		}
+	}
+	return out
+}
+
+func words(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+var between = regexp.MustCompile(`\s{3,}`)
+
+// TestTheNumbersAreTheSameInAllForms: each table of the text is that of the HTML, cell by cell, and the numbers are those of the JSON.
+func TestTheNumbersAreTheSameInAllForms(t *testing.T) {
+	t.Parallel()
+	for _, series := range []*Series{nil, measured()} {
+		in := rich()
+		in.Series = series
+		x, data, page := forms(t, New(in))
+		of := tables(t, page)
+		for title, rows := range of {
+			_, section, found := strings.Cut(x, "\n"+title+"\n")
+			require.True(t, found, title)
+			section, _, _ = strings.Cut(section, "\n\n")
+			lines := strings.Split(strings.TrimRight(section, "\n"), "\n")
+			lines = lines[len(lines)-len(rows):]
+			for i, row := range rows {
+				got := between.Split(strings.TrimSpace(lines[i]), -1)
+				if i == 0 {
+					got = between.Split(strings.ToLower(strings.TrimSpace(lines[i])), -1)
+				}
+				require.Equal(t, row, got, title)
+			}
+		}
+
+		var r Report
+		require.NoError(t, json.Unmarshal([]byte(data), &r))
+		number := func(s string) int {
+			if s == "-" || s == "" {
+				return 0
+			}
+			n, err := strconv.Atoi(s)
+			require.NoError(t, err)
+			return n
+		}
+		groups := map[string][]Group{"By policy": append(r.Policies, r.Total), "By node": r.ByNode}
+		for title, all := range groups {
+			rows := of[title]
+			require.Len(t, rows, len(all)+1, title)
+			for i, g := range all {
+				cells := map[string]string{}
+				for j, name := range rows[0] {
+					cells[name] = rows[i+1][j]
+				}
+				if g.Name != "" {
+					require.Equal(t, g.Name, rows[i+1][0])
+				}
+				for name, want := range map[string]int{"repairs": g.Repairs, "at once": g.AtOnce, "would be": g.WouldBe, "by itself": g.ByItself, "on record": g.UnderWay} {
+					if name == "at once" && title == "By node" {
+						continue // of one node nearly always 1, and only in JSON
+					}
+					require.Equal(t, want, number(cells[name]), "%s of %s", name, g.Name)
+				}
+				for name, want := range map[string]*int64{"median": g.MedianSeconds, "worst": g.WorstSeconds} {
+					if want == nil {
+						require.Equal(t, "-", cells[name])
+					} else {
+						require.Equal(t, Duration(time.Duration(*want)*time.Second), cells[name])
+					}
+				}
+				for name, counts := range map[string]map[string]int{"outcomes": g.Outcomes, "steps": g.Steps, "would-be steps": g.WouldSteps} {
+					for one, n := range counts {
+						require.Contains(t, cells[name], one+" "+strconv.Itoa(n))
+					}
+				}
+			}
+		}
+		require.Len(t, of["Repairs"], len(r.Repairs)+1)
+		require.Len(t, of["Holds"], len(r.Holds)+1)
+		require.Len(t, of["Breakers"], len(r.Breakers)+1)
+		for i, h := range r.Holds {
+			require.Equal(t, []string{h.Policy, string(h.Reason), Duration(time.Duration(h.Seconds) * time.Second), strconv.Itoa(h.Most), h.Source}, of["Holds"][i+1])
+		}
+		for _, said := range r.Unsaid {
+			require.Contains(t, strings.Join(strings.Fields(x), " "), strings.Join(strings.Fields(said), " "))
+		}
+	}
+}
+
+// TestWhatPrometheusMeasured: an hour, a gap of an hour, two openings.
+func TestWhatPrometheusMeasured(t *testing.T) {
+	t.Parallel()
+	in := rich()
+	in.Series = measured()
+	r := New(in)
+	require.Equal(t, []Hold{
+		{Policy: "node-disk-pressure", Reason: remediations.Silenced, Seconds: 36000, Most: 1, Source: SourcePrometheus},
+		{Policy: "node-not-ready", Reason: remediations.AtLimit, Seconds: 3840, Most: 3, Source: SourcePrometheus},
+	}, r.Holds)
+	require.Len(t, r.Breakers, 2)
+	require.Equal(t, SourceLedger, r.Breakers[0].Source, "Prometheus has not seen it yet")
+	require.Equal(t, 2, r.Breakers[1].Openings)
+	require.EqualValues(t, 4200, r.Breakers[1].Seconds)
+	require.Equal(t, remediations.BreakerClosed, r.Breakers[1].State, "as the ledger says")
+	require.Equal(t, &Measured{StepSeconds: 60, MissingSeconds: 59 * 60, InFlight: 2}, r.Measured)
+}
+
+// TestNobodysWordsAreObeyed by a browser or a terminal, wherever they stand in the cluster.
+func TestNobodysWordsAreObeyed(t *testing.T) {
+	t.Parallel()
+	const hostile = "</title></svg><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\x1b[2J\u202egnp.exe\u2066\x00{{.}}&lt;"
+	e := entry("aaaaaa", remediations.Recovered, time.Hour, time.Minute, hostile)
+	e.ID, e.Policy, e.Pod, e.Target, e.Request, e.Why = hostile, hostile, hostile, "sidecar-1a2b", hostile, hostile
+	w := observed("bbbbbb", time.Hour, 0)
+	w.Would.Step = hostile
+	held := record("cccccc", remediations.Pending, time.Minute, remediations.Silenced)
+	held.Hold.Message = hostile
+	in := Input{
+		From: ago(week), To: noon, Of: hostile, LedgerProblem: hostile, SeriesProblem: hostile,
+		Nodes: []Node{node(hostile, e, w), under(node("n"), held), {Name: hostile, Annotations: map[string]string{remediations.HistoryKey: hostile}}},
+	}
+	r := New(in)
+	x, data, page := forms(t, r)
+	for _, form := range []string{x, data, page} {
+		for _, c := range form {
+			require.True(t, text.Shows(c) || c == '\n', "%q", c)
+		}
+	}
+	root, err := html.Parse(strings.NewReader(page))
+	require.NoError(t, err)
+	for n := range root.Descendants() {
+		if n.Type == html.ElementNode {
+			require.NotContains(t, []string{"script", "img"}, n.Data)
+			for _, a := range n.Attr {
+				require.False(t, strings.HasPrefix(a.Key, "on"), a.Key)
+			}
+		}
+	}
+	require.Contains(t, page, "alert(1)", "the control: the words are there")
+	require.NotContains(t, page, "ZgotmplZ")
+	var got Report
+	require.NoError(t, json.Unmarshal([]byte(data), &got))
+	require.Equal(t, hostile, got.Repairs[0].Node, "JSON has what stands there")
+}
+
+// TestAPageOfAnySize: none, one, and five hundred nodes.
+func TestAPageOfAnySize(t *testing.T) {
+	t.Parallel()
+	x, data, page := forms(t, New(Input{From: ago(week), To: noon, Ledger: &remediations.Ledger{}}))
+	require.Contains(t, x, "Drydock repaired nothing in this time, and would have repaired nothing: 0 nodes were looked at.")
+	require.Contains(t, page, "There was no repair in this time.")
+	for _, list := range []string{"policies", "byNode", "repairs", "holds", "breakers", "blind"} {
+		require.Contains(t, data, `"`+list+`": []`, "a list for programs, too")
+	}
+	for _, n := range []int{1, 500} {
+		in := Input{From: ago(week), To: noon}
+		for i := range n {
+			in.Nodes = append(in.Nodes, node("node-"+strconv.Itoa(i), entry("aaaaaa", remediations.Recovered, time.Duration(i)*time.Minute, 5*time.Minute, "reboot:1")))
+		}
+		_, _, page := forms(t, New(in))
+		require.Equal(t, n, strings.Count(page, `role="img"`), "a lane for each")
+		require.Less(t, len(page), 1<<20)
+	}
+}
