@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,6 +36,7 @@ func (e *Engine) adopt(ctx context.Context) {
 		}
 		return e.roster.Node(name)
 	}
+	e.adoptions++
 	e.firing, e.unadopted, e.unrouted = map[string]time.Time{}, false, elsewhere{}
 	adopted, writing, failed := 0, time.Duration(0), false // an API server that refuses is not asked for each: the next poll goes on
 	carriers := map[remediations.Kind]func(fingerprint, name string) string{}
@@ -42,7 +44,12 @@ func (e *Engine) adopt(ctx context.Context) {
 		carriers[k.of] = k.carrier(e, ctx)
 	}
 	for _, r := range e.word.Replicas {
-		for fp, a := range r.Alerts {
+		// In an order that is the same each time that the same happens, and that begins with another one each time: where one
+		// cannot be written, the others do not always come after it.
+		fingerprints := slices.Sorted(maps.Keys(r.Alerts))
+		for i := range fingerprints {
+			fp := fingerprints[(i+e.adoptions)%len(fingerprints)]
+			a := r.Alerts[fp]
 			// One that a person silenced is written too, so that people see what their silence holds. An inhibited one is not:
 			// what inhibits may do so for the whole fleet at once.
 			if !a.Active && len(a.SilencedBy) == 0 {

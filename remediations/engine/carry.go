@@ -46,6 +46,9 @@ func (p *passing) node(n *corev1.Node) {
 		s = p.state(n)
 		d = p.core.decide(s, p.now)
 	}
+	if p.Decided != nil {
+		p.Decided(n.Name, d)
+	}
 	m := p.remember(n.Name)
 	if d.Ask.Replacement {
 		p.askProof(m, s.Journal.Record)

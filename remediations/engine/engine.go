@@ -50,6 +50,8 @@ type Options struct {
 	Posts func() selftest.Posts
 	// Beside runs what goes on beside the loop: calls to providers, and looks at Alertmanager. Nil: each in a goroutine.
 	Beside func(func())
+	// Decided is told each decision about a node, before it is carried out. Nil: nobody is told.
+	Decided func(node string, d remediations.Decision)
 }
 
 // Engine is the loop. It is a manager.Runnable that needs leadership.
@@ -111,6 +113,8 @@ type Engine struct {
 	waiting, ahead bool
 	// unadopted says that the word has more alerts than could be adopted at once.
 	unadopted bool
+	// adoptions counts how often alerts were adopted.
+	adoptions int
 	// blindSince is since when this process has been blind; zero: it is not.
 	blindSince time.Time
 	// unrouted are the alerts of the word that are not routed to Drydock.

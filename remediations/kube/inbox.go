@@ -27,6 +27,9 @@ const (
 type Inbox struct {
 	Config *remediations.Config
 	Client kubernetes.Interface
+	// Patch writes annotations on the Node if it still is the one of that UID; a nil value removes the key. Nil: through Client, again
+	// and again until ctx ends.
+	Patch func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error
 	// Node looks a Node up in the cache by its exact name; nil: there is none.
 	Node func(name string) *corev1.Node
 	// Carriers say on which node an alert belongs that is about something else than a node, by the kind of that. One that is not
@@ -130,11 +133,15 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 	}
 	encoded := a.Encode()
 	// Bound to the Node's UID, not to its version: one key an alert, so writers never overwrite each other.
-	p := nodePatch{Metadata: patchMeta{UID: n.UID, Annotations: map[string]*string{a.Key(): &encoded}}}
+	annotations := map[string]*string{a.Key(): &encoded}
 	for _, k := range drop {
-		p.Metadata.Annotations[k] = nil
+		annotations[k] = nil
 	}
-	err = i.write(ctx, n.Name, p)
+	if i.Patch != nil {
+		err = i.Patch(ctx, n, annotations)
+	} else {
+		err = i.write(ctx, n.Name, nodePatch{Metadata: patchMeta{UID: n.UID, Annotations: annotations}})
+	}
 	switch {
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrConflict):
 		return string(remediations.MisrouteUnknownNode), nil // deleted, or another Node of that name by now

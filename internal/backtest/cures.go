@@ -1,0 +1,103 @@
+package backtest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Cures are how long after its call each step is taken to have cured its node, in the replay that assumes that steps cure. They are
+// assumptions, and the report prints them.
+type Cures map[string]time.Duration
+
+// UsualCures are those of the shipped steps. A drain cures nothing: it takes this time, in both replays.
+func UsualCures() Cures {
+	return Cures{
+		"restart-kube-proxy": time.Minute, "restart-cni": time.Minute, "restart-kubelet": time.Minute, "restart-containerd": time.Minute,
+		"restart-unit": time.Minute, "reboot": 5 * time.Minute, "external": 5 * time.Minute, "rollout-restart": 5 * time.Minute,
+		"apply-cni": 5 * time.Minute, "drain": 2 * time.Minute, "replace": 10 * time.Minute,
+	}
+}
+
+// AllAfter are cures that each take that time.
+func (c Cures) AllAfter(d time.Duration) Cures {
+	out := maps.Clone(c)
+	for step := range out {
+		out[step] = d
+	}
+	return out
+}
+
+// of is the time of a step; one that nobody knows counts as a reboot.
+func (c Cures) of(step string) time.Duration {
+	if d, ok := c[step]; ok {
+		return d
+	}
+	return c["reboot"]
+}
+
+func (c Cures) String() string {
+	var out []string
+	for _, step := range slices.Sorted(maps.Keys(c)) {
+		out = append(out, step+" "+c[step].String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// cured covers what the past says of a node that a step has cured, for as long as the fault lasted in the past.
+type cured struct {
+	at time.Time
+	// hidden are the alerts of that fault, by fingerprint.
+	hidden map[string]bool
+}
+
+// coming is a cure that is on its way.
+type coming struct {
+	at       time.Time
+	node     string
+	uid      string
+	replaces bool
+}
+
+// cover gives the conditions of a node that is well, in place of those of the past.
+func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeConditionType]corev1.ConditionStatus) []corev1.NodeCondition {
+	out := slices.Clone(conditions)
+	for i := range out {
+		one := &out[i]
+		was := one.Status
+		switch bad, known := ill[one.Type]; {
+		case one.Type == corev1.NodeReady:
+			one.Status = corev1.ConditionTrue
+		case known && bad == corev1.ConditionFalse:
+			one.Status = corev1.ConditionTrue
+		case known || one.Status == corev1.ConditionUnknown:
+			one.Status = corev1.ConditionFalse
+		}
+		if one.Status != was {
+			one.LastTransitionTime = metav1.NewTime(c.at)
+		}
+	}
+	return out
+}
+
+// illWhen are the statuses of conditions that the policies' witnesses call ill.
+func illWhen(c *remediations.Config) map[corev1.NodeConditionType]corev1.ConditionStatus {
+	out := map[corev1.NodeConditionType]corev1.ConditionStatus{}
+	for _, p := range c.Policies {
+		if p.Witness == nil {
+			continue
+		}
+		for _, s := range p.Witness.Signs {
+			if s.Kind == remediations.SignCondition {
+				out[corev1.NodeConditionType(s.Name)] = corev1.ConditionStatus(s.Status)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package backtest
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Nodes implements engine.Fleet.
+func (w *world) Nodes(context.Context) ([]*corev1.Node, error) { return w.nodes, nil }
+
+// Node implements engine.Fleet.
+func (w *world) Node(_ context.Context, name string) (*corev1.Node, error) {
+	n := w.node[name]
+	if n == nil {
+		return nil, engine.ErrNotFound
+	}
+	return n.now, nil
+}
+
+// Lease implements engine.Fleet.
+func (w *world) Lease(_ context.Context, name string) (time.Time, time.Duration, error) {
+	n := w.node[name]
+	if n == nil {
+		return time.Time{}, 0, engine.ErrNotFound
+	}
+	return w.renewed(n.now), leaseFor, nil
+}
+
+// Heartbeats implements engine.Fleet.
+func (w *world) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
+	out := make(map[string]remediations.Lease, len(w.nodes))
+	for _, n := range w.nodes {
+		out[n.Name] = remediations.Lease{ReadAt: w.now, RenewedAt: w.renewed(n), Duration: leaseFor}
+	}
+	return out, nil
+}
+
+// Write implements engine.Journal.
+func (w *world) Write(_ context.Context, was *corev1.Node, c engine.NodeChange) (*corev1.Node, error) {
+	n := w.node[was.Name]
+	switch {
+	case n == nil:
+		return nil, engine.ErrNotFound
+	case n.now.ResourceVersion != was.ResourceVersion:
+		return nil, engine.ErrConflict
+	}
+	before := n.now
+	change(n.annotations, c.Annotations)
+	change(n.labels, c.Labels)
+	if c.Unschedulable != nil {
+		n.cordoned = *c.Unschedulable
+	}
+	if c.OutOfService != nil {
+		n.tainted = &metav1.Time{Time: *c.OutOfService}
+	}
+	if c.InService != nil {
+		n.tainted = nil
+	}
+	w.compose(n)
+	w.story.wrote(w.now, before, n.now)
+	return n.now, nil
+}
+
+// patch writes what the receiver has to write.
+func (w *world) patch(_ context.Context, was *corev1.Node, annotations map[string]*string) error {
+	n := w.node[was.Name]
+	if n == nil {
+		return engine.ErrNotFound
+	}
+	change(n.annotations, annotations)
+	w.compose(n)
+	return nil
+}
+
+func change(all map[string]string, changes map[string]*string) {
+	for k, v := range changes {
+		if delete(all, k); v != nil {
+			all[k] = *v
+		}
+	}
+}
+
+// OwnsCordon implements engine.Journal.
+func (w *world) OwnsCordon(_ context.Context, name string) (bool, error) {
+	n := w.node[name]
+	return n != nil && n.cordoned && !n.past.Spec.Unschedulable, nil
+}
+
+// OwnsAnnotations implements engine.Journal.
+func (w *world) OwnsAnnotations(_ context.Context, name string, keys []string) (owned []string, err error) {
+	for _, k := range keys {
+		if n := w.node[name]; n != nil {
+			if _, ok := n.annotations[k]; ok {
+				owned = append(owned, k)
+			}
+		}
+	}
+	return owned, nil
+}
+
+// SetBy implements engine.Journal.
+func (w *world) SetBy(context.Context, string, string) (string, time.Time, error) {
+	return "", time.Time{}, nil
+}
+
+// Load implements engine.LedgerStore.
+func (w *world) Load(context.Context) (map[string]string, string, error) {
+	if w.ledger == nil {
+		return nil, "", engine.ErrNotFound
+	}
+	return maps.Clone(w.ledger), strconv.Itoa(w.ledgerAt), nil
+}
+
+// Save implements engine.LedgerStore.
+func (w *world) Save(_ context.Context, data map[string]string, version string) (string, error) {
+	if w.ledger != nil && version != strconv.Itoa(w.ledgerAt) {
+		return "", engine.ErrConflict
+	}
+	w.ledgerAt++
+	w.ledger = maps.Clone(data)
+	w.story.saved(w.now, data)
+	return strconv.Itoa(w.ledgerAt), nil
+}
+
+// Event implements engine.Recorder.
+func (w *world) Event(_ string, e engine.Event) { w.story.told(w.now, e) }

@@ -1,0 +1,196 @@
+package backtest
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/backtest/history"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/kube"
+)
+
+// Options say what is replayed.
+type Options struct {
+	Config *remediations.Config
+	// Alertmanager has the routes and the rules of inhibition.
+	Alertmanager *Routing
+	BlindWhen    []labels.Matchers
+	PollInterval time.Duration
+	Cures        Cures
+	// Curing: each step cures its node after its usual time. Otherwise all goes as it went.
+	Curing bool
+}
+
+// Replay is one replay of the past. It takes the moments one after the other; what it knows in between goes on.
+type Replay struct {
+	*world
+	engine *engine.Engine
+	inbox  kube.Inbox
+	poll   time.Duration
+	// polled is the next look at Alertmanager that nobody asked for, due when the engine wants to pass again.
+	polled, due time.Time
+	// notBefore is when a gap in the data ends.
+	notBefore time.Time
+	gaps      []Gap
+	passes    int
+}
+
+// Gap is a time without data, in which nothing was decided.
+type Gap struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+	Why   string    `json:"why"`
+}
+
+// Enforced is the configuration with each policy that observes made to enforce: the question is what would have been done.
+func Enforced(c *remediations.Config) *remediations.Config {
+	out := *c
+	out.Mode, out.Policies = remediations.ModeEnforce, nil
+	for _, p := range c.Policies {
+		p := *p
+		if p.Mode == remediations.ModeObserve {
+			p.Mode = remediations.ModeEnforce
+		}
+		out.Policies = append(out.Policies, &p)
+	}
+	return &out
+}
+
+// New begins a replay at a time.
+func New(o Options, from time.Time) *Replay {
+	core := *o.Config
+	core.SelfTest = nil // whether alerts arrive now says nothing about the past
+	w := &world{
+		simulation: &simulation{now: from.UTC()}, config: &core, alerts: newAlertmanager(o.Alertmanager, &core, o.BlindWhen), ill: illWhen(&core),
+		cures: o.Cures, curing: o.Curing, node: map[string]*node{}, about: map[string]string{}, story: newStory(&core),
+	}
+	r := &Replay{world: w, poll: o.PollInterval, polled: from.UTC(), due: from.UTC()}
+	ids := 0
+	r.engine = engine.New(engine.Options{
+		Config: &core, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: w.actuators(), Workers: map[string]engine.Worker{"drain": empties{w}},
+		Witnesses: map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: podSign{w}}, Events: w,
+		Metrics: prometheus.NewRegistry(), Clock: w, Log: logr.Discard(), PollInterval: o.PollInterval, CallTimeout: time.Minute,
+		NewID: func() string {
+			ids++
+			return strconv.FormatInt(36*36*36*36*36+int64(ids), 36)
+		},
+		NewTask: func() string { return "" }, Beside: w.beside,
+		Decided: func(node string, d remediations.Decision) { w.story.decided(w.now, node, d) },
+	})
+	r.inbox = kube.Inbox{
+		Config: &core, Patch: w.patch, Now: w.Now, Ended: r.engine.News,
+		Node: func(name string) *corev1.Node {
+			if n := w.node[name]; n != nil {
+				return n.now
+			}
+			return nil
+		},
+	}
+	return r
+}
+
+// Feed takes the next moment of the past.
+func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
+	if err := r.Until(ctx, m.At); err != nil {
+		return err
+	}
+	stirs := r.stirs(m)
+	if stirs && r.idle() {
+		r.awake(ctx, m.At)
+	}
+	r.now = m.At
+	r.apply(m)
+	if g := m.Gap; g != nil {
+		r.gaps = append(r.gaps, Gap{m.At.UTC(), g.Until.UTC(), g.Why})
+		r.notBefore = g.Until
+		r.story.releaseAll(m.At)
+		return nil
+	}
+	if stirs || !r.idle() {
+		r.turn(ctx)
+	}
+	return ctx.Err()
+}
+
+// Until goes on to that time, as if nothing changed until then.
+func (r *Replay) Until(ctx context.Context, t time.Time) error {
+	for ctx.Err() == nil {
+		at := r.next()
+		if at.IsZero() || !at.Before(t) {
+			return nil
+		}
+		r.now = at
+		r.turn(ctx)
+	}
+	return ctx.Err()
+}
+
+// Finish ends the replay at that time.
+func (r *Replay) Finish(t time.Time) { r.story.finish(t) }
+
+// idle says that nothing can happen until the past changes something.
+func (r *Replay) idle() bool { return r.engine.Idle() && r.unready == 0 }
+
+// stirs says that the moment may give the engine something to decide: all Nodes that changed are well, and no alert has begun.
+func (r *Replay) stirs(m history.Moment) bool {
+	for _, a := range m.Alerts {
+		if a.EndsAt.IsZero() {
+			return true
+		}
+	}
+	for _, n := range m.Nodes {
+		if !remediations.Ready(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// awake has the engine look as it last would have before t: while it had nothing to do, nobody let it.
+func (r *Replay) awake(ctx context.Context, t time.Time) {
+	if last := r.grid(t); last.After(r.now) && last.Before(t) {
+		r.now = last
+		r.turn(ctx)
+	}
+}
+
+// grid is the last time at which it is time to look at Alertmanager, and that is not after t.
+func (r *Replay) grid(t time.Time) time.Time { return t.Truncate(r.poll) }
+
+// next is when something happens next; zero: nothing does.
+func (r *Replay) next() time.Time {
+	var cure time.Time
+	if len(r.coming) > 0 {
+		cure = r.coming[0].at
+	}
+	at := earliest(r.alerts.due(), cure, r.alarm())
+	if !r.idle() {
+		at = earliest(at, r.due, r.polled)
+	}
+	if at.IsZero() {
+		return at
+	}
+	return later(at, r.notBefore, r.now)
+}
+
+// turn does all that is due now, and lets the engine decide.
+func (r *Replay) turn(ctx context.Context) {
+	r.wakeUp()
+	r.cure()
+	r.alerts.post(r.now, func(f *firing, status string) {
+		_, _ = r.inbox.Record(ctx, f.labels, status, f.startsAt) // what cannot be used is no error, and Patch has none
+	})
+	poll := !r.now.Before(r.polled)
+	if poll {
+		r.polled = r.grid(r.now).Add(r.poll)
+	}
+	r.passes++
+	r.due = r.now.Add(r.engine.Step(ctx, poll, r.work))
+}

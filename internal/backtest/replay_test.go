@@ -1,0 +1,214 @@
+package backtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/backtest/history"
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/remediations"
+)
+
+const dayConfig = `
+apiVersion: drydock.dev/v1alpha1
+kind: Config
+mode: observe
+receiver: {tokenFile: /token}
+alertmanager: {urls: ["http://alertmanager:9093"], blindWhen: ['alertname="DrydockSourceDown"']}
+providers:
+  civo: {clusterID: 9c89d8b9-463d-45f2-8928-455eb3f3726a, region: LON1, apiKeyFile: /key}
+limits: {concurrent: 1, unhealthy: 20%, stormCooldown: 10m, startupGrace: 10m}
+windows: [{from: "08:00", to: "17:00", timezone: UTC}]
+policies:
+- name: node-not-ready
+  match: ['remediation="node-not-ready"']
+  witness: [{ready: false}]
+  for: 2m
+  plan: [{step: reboot, wait: 10m, attempts: 2}]
+  proofFor: 30s
+  onExhausted: cordon
+`
+
+var midnight = time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)
+
+func at(hour, minute int) time.Time {
+	return midnight.Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute)
+}
+
+func optionsOf(t testing.TB, text string) Options {
+	t.Helper()
+	c, _, err := config.Read(strings.NewReader(text), config.Options{SkipFiles: true})
+	require.NoError(t, err)
+	shipped, err := os.ReadFile("../../deploy/alertmanager.yaml")
+	require.NoError(t, err)
+	routing, err := ReadRouting(shipped)
+	require.NoError(t, err)
+	return Options{
+		Config: Enforced(c.Core), Alertmanager: routing, BlindWhen: c.Alertmanager.BlindWhen, PollInterval: c.Alertmanager.PollInterval,
+		Cures: UsualCures(),
+	}
+}
+
+// past is made by hand.
+type past map[time.Time]*history.Moment
+
+func (p past) at(t time.Time) *history.Moment {
+	if p[t] == nil {
+		p[t] = &history.Moment{At: t}
+	}
+	return p[t]
+}
+
+func (p past) moments() (out []history.Moment) {
+	for _, m := range p {
+		out = append(out, *m)
+	}
+	slices.SortFunc(out, func(a, b history.Moment) int { return a.At.Compare(b.At) })
+	return out
+}
+
+func nodeAt(name string, ready corev1.ConditionStatus, since time.Time) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(midnight.Add(-24 * time.Hour))},
+		Spec:       corev1.NodeSpec{ProviderID: "civo://" + name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(since)}}},
+	}
+}
+
+// ill makes a node that is not Ready for that time; its alert fires from five minutes after the beginning to one after the end.
+func (p past) ill(name string, from, to time.Time) {
+	p.at(from).Nodes = append(p.at(from).Nodes, nodeAt(name, corev1.ConditionUnknown, from))
+	a := history.Alert{Labels: model.LabelSet{"alertname": "NodeNotReady", "node": model.LabelValue(name), "remediation": "node-not-ready"}, StartsAt: from.Add(5 * time.Minute)}
+	p.at(a.StartsAt).Alerts = append(p.at(a.StartsAt).Alerts, a)
+	if to.IsZero() {
+		return
+	}
+	p.at(to).Nodes = append(p.at(to).Nodes, nodeAt(name, corev1.ConditionTrue, to))
+	a.EndsAt = to.Add(time.Minute)
+	p.at(a.EndsAt).Alerts = append(p.at(a.EndsAt).Alerts, a)
+}
+
+// day is one in which things go wrong: a node that recovers by itself, one that does not until the evening, a storm, and one that is
+// ill when nothing may be repaired.
+func day() past {
+	p := past{}
+	for i := range 20 {
+		p.at(midnight).Nodes = append(p.at(midnight).Nodes, nodeAt(fmt.Sprintf("n%02d", i), corev1.ConditionTrue, midnight.Add(-time.Hour)))
+	}
+	p.ill("n01", at(10, 0), at(10, 12))
+	p.ill("n02", at(12, 0), at(20, 0))
+	for i := 5; i < 13; i++ {
+		p.ill(fmt.Sprintf("n%02d", i), at(14, 0), at(14, 30))
+	}
+	p.ill("n03", at(18, 0), at(19, 30))
+	return p
+}
+
+func replay(t testing.TB, o Options, moments []history.Moment, from, until time.Time) *Replay {
+	t.Helper()
+	r := New(o, from)
+	for _, m := range moments {
+		require.NoError(t, r.Feed(t.Context(), m))
+	}
+	require.NoError(t, r.Until(t.Context(), until))
+	r.Finish(until)
+	return r
+}
+
+func told(t testing.TB, r *Replay) string {
+	t.Helper()
+	text, err := json.MarshalIndent(map[string]any{"repairs": r.story.repairs, "holds": r.story.heldBy(), "breakers": r.story.openings, "most": r.story.most}, "", " ")
+	require.NoError(t, err)
+	return string(text)
+}
+
+func of(r *Replay, node string) (out []*Repair) {
+	for _, one := range r.story.repairs {
+		if one.Node == node {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func TestADayAsItWent(t *testing.T) {
+	t.Parallel()
+	r := replay(t, optionsOf(t, dayConfig), day().moments(), midnight, at(24, 0))
+
+	short := of(r, "n01")
+	require.Len(t, short, 1)
+	require.Len(t, short[0].Steps, 1)
+	require.True(t, short[0].Unnecessary, "it recovered by itself within the wait")
+	require.Equal(t, remediations.SelfRecovered, short[0].Outcome)
+
+	long := of(r, "n02")
+	require.Len(t, long, 1)
+	require.Len(t, long[0].Steps, 2)
+	require.Equal(t, remediations.OutcomeExhausted, long[0].Outcome)
+	require.False(t, long[0].Unnecessary)
+	for i := 5; i < 13; i++ {
+		for _, one := range of(r, fmt.Sprintf("n%02d", i)) {
+			require.Empty(t, one.Steps, "a storm stops repairs")
+			require.False(t, one.Over.IsZero(), "it ended with its alert")
+		}
+	}
+	require.NotEmpty(t, r.story.openings)
+	require.Equal(t, "cluster", r.story.openings[0].Scope)
+	for _, one := range of(r, "n03") {
+		require.Empty(t, one.Steps, "outside of the window")
+	}
+	held := map[remediations.Reason]time.Duration{}
+	for _, h := range r.story.heldBy() {
+		held[h.Reason] += h.Total
+	}
+	require.Greater(t, held[remediations.FleetUnhealthy], 8*10*time.Minute)
+	require.Greater(t, held[remediations.OutsideWindow], time.Hour)
+	require.Equal(t, 1, r.story.most)
+}
+
+func TestADayAsIfEachStepHadCured(t *testing.T) {
+	t.Parallel()
+	o := optionsOf(t, dayConfig)
+	o.Curing = true
+	r := replay(t, o, day().moments(), midnight, at(24, 0))
+	long := of(r, "n02")
+	require.Len(t, long, 1)
+	require.Len(t, long[0].Steps, 1)
+	require.Equal(t, remediations.Recovered, long[0].Outcome)
+	require.InDelta(t, 7*time.Hour+48*time.Minute, long[0].Saved, float64(5*time.Minute))
+}
+
+// TestTheSamePastGivesTheSameDecisions, also when it is taken in pieces.
+func TestTheSamePastGivesTheSameDecisions(t *testing.T) {
+	t.Parallel()
+	for _, curing := range []bool{false, true} {
+		o := optionsOf(t, dayConfig)
+		o.Curing = curing
+		whole := told(t, replay(t, o, day().moments(), midnight, at(24, 0)))
+		require.Contains(t, whole, "reboot:1")
+		require.Equal(t, whole, told(t, replay(t, o, day().moments(), midnight, at(24, 0))))
+
+		pieces := New(o, midnight)
+		moments := day().moments()
+		for to := midnight; !to.After(at(24, 0)); to = to.Add(7 * time.Minute) {
+			for len(moments) > 0 && moments[0].At.Before(to) {
+				require.NoError(t, pieces.Feed(t.Context(), moments[0]))
+				moments = moments[1:]
+			}
+			require.NoError(t, pieces.Until(t.Context(), to))
+		}
+		pieces.Finish(at(24, 0))
+		require.Equal(t, whole, told(t, pieces))
+	}
+}

@@ -1,0 +1,113 @@
+package backtest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// step is the provider of one remediation: it accepts each call.
+type step struct {
+	w    *world
+	name string
+}
+
+// Act implements engine.Actuator.
+func (s step) Act(_ context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	if err := mayStill(); err != nil {
+		return remediations.CallRefused, err
+	}
+	if w := s.w; w.curing {
+		c := coming{at: w.now.Add(w.cures.of(s.name)), node: m.Node, uid: m.UID, replaces: w.config.Remediation(s.name).Replaces}
+		at, _ := slices.BinarySearchFunc(w.coming, c.at.Add(1), func(c coming, at time.Time) int { return c.at.Compare(at) })
+		w.coming = slices.Insert(w.coming, at, c)
+	}
+	return remediations.CallAccepted, nil
+}
+
+// asked is a step whose provider is asked for its proof.
+type asked struct{ step }
+
+// Survey implements engine.Surveyor. What it keeps is the node, so that the proof can be asked for.
+func (asked) Survey(_ context.Context, m engine.Machine) remediations.Survey {
+	return remediations.Survey{Before: remediations.Before(m.Node)}
+}
+
+// missing is what the proof lacks.
+func (s asked) missing() string {
+	if s.w.curing {
+		return "" // the node is well and the alert gone only if the step cured it
+	}
+	return "a backtest cannot say what the step came to"
+}
+
+// pods is a step that makes pods anew.
+type pods struct{ asked }
+
+// Proven implements engine.PodProver.
+func (s pods) Proven(context.Context, remediations.Before) (remediations.PodProof, error) {
+	return remediations.PodProof{Missing: s.missing()}, nil
+}
+
+// machine is a step that replaces a machine.
+type machine struct{ asked }
+
+// Replaced implements engine.Replacer.
+func (s machine) Replaced(_ context.Context, of remediations.Before) (remediations.Replacement, error) {
+	n := s.w.node[string(of)]
+	if n == nil || n.machines == 0 {
+		return remediations.Replacement{Missing: "a backtest knows of no machine that has come for this one"}, nil
+	}
+	return remediations.Replacement{MachineGone: true, Successors: []string{n.now.Spec.ProviderID}}, nil
+}
+
+// empties is the step that empties a node.
+type empties struct{ w *world }
+
+// Work implements engine.Worker.
+func (e empties) Work(_ context.Context, _ engine.Machine, mayStill func() error, _ func(note, blocked string)) error {
+	if err := mayStill(); err != nil {
+		return err
+	}
+	e.w.sleep(e.w.cures.of("drain"))
+	return nil
+}
+
+// actuators are those of all configured providers.
+func (w *world) actuators() map[string]map[string]engine.Actuator {
+	of := func(name string) engine.Actuator {
+		s := step{w, name}
+		switch r := w.config.Remediation(name); {
+		case r.Replaces:
+			return machine{asked{s}}
+		case r.AsksPods:
+			return pods{asked{s}}
+		}
+		return s
+	}
+	out := map[string]map[string]engine.Actuator{"": {}}
+	for _, name := range w.config.Registry.Names() {
+		out[""][name] = of(name)
+	}
+	for _, p := range w.config.Providers {
+		out[p.Name] = map[string]engine.Actuator{}
+		for _, name := range p.Steps {
+			out[p.Name][name] = of(name)
+		}
+	}
+	return out
+}
+
+// podSign answers for the signs of pods, of which a backtest has no record.
+type podSign struct{ w *world }
+
+// Testify implements engine.Witness. The pod is taken to be ill for as long as an alert fires on its node.
+func (s podSign) Testify(_ context.Context, m engine.Machine, _ remediations.Sign) remediations.Testimony {
+	if n := s.w.node[m.Node]; n != nil && len(n.firing) > 0 && n.cured == nil {
+		return remediations.Testimony{Answer: remediations.Ill, Saw: "an alert fires; pods are not in the record"}
+	}
+	return remediations.Testimony{Answer: remediations.Well, Saw: "no alert fires; pods are not in the record"}
+}

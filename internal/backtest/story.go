@@ -1,0 +1,284 @@
+package backtest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// story collects what came to pass in one replay.
+type story struct {
+	config *remediations.Config
+
+	// faults are the alerts of the past about nodes, by fingerprint, in order of time.
+	faults  map[string][]*Fault
+	repairs []*Repair
+	byID    map[string]*Repair
+	// held is what holds each node now, holds what has held all of them.
+	held     map[string]*holding
+	holds    map[Hold]*Held
+	breakers map[string]bool
+	openings []Opening
+	most     int
+	steps    int
+}
+
+// Fault is one alert about a node, from its beginning to its end in the past.
+type Fault struct {
+	Alert string    `json:"alert"`
+	Node  string    `json:"node"`
+	Began time.Time `json:"began"`
+	// Ended is when it ended in the past; zero: it did not. Cured is when a step is taken to have ended it.
+	Ended time.Time `json:"ended,omitzero"`
+	Cured time.Time `json:"cured,omitzero"`
+}
+
+// Repair is one repair of the replay.
+type Repair struct {
+	ID     string `json:"id"`
+	Policy string `json:"policy"`
+	Fault
+	// Recorded is when Drydock wrote the repair down, and Steps are what it did.
+	Recorded time.Time `json:"recorded"`
+	Steps    []Step    `json:"steps"`
+	// Over is when the repair ended; zero: it was under way at the end. Outcome is how, and Why what Drydock says of it; one that did
+	// nothing before its alert ended has none.
+	Over    time.Time            `json:"over,omitzero"`
+	Outcome remediations.Outcome `json:"outcome,omitempty"`
+	Why     string               `json:"why,omitempty"`
+	// Unnecessary: the fault ended by itself within the wait of the first step.
+	Unnecessary bool `json:"unnecessary"`
+	// Saved is how much sooner the fault ended than in the past, AtLeast: the past ended first.
+	Saved   time.Duration `json:"savedSeconds"`
+	AtLeast bool          `json:"atLeast"`
+
+	fault *Fault
+}
+
+// Step is one attempt that was issued.
+type Step struct {
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
+	// Wait is how long its proof may take.
+	Wait time.Duration `json:"-"`
+}
+
+// Hold is what holds repairs: one policy's, for one reason.
+type Hold struct {
+	Policy string              `json:"policy"`
+	Reason remediations.Reason `json:"reason"`
+}
+
+// Held is how often a hold began, for how long it lasted in all, and at the longest.
+type Held struct {
+	Hold
+	Times   int           `json:"times"`
+	Total   time.Duration `json:"totalSeconds"`
+	Longest time.Duration `json:"longestSeconds"`
+	Nodes   int           `json:"nodes"`
+
+	nodes map[string]bool
+}
+
+type holding struct {
+	Hold
+	since time.Time
+}
+
+// Opening is one time that a breaker was not closed.
+type Opening struct {
+	Scope string    `json:"scope"`
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+func newStory(c *remediations.Config) *story {
+	return &story{
+		config: c, faults: map[string][]*Fault{}, byID: map[string]*Repair{}, held: map[string]*holding{}, holds: map[Hold]*Held{},
+		breakers: map[string]bool{},
+	}
+}
+
+// fault takes the beginning or the end of an alert of the past.
+func (s *story) fault(f *firing, node string, ended time.Time) {
+	all := s.faults[f.fingerprint]
+	last := len(all) - 1
+	switch {
+	case ended.IsZero() && (last < 0 || !all[last].Ended.IsZero()) && node != "":
+		s.faults[f.fingerprint] = append(all, &Fault{Alert: f.labels[model.AlertNameLabel], Node: node, Began: f.startsAt.UTC()})
+	case !ended.IsZero() && last >= 0 && all[last].Ended.IsZero():
+		all[last].Ended = ended.UTC()
+	}
+}
+
+// cured notes that a step ended the fault.
+func (s *story) cured(fingerprint string, at time.Time) {
+	if all := s.faults[fingerprint]; len(all) > 0 {
+		all[len(all)-1].Cured = at.UTC()
+	}
+}
+
+// wrote takes what Drydock wrote on a Node.
+func (s *story) wrote(now time.Time, before, after *corev1.Node) {
+	if text := after.Annotations[remediations.NodeRepairKey]; text != before.Annotations[remediations.NodeRepairKey] && text != "" {
+		if r, err := s.config.Registry.DecodeRecord(text); err == nil {
+			s.record(now, after.Name, r)
+		}
+	}
+	if text := after.Annotations[remediations.HistoryKey]; text != before.Annotations[remediations.HistoryKey] {
+		for _, e := range remediations.DecodeHistory(text) {
+			if r := s.byID[e.ID]; r != nil && e.Target == "" && (r.Over.IsZero() || e.Outcome == remediations.Relapsed) {
+				r.Over, r.Outcome, r.Why = e.Ended.UTC(), e.Outcome, e.Why
+			}
+		}
+	}
+	if text := before.Annotations[remediations.NodeRepairKey]; text != "" && after.Annotations[remediations.NodeRepairKey] == "" {
+		if was, err := s.config.Registry.DecodeRecord(text); err == nil {
+			s.dropped(now, was)
+		}
+	}
+}
+
+// dropped takes a repair that is on record no more: one that did nothing leaves no other trace.
+func (s *story) dropped(now time.Time, was *remediations.Record) {
+	if r := s.byID[was.ID]; r != nil && r.Over.IsZero() {
+		r.Over = now.UTC()
+	}
+}
+
+func (s *story) record(now time.Time, node string, of *remediations.Record) {
+	r := s.byID[of.ID]
+	if r == nil {
+		r = &Repair{ID: of.ID, Policy: of.Policy, Fault: Fault{Node: node}, Recorded: now.UTC()}
+		if all := s.faults[of.Cause.Alert]; len(all) > 0 {
+			r.fault = all[len(all)-1]
+		}
+		s.byID[of.ID], s.repairs = r, append(s.repairs, r)
+	}
+	if i := of.Intent; i != nil && of.Phase == remediations.Acting && (len(r.Steps) == 0 || r.Steps[len(r.Steps)-1].Name != of.Step.String()) {
+		r.Steps = append(r.Steps, Step{Name: of.Step.String(), At: i.At.UTC(), Wait: s.config.WaitOf(s.config.Policy(of.Policy), of.Step)})
+	}
+}
+
+// told takes an Event: some repairs end by nothing else.
+func (s *story) told(now time.Time, e engine.Event) {
+	if r := s.byID[e.Action]; r != nil && e.Reason == "RepairSuperseded" && r.Over.IsZero() {
+		r.Over, r.Outcome, r.Why = now.UTC(), remediations.Superseded, e.Note
+	}
+}
+
+// decided takes a decision about a node.
+func (s *story) decided(now time.Time, node string, d remediations.Decision) {
+	if d.Verb == remediations.Look {
+		return // it only looks once more
+	}
+	var hold *Hold
+	if d.Verb == remediations.Keep {
+		hold = &Hold{Reason: d.Reason}
+		if d.Policy != nil {
+			hold.Policy = d.Policy.Name
+		}
+	}
+	was := s.held[node]
+	if was != nil && hold != nil && was.Hold == *hold {
+		return
+	}
+	if was != nil {
+		s.release(node, now)
+	}
+	if hold == nil {
+		return
+	}
+	s.held[node] = &holding{*hold, now}
+	h := s.holds[*hold]
+	if h == nil {
+		h = &Held{Hold: *hold, nodes: map[string]bool{}}
+		s.holds[*hold] = h
+	}
+	h.Times++
+	h.nodes[node] = true
+}
+
+// release ends what holds the node.
+func (s *story) release(node string, now time.Time) {
+	was := s.held[node]
+	if was == nil {
+		return
+	}
+	h, took := s.holds[was.Hold], now.Sub(was.since)
+	h.Total, h.Longest = h.Total+took, max(h.Longest, took)
+	delete(s.held, node)
+}
+
+// releaseAll ends all holds: nothing is decided from now on.
+func (s *story) releaseAll(now time.Time) {
+	for _, node := range slices.Sorted(maps.Keys(s.held)) {
+		s.release(node, now)
+	}
+}
+
+// saved takes a ledger that was saved.
+func (s *story) saved(now time.Time, data map[string]string) {
+	l, err := remediations.DecodeLedger(data)
+	if err != nil {
+		return
+	}
+	s.most = max(s.most, len(l.Slots))
+	for _, scope := range slices.Sorted(maps.Keys(l.Status.Breakers)) {
+		if !s.breakers[scope] {
+			s.breakers[scope] = true
+			s.openings = append(s.openings, Opening{Scope: scope, From: now.UTC()})
+		}
+	}
+	for i := range s.openings {
+		o := &s.openings[i]
+		if _, open := l.Status.Breakers[o.Scope]; !open && o.Until.IsZero() {
+			o.Until = now.UTC()
+			delete(s.breakers, o.Scope)
+		}
+	}
+}
+
+// finish judges each repair, now that all of the past is known.
+func (s *story) finish(until time.Time) {
+	s.releaseAll(until)
+	for _, h := range s.holds {
+		h.Nodes = len(h.nodes)
+	}
+	for _, r := range s.repairs {
+		if r.fault == nil {
+			continue
+		}
+		r.Fault = *r.fault
+		if len(r.Steps) == 0 {
+			continue
+		}
+		first := r.Steps[0]
+		r.Unnecessary = !r.Ended.IsZero() && !r.Ended.After(first.At.Add(first.Wait))
+		if !r.Cured.IsZero() {
+			end := r.Ended
+			if end.IsZero() {
+				end, r.AtLeast = until, true
+			}
+			r.Saved = max(0, end.Sub(r.Cured))
+		}
+	}
+}
+
+// heldBy are all holds, the longest first.
+func (s *story) heldBy() (out []Held) {
+	for _, h := range s.holds {
+		out = append(out, *h)
+	}
+	slices.SortFunc(out, func(a, b Held) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Reason, b.Reason))
+	})
+	return out
+}

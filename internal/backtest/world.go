@@ -1,0 +1,258 @@
+package backtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/backtest/history"
+	"drydock.dev/drydock/remediations"
+)
+
+// leaseFor is how long a node's lease is good for, by the kubelet's default.
+const leaseFor = 40 * time.Second
+
+// world is all that the engine touches: the Nodes as the past has them, with what Drydock wrote on them since the replay began.
+type world struct {
+	*simulation
+	config *remediations.Config
+	alerts *alertmanager
+	ill    map[corev1.NodeConditionType]corev1.ConditionStatus
+	cures  Cures
+	// curing: a step cures.
+	curing bool
+
+	// nodes are sorted by name.
+	nodes   []*corev1.Node
+	node    map[string]*node
+	unready int
+	version int
+
+	// about says on which node each alert of the past fires, by fingerprint.
+	about map[string]string
+
+	ledger   map[string]string
+	ledgerAt int
+	coming   []coming
+	story    *story
+}
+
+// node is one Node of the past, and what came to it since.
+type node struct {
+	past, now *corev1.Node
+	// annotations and labels are Drydock's, and cordoned, tainted say that it is so by Drydock.
+	annotations, labels map[string]string
+	cordoned            bool
+	tainted             *metav1.Time
+	cured               *cured
+	// boots counts the boots that a step caused, machines the machines that came for the first one.
+	boots, machines int
+	// firing are the alerts that fire on it in the past, by fingerprint.
+	firing map[string]bool
+}
+
+// apply takes what changed in the past.
+func (w *world) apply(m history.Moment) {
+	for _, name := range m.Gone {
+		w.remove(name)
+	}
+	for _, n := range m.Nodes {
+		known := w.node[n.Name]
+		if known == nil || known.past.UID != n.UID {
+			if known != nil {
+				w.remove(n.Name)
+			}
+			known = &node{annotations: map[string]string{}, labels: map[string]string{}, firing: map[string]bool{}}
+			w.node[n.Name] = known
+		}
+		known.past = n
+		w.compose(known)
+	}
+	for _, a := range m.Alerts {
+		w.alert(a)
+	}
+}
+
+func (w *world) remove(name string) {
+	if w.node[name] == nil {
+		return
+	}
+	delete(w.node, name)
+	i, _ := w.find(name)
+	if !remediations.Ready(w.nodes[i]) {
+		w.unready--
+	}
+	w.nodes = slices.Delete(slices.Clone(w.nodes), i, i+1)
+}
+
+func (w *world) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(w.nodes, name, func(n *corev1.Node, name string) int {
+		switch {
+		case n.Name < name:
+			return -1
+		case n.Name > name:
+			return 1
+		}
+		return 0
+	})
+}
+
+// compose makes the Node that the engine sees, of the past and of what came since.
+func (w *world) compose(n *node) {
+	w.version++
+	out := *n.past
+	out.ResourceVersion = strconv.Itoa(w.version)
+	out.Annotations, out.Labels = maps.Clone(n.past.Annotations), maps.Clone(n.past.Labels)
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	if out.Labels == nil {
+		out.Labels = map[string]string{}
+	}
+	for k := range out.Labels {
+		if k == remediations.PhaseLabel { // of the Drydock that ran then
+			delete(out.Labels, k)
+		}
+	}
+	maps.Copy(out.Annotations, n.annotations)
+	maps.Copy(out.Labels, n.labels)
+	out.Spec.Unschedulable = n.past.Spec.Unschedulable || n.cordoned
+	if n.tainted != nil {
+		out.Spec.Taints = append(slices.Clone(out.Spec.Taints), corev1.Taint{
+			Key: remediations.OutOfServiceTaint, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute, TimeAdded: n.tainted,
+		})
+	}
+	if out.Status.NodeInfo.BootID == "" {
+		out.Status.NodeInfo.BootID = "boot"
+	}
+	if n.boots > 0 {
+		out.Status.NodeInfo.BootID += "-" + strconv.Itoa(n.boots)
+	}
+	if n.machines > 0 {
+		out.UID = types.UID(fmt.Sprintf("%s-%d", out.UID, n.machines))
+		out.Spec.ProviderID = fmt.Sprintf("%s-%d", out.Spec.ProviderID, n.machines)
+	}
+	if n.cured != nil {
+		out.Status.Conditions = n.cured.cover(out.Status.Conditions, w.ill)
+	}
+	i, found := w.find(out.Name)
+	if found {
+		if !remediations.Ready(w.nodes[i]) {
+			w.unready--
+		}
+		w.nodes[i] = &out
+	} else {
+		w.nodes = slices.Insert(w.nodes, i, &out)
+	}
+	if !remediations.Ready(&out) {
+		w.unready++
+	}
+	n.now = &out
+}
+
+// alert takes the beginning or the end of an alert.
+func (w *world) alert(a history.Alert) {
+	labels := make(map[string]string, len(a.Labels)+1)
+	for name, value := range a.Labels {
+		labels[string(name)] = string(value)
+	}
+	set := a.Labels
+	if label := w.config.ClusterLabel; label != "" && labels[label] == "" {
+		// Prometheus adds its external labels when it sends an alert, and records it without them.
+		labels[label] = w.config.ClusterValue
+		set = maps.Clone(set)
+		set[model.LabelName(label)] = model.LabelValue(w.config.ClusterValue)
+	}
+	f := &firing{fingerprint: remediations.Fingerprint(labels), labels: labels, set: set, startsAt: a.StartsAt}
+	on, known := w.about[f.fingerprint]
+	if !known {
+		on = w.nodeOf(labels)
+		w.about[f.fingerprint] = on
+	}
+	w.story.fault(f, on, a.EndsAt)
+	if !a.EndsAt.IsZero() {
+		w.ended(f.fingerprint, on)
+		return
+	}
+	if n := w.node[on]; n != nil {
+		n.firing[f.fingerprint] = true
+		if n.cured != nil { // the fault of the past goes on: on a node that was cured this alert would not have come
+			n.cured.hidden[f.fingerprint] = true
+			return
+		}
+	}
+	w.alerts.begin(f, w.now)
+}
+
+// ended takes the end of an alert of the past.
+func (w *world) ended(fingerprint, on string) {
+	w.alerts.end(fingerprint)
+	delete(w.about, fingerprint)
+	n := w.node[on]
+	if n == nil {
+		return
+	}
+	delete(n.firing, fingerprint)
+	if n.cured != nil {
+		if delete(n.cured.hidden, fingerprint); len(n.cured.hidden) == 0 {
+			n.cured = nil
+			w.compose(n)
+		}
+	}
+	if r := w.config.Registry.ReadJournal(n.now).Record; len(n.firing) == 0 && r != nil && r.Phase == remediations.Exhausted {
+		n.annotations[remediations.ResetKey] = "true" // whoever cured the node told Drydock so
+		w.compose(n)
+	}
+}
+
+// nodeOf is the node that the alert is about, by any policy; empty: none.
+func (w *world) nodeOf(labels map[string]string) string {
+	route, _ := w.config.Route(labels, func(name string) *corev1.Node {
+		if n := w.node[name]; n != nil {
+			return n.now
+		}
+		return nil
+	})
+	return route.Node
+}
+
+// cure makes the node well whose step's time is over, and says whether there was one.
+func (w *world) cure() (any bool) {
+	for len(w.coming) > 0 && !w.coming[0].at.After(w.now) {
+		c := w.coming[0]
+		w.coming, any = w.coming[1:], true
+		n := w.node[c.node]
+		if n == nil || string(n.now.UID) != c.uid {
+			continue
+		}
+		if n.boots++; c.replaces {
+			n.machines++
+			n.annotations, n.labels, n.cordoned, n.tainted = map[string]string{}, map[string]string{}, false, nil
+		}
+		if len(n.firing) > 0 {
+			n.cured = &cured{at: w.now, hidden: maps.Clone(n.firing)}
+			for _, fp := range slices.Sorted(maps.Keys(n.firing)) {
+				w.alerts.end(fp)
+				w.story.cured(fp, w.now)
+			}
+		}
+		w.compose(n)
+	}
+	return any
+}
+
+// renewed is when the node's kubelet last renewed its lease, by its Ready condition: the control plane sets that to Unknown when no
+// lease was renewed for as long as it is good for.
+func (w *world) renewed(n *corev1.Node) time.Time {
+	if r := remediations.ReadyCondition(n); r != nil && r.Status == corev1.ConditionUnknown {
+		return r.LastTransitionTime.Add(-leaseFor)
+	}
+	return w.now
+}
