@@ -37,6 +37,7 @@
 //	          +--> Cancelled      by a person; or the policy is gone, or Pending for a day
 //	          +--> Superseded     the Node was deleted under its repair, or another one leads
 //	                              the location by now
+//	          +--> Observed       out of Pending, where the policy only observes: nothing was done
 //
 // A mesh leader's repair that has moved, and of which nothing more can be tried though its cure is not proven, is not Pending
 // for a day but for 15 min and proofFor, and then Exhausted, with the leadership left as it is.
@@ -51,7 +52,8 @@
 // away one by one and requires that the check fails then.
 //
 //  1. In observe mode nothing changes but Drydock's own keys, ledger, events and metrics:
-//     TestObserveModeSpeaksAndDoesNothing, TestWouldBeRepairsCountInObserveModeOnly.
+//     TestObserveModeSpeaksAndDoesNothing, TestWouldBeRepairsCountInObserveModeOnly. What was only observed holds no repair:
+//     TestObservedRepairsLeaveEvidence, TestWhatWasObservedHoldsNoRepair, TestWhatWasObservedForgetsNothingThatWasDone.
 //  2. One repair in flight on a node; a node's repair and a sidecar's on it exclude each other: TestTwoEnginesAtOnce,
 //     TestOtherTargetsOfTheNode, TestSidecarAndItsNodeExcludeEachOther, TestLeaderAndItsNodesExcludeEachOther.
 //  3. Disruptive repairs in flight never exceed a limit, and none begins while its breaker is open:

@@ -143,7 +143,7 @@ func (f *Fleet) count(r *Roster, firing func(node string) bool, now time.Time) {
 		if m.occupies && inFlightAt(m.from, m.until, now) {
 			f.occupied[m.Node.Name] = m.place
 		}
-		f.leadByRecord(m.Node.Name, m.leader)
+		f.leadByRecord(m.Node.Name, m.leader, now)
 		if m.created.After(grown) {
 			continue
 		}
@@ -177,6 +177,13 @@ func (f *Fleet) Occupy(c *Config, n *corev1.Node, wouldBe bool) {
 
 // Vacate takes a repair out of the count that this pass has just ended.
 func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
+
+// VacateWouldBe takes a repair out of the count that this pass has said enough of.
+func (f *Fleet) VacateWouldBe(node string) {
+	if f.occupied[node].wouldBe {
+		delete(f.occupied, node)
+	}
+}
 
 // share is how much of one limit other repairs have taken.
 type share struct {

@@ -26,10 +26,8 @@ func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 		return BackFor
 	case r.Phase == Acting && c.Remediation(r.Step.Name).Once:
 		return ActingFor
-	case r.Phase == Acting && p != nil && r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].Name == r.Step.Name:
-		return p.Plan[r.Step.Index].Timeout
 	case r.Phase == Acting:
-		return time.Hour
+		return timeoutOf(p, r.Step)
 	}
 	return c.WaitOf(p, r.Step)
 }

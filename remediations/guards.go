@@ -214,19 +214,41 @@ func cooldown(c *Candidate) *Finding {
 	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.Policy.Cooldown), Until: e.Ended.Add(c.Policy.Cooldown)}
 }
 
-// lastRepair is the last repair of the node by the policy that did something; nil: none is on record.
+// lastRepair is the last repair of the node by the policy that counts for it; nil: none is on record.
 func (c *Candidate) lastRepair() *Entry {
 	for i, e := range c.Journal.History {
-		if e.Policy == c.Policy.Name && KindOf(e.Target) == KindNode && len(e.Steps) > 0 {
+		if e.Policy == c.Policy.Name && KindOf(e.Target) == KindNode && c.counts(e) {
 			return &c.Journal.History[i]
 		}
 	}
 	return nil
 }
 
+// counts says that the ended repair holds the candidate as one that did something. For a policy that only observes, so does what
+// would have: it says what would be done in reality. One that enforces is held by no such thing.
+func (c *Candidate) counts(e Entry) bool {
+	return len(e.Steps) > 0 || (e.Outcome == Observed && c.Policy.Mode == ModeObserve)
+}
+
+// begun counts the disruptive repairs that began on the machine in the window, and says when the oldest did.
+func (c *Candidate) begun() (count int, oldest time.Time) {
+	window := c.Config.Limits.RepairsWindow
+	count, oldest = c.Ledger.begun(Machine(c.Node), c.Own, c.Now, window)
+	for _, e := range c.Journal.History {
+		disrupts := e.Would != nil && c.Config.Remediation(StepName(e.Would.Step)).Disruptive
+		if !disrupts || KindOf(e.Target) != KindNode || !c.counts(e) || c.Now.Sub(e.Ended) >= window {
+			continue
+		}
+		if count++; oldest.IsZero() || e.Ended.Before(oldest) {
+			oldest = e.Ended
+		}
+	}
+	return count, oldest
+}
+
 func repairsSpent(c *Candidate) *Finding {
 	l := c.Config.Limits
-	begun, oldest := c.Ledger.begun(Machine(c.Node), c.Own, c.Now, l.RepairsWindow)
+	begun, oldest := c.begun()
 	if begun < l.RepairsPerNode {
 		return nil
 	}

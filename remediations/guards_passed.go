@@ -142,7 +142,7 @@ func cooled(c *Candidate) string {
 
 func repairsLeft(c *Candidate) string {
 	l := c.Config.Limits
-	begun, _ := c.Ledger.begun(Machine(c.Node), c.Own, c.Now, l.RepairsWindow)
+	begun, _ := c.begun()
 	return fmt.Sprintf("%d repairs began on this machine within %s, limits.repairsPerNode is %d", begun, l.RepairsWindow, l.RepairsPerNode)
 }
 

@@ -27,7 +27,7 @@ const (
 )
 
 // Outcomes is the closed list, for metrics and docs.
-var Outcomes = []Outcome{Recovered, SelfRecovered, Superseded, Cancelled, OutcomeExhausted, Relapsed}
+var Outcomes = []Outcome{Recovered, SelfRecovered, Superseded, Cancelled, OutcomeExhausted, Relapsed, Observed}
 
 // maxHistory is how many repairs of one kind of target a Node remembers, in so many bytes at most; and how many of those that
 // were only observed, which have room of their own, so that they never push out what was done.
@@ -141,6 +141,9 @@ func EncodeEntries(entries []Entry) string { return EncodeJSON(entries) }
 
 // OnlyHeld says that the repair issued nothing, and that no person ended it.
 func (e Entry) OnlyHeld() bool { return e.Outcome == Cancelled && e.By == "" && len(e.Steps) == 0 }
+
+// DidNothing says that of the repair nothing follows for the next one: it issued nothing, whatever it said.
+func (e Entry) DidNothing() bool { return e.OnlyHeld() || e.Outcome == Observed }
 
 func decodeLoose(s string, v any) error { return json.Unmarshal([]byte(s), v) }
 

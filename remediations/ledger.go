@@ -211,7 +211,7 @@ func RebuildLedger(c *Config, nodes []*corev1.Node, now time.Time) *Ledger {
 			}
 		}
 		for _, e := range slices.Backward(j.History) {
-			if KindOf(e.Target) == "" && !e.OnlyHeld() {
+			if KindOf(e.Target) == "" && !e.DidNothing() {
 				l.Cured(Machine(n), &e, nil)
 			}
 		}

@@ -107,6 +107,9 @@ type RepairEnd struct {
 // policy goes on after a Recovered (of a repair that was under way) or a person's reset; a row that is not full yet is
 // broken by any other end. It says whether anything changed.
 func (l *Ledger) Finished(policy, repair string, o Outcome) bool {
+	if o == Observed {
+		return false // nothing was tried
+	}
 	failed := o == OutcomeExhausted || o == Relapsed
 	ends := slices.Clone(l.Status.Ends[policy])
 	if len(ends) == 0 {

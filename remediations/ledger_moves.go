@@ -105,12 +105,12 @@ type leading struct {
 	wouldBe bool
 }
 
-func (f *Fleet) leadByRecord(node string, r *Record) {
+func (f *Fleet) leadByRecord(node string, r *Record, now time.Time) {
 	switch {
 	case r == nil:
 	case r.Phase.InFlight():
 		f.OccupyLocation(node, r, false)
-	case r.Phase == Pending && r.Hold != nil && r.Hold.Reason == Observing:
+	case now.Before(f.roster.config.WouldUntil(f.roster.config.Policy(r.Policy), r)):
 		f.OccupyLocation(node, r, true)
 	}
 }
@@ -133,6 +133,13 @@ func (f *Fleet) OccupyLocation(node string, r *Record, wouldBe bool) {
 
 // VacateLocation takes a repair of a location out of the count that this pass has just ended.
 func (f *Fleet) VacateLocation(node string) { delete(f.leading, node) }
+
+// VacateWouldBeLocation is VacateWouldBe of a location's repair.
+func (f *Fleet) VacateWouldBeLocation(node string) {
+	if f.leading[node].wouldBe {
+		delete(f.leading, node)
+	}
+}
 
 // locationRepairOn is the repair of a location that keeps others from the node; empty: there is none.
 func (f *Fleet) locationRepairOn(node string) string {

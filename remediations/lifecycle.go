@@ -27,6 +27,8 @@ func (t *Target) Live(now time.Time) Decision {
 		d := t.End(Cancelled, fmt.Sprintf("somebody set %s%s", CancelKey, r.LeftAs()), now)
 		d.Ended.By = ByPerson
 		return d
+	case r.observes() && !t.enforces(t.PolicyOf(r)):
+		return t.observe(now)
 	case r == nil || t.untouched(r):
 		return t.begin(now)
 	case r.Phase == Acting:
@@ -56,7 +58,7 @@ func (t *Target) begin(now time.Time) Decision {
 	if d, ok := t.first(now); ok {
 		return d
 	}
-	var held *Decision
+	var held, said *Decision
 	for _, a := range t.causes() {
 		p := t.Config.Policy(a.Policy)
 		if p == nil || p.Mode == ModeOff {
@@ -70,6 +72,12 @@ func (t *Target) begin(now time.Time) Decision {
 		if t.Over(a, now) {
 			continue
 		}
+		if d, ok := t.saidAlready(p, a, now); ok {
+			if said == nil {
+				said = &d
+			}
+			continue
+		}
 		d := t.consider(p, a, now)
 		if d.Verb != Keep {
 			return d
@@ -81,8 +89,14 @@ func (t *Target) begin(now time.Time) Decision {
 	switch {
 	case held != nil:
 		return *held
+	case r.observes():
+		return t.observed("", now)
 	case r != nil:
 		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: t.PolicyOf(r)}
+	case said != nil && t.Elsewhere != nil && t.Elsewhere() != "":
+		return t.leave(t.Elsewhere(), now)
+	case said != nil:
+		return *said
 	}
 	return Decision{Verb: Rest}
 }

@@ -169,8 +169,9 @@ func (r *Record) validatePod() error {
 	case r.Pod == nil:
 	case r.Pod.Namespace == "" || r.Pod.Name == "":
 		return errors.New("the record's pod lacks its name or its namespace")
+	case r.observes():
 	case r.Intent == nil || (r.Intent.ID == "" && !r.Withheld()) || r.Intent.At.IsZero():
-		return errors.New("the record is a sidecar's and has no intent, and there is one only while something is done")
+		return errors.New("the record is a sidecar's and has no intent, and there is one only while something is done, or would be")
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 		m.from, m.until = c.flight(n, r)
 	case r != nil && r.Phase == Pending && r.Hold != nil && r.Hold.Reason == Observing:
 		m.occupies, m.place.wouldBe = true, true
-		m.until = farAway
+		m.until = c.WouldUntil(c.PolicyOf(r.Policy, n), r)
 	}
 	if j.Record != nil {
 		phase = j.Record.Phase

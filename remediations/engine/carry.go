@@ -123,7 +123,9 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 	case remediations.Look:
 		if d.Policy != nil {
 			// No guard holds it: it only looks once more. It keeps its place, so that a younger fault does not pass it.
-			p.fleet.Occupy(p.Config, s.Node, d.Policy.Mode == remediations.ModeObserve)
+			if wouldBe := d.Policy.Mode == remediations.ModeObserve; !wouldBe || !p.spoken(d.Policy, s.Journal.Record) {
+				p.fleet.Occupy(p.Config, s.Node, wouldBe)
+			}
 		}
 		p.put(s, d)
 	case remediations.Wait:
@@ -286,10 +288,10 @@ func (p *passing) put(s *remediations.State, d remediations.Decision) *corev1.No
 
 func (p *passing) keep(s *remediations.State, d remediations.Decision) {
 	n := s.Node
-	if d.Reason == remediations.Observing {
+	was := s.Journal.Record
+	if d.Reason == remediations.Observing && !p.spoken(d.Policy, was) {
 		p.fleet.Occupy(p.Config, n, true)
 	}
-	was := s.Journal.Record
 	id := ""
 	switch {
 	case d.Record != nil:

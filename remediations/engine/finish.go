@@ -27,8 +27,13 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 	p.ended(e)
 	p.tell(n.Name, e.ID, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
-		Note: fmt.Sprintf("repair %s by policy %s after %s (%s): %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
+		Note: endNote(e, "", d.Message),
 	})
+	if e.Outcome == remediations.Observed { // the ledger knows nothing of it
+		p.fleet.VacateWouldBe(n.Name)
+		p.again = true // somebody may have waited for the place
+		return
+	}
 	if p.ledger == nil {
 		return
 	}
@@ -75,6 +80,15 @@ func (p *passing) relapsed(s *remediations.State, c *remediations.Cure) {
 		Note: fmt.Sprintf("repair %s by policy %s ended at %s, and its alert has come back: the plan goes on after %s", c.Repair, c.Policy, c.At.Format(time.RFC3339), c.Step),
 	})
 	p.again = true
+}
+
+// endNote says how a repair ended, and what it did. whose says of what target it was; empty: of the node.
+func endNote(e *remediations.Entry, whose, message string) string {
+	did := strings.Join(e.Steps, ", ")
+	if e.Outcome == remediations.Observed {
+		did = "nothing was done"
+	}
+	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), did, message)
 }
 
 // ended counts a repair that is over.

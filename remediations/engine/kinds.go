@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +47,9 @@ type kind struct {
 type slots struct {
 	occupy func(f *remediations.Fleet, node string, r *remediations.Record, wouldBe bool)
 	vacate func(f *remediations.Fleet, node string)
-	free   func(l *remediations.Ledger, node string) bool
+	// vacateWouldBe is vacate of a repair that was only observed.
+	vacateWouldBe func(f *remediations.Fleet, node string)
+	free          func(l *remediations.Ledger, node string) bool
 }
 
 // kinds are those of every engine, in the order in which a pass decides about the targets of one node.
@@ -140,7 +141,7 @@ func (p *passing) carryBeside(k *kind, t *subject, d remediations.Decision) {
 			p.endBeside(k, t, d)
 		}
 	case remediations.Look:
-		if r := onRecord(t, d); k.slots != nil && d.Policy != nil && r != nil {
+		if r := onRecord(t, d); k.slots != nil && d.Policy != nil && r != nil && !p.spoken(d.Policy, t.Record) {
 			k.slots.occupy(p.fleet, t.of.node, r, d.Policy.Mode == remediations.ModeObserve)
 		}
 		wrote = p.putOf(t.State, t.Key, d)
@@ -224,7 +225,7 @@ func (p *passing) verifying(k *kind, t *subject, d remediations.Decision) {
 
 func (p *passing) keepBeside(k *kind, t *subject, d remediations.Decision) (wrote bool) {
 	node, was, r := t.of.node, t.Record, onRecord(t, d)
-	if k.slots != nil && d.Reason == remediations.Observing && r != nil {
+	if k.slots != nil && d.Reason == remediations.Observing && r != nil && !p.spoken(d.Policy, was) {
 		k.slots.occupy(p.fleet, node, r, true)
 	}
 	wrote = p.putOf(t.State, t.Key, d)
@@ -263,10 +264,14 @@ func (p *passing) endBeside(k *kind, t *subject, d remediations.Decision) {
 	}
 	p.tellOf(k, t, e.ID, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
-		Note: fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), strings.Join(e.Steps, ", "), d.Message),
+		Note: endNote(e, whose, d.Message),
 	})
 	p.again = true // another one may have waited for its turn
 	if k.slots == nil {
+		return
+	}
+	if e.Outcome == remediations.Observed { // the ledger knows nothing of it
+		k.slots.vacateWouldBe(p.fleet, t.of.node)
 		return
 	}
 	k.slots.vacate(p.fleet, t.of.node)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -66,6 +67,29 @@ func livenessKnockOuts() map[string]knockOut {
 				w.pass(2 * time.Minute)
 				w.do(func() { w.quiet(nodeNames[:4]...) })
 			}), speaks: "liveness: the breaker of cluster is open",
+		},
+		"liveness: a would-be repair frees its place": {
+			config: func(c *remediations.Config) { c.Policies[0].Mode = remediations.ModeObserve },
+			take: func(h *hands) {
+				never(h, func(s *remediations.State, d *remediations.Decision) bool {
+					return d.Verb == remediations.End && d.Ended.Outcome == remediations.Observed && s.Node.Name == "n5"
+				})
+			},
+			tale: calm(func(_ *testing.T, w *world) { w.start() }), speaks: "liveness: the would-be repair of n5 keeps its place",
+		},
+		"liveness: what was observed holds no repair": {
+			config: func(c *remediations.Config) { c.Policies[0].Mode = remediations.ModeObserve },
+			take: func(h *hands) {
+				h.state(func(s *remediations.State, _ time.Time) { // as if it had been done
+					s.Journal.History = slices.Clone(s.Journal.History)
+					for i, e := range s.Journal.History {
+						if e.Outcome == remediations.Observed {
+							s.Journal.History[i].Steps, s.Journal.History[i].By = []string{e.Would.Step}, remediations.ByPerson
+						}
+					}
+				})
+			},
+			tale: calm(func(_ *testing.T, w *world) { w.start() }), speaks: "liveness: the fresh fault of n5 is not repaired",
 		},
 		"liveness: a fresh fault is repaired": {
 			take: func(h *hands) {

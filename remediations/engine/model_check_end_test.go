@@ -43,6 +43,10 @@ func (w *world) checkRelapsed(i *instance, cur *corev1.Node, p *remediations.Pol
 
 // checkEnd is invariant 7.
 func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
+	if e.Outcome == remediations.Observed {
+		w.checkObserved(cur, e)
+		return
+	}
 	w.cures(i, cur, e)
 	if len(e.Steps) > 0 {
 		w.finished[cur.Name+"/"+e.Policy] = time.Now()

@@ -273,6 +273,7 @@ func (w *world) checkState() {
 // overdue is invariant 7's last sentence: no phase but Exhausted outlives its deadline by more than a pass.
 func (w *world) overdue(slack time.Duration) {
 	for name := range w.nodes {
+		w.checkPlaceOf(name, slack)
 		if r := w.record(name); r != nil && r.Phase != remediations.Exhausted && time.Since(r.Deadline) > slack {
 			w.fail("7: %s is %s since %s, its deadline was %s", name, r.Phase, r.Since, r.Deadline)
 		}

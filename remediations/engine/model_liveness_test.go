@@ -54,10 +54,13 @@ func (w *world) live() {
 	})
 	p := w.config.Policies[0]
 	can := slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name != "drain" && w.config.Provided[s.Name] })
-	if p.Mode != remediations.ModeEnforce || p.Approval || !can || w.violated() != "" {
+	if p.Mode == remediations.ModeOff || p.Approval || !can || w.violated() != "" {
 		return
 	}
 	before := w.callCount()
+	if p.Mode == remediations.ModeObserve && !w.observedAndFreed(p) {
+		return
+	}
 	if !w.until(30*time.Minute, func() bool { return len(w.calls) > before }) {
 		w.do(func() {
 			w.fail("liveness: the fresh fault of n5 is not repaired: %v; holds %v, stopped %v, exhausted %v", w.record("n5"), mustLedger(w).Status.Holds, mustLedger(w).Status.Stopped, mustLedger(w).Status.Exhausted)

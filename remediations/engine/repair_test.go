@@ -88,11 +88,16 @@ func TestObserveModeSpeaksAndDoesNothing(t *testing.T) {
 			inWorld(t, conf, 6, func(t *testing.T, w *world) {
 				w.start()
 				w.do(func() { w.ail("n0", 99); w.ail("n1", 99) })
-				w.pass(15 * time.Minute)
-				require.Equal(t, c.calls, w.callCount())
+				w.pass(8 * time.Minute)
 				if c.mode == remediations.ModeObserve {
 					require.Equal(t, remediations.Observing, w.recordOf("n0").Hold.Reason)
 					require.Nil(t, w.recordOf("n1"), "in observe mode the limits count the would-be repairs")
+				}
+				w.pass(7 * time.Minute)
+				require.Equal(t, c.calls, w.callCount())
+				if c.mode == remediations.ModeObserve {
+					require.Nil(t, w.recordOf("n0"), "its step's wait is over")
+					require.Equal(t, remediations.Observing, w.recordOf("n1").Hold.Reason, "and the next one has its place")
 				}
 			})
 		})

@@ -65,8 +65,10 @@ func TestObservedSidecarsAreSpokenOf(t *testing.T) {
 		w.pass(time.Hour)
 		require.Zero(t, w.approvalCount())
 		require.Len(t, w.eventsOf("RepairHeld"), 3, "each would be approved")
+		require.Len(t, w.eventsOf("RepairObserved"), 3)
 		require.Len(t, w.eventsOf("SidecarReadinessLost"), 6)
 		w.do(func() { require.Empty(t, w.sidecarRecords()) })
+		require.Equal(t, []remediations.Outcome{remediations.Observed, remediations.Observed, remediations.Observed}, w.sidecarOutcomes())
 	})
 }
 

@@ -168,7 +168,7 @@ func TestAStrangersKindOfTargetIsOneLineAndItsPort(t *testing.T) {
 		"its node is paused":             {first: func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, held: remediations.Paused},
 		"until it is not":                {first: func(w *world) { w.hold("n0", edit(remediations.PauseKey, "true")) }, held: remediations.Paused, then: func(w *world) { w.unhold("n0") }, calls: 1, outcome: remediations.Recovered},
 		"its node is under repair":       {first: func(w *world) { w.edit("n0", edit(remediations.NodeRepairKey, nodeUnderRepair)) }, held: remediations.NodeUnderRepair},
-		"the policy only observes":       {config: func(c *remediations.Config) { c.Policies[1].Mode = remediations.ModeObserve }, held: remediations.Observing},
+		"the policy only observes":       {config: func(c *remediations.Config) { c.Policies[1].Mode = remediations.ModeObserve }, held: remediations.Observing, outcome: remediations.Observed},
 		"nobody was asked for leave":     {config: func(c *remediations.Config) { c.Policies[1].Approval = true }, held: remediations.AwaitingApproval},
 		"and then somebody was": {config: func(c *remediations.Config) { c.Policies[1].Approval = true }, held: remediations.AwaitingApproval, calls: 1, outcome: remediations.Recovered,
 			then: func(w *world) { id := w.volume.record().ID; w.edit("n0", edit(remediations.ApproveKey, id)) }},

@@ -54,7 +54,7 @@ func (s *state) lastCure(policy string) *remediations.Cure {
 		}
 	}
 	for _, e := range s.Journal.History {
-		if e.Policy != policy || remediations.KindOf(e.Target) != "" || e.OnlyHeld() {
+		if e.Policy != policy || remediations.KindOf(e.Target) != "" || e.DidNothing() {
 			continue
 		}
 		switch {

@@ -37,11 +37,11 @@ func Decide(state *State, now time.Time) remediations.Decision {
 	if s.Sighting != nil {
 		s.SeenAt = s.Sighting.At
 	}
-	// There is a record only while something is done. What holds a sidecar before that is told, and not written.
-	s.Begun = func(*remediations.Record) bool { return true }
+	// There is a record only while something is done, or would be. What holds a sidecar before that is told, and not written.
+	s.Begun = func(r *remediations.Record) bool { return r.Intent != nil }
 	s.Named = func(r *remediations.Record) { pod := remediations.PodNamed(s.Name); r.Pod = &pod }
 	s.Closing = func(d *remediations.Decision, _ time.Time) { d.Ended.Pod = s.Name }
-	s.Examine, s.Intend, s.Hold, s.Tidy = s.examine, s.intend, s.hold, s.tidy
+	s.Elsewhere, s.Examine, s.Intend, s.Hold, s.Tidy = s.elsewhere, s.examine, s.intend, s.hold, s.tidy
 	s.Await, s.Proceed, s.Rest = s.await, s.proceed, s.rest
 	return remediations.DecideTarget(&s.Target, now)
 }
@@ -62,9 +62,6 @@ func (s *State) tidy(d *remediations.Decision, now time.Time) {
 func (s *State) examine(c *remediations.Candidate, pending *remediations.Record, observing bool) (*remediations.Decision, remediations.Reason, *remediations.Finding) {
 	instead := func(d remediations.Decision) (*remediations.Decision, remediations.Reason, *remediations.Finding) {
 		return &d, "", nil
-	}
-	if s.moved() {
-		return instead(s.leave(c.Now))
 	}
 	against, why := s.Sighting.against()
 	if why == nil {
@@ -87,15 +84,24 @@ func (s *State) examine(c *remediations.Candidate, pending *remediations.Record,
 // hold keeps the candidate back. Before anything was done that is on no record.
 func (s *State) hold(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason, f *remediations.Finding) remediations.Decision {
 	d := remediations.Held(c, reason, f)
-	if was := s.Record; was != nil {
+	if was := s.Record; was != nil && was.Intent == nil && reason != remediations.Observing {
+		return remediations.Decision{Verb: remediations.Drop, Policy: c.Policy, Message: f.Message} // it is held on no record
+	} else if was != nil {
 		if was.Phase != remediations.Pending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
 			d.Record = pending.Clone()
 			d.Record.Hold = remediations.NewHold(reason, f, c.Now)
 			d.Record.Hold.Until = nil // it is looked at again and again, and the record not written for that
 		}
-	} else if !d.Fleetwide {
+		return d
+	}
+	if reason == remediations.Observing && remediations.OwnBytes(s.Node.Annotations)+Room <= remediations.MaxBytesPerNode {
+		d.Record = pending.Clone()
+		d.Record.Hold = remediations.NewHold(reason, f, c.Now)
+		return s.LookAgain(d, c.Now, remediations.LookAgain)
+	}
+	if !d.Fleetwide {
 		// What holds it may be this node's, and the pod on another by now.
-		if s.Sighting != nil && s.moved() {
+		if s.Elsewhere() != "" {
 			return s.leave(c.Now)
 		}
 		return s.LookAgain(d, c.Now, remediations.LookElsewhere)

@@ -127,6 +127,17 @@ func (s *State) exhaust(now time.Time) remediations.Decision {
 	return d
 }
 
+// elsewhere says why the pod is not this node's any more; empty: it is, or it was not looked at yet.
+func (s *State) elsewhere() string {
+	switch {
+	case s.Sighting == nil || !s.moved():
+		return ""
+	case s.Record != nil:
+		return fmt.Sprintf("pod %s is no longer on this node", s.Name)
+	}
+	return fmt.Sprintf("pod %s is not on this node", s.Name)
+}
+
 // moved says that the pod is gone, or hosted by another node.
 func (s *State) moved() bool {
 	return s.Sighting.Unknown == "" && (s.Sighting.Pod.UID == "" || s.Sighting.Node != s.Node.Name)

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// TestObservedRepairsLeaveEvidence: two ill nodes, one place. The first gets well by itself, the second does not; each is in its
+// history, was told once, and is counted. A policy that enforces is the control: it repairs both, and observes nothing.
+func TestObservedRepairsLeaveEvidence(t *testing.T) {
+	for name, mode := range map[string]remediations.Mode{"observe": remediations.ModeObserve, "enforce": remediations.ModeEnforce} {
+		t.Run(name, func(t *testing.T) {
+			conf := modelConfig()
+			conf.Policies[0].Mode = mode
+			inWorld(t, conf, 6, func(t *testing.T, w *world) {
+				w.start()
+				w.do(func() { w.ail("n0", 1) })
+				w.pass(time.Minute)
+				w.do(func() { w.ail("n1", 1) })
+				w.pass(time.Minute)
+				w.do(func() { w.heal("n0") }) // enforcing, it is well by now
+				w.pass(20 * time.Minute)
+				first, second := remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey]), remediations.DecodeHistory(w.nodeOf("n1").Annotations[remediations.HistoryKey])
+				require.Len(t, first, 1)
+				require.Len(t, second, 1)
+				if mode == remediations.ModeEnforce {
+					require.Equal(t, 2, w.callCount())
+					require.Equal(t, []remediations.Outcome{remediations.Recovered, remediations.Recovered}, w.outcomes())
+					require.Empty(t, w.toldOf("RepairObserved"))
+					return
+				}
+				require.Zero(t, w.callCount())
+				require.Equal(t, []remediations.Outcome{remediations.Observed, remediations.Observed}, w.outcomes())
+				require.True(t, first[0].Would.Unnecessary(), first[0].Why)
+				require.Zero(t, second[0].Would.WellAt, second[0].Why)
+				require.WithinDuration(t, second[0].Would.At.Add(10*time.Minute), second[0].Ended, time.Minute, "its step's wait")
+				require.False(t, second[0].Would.At.Before(first[0].Ended), "it waited for the place")
+				require.Len(t, w.toldOf("RepairObserved"), 2)
+				w.pass(2 * time.Hour)
+				require.Len(t, w.toldOf("RepairObserved"), 2, "of an alert that fires on it is said once")
+				w.do(func() { w.heal("n1") })
+				w.pass(2 * time.Minute)
+				w.do(func() { w.ail("n1", 1) })
+				w.pass(2 * time.Minute)
+				require.Equal(t, remediations.Observing, w.recordOf("n1").Hold.Reason, "and again when it has ended and fires again")
+			})
+		})
+	}
+}
+
+// TestWhatWasObservedHoldsNoRepair: the policy observes, then enforces, while the alert fires on: it repairs. One whose earlier
+// repair did something is held by its cooldown.
+func TestWhatWasObservedHoldsNoRepair(t *testing.T) {
+	for name, first := range map[string]remediations.Mode{"observed": remediations.ModeObserve, "repaired": remediations.ModeEnforce} {
+		t.Run(name, func(t *testing.T) {
+			conf := modelConfig()
+			conf.Policies[0].Mode, conf.Policies[0].Cooldown = first, 6*time.Hour
+			inWorld(t, conf, 6, func(t *testing.T, w *world) {
+				w.start()
+				w.do(func() { w.ail("n0", 1) })
+				w.pass(20 * time.Minute)
+				require.Len(t, w.outcomes(), 1)
+				calls := w.callCount()
+				if first == remediations.ModeEnforce {
+					w.do(func() { w.ail("n0", 1) })
+				}
+				enforcing, p := *w.config, *w.config.Policies[0]
+				p.Mode, enforcing.Policies = remediations.ModeEnforce, []*remediations.Policy{&p}
+				w.restart(&enforcing)
+				w.pass(20 * time.Minute)
+				if first == remediations.ModeEnforce {
+					require.Equal(t, remediations.Cooldown, w.recordOf("n0").Hold.Reason)
+					require.Equal(t, calls, w.callCount())
+					return
+				}
+				require.Equal(t, 1, w.callCount())
+				require.Equal(t, []remediations.Outcome{remediations.Observed, remediations.Recovered}, w.outcomes())
+			})
+		})
+	}
+}
