@@ -117,10 +117,11 @@ func (e *Env) unsent() {
 	e.requireRecovered(entry, old, fresh, object, "replace:1", "replace:1")
 }
 
-// refused: the API server refuses the request. Nothing was done, and the next attempt is made once it lets it.
+// refused: the API server refuses the request. Nothing was done, and the next attempt is made once it lets it: a minute after the refusal,
+// or when the step's wait is over.
 func (e *Env) refused() {
 	e.T.Helper()
-	_, proxy := e.Behind(Step(Proven), Step(Proven))
+	_, proxy := e.Behind(Step(5*time.Second), Step(Proven))
 	var requests atomic.Int32
 	proxy.Before(func(r *http.Request) lab.Verdict {
 		if e.Requests(r) && requests.Add(1) == 1 {
