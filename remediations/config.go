@@ -60,6 +60,9 @@ type Config struct {
 	ControlPlaneHosts []string
 	// Announce are the annotations that a Node has while it is under repair.
 	Announce []string
+	// Reserves: before a disruptive step the node is taken for Drydock, where repair systems share which of them repairs it. Leases:
+	// those of Medik8s do.
+	Reserves, Leases bool
 	// HoldWhen are the marks of other systems that hold repairs; nil: the shipped ones.
 	HoldWhen Marks
 	// ClusterWide bounds the steps that change the whole cluster.

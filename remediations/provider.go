@@ -144,6 +144,13 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	return name
 }
 
+// AsksFirst says that somebody is asked about the machine before the step's intent: its provider, or those who share which of them
+// repairs a node.
+func (c *Config) AsksFirst(step string) bool {
+	of := c.Remediation(step)
+	return of.LooksFirst || c.Reserves && of.Disruptive
+}
+
 // WorkersOf are the users who carry out the replacement of this very Node, which the record in flight has issued: what they do to it,
 // to empty it and to take it away, is the step itself.
 func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {

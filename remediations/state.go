@@ -68,6 +68,8 @@ type Survey struct {
 	// Trouble is why the step could only be refused; empty: nothing is known against it. Fleetwide: whichever machine.
 	Trouble   string
 	Fleetwide bool
+	// Reason is that of trouble which is not the provider's, so that no step is passed over for it; empty: it is the provider's.
+	Reason Reason
 	// Again is how long to wait before asking again after trouble.
 	Again time.Duration
 }

@@ -123,6 +123,7 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return nil, j.addWebhook() },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.ending() },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.keeping() },
 }
 
 func (p *program) managerOptions() manager.Options {
@@ -178,6 +179,9 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	o.Alerts, o.Actuators, o.Events, o.Metrics = j.alerts, actuators, j.tell, j.reg
 	o.Witnesses = map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: kube.PodWitness{Client: clients}}
 	o.Workers = map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}
+	if o.Reservers, err = j.newReservers(); err != nil {
+		return nil, err
+	}
 	o.Clock, o.Log, o.PollInterval = clock.RealClock{}, j.log.WithName("engine"), cfg.Alertmanager.PollInterval
 	o.CallTimeout = max(o.CallTimeout, callTimeout)
 	eng = engine.New(o)

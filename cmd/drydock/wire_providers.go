@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,12 +108,16 @@ func clusterAPISteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time
 	if !ok {
 		return nil, 0, nil
 	}
-	client, err := clusterapi.New(clusterapi.Options{API: p.rest, Cluster: c.Cluster, Delete: c.Delete, Timeout: c.Timeout})
+	client, err := p.newClusterAPI(c)
 	if err != nil {
 		return nil, 0, err
 	}
 	// Five requests come before a replacement is asked for.
 	return map[string]engine.Actuator{"replace": clusterapi.Replacer{Client: client}}, 6 * c.Timeout, nil
+}
+
+func (p *program) newClusterAPI(c *clusterapisettings.ClusterAPI) (*clusterapi.Client, error) {
+	return clusterapi.New(clusterapi.Options{API: p.rest, Cluster: c.Cluster, Delete: c.Delete, Timeout: c.Timeout})
 }
 
 // karpenterSteps are what Karpenter does.
@@ -168,20 +171,7 @@ func (p *program) ending() ([]manager.Runnable, error) {
 			}
 		}
 	}
-	return []manager.Runnable{manager.RunnableFunc(func(ctx context.Context) error {
-		tick := time.NewTicker(endingEvery)
-		defer tick.Stop()
-		for {
-			if err := e.End(ctx); err != nil && ctx.Err() == nil {
-				p.log.Error(err, "remediation objects that are over are still there")
-			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-			}
-		}
-	})}, nil
+	return []manager.Runnable{p.again(endingEvery, e.End, "remediation objects that are over are still there")}, nil
 }
 
 // hostSteps are what is done on the machines behind Nodes.

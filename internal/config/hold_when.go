@@ -32,10 +32,14 @@ func (m *rawMark) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// buildAnnounce turns names into the annotations that they stand for; the schema knows no other name.
+// buildAnnounce turns names into the annotations that they stand for; the schema knows no other name but that of those who share a Lease.
 func (b *builder) buildAnnounce(raw *rawConfig) {
 	for _, name := range raw.Announce {
-		b.core.Announce = append(b.core.Announce, remediations.Announcements[name])
+		if key, ok := remediations.Announcements[name]; ok {
+			b.core.Announce = append(b.core.Announce, key)
+		} else {
+			b.core.Leases, b.core.Reserves = true, true
+		}
 	}
 }
 

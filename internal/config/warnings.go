@@ -37,7 +37,7 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	if c.Alertmanager.Watchdog == nil {
 		warn(pointer{"alertmanager", "watchdog"}, "no Watchdog is asked for: that Prometheus stopped sending alerts will look like all alerts having ended")
 	}
-	if c.Receiver.Insecure && c.enforces() {
+	if c.Receiver.Insecure && c.Enforces() {
 		warn(pointer{"receiver", "insecure"}, "anybody who reaches the receiver can post alerts, and a policy enforces; set tokenFile or mutual TLS")
 	}
 	for _, s := range sections {
@@ -169,7 +169,8 @@ func possible(steps []remediations.Step, capabilities map[string]string) bool {
 	})
 }
 
-func (c *Config) enforces() bool {
+// Enforces says that a policy does, or that what people ask for is done.
+func (c *Config) Enforces() bool {
 	for _, p := range c.Policies {
 		if p.Mode == remediations.ModeEnforce {
 			return true

@@ -19,7 +19,7 @@ type hold struct {
 
 // held names all holds at once; nil: there are none.
 func (c *Client) held(s *sight) error {
-	holds := slices.Concat(c.clusterHolds(s), c.machineHolds(s), c.ownerHolds(s), c.checkHolds(s))
+	holds := slices.Concat(c.clusterHolds(s), c.repairHolds(s.machine), c.machineHolds(s), c.ownerHolds(s), c.checkHolds(s))
 	if len(holds) == 0 {
 		return nil
 	}
@@ -54,27 +54,11 @@ func (c *Client) machineHolds(s *sight) (out []hold) {
 	add := func(why kubeapi.Concern, format string, args ...any) {
 		out = append(out, hold{why, m.name() + " " + fmt.Sprintf(format, args...)})
 	}
-	if m.DeletionTimestamp != nil {
-		add(kubeapi.ForWhile, "is being deleted already: %s", c.condition(m.Status.get(deleting)))
-	}
 	if m.has(pausedKey) {
 		add(kubeapi.ForMachine, "is paused (annotation %s); take the annotation away", pausedKey)
 	}
-	if m.has(skipKey) {
+	if m.has(skipKey) && !m.kept() {
 		add(kubeapi.ForMachine, "must not be replaced, somebody says (annotation %s); take the annotation away", skipKey)
-	}
-	if value, there := m.Annotations[remediateKey]; there {
-		add(kubeapi.ForMachine, "carries the request of a replacement already (annotation %s, value %s); wait for it, or take the annotation away", remediateKey, c.Quote(value))
-	}
-	checked := m.Status.get(healthy)
-	if checked.Status == metav1.ConditionFalse {
-		add(kubeapi.ForWhile, "is marked as unhealthy already: %s", c.condition(checked))
-	}
-	if owner := m.Status.get(ownerRemedied); owner.Status == metav1.ConditionFalse {
-		add(kubeapi.ForWhile, "is to be replaced already: %s", c.condition(owner))
-	}
-	if other := m.Status.get(elseRemedied); other.Status == metav1.ConditionFalse && checked.Status != metav1.ConditionTrue {
-		add(kubeapi.ForWhile, "is being repaired by an external remediation: %s", c.condition(other)) // the condition stays when it is over
 	}
 	if n := m.Status.get(nodeHealthy); n.Reason == "InternalError" {
 		add(kubeapi.ForMachine, "cannot be told from another Node's, Cluster API says: %s", c.condition(n))
@@ -83,6 +67,30 @@ func (c *Client) machineHolds(s *sight) (out []hold) {
 		if strings.HasPrefix(key, preDrainHook) || strings.HasPrefix(key, preTerminate) {
 			add(kubeapi.ForMachine, "has a hook that would hold its deletion (annotation %s)", c.Quote(key))
 		}
+	}
+	return out
+}
+
+// repairHolds: Cluster API is at work on the Machine, or was asked to be.
+func (c *Client) repairHolds(m *machine) (out []hold) {
+	add := func(format string, args ...any) {
+		out = append(out, hold{kubeapi.ForWhile, m.name() + " " + fmt.Sprintf(format, args...)})
+	}
+	if m.DeletionTimestamp != nil {
+		add("is being deleted already: %s", c.condition(m.Status.get(deleting)))
+	}
+	if value, there := m.Annotations[remediateKey]; there {
+		out = append(out, hold{kubeapi.ForMachine, m.name() + fmt.Sprintf(" carries the request of a replacement already (annotation %s, value %s); wait for it, or take the annotation away", remediateKey, c.Quote(value))})
+	}
+	checked := m.Status.get(healthy)
+	if checked.Status == metav1.ConditionFalse {
+		add("is marked as unhealthy already: %s", c.condition(checked))
+	}
+	if owner := m.Status.get(ownerRemedied); owner.Status == metav1.ConditionFalse {
+		add("is to be replaced already: %s", c.condition(owner))
+	}
+	if other := m.Status.get(elseRemedied); other.Status == metav1.ConditionFalse && checked.Status != metav1.ConditionTrue {
+		add("is being repaired by an external remediation: %s", c.condition(other)) // the condition stays when it is over
 	}
 	return out
 }

@@ -1,6 +1,11 @@
 package clusterapi
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+)
 
 // What is read of Cluster API's objects, cluster.x-k8s.io/v1beta2.
 
@@ -21,6 +26,9 @@ const (
 	elseRemedied  = "ExternallyRemediated"
 	nodeHealthy   = "NodeHealthy"
 	deleting      = "Deleting"
+
+	// keptLabel finds the Machines whose MachineHealthCheck Drydock keeps off.
+	keptLabel = "drydock.dev/under-repair"
 )
 
 type object struct {
@@ -68,6 +76,12 @@ type machine struct {
 			Name string `json:"name"`
 		} `json:"nodeRef"`
 	} `json:"status"`
+}
+
+// kept says that Drydock keeps the MachineHealthCheck off the Machine, and nobody else does.
+func (m *machine) kept() bool {
+	ours, err := remediations.OwnsAnnotation(&corev1.Node{ObjectMeta: m.ObjectMeta}, skipKey)
+	return err == nil && ours && m.Labels[keptLabel] == "true"
 }
 
 // up says that Cluster API has brought the machine up, and that a Node is its own.

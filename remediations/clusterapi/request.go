@@ -28,7 +28,11 @@ func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 		r.Path, r.ContentType, r.Body = r.Path+"/status", "application/json-patch+json", marking(m, attempt, now)
 	case annotate:
 		r.ContentType = "application/merge-patch+json"
-		r.Body = map[string]any{"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{remediateKey: attempt}}}
+		about := map[string]any{"uid": m.UID, "annotations": map[string]any{remediateKey: attempt}}
+		if m.kept() { // or the MachineHealthCheck would leave it alone
+			about["annotations"], about["labels"] = map[string]any{remediateKey: attempt, skipKey: nil}, map[string]any{keptLabel: nil}
+		}
+		r.Body = map[string]any{"metadata": about}
 	}
 	return r
 }

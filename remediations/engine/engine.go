@@ -34,6 +34,8 @@ type Options struct {
 	Locations Locations
 	// Targets look at the targets of further kinds, and repair them.
 	Targets map[remediations.Kind]Targets
+	// Reservers are those who share with Drydock which of them repairs a node: Config.Reserves.
+	Reservers []Reserver
 	// Silencer is nil where Drydock makes no silences.
 	Silencer Silencer
 	Events   Recorder

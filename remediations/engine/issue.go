@@ -65,7 +65,10 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 			if err := p.stillServed(step.Name, provider, n, live); err != nil {
 				return err
 			}
-			return stillIll(ctx, live, intent.ID)
+			if err := stillIll(ctx, live, intent.ID); err != nil {
+				return err
+			}
+			return p.reserve(ctx, machine, provider, step.Name)
 		},
 		before: askAgain,
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {

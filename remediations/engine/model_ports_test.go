@@ -121,7 +121,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 		strange = map[remediations.Kind]Targets{kindVolume: w.volume}
 	}
 	i.engine = New(Options{
-		Targets: strange, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
+		Targets: strange, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Reservers: w.reservers, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: w.log, PollInterval: 15 * time.Second,
 		CallTimeout: callTimeout, NewID: w.newID,
 	})

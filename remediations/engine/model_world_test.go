@@ -55,6 +55,8 @@ type world struct {
 	// volume is that of a stranger; nil: there is none.
 	volume    *volume
 	witnesses map[remediations.SignKind]Witness
+	// reservers are those who share with Drydock who repairs a node.
+	reservers []Reserver
 
 	mu sync.Mutex
 	// core is that of each engine that begins to lead.

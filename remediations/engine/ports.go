@@ -128,6 +128,18 @@ type Worker interface {
 	Work(ctx context.Context, m Machine, mayStill func() error, tell func(note, blocked string)) error
 }
 
+// ErrTaken: somebody else has reserved the node; the error that wraps it names them.
+var ErrTaken = errors.New("another repair of this node is under way")
+
+// Reserver shares with other repair systems which of them repairs a node.
+type Reserver interface {
+	// Free is nil where the node could be taken for a step that this provider carries out; of a worker's there is none. It changes
+	// nothing.
+	Free(ctx context.Context, m Machine, by string) error
+	// Take takes the node for Drydock, or keeps it. Who gives it back is no matter of the engine's: Drydock may be killed.
+	Take(ctx context.Context, m Machine, by string) error
+}
+
 // Recorder tells people. Regarding is a Node's name; empty: Drydock itself, by its ledger.
 type Recorder interface {
 	Event(regarding string, e Event)

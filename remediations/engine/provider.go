@@ -12,8 +12,8 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
 	provider, _ := p.Config.ProviderOf(step.Name, n)
-	surveyor, ok := p.Actuators[provider][step.Name].(Surveyor)
-	if !ok {
+	surveyor, asks := p.Actuators[provider][step.Name].(Surveyor)
+	if !asks && !p.reserves(step.Name) {
 		m.survey = &remediations.Survey{Step: step, Provider: provider, At: p.now}
 		return true
 	}
@@ -27,14 +27,17 @@ func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
 	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()
-		answer := surveyor.Survey(ctx, machine)
+		answer := p.reserved(ctx, machine, provider, step.Name)
+		if answer.Trouble == "" && asks {
+			answer = surveyor.Survey(ctx, machine)
+		}
 		answer.Step, answer.Provider = step, provider
 		p.aside(func() {
 			answer.At = p.Clock.Now() // of the answer: one that took its time is no worse for that
 			p.surveys--
 			m.asking, m.survey = false, &answer
 			if answer.Trouble != "" {
-				trailOf(s.Journal.Record).log(p.Log).Info("the provider would refuse", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
+				trailOf(s.Journal.Record).log(p.Log).Info("the step would be refused", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
 			}
 		})
 	})

@@ -50,6 +50,8 @@ func (p *passing) work(n *corev1.Node, d remediations.Decision, r *remediations.
 	trail := trailOf(r)
 	trail.log(p.Log).Info("beginning the step", "node", n.Name, "step", r.Step.Name)
 	askAgain, stillIll := p.lastWitness(n, d.Signs)
+	machine, run, node, step := machineOf(n), p.runs, n.Name, r.Step.Name
+	machine.Attempt = intent
 	var held atomic.Bool
 	mayStill := func() error {
 		look, cancel := context.WithTimeout(ctx, lastLook)
@@ -58,10 +60,12 @@ func (p *passing) work(n *corev1.Node, d remediations.Decision, r *remediations.
 		if err == nil {
 			err = stillIll(look, live, intent)
 		}
+		if err == nil {
+			err = p.reserve(look, machine, "", step)
+		}
 		held.Store(err != nil)
 		return err
 	}
-	machine, run, node, step := machineOf(n), p.runs, n.Name, r.Step.Name
 	p.Beside(func() {
 		defer cancel()
 		askAgain(ctx)

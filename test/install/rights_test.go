@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"drydock.dev/drydock/internal/config"
@@ -260,6 +261,32 @@ func TestRightsOfKarpenter(t *testing.T) {
 			want["nodeclaims"] = append(slices.Clone(want["nodeclaims"]), tc.claims...)
 			require.Equal(t, want, verbs)
 			require.Equal(t, tc.claims != nil, may(t, values, "create", "", "pods/eviction"), "a drain goes before a replacement")
+		})
+	}
+}
+
+// TestRightsOfMedik8s: Leases in Medik8s' namespace are taken only where that is configured, and only by what enforces.
+func TestRightsOfMedik8s(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config m
+		there  bool
+	}{
+		"not configured": {m{"mode": "enforce", "announce": []any{"karpenter"}}, false},
+		"observing":      {m{"announce": []any{"medik8s"}}, false},
+		"enforcing":      {m{"mode": "enforce", "announce": []any{"karpenter", "medik8s"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects(t, render(t, "drydock", m{"config": tc.config}))
+			there := slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == "medik8s-leases" })
+			require.Equal(t, tc.there, there)
+			if !there {
+				return
+			}
+			var role rbacv1.Role
+			find(t, all, "Role", "drydock-medik8s", &role)
+			require.Equal(t, []rbacv1.PolicyRule{{
+				APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "create", "update", "delete"},
+			}}, role.Rules)
 		})
 	}
 }

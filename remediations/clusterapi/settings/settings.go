@@ -54,5 +54,8 @@ func (c *ClusterAPI) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector, Users: c.Users}
 }
 
+// Configure is section.Configurer's: while Drydock repairs a machine in another way, its MachineHealthCheck is kept off.
+func (*ClusterAPI) Configure(c *remediations.Config) { c.Reserves = true }
+
 // Warn is section.Provider's.
 func (c *ClusterAPI) Warn(section.Pointer, func(p section.Pointer, format string, args ...any)) {}

@@ -16,7 +16,7 @@ var noSurvey = &remediations.Survey{}
 
 // surveyOf is what the provider says of the machine for the candidate's step; nil: it must be asked.
 func (s *state) surveyOf(c *remediations.Candidate) *remediations.Survey {
-	if !c.Remediation().LooksFirst {
+	if !c.Config.AsksFirst(c.Step.Name) {
 		return noSurvey
 	}
 	v := s.Survey
@@ -33,13 +33,13 @@ func (s *state) surveyOf(c *remediations.Candidate) *remediations.Survey {
 	return v
 }
 
-// trouble is what the provider had against the step when it was last asked; nil: nothing, or it was not asked.
+// trouble is what the provider, or somebody else who repairs the node, had against the step when it was last asked; nil: nothing, or it was not asked.
 func (s *state) trouble(c *remediations.Candidate) *remediations.Finding {
 	v := s.Survey
-	if !c.Remediation().LooksFirst || v == nil || v.Step != ask(c) || v.Provider != provider(c) || v.Trouble == "" || v.At.After(c.Now) {
+	if !c.Config.AsksFirst(c.Step.Name) || v == nil || v.Step != ask(c) || v.Provider != provider(c) || v.Trouble == "" || v.At.After(c.Now) {
 		return nil
 	}
-	return &remediations.Finding{Message: v.Trouble, Until: v.At.Add(v.Again), Fleetwide: v.Fleetwide, Pass: c.Remediation().PassedOver && !v.Fleetwide}
+	return &remediations.Finding{Message: v.Trouble, Until: v.At.Add(v.Again), Fleetwide: v.Fleetwide, Pass: c.Remediation().PassedOver && !v.Fleetwide && v.Reason == ""}
 }
 
 // ask names the candidate's step as Survey.Step does.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -63,7 +64,7 @@ func (s *state) examine(c *remediations.Candidate, pending *remediations.Record,
 			return over, "", nil
 		}
 	}
-	d := s.keep(c, pending, remediations.ProviderAbsent, trouble)
+	d := s.keep(c, pending, cmp.Or(s.Survey.Reason, remediations.ProviderAbsent), trouble)
 	d.Ask.Survey, d.AskStep = s.surveyOf(c) == nil, ask(c)
 	return &d, "", nil
 }

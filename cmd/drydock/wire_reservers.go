@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/remediations/clusterapi"
+	clusterapisettings "drydock.dev/drydock/remediations/clusterapi/settings"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/medik8s"
+)
+
+// keepingEvery is how often the leader looks which of the nodes that it took are to be given back.
+const keepingEvery = 5 * time.Second
+
+// leases are those by which Medik8s and Drydock share who repairs a node.
+func (p *program) leases() medik8s.Leases { return medik8s.Leases{Client: p.clients, Now: time.Now} }
+
+// newReservers are those who share with Drydock who repairs a node.
+func (p *program) newReservers() (all []engine.Reserver, err error) {
+	if p.cfg.Core.Leases {
+		all = append(all, p.leases())
+	}
+	c, ok := config.Of[*clusterapisettings.ClusterAPI](p.cfg)
+	if !ok {
+		return all, nil
+	}
+	client, err := p.newClusterAPI(c)
+	return append(all, clusterapi.Share{Client: client}), err
+}
+
+// keeping has the leader keep what it took, and give back what is over. Who only observes takes nothing.
+func (p *program) keeping() (all []manager.Runnable, err error) {
+	if !p.cfg.Enforces() {
+		return nil, nil
+	}
+	if p.cfg.Core.Leases {
+		k := medik8s.Keeper{Leases: p.leases(), Registry: p.cfg.Core.Registry}
+		all = append(all, p.again(keepingEvery, k.Keep, "Leases in "+medik8s.Namespace+" are not renewed or not given back"))
+	}
+	c, ok := config.Of[*clusterapisettings.ClusterAPI](p.cfg)
+	if !ok {
+		return all, nil
+	}
+	client, err := p.newClusterAPI(c)
+	s := clusterapi.Share{Client: client, Registry: p.cfg.Core.Registry}
+	return append(all, p.again(keepingEvery, s.GiveBack, "Machines still keep their MachineHealthCheck off")), err
+}
+
+// again has the leader do something again and again. What fails is tried again; failing says what that means.
+func (p *program) again(every time.Duration, do func(context.Context) error, failing string) manager.Runnable {
+	return manager.RunnableFunc(func(ctx context.Context) error {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				p.log.Error(err, failing)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+		}
+	})
+}

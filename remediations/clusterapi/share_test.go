@@ -1,0 +1,165 @@
+package clusterapi
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// shared is a world whose Machine one has a Node of its own name, and a MachineHealthCheck that selects it.
+func shared(t *testing.T) (*world, Share, engine.Machine) {
+	t.Helper()
+	w := newWorld(t)
+	node := "shared-" + w.ns
+	w.patch("Machine", "one", m{"status": m{"nodeRef": m{"name": node}}}, "status")
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: corev1.NodeSpec{ProviderID: "lab://1"}}
+	_, err := lab.Shared(t).Client().CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})
+	require.NoError(t, err)
+	w.check("checked", nil)
+	return w, Share{Client: w.replacer(nil).Client}, engine.Machine{Node: node, ProviderID: "lab://1", Attempt: "abcdef-0-1"}
+}
+
+// recorded puts the record on the Node; nil: none.
+func recorded(t *testing.T, node string, r *remediations.Record) {
+	t.Helper()
+	value := "null"
+	if r != nil {
+		value = r.Encode()
+	}
+	change := m{"metadata": m{"annotations": m{remediations.NodeRepairKey: value}}}
+	if r == nil {
+		change = m{"metadata": m{"annotations": m{remediations.NodeRepairKey: nil}}}
+	}
+	n, err := lab.Shared(t).Client().CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, []byte(remediations.EncodeJSON(change)), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.NoError(t, remediations.ReadJournal(n).Malformed)
+}
+
+// phase is a record in that phase.
+func phase(p remediations.Phase, intent bool) *remediations.Record {
+	at := metav1.Now().UTC()
+	r := &remediations.Record{
+		V: remediations.RecordVersion, ID: "abcdef", Policy: "p", Cause: remediations.Cause{Alert: "f"}, Phase: p,
+		Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: at, Since: at, Deadline: at,
+	}
+	if intent {
+		r.Intent, r.Done = &remediations.Intent{ID: "abcdef-0-1", At: at}, []string{"reboot:1"}
+	}
+	return r
+}
+
+// TestTheMachineHealthCheckIsKeptOffDuringARepair, and looks at the Machine again after it, however the repair ended and whoever wrote the
+// annotation.
+func TestTheMachineHealthCheckIsKeptOffDuringARepair(t *testing.T) {
+	t.Parallel()
+	w, s, machine := shared(t)
+	ctx := t.Context()
+	skip := func() (string, bool) {
+		value, there := w.get("Machine", "one").GetAnnotations()[skipKey]
+		return value, there
+	}
+	require.NoError(t, s.Free(ctx, machine, "redfish"))
+	require.NoError(t, s.Take(ctx, machine, "clusterAPI"))
+	_, there := skip()
+	require.False(t, there, "Cluster API's own step needs it")
+
+	recorded(t, machine.Node, phase(remediations.Acting, true))
+	require.NoError(t, s.Take(ctx, machine, "redfish"))
+	value, _ := skip()
+	require.Equal(t, "abcdef-0-1", value)
+	require.Empty(t, w.get("Machine", "ten").GetAnnotations())
+	for _, under := range []*remediations.Record{phase(remediations.Acting, true), phase(remediations.Verifying, true), phase(remediations.Pending, true)} {
+		recorded(t, machine.Node, under)
+		require.NoError(t, s.GiveBack(ctx))
+		_, there = skip()
+		require.True(t, there, under.Phase)
+	}
+	for _, over := range []*remediations.Record{nil, phase(remediations.Exhausted, true), phase(remediations.Pending, false)} {
+		require.NoError(t, s.Take(ctx, machine, ""))
+		recorded(t, machine.Node, over)
+		require.NoError(t, s.GiveBack(ctx))
+		_, there = skip()
+		require.False(t, there)
+		require.NotContains(t, w.get("Machine", "one").GetLabels(), keptLabel)
+	}
+}
+
+// TestAPersonsSkipRemediationStays: one that was there before, and one that somebody made theirs since.
+func TestAPersonsSkipRemediationStays(t *testing.T) {
+	t.Parallel()
+	w, s, machine := shared(t)
+	ctx := t.Context()
+	w.patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: "by hand"}}})
+	require.NoError(t, s.Take(ctx, machine, "redfish"))
+	require.NoError(t, s.GiveBack(ctx))
+	require.Equal(t, "by hand", w.get("Machine", "one").GetAnnotations()[skipKey])
+
+	w.patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: nil}}})
+	require.NoError(t, s.Take(ctx, machine, "redfish"))
+	require.Equal(t, "abcdef-0-1", w.get("Machine", "one").GetAnnotations()[skipKey])
+	w.patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: "mine now"}}})
+	require.NoError(t, s.GiveBack(ctx))
+	require.Equal(t, "mine now", w.get("Machine", "one").GetAnnotations()[skipKey])
+	require.NotContains(t, w.get("Machine", "one").GetLabels(), keptLabel)
+}
+
+// TestAReplacementAfterAnotherStepLetsTheMachineHealthCheckLook: what Drydock set itself does not hold it, and goes with the request; a
+// person's holds.
+func TestAReplacementAfterAnotherStepLetsTheMachineHealthCheckLook(t *testing.T) {
+	t.Parallel()
+	w, s, machine := shared(t)
+	ctx := t.Context()
+	require.NoError(t, s.Take(ctx, machine, "redfish"))
+	replacer := Replacer{Client: s.Client}
+	survey := replacer.Survey(ctx, machine)
+	require.Empty(t, survey.Trouble)
+	w.patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: "by hand"}}})
+	require.Contains(t, replacer.Survey(ctx, machine).Trouble, skipKey)
+	w.patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: nil}}})
+	require.NoError(t, s.Take(ctx, machine, "redfish"))
+
+	machine.Before, machine.Attempt = survey.Before, "abcdef-1-1"
+	outcome, err := replacer.Act(ctx, machine, func() error { return nil })
+	require.NoError(t, err)
+	require.Equal(t, remediations.CallAccepted, outcome)
+	one := w.get("Machine", "one")
+	require.Equal(t, "abcdef-1-1", one.GetAnnotations()[remediateKey])
+	require.NotContains(t, one.GetAnnotations(), skipKey)
+	require.NotContains(t, one.GetLabels(), keptLabel)
+}
+
+// TestWhatClusterAPIRepairsIsLeftToIt, and said before the intent. A Node that is no Machine's, or that no MachineHealthCheck looks at, is
+// nobody's.
+func TestWhatClusterAPIRepairsIsLeftToIt(t *testing.T) {
+	t.Parallel()
+	w, s, machine := shared(t)
+	ctx := t.Context()
+	require.NoError(t, s.Free(ctx, machine, "redfish"))
+	w.patch("Machine", "one", m{"status": m{"conditions": []any{m{
+		"type": ownerRemedied, "status": "False", "reason": "WaitingForRemediation", "message": "", "lastTransitionTime": "2026-03-04T12:00:00Z",
+	}}}}, "status")
+	for _, err := range []error{s.Free(ctx, machine, "redfish"), s.Take(ctx, machine, "redfish")} {
+		require.ErrorIs(t, err, engine.ErrTaken)
+		require.ErrorContains(t, err, "is to be replaced already")
+	}
+	require.NoError(t, s.Free(ctx, machine, "clusterAPI"), "its own step says so itself")
+	require.NotContains(t, w.get("Machine", "one").GetAnnotations(), skipKey)
+
+	stranger := engine.Machine{Node: "no-machine", ProviderID: "civo://1", Attempt: "abcdef-0-1"}
+	require.NoError(t, s.Free(ctx, stranger, "civo"))
+	require.NoError(t, s.Take(ctx, stranger, "civo"))
+
+	require.NoError(t, w.of("MachineHealthCheck").Delete(ctx, "checked", metav1.DeleteOptions{}))
+	ten := engine.Machine{Node: "node-10", ProviderID: "lab://10", Attempt: "abcdef-0-1"}
+	require.NoError(t, s.Take(ctx, ten, "redfish"))
+	require.NotContains(t, w.get("Machine", "ten").GetAnnotations(), skipKey, "there is nobody to keep off")
+	two := engine.Machine{Node: "node-10", ProviderID: "lab://1"}
+	require.ErrorContains(t, s.Free(ctx, two, "redfish"), "could both be the Node's")
+}

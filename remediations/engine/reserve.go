@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// reserves says that the node is taken for Drydock before the step.
+func (e *Engine) reserves(step string) bool {
+	return len(e.Reservers) > 0 && e.Config.Reserves && e.Config.Remediation(step).Disruptive
+}
+
+// reserved is the trouble that somebody else has the node, or that nobody can say whether; none where it is free.
+func (e *Engine) reserved(ctx context.Context, m Machine, by, step string) (s remediations.Survey) {
+	if !e.reserves(step) {
+		return s
+	}
+	for _, r := range e.Reservers {
+		if err := r.Free(ctx, m, by); err != nil {
+			s = remediations.Survey{Trouble: err.Error(), Reason: remediations.ProviderAbsent, Fleetwide: true, Again: remediations.AskPassing}
+			var known interface{ Survey() remediations.Survey }
+			switch {
+			case errors.Is(err, ErrTaken):
+				s.Reason, s.Fleetwide = remediations.NodeUnderRepair, false
+			case errors.As(err, &known):
+				s.Fleetwide, s.Again = known.Survey().Fleetwide, known.Survey().Again
+			}
+			return s
+		}
+	}
+	return s
+}
+
+// reserve takes the node right before the step, and withholds the step where that fails.
+func (e *Engine) reserve(ctx context.Context, m Machine, by, step string) error {
+	if !e.reserves(step) {
+		return nil
+	}
+	for _, r := range e.Reservers {
+		switch err := r.Take(ctx, m, by); {
+		case errors.Is(err, ErrTaken):
+			return remediations.Withhold(remediations.NodeUnderRepair, "%w", err)
+		case err != nil:
+			return remediations.Withhold(remediations.Blind, "%w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// lease is that of every node.
+type lease struct {
+	mu sync.Mutex
+	// free and take are what is said to Free and to Take; nil: nothing speaks against it.
+	free, take error
+	taken      []string
+}
+
+func (l *lease) Free(context.Context, Machine, string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.free
+}
+
+func (l *lease) Take(_ context.Context, m Machine, _ string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.take == nil {
+		l.taken = append(l.taken, m.Node)
+	}
+	return l.take
+}
+
+func (l *lease) say(free, take error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free, l.take = free, take
+}
+
+func (l *lease) times() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.taken)
+}
+
+// TestANodeThatSomebodyElseHasReservedIsLeftAlone: nothing is done and no attempt is spent, from before the intent or right before the
+// step, and no step is passed over. When the node is free it is taken before each disruptive step.
+func TestANodeThatSomebodyElseHasReservedIsLeftAlone(t *testing.T) {
+	taken := fmt.Errorf("%w: NodeHealthCheck-workers holds Lease medik8s-leases/node-n0", ErrTaken)
+	plans := map[string][]string{"a call": {"reboot"}, "a drain": {"drain", "reboot"}, "a step that may be passed over": {"restart-kubelet", "reboot"}}
+	for name, c := range map[string]struct {
+		free, take error
+		reason     remediations.Reason
+		says       string
+	}{
+		"taken before the intent": {taken, taken, remediations.NodeUnderRepair, "NodeHealthCheck-workers"},
+		"nobody can say":          {errors.New("leases are forbidden"), nil, remediations.ProviderAbsent, "leases are forbidden"},
+		"taken after the intent":  {nil, taken, remediations.NodeUnderRepair, "NodeHealthCheck-workers"},
+	} {
+		for of, plan := range plans {
+			if name == "taken after the intent" && plan[0] == "drain" {
+				continue // TestADrainThatSomebodyElseOvertookEvictsNothing
+			}
+			t.Run(name+", "+of, func(t *testing.T) {
+				config := planned(plan...)
+				config.Reserves = true
+				inWorld(t, config, 6, func(t *testing.T, w *world) {
+					l := &lease{free: c.free, take: c.take}
+					w.reservers = []Reserver{&lease{}, l}
+					w.start()
+					w.pass(16 * time.Second)
+					w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+					w.pass(time.Hour)
+					require.Zero(t, w.callCount())
+					require.Empty(t, at(w, func() []providerCall { return slices.Clone(w.evictions) }))
+					require.False(t, w.nodeOf("n0").Spec.Unschedulable)
+					require.Zero(t, l.times())
+					if name == "nobody can say" {
+						require.Contains(t, at(w, func() string { return w.book().Status.Holds[c.reason] }), c.says)
+					} else {
+						require.Equal(t, c.reason, w.recordOf("n0").Hold.Reason)
+						require.Contains(t, w.recordOf("n0").Hold.Message, c.says)
+						require.Empty(t, w.recordOf("n0").Passed)
+					}
+					l.say(nil, nil)
+					w.pass(30 * time.Minute)
+					require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+					require.Equal(t, plan[0]+":1", w.ended[0].Steps[0])
+					require.GreaterOrEqual(t, l.times(), len(w.ended[0].Steps))
+				})
+			})
+		}
+	}
+}
+
+// TestADrainThatSomebodyElseOvertookEvictsNothing, until they are done.
+func TestADrainThatSomebodyElseOvertookEvictsNothing(t *testing.T) {
+	config := planned("drain", "reboot")
+	config.Reserves = true
+	inWorld(t, config, 6, func(t *testing.T, w *world) {
+		l := &lease{take: ErrTaken}
+		w.reservers = []Reserver{&lease{}, l}
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { fullOf(3)(w); w.ail("n0", 2); w.post("n0", remediations.StatusFiring) })
+		w.pass(2 * time.Minute)
+		require.Equal(t, remediations.Acting, w.recordOf("n0").Phase)
+		require.Empty(t, at(w, func() []providerCall { return slices.Clone(w.evictions) }))
+		l.say(nil, nil)
+		w.pass(2 * time.Minute)
+		require.NotEmpty(t, at(w, func() []providerCall { return slices.Clone(w.evictions) }))
+	})
+}
+
+// TestNobodyIsAskedWhoSharesNothing: without the configuration, and for a step that disrupts nothing.
+func TestNobodyIsAskedWhoSharesNothing(t *testing.T) {
+	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
+		l := &lease{free: ErrTaken, take: ErrTaken}
+		w.reservers = []Reserver{&lease{}, l}
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+		w.pass(20 * time.Minute)
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+	})
+}

@@ -1,0 +1,90 @@
+package medik8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Keeper renews the Leases of the nodes that Drydock repairs, and gives back those of the others.
+type Keeper struct {
+	Leases
+	// Registry has the remediations that records may name.
+	Registry remediations.Registry
+}
+
+// Keep goes through Drydock's Leases once. It reads each Node after its Lease, which is taken only when the intent is on record: so a
+// Lease without a repair is one whose repair is over. Its error joins those of all Leases.
+func (k Keeper) Keep(ctx context.Context) error {
+	all, err := k.Client.CoordinationV1().Leases(Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing the Leases in %s: %w", Namespace, err)
+	}
+	var out []error
+	for i := range all.Items {
+		if lease := &all.Items[i]; ptr.Deref(lease.Spec.HolderIdentity, "") == Holder {
+			out = append(out, k.keep(ctx, lease))
+		}
+	}
+	return errors.Join(out...)
+}
+
+func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
+	n, err := k.node(ctx, lease)
+	if err != nil {
+		return err
+	}
+	j := remediations.Journal{}
+	if n != nil {
+		j = k.Registry.ReadJournal(n)
+	}
+	switch r := j.Record; {
+	case j.Malformed != nil:
+		return nil // nobody knows; it ends by itself
+	case r != nil && r.Phase.InFlight():
+		if k.young(lease) {
+			return nil
+		}
+		k.fill(lease, n.Name, n.UID)
+		err = k.update(ctx, lease)
+	case r != nil && r.Phase == remediations.Pending && r.Intent != nil:
+		return nil // between two steps, perhaps for long: the next one takes it again
+	default:
+		err = k.Client.CoordinationV1().Leases(Namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion},
+		})
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // somebody was faster
+	}
+	if err != nil {
+		return fmt.Errorf("renewing or giving back Lease %s/%s: %w", Namespace, lease.Name, err)
+	}
+	return nil
+}
+
+// node is the Node whose Lease it is; nil: it is gone, or another one has its name.
+func (k Keeper) node(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Node, error) {
+	for _, of := range lease.OwnerReferences {
+		if of.Kind != "Node" {
+			continue
+		}
+		n, err := k.Client.CoreV1().Nodes().Get(ctx, of.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err) || err == nil && n.UID != of.UID:
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading Node %s, whose Lease %s/%s Drydock holds: %w", of.Name, Namespace, lease.Name, err)
+		}
+		return n, nil
+	}
+	return nil, nil
+}
