@@ -12,7 +12,10 @@ import (
 
 var rulesTest = regexp.MustCompile("`(rules/tests/\\w+\\.yaml)`")
 
-// TestCivoRequirements: each of what Civo's node-agent set out to do has, on the page for its users, a test that exists.
+const requirementsPage = "../docs/requirements.md"
+
+// TestCivoRequirements: each of what Civo's node-agent set out to do has, on the developers' page, a test that exists. The tests
+// that the page for users names exist as well.
 func TestCivoRequirements(t *testing.T) {
 	requirementsAreShown(t, "../docs/civo.md", "S3", upTo(16)...)
 }
@@ -44,12 +47,16 @@ func upTo(last int) (all []int) {
 func requirementsAreShown(t *testing.T, file, system string, numbers ...int) {
 	t.Helper()
 	all := testsOfTheRepository(t)
-	b, err := os.ReadFile(file)
-	require.NoError(t, err)
-	page := string(b)
-	require.Less(t, strings.Count(page, "\n"), 200, "people read short pages")
-	for _, name := range testName.FindAllString(page, -1) {
-		require.True(t, all[name], "%s is no test", name)
+	page := ""
+	for _, file := range []string{file, requirementsPage} {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		page = string(b)
+		require.Less(t, strings.Count(page, "\n"), 200, "people read short pages")
+		for _, name := range testName.FindAllString(page, -1) {
+			require.True(t, all[name], "%s is no test", name)
+		}
+		require.Equal(t, file == requirementsPage, strings.Contains(page, "| "+system+"-"), "the numbers are for developers")
 	}
 	for _, i := range numbers {
 		id := fmt.Sprintf("%s-%d", system, i)

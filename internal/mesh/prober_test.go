@@ -113,13 +113,13 @@ func TestTheMetricsAreTheContracts(t *testing.T) {
 # HELP drydock_mesh_agent_nodes_without_location Nodes that Kilo counts and that have no location: no probe says anything about them.
 # TYPE drydock_mesh_agent_nodes_without_location gauge
 drydock_mesh_agent_nodes_without_location 0
-# HELP drydock_mesh_agent_peers Nodes that have an agent, the own one apart.
+# HELP drydock_mesh_agent_peers Other nodes that have an agent.
 # TYPE drydock_mesh_agent_peers gauge
 drydock_mesh_agent_peers 3
 # HELP drydock_mesh_agent_targets Nodes asked in the last round.
 # TYPE drydock_mesh_agent_targets gauge
 drydock_mesh_agent_targets 3
-# HELP drydock_mesh_agent_topology_age_seconds Since the agent heard of any Node. Kilo's agents write theirs every 30 s.
+# HELP drydock_mesh_agent_topology_age_seconds Time since the agent last saw a change of any Node. Kilo's agents write theirs every 30 s.
 # TYPE drydock_mesh_agent_topology_age_seconds gauge
 drydock_mesh_agent_topology_age_seconds 42
 # HELP drydock_mesh_probe_duration_seconds Time that the last probe took, if it succeeded.
