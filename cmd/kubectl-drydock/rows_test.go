@@ -179,13 +179,14 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 		r.Step.Name, r.Policy, r.Location = "promote-leader", "mesh-leader-degraded", "fra1"
 	}).Encode()})
 	leader.Labels[remediations.PhaseLabel] = "Pending"
-	d := newDesk(t, ledgerOf(l), is(node("node-1", nil), corev1.ConditionFalse), alerted("node-2", "node-not-ready"), leader)
+	d := newDesk(t, ledgerOf(l), is(node("node-1", nil), corev1.ConditionFalse), alerted("node-2", "node-not-ready"), leader, under("node-9", record("ffffff", remediations.Verifying)))
 	_, out, _ := d.run("status", "-o", "wide")
 	shows := map[string][]string{
 		"DrydockBlind":                {"Blind:    at least three nodes do not renew their leases\n"},
 		"DrydockBreakerOpen":          {"2 of 6 nodes are unhealthy", "unhealthy now: node-1 (not Ready), node-2 (alert NodeNotReady)"},
 		"DrydockNotConnected":         {"SelfTest: unrouted since 2026-11-20T21:03:00Z"},
 		"DrydockPolicyStopped":        {"Stopped:  policy node-not-ready: "},
+		"DrydockRepairInProgress":     {"node-9 ", "Verifying   reboot:1"},
 		"DrydockRepairHeldTooLong":    {"node-2 ", "no node there can take its place", "Held:     AtLimit: 1 of at most 1"},
 		"DrydockSelfTest":             {"last arrival 2026-11-20T20:45:00Z (20m ago)"},
 		"MeshLeaderDegraded":          {"node-8 (leader of fra1)", "LeaderHeld"},

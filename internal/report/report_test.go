@@ -139,9 +139,9 @@ func forms(t require.TestingT, r *Report) (text, data, html string) {
 
 func TestARichScene(t *testing.T) {
 	t.Parallel()
-	in := rich()
-	for name, change := range map[string]func(){"cluster": func() {}, "prometheus": func() { in.Series = measured() }} {
-		change()
+	for name, series := range map[string]*Series{"cluster": nil, "prometheus": measured()} {
+		in := rich()
+		in.Series = series
 		text, data, html := forms(t, New(in))
 		golden(t, name+".txt", text)
 		golden(t, name+".json", data)

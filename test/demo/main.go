@@ -109,6 +109,10 @@ func repair(ctx context.Context, l *lab.Lab, port int, amtool string) error {
 	if err := people(ctx, l, amtool); err != nil {
 		return err
 	}
+	fmt.Print("What became of both nodes, as anybody may ask later, also as one HTML page (-o html):\n\n")
+	if err := plugin(ctx, l, "report", "--since", "1h"); err != nil {
+		return err
+	}
 	fmt.Printf("\nEndpoints:\n  API server    KUBECONFIG=%s\n  Prometheus    %s\n  Alertmanager  %s\n  Drydock       %s\n  logs          %s\n",
 		l.AdminKubeconfig(), l.PrometheusURL(), strings.Join(l.AlertmanagerURLs(), " "), drydock.MetricsURL, l.LogDir())
 	if os.Getenv("KEEP") == "1" {

@@ -37,6 +37,7 @@ func TestASilentNodeIsRebootedAndProven(t *testing.T) {
 	for _, reason := range []string{"RepairStarted", "RepairStepIssued", "RepairVerifying", "RepairRecovered"} {
 		y.told("node-0", reason, "")
 	}
+	y.reported("node-0", e)
 	y.noSecret()
 }
 

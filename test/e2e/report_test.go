@@ -1,0 +1,31 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab/programs"
+	"drydock.dev/drydock/internal/report"
+	"drydock.dev/drydock/remediations"
+)
+
+// reported holds what `kubectl drydock report -o json` says of the node against its one repair that ended.
+func (y *yard) reported(node string, e remediations.Entry) {
+	y.t.Helper()
+	plugin := filepath.Join(y.t.TempDir(), "kubectl-drydock")
+	require.NoError(y.t, programs.Compile(y.t.Context(), plugin, "./cmd/kubectl-drydock"))
+	out, err := exec.CommandContext(y.t.Context(), plugin, "--kubeconfig", y.lab.AdminKubeconfig(), "report", node, "--since", "1h", "-o", "json").Output()
+	require.NoError(y.t, err)
+	var r report.Report
+	require.NoError(y.t, json.Unmarshal(out, &r))
+	require.Equal(y.t, 1, r.Total.Repairs)
+	require.Equal(y.t, map[string]int{string(e.Outcome): 1}, r.Total.Outcomes)
+	require.Equal(y.t, map[string]int{"reboot": 1}, r.Total.Steps)
+	require.EqualValues(y.t, e.Ended.Sub(e.Began).Seconds(), *r.Total.MedianSeconds)
+	require.Len(y.t, r.Repairs, 1)
+	require.Equal(y.t, e.ID, r.Repairs[0].ID)
+	require.Equal(y.t, node, r.Repairs[0].Node)
+}
