@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"drydock.dev/drydock/internal/backtest/history"
+	. "drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
 const rulesFolder = "../../../rules"
@@ -58,20 +59,20 @@ func TestTheRulesFireAsInPromtool(t *testing.T) {
 			if testing.Short() && i%4 != 0 {
 				continue
 			}
-			r := newRecording(t)
+			r := New(t)
 			for _, s := range test.Series {
 				lset, values, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(s.Series + " " + s.Values)
 				require.NoError(t, err, "%s: %s", path, test.Name)
 				for n, v := range values {
 					if !v.Omitted {
-						r.add(lset.String(), time.UnixMilli(0).Add(time.Duration(n)*time.Duration(test.Interval)), v.Value)
+						r.Add(lset.String(), time.UnixMilli(0).Add(time.Duration(n)*time.Duration(test.Interval)), v.Value)
 					}
 				}
 			}
-			if len(r.samples) == 0 {
-				r.add("nothing", time.UnixMilli(0), 0)
+			if len(test.Series) == 0 {
+				r.Add("nothing", time.UnixMilli(0), 0)
 			}
-			past := openTSDB(t, r.blocks(1000*time.Hour), history.Options{Rules: files, Interval: time.Duration(file.Interval)})
+			past := openTSDB(t, r.Blocks(1000*time.Hour), history.Options{Rules: files, Interval: time.Duration(file.Interval)})
 			type told struct {
 				at time.Time
 				history.Alert

@@ -1,0 +1,160 @@
+// Package historytest makes the data of a Prometheus whose past is read: for tests alone.
+package historytest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/stretchr/testify/require"
+)
+
+// Epoch is when recordings begin.
+var Epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+
+// At is so many minutes after the Epoch.
+func At(minutes float64) time.Time { return Epoch.Add(time.Duration(minutes * float64(time.Minute))) }
+
+// Recording is what Prometheus stores of the scrapes of kube-state-metrics.
+type Recording struct {
+	t       testing.TB
+	samples map[string][]sample
+	last    map[string]map[string]float64 // by target
+}
+
+type sample struct {
+	at int64
+	v  float64
+}
+
+// New is a recording without samples.
+func New(t testing.TB) *Recording {
+	return &Recording{t: t, samples: map[string][]sample{}, last: map[string]map[string]float64{}}
+}
+
+// Scrape stores what one target shows, and a staleness marker of each series that it showed before. Nothing: it is down.
+func (r *Recording) Scrape(when time.Time, target string, shows map[string]float64) {
+	for _, name := range slices.Sorted(maps.Keys(r.last[target])) {
+		if _, still := shows[name]; !still {
+			r.Add(name, when, math.Float64frombits(value.StaleNaN))
+		}
+	}
+	for name, v := range shows {
+		r.Add(name, when, v)
+	}
+	r.last[target] = maps.Clone(shows)
+}
+
+// Add stores one sample.
+func (r *Recording) Add(series string, when time.Time, v float64) {
+	r.samples[series] = append(r.samples[series], sample{when.UnixMilli(), v})
+}
+
+// Blocks writes the Recording as blocks of so long, and gives their folder.
+func (r *Recording) Blocks(long time.Duration) string {
+	dir := r.t.TempDir()
+	var first, last int64 = math.MaxInt64, 0
+	for _, samples := range r.samples {
+		first, last = min(first, samples[0].at), max(last, samples[len(samples)-1].at)
+	}
+	step := long.Milliseconds()
+	for from := first - first%step; from <= last; from += step {
+		writer, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, 10*step)
+		require.NoError(r.t, err)
+		app := writer.Appender(context.Background())
+		count := 0
+		for name, samples := range r.samples {
+			lset := Series(r.t, name)
+			for _, s := range samples {
+				if s.at >= from && s.at < from+step {
+					_, err := app.Append(0, lset, s.at, s.v)
+					require.NoError(r.t, err, name)
+					count++
+				}
+			}
+		}
+		require.NoError(r.t, app.Commit())
+		if count > 0 {
+			_, err = writer.Flush(context.Background())
+			require.NoError(r.t, err)
+		}
+		require.NoError(r.t, writer.Close())
+	}
+	return dir
+}
+
+// Series are the labels of a series.
+func Series(t testing.TB, name string) labels.Labels {
+	t.Helper()
+	lset, err := parser.NewParser(parser.Options{}).ParseMetric(name)
+	require.NoError(t, err, name)
+	return lset
+}
+
+// Machine is what kube-state-metrics knows of a Node.
+type Machine struct {
+	Name     string
+	Ready    string // true, false, unknown
+	Cordoned bool
+	Version  string
+	Labels   string // further labels of kube_node_labels, each after a comma
+	Taint    string
+}
+
+const job = `job="kube-state-metrics"`
+
+// KubeStateMetrics is what kube-state-metrics at an address shows.
+func KubeStateMetrics(instance string, Machines ...Machine) map[string]float64 {
+	out := map[string]float64{}
+	for _, m := range Machines {
+		common := fmt.Sprintf(`%s,instance="%s",node="%s"`, job, instance, m.Name)
+		version := m.Version
+		if version == "" {
+			version = "v1.36.3"
+		}
+		out[`kube_node_info{`+common+`,provider_id="civo://`+m.Name+`",kubelet_version="`+version+`",system_uuid="uuid-`+m.Name+`",internal_ip="10.0.0.1"}`] = 1
+		out[`kube_node_created{`+common+`}`] = float64(Epoch.Add(-24 * time.Hour).Unix())
+		out[`kube_node_role{`+common+`,role="worker"}`] = 1
+		out[`kube_node_labels{`+common+m.Labels+`}`] = 1
+		cordoned := 0.0
+		if m.Cordoned {
+			cordoned = 1
+		}
+		out[`kube_node_spec_unschedulable{`+common+`}`] = cordoned
+		if m.Taint != "" {
+			out[`kube_node_spec_taint{`+common+`,key="`+m.Taint+`",value="",effect="NoSchedule"}`] = 1
+		}
+		ready := m.Ready
+		if ready == "" {
+			ready = "true"
+		}
+		for _, status := range []string{"true", "false", "unknown"} {
+			out[`kube_node_status_condition{`+common+`,condition="Ready",status="`+status+`"}`] = is(status == ready)
+			out[`kube_node_status_condition{`+common+`,condition="DiskPressure",status="`+status+`"}`] = is(status == "false")
+		}
+	}
+	return out
+}
+
+func is(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Every calls do every 30 seconds, from and until in minutes.
+func Every(from, until float64, do func(when time.Time, minutes float64)) {
+	for minutes := from; minutes < until; minutes += 0.5 {
+		do(At(minutes), minutes)
+	}
+}

@@ -1,0 +1,345 @@
+package history_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/backtest/history"
+	. "drydock.dev/drydock/internal/backtest/history/historytest"
+)
+
+// unready fires two minutes after a Node has stopped being Ready, and for one minute after it is Ready again.
+const unready = `
+groups:
+- name: unready
+  interval: 30s
+  rules:
+  - alert: Unready
+    expr: kube_node_status_condition{condition="Ready",status="true"} == 0
+    for: 2m
+    keep_firing_for: 1m
+    labels: {severity: critical}
+    annotations: {summary: "{{ $labels.node }} is not Ready"}
+`
+
+// day is a day in which Nodes flap, come and go, and kube-state-metrics is down for ten minutes.
+func day(t testing.TB, hours float64) *Recording {
+	r := New(t)
+	Every(0, hours*60, func(when time.Time, minutes float64) {
+		if minutes >= 100 && minutes < 110 {
+			r.Scrape(when, "a", nil)
+			return
+		}
+		machines := []Machine{{Name: "one"}, {Name: "two"}}
+		if int(minutes)%50 > 35 {
+			machines[0].Ready = "unknown"
+		}
+		if int(minutes)%70 > 60 {
+			machines[1].Ready = "false"
+		}
+		if int(minutes)%90 > 45 {
+			machines = append(machines, Machine{Name: "three"})
+		}
+		r.Scrape(when, "a", KubeStateMetrics("a", machines...))
+	})
+	return r
+}
+
+func text(t testing.TB, of any) string {
+	t.Helper()
+	out, err := json.MarshalIndent(of, "", " ")
+	require.NoError(t, err)
+	return string(out)
+}
+
+func TestAnAlertIsAsPrometheusSendsIt(t *testing.T) {
+	t.Parallel()
+	r := New(t)
+	Every(0, 60, func(when time.Time, minutes float64) {
+		m := Machine{Name: "one"}
+		if minutes >= 20 && minutes < 30 {
+			m.Ready = "unknown"
+		}
+		r.Scrape(when, "a", KubeStateMetrics("a", m))
+	})
+	past := pastOf(t, r, history.Options{
+		Rules: rulesOf(t, unready), ExternalLabels: model.LabelSet{"cluster": "prod", "severity": "none"},
+	})
+	var alerts []history.Alert
+	for _, m := range moments(t, past, 10, 60) {
+		alerts = append(alerts, m.Alerts...)
+	}
+	require.Len(t, alerts, 2)
+	began, ended := alerts[0], alerts[1]
+	require.Equal(t, model.LabelValue("prod"), began.Labels["cluster"], "an external label")
+	require.Equal(t, model.LabelValue("critical"), began.Labels["severity"], "an alert's own label counts more")
+	require.Equal(t, model.LabelValue("one"), began.Labels["node"])
+	require.Equal(t, model.LabelSet{"summary": "one is not Ready"}, began.Annotations)
+	require.Contains(t, began.GeneratorURL, "/graph?g0.expr=kube_node_status_condition")
+	require.WithinRange(t, began.StartsAt, At(22), At(23))
+	require.True(t, began.EndsAt.IsZero())
+	require.Equal(t, began.StartsAt, ended.StartsAt)
+	require.WithinRange(t, ended.EndsAt, At(31), At(32), "keep_firing_for")
+}
+
+func TestTheSameDataGivesTheSameMoments(t *testing.T) {
+	t.Parallel()
+	r := day(t, 6)
+	dir := r.Blocks(2 * time.Hour)
+	o := history.Options{Rules: rulesOf(t, unready)}
+	once := moments(t, openTSDB(t, dir, o), 60, 350)
+	require.Greater(t, len(once), 30)
+	again := openTSDB(t, dir, o)
+	require.Equal(t, text(t, once), text(t, moments(t, again, 60, 350)))
+	require.Equal(t, text(t, once), text(t, moments(t, again, 60, 350)), "a Past that begins anew")
+}
+
+func TestMomentsOutliveThePast(t *testing.T) {
+	t.Parallel()
+	past, err := history.OpenTSDB(t.Context(), day(t, 6).Blocks(2*time.Hour), history.Options{Rules: rulesOf(t, unready)})
+	require.NoError(t, err)
+	all := moments(t, past, 60, 350)
+	before := text(t, all)
+	require.NoError(t, past.Close())
+	require.Equal(t, before, text(t, all))
+}
+
+// Wherever the time is split, both halves give what the whole gives.
+func TestTimeThatIsSplitGivesTheSameMoments(t *testing.T) {
+	t.Parallel()
+	dir := day(t, 6).Blocks(2 * time.Hour)
+	o := history.Options{Rules: rulesOf(t, unready)}
+	whole := openTSDB(t, dir, o)
+	want := text(t, moments(t, whole, 60, 350))
+	for _, minutes := range []float64{61, 85.5, 86, 87.2501, 88.3, 99.99, 111, 120, 121, 240, 300.123} {
+		past := openTSDB(t, dir, o)
+		got := slices.Concat(moments(t, past, 60, minutes), moments(t, past, minutes, 350))
+		require.Equal(t, want, text(t, got), "split at minute %v", minutes)
+		require.Equal(t, whole.Skipped(), past.Skipped())
+	}
+	// The control: a call that goes on from elsewhere begins anew, with all that is there.
+	past := openTSDB(t, dir, o)
+	moments(t, past, 60, 85.5)
+	require.Len(t, moments(t, past, 86, 90)[0].Nodes, 3)
+}
+
+func TestAnAlertThatChangesDuringAGapIsToldAtItsEnd(t *testing.T) {
+	t.Parallel()
+	r := New(t)
+	Every(0, 60, func(when time.Time, minutes float64) {
+		if minutes >= 20 && minutes < 30 {
+			r.Scrape(when, "a", nil)
+			return
+		}
+		m := Machine{Name: "one"}
+		if minutes >= 15 && minutes < 20 {
+			m.Ready = "unknown"
+		}
+		r.Scrape(when, "a", KubeStateMetrics("a", m))
+	})
+	var ended []history.Moment
+	for _, m := range moments(t, pastOf(t, r, history.Options{Rules: rulesOf(t, unready)}), 10, 60) {
+		require.False(t, m.At.After(At(20)) && m.At.Before(At(30)), "a moment inside the gap")
+		if len(m.Alerts) > 0 && !m.Alerts[0].EndsAt.IsZero() {
+			ended = append(ended, m)
+		}
+	}
+	require.Len(t, ended, 1)
+	require.Equal(t, At(30), ended[0].At)
+	require.WithinRange(t, ended[0].Alerts[0].EndsAt, At(20), At(30))
+}
+
+func TestABrokenBlockIsNamedAndSkipped(t *testing.T) {
+	t.Parallel()
+	broken := map[string]func(t *testing.T, block string){
+		"a chunk's bytes": func(t *testing.T, block string) {
+			path := filepath.Join(block, "chunks", "000001")
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			data[len(data)/2] ^= 0xff
+			require.NoError(t, os.WriteFile(path, data, 0o600))
+		},
+		"an index that is cut off": func(t *testing.T, block string) {
+			require.NoError(t, os.Truncate(filepath.Join(block, "index"), 100))
+		},
+		"no meta.json": func(t *testing.T, block string) {
+			require.NoError(t, os.Remove(filepath.Join(block, "meta.json")))
+		},
+	}
+	for name, breakIt := range broken {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := New(t)
+			Every(0, 360, func(when time.Time, _ float64) {
+				r.Scrape(when, "a", KubeStateMetrics("a", Machine{Name: "one"}, Machine{Name: "two"}))
+			})
+			dir := r.Blocks(2 * time.Hour)
+			all, err := filepath.Glob(filepath.Join(dir, "0*"))
+			require.NoError(t, err)
+			require.Len(t, all, 3)
+			o := history.Options{Rules: rulesOf(t, quiet)}
+			require.Len(t, moments(t, openTSDB(t, dir, o), 10, 350), 1, "the control: all blocks are whole")
+			breakIt(t, all[1])
+			past := openTSDB(t, dir, o)
+			got := moments(t, past, 10, 350)
+			require.Len(t, got, 3)
+			require.Equal(t, At(124.5), got[1].At)
+			require.Equal(t, At(240), got[1].Gap.Until)
+			require.Empty(t, got[2].Gone)
+			var what []string
+			for _, s := range past.Skipped() {
+				what = append(what, s.What)
+			}
+			require.Contains(t, what, "block "+filepath.Base(all[1]))
+		})
+	}
+}
+
+// The folder of a running Prometheus has its last hours in the write-ahead log. It is read, and not changed.
+func TestTheWriteAheadLogIsReadAndNotWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db, err := tsdb.Open(dir, nil, nil, tsdb.DefaultOptions(), nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	for minutes := 0.0; minutes < 60; minutes++ {
+		app := db.Appender(t.Context())
+		for name, v := range KubeStateMetrics("a", Machine{Name: "one"}) {
+			_, err := app.Append(0, Series(t, name), At(minutes).UnixMilli(), v)
+			require.NoError(t, err)
+		}
+		require.NoError(t, app.Commit())
+	}
+	before := files(t, dir)
+	past := openTSDB(t, dir, history.Options{Rules: rulesOf(t, quiet)})
+	got := moments(t, past, 10, 60)
+	require.Len(t, got, 1)
+	require.Equal(t, []string{"one"}, names(got[0].Nodes))
+	require.Empty(t, past.Skipped())
+	require.Equal(t, before, files(t, dir))
+}
+
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		out[path] = string(data)
+		return err
+	}))
+	return out
+}
+
+func TestRecordedAlertsAreTakenAsTheyAre(t *testing.T) {
+	t.Parallel()
+	r := New(t)
+	firing := map[string]float64{`ALERTS{alertname="Unready",alertstate="firing",node="one"}`: 1}
+	Every(0, 60, func(when time.Time, minutes float64) {
+		r.Scrape(when, "a", KubeStateMetrics("a", Machine{Name: "one"}))
+		shows := map[string]float64{}
+		if minutes >= 20 && minutes < 30 {
+			shows = firing
+		}
+		if minutes >= 40 {
+			shows = map[string]float64{`ALERTS{alertname="Unready",alertstate="pending",node="one"}`: 1}
+		}
+		r.Scrape(when, "rules", shows)
+	})
+	got := moments(t, pastOf(t, r, history.Options{Recorded: true, ExternalLabels: model.LabelSet{"cluster": "prod"}}), 10, 60)
+	require.Len(t, got, 3)
+	labels := model.LabelSet{"alertname": "Unready", "node": "one", "cluster": "prod"}
+	require.Equal(t, []history.Alert{{Labels: labels, StartsAt: At(20)}}, got[1].Alerts)
+	require.Equal(t, []history.Alert{{Labels: labels, StartsAt: At(20), EndsAt: At(30)}}, got[2].Alerts)
+}
+
+func TestWhatIsMissingOrFailsIsNamed(t *testing.T) {
+	t.Parallel()
+	r := New(t)
+	Every(0, 60, func(when time.Time, minutes float64) {
+		shows := KubeStateMetrics("a", Machine{Name: "one"})
+		maps.DeleteFunc(shows, func(name string, _ float64) bool { return Series(t, name).Get(labels.MetricName) == "kube_node_labels" })
+		r.Scrape(when, "a", shows)
+	})
+	past := pastOf(t, r, history.Options{Rules: rulesOf(t, `
+groups:
+- name: odd
+  interval: 30s
+  rules:
+  - {alert: Absent, expr: no_such_metric > 0}
+  - {alert: Twice, expr: 'label_replace(kube_node_status_condition, "status", "", "", "")'}
+`)})
+	moments(t, past, 10, 60)
+	found := map[string]history.Skip{}
+	for _, s := range past.Skipped() {
+		found[s.What] = s
+	}
+	require.Equal(t, []string{"kube_node_labels", "no_such_metric", "rule Twice"}, slices.Sorted(maps.Keys(found)))
+	require.Contains(t, found["no_such_metric"].Why, "Absent")
+	require.NotEmpty(t, found["rule Twice"].Why)
+	require.True(t, found["rule Twice"].Until.After(At(59)))
+}
+
+func TestAnErrorOfTheConsumerEndsTheReading(t *testing.T) {
+	t.Parallel()
+	past := openTSDB(t, day(t, 6).Blocks(2*time.Hour), history.Options{Rules: rulesOf(t, unready)})
+	enough, calls := errors.New("enough"), 0
+	err := past.Moments(context.Background(), At(60), At(350), func(history.Moment) error {
+		calls++
+		return enough
+	})
+	require.ErrorIs(t, err, enough)
+	require.Equal(t, 1, calls)
+	require.Greater(t, len(moments(t, past, 60, 350)), 30, "the next call begins anew")
+}
+
+func TestRulesOfManifestsAreRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write("plain.yaml", quiet)
+	write("manifest.yml", `
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata: {name: one}
+spec:
+  groups:
+  - {name: one, partial_response_strategy: warn, rules: [{alert: One, expr: vector(1)}]}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata: {name: two}
+spec:
+  groups: [{name: two, rules: [{alert: Two, expr: vector(1)}]}]
+`)
+	read, err := history.ReadRules(dir)
+	require.NoError(t, err)
+	require.Len(t, read, 2)
+	r := New(t)
+	Every(0, 20, func(when time.Time, _ float64) { r.Scrape(when, "a", KubeStateMetrics("a", Machine{Name: "one"})) })
+	first := moments(t, pastOf(t, r, history.Options{Rules: read}), 10, 20)[0]
+	require.Len(t, first.Alerts, 2)
+
+	write("other.yaml", "kind: ConfigMap\n")
+	_, err = history.ReadRules(dir)
+	require.ErrorContains(t, err, "other.yaml")
+	require.ErrorContains(t, err, "ConfigMap")
+	_, err = history.ReadRules(t.TempDir())
+	require.ErrorContains(t, err, "has no file *.yaml or *.yml")
+}

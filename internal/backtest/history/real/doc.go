@@ -1,0 +1,2 @@
+// Package real tests package history against the real Prometheus. It has tests only.
+package real
