@@ -69,6 +69,9 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ remediations.
 
 // with opens a call and finds the machine's System. on: the machine must be on.
 func (c Rebooter) with(ctx context.Context, m engine.Machine, on bool, use func(*call, *schemas.ComputerSystem) error) error {
+	if why := metal3(m.ProviderID); on && why != "" {
+		return &callError{why: forMachine, text: why}
+	}
 	k, err := c.open(m)
 	if err != nil {
 		return err

@@ -114,6 +114,24 @@ func TestTheResetThatIsChosen(t *testing.T) {
 	}
 }
 
+// TestAMachineOfABareMetalHostIsNotReset behind its operator's back; the refusal names the host. Its power is still a witness.
+func TestAMachineOfABareMetalHostIsNotReset(t *testing.T) {
+	t.Parallel()
+	side, url := begin(t, sim.Options{})
+	r := rebooter(t, bmcOf(t, "node-1", url, Basic))
+	m := machine1
+	for id, says := range map[string]string{
+		"metal3://metal/host-3/prod-7":                  `BareMetalHost "metal/host-3" owns the machine`,
+		"metal3://2b0d6ac2-5e8f-4a3e-b8a7-0c3a5d1f0e11": "a BareMetalHost owns the machine",
+	} {
+		m.ProviderID = id
+		requireRefused(t, r, side, m, says)
+		require.Equal(t, remediations.Well, r.Testify(t.Context(), m, remediations.Sign{Kind: remediations.SignNotRunning}).Answer)
+	}
+	m.ProviderID = "other://metal3"
+	requireReset(t, r, side, m, "ForceRestart")
+}
+
 // TestOnlyWhatRunsIsRebooted, and the power is a witness of its own.
 func TestOnlyWhatRunsIsRebooted(t *testing.T) {
 	t.Parallel()
