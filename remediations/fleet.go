@@ -124,6 +124,9 @@ func (r *Roster) Fleet(l *Ledger, firing func(node string) bool, blind bool, now
 	return f
 }
 
+// Node is the Node of exactly that name; nil: the fleet has none.
+func (f *Fleet) Node(name string) *corev1.Node { return f.roster.Node(name) }
+
 // count keeps nothing of a node that has nothing: most have, and a pass over thousands of them must cost next to nothing.
 func (f *Fleet) count(r *Roster, firing func(node string) bool, now time.Time) {
 	zones, named, pools := make([]census, len(r.zones.names)), make([]bool, len(r.zones.names)), make([]int, len(r.pools.names))

@@ -71,6 +71,8 @@ func TestNamesAreCompleted(t *testing.T) {
 		"pause n":          {"node-1", "node-2"},
 		"pause node-1 n":   {"node-2"},
 		"history ":         {"node-1", "node-2", "other-1"},
+		"why n":            {"node-1", "node-2"},
+		"why node-1 ":      {},
 		"history node-1 ":  {},
 		"cancel ":          {"node-2"},
 		"repair n --with ": nodeRemediations(),

@@ -45,6 +45,7 @@ func (p *plugin) newRootCommand() *cobra.Command {
 	root.PersistentFlags().Lookup("namespace").Usage = "Namespace of Drydock's ledger; without it, the ledger is looked for in all"
 	root.AddCommand(
 		p.completes(p.newStatusCommand(), many, ""),
+		p.completes(p.newWhyCommand(), 1, ""),
 		p.completes(p.newHistoryCommand(), 1, ""),
 		p.completes(p.newReportCommand(), many, ""),
 		p.writes(p.completes(p.newPauseCommand(), many, "")),

@@ -51,6 +51,11 @@ func (p Program) Execute(ctx context.Context, root *cobra.Command, args []string
 // ErrReported fails a command that has printed already what is wrong.
 var ErrReported = errors.New("failed")
 
+// Exit ends a command that did its work with a code of its own, which is its answer.
+type Exit int
+
+func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // usageError is an error about how the command was called.
 type usageError struct{ error }
 
@@ -88,9 +93,12 @@ func markRunErrors(cmd *cobra.Command) {
 // report says what went wrong and returns the exit code.
 func (p Program) report(err error, stderr io.Writer) int {
 	var work workError
+	var exit Exit
 	switch {
 	case err == nil:
 		return ExitOK
+	case errors.As(err, &exit):
+		return int(exit)
 	case errors.As(err, &work):
 		if !errors.Is(err, ErrReported) {
 			p.print(work.error, stderr)

@@ -60,6 +60,7 @@ func TestErrorsEndTheProgram(t *testing.T) {
 	}{
 		"nothing":            {args: []string{"work"}},
 		"work":               {args: []string{"work"}, err: errors.New("no"), code: ExitFailed, stderr: "the program: no\n"},
+		"an answer":          {args: []string{"work"}, err: Exit(3), code: 3},
 		"work, said already": {args: []string{"work"}, err: fmt.Errorf("checking: %w", ErrReported), code: ExitFailed},
 		"usage":              {args: []string{"work"}, err: Usagef("--a is %d", 1), code: ExitUsage, stderr: "the program: --a is 1\n" + hint},
 		"usage, wrapped":     {args: []string{"work"}, err: fmt.Errorf("reading: %w", Usage(errors.New("b"))), code: ExitUsage, stderr: "the program: reading: b\n" + hint},

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/config"
+)
+
+const (
+	// installedBy selects what the chart installed, and configKey is where a ConfigMap of it has the configuration.
+	installedBy = "app.kubernetes.io/name=drydock"
+	configKey   = "drydock.yaml"
+)
+
+// configuration is the one in the file or, without a file, the one that Drydock was installed with. Where that cannot be read, it
+// says why. The files that a configuration names are Drydock's, and are not looked at.
+func (p *plugin) configuration(ctx context.Context, c client, file, namespace string) (cfg *config.Config, unseen string, err error) {
+	o := config.Options{SkipFiles: true}
+	if file != "" {
+		cfg, _, err = config.Load(file, o)
+		return cfg, "", err
+	}
+	list, err := c.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: installedBy})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Sprintf("Drydock's configuration: %v; give it with --config FILE", err), nil
+	case err != nil:
+		return nil, "", asking(err, "listing ConfigMaps to find Drydock's configuration", "")
+	}
+	var found []string
+	var text string
+	for _, cm := range list.Items {
+		if data, ok := cm.Data[configKey]; ok {
+			found, text = append(found, cm.Namespace+"/"+cm.Name), data
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, "Drydock's configuration: no ConfigMap of Drydock's chart has the key " + configKey + "; give it with --config FILE", nil
+	case 1:
+	default:
+		return nil, fmt.Sprintf("Drydock's configuration: there are several, %s; say which namespace with -n", strings.Join(found, " and ")), nil
+	}
+	cfg, _, err = config.Read(strings.NewReader(text), o)
+	if err != nil {
+		return nil, fmt.Sprintf("Drydock's configuration: ConfigMap %s cannot be used, perhaps because this plugin is of another version: %v", found[0], err), nil
+	}
+	return cfg, "", nil
+}

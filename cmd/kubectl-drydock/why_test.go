@@ -1,0 +1,340 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/remediations"
+)
+
+var illLabels = map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": "node-3", "severity": "critical"}
+
+// illNode is node-3, which is not Ready, with its alert.
+func illNode(change ...func(*corev1.Node)) *corev1.Node {
+	n := aged("node-3", corev1.ConditionFalse)
+	a := remediations.Alert{
+		V: remediations.RecordVersion, Name: "NodeNotReady", Policy: "node-not-ready", Status: remediations.StatusFiring, StartsAt: now.Add(-12 * time.Minute),
+		ReceivedAt: now.Add(-12 * time.Minute), Labels: map[string]string{"node": "node-3"}, Fingerprint: remediations.Fingerprint(illLabels),
+	}
+	n.Annotations[a.Key()] = a.Encode()
+	for _, c := range change {
+		c(n)
+	}
+	return n
+}
+
+// aged is a node of last month with that Ready condition.
+func aged(name string, ready corev1.ConditionStatus) *corev1.Node {
+	n := node(name, nil)
+	n.CreationTimestamp, n.Spec.ProviderID = metav1.NewTime(now.Add(-30*24*time.Hour)), "civo://"+name
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-13 * time.Minute))}}
+	return n
+}
+
+// recorded puts the repair on the node.
+func with(r *remediations.Record) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Annotations[remediations.NodeRepairKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(r.Phase)
+	}
+}
+
+// illCause makes the record one of node-3's alert.
+func illCause(r *remediations.Record) {
+	r.Cause = remediations.Cause{Alert: remediations.Fingerprint(illLabels)}
+	r.Step = remediations.StepRef{Name: "reboot", Attempt: 1}
+	if r.Intent != nil {
+		r.Intent.ID = r.ID + "-0-1"
+	}
+}
+
+const whyConfig = `
+apiVersion: drydock.dev/v1alpha1
+kind: Config
+mode: enforce
+receiver: {tokenFile: /etc/drydock/token}
+alertmanager: {urls: ["http://alertmanager-operated.monitoring:9093"]}
+providers:
+  civo: {clusterID: 9c89d8b9-463d-45f2-8928-455eb3f3726a, region: LON1, apiKeyFile: /etc/drydock/civo-api-key}
+policies:
+- name: node-not-ready
+  plan: [{step: reboot, wait: 10m, attempts: 2}]
+`
+
+// installedWith is the ConfigMap of the chart.
+func installedWith(config string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "drydock", Labels: map[string]string{"app.kubernetes.io/name": "drydock"}},
+		Data:       map[string]string{"drydock.yaml": config},
+	}
+}
+
+// fleetOf is ten nodes with Drydock's configuration and a calm ledger; the node replaces the one of its name.
+func fleetOf(ill *corev1.Node) []runtime.Object {
+	out := []runtime.Object{ledgerOf(calmLedger()), installedWith(whyConfig), ill}
+	for i := range 10 {
+		name := fmt.Sprintf("node-%d", i)
+		if name != ill.Name {
+			out = append(out, aged(name, corev1.ConditionTrue))
+		}
+		seconds, renewed := int32(40), metav1.NewMicroTime(now.Add(-5*time.Second))
+		out = append(out, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: name}, Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds, RenewTime: &renewed}})
+	}
+	return out
+}
+
+// alertmanagerWith has the node's alert, silenced or not, and the Watchdog.
+func alertmanagerWith(t *testing.T, silences ...string) string {
+	t.Helper()
+	alert := func(labels map[string]string, silencedBy []string) map[string]any {
+		state := "active"
+		if len(silencedBy) > 0 {
+			state = "suppressed"
+		}
+		return map[string]any{
+			"labels": labels, "annotations": map[string]string{}, "startsAt": now.Add(-12 * time.Minute), "endsAt": now.Add(4 * time.Minute), "updatedAt": now.Add(-10 * time.Second),
+			"fingerprint": remediations.Fingerprint(labels), "receivers": []any{map[string]string{"name": "drydock"}},
+			"status": map[string]any{"state": state, "silencedBy": append([]string{}, silencedBy...), "inhibitedBy": []string{}, "mutedBy": []string{}},
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		var answer any = []any{}
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/alerts"):
+			answer = []any{
+				alert(illLabels, silences), alert(map[string]string{"alertname": "Watchdog"}, nil),
+				alert(map[string]string{"alertname": "NodeDiskSlow", "node": "node-3"}, nil),
+			}
+		case strings.Contains(r.URL.Path, "/silence/"):
+			answer = map[string]any{
+				"id": filepath.Base(r.URL.Path), "createdBy": "alice", "comment": "swapping a disk", "startsAt": now.Add(-time.Hour), "endsAt": now.Add(55 * time.Minute), "updatedAt": now.Add(-time.Hour),
+				"status": map[string]string{"state": "active"}, "matchers": []any{map[string]any{"name": "node", "value": "node-3", "isRegex": false, "isEqual": true}},
+			}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+const silenceID = "f1b1c9b0-0000-4000-8000-000000000001"
+
+// TestWhyNamesWhatHoldsTheNode by the guards' own words, with an exit code that a script can go by.
+func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
+	t.Parallel()
+	pending := func(change ...func(*remediations.Record)) func(*corev1.Node) {
+		return with(record("bbbbbb", remediations.Pending, append([]func(*remediations.Record){illCause}, change...)...))
+	}
+	for name, c := range map[string]struct {
+		node     *corev1.Node
+		silences []string
+		unasked  bool
+		code     int
+		says     []string
+		never    []string
+	}{
+		"silenced": {
+			node: illNode(pending()), silences: []string{silenceID}, code: 3,
+			says: []string{
+				"node-3 is not repaired: Silenced holds it, until 2026-11-20T22:00:00Z (in 55m).", "of alice (swapping a disk)",
+				"To change that: amtool silence expire " + silenceID, "Next:     reboot:1 by civo", "HOLDS",
+			},
+			never: []string{"Unseen"},
+		},
+		"nothing holds it": {
+			node: illNode(), code: 4,
+			says:  []string{"node-3 is about to be repaired.", "Next:     reboot:1 by civo", "1 of 10 nodes are unhealthy, limits.unhealthy is 20%", "Ready is False since", "no windows are configured"},
+			never: []string{"HOLDS", "not seen"},
+		},
+		"Alertmanager was not asked": {
+			node: illNode(), unasked: true, code: 4,
+			says: []string{"not seen   Alertmanager was not asked; give --alertmanager URL", "Unseen:   Alertmanager was not asked"},
+		},
+		"the leader wrote what Alertmanager said": {
+			node: illNode(pending(held(remediations.Silenced, "covered by silence 8a1 of alice (disk) until 2026-11-20T22:00:00Z", now.Add(55*time.Minute)))), unasked: true, code: 3,
+			says: []string{"Silenced holds it, until 2026-11-20T22:00:00Z", "of alice (disk)", "Drydock wrote that at 2026-11-20T21:04:00Z"},
+		},
+		"what the leader wrote is over": {
+			node: illNode(pending(held(remediations.Silenced, "covered by silence 8a1 of alice (disk)", now.Add(-time.Minute)))), unasked: true, code: 4,
+			says: []string{"about to be repaired"}, never: []string{"alice"},
+		},
+		"paused": {
+			node: illNode(func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" }), code: 3,
+			says: []string{"Paused holds it.", "(ticket 12)", "To change that: kubectl drydock resume node-3"},
+		},
+		"excluded": {
+			node: illNode(func(n *corev1.Node) { n.Labels[remediations.ExcludeLabel] = "" }), code: 3,
+			says: []string{"Excluded holds it.", "kubectl label node node-3 drydock.dev/exclude-"},
+		},
+		"the witness says that it is well": {
+			node: illNode(func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionTrue }), code: 3,
+			says: []string{"NotWitnessed holds it.", "Ready is True since"},
+		},
+		"under repair": {
+			node: illNode(with(record("aaaaaa", remediations.Verifying, illCause))), code: 4,
+			says: []string{"node-3 is under repair: reboot:1, Verifying since 2026-11-20T21:02:00Z (3m ago).", "Next:     reboot:2 by civo, if the node is not well by 2026-11-20T21:12:00Z"},
+		},
+		"under repair, and its time is over": {
+			node: illNode(with(record("aaaaaa", remediations.Verifying, illCause, func(r *remediations.Record) { r.Deadline = now.Add(-time.Minute) }))), code: 4,
+			says: []string{"Next:     reboot:2 by civo, as soon as Drydock looks: the node had until 2026-11-20T21:04:00Z"}, never: []string{" by 2026-11-20T21:04"},
+		},
+		"ran out of steps": {
+			node: illNode(with(record("aaaaaa", remediations.Exhausted, illCause))), code: 3,
+			says: []string{"Exhausted holds it.", "kubectl drydock reset node-3"},
+		},
+		"a record that nobody can read": {
+			node: illNode(func(n *corev1.Node) { n.Annotations[remediations.NodeRepairKey] = "{" }), code: 3,
+			says: []string{"RecordMalformed holds it.", "kubectl drydock reset node-3"},
+		},
+		"well": {
+			node: aged("node-3", corev1.ConditionTrue), unasked: true, code: 0,
+			says: []string{"node-3 needs no repair: no alert of a policy fires on it.", "Alert:    none"}, never: []string{"GUARD"},
+		},
+		"repaired": {
+			node: func() *corev1.Node {
+				n := aged("node-3", corev1.ConditionTrue)
+				n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Ended: now.Add(-time.Hour)})
+				return n
+			}(), unasked: true, code: 0, says: []string{"needs no repair", "Last:     Recovered 60m ago: reboot:1 by policy node-not-ready (cccccc)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"why", "node-3"}
+			if !c.unasked {
+				args = append(args, "--alertmanager", alertmanagerWith(t, c.silences...))
+			}
+			code, stdout, stderr := newDesk(t, fleetOf(c.node)...).run(args...)
+			require.Empty(t, stderr)
+			require.Equal(t, c.code, code, stdout)
+			for _, text := range c.says {
+				require.Contains(t, stdout, text)
+			}
+			for _, text := range c.never {
+				require.NotContains(t, stdout, text)
+			}
+		})
+	}
+}
+
+// TestThePageShowsWhatWhyPrints, line by line.
+func TestThePageShowsWhatWhyPrints(t *testing.T) {
+	t.Parallel()
+	n := illNode(with(record("bbbbbb", remediations.Pending, illCause)))
+	n.Annotations[remediations.HistoryKey] = historyOf(t, remediations.Entry{ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Ended: now.Add(-50 * time.Hour)})
+	code, stdout, _ := newDesk(t, fleetOf(n)...).run("why", "node-3", "--alertmanager", alertmanagerWith(t, silenceID))
+	require.Equal(t, 3, code)
+	golden(t, "why", stdout)
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubectl-drydock.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "```console\n$ kubectl drydock why node-3 --alertmanager http://localhost:9093\n"+stdout+"```\n")
+}
+
+// TestWhyTellsOfAlertsThatNoPolicyTakes, and of policies that nearly take one.
+func TestWhyTellsOfAlertsThatNoPolicyTakes(t *testing.T) {
+	t.Parallel()
+	_, stdout, _ := newDesk(t, fleetOf(illNode())...).run("why", "node-3", "--alertmanager", alertmanagerWith(t))
+	require.Regexp(t, `Alert: +NodeDiskSlow \([0-9a-f]{16}\), no policy takes it, `, stdout)
+	require.Contains(t, stdout, "policy gpu-node-not-ready does not take it: node node-3 does not match nodeSelector nvidia.com/gpu.count")
+}
+
+// TestWhyInJSONHasWhatTheTextHas.
+func TestWhyInJSONHasWhatTheTextHas(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := newDesk(t, fleetOf(illNode())...).run("why", "node-3", "-o", "json", "--alertmanager", alertmanagerWith(t, silenceID))
+	require.Equal(t, 3, code, stderr)
+	var told story
+	require.NoError(t, json.Unmarshal([]byte(stdout), &told))
+	require.Equal(t, heldNode, told.State)
+	require.Equal(t, remediations.Silenced, told.Hold.Reason)
+	require.Len(t, told.Guards, len(remediations.Guards()))
+	require.Equal(t, "reboot:1", told.Next)
+	require.Equal(t, "civo", told.Provider)
+	require.Empty(t, told.Unseen)
+}
+
+// forbid has the API server refuse these requests.
+func (d *desk) forbid(verb, resource string) {
+	d.cluster.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", nil)
+	})
+}
+
+// TestWhatMayNotBeReadIsNotSeen, and never passed. With the right it is seen.
+func TestWhatMayNotBeReadIsNotSeen(t *testing.T) {
+	t.Parallel()
+	for resource, c := range map[string]struct {
+		unseen  string
+		reasons []remediations.Reason
+	}{
+		"leases": {"the leases of the nodes: ", []remediations.Reason{remediations.Blind}},
+		"nodes":  {"the other nodes: ", []remediations.Reason{remediations.FleetUnhealthy, remediations.AtLimit, remediations.NodeUnderRepair, remediations.ControlPlaneBusy}},
+	} {
+		t.Run(resource, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, fleetOf(illNode())...)
+			at := alertmanagerWith(t)
+			unseen := func() (out []remediations.Reason, told story) {
+				_, stdout, stderr := d.run("why", "node-3", "-o", "json", "--alertmanager", at)
+				require.Empty(t, stderr)
+				require.NoError(t, json.Unmarshal([]byte(stdout), &told))
+				for _, g := range told.Guards {
+					if g.Standing == remediations.GuardNotSeen {
+						out = append(out, g.Reason)
+					}
+				}
+				return out, told
+			}
+			before, _ := unseen()
+			require.Empty(t, before)
+			d.forbid("list", resource)
+			after, told := unseen()
+			require.Subset(t, after, c.reasons)
+			require.Len(t, told.Unseen, 1)
+			require.Contains(t, told.Unseen[0], c.unseen)
+		})
+	}
+}
+
+// TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak: nothing is decided by a configuration that is another one.
+func TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak(t *testing.T) {
+	t.Parallel()
+	n := illNode(func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" })
+	d := newDesk(t, ledgerOf(calmLedger()), n)
+	code, stdout, stderr := d.run("why", "node-3")
+	require.Equal(t, 3, code, stderr)
+	require.Contains(t, stdout, "Paused holds it.")
+	require.Contains(t, stdout, "Unseen:   Drydock's configuration: no ConfigMap of Drydock's chart has the key drydock.yaml; give it with --config FILE")
+	require.NotContains(t, stdout, "GUARD")
+
+	file := filepath.Join(t.TempDir(), "drydock.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(whyConfig), 0o600))
+	code, stdout, stderr = d.run("why", "node-3", "--config", file)
+	require.Equal(t, 3, code, stderr)
+	require.Contains(t, stdout, "GUARD")
+	require.NotContains(t, stdout, "Drydock's configuration:")
+
+	code, _, stderr = d.run("why", "node-3", "--config", file+".missing")
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, stderr, "cannot be read")
+	code, _, stderr = d.run("why", "node-77")
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, stderr, `there is no node "node-77" in this cluster`)
+}
