@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/internal/cli"
@@ -28,7 +30,7 @@ func newCheckCommand() *cobra.Command {
 		Long: "Check prints FILE:LINE: path: message for every fault and ends with 1, or prints FILE: ok, which provider serves\n" +
 			"which Nodes, and warnings, and ends with 0. It looks at the files that the configuration names, as run does. With -\n" +
 			"it reads the configuration from standard input. With --kubeconfig it also reads the cluster's Nodes, and names those\n" +
-			"that no single provider serves.",
+			"that no single provider serves, and those that another system repairs, too.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, load := args[0], func() (*config.Config, []config.Fault, error) { return config.Load(args[0], config.Options{}) }
@@ -57,11 +59,11 @@ func newCheckCommand() *cobra.Command {
 			if kubeconfig == "" {
 				return nil
 			}
-			nodes, err := nodesOf(cmd.Context(), kubeconfig)
+			said, err := saidOfCluster(cmd.Context(), cfg, kubeconfig)
 			if err != nil {
 				return err
 			}
-			for _, w := range cfg.Core.Uncovered(nodes) {
+			for _, w := range said {
 				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: warning: %s\n", name, w); err != nil {
 					return fmt.Errorf("printing the warnings, %w", err)
 				}
@@ -73,8 +75,8 @@ func newCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// nodesOf reads all Nodes of the cluster.
-func nodesOf(ctx context.Context, kubeconfig string) ([]*corev1.Node, error) {
+// saidOfCluster is what the cluster says against the configuration, one sentence each.
+func saidOfCluster(ctx context.Context, cfg *config.Config, kubeconfig string) ([]string, error) {
 	c, err := restConfigOf(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -84,6 +86,20 @@ func nodesOf(ctx context.Context, kubeconfig string) ([]*corev1.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
 	}
+	objects, err := dynamic.NewForConfig(c)
+	if err != nil {
+		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
+	}
+	nodes, err := nodesOf(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	others, unread := repairersOf(ctx, client, objects)
+	return slices.Concat(cfg.Core.Uncovered(nodes), cfg.Core.Contested(nodes, others), unread), nil
+}
+
+// nodesOf reads all Nodes of the cluster.
+func nodesOf(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, error) {
 	var out []*corev1.Node
 	o := metav1.ListOptions{Limit: 500}
 	for {

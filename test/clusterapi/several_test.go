@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
@@ -44,8 +46,12 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 		"limits":    m{"concurrent": 1, "unhealthy": "60%"},
 	}}, m{"step": "reboot", "wait": "2m", "attempts": 1}, owners.Step(owners.Proven))
 
-	check, err := exec.CommandContext(t.Context(), e.Lab.DrydockProgram(), "check", d.ConfigFile, "--kubeconfig", e.Lab.AdminKubeconfig()).Output()
-	require.NoError(t, err)
+	check := func() string {
+		said, err := exec.CommandContext(t.Context(), e.Lab.DrydockProgram(), "check", d.ConfigFile, "--kubeconfig", e.Lab.AdminKubeconfig()).Output()
+		require.NoError(t, err)
+		return string(said)
+	}
+	said := check()
 	for _, says := range []string{
 		"providers.civo carries out reboot, replace for Nodes whose spec.providerID begins with civo://\n",
 		"providers.redfish carries out reboot for the 2 Nodes it names\n",
@@ -53,9 +59,15 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 		"warning: redfish names 1 Nodes that the cluster does not have: node-99\n",
 		"warning: no provider serves Node ", " for the step reboot: its spec.providerID is ", // whichever is the first
 	} {
-		require.Contains(t, string(check), says)
+		require.Contains(t, said, says)
 	}
-	require.NotContains(t, string(check), "civo-0")
+	require.NotContains(t, said, "civo-0")
+	require.NotContains(t, said, "two systems", "the MachineHealthCheck acts on requests alone")
+	checks := capi.Dynamic.Resource(schema.GroupVersionResource{Group: lab.CAPIMachines.Group, Version: lab.CAPIMachines.Version, Resource: "machinehealthchecks"})
+	finds := `{"spec":{"checks":{"unhealthyNodeConditions":[{"type":"Ready","status":"False","timeoutSeconds":7200}]}}}`
+	_, err = checks.Namespace(lab.ClusterAPINamespace).Patch(t.Context(), "several", types.MergePatchType, []byte(finds), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Contains(t, check(), "warning: two systems may repair the same node: MachineHealthCheck "+lab.ClusterAPINamespace+"/several repairs 2 Nodes that Drydock's policies take, too: ")
 
 	old, machine := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])
 	boots := map[string]string{}

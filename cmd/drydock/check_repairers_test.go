@@ -1,0 +1,121 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"drydock.dev/drydock/remediations"
+)
+
+type object = map[string]any
+
+func custom(apiVersion, kind, name string, fields object) *unstructured.Unstructured {
+	fields["apiVersion"], fields["kind"] = apiVersion, kind
+	if fields["metadata"] == nil {
+		fields["metadata"] = object{}
+	}
+	fields["metadata"].(object)["name"] = name
+	if kind != "NodeHealthCheck" {
+		fields["metadata"].(object)["namespace"] = "default"
+	}
+	return &unstructured.Unstructured{Object: fields}
+}
+
+func karpenters(gates string) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karpenter", Labels: map[string]string{"app.kubernetes.io/name": "karpenter"}},
+		Spec:       appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "FEATURE_GATES", Value: gates}}}}}}},
+	}
+}
+
+// served are the kinds of other systems that an API server may have.
+var served = map[schema.GroupVersionResource]string{
+	{Group: "remediation.medik8s.io", Version: "v1alpha1", Resource: "nodehealthchecks"}: "NodeHealthCheckList",
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Resource: "machinehealthchecks"}:     "MachineHealthCheckList",
+	{Group: "cluster.x-k8s.io", Version: "v1beta1", Resource: "machinehealthchecks"}:     "MachineHealthCheckList",
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Resource: "machines"}:                "MachineList",
+}
+
+// contested are the Nodes of whom another system says the same, by the object that shows it.
+func contested(t *testing.T, nodes []*corev1.Node, core []runtime.Object, customs ...runtime.Object) (names map[string][]string, unread []string) {
+	t.Helper()
+	names = map[string][]string{}
+	others, unread := repairersOf(t.Context(), fake.NewClientset(core...), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), served, customs...))
+	for _, o := range others {
+		for _, n := range nodes {
+			if o.Repairs(n) {
+				names[o.Object] = append(names[o.Object], n.Name)
+			}
+		}
+	}
+	return names, unread
+}
+
+// TestOtherRepairersAreFoundByTheirObjects: a NodeHealthCheck by its selector, a MachineHealthCheck by the Machines of its Cluster that it
+// selects, Karpenter by its feature gate. Each has its control: paused, on request alone, skipped, of another Cluster, off.
+func TestOtherRepairersAreFoundByTheirObjects(t *testing.T) {
+	node := func(name string, labels map[string]string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	}
+	nodes := []*corev1.Node{node("w1", map[string]string{"role": "worker"}), node("w2", map[string]string{"role": "worker"}), node("k1", map[string]string{"karpenter.sh/nodepool": "default"})}
+	check := func(name string, spec object) *unstructured.Unstructured {
+		return custom("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", name, object{"spec": spec})
+	}
+	workers := object{"matchLabels": object{"role": "worker"}}
+	machine := func(name, cluster, node string, annotations object) *unstructured.Unstructured {
+		return custom("cluster.x-k8s.io/v1beta2", "Machine", name, object{
+			"metadata": object{"labels": object{"role": "worker"}, "annotations": annotations},
+			"spec":     object{"clusterName": cluster}, "status": object{"nodeRef": object{"name": node}},
+		})
+	}
+	names, unread := contested(t, nodes, []runtime.Object{karpenters("SpotToSpotConsolidation=false,NodeRepair=true")},
+		check("workers", object{"selector": workers}), check("all", object{}), check("paused", object{"selector": workers, "pauseRequests": []any{"upgrade"}}),
+		custom("cluster.x-k8s.io/v1beta2", "MachineHealthCheck", "mhc", object{"spec": object{"clusterName": "c", "selector": workers, "checks": object{"unhealthyNodeConditions": []any{object{"type": "Ready", "status": "False"}}}}}),
+		custom("cluster.x-k8s.io/v1beta2", "MachineHealthCheck", "on-request", object{"spec": object{"clusterName": "c", "selector": workers}}),
+		machine("m1", "c", "w1", nil), machine("m2", "c", "w2", object{"cluster.x-k8s.io/skip-remediation": ""}), machine("m3", "another", "k1", nil), machine("m4", "c", "", nil),
+	)
+	require.Empty(t, unread)
+	require.Equal(t, map[string][]string{
+		"NodeHealthCheck workers":        {"w1", "w2"},
+		"NodeHealthCheck all":            {"w1", "w2", "k1"},
+		"MachineHealthCheck default/mhc": {"w1"},
+		"Karpenter (Deployment kube-system/karpenter, feature gate NodeRepair)": {"k1"},
+	}, names)
+
+	names, unread = contested(t, nodes, []runtime.Object{karpenters("NodeRepair=false,SpotToSpotConsolidation=true")})
+	require.Empty(t, unread)
+	require.Empty(t, names, "nothing is installed, or it is off")
+}
+
+// TestWhatIsNotInstalledRepairsNothing: an API server without the kind is an answer; one that refuses is none, and is said.
+func TestWhatIsNotInstalledRepairsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		said int
+	}{
+		"no such kind": {apierrors.NewNotFound(schema.GroupResource{Group: "cluster.x-k8s.io", Resource: "machinehealthchecks"}, ""), 0},
+		"forbidden":    {apierrors.NewForbidden(schema.GroupResource{Group: "cluster.x-k8s.io", Resource: "machinehealthchecks"}, "", nil), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), served)
+			objects.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
+			others, unread := repairersOf(t.Context(), fake.NewClientset(), objects)
+			require.Len(t, others, len(remediations.ManagedRepairers()))
+			require.Len(t, unread, c.said)
+			for _, text := range unread {
+				require.Contains(t, text, "repair the same nodes is not known: listing ")
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Repairer is another system that repairs nodes by itself.
+type Repairer struct {
+	// Object is what shows it, as the subject of a sentence: "MachineHealthCheck default/workers".
+	Object string
+	// Repairs says whether it repairs the node.
+	Repairs func(*corev1.Node) bool
+}
+
+// ManagedRepairers are the node repairs of clouds whose Nodes show by a label that they are repaired. docs/neighbours.md names the sources.
+func ManagedRepairers() []Repairer {
+	return []Repairer{
+		{"AKS node auto-repair (label kubernetes.azure.com/cluster)", func(n *corev1.Node) bool { return n.Labels["kubernetes.azure.com/cluster"] != "" }},
+		{"EKS Auto Mode (label eks.amazonaws.com/compute-type=auto)", func(n *corev1.Node) bool { return n.Labels["eks.amazonaws.com/compute-type"] == "auto" }},
+		{"GKE node auto-repair, unless it is off for the node pool (label cloud.google.com/gke-nodepool),", func(n *corev1.Node) bool { return n.Labels["cloud.google.com/gke-nodepool"] != "" }},
+	}
+}
+
+// Contested says beforehand which of these Nodes another system repairs as well as a policy. Each sentence is about one system.
+func (c *Config) Contested(nodes []*corev1.Node, others []Repairer) (out []string) {
+	for _, other := range others {
+		var both []string
+		for _, n := range nodes {
+			if other.Repairs(n) && c.disrupts(n) {
+				both = append(both, n.Name)
+			}
+		}
+		if len(both) > 0 {
+			slices.Sort(both)
+			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %d Nodes that Drydock's policies take, too: %s; let one of them repair (docs/neighbours.md)", other.Object, len(both), someOf(both)))
+		}
+	}
+	return out
+}
+
+// disrupts says that a policy about nodes takes the node, and has a step that ends or removes it and that a provider carries out.
+func (c *Config) disrupts(n *corev1.Node) bool {
+	return slices.ContainsFunc(c.Policies, func(p *Policy) bool {
+		return p.Kind == KindNode && p.Mode != ModeOff && p.Takes(n) && slices.ContainsFunc(p.Plan, func(s Step) bool {
+			return c.Remediation(s.Name).Disruptive && c.Provides(s)
+		})
+	})
+}

@@ -1,0 +1,45 @@
+package remediations_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
+)
+
+// TestContestedNodesAreNamed: those that a cloud's own repair and a policy take, by the label that shows it. A node of no such cloud, one
+// that no policy takes, and policies that are off or cannot act are no matter.
+func TestContestedNodesAreNamed(t *testing.T) {
+	node := func(name, key, value string) *corev1.Node {
+		n := scene.Bare(name)
+		n.Labels = map[string]string{key: value}
+		return n
+	}
+	nodes := []*corev1.Node{
+		node("aks-2", "kubernetes.azure.com/cluster", "MC_a"), node("aks-1", "kubernetes.azure.com/cluster", "MC_a"),
+		node("auto", "eks.amazonaws.com/compute-type", "auto"), node("hybrid", "eks.amazonaws.com/compute-type", "hybrid"),
+		node("gke", "cloud.google.com/gke-nodepool", "p1"), node("metal", "pool", "p1"),
+	}
+	c := &Config{
+		Provided: map[string]bool{"reboot": true},
+		Policies: []*Policy{{Name: "p", Kind: KindNode, Plan: []Step{{Name: "reboot"}}}},
+	}
+	const ends = "; let one of them repair (docs/neighbours.md)"
+	require.Equal(t, []string{
+		"two systems may repair the same node: AKS node auto-repair (label kubernetes.azure.com/cluster) repairs 2 Nodes that Drydock's policies take, too: aks-1, aks-2" + ends,
+		"two systems may repair the same node: EKS Auto Mode (label eks.amazonaws.com/compute-type=auto) repairs 1 Nodes that Drydock's policies take, too: auto" + ends,
+		"two systems may repair the same node: GKE node auto-repair, unless it is off for the node pool (label cloud.google.com/gke-nodepool), repairs 1 Nodes that Drydock's policies take, too: gke" + ends,
+	}, c.Contested(nodes, ManagedRepairers()))
+	require.Empty(t, c.Contested(nodes[5:], ManagedRepairers()), "a node of no cloud")
+	require.Empty(t, c.Contested(nodes, nil))
+
+	c.Policies[0].Mode = ModeOff
+	require.Empty(t, c.Contested(nodes, ManagedRepairers()), "off")
+	c.Policies[0].Mode, c.Provided = ModeObserve, nil
+	require.Empty(t, c.Contested(nodes, ManagedRepairers()), "no provider carries its step out")
+	c.Provided = map[string]bool{"reboot": true}
+	require.Len(t, c.Contested(nodes, ManagedRepairers()), 3, "observing: said before it enforces")
+}
