@@ -167,7 +167,7 @@ func numbers(of string, groups []Group, total *Group, empty string) *Table {
 	}
 	t := &Table{Empty: empty, Columns: []Column{
 		{Name: of}, {Name: "repairs", Number: true}, {Name: "outcomes", Long: true}, {Name: "steps", Long: true}, {Name: "median", Number: true},
-		{Name: "worst", Number: true}, {Name: "at once", Number: true}, {Name: "would be", Number: true}, {Name: "would-be steps", Long: true},
+		{Name: "worst", Number: true}, {Name: "at once", Number: true}, {Name: "would be", Number: true}, {Name: "would-be steps", Long: true}, {Name: "would be at once", Number: true},
 		{Name: "by itself", Number: true}, {Name: "on record", Number: true}, {Name: "people", Long: true},
 	}}
 	for i := range groups {
@@ -180,13 +180,16 @@ func numbers(of string, groups []Group, total *Group, empty string) *Table {
 		}
 		t.Rows = append(t.Rows, []string{
 			g.Name, none(g.Repairs), outcomes(g), counts(g.Steps), took(g.MedianSeconds), took(g.WorstSeconds), none(g.AtOnce), none(g.WouldBe),
-			counts(g.WouldSteps), none(g.ByItself), none(g.UnderWay), counts(people),
+			counts(g.WouldSteps), none(g.WouldAtOnce), none(g.ByItself), none(g.UnderWay), counts(people),
 		})
 	}
 	if total == nil { // of one node nearly always 1
-		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == "at once" })
-		for j := range t.Rows {
-			t.Rows[j][i] = ""
+		for i, c := range t.Columns {
+			for j := range t.Rows {
+				if strings.HasSuffix(c.Name, "at once") {
+					t.Rows[j][i] = ""
+				}
+			}
 		}
 	}
 	return t.lean()
