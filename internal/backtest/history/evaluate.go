@@ -27,8 +27,8 @@ import (
 // evaluator evaluates rules over the past with Prometheus' own rule groups: each group at its own times, all groups in
 // order of time.
 //
-// A rule that reads nothing that rules make is asked for a whole chunk at once, as a range query: each step of one is the
-// instant query at that time. Every other rule is asked at each of its times, because it reads what was made before.
+// A rule is asked for a whole chunk at once, as a range query: each step of one is the instant query at that time. Where
+// it reads what rules make, and they made some in the time that it looks back on, it is asked once more, at that time.
 type evaluator struct {
 	engine *promql.Engine
 	parser parser.Parser
@@ -40,6 +40,8 @@ type evaluator struct {
 	look   time.Duration     // how far back the rules look
 	hold   time.Duration     // how long the state of a rule lasts
 
+	reads    map[string]reach // by expression
+	lastly   map[string]int64 // when a rule made something, by its name
 	slot     func(*rules.Group, time.Time) time.Time
 	ahead    map[query]promql.Vector
 	now      time.Time
@@ -53,7 +55,7 @@ type evaluator struct {
 type group struct {
 	*rules.Group
 	next   time.Time
-	ranged []string // the expressions that a range query can answer
+	ranged []string // the expressions that a range query can answer, as far as they read nothing that rules make
 }
 
 type query struct {
@@ -64,7 +66,8 @@ type query struct {
 func newEvaluator(files []RuleFile, o Options, past storage.Queryable, skip func(Skip)) (*evaluator, error) {
 	e := &evaluator{
 		parser: parser.NewParser(parser.Options{}),
-		names:  map[string]bool{}, told: map[string]Alert{}, bad: map[rules.Rule]*Skip{}, skip: skip, external: o.ExternalLabels, slot: slot,
+		names:  map[string]bool{}, reads: map[string]reach{}, lastly: map[string]int64{}, told: map[string]Alert{},
+		bad: map[rules.Rule]*Skip{}, skip: skip, external: o.ExternalLabels, slot: slot,
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	e.engine = promql.NewEngine(promql.EngineOpts{
@@ -105,8 +108,10 @@ func newEvaluator(files []RuleFile, o Options, past storage.Queryable, skip func
 	for _, g := range e.groups {
 		for _, rule := range g.Rules() {
 			e.look = max(e.look, o.Lookback+lookback(rule.Query()))
-			if e.independent(rule.Query()) {
-				g.ranged = append(g.ranged, rule.Query().String())
+			if ranged(rule.Query()) {
+				expr := rule.Query().String()
+				g.ranged = append(g.ranged, expr)
+				e.reads[expr] = e.reach(rule.Query(), o.Lookback)
 			}
 		}
 	}
@@ -249,7 +254,8 @@ func (e *evaluator) fetchRange(ctx context.Context, expr string, first, last tim
 
 // ask answers a rule, or the template of an annotation.
 func (e *evaluator) ask(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
-	if known, ok := e.ahead[query{expr, timestamp.FromTime(at)}]; ok {
+	when := timestamp.FromTime(at)
+	if known, ok := e.ahead[query{expr, when}]; ok && !e.reads[expr].some(e.lastly, when) {
 		return known, nil
 	}
 	return rules.EngineQueryFunc(e.engine, both{e})(ctx, expr, at)
@@ -303,20 +309,25 @@ func (e *evaluator) failing() []Skip {
 
 // makes says whether these rules make a series.
 func (e *evaluator) makes(of labels.Labels) bool {
-	name := of.Get(labels.MetricName)
-	if name == alertsMetric || name == alertsForState {
-		name = of.Get(labels.AlertName)
-	}
-	return e.names[name]
+	return e.names[maker(of)]
 }
 
-// independent says whether an expression reads nothing that the rules make, so that a range query answers it.
-func (e *evaluator) independent(expr parser.Expr) bool {
+// maker is the name of the rule that makes a series, where it is one.
+func maker(of labels.Labels) string {
+	name := of.Get(labels.MetricName)
+	if name == alertsMetric || name == alertsForState {
+		return of.Get(labels.AlertName)
+	}
+	return name
+}
+
+// ranged says whether a range query answers an expression.
+func ranged(expr parser.Expr) bool {
 	free := true
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.VectorSelector:
-			free = free && n.StartOrEnd == 0 && !e.reads(n.LabelMatchers)
+			free = free && n.StartOrEnd == 0
 		case *parser.SubqueryExpr:
 			free = free && n.StartOrEnd == 0
 		}
@@ -325,22 +336,45 @@ func (e *evaluator) independent(expr parser.Expr) bool {
 	return free
 }
 
-func (e *evaluator) reads(matchers []*labels.Matcher) bool {
-	for _, m := range matchers {
-		if m.Name != labels.MetricName {
-			continue
-		}
-		if m.Matches(alertsMetric) || m.Matches(alertsForState) {
-			return true
-		}
+// reach is what an expression reads of what rules make.
+type reach struct {
+	names []string
+	back  int64 // how far back it looks
+}
+
+func (e *evaluator) reach(expr parser.Expr, instant time.Duration) reach {
+	out := reach{back: (instant + lookback(expr)).Milliseconds()}
+	for _, matchers := range parser.ExtractSelectors(expr) {
 		for name := range e.names {
-			if m.Matches(name) {
-				return true
+			if selects(matchers, name) {
+				out.names = append(out.names, name)
 			}
 		}
-		return false
 	}
-	return true
+	return out
+}
+
+// some says whether rules made some of it, by when they lastly made what.
+func (r reach) some(lastly map[string]int64, at int64) bool {
+	return slices.ContainsFunc(r.names, func(name string) bool {
+		last, any := lastly[name]
+		return any && at-last <= r.back
+	})
+}
+
+// selects says whether a selector may select what the rule of a name makes.
+func selects(matchers []*labels.Matcher, name string) bool {
+	recorded, alerts := true, true
+	for _, m := range matchers {
+		switch m.Name {
+		case labels.MetricName:
+			recorded = recorded && m.Matches(name)
+			alerts = alerts && (m.Matches(alertsMetric) || m.Matches(alertsForState))
+		case labels.AlertName:
+			alerts = alerts && m.Matches(name)
+		}
+	}
+	return recorded || alerts
 }
 
 // lookback is how far back an expression looks beyond the lookback of an instant.

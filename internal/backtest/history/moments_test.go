@@ -267,6 +267,21 @@ func TestRecordedAlertsAreTakenAsTheyAre(t *testing.T) {
 	require.Equal(t, []history.Alert{{Labels: labels, StartsAt: At(20), EndsAt: At(30)}}, got[2].Alerts)
 }
 
+// The rules ran in the live Prometheus, too. What it recorded of them says nothing about the rules that are tried now.
+func TestWhatTheLiveRulesRecordedIsNotRead(t *testing.T) {
+	t.Parallel()
+	for name, fires := range map[string]bool{"Sticky": false, "Another": true} {
+		r := New(t)
+		Every(0, 60, func(when time.Time, _ float64) {
+			r.Scrape(when, "a", KubeStateMetrics("a", Machine{Name: "one"}))
+			r.Scrape(when, "rules", map[string]float64{`ALERTS{alertname="` + name + `",alertstate="firing",node="one"}`: 1})
+		})
+		past := pastOf(t, r, history.Options{Rules: rulesOf(t, `
+groups: [{name: sticky, rules: [{alert: Sticky, expr: 'ALERTS{alertname="`+name+`",alertstate="firing"} == 1'}]}]`)})
+		require.Equal(t, fires, len(moments(t, past, 10, 60)[0].Alerts) == 1, name)
+	}
+}
+
 func TestWhatIsMissingOrFailsIsNamed(t *testing.T) {
 	t.Parallel()
 	r := New(t)

@@ -49,7 +49,8 @@ type fleet struct {
 
 	nodes   map[string]*nodePast
 	targets map[string]*targetPast
-	checks  []int64 // when Nodes whose kube-state-metrics ended are looked at again
+	lost    map[*nodePast]bool // whose series have ended together with their target's
+	checks  []int64            // when Nodes whose kube-state-metrics ended are looked at again
 	gap     bool
 	seen    map[string]bool // metrics
 	unknown map[string]bool // labels whose names are not known
@@ -67,7 +68,7 @@ type nodePast struct {
 	name   string
 	series []*series[fact]
 	target *targetPast // that showed it last
-	lost   int64       // since when its series have ended together with its target's
+	lost   int64       // since when it is lost
 	now    *corev1.Node
 }
 
@@ -89,7 +90,7 @@ type nodeChange struct {
 func newFleet(o Options, skip func(Skip)) *fleet {
 	f := &fleet{
 		lookback: o.Lookback.Milliseconds(), labels: map[string]string{}, skip: skip, gap: true,
-		nodes: map[string]*nodePast{}, targets: map[string]*targetPast{}, seen: map[string]bool{}, unknown: map[string]bool{},
+		lost: map[*nodePast]bool{}, nodes: map[string]*nodePast{}, targets: map[string]*targetPast{}, seen: map[string]bool{}, unknown: map[string]bool{},
 	}
 	for _, name := range slices.Concat(wellKnownLabels(), o.NodeLabels) {
 		f.labels[sanitized(name)] = name
@@ -192,14 +193,12 @@ func (f *fleet) settle(at int64, touched map[*nodePast]bool) (nodeChange, bool) 
 	}
 	out.began, out.ended = !shown && !f.gap, shown && f.gap
 	f.gap = !shown
-	for _, node := range f.nodes {
-		if node.now != nil && node.lost != 0 {
-			touched[node] = true
-		}
+	for node := range f.lost {
+		touched[node] = true
 	}
 	for node := range touched {
 		if node.shown() {
-			node.lost = 0
+			f.found(node)
 			if next := f.build(node, at); !same(node.now, next) {
 				node.now = next
 				out.nodes = append(out.nodes, next)
@@ -209,17 +208,23 @@ func (f *fleet) settle(at int64, touched map[*nodePast]bool) (nodeChange, bool) 
 		if node.now == nil {
 			continue
 		}
-		if node.lost == 0 {
-			node.lost = at
+		if !f.lost[node] {
+			node.lost, f.lost[node] = at, true
 		}
 		if f.deleted(node, at) {
 			out.gone = append(out.gone, node.name)
-			node.now, node.lost = nil, 0
+			node.now = nil
+			f.found(node)
 		}
 	}
 	slices.SortFunc(out.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(out.gone)
 	return out, out.began || out.ended || len(out.nodes) > 0 || len(out.gone) > 0
+}
+
+func (f *fleet) found(node *nodePast) {
+	delete(f.lost, node)
+	node.lost = 0
 }
 
 // deleted says whether a Node that nothing shows is gone: the kube-state-metrics that showed it shows others, or another

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
@@ -11,7 +12,27 @@ import (
 // appendable takes what the rules make.
 type appendable struct{ *evaluator }
 
-func (a appendable) Appender(ctx context.Context) storage.Appender { return a.made.Appender(ctx) }
+func (a appendable) Appender(ctx context.Context) storage.Appender {
+	return noting{a.made.Appender(ctx), a.lastly}
+}
+
+// noting notes when something is made.
+type noting struct {
+	storage.Appender
+	lastly map[string]int64
+}
+
+func (n noting) Append(ref storage.SeriesRef, of labels.Labels, at int64, v float64) (storage.SeriesRef, error) {
+	n.lastly[maker(of)] = at
+	return n.Appender.Append(ref, of, at, v)
+}
+
+func (n noting) AppendHistogram(
+	ref storage.SeriesRef, of labels.Labels, at int64, h *histogram.Histogram, f *histogram.FloatHistogram,
+) (storage.SeriesRef, error) {
+	n.lastly[maker(of)] = at
+	return n.Appender.AppendHistogram(ref, of, at, h, f)
+}
 
 // both is the past together with what the rules make.
 type both struct{ *evaluator }
