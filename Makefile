@@ -50,9 +50,10 @@ fuzz: ## Each fuzz target for a minute
 	@test/fuzz
 
 .PHONY: build
-build: ## bin/drydock, bin/drydock-agent and bin/kubectl-drydock, static
+build: ## bin/drydock, bin/drydock-agent, bin/drydock-backtest and bin/kubectl-drydock, static
 	CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -ldflags '$(LDFLAGS)' -o bin/drydock ./cmd/drydock
 	CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -ldflags '$(LDFLAGS)' -o bin/drydock-agent ./cmd/drydock-agent
+	CGO_ENABLED=0 $(GO) build -trimpath -tags nomsgpack -o bin/drydock-backtest ./cmd/drydock-backtest
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-drydock ./cmd/kubectl-drydock
 	ln -sf kubectl-drydock bin/kubectl_complete-drydock
 

@@ -68,7 +68,11 @@ func NewRoster(c *Config) *Roster {
 func (r *Roster) Read(nodes []*corev1.Node) {
 	was := len(r.all)
 	r.all = r.all[:0]
-	for _, n := range nodes {
+	for i, n := range nodes {
+		if i < was && r.all[:was][i].Node == n { // as the last time, at the same place
+			r.all = append(r.all, r.all[:was][i])
+			continue
+		}
 		m := r.members[n.Name]
 		if m == nil {
 			m = &Member{}

@@ -40,6 +40,7 @@ func newRootCommand() *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return cli.FlagsFromEnvironment(cmd, os.LookupEnv, nil) },
 	}
 	root.AddCommand(
+		newBacktestCommand(),
 		newCheckCommand(),
 		newPoliciesCommand(),
 		newRulesCommand(),

@@ -1,9 +1,12 @@
 package backtest
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -170,7 +173,7 @@ func TestADayAsItWent(t *testing.T) {
 	}
 	held := map[remediations.Reason]time.Duration{}
 	for _, h := range r.story.heldBy() {
-		held[h.Reason] += h.Total
+		held[h.Reason] += time.Duration(h.Total)
 	}
 	require.Greater(t, held[remediations.FleetUnhealthy], 8*10*time.Minute)
 	require.Greater(t, held[remediations.OutsideWindow], time.Hour)
@@ -186,7 +189,7 @@ func TestADayAsIfEachStepHadCured(t *testing.T) {
 	require.Len(t, long, 1)
 	require.Len(t, long[0].Steps, 1)
 	require.Equal(t, remediations.Recovered, long[0].Outcome)
-	require.InDelta(t, 7*time.Hour+48*time.Minute, long[0].Saved, float64(5*time.Minute))
+	require.InDelta(t, 7*time.Hour+48*time.Minute, time.Duration(long[0].Saved), float64(5*time.Minute))
 }
 
 // TestTheSamePastGivesTheSameDecisions, also when it is taken in pieces.
@@ -210,5 +213,104 @@ func TestTheSamePastGivesTheSameDecisions(t *testing.T) {
 		}
 		pieces.Finish(at(24, 0))
 		require.Equal(t, whole, told(t, pieces))
+	}
+}
+
+// given gives moments as a source.
+type given []history.Moment
+
+func (g given) Moments(_ context.Context, _, _ time.Time, yield func(history.Moment) error) error {
+	for _, m := range g {
+		if err := yield(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (given) Skipped() []history.Skip {
+	return []history.Skip{{What: "block 01J", Why: "it has no index"}}
+}
+
+// TestTheReportSaysTheSameInEachForm: text, JSON and HTML have the same numbers, and the same data gives the same bytes.
+func TestTheReportSaysTheSameInEachForm(t *testing.T) {
+	t.Parallel()
+	p := day()
+	p.at(at(21, 0)).Gap = &history.Gap{Until: at(22, 0), Why: "kube-state-metrics was down"}
+	other := strings.Replace(dayConfig, "attempts: 2", "attempts: 1", 1)
+	made := func() (*Report, string, string, string) {
+		r, err := Backtest(t.Context(), given(p.moments()), midnight, at(24, 0),
+			Named{"first.yaml", optionsOf(t, dayConfig)}, Named{"second.yaml", optionsOf(t, other)})
+		require.NoError(t, err)
+		var text, html, data bytes.Buffer
+		require.NoError(t, r.Page().Text(&text))
+		require.NoError(t, r.Page().HTML(&html))
+		require.NoError(t, r.JSON(&data))
+		return r, text.String(), html.String(), data.String()
+	}
+	r, text, html, data := made()
+	require.Len(t, r.Runs, 4)
+	require.Equal(t, 2, r.Runs[0].Totals.Acted)
+	require.Equal(t, 1, r.Runs[0].Totals.Unnecessary)
+	require.Equal(t, 1, r.Runs[1].Totals.Shortened)
+	require.Len(t, r.Differences, 1)
+	require.Equal(t, "n02", r.Differences[0].Node)
+	require.Len(t, r.Differences[0].First, 2)
+	require.Len(t, r.Differences[0].Second, 1)
+	require.Len(t, r.Gaps, 1)
+
+	var parsed Report
+	require.NoError(t, json.Unmarshal([]byte(data), &parsed))
+	require.Equal(t, r.Runs[0].Totals, parsed.Runs[0].Totals)
+	require.Equal(t, r.Differences, parsed.Differences)
+	for _, figure := range parsed.Page().Figures {
+		require.Regexp(t, regexp.QuoteMeta(figure.Name)+`: +`+regexp.QuoteMeta(figure.Value), text)
+		require.Contains(t, html, "<dt>"+figure.Name+"</dt><dd>"+figure.Value+"</dd>")
+	}
+	for _, run := range parsed.Runs {
+		for _, s := range run.sections("") {
+			for _, row := range s.Table.Rows {
+				for _, cell := range row {
+					require.Contains(t, text, cell)
+					require.Contains(t, html, cell)
+				}
+			}
+		}
+	}
+	for _, said := range []string{"kube-state-metrics was down", "block 01J", "Policies that observe are replayed as if they enforced."} {
+		require.Contains(t, text, said)
+		require.Contains(t, html, said)
+	}
+	_, again, againHTML, againData := made()
+	require.Equal(t, text, again)
+	require.Equal(t, html, againHTML)
+	require.Equal(t, data, againData)
+}
+
+// TestNothingIsDecidedInAGap: the same fault outside of a gap is repaired.
+func TestNothingIsDecidedInAGap(t *testing.T) {
+	t.Parallel()
+	for name, gap := range map[string]bool{"a gap": true, "none": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := past{}
+			for i := range 10 {
+				p.at(midnight).Nodes = append(p.at(midnight).Nodes, nodeAt(fmt.Sprintf("n%02d", i), corev1.ConditionTrue, midnight.Add(-time.Hour)))
+			}
+			p.ill("n01", at(10, 0), at(12, 0))
+			if gap {
+				p.at(at(10, 6)).Gap = &history.Gap{Until: at(12, 30), Why: "nothing was recorded"}
+			}
+			moments := p.moments()
+			if gap {
+				moments = slices.DeleteFunc(moments, func(m history.Moment) bool { return m.At.After(at(10, 6)) })
+				end := history.Moment{At: at(12, 30), Nodes: p[at(12, 0)].Nodes, Alerts: p[at(12, 1)].Alerts}
+				moments = append(moments, end)
+			}
+			r := replay(t, optionsOf(t, dayConfig), moments, midnight, at(24, 0))
+			require.Len(t, of(r, "n01"), 1)
+			require.Equal(t, gap, len(of(r, "n01")[0].Steps) == 0)
+			require.Equal(t, gap, len(r.gaps) == 1)
+		})
 	}
 }

@@ -56,8 +56,8 @@ type Repair struct {
 	// Unnecessary: the fault ended by itself within the wait of the first step.
 	Unnecessary bool `json:"unnecessary"`
 	// Saved is how much sooner the fault ended than in the past, AtLeast: the past ended first.
-	Saved   time.Duration `json:"savedSeconds"`
-	AtLeast bool          `json:"atLeast"`
+	Saved   Seconds `json:"savedSeconds"`
+	AtLeast bool    `json:"atLeast"`
 
 	fault *Fault
 }
@@ -67,7 +67,7 @@ type Step struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 	// Wait is how long its proof may take.
-	Wait time.Duration `json:"-"`
+	Wait Seconds `json:"waitSeconds"`
 }
 
 // Hold is what holds repairs: one policy's, for one reason.
@@ -79,10 +79,10 @@ type Hold struct {
 // Held is how often a hold began, for how long it lasted in all, and at the longest.
 type Held struct {
 	Hold
-	Times   int           `json:"times"`
-	Total   time.Duration `json:"totalSeconds"`
-	Longest time.Duration `json:"longestSeconds"`
-	Nodes   int           `json:"nodes"`
+	Times   int     `json:"times"`
+	Total   Seconds `json:"totalSeconds"`
+	Longest Seconds `json:"longestSeconds"`
+	Nodes   int     `json:"nodes"`
 
 	nodes map[string]bool
 }
@@ -163,7 +163,7 @@ func (s *story) record(now time.Time, node string, of *remediations.Record) {
 		s.byID[of.ID], s.repairs = r, append(s.repairs, r)
 	}
 	if i := of.Intent; i != nil && of.Phase == remediations.Acting && (len(r.Steps) == 0 || r.Steps[len(r.Steps)-1].Name != of.Step.String()) {
-		r.Steps = append(r.Steps, Step{Name: of.Step.String(), At: i.At.UTC(), Wait: s.config.WaitOf(s.config.Policy(of.Policy), of.Step)})
+		r.Steps = append(r.Steps, Step{Name: of.Step.String(), At: i.At.UTC(), Wait: Seconds(s.config.WaitOf(s.config.Policy(of.Policy), of.Step))})
 	}
 }
 
@@ -212,7 +212,7 @@ func (s *story) release(node string, now time.Time) {
 	if was == nil {
 		return
 	}
-	h, took := s.holds[was.Hold], now.Sub(was.since)
+	h, took := s.holds[was.Hold], Seconds(now.Sub(was.since))
 	h.Total, h.Longest = h.Total+took, max(h.Longest, took)
 	delete(s.held, node)
 }
@@ -261,13 +261,13 @@ func (s *story) finish(until time.Time) {
 			continue
 		}
 		first := r.Steps[0]
-		r.Unnecessary = !r.Ended.IsZero() && !r.Ended.After(first.At.Add(first.Wait))
+		r.Unnecessary = !r.Ended.IsZero() && !r.Ended.After(first.At.Add(time.Duration(first.Wait)))
 		if !r.Cured.IsZero() {
 			end := r.Ended
 			if end.IsZero() {
 				end, r.AtLeast = until, true
 			}
-			r.Saved = max(0, end.Sub(r.Cured))
+			r.Saved = Seconds(max(0, end.Sub(r.Cured)))
 		}
 	}
 }

@@ -1,0 +1,193 @@
+// Drydock-backtest says what Drydock would have done in a time of which Prometheus has the record. It is a program of its own, which
+// drydock backtest starts: what reads Prometheus' data has no place in the program that repairs nodes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/spf13/cobra"
+
+	"drydock.dev/drydock/deploy"
+	"drydock.dev/drydock/internal/backtest"
+	"drydock.dev/drydock/internal/backtest/history"
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/config"
+)
+
+// command prints the faults of a configuration as drydock check does.
+var command = cli.Program{Name: "drydock backtest", Lines: func(err error) []string {
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		return []string{faults.Error()}
+	}
+	return []string{fmt.Sprintf("drydock backtest: %v", err)}
+}}
+
+func main() {
+	cli.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr) })
+}
+
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return command.Execute(ctx, newCommand(time.Now), args, stdout, stderr)
+}
+
+// asked is what the flags say.
+type asked struct {
+	config, compare, prometheus, tsdb, rules, alertmanager, since, until, output, cures string
+	recorded                                                                            bool
+	now                                                                                 func() time.Time
+}
+
+func newCommand(now func() time.Time) *cobra.Command {
+	a := asked{now: now}
+	cmd := &cobra.Command{
+		Use:   "drydock-backtest --config FILE (--prometheus URL | --tsdb DIR)",
+		Short: "Say what Drydock would have done in the past",
+		Long: "Backtest replays what Prometheus recorded through the same decisions that Drydock makes live, and prints what it would\n" +
+			"have done: as history went, and as if each step had cured its node. It changes nothing. Policies that observe are replayed\n" +
+			"as if they enforced.",
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "drydock backtest"},
+		Args:              cobra.NoArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return cli.FlagsFromEnvironment(cmd, os.LookupEnv, nil) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&a.config, "config", "", "configuration file")
+	f.StringVar(&a.compare, "compare", "", "second configuration file: what it would have done otherwise")
+	f.StringVar(&a.prometheus, "prometheus", "", "URL of a Prometheus to read from")
+	f.StringVar(&a.tsdb, "tsdb", "", "TSDB folder of Prometheus to read from, such as a snapshot; nothing is written to it")
+	f.StringVar(&a.rules, "rules", "", "folder of rule files, or one such file; without it, the rules that Drydock ships")
+	f.BoolVar(&a.recorded, "recorded", false, "take the alerts that Prometheus recorded, and evaluate no rule")
+	f.StringVar(&a.alertmanager, "alertmanager", "", "Alertmanager's configuration file, for its routes and inhibition; without it, the shipped example")
+	f.StringVar(&a.since, "since", "30d", "how long before --until to begin")
+	f.StringVar(&a.until, "until", "", "end of the time, in RFC 3339; without it, now")
+	f.StringVar(&a.cures, "cures", "", "how long after its call each step counts as having cured; without it, a usual time for each step")
+	f.StringVarP(&a.output, "output", "o", "text", "text, json or html")
+	return cmd
+}
+
+func (a *asked) run(ctx context.Context, out, progress io.Writer) error {
+	switch {
+	case a.config == "":
+		return cli.Usage(errors.New("--config is missing: name the configuration file"))
+	case (a.prometheus == "") == (a.tsdb == ""):
+		return cli.Usage(errors.New("name either --prometheus or --tsdb"))
+	case !slices.Contains([]string{"text", "json", "html"}, a.output):
+		return cli.Usagef("--output %q is not known: it is text, json or html", a.output)
+	case a.recorded && a.rules != "":
+		return cli.Usage(errors.New("--recorded evaluates no rule: leave out either it or --rules"))
+	}
+	from, until, err := a.period()
+	if err != nil {
+		return err
+	}
+	configs, past, err := a.inputs()
+	if err != nil {
+		return err
+	}
+	past.Progress = progressTo(progress)
+	var source *history.Past
+	if a.tsdb != "" {
+		source, err = history.OpenTSDB(ctx, a.tsdb, past)
+	} else {
+		source, err = history.OpenPrometheus(a.prometheus, &http.Client{Timeout: 5 * time.Minute}, past)
+	}
+	if err != nil {
+		return err
+	}
+	found, err := backtest.Backtest(ctx, source, from, until, configs...)
+	if err := errors.Join(err, source.Close()); err != nil {
+		return err
+	}
+	switch a.output {
+	case "json":
+		return found.JSON(out)
+	case "html":
+		return found.Page().HTML(out)
+	}
+	return found.Page().Text(out)
+}
+
+// period is the time that is replayed.
+func (a *asked) period() (from, until time.Time, err error) {
+	until = a.now()
+	if a.until != "" {
+		if until, err = time.Parse(time.RFC3339, a.until); err != nil {
+			return from, until, cli.Usagef("--until %q is no time in RFC 3339, such as 2026-03-04T12:00:00Z", a.until)
+		}
+	}
+	since, err := model.ParseDuration(a.since)
+	if err != nil || since <= 0 {
+		return from, until, cli.Usagef("--since %q is no duration, such as 30d", a.since)
+	}
+	return until.Add(-time.Duration(since)), until, nil
+}
+
+// inputs reads the files that the flags name.
+func (a *asked) inputs() (configs []backtest.Named, past history.Options, err error) {
+	cures := backtest.UsualCures()
+	if a.cures != "" {
+		d, err := model.ParseDuration(a.cures)
+		if err != nil || d <= 0 {
+			return nil, past, cli.Usagef("--cures %q is no duration, such as 5m", a.cures)
+		}
+		cures = cures.AllAfter(time.Duration(d))
+	}
+	text, name := deploy.Alertmanager(), "the shipped alertmanager.yaml"
+	if a.alertmanager != "" {
+		if text, err = os.ReadFile(a.alertmanager); err != nil {
+			return nil, past, fmt.Errorf("reading --alertmanager: %w", err)
+		}
+		name = a.alertmanager
+	}
+	labels := map[string]bool{}
+	for _, file := range []string{a.config, a.compare} {
+		if file == "" {
+			continue
+		}
+		c, _, err := config.Load(file, config.Options{SkipFiles: true})
+		if err != nil {
+			return nil, past, err
+		}
+		routing, err := backtest.ReadRouting(text)
+		if err != nil {
+			return nil, past, fmt.Errorf("reading %s: %w", name, err)
+		}
+		configs = append(configs, backtest.Named{Name: file, Options: backtest.Options{
+			Config: backtest.Enforced(c.Core), Alertmanager: routing, BlindWhen: c.Alertmanager.BlindWhen, PollInterval: c.Alertmanager.PollInterval, Cures: cures,
+		}})
+		for _, l := range append(slices.Clone(c.Core.Limits.PoolLabels), c.Core.Limits.ZoneLabel) {
+			labels[l] = true
+		}
+		if c.Core.ClusterLabel != "" {
+			past.ExternalLabels = model.LabelSet{model.LabelName(c.Core.ClusterLabel): model.LabelValue(c.Core.ClusterValue)}
+		}
+	}
+	past.NodeLabels, past.Recorded = slices.Sorted(maps.Keys(labels)), a.recorded
+	if a.rules != "" {
+		past.Rules, err = history.ReadRules(a.rules)
+	}
+	return configs, past, err
+}
+
+// progressTo prints how much was read, in tenths.
+func progressTo(out io.Writer) func(done, all time.Duration) {
+	told := int64(0)
+	return func(done, all time.Duration) {
+		if tenth := int64(10 * done / all); tenth > told {
+			told = tenth
+			_, _ = fmt.Fprintf(out, "%d%% read\n", 10*tenth)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package backtest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"drydock.dev/drydock/internal/backtest/history"
+)
+
+// Named is a configuration by its name.
+type Named struct {
+	Name string
+	Options
+}
+
+// ahead is how many moments may be read before they are replayed.
+const ahead = 256
+
+// Backtest replays the past with each configuration, as it went and as if each step had cured, and compares the first two configurations.
+// It reads the past once. The replays go on beside each other, and know nothing of each other.
+func Backtest(ctx context.Context, source history.Source, from, until time.Time, configs ...Named) (*Report, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all []*Replay
+	var names []string
+	for _, c := range configs {
+		for _, curing := range []bool{false, true} {
+			o := c.Options
+			o.Curing = curing
+			all, names = append(all, New(o, from)), append(names, c.Name)
+		}
+	}
+	var done sync.WaitGroup
+	feeds := make([]chan history.Moment, len(all))
+	for i, r := range all {
+		feeds[i] = make(chan history.Moment, ahead)
+		done.Go(func() {
+			for m := range feeds[i] {
+				if err := r.Feed(ctx, m); err != nil {
+					cancel(err)
+				}
+			}
+			if err := r.Until(ctx, until); err != nil {
+				cancel(err)
+			}
+			r.Finish(until)
+		})
+	}
+	err := source.Moments(ctx, from, until, func(m history.Moment) error {
+		for _, feed := range feeds {
+			select {
+			case feed <- m:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
+	for _, feed := range feeds {
+		close(feed)
+	}
+	done.Wait()
+	if err != nil {
+		return nil, err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	out := &Report{
+		From: from.UTC(), Until: until.UTC(), Assumptions: assumptions(configs[0].Options), NotReplayed: notReplayed(configs[0].Config),
+		Gaps: all[0].gaps, Skipped: source.Skipped(),
+	}
+	for i, r := range all {
+		out.Runs = append(out.Runs, r.answer(names[i]))
+	}
+	if len(configs) > 1 {
+		out.Differences = differences(out.Runs[0].Repairs, out.Runs[2].Repairs)
+	}
+	return out, nil
+}
