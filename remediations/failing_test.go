@@ -32,6 +32,7 @@ func TestPolicyStopsAfterThreeExhaustedInARow(t *testing.T) {
 
 	for range 3 {
 		l.Finished("p", nextRepair(), OutcomeExhausted)
+		l.Finished("p", nextRepair(), Observed) // which says nothing of the policy
 	}
 	l.Allow("q")
 	require.True(t, l.Failing("p"))

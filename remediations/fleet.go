@@ -181,13 +181,6 @@ func (f *Fleet) Occupy(c *Config, n *corev1.Node, wouldBe bool) {
 // Vacate takes a repair out of the count that this pass has just ended.
 func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
 
-// VacateWouldBe takes a repair out of the count that this pass has said enough of.
-func (f *Fleet) VacateWouldBe(node string) {
-	if f.occupied[node].wouldBe {
-		delete(f.occupied, node)
-	}
-}
-
 // share is how much of one limit other repairs have taken.
 type share struct {
 	taken, most int

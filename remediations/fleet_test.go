@@ -98,6 +98,8 @@ func TestWouldBeRepairsCountInObserveModeOnly(t *testing.T) {
 	require.NotEmpty(t, f.AtLimit(c, nodes[1], true))
 	require.Empty(t, f.AtLimit(c, nodes[1], false))
 	require.Empty(t, f.AtLimit(c, nodes[0], true), "a repair does not hold itself")
+	require.NotEmpty(t, fleetOf(c, nodes, nil, scene.Noon.Add(599*time.Second)).AtLimit(c, nodes[1], true))
+	require.Empty(t, fleetOf(c, nodes, nil, scene.Noon.Add(600*time.Second)).AtLimit(c, nodes[1], true), "when the step's wait is over its place is free")
 
 	f = fleetOf(c, nodes, &Ledger{Slots: []Slot{{Node: "n000"}}}, scene.Noon)
 	require.NotEmpty(t, f.AtLimit(c, nodes[1], false), "a slot in the ledger is real, whatever the Node still says")

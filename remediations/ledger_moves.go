@@ -134,13 +134,6 @@ func (f *Fleet) OccupyLocation(node string, r *Record, wouldBe bool) {
 // VacateLocation takes a repair of a location out of the count that this pass has just ended.
 func (f *Fleet) VacateLocation(node string) { delete(f.leading, node) }
 
-// VacateWouldBeLocation is VacateWouldBe of a location's repair.
-func (f *Fleet) VacateWouldBeLocation(node string) {
-	if f.leading[node].wouldBe {
-		delete(f.leading, node)
-	}
-}
-
 // locationRepairOn is the repair of a location that keeps others from the node; empty: there is none.
 func (f *Fleet) locationRepairOn(node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {

@@ -30,7 +30,6 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 		Note: endNote(e, "", d.Message),
 	})
 	if e.Outcome == remediations.Observed { // the ledger knows nothing of it
-		p.fleet.VacateWouldBe(n.Name)
 		p.again = true // somebody may have waited for the place
 		return
 	}

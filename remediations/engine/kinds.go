@@ -47,9 +47,7 @@ type kind struct {
 type slots struct {
 	occupy func(f *remediations.Fleet, node string, r *remediations.Record, wouldBe bool)
 	vacate func(f *remediations.Fleet, node string)
-	// vacateWouldBe is vacate of a repair that was only observed.
-	vacateWouldBe func(f *remediations.Fleet, node string)
-	free          func(l *remediations.Ledger, node string) bool
+	free   func(l *remediations.Ledger, node string) bool
 }
 
 // kinds are those of every engine, in the order in which a pass decides about the targets of one node.
@@ -266,12 +264,8 @@ func (p *passing) endBeside(k *kind, t *subject, d remediations.Decision) {
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
 		Note: endNote(e, whose, d.Message),
 	})
-	p.again = true // another one may have waited for its turn
-	if k.slots == nil {
-		return
-	}
-	if e.Outcome == remediations.Observed { // the ledger knows nothing of it
-		k.slots.vacateWouldBe(p.fleet, t.of.node)
+	p.again = true                                            // another one may have waited for its turn
+	if k.slots == nil || e.Outcome == remediations.Observed { // of which the ledger knows nothing
 		return
 	}
 	k.slots.vacate(p.fleet, t.of.node)

@@ -54,8 +54,7 @@ var locations = kind{
 	},
 	resume: func(p *passing, t *subject, d remediations.Decision) { p.putBack(t, t.Record, d) },
 	slots: &slots{
-		occupy: (*remediations.Fleet).OccupyLocation, vacate: (*remediations.Fleet).VacateLocation,
-		vacateWouldBe: (*remediations.Fleet).VacateWouldBeLocation, free: (*remediations.Ledger).ReleaseLocation,
+		occupy: (*remediations.Fleet).OccupyLocation, vacate: (*remediations.Fleet).VacateLocation, free: (*remediations.Ledger).ReleaseLocation,
 	},
 	ofWhat:   func(e *remediations.Entry) string { return " of the leader of location " + e.Location },
 	verified: (*passing).tellSuccessor,

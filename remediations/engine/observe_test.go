@@ -83,3 +83,36 @@ func TestWhatWasObservedHoldsNoRepair(t *testing.T) {
 		})
 	}
 }
+
+// TestRepairThatObserveModeStopsFreesItsPlace: a repair that acted waits for its next step, which the mode keeps back. After that
+// step's wait it hides no other node. In enforce mode the next step comes, and the other node waits for its end.
+func TestRepairThatObserveModeStopsFreesItsPlace(t *testing.T) {
+	for name, mode := range map[string]remediations.Mode{"observe": remediations.ModeObserve, "enforce": remediations.ModeEnforce} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				w.start()
+				w.do(func() { w.ail("n0", 99) })
+				require.True(t, w.until(time.Minute, func() bool { return len(w.calls) == 1 }))
+				next, p := *w.config, *w.config.Policies[0]
+				p.Mode, next.Policies = mode, []*remediations.Policy{&p}
+				w.restart(&next)
+				require.True(t, w.until(12*time.Minute, func() bool {
+					r := w.record("n0")
+					return r.Hold != nil && r.Hold.Reason == remediations.Observing || len(w.calls) == 2
+				}))
+				w.do(func() { w.ail("n1", 99) })
+				w.pass(5 * time.Minute)
+				require.Nil(t, w.recordOf("n1"), "the first one has the place")
+				w.pass(7 * time.Minute)
+				if mode == remediations.ModeEnforce {
+					require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
+					require.Equal(t, 3, w.callCount())
+					return
+				}
+				require.Equal(t, 1, w.callCount())
+				require.Equal(t, remediations.Observing, w.recordOf("n1").Hold.Reason)
+				require.Equal(t, []string{"reboot:1"}, w.recordOf("n0").Done, "what was done stays on record")
+			})
+		})
+	}
+}
