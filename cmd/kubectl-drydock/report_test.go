@@ -104,7 +104,7 @@ func TestReportSaysWhatItCouldNotRead(t *testing.T) {
 // TestReportAsksPrometheus over the form of its API, for one cluster's series alone.
 func TestReportAsksPrometheus(t *testing.T) {
 	clusters := []string{"prod-1"}
-	var asked []string
+	var asked, steps []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.FormValue("query")
 		asked = append(asked, query)
@@ -128,10 +128,10 @@ func TestReportAsksPrometheus(t *testing.T) {
 			series(map[string]string{"scope": "cluster"}, 20, 3, "1")
 		case strings.Contains(query, "drydock_leader"):
 			series(map[string]string{}, 0, 121, "1")
-			require.Equal(t, "30", r.FormValue("step"))
+			steps = append(steps, r.FormValue("step"))
 		}
 		w.Header().Set("Content-Type", "application/json")
-		require.NoError(t, json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": kind, "result": result}}))
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": kind, "result": result}})
 	}))
 	t.Cleanup(s.Close)
 	d := reportDesk(t)
@@ -143,6 +143,8 @@ func TestReportAsksPrometheus(t *testing.T) {
 	for _, q := range asked {
 		require.Equal(t, strings.Count(q, "drydock_"), strings.Count(q, `cluster="prod-1"`), q)
 	}
+
+	require.Equal(t, []string{"30"}, steps)
 
 	clusters = append(clusters, "prod-2")
 	r = d.report("--since", "1h", "--prometheus", s.URL)
