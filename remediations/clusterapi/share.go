@@ -126,7 +126,10 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	j := c.Registry.ReadJournal(&n)
 	// A record that nobody can read may be of a repair under way.
 	underWay := j.Malformed != nil || j.Record != nil && (j.Record.Phase.InFlight() || j.Record.Phase == remediations.Pending && j.Record.Intent != nil)
-	return !underWay, nil
+	if underWay {
+		return false, nil
+	}
+	return true, nil
 }
 
 // change changes the Machine's metadata, and none of another Machine of its name.

@@ -46,17 +46,18 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 	if n != nil {
 		j = k.Registry.ReadJournal(n)
 	}
-	switch r := j.Record; {
-	case j.Malformed != nil:
-		return nil // nobody knows; it ends by itself
+	r := j.Record
+	// Nobody knows, or it is between two steps, perhaps for long: the Lease ends by itself, and the next step takes it again.
+	left := j.Malformed != nil || r != nil && r.Phase == remediations.Pending && r.Intent != nil
+	switch {
+	case left:
+		return nil
 	case r != nil && r.Phase.InFlight():
 		if k.young(lease) {
 			return nil
 		}
 		k.fill(lease, n.Name, n.UID)
 		err = k.update(ctx, lease)
-	case r != nil && r.Phase == remediations.Pending && r.Intent != nil:
-		return nil // between two steps, perhaps for long: the next one takes it again
 	default:
 		err = k.Client.CoordinationV1().Leases(Namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion},
