@@ -314,3 +314,27 @@ func TestNothingIsDecidedInAGap(t *testing.T) {
 		})
 	}
 }
+
+// TestAnInhibitedAlertRepairsNothing: by the shipped rule, NodesNotReady inhibits the alert of one node.
+func TestAnInhibitedAlertRepairsNothing(t *testing.T) {
+	t.Parallel()
+	for name, inhibited := range map[string]bool{"inhibited": true, "not inhibited": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := past{}
+			for i := range 10 {
+				p.at(midnight).Nodes = append(p.at(midnight).Nodes, nodeAt(fmt.Sprintf("n%02d", i), corev1.ConditionTrue, midnight.Add(-time.Hour)))
+			}
+			p.ill("n01", at(10, 0), at(11, 0))
+			if inhibited {
+				p.at(at(9, 0)).Alerts = []history.Alert{{Labels: model.LabelSet{"alertname": "NodesNotReady", "remediation": "none"}, StartsAt: at(9, 0)}}
+			}
+			r := replay(t, optionsOf(t, dayConfig), p.moments(), midnight, at(24, 0))
+			issued := 0
+			for _, one := range of(r, "n01") {
+				issued += len(one.Steps)
+			}
+			require.Equal(t, inhibited, issued == 0)
+		})
+	}
+}

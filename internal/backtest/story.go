@@ -27,7 +27,6 @@ type story struct {
 	breakers map[string]bool
 	openings []Opening
 	most     int
-	steps    int
 }
 
 // Fault is one alert about a node, from its beginning to its end in the past.
