@@ -214,7 +214,7 @@ func TestTheWriteAheadLogIsReadAndNotWritten(t *testing.T) {
 	db, err := tsdb.Open(dir, nil, nil, tsdb.DefaultOptions(), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	for minutes := 0.0; minutes < 60; minutes++ {
+	for minutes := 0.0; minutes < 120; minutes += 0.25 { // several chunks of each series
 		app := db.Appender(t.Context())
 		for name, v := range KubeStateMetrics("a", Machine{Name: "one"}) {
 			_, err := app.Append(0, Series(t, name), At(minutes).UnixMilli(), v)
@@ -224,7 +224,7 @@ func TestTheWriteAheadLogIsReadAndNotWritten(t *testing.T) {
 	}
 	before := files(t, dir)
 	past := openTSDB(t, dir, history.Options{Rules: rulesOf(t, quiet)})
-	got := moments(t, past, 10, 60)
+	got := moments(t, past, 10, 120)
 	require.Len(t, got, 1)
 	require.Equal(t, []string{"one"}, names(got[0].Nodes))
 	require.Empty(t, past.Skipped())

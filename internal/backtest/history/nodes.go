@@ -90,7 +90,8 @@ type nodeChange struct {
 func newFleet(o Options, skip func(Skip)) *fleet {
 	f := &fleet{
 		lookback: o.Lookback.Milliseconds(), labels: map[string]string{}, skip: skip, gap: true,
-		lost: map[*nodePast]bool{}, nodes: map[string]*nodePast{}, targets: map[string]*targetPast{}, seen: map[string]bool{}, unknown: map[string]bool{},
+		lost: map[*nodePast]bool{}, nodes: map[string]*nodePast{}, targets: map[string]*targetPast{},
+		seen: map[string]bool{}, unknown: map[string]bool{},
 	}
 	for _, name := range slices.Concat(wellKnownLabels(), o.NodeLabels) {
 		f.labels[sanitized(name)] = name

@@ -68,7 +68,9 @@ type hidingQuerier struct {
 	hide func(labels.Labels) bool
 }
 
-func (q hidingQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+func (q hidingQuerier) Select(
+	ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher,
+) storage.SeriesSet {
 	return hidingSet{q.Querier.Select(ctx, sorted, hints, matchers...), q.hide}
 }
 

@@ -50,17 +50,23 @@ type remoteQuerier struct {
 
 var errNoLabels = errors.New("a past that is read over the API is not asked for its labels")
 
-func (remoteQuerier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (remoteQuerier) LabelValues(
+	context.Context, string, *storage.LabelHints, ...*labels.Matcher,
+) ([]string, annotations.Annotations, error) {
 	return nil, nil, errNoLabels
 }
 
-func (remoteQuerier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (remoteQuerier) LabelNames(
+	context.Context, *storage.LabelHints, ...*labels.Matcher,
+) ([]string, annotations.Annotations, error) {
 	return nil, nil, errNoLabels
 }
 
 func (remoteQuerier) Close() error { return nil }
 
-func (q remoteQuerier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+func (q remoteQuerier) Select(
+	ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher,
+) storage.SeriesSet {
 	from, until := q.from, q.until
 	if hints != nil {
 		from, until = max(from, hints.Start), min(until, hints.End)

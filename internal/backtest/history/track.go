@@ -55,7 +55,9 @@ type cursor[T any] struct {
 }
 
 // read gives the changes of the series that match, of the samples from from (included) until until (excluded).
-func (t *tracker[T]) read(ctx context.Context, data storage.Queryable, from, until int64, matchers ...*labels.Matcher) ([]change[T], error) {
+func (t *tracker[T]) read(
+	ctx context.Context, data storage.Queryable, from, until int64, matchers ...*labels.Matcher,
+) ([]change[T], error) {
 	if t.known == nil {
 		t.known = map[uint64]*cursor[T]{}
 	}
