@@ -210,9 +210,10 @@ func (e *evaluator) fetch(ctx context.Context, g *group, until time.Time) error 
 		return nil
 	}
 	first := g.next.Add(-g.QueryOffset())
-	steps := (until.Sub(g.next) - 1) / g.Interval()
+	span := until.Sub(g.next) - 1
+	last := first.Add(span - span%g.Interval())
 	for _, expr := range g.ranged {
-		if err := e.fetchRange(ctx, expr, first, first.Add(steps*g.Interval()), g.Interval()); err != nil {
+		if err := e.fetchRange(ctx, expr, first, last, g.Interval()); err != nil {
 			return fmt.Errorf("evaluating the rules of group %s: %w", g.Name(), err)
 		}
 	}
@@ -314,7 +315,7 @@ func (e *evaluator) makes(of labels.Labels) bool {
 
 // maker is the name of the rule that makes a series, where it is one.
 func maker(of labels.Labels) string {
-	name := of.Get(labels.MetricName)
+	name := of.Get(model.MetricNameLabel)
 	if name == alertsMetric || name == alertsForState {
 		return of.Get(labels.AlertName)
 	}
@@ -367,7 +368,7 @@ func selects(matchers []*labels.Matcher, name string) bool {
 	recorded, alerts := true, true
 	for _, m := range matchers {
 		switch m.Name {
-		case labels.MetricName:
+		case model.MetricNameLabel:
 			recorded = recorded && m.Matches(name)
 			alerts = alerts && (m.Matches(alertsMetric) || m.Matches(alertsForState))
 		case labels.AlertName:

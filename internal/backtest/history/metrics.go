@@ -42,7 +42,7 @@ func selected(expr parser.Expr) (names []string, named bool) {
 	named = true
 	for _, matchers := range parser.ExtractSelectors(expr) {
 		i := slices.IndexFunc(matchers, func(m *labels.Matcher) bool {
-			return m.Name == labels.MetricName && m.Type == labels.MatchEqual
+			return m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual
 		})
 		if i < 0 {
 			named = false

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/require"
 
@@ -287,7 +286,9 @@ func TestWhatIsMissingOrFailsIsNamed(t *testing.T) {
 	r := New(t)
 	Every(0, 60, func(when time.Time, minutes float64) {
 		shows := KubeStateMetrics("a", Machine{Name: "one"})
-		maps.DeleteFunc(shows, func(name string, _ float64) bool { return Series(t, name).Get(labels.MetricName) == "kube_node_labels" })
+		maps.DeleteFunc(shows, func(name string, _ float64) bool {
+			return Series(t, name).Get(model.MetricNameLabel) == "kube_node_labels"
+		})
 		r.Scrape(when, "a", shows)
 	})
 	past := pastOf(t, r, history.Options{Rules: rulesOf(t, `

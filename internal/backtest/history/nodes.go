@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	corev1 "k8s.io/api/core/v1"
@@ -101,7 +102,7 @@ func newFleet(o Options, skip func(Skip)) *fleet {
 }
 
 func (f *fleet) about(of labels.Labels) (fact, bool) {
-	f.seen[of.Get(labels.MetricName)] = true
+	f.seen[of.Get(model.MetricNameLabel)] = true
 	name := strings.Clone(of.Get("node"))
 	if name == "" {
 		return fact{}, false
@@ -117,7 +118,7 @@ func (f *fleet) about(of labels.Labels) (fact, bool) {
 		target = &targetPast{}
 		f.targets[at] = target
 	}
-	return fact{node: node, target: target, metric: strings.Clone(of.Get(labels.MetricName)), labels: of.Copy()}, true
+	return fact{node: node, target: target, metric: strings.Clone(of.Get(model.MetricNameLabel)), labels: of.Copy()}, true
 }
 
 // run gives what changed from from (included) until until (excluded), in order of time.
@@ -125,7 +126,7 @@ func (f *fleet) run(ctx context.Context, data storage.Queryable, from, until int
 	var changes []change[fact]
 	for _, metric := range nodeMetrics() {
 		found, err := f.tracker.read(ctx, data, from, until,
-			labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, metric),
+			labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, metric),
 			labels.MustNewMatcher(labels.MatchRegexp, "job", stateMetrics),
 			labels.MustNewMatcher(labels.MatchEqual, "exported_node", ""))
 		if err != nil {

@@ -373,7 +373,7 @@ func (s *seen) Querier(from, until int64) (storage.Querier, error) {
 		return nil, err
 	}
 	return hidingQuerier{querier, func(of labels.Labels) bool {
-		s.metrics[of.Get(labels.MetricName)] = true
+		s.metrics[of.Get(model.MetricNameLabel)] = true
 		return false
 	}}, nil
 }

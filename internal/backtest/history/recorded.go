@@ -33,7 +33,7 @@ func (r *recorded) about(of labels.Labels) (model.LabelSet, bool) {
 // run gives the alerts that changed from from (included) until until (excluded), in order of time.
 func (r *recorded) run(ctx context.Context, data storage.Queryable, from, until int64) ([]alertChange, error) {
 	changes, err := r.tracker.read(ctx, data, from, until,
-		labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, alertsMetric),
+		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, alertsMetric),
 		labels.MustNewMatcher(labels.MatchEqual, "alertstate", "firing"))
 	if err != nil {
 		return nil, err

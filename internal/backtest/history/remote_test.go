@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/snappy"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
@@ -20,16 +22,17 @@ import (
 func reading(t *testing.T, stored map[string][]prompb.Sample) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		packed, err := io.ReadAll(request.Body)
-		require.NoError(t, err)
-		body, err := snappy.Decode(nil, packed)
-		require.NoError(t, err)
+		body, err2 := snappy.Decode(nil, packed)
 		var asked prompb.ReadRequest
-		require.NoError(t, asked.Unmarshal(body))
+		if err := errors.Join(err, err2, asked.Unmarshal(body)); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		query := asked.Queries[0]
 		result := &prompb.QueryResult{}
 		for name, samples := range stored {
 			lset := Series(t, name)
-			if query.Matchers[0].Value != lset.Get(labels.MetricName) {
+			if query.Matchers[0].Value != lset.Get(model.MetricNameLabel) {
 				continue
 			}
 			found := &prompb.TimeSeries{}
@@ -44,7 +47,10 @@ func reading(t *testing.T, stored map[string][]prompb.Sample) string {
 			result.Timeseries = append(result.Timeseries, found)
 		}
 		answer, err := (&prompb.ReadResponse{Results: []*prompb.QueryResult{result}}).Marshal()
-		require.NoError(t, err)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		_, _ = w.Write(snappy.Encode(nil, answer))
 	}))
 	t.Cleanup(server.Close)

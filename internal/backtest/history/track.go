@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -16,7 +17,6 @@ import (
 // marker, or until it has had no sample for the lookback.
 type series[T any] struct {
 	of    T // what the series says something about
-	at    int64
 	value float64
 	there bool
 	since int64 // the time of its last change
@@ -86,7 +86,7 @@ func (t *tracker[T]) read(
 				continue
 			}
 			if when <= at.last {
-				back.saw(lset.Get(labels.MetricName), when, at.last)
+				back.saw(lset.Get(model.MetricNameLabel), when, at.last)
 				continue
 			}
 			out = at.sample(when, v, t.lookback, out)

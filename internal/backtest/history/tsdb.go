@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
@@ -92,7 +93,7 @@ func checkBlock(ctx context.Context, block *tsdb.Block, metrics []string) error 
 		return err
 	}
 	defer samples.Close()
-	name, values := labels.MetricName, metrics
+	name, values := model.MetricNameLabel, metrics
 	if len(metrics) == 0 {
 		every, value := index.AllPostingsKey()
 		name, values = every, []string{value}
