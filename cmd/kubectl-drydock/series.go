@@ -36,7 +36,7 @@ type seriesOptions struct {
 func (o *seriesOptions) check() error {
 	if o.label != "" {
 		name, value, ok := strings.Cut(o.label, "=")
-		if !ok || !model.LabelName(name).IsValidLegacy() {
+		if !ok || !model.LegacyValidation.IsValidLabelName(name) {
 			return cli.Usagef("--prometheus-label is %q; write LABEL=VALUE, as cluster=prod-1", o.label)
 		}
 		if o.address == "" {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +25,7 @@ func (y *yard) reported(node string, e remediations.Entry) {
 	require.Equal(y.t, 1, r.Total.Repairs)
 	require.Equal(y.t, map[string]int{string(e.Outcome): 1}, r.Total.Outcomes)
 	require.Equal(y.t, map[string]int{"reboot": 1}, r.Total.Steps)
-	require.EqualValues(y.t, e.Ended.Sub(e.Began).Seconds(), *r.Total.MedianSeconds)
+	require.Equal(y.t, int64(e.Ended.Sub(e.Began)/time.Second), *r.Total.MedianSeconds)
 	require.Len(y.t, r.Repairs, 1)
 	require.Equal(y.t, e.ID, r.Repairs[0].ID)
 	require.Equal(y.t, node, r.Repairs[0].Node)
