@@ -31,7 +31,7 @@ func newBacktestCommand() *cobra.Command {
 			run.Stdin, run.Stdout, run.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			var ended *exec.ExitError
 			if err := run.Run(); errors.As(err, &ended) {
-				return cli.ErrReported
+				return cli.Exit(ended.ExitCode())
 			} else if err != nil {
 				return fmt.Errorf("starting %s: %w", path, err)
 			}

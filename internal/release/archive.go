@@ -40,7 +40,7 @@ func (r *release) archives(context.Context) error {
 	}
 	for _, b := range r.of("drydock") {
 		entries := []entry{{name: "LICENSE", data: license, mode: 0o644}}
-		for _, program := range []string{"drydock", "drydock-agent"} {
+		for _, program := range []string{"drydock", "drydock-agent", "drydock-backtest"} {
 			data, err := os.ReadFile(filepath.Join(filepath.Dir(b.file), program))
 			if err != nil {
 				return err

@@ -147,7 +147,7 @@ type binary struct {
 // binaries builds each program the way that make build does.
 func (r *release) binaries(ctx context.Context) error {
 	for _, p := range r.platforms {
-		for _, program := range []string{"kubectl-drydock", "drydock", "drydock-agent"} {
+		for _, program := range []string{"kubectl-drydock", "drydock", "drydock-agent", "drydock-backtest"} {
 			if program != "kubectl-drydock" && p.os != "linux" {
 				continue
 			}

@@ -179,7 +179,7 @@ func TestAReleaseIsTheSameTwiceAndInstalls(t *testing.T) {
 		for _, p := range sbom.Packages {
 			names = append(names, p.Name)
 		}
-		require.Subset(t, names, []string{"kubectl-drydock", "drydock", "drydock-agent", "k8s.io/client-go"})
+		require.Subset(t, names, []string{"kubectl-drydock", "drydock", "drydock-agent", "drydock-backtest", "k8s.io/client-go"})
 	})
 }
 
