@@ -106,7 +106,7 @@ func repair(ctx context.Context, l *lab.Lab, port int, amtool string) error {
 	if err := describe(ctx, l); err != nil {
 		return err
 	}
-	if err := people(ctx, l, amtool); err != nil {
+	if err := people(ctx, l, amtool, drydock.ConfigFile); err != nil {
 		return err
 	}
 	fmt.Print("What became of both nodes, as anybody may ask later, also as one HTML page (-o html):\n\n")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,7 +23,7 @@ import (
 const touchy = "node-3"
 
 // people is the second act: a person silences a node, then drains it while it is under repair.
-func people(ctx context.Context, l *lab.Lab, amtool string) error {
+func people(ctx context.Context, l *lab.Lab, amtool, config string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*stepWithin)
 	defer cancel()
 	fmt.Printf("\nThe second act: people come first. Somebody swaps a disk of %s and silences it; then it breaks.\n\n", touchy)
@@ -39,7 +40,7 @@ func people(ctx context.Context, l *lab.Lab, amtool string) error {
 	}); err != nil {
 		return fmt.Errorf("the silence held nothing: %w", err)
 	}
-	if err := plugin(ctx, l, "status", "-o", "wide"); err != nil {
+	if err := why(ctx, l, config); err != nil {
 		return err
 	}
 	if _, err := output(ctx, amtool, "--alertmanager.url="+l.AlertmanagerURLs()[0], "silence", "expire", strings.TrimSpace(id)); err != nil {
@@ -95,20 +96,44 @@ func output(ctx context.Context, path string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// plugin runs kubectl-drydock and shows what it prints.
-func plugin(ctx context.Context, l *lab.Lab, args ...string) error {
-	binary := filepath.Join(filepath.Dir(l.AdminKubeconfig()), "kubectl-drydock")
-	if _, err := os.Stat(binary); err != nil {
-		if err := programs.Compile(ctx, binary, "./cmd/kubectl-drydock"); err != nil {
-			return err
+// why shows what holds the node, and of the guards the one that does.
+func why(ctx context.Context, l *lab.Lab, config string) error {
+	const held = 3 // the exit code
+	out, err := ask(ctx, l, "why", touchy, "--config", config, "--alertmanager", l.AlertmanagerURLs()[0])
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != held {
+		return fmt.Errorf("kubectl drydock why %s did not say that the node is held: %v", touchy, err) //nolint:errorlint // it may be nil
+	}
+	answer, table, _ := strings.Cut(out, "\nGUARD")
+	guards := strings.Split("GUARD"+table, "\n")
+	for _, row := range guards {
+		if strings.Contains(row, "  HOLDS  ") {
+			answer += fmt.Sprintf("\n%s\n…\n%s\n… and %d more rows, each with its own value", guards[0], row, len(guards)-2)
 		}
 	}
-	out, err := output(ctx, binary, append([]string{"--kubeconfig", l.AdminKubeconfig()}, args...)...)
+	shown("kubectl drydock why "+touchy+" --alertmanager "+l.AlertmanagerURLs()[0], answer)
+	return nil
+}
+
+// plugin runs kubectl-drydock and shows what it prints.
+func plugin(ctx context.Context, l *lab.Lab, args ...string) error {
+	out, err := ask(ctx, l, args...)
 	if err != nil {
 		return err
 	}
 	shown("kubectl drydock "+strings.Join(args, " "), out)
 	return nil
+}
+
+// ask gives what kubectl-drydock prints.
+func ask(ctx context.Context, l *lab.Lab, args ...string) (string, error) {
+	binary := filepath.Join(filepath.Dir(l.AdminKubeconfig()), "kubectl-drydock")
+	if _, err := os.Stat(binary); err != nil {
+		if err := programs.Compile(ctx, binary, "./cmd/kubectl-drydock"); err != nil {
+			return "", err
+		}
+	}
+	return output(ctx, binary, append([]string{"--kubeconfig", l.AdminKubeconfig()}, args...)...)
 }
 
 // until watches the node of the second act.

@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/internal/lab/programs"
+	"drydock.dev/drydock/remediations"
+)
+
+// TestWhyFollowsASilence: why names who silenced the node, then says that it is under repair, and then that nothing is to be done.
+func TestWhyFollowsASilence(t *testing.T) {
+	y := newYard(t)
+	const node = "node-71"
+	plugin := filepath.Join(t.TempDir(), "kubectl-drydock")
+	require.NoError(t, programs.Compile(t.Context(), plugin, "./cmd/kubectl-drydock"))
+	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
+	asked := []string{"--alertmanager", y.lab.AlertmanagerURLs()[0], "--alertmanager", y.lab.AlertmanagerURLs()[1]}
+	why := func(further ...string) (code int, out string) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), plugin, append([]string{"--kubeconfig", y.lab.AdminKubeconfig(), "why", node, "--config", d.ConfigFile}, further...)...)
+		said, _ := c.CombinedOutput()
+		return c.ProcessState.ExitCode(), string(said)
+	}
+
+	code, out := why(asked...)
+	require.Equal(t, 0, code, out)
+
+	expire := y.silenceBoth("the disk is being swapped", "node="+node)
+	y.fail(node)
+	y.held(node, remediations.Silenced)
+	for _, further := range [][]string{asked, nil} { // by Alertmanager itself, and by what Drydock wrote of it
+		code, out = why(further...)
+		require.Equal(t, 3, code, out)
+		require.Contains(t, out, "Silenced holds it, until ")
+		require.Contains(t, out, author+" (the disk is being swapped)")
+	}
+
+	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(5*time.Second))
+	expire()
+	y.await(node, "under repair", func(n *corev1.Node) bool { return remediations.InFlight(n) != nil })
+	code, out = why(asked...)
+	require.Equal(t, 4, code, out)
+	require.Contains(t, out, node+" is under repair: reboot:1")
+
+	y.recovers(node, 1)
+	require.Eventually(t, func() bool { code, out = why(asked...); return code == 0 }, time.Minute, time.Second, "%s", out)
+	require.Contains(t, out, "Recovered")
+}
