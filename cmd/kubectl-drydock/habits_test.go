@@ -94,7 +94,7 @@ func TestADryRunAsksTheServerAlone(t *testing.T) {
 		"pause n", "resume paused", "repair n --with reboot", "approve waiting", "cancel waiting", "reset ran-out", "break-glass n --why now", "cleanup --yes",
 	} {
 		d := newDesk(t, node("n", nil), node("paused", map[string]string{remediations.PauseKey: "true"}), exhausted("ran-out", "cccccc", "p"),
-			under("waiting", record("bbbbbb", remediations.Pending, held(remediations.AwaitingApproval, "", time.Time{}))), ledgerOf(calmLedger()))
+			under("waiting", record("bbbbbb", remediations.Pending, held(remediations.AwaitingApproval, "", time.Time{}))), ledgerOf(calmLedger()), leaseOf("", now))
 		code, stdout, stderr := d.run(append(strings.Fields(line), "--dry-run=server")...)
 		require.Equal(t, cli.ExitOK, code, stderr)
 		require.Contains(t, stdout, " (server dry run: nothing was written)\n", line)

@@ -17,9 +17,9 @@ const (
 	configKey   = "drydock.yaml"
 )
 
-// configuration is the one in the file or, without a file, the one that Drydock was installed with. Where that cannot be read, it
-// says why. The files that a configuration names are Drydock's, and are not looked at.
-func (p *plugin) configuration(ctx context.Context, c client, file, namespace string) (cfg *config.Config, unseen string, err error) {
+// configuration is the one in the file or, without a file, the one that Drydock was installed with: in the namespace, in any one where
+// that is empty, or else beside the ledger for who may not list all. Where it cannot be read, it says why. The files that a configuration names are Drydock's, and are not looked at.
+func (p *plugin) configuration(ctx context.Context, c client, file, namespace, beside string) (cfg *config.Config, unseen string, err error) {
 	o := config.Options{SkipFiles: true}
 	if file != "" {
 		cfg, _, err = config.Load(file, o)
@@ -27,6 +27,8 @@ func (p *plugin) configuration(ctx context.Context, c client, file, namespace st
 	}
 	list, err := c.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: installedBy})
 	switch {
+	case apierrors.IsForbidden(err) && namespace == "":
+		return p.configuration(ctx, c, file, beside, beside)
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Sprintf("Drydock's configuration: %v; give it with --config FILE", err), nil
 	case err != nil:

@@ -30,8 +30,11 @@ func (l line) sameness() string {
 	return l.text
 }
 
-// lines say what the ledger says. What depends on when it is said alone counts for no change.
-func (s *status) lines(now time.Time) []line {
+// lines say whether Drydock runs, and what the ledger says. What depends on when it is said alone counts for no change.
+func (s *status) lines(now time.Time) []line { return append(s.Leader.lines(), s.fleet(now)...) }
+
+// fleet is what the ledger says.
+func (s *status) fleet(now time.Time) []line {
 	name := s.Ledger.Name
 	if s.Ledger.Namespace != "" {
 		name = s.Ledger.Namespace + "/" + name

@@ -31,6 +31,8 @@ type plugin struct {
 type client struct {
 	corev1client.CoreV1Interface
 	coordinationv1client.LeasesGetter
+	// clock is nil where no API server is asked.
+	clock *serverClock
 }
 
 func (p *plugin) connectByFlags() (client, error) {
@@ -40,6 +42,8 @@ func (p *plugin) connectByFlags() (client, error) {
 	}
 	// As kubectl prints them; the client's own way is a log line.
 	c.WarningHandler = rest.NewWarningWriter(p.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	clock := &serverClock{}
+	c.Wrap(clock.wrap)
 	core, err := corev1client.NewForConfig(c)
 	if err != nil {
 		return client{}, fmt.Errorf("finding the cluster: %w", err)
@@ -48,7 +52,7 @@ func (p *plugin) connectByFlags() (client, error) {
 	if err != nil {
 		return client{}, fmt.Errorf("finding the cluster: %w", err)
 	}
-	return client{core, coordination}, nil
+	return client{core, coordination, clock}, nil
 }
 
 // say prints one sentence about what was done.

@@ -28,10 +28,12 @@ const (
 
 // status is what Drydock is doing, as the ledger and the Nodes say.
 type status struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Ledger     ledger   `json:"ledger"`
-	Repairs    []repair `json:"repairs"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Ledger     ledger `json:"ledger"`
+	// Leader is the replica that leads, by the Lease of the ledger's namespace.
+	Leader  leadership `json:"leader"`
+	Repairs []repair   `json:"repairs"`
 	// Ill are the Nodes that the breakers count, by scope, each with why.
 	Ill map[string][]string `json:"ill,omitempty"`
 }
@@ -104,7 +106,8 @@ func (p *plugin) read(ctx context.Context, c client, of scope) (*status, error) 
 		return nil, fmt.Errorf("no Drydock was found: %s, and no node has the label %s; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere",
 			s.Ledger.Problem, remediations.PhaseLabel)
 	}
-	return s, nil
+	s.Leader, err = p.readLeader(ctx, c, s.Ledger.Namespace, p.lease)
+	return s, err
 }
 
 // addOrphans adds the repairs whose Node is gone because its machine is being replaced: the ledger has them alone.

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,7 +43,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// desk is somebody at a terminal, with a cluster that is not there.
+// desk is somebody at a terminal, with a cluster that is not there. A replica of Drydock leads in it, unless the test brings a Lease.
 type desk struct {
 	t        *testing.T
 	cluster  *fake.Clientset
@@ -50,13 +52,19 @@ type desk struct {
 }
 
 func newDesk(t *testing.T, objects ...runtime.Object) *desk {
+	if !slices.ContainsFunc(objects, func(o runtime.Object) bool {
+		l, is := o.(*coordinationv1.Lease)
+		return is && l.Namespace == "drydock"
+	}) {
+		objects = append(slices.Clone(objects), leaseOf("drydock-0", now.Add(-2*time.Second)))
+	}
 	d := &desk{t: t, cluster: fake.NewClientset(objects...), out: &buffer{}, err: &buffer{}}
 	d.plugin = &plugin{
 		IOStreams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: d.out, ErrOut: d.err},
 		flags:     genericclioptions.NewConfigFlags(false),
 		now:       func() time.Time { return now },
 		connect: func() (client, error) {
-			return client{d.cluster.CoreV1(), d.cluster.CoordinationV1()}, nil
+			return client{CoreV1Interface: d.cluster.CoreV1(), LeasesGetter: d.cluster.CoordinationV1()}, nil
 		},
 	}
 	return d

@@ -51,6 +51,7 @@ func (p *plugin) newStatusCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&of.well, "all", false, "also the nodes that nothing concerns")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print again what changes, until interrupted")
 	cmd.Flags().StringVar(&p.ledger, "ledger", ledgerName, "name of the ledger's ConfigMap")
+	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease by which Drydock's replicas elect a leader")
 	return cmd
 }
 

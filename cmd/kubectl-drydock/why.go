@@ -33,6 +33,8 @@ type story struct {
 	Node       string `json:"node"`
 	// State is one of the three below.
 	State nodeState `json:"state"`
+	// Leader is the replica that would repair it.
+	Leader leadership `json:"leader"`
 	// Hold is what holds the next step, Change what a person may do about it.
 	Hold   *hold  `json:"hold,omitempty"`
 	Change string `json:"change,omitempty"`
@@ -80,7 +82,7 @@ func (p *plugin) newWhyCommand() *cobra.Command {
 		Long: "Why decides about the node as Drydock does, by what you may read. It prints the state first: what holds the repair,\n" +
 			"until when, and what you can do about it. Then come the alerts about the node, the policy that takes each, the step\n" +
 			"that comes next, the last repairs, and what each guard says with its own value. What it could not see it names; a\n" +
-			"guard that rests on that is never shown as passed.\n\n" +
+			"guard that rests on that is never shown as passed. Where no replica of Drydock leads, that comes first.\n\n" +
 			"It exits with 0 where nothing is to be done, with 3 where a repair is held, and with 4 where one is under way.",
 		Example: "  kubectl drydock why node-3\n  kubectl drydock why node-3 --alertmanager http://localhost:9093",
 		Args:    cobra.ExactArgs(1),
@@ -148,7 +150,20 @@ func (s *sight) story() story {
 		s.decide(&t)
 	}
 	s.judge(&t)
+	s.lead(&t)
 	return t
+}
+
+// noLeader is the hold where no replica of Drydock leads. No guard says it: each is asked by the leader.
+const noLeader = remediations.Reason("NoLeader")
+
+// lead holds what would go on now, where no replica leads.
+func (s *sight) lead(t *story) {
+	t.Leader = s.leader
+	if s.leader.None != "" && t.State == repairedNode {
+		s.holds(t, &hold{Reason: noLeader, Message: s.leader.None}, nil)
+		t.When = "once a replica of Drydock leads"
+	}
 }
 
 // decide runs Drydock's own decision about the node, and asks the guards about the step that it considers.
@@ -324,8 +339,11 @@ func (s *sight) labels(fingerprint string) map[string]string {
 
 // printStory prints the answer first, and what it rests on below.
 func (p *plugin) printStory(t story, now time.Time, wide bool) {
+	if t.Leader.None != "" {
+		say(p.Out, "Drydock does nothing: %s.", t.Leader.None)
+	}
 	say(p.Out, "%s", t.headline(now))
-	if t.Hold != nil {
+	if t.Hold != nil && t.Hold.Reason != noLeader { // its sentence is above
 		say(p.Out, "Why: %s", t.Hold.Message)
 	}
 	if t.Change != "" {
@@ -407,6 +425,13 @@ func (t story) lines(now time.Time) (out []line) {
 			out = append(out, line{label: "Repair", text: fmt.Sprintf("%s by policy %s: %s at %s since %s", id, r.Record.Policy, r.Record.Phase, r.Record.Step, since(now, r.Record.Since))})
 			if r.Record.Note != "" {
 				out = append(out, line{label: "Repair", text: "- " + r.Record.Note})
+			}
+			if r.Target != "node" {
+				known := "none"
+				if r.Hold != nil {
+					known = fmt.Sprintf("%s: %s", r.Hold.Reason, r.Hold.Message)
+				}
+				out = append(out, line{label: "Repair", text: "- why asks no guard about this repair; the hold on record: " + known})
 			}
 		}
 	}

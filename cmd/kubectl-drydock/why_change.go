@@ -11,6 +11,9 @@ import (
 func (s *sight) change(h *hold, policy string) string {
 	node := s.node.Name
 	switch h.Reason { //nolint:exhaustive // nobody can do anything at once about the others
+	case noLeader:
+		namespace, _, _ := strings.Cut(s.leader.Lease, "/")
+		return "kubectl get pods -n " + namespace + " -l " + installedBy
 	case remediations.RecordMalformed:
 		return "kubectl drydock reset " + node
 	case remediations.ReasonExcluded:

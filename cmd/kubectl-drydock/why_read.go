@@ -20,6 +20,7 @@ import (
 type sight struct {
 	node   *corev1.Node
 	ledger ledger
+	leader leadership
 	// config is nil where it could not be read; then nothing can be decided.
 	config *config.Config
 	// asked: the word is the Alertmanagers' own. Otherwise it is what the Node says of its alerts.
@@ -51,11 +52,16 @@ func (p *plugin) look(ctx context.Context, c client, name string, from sources) 
 		s.miss(remediations.OnLedger, "the ledger: "+s.ledger.Problem)
 	}
 	var unseen string
-	if s.config, unseen, err = p.configuration(ctx, c, from.config, *p.flags.Namespace); err != nil {
+	if s.config, unseen, err = p.configuration(ctx, c, from.config, *p.flags.Namespace, s.ledger.Namespace); err != nil {
 		return nil, err
 	}
 	if s.config == nil {
 		s.lines = append(s.lines, unseen)
+	}
+	if err := p.readElection(ctx, c, s); err != nil {
+		return nil, err
+	}
+	if s.config == nil {
 		s.now = p.now()
 		return s, nil
 	}
@@ -91,6 +97,20 @@ func (p *plugin) look(ctx context.Context, c client, name string, from sources) 
 	roster.Read(nodes)
 	s.state.Fleet = roster.Fleet(s.state.Ledger, s.fires(nodes), true, s.now) // the leader alone moves the breakers
 	return s, nil
+}
+
+// readElection reads which replica leads. Without the configuration the Lease is the one that status reads.
+func (p *plugin) readElection(ctx context.Context, c client, s *sight) (err error) {
+	if s.config != nil {
+		s.leader, err = p.electedBy(ctx, c, s.config)
+	} else if s.leader, err = p.readLeader(ctx, c, s.ledger.Namespace, p.lease); s.ledger.missing && s.leader.absent() {
+		s.leader.None = "no Drydock was found: " + s.ledger.Problem + ", and no Lease " + s.leader.Lease + "; where it is elsewhere, name its namespace with -n"
+		s.leader.Unseen = ""
+	}
+	if s.leader.Unseen != "" {
+		s.lines = append(s.lines, "whether a replica of Drydock leads: "+s.leader.Unseen)
+	}
+	return err
 }
 
 // fires says whether an alert of a policy about the node itself fires, as far as was seen.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations/admission"
@@ -131,6 +133,28 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 	} {
 		_, err := lab.RenderChart("drydock", "drydock", values)
 		require.Error(t, err, "%v", values)
+	}
+}
+
+// TestChartLetsOperatorsReadWhatWhyNeeds: the ConfigMaps and the Lease of its namespace, and the kubelets' Leases, and writes none.
+func TestChartLetsOperatorsReadWhatWhyNeeds(t *testing.T) {
+	all := render(t, m{"config": m{"leaderElection": m{"name": "repairs"}}})
+	parts := strings.Split(all["drydock/templates/operator.yaml"], "\n---\n")
+	require.Len(t, parts, 3)
+	for i, want := range []struct {
+		namespace string
+		rules     []rbacv1.PolicyRule
+	}{
+		{"drydock", []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"repairs"}, Verbs: []string{"get"}},
+		}},
+		{"kube-node-lease", []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}}}},
+	} {
+		var role rbacv1.Role
+		require.NoError(t, yaml.UnmarshalStrict([]byte(parts[i+1]), &role))
+		require.Equal(t, "Role drydock-operator "+want.namespace, role.Kind+" "+role.Name+" "+role.Namespace)
+		require.Equal(t, want.rules, role.Rules)
 	}
 }
 
