@@ -55,7 +55,7 @@ func TestThePodsTakeWhatPeopleAdd(t *testing.T) {
 	require.Equal(t, d.Spec.Selector, pod.Spec.TopologySpreadConstraints[0].LabelSelector, "the pods' own, where there is none")
 	require.Equal(t, map[string]string{"own": "1"}, pod.Spec.TopologySpreadConstraints[1].LabelSelector.MatchLabels)
 	container := pod.Spec.Containers[0]
-	require.Equal(t, []string{"run", "--config", "/etc/drydock/config/drydock.yaml", "--pprof=127.0.0.1:6060"}, container.Args)
+	require.Equal(t, []string{"run", "--config", "/etc/drydock/config/drydock.yaml", "--log-format=json", "--log-level=info", "--pprof=127.0.0.1:6060"}, container.Args)
 	require.Contains(t, container.Env, corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy:3128"})
 	require.Contains(t, container.VolumeMounts, corev1.VolumeMount{Name: "more", MountPath: "/more"})
 	require.Equal(t, "more", pod.Spec.Volumes[len(pod.Spec.Volumes)-1].ConfigMap.Name)

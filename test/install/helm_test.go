@@ -33,6 +33,9 @@ func helm(t *testing.T, l *lab.Lab, command string, more ...string) string {
 
 func ci(t *testing.T, name string) string {
 	t.Helper()
+	if example, ok := strings.CutPrefix(name, "example-"); ok {
+		return filepath.Join(root(t), "charts", "drydock", "examples", example+"-values.yaml")
+	}
 	return filepath.Join(root(t), "charts", "drydock", "ci", name+"-values.yaml")
 }
 
