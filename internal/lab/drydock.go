@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -150,7 +151,7 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 	}
 	p, err := l.startPart(ctx, Spec{
 		Name: o.Name, Path: cmp.Or(o.Program, l.DrydockProgram()), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
-		ReadyURL: "http://" + address(ports[2]) + "/readyz",
+		ReadyURL: "http://" + address(ports[2]) + "/readyz", ReadyWithin: 3 * time.Minute, // it waits for an API server
 	})
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 )
 
 // within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 3 * time.Minute
+const within = 5 * time.Minute
 
 // tick is how often it is looked at.
 const tick = 200 * time.Millisecond
@@ -130,7 +130,7 @@ func apiPolicy() map[string]any {
 	return map[string]any{
 		"name": "apiserver-down", "match": []string{`remediation="apiserver-down"`}, "target": map[string]any{"apiserver": true},
 		"for": "0s", "proofFor": "15s", "cooldown": "0s", "onExhausted": "none",
-		"plan": []any{map[string]any{"step": "restart-kubelet", "wait": "30s", "timeout": "5m"}},
+		"plan": []any{map[string]any{"step": "restart-kubelet", "wait": "45s", "timeout": "5m"}},
 	}
 }
 
