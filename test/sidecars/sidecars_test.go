@@ -389,5 +389,8 @@ func TestInObserveModeNothingIsPosted(t *testing.T) {
 	y.replace(rpc)
 	y.told("Pod/rpc-0", "RepairHeld", string(remediations.Observing))
 	require.Empty(t, y.posted(rpc))
-	require.Nil(t, y.record("node-1", rpc))
+	r := y.record("node-1", rpc)
+	require.NotNil(t, r, "what would be done is on record")
+	require.Equal(t, remediations.Observing, r.Hold.Reason)
+	require.Nil(t, r.Intent)
 }
