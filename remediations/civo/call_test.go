@@ -39,12 +39,17 @@ func TestCallsAreMadeOneAtATime(t *testing.T) {
 	all.Wait()
 	require.Len(t, sim.Done(civosim.HardReboots), 8)
 	require.Equal(t, 1, calls.Most())
-	for i, call := range sim.Calls() {
-		want := []civosim.Op{civosim.GetInstance, civosim.HardReboots}[i%2]
-		if i == 0 {
-			want = civosim.ListInstances
+	var ops []civosim.Op
+	for _, call := range sim.Calls() {
+		if last := len(ops) - 1; last >= 0 && ops[last] == civosim.GetInstance && call.Op == civosim.ListInstances {
+			continue // a busy machine: the instance was not shown in time, so the same lookup went on with the list
 		}
-		require.Equal(t, want, call.Op, "no lookup comes between another's lookup and write")
+		ops = append(ops, call.Op)
+	}
+	require.Equal(t, civosim.ListInstances, ops[0])
+	for i, op := range ops[1:] {
+		want := []civosim.Op{civosim.HardReboots, civosim.GetInstance}[i%2]
+		require.Equal(t, want, op, "no lookup comes between another's lookup and write")
 	}
 }
 

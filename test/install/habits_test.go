@@ -72,7 +72,7 @@ func TestThePodsTakeWhatPeopleAdd(t *testing.T) {
 	require.Empty(t, plain.Annotations)
 	require.Nil(t, spec.Affinity)
 	require.Len(t, spec.TopologySpreadConstraints, 2)
-	require.Len(t, spec.Containers[0].Args, 3)
+	require.Equal(t, []string{"run", "--config", "/etc/drydock/config/drydock.yaml", "--log-format=json", "--log-level=info"}, spec.Containers[0].Args)
 	require.Len(t, spec.Containers[0].Env, 1)
 	require.Len(t, spec.Volumes, 1)
 	require.False(t, spec.HostNetwork)
