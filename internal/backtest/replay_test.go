@@ -102,12 +102,15 @@ func (p past) ill(name string, from, to time.Time) {
 	p.at(a.EndsAt).Alerts = append(p.at(a.EndsAt).Alerts, a)
 }
 
-// day is one in which things go wrong: a node that recovers by itself, one that does not until the evening, a storm, and one that is
+// day is one in which things go wrong: a node that flaps, one that recovers by itself, one that does not until the evening, a storm, and one that is
 // ill when nothing may be repaired.
 func day() past {
 	p := past{}
 	for i := range 20 {
 		p.at(midnight).Nodes = append(p.at(midnight).Nodes, nodeAt(fmt.Sprintf("n%02d", i), corev1.ConditionTrue, midnight.Add(-time.Hour)))
+	}
+	for i := range 5 {
+		p.ill("n04", at(8, 10*i+5), at(8, 10*i+11))
 	}
 	p.ill("n01", at(10, 0), at(10, 12))
 	p.ill("n02", at(12, 0), at(20, 0))
@@ -168,6 +171,9 @@ func TestADayAsItWent(t *testing.T) {
 	}
 	require.NotEmpty(t, r.story.openings)
 	require.Equal(t, "cluster", r.story.openings[0].Scope)
+	for _, one := range of(r, "n04") {
+		require.Empty(t, one.Steps, "its alert never lasted")
+	}
 	for _, one := range of(r, "n03") {
 		require.Empty(t, one.Steps, "outside of the window")
 	}
@@ -177,6 +183,7 @@ func TestADayAsItWent(t *testing.T) {
 	}
 	require.Greater(t, held[remediations.FleetUnhealthy], 8*10*time.Minute)
 	require.Greater(t, held[remediations.OutsideWindow], time.Hour)
+	require.Greater(t, held[remediations.TooYoung], 5*2*time.Minute-time.Minute)
 	require.Equal(t, 1, r.story.most)
 }
 
@@ -337,4 +344,62 @@ func TestAnInhibitedAlertRepairsNothing(t *testing.T) {
 			require.Equal(t, inhibited, issued == 0)
 		})
 	}
+}
+
+// TestNoAlertBeginsOnACuredNodeWhileItsFaultLasted in the past. When that is over, alerts begin again.
+func TestNoAlertBeginsOnACuredNodeWhileItsFaultLasted(t *testing.T) {
+	t.Parallel()
+	for name, lasted := range map[string]bool{"the fault lasted": true, "it was over": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := past{}
+			for i := range 10 {
+				p.at(midnight).Nodes = append(p.at(midnight).Nodes, nodeAt(fmt.Sprintf("n%02d", i), corev1.ConditionTrue, midnight.Add(-time.Hour)))
+			}
+			end := at(11, 0)
+			if lasted {
+				end = at(14, 0)
+			}
+			p.ill("n01", at(10, 0), end)
+			p.at(at(12, 0)).Alerts = append(p.at(at(12, 0)).Alerts, history.Alert{
+				Labels: model.LabelSet{"alertname": "NodeUnreachable", "node": "n01", "remediation": "node-not-ready"}, StartsAt: at(12, 0),
+			})
+			o := optionsOf(t, dayConfig)
+			o.Curing = true
+			moments := slices.DeleteFunc(p.moments(), func(m history.Moment) bool { return m.At.After(at(12, 1)) })
+			r := replay(t, o, moments, midnight, at(12, 1))
+			require.NotEmpty(t, of(r, "n01"))
+			require.Equal(t, remediations.Recovered, of(r, "n01")[0].Outcome)
+			require.Equal(t, lasted, len(of(r, "n01")) == 1)
+			require.Equal(t, lasted, len(r.alerts.active) == 0)
+		})
+	}
+}
+
+// TestAnExhaustedNodeIsResetWhenItsAlertEnds, and not before: then its next fault is repaired.
+func TestAnExhaustedNodeIsResetWhenItsAlertEnds(t *testing.T) {
+	t.Parallel()
+	p := past{}
+	for i := range 10 {
+		p.at(midnight).Nodes = append(p.at(midnight).Nodes, nodeAt(fmt.Sprintf("n%02d", i), corev1.ConditionTrue, midnight.Add(-time.Hour)))
+	}
+	p.ill("n01", at(10, 0), at(12, 0))
+	p.ill("n01", at(15, 0), at(16, 0))
+	r := New(optionsOf(t, dayConfig), midnight)
+	exhausted := func() bool {
+		is := r.config.Registry.ReadJournal(r.node["n01"].now).Record
+		return is != nil && is.Phase == remediations.Exhausted
+	}
+	for _, m := range p.moments() {
+		require.NoError(t, r.Feed(t.Context(), m))
+		if m.At.Equal(at(12, 0)) {
+			require.True(t, exhausted(), "its alert still fires")
+		}
+		if m.At.Equal(at(15, 0)) {
+			require.False(t, exhausted())
+		}
+	}
+	require.NoError(t, r.Until(t.Context(), at(24, 0)))
+	require.Len(t, of(r, "n01"), 2)
+	require.NotEmpty(t, of(r, "n01")[1].Steps)
 }

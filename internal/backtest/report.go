@@ -194,7 +194,11 @@ func assumptions(o Options) []string {
 		"A drain takes " + o.Cures.of("drain").String() + " in both.",
 		"A repair is unnecessary if its fault ended by itself within the wait of its first step.",
 		"A lease is renewed for as long as the node's Ready condition is not Unknown.",
-		"The provider finds nothing against a step. Silences, approvals and pauses of the past are not in the record: there are none.",
+		"The provider finds nothing against a step.",
+		"Silences, approvals and pauses of the past are not in the record: there are none.",
+		"A cordon in the record counts as a person's, also one that Drydock set.",
+		"The record has no boot IDs: a reboot that cured is not told from a recovery, and keeps its slot for all of its wait.",
+		"A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.",
 		"Whoever cures a node whose plan ran out resets its repair when its last alert has ended.",
 	}
 	for _, p := range o.Config.Policies {
