@@ -74,6 +74,7 @@ func newCommand(now func() time.Time) *cobra.Command {
 	f.StringVar(&a.until, "until", "", "end of the time, in RFC 3339; without it, now")
 	f.StringVar(&a.cures, "cures", "", "how long after its call each step counts as having cured; without it, a usual time for each step")
 	f.StringVarP(&a.output, "output", "o", "text", "text, json or html")
+	thisBuild().On(cmd)
 	return cmd
 }
 

@@ -108,3 +108,13 @@ func TestBadFlagsAreRefused(t *testing.T) {
 		require.Empty(t, out.String())
 	}
 }
+
+func TestItSaysWhichBuildItIs(t *testing.T) {
+	t.Parallel()
+	for _, arg := range []string{"--version", "version"} {
+		var out, errs bytes.Buffer
+		require.Zero(t, execute(t.Context(), []string{arg}, &out, &errs), "%s", errs.String())
+		require.Regexp(t, `^drydock backtest version \S+, commit \S+, go go\S+\n$`, out.String())
+		require.Empty(t, errs.String())
+	}
+}
