@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// live is a cluster in which Drydock runs as it does live, by the time of a bubble. It shares no code with the replay: its
+// live is a cluster in which Drydock runs as it does live, by the time of a bubble. Its world is not the replay's: its
 // Alertmanager groups by timers, its kubelets renew leases, its steps cure or not. What happens in it is written down as a
 // Prometheus would have recorded it.
 type live struct {
