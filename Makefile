@@ -20,7 +20,7 @@ quick: ## At every save: the tests that need no lab, as far as what they test ha
 	GO='$(GO)' test/go test -short -p 4 -parallel 8 $$(test/packages plain)
 
 .PHONY: test
-test: needs ## Everything: promtool, unit, API server and end-to-end tests (some twenty minutes on 2 cores)
+test: needs ## Everything: promtool, unit, API server and end-to-end tests (half an hour on 2 cores)
 	@test/run
 
 .PHONY: unit
