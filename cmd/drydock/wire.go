@@ -203,12 +203,7 @@ func newAlertmanager(cfg *config.Config) (*alertmanager.Client, error) {
 	for _, u := range cfg.Alertmanager.URLs {
 		o.URLs = append(o.URLs, u.String())
 	}
-	if len(cfg.Alertmanager.Watchdog) > 0 {
-		o.Watchdog = cfg.Alertmanager.Watchdog.String()
-	}
-	for _, m := range cfg.Alertmanager.BlindWhen {
-		o.BlindWhen = append(o.BlindWhen, m.String())
-	}
+	o.Watchdog, o.BlindWhen = cfg.Alertmanager.Selectors()
 	return alertmanager.New(o)
 }
 

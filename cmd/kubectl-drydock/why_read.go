@@ -165,12 +165,7 @@ func (p *plugin) ask(ctx context.Context, s *sight, urls []string) (*remediation
 	o := alertmanager.Options{URLs: urls, Receiver: core.Receiver, SelfTest: core.IsSelfTest, Now: p.now, Keep: func(labels map[string]string) bool {
 		return core.Wants(labels) || s.names(labels)
 	}}
-	if len(s.config.Alertmanager.Watchdog) > 0 {
-		o.Watchdog = s.config.Alertmanager.Watchdog.String()
-	}
-	for _, m := range s.config.Alertmanager.BlindWhen {
-		o.BlindWhen = append(o.BlindWhen, m.String())
-	}
+	o.Watchdog, o.BlindWhen = s.config.Alertmanager.Selectors()
 	client, err := alertmanager.New(o)
 	if err != nil {
 		return nil, fmt.Errorf("--alertmanager: %w", err)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -93,15 +94,7 @@ func (w *world) remove(name string) {
 }
 
 func (w *world) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(w.nodes, name, func(n *corev1.Node, name string) int {
-		switch {
-		case n.Name < name:
-			return -1
-		case n.Name > name:
-			return 1
-		}
-		return 0
-	})
+	return slices.BinarySearchFunc(w.nodes, name, func(n *corev1.Node, name string) int { return strings.Compare(n.Name, name) })
 }
 
 // compose makes the Node that the engine sees, of the past and of what came since.
@@ -116,11 +109,7 @@ func (w *world) compose(n *node) {
 	if out.Labels == nil {
 		out.Labels = map[string]string{}
 	}
-	for k := range out.Labels {
-		if k == remediations.PhaseLabel { // of the Drydock that ran then
-			delete(out.Labels, k)
-		}
-	}
+	delete(out.Labels, remediations.PhaseLabel) // of the Drydock that ran then
 	maps.Copy(out.Annotations, n.annotations)
 	maps.Copy(out.Labels, n.labels)
 	out.Spec.Unschedulable = n.past.Spec.Unschedulable || n.cordoned

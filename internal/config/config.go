@@ -109,6 +109,17 @@ type Alertmanager struct {
 	BlindWhen []labels.Matchers
 }
 
+// Selectors are Watchdog and BlindWhen as the client of the Alertmanagers takes them; an empty watchdog is not asked for.
+func (a Alertmanager) Selectors() (watchdog string, blindWhen []string) {
+	if len(a.Watchdog) > 0 {
+		watchdog = a.Watchdog.String()
+	}
+	for _, m := range a.BlindWhen {
+		blindWhen = append(blindWhen, m.String())
+	}
+	return watchdog, blindWhen
+}
+
 // Sidecar is one kind of gated sidecars.
 type Sidecar struct {
 	Name       string
