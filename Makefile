@@ -8,7 +8,7 @@ program = $(shell $(GO) run ./internal/lab/programs/build $(1) | tail -n 1 | awk
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluster on this machine
@@ -17,7 +17,7 @@ demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluste
 
 .PHONY: quick
 quick: ## At every save: the tests that need no lab, as far as what they test has changed, without the race detector
-	GO='$(GO)' test/go test -short -p 4 -parallel 8 $$(test/packages plain)
+	GO='$(GO)' test/go test -short -p 4 -parallel 8 $$(test/packages quick)
 
 .PHONY: test
 test: needs ## Everything: promtool, unit, API server and end-to-end tests (half an hour on 2 cores)
@@ -33,9 +33,14 @@ soak: needs ## What make test samples, whole: a hundred times the histories, eve
 	DRYDOCK_SOAK=1 $(GO) test -timeout 3h -p 1 ./test/crash ./test/doors ./test/hosts ./test/clusterapi ./test/karpenter
 	DRYDOCK_SOAK=1 $(GO) test -timeout 3h ./internal/release
 
+.PHONY: oldest
+oldest: needs ## The whole chain, the admission policy and an install with Helm on the oldest Kubernetes that the chart takes
+	DRYDOCK_KUBERNETES=1.30 $(GO) test -timeout 1h -count=1 -p 1 \
+	  -run 'TestKilledAfterTheCallBeforeTheAnswer|TestPolicyAndCoreSayTheSame|TestInstallUpgradeUninstall' ./test/e2e ./test/admission ./test/install
+
 .PHONY: nightly
-nightly: ## All there is: test, soak, mutants, fuzz, bench; a night
-	@$(MAKE) --keep-going test soak mutants fuzz bench
+nightly: ## All there is: test, oldest, soak, mutants, fuzz, bench; a night
+	@$(MAKE) --keep-going test oldest soak mutants fuzz bench
 
 .PHONY: mutants
 mutants: needs ## Break the safety core in small ways, and see each noticed by a test: MUTANTS="-sample 20" for a few, half an hour for all
@@ -44,6 +49,11 @@ mutants: needs ## Break the safety core in small ways, and see each noticed by a
 .PHONY: bench
 bench: needs ## Speed and scale on a whole cluster: 100, 1,000 and 5,000 nodes, one table (30 min)
 	@$(GO) run ./test/bench $(BENCH)
+
+.PHONY: screenshots
+screenshots: needs ## The pictures of the page in docs/images, made anew in a real Chromium
+	@mkdir -p docs/images
+	DRYDOCK_NO_SKIP=1 DRYDOCK_SCREENSHOTS='$(CURDIR)/docs/images' GO='$(GO)' test/go test -count=1 -run 'TestThePagesAreAccessible|TestScreenshotsOfOtherFleets' ./test/ui
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for a minute
@@ -75,8 +85,8 @@ image: ## A container image IMAGE:VERSION with docker or podman, or bin/image.ta
 	echo "make image needs docker or podman that answers, or ko; make build makes the binary alone" >&2; exit 1
 
 .PHONY: release
-release: ## A release of the tag VERSION in the folder OUT: make release VERSION=v1.2.3 URL=https://… (docs/release.md)
-	$(GO) run ./internal/release -version '$(VERSION)' -url '$(URL)' -out '$(or $(OUT),dist)' $(RELEASE)
+release: ## A release of the tag VERSION in the folder OUT, signed with KEY: make release VERSION=v1.2.3 URL=https://… (docs/release.md)
+	$(GO) run ./internal/release -version '$(VERSION)' -url '$(URL)' -out '$(or $(OUT),dist)' $(if $(KEY),-key '$(KEY)') $(RELEASE)
 
 .PHONY: lab
 lab: needs ## Build the lab's programs into the cache folder
@@ -87,7 +97,8 @@ lint: needs ## golangci-lint
 	@$(call program,golangci-lint) run ./...
 
 .PHONY: generate
-generate: ## Write again what is generated: docs/configuration.md, docs/metrics.md, deploy/, the chart's rules and README.md
+generate: ## Write again what is generated: docs/configuration.md, docs/metrics.md, deploy/, the README's picture of the terminal, the chart's rules and README.md
+	$(GO) run ./internal/picture
 	$(GO) run ./internal/config/gendocs
 	$(GO) run ./internal/reference
 	$(GO) run ./internal/lab/render

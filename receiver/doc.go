@@ -1,26 +1,29 @@
 // Package receiver takes Alertmanager's webhook posts: authenticate, bound,
-// decode, hand over. It decides nothing: a Recorder makes each alert durable, or
-// says why it cannot be used.
+// decode, hand over. It decides nothing: a Recorder takes each alert, or says why
+// it cannot be used.
 //
 // One path, POST /v1/alerts, and one answer for every case:
 //
-//	200  {"accepted":n,"ignored":n}   every usable alert in the post is durable
+//	200  {"accepted":n,"ignored":n}   every usable alert in the post was taken
 //	400  not a version 4 payload, or a body that did not arrive whole
 //	401  no token, or not ours
 //	404, 405  another path, another method
 //	413  more bytes or alerts than allowed: group by node
 //	415  not application/json
 //	500  a fault of ours
-//	503  a usable alert could not be written within 10 s (the others were), or
-//	     too many posts at once; with Retry-After
+//	503  a usable alert could not be taken within 10 s (the others were), or too
+//	     many posts at once; with Retry-After
 //
 // Every other answer than 200 is {"error":"a sentence"}. Alertmanager retries
 // only 5xx at once, so 503 is for "later" and 4xx for "never".
 //
 // What always holds, with the test that guards it:
 //
-//   - 200 means durable: no usable alert is lost behind it
-//     (TestEveryAnswerAndItsEffect, TestOneThatCannotBeWrittenLosesNoOther).
+//   - 200 means taken: each usable alert is on its Node, or in the bounded queue
+//     of kube.Queue that is written next (TestEveryAnswerAndItsEffect,
+//     TestOneThatCannotBeWrittenLosesNoOther). Alertmanager stays the durable
+//     source: what a process that dies had queued, the leader's poll brings
+//     (TestAProcessThatDiesWithAFullQueueLosesNothingThatFires).
 //   - Each alert is judged by its own status, and known by its labels: neither
 //     the group's status nor the fingerprint in the post is read
 //     (TestAlertsAreJudgedOneByOne).

@@ -48,7 +48,7 @@ func (b *book) record(_ context.Context, a Alert) (Result, error) {
 			return "", err
 		}
 	}
-	if result.durable() {
+	if result.taken() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.written = append(b.written, a)

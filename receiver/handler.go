@@ -213,13 +213,13 @@ func (s *Server) note(p post) {
 	}
 }
 
-// later answers a post of which something usable is not durable.
+// later answers a post of which something usable was not taken.
 func (s *Server) later(p post, t tally) *refusal {
-	s.log.Error(t.firstErr, "alerts of a post could not be written", "alerts", t.failed, "of", len(p.alerts), "group", short(p.groupKey))
+	s.log.Error(t.firstErr, "alerts of a post could not be taken", "alerts", t.failed, "of", len(p.alerts), "group", short(p.groupKey))
 	if t.panicked > 0 {
-		return refuse(http.StatusInternalServerError, "%d of %d alerts could not be written, by a fault of the receiver; its log says more", t.failed, len(p.alerts))
+		return refuse(http.StatusInternalServerError, "%d of %d alerts could not be taken, by a fault of the receiver; its log says more", t.failed, len(p.alerts))
 	}
-	return refuse(http.StatusServiceUnavailable, "%d of %d alerts could not be written within %s, the others are; post again later", t.failed, len(p.alerts), s.timeouts.handOver)
+	return refuse(http.StatusServiceUnavailable, "%d of %d alerts could not be taken within %s, the others are; post again later", t.failed, len(p.alerts), s.timeouts.handOver)
 }
 
 // short makes what others wrote fit for a log line.

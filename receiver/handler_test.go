@@ -90,7 +90,7 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 		"a form":                  {body: body, change: with("Content-Type", "application/x-www-form-urlencoded"), code: 415, answer: "application/json"},
 		"no type of content":      {body: body, change: without("Content-Type"), code: 415, answer: "application/json"},
 		"a body compressed":       {body: body, change: with("Content-Encoding", "gzip"), code: 415, answer: "content encoding"},
-		"one that cannot be":      {body: postOf(fire("n1"), fire("broken"), fire("no_policy"), fire("n2")), code: 503, answer: "1 of 4 alerts could not be written within 10s, the others are", written: []string{"n1 firing", "n2 firing"}},
+		"one that cannot be":      {body: postOf(fire("n1"), fire("broken"), fire("no_policy"), fire("n2")), code: 503, answer: "1 of 4 alerts could not be taken within 10s, the others are", written: []string{"n1 firing", "n2 firing"}},
 		"a result of nobody's":    {body: postOf(fire("odd")), code: 503, answer: "1 of 1 alerts"},
 	}
 	for name, tc := range cases {
@@ -147,7 +147,7 @@ func TestMetricsStartAtZeroAndCount(t *testing.T) {
 	require.Equal(t, len(codes()), testutil.CollectAndCount(s.metrics.posts))
 
 	do(s, request("POST", "/v1/alerts", postOf(fire("n1"), fire("broken"), fire("unknown_node"), alertJSON("thinking", "n2"))))
-	expected := `# HELP drydock_alerts_received_total Alerts received by webhook, by what became of them. One that could not be written yet is not counted: its post is answered 503 and comes again.
+	expected := `# HELP drydock_alerts_received_total Alerts received by webhook, by what became of them. An accepted one is on its Node, or queued for it. One that could not be taken is not counted: its post is answered 503 and comes again.
 # TYPE drydock_alerts_received_total counter
 `
 	for _, r := range Results() {

@@ -18,13 +18,13 @@ type outcome struct {
 type tally struct {
 	accepted int
 	ignored  int
-	failed   int   // usable, and not durable
+	failed   int   // usable, and not taken
 	panicked int   // of those, by a fault of ours
 	firstErr error // of those
 }
 
 // handOver gives every alert to the Recorder, 16 at once, and waits for all of
-// them or for the deadline, whichever is first: what is not durable then has
+// them or for the deadline, whichever is first: what is not taken then has
 // failed, whether or not the Recorder listens to its context. A failure stops no
 // other alert. done is called when the last Record has returned.
 func (s *Server) handOver(ctx context.Context, alerts []Alert, done func()) tally {
@@ -72,7 +72,7 @@ func (s *Server) count(outcomes <-chan outcome, expected int, ended error) tally
 				s.metrics.alerts.WithLabelValues(string(o.result)).Inc()
 			}
 		default:
-			t.add(outcome{err: fmt.Errorf("waiting for alerts to be written: %w", ended)})
+			t.add(outcome{err: fmt.Errorf("waiting for alerts to be taken: %w", ended)})
 		}
 	}
 	return t
@@ -80,7 +80,7 @@ func (s *Server) count(outcomes <-chan outcome, expected int, ended error) tally
 
 func (t *tally) add(o outcome) {
 	switch {
-	case o.err == nil && o.result.durable():
+	case o.err == nil && o.result.taken():
 		t.accepted++
 	case o.err == nil:
 		t.ignored++

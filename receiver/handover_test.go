@@ -68,7 +68,7 @@ func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
 	s.timeouts.handOver = 50 * time.Millisecond
 	w := do(s, request("POST", "/v1/alerts", group(3)))
 	require.Equal(t, 503, w.Code)
-	require.Contains(t, errorOf(t, w), "1 of 3 alerts could not be written within 50ms")
+	require.Contains(t, errorOf(t, w), "1 of 3 alerts could not be taken within 50ms")
 	require.Len(t, s.posts, 1, "it holds its place while it runs")
 	close(release)
 	<-returned

@@ -56,7 +56,7 @@ const (
 	// 25 labels and annotations each.
 	decodedMemory = 64 << 20
 
-	// writesAtOnce bounds the alerts of one post that are being written.
+	// writesAtOnce bounds the alerts of one post that are being taken.
 	writesAtOnce = 16
 
 	// retryAfter is what a 503 asks for. Alertmanager has its own back-off.
@@ -76,7 +76,7 @@ type timeouts struct {
 	write    time.Duration // from the header's end to the answer's end
 	place    time.Duration // one of maxPosts has to be free, then the memory for its body; part of read
 	idle     time.Duration // between two posts on one connection
-	handOver time.Duration // all alerts of a post have to be durable
+	handOver time.Duration // all alerts of a post have to be taken
 }
 
 func defaultTimeouts() timeouts {

@@ -28,7 +28,7 @@ func newServerMetrics(registerer prometheus.Registerer) (serverMetrics, error) {
 	m := serverMetrics{
 		alerts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "drydock_alerts_received_total",
-			Help: "Alerts received by webhook, by what became of them. One that could not be written yet is not counted: its post is answered 503 and comes again.",
+			Help: "Alerts received by webhook, by what became of them. An accepted one is on its Node, or queued for it. One that could not be taken is not counted: its post is answered 503 and comes again.",
 		}, []string{"result"}),
 		posts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "drydock_posts_total",

@@ -28,11 +28,11 @@ const (
 // drydock_alerts_received_total.
 type Result string
 
-// The closed list of results. Accepted and Unchanged are durable, and SelfTest has
-// done what it was sent for; the others are ignored for good and never change the
+// The closed list of results. Accepted and Unchanged are on their Nodes, or in the
+// queue that is written there next, and SelfTest has done what it was sent for; the others are ignored for good and never change the
 // answer to a post.
 const (
-	Accepted        Result = "accepted"         // written to its Node
+	Accepted        Result = "accepted"         // written to its Node, or queued for it
 	Unchanged       Result = "unchanged"        // its Node had it already
 	NoPolicy        Result = "no_policy"        // no policy matches it
 	NoTarget        Result = "no_target"        // it names no target, or the receiver found it unusable
@@ -49,8 +49,8 @@ func Results() []Result {
 	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, UnknownPod, UnknownLocation, OtherCluster, NodeFull, SelfTest}
 }
 
-// durable says whether the alert is on its Node now, where it has one.
-func (r Result) durable() bool { return r == Accepted || r == Unchanged || r == SelfTest }
+// taken says whether the alert is on its Node or queued for it, where it has one.
+func (r Result) taken() bool { return r == Accepted || r == Unchanged || r == SelfTest }
 
 func (r Result) known() bool {
 	for _, k := range Results() {
@@ -61,12 +61,12 @@ func (r Result) known() bool {
 	return false
 }
 
-// Recorder makes one alert durable on its Node, or says why it cannot be used.
+// Recorder takes one alert for its Node, or says why it cannot be used.
 //
 // It is called for up to 16 alerts of a post, and for several posts, at the same
 // time, and for the same alert again whenever Alertmanager repeats it. It must
 // return soon after ctx ends. An error means that the alert is usable but could
-// not be written: the post is answered 503 and comes again. A Result means that
+// not be taken: the post is answered 503 and comes again. A Result means that
 // the alert needs no second look.
 type Recorder interface {
 	// Record takes an Alert's parts, and gives a Result.

@@ -132,3 +132,25 @@ func FuzzWalk(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { agrees(t, body) })
 }
+
+// BenchmarkRead compares the walker with the library, over what Alertmanager posts.
+func BenchmarkRead(b *testing.B) {
+	whole, err := os.ReadFile("testdata/post.json")
+	require.NoError(b, err)
+	for what, body := range map[string][]byte{"recorded": whole, "1 alert": []byte(group(1)), "64 alerts": []byte(group(64))} {
+		b.Run("walker/"+what, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _, ok := walk(body)
+				require.True(b, ok)
+			}
+		})
+		b.Run("library/"+what, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _, err := readSlowly(body)
+				require.NoError(b, err)
+			}
+		})
+	}
+}

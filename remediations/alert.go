@@ -316,15 +316,6 @@ func KeysOf(alerts []Alert) (out []string) {
 	return out
 }
 
-// pointers are those alerts in place.
-func pointers(alerts []Alert) []*Alert {
-	out := make([]*Alert, len(alerts))
-	for i := range alerts {
-		out[i] = &alerts[i]
-	}
-	return out
-}
-
 // AlertOf is the cause's alert; nil: it is none of these.
 func AlertOf(alerts []Alert, cause Cause) *Alert {
 	i := slices.IndexFunc(alerts, func(a Alert) bool { return a.Fingerprint == cause.Alert })

@@ -17,10 +17,10 @@ import (
 
 var anyAlert = rapid.Custom(func(t *rapid.T) Alert {
 	return Alert{
-		V: RecordVersion, Name: anyText.Draw(t, "name"), Policy: "p" + anyText.Draw(t, "policy"),
+		V: RecordVersion, Name: scene.AnyText.Draw(t, "name"), Policy: "p" + scene.AnyText.Draw(t, "policy"),
 		Status:   rapid.SampledFrom([]string{StatusFiring, StatusResolved}).Draw(t, "status"),
-		StartsAt: anyTime.Draw(t, "starts"), ReceivedAt: anyTime.Draw(t, "received"),
-		Labels:      rapid.MapOfN(anyID, anyText, 0, 4).Draw(t, "labels"),
+		StartsAt: scene.AnyTime.Draw(t, "starts"), ReceivedAt: scene.AnyTime.Draw(t, "received"),
+		Labels:      rapid.MapOfN(scene.AnyID, scene.AnyText, 0, 4).Draw(t, "labels"),
 		Fingerprint: rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "fp"),
 	}
 })

@@ -31,8 +31,6 @@ type Config struct {
 	Registry Registry
 	// Kinds are the kinds of target that policies may be about, beside nodes.
 	Kinds []*TargetKind
-	// Guards are asked before each repair; nil: all of them. Only a test asks fewer.
-	Guards []Guard
 	// Policies in the order in which they are asked: the first that matches takes the alert.
 	Policies []*Policy
 	Limits   Limits
@@ -60,6 +58,8 @@ type Config struct {
 	ControlPlaneHosts []string
 	// Announce are the annotations that a Node has while it is under repair.
 	Announce []string
+	// Conditions: the Node's conditions say that it is under repair, too.
+	Conditions bool
 	// Reserves: before a disruptive step the node is taken for Drydock, where repair systems share which of them repairs it. Leases:
 	// those of Medik8s do.
 	Reserves, Leases bool
@@ -117,7 +117,7 @@ type Step struct {
 	Provider string
 	// Unit is the unit that a restart-unit restarts, DaemonSet the one that a rollout-restart does, as namespace/name.
 	Unit, DaemonSet string
-	// Template is what an external remediator is asked by; only of external.
+	// Template is what an external remediator is asked by; only of external and external-replace.
 	Template Template
 	// Soft makes the first attempt of a reboot ask the machine's operating system; the others cut its power.
 	Soft bool

@@ -12,6 +12,105 @@ import (
 // maxNamed is how many further Nodes one sentence about all of them names.
 const maxNamed = 10
 
+// Served is a step of a plan, and who carries it out on a Node.
+type Served struct {
+	Step string `json:"step"`
+	// Provider carries it out; empty: Drydock does so through the API server, or Against says why nobody does.
+	Provider string `json:"provider,omitempty"`
+	Against  string `json:"against,omitempty"`
+}
+
+// NeedsProvider says that the step, where it comes in a plan, must have one provider that serves the Node.
+func (c *Config) NeedsProvider(s Step, n *corev1.Node) bool {
+	of := c.Remediation(s.Name)
+	return of.Once && c.Provides(s) && (of.Refuses == nil || of.Refuses(n) == "")
+}
+
+// Served says who carries out the steps of the policy's plan on the Node, each once; nil: those of all policies that take it.
+func (c *Config) Served(n *corev1.Node, p *Policy) (out []Served) {
+	of := []*Policy{p}
+	if p == nil {
+		of = c.taking(n)
+	}
+	for _, p := range of {
+		for _, step := range p.Plan {
+			if slices.ContainsFunc(out, func(s Served) bool { return s.Step == step.Name }) {
+				continue
+			}
+			served := Served{Step: step.Name}
+			switch refuses := c.Remediation(step.Name).Refuses; {
+			case refuses != nil && refuses(n) != "":
+				served.Against = refuses(n)
+			case !c.Provides(step):
+				served.Against = fmt.Sprintf("no provider that carries out the step %s is configured", step.Name)
+			default:
+				served.Provider, served.Against = c.ProviderOf(step.Name, n)
+			}
+			out = append(out, served)
+		}
+	}
+	return out
+}
+
+// taking are the policies that could repair the Node itself.
+func (c *Config) taking(n *corev1.Node) (out []*Policy) {
+	for _, p := range c.Policies {
+		if p.Kind == KindNode && p.Mode != ModeOff && p.Takes(n) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// unserved are the steps which a policy has for the Node, and which no single provider would carry out there.
+func (c *Config) unserved(n *corev1.Node) (steps []string) {
+	var asked []string // of many policies most have the same steps
+	for _, p := range c.taking(n) {
+		for _, step := range p.Plan {
+			if slices.Contains(asked, step.Name) {
+				continue
+			}
+			asked = append(asked, step.Name)
+			if c.NeedsProvider(step, n) && len(c.Claimants(step.Name, n)) != 1 && c.carried(step.Name) {
+				steps = append(steps, step.Name)
+			}
+		}
+	}
+	return steps
+}
+
+// carried says that some provider carries out the step.
+func (c *Config) carried(step string) bool {
+	return slices.ContainsFunc(c.Providers, func(p Provider) bool { return slices.Contains(p.Steps, step) })
+}
+
+// Lack is how many Nodes have no single provider for a step, and what is said of the first of them.
+type Lack struct {
+	Nodes int    `json:"nodes"`
+	First string `json:"first"`
+}
+
+// Lacks counts, by step, the Nodes that Uncovered speaks of. The first is the first by name: lists come in any order.
+func (c *Config) Lacks(nodes []*corev1.Node) map[string]Lack {
+	out, first := map[string]Lack{}, map[string]*corev1.Node{}
+	for _, n := range nodes {
+		for _, step := range c.unserved(n) {
+			out[step] = Lack{Nodes: out[step].Nodes + 1}
+			if was := first[step]; was == nil || n.Name < was.Name {
+				first[step] = n
+			}
+		}
+	}
+	for step, n := range first {
+		_, against := c.ProviderOf(step, n)
+		out[step] = Lack{Nodes: out[step].Nodes, First: clip(against, maxLack)}
+	}
+	return out
+}
+
+// maxLack bounds what the ledger says of one step.
+const maxLack = 400
+
 // Uncovered says beforehand on which of these Nodes no single provider would carry out a step that a policy has for them, and which
 // Nodes a provider names that are not among them. Each sentence is about one step and those who claim it.
 func (c *Config) Uncovered(nodes []*corev1.Node) (out []string) {
@@ -20,24 +119,10 @@ func (c *Config) Uncovered(nodes []*corev1.Node) (out []string) {
 	there := map[string]bool{}
 	for _, n := range nodes {
 		there[n.Name] = true
-		missing := map[fault]string{}
-		for _, p := range c.Policies {
-			if p.Kind != KindNode || p.Mode == ModeOff || !p.Takes(n) {
-				continue
-			}
-			for _, step := range p.Plan {
-				of := c.Remediation(step.Name)
-				if !of.Once || !c.Provides(step) || (of.Refuses != nil && of.Refuses(n) != "") {
-					continue
-				}
-				if _, against := c.ProviderOf(step.Name, n); against != "" {
-					missing[fault{step.Name, strings.Join(c.Claimants(step.Name, n), " ")}] = against
-				}
-			}
-		}
-		for of, against := range missing {
+		for _, step := range c.unserved(n) {
+			of := fault{step, strings.Join(c.Claimants(step, n), " ")}
 			if said[of] == "" {
-				said[of] = against
+				_, said[of] = c.ProviderOf(step, n)
 				continue
 			}
 			more[of] = append(more[of], n.Name)

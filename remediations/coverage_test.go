@@ -2,6 +2,8 @@ package remediations_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,4 +55,56 @@ func TestUncoveredNamesTheNodesBeforehand(t *testing.T) {
 		nodes = append(nodes, node(fmt.Sprintf("b%d", i), "aws:///b"))
 	}
 	require.Contains(t, c.Uncovered(nodes)[1], "the same holds for 31 more: a2, b0, b1, b2, b3, b4, b5, b6, b7, b8, …")
+}
+
+// TestServedSaysWhoCarriesOutEachStep of a plan, or why nobody does; of all plans that take the node, each step once.
+func TestServedSaysWhoCarriesOutEachStep(t *testing.T) {
+	plan := func(name string, steps ...string) *Policy {
+		p := &Policy{Name: name, Kind: KindNode}
+		for _, step := range steps {
+			p.Plan = append(p.Plan, Step{Name: step})
+		}
+		return p
+	}
+	c := &Config{
+		Providers: []Provider{serving("civo", "civo://", "")}, Provided: map[string]bool{"reboot": true, "drain": true, "replace": true},
+		Policies: []*Policy{plan("p", "restart-kubelet", "reboot", "drain"), plan("q", "reboot", "replace"), plan("off", "restart-unit")},
+	}
+	c.Providers[0].Steps = []string{"reboot", "replace"}
+	c.Policies[2].Mode = ModeOff
+	n := scene.Bare("n1")
+	n.Spec.ProviderID = "civo://1"
+	kubelet := Served{Step: "restart-kubelet", Against: "no provider that carries out the step restart-kubelet is configured"}
+	reboot, drain := Served{Step: "reboot", Provider: "civo"}, Served{Step: "drain"}
+	require.Equal(t, []Served{kubelet, reboot, drain, {Step: "replace", Provider: "civo"}}, c.Served(n, nil))
+	require.Equal(t, []Served{kubelet, reboot, drain}, c.Served(n, c.Policies[0]))
+
+	n.Spec.ProviderID, n.Labels = "aws:///1", map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	said := c.Served(n, c.Policies[1])
+	require.Contains(t, said[0].Against, "no provider serves Node n1 for the step reboot")
+	require.Contains(t, said[1].Against, "a control-plane node is never replaced", "whoever serves it")
+}
+
+// TestLacksCountsTheNodesOfEachStep, and speaks of the first by name, in whatever order they are listed.
+func TestLacksCountsTheNodesOfEachStep(t *testing.T) {
+	c := &Config{
+		Providers: []Provider{serving("civo", "civo://", "")}, Provided: map[string]bool{"reboot": true},
+		Policies: []*Policy{{Name: "p", Kind: KindNode, Plan: []Step{{Name: "reboot"}, {Name: "drain"}}}},
+	}
+	var nodes []*corev1.Node
+	for _, name := range []string{"c", "b", "a"} {
+		n := scene.Bare(name)
+		n.Spec.ProviderID = "aws:///" + strings.Repeat("x", 190)
+		nodes = append(nodes, n)
+	}
+	nodes[2].Spec.ProviderID = "civo://1"
+	lacks := c.Lacks(nodes)
+	require.Len(t, lacks, 1)
+	require.Equal(t, 2, lacks["reboot"].Nodes)
+	require.Contains(t, lacks["reboot"].First, "no provider serves Node b for the step reboot")
+	require.LessOrEqual(t, len(lacks["reboot"].First), 400)
+	slices.Reverse(nodes)
+	require.Equal(t, lacks, c.Lacks(nodes))
+	nodes[2].Spec.ProviderID, nodes[1].Spec.ProviderID = "civo://2", "civo://3"
+	require.Empty(t, c.Lacks(nodes))
 }

@@ -1,6 +1,7 @@
-// Package remediations is the core of Drydock: policies, the record on the Node, the guards, and the one lifecycle, by which the
-// Decide of each kind of target below targets/ says what is to be done now. It is pure: it knows no client, no clock and no
-// network, and the same state and time give the same decision. Package engine carries the decisions out.
+// Package remediations is the core of Drydock: policies and the record on the Node. Package ledger fences what is done and
+// remembers it; package fleet counts all nodes, with their breakers; package lifecycle has the guards and the one lifecycle, by which the Decide of each kind of target below
+// targets/ says what is to be done now. All four are pure: they know no client, no clock and no network, and the same state and
+// time give the same decision. Package engine carries the decisions out.
 //
 // # The life of a repair
 //
@@ -72,7 +73,7 @@
 //     TestLastLookAsksTheWitness, TestEveryShippedPolicyAboutNodesHasAWitness, TestGPUNodeIsNeverReplaced,
 //     TestAlertCountsOnlyWhereItIsRoutedToDrydock, TestAlertThatIsRoutedElsewhereDoesNothing, TestForCountsFromWhenDrydockFirstSawTheAlert.
 //  6. No data is never a fault: TestNoDataIsNoFault, TestBlindness, TestLeasesThatBlameTheControlPath,
-//     TestClockThatIsWrongCallsNobody, TestDrainOfWhichNothingCanBeDecided,
+//     TestASampleHardlyEverMissesStaleLeases, TestClockThatIsWrongCallsNobody, TestDrainOfWhichNothingCanBeDecided,
 //     TestOnly503IsActedUpon, TestUnknownIsNeverFailing, TestOneBadNodeNeverChangesTheWholeCluster.
 //  7. Recovered needs the step's own proof, held for proofFor, and no phase outlives its deadline:
 //     TestDeathOfTheAlertSourceIsNoCure, TestNodeThatARebootCuresIsRecovered, TestDecideGoldens,

@@ -1,6 +1,9 @@
 package remediations
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // drain empties a node before it is replaced: cordon, then evictions that respect what people asked for. It cures
 // nothing, so nothing proves it; what follows it does.
@@ -12,4 +15,12 @@ var drain = Remediation{
 		}
 		return false, "a drain alone cures nothing"
 	},
+}
+
+// GivesUpPods says that the repair has drained the node, and that its policy goes on with the pods that were not evicted in time
+// (`onTimeout: continue`): nobody needs to wait for them again.
+func (p *Policy) GivesUpPods(r *Record) bool {
+	return r.Drained() && slices.ContainsFunc(p.Plan[:min(r.Step.Index, len(p.Plan))], func(s Step) bool {
+		return s.Name == drain.Name && s.ContinueOnTimeout
+	})
 }

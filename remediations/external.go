@@ -9,6 +9,17 @@ var external = Remediation{
 	Invasive: 9, Proof: rebooted,
 }
 
+// externalReplace has a remediator of the cluster replace the machine, such as MachineDeletionRemediation. All else is true of it that is
+// true of replace: whom it refuses, the drain before it, the ledger's fence, and its proof, which is another machine.
+var externalReplace = func() Remediation {
+	r := replace
+	r.Name, r.Verb = "external-replace", "have an external remediator replace"
+	return r
+}()
+
+// MachineDeletion is the kind of template whose remediator deletes the machine. Others reboot it.
+const MachineDeletion = "MachineDeletionRemediationTemplate"
+
 // Template is an object that remediation objects are made from.
 type Template struct{ APIVersion, Kind, Namespace, Name string }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -28,27 +29,6 @@ func FuzzDecodeRecord(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, r.Encode(), again.Encode())
 		require.Equal(t, r.Clone().Encode(), r.Encode())
-	})
-}
-
-// FuzzDecodeLedger does the same for the fence.
-func FuzzDecodeLedger(f *testing.F) {
-	f.Add("1", `[{"node":"n1","repair":"r1","attempt":"r1-0-1","since":"2026-01-01T00:00:00Z"}]`, `{"m":[{"repair":"r1","at":"2026-01-01T00:00:00Z"}]}`, `{"breakers":{"cluster":{"state":"open"}}}`, "[]", "")
-	f.Add("1", "null", "null", "{}", "null", "2026-01-01T00:00:00Z")
-	f.Add("1", "[]", "{}", `{"selfTest":{"state":"ok","since":"2026-01-01T00:00:00Z"}}`, "[]", "0000-01-01T00:00:00+23:59")
-	f.Fuzz(func(t *testing.T, v, slots, repairs, status, orphans, arrival string) {
-		data := map[string]string{LedgerVersion: v, LedgerSlots: slots, LedgerRepairs: repairs, LedgerOrphans: orphans, LedgerStatusKey: status}
-		_, without := DecodeLedger(data)
-		data[LedgerArrival] = arrival
-		l, err := DecodeLedger(data)
-		require.Equal(t, without == nil, err == nil, "an arrival holds nothing")
-		if err != nil {
-			return
-		}
-		again, err := DecodeLedger(l.Encode())
-		require.NoError(t, err)
-		require.Equal(t, l.Encode(), again.Encode())
-		require.Equal(t, l.Encode(), l.Clone().Encode())
 	})
 }
 

@@ -28,7 +28,7 @@ func TestFleetKnowsTheGPUNodes(t *testing.T) {
 	gpu, young, sick := scene.Bare("gpu1"), scene.Bare("gpu2"), scene.Unready(scene.Bare("gpu3"))
 	gpu.Labels[GPUCountLabel], young.Labels[GPUCountLabel], sick.Labels[GPUCountLabel] = "8", "4", "2"
 	young.CreationTimestamp.Time = scene.Noon
-	f := fleetOf(scene.LimitsAlone(), []*corev1.Node{gpu, young, sick, scene.Bare("n1")}, nil, scene.Noon)
+	f := scene.FleetOf(scene.LimitsAlone(), []*corev1.Node{gpu, young, sick, scene.Bare("n1")}, nil, scene.Noon)
 	require.Equal(t, map[string]int{"gpu1": 8, "gpu2": 4, "gpu3": 2}, f.ExpectedGPUs)
 }
 

@@ -162,9 +162,14 @@ func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bo
 func MarkRelapsed(history []Entry, repair string) []Entry {
 	out := slices.Clone(history)
 	for i := range out {
-		if out[i].ID == repair && KindOf(out[i].Target) == "" && out[i].Cure() != nil {
+		if out[i].ID == repair && KindOf(out[i].Target) == "" && out[i].Cured() {
 			out[i].Outcome = Relapsed
 		}
 	}
 	return out
+}
+
+// Cured says that the repair ended because the machine was well, by an alert's policy: it may yet relapse.
+func (e Entry) Cured() bool {
+	return e.Last != nil && e.Request == "" && (e.Outcome == Recovered || e.Outcome == SelfRecovered || e.Outcome == Relapsed)
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/scene"
 )
 
 // done are the outcomes of repairs that were more than observed.
@@ -17,9 +18,9 @@ var done = slices.DeleteFunc(slices.Clone(Outcomes), func(o Outcome) bool { retu
 
 var anyEntry = rapid.Custom(func(t *rapid.T) Entry {
 	return Entry{
-		ID: anyID.Draw(t, "id"), Target: rapid.SampledFrom([]string{"", "leader", "sidecar-0a", "sidecar-0b"}).Draw(t, "target"),
-		Policy: anyText.Draw(t, "policy"), Outcome: rapid.SampledFrom(done).Draw(t, "outcome"), Steps: []string{"reboot:1"},
-		Began: anyTime.Draw(t, "began"), Ended: anyTime.Draw(t, "ended"), Why: anyText.Draw(t, "why"),
+		ID: scene.AnyID.Draw(t, "id"), Target: rapid.SampledFrom([]string{"", "leader", "sidecar-0a", "sidecar-0b"}).Draw(t, "target"),
+		Policy: scene.AnyText.Draw(t, "policy"), Outcome: rapid.SampledFrom(done).Draw(t, "outcome"), Steps: []string{"reboot:1"},
+		Began: scene.AnyTime.Draw(t, "began"), Ended: scene.AnyTime.Draw(t, "ended"), Why: scene.AnyText.Draw(t, "why"),
 	}
 })
 

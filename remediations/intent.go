@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nextIntentID names the attempt that is about to be made. One that was given back is made again under a longer name, its
+// NextIntentID names the attempt that is about to be made. One that was given back is made again under a longer name, its
 // own: a process that led before may remember that the call was withheld, and must not take the next call for that one.
-func nextIntentID(r *Record, s StepRef, now time.Time) string {
+func NextIntentID(r *Record, s StepRef, now time.Time) string {
 	if r.Withheld() {
 		return intentID(r, s) + "-" + strconv.FormatInt(now.UnixNano(), 36)
 	}
@@ -30,21 +30,6 @@ func (i *Intent) Of(r *Record, s StepRef) bool {
 	id := intentID(r, s)
 	return i != nil && (i.ID == id || strings.HasPrefix(i.ID, id+"-"))
 }
-
-// answer is what became of the call for the intent. A call that this process knows nothing of was made, or not, by one that
-// is gone: it counts as issued. underWay: it may still be answered until the deadline.
-func (c *Call) answer(intentID string, deadline, now time.Time) (outcome CallOutcome, why string, underWay bool) {
-	switch {
-	case c == nil || c.IntentID != intentID:
-		return CallUnknown, "nobody knows the call's answer, since Drydock was restarted or lost its lead", false
-	case c.Outcome != "":
-		return c.Outcome, c.Why, false
-	}
-	return CallUnknown, "the call had no answer in time", now.Before(deadline)
-}
-
-// clockBehind is what is said of a repair whose last step is in this process's future.
-const clockBehind = "this process's clock is behind the repair's last step; nothing it sees can be told from what was there before"
 
 // Ahead says that the step was issued at a time which this process's clock has not reached: whatever it looks at now
 // would seem to be from before, and looking again at once would never end.
@@ -125,41 +110,9 @@ func WithheldFor(err error, otherwise Reason) Reason {
 	return otherwise
 }
 
-// withheld says that the last look withheld the call, so that the attempt is given back. Only the process that withheld the
-// call can know: to every other one an intent without an outcome counts as issued. Where the target itself is not the reason
-// (the intent grew too old, the API server did not answer), that goes on for as long as a repair may be held at most.
-func (c *Call) withheld(r *Record, now time.Time) bool {
-	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != CallRefused {
-		return false
-	}
-	passing := c.Withheld == CallWithheld || c.Withheld == Blind
-	return !passing || now.Before(r.Began.Add(PendingFor))
-}
-
 // Withheld says that the attempt which was to be made last was given back: no intent is left, and its Step is still to come.
 func (r *Record) Withheld() bool {
 	return r.Phase == Pending && r.Intent != nil && r.Intent.ID == ""
-}
-
-// giveBack takes an attempt off the record that never left this process. The repair waits for a moment, and goes on with
-// the same attempt once no guard holds it.
-func (r *Record) giveBack(c *Call, p *Policy, wait time.Duration, now time.Time) Decision {
-	r = r.Clone()
-	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.String() {
-		r.Done = r.Done[:n-1]
-	}
-	r.Intent.ID, r.Intent.Outcome, r.Intent.Why = "", "", clip(c.Why, 300)
-	if n := len(r.Moves); n > 0 {
-		r.Moves, r.Intent.Successor = r.Moves[:n-1], ""
-		r.Undo = r.Undo[:len(r.Undo)-1]
-		if n > 1 {
-			r.Intent.Successor = r.Moves[n-2].To
-		}
-	}
-	message := "the call was not made: " + c.Why
-	r.Phase, r.Since, r.Deadline = Pending, Instant(now), Instant(now.Add(PendingFor))
-	r.Hold = &Hold{Reason: c.Withheld, Message: clip(message, 400), Since: Instant(now)}
-	return Decision{Verb: Keep, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
 }
 
 // NameIntent names an intent whose attempt was given back, when the repair goes on without making it: only while the record is
@@ -168,15 +121,6 @@ func (r *Record) NameIntent() {
 	if r.Intent != nil && r.Intent.ID == "" {
 		r.Intent.ID = r.ID + "-withheld"
 	}
-}
-
-// AfterWithheld waits before the attempt that was given back: what withheld it may do so again.
-func (r *Record) AfterWithheld(p *Policy, wait time.Duration, now time.Time) (Decision, bool) {
-	left := r.Since.Add(wait).Sub(now)
-	if !r.Withheld() || r.Hold == nil || left <= 0 || left > wait {
-		return Decision{}, false
-	}
-	return Decision{Verb: Keep, Reason: r.Hold.Reason, Message: r.Hold.Message, Fleetwide: r.Hold.Reason.Fleetwide(), Policy: p, Recheck: now.Add(left)}, true
 }
 
 // LetsAct says whether what people and other systems say of the node still lets Drydock act on it, or on a pod of it.
@@ -210,7 +154,7 @@ func MayStillRepair(c *Config, n *corev1.Node, key, intentID string) error {
 		return Withhold(NodeUnderRepair, "the node came under repair %s", j.Record.ID)
 	}
 	for _, other := range j.OtherRepairs {
-		if !other.shares() && other != r {
+		if !other.Shares() && other != r {
 			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
 		}
 	}

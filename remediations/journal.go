@@ -134,3 +134,18 @@ func ReadJournal(n *corev1.Node) Journal { return Registry(nil).ReadJournal(n) }
 
 // InFlight is that of a Drydock to which nobody added a remediation.
 func InFlight(n *corev1.Node) *Record { return Registry(nil).InFlight(n) }
+
+// Cancelled is the last repair of the alert, if a person cancelled it. The history goes before what the alert remembers,
+// because a repair that acted since is in it.
+func (j Journal) Cancelled(a *Alert) *CancelledRepair {
+	for _, e := range j.History {
+		switch {
+		case e.Cause != a.Fingerprint || (e.By == "" && len(e.Steps) == 0):
+		case e.By == ByPerson:
+			return &CancelledRepair{ID: e.ID, At: e.Ended}
+		default:
+			return nil
+		}
+	}
+	return a.Cancelled
+}

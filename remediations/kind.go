@@ -112,8 +112,8 @@ func (r *Record) kind(of Remediation) Kind {
 	return KindNode
 }
 
-// shares says that the repair and others on its Node do not exclude each other, but for the node's own.
-func (r *Record) shares() bool { return r.Pod != nil }
+// Shares says that the repair and others on its Node do not exclude each other, but for the node's own.
+func (r *Record) Shares() bool { return r.Pod != nil }
 
 // Subject is a target that is not the node itself, and that Drydock has something on: alerts that a policy takes, or a repair.
 type Subject struct {
@@ -156,16 +156,8 @@ func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	return out
 }
 
-// entry is what the history calls it.
-func (s *Subject) entry() string { return strings.TrimPrefix(s.Key, RepairPrefix) }
-
-// kinds says of which kinds of target something is true.
-type kinds func(Kind) bool
-
-func ofAll(Kind) bool           { return true }
-func ofNodes(k Kind) bool       { return k == KindNode }
-func besideNodes(k Kind) bool   { return k != KindNode }
-func notOfSidecars(k Kind) bool { return k != KindSidecar }
+// Entry is what the history calls it.
+func (s *Subject) Entry() string { return strings.TrimPrefix(s.Key, RepairPrefix) }
 
 // KindOf is the kind of an entry's target: all sidecars of a node are of one.
 func KindOf(target string) Kind { kind, _, _ := strings.Cut(target, "-"); return Kind(kind) }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Window is a weekly time in which disruptive repairs may begin. From after To means that it crosses midnight and
@@ -131,10 +133,23 @@ type ClusterWide struct {
 	MinShare Quantity
 }
 
-// reached says that count of total is not less than the quantity.
-func (q Quantity) reached(count, total int) bool {
+// Reached says that count of total is not less than the quantity.
+func (q Quantity) Reached(count, total int) bool {
 	if !q.Percent {
 		return count >= q.Value
 	}
 	return count*100 >= total*q.Value
+}
+
+// Zone is the value of the node's zone label; empty: it has none, and no zone limit binds it.
+func (c *Config) Zone(n *corev1.Node) string { return n.Labels[c.Limits.ZoneLabel] }
+
+// Pool is the value of the first pool label that the node has; empty: no pool limit binds it.
+func (c *Config) Pool(n *corev1.Node) string {
+	for _, l := range c.Limits.PoolLabels {
+		if v := n.Labels[l]; v != "" {
+			return v
+		}
+	}
+	return ""
 }

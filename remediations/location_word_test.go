@@ -12,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/fleet"
+	. "drydock.dev/drydock/remediations/ledger"
+	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -159,31 +162,6 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 	require.Equal(t, NodeUnderRepair, location.Decide(s, scene.Noon).Reason)
 }
 
-// TestLeadersDoNotCountAgainstNodes: neither in limits, nor in the breaker, nor against a machine. They are counted for
-// themselves.
-func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
-	c := scene.LimitsAlone()
-	c.Limits.Locations = LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
-	nodes := herd(10, 0)
-	for i, n := range nodes {
-		r := scene.LocationRecord([]Phase{Verifying, Exhausted}[i%2])
-		r.ID = fmt.Sprintf("r%d", i+1)
-		n.Annotations[LocationKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
-		require.NoError(t, ReadJournal(n).Malformed)
-	}
-	f := NewFleet(c, nodes, &Ledger{}, scene.Quiet, scene.Noon)
-	require.Zero(t, f.Unhealthy())
-	require.Empty(t, f.Breakers)
-	require.Empty(t, f.Occupied())
-	require.Contains(t, f.LocationsAtLimit(c, "n001", false), "5 of at most 1 mesh leaders")
-	require.Equal(t, "r1", InFlight(nodes[0]).ID, "people are kept from the leader's node")
-	l := RebuildLedger(c, nodes, scene.Noon)
-	require.Empty(t, l.Repairs, "nor do they count against its machine")
-	require.Len(t, l.Slots, 5)
-	require.Equal(t, KindLocation, l.Slots[0].Kind)
-	require.True(t, l.Failing("mesh-leader-degraded"))
-}
-
 // TestLabelSaysWhatAPersonMustKnowFirst: one label speaks for two repairs.
 func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 	for _, c := range []struct{ node, leader, want Phase }{
@@ -201,18 +179,6 @@ func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 		require.Equal(t, c.want, Registry(nil).LabelFor(n.Annotations), "%+v", c)
 	}
 	require.Empty(t, Registry(nil).LabelFor(map[string]string{NodeRepairKey: "{}"}))
-}
-
-// TestExhaustedNodeBesideALeaderCountsStill: the label is the leader's then, the fault is the node's.
-func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
-	n := scene.Bare("n1")
-	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
-	n.Annotations[NodeRepairKey], n.Annotations[LocationKey] = r.Encode(), scene.LocationRecord(Verifying).Encode()
-	n.Labels[PhaseLabel] = string(Registry(nil).LabelFor(n.Annotations))
-	f := NewFleet(scene.LimitsAlone(), []*corev1.Node{n}, &Ledger{}, scene.Quiet, scene.Noon)
-	require.Equal(t, 1, f.Unhealthy())
-	require.Empty(t, f.Occupied())
-	require.Len(t, f.Leading(), 1)
 }
 
 // TestLedgerRemembersMovesAcrossRestarts: of each repair the last move, apart from nodes' slots and counts, for as long
@@ -430,7 +396,7 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
 	r := ReadJournal(scene.Acting()).Record
 	r.Moves = scene.LocationRecord(Acting).Moves
-	require.ErrorContains(t, r.Validate(), "moves of leadership and no location")
+	require.ErrorContains(t, r.Validate(nil), "moves of leadership and no location")
 	n.Annotations[LocationKey] = scene.LocationRecord(Verifying).Encode()
 	j := ReadJournal(n)
 	require.NoError(t, j.Malformed)

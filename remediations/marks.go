@@ -46,7 +46,7 @@ type Marks []Mark
 
 // Keys are the keys of the marks of one kind.
 func (m Marks) Keys(kind MarkKind) (keys []string) {
-	for _, mark := range m.orShipped() {
+	for _, mark := range m.OrShipped() {
 		if mark.Kind == kind {
 			keys = append(keys, mark.Key)
 		}
@@ -54,7 +54,8 @@ func (m Marks) Keys(kind MarkKind) (keys []string) {
 	return keys
 }
 
-func (m Marks) orShipped() Marks {
+// OrShipped are the marks themselves, or the shipped ones where the configuration names none.
+func (m Marks) OrShipped() Marks {
 	if m == nil {
 		return shippedMarks
 	}
@@ -67,7 +68,7 @@ func (m Marks) Leaving(n *corev1.Node, j Journal) string {
 	if n.DeletionTimestamp != nil {
 		return "the Node is being deleted"
 	}
-	for _, mark := range m.orShipped() {
+	for _, mark := range m.OrShipped() {
 		if shown, ok := mark.on(n, j); ok {
 			return fmt.Sprintf("%s %s set by %s: %s", mark.Kind.noun(), shown, mark.By, mark.Means)
 		}
@@ -92,7 +93,7 @@ func (m Mark) on(n *corev1.Node, j Journal) (shown string, ok bool) {
 		}
 	case MarkCondition:
 		for _, c := range n.Status.Conditions {
-			if string(c.Type) == m.Key && string(c.Status) == cmp.Or(m.Value, string(corev1.ConditionTrue)) && (!m.echo || !j.caused(c)) {
+			if string(c.Type) == m.Key && string(c.Status) == cmp.Or(m.Value, string(corev1.ConditionTrue)) && !OwnCondition(c) && (!m.echo || !j.caused(c)) {
 				return fmt.Sprintf("%s=%s", c.Type, c.Status), true
 			}
 		}

@@ -213,7 +213,7 @@ func (g Registry) DecodeRecord(value string) (*Record, error) {
 	if err := DecodeStrict(value, &r); err != nil {
 		return nil, fmt.Errorf("the record is not readable: %w", err)
 	}
-	return &r, r.validate(g)
+	return &r, r.Validate(g)
 }
 
 // DecodeRecordOf reads the record under the annotation's key, and says where it is of another target than that.
@@ -241,7 +241,7 @@ func DecodeRecordOf(key, value string) (*Record, error) {
 	return Registry(nil).DecodeRecordOf(key, value)
 }
 
-func (r *Record) validate(g Registry) error {
+func (r *Record) Validate(g Registry) error {
 	switch r.Phase {
 	case Pending, Acting, Verifying, Exhausted:
 	default:
@@ -306,3 +306,6 @@ func (r *Record) Drained() bool {
 
 // PassedWhy bounds what a record keeps of the reason of each step that was passed over.
 const PassedWhy = 160
+
+// Instant is a time as a record holds it.
+func Instant(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

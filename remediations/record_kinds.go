@@ -169,7 +169,7 @@ func (r *Record) validatePod() error {
 	case r.Pod == nil:
 	case r.Pod.Namespace == "" || r.Pod.Name == "":
 		return errors.New("the record's pod lacks its name or its namespace")
-	case r.observes():
+	case r.Observes():
 	case r.Intent == nil || (r.Intent.ID == "" && !r.Withheld()) || r.Intent.At.IsZero():
 		return errors.New("the record is a sidecar's and has no intent, and there is one only while something is done, or would be")
 	}
@@ -182,8 +182,8 @@ const sidecarPrefix = RepairPrefix + string(KindSidecar) + "-"
 // SidecarKey is the key of the repair of the pod's sidecar, whatever the pod's UID.
 func SidecarKey(p Pod) string { return KeyOf(KindSidecar, p.String()) }
 
-// sidecarsInFlight are the repairs of sidecars in flight on a Node with these annotations.
-func sidecarsInFlight(annotations map[string]string) (out []*Record) {
+// SidecarsInFlight are the repairs of sidecars in flight on a Node with these annotations.
+func SidecarsInFlight(annotations map[string]string) (out []*Record) {
 	for k, v := range annotations {
 		if !strings.HasPrefix(k, sidecarPrefix) {
 			continue
@@ -202,20 +202,7 @@ func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
 		return false
 	}
 	from, until := c.flightBy(c.Policy(r.Policy), r)
-	return inFlightAt(from, until, now)
-}
-
-// SidecarsInFlight counts the sidecars that take a place.
-func (r *Roster) SidecarsInFlight(now time.Time) int {
-	busy := 0
-	for _, m := range r.all {
-		for _, s := range m.sidecars {
-			if r.config.SidecarTakesPlace(s, now) {
-				busy++
-			}
-		}
-	}
-	return busy
+	return InFlightAt(from, until, now)
 }
 
 // markReady approves a gated sidecar, which then lets its pod's main container go on. It disrupts nothing. Its proof is

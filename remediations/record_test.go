@@ -5,93 +5,20 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/ledger"
+	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-var (
-	anyText = rapid.StringN(0, 40, 120)
-	anyID   = rapid.StringMatching(`[a-z0-9]{6}`)
-	anyTime = rapid.Custom(func(t *rapid.T) time.Time {
-		return time.Unix(rapid.Int64Range(1_600_000_000, 4_000_000_000).Draw(t, "unix"), 0).UTC()
-	})
-	anyStep = rapid.Custom(func(t *rapid.T) StepRef {
-		return StepRef{
-			Index: rapid.IntRange(0, 9).Draw(t, "index"), Name: rapid.SampledFrom(Registry(nil).Names()).Draw(t, "name"),
-			Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
-		}
-	})
-	anyName = rapid.StringMatching(`[a-z0-9]{1,20}`)
-	anyMove = rapid.Custom(func(t *rapid.T) Move {
-		m := Move{Location: "eu", From: anyName.Draw(t, "from"), Before: map[string]*string{}}
-		m.To = m.From + "2"
-		for range rapid.IntRange(1, 4).Draw(t, "keys") {
-			text := anyText.Draw(t, "before")
-			m.Before[anyName.Draw(t, "node")] = map[bool]*string{true: &text}[rapid.Bool().Draw(t, "had it")]
-		}
-		return m
-	})
-	anyIntent = rapid.Custom(func(t *rapid.T) *Intent {
-		return &Intent{
-			ID: anyID.Draw(t, "id"), At: anyTime.Draw(t, "at"), BootID: anyText.Draw(t, "boot"), UID: anyText.Draw(t, "uid"),
-			ProviderID: anyText.Draw(t, "providerID"), Why: anyText.Draw(t, "why"),
-			Outcome: rapid.SampledFrom([]CallOutcome{"", CallAccepted, CallRefused, CallUnknown}).Draw(t, "outcome"),
-			Before:  rapid.SampledFrom([]Before{"", `{}`, `{"instance":"i-1","newest":"2026-11-21T12:00:00Z"}`, `{"a":{"b":["<>&"]}}`}).Draw(t, "before"),
-		}
-	})
-)
-
-var anyRecord = rapid.Custom(func(t *rapid.T) *Record {
-	r := &Record{
-		V: RecordVersion, ID: anyID.Draw(t, "id"), Policy: anyName.Draw(t, "policy"),
-		Phase: rapid.SampledFrom([]Phase{Pending, Acting, Verifying, Exhausted}).Draw(t, "phase"),
-		Step:  anyStep.Draw(t, "step"), Began: anyTime.Draw(t, "began"), Since: anyTime.Draw(t, "since"), Deadline: anyTime.Draw(t, "deadline"),
-		Done: rapid.SliceOfN(rapid.Map(anyStep, StepRef.String), 0, 5).Draw(t, "done"),
-	}
-	if len(r.Done) == 0 {
-		r.Done = nil
-	}
-	if rapid.Bool().Draw(t, "requested") {
-		r.Cause.Request = "remediation/reboot"
-	} else {
-		r.Cause.Alert = anyID.Draw(t, "alert")
-	}
-	if r.Phase != Pending || rapid.Bool().Draw(t, "acted") {
-		r.Intent = anyIntent.Draw(t, "intent")
-	}
-	if Shipped()[r.Step.Name].Target == "leader" {
-		r.Location = "eu"
-		if r.Intent != nil {
-			r.Moves = rapid.SliceOfN(anyMove, 1, MaxMoves).Draw(t, "moves")
-			r.Intent.Successor = r.Moves[len(r.Moves)-1].To
-			if r.Phase != Verifying && rapid.Bool().Draw(t, "goes back") {
-				back := anyTime.Draw(t, "back")
-				r.Back = &back
-			}
-		}
-	}
-	if rapid.Bool().Draw(t, "held") {
-		r.Hold = &Hold{Reason: rapid.SampledFrom(Reasons).Draw(t, "reason"), Message: anyText.Draw(t, "message"), Since: anyTime.Draw(t, "holdSince")}
-		if rapid.Bool().Draw(t, "ends") {
-			until := anyTime.Draw(t, "until")
-			r.Hold.Until = &until
-		}
-	}
-	if rapid.Bool().Draw(t, "cordoned") {
-		r.Undo = []Undo{{Kind: UndoCordon, At: anyTime.Draw(t, "undoAt")}}
-	}
-	return r
-})
-
 func TestRecordReadsBackAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := anyRecord.Draw(t, "record")
+		r := scene.AnyRecord.Draw(t, "record")
 		got, err := DecodeRecord(r.Encode())
 		require.NoError(t, err)
 		require.Equal(t, r, got)
@@ -102,7 +29,7 @@ func TestRecordReadsBackAsWritten(t *testing.T) {
 // TestCloneSharesNothing: a transition works on a clone, and what it was made from is compared with it afterwards.
 func TestCloneSharesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := anyRecord.Draw(t, "record")
+		r := scene.AnyRecord.Draw(t, "record")
 		before := r.Encode()
 		c := r.Clone()
 		require.Equal(t, before, c.Encode())

@@ -53,6 +53,7 @@ var shipped = map[string]Remediation{
 	"apply-cni":          applyCNI,
 	"drain":              drain,
 	"external":           external,
+	"external-replace":   externalReplace,
 	"mark-ready":         markReady,
 	"promote-leader":     promoteLeader,
 	"reboot":             reboot,

@@ -54,6 +54,8 @@ type Replacement struct {
 	Successors []string
 	// Missing is what the provider's proof still lacks; empty: nothing.
 	Missing string
+	// Blocked is what holds the old machine up, in the words of the system that replaces it; empty: nothing that it names.
+	Blocked string
 }
 
 // PodProof is what the cluster says about pods that a step had made anew.

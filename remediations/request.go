@@ -46,7 +46,7 @@ func (c *Config) ParseRequest(v string) (string, error) {
 			return "", fmt.Errorf("%s=%q: there is no remediation of a node of that name; there are %s", RequestKey, clip(v, 80), strings.Join(c.nodeRemediations(), ", "))
 		case r.ClusterWide:
 			return "", fmt.Errorf("%s=%q: it changes the whole cluster, which one node is no reason for; it is done by a policy, for alerts about many nodes", RequestKey, clip(v, 80))
-		case !c.Provided[name], name == replace.Name && !c.Provided[drain.Name]:
+		case !c.Provided[name], r.Replaces && !c.Provided[drain.Name]:
 			return "", fmt.Errorf("%s=%q: this installation cannot carry it out, since its provider is not configured", RequestKey, clip(v, 80))
 		}
 		return v, nil
@@ -91,7 +91,7 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 		for _, s := range p.Plan {
 			if s.Name == name {
 				s.Attempts = 1
-				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned, out.Labels = p.Mode, drainedFirst(p.Plan, s), p.ProofFor, p.RepairCordoned, p.Labels
+				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned, out.Labels = p.Mode, c.drainedFirst(p.Plan, s), p.ProofFor, p.RepairCordoned, p.Labels
 				return out
 			}
 		}
@@ -99,23 +99,8 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 	if name == restartUnit.Name {
 		return nil // which unit, only a plan says
 	}
-	out.Plan = drainedFirst(nil, out.Plan[0])
+	out.Plan = c.drainedFirst(nil, out.Plan[0])
 	return out
-}
-
-// RequestWaits says why a request that the policy p carries out would wait for other repairs; empty: it would not. nodes
-// returns the fleet, and is called only where the first step is disruptive.
-func (c *Config) RequestWaits(p *Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
-	s := &State{Config: c, Node: n}
-	step, ok := s.FirstStep(p)
-	if !ok || !c.Remediation(step.Name).Disruptive {
-		return ""
-	}
-	f := NewFleet(c, nodes(), &Ledger{}, func(string) bool { return false }, now)
-	if why := f.controlPlaneBusy(n); why != "" {
-		return why
-	}
-	return f.atLimit(c, n, false)
 }
 
 // requestDrainFor is the timeout of the drain before a requested replacement where no plan has one: the step's default.
@@ -123,8 +108,8 @@ const requestDrainFor = 30 * time.Minute
 
 // drainedFirst is the plan for a requested step: a replacement deletes the machine with all that is on it, so the node is
 // drained before it, in the way in which the plan that the step is from does that.
-func drainedFirst(plan []Step, s Step) []Step {
-	if s.Name != replace.Name {
+func (c *Config) drainedFirst(plan []Step, s Step) []Step {
+	if !c.Remediation(s.Name).Replaces {
 		return []Step{s}
 	}
 	first := Step{Name: drain.Name, Timeout: requestDrainFor, Attempts: 1}

@@ -42,7 +42,7 @@ var restartUnit = Remediation{
 // under another invocation.
 func restarted(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 	if intent.Outcome != CallAccepted {
-		return false, "the host never said that the unit started anew: " + intent.Why
+		return false, "the host never said that the unit started again: " + intent.Why
 	}
 	return true, ""
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -101,28 +102,6 @@ func TestSidecarNeverMovesItsNode(t *testing.T) {
 		d := sick(phase)
 		require.Equal(t, NodeUnderRepair, d.Reason, "%s: %s", phase, d.Message)
 	}
-}
-
-// TestSidecarsDoNotOpenABreaker: thirty on one healthy node, or one on each node, are no storm.
-func TestSidecarsDoNotOpenABreaker(t *testing.T) {
-	c := scene.LimitsAlone()
-	nodes := herd(10, 0)
-	for i, n := range nodes {
-		for j := range 1 + 29*(1-min(i, 1)) {
-			p := Pod{Namespace: "sei", Name: string(rune('a'+j)) + "-0"}
-			r := scene.SidecarRecord([]Phase{Verifying, Exhausted}[j%2])
-			r.Pod = &p
-			n.Annotations[SidecarKey(p)] = r.Encode()
-		}
-		require.NoError(t, ReadJournal(n).Malformed)
-	}
-	f := NewFleet(c, nodes, &Ledger{}, func(string) bool { return false }, scene.Noon)
-	require.Zero(t, f.Unhealthy())
-	require.Empty(t, f.Breakers)
-	require.Empty(t, f.Occupied(), "nor do they take a disruptive repair's place")
-	require.Len(t, SidecarsInFlight(nodes[0].Annotations), 15, "they are counted for themselves")
-	require.Nil(t, InFlight(nodes[0]), "and keep nobody from the node")
-	require.Empty(t, RebuildLedger(c, nodes, scene.Noon).Repairs, "nor do they count against its machine")
 }
 
 // TestNobodyCanAskForASidecarOnANode: a request names no pod.

@@ -58,13 +58,6 @@ type Testimony struct {
 	At time.Time
 }
 
-const (
-	// witnessKept is how long what a sign said still holds a repair; older, the sign counts as not read.
-	witnessKept = time.Minute
-	// witnessAgain is how soon a sign is read again while it holds a repair.
-	witnessAgain = 30 * time.Second
-)
-
 // OnNode says that the watched Node itself shows the sign.
 func (s Sign) OnNode() bool {
 	switch s.Kind {
@@ -192,51 +185,6 @@ func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Tim
 		w.Saw = append(w.Saw, t.Saw)
 	}
 	return w
-}
-
-// Signs are those of which one must say Ill before the candidate's step. A node that is not Ready after a step of this
-// repair is ill, whatever else its policy looks at: while it is away most signs say nothing. nil: nobody is asked.
-func (c *Candidate) Signs() []Sign {
-	if c.Kind != KindNode || c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
-		return nil
-	}
-	signs := c.Policy.Witness.Signs
-	if notReady := (Sign{Kind: SignNotReady}); c.Acted() && !slices.Contains(signs, notReady) {
-		signs = append(slices.Clone(signs), notReady)
-	}
-	return signs
-}
-
-// notWitnessed holds what only an alert speaks for. What was not read yet is asked for once no other guard holds.
-func notWitnessed(c *Candidate) *Finding {
-	if c.Request == "" && c.Policy.Witness == nil {
-		return &Finding{Fleetwide: true, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}
-	}
-	signs := c.Signs()
-	if len(signs) == 0 {
-		return nil
-	}
-	w := Weigh(signs, c.Node, c.Read, c.Now.Add(-witnessKept))
-	if w.Ill || w.Unread {
-		return nil
-	}
-	f := Because("the alert says that the node is ill, the witness of policy %s does not: %s", c.Policy.Name, strings.Join(w.Saw, "; "))
-	if !w.Oldest.IsZero() {
-		f.Until = w.Oldest.Add(witnessAgain)
-	}
-	return f
-}
-
-// Unwitnessed says that the witness must be read before the step: nothing that was seen a moment ago says Ill.
-func (c *Candidate) Unwitnessed() bool {
-	signs := c.Signs()
-	return len(signs) > 0 && !Weigh(signs, c.Node, c.Read, c.Now.Add(-LookFor)).Ill
-}
-
-// WitnessDue says that what holds the repair was seen so long ago that it must be read again.
-func (c *Candidate) WitnessDue() bool {
-	w := Weigh(c.Signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
-	return !w.Oldest.IsZero() && c.Now.Sub(w.Oldest) >= witnessAgain
 }
 
 // StillWitnessed asks the signs for the last time before a call, by what was read for that.

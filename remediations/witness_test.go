@@ -4,14 +4,13 @@ import (
 	"testing"
 	"time"
 
+	. "drydock.dev/drydock/remediations"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
-	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // TestLeaseAsAWitness: a lease says nothing where it was never renewed, or by a clock that is wrong.
@@ -124,20 +123,6 @@ func TestConditionThatANodeDoesNotHaveIsNoData(t *testing.T) {
 		w := Weigh(c.signs, n, nil, scene.Noon)
 		require.Equal(t, []bool{c.ill, c.well}, []bool{w.Ill, w.Well}, name)
 		require.Len(t, w.Saw, c.saw, name)
-	}
-}
-
-// TestSignThatHoldsIsReadAgainInTime: after half a minute, and not before.
-func TestSignThatHoldsIsReadAgainInTime(t *testing.T) {
-	for age, again := range map[time.Duration]bool{WitnessAgain - 1: false, WitnessAgain: true} {
-		s := scene.Golden{Input: "targets/node/testdata/decide/held-NotWitnessed-by-what-was-read.input.yaml"}.State(t)
-		for sign, said := range s.Read {
-			said.At = scene.Noon.Add(-age)
-			s.Read[sign] = said
-		}
-		d := node.Decide(s, scene.Noon)
-		require.Equal(t, NotWitnessed, d.Reason)
-		require.Equal(t, again, d.Ask.Witness, age)
 	}
 }
 

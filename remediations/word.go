@@ -78,8 +78,8 @@ func (a AlertWord) silent(now time.Time) bool {
 	return !a.EndsAt.IsZero() && !a.UpdatedAt.IsZero() && life > 0 && now.Sub(a.UpdatedAt) > life/2
 }
 
-// heardAt is when any replica that answered last received the Watchdog.
-func (w *Word) heardAt() (at time.Time) {
+// HeardAt is when any replica that answered last received the Watchdog.
+func (w *Word) HeardAt() (at time.Time) {
 	for _, r := range w.Replicas {
 		if r.Err == nil && r.WatchdogAt.After(at) {
 			at = r.WatchdogAt

@@ -59,7 +59,7 @@ func newRunCommand() *cobra.Command {
 	f.StringVar(&o.listen, "listen", ":9099", "address of the probe port, for TCP and UDP")
 	f.StringVar(&o.metrics, "metrics", ":9100", "address of /metrics, /healthz and /readyz")
 	f.StringVar(&o.keyFile, "key-file", "", "file with the key that all agents share; while it is changed, with two, one on a line")
-	f.StringVar(&o.topologyLabel, "topology-label", kilo.DefaultTopologyLabel, "label of Nodes that names their location, as Kilo was told")
+	f.StringVar(&o.topologyLabel, "topology-label", kilo.DefaultTopologyLabel, "label of Nodes that names their location: the same as Kilo's")
 	f.DurationVar(&o.interval, "interval", 10*time.Second, "time between two rounds of probes")
 	f.IntVar(&o.payload, "payload", probe.DefaultPayload, "bytes of the long probe: near what a packet carries on the mesh's path, less 48 for headers")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it the agent runs as its pod's ServiceAccount")
@@ -89,7 +89,7 @@ func (o options) check() error {
 	}
 	for flag, address := range map[string]string{"listen": o.listen, "metrics": o.metrics} {
 		if _, err := portOf(address); err != nil {
-			faults = append(faults, fmt.Errorf("--%s %q: write an address and a port, or a port alone such as :9099", flag, address))
+			faults = append(faults, fmt.Errorf("--%s %q: write an address and a port, or a port alone, for example :9099", flag, address))
 		}
 	}
 	return errors.Join(faults...)

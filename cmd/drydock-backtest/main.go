@@ -47,6 +47,9 @@ type asked struct {
 	now                                                                                 func() time.Time
 }
 
+// formats are the forms of the report.
+var formats = []string{"text", "json", "html"}
+
 func newCommand(now func() time.Time) *cobra.Command {
 	a := asked{now: now}
 	cmd := &cobra.Command{
@@ -66,7 +69,7 @@ func newCommand(now func() time.Time) *cobra.Command {
 	f.StringVar(&a.config, "config", "", "configuration file")
 	f.StringVar(&a.compare, "compare", "", "second configuration file: what it would have done otherwise")
 	f.StringVar(&a.prometheus, "prometheus", "", "URL of a Prometheus to read from")
-	f.StringVar(&a.tsdb, "tsdb", "", "TSDB folder of Prometheus to read from, such as a snapshot; nothing is written to it")
+	f.StringVar(&a.tsdb, "tsdb", "", "TSDB folder of Prometheus to read from, for example a snapshot; nothing is written to it")
 	f.StringVar(&a.rules, "rules", "", "folder of rule files, or one such file; without it, the rules that Drydock ships")
 	f.BoolVar(&a.recorded, "recorded", false, "take the alerts that Prometheus recorded, and evaluate no rule")
 	f.StringVar(&a.alertmanager, "alertmanager", "", "Alertmanager's configuration file, for its routes and inhibition; without it, the shipped example")
@@ -74,6 +77,7 @@ func newCommand(now func() time.Time) *cobra.Command {
 	f.StringVar(&a.until, "until", "", "end of the time, in RFC 3339; without it, now")
 	f.StringVar(&a.cures, "cures", "", "how long after its call each step counts as having cured; without it, a usual time for each step")
 	f.StringVarP(&a.output, "output", "o", "text", "text, json or html")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	thisBuild().On(cmd)
 	return cmd
 }
@@ -84,7 +88,7 @@ func (a *asked) run(ctx context.Context, out, progress io.Writer) error {
 		return cli.Usage(errors.New("--config is missing: name the configuration file"))
 	case (a.prometheus == "") == (a.tsdb == ""):
 		return cli.Usage(errors.New("name either --prometheus or --tsdb"))
-	case !slices.Contains([]string{"text", "json", "html"}, a.output):
+	case !slices.Contains(formats, a.output):
 		return cli.Usagef("--output %q is not known: it is text, json or html", a.output)
 	case a.recorded && a.rules != "":
 		return cli.Usage(errors.New("--recorded evaluates no rule: leave out either it or --rules"))
@@ -125,12 +129,12 @@ func (a *asked) period() (from, until time.Time, err error) {
 	until = a.now()
 	if a.until != "" {
 		if until, err = time.Parse(time.RFC3339, a.until); err != nil {
-			return from, until, cli.Usagef("--until %q is no time in RFC 3339, such as 2026-03-04T12:00:00Z", a.until)
+			return from, until, cli.Usagef("--until %q is no time in RFC 3339, for example 2026-03-04T12:00:00Z", a.until)
 		}
 	}
 	since, err := model.ParseDuration(a.since)
 	if err != nil || since <= 0 {
-		return from, until, cli.Usagef("--since %q is no duration, such as 30d", a.since)
+		return from, until, cli.Usagef("--since %q is no duration, for example 30d", a.since)
 	}
 	return until.Add(-time.Duration(since)), until, nil
 }
@@ -141,7 +145,7 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 	if a.cures != "" {
 		d, err := model.ParseDuration(a.cures)
 		if err != nil || d <= 0 {
-			return nil, past, cli.Usagef("--cures %q is no duration, such as 5m", a.cures)
+			return nil, past, cli.Usagef("--cures %q is no duration, for example 5m", a.cures)
 		}
 		cures = cures.AllAfter(time.Duration(d))
 	}
@@ -175,6 +179,7 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 			past.ExternalLabels = model.LabelSet{model.LabelName(c.Core.ClusterLabel): model.LabelValue(c.Core.ClusterValue)}
 		}
 	}
+	past.Matters = backtest.Matters(configs)
 	past.NodeLabels, past.Recorded = slices.Sorted(maps.Keys(labels)), a.recorded
 	if a.rules != "" {
 		past.Rules, err = history.ReadRules(a.rules)

@@ -34,8 +34,8 @@ policies:
 
 var begin = time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)
 
-// recorded is a TSDB folder with four hours of ten nodes; n3 is not Ready in the third of them.
-func recorded(t *testing.T) string {
+// recorded is a TSDB folder with four hours of ten nodes; n3 is not Ready in the third of them, while an alert with these labels fires.
+func recorded(t *testing.T, alert ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, (24 * time.Hour).Milliseconds())
@@ -47,6 +47,9 @@ func recorded(t *testing.T) string {
 	}
 	for at := begin; at.Before(begin.Add(4 * time.Hour)); at = at.Add(30 * time.Second) {
 		add(at, 1, "up")
+		if hours := at.Sub(begin).Hours(); len(alert) > 0 && hours >= 2 && hours < 3 {
+			add(at, 1, "ALERTS", alert...)
+		}
 		for i := range 10 {
 			node := fmt.Sprintf("n%d", i)
 			add(at, 1, "kube_node_info", "node", node, "provider_id", "civo://"+node)
@@ -90,6 +93,37 @@ func TestAFolderOfPrometheusIsReplayed(t *testing.T) {
 	require.Contains(t, text, "Drydock would have repaired 1 faults of nodes")
 	require.Equal(t, text, run(), "the same data gives the same bytes")
 	require.Contains(t, run("-o", "html"), "<title>Drydock backtest")
+}
+
+// TestRecordedAlertsAreReplayed: ALERTS as it was recorded in place of the rules, of which none is evaluated.
+func TestRecordedAlertsAreReplayed(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(configuration), 0o600))
+	for name, alerts := range map[string][]string{
+		"n3": {"alertname", "Mine", "alertstate", "firing", "node", "n3", "remediation", "node-not-ready"},
+		"":   nil,
+	} {
+		var out, errs bytes.Buffer
+		args := []string{"--config", file, "--tsdb", recorded(t, alerts...), "--recorded", "--since", "3h50m", "--until", "2026-03-04T03:55:00Z", "-o", "json"}
+		require.Zero(t, execute(t.Context(), args, &out, &errs), "%s", errs.String())
+		var r backtest.Report
+		require.NoError(t, json.Unmarshal(out.Bytes(), &r))
+		if name == "" {
+			require.Empty(t, r.Runs[0].Repairs, "the control: nothing was recorded, and no rule is evaluated")
+			continue
+		}
+		require.Equal(t, 1, r.Runs[0].Totals.Acted)
+		require.Equal(t, name, r.Runs[0].Repairs[0].Node)
+		require.Equal(t, "Mine", r.Runs[0].Repairs[0].Alert)
+	}
+}
+
+func TestTheFormsAreCompleted(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	require.Zero(t, execute(t.Context(), []string{"__complete", "-o", ""}, &out, &errs), "%s", errs.String())
+	require.Contains(t, out.String(), "text\njson\nhtml\n:4")
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {

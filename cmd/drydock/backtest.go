@@ -19,8 +19,10 @@ func newBacktestCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backtest --config FILE (--prometheus URL | --tsdb DIR)",
 		Short: "Say what Drydock would have done in the past",
-		Long: "Backtest starts the program " + backtester + ", which is beside this one or in PATH, with the same arguments. That replays what\n" +
-			"Prometheus recorded through the same decisions that Drydock makes live. drydock backtest --help prints its flags.",
+		Long: "Backtest starts the program " +
+			backtester +
+			" with the same arguments. The program is beside this one or in PATH. It replays\n" +
+			"what Prometheus recorded through the same decisions that Drydock makes live. drydock backtest --help prints its flags.",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := findBacktester()

@@ -23,14 +23,14 @@ import (
 const readNodesWithin = 30 * time.Second
 
 func newCheckCommand() *cobra.Command {
-	var kubeconfig string
+	var kubeconfig, management string
 	cmd := &cobra.Command{
 		Use:   "check FILE|-",
 		Short: "Check a configuration and say everything that is wrong with it",
-		Long: "Check prints FILE:LINE: path: message for every fault and ends with 1, or prints FILE: ok, which provider serves\n" +
-			"which Nodes, and warnings, and ends with 0. It looks at the files that the configuration names, as run does. With -\n" +
-			"it reads the configuration from standard input. With --kubeconfig it also reads the cluster's Nodes, and names those\n" +
-			"that no single provider serves, and those that another system repairs, too.",
+		Long: "Check prints FILE:LINE: path: message for every fault, and the exit code is then 1. Without a fault, it prints FILE: ok,\n" +
+			"which provider serves which Nodes, and warnings, and the exit code is 0. Check also looks at the files that the\n" +
+			"configuration names. With - it reads the configuration from standard input. With --kubeconfig it also reads the\n" +
+			"cluster's Nodes. It names those without exactly one provider, and those that another system also repairs.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, load := args[0], func() (*config.Config, []config.Fault, error) { return config.Load(args[0], config.Options{}) }
@@ -59,7 +59,7 @@ func newCheckCommand() *cobra.Command {
 			if kubeconfig == "" {
 				return nil
 			}
-			said, err := saidOfCluster(cmd.Context(), cfg, kubeconfig)
+			said, err := saidOfCluster(cmd.Context(), cfg, kubeconfig, management)
 			if err != nil {
 				return err
 			}
@@ -71,12 +71,13 @@ func newCheckCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster whose Nodes are looked at; without it none are")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster whose Nodes are checked; without it, no Node is checked")
+	cmd.Flags().StringVar(&management, "management-kubeconfig", "", "kubeconfig file of the management cluster that providers.clusterAPI.kubeconfig is for; without it that file is read")
 	return cmd
 }
 
 // saidOfCluster is what the cluster says against the configuration, one sentence each.
-func saidOfCluster(ctx context.Context, cfg *config.Config, kubeconfig string) ([]string, error) {
+func saidOfCluster(ctx context.Context, cfg *config.Config, kubeconfig, management string) ([]string, error) {
 	c, err := restConfigOf(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -95,7 +96,8 @@ func saidOfCluster(ctx context.Context, cfg *config.Config, kubeconfig string) (
 		return nil, err
 	}
 	others, unread := repairersOf(ctx, client, objects)
-	return slices.Concat(cfg.Core.Uncovered(nodes), cfg.Core.Contested(nodes, others), unread), nil
+	elsewhere, unreadElsewhere := repairersElsewhere(ctx, cfg, management)
+	return slices.Concat(cfg.Core.Uncovered(nodes), cfg.Core.Contested(nodes, append(others, elsewhere...)), unread, unreadElsewhere), nil
 }
 
 // nodesOf reads all Nodes of the cluster.

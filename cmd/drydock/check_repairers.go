@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -13,10 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
+	clusterapisettings "drydock.dev/drydock/remediations/clusterapi/settings"
 )
 
 // lookers find the other systems that the cluster's objects show. What is not installed is none.
@@ -25,7 +30,9 @@ var lookers = []struct {
 	find func(context.Context, kubernetes.Interface, dynamic.Interface) ([]remediations.Repairer, error)
 }{
 	{"NodeHealthChecks of Medik8s", nodeHealthChecks},
-	{"MachineHealthChecks of Cluster API", machineHealthChecks},
+	{"MachineHealthChecks of Cluster API", func(ctx context.Context, _ kubernetes.Interface, objects dynamic.Interface) ([]remediations.Repairer, error) {
+		return machineHealthChecks(ctx, objects, types.NamespacedName{})
+	}},
 	{"Karpenter's own node repair", karpentersRepair},
 }
 
@@ -41,10 +48,37 @@ func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynam
 	return append(all, remediations.ManagedRepairers()...), unread
 }
 
+// repairersElsewhere are the MachineHealthChecks of a management cluster elsewhere, and a sentence where they could not be read. The
+// configuration names its kubeconfig as Drydock's pod has it, so a person may give another file.
+func repairersElsewhere(ctx context.Context, cfg *config.Config, kubeconfig string) (all []remediations.Repairer, unread []string) {
+	c, ok := config.Of[*clusterapisettings.ClusterAPI](cfg)
+	if !ok || c.Kubeconfig == "" {
+		return nil, nil
+	}
+	all, err := healthChecksElsewhere(ctx, cmp.Or(kubeconfig, c.Kubeconfig), c.Cluster)
+	if err != nil {
+		unread = []string{fmt.Sprintf("whether MachineHealthChecks of the management cluster repair the same nodes is not known: %v; name a kubeconfig of it with --management-kubeconfig", err)}
+	}
+	return all, unread
+}
+
+func healthChecksElsewhere(ctx context.Context, kubeconfig string, cluster types.NamespacedName) ([]remediations.Repairer, error) {
+	to, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig %s: %w", kubeconfig, err)
+	}
+	to.Timeout = readNodesWithin
+	objects, err := dynamic.NewForConfig(to)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig %s: %w", kubeconfig, err)
+	}
+	return machineHealthChecks(ctx, objects, cluster)
+}
+
 // listAny lists the objects in the first of the versions that the API server has; none has it: there are none.
-func listAny(ctx context.Context, objects dynamic.Interface, group, resource string, versions ...string) ([]unstructured.Unstructured, error) {
+func listAny(ctx context.Context, objects dynamic.Interface, namespace, group, resource string, versions ...string) ([]unstructured.Unstructured, error) {
 	for _, v := range versions {
-		list, err := objects.Resource(schema.GroupVersionResource{Group: group, Version: v, Resource: resource}).List(ctx, metav1.ListOptions{})
+		list, err := objects.Resource(schema.GroupVersionResource{Group: group, Version: v, Resource: resource}).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
@@ -71,7 +105,7 @@ func selectorOf(o unstructured.Unstructured, fields ...string) (labels.Selector,
 
 // nodeHealthChecks are those of Medik8s that are not paused (medik8s/node-healthcheck-operator api/v1alpha1/nodehealthcheck_types.go).
 func nodeHealthChecks(ctx context.Context, _ kubernetes.Interface, objects dynamic.Interface) (out []remediations.Repairer, err error) {
-	all, err := listAny(ctx, objects, "remediation.medik8s.io", "nodehealthchecks", "v1alpha1")
+	all, err := listAny(ctx, objects, "", "remediation.medik8s.io", "nodehealthchecks", "v1alpha1")
 	for _, o := range all {
 		if paused, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "pauseRequests"); len(paused) > 0 {
 			continue
@@ -91,15 +125,16 @@ func nodeHealthChecks(ctx context.Context, _ kubernetes.Interface, objects dynam
 // findsIllness are where a MachineHealthCheck has conditions of its own. One without any acts on Drydock's requests alone.
 var findsIllness = [][]string{{"spec", "checks", "unhealthyNodeConditions"}, {"spec", "checks", "unhealthyMachineConditions"}, {"spec", "unhealthyConditions"}}
 
-// machineHealthChecks are those of Cluster API in this cluster that find nodes ill by themselves: each repairs the Nodes of the Machines of
-// its Cluster that it selects (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go).
-func machineHealthChecks(ctx context.Context, _ kubernetes.Interface, objects dynamic.Interface) (out []remediations.Repairer, err error) {
+// machineHealthChecks are those of Cluster API that find nodes ill by themselves: each repairs the Nodes of the Machines of its Cluster
+// that it selects (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go). Where a Cluster is named only its own
+// count: a management cluster has others, whose Nodes may have the same names.
+func machineHealthChecks(ctx context.Context, objects dynamic.Interface, of types.NamespacedName) (out []remediations.Repairer, err error) {
 	const group = "cluster.x-k8s.io"
-	checks, err := listAny(ctx, objects, group, "machinehealthchecks", "v1beta2", "v1beta1")
+	checks, err := listAny(ctx, objects, of.Namespace, group, "machinehealthchecks", "v1beta2", "v1beta1")
 	if err != nil || len(checks) == 0 {
 		return nil, err
 	}
-	machines, err := listAny(ctx, objects, group, "machines", "v1beta2", "v1beta1")
+	machines, err := listAny(ctx, objects, of.Namespace, group, "machines", "v1beta2", "v1beta1")
 	if err != nil {
 		return nil, err
 	}
@@ -115,17 +150,20 @@ func machineHealthChecks(ctx context.Context, _ kubernetes.Interface, objects dy
 			return out, fmt.Errorf("the selector of MachineHealthCheck %s/%s: %w", o.GetNamespace(), o.GetName(), err)
 		}
 		cluster, _, _ := unstructured.NestedString(o.Object, "spec", "clusterName")
-		var nodes []string
+		if of.Name != "" && cluster != of.Name {
+			continue
+		}
+		nodes := map[string]bool{}
 		for _, m := range machines {
-			of, _, _ := unstructured.NestedString(m.Object, "spec", "clusterName")
+			its, _, _ := unstructured.NestedString(m.Object, "spec", "clusterName")
 			_, skipped := m.GetAnnotations()["cluster.x-k8s.io/skip-remediation"]
-			if node, _, _ := unstructured.NestedString(m.Object, "status", "nodeRef", "name"); m.GetNamespace() == o.GetNamespace() && of == cluster && !skipped && selector.Matches(labels.Set(m.GetLabels())) {
-				nodes = append(nodes, node)
+			if node, _, _ := unstructured.NestedString(m.Object, "status", "nodeRef", "name"); m.GetNamespace() == o.GetNamespace() && its == cluster && !skipped && selector.Matches(labels.Set(m.GetLabels())) {
+				nodes[node] = true
 			}
 		}
 		out = append(out, remediations.Repairer{
 			Object:  fmt.Sprintf("MachineHealthCheck %s/%s", o.GetNamespace(), o.GetName()),
-			Repairs: func(n *corev1.Node) bool { return slices.Contains(nodes, n.Name) },
+			Repairs: func(n *corev1.Node) bool { return nodes[n.Name] },
 		})
 	}
 	return out, nil

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -118,4 +123,61 @@ func TestWhatIsNotInstalledRepairsNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCheckLooksIntoTheManagementCluster: MachineHealthChecks elsewhere are found with the rights that Drydock has there, which are those in
+// one namespace. Those of another Cluster, whose Nodes may have the same names, are not. Where nobody can look, check says so.
+func TestCheckLooksIntoTheManagementCluster(t *testing.T) {
+	check := func(name, cluster string) *unstructured.Unstructured {
+		return custom("cluster.x-k8s.io/v1beta2", "MachineHealthCheck", name, object{"spec": object{
+			"clusterName": cluster, "selector": object{}, "checks": object{"unhealthyNodeConditions": []any{object{"type": "Ready", "status": "False"}}},
+		}})
+	}
+	machine := func(name, cluster string) *unstructured.Unstructured {
+		return custom("cluster.x-k8s.io/v1beta2", "Machine", name, object{"spec": object{"clusterName": cluster}, "status": object{"nodeRef": object{"name": "w1"}}})
+	}
+	lists := map[string][]*unstructured.Unstructured{"machinehealthchecks": {check("mhc", "prod-1"), check("other", "prod-2")}, "machines": {machine("m1", "prod-1"), machine("m2", "prod-2")}}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		resource, mine := strings.CutPrefix(r.URL.Path, "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/")
+		w.Header().Set("Content-Type", "application/json")
+		if !mine {
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(apierrors.NewForbidden(schema.GroupResource{}, "", nil).ErrStatus)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(object{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "List", "metadata": object{}, "items": lists[resource]})
+	}))
+	t.Cleanup(api.Close)
+	kubeconfig := write(t, "management.yaml", "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{name: x, cluster: {server: \""+api.URL+
+		"\"}}]\nusers: [{name: x, user: {token: t}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\n")
+	in := func(cluster string) *config.Config {
+		file := write(t, "drydock.yaml", sound+"providers: {clusterAPI: {cluster: "+cluster+", kubeconfig: "+kubeconfig+"}}\n")
+		cfg, _, err := config.Load(file, config.Options{})
+		require.NoError(t, err)
+		return cfg
+	}
+	all, unread := repairersElsewhere(t.Context(), in("default/prod-1"), "")
+	require.Empty(t, unread)
+	require.Len(t, all, 1)
+	require.Equal(t, "MachineHealthCheck default/mhc", all[0].Object)
+	require.True(t, all[0].Repairs(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}}))
+	require.False(t, all[0].Repairs(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w2"}}))
+
+	all, unread = repairersElsewhere(t.Context(), in("capi/prod-1"), "")
+	require.Empty(t, all)
+	require.Len(t, unread, 1)
+	require.Contains(t, unread[0], "is not known: listing machinehealthchecks.cluster.x-k8s.io: ")
+
+	gone := kubeconfig + "-gone"
+	all, unread = repairersElsewhere(t.Context(), in("default/prod-1"), gone)
+	require.Empty(t, all)
+	require.Len(t, unread, 1)
+	require.Contains(t, unread[0], "whether MachineHealthChecks of the management cluster repair the same nodes is not known: reading the kubeconfig "+gone)
+	require.Contains(t, unread[0], "--management-kubeconfig")
+
+	here, _, err := config.Load(write(t, "here.yaml", sound+"providers: {clusterAPI: {cluster: default/prod-1}}\n"), config.Options{})
+	require.NoError(t, err)
+	all, unread = repairersElsewhere(t.Context(), here, gone)
+	require.Empty(t, all, "the management cluster is this one, which is looked at anyway")
+	require.Empty(t, unread)
 }

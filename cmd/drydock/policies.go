@@ -17,9 +17,9 @@ func newPoliciesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policies [--config FILE]",
 		Short: "Print the policies in the order in which they are asked",
-		Long: "Policies prints the shipped policies, or with a configuration its own and the shipped ones that it leaves in\n" +
-			"place. With -o yaml they come with all defaults, as the key policies of a configuration; with --diff as well,\n" +
-			"only what the configuration changes.",
+		Long: "Policies prints the shipped policies. With a configuration, it prints the policies of the configuration, and the shipped\n" +
+			"ones that the configuration does not replace. -o yaml prints them with all defaults, as the key policies of a\n" +
+			"configuration. -o yaml --diff prints only what the configuration changes.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "yaml" {

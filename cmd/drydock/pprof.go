@@ -19,14 +19,14 @@ func checkProfilerAddress(address string) error {
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return cli.Usagef("--pprof %q: write an address and a port, such as 127.0.0.1:6060", address)
+		return cli.Usagef("--pprof %q: write an address and a port, for example 127.0.0.1:6060", address)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return cli.Usagef("--pprof %q: %q is no port; write one such as 127.0.0.1:6060", address, port)
+		return cli.Usagef("--pprof %q: %q is no port; write one, for example 127.0.0.1:6060", address, port)
 	}
 	// A name is not taken, not even localhost: whoever keeps the resolver says what it stands for.
 	if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() {
-		return cli.Usagef("--pprof %q: profiles are served on loopback only, such as 127.0.0.1:6060; reach them with kubectl port-forward", address)
+		return cli.Usagef("--pprof %q: profiles are served on loopback only, for example 127.0.0.1:6060; reach them with kubectl port-forward", address)
 	}
 	return nil
 }

@@ -32,7 +32,9 @@ type program struct {
 	clients kubernetes.Interface
 	alerts  *alertmanager.Client
 	posts   *posts
-	recv    *receiver.Server
+	// others are the other systems that repair nodes.
+	others others
+	recv   *receiver.Server
 	// hosts is nil where nothing is done on hosts.
 	hosts *hosts.Client
 	// rescue is nil where nothing is configured that could be done without an API server.

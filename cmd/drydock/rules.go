@@ -16,8 +16,8 @@ func newRulesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rules [NAME]",
 		Short: "Print the alerting rules that come with Drydock",
-		Long: "Rules prints every rule file, each as a YAML document of its own, or with a name that one alone, which Prometheus\n" +
-			"and promtool take as it is.",
+		Long: "Rules prints all rule files, each as a separate YAML document. With a name it prints this file alone, which Prometheus\n" +
+			"and promtool read unchanged.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := rules.Names()

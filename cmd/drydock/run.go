@@ -41,7 +41,7 @@ func newRunCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file")
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; without it Drydock runs as its pod's ServiceAccount")
-	cmd.Flags().StringVar(&pprof, "pprof", "", "loopback address for Go's profiler, such as 127.0.0.1:6060; empty: none")
+	cmd.Flags().StringVar(&pprof, "pprof", "", "loopback address for Go's profiler, for example 127.0.0.1:6060; empty: none")
 	logging.AddTo(cmd.Flags())
 	return cmd
 }

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 func newSelfTestCommand() *cobra.Command {
@@ -23,9 +24,8 @@ func newSelfTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "selftest --config FILE",
 		Short: "Wait until alerts are shown to reach Drydock, and fail if they do not",
-		Long: "Selftest reads in the ledger what the leader knows of the way from Prometheus through Alertmanager to Drydock. It\n" +
-			"ends with 0 as soon as the self-test alert arrives, and with 1 if that does not happen within --timeout. `helm test`\n" +
-			"runs it.",
+		Long: "Selftest reads from the ledger whether alerts get from Prometheus through Alertmanager to Drydock. The exit code is 0 as\n" +
+			"soon as the self-test alert arrives, and 1 if it does not arrive within --timeout. `helm test` runs this command.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
@@ -92,7 +92,7 @@ func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answe
 	if err != nil {
 		return false, fmt.Sprintf("the ledger cannot be read: %v", err)
 	}
-	l, err := remediations.DecodeLedger(data)
+	l, err := ledger.DecodeLedger(data)
 	if err != nil {
 		return false, fmt.Sprintf("the ledger cannot be understood: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	if !ok {
 		return nil, fmt.Errorf("watching Nodes: the cache gives a %T", informer)
 	}
-	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Now: time.Now, Keep: p.cfg.Core.Kept()}
+	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Changes: kube.NewChanges(), Now: time.Now, Keep: p.cfg.Core.Kept()}
 	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
 
 	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, carriers: map[remediations.Kind]kube.Carrier{}}
@@ -69,10 +70,13 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 			j.carriers[k.of] = carrier
 		}
 	}
+	if j.queue, err = kube.NewQueue(kube.WriteAnnotations(p.clients), clock.RealClock{}, reg, p.log.WithName("receiver")); err != nil {
+		return nil, err
+	}
 	if j.engine, err = j.newEngine(options); err != nil {
 		return nil, err
 	}
-	if _, err := shared.AddEventHandler(kube.Noticing(j.engine.Notice)); err != nil {
+	if _, err := shared.AddEventHandler(kube.Noticing(fleet.Changes, j.engine.Notice)); err != nil {
 		return nil, fmt.Errorf("watching Nodes: %w", err)
 	}
 	for _, part := range parts {
@@ -105,7 +109,11 @@ type joined struct {
 	reg     prometheus.Registerer
 	// carriers say on which node an alert about a target belongs.
 	carriers map[remediations.Kind]kube.Carrier
-	engine   *engine.Engine
+	// queue has the alerts that were taken and are not on their Nodes yet.
+	queue  *kube.Queue
+	engine *engine.Engine
+	// conditions keeps the Nodes' conditions; nil: they are not announced.
+	conditions *kube.Conditions
 	// admits says what the admission server lacks.
 	admits func() error
 }
@@ -119,11 +127,14 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 		return j.servers(ctx)
 	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
-		return []manager.Runnable{j.engine, j.posts.arrivals, j.linking(j.newInbox(), j.tell)}, nil
+		return []manager.Runnable{j.engine, j.posts.arrivals, j.queue, j.linking(j.newInbox(), j.tell)}, nil
 	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return nil, j.addWebhook() },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.ending() },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.endingReboots() },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.keeping() },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.keepingConditions(), nil },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.lookingForRepairers() },
 }
 
 func (p *program) managerOptions() manager.Options {
@@ -173,8 +184,12 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	if cfg.Alertmanager.SilenceRepairs {
 		o.Silencer = alertmanager.Repairs{Client: j.alerts}
 	}
-	o.NewTask, o.NewID, o.Posts = newTask, newID, j.posts.known
-	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients}
+	o.Queued = func(n *corev1.Node, key string) bool {
+		_, waits := j.queue.Waiting(n, key)
+		return waits
+	}
+	o.NewTask, o.NewID, o.Below, o.Posts = newTask, newID, below, j.posts.known
+	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients, Keep: j.fleet.Keep}
 	o.Store = kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}
 	o.Alerts, o.Actuators, o.Events, o.Metrics = j.alerts, actuators, j.tell, j.reg
 	o.Witnesses = map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: kube.PodWitness{Client: clients}}
@@ -182,6 +197,10 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	if o.Reservers, err = j.newReservers(); err != nil {
 		return nil, err
 	}
+	if j.conditions = j.newConditions(); j.conditions != nil {
+		o.Conditions = j.conditions
+	}
+	o.Repairers = j.others.found
 	o.Clock, o.Log, o.PollInterval = clock.RealClock{}, j.log.WithName("engine"), cfg.Alertmanager.PollInterval
 	o.CallTimeout = max(o.CallTimeout, callTimeout)
 	eng = engine.New(o)
@@ -194,6 +213,9 @@ func newID() string {
 	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:6]
 }
+
+// below gives a random number below n, which nobody can foresee.
+func below(n int) int { return mathrand.IntN(n) } //nolint:gosec // the runtime seeds it, and nothing secret rests on it
 
 func newAlertmanager(cfg *config.Config) (*alertmanager.Client, error) {
 	o := alertmanager.Options{
@@ -209,9 +231,9 @@ func newAlertmanager(cfg *config.Config) (*alertmanager.Client, error) {
 
 func (j *joined) newInbox() kube.Inbox {
 	return kube.Inbox{
-		Config: j.cfg.Core, Client: j.clients, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now, Arrived: j.posts.arrivals.Arrived,
-		Log:   j.log.WithName("receiver"),
-		Turns: make(chan struct{}, kube.WritesAtOnce), Room: kube.NewRoom(), Expected: j.engine.Expect, Ended: j.engine.News,
+		Config: j.cfg.Core, Patch: j.queue.Put, Waiting: j.queue.Waiting, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now, Arrived: j.posts.arrivals.Arrived,
+		Log:  j.log.WithName("receiver"),
+		Room: kube.NewRoom(), Expected: j.engine.Expect, Ended: j.engine.News,
 		Full: func(node string) {
 			j.tell.Event(node, engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf("the node carries %d alerts or %d bytes of Drydock's already; further ones wait until some resolve", remediations.MaxAlertsPerNode, remediations.MaxBytesPerNode)})
 		},

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/civo"
 	civosettings "drydock.dev/drydock/remediations/civo/settings"
@@ -22,6 +23,8 @@ import (
 	karpentersettings "drydock.dev/drydock/remediations/karpenter/settings"
 	"drydock.dev/drydock/remediations/kube"
 	kubesettings "drydock.dev/drydock/remediations/kube/settings"
+	"drydock.dev/drydock/remediations/metal3"
+	metal3settings "drydock.dev/drydock/remediations/metal3/settings"
 	"drydock.dev/drydock/remediations/redfish"
 	redfishsettings "drydock.dev/drydock/remediations/redfish/settings"
 )
@@ -44,6 +47,7 @@ var providers = []provider{
 	{"clusterAPI", clusterAPISteps},
 	{"karpenter", karpenterSteps},
 	{"external", externalSteps},
+	{"metal3", metal3Steps},
 	{"hosts", hostSteps},
 	{"daemonSets", daemonSetSteps},
 	{"clusterWide", clusterWideSteps},
@@ -104,20 +108,28 @@ func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Du
 
 // clusterAPISteps are what the owners of Machines do.
 func clusterAPISteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
-	c, ok := config.Of[*clusterapisettings.ClusterAPI](p.cfg)
-	if !ok {
-		return nil, 0, nil
-	}
-	client, err := p.newClusterAPI(c)
-	if err != nil {
+	client, c, err := p.newClusterAPI()
+	if client == nil {
 		return nil, 0, err
 	}
 	// Five requests come before a replacement is asked for.
 	return map[string]engine.Actuator{"replace": clusterapi.Replacer{Client: client}}, 6 * c.Timeout, nil
 }
 
-func (p *program) newClusterAPI(c *clusterapisettings.ClusterAPI) (*clusterapi.Client, error) {
-	return clusterapi.New(clusterapi.Options{API: p.rest, Cluster: c.Cluster, Delete: c.Delete, Timeout: c.Timeout})
+// clientOf makes a provider's client by its section of the configuration. nil: it has none, or the client cannot be made.
+func clientOf[S section.Provider, C any](p *program, of func(S) (*C, error)) (client *C, s S, err error) {
+	s, ok := config.Of[S](p.cfg)
+	if ok {
+		client, err = of(s)
+	}
+	return client, s, err
+}
+
+// newClusterAPI asks Cluster API.
+func (p *program) newClusterAPI() (*clusterapi.Client, *clusterapisettings.ClusterAPI, error) {
+	return clientOf(p, func(c *clusterapisettings.ClusterAPI) (*clusterapi.Client, error) {
+		return clusterapi.New(clusterapi.Options{API: p.rest, Kubeconfig: c.Kubeconfig, Cluster: c.Cluster, Delete: c.Delete, Timeout: c.Timeout})
+	})
 }
 
 // karpenterSteps are what Karpenter does.
@@ -134,24 +146,21 @@ func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	return map[string]engine.Actuator{"replace": karpenter.Replacer{Client: client}}, 7 * c.Timeout, nil
 }
 
-// newExternal makes remediation objects; nil: it is not configured.
-func (p *program) newExternal() (*external.Client, time.Duration, error) {
-	c, ok := config.Of[*externalsettings.External](p.cfg)
-	if !ok {
-		return nil, 0, nil
-	}
-	client, err := external.New(external.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now})
-	return client, c.Timeout, err
+// newExternal makes remediation objects.
+func (p *program) newExternal() (*external.Client, *externalsettings.External, error) {
+	return clientOf(p, func(c *externalsettings.External) (*external.Client, error) {
+		return external.New(external.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now})
+	})
 }
 
 // externalSteps are what remediators of the cluster do.
 func externalSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
-	client, timeout, err := p.newExternal()
+	client, c, err := p.newExternal()
 	if client == nil {
 		return nil, 0, err
 	}
-	// Four requests come before an object is made, and one after a refusal.
-	return map[string]engine.Actuator{"external": external.Remediator{Client: client}}, 6 * timeout, nil
+	// At most six requests come before an object is made, and one after a refusal.
+	return map[string]engine.Actuator{"external": external.Remediator{Client: client}, "external-replace": external.Replacer{Client: client}}, 8 * c.Timeout, nil
 }
 
 // endingEvery is how often the leader looks which remediation objects are over.
@@ -163,15 +172,41 @@ func (p *program) ending() ([]manager.Runnable, error) {
 	if client == nil {
 		return nil, err
 	}
-	e := external.Ender{Client: client}
+	e := external.Ender{Client: client, Registry: p.cfg.Core.Registry}
 	for _, policy := range p.cfg.Core.Policies {
 		for _, step := range policy.Plan {
-			if step.Name == "external" {
+			if step.Template != (remediations.Template{}) {
 				e.Templates = append(e.Templates, step.Template)
 			}
 		}
 	}
 	return []manager.Runnable{p.again(endingEvery, e.End, "remediation objects that are over are still there")}, nil
+}
+
+// newMetal3 asks the baremetal-operator.
+func (p *program) newMetal3() (*metal3.Client, *metal3settings.Metal3, error) {
+	return clientOf(p, func(c *metal3settings.Metal3) (*metal3.Client, error) {
+		return metal3.New(metal3.Options{API: p.rest, Namespace: c.Namespace, Timeout: c.Timeout})
+	})
+}
+
+// metal3Steps are what the baremetal-operator does.
+func metal3Steps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
+	client, c, err := p.newMetal3()
+	if client == nil {
+		return nil, 0, err
+	}
+	// Two requests come before the annotation is written.
+	return map[string]engine.Actuator{"reboot": metal3.Rebooter{Client: client}}, 4 * c.Timeout, nil
+}
+
+// endingReboots has the leader take its annotations off BareMetalHosts whose attempts are over. Who only observes writes none.
+func (p *program) endingReboots() ([]manager.Runnable, error) {
+	client, _, err := p.newMetal3()
+	if client == nil || !p.cfg.Enforces() {
+		return nil, err
+	}
+	return []manager.Runnable{p.again(endingEvery, metal3.Ender{Client: client, Registry: p.cfg.Core.Registry}.End, "BareMetalHosts still carry annotations of attempts that are over")}, nil
 }
 
 // hostSteps are what is done on the machines behind Nodes.

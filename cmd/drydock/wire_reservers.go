@@ -6,10 +6,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/clusterapi"
-	clusterapisettings "drydock.dev/drydock/remediations/clusterapi/settings"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/medik8s"
 )
 
@@ -24,12 +23,11 @@ func (p *program) newReservers() (all []engine.Reserver, err error) {
 	if p.cfg.Core.Leases {
 		all = append(all, p.leases())
 	}
-	c, ok := config.Of[*clusterapisettings.ClusterAPI](p.cfg)
-	if !ok {
-		return all, nil
+	client, _, err := p.newClusterAPI()
+	if client != nil {
+		all = append(all, clusterapi.Share{Client: client})
 	}
-	client, err := p.newClusterAPI(c)
-	return append(all, clusterapi.Share{Client: client}), err
+	return all, err
 }
 
 // keeping has the leader keep what it took, and give back what is over. Who only observes takes nothing.
@@ -41,13 +39,30 @@ func (p *program) keeping() (all []manager.Runnable, err error) {
 		k := medik8s.Keeper{Leases: p.leases(), Registry: p.cfg.Core.Registry}
 		all = append(all, p.again(keepingEvery, k.Keep, "Leases in "+medik8s.Namespace+" are not renewed or not given back"))
 	}
-	c, ok := config.Of[*clusterapisettings.ClusterAPI](p.cfg)
-	if !ok {
-		return all, nil
+	client, _, err := p.newClusterAPI()
+	if client != nil {
+		s := clusterapi.Share{Client: client, Registry: p.cfg.Core.Registry}
+		all = append(all, p.again(keepingEvery, s.GiveBack, "Machines still carry annotations of repairs that are over"))
 	}
-	client, err := p.newClusterAPI(c)
-	s := clusterapi.Share{Client: client, Registry: p.cfg.Core.Registry}
-	return append(all, p.again(keepingEvery, s.GiveBack, "Machines still keep their MachineHealthCheck off")), err
+	return all, err
+}
+
+// newConditions keep what the Nodes' conditions say of Drydock; nil: they say nothing. Who only observes sets none.
+func (j *joined) newConditions() *kube.Conditions {
+	if !j.cfg.Core.Conditions || !j.cfg.Enforces() {
+		return nil
+	}
+	return &kube.Conditions{
+		Client: j.clients, Registry: j.cfg.Core.Registry, Nodes: j.fleet.Nodes, Annotations: j.fleet.Keep, Now: time.Now, Log: j.log.WithName("conditions"),
+	}
+}
+
+// keepingConditions has the leader set and remove what was not when it was due.
+func (j *joined) keepingConditions() []manager.Runnable {
+	if j.conditions == nil {
+		return nil
+	}
+	return []manager.Runnable{j.again(keepingEvery, j.conditions.Keep, "conditions of Nodes do not say what Drydock does")}
 }
 
 // again has the leader do something again and again. What fails is tried again; failing says what that means.

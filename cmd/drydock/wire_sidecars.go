@@ -1,19 +1,17 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/internal/secretfile"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/sidecar"
+	sidecarsettings "drydock.dev/drydock/remediations/sidecar/settings"
 )
 
 // sidecars gives the engine the configured providers of sidecars in the core's terms.
@@ -24,47 +22,24 @@ type sidecars struct {
 
 // joinSidecars joins the configured providers of sidecars.
 func joinSidecars(j *joined, o *engine.Options) (kube.Carrier, error) {
-	if len(j.cfg.Sidecars) == 0 {
+	all, ok := config.Of[sidecarsettings.Sidecars](j.cfg)
+	if !ok {
 		return nil, nil
 	}
 	objects, err := dynamic.NewForConfig(j.writes)
 	if err != nil {
 		return nil, fmt.Errorf("making the API server's client for SeiNodes: %w", err)
 	}
-	out := sidecars{Pods: kube.Pods{Client: j.clients}, Clients: sidecar.Clients{}}
-	for _, s := range j.cfg.Sidecars {
-		tls := s.TLS
-		client, err := sidecar.New(sidecar.Options{
-			Name: s.Name, Selector: s.Selector, Namespaces: s.Namespaces, Scheme: s.Scheme, Port: s.Port,
-			HealthPath: s.HealthPath, ReadyCode: s.ReadyCode, NotReadyCode: s.NotReadyCode, HealthTimeout: s.HealthTimeout,
-			ApproveMethod: s.ApproveMethod, ApprovePath: s.ApprovePath, ApproveBody: s.ApproveBody, ApproveCodes: s.ApproveCodes, ApproveTimeout: s.ApproveTimeout,
-			TLS: &tls, Token: tokenOf(s, j.clients), Owner: s.Owner, Via: s.Via,
-			Client: j.clients, Dynamic: objects, Registerer: j.reg, Now: time.Now,
+	clients, err := sidecar.Configured(all, sidecar.Options{Client: j.clients, Dynamic: objects, Registerer: j.reg, Now: time.Now},
+		func(t sidecarsettings.TokenFor) sidecar.Token {
+			return (&kube.Tokens{Client: j.clients, Namespace: t.ServiceAccount.Namespace, Name: t.ServiceAccount.Name, Audiences: t.Audiences, Now: time.Now}).Token
 		})
-		if err != nil {
-			return nil, err
-		}
-		out.Clients[s.Name] = client
+	if err != nil {
+		return nil, err
 	}
+	out := sidecars{Pods: kube.Pods{Client: j.clients}, Clients: clients}
 	o.Sidecars = out
 	return out.Carrier, nil
-}
-
-// maxTokenBytes bounds a token's file.
-const maxTokenBytes = 64 << 10
-
-// tokenOf is where the provider's token comes from; nil: none is sent.
-func tokenOf(s config.Sidecar, clients kubernetes.Interface) func(context.Context) (string, error) {
-	switch {
-	case s.TokenFor != nil:
-		t := &kube.Tokens{Client: clients, Namespace: s.TokenFor.ServiceAccount.Namespace, Name: s.TokenFor.ServiceAccount.Name, Audiences: s.TokenFor.Audiences, Now: time.Now}
-		return t.Token
-	case s.TokenFile != "":
-		return func(context.Context) (string, error) {
-			return secretfile.Token("the sidecar provider "+s.Name+"'s token file", s.TokenFile, maxTokenBytes)
-		}
-	}
-	return nil
 }
 
 // newTask gives the id of a sidecar's task.

@@ -12,7 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"drydock.dev/drydock/internal/actions"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -23,10 +26,10 @@ func (p *plugin) newCleanupCommand() *cobra.Command {
 	var yes, force bool
 	cmd := &cobra.Command{
 		Use:   "cleanup [--yes] [--force]",
-		Short: "Remove from all nodes what Drydock wrote on them, after it was uninstalled",
-		Long: "Cleanup removes Drydock's annotations, label, taint and cordon from all nodes, and requests that nobody answered.\n" +
+		Short: "Remove what Drydock wrote on all nodes, after you uninstalled it",
+		Long: "Cleanup removes Drydock's annotations, label, taint, conditions and cordon from all nodes, and requests that got no answer.\n" +
 			"It keeps what people wrote to keep Drydock away, and names the objects that `helm uninstall` leaves behind.\n" +
-			"Without --yes it prints what it would do, and writes nothing.",
+			"Without --yes it prints what it would remove, and writes nothing.",
 		Example: "  helm uninstall drydock -n drydock\n  kubectl drydock cleanup\n  kubectl drydock cleanup --yes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,14 +42,14 @@ func (p *plugin) newCleanupCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove it; without it, only print what would be removed")
 	cmd.Flags().BoolVar(&force, "force", false, "remove it also while Drydock runs or a repair is in flight")
-	cmd.Flags().StringVar(&p.ledger, "ledger", ledgerName, "name of the ledger's ConfigMap")
-	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease by which Drydock's replicas elect a leader")
+	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
+	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease with which Drydock's replicas elect a leader")
 	return cmd
 }
 
 // cleanup removes what Drydock wrote, or says what it would remove.
-func (p *plugin) cleanup(ctx context.Context, c client, yes, force bool) error {
-	l, err := p.readLedger(ctx, c)
+func (p *plugin) cleanup(ctx context.Context, c inspect.Client, yes, force bool) error {
+	l, err := p.reader(c).ReadLedger(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (p *plugin) cleanup(ctx context.Context, c client, yes, force bool) error {
 		return err
 	}
 	var all []traces
-	if err := eachNode(ctx, c, metav1.ListOptions{}, func(n *corev1.Node) error {
+	if err := p.reader(c).EachNode(ctx, metav1.ListOptions{}, func(n *corev1.Node) error {
 		t, err := tracesOn(n)
 		all = append(all, t)
 		return err
@@ -125,7 +128,7 @@ func obstaclesTo(all []traces, running string) (out []string) {
 }
 
 // runs says that Drydock runs, by the Lease that its leader renews. found: the Lease exists.
-func (p *plugin) runs(ctx context.Context, c client, namespace string) (running string, found bool, err error) {
+func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (running string, found bool, err error) {
 	name := namespace + "/" + p.lease
 	lease, err := c.Leases(namespace).Get(ctx, p.lease, metav1.GetOptions{})
 	switch {
@@ -134,7 +137,7 @@ func (p *plugin) runs(ctx context.Context, c client, namespace string) (running 
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("Lease %s cannot be read, so Drydock may still run: %v", name, err), false, nil
 	case err != nil:
-		return "", false, asking(err, "reading Lease "+name, "")
+		return "", false, inspect.Asking(err, "reading Lease "+name, "")
 	}
 	s := lease.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
@@ -143,34 +146,34 @@ func (p *plugin) runs(ctx context.Context, c client, namespace string) (running 
 	if p.now().After(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds) * time.Second)) {
 		return "", true, nil
 	}
-	return fmt.Sprintf("Drydock still runs and would write again: %s renewed Lease %s at %s; uninstall Drydock first, or wait %d s if you just did", *s.HolderIdentity, name, stamp(s.RenewTime.Time), *s.LeaseDurationSeconds), true, nil
+	return fmt.Sprintf("Drydock still runs and would write again: %s renewed Lease %s at %s; uninstall Drydock first, or wait %d s if you just did", *s.HolderIdentity, name, inspect.Stamp(s.RenewTime.Time), *s.LeaseDurationSeconds), true, nil
 }
 
 // leftovers name the objects that Drydock made and that no release of Helm's contains.
-func leftovers(l ledger, lease string) (out []string) {
+func leftovers(l inspect.Ledger, lease string) (out []string) {
 	say := func(kind, name, what string) {
 		out = append(out, fmt.Sprintf("%s %s/%s is left, %s. To remove it: kubectl delete %s %s -n %s", kind, l.Namespace, name, what, strings.ToLower(kind), name, l.Namespace))
 	}
 	switch {
-	case l.missing:
-	case l.whole == nil && l.Problem != "":
+	case l.Missing:
+	case l.Whole == nil && l.Problem != "":
 		out = append(out, fmt.Sprintf("ConfigMap %s/%s may be left: %s", l.Namespace, l.Name, l.Problem))
 	default:
 		say("ConfigMap", l.Name, "with the counts and limits of all repairs")
 	}
 	if lease != "" {
-		say("Lease", lease, "by which the replicas elected a leader")
+		say("Lease", lease, "with which the replicas elected a leader")
 	}
 	return out
 }
 
 // clean removes what is on the Node when it is read again; nothing where that is now under repair.
-func (p *plugin) clean(ctx context.Context, c client, node string, force bool) (removed []string, err error) {
+func (p *plugin) clean(ctx context.Context, c inspect.Client, node string, force bool) (removed []string, err error) {
 	doing := "cleaning " + node
-	for range readAttempts {
+	for range actions.Attempts {
 		n, err := c.Nodes().Get(ctx, node, metav1.GetOptions{})
 		if err != nil {
-			return nil, asking(err, doing, node)
+			return nil, inspect.Asking(err, doing, node)
 		}
 		t, err := tracesOn(n)
 		if err != nil {
@@ -179,12 +182,15 @@ func (p *plugin) clean(ctx context.Context, c client, node string, force bool) (
 		if t.busy != "" && !force {
 			return nil, fmt.Errorf("nothing was removed from %s: %s", node, t.busy)
 		}
-		_, err = p.patch(ctx, c, node, t.patch(n))
+		// The conditions go first: they are found by themselves, and what is left of them after a failure is found again.
+		if err = t.unannounce(ctx, c, n, p.writer(c).DryRun); err == nil {
+			_, err = p.writer(c).Patch(ctx, node, t.patch(n))
+		}
 		if !apierrors.IsConflict(err) {
-			return t.removed, asking(err, doing, node)
+			return t.removed, inspect.Asking(err, doing, node)
 		}
 	}
-	return nil, fmt.Errorf("%s changed each of the %d times that this was tried, and nothing was removed from it; try again", node, readAttempts)
+	return nil, fmt.Errorf("%s changed each of the %d times that this was tried, and nothing was removed from it; try again", node, actions.Attempts)
 }
 
 // traces are what Drydock wrote on a Node.
@@ -198,6 +204,7 @@ type traces struct {
 	annotations, labels []string
 	uncordon            bool
 	taints              []corev1.Taint // those that stay, where one is removed
+	conditions          []corev1.NodeConditionType
 }
 
 // consumed are people's requests to Drydock, which the next install would answer.
@@ -219,6 +226,11 @@ func tracesOn(n *corev1.Node) (traces, error) {
 			t.labels, t.removed = append(t.labels, key), append(t.removed, "label "+key)
 		case remediations.Relevant(key):
 			t.kept = append(t.kept, fmt.Sprintf("the label %s=%s, which a person set; to remove it: kubectl label node %s %s-", key, n.Labels[key], n.Name, key))
+		}
+	}
+	for _, c := range n.Status.Conditions {
+		if remediations.OwnCondition(c) {
+			t.conditions, t.removed = append(t.conditions, c.Type), append(t.removed, "condition "+string(c.Type))
 		}
 	}
 	j := remediations.ReadJournal(n)
@@ -259,7 +271,7 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
 	undo := j.ToUndo()
 	for key, r := range j.Records {
 		if len(r.Undo) > 0 && len(r.Moves) > 0 {
-			t.kept = append(t.kept, fmt.Sprintf("the leadership of location %s, which repair %s (%s) moved from %s", r.Location, r.ID, key, led(r.Moves)))
+			t.kept = append(t.kept, fmt.Sprintf("the leadership of location %s, which repair %s (%s) moved from %s", r.Location, r.ID, key, inspect.Led(r.Moves)))
 		}
 	}
 	owned, err := remediations.OwnsCordon(n)
@@ -300,9 +312,29 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
 	return nil
 }
 
-// patch is one change for all of it, of the Node as it was read.
+// unannounce removes Drydock's conditions from the Node as it was read, and has n be the Node as it is then.
+func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Node, dryRun bool) error {
+	if len(t.conditions) == 0 {
+		return nil
+	}
+	o := metav1.PatchOptions{FieldManager: actions.FieldManager}
+	if dryRun {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	text, err := remediations.ConditionsPatch(n, nil, t.conditions)
+	if err != nil {
+		return err
+	}
+	after, err := c.Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, text, o, "status")
+	if err == nil && !dryRun {
+		n.ResourceVersion = after.ResourceVersion
+	}
+	return err
+}
+
+// patch is one change for all of the rest, of the Node as it was read.
 func (t *traces) patch(n *corev1.Node) map[string]any {
-	annotations, labels, spec := word{}, word{}, map[string]any{}
+	annotations, labels, spec := map[string]any{}, map[string]any{}, map[string]any{}
 	for _, key := range t.annotations {
 		annotations[key] = nil
 	}

@@ -73,6 +73,29 @@ func TestCleanupSaysFirstWhatItWouldRemove(t *testing.T) {
 	require.Contains(t, stdout, "No node has anything that Drydock wrote.\n")
 }
 
+// TestCleanupRemovesDrydocksConditionsAlone: what somebody else says in the same conditions of another node stays.
+func TestCleanupRemovesDrydocksConditionsAlone(t *testing.T) {
+	says := func(name, reason string) *corev1.Node {
+		n := node(name, map[string]string{remediations.HistoryKey: "[]"})
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMaintenanceInProgress, Status: corev1.ConditionTrue, Reason: reason})
+		return n
+	}
+	d := newDesk(t, says("node-1", remediations.ConditionReason), says("node-2", "AdminRequested"), ledgerOf(calmLedger()), leaseOf("", now))
+	before := len(d.node("node-1").Status.Conditions)
+	code, stdout, stderr := d.run("cleanup")
+	require.Equal(t, cli.ExitOK, code, stderr)
+	require.Contains(t, stdout, "node-1: would remove drydock.dev/history, condition MaintenanceInProgress\n")
+	require.Contains(t, stdout, "node-2: would remove drydock.dev/history\n")
+	require.Empty(t, d.patches())
+
+	code, stdout, stderr = d.run("cleanup", "--yes")
+	require.Equal(t, cli.ExitOK, code, stderr)
+	require.Contains(t, stdout, "node-1: removed drydock.dev/history, condition MaintenanceInProgress\n")
+	require.Len(t, d.node("node-1").Status.Conditions, before-1)
+	require.Len(t, d.node("node-2").Status.Conditions, before)
+	require.Empty(t, d.node("node-1").Annotations)
+}
+
 func TestCleanupWaitsForDrydockAndItsRepairs(t *testing.T) {
 	garbled := malformed("n") // its label says Acting
 	sidecar := node("n", map[string]string{remediations.RepairPrefix + "leader": record("dddddd", remediations.Verifying, func(r *remediations.Record) {

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"drydock.dev/drydock/internal/actions"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -41,8 +43,8 @@ func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return p.completed(cmd.Context(), func(ctx context.Context, c client) (names []string, err error) {
-			err = eachNode(ctx, c, metav1.ListOptions{LabelSelector: selector}, func(n *corev1.Node) error {
+		return p.completed(cmd.Context(), func(ctx context.Context, c inspect.Client) (names []string, err error) {
+			err = p.reader(c).EachNode(ctx, metav1.ListOptions{LabelSelector: selector}, func(n *corev1.Node) error {
 				if strings.HasPrefix(n.Name, prefix) && !slices.Contains(args, n.Name) {
 					names = append(names, n.Name)
 				}
@@ -52,7 +54,7 @@ func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra
 		})
 	}
 	if cmd.Flags().Lookup("with") != nil {
-		_ = cmd.RegisterFlagCompletionFunc("with", cobra.FixedCompletions(nodeRemediations(), cobra.ShellCompDirectiveNoFileComp))
+		_ = cmd.RegisterFlagCompletionFunc("with", cobra.FixedCompletions(actions.NodeRemediations(), cobra.ShellCompDirectiveNoFileComp))
 	}
 	if cmd.Flags().Lookup("policy") != nil {
 		_ = cmd.RegisterFlagCompletionFunc("policy", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -63,7 +65,7 @@ func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra
 }
 
 // completed are the names that ask finds. A key press shows no error; BASH_COMP_DEBUG_FILE takes it.
-func (p *plugin) completed(ctx context.Context, ask func(context.Context, client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+func (p *plugin) completed(ctx context.Context, ask func(context.Context, inspect.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
 	c, err := p.connect()
@@ -80,7 +82,7 @@ func (p *plugin) completed(ctx context.Context, ask func(context.Context, client
 }
 
 // policies are the names of the shipped policies, and of those in the configuration that the chart installed, where it can be read.
-func policies(ctx context.Context, c client) (names []string, err error) {
+func policies(ctx context.Context, c inspect.Client) (names []string, err error) {
 	type policy struct{ Name string }
 	shipped := remediations.ShippedPolicies()
 	files, err := fs.Glob(shipped, "*.yaml")

@@ -4,18 +4,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // dryRun says whether the API server is only asked what it would answer: rights and admission are checked, nothing is written.
 type dryRun bool
-
-func (d dryRun) option() []string {
-	if d {
-		return []string{metav1.DryRunAll}
-	}
-	return nil
-}
 
 func (d *dryRun) String() string {
 	if *d {

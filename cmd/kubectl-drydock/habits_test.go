@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/internal/actions"
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
 )
@@ -75,7 +76,7 @@ func TestNamesAreCompleted(t *testing.T) {
 		"why node-1 ":      {},
 		"history node-1 ":  {},
 		"cancel ":          {"node-2"},
-		"repair n --with ": nodeRemediations(),
+		"repair n --with ": actions.NodeRemediations(),
 		"pause --dry-run ": {"none", "server"},
 	} {
 		require.ElementsMatch(t, want, d.completions(line), line)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -23,9 +24,11 @@ type history struct {
 func (p *plugin) newHistoryCommand() *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
-		Use:     "history NODE [-o wide|json|yaml]",
-		Short:   "Show how the last repairs of a node ended",
-		Long:    "History shows the repairs of a node that have ended, the newest first: the last ten of each kind. With -o wide\nalso the times themselves, the cause, the repair whose cure did not last (AFTER), and why each ended so. Of a policy that only\nobserves, STEPS names what it would have done, and WHY says whether the node got well without it.",
+		Use:   "history NODE [-o wide|json|yaml]",
+		Short: "Show how the last repairs of a node ended",
+		Long: "History shows the last ten repairs of each kind that ended on a node, the newest first. -o wide adds the times,\n" +
+			"the cause, the repair whose cure did not last (AFTER), and why each repair ended (WHY). If a policy only observed,\n" +
+			"STEPS names what it would have done, and WHY says whether the node recovered without it.",
 		Example: "  kubectl drydock history node-3 -o wide",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,9 +41,9 @@ func (p *plugin) newHistoryCommand() *cobra.Command {
 			}
 			n, err := c.Nodes().Get(cmd.Context(), args[0], metav1.GetOptions{})
 			if err != nil {
-				return asking(err, "reading node "+args[0], args[0])
+				return inspect.Asking(err, "reading node "+args[0], args[0])
 			}
-			h := history{APIVersion: apiVersion, Kind: "History", Node: n.Name, Repairs: remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])}
+			h := history{APIVersion: inspect.APIVersion, Kind: "History", Node: n.Name, Repairs: remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])}
 			if value := n.Annotations[remediations.HistoryKey]; h.Repairs == nil && value != "" {
 				return fmt.Errorf("the history of %s cannot be read: its annotation %s is not what Drydock writes", n.Name, remediations.HistoryKey)
 			}
@@ -83,12 +86,12 @@ func (p *plugin) printHistory(h history, wide bool) {
 		case target == "":
 			target = "node"
 		}
-		row := cells(e.ID, target, e.Policy, string(e.Outcome), stepsOf(e), age(now, e.Ended)+" ago", duration.HumanDuration(max(0, e.Ended.Sub(e.Began))))
+		row := cells(e.ID, target, e.Policy, string(e.Outcome), stepsOf(e), inspect.Age(now, e.Ended)+" ago", duration.HumanDuration(max(0, e.Ended.Sub(e.Began))))
 		if leaders {
 			row = slices.Insert(row, ledColumn, cells(ledIn(e))...)
 		}
 		if wide {
-			row = append(row, cells(stamp(e.Began), stamp(e.Ended), endedCause(e), e.After, e.Why)...)
+			row = append(row, cells(inspect.Stamp(e.Began), inspect.Stamp(e.Ended), endedCause(e), e.After, e.Why)...)
 		}
 		rows = append(rows, row)
 	}
@@ -108,7 +111,7 @@ const ledColumn = 5
 
 // ledIn says who led the location before and after the repair.
 func ledIn(e remediations.Entry) string {
-	text := led(e.Moves)
+	text := inspect.Led(e.Moves)
 	if e.PutBack {
 		text += ", put back"
 	}

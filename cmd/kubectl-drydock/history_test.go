@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -37,7 +38,7 @@ func TestHistoryIsNewestFirst(t *testing.T) {
 	_, stdout, _ := d.run("history", "node-3", "-o", "json")
 	var h history
 	require.NoError(t, json.Unmarshal([]byte(stdout), &h))
-	require.Equal(t, history{APIVersion: apiVersion, Kind: "History", Node: "node-3", Repairs: entries}, h)
+	require.Equal(t, history{APIVersion: inspect.APIVersion, Kind: "History", Node: "node-3", Repairs: entries}, h)
 }
 
 // TestHistorySaysWhoLedALocation, before and after, whatever became of it.

@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -132,9 +133,9 @@ func TestTheElectionOfTheConfigurationIsRead(t *testing.T) {
 	d := newDesk(t, objects...)
 	code, stdout, _ := d.run("why", "node-3", "--alertmanager", alertmanagerWith(t), "-o", "json")
 	require.Equal(t, 4, code, stdout)
-	var told story
+	var told inspect.Why
 	require.NoError(t, json.Unmarshal([]byte(stdout), &told))
-	require.Equal(t, leadership{Lease: "ops/repairs", Holder: "drydock-0"}, told.Leader)
+	require.Equal(t, inspect.Leadership{Lease: "ops/repairs", Holder: "drydock-0"}, told.Leader)
 
 	require.NoError(t, d.cluster.CoordinationV1().Leases("ops").Delete(t.Context(), "repairs", metav1.DeleteOptions{}))
 	code, stdout, _ = d.run("why", "node-3", "--alertmanager", alertmanagerWith(t))
@@ -180,10 +181,10 @@ func TestTheClockIsTheAPIServers(t *testing.T) {
 			p.now = func() time.Time { return now.Add(time.Hour) }
 			c, err := p.connectByFlags()
 			require.NoError(t, err)
-			l, err := p.readLeader(t.Context(), c, "drydock", "drydock")
+			l, err := p.reader(c).ReadLeader(t.Context(), "drydock", "drydock")
 			require.NoError(t, err)
 			if date != "" {
-				require.Equal(t, leadership{Lease: "drydock/drydock", Holder: "drydock-0"}, l)
+				require.Equal(t, inspect.Leadership{Lease: "drydock/drydock", Holder: "drydock-0"}, l)
 			} else {
 				require.Contains(t, l.None, "by the clock of this machine", "the control")
 			}

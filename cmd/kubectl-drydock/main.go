@@ -34,9 +34,9 @@ func (p *plugin) execute(ctx context.Context, args []string) int {
 func (p *plugin) newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-drydock",
-		Short: "Show what Drydock is doing to the nodes, and tell it what you want",
-		Long: "Drydock repairs nodes by the alerts about them. This plugin shows what it is doing and why it waits, and writes\n" +
-			"what you want of it: annotations on the Node, nothing else, so that your rights on nodes decide what you may.",
+		Short: "Show what Drydock does to the nodes, and decide about repairs",
+		Long: "Drydock repairs nodes when alerts say that they are unhealthy. This plugin shows what Drydock does and why it waits, and\n" +
+			"passes on your decisions. It writes annotations on Nodes and nothing else, so your rights on nodes decide what you may do.",
 		Version: thisBuild().Details(buildInfo()),
 		// kubectl runs the plugin under the name that people type.
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl drydock"},
@@ -48,6 +48,7 @@ func (p *plugin) newRootCommand() *cobra.Command {
 		p.completes(p.newWhyCommand(), 1, ""),
 		p.completes(p.newHistoryCommand(), 1, ""),
 		p.completes(p.newReportCommand(), many, ""),
+		p.newUICommand(),
 		p.writes(p.completes(p.newPauseCommand(), many, "")),
 		p.writes(p.completes(p.newResumeCommand(), many, "")),
 		p.writes(p.completes(p.newRepairCommand(), 1, "")),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"drydock.dev/drydock/internal/actions"
 	"drydock.dev/drydock/internal/cli"
 )
 
@@ -27,7 +28,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 		"cleanup n":                `unknown command "n" for "kubectl drydock cleanup"`,
 		"pause":                    "name at least one node, or select nodes with -l",
 		"pause n --for soon":       `invalid argument "soon" for "--for" flag`,
-		"pause n --for 0s":         "--for must be longer than nothing, such as 30m, 2h or 1d",
+		"pause n --for 0s":         "--for must be longer than nothing, for example 30m, 2h or 1d",
 		"resume":                   "name at least one node, or select nodes with -l",
 		"repair n":                 "say what is to be done: --with REMEDIATION or --policy NAME",
 		"repair n m --with reboot": "accepts 1 arg(s), received 2",
@@ -35,8 +36,8 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 		"cancel a b c":             "accepts between 1 and 2 arg(s), received 3",
 		"reset":                    "say what is to be reset: a node, or --policy NAME",
 		"reset a b":                "accepts at most 1 arg(s), received 2",
-		"break-glass n":            "--why is needed",
-		"pause n --why " + strings.Repeat("x", maxWhy+1): "--why has 257 bytes; give at most 256",
+		"break-glass n":            "--why is required",
+		"pause n --why " + strings.Repeat("x", actions.MaxWhy+1): "--why has 257 bytes; give at most 256",
 	} {
 		d := newDesk(t, node("n", nil))
 		code, stdout, stderr := d.run(strings.Fields(args)...)
@@ -70,9 +71,11 @@ func TestNothingOfTheControllerIsLinkedIn(t *testing.T) {
 				continue // a provider's section of the configuration, and nothing that calls it
 			}
 			require.Contains(t, []string{
-				"remediations", "internal/cli", "internal/report", "internal/text", "internal/version", "cmd/kubectl-drydock",
+				"remediations", "internal/actions", "internal/cli", "internal/inspect", "internal/report", "internal/text", "internal/version", "cmd/kubectl-drydock",
+				// the page on the user's own machine
+				"internal/ui", "internal/httpserver",
 				// what a decision about a node rests on, for why
-				"internal/config", "internal/config/section", "internal/secretfile", "remediations/admission", "remediations/alertmanager",
+				"internal/config", "internal/config/section", "internal/secretfile", "remediations/admission", "remediations/alertmanager", "remediations/fleet", "remediations/ledger", "remediations/lifecycle",
 				"remediations/targets/apiserver", "remediations/targets/location", "remediations/targets/node", "remediations/targets/sidecar",
 			}, rest)
 		}

@@ -7,13 +7,14 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-)
 
-// fieldManager is the name under which the plugin writes; managedFields then tell a person's word from Drydock's work.
-const fieldManager = "kubectl-drydock"
+	"drydock.dev/drydock/internal/actions"
+	"drydock.dev/drydock/internal/inspect"
+)
 
 // plugin is what all commands share.
 type plugin struct {
@@ -24,35 +25,41 @@ type plugin struct {
 	dryRun        dryRun
 	now           func() time.Time
 	// connect makes the client. Tests put one in that no cluster is behind.
-	connect func() (client, error)
+	connect func() (inspect.Client, error)
 }
 
-// client reads and writes what the plugin needs.
-type client struct {
-	corev1client.CoreV1Interface
-	coordinationv1client.LeasesGetter
-	// clock is nil where no API server is asked.
-	clock *serverClock
+// reader reads with the rights of the client, what the flags name.
+func (p *plugin) reader(c inspect.Client) *inspect.Reader {
+	return &inspect.Reader{Client: c, Now: p.now, Namespace: *p.flags.Namespace, Ledger: p.ledger, Lease: p.lease}
 }
 
-func (p *plugin) connectByFlags() (client, error) {
+// writer writes with the rights of the client.
+func (p *plugin) writer(c inspect.Client) *actions.Writer {
+	return &actions.Writer{Client: c, DryRun: bool(p.dryRun)}
+}
+
+func (p *plugin) connectByFlags() (inspect.Client, error) {
 	c, err := p.flags.ToRESTConfig()
 	if err != nil {
-		return client{}, fmt.Errorf("finding the cluster: %w", err)
+		return inspect.Client{}, fmt.Errorf("finding the cluster: %w", err)
 	}
 	// As kubectl prints them; the client's own way is a log line.
 	c.WarningHandler = rest.NewWarningWriter(p.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-	clock := &serverClock{}
-	c.Wrap(clock.wrap)
+	clock := &inspect.Clock{}
+	c.Wrap(clock.Wrap)
 	core, err := corev1client.NewForConfig(c)
 	if err != nil {
-		return client{}, fmt.Errorf("finding the cluster: %w", err)
+		return inspect.Client{}, fmt.Errorf("finding the cluster: %w", err)
 	}
 	coordination, err := coordinationv1client.NewForConfig(c)
 	if err != nil {
-		return client{}, fmt.Errorf("finding the cluster: %w", err)
+		return inspect.Client{}, fmt.Errorf("finding the cluster: %w", err)
 	}
-	return client{core, coordination, clock}, nil
+	authorization, err := authorizationv1client.NewForConfig(c)
+	if err != nil {
+		return inspect.Client{}, fmt.Errorf("finding the cluster: %w", err)
+	}
+	return inspect.Client{CoreV1Interface: core, LeasesGetter: coordination, SelfSubjectAccessReviewsGetter: authorization, Clock: clock}, nil
 }
 
 // say prints one sentence about what was done.
@@ -66,6 +73,3 @@ func (p *plugin) say(format string, args ...any) {
 func say(out io.Writer, format string, args ...any) {
 	fmt.Fprintln(out, plain(fmt.Sprintf(format, args...)))
 }
-
-// stamp is a time as people and scripts read it.
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

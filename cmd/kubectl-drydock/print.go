@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/get"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/internal/text"
 )
 
@@ -62,7 +63,7 @@ func (o *output) check() error {
 
 func (o *output) wide() bool { return o.format == "wide" }
 
-// print prints v, which has an apiVersion and a kind, as kubectl prints objects. Characters that do not show are \u escapes in
+// print prints v, which has an inspect.APIVersion and a kind, as kubectl prints objects. Characters that do not show are \u escapes in
 // JSON, and U+FFFD in all other formats.
 func (o *output) print(v any, out io.Writer) error {
 	data, err := json.Marshal(v)
@@ -90,11 +91,11 @@ func (o *output) print(v any, out io.Writer) error {
 
 // repairsOf are the repairs of a status or a history, each as an object.
 func repairsOf(object *unstructured.Unstructured) *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": apiVersion, "kind": "RepairList"}}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": inspect.APIVersion, "kind": "RepairList"}}
 	repairs, _, _ := unstructured.NestedSlice(object.Object, "repairs")
 	for _, r := range repairs {
 		if one, ok := r.(map[string]any); ok {
-			one["apiVersion"], one["kind"] = apiVersion, "Repair"
+			one["apiVersion"], one["kind"] = inspect.APIVersion, "Repair"
 			list.Items = append(list.Items, unstructured.Unstructured{Object: one})
 		}
 	}

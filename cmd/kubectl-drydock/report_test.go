@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/report"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 func reported(id string, o remediations.Outcome, ended time.Duration) remediations.Entry {
@@ -138,7 +139,7 @@ func TestReportAsksPrometheus(t *testing.T) {
 	r := d.report("--since", "1h", "--prometheus", s.URL, "--prometheus-label", "cluster=prod-1")
 	require.NotNil(t, r.Measured, r.Unsaid)
 	require.Equal(t, []report.Hold{{Policy: "node-not-ready", Reason: remediations.AtLimit, Seconds: 120, Most: 2, Source: report.SourcePrometheus}}, r.Holds)
-	require.Equal(t, []report.Breaker{{Scope: "cluster", Openings: 1, Seconds: 90, State: remediations.BreakerClosed, Source: report.SourcePrometheus}}, r.Breakers)
+	require.Equal(t, []report.Breaker{{Scope: "cluster", Openings: 1, Seconds: 90, State: ledger.BreakerClosed, Source: report.SourcePrometheus}}, r.Breakers)
 	require.Equal(t, &report.Measured{StepSeconds: 30, InFlight: 1}, r.Measured)
 	for _, q := range asked {
 		require.Equal(t, strings.Count(q, "drydock_"), strings.Count(q, `cluster="prod-1"`), q)

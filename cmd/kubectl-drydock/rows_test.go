@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 const fingerprint = "9f2c0e5b6d1a4c33"
@@ -35,13 +37,13 @@ func labelled(n *corev1.Node, key, value string) *corev1.Node { n.Labels[key] = 
 
 func annotated(n *corev1.Node, key, value string) *corev1.Node { n.Annotations[key] = value; return n }
 
-func heldBy(reason remediations.Reason, message string) *remediations.Ledger {
+func heldBy(reason remediations.Reason, message string) *ledger.Ledger {
 	l := calmLedger()
 	l.Status.Holds = map[remediations.Reason]string{reason: message}
 	return l
 }
 
-func (d *desk) statusOf(args ...string) (out status) {
+func (d *desk) statusOf(args ...string) (out inspect.Status) {
 	d.t.Helper()
 	code, stdout, stderr := d.run(append([]string{"status", "-o", "json"}, args...)...)
 	require.Equal(d.t, cli.ExitOK, code, stderr)
@@ -57,7 +59,7 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 	later, before := now.Add(time.Minute), now.Add(-time.Second)
 	blind, breaker, failing := calmLedger(), heldBy(remediations.FleetUnhealthy, "too many"), heldBy(remediations.PolicyFailing, "its last 3 repairs failed")
 	blind.Status.Blind = "nobody shows the Watchdog"
-	breaker.Status.Breakers = map[string]remediations.Breaker{"zone/a": {State: remediations.BreakerOpen, Since: now, Quiet: now}}
+	breaker.Status.Breakers = map[string]ledger.Breaker{"zone/a": {State: ledger.BreakerOpen, Since: now, Quiet: now}}
 	failing.Status.Exhausted = map[string]int{"other": 3}
 	inZone := func(zone string) *corev1.Node {
 		return labelled(alerted("n", "node-not-ready"), corev1.LabelTopologyZone, zone)
@@ -65,7 +67,7 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 	atLimit := heldBy(remediations.AtLimit, "1 of at most 1")
 	for name, c := range map[string]struct {
 		node   *corev1.Node
-		ledger *remediations.Ledger
+		ledger *ledger.Ledger
 		want   remediations.Reason
 	}{
 		"waits at a limit":                  {alerted("n", "node-not-ready"), atLimit, remediations.AtLimit},
@@ -114,8 +116,8 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 // TestStatusShowsTheNodesThatWait: each node with an alert of a policy, and behind a breaker each that is unhealthy.
 func TestStatusShowsTheNodesThatWait(t *testing.T) {
 	l := heldBy(remediations.FleetUnhealthy, "3 of 6 nodes are unhealthy")
-	l.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 3, Nodes: 6, Quiet: now}}
-	fleet := func(l *remediations.Ledger) []runtime.Object {
+	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 3, Nodes: 6, Quiet: now}}
+	fleet := func(l *ledger.Ledger) []runtime.Object {
 		return []runtime.Object{
 			ledgerOf(l), is(node("node-0", nil), corev1.ConditionTrue), is(node("node-1", nil), corev1.ConditionUnknown),
 			is(labelled(alerted("node-2", "node-not-ready"), "pool", "gpu"), corev1.ConditionTrue), exhausted("node-3", "cccccc", "p"), alerted("node-4", ""),
@@ -124,7 +126,7 @@ func TestStatusShowsTheNodesThatWait(t *testing.T) {
 	d := newDesk(t, fleet(l)...)
 	_, stdout, _ := d.run("status", "-o", "wide")
 	golden(t, "status-waiting", stdout)
-	names := func(s status) (out []string) {
+	names := func(s inspect.Status) (out []string) {
 		for _, r := range s.Repairs {
 			out = append(out, r.Node)
 		}
@@ -146,7 +148,7 @@ func TestStatusShowsTheNodesThatWait(t *testing.T) {
 func TestNoTimeThatHasPassedIsToCome(t *testing.T) {
 	l := calmLedger()
 	l.Status.Limits = map[string]string{"stormCooldown": "10m0s"}
-	l.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now.Add(-time.Hour), Quiet: now.Add(-11 * time.Minute)}}
+	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Hour), Quiet: now.Add(-11 * time.Minute)}}
 	objects := []runtime.Object{
 		ledgerOf(l),
 		under("node-1", record("aaaaaa", remediations.Verifying, func(r *remediations.Record) { r.Deadline = now.Add(-time.Second) })),
@@ -158,7 +160,7 @@ func TestNoTimeThatHasPassedIsToCome(t *testing.T) {
 	require.NotContains(t, stdout, "2026-11-20T21:04:59Z")
 	require.NotContains(t, stdout, "Silenced")
 
-	l.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now.Add(-time.Hour), Quiet: now.Add(-9 * time.Minute)}}
+	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Hour), Quiet: now.Add(-9 * time.Minute)}}
 	objects[0], objects[1] = ledgerOf(l), under("node-1", record("aaaaaa", remediations.Verifying, func(r *remediations.Record) { r.Deadline = now.Add(time.Second) }))
 	_, stdout, _ = newDesk(t, objects...).run("status", "-o", "wide")
 	require.Contains(t, stdout, "2026-11-20T21:06:00Z at the earliest", "the control")
@@ -172,7 +174,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 	l := heldBy(remediations.AtLimit, "1 of at most 1 repairs are under way in the cluster (node-1)")
 	l.Arrival = now.Add(-20 * time.Minute)
 	l.Status.Blind = "at least three nodes do not renew their leases"
-	l.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 2, Nodes: 6, Quiet: now}}
+	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 2, Nodes: 6, Quiet: now}}
 	l.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestUnrouted, Message: "it is routed elsewhere", Since: now.Add(-2 * time.Minute)}
 	l.Status.Exhausted = map[string]int{"node-not-ready": 3}
 	leader := node("node-8", map[string]string{remediations.LocationKey: record("eeeeee", remediations.Pending, held(remediations.LeaderHeld, "no node there can take its place", time.Time{}), func(r *remediations.Record) {

@@ -20,7 +20,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 var now = time.Date(2026, 11, 20, 21, 5, 0, 0, time.UTC)
@@ -63,8 +65,8 @@ func newDesk(t *testing.T, objects ...runtime.Object) *desk {
 		IOStreams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: d.out, ErrOut: d.err},
 		flags:     genericclioptions.NewConfigFlags(false),
 		now:       func() time.Time { return now },
-		connect: func() (client, error) {
-			return client{CoreV1Interface: d.cluster.CoreV1(), LeasesGetter: d.cluster.CoordinationV1()}, nil
+		connect: func() (inspect.Client, error) {
+			return inspect.Client{CoreV1Interface: d.cluster.CoreV1(), LeasesGetter: d.cluster.CoordinationV1()}, nil
 		},
 	}
 	return d
@@ -127,12 +129,12 @@ func under(name string, r *remediations.Record) *corev1.Node {
 	return n
 }
 
-func ledgerOf(l *remediations.Ledger) *corev1.ConfigMap { return ledgerIn("drydock", l.Encode()) }
+func ledgerOf(l *ledger.Ledger) *corev1.ConfigMap { return ledgerIn("drydock", l.Encode()) }
 
 func ledgerIn(namespace string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: ledgerName,
+			Namespace: namespace, Name: inspect.LedgerName,
 			Labels: map[string]string{"app.kubernetes.io/name": "drydock", "app.kubernetes.io/component": "ledger"},
 		},
 		Data: data,
@@ -141,8 +143,8 @@ func ledgerIn(namespace string, data map[string]string) *corev1.ConfigMap {
 
 var configured = map[string]string{"concurrent": "1", "concurrentPerZone": "1", "concurrentPerPool": "1", "unhealthy": "20%"}
 
-func calmLedger() *remediations.Ledger {
-	return &remediations.Ledger{Status: remediations.LedgerStatus{Mode: remediations.ModeEnforce, Limits: configured}}
+func calmLedger() *ledger.Ledger {
+	return &ledger.Ledger{Status: ledger.LedgerStatus{Mode: remediations.ModeEnforce, Limits: configured}}
 }
 
 // golden compares with testdata/<name>.golden; UPDATE=1 rewrites it.

@@ -4,34 +4,33 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
 )
 
 func (p *plugin) newStatusCommand() *cobra.Command {
 	var o output
-	var of scope
+	var of inspect.Scope
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "status [NODE... | -l SELECTOR] [--all] [-w] [-o wide|json|yaml]",
-		Short: "Show what Drydock is doing, and what holds it",
-		Long: "Status shows the mode, the breakers, what Drydock waits for and which limits are in use, as its ledger says,\n" +
-			"and then every repair on a node, and every node that waits for one. With -o wide also until when, the cause, and the\n" +
-			"hold's own words. Nodes that nothing concerns have a row with --all, and where they are named.",
+		Short: "Show what Drydock does, and what holds it",
+		Long: "Status shows the mode, the breakers, what Drydock waits for, and the limits in use, as the ledger has them.\n" +
+			"Then it shows each repair on a node, and each node that waits for a repair. -o wide adds the end of a hold,\n" +
+			"its cause and its sentence. A node without a repair or an alert has a row if you name it, or with --all.",
 		Example: "  kubectl drydock status -o wide\n  kubectl drydock status node-3\n  kubectl drydock status -w",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			if of.names = names; len(names) > 0 && of.selector != "" {
+			if of.Names = names; len(names) > 0 && of.Selector != "" {
 				return cli.Usagef("nodes and -l were both given; give one of them")
 			}
-			if _, err := labels.Parse(of.selector); err != nil {
-				return cli.Usagef("--selector %q is not a label selector: %w", of.selector, err)
+			if _, err := labels.Parse(of.Selector); err != nil {
+				return cli.Usagef("--selector %q is not a label selector: %w", of.Selector, err)
 			}
 			if err := o.check(); err != nil {
 				return err
@@ -47,16 +46,16 @@ func (p *plugin) newStatusCommand() *cobra.Command {
 		},
 	}
 	o.bind(cmd)
-	selects(cmd, &of.selector)
-	cmd.Flags().BoolVar(&of.well, "all", false, "also the nodes that nothing concerns")
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print again what changes, until interrupted")
-	cmd.Flags().StringVar(&p.ledger, "ledger", ledgerName, "name of the ledger's ConfigMap")
-	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease by which Drydock's replicas elect a leader")
+	selects(cmd, &of.Selector)
+	cmd.Flags().BoolVar(&of.Well, "all", false, "also the nodes without a repair or an alert")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print each change, until you interrupt the command")
+	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
+	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease with which Drydock's replicas elect a leader")
 	return cmd
 }
 
-func (p *plugin) status(ctx context.Context, c client, of scope, o *output) error {
-	s, err := p.read(ctx, c, of)
+func (p *plugin) status(ctx context.Context, c inspect.Client, of inspect.Scope, o *output) error {
+	s, err := p.reader(c).Status(ctx, of)
 	if err != nil {
 		return err
 	}
@@ -64,10 +63,10 @@ func (p *plugin) status(ctx context.Context, c client, of scope, o *output) erro
 		return o.print(s, p.Out)
 	}
 	now := p.now()
-	printLines(p.Out, s.lines(now))
+	printLines(p.Out, s.Lines(now))
 	rows := [][]string{statusHeader(o.wide())}
 	for _, r := range s.Repairs {
-		rows = append(rows, r.row(now, o.wide()))
+		rows = append(rows, row(r, now, o.wide()))
 	}
 	printRepairs(&table{out: p.Out}, rows)
 	return nil
@@ -82,15 +81,15 @@ func printRepairs(t *table, rows [][]string) {
 	t.print(rows...)
 }
 
-func printLines(out io.Writer, lines []line) {
+func printLines(out io.Writer, lines []inspect.Line) {
 	said := ""
 	for _, l := range lines {
-		label := l.label + ":"
-		if l.label == said {
+		label := l.Label + ":"
+		if l.Label == said {
 			label = "" // the next of the same kind
 		}
-		said = l.label
-		fmt.Fprintf(out, "%-10s%s\n", label, plain(l.text))
+		said = l.Label
+		fmt.Fprintf(out, "%-10s%s\n", label, plain(l.Text))
 	}
 }
 
@@ -103,7 +102,7 @@ func statusHeader(wide bool) []string {
 }
 
 // row shows a repair as it is now.
-func (r repair) row(now time.Time, wide bool) []string {
+func row(r inspect.Repair, now time.Time, wide bool) []string {
 	node := r.Node
 	switch {
 	case r.Record != nil && r.Record.Pod != nil:
@@ -114,71 +113,45 @@ func (r repair) row(now time.Time, wide bool) []string {
 		node += "/" + r.Target
 	}
 	if r.Record == nil && r.Problem == "" {
-		return r.waitingRow(now, wide)
+		return waitingRow(r, now, wide)
 	}
 	if r.Record == nil {
 		row := cells(node, "", "", "Malformed", "", "", string(remediations.RecordMalformed))
 		if wide {
-			row = append(row, cells("", "", r.Problem)...)
+			row = append(row, cells("", "", r.Says())...)
 		}
 		return row
 	}
 	rec := r.Record
 	var hold, until string
-	message := rec.Note
-	if message == "" && len(rec.Moves) > 0 {
-		message = "leadership moved from " + led(rec.Moves)
-	}
 	if rec.Phase.InFlight() {
-		until = yetToCome(&rec.Deadline, now)
+		until = inspect.YetToCome(&rec.Deadline, now)
 	}
 	if r.Hold != nil {
-		hold, message, until = string(r.Hold.Reason), r.Hold.Message, yetToCome(r.Hold.Until, now)
+		hold, until = string(r.Hold.Reason), inspect.YetToCome(r.Hold.Until, now)
 	}
-	if rec.Phase == remediations.Exhausted {
-		message = fmt.Sprintf("a person must look%s; when the node is mended, `kubectl drydock reset %s`", leftWith(rec), r.Node)
-	}
-	row := cells(node, rec.ID, rec.Policy, string(rec.Phase), rec.Step.String(), age(now, rec.Began), hold)
+	row := cells(node, rec.ID, rec.Policy, string(rec.Phase), rec.Step.String(), inspect.Age(now, rec.Began), hold)
 	if wide {
-		row = append(row, cells(until, cause(rec.Cause), message)...)
+		row = append(row, cells(until, inspect.CauseOf(rec.Cause), r.Says())...)
 	}
 	return row
 }
 
-// led says who had a location's leadership, one after the other.
-func led(moves []remediations.Move) string {
-	var out []string
-	for i, m := range moves {
-		if i == 0 {
-			out = append(out, m.From)
-		}
-		out = append(out, m.To)
-	}
-	return strings.Join(out, " to ")
-}
-
-// leftWith says who has the leadership that an exhausted repair moved.
-func leftWith(r *remediations.Record) string {
+// waitingRow shows a node without a record.
+func waitingRow(r inspect.Repair, now time.Time, wide bool) []string {
+	var policy, phase, since, why, hold, until string
 	switch {
-	case len(r.Moves) == 0:
-		return ""
-	case len(r.Undo) == 0:
-		return "; the leadership moved from " + led(r.Moves) + " and was put back to " + r.Moves[0].From
+	case r.Alert != nil:
+		policy, phase, since, why = r.Alert.Policy, "Waiting", inspect.Age(now, r.Alert.ReceivedAt), "alert/"+r.Alert.Fingerprint
+	case r.Ill != "":
+		phase = "Unhealthy"
 	}
-	return "; the leadership moved from " + led(r.Moves) + " and is left there"
-}
-
-func cause(c remediations.Cause) string {
-	if c.Alert != "" {
-		return "alert/" + c.Alert
+	if r.Hold != nil {
+		hold, until = string(r.Hold.Reason), inspect.YetToCome(r.Hold.Until, now)
 	}
-	return "request/" + c.Request
-}
-
-// age is how long ago it was; nothing where the time is not known. A clock that runs behind gives 0 s, not a nonsense.
-func age(now, then time.Time) string {
-	if then.IsZero() {
-		return ""
+	row := cells(r.Node, "", policy, phase, "", since, hold)
+	if wide {
+		row = append(row, cells(until, why, r.Says())...)
 	}
-	return duration.HumanDuration(max(0, now.Sub(then)))
+	return row
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,19 +18,21 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // storm is a fleet with one of everything that status can say.
 func storm() []runtime.Object {
 	l := calmLedger()
-	l.Slots = []remediations.Slot{
+	l.Slots = []ledger.Slot{
 		{Node: "node-1", Policy: "node-not-ready", Repair: "aaaaaa", Attempt: "aaaaaa-1-1", Zone: "fra1", Pool: "gpu", Since: now.Add(-3 * time.Minute)},
 		{Kind: remediations.KindLocation, Node: "node-8", Successor: "node-10", Location: "fra1", Policy: "mesh-leader-degraded", Repair: "eeeeee", Attempt: "eeeeee-0-1", Zone: "fra1", Since: now.Add(-time.Minute)},
 	}
-	l.Status.Breakers = map[string]remediations.Breaker{
-		"cluster":   {State: remediations.BreakerHalfOpen, Since: now.Add(-10 * time.Minute), Unhealthy: 4, Nodes: 20, Quiet: now, Trial: "aaaaaa"},
-		"zone/fra2": {State: remediations.BreakerOpen, Since: now.Add(-time.Hour), Unhealthy: 3, Nodes: 6, Quiet: now.Add(-time.Minute)},
+	l.Status.Breakers = map[string]ledger.Breaker{
+		"cluster":   {State: ledger.BreakerHalfOpen, Since: now.Add(-10 * time.Minute), Unhealthy: 4, Nodes: 20, Quiet: now, Trial: "aaaaaa"},
+		"zone/fra2": {State: ledger.BreakerOpen, Since: now.Add(-time.Hour), Unhealthy: 3, Nodes: 6, Quiet: now.Add(-time.Minute)},
 	}
 	l.Status.Blind = "no Alertmanager has shown the Watchdog alert for 3 polls"
 	l.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestUnrouted, Message: "Alertmanager has the alert {alertname=\"DrydockSelfTest\"}, but routes it to \"pager\" and not to \"drydock\" (alertmanager.receiver)", Since: now.Add(-2 * time.Minute)}
@@ -39,13 +42,13 @@ func storm() []runtime.Object {
 	if err != nil {
 		panic(err)
 	}
-	l.Orphans = []remediations.Orphan{{Node: "node-9", UID: "uid-9", ProviderID: "civo://9", Record: *gone}}
+	l.Orphans = []ledger.Orphan{{Node: "node-9", UID: "uid-9", ProviderID: "civo://9", Record: *gone}}
 	l.Status.Exhausted = map[string]int{"gpu-node-not-ready": 3, "node-not-ready": 1}
 	l.Status.Holds = map[remediations.Reason]string{
 		remediations.AtLimit:       "1 of at most 1 repairs are under way in the cluster (node-1); limits.concurrent is 1",
 		remediations.OutsideWindow: "outside all of the configured windows",
 	}
-	l.Status.Glass = map[string]remediations.Glass{"node-5": {Since: now.Add(-20 * time.Minute), Why: "swapping a disk"}}
+	l.Status.Glass = map[string]ledger.Glass{"node-5": {Since: now.Add(-20 * time.Minute), Why: "swapping a disk"}}
 	malformed := node("node-6", map[string]string{remediations.NodeRepairKey: `{"v":2,"id":"zzzzzz"}`})
 	malformed.Labels[remediations.PhaseLabel] = "Acting"
 	bare := node("node-7", nil)
@@ -81,7 +84,7 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	observe.Status.Mode = remediations.ModeObserve
 	cooldown := calmLedger()
 	cooldown.Status.Limits = map[string]string{"concurrent": "10%", "stormCooldown": "10m0s"}
-	cooldown.Status.Breakers = map[string]remediations.Breaker{"cluster": {State: remediations.BreakerOpen, Since: now, Unhealthy: 5, Nodes: 20, Quiet: now}}
+	cooldown.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now, Unhealthy: 5, Nodes: 20, Quiet: now}}
 	connected := calmLedger()
 	connected.Arrival = now.Add(-3 * time.Minute)
 	connected.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestOK, Message: "it arrives", Since: now.Add(-24 * time.Hour)}
@@ -89,7 +92,7 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	cut.Arrival = now.Add(-20 * time.Minute)
 	cut.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestNotArrived, Message: "it does not arrive", Since: now.Add(-9 * time.Minute)}
 	old := calmLedger()
-	old.Status = remediations.LedgerStatus{}
+	old.Status = ledger.LedgerStatus{}
 	paused := under("node-1", record("aaaaaa", remediations.Pending, held(remediations.Paused, "paused", time.Time{})))
 	paused.Annotations[remediations.PauseKey] = "true (\x1b[2J\nnode-9 is fine)"
 	for name, c := range map[string]struct {
@@ -168,12 +171,12 @@ func TestStatusInJSONAndYAMLHoldsTheRecordsThemselves(t *testing.T) {
 		"yaml": func(text []byte, into any) error { return yaml.UnmarshalStrict(text, into) },
 	} {
 		_, stdout, _ := d.run("status", "-o", format)
-		var s status
+		var s inspect.Status
 		require.NoError(t, parse([]byte(stdout), &s))
 		require.Equal(t, "Status", s.Kind)
 		require.Equal(t, "node-1", s.Ledger.Slots[0].Node)
 		require.Equal(t, "20%", s.Ledger.Status.Limits["unhealthy"])
-		found := map[string]repair{}
+		found := map[string]inspect.Repair{}
 		for _, r := range s.Repairs {
 			found[r.Node] = r
 		}
@@ -262,4 +265,38 @@ func TestWhoMayNotReadTheLedgerSeesTheNodes(t *testing.T) {
 	require.Equal(t, cli.ExitOK, code, stderr)
 	require.Contains(t, stdout, "you may not read it, so only the nodes are shown")
 	require.Regexp(t, `node-1 +aaaaaa +node-not-ready +Verifying`, stdout)
+}
+
+// TestAMissingProviderIsSaidBeforehand: status counts the nodes without the configuration, and names the provider of each step of a node
+// that is asked for, as why does.
+func TestAMissingProviderIsSaidBeforehand(t *testing.T) {
+	t.Parallel()
+	ledger := calmLedger()
+	ledger.Status.Uncovered = map[string]remediations.Lack{"reboot": {Nodes: 7, First: "no provider serves Node node-2 for the step reboot"}}
+	ledger.Status.Contested = []string{"two systems may repair the same node: NodeHealthCheck workers repairs 1 Nodes"}
+	n := aged("node-3", corev1.ConditionTrue)
+	objects := fleetOf(n)
+	objects[0] = ledgerOf(ledger)
+	for _, c := range []struct{ id, steps, never string }{
+		{"civo://3", "reboot by civo", "reboot by nobody"},
+		{"aws:///3", "- reboot: no provider serves Node node-3 for the step reboot: its spec.providerID is \"aws:///3\"", "reboot by civo"},
+	} {
+		n.Spec.ProviderID = c.id
+		desk := newDesk(t, objects...)
+		_, stdout, _ := desk.run("status", "node-3")
+		require.Contains(t, stdout, "Unserved: reboot: 7 nodes have no single provider for it; the first: no provider serves Node node-2")
+		require.Contains(t, stdout, "Steps:    node-3: ")
+		require.Contains(t, stdout, c.steps)
+		require.NotContains(t, stdout, c.never)
+		_, why, _ := desk.run("why", "node-3")
+		require.Contains(t, why, c.steps)
+		require.NotContains(t, why, c.never)
+		_, all, _ := desk.run("status")
+		require.NotContains(t, all, "Steps:", "the configuration is read for nodes that are named")
+		require.Contains(t, all, "Unserved: reboot: 7 nodes")
+		require.Regexp(t, `Others: +two systems may repair the same node: NodeHealthCheck workers repairs`, all)
+	}
+	without := slices.DeleteFunc(slices.Clone(objects), func(o runtime.Object) bool { cm, is := o.(*corev1.ConfigMap); return is && cm.Name == "drydock" })
+	_, stdout, _ := newDesk(t, without...).run("status", "node-3")
+	require.Contains(t, stdout, "Steps:    not known; Drydock's configuration: no ConfigMap of Drydock's chart has the key drydock.yaml; `kubectl drydock why NODE --config FILE` says them")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	semver "k8s.io/apimachinery/pkg/util/version"
 
+	"drydock.dev/drydock/internal/inspect"
 	build "drydock.dev/drydock/internal/version"
 	"drydock.dev/drydock/remediations"
 )
@@ -41,14 +42,14 @@ func (p *plugin) newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version [--client] [-o json|yaml]",
 		Short:   "Print the versions of the plugin and of Drydock in the cluster",
-		Long:    "Version prints the plugin's version, the version of the Drydock that wrote the ledger last, and whether they match.",
+		Long:    "Version prints the version of the plugin, the version of the Drydock that last wrote the ledger, and whether they match.",
 		Example: "  kubectl drydock version\n  kubectl drydock version --client",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			v := versions{APIVersion: apiVersion, Kind: "Version", Client: thisBuild().Now()}
+			v := versions{APIVersion: inspect.APIVersion, Kind: "Version", Client: thisBuild().Now()}
 			var unreachable error
 			if !clientOnly {
 				unreachable = p.serverVersion(cmd.Context(), &v)
@@ -73,7 +74,7 @@ func (p *plugin) newVersionCommand() *cobra.Command {
 	}
 	o.bind(cmd)
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "do not ask the cluster")
-	cmd.Flags().StringVar(&p.ledger, "ledger", ledgerName, "name of the ledger's ConfigMap")
+	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
 	return cmd
 }
 
@@ -83,11 +84,11 @@ func (p *plugin) serverVersion(ctx context.Context, v *versions) error {
 	if err != nil {
 		return err
 	}
-	l, err := p.readLedger(ctx, c)
+	l, err := p.reader(c).ReadLedger(ctx)
 	if err != nil {
 		return err
 	}
-	switch v.Server = plain(l.version); {
+	switch v.Server = plain(l.Version); {
 	case v.Server != "":
 		v.Skew = skew(v.Client, v.Server)
 	case l.Problem != "":

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -29,10 +30,10 @@ const (
 var watchWidths = []int{len("21:05:00Z"), 12, len("REPAIR"), 14, len("Verifying"), len("reboot:1"), len("AGE"), len("CordonedByOther"), len(time.RFC3339) - 5, len("alert/9f2c0e5b6d1a4c33")}
 
 // follow prints the status, and then what changes. A watch only says when to look; what is printed is always read.
-func (p *plugin) follow(ctx context.Context, c client, of scope, o *output) error {
+func (p *plugin) follow(ctx context.Context, c inspect.Client, of inspect.Scope, o *output) error {
 	f := &follower{plugin: p, client: c, output: o, table: &table{out: p.Out, widths: slices.Clone(watchWidths)}}
 	began := time.Now()
-	s, err := p.read(ctx, c, of)
+	s, err := p.reader(c).Status(ctx, of)
 	took := time.Since(began)
 	if err != nil {
 		return err
@@ -41,8 +42,8 @@ func (p *plugin) follow(ctx context.Context, c client, of scope, o *output) erro
 		return err
 	}
 	nudge := make(chan struct{}, 1)
-	go f.listen(ctx, nudge, c.Nodes().Watch, metav1.ListOptions{LabelSelector: of.selector})
-	go f.listen(ctx, nudge, c.ConfigMaps(cmp.Or(s.Ledger.Namespace, ledgerNamespace)).Watch, metav1.ListOptions{FieldSelector: "metadata.name=" + p.ledger})
+	go f.listen(ctx, nudge, c.Nodes().Watch, metav1.ListOptions{LabelSelector: of.Selector})
+	go f.listen(ctx, nudge, c.ConfigMaps(cmp.Or(s.Ledger.Namespace, inspect.LedgerNamespace)).Watch, metav1.ListOptions{FieldSelector: "metadata.name=" + p.ledger})
 	tick := time.NewTicker(readAgain)
 	defer tick.Stop()
 	lost := false
@@ -59,13 +60,13 @@ func (p *plugin) follow(ctx context.Context, c client, of scope, o *output) erro
 		case <-tick.C:
 		}
 		began := time.Now()
-		s, err := p.read(ctx, c, of)
+		s, err := p.reader(c).Status(ctx, of)
 		took = time.Since(began)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && !lost:
-			say(p.ErrOut, "%s cannot be read: %s; trying again", p.clock(), sentence(err))
+			say(p.ErrOut, "%s cannot be read: %s; trying again", p.clock(), inspect.Sentence(err))
 		case err == nil && lost:
 			say(p.ErrOut, "%s can be read again", p.clock())
 		}
@@ -84,41 +85,41 @@ func (p *plugin) clock() string { return p.now().UTC().Format("15:04:05Z") }
 // follower prints the differences between one status and the next.
 type follower struct {
 	*plugin
-	client  client
+	client  inspect.Client
 	output  *output
 	table   *table
-	lines   map[string]line
-	repairs map[string]repair
+	lines   map[string]inspect.Line
+	repairs map[string]inspect.Repair
 }
 
 // first prints the whole status.
-func (f *follower) first(s *status) error {
+func (f *follower) first(s *inspect.Status) error {
 	f.remember(s)
 	if f.output.to != nil {
 		return f.output.print(s, f.Out)
 	}
 	now := f.now()
-	printLines(f.Out, s.lines(now))
+	printLines(f.Out, s.Lines(now))
 	rows := [][]string{append([]string{"TIME"}, statusHeader(f.output.wide())...)}
 	for _, r := range s.Repairs {
-		rows = append(rows, append([]string{f.clock()}, r.row(now, f.output.wide())...))
+		rows = append(rows, append([]string{f.clock()}, row(r, now, f.output.wide())...))
 	}
 	fmt.Fprintln(f.Out)
 	f.table.print(rows...)
 	return nil
 }
 
-func (f *follower) remember(s *status) {
-	f.lines, f.repairs = map[string]line{}, map[string]repair{}
-	for _, l := range s.lines(f.now()) {
-		f.lines[l.key()] = l
+func (f *follower) remember(s *inspect.Status) {
+	f.lines, f.repairs = map[string]inspect.Line{}, map[string]inspect.Repair{}
+	for _, l := range s.Lines(f.now()) {
+		f.lines[l.Key()] = l
 	}
 	for _, r := range s.Repairs {
-		f.repairs[r.key()] = r
+		f.repairs[keyOf(r)] = r
 	}
 }
 
-func (r repair) key() string {
+func keyOf(r inspect.Repair) string {
 	key := r.Node + "/" + r.Target
 	if r.Record != nil {
 		key += "/" + r.Record.ID
@@ -127,13 +128,13 @@ func (r repair) key() string {
 }
 
 // next prints what is no longer as it was: the ledger's lines that changed, repairs that ended, then those that moved.
-func (f *follower) next(ctx context.Context, s *status) error {
+func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 	lines, repairs := f.lines, f.repairs
 	f.remember(s)
 	var told []string
-	for _, l := range s.lines(f.now()) {
-		if before, ok := lines[l.key()]; !ok || l.changed(before) {
-			told = append(told, f.clock()+"   "+l.label+": "+plain(l.text))
+	for _, l := range s.Lines(f.now()) {
+		if before, ok := lines[l.Key()]; !ok || l.Changed(before) {
+			told = append(told, f.clock()+"   "+l.Label+": "+plain(l.Text))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(lines)) {
@@ -149,8 +150,8 @@ func (f *follower) next(ctx context.Context, s *status) error {
 	}
 	now, wide := f.now(), f.output.wide()
 	for _, r := range s.Repairs {
-		if before, ok := repairs[r.key()]; !ok || !slices.Equal(r.row(time.Time{}, true), before.row(time.Time{}, true)) {
-			rows = append(rows, append([]string{f.clock()}, r.row(now, wide)...))
+		if before, ok := repairs[keyOf(r)]; !ok || !slices.Equal(row(r, time.Time{}, true), row(before, time.Time{}, true)) {
+			rows = append(rows, append([]string{f.clock()}, row(r, now, wide)...))
 		}
 	}
 	switch {
@@ -167,8 +168,8 @@ func (f *follower) next(ctx context.Context, s *status) error {
 }
 
 // ended is the last row of a repair that is no longer on its Node: how it ended, as the Node's history says.
-func (f *follower) ended(ctx context.Context, r repair) []string {
-	row := r.row(f.now(), f.output.wide())
+func (f *follower) ended(ctx context.Context, r inspect.Repair) []string {
+	row := row(r, f.now(), f.output.wide())
 	const phase, hold = 3, 6
 	message := "it is no longer on the Node"
 	row[phase], row[hold] = "Gone", "-"
@@ -194,7 +195,7 @@ func (f *follower) listen(ctx context.Context, nudge chan<- struct{}, begin func
 	for ctx.Err() == nil {
 		w, err := begin(ctx, o)
 		if apierrors.IsForbidden(err) {
-			say(f.ErrOut, "what you may not watch is read every %s instead: %s", readAgain, sentence(err))
+			say(f.ErrOut, "what you may not watch is read every %s instead: %s", readAgain, inspect.Sentence(err))
 			return
 		}
 		if err == nil {

@@ -19,7 +19,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 const within = 20 * time.Second
@@ -50,7 +52,7 @@ func (d *desk) put(n *corev1.Node) {
 	require.NoError(d.t, err)
 }
 
-func (d *desk) putLedger(l *remediations.Ledger) {
+func (d *desk) putLedger(l *ledger.Ledger) {
 	d.t.Helper()
 	_, err := d.cluster.CoreV1().ConfigMaps("drydock").Update(d.t.Context(), ledgerOf(l), metav1.UpdateOptions{})
 	require.NoError(d.t, err)
@@ -70,8 +72,8 @@ func TestWatchPrintsWhatChanges(t *testing.T) {
 	d.put(under("node-1", record("aaaaaa", remediations.Acting)))
 	d.sees("Acting")
 	taken := calm.Clone()
-	taken.Slots = []remediations.Slot{{Node: "node-1", Repair: "aaaaaa", Zone: "fra1"}}
-	taken.Status.Breakers = map[string]remediations.Breaker{"zone/fra1": {State: remediations.BreakerOpen, Since: now, Unhealthy: 3, Nodes: 4, Quiet: now}}
+	taken.Slots = []ledger.Slot{{Node: "node-1", Repair: "aaaaaa", Zone: "fra1"}}
+	taken.Status.Breakers = map[string]ledger.Breaker{"zone/fra1": {State: ledger.BreakerOpen, Since: now, Unhealthy: 3, Nodes: 4, Quiet: now}}
 	d.putLedger(taken)
 	d.sees("zone/fra1 open")
 	d.put(under("node-1", record("aaaaaa", remediations.Verifying)))
@@ -82,7 +84,7 @@ func TestWatchPrintsWhatChanges(t *testing.T) {
 	quiet := taken.Clone()
 	b := quiet.Status.Breakers["zone/fra1"]
 	b.Quiet = now.Add(time.Minute) // moves with every poll, and is no news
-	quiet.Status.Breakers = map[string]remediations.Breaker{"zone/fra1": b}
+	quiet.Status.Breakers = map[string]ledger.Breaker{"zone/fra1": b}
 	d.putLedger(quiet)
 	d.put(node("node-1", map[string]string{remediations.HistoryKey: historyOf(t, remediations.Entry{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.Recovered, Steps: []string{"reboot:1"}, Why: "it is well"})}))
 	d.sees("Recovered")
@@ -103,9 +105,9 @@ func TestWatchInJSONIsOneWholeStatusAChange(t *testing.T) {
 	d.put(under("node-1", record("aaaaaa", remediations.Acting)))
 	d.sees("aaaaaa")
 	require.Equal(t, cli.ExitOK, stop())
-	var seen []status
+	var seen []inspect.Status
 	for dec := json.NewDecoder(strings.NewReader(d.out.String())); ; {
-		var s status
+		var s inspect.Status
 		err := dec.Decode(&s)
 		if errors.Is(err, io.EOF) {
 			break

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 var illLabels = map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": "node-3", "severity": "critical"}
@@ -168,8 +172,19 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			says: []string{"not seen   Alertmanager was not asked; give --alertmanager URL", "Unseen:   Alertmanager was not asked"},
 		},
 		"the leader wrote what Alertmanager said": {
-			node: illNode(pending(held(remediations.Silenced, "covered by silence 8a1 of alice (disk) until 2026-11-20T22:00:00Z", now.Add(55*time.Minute)))), unasked: true, code: 3,
-			says: []string{"Silenced holds it, until 2026-11-20T22:00:00Z", "of alice (disk)", "Drydock wrote that at 2026-11-20T21:04:00Z"},
+			node: illNode(pending(held(remediations.Silenced, "covered by silence "+silenceID+" of alice (disk) until 2026-11-20T22:00:00Z", now.Add(55*time.Minute)))), unasked: true, code: 3,
+			says: []string{
+				"Silenced holds it, until 2026-11-20T22:00:00Z", "of alice (disk)", "Drydock wrote that at 2026-11-20T21:04:00Z",
+				"To change that: amtool silence expire " + silenceID + "\n",
+			},
+		},
+		"a person wrote what looks like a silence": {
+			node: illNode(pending(held(remediations.Silenced, "covered by silence 8a1 of alice (silence "+silenceID+")", now.Add(55*time.Minute)))), unasked: true, code: 3,
+			says: []string{"To change that: end the silence in Alertmanager: amtool silence expire ID\n"},
+		},
+		"muted by a time interval": {
+			node: illNode(pending(held(remediations.Silenced, "muted by Alertmanager's time interval nights", now.Add(55*time.Minute)))), unasked: true, code: 3,
+			says: []string{"To change that: the time intervals of the route in Alertmanager's configuration\n"}, never: []string{"amtool"},
 		},
 		"what the leader wrote is over": {
 			node: illNode(pending(held(remediations.Silenced, "covered by silence 8a1 of alice (disk)", now.Add(-time.Minute)))), unasked: true, code: 4,
@@ -247,6 +262,32 @@ func TestThePageShowsWhatWhyPrints(t *testing.T) {
 	require.Contains(t, string(page), "```console\n$ kubectl drydock why node-3 --alertmanager http://localhost:9093\n"+stdout+"```\n")
 }
 
+// TestTheTerminalOfTheREADME is what docs/images/terminal.svg is drawn from: a repair in progress, and one that a silence holds.
+func TestTheTerminalOfTheREADME(t *testing.T) {
+	t.Parallel()
+	held := illNode(with(record("bbbbbb", remediations.Pending, illCause, held(remediations.Silenced, "covered by silence "+silenceID, now.Add(55*time.Minute)))))
+	repaired := aged("node-7", corev1.ConditionFalse)
+	with(record("aaaaaa", remediations.Verifying))(repaired)
+	known := calmLedger()
+	known.Slots = []ledger.Slot{{Node: "node-7", Repair: "aaaaaa"}}
+	fleet := slices.DeleteFunc(fleetOf(held)[1:], func(o runtime.Object) bool {
+		n, is := o.(*corev1.Node)
+		return is && n.Name == repaired.Name
+	})
+	d := newDesk(t, append(fleet, ledgerOf(known), repaired)...)
+	var shown strings.Builder
+	for _, args := range [][]string{{"status"}, {"why", "node-3", "--alertmanager", alertmanagerWith(t, silenceID)}} {
+		_, stdout, stderr := d.run(args...)
+		require.Empty(t, stderr)
+		if len(args) > 1 {
+			args[len(args)-1] = "http://localhost:9093"
+			shown.WriteByte('\n')
+		}
+		shown.WriteString("$ kubectl drydock " + strings.Join(args, " ") + "\n" + stdout)
+	}
+	golden(t, "terminal", shown.String())
+}
+
 // TestWhyTellsOfAlertsThatNoPolicyTakes, and of policies that nearly take one.
 func TestWhyTellsOfAlertsThatNoPolicyTakes(t *testing.T) {
 	t.Parallel()
@@ -260,11 +301,11 @@ func TestWhyInJSONHasWhatTheTextHas(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := newDesk(t, fleetOf(illNode())...).run("why", "node-3", "-o", "json", "--alertmanager", alertmanagerWith(t, silenceID))
 	require.Equal(t, 3, code, stderr)
-	var told story
+	var told inspect.Why
 	require.NoError(t, json.Unmarshal([]byte(stdout), &told))
-	require.Equal(t, heldNode, told.State)
+	require.Equal(t, inspect.Held, told.State)
 	require.Equal(t, remediations.Silenced, told.Hold.Reason)
-	require.Len(t, told.Guards, len(remediations.Guards()))
+	require.Len(t, told.Guards, len(lifecycle.Guards()))
 	require.Equal(t, "reboot:1", told.Next)
 	require.Equal(t, "civo", told.Provider)
 	require.Empty(t, told.Unseen)
@@ -291,12 +332,12 @@ func TestWhatMayNotBeReadIsNotSeen(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, fleetOf(illNode())...)
 			at := alertmanagerWith(t)
-			unseen := func() (out []remediations.Reason, told story) {
+			unseen := func() (out []remediations.Reason, told inspect.Why) {
 				_, stdout, stderr := d.run("why", "node-3", "-o", "json", "--alertmanager", at)
 				require.Empty(t, stderr)
 				require.NoError(t, json.Unmarshal([]byte(stdout), &told))
 				for _, g := range told.Guards {
-					if g.Standing == remediations.GuardNotSeen {
+					if g.Standing == lifecycle.GuardNotSeen {
 						out = append(out, g.Reason)
 					}
 				}

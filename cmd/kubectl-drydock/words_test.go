@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	"drydock.dev/drydock/internal/actions"
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
 )
@@ -58,8 +59,8 @@ func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
 		"pause in mid-repair": {under("n", record("aaaaaa", remediations.Verifying)), "pause n", remediations.PauseKey, "true", "the reboot that repair aaaaaa has issued is still verified, and nothing new starts"},
 		"pause again":         {node("n", map[string]string{remediations.PauseKey: "true"}), "pause n --for 2h", remediations.PauseKey, "2026-11-20T23:05:00Z", "n is paused until 2026-11-20T23:05:00Z"},
 		"resume":              {node("n", map[string]string{remediations.PauseKey: "true"}), "resume n", remediations.PauseKey, "", "n: the pause ended; what waited for that goes on by itself"},
-		"resume from both":    {node("n", both), "resume n", remediations.BreakGlassKey, "", "n: the pause and the broken glass ended"},
-		"resume nothing":      {node("n", nil), "resume n", remediations.PauseKey, "", "n was neither paused nor its glass broken; nothing was written."},
+		"resume from both":    {node("n", both), "resume n", remediations.BreakGlassKey, "", "n: the pause and break-glass ended"},
+		"resume nothing":      {node("n", nil), "resume n", remediations.PauseKey, "", "n is not paused and has no break-glass set; nothing was written."},
 		"repair by step":      {node("n", nil), "repair n --with reboot", remediations.RequestKey, "remediation/reboot", "A repair of n by remediation/reboot is asked for: it begins as soon as no guard holds it"},
 		"repair by policy":    {node("n", nil), "repair n --policy mine", remediations.RequestKey, "policy/mine", "A repair of n by policy/mine is asked for"},
 		"repair beside a hold": {under("n", silenced), "repair n --with reboot", remediations.RequestKey, "remediation/reboot",
@@ -73,7 +74,7 @@ func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
 		"reset":                  {exhausted("n", "cccccc", "p"), "reset n", remediations.ResetKey, "true", "The exhausted repair cccccc on n is about to be forgotten, with its counts and the cordon if Drydock set it, and policy p goes on if it was stopped"},
 		"reset what is garbled":  {malformed("n"), "reset n", remediations.ResetKey, "true", "What nobody can read on n is about to be dropped"},
 		"reset a policy":         {exhausted("n", "cccccc", "p"), "reset --policy p", remediations.ResetKey, "true", "The exhausted repair cccccc on n is about to be forgotten"},
-		"break-glass":            {node("n", nil), "break-glass n --why now", remediations.BreakGlassKey, "now", "The glass of n is broken: admission lets everything through there"},
+		"break-glass":            {node("n", nil), "break-glass n --why now", remediations.BreakGlassKey, "now", "Break-glass is set on n: admission allows every change there"},
 		"resume an excluded one": {func() *corev1.Node { n := node("n", both); n.Labels[remediations.ExcludeLabel] = "true"; return n }(), "resume n", remediations.PauseKey, "", "but the label drydock.dev/exclude=true still keeps Drydock away"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
 				return
 			}
 			require.Len(t, d.patches(), 1, "one PATCH")
-			require.Equal(t, fieldManager, d.patches()[0].PatchOptions.FieldManager)
+			require.Equal(t, actions.FieldManager, d.patches()[0].PatchOptions.FieldManager)
 		})
 	}
 }
@@ -128,13 +129,13 @@ func TestARefusalIsOneSentence(t *testing.T) {
 		"reset no node":             {nil, "reset m", `there is no node "m" in this cluster`},
 		"break the glass of none":   {nil, "break-glass m --why w", `there is no node "m" in this cluster`},
 		"repair by both":            {node("n", nil), "repair n --with reboot --policy p", "--with and --policy were both given, and only one of them can be meant"},
-		"repair by what is not":     {node("n", nil), "repair n --with prayer", `there is no remediation "prayer" of a node; there are drain, external, reboot, replace, restart-cni, restart-containerd, restart-kube-proxy, restart-kubelet, restart-unit`},
+		"repair by what is not":     {node("n", nil), "repair n --with prayer", `there is no remediation "prayer" of a node; there are drain, external, external-replace, reboot, replace, restart-cni, restart-containerd, restart-kube-proxy, restart-kubelet, restart-unit`},
 		"repair by another's":       {node("n", nil), "repair n --with mark-ready", `there is no remediation "mark-ready" of a node`},
 		"repair twice":              {requested, "repair n --with reboot", "policy/p is asked for on n already and not answered yet; to take it back: kubectl annotate node n drydock.dev/request-"},
 		"repair in flight":          {under("n", record("aaaaaa", remediations.Acting)), "repair n --with reboot", "repair aaaaaa by policy node-not-ready is under way on n (Acting, reboot:1); wait for its end, or `kubectl drydock cancel n`"},
 		"repair between attempts":   {under("n", begun), "repair n --with reboot", "repair bbbbbb by policy node-not-ready is under way on n (Pending, reboot:1)"},
 		"repair what was asked for": {under("n", asked), "repair n --with reboot", "repair bbbbbb by policy node-not-ready is under way on n"},
-		"repair what ran out":       {exhausted("n", "cccccc", "p"), "repair n --with reboot", "repair cccccc of n has run out of steps; mend the node and `kubectl drydock reset n` first"},
+		"repair what ran out":       {exhausted("n", "cccccc", "p"), "repair n --with reboot", "repair cccccc of n has run out of steps; fix the node and run `kubectl drydock reset n` first"},
 		"repair what is garbled":    {malformed("n"), "repair n --with reboot", "what is recorded on n cannot be read (repair.drydock.dev/node: the record is not JSON: unexpected end of JSON input); `kubectl drydock reset n` drops it"},
 		"approve nothing":           {node("n", nil), "approve n", "there is no repair on n"},
 		"approve another":           {under("n", record("bbbbbb", remediations.Pending)), "approve n xxxxxx", "there is no repair xxxxxx on n; the one there is bbbbbb by policy node-not-ready, Pending"},
@@ -144,7 +145,7 @@ func TestARefusalIsOneSentence(t *testing.T) {
 		"cancel nothing":            {node("n", nil), "cancel n", "there is no repair on n"},
 		"cancel nothing by id":      {node("n", nil), "cancel n aaaaaa", "there is no repair on n"},
 		"cancel another":            {under("n", record("aaaaaa", remediations.Verifying)), "cancel n xxxxxx", "there is no repair xxxxxx on n; the one there is aaaaaa by policy node-not-ready, Verifying"},
-		"cancel what ran out":       {exhausted("n", "cccccc", "p"), "cancel n", "repair cccccc of n has run out of steps already; `kubectl drydock reset n` when the node is mended"},
+		"cancel what ran out":       {exhausted("n", "cccccc", "p"), "cancel n", "repair cccccc of n has run out of steps already; `kubectl drydock reset n` when the node is fixed"},
 		"cancel what is garbled":    {malformed("n"), "cancel n", "what is recorded on n cannot be read"},
 		"reset nothing":             {node("n", nil), "reset n", "there is no exhausted repair on n, and none that cannot be read: nothing is there to reset"},
 		"reset what is under way":   {under("n", record("aaaaaa", remediations.Verifying)), "reset n", "repair aaaaaa of n is Verifying and not exhausted; to end it, `kubectl drydock cancel n`"},
@@ -241,7 +242,7 @@ func TestARecordThatChangedMeanwhileIsSaid(t *testing.T) {
 func TestANodeThatOnlyItsKubeletChangedIsTriedAgain(t *testing.T) {
 	d := newDesk(t, under("n", record("aaaaaa", remediations.Acting)))
 	racing(d, func(attempt int) *corev1.Node {
-		if attempt < readAttempts {
+		if attempt < actions.Attempts {
 			return under("n", record("aaaaaa", remediations.Verifying))
 		}
 		return nil
@@ -255,7 +256,7 @@ func TestANodeThatOnlyItsKubeletChangedIsTriedAgain(t *testing.T) {
 	racing(d, func(int) *corev1.Node { return under("n", record("aaaaaa", remediations.Verifying)) })
 	code, _, stderr = d.run("cancel", "n")
 	require.Equal(t, cli.ExitFailed, code)
-	require.Equal(t, fmt.Sprintf("error: n changed each of the %d times that this was tried, and nothing was written; try again\n", readAttempts), stderr)
+	require.Equal(t, fmt.Sprintf("error: n changed each of the %d times that this was tried, and nothing was written; try again\n", actions.Attempts), stderr)
 }
 
 func TestWhatRestsOnTheRecordIsCheckedAgainstWhatWasRead(t *testing.T) {

@@ -65,15 +65,15 @@ func newAlertmanager(c *Routing, core *remediations.Config, blindWhen []labels.M
 }
 
 // receives says that a route's receiver is Drydock's. The operator writes namespace/name/ before the name of one.
-func (a *alertmanager) receives(name string) bool {
-	return a.receiver == "" || name == a.receiver || strings.HasSuffix(a.receiver, "/"+name)
+func receives(drydock, name string) bool {
+	return drydock == "" || name == drydock || strings.HasSuffix(drydock, "/"+name)
 }
 
 // begin takes an alert that fires, again or anew.
 func (a *alertmanager) begin(f *firing, now time.Time) {
 	a.answer = nil
 	for _, r := range a.root.of(f.set) {
-		if !a.receives(r.Receiver) {
+		if !receives(a.receiver, r.Receiver) {
 			continue
 		}
 		f.receivers = []string{a.receiver}

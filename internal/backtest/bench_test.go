@@ -29,6 +29,7 @@ func BenchmarkMonth(b *testing.B) {
 				r := replay(b, o, moments, midnight, at(24*days, 0))
 				require.Greater(b, r.answer("").Totals.Acted, 500)
 				b.ReportMetric(float64(r.passes), "steps/op")
+				b.ReportMetric(peak(b), "MB-peak")
 			}
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // live is a cluster in which Drydock runs as it does live, by the time of a bubble. Its world is not the replay's: its
@@ -36,6 +37,7 @@ type live struct {
 	nodes    map[string]*corev1.Node
 	silent   map[string]time.Time // by node, since when its lease is not renewed
 	cordoned map[string]bool      // by Drydock
+	takes    time.Duration        // a write of the engine's
 	ledger   map[string]string
 
 	firing   map[string]remediations.AlertWord // by fingerprint
@@ -73,7 +75,7 @@ func newLive(t testing.TB, c *remediations.Config, poll time.Duration, nodes ...
 		Events: l, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: poll,
 		CallTimeout: time.Minute, NewTask: func() string { return "" },
 		NewID: func() string { ids++; return strconv.FormatInt(int64(ids), 36) },
-		Decided: func(node string, d remediations.Decision) {
+		Decided: func(node string, d lifecycle.Decision) {
 			if d.Reason == remediations.FleetUnhealthy {
 				l.stormed[node] = true
 			}
@@ -276,6 +278,11 @@ func (l *live) Lease(ctx context.Context, name string) (time.Time, time.Duration
 	return all[name].RenewedAt, leaseFor, err
 }
 
+// Leases implements engine.Fleet.
+func (l *live) Leases(ctx context.Context, _ []string) (map[string]remediations.Lease, error) {
+	return l.Heartbeats(ctx)
+}
+
 // Heartbeats implements engine.Fleet.
 func (l *live) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
 	l.mu.Lock()
@@ -293,6 +300,7 @@ func (l *live) Heartbeats(context.Context) (map[string]remediations.Lease, error
 
 // Write implements engine.Journal.
 func (l *live) Write(_ context.Context, was *corev1.Node, c engine.NodeChange) (*corev1.Node, error) {
+	time.Sleep(l.takes)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.nodes[was.Name].DeepCopy()

@@ -16,6 +16,19 @@ import (
 // Nodes implements engine.Fleet.
 func (w *world) Nodes(context.Context) ([]*corev1.Node, error) { return w.nodes, nil }
 
+// Changed implements engine.Changing.
+func (w *world) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
+	for name := range w.touched {
+		if n := w.node[name]; n != nil {
+			nodes = append(nodes, n.now)
+		} else {
+			gone = append(gone, name)
+		}
+	}
+	clear(w.touched)
+	return nodes, gone, true
+}
+
 // Node implements engine.Fleet.
 func (w *world) Node(_ context.Context, name string) (*corev1.Node, error) {
 	n := w.node[name]
@@ -32,6 +45,11 @@ func (w *world) Lease(_ context.Context, name string) (time.Time, time.Duration,
 		return time.Time{}, 0, engine.ErrNotFound
 	}
 	return w.renewed(n.now), leaseFor, nil
+}
+
+// Leases implements engine.Fleet.
+func (w *world) Leases(ctx context.Context, _ []string) (map[string]remediations.Lease, error) {
+	return w.Heartbeats(ctx)
 }
 
 // Heartbeats implements engine.Fleet.
@@ -66,6 +84,9 @@ func (w *world) Write(_ context.Context, was *corev1.Node, c engine.NodeChange) 
 	}
 	w.compose(n)
 	w.story.wrote(w.now, before, n.now)
+	if w.wrote != nil {
+		w.wrote(before, n.now)
+	}
 	return n.now, nil
 }
 
@@ -75,8 +96,11 @@ func (w *world) patch(_ context.Context, was *corev1.Node, annotations map[strin
 	if n == nil {
 		return engine.ErrNotFound
 	}
+	before := n.now
 	change(n.annotations, annotations)
-	w.compose(n)
+	if w.compose(n); w.wrote != nil {
+		w.wrote(before, n.now)
+	}
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Options say what is replayed.
@@ -40,6 +41,8 @@ type Replay struct {
 	notBefore time.Time
 	gaps      []Gap
 	passes    int
+	// turned is called after each turn; nil: nobody wants to know.
+	turned func()
 }
 
 // Gap is a time without data, in which nothing was decided.
@@ -69,7 +72,7 @@ func New(o Options, from time.Time) *Replay {
 	core.SelfTest = nil // whether alerts arrive now says nothing about the past
 	w := &world{
 		simulation: &simulation{now: from.UTC()}, config: &core, alerts: newAlertmanager(o.Alertmanager, &core, o.BlindWhen), ill: illWhen(&core),
-		cures: o.Cures, curing: o.Curing, node: map[string]*node{}, about: map[string]string{}, story: newStory(&core),
+		cures: o.Cures, curing: o.Curing, node: map[string]*node{}, touched: map[string]bool{}, about: map[string]string{}, story: newStory(&core),
 	}
 	r := &Replay{world: w, poll: o.PollInterval, polled: from.UTC(), due: from.UTC()}
 	ids := 0
@@ -82,7 +85,7 @@ func New(o Options, from time.Time) *Replay {
 			return strconv.FormatInt(36*36*36*36*36+int64(ids), 36)
 		},
 		NewTask: func() string { return "" }, Beside: w.beside,
-		Decided: func(node string, d remediations.Decision) { w.story.decided(w.now, node, d) },
+		Decided: func(node string, d lifecycle.Decision) { w.story.decided(w.now, node, d) },
 	})
 	r.inbox = kube.Inbox{
 		Config: &core, Patch: w.patch, Now: w.Now, Ended: r.engine.News,
@@ -193,4 +196,7 @@ func (r *Replay) turn(ctx context.Context) {
 	}
 	r.passes++
 	r.due = r.now.Add(r.engine.Step(ctx, poll, r.work))
+	if r.turned != nil {
+		r.turned()
+	}
 }

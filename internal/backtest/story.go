@@ -11,6 +11,8 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // story collects what came to pass in one replay.
@@ -174,12 +176,12 @@ func (s *story) told(now time.Time, e engine.Event) {
 }
 
 // decided takes a decision about a node.
-func (s *story) decided(now time.Time, node string, d remediations.Decision) {
-	if d.Verb == remediations.Look {
+func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
+	if d.Verb == lifecycle.Look {
 		return // it only looks once more
 	}
 	var hold *Hold
-	if d.Verb == remediations.Keep {
+	if d.Verb == lifecycle.Keep {
 		hold = &Hold{Reason: d.Reason}
 		if d.Policy != nil {
 			hold.Policy = d.Policy.Name
@@ -225,7 +227,7 @@ func (s *story) releaseAll(now time.Time) {
 
 // saved takes a ledger that was saved.
 func (s *story) saved(now time.Time, data map[string]string) {
-	l, err := remediations.DecodeLedger(data)
+	l, err := ledger.DecodeLedger(data)
 	if err != nil {
 		return
 	}

@@ -35,6 +35,8 @@ type world struct {
 	node    map[string]*node
 	unready int
 	version int
+	// touched are the names of those that came, changed or went since the engine last asked.
+	touched map[string]bool
 
 	// about says on which node each alert of the past fires, by fingerprint.
 	about map[string]string
@@ -43,6 +45,8 @@ type world struct {
 	ledgerAt int
 	coming   []coming
 	story    *story
+	// wrote is told each write on a Node; nil: nobody is told.
+	wrote func(before, after *corev1.Node)
 }
 
 // node is one Node of the past, and what came to it since.
@@ -86,6 +90,7 @@ func (w *world) remove(name string) {
 		return
 	}
 	delete(w.node, name)
+	w.touched[name] = true
 	i, _ := w.find(name)
 	if !remediations.Ready(w.nodes[i]) {
 		w.unready--
@@ -144,6 +149,7 @@ func (w *world) compose(n *node) {
 		w.unready++
 	}
 	n.now = &out
+	w.touched[out.Name] = true
 }
 
 // alert takes the beginning or the end of an alert.

@@ -63,8 +63,8 @@ func (b *builder) build(raw *rawConfig) {
 	b.distinctListeners()
 	b.buildLeaderElection(raw)
 	b.config.Ledger = ObjectName{
-		b.namespace(root.To("ledger", "namespace"), raw.Ledger.Namespace),
-		b.objectName(root.To("ledger", "name"), raw.Ledger.Name),
+		b.Namespace(root.To("ledger", "namespace"), raw.Ledger.Namespace),
+		b.ObjectName(root.To("ledger", "name"), raw.Ledger.Name),
 	}
 	b.buildAlertmanager(raw)
 	b.buildLimits(raw)
@@ -72,7 +72,6 @@ func (b *builder) build(raw *rawConfig) {
 	b.buildAnnounce(raw)
 	b.buildWindows(raw)
 	b.buildSections()
-	b.buildSidecars(raw.Providers.Sidecars)
 	b.buildControlPlane(raw)
 }
 
@@ -89,7 +88,7 @@ func (b *builder) buildLeaderElection(raw *rawConfig) {
 	}
 	b.config.LeaderElection = LeaderElection{
 		Enabled:       l.Enabled,
-		Lease:         ObjectName{b.namespace(at.To("namespace"), l.Namespace), b.objectName(at.To("name"), l.Name)},
+		Lease:         ObjectName{b.Namespace(at.To("namespace"), l.Namespace), b.ObjectName(at.To("name"), l.Name)},
 		LeaseDuration: lease, RenewDeadline: renew, RetryPeriod: retry,
 	}
 }
@@ -153,7 +152,7 @@ func (b *builder) buildLimits(raw *rawConfig) {
 
 // Nodes reads which Nodes a provider serves; nil: the configuration leaves that to their spec.providerID.
 func (b *builder) Nodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
-	selector := b.nodeSelector(at, s)
+	selector := b.Selector(at, s)
 	if s != nil && selector == nil {
 		return k8slabels.Everything()
 	}
@@ -168,14 +167,16 @@ func (b *builder) resolve(file string) string {
 	return filepath.Join(b.dir, file)
 }
 
-func (b *builder) namespace(p pointer, name string) string {
+// Namespace reads the name of one.
+func (b *builder) Namespace(p pointer, name string) string {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		b.Fault(p, "%q is not a namespace; write for example drydock", name)
 	}
 	return name
 }
 
-func (b *builder) objectName(p pointer, name string) string {
+// ObjectName reads the name of an object.
+func (b *builder) ObjectName(p pointer, name string) string {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		b.Fault(p, "%q is not an object's name; write for example drydock", name)
 	}
@@ -192,8 +193,8 @@ func (b *builder) LabelKey(p pointer, key string) {
 func (b *builder) NamespacedName(p pointer, text string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(text, "/")
 	if text != "" && !b.Faulty(p) {
-		b.namespace(p, namespace)
-		b.objectName(p, name)
+		b.Namespace(p, namespace)
+		b.ObjectName(p, name)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }

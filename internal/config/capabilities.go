@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
@@ -28,21 +29,19 @@ func (c *Config) capabilities() []capability {
 			out = append(out, capability{s.Key, step, slices.Contains(serves, step), s.Steps[step]})
 		}
 	}
-	return append(out, capability{"sidecars", "mark-ready", len(c.Sidecars) > 0, ""})
+	return out
 }
 
 // Capabilities says of each remediation why this installation cannot carry it out; empty: it can.
 func Capabilities(c *Config) map[string]string {
-	out := map[string]string{"drain": ""}
+	out, able := map[string]string{"drain": ""}, map[string][]string{}
 	for _, a := range c.capabilities() {
-		switch missing, named := out[a.remediation]; {
-		case a.configured:
+		if missing, named := out[a.remediation]; a.configured || named && missing == "" {
 			out[a.remediation] = ""
-		case !named:
-			out[a.remediation] = fmt.Sprintf("providers.%s%s is not configured (ProviderAbsent)", a.provider, a.needs)
-		case missing != "": // any of several would do
-			out[a.remediation] = fmt.Sprintf("providers.%s%s is not configured, and %s", a.provider, a.needs, missing)
+			continue
 		}
+		able[a.remediation] = append(able[a.remediation], "providers."+a.provider+a.needs)
+		out[a.remediation] = absent(able[a.remediation])
 	}
 	for _, name := range c.further.Remediations.Names() {
 		if _, named := out[name]; !named {
@@ -50,6 +49,15 @@ func Capabilities(c *Config) map[string]string {
 		}
 	}
 	return out
+}
+
+// absent names the providers that can carry out a remediation, where none of them is configured. Any one of them is enough.
+func absent(able []string) string {
+	last := len(able) - 1
+	if last == 0 {
+		return able[0] + " is not configured (ProviderAbsent)"
+	}
+	return fmt.Sprintf("no provider for it is configured; add %s or %s (ProviderAbsent)", strings.Join(able[:last], ", "), able[last])
 }
 
 // providers are those that are configured, and which Nodes each of them serves.

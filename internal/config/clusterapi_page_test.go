@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,24 @@ import (
 
 	clusterapi "drydock.dev/drydock/remediations/clusterapi/settings"
 )
+
+// TestTheExampleOfAManagementClusterElsewhereLoads: the values that people copy from docs/cluster-api-elsewhere.md. A kubeconfig that is not
+// there is a fault.
+func TestTheExampleOfAManagementClusterElsewhereLoads(t *testing.T) {
+	_, blocks := examples(t, "cluster-api-elsewhere.md")
+	require.Len(t, blocks, 1)
+	var values struct {
+		SecretMounts []struct{ Path string } `yaml:"secretMounts"`
+		Config       map[string]any
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(blocks[0]), &values))
+	text := asTheChart(t, values.Config)
+	c, _, err := Read(strings.NewReader(text), Options{SkipFiles: true})
+	require.NoError(t, err)
+	require.Equal(t, "/etc/drydock/"+values.SecretMounts[0].Path, c.Providers["clusterAPI"].(*clusterapi.ClusterAPI).Kubeconfig)
+	_, _, err = Read(strings.NewReader(text), Options{})
+	require.ErrorContains(t, err, `providers.clusterAPI.kubeconfig: file "/etc/drydock/management/kubeconfig" does not exist`)
+}
 
 // TestTheExampleOfTheClusterAPIPageLoads: the values that people copy from docs/cluster-api.md are taken, and serve the nodes that the
 // page says. What it does with a Machine that no health check selects is a choice of two.

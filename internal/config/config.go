@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/alertmanager/pkg/labels"
 	promconfig "github.com/prometheus/common/config"
-	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations"
@@ -29,8 +28,6 @@ type Config struct {
 	Alertmanager   Alertmanager
 	// Providers are those of the configuration that own their section, by its key.
 	Providers map[string]section.Provider
-	// Sidecars are the kinds of gated sidecars that can be approved.
-	Sidecars []Sidecar
 	// ControlPlane is nil where its hosts are not known. StateDir is not empty where they are.
 	ControlPlane *ControlPlane
 	StateDir     string
@@ -118,36 +115,6 @@ func (a Alertmanager) Selectors() (watchdog string, blindWhen []string) {
 		blindWhen = append(blindWhen, m.String())
 	}
 	return watchdog, blindWhen
-}
-
-// Sidecar is one kind of gated sidecars.
-type Sidecar struct {
-	Name       string
-	Selector   k8slabels.Selector
-	Namespaces []string
-	// Scheme is http or https; Port a container port's name, or a number.
-	Scheme, Port string
-
-	HealthPath              string
-	ReadyCode, NotReadyCode int
-	HealthTimeout           time.Duration
-
-	ApproveMethod, ApprovePath, ApproveBody string
-	ApproveCodes                            []int
-	ApproveTimeout                          time.Duration
-
-	// TokenFile and TokenFor are where the bearer token comes from; neither: none is sent.
-	TokenFile string
-	TokenFor  *TokenFor
-	TLS       promconfig.TLSConfig
-	// Owner is "seinode" or empty, Via "http" or "seinodetask".
-	Owner, Via string
-}
-
-// TokenFor is a ServiceAccount whose token is asked for.
-type TokenFor struct {
-	ServiceAccount ObjectName
-	Audiences      []string
 }
 
 // PolicyInfo describes a policy for people.

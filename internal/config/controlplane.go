@@ -44,7 +44,7 @@ func (b *builder) buildControlPlane(raw *rawConfig) {
 	names, addresses := map[string]int{}, map[netip.Addr]string{}
 	for i, h := range c.Hosts {
 		p := at.To("hosts", i)
-		b.objectName(p.To("name"), h.Name)
+		b.ObjectName(p.To("name"), h.Name)
 		if first, twice := names[h.Name]; twice {
 			b.Fault(p.To("name"), "%q is already the name of item [%d]; write another", h.Name, first)
 		} else {

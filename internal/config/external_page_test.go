@@ -18,7 +18,7 @@ func TestTheExampleOfTheExternalPageLoads(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal([]byte(blocks[0]), &values))
 	c, _ := mustLoad(t, asTheChart(t, values.Config))
 	serves := c.Providers["external"].(*external.External).Serves()
-	require.Contains(t, page, "carries out external for "+serves.Serves())
+	require.Contains(t, page, "carries out external, external-replace for "+serves.Serves())
 	require.Empty(t, Capabilities(c)["external"])
 	require.NotEmpty(t, Capabilities(c)["reboot"])
 	require.Equal(t, remediations.Template{

@@ -32,12 +32,15 @@ func (m *rawMark) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// buildAnnounce turns names into the annotations that they stand for; the schema knows no other name but that of those who share a Lease.
+// buildAnnounce turns names into what they stand for; the schema knows no other name.
 func (b *builder) buildAnnounce(raw *rawConfig) {
 	for _, name := range raw.Announce {
-		if key, ok := remediations.Announcements[name]; ok {
+		switch key, ok := remediations.Announcements[name]; {
+		case ok:
 			b.core.Announce = append(b.core.Announce, key)
-		} else {
+		case name == "conditions":
+			b.core.Conditions = true
+		default:
 			b.core.Leases, b.core.Reserves = true, true
 		}
 	}

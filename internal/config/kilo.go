@@ -10,7 +10,7 @@ const maxMoves = 4
 // aboutLeaders refuses what makes no sense for the leaders of locations.
 func (b *builder) aboutLeaders(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
-		b.Fault(at.To("nodeSelector"), "a policy about leaders selects no nodes: whoever leads the alert's location is meant")
+		b.Fault(at.To("nodeSelector"), "a policy about leaders selects no nodes: it is about the leader of the alert's location")
 	}
 	moves := 0
 	for i, step := range r.Plan {

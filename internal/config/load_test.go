@@ -122,6 +122,8 @@ func TestEveryRemediationCanBeAStep(t *testing.T) {
 			step += ", unit: a.service"
 		case "rollout-restart":
 			step += ", daemonSet: a/b"
+		case "external-replace":
+			step += ", template: {apiVersion: a.example/v1, kind: MachineDeletionRemediationTemplate, namespace: a, name: b}"
 		case "external":
 			step += ", template: {apiVersion: a.example/v1, kind: FenceTemplate, namespace: a, name: b}"
 		}

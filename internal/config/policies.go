@@ -31,7 +31,7 @@ func (b *builder) compilePolicies(list pointer, raw []rawPolicy, from string) []
 func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	p := &remediations.Policy{
 		Name:            r.Name,
-		NodeSelector:    b.nodeSelector(at.To("nodeSelector"), r.NodeSelector),
+		NodeSelector:    b.Selector(at.To("nodeSelector"), r.NodeSelector),
 		Mode:            remediations.Mode(r.Mode),
 		Approval:        r.Approval,
 		RepairCordoned:  r.RepairCordoned,
@@ -146,8 +146,8 @@ func (b *builder) aboutPods(at pointer, r *rawPolicy) {
 	}
 }
 
-// nodeSelector returns nil for the selector that selects every node.
-func (b *builder) nodeSelector(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
+// Selector returns nil for the selector that selects every node.
+func (b *builder) Selector(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
 	if s == nil {
 		return nil
 	}
@@ -242,7 +242,7 @@ func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 		instead = "only rollout-restart names one"
 	}
 	if slices.Contains(senseless, "template") {
-		instead = "only external names one"
+		instead = "only external and external-replace name one"
 	}
 	for _, key := range senseless {
 		if _, present := step[key]; present {

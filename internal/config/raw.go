@@ -65,9 +65,6 @@ type rawConfig struct {
 		Days               []string
 		From, To, Timezone string
 	}
-	Providers struct {
-		Sidecars []rawSidecar
-	}
 	StateDir     string
 	ControlPlane *rawControlPlane
 	Policies     []rawPolicy
@@ -113,32 +110,6 @@ type rawControlPlane struct {
 	}
 	Port   int
 	CAFile string
-}
-
-type rawSidecar struct {
-	Name         string
-	Selector     *metav1.LabelSelector
-	Namespaces   []string
-	Scheme, Port string
-	Health       struct {
-		Path            string
-		Ready, NotReady int
-		Timeout         string
-	}
-	Approve struct {
-		Method, Path, Body string
-		Accepted           []int
-		Timeout            string
-	}
-	Auth struct {
-		TokenFile      string
-		ServiceAccount *struct {
-			Namespace, Name string
-			Audiences       []string
-		}
-	}
-	TLS        struct{ CAFile, CertFile, KeyFile, ServerName string }
-	Owner, Via string
 }
 
 // decode fills out from the tree. Validation has been there before: it cannot fail but for a schema that allows what

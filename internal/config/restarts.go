@@ -43,8 +43,12 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 		}
 	}
 	switch p := at.To("template"); {
-	case r.Step != "external":
+	case r.Step != "external" && r.Step != "external-replace":
 		b.onlyFor(at, r.Step, "template")
+	case r.Template != nil && r.Template.Kind == remediations.MachineDeletion && r.Step == "external":
+		b.Fault(at.To("step"), "%s has the machine deleted, and the proof of external is a reboot; write external-replace", r.Template.Kind)
+	case r.Template != nil && r.Template.Kind != remediations.MachineDeletion && r.Step == "external-replace":
+		b.Fault(p.To("kind"), "of %s Drydock could not prove that the machine was replaced; write %s, or the step external for a reboot", r.Template.Kind, remediations.MachineDeletion)
 	case r.Template != nil:
 		s.Template = *r.Template
 	case !b.Faulty(p):

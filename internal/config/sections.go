@@ -14,7 +14,9 @@ import (
 	karpenter "drydock.dev/drydock/remediations/karpenter/settings"
 	kilo "drydock.dev/drydock/remediations/kilo/settings"
 	kube "drydock.dev/drydock/remediations/kube/settings"
+	metal3 "drydock.dev/drydock/remediations/metal3/settings"
 	redfish "drydock.dev/drydock/remediations/redfish/settings"
+	sidecar "drydock.dev/drydock/remediations/sidecar/settings"
 )
 
 // sections are the providers that own their part of the configuration. A new provider is one line here.
@@ -28,6 +30,8 @@ var sections = []section.Section{
 	clusterapi.Section,
 	karpenter.Section,
 	external.Section,
+	sidecar.Section,
+	metal3.Section,
 }
 
 // withSections puts the providers' schemas into the document's: each in the place that is marked for it, or behind the others.

@@ -8,17 +8,26 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/remediations"
+	sidecar "drydock.dev/drydock/remediations/sidecar/settings"
 )
+
+// sidecarsOf is the one kind of sidecars that the configuration has.
+func sidecarsOf(t *testing.T, c *Config) sidecar.Sidecars {
+	t.Helper()
+	all, ok := Of[sidecar.Sidecars](c)
+	require.True(t, ok)
+	require.Len(t, all, 1)
+	return all
+}
 
 func TestSeisSidecarsNeedNothingButTheirName(t *testing.T) {
 	c, warnings := mustLoad(t, base+"providers: {sidecars: [{name: sei}]}\n")
 	require.NotContains(t, lines(warnings), "mark-ready")
-	require.Len(t, c.Sidecars, 1)
-	s := c.Sidecars[0]
+	s := sidecarsOf(t, c)[0]
 	require.True(t, s.Selector.Matches(k8slabels.Set{"sei.io/node": "a"}))
 	require.False(t, s.Selector.Matches(k8slabels.Set{"app": "a"}))
 	s.Selector = nil
-	require.Equal(t, Sidecar{
+	require.Equal(t, sidecar.Sidecar{
 		Name: "sei", Namespaces: []string{}, Scheme: "http", Port: "api",
 		HealthPath: "/v0/healthz", ReadyCode: 200, NotReadyCode: 503, HealthTimeout: 2 * time.Second,
 		ApproveMethod: "POST", ApprovePath: "/v0/tasks", ApproveBody: `{"type":"mark-ready","id":"{id}"}`, ApproveCodes: []int{200, 201, 202}, ApproveTimeout: 10 * time.Second,
@@ -43,8 +52,8 @@ func TestSidecarsAreNobodysBusinessUnlessConfigured(t *testing.T) {
 `)
 	require.Contains(t, lines(warnings), `providers.sidecars has none of the name "sei"`, "the shipped policy asks for Sei's")
 	require.False(t, c.Core.Wants(map[string]string{"remediation": "sidecar-not-ready"}))
-	require.Equal(t, "gate", c.Sidecars[0].TLS.ServerName)
-	require.Empty(t, c.Sidecars[0].Owner)
+	require.Equal(t, "gate", sidecarsOf(t, c)[0].TLS.ServerName)
+	require.Empty(t, sidecarsOf(t, c)[0].Owner)
 }
 
 // TestATokenInClearTextIsWarnedOf: over http whoever is on the way reads it, and with the API server's own audience may use it
@@ -52,7 +61,7 @@ func TestSidecarsAreNobodysBusinessUnlessConfigured(t *testing.T) {
 func TestATokenInClearTextIsWarnedOf(t *testing.T) {
 	for auth, want := range map[string]string{
 		"auth: {serviceAccount: {name: a}}":                     "name in auth.serviceAccount.audiences what the pods' proxies accept",
-		"auth: {serviceAccount: {name: a, audiences: [proxy]}}": "whoever reads it can approve sidecars with it",
+		"auth: {serviceAccount: {name: a, audiences: [proxy]}}": "everyone who can read it can approve sidecars with it",
 		"scheme: https, auth: {serviceAccount: {name: a}}":      "",
 		"auth: {}": "",
 	} {

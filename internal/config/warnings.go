@@ -12,14 +12,11 @@ import (
 // provide notes in the core which remediations can be carried out.
 func (c *Config) provide(capabilities map[string]string) {
 	c.Core.Kinds, c.Core.Providers = c.further.allKinds(), c.providers()
-	c.Core.Provided, c.Core.SidecarProviders = map[string]bool{}, map[string]bool{}
+	c.Core.Provided = map[string]bool{}
 	for name, missing := range capabilities {
 		if missing == "" {
 			c.Core.Provided[name] = true
 		}
-	}
-	for _, s := range c.Sidecars {
-		c.Core.SidecarProviders[s.Name] = true
 	}
 }
 
@@ -31,7 +28,7 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	}
 	if c.Webhook != nil {
 		for _, i := range c.Webhook.exemptsNearlyAll() {
-			warn(pointer{"webhook"}.To("exempt", "groups", i), "%s is nearly everybody: whom it exempts is not kept from a node under repair; name the controllers instead", c.Webhook.Exempt.Groups[i])
+			warn(pointer{"webhook"}.To("exempt", "groups", i), "%s is nearly every user: exempt users may change a node under repair; name the controllers instead", c.Webhook.Exempt.Groups[i])
 		}
 	}
 	if c.Alertmanager.Watchdog == nil {
@@ -43,15 +40,6 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	for _, s := range sections {
 		if p := c.Providers[s.Key]; p != nil {
 			p.Warn(pointer{"providers", s.Key}, warn)
-		}
-	}
-	for i, s := range c.Sidecars {
-		if s.Scheme == "http" && (s.TokenFor != nil || s.TokenFile != "") {
-			of := "whoever reads it can approve sidecars with it"
-			if s.TokenFor != nil && len(s.TokenFor.Audiences) == 0 {
-				of = "whoever reads it can be that ServiceAccount at the API server for ten minutes: name in auth.serviceAccount.audiences what the pods' proxies accept"
-			}
-			warn(pointer{"providers", "sidecars"}.To(i), "the token travels over http in clear text, and %s; write scheme: https where the pods serve it", of)
 		}
 	}
 	sortFaults(out)
@@ -93,7 +81,7 @@ func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string 
 }
 
 // preparesNothing is why a step is skipped that nothing else speaks against.
-const preparesNothing = "it prepares those after it, of which none can be carried out"
+const preparesNothing = "it prepares the steps after it, and they cannot be carried out"
 
 // idle warns of each step of a person's own policy that cannot be carried out.
 func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
@@ -151,7 +139,7 @@ func (c *Config) shippedIdle(capabilities map[string]string) []string {
 func (c *Config) unasked(p PolicyInfo) bool {
 	switch p.Kind {
 	case remediations.KindSidecar:
-		return len(c.Sidecars) == 0
+		return c.Providers["sidecars"] == nil
 	case remediations.KindLocation:
 		return c.Providers["kilo"] == nil
 	case remediations.KindAPIServer:

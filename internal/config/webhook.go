@@ -26,10 +26,10 @@ func (b *builder) buildWebhook(raw *rawConfig) {
 		Rotate:       w.Certificates != "mounted",
 		DNSNames:     w.DNSNames,
 		Secret: ObjectName{
-			b.namespace(at.To("secret", "namespace"), w.Secret.Namespace),
-			b.objectName(at.To("secret", "name"), w.Secret.Name),
+			b.Namespace(at.To("secret", "namespace"), w.Secret.Namespace),
+			b.ObjectName(at.To("secret", "name"), w.Secret.Name),
 		},
-		Configuration: b.objectName(at.To("configuration"), w.Configuration),
+		Configuration: b.ObjectName(at.To("configuration"), w.Configuration),
 		Evictions:     w.Evictions,
 		Rights:        w.Rights,
 		Exempt:        admission.Exemption{Users: w.Exempt.Users, Groups: w.Exempt.Groups},

@@ -19,7 +19,7 @@ func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, d
 		if no := r.Gate.Forbidden(); no != nil {
 			return remediations.CallRefused, &Error{Why: ForNow, Text: "the request was not sent", Cause: c.Secrets.Error(no)}
 		}
-		return remediations.CallRefused, &Error{Why: ForNow, Text: "the request did not reach the API server", Cause: c.Secrets.Error(a.Err)}
+		return remediations.CallRefused, &Error{Why: ForNow, Text: "the request did not reach " + c.o.Server, Cause: c.Secrets.Error(a.Err)}
 	case a.Err != nil:
 		return remediations.CallUnknown, &Error{Why: ForNow, Text: "the request left, and no whole answer came", Cause: c.Secrets.Error(a.Err)}
 	case a.Status/100 == 2 && done(a.Body):

@@ -2,9 +2,6 @@ package kubeapi
 
 import (
 	"errors"
-	"fmt"
-	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -20,6 +17,10 @@ const defaultTimeout = 5 * time.Second
 type Options struct {
 	// REST is how the API server is reached.
 	REST *rest.Config
+	// Kubeconfig is a file that says so instead, of another cluster. It is read before each request, so that a new one counts at once.
+	Kubeconfig string
+	// Server is what the API server is called; empty: the API server.
+	Server string
 	// APIVersion is that of the objects, and Namespace where they are; empty: in none.
 	APIVersion, Namespace string
 	// Needs says what must be there for the API server to serve APIVersion.
@@ -38,14 +39,13 @@ type Client struct {
 	Page int
 
 	o    Options
-	at   *url.URL
-	http http.RoundTripper
+	link *link
 }
 
 // New checks the options. It asks nobody.
 func New(o Options) (*Client, error) {
 	switch {
-	case o.REST == nil:
+	case o.REST == nil && o.Kubeconfig == "":
 		return nil, errors.New("there is no API server")
 	case o.Timeout < 0:
 		return nil, errors.New("the timeout is negative")
@@ -53,15 +53,14 @@ func New(o Options) (*Client, error) {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
-	c := &Client{o: o, Secrets: &redact.Keyring{Mark: "[secret]"}, Page: perPage}
-	var err error
-	if c.at, _, err = rest.DefaultServerUrlFor(o.REST); err != nil {
-		return nil, fmt.Errorf("reading where the API server is: %w", err)
+	if o.Server == "" {
+		o.Server = "the API server"
 	}
-	if c.http, err = c.transport(); err != nil {
-		return nil, err
+	c := &Client{o: o, Secrets: &redact.Keyring{Mark: "[secret]"}, Page: perPage, link: &link{}}
+	if o.Kubeconfig != "" {
+		return c, nil
 	}
-	return c, nil
+	return c, c.link.open(c, o.REST)
 }
 
 // Of is the same client for the objects of another group, which is always served.

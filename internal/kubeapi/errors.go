@@ -77,26 +77,29 @@ func (e *Error) Survey() remediations.Survey {
 // Explain says what an answer means that is no success.
 func (c *Client) Explain(r Request, a Answer) *Error {
 	e := &Error{Why: ForSetup, Again: a.RetryAfter}
+	if a.Err != nil && errors.As(a.Err, &e) {
+		return e
+	}
 	switch said := ""; {
 	case a.Err != nil:
-		e.Why, e.Text, e.Cause = ForNow, "the API server did not answer "+r.String(), c.Secrets.Error(a.Err)
+		e.Why, e.Text, e.Cause = ForNow, c.o.Server+" did not answer "+r.String(), c.Secrets.Error(a.Err)
 	case a.Own == nil && a.Status == http.StatusNotFound:
-		e.Text = fmt.Sprintf("the API server does not serve %s (HTTP 404 to %s); %s", c.o.APIVersion, r, c.o.Needs)
+		e.Text = fmt.Sprintf("%s does not serve %s (HTTP 404 to %s); %s", c.o.Server, c.o.APIVersion, r, c.o.Needs)
 	case a.Own == nil && a.Status < http.StatusInternalServerError:
-		e.Text = fmt.Sprintf("what answers is not the API server (HTTP %d to %s); check that nothing answers in its place", a.Status, r)
+		e.Text = fmt.Sprintf("what answers is not %s (HTTP %d to %s); check that nothing answers in its place", c.o.Server, a.Status, r)
 	case a.Own == nil:
-		e.Why, e.Text = ForNow, fmt.Sprintf("the API server cannot answer just now (HTTP %d to %s)", a.Status, r)
+		e.Why, e.Text = ForNow, fmt.Sprintf("%s cannot answer just now (HTTP %d to %s)", c.o.Server, a.Status, r)
 	default:
 		said = c.Quote(a.Own.Message)
 		switch {
 		case strings.HasPrefix(a.Own.Message, "admission webhook "):
 			e.Why, e.Text = ForMachine, fmt.Sprintf("a webhook of the cluster denies %s: %s", r, said)
 		case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
-			e.Why, e.Text = ForAccount, fmt.Sprintf("the API server refuses Drydock's account or its rights (HTTP %d to %s): %s; %s has the rights that it needs", a.Status, r, said, c.o.Docs)
+			e.Why, e.Text = ForAccount, fmt.Sprintf("%s refuses Drydock's account or its rights (HTTP %d to %s): %s; %s has the rights that it needs", c.o.Server, a.Status, r, said, c.o.Docs)
 		case a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError:
-			e.Why, e.Text = ForNow, fmt.Sprintf("the API server cannot answer just now (HTTP %d to %s): %s", a.Status, r, said)
+			e.Why, e.Text = ForNow, fmt.Sprintf("%s cannot answer just now (HTTP %d to %s): %s", c.o.Server, a.Status, r, said)
 		default:
-			e.Why, e.Text = ForMachine, fmt.Sprintf("the API server refuses %s (HTTP %d): %s", r, a.Status, said)
+			e.Why, e.Text = ForMachine, fmt.Sprintf("%s refuses %s (HTTP %d): %s", c.o.Server, r, a.Status, said)
 		}
 	}
 	return e

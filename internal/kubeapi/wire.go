@@ -33,10 +33,10 @@ const (
 
 // transport is the only way out. It speaks HTTP/1.1, over connections that no other client has, so that a request that may not leave
 // can have its connection closed.
-func (c *Client) transport() (http.RoundTripper, error) {
-	tls, err := rest.TLSConfigFor(c.o.REST)
+func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport, error) {
+	tls, err := rest.TLSConfigFor(to)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true)
@@ -44,10 +44,11 @@ func (c *Client) transport() (http.RoundTripper, error) {
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: c.o.Timeout}).DialContext, TLSClientConfig: tls, TLSHandshakeTimeout: c.o.Timeout,
 		MaxResponseHeaderBytes: 64 << 10, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, Protocols: http1,
 	}
-	if c.o.REST.Proxy != nil {
-		base.Proxy = c.o.REST.Proxy
+	if to.Proxy != nil {
+		base.Proxy = to.Proxy
 	}
-	return rest.HTTPWrappersForConfig(c.o.REST, hearing{base, c})
+	wrapped, err := rest.HTTPWrappersForConfig(to, hearing{base, c})
+	return wrapped, base, err
 }
 
 // hearing learns what proves who Drydock is, so that no text shows it.
@@ -96,7 +97,11 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 			return Answer{Err: err}
 		}
 	}
-	to := c.at.JoinPath(c.place(), r.Path)
+	at, way, err := c.link.way(c)
+	if err != nil {
+		return Answer{Err: err}
+	}
+	to := at.JoinPath(c.place(), r.Path)
 	to.RawQuery = r.Query.Encode()
 	if r.Gate != nil {
 		ctx = r.Gate.Trace(ctx)
@@ -110,7 +115,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	if r.ContentType != "" {
 		out.Header.Set("Content-Type", r.ContentType)
 	}
-	got, err := c.http.RoundTrip(out) // which follows no redirect
+	got, err := way.RoundTrip(out) // which follows no redirect
 	if err != nil {
 		return Answer{Err: err}
 	}

@@ -28,9 +28,25 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
+const notes = "drydock/templates/NOTES.txt"
+
 // RenderChart renders charts/drydock as `helm template --skip-tests` would, with Helm's own library, and returns the
 // manifests by file name.
 func RenderChart(release, namespace string, values map[string]any) (map[string]string, error) {
+	rendered, err := render(release, namespace, values)
+	maps.DeleteFunc(rendered, func(name, text string) bool {
+		return strings.HasPrefix(filepath.Base(name), "_") || strings.Contains(name, "/templates/tests/") || name == notes || strings.TrimSpace(text) == ""
+	})
+	return rendered, err
+}
+
+// RenderNotes returns what `helm install` prints at its end.
+func RenderNotes(release, namespace string, values map[string]any) (string, error) {
+	rendered, err := render(release, namespace, values)
+	return rendered[notes], err
+}
+
+func render(release, namespace string, values map[string]any) (map[string]string, error) {
 	root, err := programs.ModuleRoot()
 	if err != nil {
 		return nil, fmt.Errorf("finding the chart: %w", err)
@@ -56,9 +72,6 @@ func RenderChart(release, namespace string, values map[string]any) (map[string]s
 	if err != nil {
 		return nil, fmt.Errorf("rendering the chart: %w", err)
 	}
-	maps.DeleteFunc(rendered, func(name, text string) bool {
-		return strings.HasPrefix(filepath.Base(name), "_") || strings.Contains(name, "/templates/tests/") || filepath.Base(name) == "NOTES.txt" || strings.TrimSpace(text) == ""
-	})
 	return rendered, nil
 }
 

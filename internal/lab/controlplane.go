@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -35,7 +36,9 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	if l.client, err = kubernetes.NewForConfigAndClient(admin, client); err != nil {
 		return fmt.Errorf("making the administrator's client: %w", err)
 	}
-	if l.kubelet, err = kubernetes.NewForConfig(l.kubeletConfig()); err != nil {
+	kubelets := l.kubeletConfig()
+	kubelets.ContentType = runtime.ContentTypeProtobuf // as a kubelet writes
+	if l.kubelet, err = kubernetes.NewForConfig(kubelets); err != nil {
 		return fmt.Errorf("making the kubelets' client: %w", err)
 	}
 	_, err = l.writeKubeconfig("admin", admin)
@@ -66,7 +69,7 @@ func (l *Lab) startAPIServer(ctx context.Context, client *http.Client) error {
 	}
 	_, ports, err := l.startOnPorts(ctx, 1, func(ports []int) Spec {
 		url := "https://" + address(ports[0])
-		return Spec{Name: "kube-apiserver", ReadyURL: url + "/readyz", ReadyClient: client, Args: append(append(APIServerArgs(l.apiServerFiles()),
+		return Spec{Name: "kube-apiserver", Path: l.programs[apiServer()], ReadyURL: url + "/readyz", ReadyClient: client, Args: append(append(APIServerArgs(l.apiServerFiles()),
 			"--etcd-servers="+etcd,
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
 			// A loopback address may not be an endpoint of the service

@@ -4,13 +4,17 @@
 // real programs (package programs builds them); what is made up is only the
 // kubelets, and those keep real leases.
 //
-// The fault that matters most here is a node that is lost. KWOK reaches the
-// API server through a Proxy; [Lab.Break] makes the proxy refuse what the
-// node's kubelet would write, so that kube-controller-manager itself finds
-// the node lost, and [Lab.Heal] lets the node come back with another boot ID:
+// The fault that matters most here is a node that is lost. The lab renews each
+// node's lease, and KWOK, which does the rest of a kubelet's work, reaches the
+// API server through a Proxy. After [Lab.Break] the lab leaves the node's lease
+// alone, and the proxy refuses what its kubelet would write, so that
+// kube-controller-manager itself finds the node lost. [Lab.Heal] lets the node
+// come back with another boot ID:
 //
-//	KWOK ──lease, status──▶ Proxy ──▶ kube-apiserver ◀── kube-controller-manager
-//	                          ╳ broken nodes                  Ready=Unknown
+//	the lab ──lease──────────────╳ broken nodes
+//	                             ▼
+//	KWOK ──status──▶ Proxy ──▶ kube-apiserver ◀── kube-controller-manager
+//	                   ╳ broken nodes                  Ready=Unknown
 //
 // Everything listens on free loopback ports, so labs run side by side. Every
 // child dies with the process that started it, however that one ends.

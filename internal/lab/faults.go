@@ -23,7 +23,7 @@ func (l *Lab) Break(node string) {
 
 // Heal brings the node back as its kubelet would after a reboot: Ready, with
 // the new boot ID (empty: the one it had, as after a mere network fault) and
-// a fresh lease, which KWOK keeps from then on.
+// a fresh lease, which is kept from then on.
 func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
 	now := time.Now()
 	// The lease first, or the controller might see a node that is Ready and
@@ -39,8 +39,8 @@ func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
 	return nil
 }
 
-// renewLease renews a lease in KWOK's place, which may only come round after
-// a quarter of the lease's duration.
+// renewLease renews a lease at once: keepLeases may only come round to it after
+// a third of the grace.
 func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(now)}})
 	if err != nil {
@@ -48,7 +48,7 @@ func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error 
 	}
 	_, err = l.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil // KWOK makes one
+		return nil // keepLeases makes one
 	}
 	return err
 }

@@ -87,7 +87,7 @@ func awaitNode(t *testing.T, l *lab.Lab, name string, within time.Duration, is f
 	return 0
 }
 
-// awaitRenewal returns when KWOK renews the lease again.
+// awaitRenewal returns when somebody renews the lease again.
 func awaitRenewal(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
 	begun := time.Now()

@@ -1,21 +1,16 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // stages is what KWOK's kubelets do. KWOK's own node stages are not used: they
@@ -52,15 +47,13 @@ func (l *Lab) startKWOK(ctx context.Context) error {
 	_, _, err = l.startOnPorts(ctx, 1, func(ports []int) Spec {
 		return Spec{Name: "kwok", ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: []string{
 			"--kubeconfig=" + kubeconfig, "--config=" + config, "--manage-all-nodes",
-			fmt.Sprintf("--node-lease-duration-seconds=%d", l.options.leaseSeconds()),
+			"--node-lease-duration-seconds=0", // keepLeases renews them
 			"--cidr=" + podCIDR,
 			"--server-address=" + address(ports[0]),
 		}}
 	})
 	return err
 }
-
-const leases = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
 
 // cutOff is the hook of KWOK's proxy: it refuses what the kubelet of a broken
 // node would write. It answers 403, which KWOK drops; what it is told to try
@@ -71,14 +64,6 @@ func (l *Lab) cutOff(r *http.Request) Verdict {
 	}
 	path := r.URL.Path
 	switch {
-	case path == leases:
-		if l.isBroken(leaseName(r)) {
-			return Forbidden
-		}
-	case strings.HasPrefix(path, leases+"/"):
-		if l.isBroken(path[len(leases)+1:]) {
-			return Forbidden
-		}
 	case strings.HasPrefix(path, "/api/v1/nodes/"):
 		name, _, _ := strings.Cut(path[len("/api/v1/nodes/"):], "/")
 		if l.isBroken(name) || l.speaksFor(r.Context(), name) {
@@ -92,24 +77,6 @@ func (l *Lab) cutOff(r *http.Request) Verdict {
 		}
 	}
 	return Pass
-}
-
-// leaseName reads the name out of a request that makes a lease, and puts the
-// body back.
-func leaseName(r *http.Request) string {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return ""
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
-	if err != nil {
-		return ""
-	}
-	if lease, ok := object.(*coordinationv1.Lease); ok {
-		return lease.Name
-	}
-	return ""
 }
 
 // speaksFor posts the status of a node with conditions that SetCondition set. KWOK knows of no fault: what it posts of a

@@ -37,7 +37,7 @@ func findCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCon
 	return corev1.NodeCondition{}
 }
 
-// A machine that is replaced comes back under its name, and KWOK must keep
+// A machine that is replaced comes back under its name, and the lab must keep
 // the new node's lease although it kept the old one's.
 func TestANodeIsReplacedUnderItsName(t *testing.T) {
 	ctx, l := t.Context(), lab.Shared(t)

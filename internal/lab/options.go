@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,9 +35,9 @@ type Options struct {
 	// NodeSpecs are further nodes.
 	NodeSpecs []NodeSpec
 	// NodeGrace is how long a node may be silent before
-	// kube-controller-manager sets Ready=Unknown; zero: 8 s. KWOK renews leases
-	// six times in it, which for thousands of nodes is many writes: give them
-	// minutes.
+	// kube-controller-manager sets Ready=Unknown; zero: 8 s. Each node's lease is
+	// renewed at least three times in it, which for thousands of nodes is many
+	// writes: give them minutes.
 	NodeGrace time.Duration
 
 	// RuleFiles are Prometheus rule files, or PrometheusRule objects.
@@ -139,7 +140,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Alertmanagers = 1
 	}
 	o.Alertmanagers = max(o.Alertmanagers, 0)
-	// A lease lasts whole seconds, and KWOK renews it four times in that.
+	// A lease lasts whole seconds, and is renewed several times in that.
 	if o.NodeGrace < 3*time.Second {
 		return o, fmt.Errorf("checking the lab's options: a NodeGrace of %s leaves no room for a lease: give at least 3s", o.NodeGrace)
 	}
@@ -156,10 +157,14 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// leaseSeconds is how long KWOK's leases last: two thirds of the grace, as a
-// kubelet's 40 s are of 50 s or so, which with four renewals in it makes six
-// in the grace.
-func (o Options) leaseSeconds() int { return max(2, int(o.NodeGrace.Seconds()*9/10)) }
+// leaseSeconds is how long a node's lease lasts: a little less than the grace, as a kubelet's 40 s are of 50 s.
+func (o Options) leaseSeconds() int32 { return max(2, int32(o.NodeGrace.Seconds()*9/10)) }
+
+// renewEvery is how often a node's lease is renewed: three times in the grace, and oftener where a renewal could not be 6 s late, for
+// labs share a machine that has too much to do.
+func (o Options) renewEvery() time.Duration {
+	return max(o.NodeGrace/5, min(o.NodeGrace/3, o.NodeGrace-6*time.Second))
+}
 
 // kwok says whether there are nodes whose kubelets KWOK makes up.
 func (o Options) kwok() bool {
@@ -168,7 +173,7 @@ func (o Options) kwok() bool {
 
 // programs are what must be built for these components.
 func (o Options) programs() []string {
-	names := []string{"etcd", "kube-apiserver"}
+	names := []string{"etcd", apiServer()}
 	switch {
 	case o.Components == APIServerOnly:
 	case o.NodeControllers:
@@ -189,4 +194,12 @@ func (o Options) programs() []string {
 		names = append(names, "alertmanager")
 	}
 	return names
+}
+
+// apiServer names the kube-apiserver's program: the newest, or that of the minor version in DRYDOCK_KUBERNETES, such as 1.30.
+func apiServer() string {
+	if minor := os.Getenv("DRYDOCK_KUBERNETES"); minor != "" {
+		return "kube-apiserver-" + minor
+	}
+	return "kube-apiserver"
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,22 +28,49 @@ const (
 // SelfNodeRemediations are the objects of SelfNodeRemediation.
 var SelfNodeRemediations = schema.GroupVersionResource{Group: selfNodeGroup, Version: "v1alpha1", Resource: "selfnoderemediations"}
 
+// Remediations are the kinds of remediation objects of Medik8s and of Metal3.
+var Remediations = map[string]schema.GroupVersion{
+	"SelfNodeRemediation":        {Group: selfNodeGroup, Version: "v1alpha1"},
+	"FenceAgentsRemediation":     {Group: "fence-agents-remediation.medik8s.io", Version: "v1alpha1"},
+	"MachineDeletionRemediation": {Group: "machine-deletion-remediation.medik8s.io", Version: "v1alpha1"},
+	"Metal3Remediation":          {Group: infraGroup, Version: "v1beta1"},
+}
+
+// Machines of OpenShift's Machine API are in one namespace, and these are they and the sets that own them.
+var (
+	OpenShiftMachines    = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1", Resource: "machines"}
+	OpenShiftMachineSets = OpenShiftMachines.GroupVersion().WithResource("machinesets")
+)
+
 // AddRemediatorKinds applies kinds of the names of Medik8s' and Metal3's, which hold anything, and returns when the API server serves
 // them. No remediator runs.
 func (l *Lab) AddRemediatorKinds(ctx context.Context) error {
-	for kind, of := range map[string]schema.GroupVersion{
-		"SelfNodeRemediation":    {Group: selfNodeGroup, Version: "v1alpha1"},
-		"FenceAgentsRemediation": {Group: "fence-agents-remediation.medik8s.io", Version: "v1alpha1"},
-		"Metal3Remediation":      {Group: infraGroup, Version: "v1beta1"},
-	} {
-		for _, kind := range []string{kind, kind + "Template"} {
-			text, err := yaml.Marshal(labKind(of.Group, of.Version, kind))
-			if err != nil {
-				return err
-			}
-			if err := l.addKind(ctx, text); err != nil {
-				return fmt.Errorf("adding the kind %s: %w", kind, err)
-			}
+	for kind, of := range Remediations {
+		if err := l.addLabKinds(ctx, of, kind, kind+"Template"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddOpenShiftMachineKinds applies kinds of the names of OpenShift's Machine API's, which hold anything, and their namespace. Nobody acts on
+// them.
+func (l *Lab) AddOpenShiftMachineKinds(ctx context.Context) error {
+	_, err := l.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-machine-api"}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	return l.addLabKinds(ctx, OpenShiftMachines.GroupVersion(), "Machine", "MachineSet")
+}
+
+func (l *Lab) addLabKinds(ctx context.Context, of schema.GroupVersion, kinds ...string) error {
+	for _, kind := range kinds {
+		text, err := yaml.Marshal(labKind(of.Group, of.Version, kind))
+		if err != nil {
+			return err
+		}
+		if err := l.addKind(ctx, text); err != nil {
+			return fmt.Errorf("adding the kind %s: %w", kind, err)
 		}
 	}
 	return nil
@@ -58,7 +86,7 @@ type Remediator struct {
 	mu   sync.Mutex
 	// rebooted are the attempts whose Nodes it has rebooted.
 	rebooted []string
-	// done are the objects for which it has: its cache may not yet show what it has said of one.
+	// done are the objects that it has rebooted for, or was told that they had timed out: its cache may not yet show what it has said of one.
 	done map[types.UID]bool
 	// stopped are those that it was told had timed out.
 	stopped []string
@@ -128,6 +156,10 @@ func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured)
 		*in = append(*in, attempt)
 	}
 	_, timedOut := one.GetAnnotations()["remediation.medik8s.io/nhc-timed-out"]
+	if timedOut && !r.done[one.GetUID()] {
+		note(&r.stopped)
+		r.done[one.GetUID()] = true
+	}
 	switch {
 	case one.GetDeletionTimestamp() != nil:
 		if len(one.GetFinalizers()) == 0 {
@@ -141,7 +173,6 @@ func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured)
 	case status("Processing") == "False":
 		return nil
 	case timedOut:
-		note(&r.stopped)
 		return says("False", "False")
 	case slices.Contains(r.idle, node):
 		return nil

@@ -1,8 +1,14 @@
 package lab
 
 import (
+	"context"
 	"fmt"
+	"strings"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -47,4 +53,45 @@ func (l *Lab) UserKubeconfig(user string, groups ...string) (string, error) {
 		return "", err
 	}
 	return l.writeKubeconfig(user, c)
+}
+
+// People is the namespace of the service accounts that stand for people.
+const People = "people"
+
+// PersonKubeconfig writes a kubeconfig of a service account in People that has a ClusterRole with these rules, in YAML. It returns
+// when the authorizer knows them. server is a Proxy's URL; empty: the API server itself.
+func (l *Lab) PersonKubeconfig(ctx context.Context, name, rules, server string) (string, error) {
+	kubeconfig, err := l.ServiceAccountKubeconfig(ctx, People, name, server)
+	if err != nil {
+		return "", err
+	}
+	if err := l.Apply(ctx, fmt.Appendf(nil, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %[1]s}
+rules: %[2]s
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}
+subjects: [{kind: ServiceAccount, namespace: %[3]s, name: %[1]s}]
+`, name, rules, People)); err != nil {
+		return "", err
+	}
+	if !strings.Contains(rules, "nodes") {
+		return kubeconfig, nil // nothing says when no right is known
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + People + ":" + name,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"},
+	}}
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		answer, err := l.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err == nil && answer.Status.Allowed, nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("waiting until %s may read nodes: %w", name, err)
+	}
+	return kubeconfig, nil
 }

@@ -1,5 +1,6 @@
 // Release makes a release of Drydock in a folder: static binaries, an image for two architectures as an OCI layout, the chart, a
-// manifest for krew, a bill of materials and checksums. It publishes nothing. The same commit gives the same bytes.
+// manifest for krew, a bill of materials, the provenance and checksums, signed where a key is given. It publishes nothing. The same
+// commit, and the same key, give the same bytes.
 //
 //	go run ./internal/release -version v1.2.3 -url https://…/v1.2.3 -out dist
 package main
@@ -7,6 +8,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"flag"
 	"fmt"
 	"os"
@@ -30,8 +32,13 @@ type release struct {
 	platforms []platform
 	// authorities is the file with the public certificate authorities for the image.
 	authorities string
+	// builder is the URI of who made it, key signs it; nil: nobody does.
+	builder string
+	key     ed25519.PrivateKey
 
 	built []binary
+	// statement is the provenance.
+	statement []byte
 }
 
 type platform struct{ os, arch string }
@@ -51,22 +58,24 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	var r release
-	var only string
+	var only, keyFile string
 	var untagged bool
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&r.root, "root", ".", "the checkout")
 	flags.StringVar(&r.out, "out", "dist", "the folder that takes the release; it must not exist")
-	flags.StringVar(&r.version, "version", "", "the version, such as v1.2.3, which is the tag of the commit")
+	flags.StringVar(&r.version, "version", "", "the version, for example v1.2.3, which is the tag of the commit")
 	flags.StringVar(&r.url, "url", "", "the URL below which the files will be found; the manifest for krew names it")
-	flags.StringVar(&only, "platforms", "", "build for these alone, such as linux/amd64,darwin/arm64")
+	flags.StringVar(&only, "platforms", "", "build for these alone, for example linux/amd64,darwin/arm64")
 	flags.StringVar(&r.authorities, "authorities", "/etc/ssl/certs/ca-certificates.crt", "the certificate authorities for the image")
+	flags.StringVar(&keyFile, "key", "", "the private key that signs the release, Ed25519 in PEM; without it nothing is signed")
+	flags.StringVar(&r.builder, "builder", "https://drydock.dev/release/by-hand", "the URI of the machine or service that makes the release; the provenance names it")
 	flags.BoolVar(&untagged, "untagged", false, "make it although the commit does not have the tag, or files differ from it")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	switch {
 	case !aVersion.MatchString(r.version):
-		return fmt.Errorf("-version is %q; write a version such as v1.2.3", r.version)
+		return fmt.Errorf("-version is %q; write a version, for example v1.2.3", r.version)
 	case !strings.HasPrefix(r.url, "https://"):
 		return fmt.Errorf("-url is %q; write the https URL below which the files will be found", r.url)
 	}
@@ -77,13 +86,19 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("-platforms is %q; there are %v", only, all)
 		}
 	}
+	if keyFile != "" {
+		var err error
+		if r.key, err = readKey(keyFile); err != nil {
+			return err
+		}
+	}
 	if err := r.find(ctx, untagged); err != nil {
 		return err
 	}
 	if err := os.Mkdir(r.out, 0o755); err != nil {
 		return fmt.Errorf("making the folder of the release: %w", err)
 	}
-	for _, step := range []func(context.Context) error{r.binaries, r.archives, r.image, r.chart, r.materials, r.krew, r.checksums} {
+	for _, step := range []func(context.Context) error{r.binaries, r.archives, r.image, r.chart, r.materials, r.krew, r.provenance, r.checksums, r.sign} {
 		if err := step(ctx); err != nil {
 			return err
 		}

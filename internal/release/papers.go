@@ -108,22 +108,35 @@ func (r *release) checksums(context.Context) error {
 		return err
 	}
 	var lines []string
+	if err := r.files(func(name, sum string) { lines = append(lines, sum+"  "+name+"\n") }); err != nil {
+		return err
+	}
+	return os.WriteFile(r.path("SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
+}
+
+// files passes on each file that the release has so far, with its SHA-256.
+func (r *release) files(each func(name, sum string)) error {
 	err := filepath.WalkDir(r.out, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		switch {
+		case err != nil:
 			return err
+		case d.IsDir() && d.Name() == ".build":
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
 		}
 		name, err := filepath.Rel(r.out, path)
 		if err != nil {
 			return err
 		}
 		sum, err := digest(path)
-		lines = append(lines, sum+"  "+filepath.ToSlash(name)+"\n")
+		each(filepath.ToSlash(name), sum)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("summing up the release: %w", err)
 	}
-	return os.WriteFile(r.path("SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
+	return nil
 }
 
 func digest(file string) (string, error) {

@@ -226,7 +226,9 @@ func TestThePluginCanBeInstalledByItsVersion(t *testing.T) {
 	})
 	install := exec.CommandContext(t.Context(), "go", "install", path+"/cmd/kubectl-drydock@"+v)
 	install.Dir = t.TempDir()
-	install.Env = append(os.Environ(), "GOWORK=off", "GOBIN="+bin, "GOFLAGS=-modcacherw", "GONOSUMDB=*",
+	// With the flags of test/go, so that what the tests have compiled is not compiled again.
+	install.Env = append(os.Environ(), "GOWORK=off", "GOBIN="+bin, "CGO_ENABLED=0", "GONOSUMDB=*",
+		"GOFLAGS=-modcacherw -trimpath -tags=nomsgpack -gcflags=all=-dwarf=false '-ldflags=-s -w'",
 		"GOPROXY=file://"+proxy+",file://"+filepath.Join(cache, "cache", "download"))
 	said, err := install.CombinedOutput()
 	require.NoError(t, err, string(said))

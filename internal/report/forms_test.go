@@ -15,6 +15,7 @@ import (
 	. "drydock.dev/drydock/internal/report"
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // tables are the tables of an HTML page by the title of their section, each row as its cells; the timeline's is left out.
@@ -146,7 +147,7 @@ func TestWhatPrometheusMeasured(t *testing.T) {
 	require.Equal(t, SourceLedger, r.Breakers[0].Source, "Prometheus has not seen it yet")
 	require.Equal(t, 2, r.Breakers[1].Openings)
 	require.EqualValues(t, 4200, r.Breakers[1].Seconds)
-	require.Equal(t, remediations.BreakerClosed, r.Breakers[1].State, "as the ledger says")
+	require.Equal(t, ledger.BreakerClosed, r.Breakers[1].State, "as the ledger says")
 	require.Equal(t, &Measured{StepSeconds: 60, MissingSeconds: 59 * 60, InFlight: 2}, r.Measured)
 }
 
@@ -191,7 +192,7 @@ func TestNobodysWordsAreObeyed(t *testing.T) {
 // TestAPageOfAnySize: none, one, and five hundred nodes.
 func TestAPageOfAnySize(t *testing.T) {
 	t.Parallel()
-	x, data, page := forms(t, New(Input{From: ago(week), To: noon, Ledger: &remediations.Ledger{}}))
+	x, data, page := forms(t, New(Input{From: ago(week), To: noon, Ledger: &ledger.Ledger{}}))
 	require.Contains(t, x, "Drydock repaired nothing in this time, and would have repaired nothing: 0 nodes were looked at.")
 	require.Contains(t, page, "There was no repair in this time.")
 	for _, list := range []string{"policies", "byNode", "repairs", "holds", "breakers", "blind"} {

@@ -3,7 +3,7 @@ package report
 import (
 	"time"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // Input is all that a report is made of.
@@ -13,7 +13,7 @@ type Input struct {
 	Of    string
 	Nodes []Node
 	// Ledger is nil where it could not be read; LedgerProblem says why.
-	Ledger        *remediations.Ledger
+	Ledger        *ledger.Ledger
 	LedgerProblem string
 	// Series is nil where no Prometheus answered; SeriesProblem says why, where one was asked.
 	Series        *Series

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // New makes the report. It depends on nothing but its input, and not on the order of the nodes.
@@ -198,7 +199,7 @@ func (g *gathered) holds() []Hold {
 // breakers are those that were open, as Prometheus measured; without it those that are not closed now.
 func (g *gathered) breakers() []Breaker {
 	out := []Breaker{}
-	states, open := map[string]remediations.Breaker{}, map[string][]Sample{}
+	states, open := map[string]ledger.Breaker{}, map[string][]Sample{}
 	if g.Ledger != nil {
 		states = g.Ledger.Status.Breakers
 	}
@@ -208,7 +209,7 @@ func (g *gathered) breakers() []Breaker {
 	for _, scope := range slices.Sorted(maps.Keys(states)) {
 		if len(open[scope]) == 0 {
 			b := Breaker{Scope: scope, State: states[scope].State, Openings: 1, Source: SourceLedger}
-			if p, ok := g.within(Period{From: states[scope].Since}); ok && b.State == remediations.BreakerOpen {
+			if p, ok := g.within(Period{From: states[scope].Since}); ok && b.State == ledger.BreakerOpen {
 				b.Seconds, b.open = seconds(p.To.Sub(p.From)), []Period{p}
 			}
 			out = append(out, b)
@@ -217,7 +218,7 @@ func (g *gathered) breakers() []Breaker {
 	for _, scope := range slices.Sorted(maps.Keys(open)) {
 		b := Breaker{Scope: scope, State: states[scope].State, Source: SourcePrometheus}
 		if g.Ledger != nil && b.State == "" {
-			b.State = remediations.BreakerClosed // the ledger has those alone that are not
+			b.State = ledger.BreakerClosed // the ledger has those alone that are not
 		}
 		for _, s := range open[scope] {
 			if s.Value <= 0 {

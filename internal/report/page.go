@@ -23,6 +23,14 @@ type Page struct {
 	// Figures are the few numbers that stand out.
 	Figures  []Figure
 	Sections []Section
+	// Links lead to other pages, where something serves this one among others; none in a file.
+	Links []Link
+}
+
+// Link leads to another page. Here: it is this one.
+type Link struct {
+	Name, Address string
+	Here          bool
 }
 
 // Figure is one number that stands out, as "6m12s" with the name "median time to repair".

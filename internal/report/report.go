@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // Report is what Drydock did to some nodes in a time, and would have done. As JSON it is what `-o json` prints; the page has the
@@ -127,8 +128,8 @@ type Breaker struct {
 	Openings int   `json:"openings"`
 	Seconds  int64 `json:"seconds"`
 	// State is that of now, where the ledger knows it.
-	State  remediations.BreakerState `json:"state,omitempty"`
-	Source string                    `json:"source"`
+	State  ledger.BreakerState `json:"state,omitempty"`
+	Source string              `json:"source"`
 
 	open []Period
 }

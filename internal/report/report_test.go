@@ -12,6 +12,7 @@ import (
 
 	. "drydock.dev/drydock/internal/report"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 const week = 7 * 24 * time.Hour
@@ -97,10 +98,10 @@ func rich() Input {
 			node("node-8", with(entry("iiiiii", remediations.Recovered, 120*time.Hour, 9*time.Minute, "drain:1", "reboot:1"), func(e *remediations.Entry) { e.Cause, e.Request = "", "remediation/reboot" })),
 			node("node-9"),
 		},
-		Ledger: &remediations.Ledger{
-			Unseen:  []remediations.Span{{From: ago(100 * time.Hour), To: ago(98 * time.Hour)}},
-			Orphans: []remediations.Orphan{{Node: "node-10", UID: "u", Record: *record("jjjjjj", remediations.Acting, time.Minute, "")}},
-			Status:  remediations.LedgerStatus{Breakers: map[string]remediations.Breaker{"zone/fra2": {State: remediations.BreakerOpen, Since: ago(time.Hour)}}},
+		Ledger: &ledger.Ledger{
+			Unseen:  []ledger.Span{{From: ago(100 * time.Hour), To: ago(98 * time.Hour)}},
+			Orphans: []ledger.Orphan{{Node: "node-10", UID: "u", Record: *record("jjjjjj", remediations.Acting, time.Minute, "")}},
+			Status:  ledger.LedgerStatus{Breakers: map[string]ledger.Breaker{"zone/fra2": {State: ledger.BreakerOpen, Since: ago(time.Hour)}}},
 		},
 	}
 }
@@ -125,7 +126,7 @@ func measured() *Series {
 		{Policy: "node-not-ready", Reason: "AtLimit", Samples: append(span(60*time.Hour, 59*time.Hour, 3), span(50*time.Hour, 50*time.Hour-4*time.Minute, 1)...)},
 		{Policy: "node-disk-pressure", Reason: "Silenced", Samples: span(30*time.Hour, 20*time.Hour, 1)},
 	}
-	s.Open[remediations.ScopeCluster] = append(span(60*time.Hour, 59*time.Hour, 1), span(40*time.Hour, 40*time.Hour-10*time.Minute, 1)...)
+	s.Open[ledger.ScopeCluster] = append(span(60*time.Hour, 59*time.Hour, 1), span(40*time.Hour, 40*time.Hour-10*time.Minute, 1)...)
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Reason is what a request to change a Node comes to: a closed list.
@@ -170,7 +171,7 @@ func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 // weigh sets aside what break-glass, the user or the mode allows.
 func weigh(c *remediations.Config, ch *Change, violations []*violation) Decision {
 	d := Decision{Allowed: true, Reason: ReasonNone}
-	glass := ch.Old != nil && remediations.GlassBroken(ch.Old)
+	glass := ch.Old != nil && lifecycle.GlassBroken(ch.Old)
 	var overridden []string
 	for _, v := range violations {
 		switch {

@@ -77,7 +77,7 @@ func TestDenialSaysWhatToDo(t *testing.T) {
 		"2026-11-20T21:00:00Z and over by 2026-11-20T21:10:00Z at the latest; cordoning it would collide with it. "+
 		"To wait: kubectl drydock status -w, or kubectl get node n1 -L drydock.dev/phase -w. "+
 		"To cancel it: kubectl drydock cancel n1, or kubectl annotate node n1 drydock.dev/cancel=n7q4k2. "+
-		`To break the glass: kubectl annotate node n1 drydock.dev/break-glass="<why>", and try again.`, v.Message)
+		`To override this (break-glass): kubectl annotate node n1 drydock.dev/break-glass="<why>", and try again.`, v.Message)
 }
 
 // TestRequestSaysWhatItQueuesBehind: the limit in use, and the node that uses it.
@@ -180,6 +180,23 @@ func TestRepairOfAPersonsRequestIsInFlight(t *testing.T) {
 	r.Policy, r.Cause = "gone", remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}
 	requests.Put(n, r)
 	require.False(t, judge(remediations.ModeEnforce, &admission.Change{Old: n, User: "jane"}).Allowed)
+}
+
+// TestARequestThatAnAddedRemediationServesIsKnown: a second person's request is denied while the first one's repair is Pending.
+func TestARequestThatAnAddedRemediationServesIsKnown(t *testing.T) {
+	n := requests.Bare()
+	r := requests.Record(remediations.Pending)
+	r.Cause, r.Step.Name, r.Intent, r.Done = remediations.Cause{Request: "remediation/polish"}, "polish", nil, nil
+	requests.Put(n, r)
+	asked := n.DeepCopy()
+	asked.Annotations[remediations.RequestKey] = "remediation/reboot"
+	c := requests.Config(remediations.ModeEnforce)
+	judge := func() admission.Decision {
+		return admission.Validate(c, &admission.Change{Old: n, New: asked, User: "jane"}, func() []*corev1.Node { return []*corev1.Node{n} }, requests.Now)
+	}
+	require.NotEqual(t, admission.ReasonRequestPending, judge().Reason, "the control: nobody added it, so the record cannot be read")
+	c.Registry = remediations.Registry{"polish": {Name: "polish", Verb: "polish", Once: true, Wait: time.Minute, Attempts: 1}}
+	require.Equal(t, admission.ReasonRequestPending, judge().Reason)
 }
 
 // TestAnyRequest: whatever is asked, and whatever the Node is like.

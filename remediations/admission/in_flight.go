@@ -14,6 +14,8 @@ type repair struct {
 	node string
 	// record is in flight. nil: there is no record, or it cannot be read.
 	record *remediations.Record
+	// recorded is the repair that is on record, in flight or not; nil: none, or it cannot be read.
+	recorded *remediations.Record
 	// phase is what the label says.
 	phase remediations.Phase
 	// observed: the record's policy only observes now.
@@ -30,7 +32,10 @@ func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 	if n == nil {
 		return &repair{}
 	}
-	on := &repair{node: n.Name, record: c.Registry.InFlight(n), phase: remediations.Phase(n.Labels[remediations.PhaseLabel])}
+	on := &repair{
+		node: n.Name, record: c.Registry.InFlight(n), recorded: c.Registry.ReadJournal(n).Record,
+		phase: remediations.Phase(n.Labels[remediations.PhaseLabel]),
+	}
 	if on.record != nil {
 		p := c.PolicyOf(on.record.Policy, n)
 		on.observed = p != nil && p.Mode == remediations.ModeObserve
@@ -44,7 +49,7 @@ func (on *repair) inFlight() bool { return on.record != nil || on.phase.InFlight
 // collision says that the change collides with the repair, and what the person may do instead.
 func (on *repair) collision(reason Reason, o override, what string) *violation {
 	v := &violation{reason: reason, override: o, what: what, warns: on.observed}
-	glass := fmt.Sprintf(`To break the glass: kubectl annotate node %s %s="<why>", and try again.`, on.node, remediations.BreakGlassKey)
+	glass := fmt.Sprintf(`To override this (break-glass): kubectl annotate node %s %s="<why>", and try again.`, on.node, remediations.BreakGlassKey)
 	wait := fmt.Sprintf("To wait: kubectl drydock status -w, or kubectl get node %s -L %s -w.", on.node, remediations.PhaseLabel)
 	r := on.record
 	if r == nil {

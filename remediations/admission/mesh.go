@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 const (
@@ -27,7 +28,7 @@ func meshLocation(c *remediations.Config, n *corev1.Node) string {
 // that the repair names is bound by it wherever it says that it is. nil: there is none.
 func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node) *repair {
 	for _, on := range nodes {
-		if _, ok := on.Annotations[remediations.LocationKey]; !ok || on.Name == n.Name || remediations.GlassBroken(on) {
+		if _, ok := on.Annotations[remediations.LocationKey]; !ok || on.Name == n.Name || lifecycle.GlassBroken(on) {
 			continue // break-glass there stops the repair
 		}
 		r, err := remediations.DecodeRecord(on.Annotations[remediations.LocationKey])

@@ -38,6 +38,16 @@ func RightVerbs() []string {
 	return out
 }
 
+// VerbFor is the verb that setting the annotation asks for; empty: none.
+func VerbFor(key string) string {
+	for _, w := range entitled {
+		if w.key == key {
+			return w.verb
+		}
+	}
+	return ""
+}
+
 // rightMissing: the right to patch nodes is that of every network plugin. To have a machine replaced is another one.
 func rightMissing(ch *Change, _ *repair) *violation {
 	for _, w := range entitled {

@@ -53,7 +53,7 @@ func ownKeyRemoved(ch *Change, busy *repair) *violation {
 }
 
 // requestPending: two requests on one node would be two people's, and only one can be served.
-func requestPending(ch *Change, _ *repair) *violation {
+func requestPending(ch *Change, busy *repair) *violation {
 	asked, ok := ch.asks()
 	if !ok || ch.Old == nil || ch.ofNode() {
 		return nil
@@ -62,7 +62,7 @@ func requestPending(ch *Change, _ *repair) *violation {
 		return &violation{reason: ReasonRequestPending, override: byBreakGlass, what: "asking for " + text.Line(asked, 80), message: fmt.Sprintf(
 			"%s=%q is on node %s already and waits to be taken; to take it back: kubectl annotate node %s %s-", remediations.RequestKey, text.Line(old, 80), ch.Old.Name, ch.Old.Name, remediations.RequestKey)}
 	}
-	r := remediations.ReadJournal(ch.Old).Record
+	r := busy.recorded
 	if r == nil || r.Cause.Request == "" || r.Phase == remediations.Exhausted {
 		return nil
 	}

@@ -10,6 +10,9 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // personsAnnotations are the annotations that people write; the one label is ExcludeLabel.
@@ -96,10 +99,25 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 	case p.Mode != remediations.ModeEnforce:
 		return ReasonRequestIdle, fmt.Sprintf("%s only observes: the request will be refused, with what would be done", request)
 	}
-	if why := c.RequestWaits(p, n, nodes, now); why != "" {
+	if why := waits(c, p, n, nodes, now); why != "" {
 		return ReasonRequestQueued, "the request waits: " + why
 	}
 	return "", ""
+}
+
+// waits says why a request that the policy p carries out would wait for other repairs; empty: it would not. nodes returns the
+// fleet, and is called only where the first step is disruptive.
+func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
+	s := &lifecycle.State{Config: c, Node: n}
+	step, ok := s.FirstStep(p)
+	if !ok || !c.Remediation(step.Name).Disruptive {
+		return ""
+	}
+	f := fleet.NewFleet(c, nodes(), &ledger.Ledger{}, func(string) bool { return false }, now)
+	if why := f.ControlPlaneBusy(n); why != "" {
+		return why
+	}
+	return f.AtLimit(c, n, false)
 }
 
 // wouldCollide says, in observe mode, that a repair would be in flight on the node now.

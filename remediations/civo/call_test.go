@@ -86,7 +86,7 @@ func TestContextThatEndsAfterTheRequestLeftIsUnknown(t *testing.T) {
 	sim.InjectNext(civosim.HardReboots, 1, civosim.After(civosim.Hang()))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		_, _ = sim.AwaitCall(ctx, arrived(civosim.HardReboots))
+		_, _ = sim.AwaitCall(ctx, func(c civosim.Call) bool { return c.Op == civosim.HardReboots && c.Done != "" })
 		cancel()
 	}()
 	err := client(t, sim.URL()).Reboot(ctx, node1, nil)

@@ -45,7 +45,7 @@ var reasons = map[Reason]struct {
 }{
 	NotFound:       {OneMachine, "compare the node's spec.providerID and name with the instances of cluster {cluster} in region {region} at Civo"},
 	Ambiguous:      {OneMachine, "find out at Civo which instance is this node's, and correct the node's spec.providerID or remove the other instance"},
-	Changed:        {OneMachine, "it is looked at anew"},
+	Changed:        {OneMachine, "it is looked at again"},
 	InTransition:   {OneMachine, "wait until Civo is done with it"},
 	GPUs:           {OneMachine, "a machine with GPUs is scarce; look at the instance at Civo, and replace it by hand if it must be"},
 	Unauthorized:   {Account, "put a valid API key into {key file}"},
@@ -57,7 +57,7 @@ var reasons = map[Reason]struct {
 	UnknownCluster: {Setup, "check clusterID {cluster} and region {region} in Drydock's configuration"},
 	WrongRegion:    {Setup, "check region {region} in Drydock's configuration, and Civo's status"},
 	Busy:           {Passing, "it is tried again when that call is over"},
-	Withheld:       {Passing, "whoever leads now decides anew"},
+	Withheld:       {Passing, "the replica that leads now decides again"},
 }
 
 // Concern says whom the reason is about.

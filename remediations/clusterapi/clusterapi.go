@@ -1,4 +1,4 @@
-// Package clusterapi has the machines behind Nodes replaced by Cluster API, of which this cluster is the management cluster.
+// Package clusterapi has the machines behind Nodes replaced by Cluster API, whose management cluster is this one or another.
 //
 // Drydock asks, and the Machine's MachineSet replaces: it drains the Node, deletes the machine and makes another one. How it is asked:
 //
@@ -25,9 +25,11 @@ import (
 
 // Options configure a Client.
 type Options struct {
-	// API is how the API server is reached.
+	// API is how the API server of this cluster is reached, which has the Nodes.
 	API *rest.Config
-	// Cluster is the Cluster object of this cluster. Its Machines are in the same namespace.
+	// Kubeconfig is a file that says how the API server of the management cluster is reached; empty: this cluster is its own.
+	Kubeconfig string
+	// Cluster is the Cluster object of this cluster, in the management cluster. Its Machines are in the same namespace.
 	Cluster types.NamespacedName
 	// Delete: a Machine that no MachineHealthCheck selects is deleted, in place of being marked as unhealthy.
 	Delete bool
@@ -38,7 +40,8 @@ type Options struct {
 // Client asks Cluster API. It is safe for concurrent use.
 type Client struct {
 	*kubeapi.Client
-	o Options
+	nodes *kubeapi.Client // of this cluster
+	o     Options
 }
 
 // New checks the options. It asks nobody.
@@ -46,12 +49,22 @@ func New(o Options) (*Client, error) {
 	if o.Cluster.Namespace == "" || o.Cluster.Name == "" {
 		return nil, errors.New("configuring Cluster API: the cluster is not of the form namespace/name")
 	}
-	api, err := kubeapi.New(kubeapi.Options{
+	of := kubeapi.Options{
 		REST: o.API, APIVersion: apiVersion, Namespace: o.Cluster.Namespace, Timeout: o.Timeout,
 		Needs: "Cluster API 1.11 or later must be installed in this cluster", Docs: "docs/cluster-api.md",
-	})
+	}
+	here, err := kubeapi.New(of)
 	if err != nil {
 		return nil, fmt.Errorf("configuring Cluster API: %w", err)
 	}
-	return &Client{api, o}, nil
+	c := &Client{Client: here, nodes: here.Of("v1"), o: o}
+	if o.Kubeconfig == "" {
+		return c, nil
+	}
+	of.REST, of.Kubeconfig, of.Server = nil, o.Kubeconfig, "the API server of the management cluster"
+	of.Needs, of.Docs = "Cluster API 1.11 or later must be installed in the management cluster", "docs/cluster-api-elsewhere.md"
+	if c.Client, err = kubeapi.New(of); err != nil {
+		return nil, fmt.Errorf("configuring Cluster API: %w", err)
+	}
+	return c, nil
 }

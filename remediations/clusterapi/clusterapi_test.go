@@ -19,11 +19,11 @@ func yes() error { return nil }
 
 // ask surveys and acts, as the engine does.
 func (w *world) ask(r Replacer, of engine.Machine) (remediations.CallOutcome, error) {
-	w.t.Helper()
-	said := r.Survey(w.t.Context(), of)
-	require.Empty(w.t, said.Trouble)
+	w.T.Helper()
+	said := r.Survey(w.T.Context(), of)
+	require.Empty(w.T, said.Trouble)
 	of.Before = said.Before
-	return r.Act(w.t.Context(), of, yes)
+	return r.Act(w.T.Context(), of, yes)
 }
 
 // TestEachWayAsksOnce: what is written to the Machine, and with whose word. Its conditions that others have written stay.
@@ -46,7 +46,7 @@ func TestEachWayAsksOnce(t *testing.T) {
 			outcome, err := w.ask(w.replacer(func(o *Options) { o.Delete = c.delete }), node1)
 			require.NoError(t, err)
 			require.Equal(t, remediations.CallAccepted, outcome)
-			one := w.get("Machine", "one")
+			one := w.Get("Machine", "one")
 			require.Equal(t, c.annotated, one.GetAnnotations()[remediateKey])
 			require.Equal(t, c.going, one.GetDeletionTimestamp() != nil)
 			said := map[string]string{}
@@ -90,7 +90,7 @@ func TestAMarkTakesThePlaceOfAnOldOne(t *testing.T) {
 				return nil
 			})
 			require.Equal(t, c.outcome, outcome, "%v", err)
-			all, _, _ := unstructured.NestedSlice(w.get("Machine", "one").Object, "status", "conditions")
+			all, _, _ := unstructured.NestedSlice(w.Get("Machine", "one").Object, "status", "conditions")
 			said := map[string]string{}
 			for _, of := range all {
 				said[of.(m)["type"].(string)] = of.(m)["status"].(string)
@@ -119,7 +119,7 @@ func TestAWriteNamesTheMachineByItsUID(t *testing.T) {
 			late := node1
 			late.Before = r.Survey(t.Context(), node1).Before
 			outcome, err := r.Act(t.Context(), late, func() error {
-				w.delete("Machine", "one")
+				w.Delete("Machine", "one")
 				w.machine("one", "node-1", "lab://1")
 				return nil
 			})
@@ -149,7 +149,7 @@ func TestWhoseMachineItIs(t *testing.T) {
 		"no Machine":                  {nil, engine.Machine{Node: "node-2", ProviderID: "lab://2"}, `no Machine of Cluster NS/prod has the Node's spec.providerID "lab://2"`},
 		"another ID":                  {nil, engine.Machine{Node: "node-1", ProviderID: "lab://2"}, `Machine NS/one names the Node in status.nodeRef, and its spec.providerID is "lab://1", not the Node's "lab://2"`},
 		"another Node":                {nil, engine.Machine{Node: "node-2", ProviderID: "lab://1"}, `Machine NS/one has the Node's spec.providerID, and its status.nodeRef names the Node "node-1"`},
-		"no Node yet":                 {func(w *world) { w.patch("Machine", "one", m{"status": m{"nodeRef": nil}}, "status") }, node1, `its status.nodeRef names the Node ""`},
+		"no Node yet":                 {func(w *world) { w.Patch("Machine", "one", m{"status": m{"nodeRef": nil}}, "status") }, node1, `its status.nodeRef names the Node ""`},
 		"one by each":                 {nil, engine.Machine{Node: "node-1", ProviderID: "lab://10"}, "could both be the Node's"},
 		"a second one by its nodeRef": {func(w *world) { w.machine("twin", "node-1", "lab://7") }, node1, "Machine NS/one and Machine NS/twin could both be the Node's"},
 	} {
@@ -179,32 +179,36 @@ func TestWhatProvesAReplacement(t *testing.T) {
 			w.going("Machine", "one")
 			machineSays(condition(deleting, "True", "DrainingNode", "Pod default/db: budget"))(w)
 		}, `still there: Deleting is True, DrainingNode, "Pod default/db: budget"`, false},
-		"the Cluster is paused": {func(w *world) { holdCases["Cluster paused"].make(w); w.delete("Machine", "one") }, "is paused, perhaps because it moves", false},
+		"its infrastructure takes its time": {func(w *world) {
+			w.going("Machine", "one")
+			machineSays(condition(deleting, "True", "WaitingForInfrastructureDeletion", "x"))(w)
+		}, `still there: Deleting is True, WaitingForInfrastructureDeletion, "x"`, false},
+		"the Cluster is paused": {func(w *world) { holdCases["Cluster paused"].make(w); w.Delete("Machine", "one") }, "is paused, perhaps because it moves", false},
 		"the Cluster is another": {func(w *world) {
-			w.delete("Cluster", "prod")
-			w.delete("Machine", "one")
-			w.create("Cluster", "prod", nil, m{"controlPlaneEndpoint": m{"host": "192.0.2.1", "port": 6443}}, nil)
+			w.Delete("Cluster", "prod")
+			w.Delete("Machine", "one")
+			w.Create("Cluster", "prod", nil, m{"controlPlaneEndpoint": m{"host": "192.0.2.1", "port": 6443}}, nil)
 		}, "is gone, or another one has its name", false},
-		"the MachineSet is another": {func(w *world) { w.delete("MachineSet", "pool"); w.delete("Machine", "one"); w.set() }, "MachineSet NS/pool is gone, or another one has its name", false},
+		"the MachineSet is another": {func(w *world) { w.Delete("MachineSet", "pool"); w.Delete("Machine", "one"); w.set() }, "MachineSet NS/pool is gone, or another one has its name", false},
 		"the new one has no Node": {func(w *world) {
 			w.replace("lab://3")
-			w.patch("Machine", "three", m{"status": m{"nodeRef": nil}}, "status")
+			w.Patch("Machine", "three", m{"status": m{"nodeRef": nil}}, "status")
 		}, "MachineSet NS/pool has 1 Machines with a Node, and is to have 2; MachineSet NS/pool has no new Machine with a Node", true},
 		"the new one is not up": {func(w *world) {
 			w.replace("lab://3")
-			w.patch("Machine", "three", m{"status": m{"initialization": m{"infrastructureProvisioned": false}}}, "status")
+			w.Patch("Machine", "three", m{"status": m{"initialization": m{"infrastructureProvisioned": false}}}, "status")
 		}, "has 1 Machines with a Node", true},
 		"the new one goes already":   {func(w *world) { w.replace("lab://3"); w.going("Machine", "three") }, "has 1 Machines with a Node", true},
 		"the new one has the old ID": {func(w *world) { w.replace("lab://1") }, "has no new Machine with a Node", true},
 		"another one is missing": {func(w *world) {
 			w.replace("lab://3")
-			w.delete("Machine", "ten")
-			w.patch("MachineSet", "pool", m{"status": m{"replicas": 1}}, "status")
+			w.Delete("Machine", "ten")
+			w.Patch("MachineSet", "pool", m{"status": m{"replicas": 1}}, "status")
 		}, "has 1 Machines with a Node, and is to have 2", true},
 		"replaced": {func(w *world) { w.replace("lab://3") }, "", true},
 		"replaced, and scaled up since": {func(w *world) {
 			w.replace("lab://3")
-			w.patch("MachineSet", "pool", m{"spec": m{"replicas": 3}})
+			w.Patch("MachineSet", "pool", m{"spec": m{"replicas": 3}})
 		}, "has 2 Machines with a Node, and is to have 3", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,13 +221,14 @@ func TestWhatProvesAReplacement(t *testing.T) {
 			require.Equal(t, c.gone, said.MachineGone, said.Missing)
 			require.Equal(t, c.lacks == "", said.Missing == "", said.Missing)
 			require.Contains(t, said.Missing, w.named(c.lacks))
+			require.Equal(t, map[string]string{"its drain hangs": w.named("Machine NS/one: DrainingNode: Pod default/db: budget")}[name], said.Blocked)
 		})
 	}
 }
 
 // replace has the old Machine gone and a new one up.
 func (w *world) replace(providerID string) {
-	w.delete("Machine", "one")
+	w.Delete("Machine", "one")
 	w.later()
 	w.machine("three", "node-3", providerID)
 }

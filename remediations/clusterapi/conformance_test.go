@@ -16,7 +16,6 @@ const token = "correct-horse.battery-staple.0123456789"
 
 // TestConformance holds each way to ask for a replacement against the contract of all providers, at a real API server.
 func TestConformance(t *testing.T) {
-	api(t)
 	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonConflict)
 	const same = "the looks before are the same for each way"
 	for _, of := range []way{annotate, mark, remove} {
@@ -37,7 +36,7 @@ func TestConformance(t *testing.T) {
 						})
 					}
 					w := <-ready
-					w.t = c
+					w.T = c
 					return w.behind(server, of, timeout)
 				},
 			})
@@ -47,13 +46,13 @@ func TestConformance(t *testing.T) {
 
 // behind is the world behind a wire that misbehaves.
 func (w *world) behind(server providertest.HTTPOptions, of way, timeout time.Duration) providertest.World {
-	wire := providertest.NewHTTP(w.t, server)
+	wire := providertest.NewHTTP(w.T, server)
 	replacer := w.replacer(func(o *Options) {
 		o.API, o.Timeout, o.Delete = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout, of == remove
 	})
 	return providertest.World{
 		Actuator: replacer, Wire: wire, Close: wire.Close, Secrets: []string{token},
-		Machine: node1, Neighbour: node10, ID: string(w.get("Machine", "one").GetUID()), NeighbourID: string(w.get("Machine", "ten").GetUID()),
+		Machine: node1, Neighbour: node10, ID: string(w.Get("Machine", "one").GetUID()), NeighbourID: string(w.Get("Machine", "ten").GetUID()),
 		Changed: w.asked, Set: w.scene, Stage: w.stage,
 	}
 }
@@ -61,14 +60,14 @@ func (w *world) behind(server providertest.HTTPOptions, of way, timeout time.Dur
 func (w *world) scene(which providertest.Scene) engine.Machine {
 	switch which {
 	case providertest.NoMachine:
-		w.delete("Machine", "one")
+		w.Delete("Machine", "one")
 	case providertest.TwoMachines:
 		w.machine("twin", "node-7", "lab://1")
 	case providertest.AnotherOfItsName:
-		w.delete("Machine", "one")
+		w.Delete("Machine", "one")
 		w.machine("one", "node-1", "lab://2")
 	case providertest.ItsIDIsAnothers:
-		w.patch("Machine", "one", m{"status": m{"nodeRef": m{"name": "node-7"}}}, "status")
+		w.Patch("Machine", "one", m{"status": m{"nodeRef": m{"name": "node-7"}}}, "status")
 	}
 	return node1
 }
@@ -78,30 +77,30 @@ func (w *world) stage(which providertest.Stage) []string {
 		w.later()
 		w.machine(name, "node-3", "lab://3")
 	}
-	seen := func(replicas int) { w.patch("MachineSet", "pool", m{"status": m{"replicas": replicas}}, "status") }
+	seen := func(replicas int) { w.Patch("MachineSet", "pool", m{"status": m{"replicas": replicas}}, "status") }
 	switch which {
 	case providertest.OldLingers:
 	case providertest.NewFirst:
 		fresh("three")
 	case providertest.Holes:
 		fresh("three")
-		w.delete("Machine", "one")
-		w.delete("Machine", "ten")
+		w.Delete("Machine", "one")
+		w.Delete("Machine", "ten")
 	case providertest.Nothing: // as after a move to another management cluster
-		w.delete("Machine", "one")
-		w.delete("Machine", "ten")
-		w.delete("MachineSet", "pool")
-		w.delete("Cluster", "prod")
+		w.Delete("Machine", "one")
+		w.Delete("Machine", "ten")
+		w.Delete("MachineSet", "pool")
+		w.Delete("Cluster", "prod")
 	case providertest.OldGone:
-		w.delete("Machine", "one")
+		w.Delete("Machine", "one")
 		seen(1)
 	case providertest.NameAgain:
 		w.later()
-		w.delete("Machine", "one")
+		w.Delete("Machine", "one")
 		fresh("one")
 	case providertest.Whole:
 		fresh("three")
-		w.delete("Machine", "one")
+		w.Delete("Machine", "one")
 	}
 	return []string{"lab://3"}
 }

@@ -2,26 +2,20 @@ package clusterapi
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/space"
 	"drydock.dev/drydock/remediations/engine"
 )
 
@@ -30,30 +24,20 @@ func TestMain(m *testing.M) { lab.Main(m, lab.Options{Components: lab.APIServerO
 // m is an object, or a part of one.
 type m = map[string]any
 
-var plurals = map[string]string{"Cluster": "clusters", "Machine": "machines", "MachineSet": "machinesets", "MachineDeployment": "machinedeployments", "MachineHealthCheck": "machinehealthchecks"}
-
 // world is a Cluster in a namespace of the API server, with a MachineSet of two Machines: those of node-1 and node-10.
-type world struct {
-	t      testing.TB
-	client dynamic.Interface
-	ns     string
-}
+type world struct{ *space.Space }
 
 var (
-	kinds  sync.Once
-	spaces atomic.Int64
+	kinds     sync.Once
+	resources = clusterAPI("Cluster", "Machine", "MachineSet", "MachineDeployment", "MachineHealthCheck")
 )
 
-// api has Cluster API's kinds, and nobody who acts on them.
-func api(t testing.TB) dynamic.Interface {
-	t.Helper()
-	l := lab.Shared(t)
-	kinds.Do(func() { require.NoError(t, l.AddClusterAPIKinds(context.WithoutCancel(t.Context()))) })
-	config := l.AdminConfig()
-	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
-	client, err := dynamic.NewForConfig(config)
-	require.NoError(t, err)
-	return client
+func clusterAPI(kinds ...string) map[string]schema.GroupVersionResource {
+	out := map[string]schema.GroupVersionResource{}
+	for _, kind := range kinds {
+		out[kind] = lab.CAPIMachines.GroupVersion().WithResource(strings.ToLower(kind) + "s")
+	}
+	return out
 }
 
 func newWorld(t testing.TB) *world {
@@ -64,69 +48,18 @@ func newWorld(t testing.TB) *world {
 // build makes worlds side by side, each with what more adds.
 func build(t testing.TB, many int, more func(*world)) chan *world {
 	t.Helper()
-	client, made := api(t), make(chan *world, many)
-	var g errgroup.Group
-	g.SetLimit(8)
-	for range many {
-		g.Go(func() error {
-			w := &world{t: t, client: client, ns: fmt.Sprintf("capi-%d", spaces.Add(1))}
-			_, err := lab.Shared(t).Client().CoreV1().Namespaces().Create(context.WithoutCancel(t.Context()), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}, metav1.CreateOptions{})
-			if err != nil {
-				return err
-			}
-			w.create("Cluster", "prod", nil, m{"controlPlaneEndpoint": m{"host": "192.0.2.1", "port": 6443}}, nil)
-			w.set()
-			w.machine("one", "node-1", "lab://1")
-			w.machine("ten", "node-10", "lab://10")
-			if more != nil {
-				more(w)
-			}
-			made <- w
-			return nil
-		})
-	}
-	require.NoError(t, g.Wait())
-	return made
-}
-
-func (w *world) of(kind string) dynamic.ResourceInterface {
-	return w.client.Resource(schema.GroupVersionResource{Group: group, Version: "v1beta2", Resource: plurals[kind]}).Namespace(w.ns)
-}
-
-// create makes an object with a status.
-func (w *world) create(kind, name string, meta, spec, status m) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: m{"apiVersion": apiVersion, "kind": kind, "metadata": m{"name": name, "namespace": w.ns}, "spec": spec}}
-	maps.Copy(o.Object["metadata"].(m), meta)
-	data, err := o.MarshalJSON() // plain values of all types become JSON's
-	require.NoError(w.t, err)
-	require.NoError(w.t, o.UnmarshalJSON(data))
-	made, err := w.of(kind).Create(context.WithoutCancel(w.t.Context()), o, metav1.CreateOptions{})
-	require.NoError(w.t, err)
-	if status != nil {
-		w.patch(kind, name, m{"status": status}, "status")
-	}
-	return made
-}
-
-func (w *world) patch(kind, name string, change m, of ...string) {
-	data, err := json.Marshal(change)
-	require.NoError(w.t, err)
-	_, err = w.of(kind).Patch(context.WithoutCancel(w.t.Context()), name, types.MergePatchType, data, metav1.PatchOptions{}, of...)
-	require.NoError(w.t, err)
-}
-
-func (w *world) get(kind, name string) *unstructured.Unstructured {
-	o, err := w.of(kind).Get(context.WithoutCancel(w.t.Context()), name, metav1.GetOptions{})
-	require.NoError(w.t, err)
-	return o
-}
-
-// delete takes an object away, whatever holds it.
-func (w *world) delete(kind, name string) {
-	w.patch(kind, name, m{"metadata": m{"finalizers": nil}})
-	if w.get(kind, name).GetDeletionTimestamp() == nil {
-		require.NoError(w.t, w.of(kind).Delete(context.WithoutCancel(w.t.Context()), name, metav1.DeleteOptions{}))
-	}
+	kinds.Do(func() { require.NoError(t, lab.Shared(t).AddClusterAPIKinds(context.WithoutCancel(t.Context()))) })
+	return space.Make(t, "capi", many, resources, func(s *space.Space) *world {
+		w := &world{s}
+		w.Create("Cluster", "prod", nil, m{"controlPlaneEndpoint": m{"host": "192.0.2.1", "port": 6443}}, nil)
+		w.set()
+		w.machine("one", "node-1", "lab://1")
+		w.machine("ten", "node-10", "lab://10")
+		if more != nil {
+			more(w)
+		}
+		return w
+	})
 }
 
 func template(more m) m {
@@ -140,7 +73,7 @@ func template(more m) m {
 
 func (w *world) set() {
 	labels := m{"pool": "a"}
-	w.create("MachineSet", "pool", nil, m{
+	w.Create("MachineSet", "pool", nil, m{
 		"clusterName": "prod", "replicas": 2, "selector": m{"matchLabels": labels},
 		"template": m{"metadata": m{"labels": labels}, "spec": template(nil)},
 	}, m{"replicas": 2})
@@ -152,8 +85,8 @@ func condition(kind, status, reason, message string) m {
 
 // machine is one of the MachineSet's, up, with a finalizer as Cluster API's.
 func (w *world) machine(name, node, providerID string) *unstructured.Unstructured {
-	set := w.get("MachineSet", "pool")
-	return w.create("Machine", name,
+	set := w.Get("MachineSet", "pool")
+	return w.Create("Machine", name,
 		m{
 			"labels": m{"pool": "a", group + "/cluster-name": "prod"}, "finalizers": []any{"drydock.dev/machine"},
 			"ownerReferences": []any{m{"apiVersion": apiVersion, "kind": "MachineSet", "name": "pool", "uid": set.GetUID(), "controller": true}},
@@ -168,30 +101,28 @@ func (w *world) machine(name, node, providerID string) *unstructured.Unstructure
 func (w *world) check(name string, more m) {
 	spec := m{"clusterName": "prod", "selector": m{"matchLabels": m{"pool": "a"}}, "checks": m{"nodeStartupTimeoutSeconds": 600}}
 	maps.Copy(spec, more)
-	w.create("MachineHealthCheck", name, nil, spec, nil)
+	w.Create("MachineHealthCheck", name, nil, spec, nil)
 }
 
 // later is when a new object is younger than all that there are, by the whole seconds of the API server's clock.
 func (w *world) later() {
 	newest := time.Time{}
-	all, err := w.of("Machine").List(context.WithoutCancel(w.t.Context()), metav1.ListOptions{})
-	require.NoError(w.t, err)
-	for i := range all.Items {
-		if made := all.Items[i].GetCreationTimestamp().Time; made.After(newest) {
+	for _, one := range w.List("Machine", "") {
+		if made := one.GetCreationTimestamp().Time; made.After(newest) {
 			newest = made
 		}
 	}
-	require.Eventually(w.t, func() bool { return time.Now().Unix() > newest.Unix() }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(w.T, func() bool { return time.Now().Unix() > newest.Unix() }, 30*time.Second, 5*time.Millisecond)
 }
 
 // replacer asks the API server itself.
 func (w *world) replacer(change func(*Options)) Replacer {
-	o := Options{API: lab.Shared(w.t).AdminConfig(), Cluster: types.NamespacedName{Namespace: w.ns, Name: "prod"}, Timeout: 20 * time.Second}
+	o := Options{API: lab.Shared(w.T).AdminConfig(), Cluster: types.NamespacedName{Namespace: w.Name, Name: "prod"}, Timeout: 20 * time.Second}
 	if change != nil {
 		change(&o)
 	}
 	c, err := New(o)
-	require.NoError(w.t, err)
+	require.NoError(w.T, err)
 	return Replacer{c}
 }
 
@@ -202,10 +133,7 @@ var (
 
 // asked are the UIDs of the Machines whose replacement was asked for in any way.
 func (w *world) asked() (uids []string) {
-	all, err := w.of("Machine").List(context.WithoutCancel(w.t.Context()), metav1.ListOptions{})
-	require.NoError(w.t, err)
-	for i := range all.Items {
-		one := &all.Items[i]
+	for _, one := range w.List("Machine", "") {
 		_, annotated := one.GetAnnotations()[remediateKey]
 		conditions, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
 		for _, c := range conditions {
@@ -220,22 +148,22 @@ func (w *world) asked() (uids []string) {
 
 // going begins to delete an object that something holds.
 func (w *world) going(kind, name string) {
-	w.patch(kind, name, m{"metadata": m{"finalizers": []any{"drydock.dev/test"}}})
-	require.NoError(w.t, w.of(kind).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+	w.Patch(kind, name, m{"metadata": m{"finalizers": []any{"drydock.dev/test"}}})
+	require.NoError(w.T, w.Of(kind).Delete(w.T.Context(), name, metav1.DeleteOptions{}))
 }
 
 func (w *world) clusterSays(of m) {
-	w.patch("Cluster", "prod", m{"status": m{"conditions": []any{of}}}, "status")
+	w.Patch("Cluster", "prod", m{"status": m{"conditions": []any{of}}}, "status")
 }
 
 func (w *world) owner(kind, name, version, ownerKind, owner, uid string) {
-	w.patch(kind, name, m{"metadata": m{"ownerReferences": []any{m{"apiVersion": version, "kind": ownerKind, "name": owner, "uid": uid, "controller": true}}}})
+	w.Patch(kind, name, m{"metadata": m{"ownerReferences": []any{m{"apiVersion": version, "kind": ownerKind, "name": owner, "uid": uid, "controller": true}}}})
 }
 
 // deployment makes the MachineSet, of revision 1, that of a MachineDeployment of another or the same revision.
 func (w *world) deployment(revision string, paused bool) {
 	labels := m{"pool": "a"}
-	made := w.create("MachineDeployment", "deployment", m{"annotations": m{revisionKey: revision}}, m{
+	made := w.Create("MachineDeployment", "deployment", m{"annotations": m{revisionKey: revision}}, m{
 		"clusterName": "prod", "replicas": 2, "paused": paused, "selector": m{"matchLabels": labels},
 		"template": m{"metadata": m{"labels": labels}, "spec": template(nil)},
 	}, nil)
@@ -244,4 +172,4 @@ func (w *world) deployment(revision string, paused bool) {
 }
 
 // named puts the world's namespace into a sentence.
-func (w *world) named(says string) string { return strings.ReplaceAll(says, "NS/", w.ns+"/") }
+func (w *world) named(says string) string { return strings.ReplaceAll(says, "NS/", w.Name+"/") }

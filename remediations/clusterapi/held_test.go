@@ -17,21 +17,21 @@ type holdCase struct {
 }
 
 func annotation(kind, name, key, value string) func(*world) {
-	return func(w *world) { w.patch(kind, name, m{"metadata": m{"annotations": m{key: value}}}) }
+	return func(w *world) { w.Patch(kind, name, m{"metadata": m{"annotations": m{key: value}}}) }
 }
 
 func machineSays(of ...any) func(*world) {
-	return func(w *world) { w.patch("Machine", "one", m{"status": m{"conditions": of}}, "status") }
+	return func(w *world) { w.Patch("Machine", "one", m{"status": m{"conditions": of}}, "status") }
 }
 
 var holdCases = map[string]holdCase{
-	"Cluster paused":     {func(w *world) { w.patch("Cluster", "prod", m{"spec": m{"paused": true}}) }, "Cluster NS/prod is paused", true, false},
+	"Cluster paused":     {func(w *world) { w.Patch("Cluster", "prod", m{"spec": m{"paused": true}}) }, "Cluster NS/prod is paused", true, false},
 	"Cluster marked":     {annotation("Cluster", "prod", pausedKey, ""), "Cluster NS/prod is paused", true, false},
 	"Cluster being gone": {func(w *world) { w.going("Cluster", "prod") }, "Cluster NS/prod is being deleted", true, false},
 	"connection lost": {func(w *world) {
 		w.clusterSays(condition("RemoteConnectionProbe", "False", "RemoteConnectionProbeFailed", "no answer"))
 	}, `has lost its connection to the Nodes of Cluster NS/prod, so what it knows of them is old: RemoteConnectionProbe is False, RemoteConnectionProbeFailed, "no answer"`, true, false},
-	"no Cluster":           {func(w *world) { w.delete("Cluster", "prod") }, "Cluster NS/prod does not exist; correct providers.clusterAPI.cluster", true, false},
+	"no Cluster":           {func(w *world) { w.Delete("Cluster", "prod") }, "Cluster NS/prod does not exist; correct providers.clusterAPI.cluster", true, false},
 	"Machine being gone":   {func(w *world) { w.going("Machine", "one") }, "Machine NS/one is being deleted already", false, true},
 	"Machine paused":       {annotation("Machine", "one", pausedKey, ""), "Machine NS/one is paused (annotation cluster.x-k8s.io/paused)", false, false},
 	"skip-remediation":     {annotation("Machine", "one", skipKey, ""), "Machine NS/one must not be replaced, somebody says (annotation cluster.x-k8s.io/skip-remediation)", false, false},
@@ -42,17 +42,17 @@ var holdCases = map[string]holdCase{
 	"two Nodes of one ID":  {machineSays(condition(nodeHealthy, "Unknown", "InternalError", "two Nodes")), `Machine NS/one cannot be told from another Node's, Cluster API says: NodeHealthy is Unknown, InternalError, "two Nodes"`, false, false},
 	"pre-drain hook":       {annotation("Machine", "one", preDrainHook+"/backup", "x"), `Machine NS/one has a hook that would hold its deletion (annotation "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup")`, false, false},
 	"pre-terminate hook":   {annotation("Machine", "one", preTerminate, "x"), `Machine NS/one has a hook that would hold its deletion (annotation "pre-terminate.delete.hook.machine.cluster.x-k8s.io")`, false, false},
-	"control plane":        {func(w *world) { w.patch("Machine", "one", m{"metadata": m{"labels": m{controlLabel: ""}}}) }, "Machine NS/one is of the control plane, which is never replaced", false, false},
-	"stand-alone":          {func(w *world) { w.patch("Machine", "one", m{"metadata": m{"ownerReferences": nil}}) }, "Machine NS/one has no owner that would make another one", false, false},
+	"control plane":        {func(w *world) { w.Patch("Machine", "one", m{"metadata": m{"labels": m{controlLabel: ""}}}) }, "Machine NS/one is of the control plane, which is never replaced", false, false},
+	"stand-alone":          {func(w *world) { w.Patch("Machine", "one", m{"metadata": m{"ownerReferences": nil}}) }, "Machine NS/one has no owner that would make another one", false, false},
 	"another owner": {func(w *world) {
 		w.owner("Machine", "one", "controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", "kcp", "u")
 	}, "Machine NS/one belongs to KubeadmControlPlane kcp; only a MachineSet's Machine is replaced", false, false},
 	"owner's namesake":    {func(w *world) { w.owner("Machine", "one", apiVersion, "MachineSet", "pool", "u") }, "MachineSet pool, which Machine NS/one belongs to, does not exist any more", false, false},
-	"owner gone":          {func(w *world) { w.delete("MachineSet", "pool") }, "MachineSet pool, which Machine NS/one belongs to, does not exist any more", false, false},
+	"owner gone":          {func(w *world) { w.Delete("MachineSet", "pool") }, "MachineSet pool, which Machine NS/one belongs to, does not exist any more", false, false},
 	"MachineSet going":    {func(w *world) { w.going("MachineSet", "pool") }, "MachineSet NS/pool is being deleted", false, false},
 	"MachineSet paused":   {annotation("MachineSet", "pool", pausedKey, ""), "MachineSet NS/pool is paused", false, false},
 	"MachineSet makes no": {annotation("MachineSet", "pool", noMachineKey, ""), "MachineSet NS/pool makes no new Machines", false, false},
-	"scaled down":         {func(w *world) { w.patch("MachineSet", "pool", m{"spec": m{"replicas": 1}}) }, "MachineSet NS/pool is to have 1 Machines and has 2, so it would make no new one", false, true},
+	"scaled down":         {func(w *world) { w.Patch("MachineSet", "pool", m{"spec": m{"replicas": 1}}) }, "MachineSet NS/pool is to have 1 Machines and has 2, so it would make no new one", false, true},
 	"deployment paused":   {func(w *world) { w.deployment("1", true) }, "MachineDeployment NS/deployment is paused", false, false},
 	"old revision":        {func(w *world) { w.deployment("2", false) }, "MachineSet NS/pool is an old revision of MachineDeployment NS/deployment", false, true},
 	"two health checks":   {func(w *world) { w.check("a", nil); w.check("b", nil) }, "MachineHealthCheck NS/a and MachineHealthCheck NS/b both select Machine NS/one", false, false},
@@ -62,7 +62,7 @@ var holdCases = map[string]holdCase{
 	"health check paused": {func(w *world) { w.check("a", nil); annotation("MachineHealthCheck", "a", pausedKey, "")(w) }, "MachineHealthCheck NS/a is paused", false, false},
 	"short circuit": {func(w *world) {
 		w.check("a", nil)
-		w.patch("MachineHealthCheck", "a", m{"status": m{"conditions": []any{condition("RemediationAllowed", "False", "TooManyUnhealthy", "2 of 2")}}}, "status")
+		w.Patch("MachineHealthCheck", "a", m{"status": m{"conditions": []any{condition("RemediationAllowed", "False", "TooManyUnhealthy", "2 of 2")}}}, "status")
 	}, `MachineHealthCheck NS/a allows no remediation now: RemediationAllowed is False, TooManyUnhealthy, "2 of 2"`, false, true},
 }
 
@@ -72,7 +72,7 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 	for name, c := range holdCases {
 		t.Run(name, func(t *testing.T) {
 			w := <-ready
-			w.t = t
+			w.T = t
 			r := w.replacer(nil)
 			control := r.Survey(t.Context(), node1)
 			require.Empty(t, control.Trouble, "the control")
@@ -119,7 +119,7 @@ func TestWhatLooksLikeAHoldAndIsNone(t *testing.T) {
 		"a health check of others":             func(w *world) { w.check("a", m{"selector": m{"matchLabels": m{"pool": "b"}}}); holdOf(w, "a") },
 		"a health check of another Cluster":    func(w *world) { w.check("a", m{"clusterName": "test"}); holdOf(w, "a") },
 		"a Machine of another Cluster": func(w *world) {
-			w.create("Machine", "other", nil, template(m{"providerID": "lab://1", "clusterName": "test"}), m{"nodeRef": m{"name": "node-1"}})
+			w.Create("Machine", "other", nil, template(m{"providerID": "lab://1", "clusterName": "test"}), m{"nodeRef": m{"name": "node-1"}})
 		},
 		"another Machine's hold": func(w *world) { annotation("Machine", "ten", skipKey, "")(w) },
 	}
@@ -127,7 +127,7 @@ func TestWhatLooksLikeAHoldAndIsNone(t *testing.T) {
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := <-ready
-			w.t = t
+			w.T = t
 			change(w)
 			require.Empty(t, w.replacer(nil).Survey(t.Context(), node1).Trouble)
 		})

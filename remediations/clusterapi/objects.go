@@ -16,6 +16,7 @@ const (
 	remediateKey  = group + "/remediate-machine"
 	skipKey       = group + "/skip-remediation"
 	pausedKey     = group + "/paused"
+	noDrainKey    = "machine." + group + "/exclude-node-draining"
 	noMachineKey  = group + "/disable-machine-create"
 	controlLabel  = group + "/control-plane"
 	revisionKey   = "machinedeployment.clusters.x-k8s.io/revision"
@@ -27,7 +28,7 @@ const (
 	nodeHealthy   = "NodeHealthy"
 	deleting      = "Deleting"
 
-	// keptLabel finds the Machines whose MachineHealthCheck Drydock keeps off.
+	// keptLabel finds the Machines that carry an annotation of Drydock's which is to go when the repair is over.
 	keptLabel = "drydock.dev/under-repair"
 )
 
@@ -78,11 +79,14 @@ type machine struct {
 	} `json:"status"`
 }
 
-// kept says that Drydock keeps the MachineHealthCheck off the Machine, and nobody else does.
-func (m *machine) kept() bool {
-	ours, err := remediations.OwnsAnnotation(&corev1.Node{ObjectMeta: m.ObjectMeta}, skipKey)
-	return err == nil && ours && m.Labels[keptLabel] == "true"
+// ours says that Drydock has set the annotation on the Machine, and nobody else has.
+func (m *machine) ours(annotation string) bool {
+	owns, err := remediations.OwnsAnnotation(&corev1.Node{ObjectMeta: m.ObjectMeta}, annotation)
+	return err == nil && owns && m.Labels[keptLabel] == "true"
 }
+
+// kept says that Drydock keeps the MachineHealthCheck off the Machine, and nobody else does.
+func (m *machine) kept() bool { return m.ours(skipKey) }
 
 // up says that Cluster API has brought the machine up, and that a Node is its own.
 func (m *machine) up() bool {

@@ -74,5 +74,10 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 	case string(s.machine.UID) != was.UID:
 		return remediations.CallRefused, &kubeapi.Error{Why: kubeapi.ForMachine, Text: fmt.Sprintf("%s has the UID %s, and the record has Machine %s of UID %s", s.machine.name(), s.machine.UID, was.Machine, was.UID)}
 	}
+	if m.GivesUpPods {
+		if err := c.giveUpPods(ctx, s.machine, m.Attempt); err != nil {
+			return remediations.CallRefused, err
+		}
+	}
 	return c.ask(ctx, s, m.Attempt, mayStill)
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/kubeapi"
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -55,35 +56,20 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 }
 
 // compare says what the Machines that there are prove.
-func (c Replacer) compare(was before, set *machineSet, all []machine) (r remediations.Replacement) {
-	var lacks []string
-	owned, up := ownedBy(all, was.SetUID), 0
+func (c Replacer) compare(was before, set *machineSet, all []machine) remediations.Replacement {
+	of, blocked := kubeapi.Succession{Set: set.name(), ProviderID: was.ProviderID, Newest: was.Newest, Seen: set.Status.Replicas, Wanted: set.replicas()}, ""
 	for i := range all {
 		if one := &all[i]; string(one.UID) == was.UID {
-			lacks = append(lacks, fmt.Sprintf("the old %s is still there: %s", one.name(), c.progress(one)))
+			of.Old = fmt.Sprintf("the old %s is still there: %s", one.name(), c.progress(one))
+			blocked = c.blocked(one)
 		}
 	}
-	if len(lacks) == 0 && len(owned) < set.Status.Replicas {
-		lacks = append(lacks, fmt.Sprintf("%s has seen %d Machines and %d are listed, so the list may lack the old one too", set.name(), set.Status.Replicas, len(owned)))
+	var members []kubeapi.Member
+	for _, one := range ownedBy(all, was.SetUID) {
+		members = append(members, kubeapi.Member{ProviderID: one.Spec.ProviderID, Made: one.CreationTimestamp.Time, Up: one.up()})
 	}
-	r.MachineGone = len(lacks) == 0
-	for i := range owned {
-		one := &owned[i]
-		if !one.up() {
-			continue
-		}
-		up++
-		if one.CreationTimestamp.After(was.Newest) && one.Spec.ProviderID != was.ProviderID {
-			r.Successors = append(r.Successors, one.Spec.ProviderID)
-		}
-	}
-	if up < set.replicas() {
-		lacks = append(lacks, fmt.Sprintf("%s has %d Machines with a Node, and is to have %d", set.name(), up, set.replicas()))
-	}
-	if len(r.Successors) == 0 {
-		lacks = append(lacks, set.name()+" has no new Machine with a Node")
-	}
-	r.Missing = strings.Join(lacks, "; ")
+	r := of.Replacement(members)
+	r.Blocked = blocked
 	return r
 }
 
@@ -98,4 +84,16 @@ func (c *Client) progress(m *machine) string {
 		}
 	}
 	return "Cluster API has not begun"
+}
+
+// waits are the reasons by which the deletion of a Machine waits for others: for pods, for volumes, for hooks.
+var waits = []string{"DrainingNode", "WaitingForPreDrainHook", "WaitingForVolumeDetach", "WaitingForPreTerminateHook"}
+
+// blocked is what holds up the deletion of the Machine; empty: Cluster API names nothing.
+func (c *Client) blocked(m *machine) string {
+	said := m.Status.get(deleting)
+	if m.DeletionTimestamp == nil || said.Status != metav1.ConditionTrue || said.Message == "" || !slices.Contains(waits, said.Reason) {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s: %s", m.name(), said.Reason, text.Line(c.Secrets.Hide(said.Message), 400))
 }

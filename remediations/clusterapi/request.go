@@ -30,7 +30,10 @@ func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 		r.ContentType = "application/merge-patch+json"
 		about := map[string]any{"uid": m.UID, "annotations": map[string]any{remediateKey: attempt}}
 		if m.kept() { // or the MachineHealthCheck would leave it alone
-			about["annotations"], about["labels"] = map[string]any{remediateKey: attempt, skipKey: nil}, map[string]any{keptLabel: nil}
+			about["annotations"] = map[string]any{remediateKey: attempt, skipKey: nil}
+			if !m.has(noDrainKey) {
+				about["labels"] = map[string]any{keptLabel: nil}
+			}
 		}
 		r.Body = map[string]any{"metadata": about}
 	}
@@ -65,6 +68,21 @@ func marking(m *machine, attempt string, now time.Time) []change {
 		out = append(out, change{"test", at + "/type", kind}, change{"replace", at, of})
 	}
 	return out
+}
+
+// giveUpPods keeps Cluster API from draining the Node again, so that a pod which may not be evicted does not hold the replacement for
+// ever. It is written before the request: a DELETE can carry no annotation, and a status none either. If nothing comes of the
+// request, Share.GiveBack takes it away. One that somebody else has set stays theirs.
+func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) error {
+	if m.has(noDrainKey) {
+		return nil
+	}
+	marks := map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{noDrainKey: attempt}}
+	if err := c.change(ctx, m, marks, "keeping Cluster API from draining the Node of %s again: %%s"); err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, noDrainKey, attempt)
+	return nil
 }
 
 // ask asks for the replacement, once, and says what became of that.

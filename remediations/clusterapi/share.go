@@ -87,27 +87,36 @@ func (c Share) names(m engine.Machine, all []machine) bool {
 	return false
 }
 
-// GiveBack goes once through the Machines whose MachineHealthCheck Drydock keeps off, and lets it look at those again whose node's repair
-// is over. An annotation that somebody else set, or changed since, stays. Its error joins those of all Machines.
+// GiveBack goes once through the Machines that carry an annotation of Drydock's, and takes it off those whose node's repair is over: their
+// MachineHealthCheck looks at them again, and Cluster API would drain their Node. An annotation that somebody else set, or changed
+// since, stays, and so does all on a Machine that is being deleted, since a drain would begin again. Its error joins those of all
+// Machines.
 func (c Share) GiveBack(ctx context.Context) error {
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", url.Values{"labelSelector": {keptLabel + "=true"}})
 	if err != nil {
-		return c.Told(err, "listing the Machines whose MachineHealthCheck Drydock keeps off: %s")
+		return c.Told(err, "listing the Machines that carry an annotation of Drydock's: %s")
 	}
 	var out []error
 	for i := range all {
 		one := &all[i]
 		one.Kind = "Machine" // which lists do not repeat
+		if one.DeletionTimestamp != nil {
+			continue
+		}
 		over, err := c.over(ctx, one)
 		if err != nil || !over {
 			out = append(out, err)
 			continue
 		}
 		change := map[string]any{"resourceVersion": one.ResourceVersion, "labels": map[string]any{keptLabel: nil}}
-		if one.kept() {
-			change["annotations"] = map[string]any{skipKey: nil}
+		marks := map[string]any{}
+		for _, key := range []string{skipKey, noDrainKey} {
+			if one.ours(key) {
+				marks[key] = nil
+			}
 		}
-		out = append(out, c.change(ctx, one, change, "letting the MachineHealthCheck look at %s again: %%s"))
+		change["annotations"] = marks
+		out = append(out, c.change(ctx, one, change, "taking Drydock's annotations off %s: %%s"))
 	}
 	return errors.Join(out...)
 }
@@ -118,7 +127,7 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 		return true, nil
 	}
 	var n corev1.Node
-	if err := c.Of("v1").Get(ctx, "nodes/"+one.Status.NodeRef.Name, "Node", &n); errors.Is(err, kubeapi.ErrNotFound) {
+	if err := c.nodes.Get(ctx, "nodes/"+one.Status.NodeRef.Name, "Node", &n); errors.Is(err, kubeapi.ErrNotFound) {
 		return true, nil
 	} else if err != nil {
 		return false, c.Told(err, fmt.Sprintf("reading the Node of %s: %%s", one.name()))
@@ -133,7 +142,7 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 }
 
 // change changes the Machine's metadata, and none of another Machine of its name.
-func (c Share) change(ctx context.Context, one *machine, metadata map[string]any, doing string) error {
+func (c *Client) change(ctx context.Context, one *machine, metadata map[string]any, doing string) error {
 	metadata["uid"] = one.UID
 	r := kubeapi.Request{
 		Method: http.MethodPatch, Path: "machines/" + one.Name, Query: url.Values{"fieldManager": {fieldManager}},

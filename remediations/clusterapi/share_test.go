@@ -17,8 +17,8 @@ import (
 func shared(t *testing.T) (*world, Share, engine.Machine) {
 	t.Helper()
 	w := newWorld(t)
-	node := "shared-" + w.ns
-	w.patch("Machine", "one", m{"status": m{"nodeRef": m{"name": node}}}, "status")
+	node := "shared-" + w.Name
+	w.Patch("Machine", "one", m{"status": m{"nodeRef": m{"name": node}}}, "status")
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: corev1.NodeSpec{ProviderID: "lab://1"}}
 	_, err := lab.Shared(t).Client().CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestTheMachineHealthCheckIsKeptOffDuringARepair(t *testing.T) {
 	w, s, machine := shared(t)
 	ctx := t.Context()
 	skip := func() (string, bool) {
-		value, there := w.get("Machine", "one").GetAnnotations()[skipKey]
+		value, there := w.Get("Machine", "one").GetAnnotations()[skipKey]
 		return value, there
 	}
 	require.NoError(t, s.Free(ctx, machine, "redfish"))
@@ -74,7 +74,7 @@ func TestTheMachineHealthCheckIsKeptOffDuringARepair(t *testing.T) {
 	require.NoError(t, s.Take(ctx, machine, "redfish"))
 	value, _ := skip()
 	require.Equal(t, "abcdef-0-1", value)
-	require.Empty(t, w.get("Machine", "ten").GetAnnotations())
+	require.Empty(t, w.Get("Machine", "ten").GetAnnotations())
 	for _, under := range []*remediations.Record{phase(remediations.Acting, true), phase(remediations.Verifying, true), phase(remediations.Pending, true)} {
 		recorded(t, machine.Node, under)
 		require.NoError(t, s.GiveBack(ctx))
@@ -87,7 +87,7 @@ func TestTheMachineHealthCheckIsKeptOffDuringARepair(t *testing.T) {
 		require.NoError(t, s.GiveBack(ctx))
 		_, there = skip()
 		require.False(t, there)
-		require.NotContains(t, w.get("Machine", "one").GetLabels(), keptLabel)
+		require.NotContains(t, w.Get("Machine", "one").GetLabels(), keptLabel)
 	}
 }
 
@@ -96,18 +96,18 @@ func TestAPersonsSkipRemediationStays(t *testing.T) {
 	t.Parallel()
 	w, s, machine := shared(t)
 	ctx := t.Context()
-	w.patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: "by hand"}}})
+	w.Patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: "by hand"}}})
 	require.NoError(t, s.Take(ctx, machine, "redfish"))
 	require.NoError(t, s.GiveBack(ctx))
-	require.Equal(t, "by hand", w.get("Machine", "one").GetAnnotations()[skipKey])
+	require.Equal(t, "by hand", w.Get("Machine", "one").GetAnnotations()[skipKey])
 
-	w.patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: nil}}})
+	w.Patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: nil}}})
 	require.NoError(t, s.Take(ctx, machine, "redfish"))
-	require.Equal(t, "abcdef-0-1", w.get("Machine", "one").GetAnnotations()[skipKey])
-	w.patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: "mine now"}}})
+	require.Equal(t, "abcdef-0-1", w.Get("Machine", "one").GetAnnotations()[skipKey])
+	w.Patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: "mine now"}}})
 	require.NoError(t, s.GiveBack(ctx))
-	require.Equal(t, "mine now", w.get("Machine", "one").GetAnnotations()[skipKey])
-	require.NotContains(t, w.get("Machine", "one").GetLabels(), keptLabel)
+	require.Equal(t, "mine now", w.Get("Machine", "one").GetAnnotations()[skipKey])
+	require.NotContains(t, w.Get("Machine", "one").GetLabels(), keptLabel)
 }
 
 // TestAReplacementAfterAnotherStepLetsTheMachineHealthCheckLook: what Drydock set itself does not hold it, and goes with the request; a
@@ -120,16 +120,16 @@ func TestAReplacementAfterAnotherStepLetsTheMachineHealthCheckLook(t *testing.T)
 	replacer := Replacer{Client: s.Client}
 	survey := replacer.Survey(ctx, machine)
 	require.Empty(t, survey.Trouble)
-	w.patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: "by hand"}}})
+	w.Patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: "by hand"}}})
 	require.Contains(t, replacer.Survey(ctx, machine).Trouble, skipKey)
-	w.patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: nil}}})
+	w.Patch("Machine", "one", m{"metadata": m{"annotations": m{skipKey: nil}}})
 	require.NoError(t, s.Take(ctx, machine, "redfish"))
 
 	machine.Before, machine.Attempt = survey.Before, "abcdef-1-1"
 	outcome, err := replacer.Act(ctx, machine, func() error { return nil })
 	require.NoError(t, err)
 	require.Equal(t, remediations.CallAccepted, outcome)
-	one := w.get("Machine", "one")
+	one := w.Get("Machine", "one")
 	require.Equal(t, "abcdef-1-1", one.GetAnnotations()[remediateKey])
 	require.NotContains(t, one.GetAnnotations(), skipKey)
 	require.NotContains(t, one.GetLabels(), keptLabel)
@@ -142,7 +142,7 @@ func TestWhatClusterAPIRepairsIsLeftToIt(t *testing.T) {
 	w, s, machine := shared(t)
 	ctx := t.Context()
 	require.NoError(t, s.Free(ctx, machine, "redfish"))
-	w.patch("Machine", "one", m{"status": m{"conditions": []any{m{
+	w.Patch("Machine", "one", m{"status": m{"conditions": []any{m{
 		"type": ownerRemedied, "status": "False", "reason": "WaitingForRemediation", "message": "", "lastTransitionTime": "2026-03-04T12:00:00Z",
 	}}}}, "status")
 	for _, err := range []error{s.Free(ctx, machine, "redfish"), s.Take(ctx, machine, "redfish")} {
@@ -150,16 +150,16 @@ func TestWhatClusterAPIRepairsIsLeftToIt(t *testing.T) {
 		require.ErrorContains(t, err, "is to be replaced already")
 	}
 	require.NoError(t, s.Free(ctx, machine, "clusterAPI"), "its own step says so itself")
-	require.NotContains(t, w.get("Machine", "one").GetAnnotations(), skipKey)
+	require.NotContains(t, w.Get("Machine", "one").GetAnnotations(), skipKey)
 
 	stranger := engine.Machine{Node: "no-machine", ProviderID: "civo://1", Attempt: "abcdef-0-1"}
 	require.NoError(t, s.Free(ctx, stranger, "civo"))
 	require.NoError(t, s.Take(ctx, stranger, "civo"))
 
-	require.NoError(t, w.of("MachineHealthCheck").Delete(ctx, "checked", metav1.DeleteOptions{}))
+	require.NoError(t, w.Of("MachineHealthCheck").Delete(ctx, "checked", metav1.DeleteOptions{}))
 	ten := engine.Machine{Node: "node-10", ProviderID: "lab://10", Attempt: "abcdef-0-1"}
 	require.NoError(t, s.Take(ctx, ten, "redfish"))
-	require.NotContains(t, w.get("Machine", "ten").GetAnnotations(), skipKey, "there is nobody to keep off")
+	require.NotContains(t, w.Get("Machine", "ten").GetAnnotations(), skipKey, "there is nobody to keep off")
 	two := engine.Machine{Node: "node-10", ProviderID: "lab://1"}
 	require.ErrorContains(t, s.Free(ctx, two, "redfish"), "could both be the Node's")
 }

@@ -23,12 +23,10 @@ const (
 // adopt writes alerts on their Nodes that the poll has seen and no post has brought, and remembers which nodes have an
 // alert of a policy firing, and since when.
 func (e *Engine) adopt(ctx context.Context) {
-	all, err := e.Fleet.Nodes(ctx)
-	if err != nil {
+	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; alerts that only the poll saw wait for the next one")
 		return
 	}
-	e.current(all)
 	wrote := map[string]*corev1.Node{}
 	node := func(name string) *corev1.Node {
 		if n := wrote[name]; n != nil {
@@ -80,6 +78,9 @@ func (e *Engine) adopt(ctx context.Context) {
 			if e.carries(n, fp, route.Policy.Name) {
 				continue
 			}
+			if e.Queued != nil && e.Queued(n, remediations.AlertPrefix+fp) {
+				continue // the receiver beside this engine is about to write it
+			}
 			if adopted == adoptAtOnce || failed || writing > adoptFor {
 				e.unadopted = !failed
 				continue
@@ -109,6 +110,7 @@ func (e *Engine) adopt(ctx context.Context) {
 			e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp, "policy", alert.Policy, "status", alert.Status)
 		}
 	}
+	e.roster.Fire(e.firing)
 }
 
 // carries says that the alert is on the Node already, as firing, for that policy, and since a time that can be.

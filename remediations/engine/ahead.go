@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // beatsGood is how long a count of the leases is used: Decide asks for another one after that.
@@ -28,8 +29,8 @@ func (e *Engine) ledgerOld(led time.Time) bool {
 
 // want notes that Alertmanager is being asked on account of a node that may be repaired next, and asks the provider about
 // its machine meanwhile: about one at a time, since most of a storm's are never repaired.
-func (p *passing) want(s *remediations.State, r *remediations.Record, d remediations.Decision) {
-	p.ahead = p.ahead || (d.Verb == remediations.Look && (r == nil || !r.Phase.InFlight()))
+func (p *passing) want(s *lifecycle.State, r *remediations.Record, d lifecycle.Decision) {
+	p.ahead = p.ahead || (d.Verb == lifecycle.Look && (r == nil || !r.Phase.InFlight()))
 	if d.AskStep != (remediations.StepOn{}) && !d.Ask.Survey && p.surveys == 0 {
 		p.survey(s, d)
 	}
@@ -45,7 +46,7 @@ func (e *Engine) readAhead(ctx context.Context) {
 	e.ahead = false
 	e.listAhead(ctx)
 	if e.ledger != nil && e.Clock.Now().Sub(e.ledgerRead) >= e.PollInterval {
-		e.loadLedger(ctx, e.nodes)
+		e.loadLedger(ctx)
 	}
 }
 
@@ -67,8 +68,9 @@ func (e *Engine) listAhead(ctx context.Context) {
 	listing := make(chan listed, 1)
 	e.listing = listing
 	failing := !e.leasesOut.since.IsZero()
+	sample, fleet := e.sample()
 	e.Beside(func() {
-		listing <- e.list(ctx)
+		listing <- e.list(ctx, sample, fleet)
 		if failing {
 			e.aside(func() {}) // the loop did not wait for it
 		}
@@ -80,16 +82,57 @@ func (e *Engine) beatsOld() bool {
 	return e.heartbeats == nil || e.Clock.Now().Sub(e.heartbeats.ReadAt) > beatsGood
 }
 
-// listed are all leases, or why they are not here.
+// listed are all leases, or why they are not here. Where a sample of them is enough, few is its count.
 type listed struct {
+	few    *remediations.Heartbeats
 	leases map[string]remediations.Lease
 	err    error
 	at     time.Time
 }
 
-func (e *Engine) list(ctx context.Context) listed {
+// sampleFor bounds the reads of a sample. All leases are listed after that, which has a time of its own.
+const sampleFor = 2 * time.Second
+
+// sample picks the nodes whose leases are read instead of all. It picks none where only the count of all may decide: in a
+// small fleet, while the leases cannot be listed, and from when the fleet was last found blind until a count of all leases
+// says that it is not.
+func (e *Engine) sample() (nodes []string, fleet int) {
+	if !e.leasesOut.since.IsZero() || e.heartbeats.Blind() != "" {
+		return nil, 0
+	}
+	names := e.roster.Names()
+	for _, i := range e.core.sampling.Sample(len(names), e.Below) {
+		nodes = append(nodes, names[i])
+	}
+	return nodes, len(names)
+}
+
+// list reads the leases of the sample, and all of them where the sample is empty or proves nothing. It runs beside the loop.
+func (e *Engine) list(ctx context.Context, sample []string, fleet int) listed {
+	if few := e.countSample(ctx, sample, fleet); few != nil {
+		return listed{few: few, at: few.ReadAt}
+	}
 	leases, err := e.Fleet.Heartbeats(ctx)
 	return listed{leases: leases, err: err, at: e.Clock.Now()}
+}
+
+// countSample returns nil where the sample is empty, cannot be read, or proves nothing.
+func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *remediations.Heartbeats {
+	if len(sample) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, sampleFor)
+	defer cancel()
+	leases, err := e.Fleet.Leases(ctx, sample)
+	if err != nil {
+		e.Log.Info("the sample of the nodes' leases cannot be read; all leases are listed", "err", err.Error())
+		return nil
+	}
+	few := e.core.sampling.Count(sample, leases, fleet)
+	if few != nil {
+		few.ReadAt = e.Clock.Now()
+	}
+	return few
 }
 
 // listedAhead takes in what listAhead listed, once it is here. What failed is asked for again by who needs it, after a while.
@@ -104,6 +147,10 @@ func (e *Engine) listedAhead() {
 
 // countLeases makes of leases what a decision rests on.
 func (e *Engine) countLeases(l listed) {
+	if l.few != nil {
+		e.heartbeats = l.few
+		return
+	}
 	h := &remediations.Heartbeats{ReadAt: l.at}
 	for node, lease := range l.leases {
 		if e.roster.Node(node) != nil { // leases of nodes that are gone may linger

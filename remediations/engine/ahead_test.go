@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,4 +108,88 @@ func TestLeasesThatFailedAheadAreListedAgain(t *testing.T) {
 		require.NotNil(t, e.heartbeats)
 		require.Zero(t, e.leasesOut)
 	})
+}
+
+// sampledFleet is a still world of a fleet that is large enough to be sampled.
+type sampledFleet struct {
+	*still
+	samples [][]string
+	lists   int
+	stale   func(node string) bool
+	fails   error
+}
+
+func (f *sampledFleet) lease(node string) remediations.Lease {
+	l := remediations.Lease{ReadAt: time.Now(), RenewedAt: time.Now(), Duration: leaseFor}
+	if f.stale(node) {
+		l.RenewedAt = l.ReadAt.Add(-time.Hour)
+	}
+	return l
+}
+
+func (f *sampledFleet) Leases(ctx context.Context, nodes []string) (map[string]remediations.Lease, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return nil, errors.New("nothing bounds the sample")
+	}
+	f.samples = append(f.samples, nodes)
+	out := map[string]remediations.Lease{}
+	for _, n := range nodes {
+		out[n] = f.lease(n)
+	}
+	return out, f.fails
+}
+
+func (f *sampledFleet) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
+	f.lists++
+	out := map[string]remediations.Lease{}
+	for _, n := range f.nodes {
+		out[n.Name] = f.lease(n.Name)
+	}
+	return out, nil
+}
+
+// TestTheLeasesOfALargeFleetAreSampled, and where the sample proves nothing all are listed, in the same look.
+func TestTheLeasesOfALargeFleetAreSampled(t *testing.T) {
+	const nodes = 1000
+	count := func(t *testing.T, change func(e *Engine, f *sampledFleet)) (*Engine, *sampledFleet) {
+		e, ctx := settled(t, nodes, 0)
+		f := &sampledFleet{still: e.Fleet.(*still), stale: func(string) bool { return false }} //nolint:forcetypeassert // settled makes it
+		e.Fleet, e.heartbeats, e.Below = f, nil, rand.New(rand.NewPCG(1, 2)).IntN
+		if change != nil {
+			change(e, f)
+		}
+		time.Sleep(time.Minute)
+		p := &passing{Engine: e, ctx: ctx, now: e.Clock.Now(), next: e.Clock.Now().Add(idle)}
+		p.readHeartbeats()
+		return e, f
+	}
+	all := &remediations.Heartbeats{Nodes: nodes, Stale: nodes}
+	synctest.Test(t, func(t *testing.T) {
+		e, f := count(t, nil)
+		require.Zero(t, f.lists)
+		require.Len(t, f.samples, 1)
+		require.Equal(t, &remediations.Heartbeats{ReadAt: e.Clock.Now(), Nodes: remediations.LeaseSampling.Size, Fleet: nodes}, e.heartbeats)
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(f.samples[0]))), remediations.LeaseSampling.Size)
+	})
+	for what, change := range map[string]func(e *Engine, f *sampledFleet){
+		"many are stale":                      func(_ *Engine, f *sampledFleet) { f.stale = func(n string) bool { return n[len(n)-1] < '7' } },
+		"the sample cannot be read":           func(_ *Engine, f *sampledFleet) { f.fails = errLost },
+		"the fleet was blind":                 func(e *Engine, _ *sampledFleet) { e.heartbeats = all },
+		"nothing is random":                   func(e *Engine, _ *sampledFleet) { e.Below = nil },
+		"the fleet is small":                  func(e *Engine, _ *sampledFleet) { e.core.sampling.From = nodes + 1 },
+		"the leases could not be listed then": func(e *Engine, _ *sampledFleet) { e.leasesOut.failed(e.Clock.Now(), errLost, outageLongest) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, f := count(t, change)
+				synctest.Wait()
+				e.listedAhead()
+				require.Equal(t, 1, f.lists)
+				require.Equal(t, nodes, e.heartbeats.Nodes)
+				require.Zero(t, e.heartbeats.Fleet)
+				require.Equal(t, what == "many are stale", e.heartbeats.Blind() != "")
+				require.Equal(t, what == "many are stale" || what == "the sample cannot be read", len(f.samples) == 1)
+			})
+		})
+	}
 }

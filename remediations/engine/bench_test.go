@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // still is a world in which nothing happens: a fleet of whom some have an alert, all of which wait behind one repair.
@@ -26,6 +28,8 @@ type still struct {
 	ledger map[string]string
 	at     int
 	words  []remediations.ReplicaWord
+	// changed are those that were written since somebody asked.
+	changed []*corev1.Node
 }
 
 // newStill makes a fleet as the cache holds it, of which the first ones have an alert firing.
@@ -58,11 +62,20 @@ func newStill(c *remediations.Config, nodes, alerts int) *still {
 }
 
 func (w *still) Nodes(context.Context) ([]*corev1.Node, error) { return w.nodes, nil }
+
+func (w *still) Changed(context.Context) (changed []*corev1.Node, _ []string, _ bool) {
+	changed, w.changed = w.changed, nil
+	return changed, nil, true
+}
+
 func (w *still) Node(_ context.Context, name string) (*corev1.Node, error) {
 	return w.nodes[w.byName[name]], nil
 }
 func (w *still) Lease(context.Context, string) (time.Time, time.Duration, error) {
 	return time.Now(), time.Minute, nil
+}
+func (w *still) Leases(ctx context.Context, _ []string) (map[string]remediations.Lease, error) {
+	return w.Heartbeats(ctx)
 }
 func (w *still) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
 	out := make(map[string]remediations.Lease, len(w.nodes))
@@ -90,6 +103,7 @@ func (w *still) Write(_ context.Context, n *corev1.Node, c NodeChange) (*corev1.
 	w.at++
 	out.ResourceVersion = strconv.Itoa(w.at + 1)
 	w.nodes[w.byName[n.Name]] = out
+	w.changed = append(w.changed, out)
 	return out, nil
 }
 func (w *still) OwnsCordon(context.Context, string) (bool, error)                    { return false, nil }
@@ -152,6 +166,75 @@ func BenchmarkPass(b *testing.B) {
 			}
 		})
 	}
+}
+
+// storming is an engine whose nodes all have an alert and are not Ready, so that the breaker is open. beat is a heartbeat of that
+// many nodes, poll a poll of Alertmanager with the pass that follows.
+func storming(t testing.TB, nodes int) (e *Engine, w *still, beat func(nodes int), poll func()) {
+	e, ctx := settled(t, nodes, nodes)
+	w, _ = e.Fleet.(*still)
+	beat = func(nodes int) {
+		for i := range nodes {
+			n := *w.nodes[i]
+			w.at++
+			n.ResourceVersion = strconv.Itoa(w.at + 1)
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+			w.nodes[i] = &n
+			w.changed = append(w.changed, &n)
+		}
+	}
+	poll = func() {
+		e.poll(ctx)
+		e.heard(ctx, <-e.looked)
+		e.pass(ctx)
+	}
+	beat(nodes)
+	for fp, a := range w.words[0].Alerts {
+		a.Receivers = []string{e.Config.Receiver}
+		w.words[0].Alerts[fp] = a
+	}
+	for range 4 {
+		poll()
+	}
+	return e, w, beat, poll
+}
+
+// BenchmarkStandingStorm is one poll of Alertmanager while every node has an alert and the breaker is open: nothing has changed since
+// the last one, but for the heartbeats of a few nodes.
+func BenchmarkStandingStorm(b *testing.B) {
+	e, _, beat, poll := storming(b, 5000)
+	b.ReportAllocs()
+	for b.Loop() {
+		beat(750) // as many as 50 a second are between two polls
+		poll()
+	}
+	require.Equal(b, ledger.BreakerOpen, e.ledger.Status.Breakers[ledger.ScopeCluster].State)
+}
+
+// TestADecisionStandsUntilAlertmanagerSaysOtherwise of its alert; those about the other nodes stand.
+func TestADecisionStandsUntilAlertmanagerSaysOtherwise(t *testing.T) {
+	const nodes = 20
+	e, w, beat, poll := storming(t, nodes)
+	stood, reasons := 0, map[string]remediations.Reason{}
+	e.core.stood = func(*lifecycle.State, lifecycle.Decision, time.Time) { stood++ }
+	e.Decided = func(node string, d lifecycle.Decision) { reasons[node] = d.Reason }
+	poll()
+	require.Equal(t, nodes, stood, "the control")
+	for fp, a := range w.words[0].Alerts {
+		if a.Labels["node"] == "node-3" {
+			a.Active, a.SilencedBy = false, []string{"s1"}
+			w.words[0].Alerts[fp] = a
+		}
+	}
+	stood = 0
+	poll()
+	require.Equal(t, nodes-1, stood)
+	require.Equal(t, remediations.Silenced, reasons["node-3"])
+	require.Equal(t, remediations.FleetUnhealthy, reasons["node-4"])
+	stood = 0
+	beat(2)
+	poll()
+	require.Equal(t, nodes-3, stood, "a node that changed is decided about again")
 }
 
 // TestPassAllocatesNothingForHealthyNodes: a pass over five times the healthy nodes allocates what one over fewer does.

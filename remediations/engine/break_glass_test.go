@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // TestBrokenGlassIsMendedAfterAnHour: and its hour outlives a restart.
@@ -70,8 +71,8 @@ func TestGlassHasNoHourByAClockThatNobodyKnowsToBeRight(t *testing.T) {
 					w.pass(time.Minute)
 				}
 				asked := w.askedFor(i, "setBy")
-				glass := func() map[string]remediations.Glass {
-					return at(w, func() map[string]remediations.Glass { return mustLedger(w).Status.Glass })
+				glass := func() map[string]ledger.Glass {
+					return at(w, func() map[string]ledger.Glass { return mustLedger(w).Status.Glass })
 				}
 				w.do(func() { w.breakGlass("n0") })
 				w.pass(5 * time.Minute)

@@ -9,6 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
@@ -35,17 +38,17 @@ func newDays(t *testing.T, about string) *days {
 }
 
 // decide decides until nothing is to be written any more.
-func (d *days) decide() remediations.Decision {
+func (d *days) decide() lifecycle.Decision {
 	for range 5 {
 		d.ids++
-		s := &remediations.State{
-			Config: d.config, Node: d.node, Journal: modelRegistry.ReadJournal(d.node), Ledger: &remediations.Ledger{}, LookSince: d.now, NewID: fmt.Sprintf("r%05d", d.ids),
+		s := &lifecycle.State{
+			Config: d.config, Node: d.node, Journal: modelRegistry.ReadJournal(d.node), Ledger: &ledger.Ledger{}, LookSince: d.now, NewID: fmt.Sprintf("r%05d", d.ids),
 			Heartbeats: &remediations.Heartbeats{ReadAt: d.now, Nodes: 1}, Survey: &remediations.Survey{Step: remediations.StepOn{Name: "reboot"}, At: d.now},
 			Word: &remediations.Word{AskedAt: d.now, Replicas: []remediations.ReplicaWord{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]remediations.AlertWord{fingerprintOf("n0"): d.word}}}},
 		}
-		s.Fleet = remediations.NewFleet(d.config, []*corev1.Node{d.node}, s.Ledger, func(string) bool { return false }, d.now)
+		s.Fleet = fleet.NewFleet(d.config, []*corev1.Node{d.node}, s.Ledger, func(string) bool { return false }, d.now)
 		is := node.Decide(s, d.now)
-		if is.Verb == remediations.Issue {
+		if is.Verb == lifecycle.Issue {
 			d.calls++
 			return is
 		}
@@ -59,7 +62,7 @@ func (d *days) decide() remediations.Decision {
 		d.node = n
 	}
 	d.t.Fatal("it decides again and again")
-	return remediations.Decision{}
+	return lifecycle.Decision{}
 }
 
 // TestCancelOutlivesTheHistory: what a person cancelled begins no more while its alert fires, however many days the next
@@ -79,7 +82,7 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 				d.now = d.now.Add(24*time.Hour + time.Minute)
 				is := d.decide()
 				if !cancelled {
-					require.Equal(t, remediations.Issue, is.Verb)
+					require.Equal(t, lifecycle.Issue, is.Verb)
 					return
 				}
 				require.Equal(t, remediations.Paused, is.Reason, "after %d days: %s", day, is.Message)
@@ -91,7 +94,7 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 			require.NotContains(t, d.node.Annotations[remediations.HistoryKey], `"id":"cancld"`, "it fell out long ago")
 			d.word.StartsAt = d.now
 			d.now = d.now.Add(time.Minute)
-			require.Equal(t, remediations.Issue, d.decide().Verb, "it has ended, and fires again")
+			require.Equal(t, lifecycle.Issue, d.decide().Verb, "it has ended, and fires again")
 		})
 	}
 }

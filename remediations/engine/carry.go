@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // passing is one pass over the fleet.
@@ -20,7 +22,7 @@ type passing struct {
 	*Engine
 	ctx   context.Context
 	now   time.Time
-	fleet *remediations.Fleet
+	fleet *fleet.Fleet
 	tally *tally
 	// holds are those that lie with the fleet, by reason.
 	holds  map[remediations.Reason]string
@@ -33,6 +35,9 @@ type passing struct {
 // node decides about one node, and carries the decision out.
 func (p *passing) node(n *corev1.Node) {
 	p.now = p.Clock.Now() // a pass over a storm takes a while, and an intent must be young when its call goes out
+	if p.stands(n) {
+		return
+	}
 	s := p.state(n)
 	d := p.core.decide(s, p.now)
 	surveyed := d.Ask.Survey && p.survey(s, d)
@@ -62,7 +67,7 @@ func (p *passing) node(n *corev1.Node) {
 		p.askAlerts(m)
 		p.want(s, s.Journal.Record, d)
 	}
-	p.waiting = p.waiting || d.Verb == remediations.Keep || m.work != nil
+	p.waiting = p.waiting || d.Verb == lifecycle.Keep || m.work != nil
 	p.recheck(d)
 	before := m.written
 	p.carry(s, d)
@@ -70,7 +75,8 @@ func (p *passing) node(n *corev1.Node) {
 	if m.writes.lasting(p.now) && d.Policy != nil {
 		p.tally.holds[[2]string{d.Policy.Name, string(remediations.Blind)}]++
 	}
-	p.count(s, d)
+	p.count(s.Journal.Record, d)
+	p.stand(s, d)
 }
 
 // askAlerts asks the Alertmanagers on the node's account.
@@ -83,7 +89,7 @@ func (p *passing) askAlerts(m *memory) {
 
 // answer tells people what became of what they wrote on the Node. A key that is taken off is answered with the write
 // that takes it off, and each time anew: somebody may ask twice.
-func (p *passing) answer(node string, d remediations.Decision, wrote bool) {
+func (p *passing) answer(node string, d lifecycle.Decision, wrote bool) {
 	for _, notice := range d.Notices {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(notice.Message))
@@ -97,30 +103,30 @@ func (p *passing) answer(node string, d remediations.Decision, wrote bool) {
 	}
 }
 
-func (p *passing) carry(s *remediations.State, d remediations.Decision) {
+func (p *passing) carry(s *lifecycle.State, d lifecycle.Decision) {
 	if d.Relapsed != nil {
 		p.relapsed(s, d.Relapsed)
 		return
 	}
 	switch d.Verb {
-	case remediations.Issue:
+	case lifecycle.Issue:
 		p.issue(s, d)
-	case remediations.Keep:
+	case lifecycle.Keep:
 		p.keep(s, d)
-	case remediations.Verify:
+	case lifecycle.Verify:
 		if p.put(s, d) != nil {
 			p.remember(s.Node.Name).call = nil
 			p.tell(s.Node.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 			p.stop(d)
 			p.replacing(d.Record)
 		}
-	case remediations.Resume:
+	case lifecycle.Resume:
 		p.work(s.Node, d, s.Journal.Record)
-	case remediations.End:
+	case lifecycle.End:
 		p.end(s, d)
-	case remediations.Reset:
+	case lifecycle.Reset:
 		p.reset(s, d)
-	case remediations.Look:
+	case lifecycle.Look:
 		if d.Policy != nil {
 			// No guard holds it: it only looks once more. It keeps its place, so that a younger fault does not pass it.
 			if wouldBe := d.Policy.Mode == remediations.ModeObserve; !wouldBe || !p.spoken(d.Policy, s.Journal.Record) {
@@ -128,11 +134,11 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 			}
 		}
 		p.put(s, d)
-	case remediations.Wait:
+	case lifecycle.Wait:
 		if p.put(s, d) != nil && d.Record != nil && d.Record.Note != "" {
 			p.tell(s.Node.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Of: trailOf(d.Record), Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
 		}
-	case remediations.Drop, remediations.Rest:
+	case lifecycle.Drop, lifecycle.Rest:
 		if len(d.Allow) == 0 || p.allow(d) {
 			if p.put(s, d) != nil && d.LeftOf != "" {
 				p.Events.Event(s.Node.Name, Event{Reason: "RepairUndone", Action: d.LeftOf, Note: d.Message, Of: Trail{Repair: d.LeftOf}})
@@ -142,7 +148,7 @@ func (p *passing) carry(s *remediations.State, d remediations.Decision) {
 }
 
 // change is the one write that a decision asks for; nil: none. key is that of the target's record.
-func change(s *remediations.State, key string, d remediations.Decision) *NodeChange {
+func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 	n, journal := s.Node, s.Journal
 	c := NodeChange{Annotations: map[string]*string{}, Labels: map[string]*string{}}
 	for _, k := range append(d.Prune, d.Consume...) {
@@ -158,7 +164,7 @@ func change(s *remediations.State, key string, d remediations.Decision) *NodeCha
 	case d.Record != nil:
 		value := d.Record.Encode()
 		c.Annotations[key] = &value
-	case d.Verb == remediations.Reset:
+	case d.Verb == lifecycle.Reset:
 		for k := range n.Annotations {
 			// A sidecar that is under repair has not run out of anything, nor has a leader. Where a record cannot be read, none
 			// can be told apart.
@@ -168,13 +174,13 @@ func change(s *remediations.State, key string, d remediations.Decision) *NodeCha
 			}
 		}
 		c.Annotations[remediations.NodeRepairKey] = nil // with it the label goes, whatever there is
-	case d.Verb == remediations.End || d.Verb == remediations.Drop:
+	case d.Verb == lifecycle.End || d.Verb == lifecycle.Drop:
 		if _, has := n.Annotations[key]; has {
 			c.Annotations[key] = nil
 		}
 	}
 	past := journal.History
-	if r := d.Record; r != nil && r.After != nil && (d.Verb == remediations.Issue || d.Verb == remediations.End) {
+	if r := d.Record; r != nil && r.After != nil && (d.Verb == lifecycle.Issue || d.Verb == lifecycle.End) {
 		past = remediations.MarkRelapsed(past, r.After.ID)
 	}
 	if d.Ended != nil {
@@ -218,7 +224,7 @@ func change(s *remediations.State, key string, d remediations.Decision) *NodeCha
 }
 
 // markedAt is when Drydock set the taint that the decision takes back, by the record or by what an ended repair left.
-func markedAt(journal remediations.Journal, d remediations.Decision) (at *time.Time) {
+func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time) {
 	var undo []remediations.Undo
 	if journal.Record != nil {
 		undo = append(undo, journal.Record.Undo...)
@@ -237,20 +243,28 @@ func markedAt(journal remediations.Journal, d remediations.Decision) (at *time.T
 }
 
 // tidies says that nobody waits for what the decision writes: no side effect rests on it, and it answers nobody.
-func tidies(s *remediations.State, d remediations.Decision) bool {
+func tidies(s *lifecycle.State, d lifecycle.Decision) bool {
 	r := s.Journal.Record
-	verb := d.Verb == remediations.Keep || d.Verb == remediations.Drop || d.Verb == remediations.Rest
+	verb := d.Verb == lifecycle.Keep || d.Verb == lifecycle.Drop || d.Verb == lifecycle.Rest
 	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && (r == nil || !r.Phase.InFlight())
 }
 
+// mayTidy is how long the pass may write what nobody waits for. Alerts that are on no Node yet come before that.
+func (p *passing) mayTidy() time.Duration {
+	if p.unadopted {
+		return tidyFor / 8
+	}
+	return tidyFor
+}
+
 // put writes what the decision asks to be written; nil: nothing was, and the next pass decides again.
-func (p *passing) put(s *remediations.State, d remediations.Decision) *corev1.Node {
+func (p *passing) put(s *lifecycle.State, d lifecycle.Decision) *corev1.Node {
 	c := change(s, remediations.NodeRepairKey, d)
 	if c == nil {
 		return nil
 	}
 	if tidies(s, d) {
-		if p.tidying > tidyFor {
+		if p.tidying > p.mayTidy() {
 			p.again = true
 			return nil
 		}
@@ -283,10 +297,29 @@ func (p *passing) put(s *remediations.State, d remediations.Decision) *corev1.No
 		p.failed = p.failed || (!errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound))
 		return nil
 	}
-	return written
+	return p.show(written)
 }
 
-func (p *passing) keep(s *remediations.State, d remediations.Decision) {
+// show has the Node's conditions follow its record, right after the record and before the call. It holds nothing: an announcement must
+// not keep a repair from going on, nor from its end.
+func (p *passing) show(n *corev1.Node) *corev1.Node {
+	if p.Conditions == nil {
+		return n
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, lastLook)
+	defer cancel()
+	shown, err := p.Conditions.Show(ctx, n)
+	if err != nil {
+		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound) {
+			p.Log.Error(err, "the conditions of a Node do not say yet what Drydock does; this is tried again, and holds nothing", "node", n.Name)
+		}
+		return n
+	}
+	p.remember(n.Name).written = shown
+	return shown
+}
+
+func (p *passing) keep(s *lifecycle.State, d lifecycle.Decision) {
 	n := s.Node
 	was := s.Journal.Record
 	if d.Reason == remediations.Observing && !p.spoken(d.Policy, was) {

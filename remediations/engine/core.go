@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -19,17 +21,20 @@ const intentGood = 10 * time.Second
 // must always hold away from one of them, and see the check of that invariant speak: knockout_test.go.
 type core struct {
 	intentGood time.Duration
+	sampling   remediations.Sampling
 
-	decide      func(*remediations.State, time.Time) remediations.Decision
+	decide func(*lifecycle.State, time.Time) lifecycle.Decision
+	// stood is told of each decision that is not made again, with what it would be made of. Nil: nobody is told.
+	stood       func(s *lifecycle.State, d lifecycle.Decision, now time.Time)
 	mayStillAct func(c *remediations.Config, live *corev1.Node, intent string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error
 	admit       func(annotations map[string]string, a remediations.Alert) (drop []string, ok bool)
-	successorOf func(*remediations.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node
+	successorOf func(*ledger.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node
 
-	decidePlain    func(*remediations.PlainState, time.Time) remediations.Decision
-	decideSidecar  func(*sidecar.State, time.Time) remediations.Decision
+	decidePlain    func(*lifecycle.PlainState, time.Time) lifecycle.Decision
+	decideSidecar  func(*sidecar.State, time.Time) lifecycle.Decision
 	mayStillRepair func(c *remediations.Config, live *corev1.Node, key, intent string) error
 
-	decideLocation  func(*location.State, time.Time) remediations.Decision
+	decideLocation  func(*location.State, time.Time) lifecycle.Decision
 	mayStillMove    func(c *remediations.Config, live *corev1.Node, others []*corev1.Node, intent string) error
 	mayStillPutBack func(c *remediations.Config, live *corev1.Node, others []*corev1.Node, id string) error
 
@@ -39,9 +44,9 @@ type core struct {
 
 func wholeCore() core {
 	return core{
-		intentGood: intentGood,
-		decide:     node.Decide, mayStillAct: node.MayStillAct, admit: remediations.Admit, successorOf: node.SuccessorOf,
-		decidePlain: remediations.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: remediations.MayStillRepair,
+		intentGood: intentGood, sampling: remediations.LeaseSampling,
+		decide: node.Decide, mayStillAct: node.MayStillAct, admit: remediations.Admit, successorOf: node.SuccessorOf,
+		decidePlain: lifecycle.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: remediations.MayStillRepair,
 		decideLocation: location.Decide, mayStillMove: location.MayStillMove, mayStillPutBack: location.MayStillPutBack,
 		decideAPIServer: apiserver.Decide, mayStillRescue: apiserver.MayStillRescue,
 	}

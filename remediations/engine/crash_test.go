@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // story is one course of events, in which the first engine dies as told and another takes over.
@@ -49,6 +50,12 @@ func stories() map[string]story {
 			requireEnd(t, w, remediations.OutcomeExhausted)
 		}},
 		"replaced": {config: wholeConfig(), begin: func(w *world) { w.ail("n0", 9) }, after: requireReplaced},
+		"announced and drained": {config: showing(), begin: func(w *world) { w.ail("n0", 9) }, after: func(t *testing.T, w *world) {
+			requireReplaced(t, w)
+			for node := range w.nodes {
+				require.Empty(t, announcedOn(w.nodeOf(node)), node)
+			}
+		}},
 		"two sidecars wait": {config: sidecarConfig(), pods: 2, begin: func(w *world) {
 			w.closeOn("n0")
 			w.postPod(podName(0))
@@ -121,7 +128,7 @@ func requireReplaced(t *testing.T, w *world) {
 	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e[0].Steps)
 	require.Empty(t, w.slots(t))
 	// One whose slot was taken, and whose intent never was on record, counts as well: too high is safe.
-	require.LessOrEqual(t, len(at(w, func() []remediations.Begun { return w.book().Repairs["civo://m0"] })), 2)
+	require.LessOrEqual(t, len(at(w, func() []ledger.Begun { return w.book().Repairs["civo://m0"] })), 2)
 }
 
 func requireEnd(t *testing.T, w *world, want remediations.Outcome) {

@@ -13,6 +13,9 @@ import (
 
 	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Options are all that the engine needs; none but the Silencer, the Witnesses and Posts may be left out.
@@ -36,6 +39,10 @@ type Options struct {
 	Targets map[remediations.Kind]Targets
 	// Reservers are those who share with Drydock which of them repairs a node: Config.Reserves.
 	Reservers []Reserver
+	// Conditions show what Drydock does in the Nodes' conditions; nil: nobody does.
+	Conditions Conditions
+	// Repairers are the other systems that were found to repair nodes by themselves. Nil: only those that the Nodes show are known.
+	Repairers func() []remediations.Repairer
 	// Silencer is nil where Drydock makes no silences.
 	Silencer Silencer
 	Events   Recorder
@@ -48,12 +55,17 @@ type Options struct {
 	CallTimeout time.Duration
 	// NewID gives a fresh repair id, NewTask a fresh UUID for a sidecar's task.
 	NewID, NewTask func() string
+	// Queued says that the receiver of this replica has a write of the alert under that key still to make; nil: it has none.
+	Queued func(n *corev1.Node, key string) bool
 	// Posts is what the receiver of this replica knows of the self-test; nil: nothing.
 	Posts func() selftest.Posts
+	// Below gives a random number from 0 on, below its argument, by which a large fleet's leases are sampled. Nil: all are
+	// listed, however many there are.
+	Below func(n int) int
 	// Beside runs what goes on beside the loop: calls to providers, and looks at Alertmanager. Nil: each in a goroutine.
 	Beside func(func())
 	// Decided is told each decision about a node, before it is carried out. Nil: nobody is told.
-	Decided func(node string, d remediations.Decision)
+	Decided func(node string, d lifecycle.Decision)
 }
 
 // Engine is the loop. It is a manager.Runnable that needs leadership.
@@ -87,28 +99,31 @@ type Engine struct {
 	led, passed time.Time
 	// listing has the leases that listAhead asked for; nil: it asked for none.
 	listing   chan listed
-	ledger    *remediations.Ledger
+	ledger    *ledger.Ledger
 	ledgerErr error
 	ledgerAt  string
 	// ledgerOut is while the ledger can be neither read nor saved, leasesOut while the leases cannot be listed. conflicts
 	// counts the saves in a row that met somebody else's.
 	ledgerOut, leasesOut outage
 	conflicts            int
-	statusSaved          remediations.LedgerStatus
+	statusSaved          ledger.LedgerStatus
 	// stored is the ledger's data as it was last read or saved.
 	stored     map[string]string
 	connection connection
+	coverage   coverage
+	contest    contest
 	memory     map[string]*memory
 	// orphans are the memories of repairs whose Node is gone, by repair.
 	orphans    map[string]*memory
 	runs       int
 	fleetHolds map[remediations.Reason]string
 	again      bool
-	// nodes are those of the last pass, so that the next one needs no room of its own for them; roster is what is known of
-	// them. wrote is empty between two passes.
-	nodes  []*corev1.Node
-	roster *remediations.Roster
-	wrote  map[string]*memory
+	// roster is what is known of the Nodes, once they were listed. wrote are the memories of those whose last write the cache may
+	// not show yet, working names those on which a step is under way that takes its time.
+	roster     *fleet.Roster
+	listedOnce bool
+	wrote      map[string]*memory
+	working    map[string]bool
 	// ledgerRead is when the ledger was last read or written; waiting says that in the last pass a guard held something, or
 	// might yet hold what is under way; ahead that readAhead has something to do.
 	ledgerRead     time.Time
@@ -135,7 +150,7 @@ type Engine struct {
 
 type called struct {
 	of    target
-	call  remediations.Call
+	call  lifecycle.Call
 	step  string
 	trail Trail
 }
@@ -159,11 +174,13 @@ type memory struct {
 	alerts     uint64
 	// writes is while no write on the Node succeeds.
 	writes outage
-	// written is the Node as this process last wrote it, until the cache has caught up.
-	written *corev1.Node
+	// written is the Node as this process last wrote it, until the cache has caught up; over is what it wrote that over.
+	written, over *corev1.Node
 	// journal is what readOf carries, decoded once.
 	journal remediations.Journal
 	readOf  *corev1.Node
+	// standing is the last decision, where it stands for as long as what it rests on; nil: it does not.
+	standing *standing
 	// silence is that of a repair whose Node was gone before its call was answered.
 	silence string
 	// told are the events already sent, by repair and reason.
@@ -179,7 +196,7 @@ func New(o Options) *Engine {
 	return &Engine{
 		Options: o, core: wholeCore(), kinds: kindsOf(o), metrics: newMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), news: make(chan struct{}, 1), expected: make(chan struct{}, 1),
 		looked: make(chan looked, 1), calls: make(chan called, 16), asides: make(chan func(), 16), over: make(chan struct{}),
-		roster: remediations.NewRoster(o.Config), wrote: map[string]*memory{},
+		roster: fleet.NewRoster(o.Config), wrote: map[string]*memory{}, working: map[string]bool{},
 		memory: map[string]*memory{}, orphans: map[string]*memory{}, targets: map[target]*targetMemory{}, looks: map[remediations.Kind]int{}, replicaDown: map[string]bool{}, fleetHolds: map[remediations.Reason]string{},
 	}
 }
@@ -225,6 +242,7 @@ func (e *Engine) Start(ctx context.Context) error {
 func (e *Engine) lead() {
 	e.metrics.leader.Set(1)
 	e.metrics.setSelfTest(remediations.SelfTestUnknown, time.Time{})
+	e.coverage, e.contest = coverage{}, contest{}
 	e.Log.Info("this replica leads", "policies", len(e.Config.Policies))
 	e.led = e.Clock.Now()
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // TestDeathOfTheAlertSourceIsNoCure: every alert vanishes, and the Watchdog with them, while a proof is awaited.
@@ -150,7 +151,7 @@ func TestLostWritesCountNothingTwice(t *testing.T) {
 				w.pass(10 * time.Minute)
 				require.Equal(t, 1, w.callCount())
 				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
-				require.Len(t, at(w, func() []remediations.Begun { return mustLedger(w).Repairs["civo://m0"] }), 1)
+				require.Len(t, at(w, func() []ledger.Begun { return mustLedger(w).Repairs["civo://m0"] }), 1)
 			})
 		})
 	}

@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-func (p *passing) end(s *remediations.State, d remediations.Decision) {
+func (p *passing) end(s *lifecycle.State, d lifecycle.Decision) {
 	n, e := s.Node, d.Ended
 	if e.Outcome == remediations.OutcomeExhausted && !p.finished(e) {
 		return
@@ -39,7 +41,7 @@ func (p *passing) end(s *remediations.State, d remediations.Decision) {
 	l := p.ledger.Clone()
 	changed := l.Release(n.Name)
 	if len(e.Steps) > 0 { // of a repair that did nothing, nothing can be said of its policy
-		finished, cured := l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(remediations.Machine(n), e, p.fleet.Trials(e.ID))
+		finished, cured := l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(ledger.Machine(n), e, p.fleet.Trials(e.ID))
 		changed = changed || finished || cured
 	}
 	if changed {
@@ -62,9 +64,9 @@ func (p *passing) finished(e *remediations.Entry) bool {
 
 // relapsed counts a cure that did not last: as failed for its policy, and for the breakers that it was on trial for, which
 // open again. The ledger goes first, so that a crash counts it once. Then the decision is made again.
-func (p *passing) relapsed(s *remediations.State, c *remediations.Cure) {
+func (p *passing) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	l := p.ledger.Clone()
-	l.Relapse(remediations.Machine(s.Node), *c)
+	l.Relapse(ledger.Machine(s.Node), *c)
 	p.fleet.Reopen(c.Trials, p.now)
 	if p.save(l) != nil {
 		return
@@ -110,20 +112,17 @@ func (p *passing) glass() {
 	if p.ledger == nil {
 		return
 	}
-	was, is, reads := p.ledger.Status.Glass, map[string]remediations.Glass{}, breakGlassReads
-	for _, member := range p.roster.Members() {
-		if !member.Glass {
-			continue
-		}
+	was, is, reads := p.ledger.Status.Glass, map[string]ledger.Glass{}, breakGlassReads
+	for _, member := range p.roster.Glass() {
 		n := member.Node
-		glass, why := was[n.Name], remediations.GlassWhy(n)
+		glass, why := was[n.Name], lifecycle.GlassWhy(n)
 		if glass.Since.IsZero() || glass.Why != why {
 			p.announceBreakGlass(n, why, &reads)
 			// A clock that is wrong would mend it at once, or never: the hour begins when the leases agree with it.
 			if p.readHeartbeats(); p.heartbeats == nil || p.heartbeats.ReadAt.Before(p.now) || p.heartbeats.Blind() != "" {
 				continue
 			}
-			glass = remediations.Glass{Since: p.now.UTC().Truncate(time.Second), Why: why}
+			glass = ledger.Glass{Since: p.now.UTC().Truncate(time.Second), Why: why}
 		}
 		is[n.Name] = glass
 	}
@@ -163,16 +162,16 @@ func (p *passing) announceBreakGlass(n *corev1.Node, why string, reads *int) {
 }
 
 // save writes the ledger with the breakers as this pass has them.
-func (p *passing) save(l *remediations.Ledger) error {
+func (p *passing) save(l *ledger.Ledger) error {
 	l.Status.Breakers = maps.Clone(p.fleet.Breakers)
 	return p.saveLedger(p.ctx, l, p.ledgerAt)
 }
 
-func (p *passing) reset(s *remediations.State, d remediations.Decision) {
+func (p *passing) reset(s *lifecycle.State, d lifecycle.Decision) {
 	// The counts go first: until the record goes the wish stands on the Node, so what a crash leaves undone is done again.
 	l := p.ledger.Clone() // without a ledger nothing is reset
 	l.Release(s.Node.Name)
-	l.Forget(remediations.Machine(s.Node))
+	l.Forget(ledger.Machine(s.Node))
 	for _, policy := range d.Allow {
 		l.Allow(policy)
 	}
@@ -184,7 +183,7 @@ func (p *passing) reset(s *remediations.State, d remediations.Decision) {
 }
 
 // stop stops a policy whose provider refuses the account.
-func (p *passing) stop(d remediations.Decision) {
+func (p *passing) stop(d lifecycle.Decision) {
 	if d.Stop == "" || d.Policy == nil || p.ledger == nil {
 		return
 	}
@@ -196,7 +195,7 @@ func (p *passing) stop(d remediations.Decision) {
 }
 
 // allow lets stopped policies go on; it says whether that is durable, so that the wish may be taken off the Node.
-func (p *passing) allow(d remediations.Decision) bool {
+func (p *passing) allow(d lifecycle.Decision) bool {
 	l := p.ledger.Clone()
 	for _, policy := range d.Allow {
 		l.Allow(policy)
@@ -264,14 +263,14 @@ func (p *passing) sweep() {
 
 // stuck says that the slot's repair is long over by its record, that nobody can write so on the Node, and that no call is
 // under way: the others need not wait for it.
-func (m *memory) stuck(now time.Time, j remediations.Journal, slot remediations.Slot) bool {
+func (m *memory) stuck(now time.Time, j remediations.Journal, slot ledger.Slot) bool {
 	r := j.Record
 	return slot.Kind == "" && m != nil && r != nil && r.ID == slot.Repair && r.Phase.InFlight() && m.writes.lasting(now) && m.work == nil &&
 		(m.call == nil || m.call.Outcome != "") && now.Sub(r.Deadline) > remediations.OverdueFor
 }
 
 // occupied says that a repair like the slot's is in flight by what the Node says, or may be where that cannot be read.
-func occupied(n *corev1.Node, j remediations.Journal, slot remediations.Slot) bool {
+func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
 	if j.Malformed != nil {
 		return remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight()
 	}
@@ -284,7 +283,7 @@ func occupied(n *corev1.Node, j remediations.Journal, slot remediations.Slot) bo
 
 // superseded tells how a repair ended whose Node was deleted under it. A Node that has its name by now is another one,
 // and starts with what was counted against its machine.
-func (p *passing) superseded(slot remediations.Slot) {
+func (p *passing) superseded(slot ledger.Slot) {
 	p.metrics.ended.WithLabelValues(slot.Policy, string(remediations.Superseded)).Inc()
 	p.Events.Event("", Event{
 		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
@@ -298,7 +297,7 @@ func (e *Engine) settleOnly(ctx context.Context, c called) error {
 	if err != nil {
 		return err
 	}
-	s := &remediations.State{Config: e.Config, Node: n, Journal: e.Config.Registry.ReadJournal(n), Call: &c.call}
+	s := &lifecycle.State{Config: e.Config, Node: n, Journal: e.Config.Registry.ReadJournal(n), Call: &c.call}
 	if change := e.outcomeOf(s, c); change != nil {
 		_, err = e.write(ctx, n, *change)
 	}
@@ -306,7 +305,7 @@ func (e *Engine) settleOnly(ctx context.Context, c called) error {
 }
 
 // outcomeOf is what is written of it; nil: nothing.
-func (e *Engine) outcomeOf(s *remediations.State, c called) *NodeChange {
+func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
 	if k := e.kindOf(c.of.kind); k != nil {
 		for _, one := range e.Config.Subjects(k.of, s.Journal) {
 			if r := one.Record; one.Name == c.of.name && r != nil && r.Phase == remediations.Acting && r.Back == nil {

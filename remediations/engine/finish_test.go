@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // underRepair is a record of a reboot of the node whose call went out a moment ago.
@@ -119,7 +121,7 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 			intent := map[remediations.Kind]string{
 				remediations.KindNode: "r00001-0-1", remediations.KindSidecar: "plants-0-1", remediations.KindLocation: "plantd-0-2",
 			}[c.called.of.kind]
-			c.called.call = remediations.Call{IntentID: intent}
+			c.called.call = lifecycle.Call{IntentID: intent}
 			_ = e.settleOnly(t.Context(), c.called)
 			require.Same(t, before, w.nodes[0], "nothing became of the call yet")
 			c.called.call.Outcome = remediations.CallAccepted
@@ -178,7 +180,7 @@ func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 				e := New(Options{Config: modelConfig(), Fleet: w, Journal: &contended{w, c.conflicts}, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
 				e.underway = c.underway
 				if c.answers {
-					e.calls <- called{of: target{node: "node-0"}, step: "reboot", call: remediations.Call{IntentID: "r00001-0-1", Outcome: remediations.CallAccepted}}
+					e.calls <- called{of: target{node: "node-0"}, step: "reboot", call: lifecycle.Call{IntentID: "r00001-0-1", Outcome: remediations.CallAccepted}}
 				}
 				began := time.Now()
 				e.finish(t.Context())
@@ -195,7 +197,7 @@ func TestARepairIsStuckWhereNobodyCanEndIt(t *testing.T) {
 	type repair struct {
 		m    *memory
 		j    remediations.Journal
-		slot remediations.Slot
+		slot ledger.Slot
 	}
 	for name, c := range map[string]struct {
 		change func(r *repair)
@@ -210,11 +212,11 @@ func TestARepairIsStuckWhereNobodyCanEndIt(t *testing.T) {
 		"it waits":                   {func(r *repair) { r.j.Record.Phase = remediations.Pending }, false},
 		"the Node can be written":    {func(r *repair) { r.m.writes = outage{} }, false},
 		"a drain is under way":       {func(r *repair) { r.m.work = &working{} }, false},
-		"its call is under way":      {func(r *repair) { r.m.call = &remediations.Call{} }, false},
-		"its call is answered":       {func(r *repair) { r.m.call = &remediations.Call{Outcome: remediations.CallAccepted} }, true},
+		"its call is under way":      {func(r *repair) { r.m.call = &lifecycle.Call{} }, false},
+		"its call is answered":       {func(r *repair) { r.m.call = &lifecycle.Call{Outcome: remediations.CallAccepted} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &repair{m: &memory{writes: outage{since: now.Add(-time.Hour)}}, j: remediations.Journal{Record: underRepair(remediations.Verifying)}, slot: remediations.Slot{Node: "n0", Repair: "r00001"}}
+			r := &repair{m: &memory{writes: outage{since: now.Add(-time.Hour)}}, j: remediations.Journal{Record: underRepair(remediations.Verifying)}, slot: ledger.Slot{Node: "n0", Repair: "r00001"}}
 			r.j.Record.Deadline = now.Add(-remediations.OverdueFor - time.Second)
 			c.change(r)
 			require.Equal(t, c.stuck, r.m.stuck(now, r.j, r.slot))
@@ -250,7 +252,7 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newStill(modelConfig(), 1, 0).nodes[0]
 			c.change(n)
-			require.Equal(t, c.want, occupied(n, modelRegistry.ReadJournal(n), remediations.Slot{Kind: c.kind, Node: n.Name}))
+			require.Equal(t, c.want, occupied(n, modelRegistry.ReadJournal(n), ledger.Slot{Kind: c.kind, Node: n.Name}))
 		})
 	}
 }
@@ -283,9 +285,9 @@ func TestSweepFreesWhatNothingOccupies(t *testing.T) {
 				e.Fleet = silent{w, errLost}
 			}
 			now := e.Clock.Now()
-			slot := remediations.Slot{Kind: c.kind, Node: "node-0", UID: "uid", Repair: "r00001", Attempt: "r00001-0-1", Since: now.Add(-c.age)}
-			e.ledger.Slots = []remediations.Slot{slot}
-			p := &passing{Engine: e, ctx: ctx, now: now, fleet: e.roster.Fleet(e.ledger, func(string) bool { return false }, false, now)}
+			slot := ledger.Slot{Kind: c.kind, Node: "node-0", UID: "uid", Repair: "r00001", Attempt: "r00001-0-1", Since: now.Add(-c.age)}
+			e.ledger.Slots = []ledger.Slot{slot}
+			p := &passing{Engine: e, ctx: ctx, now: now, fleet: e.roster.Fleet(e.ledger, false, now)}
 			p.sweep()
 			require.Equal(t, c.frees, len(e.ledger.Slots) == 0)
 			require.Equal(t, c.fails, p.failed)

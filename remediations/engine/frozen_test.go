@@ -10,19 +10,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // breaker is the cluster's in the ledger; closed: it has none.
-func (w *world) breaker() remediations.Breaker {
-	return at(w, func() remediations.Breaker {
+func (w *world) breaker() ledger.Breaker {
+	return at(w, func() ledger.Breaker {
 		if l := w.book(); l != nil {
-			return l.Status.Breakers[remediations.ScopeCluster]
+			return l.Status.Breakers[ledger.ScopeCluster]
 		}
-		return remediations.Breaker{}
+		return ledger.Breaker{}
 	})
 }
 
-func (w *world) untilBreaker(t *testing.T, state remediations.BreakerState, atMost time.Duration) {
+func (w *world) untilBreaker(t *testing.T, state ledger.BreakerState, atMost time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(atMost); w.breaker().State != state; w.pass(time.Second) {
 		require.True(t, time.Now().Before(end), "the breaker is %q and not %q", w.breaker().State, state)
@@ -40,7 +41,7 @@ func (w *world) openedBy(t *testing.T, names ...string) {
 			w.post(n, remediations.StatusFiring)
 		}
 	})
-	w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+	w.untilBreaker(t, ledger.BreakerOpen, time.Minute)
 }
 
 // TestBreakerDoesNotMoveWhileDrydockIsBlind: an alert that nobody can ask about is not over, and time in which nobody sees
@@ -69,10 +70,10 @@ func TestBreakerDoesNotMoveWhileDrydockIsBlind(t *testing.T) {
 				if c.calls {
 					return
 				}
-				require.Equal(t, remediations.BreakerOpen, w.breaker().State)
+				require.Equal(t, ledger.BreakerOpen, w.breaker().State)
 				w.do(func() { w.mend(); clear(w.always); w.quiet(all[1:]...) })
 				w.pass(100 * time.Second)
-				require.Equal(t, remediations.BreakerOpen, w.breaker().State, "the calm has lasted for less than limits.stormCooldown")
+				require.Equal(t, ledger.BreakerOpen, w.breaker().State, "the calm has lasted for less than limits.stormCooldown")
 				require.Zero(t, w.callCount(), "one of the four alerts is back")
 				w.pass(5 * time.Minute)
 				require.Positive(t, w.callCount(), "and the breaker goes on from where it was")
@@ -102,7 +103,7 @@ func TestAStormThatBeganUnseenIsSeenBeforeAnythingBegins(t *testing.T) {
 				w.pass(5 * time.Minute)
 				w.do(func() { w.leasesFrozen = time.Time{}; w.in(6*time.Second, func() { w.unhold("n0") }) }) // between two reads of the leases
 				w.pass(time.Minute)
-				require.Equal(t, storm != nil, w.breaker().State == remediations.BreakerOpen)
+				require.Equal(t, storm != nil, w.breaker().State == ledger.BreakerOpen)
 				require.Equal(t, storm == nil, w.evicted() > 0)
 				if storm != nil {
 					require.Nil(t, w.recordOf("n0").Intent)
@@ -134,10 +135,10 @@ func TestBreakerDoesNotCloseWhileNobodySeesTheLeases(t *testing.T) {
 					require.Empty(t, w.breaker().State)
 					return
 				}
-				require.Equal(t, remediations.BreakerOpen, w.breaker().State)
+				require.Equal(t, ledger.BreakerOpen, w.breaker().State)
 				w.do(func() { w.mend(); clear(w.always) })
 				w.pass(100 * time.Second)
-				require.Equal(t, remediations.BreakerOpen, w.breaker().State, "the calm has been seen for less than limits.stormCooldown")
+				require.Equal(t, ledger.BreakerOpen, w.breaker().State, "the calm has been seen for less than limits.stormCooldown")
 				w.pass(10 * time.Minute)
 				require.Empty(t, w.breaker().State, "and the breaker goes on from where it was")
 			})
@@ -185,11 +186,18 @@ func TestPassThatComesToSeeCountsTheStorm(t *testing.T) {
 				e.heartbeats = &remediations.Heartbeats{ReadAt: now.Add(-time.Second), Nodes: 20, Stale: 20}
 				e.word.AskedAt = now
 				p := &passing{Engine: e, ctx: ctx, now: now, next: now.Add(idle)}
-				p.fleet = e.roster.Fleet(e.ledger, func(n string) bool { return ill > 1 || n == "n0" }, p.blind(), now)
+				firing := map[string]time.Time{}
+				for _, n := range e.roster.Nodes() {
+					if ill > 1 || n.Name == "n0" {
+						firing[n.Name] = now
+					}
+				}
+				e.roster.Fire(firing)
+				p.fleet = e.roster.Fleet(e.ledger, p.blind(), now)
 				require.Empty(t, p.fleet.Breakers, "blind")
 				p.readHeartbeats()
 				require.Empty(t, e.heartbeats.Blind())
-				require.Equal(t, ill > 1, p.fleet.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen)
+				require.Equal(t, ill > 1, p.fleet.Breakers[ledger.ScopeCluster].State == ledger.BreakerOpen)
 			})
 		})
 	}
@@ -213,7 +221,7 @@ func (w *world) onTrial(t *testing.T) {
 		}
 		w.machines["n0"].since = time.Now().Add(-time.Minute)
 	})
-	w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+	w.untilBreaker(t, ledger.BreakerOpen, time.Minute)
 	w.do(func() { w.heal("n2"); w.heal("n3") })
 	require.True(t, w.until(10*time.Minute, func() bool { return len(w.calls) == 1 }))
 	require.Equal(t, "n0", w.callTo(0))
@@ -287,7 +295,7 @@ func TestLeaderWhoseClockWasAheadHoldsNobodyForLong(t *testing.T) {
 						w.post(n, remediations.StatusFiring)
 					}
 				})
-				w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+				w.untilBreaker(t, ledger.BreakerOpen, time.Minute)
 				require.Equal(t, ahead > 0, w.breaker().Quiet.After(time.Now().Add(time.Minute)))
 				w.do(func() { w.quiet("n0", "n1", "n2", "n3") }) // or the next leader would count a storm of its own
 				w.pass(20 * time.Second)

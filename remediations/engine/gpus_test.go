@@ -1,12 +1,18 @@
 package engine
 
 import (
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // gpuSeries is what a scrape finds of the gauge.
@@ -34,7 +40,16 @@ func TestGPUGaugeFollowsTheNodes(t *testing.T) {
 	m := newMetrics(reg, c)
 	require.Empty(t, gpuSeries(t, reg), "before this replica leads")
 
-	pass := func(gpus map[string]int) { m.set(c, newTally(), &remediations.Fleet{ExpectedGPUs: gpus}, nil) }
+	roster := fleet.NewRoster(c)
+	pass := func(gpus map[string]int) {
+		var nodes []*corev1.Node
+		for name, count := range gpus {
+			labels := map[string]string{remediations.GPUCountLabel: strconv.Itoa(count)}
+			nodes = append(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+		}
+		roster.Read(nodes)
+		m.set(c, newTally(), roster.Fleet(&ledger.Ledger{}, false, time.Now()), nil)
+	}
 	pass(map[string]int{"gpu1": 8, "gpu2": 4})
 	require.Equal(t, map[string]float64{"gpu1": 8, "gpu2": 4}, gpuSeries(t, reg))
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // askedFor is how often the instance has asked for it so far.
@@ -148,7 +149,7 @@ func TestASlotThatOneWhoSleptLeftIsFreed(t *testing.T) {
 				w.pass(c.after)
 				w.do(func() {
 					l := mustLedger(w)
-					l.Slots = append(l.Slots, remediations.Slot{Node: "n0", Repair: "gone00", Attempt: "gone00-0-1", Policy: "node-not-ready", Since: time.Now().Add(-time.Minute)})
+					l.Slots = append(l.Slots, ledger.Slot{Node: "n0", Repair: "gone00", Attempt: "gone00-0-1", Policy: "node-not-ready", Since: time.Now().Add(-time.Minute)})
 					w.ledger = l.Encode()
 					w.ledgerRV++
 				})

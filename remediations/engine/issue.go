@@ -9,10 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // issue takes the slot, writes the intent, and lets the call go out; each only after the one before is durable.
-func (p *passing) issue(s *remediations.State, d remediations.Decision) {
+func (p *passing) issue(s *lifecycle.State, d lifecycle.Decision) {
 	n, step := s.Node, d.Record.Step
 	if !p.remember(n.Name).writes.due(p.now) {
 		return // its slot would be taken for an intent that cannot be written
@@ -48,7 +49,7 @@ func (p *passing) issue(s *remediations.State, d remediations.Decision) {
 const lastLook = 2 * time.Second
 
 // begin lets the call go out.
-func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
+func (p *passing) begin(n *corev1.Node, d lifecycle.Decision) {
 	intent, step := *d.Record.Intent, d.Record.Step
 	m := p.remember(n.Name)
 	m.replacement, m.pods = nil, nil // what was said about an earlier attempt says nothing about this one
@@ -59,6 +60,7 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 	machine.Attempt, machine.Before = intent.ID, intent.Before
 	of := d.Policy.Plan[step.Index]
 	machine.Soft, machine.Unit, machine.DaemonSet, machine.Template = of.Soft && step.Attempt == 1, of.Unit, of.DaemonSet, of.Template
+	machine.GivesUpPods = d.Policy.GivesUpPods(d.Record)
 	p.send(calling{
 		of: target{node: n.Name}, step: step.Name, attempt: intent.ID, trail: trailOf(d.Record),
 		lets: func(ctx context.Context, live *corev1.Node) error {
@@ -74,7 +76,7 @@ func (p *passing) begin(n *corev1.Node, d remediations.Decision) {
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
 			return actuator.Act(ctx, machine, mayStill)
 		},
-		after: func(ctx context.Context, call *remediations.Call) {
+		after: func(ctx context.Context, call *lifecycle.Call) {
 			if p.Silencer != nil && call.Outcome == remediations.CallAccepted {
 				call.Silence = p.silence(ctx, n.Name, d)
 			}
@@ -169,7 +171,7 @@ func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, er
 			trail = Trail{Intent: attempt}
 		}
 		trail.log(e.Log).Info("the provider answered late", "node", node, "outcome", outcome, "why", why)
-		m.call = &remediations.Call{IntentID: attempt, Outcome: outcome, Why: why}
+		m.call = &lifecycle.Call{IntentID: attempt, Outcome: outcome, Why: why}
 	})
 }
 
@@ -180,7 +182,7 @@ func machineOf(n *corev1.Node) Machine {
 // silence keeps Alertmanager from waking people about a node that is being repaired, for as long as the step's proof may
 // take. It is made when the call is accepted, so that one whose id is lost in a crash holds nothing that would have come
 // before its end. A failure costs a page and nothing else.
-func (p *passing) silence(ctx context.Context, node string, d remediations.Decision) string {
+func (p *passing) silence(ctx context.Context, node string, d lifecycle.Decision) string {
 	r, policy := d.Record, d.Policy
 	about := map[string]string{policy.Labels[0]: node}
 	if p.Config.ClusterLabel != "" {
@@ -194,7 +196,7 @@ func (p *passing) silence(ctx context.Context, node string, d remediations.Decis
 	return id
 }
 
-func (p *passing) causeOf(s *remediations.State, r *remediations.Record) string {
+func (p *passing) causeOf(s *lifecycle.State, r *remediations.Record) string {
 	for _, a := range s.Journal.Alerts {
 		if a.Fingerprint == r.Cause.Alert {
 			return "alert " + a.Name + " firing since " + a.StartsAt.Format(time.RFC3339)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
@@ -86,7 +87,7 @@ func TestWhatAHostSaidIsToldWhenItIsNew(t *testing.T) {
 	c.Policies[0].Plan[0].Attempts, c.Limits.RepairsPerNode = 4, 9
 	says := ""
 	inWorld(t, c, 6, func(t *testing.T, w *world) {
-		w.core.decide = func(s *remediations.State, now time.Time) remediations.Decision {
+		w.core.decide = func(s *lifecycle.State, now time.Time) lifecycle.Decision {
 			if s.Survey != nil {
 				said := *s.Survey
 				said.Evidence, s.Survey = says, &said
@@ -144,7 +145,7 @@ func TestSilenceIsOfTheNodeInItsCluster(t *testing.T) {
 		o.Config, o.Silencer = modelConfig(), quiet
 		o.Config.ClusterLabel, o.Config.ClusterValue = cluster, "eu-1"
 		p := &passing{Engine: &Engine{Options: o}}
-		d := remediations.Decision{Policy: o.Config.Policies[0], Record: &remediations.Record{ID: "r1", Intent: &remediations.Intent{}}}
+		d := lifecycle.Decision{Policy: o.Config.Policies[0], Record: &remediations.Record{ID: "r1", Intent: &remediations.Intent{}}}
 		require.Equal(t, "s1", p.silence(t.Context(), "n0", d))
 		require.Equal(t, want, quiet.made["s1"])
 		require.Empty(t, lines)
@@ -158,7 +159,7 @@ func TestSilenceIsOfTheNodeInItsCluster(t *testing.T) {
 // TestCauseIsNamedByItsAlert where the Node still has that, and not by another one of the node.
 func TestCauseIsNamedByItsAlert(t *testing.T) {
 	since := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	s := &remediations.State{Journal: remediations.Journal{Alerts: []remediations.Alert{
+	s := &lifecycle.State{Journal: remediations.Journal{Alerts: []remediations.Alert{
 		{Fingerprint: "aa", Name: "DiskFull", StartsAt: since}, {Fingerprint: "bb", Name: "NodeNotReady", StartsAt: since},
 	}}}
 	p := &passing{}

@@ -10,6 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // kind is a kind of target that is not the node itself: what the one driver of this file must be told of it. What may be nil says
@@ -20,14 +23,14 @@ type kind struct {
 	// It is asked for once for each poll.
 	carrier func(e *Engine, ctx context.Context) func(fingerprint, name string) (node string)
 	// decide asks the core, by what was last seen of the target.
-	decide func(e *Engine, t *subject, now time.Time) remediations.Decision
+	decide func(e *Engine, t *subject, now time.Time) lifecycle.Decision
 	// look gives what looks at the target beside the loop; nil: nobody can look. saw is told in the loop what it saw, and may be nil.
-	look func(p *passing, t *subject, d remediations.Decision) func(ctx context.Context, began time.Time) (seen any)
+	look func(p *passing, t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) (seen any)
 	saw  func(p *passing, t *subject)
 	// call lets the call of the record's intent go out, and says under which name people are told of it. resume does again what
 	// may be repeated; nil: nothing of the kind is.
-	call   func(p *passing, t *subject, d remediations.Decision) (attempt string)
-	resume func(p *passing, t *subject, d remediations.Decision)
+	call   func(p *passing, t *subject, d lifecycle.Decision) (attempt string)
+	resume func(p *passing, t *subject, d lifecycle.Decision)
 	// slots is how its repairs are counted among those that disrupt; nil: they disrupt nothing, take no slot, and wait for none.
 	slots *slots
 	// sinceSeen: the target is well since it was first seen so, not since that was decided.
@@ -40,14 +43,14 @@ type kind struct {
 	// decision is carried out. Each may be nil.
 	quiet    func(t *subject) bool
 	verified func(p *passing, r *remediations.Record)
-	counted  func(p *passing, t *subject, now *remediations.Record, d remediations.Decision, wrote bool)
+	counted  func(p *passing, t *subject, now *remediations.Record, d lifecycle.Decision, wrote bool)
 }
 
 // slots count a repair that disrupts, in a pass and in the ledger.
 type slots struct {
-	occupy func(f *remediations.Fleet, node string, r *remediations.Record, wouldBe bool)
-	vacate func(f *remediations.Fleet, node string)
-	free   func(l *remediations.Ledger, node string) bool
+	occupy func(f *fleet.Fleet, node string, r *remediations.Record, wouldBe bool)
+	vacate func(f *fleet.Fleet, node string)
+	free   func(l *ledger.Ledger, node string) bool
 }
 
 // kinds are those of every engine, in the order in which a pass decides about the targets of one node.
@@ -73,7 +76,7 @@ func (e *Engine) kindOf(of remediations.Kind) *kind {
 
 // subject is one target as a decision is made about it.
 type subject struct {
-	*remediations.State
+	*lifecycle.State
 	remediations.Subject
 	of target
 	m  *targetMemory
@@ -105,7 +108,7 @@ func (p *passing) subject(k *kind, n *corev1.Node, one remediations.Subject) *su
 	return &subject{State: s, Subject: one, of: of, m: m}
 }
 
-func (p *passing) carryBeside(k *kind, t *subject, d remediations.Decision) {
+func (p *passing) carryBeside(k *kind, t *subject, d lifecycle.Decision) {
 	since := p.now
 	if k.sinceSeen && !t.m.seenAt.IsZero() {
 		since = t.m.seenAt
@@ -117,40 +120,40 @@ func (p *passing) carryBeside(k *kind, t *subject, d remediations.Decision) {
 			p.want(t.State, t.Record, d)
 		}
 	}
-	p.waiting = p.waiting || (k.slots != nil && d.Verb == remediations.Keep)
+	p.waiting = p.waiting || (k.slots != nil && d.Verb == lifecycle.Keep)
 	if d.Ask.Sighting {
 		p.lookAt(k, t, d)
 	}
 	p.recheck(d)
 	wrote := false
 	switch d.Verb {
-	case remediations.Issue:
+	case lifecycle.Issue:
 		wrote = p.issueBeside(k, t, d)
-	case remediations.Resume:
+	case lifecycle.Resume:
 		k.resume(p, t, d)
-	case remediations.Keep:
+	case lifecycle.Keep:
 		wrote = p.keepBeside(k, t, d)
-	case remediations.Verify:
+	case lifecycle.Verify:
 		if wrote = p.putOf(t.State, t.Key, d); wrote {
 			p.verifying(k, t, d)
 		}
-	case remediations.End:
+	case lifecycle.End:
 		if wrote = p.putOf(t.State, t.Key, d); wrote {
 			p.endBeside(k, t, d)
 		}
-	case remediations.Look:
+	case lifecycle.Look:
 		if r := onRecord(t, d); k.slots != nil && d.Policy != nil && r != nil && !p.spoken(d.Policy, t.Record) {
 			k.slots.occupy(p.fleet, t.of.node, r, d.Policy.Mode == remediations.ModeObserve)
 		}
 		wrote = p.putOf(t.State, t.Key, d)
-	case remediations.Wait, remediations.Drop, remediations.Rest, remediations.Reset:
+	case lifecycle.Wait, lifecycle.Drop, lifecycle.Rest, lifecycle.Reset:
 		wrote = p.putOf(t.State, t.Key, d)
 	}
 	r := t.Record
 	switch {
 	case d.Record != nil && wrote:
 		r = d.Record
-	case wrote && (d.Verb == remediations.End || d.Verb == remediations.Drop):
+	case wrote && (d.Verb == lifecycle.End || d.Verb == lifecycle.Drop):
 		r = nil
 	}
 	p.tallied(r, d)
@@ -160,7 +163,7 @@ func (p *passing) carryBeside(k *kind, t *subject, d remediations.Decision) {
 }
 
 // onRecord is the repair as the decision has it.
-func onRecord(t *subject, d remediations.Decision) *remediations.Record {
+func onRecord(t *subject, d lifecycle.Decision) *remediations.Record {
 	if d.Record != nil {
 		return d.Record
 	}
@@ -168,7 +171,7 @@ func onRecord(t *subject, d remediations.Decision) *remediations.Record {
 }
 
 // lookAt looks at the target beside the loop.
-func (p *passing) lookAt(k *kind, t *subject, d remediations.Decision) {
+func (p *passing) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 	look := k.look(p, t, d)
 	if look == nil {
 		return
@@ -186,7 +189,7 @@ func (p *passing) lookAt(k *kind, t *subject, d remediations.Decision) {
 
 // issueBeside takes the slot, where the kind has any, writes the intent, and lets the call go out; each only after the one before
 // is durable.
-func (p *passing) issueBeside(k *kind, t *subject, d remediations.Decision) (wrote bool) {
+func (p *passing) issueBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r := d.Record
 	if k.slots != nil {
 		l := p.ledger.Clone()
@@ -211,7 +214,7 @@ func (p *passing) issueBeside(k *kind, t *subject, d remediations.Decision) (wro
 }
 
 // verifying follows once the call's answer is on record.
-func (p *passing) verifying(k *kind, t *subject, d remediations.Decision) {
+func (p *passing) verifying(k *kind, t *subject, d lifecycle.Decision) {
 	t.m.call, t.m.seen, t.m.seenAt = nil, nil, time.Time{} // what was seen before the call proves nothing
 	if k.about == nil {
 		p.tellOf(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
@@ -221,7 +224,7 @@ func (p *passing) verifying(k *kind, t *subject, d remediations.Decision) {
 	}
 }
 
-func (p *passing) keepBeside(k *kind, t *subject, d remediations.Decision) (wrote bool) {
+func (p *passing) keepBeside(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	node, was, r := t.of.node, t.Record, onRecord(t, d)
 	if k.slots != nil && d.Reason == remediations.Observing && r != nil && !p.spoken(d.Policy, was) {
 		k.slots.occupy(p.fleet, node, r, true)
@@ -254,7 +257,7 @@ func (p *passing) keepBeside(k *kind, t *subject, d remediations.Decision) (wrot
 	return wrote
 }
 
-func (p *passing) endBeside(k *kind, t *subject, d remediations.Decision) {
+func (p *passing) endBeside(k *kind, t *subject, d lifecycle.Decision) {
 	e, whose := d.Ended, ""
 	p.ended(e)
 	if k.ofWhat != nil {

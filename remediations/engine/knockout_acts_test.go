@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // sidecarUnderRepair is another target's record on the Node.
@@ -37,7 +38,7 @@ func actKnockOuts() map[string]knockOut {
 			},
 		},
 		"2: a sidecar's repair excludes the node's": {
-			take:   func(h *hands) { h.state(func(s *remediations.State, _ time.Time) { s.Journal.OtherRepairs = nil }) },
+			take:   func(h *hands) { h.state(func(s *lifecycle.State, _ time.Time) { s.Journal.OtherRepairs = nil }) },
 			speaks: "2: an intent on n0, where a sidecar's",
 			tale: after(func(w *world) {
 				w.edit("n0", func(n *corev1.Node) { n.Annotations[podKey("a-0")] = sidecarUnderRepair })
@@ -66,9 +67,9 @@ func actKnockOuts() map[string]knockOut {
 		},
 		"4: an intent without an outcome counts as issued": {
 			take: func(h *hands) {
-				h.decision(func(s *remediations.State, d *remediations.Decision) {
+				h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
 					if r := s.Journal.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
-						*d = remediations.Decision{Verb: remediations.Issue, Record: r, Policy: s.Config.Policies[0]}
+						*d = lifecycle.Decision{Verb: lifecycle.Issue, Record: r, Policy: s.Config.Policies[0]}
 					}
 				})
 			},

@@ -7,11 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // beating lets Decide believe that every lease was counted just now, and is fresh.
 func beating(h *hands) {
-	h.state(func(s *remediations.State, now time.Time) {
+	h.state(func(s *lifecycle.State, now time.Time) {
 		s.Heartbeats = &remediations.Heartbeats{ReadAt: now, Nodes: 6}
 	})
 }
@@ -27,6 +28,18 @@ func leasesBroken(how string) func(*testing.T, *world) {
 		w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 		w.pass(5 * time.Minute)
 	}
+}
+
+// sampledLeases is the tale of a sick node while nobody renews a lease, in a fleet whose leases are sampled.
+func sampledLeases(_ *testing.T, w *world) {
+	if w.core.sampling == remediations.LeaseSampling {
+		w.core.sampling = modelSampling
+	}
+	w.start()
+	w.do(func() { w.leasesFrozen = time.Now() })
+	w.pass(2 * time.Minute)
+	w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+	w.pass(5 * time.Minute)
 }
 
 // dataKnockOuts are invariant 6.
@@ -58,11 +71,20 @@ func dataKnockOuts() map[string]knockOut {
 				w.pass(5 * time.Minute)
 			},
 		},
+		"6: a sample of the leases that has stale ones proves nothing": {
+			take: func(h *hands) {
+				h.w.core.sampling = remediations.Sampling{From: modelSampling.From, Size: 2, Stale: 2}
+			},
+			tale: sampledLeases, speaks: "6: something was done to n0, and no lease is renewed",
+		},
+		"6: a sample of the leases does not call a stale one fresh": {
+			take: func(h *hands) { h.w.lies.freshSample = true }, tale: sampledLeases, speaks: "6: something was done to n0, and no lease is renewed",
+		},
 		"6: leases that cannot be listed hold": {take: beating, tale: leasesBroken("lost"), speaks: "6: something was done to n0, and nobody can count"},
 		"6: no leases at all hold":             {take: beating, tale: leasesBroken("empty"), speaks: "6: something was done to n0, and nobody can count"},
 		"6: a clock that is wrong calls nobody": {
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, now time.Time) {
+				h.state(func(s *lifecycle.State, now time.Time) {
 					s.Heartbeats = &remediations.Heartbeats{ReadAt: now, Nodes: 6}
 					hear(s, alerts(neverSent))
 				})

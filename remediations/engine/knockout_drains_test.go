@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 func whole(c *remediations.Config) { *c = *wholeConfig() }
@@ -23,9 +25,9 @@ func drained(then func(w *world)) func(*testing.T, *world) {
 
 // goesOn lets a drain go on, whatever Decide says.
 func (h *hands) goesOn() {
-	h.decision(func(s *remediations.State, d *remediations.Decision) {
+	h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
 		if r := s.Journal.Record; r != nil && r.Phase == remediations.Acting && r.Step.Name == "drain" && s.Call != nil && s.Call.Outcome == "" {
-			*d = remediations.Decision{Verb: remediations.Wait, Policy: d.Policy}
+			*d = lifecycle.Decision{Verb: lifecycle.Wait, Policy: d.Policy}
 		}
 	})
 }
@@ -110,7 +112,7 @@ func replaceKnockOuts() map[string]knockOut {
 			config: whole, speaks: "7: Recovered on n0, which is the same machine",
 			take: func(h *hands) {
 				h.w.do(func() { h.w.lies.provesAnything = true })
-				h.w.core.successorOf = func(_ *remediations.Orphan, _ *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
+				h.w.core.successorOf = func(_ *ledger.Orphan, _ *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
 					for _, n := range nodes {
 						if n.Name == "n0" { // the proof asks once more
 							n = n.DeepCopy()
@@ -142,7 +144,7 @@ func replaceKnockOuts() map[string]knockOut {
 			speaks: "7: the machine civo://m0 was replaced",
 		},
 		"2: the Node of a machine that is being replaced is left alone": {
-			config: whole, take: func(h *hands) { h.ledger(func(l *remediations.Ledger) { l.Orphans = nil }) },
+			config: whole, take: func(h *hands) { h.ledger(func(l *ledger.Ledger) { l.Orphans = nil }) },
 			tale: func(t *testing.T, w *world) {
 				w.do(func() { w.mood.idle = true; w.config.Limits.Concurrent = many })
 				w.during(t, "replace")
@@ -164,7 +166,7 @@ func TestNoSurveyIsHarmless(t *testing.T) {
 		require.Len(t, w.toldOf("RepairExhausted"), 1)
 	}}
 	require.Empty(t, k.run(t, func(h *hands) {
-		h.state(func(s *remediations.State, now time.Time) {
+		h.state(func(s *lifecycle.State, now time.Time) {
 			for _, step := range []string{"reboot", "replace"} {
 				if r := s.Journal.Record; (r == nil && step == "reboot") || (r != nil && r.Step.Name == "drain" && step == "replace") {
 					s.Survey = &remediations.Survey{Step: remediations.StepOn{Name: step}, At: now}

@@ -7,22 +7,24 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // breakers lets Decide see the fleet without the breakers in that state.
-func breakers(state remediations.BreakerState) func(*hands) {
+func breakers(state ledger.BreakerState) func(*hands) {
 	return func(h *hands) {
-		h.state(func(s *remediations.State, _ time.Time) {
+		h.state(func(s *lifecycle.State, _ time.Time) {
 			f := *s.Fleet
 			f.Breakers = maps.Clone(f.Breakers)
-			maps.DeleteFunc(f.Breakers, func(_ string, b remediations.Breaker) bool { return b.State == state })
+			maps.DeleteFunc(f.Breakers, func(_ string, b ledger.Breaker) bool { return b.State == state })
 			s.Fleet = &f
 		})
 	}
 }
 
-func (h *hands) ledger(change func(*remediations.Ledger)) {
-	h.state(func(s *remediations.State, _ time.Time) {
+func (h *hands) ledger(change func(*ledger.Ledger)) {
+	h.state(func(s *lifecycle.State, _ time.Time) {
 		if s.Ledger != nil {
 			s.Ledger = s.Ledger.Clone()
 			change(s.Ledger)
@@ -68,7 +70,7 @@ func inWaves(nodes, waves int) func(*testing.T, *world) {
 func guardKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"FleetUnhealthy: open": {
-			take: breakers(remediations.BreakerOpen), speaks: "FleetUnhealthy: an intent on n0, and cluster is in a storm",
+			take: breakers(ledger.BreakerOpen), speaks: "FleetUnhealthy: an intent on n0, and cluster is in a storm",
 			tale: func(_ *testing.T, w *world) {
 				w.start()
 				w.pass(16 * time.Second)
@@ -88,10 +90,10 @@ func guardKnockOuts() map[string]knockOut {
 		},
 		"ClusterWide: once an hour": {
 			config: wideFirst, tale: inWaves(4, 2), speaks: "ClusterWide: apply-cni of r",
-			take: func(h *hands) { h.ledger(func(l *remediations.Ledger) { l.Wide = nil }) },
+			take: func(h *hands) { h.ledger(func(l *ledger.Ledger) { l.Wide = nil }) },
 		},
 		"FleetUnhealthy: half-open": {
-			config: three, take: breakers(remediations.BreakerHalfOpen), speaks: "FleetUnhealthy: r",
+			config: three, take: breakers(ledger.BreakerHalfOpen), speaks: "FleetUnhealthy: r",
 			tale: func(_ *testing.T, w *world) {
 				w.start()
 				w.pass(16 * time.Second)
@@ -111,7 +113,7 @@ func guardKnockOuts() map[string]knockOut {
 		},
 		"PolicyFailing": {
 			nodes: 10, config: func(c *remediations.Config) { c.Policies[0].Plan[0].Attempts = 1 },
-			take:   func(h *hands) { h.ledger(func(l *remediations.Ledger) { l.Status.Exhausted = nil }) },
+			take:   func(h *hands) { h.ledger(func(l *ledger.Ledger) { l.Status.Exhausted = nil }) },
 			speaks: "PolicyFailing: the intent",
 			tale: func(_ *testing.T, w *world) {
 				w.start()
@@ -126,7 +128,7 @@ func guardKnockOuts() map[string]knockOut {
 		"TooYoung": {
 			config: func(c *remediations.Config) { c.Policies[0].For = 4 * time.Minute },
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, now time.Time) {
+				h.state(func(s *lifecycle.State, now time.Time) {
 					s.Journal.Alerts = slices.Clone(s.Journal.Alerts)
 					for i := range s.Journal.Alerts {
 						s.Journal.Alerts[i].ReceivedAt = now.Add(-time.Hour) // as its sender says
@@ -152,7 +154,7 @@ func guardKnockOuts() map[string]knockOut {
 		},
 		"RepairsSpent": {
 			config: func(c *remediations.Config) { c.Limits.RepairsPerNode = 1 },
-			take:   func(h *hands) { h.ledger(func(l *remediations.Ledger) { clear(l.Repairs) }) },
+			take:   func(h *hands) { h.ledger(func(l *ledger.Ledger) { clear(l.Repairs) }) },
 			tale:   again(10 * time.Minute), speaks: "RepairsSpent: r",
 		},
 	}

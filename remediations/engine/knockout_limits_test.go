@@ -7,6 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 var many = remediations.Quantity{Value: 99}
@@ -93,14 +96,14 @@ func limitKnockOuts() map[string]knockOut {
 		},
 		"3: what the ledger holds counts where the Nodes do not show it": {
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, now time.Time) {
+				h.state(func(s *lifecycle.State, now time.Time) {
 					nodes := at(h.w, func() (out []*corev1.Node) {
 						for _, n := range h.w.instances[len(h.w.instances)-1].view {
 							out = append(out, n)
 						}
 						return out
 					})
-					s.Fleet = remediations.NewFleet(s.Config, nodes, &remediations.Ledger{}, func(string) bool { return false }, now)
+					s.Fleet = fleet.NewFleet(s.Config, nodes, &ledger.Ledger{}, func(string) bool { return false }, now)
 				})
 			},
 			speaks: "3: 2 in flight",

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // livenessKnockOuts are the statements of the liveness clause: in each tale something that the engine does at the end of a
@@ -23,23 +25,23 @@ func livenessKnockOuts() map[string]knockOut {
 		after(func(w *world) { w.machines["n0"].silenced = true })(t, w)
 		w.do(func() { w.machines["n0"].silenced = false; w.heal("n0") })
 	}
-	never := func(h *hands, which func(s *remediations.State, d *remediations.Decision) bool) {
-		h.decision(func(s *remediations.State, d *remediations.Decision) {
+	never := func(h *hands, which func(s *lifecycle.State, d *lifecycle.Decision) bool) {
+		h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
 			if which(s, d) {
-				*d = remediations.Decision{Verb: remediations.Wait}
+				*d = lifecycle.Decision{Verb: lifecycle.Wait}
 			}
 		})
 	}
 	return map[string]knockOut{
 		"liveness: what was held ends when its alert is over": {
 			take: func(h *hands) {
-				never(h, func(_ *remediations.State, d *remediations.Decision) bool { return d.Verb == remediations.Drop })
+				never(h, func(_ *lifecycle.State, d *lifecycle.Decision) bool { return d.Verb == lifecycle.Drop })
 			},
 			tale: calm(held), speaks: "liveness: n0 has a repair left over",
 		},
 		"liveness: a repair ends": {
 			take: func(h *hands) {
-				never(h, func(_ *remediations.State, d *remediations.Decision) bool { return d.Verb == remediations.End })
+				never(h, func(_ *lifecycle.State, d *lifecycle.Decision) bool { return d.Verb == lifecycle.End })
 				h.w.in(4*time.Minute, func() { // or its slot would be said to be left over, and not its record
 					h.w.lies.forgetSlots, h.w.ledger["slots"] = true, "[]"
 				})
@@ -63,7 +65,7 @@ func livenessKnockOuts() map[string]knockOut {
 						w.post(n, remediations.StatusFiring)
 					}
 				})
-				w.untilBreaker(t, remediations.BreakerOpen, time.Minute)
+				w.untilBreaker(t, ledger.BreakerOpen, time.Minute)
 				w.pass(2 * time.Minute)
 				w.do(func() { w.quiet(nodeNames[:4]...) })
 			}), speaks: "liveness: the breaker of cluster is open",
@@ -71,8 +73,8 @@ func livenessKnockOuts() map[string]knockOut {
 		"liveness: a would-be repair frees its place": {
 			config: func(c *remediations.Config) { c.Policies[0].Mode = remediations.ModeObserve },
 			take: func(h *hands) {
-				never(h, func(s *remediations.State, d *remediations.Decision) bool {
-					return d.Verb == remediations.End && d.Ended.Outcome == remediations.Observed && s.Node.Name == "n5"
+				never(h, func(s *lifecycle.State, d *lifecycle.Decision) bool {
+					return d.Verb == lifecycle.End && d.Ended.Outcome == remediations.Observed && s.Node.Name == "n5"
 				})
 			},
 			tale: calm(func(_ *testing.T, w *world) { w.start() }), speaks: "liveness: the would-be repair of n5 keeps its place",
@@ -80,7 +82,7 @@ func livenessKnockOuts() map[string]knockOut {
 		"liveness: what was observed holds no repair": {
 			config: func(c *remediations.Config) { c.Policies[0].Mode = remediations.ModeObserve },
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, _ time.Time) { // as if it had been done
+				h.state(func(s *lifecycle.State, _ time.Time) { // as if it had been done
 					s.Journal.History = slices.Clone(s.Journal.History)
 					for i, e := range s.Journal.History {
 						if e.Outcome == remediations.Observed {
@@ -93,8 +95,8 @@ func livenessKnockOuts() map[string]knockOut {
 		},
 		"liveness: a fresh fault is repaired": {
 			take: func(h *hands) {
-				never(h, func(s *remediations.State, d *remediations.Decision) bool {
-					return d.Verb == remediations.Issue && s.Node.Name == "n5"
+				never(h, func(s *lifecycle.State, d *lifecycle.Decision) bool {
+					return d.Verb == lifecycle.Issue && s.Node.Name == "n5"
 				})
 			},
 			tale: calm(func(t *testing.T, w *world) { sickNode(t, w) }), speaks: "liveness: the fresh fault of n5 is not repaired",

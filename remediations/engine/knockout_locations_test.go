@@ -9,12 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
 // leader lets location.Decide see another state than the one that is.
 func (h *hands) leader(change func(*location.State)) {
-	h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
+	h.w.core.decideLocation = func(s *location.State, now time.Time) lifecycle.Decision {
 		c, state := *s, *s.State
 		c.State = &state
 		change(&c)
@@ -99,8 +102,8 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"2: a leader's repair excludes those of its nodes": {
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, _ time.Time) {
-					s.Journal.OtherRepairs, s.Fleet = nil, remediations.NewFleet(s.Config, []*corev1.Node{s.Node}, &remediations.Ledger{}, func(string) bool { return false }, time.Now())
+				h.state(func(s *lifecycle.State, _ time.Time) {
+					s.Journal.OtherRepairs, s.Fleet = nil, fleet.NewFleet(s.Config, []*corev1.Node{s.Node}, &ledger.Ledger{}, func(string) bool { return false }, time.Now())
 				})
 			},
 			speaks: "2: an intent on n1",
@@ -128,7 +131,7 @@ func leaderKnockOuts() map[string]knockOut {
 		"S2: no candidate is tried twice": {
 			config: func(c *remediations.Config) { withLeaders(c).Policies[1].Plan[0].Attempts = 4 },
 			take: func(h *hands) {
-				h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
+				h.w.core.decideLocation = func(s *location.State, now time.Time) lifecycle.Decision {
 					d := location.Decide(s, now)
 					if r := s.Record; d.PutBack == nil || len(r.Moves) != 2 || s.Sight == nil {
 						return d
@@ -138,7 +141,7 @@ func leaderKnockOuts() map[string]knockOut {
 					c.Phase, c.Step.Attempt, c.Since, c.Deadline = remediations.Acting, 3, now, now.Add(time.Minute)
 					c.Moves = append(slices.Clone(again.Moves), remediations.Move{Location: "l0", From: "n2", To: "n1", Before: map[string]*string{"n1": nil}})
 					c.Intent = &remediations.Intent{ID: again.ID + "-0-3", At: now, Successor: "n1"}
-					return remediations.Decision{Verb: remediations.Issue, Record: &c, Policy: s.Config.Policies[1]}
+					return lifecycle.Decision{Verb: lifecycle.Issue, Record: &c, Policy: s.Config.Policies[1]}
 				}
 			},
 			tale: relayFails(func(w *world) { w.mesh.members["n1"].darkLeading, w.mesh.members["n2"].darkLeading = true, true }), speaks: "S2: the successor",
@@ -179,7 +182,7 @@ func leaderKnockOuts() map[string]knockOut {
 		},
 		"8: what ran out is put back": {
 			take: func(h *hands) {
-				h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
+				h.w.core.decideLocation = func(s *location.State, now time.Time) lifecycle.Decision {
 					d := location.Decide(s, now)
 					if d.PutBack != nil {
 						d.PutBack = d.PutBack[:1]
@@ -201,8 +204,8 @@ func leaderKnockOuts() map[string]knockOut {
 }
 
 // noFleet is a fleet in which nobody is under repair.
-func noFleet(s *location.State) *remediations.Fleet {
-	return remediations.NewFleet(s.Config, []*corev1.Node{s.Node}, &remediations.Ledger{}, func(string) bool { return false }, time.Now())
+func noFleet(s *location.State) *fleet.Fleet {
+	return fleet.NewFleet(s.Config, []*corev1.Node{s.Node}, &ledger.Ledger{}, func(string) bool { return false }, time.Now())
 }
 
 // moveKnockOuts are what must be before a move leaves: invariants 4, 5 and 9.
@@ -215,9 +218,9 @@ func moveKnockOuts() map[string]knockOut {
 		},
 		"4: a move without an outcome counts as made": {
 			take: func(h *hands) {
-				h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
+				h.w.core.decideLocation = func(s *location.State, now time.Time) lifecycle.Decision {
 					if r := s.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
-						return remediations.Decision{Verb: remediations.Issue, Record: r, Policy: s.Config.Policies[1]}
+						return lifecycle.Decision{Verb: lifecycle.Issue, Record: r, Policy: s.Config.Policies[1]}
 					}
 					return location.Decide(s, now)
 				}
@@ -296,7 +299,7 @@ func moveKnockOuts() map[string]knockOut {
 		"9: a pause holds the putting back": {
 			take: func(h *hands) {
 				h.w.core.mayStillPutBack = func(*remediations.Config, *corev1.Node, []*corev1.Node, string) error { return nil }
-				h.w.core.decideLocation = func(s *location.State, now time.Time) remediations.Decision {
+				h.w.core.decideLocation = func(s *location.State, now time.Time) lifecycle.Decision {
 					c, state := *s, *s.State
 					c.State, state.Node = &state, s.Node.DeepCopy()
 					delete(state.Node.Annotations, remediations.PauseKey)

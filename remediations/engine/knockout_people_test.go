@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // betweenAttempts is a repair whose first reboot does not help, and what happens then.
@@ -45,7 +47,7 @@ func peopleKnockOuts() map[string]knockOut {
 		},
 		"9: cancel stands until the call is over": {
 			take: func(h *hands) {
-				h.decision(func(s *remediations.State, d *remediations.Decision) {
+				h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
 					if r := s.Journal.Record; r != nil && r.Phase == remediations.Acting {
 						d.Consume = append(d.Consume, remediations.CancelKey)
 					}
@@ -62,11 +64,11 @@ func peopleKnockOuts() map[string]knockOut {
 		},
 		"9: a broken glass holds for its hour": {
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, now time.Time) {
+				h.state(func(s *lifecycle.State, now time.Time) {
 					if s.Ledger != nil && s.Ledger.Status.Glass != nil {
 						l := s.Ledger.Clone()
 						for n, g := range l.Status.Glass {
-							l.Status.Glass[n] = remediations.Glass{Since: now.Add(-2 * time.Hour), Why: g.Why}
+							l.Status.Glass[n] = ledger.Glass{Since: now.Add(-2 * time.Hour), Why: g.Why}
 						}
 						s.Ledger = l
 					}
@@ -76,7 +78,7 @@ func peopleKnockOuts() map[string]knockOut {
 		},
 		"9: no clock that is wrong mends it": {
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, now time.Time) {
+				h.state(func(s *lifecycle.State, now time.Time) {
 					s.Heartbeats = &remediations.Heartbeats{ReadAt: now, Nodes: 6}
 				})
 			},

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // cured is the tale of a reboot after which something is still not as it should be.
@@ -22,7 +23,7 @@ func cured(then func(w *world)) func(*testing.T, *world) {
 
 // record lets Decide see another record while a proof is awaited.
 func (h *hands) record(change func(*remediations.Record)) {
-	h.state(func(s *remediations.State, _ time.Time) {
+	h.state(func(s *lifecycle.State, _ time.Time) {
 		if r := s.Journal.Record; r != nil && r.Phase == remediations.Verifying {
 			c, i := *r, *r.Intent
 			c.Intent = &i
@@ -75,7 +76,7 @@ func proofKnockOuts() map[string]knockOut {
 		},
 		"7: its lease is fresh": {
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, now time.Time) {
+				h.state(func(s *lifecycle.State, now time.Time) {
 					s.Lease = &remediations.Lease{ReadAt: now, RenewedAt: now, Duration: leaseFor}
 				})
 			},
@@ -83,7 +84,7 @@ func proofKnockOuts() map[string]knockOut {
 		},
 		"7: its alert is gone": {
 			take: func(h *hands) {
-				h.word(func(_ int, s *remediations.State, r *remediations.ReplicaWord) {
+				h.word(func(_ int, s *lifecycle.State, r *remediations.ReplicaWord) {
 					if rec := s.Journal.Record; rec != nil && rec.Phase == remediations.Verifying {
 						clear(r.Alerts)
 					}
@@ -93,8 +94,8 @@ func proofKnockOuts() map[string]knockOut {
 		},
 		"7: while its source lives": {
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, now time.Time) {
-					hear(s, func(_ int, _ *remediations.State, r *remediations.ReplicaWord) { r.Watchdog, r.WatchdogAt = true, now })
+				h.state(func(s *lifecycle.State, now time.Time) {
+					hear(s, func(_ int, _ *lifecycle.State, r *remediations.ReplicaWord) { r.Watchdog, r.WatchdogAt = true, now })
 					if s.Word != nil {
 						s.Word.WatchdogMisses = 0
 					}

@@ -9,12 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // sidecar lets sidecar.Decide see another state than the one that is.
 func (h *hands) sidecar(change func(*sidecar.State)) {
-	h.w.core.decideSidecar = func(s *sidecar.State, now time.Time) remediations.Decision {
+	h.w.core.decideSidecar = func(s *sidecar.State, now time.Time) lifecycle.Decision {
 		c, state := *s, *s.State
 		c.State = &state
 		change(&c)
@@ -143,9 +144,9 @@ func approvalKnockOuts() map[string]knockOut {
 		},
 		"4: a task without an outcome counts as posted": {
 			take: func(h *hands) {
-				h.w.core.decideSidecar = func(s *sidecar.State, now time.Time) remediations.Decision {
+				h.w.core.decideSidecar = func(s *sidecar.State, now time.Time) lifecycle.Decision {
 					if r := s.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
-						return remediations.Decision{Verb: remediations.Issue, Record: r, Policy: s.Config.Policies[1]}
+						return lifecycle.Decision{Verb: lifecycle.Issue, Record: r, Policy: s.Config.Policies[1]}
 					}
 					return sidecar.Decide(s, now)
 				}
@@ -183,7 +184,7 @@ func approvalKnockOuts() map[string]knockOut {
 		"5: nor of an alert that is forged": {
 			take: func(h *hands) {
 				h.sidecar(func(s *sidecar.State) {
-					hear(s.State, func(_ int, s *remediations.State, r *remediations.ReplicaWord) {
+					hear(s.State, func(_ int, s *lifecycle.State, r *remediations.ReplicaWord) {
 						for _, a := range s.Journal.Alerts {
 							r.Alerts[a.Fingerprint] = remediations.AlertWord{Active: true, Receivers: []string{"drydock"}}
 						}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
@@ -44,8 +45,8 @@ type hands struct {
 }
 
 // state lets Decide see another state than the one that is.
-func (h *hands) state(change func(*remediations.State, time.Time)) {
-	h.w.core.decide = func(s *remediations.State, now time.Time) remediations.Decision {
+func (h *hands) state(change func(*lifecycle.State, time.Time)) {
+	h.w.core.decide = func(s *lifecycle.State, now time.Time) lifecycle.Decision {
 		c := *s
 		change(&c, now)
 		return node.Decide(&c, now)
@@ -53,8 +54,8 @@ func (h *hands) state(change func(*remediations.State, time.Time)) {
 }
 
 // decision lets the engine carry out another decision than Decide's.
-func (h *hands) decision(change func(*remediations.State, *remediations.Decision)) {
-	h.w.core.decide = func(s *remediations.State, now time.Time) remediations.Decision {
+func (h *hands) decision(change func(*lifecycle.State, *lifecycle.Decision)) {
+	h.w.core.decide = func(s *lifecycle.State, now time.Time) lifecycle.Decision {
 		d := node.Decide(s, now)
 		change(s, &d)
 		return d
@@ -63,7 +64,7 @@ func (h *hands) decision(change func(*remediations.State, *remediations.Decision
 
 // config lets Decide see another configuration. Its first policy is a copy, too.
 func (h *hands) config(change func(*remediations.Config, *remediations.Policy)) {
-	h.state(func(s *remediations.State, _ time.Time) {
+	h.state(func(s *lifecycle.State, _ time.Time) {
 		c := *s.Config
 		c.Policies = slices.Clone(c.Policies)
 		p := *c.Policies[0]
@@ -75,18 +76,18 @@ func (h *hands) config(change func(*remediations.Config, *remediations.Policy)) 
 
 // node lets Decide see another Node.
 func (h *hands) node(change func(*corev1.Node)) {
-	h.state(func(s *remediations.State, _ time.Time) {
+	h.state(func(s *lifecycle.State, _ time.Time) {
 		s.Node = s.Node.DeepCopy()
 		change(s.Node)
 	})
 }
 
 // word lets Decide hear something else from each Alertmanager.
-func (h *hands) word(change func(i int, s *remediations.State, r *remediations.ReplicaWord)) {
-	h.state(func(s *remediations.State, _ time.Time) { hear(s, change) })
+func (h *hands) word(change func(i int, s *lifecycle.State, r *remediations.ReplicaWord)) {
+	h.state(func(s *lifecycle.State, _ time.Time) { hear(s, change) })
 }
 
-func hear(s *remediations.State, change func(i int, s *remediations.State, r *remediations.ReplicaWord)) {
+func hear(s *lifecycle.State, change func(i int, s *lifecycle.State, r *remediations.ReplicaWord)) {
 	if s.Word == nil {
 		return
 	}
@@ -100,8 +101,8 @@ func hear(s *remediations.State, change func(i int, s *remediations.State, r *re
 }
 
 // alerts changes what an Alertmanager says of each alert.
-func alerts(change func(*remediations.AlertWord)) func(int, *remediations.State, *remediations.ReplicaWord) {
-	return func(_ int, _ *remediations.State, r *remediations.ReplicaWord) {
+func alerts(change func(*remediations.AlertWord)) func(int, *lifecycle.State, *remediations.ReplicaWord) {
+	return func(_ int, _ *lifecycle.State, r *remediations.ReplicaWord) {
 		for fp, a := range r.Alerts {
 			change(&a)
 			r.Alerts[fp] = a

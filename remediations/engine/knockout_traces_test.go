@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 func repairCordoned(c *remediations.Config) { c.Policies[0].RepairCordoned = true }
@@ -43,12 +44,12 @@ func traceKnockOuts() map[string]knockOut {
 		},
 		"8: announcements end with the repair": {
 			config: announced, take: func(h *hands) {
-				h.decision(func(_ *remediations.State, d *remediations.Decision) { d.Withdraw = nil })
+				h.decision(func(_ *lifecycle.State, d *lifecycle.Decision) { d.Withdraw = nil })
 			}, speaks: "8: the repair r", tale: overwritten,
 		},
 		"8: announcements are on the record": {
 			config: announced, take: func(h *hands) {
-				h.decision(func(_ *remediations.State, d *remediations.Decision) {
+				h.decision(func(_ *lifecycle.State, d *lifecycle.Decision) {
 					if len(d.Announce) > 0 {
 						d.Record.Undo = nil
 					}
@@ -71,7 +72,7 @@ func traceKnockOuts() map[string]knockOut {
 		},
 		"8: what Drydock did is on the record": {
 			take: func(h *hands) {
-				h.decision(func(_ *remediations.State, d *remediations.Decision) {
+				h.decision(func(_ *lifecycle.State, d *lifecycle.Decision) {
 					if d.Cordon {
 						d.Record.Undo = nil
 					}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 func active(a *remediations.AlertWord) {
@@ -14,7 +15,7 @@ func active(a *remediations.AlertWord) {
 }
 
 // say makes a replica say that the node's alert is active.
-func say(_ int, s *remediations.State, r *remediations.ReplicaWord) {
+func say(_ int, s *lifecycle.State, r *remediations.ReplicaWord) {
 	*r = remediations.ReplicaWord{URL: r.URL, Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]remediations.AlertWord{}}
 	for _, a := range s.Journal.Alerts {
 		r.Alerts[a.Fingerprint] = remediations.AlertWord{Labels: labelsOf(s.Node.Name), StartsAt: time.Now().Add(-time.Hour), Active: true, Receivers: []string{"drydock"}}
@@ -58,7 +59,7 @@ func wordKnockOuts() map[string]knockOut {
 		},
 		"5: not even the other one": {
 			take: func(h *hands) {
-				h.word(func(i int, s *remediations.State, r *remediations.ReplicaWord) {
+				h.word(func(i int, s *lifecycle.State, r *remediations.ReplicaWord) {
 					if i == 1 {
 						say(i, s, r)
 					}
@@ -80,7 +81,7 @@ func wordKnockOuts() map[string]knockOut {
 		},
 		"5: no alert of blindWhen": {
 			take: func(h *hands) {
-				h.word(func(_ int, _ *remediations.State, r *remediations.ReplicaWord) { r.BlindBy = "" })
+				h.word(func(_ int, _ *lifecycle.State, r *remediations.ReplicaWord) { r.BlindBy = "" })
 			},
 			tale: after(func(w *world) { w.blindBy = "DrydockSourceDown" }), speaks: nobody,
 		},
@@ -107,7 +108,7 @@ func wordKnockOuts() map[string]knockOut {
 		"5: at most thirty seconds ago": {
 			config: func(c *remediations.Config) { c.Policies[0].For = 2 * time.Minute },
 			take: func(h *hands) {
-				h.state(func(s *remediations.State, now time.Time) {
+				h.state(func(s *lifecycle.State, now time.Time) {
 					if s.Word != nil {
 						w := *s.Word
 						w.AskedAt, s.Word, s.LookSince = now, &w, now
@@ -141,7 +142,7 @@ func wordKnockOuts() map[string]knockOut {
 		},
 		"9: a pause stays until its time": {
 			take: func(h *hands) {
-				h.decision(func(_ *remediations.State, d *remediations.Decision) {
+				h.decision(func(_ *lifecycle.State, d *lifecycle.Decision) {
 					d.Consume = append(d.Consume, remediations.PauseKey)
 				})
 			},

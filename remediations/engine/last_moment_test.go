@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // sleeper is a clock by which time has passed since: monotonic as long as the machine was awake, and by the wall.
@@ -99,7 +100,7 @@ func TestALateAnswerLeavesTheCallUnderWayAlone(t *testing.T) {
 		require.True(t, w.until(15*time.Minute, func() bool { return len(w.calls) == 2 }))
 		second := w.recordOf("n0").Intent.ID
 		first.engine.Late("n0", w.calls[0].intent, remediations.CallRefused, errors.New("no quota"))
-		first.engine.calls <- called{of: target{node: "n0"}, step: "reboot", call: remediations.Call{IntentID: w.calls[0].intent, Outcome: remediations.CallRefused, Why: "no quota"}}
+		first.engine.calls <- called{of: target{node: "n0"}, step: "reboot", call: lifecycle.Call{IntentID: w.calls[0].intent, Outcome: remediations.CallRefused, Why: "no quota"}}
 		w.pass(10 * time.Second)
 		require.Equal(t, remediations.Acting, w.recordOf("n0").Phase, "nobody has answered this one")
 		w.pass(15 * time.Second)
@@ -142,8 +143,9 @@ func TestAnotherNodeOfThatNameIsNotTakenForTheOneWritten(t *testing.T) {
 	}{"the cache is behind": {"a", "written"}, "another Node": {"b", "cached"}} {
 		t.Run(name, func(t *testing.T) {
 			e := New(Options{Config: modelConfig(), Metrics: prometheus.NewRegistry(), Log: logr.Discard()})
-			e.remember("n0").written = node("a", "200", "written")
-			require.Equal(t, c.sees, e.current([]*corev1.Node{node(c.uid, "150", "cached")})[0].Labels["is"])
+			e.remember("n0").written, e.memory["n0"].over = node("a", "200", "written"), node("a", "100", "read")
+			e.wrote["n0"] = e.memory["n0"]
+			require.Equal(t, c.sees, e.caughtUp([]*corev1.Node{node(c.uid, "150", "cached")})[0].Labels["is"])
 		})
 	}
 }

@@ -5,22 +5,20 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // conflictsMost is how many saves in a row may meet somebody else's before the next one waits.
 const conflictsMost = 5
 
 // loadLedger reads the ledger, and makes it from the Nodes where there is none.
-func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
+func (e *Engine) loadLedger(ctx context.Context) {
 	if !e.ledgerOut.due(e.Clock.Now()) {
 		return
 	}
 	data, version, err := e.Store.Load(ctx)
 	if errors.Is(err, ErrNotFound) {
-		l := remediations.RebuildLedger(e.Config, nodes, e.Clock.Now())
+		l := ledger.RebuildLedger(e.Config, e.roster.Nodes(), e.Clock.Now())
 		l.Arrival = e.connection.arrival
 		if err := e.saveLedger(ctx, l, ""); err == nil {
 			e.Log.Info("the ledger was made from the Nodes", "slots", len(l.Slots))
@@ -33,7 +31,7 @@ func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
 		e.ledger = nil
 		return
 	}
-	l, err := remediations.DecodeLedger(data)
+	l, err := ledger.DecodeLedger(data)
 	if err != nil {
 		e.ledger, e.ledgerErr = nil, err
 		return
@@ -44,7 +42,7 @@ func (e *Engine) loadLedger(ctx context.Context, nodes []*corev1.Node) {
 
 // saveLedger writes the ledger by compare-and-swap. After any error what is in store is unknown, so it is read again
 // before anything else is decided.
-func (e *Engine) saveLedger(ctx context.Context, l *remediations.Ledger, version string) error {
+func (e *Engine) saveLedger(ctx context.Context, l *ledger.Ledger, version string) error {
 	v, err := e.trySave(ctx, l, version)
 	if err != nil {
 		e.ledger, e.ledgerErr = nil, fmt.Errorf("saving the ledger: %w", err)

@@ -9,6 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
@@ -31,11 +34,11 @@ type Locations interface {
 var locations = kind{
 	of:      remediations.KindLocation,
 	carrier: (*Engine).leads,
-	decide: func(e *Engine, t *subject, now time.Time) remediations.Decision {
+	decide: func(e *Engine, t *subject, now time.Time) lifecycle.Decision {
 		seen, _ := t.m.seen.(*location.Sight)
-		return e.core.decideLocation(&location.State{Target: remediations.Target{State: t.State, Subject: t.Subject}, Sight: seen}, now)
+		return e.core.decideLocation(&location.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Sight: seen}, now)
 	},
-	look: func(p *passing, t *subject, _ remediations.Decision) func(context.Context, time.Time) any {
+	look: func(p *passing, t *subject, _ lifecycle.Decision) func(context.Context, time.Time) any {
 		if p.Locations == nil {
 			return nil
 		}
@@ -45,16 +48,16 @@ var locations = kind{
 			return &g
 		}
 	},
-	call: func(p *passing, t *subject, d remediations.Decision) string {
+	call: func(p *passing, t *subject, d lifecycle.Decision) string {
 		if d.PutBack != nil {
 			p.putBack(t, d.Record, d)
 			return d.Record.PutBackID()
 		}
 		return p.move(t, d.Record)
 	},
-	resume: func(p *passing, t *subject, d remediations.Decision) { p.putBack(t, t.Record, d) },
+	resume: func(p *passing, t *subject, d lifecycle.Decision) { p.putBack(t, t.Record, d) },
 	slots: &slots{
-		occupy: (*remediations.Fleet).OccupyLocation, vacate: (*remediations.Fleet).VacateLocation, free: (*remediations.Ledger).ReleaseLocation,
+		occupy: (*fleet.Fleet).OccupyLocation, vacate: (*fleet.Fleet).VacateLocation, free: (*ledger.Ledger).ReleaseLocation,
 	},
 	ofWhat:   func(e *remediations.Entry) string { return " of the leader of location " + e.Location },
 	verified: (*passing).tellSuccessor,
@@ -109,19 +112,19 @@ const putBackStep = "put-back-leader"
 
 // putBack has the moves of the record put back beside the loop, the newest first. Whoever leads does it again until it is
 // done.
-func (p *passing) putBack(t *subject, r *remediations.Record, d remediations.Decision) {
+func (p *passing) putBack(t *subject, r *remediations.Record, d lifecycle.Decision) {
 	if p.Locations == nil {
 		return // at the record's deadline it is held, and then given up
 	}
 	id, node, moves := r.PutBackID(), t.of.node, d.PutBack
-	t.m.call = &remediations.Call{IntentID: id}
+	t.m.call = &lifecycle.Call{IntentID: id}
 	p.underway++
 	trailOf(r).log(p.Log).Info("putting mesh leadership back", "node", node)
 	within := min(p.CallTimeout, r.Deadline.Sub(p.Clock.Now()))
 	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, within)
 		defer cancel()
-		call := remediations.Call{IntentID: id, Outcome: remediations.CallAccepted}
+		call := lifecycle.Call{IntentID: id, Outcome: remediations.CallAccepted}
 		for _, move := range moves {
 			if err := p.putBackOne(ctx, node, id, move); err != nil {
 				call.Outcome, call.Why, call.Withheld = remediations.CallUnknown, err.Error(), remediations.WithheldFor(err, "")
@@ -160,9 +163,9 @@ func (e *Engine) leads(context.Context) func(fingerprint, location string) strin
 	return func(fingerprint, location string) string {
 		if leads == nil {
 			leads = e.Locations.LeadsAll()
-			for _, n := range e.nodes {
-				if r, err := remediations.DecodeRecord(n.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.Exhausted {
-					repaired = append(repaired, n)
+			for _, m := range e.roster.Concerned() {
+				if r, err := remediations.DecodeRecord(m.Node.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.Exhausted {
+					repaired = append(repaired, m.Node)
 				}
 			}
 		}

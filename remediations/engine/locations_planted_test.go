@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // planted is what a kubelet that turned bad writes on its own Node: a move of a leader that is to be put back, by which other
@@ -52,9 +53,9 @@ func TestAPlantedMoveIsNotPutBack(t *testing.T) {
 					for _, n := range []string{"n1", "n2"} {
 						w.edit(n, func(n *corev1.Node) { delete(n.Annotations, admission.MeshLeaderKey) })
 					}
-					l := &remediations.Ledger{Repairs: map[string][]remediations.Begun{}}
+					l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 					if c.known {
-						l.Moves = map[string][]remediations.Begun{"l0": {{Repair: "plantd", At: time.Now().UTC()}}}
+						l.Moves = map[string][]ledger.Begun{"l0": {{Repair: "plantd", At: time.Now().UTC()}}}
 					}
 					w.ledger = l.Encode()
 				})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // TestACureThatIsNeverProvenHasAnEnd: after a move the alert is over, or nobody knows anything, and the location is not seen
@@ -31,7 +32,7 @@ func TestACureThatIsNeverProvenHasAnEnd(t *testing.T) {
 					return r.Phase == remediations.Pending && r.Hold.Reason == c.reason
 				}))
 				held := time.Now()
-				require.Empty(t, at(w, func() []remediations.Slot { return mustLedger(w).Slots }), "it keeps nobody else waiting")
+				require.Empty(t, at(w, func() []ledger.Slot { return mustLedger(w).Slots }), "it keeps nobody else waiting")
 				deadline := w.leaderRecordOn("n0").Deadline
 				require.WithinDuration(t, held.Add(16*time.Minute), deadline, 2*time.Second, "the end stands in the record")
 				require.True(t, w.until(20*time.Minute, func() bool { return w.leaderRecords()["n0"].Phase == remediations.Exhausted }))

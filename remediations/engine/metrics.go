@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+
 	"errors"
 	"maps"
 	"slices"
@@ -8,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // repairMetrics speak of repairs alone: the engine's, and the rescue's, which has them in every replica.
@@ -27,8 +31,14 @@ type metrics struct {
 	gpus     *prometheus.GaugeVec
 	leader   prometheus.Gauge
 	selfTest selfTestMetrics
-	// gpuNodes are the nodes that gpus has a series of.
+	// uncovered has a series of each of the served steps.
+	uncovered *prometheus.GaugeVec
+	served    []string
+	// gpuNodes are the nodes that gpus has a series of, nil: none yet; gpusAt is the version of them. breakers are the states that
+	// breaker shows, by scope.
 	gpuNodes map[string]int
+	gpusAt   int
+	breakers map[string]ledger.BreakerState
 	// was is the tally that repairs and holds show; nil: none yet.
 	was *tally
 }
@@ -107,9 +117,9 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 		leader: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "drydock_leader", Help: "1 on the replica that leads.",
 		}),
-		selfTest: newSelfTestMetrics(),
+		selfTest: newSelfTestMetrics(), uncovered: newUncoveredMetric(), served: servedSteps(c),
 	}
-	reg.MustRegister(m.breaker, m.blind, m.gpus, m.leader, m.selfTest.state, m.selfTest.arrival)
+	reg.MustRegister(m.breaker, m.blind, m.gpus, m.leader, m.selfTest.state, m.selfTest.arrival, m.uncovered)
 	return m
 }
 
@@ -125,7 +135,7 @@ func newTally() *tally {
 	return &tally{repairs: map[[2]string]int{}, holds: map[[2]string]int{}, sidecars: map[string]string{}}
 }
 
-func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, blind map[string]bool) {
+func (m *metrics) set(c *remediations.Config, t *tally, f *fleet.Fleet, blind map[string]bool) {
 	if m.was == nil {
 		m.was = newTally()
 		for _, policy := range c.PolicyNames() {
@@ -142,28 +152,24 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *remediations.Fleet, b
 	}
 	setAll(m.repairs, m.was.repairs, t.repairs)
 	setAll(m.holds, m.was.holds, t.holds)
-	m.breaker.Reset()
-	m.setBreaker(remediations.ScopeCluster, f.Breakers[remediations.ScopeCluster].State)
-	for scope, b := range f.Breakers {
-		m.setBreaker(scope, b.State)
-	}
+	m.setBreakers(f.Breakers)
 	for cause, is := range blind {
 		m.blind.WithLabelValues(cause).Set(gauge(is))
 	}
-	m.setGPUs(f.ExpectedGPUs)
+	m.setGPUs(f)
 }
 
 // setAll makes the gauge's series what the count is, and leaves alone what has not changed: making hundreds of them anew in
-// each pass would be most of what a pass costs. was is what they are, and is kept; what the count lacks is zero.
+// each pass would be most of what a pass costs. was has those that are not zero, and is kept.
 func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
-	for k, before := range was {
-		if now := is[k]; now != before {
-			g.WithLabelValues(k[0], k[1]).Set(float64(now))
-			was[k] = now
+	for k := range was {
+		if is[k] == 0 {
+			g.WithLabelValues(k[0], k[1]).Set(0)
+			delete(was, k)
 		}
 	}
 	for k, now := range is {
-		if _, known := was[k]; !known {
+		if before, known := was[k]; !known || before != now {
 			g.WithLabelValues(k[0], k[1]).Set(float64(now))
 			was[k] = now
 		}
@@ -172,33 +178,49 @@ func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
 
 // setGPUs changes only what changed: a scrape in between must not find a node without its series, which to an alert would
 // look like one that has recovered.
-func (m *metrics) setGPUs(expected map[string]int) {
+func (m *metrics) setGPUs(f *fleet.Fleet) {
+	if m.gpusAt == f.GPUsVersion() && m.gpuNodes != nil {
+		return
+	}
 	for node := range m.gpuNodes {
-		if _, ok := expected[node]; !ok {
+		if _, ok := f.ExpectedGPUs[node]; !ok {
 			m.gpus.DeleteLabelValues(node)
 		}
 	}
-	for node, n := range expected {
+	for node, n := range f.ExpectedGPUs {
 		m.gpus.WithLabelValues(node).Set(float64(n))
 	}
-	m.gpuNodes = expected
+	m.gpuNodes, m.gpusAt = f.ExpectedGPUs, f.GPUsVersion()
 }
 
-func (m *metrics) setBreaker(scope string, state remediations.BreakerState) {
-	if state == "" {
-		state = remediations.BreakerClosed
+// setBreakers changes only what changed, for the same reason. The cluster has a breaker at all times.
+func (m *metrics) setBreakers(breakers map[string]ledger.Breaker) {
+	is := map[string]ledger.BreakerState{ledger.ScopeCluster: ledger.BreakerClosed}
+	for scope, b := range breakers {
+		is[scope] = cmp.Or(b.State, ledger.BreakerClosed)
 	}
-	for _, s := range remediations.BreakerStates {
-		m.breaker.WithLabelValues(scope, string(s)).Set(gauge(s == state))
+	for scope := range m.breakers {
+		if _, still := is[scope]; !still {
+			m.breaker.DeletePartialMatch(prometheus.Labels{"scope": scope})
+		}
 	}
+	for scope, state := range is {
+		if m.breakers[scope] == state {
+			continue
+		}
+		for _, s := range ledger.BreakerStates {
+			m.breaker.WithLabelValues(scope, string(s)).Set(gauge(s == state))
+		}
+	}
+	m.breakers = is
 }
 
 // reset takes the fleet's figures away from a replica that no longer leads.
 func (m *metrics) reset() {
-	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.gpus, m.selfTest.state, m.selfTest.arrival} {
+	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.gpus, m.selfTest.state, m.selfTest.arrival, m.uncovered} {
 		g.Reset()
 	}
-	m.was = nil
+	m.was, m.gpuNodes, m.breakers = nil, nil, nil
 	m.leader.Set(0)
 }
 

@@ -107,6 +107,12 @@ func (l *life) people() map[string]func(*rapid.T) {
 				}
 			})
 		}),
+		"another controller says that it is at work, or over": l.do(func(t *rapid.T, w *world) {
+			status := rapid.SampledFrom([]corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}).Draw(t, "in progress")
+			if n := pick(t); w.nodes[n] != nil {
+				w.condition(n, others(corev1.NodeMaintenanceInProgress, status))
+			}
+		}),
 		"a person spoils the record": l.do(func(t *rapid.T, w *world) {
 			if n := pick(t); w.record(n) != nil {
 				w.machines[n].spoilt = true
@@ -180,7 +186,7 @@ func (l *life) infrastructure() map[string]func(*rapid.T) {
 		}),
 		"a Node is deleted and registered again": l.do(func(t *rapid.T, w *world) { w.register(pick(t)) }),
 		"a write or a read is lost": l.do(func(t *rapid.T, w *world) {
-			op := rapid.SampledFrom([]string{"write", "save", "load", "nodes", "node", "lease", "heartbeats"}).Draw(t, "operation")
+			op := rapid.SampledFrom([]string{"write", "save", "load", "nodes", "node", "lease", "leases", "heartbeats"}).Draw(t, "operation")
 			w.faults[op] = rapid.SliceOfN(rapid.SampledFrom([]string{"conflict", "lost", "written", "empty"}), 1, 3).Draw(t, "faults")
 		}),
 		"the cache falls behind": l.do(func(t *rapid.T, w *world) { w.lag = rapid.IntRange(0, 6).Draw(t, "events") }),

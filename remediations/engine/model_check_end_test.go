@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // curedAt is a cure of a Node that may relapse.
@@ -146,7 +147,7 @@ func (w *world) seenGone(i *instance, alert string) bool {
 }
 
 // orphan is the repair of that id, if it outlives its Node.
-func (w *world) orphan(id string) *remediations.Orphan {
+func (w *world) orphan(id string) *ledger.Orphan {
 	if l := w.book(); l != nil {
 		for i := range l.Orphans {
 			if l.Orphans[i].Record.ID == id {
@@ -158,7 +159,7 @@ func (w *world) orphan(id string) *remediations.Orphan {
 }
 
 // checkSuccessor is invariant 7 of a replacement: the old machine is off, and the Node is another one's, which came for it.
-func (w *world) checkSuccessor(cur *corev1.Node, o *remediations.Orphan) {
+func (w *world) checkSuccessor(cur *corev1.Node, o *ledger.Orphan) {
 	switch {
 	case string(cur.UID) == o.UID || cur.Spec.ProviderID == o.ProviderID:
 		w.fail("7: Recovered on %s, which is the same machine", cur.Name)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // inFlight are the Nodes other than this one whose record says that a repair is in flight, as the API server has them.
@@ -70,7 +71,7 @@ func (w *world) checkSlot(cur *corev1.Node, next *remediations.Record) {
 	if l == nil {
 		return // a person deleted or spoilt it a moment ago
 	}
-	has := func(s remediations.Slot) bool { return s.Kind == "" && s.Node == cur.Name }
+	has := func(s ledger.Slot) bool { return s.Kind == "" && s.Node == cur.Name }
 	if !slices.ContainsFunc(l.Slots, has) {
 		w.fail("3: the intent %s has no slot in the ledger", next.Intent.ID)
 	}
@@ -126,7 +127,7 @@ func (w *world) judge() {
 		note("zone/"+zone, len(zones) > 1 && over(z))
 		cluster = cluster && (len(zones) < 2 || over(census{total.nodes - z.nodes, total.down - z.down}))
 	}
-	note(remediations.ScopeCluster, cluster)
+	note(ledger.ScopeCluster, cluster)
 }
 
 // checkWide is what must hold of a step that changes the whole cluster: so many nodes have the fault, or had it when that was
@@ -146,12 +147,12 @@ func (w *world) checkWide(i *instance, next *remediations.Record) {
 	if w.wide.Repair != "" && w.wide.Repair != next.ID && time.Since(w.wide.At)+truncated < time.Hour {
 		w.fail("ClusterWide: %s of %s, and repair %s changed the whole cluster at %s", next.Step.Name, next.ID, w.wide.Repair, w.wide.At)
 	}
-	w.wide = remediations.Begun{Repair: next.ID, At: time.Now()}
+	w.wide = ledger.Begun{Repair: next.ID, At: time.Now()}
 }
 
 // checkBreaker is the storm guard, once by what is so and once by what the ledger says of it.
 func (w *world) checkBreaker(cur *corev1.Node, next *remediations.Record) {
-	for _, scope := range []string{remediations.ScopeCluster, "zone/" + cur.Labels["zone"]} {
+	for _, scope := range []string{ledger.ScopeCluster, "zone/" + cur.Labels["zone"]} {
 		if since, over := w.overSince[scope]; over && time.Since(since) > behind {
 			w.fail("FleetUnhealthy: an intent on %s, and %s is in a storm since %s", cur.Name, scope, since)
 		}
@@ -160,14 +161,14 @@ func (w *world) checkBreaker(cur *corev1.Node, next *remediations.Record) {
 			continue
 		}
 		switch b := l.Status.Breakers[scope]; b.State {
-		case remediations.BreakerClosed:
-		case remediations.BreakerOpen:
+		case ledger.BreakerClosed:
+		case ledger.BreakerOpen:
 			w.fail("FleetUnhealthy: an intent on %s while the breaker of %s is open", cur.Name, scope)
-		case remediations.BreakerHalfOpen:
+		case ledger.BreakerHalfOpen:
 			others := w.inFlight(cur.Name)
 			others = slices.DeleteFunc(others, func(n *corev1.Node) bool {
 				wide := modelConfig().Remediation(w.record(n.Name).Step.Name).ClusterWide // which no breaker holds
-				return wide || (scope != remediations.ScopeCluster && n.Labels["zone"] != cur.Labels["zone"])
+				return wide || (scope != ledger.ScopeCluster && n.Labels["zone"] != cur.Labels["zone"])
 			})
 			if len(others) > 0 || b.Trial != next.ID {
 				w.fail("FleetUnhealthy: %s on %s beside the trial %s of the half-open breaker of %s", next.ID, cur.Name, b.Trial, scope)

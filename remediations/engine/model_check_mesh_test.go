@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // checkLeaderWrite is what must hold when the record of a leader's repair is written.
@@ -126,7 +127,7 @@ func (w *world) checkLeaderIntent(i *instance, cur *corev1.Node, was, next *reme
 // checkTurn is the fence: the slot in the ledger, and the time between two repairs of one location's leader.
 func (w *world) checkTurn(i *instance, cur *corev1.Node, was, next *remediations.Record) {
 	if l := w.book(); l != nil {
-		if !slices.ContainsFunc(l.Slots, func(s remediations.Slot) bool {
+		if !slices.ContainsFunc(l.Slots, func(s ledger.Slot) bool {
 			return s.Kind == remediations.KindLocation && s.Node == cur.Name
 		}) {
 			w.fail("3: the leader's intent %s has no slot in the ledger", next.Intent.ID)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // Each violation begins with the number of DESIGN's invariant, or with the name of the guard that let it pass.
@@ -54,7 +55,7 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 	if _, done := c.Annotations[remediations.ResetKey]; done && c.Labels[remediations.PhaseLabel] == nil {
 		if _, dropped := c.Annotations[remediations.NodeRepairKey]; dropped {
-			delete(w.begun, remediations.Machine(cur)) // a person's reset forgets the counts
+			delete(w.begun, ledger.Machine(cur)) // a person's reset forgets the counts
 			clear(w.cured)
 		}
 	}
@@ -212,7 +213,7 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 	if p == nil {
 		return // said by checkRecord
 	}
-	machine := remediations.Machine(cur)
+	machine := ledger.Machine(cur)
 	if was == nil || was.ID != next.ID || was.Intent == nil {
 		if p.Approval && cur.Annotations[remediations.ApproveKey] != next.ID {
 			w.fail("AwaitingApproval: %s began to act on %s, and nobody approved it", next.ID, cur.Name)

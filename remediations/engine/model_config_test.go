@@ -7,12 +7,13 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // modelKinds are those that Drydock knows, and the stranger's.
-var modelKinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind, remediations.PlainKind(kindVolume)}
+var modelKinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind, lifecycle.PlainKind(kindVolume)}
 
 // modelRegistry has the remediations that Drydock knows, and the strangers'.
 var modelRegistry = remediations.Registry{polish.Name: polish, remount.Name: remount}
@@ -101,6 +102,7 @@ func anyConfig(t *rapid.T) *remediations.Config {
 		c.Policies = append(c.Policies, kubeletDown(c))
 	}
 	c.Announce = rapid.SampledFrom([][]string{nil, {noScaleDown}, {noScaleDown, noDisrupt}}).Draw(t, "announce")
+	c.Conditions = rapid.Bool().Draw(t, "announce conditions")
 	c.RequireAll = rapid.IntRange(0, 3).Draw(t, "require all") == 0
 	c.Limits.Concurrent = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 2}, {Value: 3}, {Value: 40, Percent: true}}).Draw(t, "concurrent")
 	c.Limits.ConcurrentPerZone = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 9}, {Value: 50, Percent: true}}).Draw(t, "per zone")

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // overdue is how long a pod on a dead machine is waited for.
@@ -150,7 +151,7 @@ func (w *world) checkEviction(i *instance, m Machine) {
 	if since, cancelled := w.cancelled[r.ID]; cancelled && long(since) {
 		w.fail("9: an eviction for %s, cancelled at %s", r.ID, since)
 	}
-	for _, scope := range []string{remediations.ScopeCluster, "zone/" + n.Labels["zone"]} {
+	for _, scope := range []string{ledger.ScopeCluster, "zone/" + n.Labels["zone"]} {
 		if since, over := w.overSince[scope]; over && long(since) {
 			w.fail("FleetUnhealthy: an eviction on %s, and %s is in a storm since %s", m.Node, scope, since)
 		}

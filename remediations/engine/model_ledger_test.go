@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // ledgerPort is the ledger's ConfigMap, which only a compare-and-swap changes.
@@ -45,7 +45,7 @@ func (l ledgerPort) Save(ctx context.Context, data map[string]string, version st
 	l.w.ledgerRV++
 	slots := l.w.ledger["slots"]
 	l.w.ledger = maps.Clone(data)
-	if kept, err := remediations.DecodeLedger(data); l.w.lies.keepSlots && err == nil && len(kept.Slots) == 0 && slots != "" {
+	if kept, err := ledger.DecodeLedger(data); l.w.lies.keepSlots && err == nil && len(kept.Slots) == 0 && slots != "" {
 		l.w.ledger["slots"] = slots
 	}
 	if l.w.lies.forgetSlots {
@@ -68,11 +68,11 @@ func (w *world) arrive(at time.Time) {
 	}
 	w.ledgerRV++
 	w.ledger = maps.Clone(w.ledger)
-	w.ledger[remediations.LedgerArrival] = remediations.EncodeArrival(at)
+	w.ledger[ledger.LedgerArrival] = ledger.EncodeArrival(at)
 }
 
 func slotsOf(data map[string]string) []string {
-	l, err := remediations.DecodeLedger(data)
+	l, err := ledger.DecodeLedger(data)
 	if err != nil {
 		return []string{err.Error()}
 	}

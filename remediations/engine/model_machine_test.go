@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,9 +130,11 @@ func (w *world) report(m *machine) {
 		if was := remediations.ReadyCondition(n); m.well() && !m.mute && (was == nil || was.Status != ready) {
 			m.readySince = time.Now()
 		}
-		n.Status.Conditions = nil
+		n.Status.Conditions = slices.DeleteFunc(slices.Clone(n.Status.Conditions), func(c corev1.NodeCondition) bool {
+			return !slices.Contains(remediations.AnnouncedConditions, c.Type) // which no kubelet touches
+		})
 		if !m.mute {
-			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: status})
 		}
 		mended := gone // while the machine is away nobody knows
 		switch {

@@ -47,6 +47,9 @@ type instance struct {
 	seen int
 	view map[string]*corev1.Node
 
+	// unsure: its cache has said what is not so, and cannot say what changed since.
+	unsure bool
+
 	// changes counts its port calls that change something; crashAt is the one at which it dies, before it or after.
 	changes, crashAt int
 	crashAfter       bool
@@ -120,10 +123,14 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	if w.volume != nil {
 		strange = map[remediations.Kind]Targets{kindVolume: w.volume}
 	}
+	var conditions Conditions
+	if c.Conditions {
+		conditions = i
+	}
 	i.engine = New(Options{
-		Targets: strange, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Reservers: w.reservers, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
+		Conditions: conditions, Targets: strange, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Reservers: w.reservers, Repairers: w.repairers, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: w.log, PollInterval: 15 * time.Second,
-		CallTimeout: callTimeout, NewID: w.newID,
+		CallTimeout: callTimeout, NewID: w.newID, Below: w.below,
 	})
 	i.engine.core = w.core
 	ctx, cancel := context.WithCancel(context.Background())
@@ -144,7 +151,17 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 		}()
 		_ = i.engine.Start(ctx)
 	}()
+	if c.Conditions {
+		go i.keepShowing(ctx)
+	}
 	return i
+}
+
+// below is as random as the seed of the model, and the same each time.
+func (w *world) below(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dice.IntN(n)
 }
 
 func (w *world) newID() string {
@@ -221,32 +238,16 @@ func (i *instance) Nodes(context.Context) ([]*corev1.Node, error) {
 	i.enter("nodes", false)
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
-	if now := time.Now().Unix(); now != i.second {
-		i.second, i.passes = now, 0
-	}
-	if i.passes++; i.passes > 300 {
-		i.w.fail("the engine spins")
-		i.dead = true
-		runtime.Goexit()
-	}
+	i.spins()
 	switch i.fault("nodes") {
 	case "":
 	case "empty":
+		i.unsure = true
 		return nil, nil
 	default:
 		return nil, errLost
 	}
-	for ; i.seen < len(i.w.events); i.seen++ {
-		e := i.w.events[i.seen]
-		if i.seen >= len(i.w.events)-i.w.lag && time.Since(e.at) < cacheLag {
-			break
-		}
-		if e.node == nil {
-			delete(i.view, e.name)
-		} else {
-			i.view[e.name] = e.node
-		}
-	}
+	i.catchUp()
 	nodes := make([]*corev1.Node, 0, len(i.view))
 	if i.w.lies.ghosts {
 		nodes = append(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ghost"}})
@@ -255,6 +256,56 @@ func (i *instance) Nodes(context.Context) ([]*corev1.Node, error) {
 		nodes = append(nodes, n)
 	}
 	return nodes, nil
+}
+
+// Changed gives what came into the cache since it was last asked. It cannot say while something is wrong with the cache.
+func (i *instance) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
+	i.enter("changed nodes", false)
+	i.w.mu.Lock()
+	defer i.w.mu.Unlock()
+	if i.unsure || i.w.lies.ghosts || len(i.w.faults["nodes"]) > 0 || i.w.always["nodes"] != "" {
+		i.unsure = false
+		return nil, nil, false
+	}
+	i.spins()
+	for name := range i.catchUp() {
+		if n := i.view[name]; n != nil {
+			nodes = append(nodes, n)
+		} else {
+			gone = append(gone, name)
+		}
+	}
+	return nodes, gone, true
+}
+
+// spins fails a world in which the engine looks into its cache without end.
+func (i *instance) spins() {
+	if now := time.Now().Unix(); now != i.second {
+		i.second, i.passes = now, 0
+	}
+	if i.passes++; i.passes > 300 {
+		i.w.fail("the engine spins")
+		i.dead = true
+		runtime.Goexit()
+	}
+}
+
+// catchUp brings the cache to where it is by now, and says which Nodes that changed.
+func (i *instance) catchUp() map[string]bool {
+	changed := map[string]bool{}
+	for ; i.seen < len(i.w.events); i.seen++ {
+		e := i.w.events[i.seen]
+		if i.seen >= len(i.w.events)-i.w.lag && time.Since(e.at) < cacheLag {
+			break
+		}
+		changed[e.name] = true
+		if e.node == nil {
+			delete(i.view, e.name)
+		} else {
+			i.view[e.name] = e.node
+		}
+	}
+	return changed
 }
 
 func (i *instance) Node(_ context.Context, name string) (*corev1.Node, error) {
@@ -285,6 +336,31 @@ func (i *instance) Lease(_ context.Context, node string) (time.Time, time.Durati
 		return time.Time{}, 0, errLost
 	}
 	return i.w.renewed(m), leaseFor, nil
+}
+
+// Leases reads a sample. The answer has only the leases that were asked for.
+func (i *instance) Leases(_ context.Context, nodes []string) (map[string]remediations.Lease, error) {
+	i.enter("leases", false)
+	i.w.mu.Lock()
+	defer i.w.mu.Unlock()
+	out := map[string]remediations.Lease{}
+	switch i.fault("leases") {
+	case "":
+	case "empty":
+		return out, nil
+	default:
+		return nil, errLost
+	}
+	for _, name := range nodes {
+		if m := i.w.machines[name]; m != nil {
+			l := remediations.Lease{ReadAt: time.Now().Add(i.offset), RenewedAt: i.w.renewed(m), Duration: leaseFor}
+			if i.w.lies.freshSample {
+				l.RenewedAt = l.ReadAt
+			}
+			out[name] = l
+		}
+	}
+	return out, nil
 }
 
 func (i *instance) Heartbeats(context.Context) (map[string]remediations.Lease, error) {

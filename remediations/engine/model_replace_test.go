@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // recycling is how the provider replaces machines.
@@ -172,7 +173,7 @@ func (w *world) forgetWide() {
 		}
 	}
 	if w.ledger == nil {
-		w.wide = remediations.Begun{}
+		w.wide = ledger.Begun{}
 	}
 }
 

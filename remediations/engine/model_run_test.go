@@ -14,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // TestMain keeps the ordinary run short, and the same each time: a change is judged by what it changed. DRYDOCK_SOAK=1 looks at a
@@ -127,11 +128,11 @@ func (w *world) outcomes() []remediations.Outcome {
 	return out
 }
 
-func (w *world) slots(t testing.TB) []remediations.Slot {
+func (w *world) slots(t testing.TB) []ledger.Slot {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l, err := remediations.DecodeLedger(w.ledger)
+	l, err := ledger.DecodeLedger(w.ledger)
 	require.NoError(t, err)
 	return l.Slots
 }

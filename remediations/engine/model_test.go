@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // life throws everything at the engine that its world can: sick machines, people, dead Alertmanagers, a provider in a
@@ -92,14 +93,14 @@ func (l *life) calm(t *rapid.T) {
 	l.check(t)
 }
 
-func mustLedger(w *world) *remediations.Ledger {
+func mustLedger(w *world) *ledger.Ledger {
 	if w.ledger == nil {
-		return &remediations.Ledger{} // deleted, and not asked for since
+		return &ledger.Ledger{} // deleted, and not asked for since
 	}
-	l, err := remediations.DecodeLedger(w.ledger)
+	l, err := ledger.DecodeLedger(w.ledger)
 	if err != nil {
 		w.fail("the ledger cannot be read: %v", err)
-		return &remediations.Ledger{}
+		return &ledger.Ledger{}
 	}
 	return l
 }
@@ -110,6 +111,9 @@ func TestWhateverHappens(t *testing.T) {
 	t.Parallel()
 	calls, seen := 0, map[string]int{}
 	count := func(w *world) {
+		for _, i := range w.instances {
+			seen["samples"] += i.asked["leases"]
+		}
 		if w.gates != nil {
 			seen["approvals"] += len(w.gates.approvals)
 			for _, e := range w.gates.ended {
@@ -143,10 +147,14 @@ func TestWhateverHappens(t *testing.T) {
 		if mesh {
 			anyLeaders(rt, c)
 		}
+		sampled := rapid.Bool().Draw(rt, "sampled leases")
 		ways := layout{zones: rapid.IntRange(1, 3).Draw(rt, "zones"), pools: rapid.IntRange(1, 2).Draw(rt, "pools"), controlPlane: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "control plane")}
 		inBubble(t, func(*testing.T) {
 			l := &life{w: newWorldOf(c, len(nodeNames), ways)}
 			defer l.w.close()
+			if sampled {
+				l.w.core.sampling = modelSampling
+			}
 			if sidecars {
 				for i := range 4 {
 					l.w.host(podName(i), nodeNames[i/2])

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"strconv"
 	"sync"
 	"time"
@@ -10,6 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // The model world is all that the engine touches, in memory: an API server with resourceVersions, a ledger, machines
@@ -57,6 +62,8 @@ type world struct {
 	witnesses map[remediations.SignKind]Witness
 	// reservers are those who share with Drydock who repairs a node.
 	reservers []Reserver
+	// repairers are the other systems that were found to repair nodes.
+	repairers func() []remediations.Repairer
 
 	mu sync.Mutex
 	// core is that of each engine that begins to lead.
@@ -75,7 +82,7 @@ type world struct {
 	// overSince is since when, without a break, more nodes of the scope were not Ready than its breaker lets be.
 	overSince map[string]time.Time
 	// wide is the repair that last changed the whole cluster.
-	wide remediations.Begun
+	wide ledger.Begun
 
 	ledger   map[string]string
 	ledgerRV int
@@ -109,6 +116,8 @@ type world struct {
 	unwritable  string               // the Node on which no write succeeds
 	unreadable  string               // the Node that the API server does not give
 	always      map[string]string    // a fault that does not end
+	// dice pick the sample of the leases.
+	dice *rand.Rand
 	// leasesTake is how long a list of the leases takes.
 	leasesTake time.Duration
 	// blindSince is when such a fault of the leases began.
@@ -121,6 +130,8 @@ type world struct {
 
 	ids       int
 	instances []*instance
+	// stands counts the decisions that were not made again.
+	stands    int
 	violation string
 	told      []Event
 	ended     []remediations.Entry
@@ -135,9 +146,15 @@ type world struct {
 	uncordoned map[string]time.Time
 }
 
+// modelSampling samples a fleet of the model's size. It is never wrong there: of six nodes at most three have a fresh lease
+// where at least half are stale, so that four nodes always show a stale one.
+var modelSampling = remediations.Sampling{From: 5, Size: 4, Stale: 0}
+
 // lies are ports that do not keep what they promise: the knock-out turns them on.
 type lies struct {
 	forgetIntents, forgetSlots, ignoreNodeVersion, ignoreLedgerVersion, neverAsk, ownsEveryCordon, ownsEveryAnnouncement, ghosts bool
+	// freshSample: a sample calls every lease fresh.
+	freshSample bool
 	// keepSlots: who frees a slot only believes it.
 	keepSlots bool
 	// askOnce: the leaders' port asks before the first key alone.
@@ -152,11 +169,12 @@ func newWorld(c *remediations.Config, nodes int) *world {
 
 func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	w := &world{
-		core: wholeCore(), config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
+		core: wholeCore(), dice: rand.New(rand.NewPCG(1, 2)), config: c, layout: l, nodes: map[string]*corev1.Node{}, machines: map[string]*machine{}, faults: map[string][]string{},
 		always: map[string]string{}, known: map[string]bool{}, paused: map[string]time.Time{}, overSince: map[string]time.Time{},
 		begun: map[string][]time.Time{}, finished: map[string]time.Time{}, cured: map[string]curedAt{}, glass: map[string]time.Time{}, cancelled: map[string]time.Time{}, unfounded: map[string]time.Time{}, uncordoned: map[string]time.Time{}, born: map[string]time.Time{}, replacing: map[string]string{},
 		recycling: recycling{nodeGoes: 30 * time.Second, joins: 2 * time.Minute}, rv: 100, roundTrip: 10 * time.Millisecond,
 	}
+	w.core.stood = w.stood
 	for i := range nodes {
 		w.join(fmt.Sprintf("n%d", i), "civo://m"+strconv.Itoa(i))
 	}
@@ -164,6 +182,17 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 		w.events[i].at = w.events[i].at.Add(-time.Hour) // what a cache knew a moment before the history begins is known, too
 	}
 	return w
+}
+
+// stood holds a decision that was not made again against the one that would be made.
+func (w *world) stood(s *lifecycle.State, d lifecycle.Decision, now time.Time) {
+	fresh := node.Decide(s, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stands++
+	if !reflect.DeepEqual(fresh, d) {
+		w.fail("the decision about %s stands as %s %s: %s; made again it is %s %s: %s", s.Node.Name, d.Verb, d.Reason, d.Message, fresh.Verb, fresh.Reason, fresh.Message)
+	}
 }
 
 // fail keeps the first thing that must never be. It is asked for after every step.
@@ -256,8 +285,8 @@ func (w *world) record(name string) *remediations.Record {
 }
 
 // book is the ledger as it is kept; nil: there is none, or it cannot be read.
-func (w *world) book() *remediations.Ledger {
-	l, err := remediations.DecodeLedger(w.ledger)
+func (w *world) book() *ledger.Ledger {
+	l, err := ledger.DecodeLedger(w.ledger)
 	if err != nil {
 		return nil
 	}

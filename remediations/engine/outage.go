@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 const (
@@ -50,5 +50,5 @@ func (p *passing) retry(o outage) {
 
 // lasting says that people should know.
 func (o *outage) lasting(now time.Time) bool {
-	return remediations.Lost(o.since, now)
+	return lifecycle.Lost(o.since, now)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // heldAs counts the Events that say that the reason holds.
@@ -137,7 +138,7 @@ func TestResetWaitsForTheLedger(t *testing.T) {
 		require.Nil(t, w.recordOf("n0"))
 		require.NotContains(t, w.nodeOf("n0").Annotations, remediations.ResetKey)
 		require.Empty(t, at(w, func() map[string]int { return w.book().Status.Exhausted }))
-		require.Empty(t, at(w, func() map[string][]remediations.Begun { return w.book().Repairs }), "all of it")
+		require.Empty(t, at(w, func() map[string][]ledger.Begun { return w.book().Repairs }), "all of it")
 	})
 }
 

@@ -1,19 +1,19 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"slices"
+	"maps"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 const (
@@ -31,33 +31,31 @@ const (
 // pass decides about every node that Drydock has anything on, oldest fault first, and says when to pass again.
 func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.again, e.waiting, e.ahead = false, false, false
-	all, err := e.Fleet.Nodes(ctx)
-	if err != nil {
+	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; nothing is decided, and nothing goes on")
 		for _, m := range e.memory {
 			m.stopWork()
 		}
 		return later
 	}
-	nodes := e.current(all)
 	e.listedAhead()
 	if e.ledger == nil {
-		e.loadLedger(ctx, nodes)
+		e.loadLedger(ctx)
 	}
-	ledger := e.ledger
-	if ledger == nil {
-		ledger = &remediations.Ledger{}
+	l := e.ledger
+	if l == nil {
+		l = &ledger.Ledger{}
 	}
 	now := e.Clock.Now()
 	p := &passing{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
-	if (len(ledger.Status.Breakers) > 0 || e.heartbeats.Blind() != "" || !e.leasesOut.since.IsZero()) && e.beatsOld() {
+	if (len(l.Status.Breakers) > 0 || e.heartbeats.Blind() != "" || !e.leasesOut.since.IsZero()) && e.beatsOld() {
 		p.readHeartbeats() // where no alert fires nobody else asks, and a breaker closes by what is seen
 	}
 	if e.ledger != nil && e.ledger.Ahead(now) {
-		ledger = p.clamp()
+		l = p.clamp()
 	}
 	p.forgetTorn(&memory{})
-	p.fleet = e.roster.Fleet(ledger, func(n string) bool { _, ok := e.firing[n]; return ok }, p.blind(), now)
+	p.fleet = e.roster.Fleet(l, p.blind(), now)
 	p.glass()
 	e.passes++
 	e.busySidecars, e.sidecarsCounted = e.roster.SidecarsInFlight(now), now
@@ -73,7 +71,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		}
 	}
 	e.forgetTargets()
-	p.successors(nodes)
+	p.successors()
 	p.sweep()
 	p.publish()
 	switch {
@@ -89,7 +87,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 }
 
 // clamp sets right what a leader whose clock was ahead wrote into the ledger, if most kubelets say that this clock is right.
-func (p *passing) clamp() *remediations.Ledger {
+func (p *passing) clamp() *ledger.Ledger {
 	was := p.ledger
 	if p.readHeartbeats(); !p.heartbeats.Agrees(p.Clock.Now()) {
 		return was
@@ -123,103 +121,32 @@ func (p *passing) blindFor() time.Time {
 	return p.blindSince
 }
 
-// current is the fleet as this process knows it: the cache, or its own last write where the cache is still behind it.
-func (e *Engine) current(all []*corev1.Node) []*corev1.Node {
-	wrote := e.wrote
-	for name, m := range e.memory {
-		if m.written != nil {
-			wrote[name] = m
-		}
-	}
-	nodes, was := e.nodes[:0], len(e.nodes)
-	for _, n := range all {
-		if len(wrote) > 0 {
-			if m := wrote[n.Name]; m != nil && m.written.UID == n.UID && older(n, m.written) {
-				n = m.written
-			} else if m != nil {
-				m.written = nil
-			}
-		}
-		nodes = append(nodes, n)
-	}
-	clear(wrote)
-	clear(nodes[len(nodes):max(was, len(nodes))])
-	e.nodes = nodes
-	e.roster.Read(nodes)
-	for name, m := range e.memory {
-		if e.roster.Node(name) == nil {
-			m.stopWork()
-			delete(e.memory, name)
-		}
-	}
-	return nodes
-}
-
-// latest is the Node as this process last wrote it, where it has in this pass.
-func (e *Engine) latest(n *corev1.Node) *corev1.Node {
-	if m := e.memory[n.Name]; m != nil && m.written != nil {
-		return m.written
-	}
-	return n
-}
-
-// older says that a was read before b was written. Versions that cannot be compared count as not older: the write
-// that follows is checked against the version anyway.
-func older(a, b *corev1.Node) bool {
-	c, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return err == nil && c < 0
-}
-
 // order picks the nodes that Drydock has anything on: those under repair first, then by the age of their fault.
 func (e *Engine) order() []*corev1.Node {
-	var out []*corev1.Node
-	for _, m := range e.roster.Members() {
-		if m.Concerned {
-			out = append(out, m.Node)
+	var turns []remediations.Turn
+	take := func(n *corev1.Node) {
+		since, fires := e.firing[n.Name]
+		turns = append(turns, remediations.TurnOf(n, since, fires))
+	}
+	for _, m := range e.roster.Concerned() {
+		take(m.Node)
+	}
+	for name := range e.working {
+		switch m, n := e.memory[name], e.roster.Member(name); {
+		case m == nil || m.work == nil:
+			delete(e.working, name)
+		case n != nil && !n.Concerned:
+			take(n.Node)
 		}
 	}
-	for name, m := range e.memory {
-		if n := e.roster.Member(name); m.work != nil && !n.Concerned {
-			out = append(out, n.Node)
-		}
-	}
-	turns := make([]turn, len(out))
-	for i, n := range out {
-		turns[i] = e.turnOf(n)
-	}
-	slices.SortFunc(turns, turn.compare)
-	for i := range turns {
-		out[i] = turns[i].node
-	}
-	return out
-}
-
-// turn is when a node comes in a pass: those under repair first, then those with a fault, the oldest first, then the others.
-type turn struct {
-	node  *corev1.Node
-	rank  int
-	since time.Time
-}
-
-func (e *Engine) turnOf(n *corev1.Node) turn {
-	if remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight() {
-		return turn{node: n}
-	}
-	if t, ok := e.firing[n.Name]; ok {
-		return turn{node: n, rank: 1, since: t}
-	}
-	return turn{node: n, rank: 2}
-}
-
-func (a turn) compare(b turn) int {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), a.since.Compare(b.since), strings.Compare(a.node.Name, b.node.Name))
+	return remediations.InTurn(turns)
 }
 
 // state gathers what Decide must know of a node.
-func (p *passing) state(n *corev1.Node) *remediations.State {
+func (p *passing) state(n *corev1.Node) *lifecycle.State {
 	m, journal := p.remember(n.Name), p.journal(n)
 	p.forgetTorn(m)
-	return &remediations.State{
+	return &lifecycle.State{
 		LedgerLost: p.ledgerOut.since, LeasesLost: p.leasesOut.since, LeasesErr: p.leasesOut.err,
 		Config: p.Config, Node: n, Journal: journal, Word: p.word, Fleet: p.fleet,
 		Ledger: p.ledger, LedgerErr: p.ledgerErr, Lease: m.lease, Heartbeats: p.heartbeats, Call: m.call,
@@ -233,7 +160,10 @@ func (e *Engine) journal(n *corev1.Node) remediations.Journal {
 	if m.readOf == n {
 		return m.journal
 	}
-	m.journal, m.readOf = e.Config.Registry.ReadJournal(n), n
+	if m.readOf == nil || !maps.Equal(m.readOf.Annotations, n.Annotations) { // a heartbeat changes none
+		m.journal = e.Config.Registry.ReadJournal(n)
+	}
+	m.readOf = n
 	if sig := signature(n); sig != m.alerts {
 		// Something new was said of the node, by an alert or by a person: what Alertmanager said before that is too old to
 		// decide by. Who takes a pause off may have made a silence a moment ago.
@@ -270,7 +200,8 @@ func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*core
 	switch {
 	case err == nil:
 		m.writes.over()
-		m.written = written
+		m.written, m.over = written, n
+		e.wrote[n.Name] = m
 		m.alerts = signature(written)
 		return written, nil
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Targets looks at the targets of one kind that needs no more than a look and a call, and repairs them.
@@ -14,7 +15,7 @@ type Targets interface {
 	// Carrier says which node has the target of that name; empty: none has, or there is no such target.
 	Carrier(ctx context.Context, name string) (node string, err error)
 	// Observe looks at the target. It does not fail: what it could not find out is in the answer. It changes nothing.
-	Observe(ctx context.Context, node, name string) remediations.Observation
+	Observe(ctx context.Context, node, name string) lifecycle.Observation
 	// Act looks once more, asks mayStill at the very last moment, and makes the call. The outcome is never empty; the error says why
 	// it is not accepted.
 	Act(ctx context.Context, t Target, mayStill func() error) (remediations.CallOutcome, error)
@@ -43,18 +44,18 @@ func plain(of remediations.Kind, port Targets) *kind {
 				return node
 			}
 		},
-		decide: func(e *Engine, t *subject, now time.Time) remediations.Decision {
-			seen, _ := t.m.seen.(*remediations.Observation)
-			return e.core.decidePlain(&remediations.PlainState{Target: remediations.Target{State: t.State, Subject: t.Subject, Kind: of}, Seen: seen}, now)
+		decide: func(e *Engine, t *subject, now time.Time) lifecycle.Decision {
+			seen, _ := t.m.seen.(*lifecycle.Observation)
+			return e.core.decidePlain(&lifecycle.PlainState{Target: lifecycle.Target{State: t.State, Subject: t.Subject, Kind: of}, Seen: seen}, now)
 		},
-		look: func(_ *passing, t *subject, _ remediations.Decision) func(context.Context, time.Time) any {
+		look: func(_ *passing, t *subject, _ lifecycle.Decision) func(context.Context, time.Time) any {
 			return func(ctx context.Context, began time.Time) any {
 				o := port.Observe(ctx, t.of.node, t.of.name)
 				o.At = began
 				return &o
 			}
 		},
-		call: func(p *passing, t *subject, d remediations.Decision) string {
+		call: func(p *passing, t *subject, d lifecycle.Decision) string {
 			r := d.Record
 			key, target := t.Key, Target{Node: t.of.node, Name: t.of.name, UID: r.Intent.UID, Attempt: r.Intent.ID, Step: d.Policy.Plan[r.Step.Index]}
 			p.send(calling{

@@ -24,8 +24,18 @@ type Fleet interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	// Lease reads a node's heartbeat from the API server. ErrNotFound: the node has none.
 	Lease(ctx context.Context, node string) (renewedAt time.Time, duration time.Duration, err error)
+	// Leases reads the leases of these nodes, all at the same time. One that does not exist is missing in the answer; an error
+	// means that some lease could not be read.
+	Leases(ctx context.Context, nodes []string) (map[string]remediations.Lease, error)
 	// Heartbeats reads all nodes' leases, by node.
 	Heartbeats(ctx context.Context) (map[string]remediations.Lease, error)
+}
+
+// Changing is a Fleet that knows which of its Nodes changed, so that a pass need not go through all of them.
+type Changing interface {
+	// Changed gives the Nodes that came or changed since it was last asked, in a list that is the caller's, and the names of those
+	// that are gone. False: it cannot say, and Nodes has them all.
+	Changed(ctx context.Context) (nodes []*corev1.Node, gone []string, ok bool)
 }
 
 // NodeChange is one write to a Node, all of it or nothing. A nil value removes the key.
@@ -49,6 +59,13 @@ type Journal interface {
 	// SetBy asks managedFields which field manager owns an annotation of the Node, and when that manager last changed the
 	// Node. An empty manager: managedFields name nobody. One live read.
 	SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error)
+}
+
+// Conditions shows on a Node, by its conditions, what its record says that Drydock does.
+type Conditions interface {
+	// Show brings the conditions of the Node as it was read to where its record is, and returns the Node as it is then. After an error
+	// the conditions may be set or not; whoever implements it tries again by itself.
+	Show(ctx context.Context, n *corev1.Node) (*corev1.Node, error)
 }
 
 // LedgerStore keeps the ledger.
@@ -90,6 +107,9 @@ type Machine struct {
 	Unit, DaemonSet string
 	// Template is what an external remediator is asked by.
 	Template remediations.Template
+	// GivesUpPods: Drydock has drained the Node, and its policy goes on with the pods that it could not evict. A provider that drains
+	// by itself must not wait for them.
+	GivesUpPods bool
 }
 
 // ErrAccount: the provider refuses the account, or it is spent. No call for any machine will succeed until a person acts.

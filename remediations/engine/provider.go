@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // survey asks the provider about the machine before a step. It says whether the answer is there at once: who cannot be
 // asked has nothing against it.
-func (p *passing) survey(s *remediations.State, d remediations.Decision) bool {
+func (p *passing) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
 	provider, _ := p.Config.ProviderOf(step.Name, n)
@@ -62,7 +63,12 @@ func (p *passing) askProof(m *memory, r *remediations.Record) {
 				answer = remediations.Replacement{Missing: err.Error()}
 			}
 			answer.Asked = about
-			p.aside(func() { m.asking, m.replacement = false, &answer })
+			p.aside(func() {
+				if was := m.replacement; err != nil && was != nil && was.Intent == about.Intent {
+					answer.Blocked = was.Blocked // who could not be asked has not said that it is over
+				}
+				m.asking, m.replacement = false, &answer
+			})
 		})
 	case PodProver:
 		m.asking = true

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // TestWhatCouldOnlyBeRefusedCostsNoAttempt: the provider is asked about the machine first, and again after a while.
@@ -25,7 +26,7 @@ func TestWhatCouldOnlyBeRefusedCostsNoAttempt(t *testing.T) {
 				w.pass(time.Hour)
 				require.Zero(t, w.callCount())
 				require.Empty(t, w.slots(t))
-				require.Empty(t, at(w, func() map[string][]remediations.Begun { return w.book().Repairs }))
+				require.Empty(t, at(w, func() map[string][]ledger.Begun { return w.book().Repairs }))
 				if fleetwide {
 					require.Nil(t, w.recordOf("n0"), "the fleet's trouble is no write on a Node")
 					require.Contains(t, at(w, func() string { return w.book().Status.Holds[remediations.ProviderAbsent] }), "two instances")

@@ -160,3 +160,57 @@ func TestAReplacementIsProvenByTheProviderThatWasTold(t *testing.T) {
 		require.Empty(t, w.servedBy("civo"), "its scheme is Civo's, and the selector goes before it")
 	})
 }
+
+// TestNodesThatNobodyServesAreInTheLedger beforehand, without an alert, and in the metric; until a provider serves them.
+func TestNodesThatNobodyServesAreInTheLedger(t *testing.T) {
+	inWorld(t, ofTwo("reboot"), 6, func(t *testing.T, w *world) {
+		w.do(func() { w.machineAt("n1", "aws:///eu/i-1"); w.machineAt("n4", "aws:///eu/i-4") })
+		w.start()
+		w.pass(16 * time.Second)
+		lacks := at(w, w.book).Status.Uncovered
+		require.Len(t, lacks, 1)
+		require.Equal(t, 2, lacks["reboot"].Nodes)
+		require.Contains(t, lacks["reboot"].First, "no provider serves Node n1 for the step reboot")
+		require.Equal(t, map[string]float64{"reboot": 2}, w.last().series(t, "drydock_nodes_uncovered"))
+
+		w.do(func() { w.machineAt("n1", "bmc://rack-1") })
+		w.pass(coverageEvery + time.Minute)
+		require.Equal(t, 1, at(w, w.book).Status.Uncovered["reboot"].Nodes)
+		w.do(func() { w.machineAt("n4", "civo://4") })
+		w.pass(coverageEvery + time.Minute)
+		require.Empty(t, at(w, w.book).Status.Uncovered)
+		require.Equal(t, map[string]float64{"reboot": 0}, w.last().series(t, "drydock_nodes_uncovered"))
+		old := w.last()
+		w.do(old.cancel)
+		w.pass(6 * time.Second)
+		require.Empty(t, old.series(t, "drydock_nodes_uncovered"), "a replica that no longer leads says nothing")
+		require.Zero(t, w.callCount())
+	})
+}
+
+// TestOtherRepairersAreInTheLedger beforehand, without an alert and without a hold: those that Nodes show and those that were found, as
+// long as they take a Node that a policy takes, too.
+func TestOtherRepairersAreInTheLedger(t *testing.T) {
+	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
+		of := "n2"
+		w.repairers = func() []remediations.Repairer {
+			return []remediations.Repairer{{Object: "NodeHealthCheck workers", Repairs: func(n *corev1.Node) bool { return n.Name == of }}}
+		}
+		w.do(func() { w.edit("n4", func(n *corev1.Node) { n.Labels["kubernetes.azure.com/cluster"] = "prod" }) })
+		w.start()
+		w.pass(16 * time.Second)
+		says := at(w, w.book).Status.Contested
+		require.Len(t, says, 2)
+		require.Contains(t, says[0], "two systems may repair the same node: NodeHealthCheck workers repairs 1 Nodes that Drydock's policies take, too: n2;")
+		require.Contains(t, says[1], "AKS node auto-repair (label kubernetes.azure.com/cluster) repairs 1 Nodes that Drydock's policies take, too: n4;")
+
+		w.do(func() {
+			of = ""
+			w.ail("n2", 1)
+			w.post("n2", remediations.StatusFiring)
+		})
+		w.pass(coverageEvery + time.Minute)
+		require.Len(t, at(w, w.book).Status.Contested, 1)
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes(), "none of it holds a repair")
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // relapsing is a fleet of which the policy reboots twice, and takes an alert that is back within an hour for a relapse.
@@ -60,7 +61,7 @@ func TestRelapseGoesOnWithThePlan(t *testing.T) {
 				require.Equal(t, 2, w.callCount(), "nothing is left of the plan")
 				require.Equal(t, remediations.Exhausted, w.recordOf("n0").Phase)
 				require.True(t, w.nodeOf("n0").Spec.Unschedulable)
-				l := at(w, func() *remediations.Ledger { return mustLedger(w) })
+				l := at(w, func() *ledger.Ledger { return mustLedger(w) })
 				if name == "within the window" || name == "another leads" {
 					require.True(t, l.Failing("node-not-ready"), "two relapses and a plan that ran out: %v", l.Status.Ends)
 					history := remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])
@@ -96,8 +97,8 @@ func TestRelapseOfATrialOpensTheBreakerAgain(t *testing.T) {
 				})
 				require.True(t, w.until(time.Hour, func() bool { return len(w.ended) == 1 }))
 				w.pass(10 * time.Minute)
-				breakers := func() map[string]remediations.Breaker {
-					return at(w, func() map[string]remediations.Breaker { return mustLedger(w).Status.Breakers })
+				breakers := func() map[string]ledger.Breaker {
+					return at(w, func() map[string]ledger.Breaker { return mustLedger(w).Status.Breakers })
 				}
 				require.Empty(t, breakers(), "the trial closed it")
 				calls := w.callCount()
@@ -108,7 +109,7 @@ func TestRelapseOfATrialOpensTheBreakerAgain(t *testing.T) {
 					require.Equal(t, calls+1, w.callCount())
 					return
 				}
-				require.Equal(t, remediations.BreakerOpen, breakers()[remediations.ScopeCluster].State)
+				require.Equal(t, ledger.BreakerOpen, breakers()[ledger.ScopeCluster].State)
 				require.Equal(t, calls, w.callCount(), "nothing is done before it is calm again")
 				require.Equal(t, remediations.Relapsed, remediations.DecodeHistory(w.nodeOf("n0").Annotations[remediations.HistoryKey])[0].Outcome)
 				w.pass(30 * time.Minute)
@@ -160,7 +161,7 @@ func TestMachineThatCameForAnotherDoesNotRelapse(t *testing.T) {
 
 // twoRanOut makes a ledger in which the policy's last two repairs ran out: with a third in a row it stops.
 func (w *world) twoRanOut() {
-	l := &remediations.Ledger{Repairs: map[string][]remediations.Begun{}}
+	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	l.Finished("node-not-ready", "r9997", remediations.OutcomeExhausted)
 	l.Finished("node-not-ready", "r9998", remediations.OutcomeExhausted)
 	w.ledger, w.ledgerRV = l.Encode(), 7

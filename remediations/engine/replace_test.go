@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // callsOf are the steps for which the provider was called, in order.
@@ -23,11 +25,11 @@ func (w *world) callsOf() []string {
 
 func (w *world) evicted() int { return at(w, func() int { return len(w.evictions) }) }
 
-func (w *world) orphans(t testing.TB) []remediations.Orphan {
+func (w *world) orphans(t testing.TB) []ledger.Orphan {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l, err := remediations.DecodeLedger(w.ledger)
+	l, err := ledger.DecodeLedger(w.ledger)
 	require.NoError(t, err)
 	return l.Orphans
 }
@@ -75,7 +77,7 @@ func TestMachineThatNoRebootCuresIsReplaced(t *testing.T) {
 				require.Empty(t, w.slots(t))
 				require.Empty(t, w.orphans(t))
 				require.False(t, w.nodeOf(successor).Spec.Unschedulable)
-				repairs := at(w, func() map[string][]remediations.Begun { return w.book().Repairs })
+				repairs := at(w, func() map[string][]ledger.Begun { return w.book().Repairs })
 				require.Len(t, repairs["civo://m0"], 1, "three steps are one repair")
 				require.NotContains(t, repairs, "civo://m101", "the new machine starts with nothing")
 				require.Len(t, w.toldOf("RepairRecovered"), 1)
@@ -284,6 +286,34 @@ func TestSilenceOfAReplacementEndsWithIt(t *testing.T) {
 				require.Len(t, quiet.made, 1)
 				require.Equal(t, []string{"s1"}, quiet.expired)
 			})
+		})
+	}
+}
+
+// remembers is a provider of replacements that remembers what it was asked to do.
+type remembers struct {
+	replacer
+	machines *[]Machine
+}
+
+func (r remembers) Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	*r.machines = append(*r.machines, m)
+	return r.replacer.Act(ctx, m, mayStill)
+}
+
+// TestTheProviderIsToldThatPodsAreGivenUp, where the policy goes on after its drain, and only there.
+func TestTheProviderIsToldThatPodsAreGivenUp(t *testing.T) {
+	for _, goesOn := range []bool{true, false} {
+		c := wholeConfig()
+		c.Policies[0].Plan[1].ContinueOnTimeout = goesOn
+		inWorld(t, c, 6, func(t *testing.T, w *world) {
+			var machines []Machine
+			i := w.start()
+			w.pass(16 * time.Second)
+			i.engine.Actuators[""]["replace"] = remembers{replacer{provider{i, "replace"}}, &machines}
+			w.do(func() { w.ail("n0", 9); w.post("n0", remediations.StatusFiring) })
+			require.True(t, w.until(40*time.Minute, func() bool { return len(machines) == 1 }))
+			require.Equal(t, goesOn, machines[0].GivesUpPods)
 		})
 	}
 }

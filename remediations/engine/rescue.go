@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
@@ -96,9 +97,15 @@ type Rescue struct {
 	writing bool
 	wroteAt time.Time
 
+	// heard is when the alerts were first heard of, and last.
+	heard map[string]alertHeard
+
 	mu     sync.Mutex
 	posted map[string]remediations.Alert
 }
+
+// alertHeard is when an alert was first heard of, and last.
+type alertHeard struct{ first, last time.Time }
 
 // people is what the state directory has of people.
 type people struct {
@@ -113,7 +120,7 @@ const (
 	sightsFor = 8 * time.Second
 	// historyFor bounds one write of a history, and historyEvery is how often one is tried.
 	historyFor, historyEvery = 10 * time.Second, 30 * time.Second
-	// postedFor is how long an alert is remembered that only a post has brought, and postedMost how many.
+	// postedFor is how long an alert is remembered that nobody speaks of any more, and postedMost how many that only a post has brought.
 	postedFor, postedMost = 10 * time.Minute, 16
 )
 
@@ -123,7 +130,7 @@ func NewRescue(o RescueOptions) *Rescue {
 	return &Rescue{
 		RescueOptions: o, core: wholeCore(), metrics: newRepairMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), looks: make(chan looked, 1),
 		seen: make(chan map[string]apiserver.HostSight, 1), calls: make(chan apiserver.RescueCall, 16), written: make(chan apiserver.RescueTold, 1),
-		told: map[string]bool{}, posted: map[string]remediations.Alert{},
+		told: map[string]bool{}, heard: map[string]alertHeard{}, posted: map[string]remediations.Alert{},
 	}
 }
 
@@ -265,7 +272,7 @@ func (r *Rescue) finish() {
 		}
 	}
 	if s, err := r.state(); err == nil {
-		if d := r.core.decideAPIServer(s, r.Clock.Now()); d.Verb == remediations.Verify {
+		if d := r.core.decideAPIServer(s, r.Clock.Now()); d.Verb == lifecycle.Verify {
 			r.append(d.Write...)
 		}
 	}

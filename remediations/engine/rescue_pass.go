@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
 
@@ -65,13 +66,36 @@ func (r *Rescue) state() (*apiserver.State, error) {
 		r.newID = r.NewID()
 	}
 	return &apiserver.State{
-		Config: r.Config, Journal: j, Word: r.word, Alerts: apiserver.Alerts(r.Config, r.word, r.posts()), Sights: r.sights,
+		Config: r.Config, Journal: j, Word: r.word, Alerts: r.alerts(), Sights: r.sights,
 		Call: r.call, LookSince: r.lookSince, WellSince: r.wellSince, NewID: r.newID,
 	}, nil
 }
 
 func knows(j apiserver.RescueJournal, id string) bool {
 	return (j.Rescue != nil && j.Rescue.ID == id) || slices.ContainsFunc(j.Ended, func(e apiserver.EndedRescue) bool { return e.ID == id })
+}
+
+// alerts are those about the API servers, and since when this process has heard of each.
+func (r *Rescue) alerts() []remediations.Alert {
+	now, first := r.Clock.Now(), map[string]time.Time{}
+	for fingerprint, h := range r.heard {
+		if now.Sub(h.last) > postedFor {
+			delete(r.heard, fingerprint)
+			continue
+		}
+		h.first = remediations.Earlier(h.first, now) // a clock that was set back must not hold it for as long
+		r.heard[fingerprint], first[fingerprint] = h, h.first
+	}
+	out := apiserver.Alerts(r.Config, r.word, r.posts(), first)
+	for _, a := range out {
+		h, known := r.heard[a.Fingerprint]
+		if !known {
+			h.first = a.ReceivedAt
+		}
+		h.last = now
+		r.heard[a.Fingerprint] = h
+	}
+	return out
 }
 
 // posts are the alerts that posts have brought lately.
@@ -103,23 +127,23 @@ func (r *Rescue) carry(ctx context.Context, s *apiserver.State, d apiserver.Deci
 		r.see(ctx)
 	}
 	switch d.Verb {
-	case remediations.Issue:
+	case lifecycle.Issue:
 		return false, r.issue(ctx, s, d, now)
-	case remediations.Reset:
+	case lifecycle.Reset:
 		return true, r.reset(s, d)
-	case remediations.Keep, remediations.Verify, remediations.End, remediations.Drop,
-		remediations.Rest, remediations.Look, remediations.Wait, remediations.Resume:
+	case lifecycle.Keep, lifecycle.Verify, lifecycle.End, lifecycle.Drop,
+		lifecycle.Rest, lifecycle.Look, lifecycle.Wait, lifecycle.Resume:
 	}
 	if len(d.Write) > 0 {
 		if err := r.Journal.Append(d.Write...); err != nil {
 			return false, err
 		}
-		if d.Verb == remediations.Verify {
+		if d.Verb == lifecycle.Verify {
 			r.call, r.wellSince = nil, time.Time{}
 		}
 	}
 	r.tellOf(s, d)
-	return d.Verb == remediations.Verify || d.Verb == remediations.End, nil
+	return d.Verb == lifecycle.Verify || d.Verb == lifecycle.End, nil
 }
 
 // append writes what is no decision's; where that fails it is written with the next occasion.
@@ -237,9 +261,9 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 		id = rescue.ID
 	}
 	switch d.Verb {
-	case remediations.Keep:
+	case lifecycle.Keep:
 		r.tell("", id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOfRescue(rescue)})
-	case remediations.Verify:
+	case lifecycle.Verify:
 		if t := rescue.Hosts; len(t) > 0 {
 			last := t[len(t)-1]
 			r.tell(last.Host, last.Attempt, Event{Reason: "RepairVerifying", Action: last.Attempt, Note: d.Message, Of: trailOfRescue(rescue)})
@@ -247,7 +271,7 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 				r.tell(last.Host, last.Attempt, Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart its kubelet said: " + last.Evidence, Of: trailOfRescue(rescue)})
 			}
 		}
-	case remediations.End:
+	case lifecycle.End:
 		e := d.Ended
 		r.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
 		r.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
@@ -255,7 +279,7 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 			Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(&e.Entry),
 			Note: fmt.Sprintf("rescue %s of the API servers by policy %s after %s: %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), d.Message),
 		})
-	case remediations.Rest, remediations.Look, remediations.Issue, remediations.Wait, remediations.Resume, remediations.Drop, remediations.Reset:
+	case lifecycle.Rest, lifecycle.Look, lifecycle.Issue, lifecycle.Wait, lifecycle.Resume, lifecycle.Drop, lifecycle.Reset:
 	}
 }
 
@@ -280,7 +304,7 @@ func (r *Rescue) publish(s *apiserver.State, d apiserver.Decision) {
 			rescue = w.Rescue
 		}
 	}
-	if d.Verb == remediations.Drop {
+	if d.Verb == lifecycle.Drop {
 		rescue = nil
 	}
 	for _, p := range r.Config.Policies {
@@ -291,7 +315,7 @@ func (r *Rescue) publish(s *apiserver.State, d apiserver.Decision) {
 			r.metrics.repairs.WithLabelValues(p.Name, string(ph)).Set(gauge(rescue != nil && rescue.Policy == p.Name && rescue.Phase == ph))
 		}
 		for _, reason := range remediations.Reasons {
-			r.metrics.holds.WithLabelValues(p.Name, string(reason)).Set(gauge(d.Verb == remediations.Keep && d.Reason == reason && (d.Policy == nil || d.Policy == p)))
+			r.metrics.holds.WithLabelValues(p.Name, string(reason)).Set(gauge(d.Verb == lifecycle.Keep && d.Reason == reason && (d.Policy == nil || d.Policy == p)))
 		}
 	}
 }

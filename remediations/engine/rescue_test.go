@@ -194,6 +194,54 @@ func TestPostAloneIsNoReason(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
+// TestAnAlertIsNoOlderThanDrydockHasKnownIt: the lab's alert says that it began a minute before whatever the time is. A restart of
+// Drydock in between does not begin the wait anew.
+func TestAnAlertIsNoOlderThanDrydockHasKnownIt(t *testing.T) {
+	p := onPlane(t, func(p *plane) {
+		p.config.Policies[0].For = time.Minute
+		p.down()
+		g := p.start("a", p.config)
+		p.pass(40 * time.Second)
+		require.Empty(t, p.logs(), "Drydock has known of it for forty seconds")
+		g.kill()
+		p.start("a", p.config)
+		p.pass(40 * time.Second)
+		require.Equal(t, []string{"cp-1 r00001-1"}, p.logs(), "for eighty")
+	})
+	require.Empty(t, p.bad)
+}
+
+// TestWhatWasHeardIsRemembered while the alert comes again and again, also where the record is of another one, and not for ever.
+func TestWhatWasHeardIsRemembered(t *testing.T) {
+	onPlane(t, func(p *plane) {
+		p.down()
+		r := p.start("a", p.config).rescue
+		p.pass(time.Minute)
+		began := r.alerts()[0].ReceivedAt
+		require.WithinDuration(t, time.Now().Add(-time.Minute), began, 5*time.Second)
+		p.do(func() { // the clock is set back by an hour
+			for fingerprint, h := range r.heard {
+				r.heard[fingerprint] = alertHeard{h.first.Add(time.Hour), h.last.Add(time.Hour)}
+			}
+		})
+		began = time.Now()
+		p.pass(time.Minute)
+		require.WithinDuration(t, began, r.alerts()[0].ReceivedAt, 5*time.Second, "from then on its age counts")
+		began = r.alerts()[0].ReceivedAt
+		p.do(func() { p.firing = false })
+		p.pass(5 * time.Minute)
+		require.Empty(t, r.alerts())
+		p.down()
+		p.pass(time.Minute)
+		require.Equal(t, began, r.alerts()[0].ReceivedAt, "it was away for less than ten minutes")
+		p.do(func() { p.firing = false })
+		p.pass(15 * time.Minute)
+		p.down()
+		p.pass(time.Minute)
+		require.WithinDuration(t, time.Now().Add(-time.Minute), r.alerts()[0].ReceivedAt, 5*time.Second)
+	})
+}
+
 // TestTwoReplicasExcludeEachOther by what runs on the hosts: each kubelet is restarted once, whoever does it.
 func TestTwoReplicasExcludeEachOther(t *testing.T) {
 	p := onPlane(t, func(p *plane) {

@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // connection is what the engine knows of the self-test. No decision about a node rests on it.
@@ -24,19 +25,19 @@ type connection struct {
 }
 
 // arrived takes the last arrival from a ledger that was read.
-func (e *Engine) arrived(data map[string]string, l *remediations.Ledger) {
+func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 	c := &e.connection
 	c.arrival = l.Arrival
 	if c.memory.At.IsZero() { // what the leader before this one said
 		c.is, c.told = l.Status.SelfTest, l.Status.SelfTest.State
 	}
-	_, err := remediations.DecodeArrival(data)
-	if err != nil && data[remediations.LedgerArrival] != c.unread {
+	_, err := ledger.DecodeArrival(data)
+	if err != nil && data[ledger.LedgerArrival] != c.unread {
 		e.Log.Error(err, "the self-test's last arrival cannot be read")
 	}
 	c.unread = ""
 	if err != nil {
-		c.unread = data[remediations.LedgerArrival]
+		c.unread = data[ledger.LedgerArrival]
 	}
 }
 
@@ -89,12 +90,12 @@ func latest(a, b time.Time) time.Time {
 // saveOverArrival saves a ledger once more that met another version, where nothing of it changed but the arrival of the
 // self-test's alert, which each replica writes: what the caller decided by is what is in store. conflict is the error
 // otherwise.
-func (e *Engine) saveOverArrival(ctx context.Context, l *remediations.Ledger, conflict error) (string, error) {
+func (e *Engine) saveOverArrival(ctx context.Context, l *ledger.Ledger, conflict error) (string, error) {
 	data, version, err := e.Store.Load(ctx)
 	if err != nil || e.stored == nil || !maps.Equal(withoutArrival(data), withoutArrival(e.stored)) {
 		return "", conflict
 	}
-	if at, err := remediations.DecodeArrival(data); err == nil {
+	if at, err := ledger.DecodeArrival(data); err == nil {
 		l.Arrival = at
 	}
 	return e.Store.Save(ctx, l.Encode(), version)
@@ -102,12 +103,12 @@ func (e *Engine) saveOverArrival(ctx context.Context, l *remediations.Ledger, co
 
 func withoutArrival(data map[string]string) map[string]string {
 	data = maps.Clone(data)
-	delete(data, remediations.LedgerArrival)
+	delete(data, ledger.LedgerArrival)
 	return data
 }
 
 // trySave is Store.Save, but an arrival in the meantime is no conflict.
-func (e *Engine) trySave(ctx context.Context, l *remediations.Ledger, version string) (string, error) {
+func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) (string, error) {
 	v, err := e.Store.Save(ctx, l.Encode(), version)
 	if errors.Is(err, ErrConflict) {
 		return e.saveOverArrival(ctx, l, err)

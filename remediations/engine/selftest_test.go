@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 func selfTestConfig(t *testing.T) *remediations.Config {
@@ -130,7 +131,7 @@ func TestSelfTestHoldsNothing(t *testing.T) {
 		"not arrived": {func(w *world) { w.selfTest = []remediations.SelfTestAlert{{Receivers: []string{"drydock"}}} }, remediations.SelfTestNotArrived},
 		"unreadable": {func(w *world) {
 			w.selfTest = []remediations.SelfTestAlert{{Receivers: []string{"drydock"}}}
-			w.ledger[remediations.LedgerArrival] = "yesterday"
+			w.ledger[ledger.LedgerArrival] = "yesterday"
 			w.ledgerRV++
 		}, remediations.SelfTestNotArrived},
 	} {
@@ -164,7 +165,7 @@ func TestArrivalIsNoConflict(t *testing.T) {
 		arrival := at(w, time.Now).UTC().Truncate(time.Second)
 		w.do(func() { w.arrive(arrival) })
 		require.NoError(t, save("a"))
-		stored := at(w, func() *remediations.Ledger { return mustLedger(w) })
+		stored := at(w, func() *ledger.Ledger { return mustLedger(w) })
 		require.Equal(t, map[string]string{"a": "why"}, stored.Status.Stopped)
 		require.Equal(t, arrival, stored.Arrival, "and the arrival stays")
 		require.NoError(t, save("b"), "without an arrival in between, too")

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
@@ -40,13 +41,13 @@ const sidecarsNamed = 20
 var sidecars = kind{
 	of: remediations.KindSidecar, sinceSeen: true,
 	carrier: (*Engine).hosts,
-	decide: func(e *Engine, t *subject, now time.Time) remediations.Decision {
+	decide: func(e *Engine, t *subject, now time.Time) lifecycle.Decision {
 		busy := e.busySidecars
 		if e.Config.SidecarTakesPlace(t.Record, e.sidecarsCounted) {
 			busy--
 		}
 		seen, _ := t.m.seen.(*sidecar.Sighting)
-		return e.core.decideSidecar(&sidecar.State{Target: remediations.Target{State: t.State, Subject: t.Subject}, Sighting: seen, Busy: busy, NewTask: e.NewTask()}, now)
+		return e.core.decideSidecar(&sidecar.State{Target: lifecycle.Target{State: t.State, Subject: t.Subject}, Sighting: seen, Busy: busy, NewTask: e.NewTask()}, now)
 	},
 	look: (*passing).lookAtSidecar, saw: (*passing).transition,
 	call: (*passing).approve,
@@ -71,7 +72,7 @@ var sidecars = kind{
 }
 
 // approve lets the approval go out.
-func (p *passing) approve(t *subject, d remediations.Decision) string {
+func (p *passing) approve(t *subject, d lifecycle.Decision) string {
 	r := d.Record
 	intent, key := *r.Intent, t.Key
 	a := Approval{Provider: d.Policy.Plan[r.Step.Index].Provider, Pod: *r.Pod, Node: t.of.node, Task: intent.Task}
@@ -89,10 +90,10 @@ func (p *passing) approve(t *subject, d remediations.Decision) string {
 }
 
 // countSidecar counts those that take a place, and names those that a person must look at.
-func (p *passing) countSidecar(t *subject, r *remediations.Record, d remediations.Decision, wrote bool) {
+func (p *passing) countSidecar(t *subject, r *remediations.Record, d lifecycle.Decision, wrote bool) {
 	switch {
 	case !wrote:
-	case d.Verb == remediations.Issue:
+	case d.Verb == lifecycle.Issue:
 		p.busySidecars++
 	case p.Config.SidecarTakesPlace(t.Record, p.sidecarsCounted) && (d.Record == nil || !d.Record.Phase.InFlight()):
 		p.busySidecars--
@@ -113,10 +114,7 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string
 	}
 	carriers := sync.OnceValue(func() map[string]string { // most polls meet no pod's alert
 		out := map[string]string{}
-		for _, m := range e.roster.Members() {
-			if !m.Concerned {
-				continue // it carries nothing, so no alert either
-			}
+		for _, m := range e.roster.Concerned() {
 			j := e.Config.Registry.ReadJournal(m.Node)
 			if j.Malformed != nil {
 				continue // where nothing is decided until a person has looked, nobody finds out that the pod has moved
@@ -147,7 +145,7 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string
 }
 
 // lookAtSidecar looks through the provider of the policy.
-func (p *passing) lookAtSidecar(t *subject, d remediations.Decision) func(ctx context.Context, began time.Time) any {
+func (p *passing) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) any {
 	policy := d.Policy
 	if policy == nil && t.Record != nil {
 		policy = p.Config.Policy(t.Record.Policy)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // TestSlotThatNoRepairOccupies: a former leader that took it may yet write its intent, so a young one is left alone;
@@ -24,11 +25,11 @@ func TestSlotThatNoRepairOccupies(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 				w.do(func() {
 					w.known["n9"] = true
-					s := remediations.Slot{Node: c.node, Policy: "node-not-ready", UID: c.uid, Repair: "r9998", Attempt: "r9998-0-1", Since: time.Now()}
+					s := ledger.Slot{Node: c.node, Policy: "node-not-ready", UID: c.uid, Repair: "r9998", Attempt: "r9998-0-1", Since: time.Now()}
 					if c.uid == "" && w.nodes[c.node] != nil {
 						s.UID = string(w.nodes[c.node].UID)
 					}
-					w.ledger, w.ledgerRV = (&remediations.Ledger{Slots: []remediations.Slot{s}, Repairs: map[string][]remediations.Begun{}}).Encode(), 7
+					w.ledger, w.ledgerRV = (&ledger.Ledger{Slots: []ledger.Slot{s}, Repairs: map[string][]ledger.Begun{}}).Encode(), 7
 				})
 				w.start()
 				w.do(func() { w.ail("n1", 1); w.post("n1", remediations.StatusFiring) })

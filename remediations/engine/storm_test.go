@@ -9,13 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // TestStorms: many machines fail at once, again and again. While a breaker is open nothing is done in its scope, while
 // it is half-open one repair at most: the world checks it at every intent. In the end all are cured.
 func TestStorms(t *testing.T) {
 	t.Parallel()
-	calls := 0
+	calls, stands := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		c := modelConfig()
 		c.Limits.Unhealthy = remediations.Quantity{Value: rapid.SampledFrom([]int{20, 40}).Draw(rt, "unhealthy"), Percent: true}
@@ -61,9 +62,11 @@ func TestStorms(t *testing.T) {
 				}
 			})
 			calls += w.callCount()
+			stands += at(w, func() int { return w.stands })
 		})
 	})
 	require.NotZero(t, calls)
+	require.NotZero(t, stands, "while nothing changes, nothing is decided again")
 }
 
 // TestOneNodeIsTriedAfterAStorm: half-open, the oldest fault first; its cure closes the breaker, and the others follow.
@@ -86,10 +89,10 @@ func TestOneNodeIsTriedAfterAStorm(t *testing.T) {
 		require.Equal(t, "n3", w.callTo(0), "the oldest fault")
 		w.pass(30 * time.Second)
 		require.Equal(t, 1, w.callCount(), "n4 waits for how it ends")
-		require.Equal(t, remediations.BreakerHalfOpen, at(w, func() remediations.BreakerState { return w.book().Status.Breakers[remediations.ScopeCluster].State }))
+		require.Equal(t, ledger.BreakerHalfOpen, at(w, func() ledger.BreakerState { return w.book().Status.Breakers[ledger.ScopeCluster].State }))
 		w.pass(10 * time.Minute)
 		require.Equal(t, []remediations.Outcome{remediations.Recovered, remediations.Recovered}, w.outcomes())
-		require.Empty(t, at(w, func() map[string]remediations.Breaker { return w.book().Status.Breakers }))
+		require.Empty(t, at(w, func() map[string]ledger.Breaker { return w.book().Status.Breakers }))
 	})
 }
 

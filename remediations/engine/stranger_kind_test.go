@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // kindVolume is a kind of target that Drydock does not know. What the configuration and the core are told of it is one line; what the
@@ -55,11 +56,11 @@ func (v *volume) Carrier(_ context.Context, name string) (node string, err error
 	return node, nil
 }
 
-func (v *volume) Observe(_ context.Context, node, _ string) (o remediations.Observation) {
+func (v *volume) Observe(_ context.Context, node, _ string) (o lifecycle.Observation) {
 	v.w.do(func() {
-		o = remediations.Observation{UID: "uid-7", Well: v.stuck == 0, Saw: "its mount point does not answer"}
+		o = lifecycle.Observation{UID: "uid-7", Well: v.stuck == 0, Saw: "its mount point does not answer"}
 		if v.hidden {
-			o = remediations.Observation{Unknown: "nobody answers for the volume"}
+			o = lifecycle.Observation{Unknown: "nobody answers for the volume"}
 		}
 		if node != v.node {
 			o.Elsewhere = "the volume is attached to " + v.node
@@ -105,7 +106,7 @@ func (w *world) checkVolumeEnd(cur *corev1.Node, e remediations.Entry) {
 
 // volumeConfig has a policy about volumes, as a configuration names it.
 func volumeConfig(t *testing.T) *remediations.Config {
-	further := config.Further{Remediations: remediations.Registry{remount.Name: remount}, Kinds: []*remediations.TargetKind{remediations.PlainKind(kindVolume)}}
+	further := config.Further{Remediations: remediations.Registry{remount.Name: remount}, Kinds: []*remediations.TargetKind{lifecycle.PlainKind(kindVolume)}}
 	read, err := configured(t, `match: ['remediation="volume-stuck"'], mode: enforce, cooldown: 0s, target: {volume: volume}, plan: [{step: remount}]`, further)
 	require.NoError(t, err)
 	p := read.Policy("strange")
@@ -119,7 +120,7 @@ func volumeConfig(t *testing.T) *remediations.Config {
 
 // TestAConfigurationNamesAStrangersKind: a policy about it has its steps, and no other kind's; a Drydock that does not know it says so.
 func TestAConfigurationNamesAStrangersKind(t *testing.T) {
-	known := config.Further{Remediations: remediations.Registry{remount.Name: remount}, Kinds: []*remediations.TargetKind{remediations.PlainKind(kindVolume)}}
+	known := config.Further{Remediations: remediations.Registry{remount.Name: remount}, Kinds: []*remediations.TargetKind{lifecycle.PlainKind(kindVolume)}}
 	for what, c := range map[string]struct {
 		policy, fault string
 		further       config.Further

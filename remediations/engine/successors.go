@@ -9,13 +9,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // successors goes on with the repairs whose Node is gone because its machine was replaced. The ledger has them alone.
-func (p *passing) successors(nodes []*corev1.Node) {
+func (p *passing) successors() {
 	if p.ledger == nil {
 		return
+	}
+	var nodes []*corev1.Node
+	if len(p.ledger.Orphans) > 0 {
+		nodes = p.roster.Nodes()
 	}
 	alive := map[string]bool{}
 	for _, o := range slices.Clone(p.ledger.Orphans) {
@@ -23,8 +29,7 @@ func (p *passing) successors(nodes []*corev1.Node) {
 		if p.ledger == nil {
 			continue // the end of the one before could not be saved
 		}
-		i := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == o.Node })
-		if i < 0 || o.Gone(nodes[i]) {
+		if n := p.roster.Node(o.Node); n == nil || o.Gone(n) {
 			p.successor(&o, nodes)
 		}
 	}
@@ -35,7 +40,7 @@ func (p *passing) successors(nodes []*corev1.Node) {
 	}
 }
 
-func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
+func (p *passing) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 	m := p.orphans[o.Record.ID]
 	p.waiting = true
 	if m == nil {
@@ -63,14 +68,14 @@ func (p *passing) successor(o *remediations.Orphan, nodes []*corev1.Node) {
 		p.askProof(m, &o.Record)
 	}
 	p.recheck(d)
-	if d.Verb == remediations.End {
+	if d.Verb == lifecycle.End {
 		p.endOrphan(o, n, d)
 	}
 }
 
-func (p *passing) successorState(o *remediations.Orphan, m *memory, n *corev1.Node) *remediations.State {
+func (p *passing) successorState(o *ledger.Orphan, m *memory, n *corev1.Node) *lifecycle.State {
 	p.forgetTorn(m)
-	s := &remediations.State{
+	s := &lifecycle.State{
 		Config: p.Config, Node: n, Journal: remediations.Journal{Record: &o.Record}, Word: p.word, Fleet: p.fleet, Ledger: p.ledger,
 		Heartbeats: p.heartbeats, Replacement: m.replacement, LookSince: m.lookSince, WellSince: m.wellSince, WellHeard: m.wellHeard,
 	}
@@ -84,7 +89,7 @@ func (p *passing) successorState(o *remediations.Orphan, m *memory, n *corev1.No
 
 // endOrphan writes how the repair ended: into the successor's history first, then out of the ledger. What a crash leaves
 // undone in between is done again, and the history has it once.
-func (p *passing) endOrphan(o *remediations.Orphan, n *corev1.Node, d remediations.Decision) {
+func (p *passing) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision) {
 	e, about := d.Ended, ""
 	if n != nil {
 		about = n.Name
@@ -134,7 +139,7 @@ func (p *passing) replacing(r *remediations.Record) {
 }
 
 // silenced remembers the silence of a call that was answered when its Node was gone already.
-func (e *Engine) silenced(c remediations.Call) {
+func (e *Engine) silenced(c lifecycle.Call) {
 	if e.ledger == nil || c.Silence == "" {
 		return
 	}

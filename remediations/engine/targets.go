@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // target is what a call or a look is about: the node that carries its record, and what of that node it is.
@@ -21,7 +22,7 @@ type target struct {
 
 // repairMemory is what is remembered of the repair of any target.
 type repairMemory struct {
-	call *remediations.Call
+	call *lifecycle.Call
 	// wellSince is since when the target is well without a break, wellHeard when the Watchdog had last come then.
 	wellSince, wellHeard time.Time
 	// newID is kept until a record bears it: the ledger counts repairs by id, and a write that met somebody else's must
@@ -69,7 +70,7 @@ func (m *repairMemory) nextID(j remediations.Journal, fresh func() string) strin
 }
 
 // found remembers since when the target is well.
-func (m *repairMemory) found(d remediations.Decision, at time.Time) {
+func (m *repairMemory) found(d lifecycle.Decision, at time.Time) {
 	switch {
 	case !d.Well:
 		m.wellSince = time.Time{}
@@ -79,7 +80,7 @@ func (m *repairMemory) found(d remediations.Decision, at time.Time) {
 }
 
 // stateOf gives the node's state what is remembered of one of its targets.
-func (p *passing) stateOf(n *corev1.Node, m *targetMemory) *remediations.State {
+func (p *passing) stateOf(n *corev1.Node, m *targetMemory) *lifecycle.State {
 	m.pass = p.passes
 	m.forgetTorn(p.now)
 	s := p.state(n)
@@ -89,7 +90,7 @@ func (p *passing) stateOf(n *corev1.Node, m *targetMemory) *remediations.State {
 }
 
 // recheck has the next pass no later than the decision wants it.
-func (p *passing) recheck(d remediations.Decision) {
+func (p *passing) recheck(d lifecycle.Decision) {
 	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
 		p.next = d.Recheck
 	}
@@ -129,12 +130,12 @@ type calling struct {
 	// act makes it, and asks mayStill at the very last moment. before and after come beside the loop, too, and may be nil.
 	act    func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error)
 	before func(ctx context.Context)
-	after  func(ctx context.Context, call *remediations.Call)
+	after  func(ctx context.Context, call *lifecycle.Call)
 }
 
 // send lets the call go out beside the loop. It may be made only while this process leads and its intent is young.
 func (p *passing) send(c calling, m *repairMemory) {
-	m.call = &remediations.Call{IntentID: c.attempt}
+	m.call = &lifecycle.Call{IntentID: c.attempt}
 	p.underway++
 	c.trail.log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)
 	var look lookedLast
@@ -146,7 +147,7 @@ func (p *passing) send(c calling, m *repairMemory) {
 			c.before(ctx)
 		}
 		outcome, err := c.act(ctx, mayStill)
-		call := remediations.Call{IntentID: c.attempt, Outcome: outcome, Withheld: look.withheld()}
+		call := lifecycle.Call{IntentID: c.attempt, Outcome: outcome, Withheld: look.withheld()}
 		if err != nil {
 			call.Why, call.Stop = err.Error(), errors.Is(err, ErrAccount)
 		}
@@ -158,7 +159,7 @@ func (p *passing) send(c calling, m *repairMemory) {
 }
 
 // putOf writes what the decision asks to be written, and says whether it was.
-func (p *passing) putOf(s *remediations.State, key string, d remediations.Decision) bool {
+func (p *passing) putOf(s *lifecycle.State, key string, d lifecycle.Decision) bool {
 	c := change(s, key, d)
 	if c == nil {
 		return false
@@ -172,11 +173,11 @@ func (p *passing) putOf(s *remediations.State, key string, d remediations.Decisi
 }
 
 // tallied counts a repair that is on record, and what holds it.
-func (p *passing) tallied(r *remediations.Record, d remediations.Decision) {
+func (p *passing) tallied(r *remediations.Record, d lifecycle.Decision) {
 	if r != nil {
 		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
 	}
-	if d.Verb == remediations.Keep && d.Policy != nil {
+	if d.Verb == lifecycle.Keep && d.Policy != nil {
 		p.tally.holds[[2]string{d.Policy.Name, string(d.Reason)}]++
 	}
 }

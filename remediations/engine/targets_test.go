@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // TestAHoldIsLookedAtAgainWhenItEnds, and not when the Alertmanagers are asked the next time.
@@ -58,12 +59,12 @@ func TestAWriteThatDidNotSucceedIsMadeAgainSoon(t *testing.T) {
 func TestOnlyWhatAGuardHoldsCountsAsHeld(t *testing.T) {
 	policy := &remediations.Policy{Name: "p"}
 	for name, c := range map[string]struct {
-		d    remediations.Decision
+		d    lifecycle.Decision
 		held int
 	}{
-		"a guard holds it":      {remediations.Decision{Verb: remediations.Keep, Reason: remediations.Paused, Policy: policy}, 1},
-		"it waits":              {remediations.Decision{Verb: remediations.Wait, Policy: policy}, 0},
-		"of no policy any more": {remediations.Decision{Verb: remediations.Keep, Reason: remediations.Paused}, 0},
+		"a guard holds it":      {lifecycle.Decision{Verb: lifecycle.Keep, Reason: remediations.Paused, Policy: policy}, 1},
+		"it waits":              {lifecycle.Decision{Verb: lifecycle.Wait, Policy: policy}, 0},
+		"of no policy any more": {lifecycle.Decision{Verb: lifecycle.Keep, Reason: remediations.Paused}, 0},
 	} {
 		p := &passing{tally: newTally()}
 		p.tallied(nil, c.d)

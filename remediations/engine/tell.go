@@ -2,9 +2,12 @@ package engine
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 func (p *passing) readLease(node string) {
@@ -34,7 +37,8 @@ func (p *passing) readHeartbeats() {
 		if failing {
 			p.listAhead(p.ctx)
 		} else {
-			p.countLeases(p.list(p.ctx))
+			sample, fleet := p.sample()
+			p.countLeases(p.list(p.ctx, sample, fleet))
 		}
 	}
 	if p.listing == nil {
@@ -67,17 +71,16 @@ func (p *passing) tell(node, key string, e Event) {
 	p.Events.Event(node, e)
 }
 
-func (p *passing) count(s *remediations.State, d remediations.Decision) {
-	r := s.Journal.Record
+func (p *passing) count(r *remediations.Record, d lifecycle.Decision) {
 	if d.Record != nil {
 		r = d.Record
-	} else if d.Verb == remediations.End || d.Verb == remediations.Drop || d.Verb == remediations.Reset {
+	} else if d.Verb == lifecycle.End || d.Verb == lifecycle.Drop || d.Verb == lifecycle.Reset {
 		r = nil
 	}
 	if r != nil {
 		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
 	}
-	if d.Verb == remediations.Keep {
+	if d.Verb == lifecycle.Keep {
 		policy := ""
 		if d.Policy != nil {
 			policy = d.Policy.Name
@@ -95,7 +98,7 @@ func (p *passing) publish() {
 		blindAlertmanager: blind != "", blindLeases: p.heartbeats.Blind() != "" || p.leasesOut.lasting(now), blindLedger: lost,
 	})
 	if lost {
-		p.holds[remediations.Blind] = remediations.LedgerLost(p.ledgerOut.since, p.ledgerErr)
+		p.holds[remediations.Blind] = lifecycle.LedgerLost(p.ledgerOut.since, p.ledgerErr)
 	}
 	if blind == "" {
 		blind = p.heartbeats.Blind()
@@ -113,10 +116,10 @@ func (p *passing) publish() {
 	if p.ledger == nil {
 		return
 	}
-	status := remediations.LedgerStatus{
+	status := ledger.LedgerStatus{
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
 		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, Glass: p.ledger.Status.Glass,
-		Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars,
+		Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
 	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
 	if !p.ledger.Saw(p.blindFor(), p.now) && sameStatus(status, p.statusSaved) {
@@ -130,8 +133,8 @@ func (p *passing) publish() {
 
 // sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold. A
 // count that moved, or a share that is still over its limit, is not.
-func sameStatus(a, b remediations.LedgerStatus) bool {
-	if !maps.Equal(a.Sidecars, b.Sidecars) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) {
+func sameStatus(a, b ledger.LedgerStatus) bool {
+	if !maps.Equal(a.Sidecars, b.Sidecars) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) {
 		return false
 	}
 	for scope, x := range a.Breakers {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // TestAlertThatIsRoutedElsewhereDoesNothing: neither to the node, nor to the breaker, and people see that it is not routed
@@ -39,7 +40,7 @@ func TestAlertThatIsRoutedElsewhereDoesNothing(t *testing.T) {
 				require.Zero(t, w.callCount())
 				require.Empty(t, remediations.AlertsOn(w.nodeOf("n0").Annotations))
 				require.Equal(t, `AlertUnconfirmed: the alert "NodeNotReady" is active, but it is not routed to receiver "drydock" (alertmanager.receiver), so policy node-not-ready does nothing for it; if it should, correct Alertmanager's route or alertmanager.receiver`, held)
-				l := at(w, func() *remediations.Ledger { return mustLedger(w) })
+				l := at(w, func() *ledger.Ledger { return mustLedger(w) })
 				require.Empty(t, l.Status.Breakers, "half of the fleet is not ill because somebody says so")
 				require.Contains(t, l.Status.Holds[remediations.AlertUnconfirmed], "NodeNotReady", "kubectl drydock status shows it")
 				w.do(func() {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Witness answers what the watched Node does not show of a policy's witness. Leases are read through Fleet.
@@ -62,7 +63,7 @@ func (e *Engine) testify(ctx context.Context, n *corev1.Node, signs []remediatio
 		case s.Kind == remediations.SignStaleLease:
 			t = e.leaseSays(ctx, n.Name)
 		case w == nil:
-			t = remediations.Testimony{Answer: remediations.Unknown, Saw: fmt.Sprintf("nobody who could say of %s is configured", s)}
+			t = remediations.Testimony{Answer: remediations.Unknown, Saw: fmt.Sprintf("no provider that can answer about %s is configured", s)}
 		default:
 			t = w.Testify(ctx, machineOf(n), s)
 		}
@@ -119,7 +120,7 @@ func (e *Engine) lastWitness(n *corev1.Node, signs []remediations.Sign) (before 
 }
 
 // witnessOf are the signs that a decision asks to be read.
-func witnessOf(d remediations.Decision) []remediations.Sign {
+func witnessOf(d lifecycle.Decision) []remediations.Sign {
 	if d.Policy == nil || d.Policy.Witness == nil {
 		return nil
 	}

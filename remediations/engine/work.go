@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // working is a repeatable step under way in this process.
@@ -26,18 +27,18 @@ func (m *memory) stopWork() {
 }
 
 // keepWorking ends the work where the record, or the decision about it, no longer has it under way.
-func (m *memory) keepWorking(s *remediations.State, d remediations.Decision) {
+func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 	if m.work == nil {
 		return
 	}
 	r := s.Journal.Record
-	if r == nil || r.Intent == nil || r.Intent.ID != m.work.intent || r.Phase != remediations.Acting || (d.Verb != remediations.Wait && d.Verb != remediations.Look) {
+	if r == nil || r.Intent == nil || r.Intent.ID != m.work.intent || r.Phase != remediations.Acting || (d.Verb != lifecycle.Wait && d.Verb != lifecycle.Look) {
 		m.stopWork()
 	}
 }
 
 // work does a repeatable step beside the loop, until its deadline, or until a decision ends it.
-func (p *passing) work(n *corev1.Node, d remediations.Decision, r *remediations.Record) {
+func (p *passing) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record) {
 	m, worker := p.remember(n.Name), p.Workers[r.Step.Name]
 	if worker == nil || m.work != nil {
 		return
@@ -46,7 +47,8 @@ func (p *passing) work(n *corev1.Node, d remediations.Decision, r *remediations.
 	ctx, cancel := context.WithTimeout(p.ctx, r.Deadline.Sub(p.Clock.Now()))
 	p.runs++
 	m.work = &working{intent: intent, run: p.runs, cancel: cancel}
-	m.call = &remediations.Call{IntentID: intent}
+	p.working[n.Name] = true
+	m.call = &lifecycle.Call{IntentID: intent}
 	trail := trailOf(r)
 	trail.log(p.Log).Info("beginning the step", "node", n.Name, "step", r.Step.Name)
 	askAgain, stillIll := p.lastWitness(n, d.Signs)

@@ -16,7 +16,6 @@ const token = "correct-horse.battery-staple.0123456789"
 
 // TestConformance holds the provider against the contract of all providers, at a real API server.
 func TestConformance(t *testing.T) {
-	api(t)
 	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonAlreadyExists)
 	var ready chan *world
 	providertest.Run(t, providertest.Provider{
@@ -32,7 +31,7 @@ func TestConformance(t *testing.T) {
 				ready = build(t, 24)
 			}
 			w := <-ready
-			w.t = c
+			w.T = c
 			return w.behind(server, timeout)
 		},
 	})
@@ -40,12 +39,12 @@ func TestConformance(t *testing.T) {
 
 // behind is the world behind a wire that misbehaves.
 func (w *world) behind(server providertest.HTTPOptions, timeout time.Duration) providertest.World {
-	wire := providertest.NewHTTP(w.t, server)
+	wire := providertest.NewHTTP(w.T, server)
 	return providertest.World{
 		Actuator: w.remediator(func(o *Options) { o.API, o.Timeout = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout }),
 		Wire:     wire, Close: wire.Close, Secrets: []string{token},
 		Machine: w.one, Neighbour: w.two, ID: w.one.Node, NeighbourID: w.two.Node,
-		Changed: w.asked, Set: w.scene,
+		Changed: func() []string { return w.asked("SelfNodeRemediation") }, Set: w.scene,
 	}
 }
 

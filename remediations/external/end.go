@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/kubeapi"
@@ -24,6 +21,8 @@ const stopWithin = time.Minute
 // a crash left behind is ended like any other.
 type Ender struct {
 	*Client
+	// Registry has the remediations that records may name.
+	Registry remediations.Registry
 	// Templates are those of the plans.
 	Templates []remediations.Template
 }
@@ -63,7 +62,7 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 
 // end deletes the object if its attempt is over. A remediator that may still be at work is told first that it timed out.
 func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error {
-	over, cured, err := e.over(ctx, one)
+	over, cured, err := e.core.Over(ctx, e.Registry, one.about(), one.Annotations[attemptKey])
 	switch {
 	case err != nil || !over:
 		return err
@@ -89,25 +88,4 @@ func done(a kubeapi.Answer, api *kubeapi.Client) error {
 func (e Ender) stopped(one *object) bool {
 	at, err := time.Parse(time.RFC3339, one.Annotations[timedOutKey])
 	return err == nil && e.o.Now().Sub(at) >= stopWithin
-}
-
-// over says whether the object's attempt is no longer under way, and whether its repair has ended well.
-func (e Ender) over(ctx context.Context, one *object) (over, cured bool, err error) {
-	var n corev1.Node
-	if err := e.core.Get(ctx, "nodes/"+one.about(), "Node", &n); errors.Is(err, kubeapi.ErrNotFound) {
-		return true, false, nil
-	} else if err != nil {
-		return false, false, err
-	}
-	j := remediations.ReadJournal(&n)
-	attempt := one.Annotations[attemptKey]
-	// A record that nobody can read may be of this attempt.
-	underWay := j.Malformed != nil || j.Record != nil && j.Record.Phase.InFlight() && j.Record.Intent != nil && j.Record.Intent.ID == attempt
-	if underWay {
-		return false, false, nil
-	}
-	cured = slices.ContainsFunc(j.History, func(entry remediations.Entry) bool {
-		return strings.HasPrefix(attempt, entry.ID+"-") && (entry.Outcome == remediations.Recovered || entry.Outcome == remediations.SelfRecovered)
-	})
-	return true, cured, nil
 }

@@ -72,9 +72,9 @@ func TestWhatIsOverIsEnded(t *testing.T) {
 			if !tc.toldAt.IsZero() {
 				notes[timedOutKey] = tc.toldAt.UTC().Format(time.RFC3339)
 			}
-			w.create("SelfNodeRemediation", w.one.Node, m{"labels": m{madeLabel: madeBy}, "annotations": notes}, m{})
+			w.Create("SelfNodeRemediation", w.one.Node, m{"labels": m{madeLabel: madeBy}, "annotations": notes}, m{}, nil)
 			if tc.status != nil {
-				w.patch("SelfNodeRemediation", w.one.Node, m{"status": tc.status}, "status")
+				w.Patch("SelfNodeRemediation", w.one.Node, m{"status": tc.status}, "status")
 			}
 			if tc.on != nil {
 				w.patchNode(w.one.Node, m{"metadata": m{"annotations": tc.on}})
@@ -82,11 +82,11 @@ func TestWhatIsOverIsEnded(t *testing.T) {
 			if tc.node {
 				w.dropNode(w.one.Node)
 			}
-			e := Ender{w.remediator(func(o *Options) { o.Now = func() time.Time { return now } }).Client, []remediations.Template{w.one.Template, w.one.Template}}
+			e := Ender{w.remediator(func(o *Options) { o.Now = func() time.Time { return now } }).Client, nil, []remediations.Template{w.one.Template, w.one.Template}}
 
 			require.NoError(t, e.End(t.Context()))
 
-			left := w.get("SelfNodeRemediation", w.one.Node)
+			left := w.Get("SelfNodeRemediation", w.one.Node)
 			switch {
 			case tc.want == gone:
 				require.Nil(t, left)
@@ -104,10 +104,10 @@ func TestWhatIsOverIsEnded(t *testing.T) {
 // TestARemediatorThatIsNotThereIsNamed, and does not keep the others from being ended.
 func TestARemediatorThatIsNotThereIsNamed(t *testing.T) {
 	w := newWorld(t)
-	w.create("SelfNodeRemediation", w.one.Node, m{"labels": m{madeLabel: madeBy}, "annotations": m{attemptKey: "abcdef-0-1"}}, m{})
+	w.Create("SelfNodeRemediation", w.one.Node, m{"labels": m{madeLabel: madeBy}, "annotations": m{attemptKey: "abcdef-0-1"}}, m{}, nil)
 	nobody := w.one.Template
 	nobody.APIVersion = "nobody.example/v1"
-	err := Ender{w.remediator(nil).Client, []remediations.Template{nobody, w.one.Template}}.End(t.Context())
+	err := Ender{w.remediator(nil).Client, nil, []remediations.Template{nobody, w.one.Template}}.End(t.Context())
 	require.ErrorContains(t, err, "does not serve nobody.example/v1")
-	require.Nil(t, w.get("SelfNodeRemediation", w.one.Node))
+	require.Nil(t, w.Get("SelfNodeRemediation", w.one.Node))
 }

@@ -1,5 +1,5 @@
 // Package external has machines rebooted by remediators that the cluster has: SelfNodeRemediation and FenceAgentsRemediation of
-// Medik8s, Metal3Remediation, and others of the same contract.
+// Medik8s, Metal3Remediation, and others of the same contract. MachineDeletionRemediation of Medik8s replaces them.
 //
 // A remediator acts for as long as a remediation object exists. Drydock makes it from the template that the plan's step names: its
 // kind is the template's without "Template", its namespace is the template's, its name is the Node's, and its spec is the template's
@@ -7,7 +7,8 @@
 // Metal3Remediation has the name of the Node's Machine, and belongs to it.
 //
 // Two objects of one name cannot exist, so the object is made at most once. Any object about the Node that another attempt or
-// somebody else made is a hold. What the object's status says is the remediator's opinion; the proof is the Node's new boot ID.
+// somebody else made is a hold. What the object's status says is the remediator's opinion; the proof is the Node's new boot ID, or the
+// Machine that came for the old one.
 //
 // When the attempt is over, Ender stops a remediator that is still at work, by the annotation that says that it timed out, and deletes
 // the object. The deletion also undoes: remediators take their taints off.

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 )
@@ -16,11 +17,11 @@ func TestTheObjectIsAsTheContractSays(t *testing.T) {
 	w := newWorld(t)
 	r := w.remediator(nil)
 	require.Empty(t, r.Survey(t.Context(), w.one).Trouble)
-	require.Empty(t, w.asked(), "a look changes nothing")
+	require.Empty(t, w.asked("SelfNodeRemediation"), "a look changes nothing")
 	outcome, err := r.Act(t.Context(), w.one, yes)
 	require.NoError(t, err)
 	require.Equal(t, remediations.CallAccepted, outcome)
-	made := w.get("SelfNodeRemediation", w.one.Node)
+	made := w.Get("SelfNodeRemediation", w.one.Node)
 	require.Equal(t, map[string]string{nodeKey: w.one.Node, templateKey: "own", attemptKey: "abcdef-0-1"}, made.GetAnnotations())
 	require.Equal(t, m{"remediationStrategy": "Automatic"}, made.Object["spec"])
 	require.Empty(t, made.GetOwnerReferences())
@@ -29,8 +30,8 @@ func TestTheObjectIsAsTheContractSays(t *testing.T) {
 	outcome, err = r.Act(t.Context(), metal, yes)
 	require.NoError(t, err)
 	require.Equal(t, remediations.CallAccepted, outcome)
-	machine := w.get("Machine", "machine-1")
-	made = w.get("Metal3Remediation", "machine-1")
+	machine := w.Get("Machine", "machine-1")
+	made = w.Get("Metal3Remediation", "machine-1")
 	require.Equal(t, metal.Node, made.GetAnnotations()[nodeKey])
 	require.Equal(t, []metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Machine", Name: "machine-1", UID: machine.GetUID()}}, made.GetOwnerReferences())
 }
@@ -38,8 +39,8 @@ func TestTheObjectIsAsTheContractSays(t *testing.T) {
 // metal is a Node with a provider ID and a Machine, and Metal3's template.
 func (w *world) metal() engine.Machine {
 	w.template("Metal3RemediationTemplate", m{"template": m{"spec": m{"strategy": m{"type": "Reboot", "retryLimit": 1, "timeout": "300s"}}}})
-	metal := w.node(w.ns + "-metal")
-	metal.Template, metal.Attempt, metal.ProviderID = w.named("Metal3RemediationTemplate"), "abcdef-0-1", "metal3://"+w.ns
+	metal := w.node(w.Name + "-metal")
+	metal.Template, metal.Attempt, metal.ProviderID = w.named("Metal3RemediationTemplate"), "abcdef-0-1", "metal3://"+w.Name
 	w.patchNode(metal.Node, m{"spec": m{"providerID": metal.ProviderID}})
 	w.machine("machine-1", metal.Node, metal.ProviderID)
 
@@ -47,11 +48,8 @@ func (w *world) metal() engine.Machine {
 }
 
 func (w *world) machine(name, node, providerID string) {
-	w.create("Machine", name, nil, m{
-		"clusterName": "prod", "bootstrap": m{"dataSecretName": "none"}, "providerID": providerID,
-		"infrastructureRef": m{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "Metal3Machine", "name": "x"},
-	})
-	w.patch("Machine", name, m{"status": m{"nodeRef": m{"name": node}}}, "status")
+	spec, status := lab.BareMetalMachine(node, providerID, "x")
+	w.Create("Machine", name, nil, spec, status)
 }
 
 // TestWhatStandsAgainstAnObject is said beforehand, and refused.
@@ -71,28 +69,28 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 			w.patchNode(on.Node, m{"metadata": m{"annotations": m{rebootableKey: nil}}})
 		}, says: "its agent would never reboot it"},
 		"no template":       {set: func(_ *world, on *engine.Machine) { on.Template.Name = "other" }, says: "/other does not exist; create it, or correct the plan"},
-		"nobody's template": {set: func(_ *world, on *engine.Machine) { on.Template = remediations.Template{} }, says: "ask for a policy whose plan has the step external"},
+		"nobody's template": {set: func(_ *world, on *engine.Machine) { on.Template = remediations.Template{} }, says: "ask for a policy whose plan has this step"},
 		"no such kind":      {set: func(_ *world, on *engine.Machine) { on.Template.APIVersion = "nobody.example/v1" }, says: "does not serve nobody.example/v1"},
 		"an empty template": {set: func(w *world, _ *engine.Machine) {
-			w.patch("SelfNodeRemediationTemplate", "own", m{"spec": m{"template": nil}})
+			w.Patch("SelfNodeRemediationTemplate", "own", m{"spec": m{"template": nil}})
 		}, says: "has no spec.template.spec"},
-		"somebody's": {set: func(w *world, on *engine.Machine) { w.create("SelfNodeRemediation", on.Node, nil, m{}) }, says: "is there already, and Drydock did not make it"},
+		"somebody's": {set: func(w *world, on *engine.Machine) { w.Create("SelfNodeRemediation", on.Node, nil, m{}, nil) }, says: "is there already, and Drydock did not make it"},
 		"somebody's by note": {set: func(w *world, on *engine.Machine) {
-			w.create("SelfNodeRemediation", "x-7", m{"annotations": m{nodeKey: on.Node}}, m{})
+			w.Create("SelfNodeRemediation", "x-7", m{"annotations": m{nodeKey: on.Node}}, m{}, nil)
 		}, says: "x-7 is there already"},
 		"an earlier one's": {set: func(w *world, on *engine.Machine) {
-			w.create("SelfNodeRemediation", on.Node, m{"annotations": m{attemptKey: "old-0-1"}}, m{})
+			w.Create("SelfNodeRemediation", on.Node, m{"annotations": m{attemptKey: "old-0-1"}}, m{}, nil)
 		}, says: `of attempt "old-0-1" is still there`},
 		"another Node's": {set: func(w *world, _ *engine.Machine) {
-			w.create("SelfNodeRemediation", "x-7", m{"annotations": m{nodeKey: "x"}}, m{})
+			w.Create("SelfNodeRemediation", "x-7", m{"annotations": m{nodeKey: "x"}}, m{}, nil)
 		}},
 		"no Machine": {metal: true, set: func(w *world, _ *engine.Machine) {
-			w.patch("Machine", "machine-1", m{"spec": m{"providerID": "metal3://x"}})
-			w.patch("Machine", "machine-1", m{"status": m{"nodeRef": m{"name": "x"}}}, "status")
+			w.Patch("Machine", "machine-1", m{"spec": m{"providerID": "metal3://x"}})
+			w.Patch("Machine", "machine-1", m{"status": m{"nodeRef": m{"name": "x"}}}, "status")
 		}, says: "no Machine in namespace"},
 		"two Machines": {metal: true, set: func(w *world, on *engine.Machine) { w.machine("machine-2", on.Node, "metal3://x") }, says: "could both be the Node's"},
 		"a Machine's other": {metal: true, set: func(w *world, _ *engine.Machine) {
-			w.patch("Machine", "machine-1", m{"status": m{"nodeRef": m{"name": "x"}}}, "status")
+			w.Patch("Machine", "machine-1", m{"status": m{"nodeRef": m{"name": "x"}}}, "status")
 		}, says: "do not name each other"},
 		"a Machine": {metal: true, set: func(*world, *engine.Machine) {}},
 	} {
@@ -114,7 +112,7 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 			require.Contains(t, said.Trouble, tc.says)
 			require.Equal(t, remediations.CallRefused, outcome)
 			require.ErrorContains(t, err, tc.says)
-			for _, node := range w.asked() {
+			for _, node := range w.asked("SelfNodeRemediation") {
 				require.NotEqual(t, on.Node, node)
 			}
 		})
@@ -129,10 +127,10 @@ func TestAnObjectThatComesFirst(t *testing.T) {
 	} {
 		w := newWorld(t)
 		outcome, err := w.remediator(nil).Act(t.Context(), w.one, func() error {
-			w.create("SelfNodeRemediation", w.one.Node, m{"annotations": m{attemptKey: attempt}}, m{})
+			w.Create("SelfNodeRemediation", w.one.Node, m{"annotations": m{attemptKey: attempt}}, m{}, nil)
 			return nil
 		})
 		require.Equal(t, want, outcome, "%v", err)
-		require.Equal(t, attempt, w.get("SelfNodeRemediation", w.one.Node).GetAnnotations()[attemptKey])
+		require.Equal(t, attempt, w.Get("SelfNodeRemediation", w.one.Node).GetAnnotations()[attemptKey])
 	}
 }

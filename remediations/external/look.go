@@ -20,7 +20,7 @@ func refused(why kubeapi.Concern, format string, args ...any) error {
 // look is the object that would be made for the node. It changes nothing. Its errors say why none may be made now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
 	if m.Template == (remediations.Template{}) {
-		return nil, refused(kubeapi.ForMachine, "nobody says which template; ask for a policy whose plan has the step external")
+		return nil, refused(kubeapi.ForMachine, "nobody says which template; ask for a policy whose plan has this step")
 	}
 	n, err := c.node(ctx, m)
 	if err != nil {
@@ -98,27 +98,14 @@ func (c *Client) alone(ctx context.Context, api *kubeapi.Client, made *object, n
 
 // own names the object as the Node's Machine, and makes it the Machine's: Metal3 finds its host by that alone.
 func (c *Client) own(ctx context.Context, made *object, n *corev1.Node, t remediations.Template) error {
-	const group = "cluster.x-k8s.io/v1beta2"
-	all, err := kubeapi.List[machine](ctx, c.core.In(group, t.Namespace, "Cluster API 1.11 or later must be installed in this cluster"), "machines", "Machine", nil)
-	if err != nil {
+	one, err := c.core.MachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID)
+	switch {
+	case errors.Is(err, kubeapi.ErrNotFound):
+		return refused(kubeapi.ForMachine, "no Machine in namespace %s names the Node in status.nodeRef; Metal3 finds its host by the Machine, and the template must be in its namespace", t.Namespace)
+	case err != nil:
 		return err
 	}
-	var found []*machine
-	for i := range all {
-		if one := &all[i]; one.Status.NodeRef.Name == n.Name || n.Spec.ProviderID != "" && one.Spec.ProviderID == n.Spec.ProviderID {
-			found = append(found, one)
-		}
-	}
-	switch {
-	case len(found) == 0:
-		return refused(kubeapi.ForMachine, "no Machine in namespace %s names the Node in status.nodeRef; Metal3 finds its host by the Machine, and the template must be in its namespace", t.Namespace)
-	case len(found) > 1:
-		return refused(kubeapi.ForMachine, "Machines %s and %s could both be the Node's", found[0].Name, found[1].Name)
-	case found[0].Status.NodeRef.Name != n.Name || found[0].Spec.ProviderID != n.Spec.ProviderID:
-		return refused(kubeapi.ForMachine, "Machine %s and the Node do not name each other: it has the Node %s and the provider ID %s", found[0].Name,
-			c.core.Quote(found[0].Status.NodeRef.Name), c.core.Quote(found[0].Spec.ProviderID))
-	}
-	made.Name = found[0].Name
-	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: group, Kind: "Machine", Name: found[0].Name, UID: found[0].UID}}
+	made.Name = one.Name
+	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: kubeapi.MachineVersion, Kind: "Machine", Name: one.Name, UID: one.UID}}
 	return nil
 }

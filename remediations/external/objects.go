@@ -78,17 +78,3 @@ func specOf(template *object) (json.RawMessage, error) {
 	}
 	return spec.Template.Spec, nil
 }
-
-// machine is what is read of a Machine of Cluster API.
-type machine struct {
-	metav1.TypeMeta
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              struct {
-		ProviderID string `json:"providerID"`
-	} `json:"spec"`
-	Status struct {
-		NodeRef struct {
-			Name string `json:"name"`
-		} `json:"nodeRef"`
-	} `json:"status"`
-}

@@ -30,12 +30,17 @@ func (c Remediator) Act(ctx context.Context, m engine.Machine, mayStill func() e
 }
 
 func (c Remediator) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
-	if m.Attempt == "" {
-		return remediations.CallRefused, refused(kubeapi.ForMachine, "the attempt has no ID, so nobody could tell whose the object is")
-	}
 	made, err := c.look(ctx, m)
 	if err != nil {
 		return remediations.CallRefused, err
+	}
+	return c.make(ctx, m, made, mayStill)
+}
+
+// make makes the object, once.
+func (c *Client) make(ctx context.Context, m engine.Machine, made *object, mayStill func() error) (remediations.CallOutcome, error) {
+	if m.Attempt == "" {
+		return remediations.CallRefused, refused(kubeapi.ForMachine, "the attempt has no ID, so nobody could tell whose the object is")
 	}
 	api := c.of(m.Template)
 	r := kubeapi.Request{Method: http.MethodPost, Path: plural(made.Kind), ContentType: "application/json", Body: made}

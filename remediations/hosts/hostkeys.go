@@ -144,7 +144,7 @@ func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 			return nil
 		}
 	}
-	return kinded(ErrHostKey, nil, "it showed the host key %s, where %s has %s; if the host was made anew, correct the line, and if not, somebody stands between", fingerprint(seen), p.hosts.file, p.known())
+	return kinded(ErrHostKey, nil, "it showed the host key %s, where %s has %s; if the host was rebuilt, correct the line; if not, somebody may be between Drydock and the host", fingerprint(seen), p.hosts.file, p.known())
 }
 
 // known says which keys the file has, as far as that fits a sentence.

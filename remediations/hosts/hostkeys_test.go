@@ -60,7 +60,7 @@ func TestAHostThatIsNotKnownOrShowsAnotherKeyIsToldNothing(t *testing.T) {
 
 	s = newSite(t)
 	s.know(t, "cp-1", other.PublicKey())
-	s.refusedBy(t, "if the host was made anew, correct the line")
+	s.refusedBy(t, "if the host was rebuilt, correct the line")
 	_, err := s.client(t).Status(t.Context(), s.host, "kubelet.service")
 	require.ErrorContains(t, err, ssh.FingerprintSHA256(other.PublicKey()), "and the one that it should be")
 

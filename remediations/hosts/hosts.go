@@ -63,7 +63,7 @@ func New(o Options) (*Client, error) {
 	}
 	switch {
 	case !userName.MatchString(o.User):
-		return nil, fmt.Errorf("configuring hosts: the user %q is not a name of a user such as drydock", clip(o.User))
+		return nil, fmt.Errorf("configuring hosts: the user %q is not a name of a user, for example drydock", clip(o.User))
 	case o.Port < 1 || o.Port > 65535:
 		return nil, fmt.Errorf("configuring hosts: %d is no port", o.Port)
 	case o.Timeout < 0 || o.Keep < 0:

@@ -79,7 +79,7 @@ func OfNode(n *corev1.Node, types []corev1.NodeAddressType) (Host, error) {
 
 func checkUnit(unit string) error {
 	if len(unit) > maxUnit || !unitName.MatchString(unit) || strings.HasPrefix(unit, restartPrefix) {
-		return fmt.Errorf("%q is not the name of a unit such as kubelet.service", clip(unit))
+		return fmt.Errorf("%q is not the name of a unit, for example kubelet.service", clip(unit))
 	}
 	return nil
 }

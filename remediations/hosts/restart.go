@@ -102,7 +102,7 @@ func (c *Client) settle(ctx context.Context, h Host, t task, before Status, atte
 	}
 	text := "the command was sent, and nothing shows whether systemd took it"
 	if taken {
-		text = fmt.Sprintf("systemd took it, and the unit was not started anew within %s", c.o.Timeout)
+		text = fmt.Sprintf("systemd took it, and the unit was not restarted within %s", c.o.Timeout)
 	}
 	return remediations.CallUnknown, t.fail(kinded(errUnsettled, last, "it may have been done: %s; take it as done and look at the unit", text))
 }

@@ -110,7 +110,7 @@ func TestARestartThatSystemdTookAndThatDoesNotHappenIsUnknown(t *testing.T) {
 	s.set(func() { s.stuck = true })
 	outcome, err := s.client(t).Restart(t.Context(), s.host, "kubelet.service", "a-1-1", may)
 	require.Equal(t, remediations.CallUnknown, outcome)
-	require.ErrorContains(t, err, "systemd took it, and the unit was not started anew")
+	require.ErrorContains(t, err, "systemd took it, and the unit was not restarted")
 	require.Equal(t, 1, s.sentRestarts())
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // member is a Node as it was read: Kilo's view of it, and what else counts when a leader is chosen.
@@ -126,7 +127,7 @@ func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 		return "it is a control-plane node (providers.kilo.allowControlPlane)"
 	case remediations.Excluded(n):
 		return "the label " + remediations.ExcludeLabel + " takes it out of Drydock's hands"
-	case remediations.GlassBroken(n):
+	case lifecycle.GlassBroken(n):
 		return remediations.BreakGlassKey + " is set on it"
 	case repair != "":
 		return repair

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // Arrivals puts into the ledger when the self-test's alert last arrived at this replica, and its version. It is the one key there that
@@ -115,11 +116,11 @@ func (a *Arrivals) write(ctx context.Context, at time.Time, again bool) error {
 		if err != nil {
 			return translate("reading "+where, err)
 		}
-		if there, err := remediations.DecodeArrival(cm.Data); err == nil && !there.Before(at.Truncate(time.Second)) && there.Before(a.clock.Now().Add(arrivalsApart)) {
+		if there, err := ledger.DecodeArrival(cm.Data); err == nil && !there.Before(at.Truncate(time.Second)) && there.Before(a.clock.Now().Add(arrivalsApart)) {
 			return nil
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{remediations.VersionKey: a.version}}, "data": map[string]string{remediations.LedgerArrival: remediations.EncodeArrival(at)}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{remediations.VersionKey: a.version}}, "data": map[string]string{ledger.LedgerArrival: ledger.EncodeArrival(at)}})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // dock is a ledger's ConfigMap, or none, and a replica that writes into it; it counts what the replica asks for.
@@ -172,7 +173,7 @@ func TestTheSelfTestIsAboutNoNode(t *testing.T) {
 func TestALedgerThatIsSavedMeetsAnArrival(t *testing.T) {
 	client := lab.Shared(t).Client()
 	store := kube.LedgerStore{Client: client, Namespace: "default", Name: "arrivals"}
-	first, err := store.Save(t.Context(), (&remediations.Ledger{}).Encode(), "")
+	first, err := store.Save(t.Context(), (&ledger.Ledger{}).Encode(), "")
 	require.NoError(t, err)
 	a := kube.NewArrivals(client, "default", "arrivals", "v1.2.3", clock.RealClock{}, logr.Discard())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -184,15 +185,15 @@ func TestALedgerThatIsSavedMeetsAnArrival(t *testing.T) {
 	var version string
 	require.Eventually(t, func() bool {
 		data, version, err = store.Load(t.Context())
-		return err == nil && data[remediations.LedgerArrival] != ""
+		return err == nil && data[ledger.LedgerArrival] != ""
 	}, 10*time.Second, 20*time.Millisecond)
-	_, err = store.Save(t.Context(), (&remediations.Ledger{}).Encode(), first)
+	_, err = store.Save(t.Context(), (&ledger.Ledger{}).Encode(), first)
 	require.Error(t, err, "the version is another one")
-	l, err := remediations.DecodeLedger(data)
+	l, err := ledger.DecodeLedger(data)
 	require.NoError(t, err)
 	_, err = store.Save(t.Context(), l.Encode(), version)
 	require.NoError(t, err)
 	data, _, err = store.Load(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, remediations.EncodeArrival(a.Last()), data[remediations.LedgerArrival])
+	require.Equal(t, ledger.EncodeArrival(a.Last()), data[ledger.LedgerArrival])
 }

@@ -115,7 +115,7 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	r.report.Trouble = ""
 	switch {
 	case len(left.unmanaged) > 0:
-		return false, fmt.Errorf("%w: %s: nobody would make anew what has no controller; delete it, or let the step evict it", ErrDrainRefused, some(left.unmanaged))
+		return false, fmt.Errorf("%w: %s: nothing would create again a pod that has no controller; delete it, or let the step evict it", ErrDrainRefused, some(left.unmanaged))
 	case len(left.emptyDir) > 0:
 		return false, fmt.Errorf("%w: %s: its emptyDir volume would be lost; delete it, or let the step evict it", ErrDrainRefused, some(left.emptyDir))
 	case len(left.evict)+len(left.ending) == 0:

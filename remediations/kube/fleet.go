@@ -11,6 +11,8 @@ import (
 	"time"
 	"unique"
 
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -26,6 +28,8 @@ import (
 type Fleet struct {
 	Client  kubernetes.Interface
 	Indexer cache.Indexer
+	// Changes are those of the Indexer; nil: nobody notes them.
+	Changes *Changes
 	Now     func() time.Time
 	// Keep are annotations of other systems on which decisions rest.
 	Keep []string
@@ -100,10 +104,52 @@ func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration
 	if err != nil {
 		return time.Time{}, 0, translate("reading the lease of Node "+node, err)
 	}
-	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+	lease, ok := leaseOf(l, f.Now())
+	if !ok {
 		return time.Time{}, 0, fmt.Errorf("the lease of Node %s has no renewTime or no leaseDurationSeconds", node)
 	}
-	return l.Spec.RenewTime.Time, time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second, nil
+	return lease.RenewedAt, lease.Duration, nil
+}
+
+// leaseOf is what a lease says, if it says what a heartbeat must.
+func leaseOf(l *coordinationv1.Lease, readAt time.Time) (remediations.Lease, bool) {
+	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+		return remediations.Lease{}, false
+	}
+	return remediations.Lease{ReadAt: readAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}, true
+}
+
+// Leases reads the leases of these nodes out of the API server's own cache, all at the same time.
+func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]remediations.Lease, error) {
+	all := make([]*coordinationv1.Lease, len(nodes))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, node := range nodes {
+		g.Go(func() error {
+			l, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{ResourceVersion: "0"})
+			switch {
+			case apierrors.IsNotFound(err):
+				return nil
+			case err != nil:
+				return translate("reading the lease of Node "+node, err)
+			}
+			all[i] = l
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	readAt := f.Now()
+	out := make(map[string]remediations.Lease, len(nodes))
+	for i, l := range all {
+		if l == nil {
+			continue
+		}
+		if lease, ok := leaseOf(l, readAt); ok {
+			out[nodes[i]] = lease
+		}
+	}
+	return out, nil
 }
 
 // Heartbeats reads all leases out of the API server's own cache: what it has is fresh enough for a share of the fleet,
@@ -115,9 +161,9 @@ func (f Fleet) Heartbeats(ctx context.Context) (map[string]remediations.Lease, e
 	}
 	readAt := f.Now()
 	out := make(map[string]remediations.Lease, len(all.Items))
-	for _, l := range all.Items {
-		if l.Spec.RenewTime != nil && l.Spec.LeaseDurationSeconds != nil {
-			out[l.Name] = remediations.Lease{ReadAt: readAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}
+	for i := range all.Items {
+		if lease, ok := leaseOf(&all.Items[i], readAt); ok {
+			out[all.Items[i].Name] = lease
 		}
 	}
 	return out, nil
@@ -171,10 +217,18 @@ func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 		}
 		out = append(out, corev1.NodeCondition{
 			Type: corev1.NodeConditionType(unique.Make(string(c.Type)).Value()), Status: corev1.ConditionStatus(unique.Make(string(c.Status)).Value()),
-			LastTransitionTime: c.LastTransitionTime,
+			LastTransitionTime: c.LastTransitionTime, Reason: ownReason(c),
 		})
 	}
 	return out
+}
+
+// ownReason is the reason of a condition that Drydock set: nobody else's is read.
+func ownReason(c corev1.NodeCondition) string {
+	if remediations.OwnCondition(c) {
+		return remediations.ConditionReason
+	}
+	return ""
 }
 
 // gpusOf is what a GPU node offers of its GPUs, and its processors, which show that it says what it offers.
@@ -222,7 +276,9 @@ func otherUID(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-func sameStatus(a, b corev1.NodeCondition) bool { return a.Type == b.Type && a.Status == b.Status }
+func sameStatus(a, b corev1.NodeCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && remediations.OwnCondition(a) == remediations.OwnCondition(b)
+}
 
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 

@@ -8,8 +8,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
@@ -26,18 +24,17 @@ const (
 // Inbox writes received alerts on their Nodes. Every replica has one; two that write the same alert write the same key.
 type Inbox struct {
 	Config *remediations.Config
-	Client kubernetes.Interface
-	// Patch writes annotations on the Node if it still is the one of that UID; a nil value removes the key. Nil: through Client, again
-	// and again until ctx ends.
+	// Patch writes annotations on the Node if it still is the one of that UID, or takes them to be written soon, as Queue.Put
+	// does; a nil value removes the key.
 	Patch func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error
+	// Waiting says what will be under that key when all that was taken is written; nil: nothing waits.
+	Waiting func(n *corev1.Node, key string) (value *string, ok bool)
 	// Node looks a Node up in the cache by its exact name; nil: there is none.
 	Node func(name string) *corev1.Node
 	// Carriers say on which node an alert belongs that is about something else than a node, by the kind of that. One that is not
 	// among them is nowhere: it is not configured.
 	Carriers map[remediations.Kind]Carrier
 	Now      func() time.Time
-	// Turns bounds the writes under way, those of all posts together, by its capacity; nil: nothing does.
-	Turns chan struct{}
 	// Room counts what the cache does not show yet; nil: nothing does, and one post may overfill a Node.
 	Room *Room
 	// Expected is told that a firing alert is about to be written. It must not block. Nil: nobody is told.
@@ -55,15 +52,8 @@ type Inbox struct {
 // target.
 type Carrier func(ctx context.Context, key, name string) (node string, err error)
 
-// WritesAtOnce is as many as keep an API server busy. More would only wait there, ahead of a repair's own writes and of the
-// leader's Lease.
-const WritesAtOnce = 16
-
-// writeAgain is how a write that failed is tried again until the caller's context ends.
-var writeAgain = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 2 * time.Second}
-
-// Record makes an alert durable on its Node. An alert that cannot be used is a result, not an error; an error means
-// that a usable one could not be written before ctx ended.
+// Record takes an alert for its Node. An alert that cannot be used is a result, not an error; an error means that a usable
+// one was neither written nor queued before ctx ended.
 func (i Inbox) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
 	result, err := i.record(ctx, labels, status, startsAt)
 	if log := i.Log.V(1); log.Enabled() {
@@ -99,7 +89,7 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 	if n == nil {
 		return string(remediations.MisrouteUnknownNode), nil
 	}
-	value, known := n.Annotations[a.Key()]
+	value, known := i.there(n, a.Key())
 	if known && a.Reads(value) {
 		return ResultUnchanged, nil
 	}
@@ -137,40 +127,27 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 	for _, k := range drop {
 		annotations[k] = nil
 	}
-	if i.Patch != nil {
-		err = i.Patch(ctx, n, annotations)
-	} else {
-		err = i.write(ctx, n.Name, nodePatch{Metadata: patchMeta{UID: n.UID, Annotations: annotations}})
-	}
+	err = i.Patch(ctx, n, annotations)
 	switch {
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrConflict):
 		return string(remediations.MisrouteUnknownNode), nil // deleted, or another Node of that name by now
 	case err != nil:
 		return "", err
 	}
-	i.Log.Info("an alert was written on its Node", "node", n.Name, "alert", a.Name, "fingerprint", a.Fingerprint, "policy", a.Policy, "status", a.Status)
+	i.Log.Info("an alert was taken for its Node", "node", n.Name, "alert", a.Name, "fingerprint", a.Fingerprint, "policy", a.Policy, "status", a.Status)
 	return ResultAccepted, nil
 }
 
-func (i Inbox) write(ctx context.Context, name string, p nodePatch) error {
-	var last error
-	err := wait.ExponentialBackoffWithContext(ctx, writeAgain, func(ctx context.Context) (bool, error) {
-		if i.Turns != nil {
-			select {
-			case i.Turns <- struct{}{}:
-				defer func() { <-i.Turns }()
-			case <-ctx.Done():
-				return false, ctx.Err()
+// there is what the Node has under the key, or will have as soon as all that waits for it is written.
+func (i Inbox) there(n *corev1.Node, key string) (value string, known bool) {
+	if i.Waiting != nil {
+		if waits, ok := i.Waiting(n, key); ok {
+			if waits == nil {
+				return "", false
 			}
+			return *waits, true
 		}
-		_, last = patchNode(ctx, i.Client, name, p)
-		if errors.Is(last, engine.ErrNotFound) || errors.Is(last, engine.ErrConflict) {
-			return false, last
-		}
-		return last == nil, nil
-	})
-	if err != nil && last != nil {
-		return last
 	}
-	return err
+	value, known = n.Annotations[key]
+	return value, known
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,13 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/rest"
 
-	"drydock.dev/drydock/internal/lab/atonce"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten: the repair asks Alertmanager itself, and is told to do so at once.
@@ -85,7 +80,7 @@ func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 	in.Node = func(name string) *corev1.Node { return map[string]*corev1.Node{n.Name: n}[name] }
 	remount := remediations.Remediation{Name: "remount", Once: true, Target: volume}
 	in.Config.Registry, in.Config.Provided = remediations.Registry{remount.Name: remount}, map[string]bool{remount.Name: true}
-	in.Config.Kinds = append(in.Config.Kinds, remediations.PlainKind(volume))
+	in.Config.Kinds = append(in.Config.Kinds, lifecycle.PlainKind(volume))
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "volume-stuck")
 	require.NoError(t, err)
 	in.Config.Policies = append(in.Config.Policies, &remediations.Policy{
@@ -111,45 +106,6 @@ func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 	}
 	in.Carriers = nil
 	require.Equal(t, "no_target", record("vol-7"), "control")
-}
-
-// TestWritesOfAllPostsTogetherAreBounded, or a storm of posts would have hundreds of them wait at the API server.
-func TestWritesOfAllPostsTogetherAreBounded(t *testing.T) {
-	var writes atonce.Count
-	held := make(chan struct{})
-	release := sync.OnceFunc(func() { close(held) })
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writes.Enter()
-		<-held
-		writes.Leave()
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"kind":"Node","apiVersion":"v1"}`))
-	}))
-	defer server.Close()
-	defer release()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
-	require.NoError(t, err)
-	in := inbox(t, client)
-	in.Node = func(name string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}}
-	}
-	in.Turns = make(chan struct{}, 2)
-	var g errgroup.Group
-	for i := range 8 {
-		g.Go(func() error {
-			_, err := in.Record(context.WithoutCancel(t.Context()), about(fmt.Sprintf("n%d", i)), "firing", time.Now())
-			return err
-		})
-	}
-	require.Eventually(t, func() bool { return writes.Now() == 2 }, time.Minute, time.Millisecond)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = in.Record(over, about("n9"), "firing", time.Now())
-	require.ErrorIs(t, err, context.Canceled, "who waits for a turn waits no longer than the post")
-	release()
-	require.NoError(t, g.Wait())
-	require.Equal(t, 2, writes.Most())
-	require.Empty(t, in.Turns)
 }
 
 // TestOnePostFillsNoNodeBeyondItsLimit: all its alerts look at the Node as the cache has it, which is as it was before.

@@ -5,12 +5,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Noticing tells of each change of a Node that could change a decision.
-func Noticing(notice func()) cache.ResourceEventHandler {
+// Noticing notes each change of a Node, and then tells of those that could change a decision.
+func Noticing(changes *Changes, notice func()) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { notice() },
-		DeleteFunc: func(any) { notice() },
+		AddFunc:    func(o any) { changes.add(o); notice() },
+		DeleteFunc: func(o any) { changes.add(o); notice() },
 		UpdateFunc: func(before, after any) {
+			changes.add(after)
 			a, okA := before.(*corev1.Node)
 			b, okB := after.(*corev1.Node)
 			if !okA || !okB || Matters(a, b) {

@@ -11,36 +11,38 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // VerdictFile is a Decision as a golden shows it.
 type VerdictFile struct {
-	Verb     remediations.Verb     `json:"verb"`
-	Reason   remediations.Reason   `json:"reason,omitempty"`
-	Message  string                `json:"message,omitempty"`
-	Policy   string                `json:"policy,omitempty"`
-	Fleet    bool                  `json:"fleetwide,omitempty"`
-	Recheck  *time.Time            `json:"recheck,omitempty"`
-	Ask      []string              `json:"ask,omitempty"`
-	Well     bool                  `json:"well,omitempty"`
-	Heard    *time.Time            `json:"heard,omitempty"`
-	Cordon   bool                  `json:"cordon,omitempty"`
-	Uncordon bool                  `json:"uncordon,omitempty"`
-	Taint    bool                  `json:"taint,omitempty"`
-	Untaint  bool                  `json:"untaint,omitempty"`
-	PutBack  []remediations.Move   `json:"putBack,omitempty"`
-	Stop     string                `json:"stop,omitempty"`
-	Allow    []string              `json:"allow,omitempty"`
-	Record   *remediations.Record  `json:"record,omitempty"`
-	Ended    *remediations.Entry   `json:"ended,omitempty"`
-	Relapsed *remediations.Cure    `json:"relapsed,omitempty"`
-	Prune    []string              `json:"prune,omitempty"`
-	Consume  []string              `json:"consume,omitempty"`
-	Notices  []remediations.Notice `json:"notices,omitempty"`
-	Pause    string                `json:"pause,omitempty"`
+	Verb     lifecycle.Verb       `json:"verb"`
+	Reason   remediations.Reason  `json:"reason,omitempty"`
+	Message  string               `json:"message,omitempty"`
+	Policy   string               `json:"policy,omitempty"`
+	Fleet    bool                 `json:"fleetwide,omitempty"`
+	Recheck  *time.Time           `json:"recheck,omitempty"`
+	Ask      []string             `json:"ask,omitempty"`
+	Well     bool                 `json:"well,omitempty"`
+	Heard    *time.Time           `json:"heard,omitempty"`
+	Cordon   bool                 `json:"cordon,omitempty"`
+	Uncordon bool                 `json:"uncordon,omitempty"`
+	Taint    bool                 `json:"taint,omitempty"`
+	Untaint  bool                 `json:"untaint,omitempty"`
+	PutBack  []remediations.Move  `json:"putBack,omitempty"`
+	Stop     string               `json:"stop,omitempty"`
+	Allow    []string             `json:"allow,omitempty"`
+	Record   *remediations.Record `json:"record,omitempty"`
+	Ended    *remediations.Entry  `json:"ended,omitempty"`
+	Relapsed *ledger.Cure         `json:"relapsed,omitempty"`
+	Prune    []string             `json:"prune,omitempty"`
+	Consume  []string             `json:"consume,omitempty"`
+	Notices  []lifecycle.Notice   `json:"notices,omitempty"`
+	Pause    string               `json:"pause,omitempty"`
 }
 
-func Render(t testing.TB, d remediations.Decision) string {
+func Render(t testing.TB, d lifecycle.Decision) string {
 	t.Helper()
 	v := VerdictFile{
 		Verb: d.Verb, Reason: d.Reason, Message: d.Message, Fleet: d.Fleetwide, Well: d.Well, Cordon: d.Cordon, Uncordon: d.Uncordon,
@@ -90,7 +92,7 @@ func Goldens(t testing.TB) []Golden { return GoldensIn(t, "decide") }
 
 func GoldensIn(t testing.TB, folder string) []Golden {
 	t.Helper()
-	inputs, err := filepath.Glob("testdata/" + folder + "/*.input.yaml")
+	inputs, err := filepath.Glob(filepath.Join("testdata", folder, "*.input.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, inputs)
 	var out []Golden
@@ -103,7 +105,7 @@ func GoldensIn(t testing.TB, folder string) []Golden {
 	return out
 }
 
-func (g Golden) State(t testing.TB) *remediations.State {
+func (g Golden) State(t testing.TB) *lifecycle.State {
 	t.Helper()
 	text, err := os.ReadFile(g.Input)
 	require.NoError(t, err)
@@ -139,7 +141,7 @@ func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S,
 }
 
 // readable: what a decision writes under the key, Drydock reads.
-func Readable(t *testing.T, key string, d remediations.Decision) {
+func Readable(t *testing.T, key string, d lifecycle.Decision) {
 	if d.Record != nil {
 		_, err := remediations.DecodeRecordOf(key, d.Record.Encode())
 		require.NoError(t, err)

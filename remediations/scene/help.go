@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // OneAction does one of the actions.
@@ -57,10 +58,10 @@ var DesignOrder = []remediations.Reason{
 }
 
 // WithoutEachReason takes the guards of each reason away in turn.
-func WithoutEachReason(t *testing.T, then func(t *testing.T, gone remediations.Reason, left []remediations.Guard)) {
+func WithoutEachReason(t *testing.T, then func(t *testing.T, gone remediations.Reason, left []lifecycle.Guard)) {
 	for _, gone := range DesignOrder {
 		t.Run(string(gone), func(t *testing.T) {
-			then(t, gone, slices.DeleteFunc(remediations.Guards(), func(g remediations.Guard) bool { return g.Reason == gone }))
+			then(t, gone, slices.DeleteFunc(lifecycle.Guards(), func(g lifecycle.Guard) bool { return g.Reason == gone }))
 		})
 	}
 }

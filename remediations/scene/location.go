@@ -11,6 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
@@ -136,9 +139,9 @@ func (sc *LocationScene) LocationState(t testing.TB) *location.State {
 	for _, e := range sc.Elsewhere {
 		Leads(nodes[e.Node], cmp.Or(e.Location, "us"), e.To, cmp.Or(e.Phase, remediations.Verifying), e.Observing)
 	}
-	ledger := &remediations.Ledger{Slots: sc.Ledger.Slots, Status: remediations.LedgerStatus{Breakers: sc.Ledger.Breakers}}
-	s.Fleet = remediations.NewFleet(s.Config, all, ledger, func(string) bool { return false }, Noon)
-	out := &location.State{Target: remediations.Target{State: s}, Sight: sc.Sight.sight()}
+	l := &ledger.Ledger{Slots: sc.Ledger.Slots, Status: ledger.LedgerStatus{Breakers: sc.Ledger.Breakers}}
+	s.Fleet = fleet.NewFleet(s.Config, all, l, func(string) bool { return false }, Noon)
+	out := &location.State{Target: lifecycle.Target{State: s}, Sight: sc.Sight.sight()}
 	out.Subject, _ = LocationOf(s.Config, s.Journal)
 	return out
 }

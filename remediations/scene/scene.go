@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Noon is the moment at which every scene plays; a file says <now>, <now-5m> or <now+1h30m>.
@@ -43,7 +45,7 @@ type Scene struct {
 	Beats Beats  `json:"heartbeats"`
 	// Read is what was read of signs that the Node does not show, named as in the policy's witness.
 	Read map[string]Testimony `json:"read"`
-	Call *remediations.Call   `json:"call"`
+	Call *lifecycle.Call      `json:"call"`
 	// Survey is what the provider said of the machine a moment ago; absent: nothing against a reboot.
 	Survey *Survey `json:"survey"`
 	// Replacement is what it said since about the machine, Pods what the cluster said about pods; absent: nobody was asked.
@@ -98,6 +100,7 @@ type Replacement struct {
 	Intent      string `json:"intent"`
 	MachineGone bool   `json:"machineGone"`
 	Missing     string `json:"missing"`
+	Blocked     string `json:"blocked"`
 	// Successors are the provider IDs of the machines that came; absent: that of the scene's own node.
 	Successors []string `json:"successors"`
 }
@@ -202,18 +205,18 @@ type Ledger struct {
 	// Begun are the ages of earlier repairs on the machine.
 	Begun []string `json:"begun"`
 	// Mine is a repair that began on the machine a moment ago.
-	Mine  string              `json:"mine"`
-	Slots []remediations.Slot `json:"slots"`
+	Mine  string        `json:"mine"`
+	Slots []ledger.Slot `json:"slots"`
 	// Wide are the repairs that changed the whole cluster.
-	Wide []remediations.Begun `json:"wide"`
+	Wide []ledger.Begun `json:"wide"`
 	// Breakers by scope, and the repairs in a row that ran out of steps, by policy.
-	Breakers  map[string]remediations.Breaker `json:"breakers"`
-	Exhausted map[string]int                  `json:"exhausted"`
-	Stopped   map[string]string               `json:"stopped"`
-	Orphans   []remediations.Orphan           `json:"orphans"`
+	Breakers  map[string]ledger.Breaker `json:"breakers"`
+	Exhausted map[string]int            `json:"exhausted"`
+	Stopped   map[string]string         `json:"stopped"`
+	Orphans   []ledger.Orphan           `json:"orphans"`
 	// Cures are those of the scene's machine, Unseen the times in which Drydock was blind.
-	Cures  []remediations.Cure `json:"cures"`
-	Unseen []remediations.Span `json:"unseen"`
+	Cures  []ledger.Cure `json:"cures"`
+	Unseen []ledger.Span `json:"unseen"`
 	// GlassFor is how long the node's glass has been broken.
 	GlassFor string `json:"glassFor"`
 	// GlassWhy is why it was broken, where the ledger knows of another breaking than the node's.

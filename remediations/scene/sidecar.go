@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
@@ -111,7 +112,7 @@ func (sc *SidecarScene) SidecarState(t testing.TB) *sidecar.State {
 		n.Annotations[remediations.AlertPrefix] = strings.Repeat("x", missing)
 	}
 	s.Journal = remediations.ReadJournal(n)
-	out := &sidecar.State{Target: remediations.Target{State: s}, Sighting: sc.Sighting.sighting(), Busy: sc.Elsewhere, NewTask: NewTask}
+	out := &sidecar.State{Target: lifecycle.Target{State: s}, Sighting: sc.Sighting.sighting(), Busy: sc.Elsewhere, NewTask: NewTask}
 	out.Key, out.Name = remediations.SidecarKey(ThePod), ThePod.String()
 	for _, one := range s.Config.Subjects(remediations.KindSidecar, s.Journal) {
 		if one.Key == out.Key {

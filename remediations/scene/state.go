@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
@@ -56,17 +59,17 @@ func Span(text, otherwise string) time.Duration {
 }
 
 // State builds what Decide is given.
-func (sc *Scene) State(t testing.TB) *remediations.State {
+func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	t.Helper()
 	c := sc.Config(t)
 	n := sc.TheNode(t)
-	s := &remediations.State{
+	s := &lifecycle.State{
 		Config: c, Node: n, Journal: remediations.ReadJournal(n), Word: sc.Said(), Call: sc.Call, NewID: "new1",
-		Ledger: &remediations.Ledger{Repairs: map[string][]remediations.Begun{}, Slots: sc.Ledger.Slots, Wide: sc.Ledger.Wide, Orphans: sc.Ledger.Orphans, Status: remediations.LedgerStatus{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
+		Ledger: &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, Slots: sc.Ledger.Slots, Wide: sc.Ledger.Wide, Orphans: sc.Ledger.Orphans, Status: ledger.LedgerStatus{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
 	}
 	s.Survey = sc.Survey.survey()
 	if r := sc.Replacement; r != nil {
-		s.Replacement = &remediations.Replacement{Asked: Asked(s, r.Intent, r.Asked), MachineGone: r.MachineGone, Missing: r.Missing, Successors: r.Successors}
+		s.Replacement = &remediations.Replacement{Asked: Asked(s, r.Intent, r.Asked), MachineGone: r.MachineGone, Missing: r.Missing, Blocked: r.Blocked, Successors: r.Successors}
 		if r.Successors == nil {
 			s.Replacement.Successors = []string{n.Spec.ProviderID}
 		}
@@ -75,26 +78,26 @@ func (sc *Scene) State(t testing.TB) *remediations.State {
 		s.Pods = &remediations.PodProof{Asked: Asked(s, r.Intent, r.Asked), Missing: r.Missing}
 	}
 	for i, age := range sc.Ledger.Begun {
-		s.Ledger.Repairs[remediations.Machine(n)] = append(s.Ledger.Repairs[remediations.Machine(n)], remediations.Begun{Repair: fmt.Sprintf("old%d", i), At: Ago(age, "")})
+		s.Ledger.Repairs[ledger.Machine(n)] = append(s.Ledger.Repairs[ledger.Machine(n)], ledger.Begun{Repair: fmt.Sprintf("old%d", i), At: Ago(age, "")})
 	}
 	if sc.Ledger.Mine != "" {
-		s.Ledger.Repairs[remediations.Machine(n)] = append(s.Ledger.Repairs[remediations.Machine(n)], remediations.Begun{Repair: sc.Ledger.Mine, At: Noon})
+		s.Ledger.Repairs[ledger.Machine(n)] = append(s.Ledger.Repairs[ledger.Machine(n)], ledger.Begun{Repair: sc.Ledger.Mine, At: Noon})
 	}
 	if sc.Ledger.GlassFor != "" {
-		s.Ledger.Status.Glass = map[string]remediations.Glass{n.Name: {Since: Ago(sc.Ledger.GlassFor, ""), Why: cmp.Or(sc.Ledger.GlassWhy, n.Annotations[remediations.BreakGlassKey])}}
+		s.Ledger.Status.Glass = map[string]ledger.Glass{n.Name: {Since: Ago(sc.Ledger.GlassFor, ""), Why: cmp.Or(sc.Ledger.GlassWhy, n.Annotations[remediations.BreakGlassKey])}}
 	}
 	s.Ledger.Unseen = sc.Ledger.Unseen
 	if sc.Ledger.Cures != nil {
-		s.Ledger.Cures = map[string][]remediations.Cure{remediations.Machine(n): sc.Ledger.Cures}
+		s.Ledger.Cures = map[string][]ledger.Cure{ledger.Machine(n): sc.Ledger.Cures}
 	}
-	ledger := s.Ledger
+	had := s.Ledger
 	switch {
 	case sc.Ledger.Unreadable != "":
 		s.Ledger, s.LedgerErr = nil, errors.New(sc.Ledger.Unreadable)
 	case sc.Ledger.Malformed != "":
-		s.Ledger, s.LedgerErr = nil, fmt.Errorf("%w: %s", remediations.ErrLedgerMalformed, sc.Ledger.Malformed)
+		s.Ledger, s.LedgerErr = nil, fmt.Errorf("%w: %s", ledger.ErrLedgerMalformed, sc.Ledger.Malformed)
 	}
-	s.Fleet = remediations.NewFleet(c, append(sc.OtherNodes(), n), ledger, func(string) bool { return false }, Noon)
+	s.Fleet = fleet.NewFleet(c, append(sc.OtherNodes(), n), had, func(string) bool { return false }, Noon)
 	if sc.Beats.Read != "never" {
 		s.Heartbeats = &remediations.Heartbeats{ReadAt: Ago(sc.Beats.Read, "1s"), Nodes: 10, Stale: sc.Beats.Stale}
 	}
@@ -117,7 +120,7 @@ func (sc *Scene) State(t testing.TB) *remediations.State {
 }
 
 // Asked is the intent about which somebody was asked: the one on record, or that of a repair whose Node is gone.
-func Asked(s *remediations.State, intent, age string) remediations.Asked {
+func Asked(s *lifecycle.State, intent, age string) remediations.Asked {
 	switch {
 	case intent != "":
 	case s.Journal.Record != nil && s.Journal.Record.Intent != nil:
@@ -206,7 +209,7 @@ func Steps(t testing.TB, plan []string) (out []remediations.Step) {
 			switch name {
 			case "rollout-restart":
 				st.DaemonSet = of
-			case "external":
+			case "external", "external-replace":
 				st.Template = remediations.Template{APIVersion: "remediators.example/v1", Kind: of, Namespace: "remediators", Name: "own"}
 			default:
 				st.Unit = of

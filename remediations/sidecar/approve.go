@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"drydock.dev/drydock/remediations/sidecar/settings"
 )
 
 var errNoWord = errors.New("the caller has no last word to give")
@@ -35,7 +37,7 @@ func (c *Client) Approve(ctx context.Context, p Pod, taskID string, mayStill fun
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.ApproveTimeout)
 	defer cancel()
-	if c.o.Via == ViaSeiNodeTask {
+	if c.o.Via == settings.ViaSeiNodeTask {
 		return c.createTask(ctx, a, taskID, mayStill)
 	}
 	return c.post(ctx, a, at, taskID, mayStill)
@@ -43,7 +45,7 @@ func (c *Client) Approve(ctx context.Context, p Pod, taskID string, mayStill fun
 
 // post approves by HTTP. Until its last few lines nothing has left but a TCP connection, so everything before is certain.
 func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string, mayStill func() error) error {
-	body := strings.ReplaceAll(c.o.ApproveBody, Placeholder, taskID)
+	body := strings.ReplaceAll(c.o.ApproveBody, settings.Placeholder, taskID)
 	req, err := http.NewRequestWithContext(ctx, c.o.ApproveMethod, c.url(at, c.o.ApprovePath), strings.NewReader(body))
 	if err != nil {
 		return a.refuse(Rejected, err, "the request cannot be made")

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/remediations/sidecar/settings"
 )
 
 func TestAPodThatWasReplacedIsNotApproved(t *testing.T) {
@@ -71,7 +73,7 @@ func TestAnApprovalLooksOnceMoreAndProbesItself(t *testing.T) {
 
 func TestTheCallersLastWordComesAfterTheConnectionAndBeforeTheRequest(t *testing.T) {
 	no := errors.New("another replica leads")
-	for _, via := range []string{ViaHTTP, ViaSeiNodeTask} {
+	for _, via := range []string{settings.ViaHTTP, settings.ViaSeiNodeTask} {
 		t.Run(via, func(t *testing.T) {
 			var connected sync.Map
 			g := newGated(t, func(s *httptest.Server) {
@@ -85,7 +87,7 @@ func TestTheCallersLastWordComesAfterTheConnectionAndBeforeTheRequest(t *testing
 			err := s.Approve(t.Context(), thePod, newID(), func() error {
 				asked++
 				require.Len(t, g.Probes(), 1, "it has looked")
-				require.Equal(t, via == ViaHTTP, tokens == 1)
+				require.Equal(t, via == settings.ViaHTTP, tokens == 1)
 				return no
 			})
 			requireRefused(t, err, Withheld, "another replica leads")
@@ -93,7 +95,7 @@ func TestTheCallersLastWordComesAfterTheConnectionAndBeforeTheRequest(t *testing
 			require.Equal(t, 1, asked)
 			require.Empty(t, g.Posts())
 			require.Empty(t, s.tasks(t))
-			if via == ViaHTTP {
+			if via == settings.ViaHTTP {
 				require.Eventually(t, func() bool { return length(&connected) == 2 }, time.Minute, time.Millisecond, "the connection was there")
 			}
 

@@ -24,10 +24,7 @@ func (c *Client) tlsConfig(ip netip.Addr) (*tls.Config, error) {
 	if c.o.Scheme != "https" {
 		return nil, nil
 	}
-	var cfg promconfig.TLSConfig // a copy: checking it is not promised to leave it alone
-	if c.o.TLS != nil {
-		cfg = *c.o.TLS
-	}
+	cfg := c.o.TLS // a copy: checking it is not promised to leave it alone
 	t, err := promconfig.NewTLSConfig(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("reading the TLS configuration: %w", err)

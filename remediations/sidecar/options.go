@@ -1,7 +1,6 @@
 package sidecar
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,24 +11,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	promconfig "github.com/prometheus/common/config"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/remediations/sidecar/settings"
 )
-
-// What Owner and Via may be.
-const (
-	OwnerSeiNode   = "seinode"
-	ViaHTTP        = "http"
-	ViaSeiNodeTask = "seinodetask"
-)
-
-// Placeholder stands for the task's id in Options.ApproveBody.
-const Placeholder = "{id}"
 
 const (
 	defaultHealthTimeout  = 2 * time.Second
@@ -38,36 +26,12 @@ const (
 	apiTimeout = 5 * time.Second
 )
 
-// Options say how one kind of gated sidecar is reached.
+// Options say how one kind of gated sidecar is reached. What its settings leave out of the two time limits is 2 s for a probe, from
+// dialling to the end of the answer, and 10 s for an approval, from asking for the token on.
 type Options struct {
-	// Name is the provider's, in configuration, texts and metrics.
-	Name string
-	// Selector says which pods are of this kind. No other pod is ever contacted, so it must not select all.
-	Selector labels.Selector
-	// Namespaces that the pods are in. Empty: all.
-	Namespaces []string
-	// Scheme is http or https. Port is a container port's name, or a number.
-	Scheme, Port string
-	// HealthPath is asked with GET. ReadyCode and NotReadyCode are the two answers that mean something.
-	HealthPath              string
-	ReadyCode, NotReadyCode int
-	// HealthTimeout bounds a probe, from dialling to the end of the answer. Zero: 2 s.
-	HealthTimeout time.Duration
-	// ApproveMethod, ApprovePath and ApproveBody are the approval. Every Placeholder in the body becomes the task's id.
-	ApproveMethod, ApprovePath, ApproveBody string
-	// ApproveCodes are the answers that mean that it was accepted.
-	ApproveCodes []int
-	// ApproveTimeout bounds an approval, from asking for the token to the answer. Zero: 10 s.
-	ApproveTimeout time.Duration
-	// TLS is how https is spoken. Files that it names are read for each connection. Nil: the system's authorities, and the
-	// certificate must name the pod's address.
-	TLS *promconfig.TLSConfig
+	settings.Sidecar
 	// Token is asked for each approval; what it gives is sent as a bearer token, never with a probe. Nil: none is sent.
-	Token func(ctx context.Context) (string, error)
-	// Owner is empty, or OwnerSeiNode: where the pod's label sei.io/node names a SeiNode, that must allow the approval.
-	Owner string
-	// Via is ViaHTTP, or ViaSeiNodeTask: instead of the approval by HTTP, a SeiNodeTask of kind MarkReady is created.
-	Via string
+	Token Token
 	// Client reads pods, and whether the API server knows SeiNodes at all. Dynamic reads SeiNodes and creates
 	// SeiNodeTasks; it may be nil if neither is asked for.
 	Client  kubernetes.Interface
@@ -124,15 +88,15 @@ func (o *Options) validate() error {
 		return errors.New("a time limit is negative")
 	case !validCode(o.ReadyCode) || !validCode(o.NotReadyCode) || o.ReadyCode == o.NotReadyCode:
 		return fmt.Errorf("the codes %d for ready and %d for not ready are not two different HTTP status codes", o.ReadyCode, o.NotReadyCode)
-	case o.Owner != "" && o.Owner != OwnerSeiNode:
-		return fmt.Errorf("its owner %q is neither empty nor %s", o.Owner, OwnerSeiNode)
-	case o.Via != ViaHTTP && o.Via != ViaSeiNodeTask:
-		return fmt.Errorf("its via %q is neither %s nor %s", o.Via, ViaHTTP, ViaSeiNodeTask)
-	case o.Via == ViaSeiNodeTask && o.Owner != OwnerSeiNode:
-		return fmt.Errorf("via %s needs the owner %s", ViaSeiNodeTask, OwnerSeiNode)
+	case o.Owner != "" && o.Owner != settings.OwnerSeiNode:
+		return fmt.Errorf("its owner %q is neither empty nor %s", o.Owner, settings.OwnerSeiNode)
+	case o.Via != settings.ViaHTTP && o.Via != settings.ViaSeiNodeTask:
+		return fmt.Errorf("its via %q is neither %s nor %s", o.Via, settings.ViaHTTP, settings.ViaSeiNodeTask)
+	case o.Via == settings.ViaSeiNodeTask && o.Owner != settings.OwnerSeiNode:
+		return fmt.Errorf("via %s needs the owner %s", settings.ViaSeiNodeTask, settings.OwnerSeiNode)
 	case o.Client == nil || o.Now == nil:
 		return errors.New("the client or the clock is missing")
-	case o.Owner == OwnerSeiNode && o.Dynamic == nil:
+	case o.Owner == settings.OwnerSeiNode && o.Dynamic == nil:
 		return errors.New("the client that reads SeiNodes is missing")
 	}
 	if err := validPath(o.HealthPath); err != nil {
@@ -143,7 +107,7 @@ func (o *Options) validate() error {
 			return fmt.Errorf("%q is not a namespace's name", n)
 		}
 	}
-	if o.Via == ViaSeiNodeTask {
+	if o.Via == settings.ViaSeiNodeTask {
 		return nil
 	}
 	return o.validateHTTP()

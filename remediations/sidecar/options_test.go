@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/labels"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"drydock.dev/drydock/remediations/sidecar/settings"
 )
 
 func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
@@ -21,41 +23,43 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 		adjust func(*Options)
 		text   string
 	}{
-		"fine":                {func(*Options) {}, ""},
-		"no approval by task": {func(o *Options) { o.Via, o.ApproveMethod, o.ApprovePath, o.ApproveCodes = ViaSeiNodeTask, "", "", nil }, ""},
-		"no name":             {func(o *Options) { o.Name = "" }, "its name is empty"},
-		"no selector":         {func(o *Options) { o.Selector = nil }, "selects every pod"},
-		"every pod":           {func(o *Options) { o.Selector = labels.Everything() }, "selects every pod"},
-		"no scheme":           {func(o *Options) { o.Scheme = "" }, "neither http nor https"},
-		"odd scheme":          {func(o *Options) { o.Scheme = "http://x@" }, "neither http nor https"},
-		"no port":             {func(o *Options) { o.Port = "" }, `its port ""`},
-		"port 0":              {func(o *Options) { o.Port = "0" }, `its port "0"`},
-		"large port":          {func(o *Options) { o.Port = "65536" }, `its port "65536"`},
-		"odd port":            {func(o *Options) { o.Port = "80/x" }, `its port "80/x"`},
-		"no health path":      {func(o *Options) { o.HealthPath = "" }, "its health path"},
-		"path of a host":      {func(o *Options) { o.HealthPath = ".evil/x" }, "its health path"},
-		"path of a user":      {func(o *Options) { o.HealthPath = "@evil/x" }, "its health path"},
-		"path of a line":      {func(o *Options) { o.HealthPath = "/x\r\ny" }, "its health path"},
-		"fragment":            {func(o *Options) { o.HealthPath = "/x#y" }, "its health path"},
-		"approve path":        {func(o *Options) { o.ApprovePath = "x" }, "its approve path"},
-		"method":              {func(o *Options) { o.ApproveMethod = "POST /x" }, "its approve method"},
-		"no method":           {func(o *Options) { o.ApproveMethod = "" }, "its approve method"},
-		"no code":             {func(o *Options) { o.ApproveCodes = nil }, "accepted approval"},
-		"code":                {func(o *Options) { o.ApproveCodes = []int{200, 100} }, "accepted approval"},
-		"codes alike":         {func(o *Options) { o.ReadyCode = 503 }, "two different"},
-		"no ready code":       {func(o *Options) { o.ReadyCode = 0 }, "two different"},
-		"no not-ready code":   {func(o *Options) { o.NotReadyCode = 1000 }, "two different"},
-		"health timeout":      {func(o *Options) { o.HealthTimeout = -time.Second }, "negative"},
-		"approve timeout":     {func(o *Options) { o.ApproveTimeout = -time.Second }, "negative"},
-		"owner":               {func(o *Options) { o.Owner = "node" }, "its owner"},
-		"via":                 {func(o *Options) { o.Via = "" }, "its via"},
-		"task of nobody":      {func(o *Options) { o.Via, o.Owner = ViaSeiNodeTask, "" }, "needs the owner"},
-		"namespace":           {func(o *Options) { o.Namespaces = []string{"a", "B"} }, `"B" is not a namespace's name`},
-		"no client":           {func(o *Options) { o.Client = nil }, "the client"},
-		"no clock":            {func(o *Options) { o.Now = nil }, "the clock"},
-		"no dynamic client":   {func(o *Options) { o.Dynamic = nil }, "reads SeiNodes"},
-		"authority":           {func(o *Options) { o.Scheme, o.TLS = "https", &promconfig.TLSConfig{CAFile: "/nowhere/ca"} }, "/nowhere/ca"},
-		"metric":              {func(o *Options) { o.Registerer = taken }, "drydock_sidecar_probes_total"},
+		"fine": {func(*Options) {}, ""},
+		"no approval by task": {func(o *Options) {
+			o.Via, o.ApproveMethod, o.ApprovePath, o.ApproveCodes = settings.ViaSeiNodeTask, "", "", nil
+		}, ""},
+		"no name":           {func(o *Options) { o.Name = "" }, "its name is empty"},
+		"no selector":       {func(o *Options) { o.Selector = nil }, "selects every pod"},
+		"every pod":         {func(o *Options) { o.Selector = labels.Everything() }, "selects every pod"},
+		"no scheme":         {func(o *Options) { o.Scheme = "" }, "neither http nor https"},
+		"odd scheme":        {func(o *Options) { o.Scheme = "http://x@" }, "neither http nor https"},
+		"no port":           {func(o *Options) { o.Port = "" }, `its port ""`},
+		"port 0":            {func(o *Options) { o.Port = "0" }, `its port "0"`},
+		"large port":        {func(o *Options) { o.Port = "65536" }, `its port "65536"`},
+		"odd port":          {func(o *Options) { o.Port = "80/x" }, `its port "80/x"`},
+		"no health path":    {func(o *Options) { o.HealthPath = "" }, "its health path"},
+		"path of a host":    {func(o *Options) { o.HealthPath = ".evil/x" }, "its health path"},
+		"path of a user":    {func(o *Options) { o.HealthPath = "@evil/x" }, "its health path"},
+		"path of a line":    {func(o *Options) { o.HealthPath = "/x\r\ny" }, "its health path"},
+		"fragment":          {func(o *Options) { o.HealthPath = "/x#y" }, "its health path"},
+		"approve path":      {func(o *Options) { o.ApprovePath = "x" }, "its approve path"},
+		"method":            {func(o *Options) { o.ApproveMethod = "POST /x" }, "its approve method"},
+		"no method":         {func(o *Options) { o.ApproveMethod = "" }, "its approve method"},
+		"no code":           {func(o *Options) { o.ApproveCodes = nil }, "accepted approval"},
+		"code":              {func(o *Options) { o.ApproveCodes = []int{200, 100} }, "accepted approval"},
+		"codes alike":       {func(o *Options) { o.ReadyCode = 503 }, "two different"},
+		"no ready code":     {func(o *Options) { o.ReadyCode = 0 }, "two different"},
+		"no not-ready code": {func(o *Options) { o.NotReadyCode = 1000 }, "two different"},
+		"health timeout":    {func(o *Options) { o.HealthTimeout = -time.Second }, "negative"},
+		"approve timeout":   {func(o *Options) { o.ApproveTimeout = -time.Second }, "negative"},
+		"owner":             {func(o *Options) { o.Owner = "node" }, "its owner"},
+		"via":               {func(o *Options) { o.Via = "" }, "its via"},
+		"task of nobody":    {func(o *Options) { o.Via, o.Owner = settings.ViaSeiNodeTask, "" }, "needs the owner"},
+		"namespace":         {func(o *Options) { o.Namespaces = []string{"a", "B"} }, `"B" is not a namespace's name`},
+		"no client":         {func(o *Options) { o.Client = nil }, "the client"},
+		"no clock":          {func(o *Options) { o.Now = nil }, "the clock"},
+		"no dynamic client": {func(o *Options) { o.Dynamic = nil }, "reads SeiNodes"},
+		"authority":         {func(o *Options) { o.Scheme, o.TLS = "https", promconfig.TLSConfig{CAFile: "/nowhere/ca"} }, "/nowhere/ca"},
+		"metric":            {func(o *Options) { o.Registerer = taken }, "drydock_sidecar_probes_total"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := closed(t)

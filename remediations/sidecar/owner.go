@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock.dev/drydock/remediations/sidecar/settings"
 )
 
 // seiNodeLabel names the SeiNode that a pod is the node of.
@@ -29,7 +31,7 @@ var errNoSeiNodes = errors.New("the API server knows no SeiNodes")
 // something that cannot be understood. What cannot be read is unknown, never allowed.
 func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) (owner Owner, held, unknown string) {
 	name, labelled := pod.Labels[seiNodeLabel]
-	if c.o.Owner != OwnerSeiNode || !labelled {
+	if c.o.Owner != settings.OwnerSeiNode || !labelled {
 		return Owner{}, "", ""
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {

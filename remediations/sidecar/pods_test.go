@@ -216,23 +216,23 @@ func overTLS(s *httptest.Server) { s.StartTLS() }
 
 func TestTLSIsAsConfigured(t *testing.T) {
 	g := newGated(t, overTLS)
-	https := func(cfg *promconfig.TLSConfig) func(*Options) {
+	https := func(cfg promconfig.TLSConfig) func(*Options) {
 		return func(o *Options) { o.Scheme, o.TLS = "https", cfg }
 	}
 	path := caFile(t, g.Certificate())
-	scene := func(cfg *promconfig.TLSConfig) *scene { return newScene(t, g, seiPod(t, g), seiNode(), https(cfg)) }
+	scene := func(cfg promconfig.TLSConfig) *scene { return newScene(t, g, seiPod(t, g), seiNode(), https(cfg)) }
 
-	s := scene(&promconfig.TLSConfig{CAFile: path})
+	s := scene(promconfig.TLSConfig{CAFile: path})
 	require.Equal(t, NotReady, s.look(t).Health)
 	require.NoError(t, s.approve(t))
 	require.Equal(t, "HTTP/1.1", g.Posts()[0].Proto)
 	require.NotNil(t, g.Posts()[0].TLS)
 	g.restart()
 
-	require.Equal(t, NotReady, scene(&promconfig.TLSConfig{CAFile: path, ServerName: "example.com"}).look(t).Health)
-	require.Equal(t, NotReady, scene(&promconfig.TLSConfig{InsecureSkipVerify: true}).look(t).Health)
-	for name, cfg := range map[string]*promconfig.TLSConfig{
-		"unknown authority": nil,
+	require.Equal(t, NotReady, scene(promconfig.TLSConfig{CAFile: path, ServerName: "example.com"}).look(t).Health)
+	require.Equal(t, NotReady, scene(promconfig.TLSConfig{InsecureSkipVerify: true}).look(t).Health)
+	for name, cfg := range map[string]promconfig.TLSConfig{
+		"unknown authority": {},
 		"another name":      {CAFile: path, ServerName: "pod.example.org"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestTLSIsAsConfigured(t *testing.T) {
 	require.Contains(t, s.look(t).Detail, "reading the TLS configuration")
 
 	plain := newGated(t)
-	s = newScene(t, plain, seiPod(t, plain), seiNode(), https(nil))
+	s = newScene(t, plain, seiPod(t, plain), seiNode(), https(promconfig.TLSConfig{}))
 	require.Equal(t, Unreachable, s.look(t).Health)
 	require.Empty(t, plain.Probes())
 }

@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"drydock.dev/drydock/remediations/sidecar/settings"
 )
 
 // gated is a sidecar as Sei's behaves: its gate is in the memory of its process, the ids that it has seen are on the
@@ -245,14 +247,13 @@ type scene struct {
 
 func options() Options {
 	selector, _ := labels.Parse(seiNodeLabel)
-	return Options{
+	return Options{Sidecar: settings.Sidecar{
 		Name: "sei", Selector: selector, Scheme: "http", Port: "api",
 		HealthPath: "/v0/healthz", ReadyCode: 200, NotReadyCode: 503, HealthTimeout: 10 * time.Second,
 		ApproveMethod: "POST", ApprovePath: "/v0/tasks", ApproveBody: `{"type":"mark-ready","id":"{id}"}`,
 		ApproveCodes: []int{200, 201, 202}, ApproveTimeout: 10 * time.Second,
-		Owner: OwnerSeiNode, Via: ViaHTTP,
-		Now: func() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) },
-	}
+		Owner: settings.OwnerSeiNode, Via: settings.ViaHTTP,
+	}, Now: func() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }}
 }
 
 func newScene(t *testing.T, g *gated, pod *corev1.Pod, node map[string]any, adjust ...func(*Options)) *scene {

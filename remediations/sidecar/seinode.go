@@ -57,7 +57,7 @@ func deleted(r *reading, _ *corev1.Pod) string {
 
 func notRunning(r *reading, _ *corev1.Pod) string {
 	if phase := r.text("status", "phase"); phase != "Running" {
-		return fmt.Sprintf("is in phase %q and not Running; whoever brings it up approves its sidecar", clip(phase))
+		return fmt.Sprintf("is in phase %q and not Running; the controller that starts it approves its sidecar", clip(phase))
 	}
 	return ""
 }

@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
+
+	"drydock.dev/drydock/remediations/sidecar/settings"
 )
 
-func viaTask(o *Options) { o.Via = ViaSeiNodeTask }
+func viaTask(o *Options) { o.Via = settings.ViaSeiNodeTask }
 
 func (s *scene) tasks(t *testing.T) []unstructured.Unstructured {
 	t.Helper()

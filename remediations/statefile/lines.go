@@ -64,7 +64,7 @@ func decode(text []byte) (contents, error) {
 		switch {
 		// Of a line that was being written, the end is missing, or parts of it that never reached the disk are zeros.
 		case !ended, err != nil && len(rest) == 0 && bytes.IndexByte(one, 0) >= 0:
-			c.torn = fmt.Sprintf("line %d, of which %d bytes were written", n, len(one))
+			c.torn = fmt.Sprintf("line %d, after its first %d bytes", n, len(one))
 			return c, nil
 		case err != nil:
 			return contents{}, fmt.Errorf("line %d: %w", n, err)

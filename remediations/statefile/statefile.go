@@ -127,7 +127,7 @@ func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	}
 	if !f.disk.Same(f.out, f.path(Name)) {
 		f.suspect = true
-		return fmt.Errorf("%s was replaced or removed by somebody else; it is written anew", f.path(Name))
+		return fmt.Errorf("%s was replaced or removed by somebody else; it is written again", f.path(Name))
 	}
 	text, next := line(f.seq+1, entries), f.journal
 	for _, e := range entries {
@@ -179,19 +179,19 @@ func (f *File) compact() error {
 	}
 	out, err := f.disk.Create(f.path(newName))
 	if err != nil {
-		return fmt.Errorf("writing the journal anew: %w", err)
+		return fmt.Errorf("writing the journal again: %w", err)
 	}
 	if err := out.Append(text); err != nil {
 		_ = out.Close()
-		return fmt.Errorf("writing the journal anew: %w", err)
+		return fmt.Errorf("writing the journal again: %w", err)
 	}
 	if err := f.disk.Rename(f.path(newName), f.path(Name)); err != nil {
 		_ = out.Close()
-		return fmt.Errorf("writing the journal anew: %w", err)
+		return fmt.Errorf("writing the journal again: %w", err)
 	}
 	f.out = out
 	if err := f.disk.SyncDir(f.dir); err != nil {
-		return fmt.Errorf("writing the journal anew: %w", err)
+		return fmt.Errorf("writing the journal again: %w", err)
 	}
 	f.seq, f.size, f.suspect = seq, len(text), false
 	return nil

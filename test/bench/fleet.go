@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ const (
 	labelsPerNode      = 20
 	annotationsPerNode = 12
 	nodeBytes          = 12 << 10 // at least, in JSON
-	// heartbeat is how often a kubelet writes its node's status, for a share of them; leases are KWOK's.
+	// heartbeat is how often a kubelet writes its node's status, for a share of them; leases are the lab's.
 	heartbeat      = 10 * time.Second
 	heartbeatShare = 10
 	// workersAtOnce is how many requests the API server here answers at once without anything but latency growing.
@@ -82,7 +83,7 @@ func newFleet(ctx context.Context, config *rest.Config, size int) (*fleet, error
 
 // mayPass: etcd did not answer in time, or the API server has too much to do.
 func mayPass(err error) bool {
-	return apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
+	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
 // add registers a node, however long etcd takes.
@@ -155,28 +156,38 @@ func heavyNode(i int) *corev1.Node {
 
 var since = time.Now().Add(-time.Hour).Truncate(time.Second)
 
-// await returns when every node has lost its first taint and has a lease.
+// await returns when every node has lost its first taint and has a lease, however long etcd takes.
 func (f *fleet) await(ctx context.Context) error {
-	left := 0
-	err := wait.PollUntilContextTimeout(ctx, 2*time.Second, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-		leases, err := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return false, err
+	left, passing := f.size, error(nil)
+	err := wait.PollUntilContextTimeout(ctx, f.again.Duration, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if left, err = f.unfinished(ctx); mayPass(err) {
+			passing = err
+			return false, nil
 		}
-		nodes, err := f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return false, err
-		}
-		left = f.size - len(leases.Items)
-		for i := range nodes.Items {
-			left += len(nodes.Items[i].Spec.Taints)
-		}
-		return left <= 0, nil
+		return left == 0, err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the nodes to have leases and no taints (%d are missing): %w", left, err)
+		return fmt.Errorf("waiting for the nodes to have leases and no taints (%d are missing): %w", left, errors.Join(err, passing))
 	}
 	return nil
+}
+
+// unfinished counts the leases that are missing and the taints that are left.
+func (f *fleet) unfinished(ctx context.Context) (int, error) {
+	leases, err := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return f.size, err
+	}
+	nodes, err := f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return f.size, err
+	}
+	left := max(0, f.size-len(leases.Items))
+	for i := range nodes.Items {
+		left += len(nodes.Items[i].Spec.Taints)
+	}
+	return left, nil
 }
 
 // beat writes the status of a tenth of the nodes every 10 s, evenly spread, until ctx ends.

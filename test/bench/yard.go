@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,24 +46,34 @@ type part struct {
 var parts = []part{
 	{"start", (*yard).measureStart},
 	{"idle", (*yard).measureIdle},
+	{"leases", (*yard).measureLeases},
 	{"latency", (*yard).measureLatency},
 	{"repair", (*yard).measureRepair},
 	{"storm", (*yard).measureStorms},
 	{"poll", (*yard).measurePoll},
 	{"admission", (*yard).measureAdmission},
+	{"page", (*yard).measurePage},
 }
 
 func names() (out []string) {
 	for _, p := range parts {
 		out = append(out, p.name)
 	}
-	return out
+	return append(out, backtestPart)
 }
 
 // measure takes all figures of one fleet.
 func measure(ctx context.Context, o options, size int, t *table) (err error) {
 	began := time.Now()
 	fmt.Printf("\n%d nodes\n", size)
+	if o.wanted(backtestPart) {
+		if err := measureBacktest(ctx, o, size, t); err != nil {
+			return fmt.Errorf("%s at %d nodes: %w", backtestPart, size, err)
+		}
+	}
+	if !slices.ContainsFunc(parts, func(p part) bool { return o.wanted(p.name) }) {
+		return nil // nothing needs a cluster
+	}
 	dir, err := os.MkdirTemp("", "drydock-bench-")
 	if err != nil {
 		return err

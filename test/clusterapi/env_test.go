@@ -78,6 +78,9 @@ func asked(one *unstructured.Unstructured) (all []string) {
 	if value, there := one.GetAnnotations()["cluster.x-k8s.io/remediate-machine"]; there {
 		all = append(all, "annotated by "+value)
 	}
+	if value, there := one.GetAnnotations()["machine.cluster.x-k8s.io/exclude-node-draining"]; there {
+		all = append(all, "not drained again for "+value)
+	}
 	if one.GetDeletionTimestamp() != nil {
 		all = append(all, "deleted")
 	}

@@ -16,6 +16,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/redfish/sim"
 	"drydock.dev/drydock/test/owners"
 )
@@ -82,7 +83,7 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 	for _, name := range []string{"civo-0", old.Name} {
 		e.Eventually(func() bool { return len(remediations.ReadJournal(e.Node(name)).Alerts) > 0 }, "the alert of %s arrives", name)
 	}
-	e.Eventually(func() bool { return ledger(e).Status.Holds[remediations.AtLimit] != "" }, "the limit holds the others")
+	e.Eventually(func() bool { return ledgerOf(e).Status.Holds[remediations.AtLimit] != "" }, "the limit holds the others")
 	require.Empty(t, civo.Done(civosim.Any))
 	require.Empty(t, e.Seen())
 	close(back)
@@ -103,11 +104,11 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 	require.Equal(t, 1, atOnce())
 }
 
-func ledger(e *owners.Env) *remediations.Ledger {
+func ledgerOf(e *owners.Env) *ledger.Ledger {
 	e.T.Helper()
 	kept, err := e.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(e.T.Context(), "drydock-ledger", metav1.GetOptions{})
 	require.NoError(e.T, err)
-	l, err := remediations.DecodeLedger(kept.Data)
+	l, err := ledger.DecodeLedger(kept.Data)
 	require.NoError(e.T, err)
 	return l
 }
@@ -122,7 +123,7 @@ func mostSlots(e *owners.Env) func() int {
 		defer close(over)
 		for event := range w.ResultChan() {
 			if kept, ok := event.Object.(*corev1.ConfigMap); ok {
-				if l, err := remediations.DecodeLedger(kept.Data); err == nil {
+				if l, err := ledger.DecodeLedger(kept.Data); err == nil {
 					most = max(most, len(l.Slots))
 				}
 			}

@@ -21,6 +21,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 const ruleFile = "../../rules/DrydockSelfTest.yaml"
@@ -109,19 +110,19 @@ func (b *berth) start(replica string, port int, alertmanager map[string]any) *la
 	return d
 }
 
-func (b *berth) ledger() *remediations.Ledger {
+func (b *berth) ledger() *ledger.Ledger {
 	cm, err := b.lab.Client().CoreV1().ConfigMaps(b.name).Get(b.t.Context(), "drydock-ledger", metav1.GetOptions{})
 	if err != nil {
-		return &remediations.Ledger{} // not made yet
+		return &ledger.Ledger{} // not made yet
 	}
-	l, err := remediations.DecodeLedger(cm.Data)
+	l, err := ledger.DecodeLedger(cm.Data)
 	require.NoError(b.t, err)
 	return l
 }
 
 // becomes waits for the ledger to say the state, and for the metric and the Event with it. It fails beyond the limit, and
 // where another bad state is told before.
-func (b *berth) becomes(d *lab.Drydock, state remediations.SelfTestState, from time.Time, limit time.Duration) *remediations.Ledger {
+func (b *berth) becomes(d *lab.Drydock, state remediations.SelfTestState, from time.Time, limit time.Duration) *ledger.Ledger {
 	b.t.Helper()
 	was := b.ledger().Status.SelfTest.State
 	l := b.ledger()

@@ -14,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // moment is where a call stands.
@@ -87,7 +88,7 @@ func (y *yard) describeLedger(body []byte) string {
 	if err != nil || !ok {
 		return fmt.Sprintf("unreadable: %v", err)
 	}
-	l, err := remediations.DecodeLedger(cm.Data)
+	l, err := ledger.DecodeLedger(cm.Data)
 	if err != nil {
 		return "unreadable: " + err.Error()
 	}

@@ -74,7 +74,7 @@ func TestEachWriteFailsOnce(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t, shared(t), options{cures: 2, attempts: 4, wait: "8s"})
+			y := newYard(t, shared(t), options{cures: 2, attempts: 4})
 			var mu sync.Mutex
 			hit := map[string]bool{}
 			y.on(func(c *call, when moment) lab.Verdict {
@@ -117,7 +117,7 @@ func TestFaultsAtRandom(t *testing.T) {
 		seed := random.Uint64()
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t, shared(t), options{nodes: 2, cures: 2, attempts: 6, wait: "8s"})
+			y := newYard(t, shared(t), options{nodes: 2, cures: 2, attempts: 6})
 			y.on(y.random(rand.New(rand.NewPCG(seed, 1)), 0.35, time.Now().Add(time.Minute)))
 			y.start()
 			y.fail(0)

@@ -28,7 +28,7 @@ func TestLeadersAreKilled(t *testing.T) {
 // that a late call can only be of the attempt that is on record.
 func TestLeadersStall(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, shared(t), options{nodes: fleet(), replicas: 2, slots: 2, attempts: 10, wait: "15s"})
+	y := newYard(t, shared(t), options{nodes: fleet(), replicas: 2, slots: 2, attempts: 10})
 	fallen := y.fell(seeded(t), func(r *replica, random *rand.Rand) {
 		y.stop(r)
 		<-time.After(time.Duration(500+random.IntN(12000)) * time.Millisecond)

@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // ended waits until the node's repair has come to an end and its slot is free.
@@ -17,7 +18,7 @@ func (y *yard) ended(i int) {
 	y.await("the end of the repair of "+y.short(node), func(v *view) bool {
 		r := v.record(node)
 		return len(history(v, node)) > 0 && (r == nil || r.Phase == remediations.Exhausted) &&
-			!slices.ContainsFunc(v.ledger.Slots, func(s remediations.Slot) bool { return s.Node == node })
+			!slices.ContainsFunc(v.ledger.Slots, func(s ledger.Slot) bool { return s.Node == node })
 	})
 }
 
@@ -66,7 +67,7 @@ func (y *yard) kept() {
 			require.NotContains(t, n.Annotations, remediations.NodeRepairKey)
 		}
 		require.Equal(t, exhausted, n.Spec.Unschedulable)
-		require.True(t, slices.ContainsFunc(l.Repairs[n.Spec.ProviderID], func(b remediations.Begun) bool { return b.Repair == e.ID }),
+		require.True(t, slices.ContainsFunc(l.Repairs[n.Spec.ProviderID], func(b ledger.Begun) bool { return b.Repair == e.ID }),
 			"the repair counts against its machine: %v", l.Repairs)
 	}
 	require.Len(t, y.provider.civo.Done(civosim.HardReboots), arrived, "the provider's own record")

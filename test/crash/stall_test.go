@@ -16,6 +16,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // tooLate is when a call may go out no more, counted from before its intent: invariant 4's 10 s.
@@ -187,12 +188,12 @@ func TestASlotThatAFormerLeaderLeftIsFreed(t *testing.T) {
 	maps := y.lab.Client().CoreV1().ConfigMaps(y.name)
 	cm, err := maps.Get(t.Context(), ledgerName, metav1.GetOptions{})
 	require.NoError(t, err)
-	l, err := remediations.DecodeLedger(cm.Data)
+	l, err := ledger.DecodeLedger(cm.Data)
 	require.NoError(t, err)
 	y.view.mu.Lock()
 	uid := y.view.nodes[y.nodes[0]].UID
 	y.view.mu.Unlock()
-	l.Slots = append(l.Slots, remediations.Slot{
+	l.Slots = append(l.Slots, ledger.Slot{
 		Node: y.nodes[0], UID: string(uid), Repair: "gone00", Attempt: "gone00-0-1", Policy: "node-not-ready", Since: time.Now().Add(-time.Minute).UTC(),
 	})
 	cm.Data = l.Encode()

@@ -28,7 +28,7 @@ var stories = []story{
 		y.fail(0)
 		y.kept()
 	}},
-	{"nothing cures, and a person resets", options{cures: never, wait: "2s"}, func(y *yard) {
+	{"nothing cures, and a person resets", options{cures: never, wait: "4s"}, func(y *yard) {
 		y.fail(0)
 		y.kept()
 		require.NoError(y.t, y.alerts.resolve(y.t.Context(), y.nodes[0]))
@@ -55,7 +55,7 @@ var stories = []story{
 		y.annotate(0, remediations.PauseKey, "")
 		y.kept()
 	}},
-	{"two nodes and one slot", options{nodes: 2, attempts: 3, wait: "9s", rebootTime: 3 * time.Second}, func(y *yard) {
+	{"two nodes and one slot", options{nodes: 2, attempts: 3, rebootTime: 3 * time.Second}, func(y *yard) {
 		y.fail(0)
 		y.await("the slot to be taken", func(v *view) bool {
 			r := v.record(y.nodes[0])

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // ledgerName is what the chart's roles let Drydock write.
@@ -28,7 +29,7 @@ type view struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change
 	nodes   map[string]*corev1.Node
-	ledger  *remediations.Ledger
+	ledger  *ledger.Ledger
 	// wasBlind says that the ledger has said so once, see sees.
 	wasBlind bool
 	// most is the largest number of slots that there ever were.
@@ -79,7 +80,7 @@ func (v *view) see(o any) {
 		if o.Name != ledgerName {
 			return
 		}
-		l, err := remediations.DecodeLedger(o.Data)
+		l, err := ledger.DecodeLedger(o.Data)
 		if err != nil {
 			v.yard.breach("the ledger cannot be read: %v", err)
 			return
@@ -137,10 +138,10 @@ func (v *view) record(node string) *remediations.Record {
 }
 
 // readLedger reads the ledger itself.
-func (y *yard) readLedger(ctx context.Context) (*remediations.Ledger, error) {
+func (y *yard) readLedger(ctx context.Context) (*ledger.Ledger, error) {
 	cm, err := y.lab.Client().CoreV1().ConfigMaps(y.name).Get(ctx, ledgerName, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return remediations.DecodeLedger(cm.Data)
+	return ledger.DecodeLedger(cm.Data)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = 2 * time.Minute
+const within = 5 * time.Minute
 
 // yardLabel marks a Node as one yard's.
 const yardLabel = "drydock-lab/yard"
@@ -52,7 +52,8 @@ type options struct {
 	nodes, replicas, slots int
 	// cures is which of the reboots that reach a machine cures it, from 1.
 	cures int
-	// attempts are the plan's, wait is how long each may take to be proven; zero: 2 and 6s.
+	// attempts are the plan's, wait is how long each may take to be proven; zero: 2 and 15s,
+	// several times what a proof takes with a dozen yards at once.
 	attempts int
 	wait     string
 	// rebootTime is how long a machine is away; zero: 200ms.
@@ -67,7 +68,7 @@ func (o options) withDefaults() options {
 		o.attempts = 2
 	}
 	if o.wait == "" {
-		o.wait = "6s"
+		o.wait = "15s"
 	}
 	if o.rebootTime == 0 {
 		o.rebootTime = 200 * time.Millisecond

@@ -115,11 +115,17 @@ func repair(ctx context.Context, l *lab.Lab, port int, amtool string) error {
 	}
 	fmt.Printf("\nEndpoints:\n  API server    KUBECONFIG=%s\n  Prometheus    %s\n  Alertmanager  %s\n  Drydock       %s\n  logs          %s\n",
 		l.AdminKubeconfig(), l.PrometheusURL(), strings.Join(l.AlertmanagerURLs(), " "), drydock.MetricsURL, l.LogDir())
-	if os.Getenv("KEEP") == "1" {
-		fmt.Println("\nKEEP=1: all of it stays up until Ctrl-C.")
-		<-ctx.Done()
+	if os.Getenv("KEEP") != "1" {
+		fmt.Println("\nDone; all of it is taken down. KEEP=1 make demo keeps it up, and shows the same as a page in your browser.")
 		return nil
 	}
-	fmt.Println("\nDone; all of it is taken down. KEEP=1 make demo keeps it up.")
+	page, err := l.StartPage(ctx, "", "--config", drydock.ConfigFile, "--alertmanager", l.AlertmanagerURLs()[0])
+	if err != nil {
+		return err
+	}
+	defer page.Stop()
+	fmt.Printf("\nOpen this page in your browser, and break a node while you look at it. It is what `kubectl drydock ui` shows:\n\n  %s\n\n"+
+		"KEEP=1: all of it stays up until Ctrl-C.\n", page.Address)
+	<-ctx.Done()
 	return nil
 }

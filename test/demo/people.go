@@ -15,7 +15,6 @@ import (
 	"k8s.io/kubectl/pkg/drain"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -127,11 +126,9 @@ func plugin(ctx context.Context, l *lab.Lab, args ...string) error {
 
 // ask gives what kubectl-drydock prints.
 func ask(ctx context.Context, l *lab.Lab, args ...string) (string, error) {
-	binary := filepath.Join(filepath.Dir(l.AdminKubeconfig()), "kubectl-drydock")
-	if _, err := os.Stat(binary); err != nil {
-		if err := programs.Compile(ctx, binary, "./cmd/kubectl-drydock"); err != nil {
-			return "", err
-		}
+	binary, err := l.PluginProgram(ctx)
+	if err != nil {
+		return "", err
 	}
 	return output(ctx, binary, append([]string{"--kubeconfig", l.AdminKubeconfig()}, args...)...)
 }

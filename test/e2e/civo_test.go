@@ -18,6 +18,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // helpless makes the provider one whose reboots cure nothing, and whose replacements do.
@@ -34,8 +35,8 @@ func (y *yard) helpless() {
 func wholePlan(over map[string]any) map[string]any {
 	p := policy(map[string]any{"plan": []any{
 		map[string]any{"step": "reboot", "wait": "3s"},
-		map[string]any{"step": "drain", "timeout": "60s"},
-		map[string]any{"step": "replace", "wait": "60s"},
+		map[string]any{"step": "drain", "timeout": patience},
+		map[string]any{"step": "replace", "wait": patience},
 	}})
 	for k, v := range over {
 		p[k] = v
@@ -146,7 +147,7 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	require.False(t, fresh.Spec.Unschedulable)
 	require.NotContains(t, fresh.Labels, remediations.PhaseLabel)
 	require.Len(t, y.civo.Done(civosim.Recycle), 1, "at most once, whoever died")
-	y.ledger("nothing is left of it", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 && len(l.Orphans) == 0 })
+	y.ledger("nothing is left of it", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 && len(l.Orphans) == 0 })
 	y.told("node-30", "RepairRecovered", "replace:1")
 	y.noSecret()
 }
@@ -208,7 +209,7 @@ func TestAPauseInMidDrainStopsIt(t *testing.T) {
 	y.annotate("node-34", remediations.PauseKey, "true looking at it")
 	r := y.held("node-34", remediations.Paused)
 	require.Equal(t, remediations.Pending, r.Phase)
-	y.ledger("its slot is free", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 })
+	y.ledger("its slot is free", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 })
 	free()
 	require.Never(t, func() bool { return y.podsOn("node-34") == 0 }, 8*time.Second, time.Second, "no eviction while it is paused")
 	y.unannotate("node-34", remediations.PauseKey)
@@ -222,7 +223,7 @@ func TestAnUnknownClusterIsAHold(t *testing.T) {
 	wrong.ClusterID = "11111111-2222-4333-8444-555555555555"
 	y.run(lab.DrydockOptions{Config: config(policy(nil)), Civo: &wrong})
 	y.fail("node-35")
-	y.ledger("the hold is told once for the fleet", func(l *remediations.Ledger) bool {
+	y.ledger("the hold is told once for the fleet", func(l *ledger.Ledger) bool {
 		return l.Status.Holds[remediations.ProviderAbsent] != ""
 	})
 	y.told("drydock-ledger", "RepairHeld", wrong.ClusterID)

@@ -58,7 +58,7 @@ func (y *yard) remediator(nodes []string, idle ...string) (*lab.Remediator, dyna
 func remediating(waits map[string]string) lab.DrydockOptions {
 	var policies []any
 	for node, wait := range waits {
-		policies = append(policies, for1(node, resets(external(wait), reset("60s"))))
+		policies = append(policies, for1(node, resets(external(wait), reset(patience))))
 	}
 	return lab.DrydockOptions{Config: map[string]any{
 		"providers": map[string]any{"external": map[string]any{}}, "limits": map[string]any{"concurrent": 2, "startupGrace": "0s"}, "policies": policies,
@@ -80,12 +80,13 @@ func (y *yard) noneLeft(objects dynamic.ResourceInterface, nodes ...string) {
 func TestARemediatorRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
 	r, objects := y.remediator([]string{"node-67", "node-68"}, "node-68")
-	y.run(remediating(map[string]string{"node-67": "60s", "node-68": "5s"}))
+	y.run(remediating(map[string]string{"node-67": patience, "node-68": "5s"}))
 	before := y.node("node-67").Status.NodeInfo.BootID
 
 	y.fail("node-67")
 	y.fail("node-68")
 	e, f := y.ended("node-67"), y.ended("node-68")
+	y.noneLeft(objects, "node-67", "node-68") // the remediator has seen all of both
 
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"external:1"}, e.Steps)
@@ -95,7 +96,6 @@ func TestARemediatorRebootsTheMachine(t *testing.T) {
 	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps)
 	require.Equal(t, []string{f.ID + "-0-1"}, r.Stopped())
 	require.Len(t, y.civo.Done(civosim.Any), 1)
-	y.noneLeft(objects, "node-67", "node-68")
 }
 
 // Drydock dies when the object is there and before it hears of it: the object is one, its reboot is the proof, and it is deleted.
@@ -105,7 +105,7 @@ func TestKilledWhenTheObjectIsMade(t *testing.T) {
 	proxy, err := y.lab.NewProxy()
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
-	o := remediating(map[string]string{"node-69": "60s"})
+	o := remediating(map[string]string{"node-69": patience})
 	o.Server = proxy.URL()
 	d := y.run(o)
 	posts := 0
@@ -122,11 +122,11 @@ func TestKilledWhenTheObjectIsMade(t *testing.T) {
 	lab.AwaitEnd(t, d.Process, within)
 	require.NoError(t, d.Start(t.Context()))
 	e := y.ended("node-69")
+	y.noneLeft(objects, "node-69")
 
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"external:1"}, e.Steps)
 	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
 	require.Equal(t, 1, posts)
 	require.Empty(t, y.civo.Done(civosim.Any))
-	y.noneLeft(objects, "node-69")
 }

@@ -33,9 +33,9 @@ func TestAFaultThatStaysIsNeverACure(t *testing.T) {
 			y, node, control := newYard(t), way.node, way.control
 			require.NoError(t, y.lab.LoadRules(t.Context(), "disk-full", []byte(diskFull)))
 			y.machines(lab.CivoOptions{RebootTime: way.away, Cures: func(in civosim.Instance, _ civosim.Op) bool { return in.Hostname == control }})
-			y.run(lab.DrydockOptions{Config: several(config(diskPressure(map[string]any{
+			y.run(lab.DrydockOptions{Config: several(map[string]any{"policies": []any{for1(control, diskPressure(nil)), diskPressure(map[string]any{
 				"plan": []any{map[string]any{"step": "reboot", "wait": way.wait, "attempts": way.attempts}},
-			})))})
+			})}})})
 			if way.disturb != "" {
 				y.diesWithTheFirstReboot(way.disturb)
 			}

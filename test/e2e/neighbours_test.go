@@ -97,7 +97,10 @@ func (y *yard) mark(node string, m remediations.Mark, set bool) {
 }
 
 // selectors are those of the page about neighbours, and whether each selects a node under repair.
-var selectors = map[string]bool{"drydock.dev/phase in (Acting, Verifying)": true, "drydock.dev/phase=Exhausted": false, "!drydock.dev/phase": false}
+var selectors = map[string]bool{
+	"drydock.dev/phase in (Acting, Verifying)": true, "drydock.dev/phase=Exhausted": false, "!drydock.dev/phase": false,
+	"drydock.dev/phase notin (Acting, Verifying, Exhausted)": false,
+}
 
 // announced are the annotations by which cluster-autoscaler and Karpenter are told to leave the node alone.
 func announced(n *corev1.Node) []string {

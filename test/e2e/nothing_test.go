@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // Each of these shows that nothing happens, and then takes the cause away in the same lab, and it happens.
@@ -69,7 +71,7 @@ func TestTwoAlertmanagers(t *testing.T) {
 	y.fail("node-7")
 	code, body := y.post(d, payload(alert("firing", "node-7")))
 	require.Equal(t, http.StatusOK, code, body)
-	y.ledger("all is held", func(l *remediations.Ledger) bool {
+	y.ledger("all is held", func(l *ledger.Ledger) bool {
 		return strings.Contains(l.Status.Holds[remediations.AlertUnconfirmed], "none of 2 Alertmanagers answered")
 	})
 	require.Zero(t, y.reboots("node-7"))
@@ -128,7 +130,7 @@ func TestWithoutTheTokenNobodyGetsIn(t *testing.T) {
 
 	code, _ := y.post(d, payload(alert("firing", "node-10")))
 	require.Equal(t, http.StatusOK, code)
-	require.NotEmpty(t, remediations.AlertsOn(y.node("node-10").Annotations), "on its Node before the 200")
+	require.Eventually(t, func() bool { return len(remediations.AlertsOn(y.node("node-10").Annotations)) > 0 }, within, 20*time.Millisecond, "queued at the 200, and written at once")
 }
 
 // The roles that the chart ships let Drydock do its work (the other tests) and nothing else.

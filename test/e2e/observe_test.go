@@ -14,12 +14,12 @@ import (
 // by itself. Then the policy enforces: what was observed holds neither repair, whatever its cooldown.
 func TestObservedRepairsAreInTheHistory(t *testing.T) {
 	y := newYard(t)
-	as := func(mode string) map[string]any {
-		c := config(policy(map[string]any{"cooldown": "1h"}))
+	as := func(mode, wait string) map[string]any {
+		c := config(policy(map[string]any{"cooldown": "1h", "plan": []any{map[string]any{"step": "reboot", "wait": wait, "attempts": 2}}}))
 		c["mode"], c["limits"] = mode, map[string]any{"concurrent": 1, "startupGrace": "0s"}
 		return c
 	}
-	d := y.run(lab.DrydockOptions{Config: as("observe")})
+	d := y.run(lab.DrydockOptions{Config: as("observe", soon)})
 
 	y.fail("node-5")
 	y.held("node-5", remediations.Observing)
@@ -43,7 +43,7 @@ func TestObservedRepairsAreInTheHistory(t *testing.T) {
 	require.Empty(t, y.civo.Calls(), "the provider was not even asked")
 
 	d.Kill()
-	y.run(lab.DrydockOptions{Config: as("enforce"), Name: "drydock-enforcing"})
+	y.run(lab.DrydockOptions{Config: as("enforce", patience), Name: "drydock-enforcing"})
 	recovered := func(e remediations.Entry) bool { return e.Outcome == remediations.Recovered }
 	require.Equal(t, []string{"reboot:1"}, y.entry("node-5", recovered).Steps)
 	y.fail("node-6")

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // label sets a label of people's on a Node, or takes it off.
@@ -76,7 +77,7 @@ func TestARequestThatCannotBe(t *testing.T) {
 	y := newYard(t)
 	const nonsense, busy = "node-14", "node-15"
 	y.stubborn(busy)
-	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "80s", "attempts": 2}}}))})
+	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": patience, "attempts": 2}}}))})
 	for value, says := range map[string]string{
 		"make it well, please":        "write policy/<name> or remediation/<name>",
 		"remediation/exorcise":        "no remediation of a node of that name",
@@ -217,7 +218,7 @@ func TestCancel(t *testing.T) {
 	const pending, between, verified, control = "node-23", "node-24", "node-25", "node-26"
 	reboots := map[string]int{pending: 0, between: 1, verified: 1}
 	y.stubborn(between, verified)
-	d := y.run(lab.DrydockOptions{Config: several(config(twice("8s", nil)))})
+	d := y.run(lab.DrydockOptions{Config: several(config(twice(soon, nil)))})
 	cancel := func(node string, r *remediations.Record) {
 		y.annotate(node, remediations.CancelKey, r.ID)
 		y.cancelled(node, r.ID)
@@ -235,7 +236,7 @@ func TestCancel(t *testing.T) {
 	r := y.held(between, remediations.Silenced)
 	require.Equal(t, []string{"reboot:1"}, r.Done)
 	cancel(between, r)
-	y.ledger("all slots are free", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 })
+	y.ledger("all slots are free", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 })
 
 	first()
 	both()
@@ -264,7 +265,7 @@ func TestACancelThatNobodyCanRead(t *testing.T) {
 	y := newYard(t)
 	const node, idle = "node-27", "node-28"
 	y.stubborn(node)
-	y.run(lab.DrydockOptions{Config: config(twice("8s", nil))})
+	y.run(lab.DrydockOptions{Config: config(twice(soon, nil))})
 	y.annotate(idle, remediations.CancelKey, "aaaaaa")
 	y.consumed(idle, remediations.CancelKey)
 	y.told(idle, "AnnotationInvalid", `drydock.dev/cancel="aaaaaa": no repair of that id is under way on this node`)
@@ -293,8 +294,8 @@ func TestBrokenGlassHolds(t *testing.T) {
 	require.Contains(t, r.Hold.Message, "drydock.dev/break-glass is set (the console is open)")
 	y.told(node, "RepairHeld", "Paused: drydock.dev/break-glass is set (the console is open)")
 	y.told(node, "GlassBroken", "drydock.dev/break-glass was set by the field manager ")
-	var glass remediations.Glass
-	broken := func(l *remediations.Ledger) bool {
+	var glass ledger.Glass
+	broken := func(l *ledger.Ledger) bool {
 		glass = l.Status.Glass[node]
 		return !glass.Since.IsZero()
 	}
@@ -313,7 +314,7 @@ func TestBrokenGlassHolds(t *testing.T) {
 
 	y.unannotate(node, remediations.BreakGlassKey)
 	require.Equal(t, r.ID, y.recovers(node, 1).ID)
-	y.ledger("it is whole", func(l *remediations.Ledger) bool { return len(l.Status.Glass) == 0 })
+	y.ledger("it is whole", func(l *ledger.Ledger) bool { return len(l.Status.Glass) == 0 })
 }
 
 // Killed and started again while every kind of hold stands: the records stay as they are and nothing is done. Then each

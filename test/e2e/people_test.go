@@ -220,10 +220,13 @@ func (y *yard) stubborn(nodes ...string) {
 	}})
 }
 
-// twice is a plan whose first reboot is soon given up.
+// soon is how long a reboot that does not help is waited for, while a person does something about it.
+const soon = "15s"
+
+// twice is a plan whose first reboot is given up after so long.
 func twice(first string, over map[string]any) map[string]any {
 	p := policy(map[string]any{"plan": []any{
-		map[string]any{"step": "reboot", "wait": first, "attempts": 1}, map[string]any{"step": "reboot", "wait": "40s", "attempts": 1},
+		map[string]any{"step": "reboot", "wait": first, "attempts": 1}, map[string]any{"step": "reboot", "wait": patience, "attempts": 1},
 	}})
 	for k, v := range over {
 		p[k] = v

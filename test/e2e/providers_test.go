@@ -21,6 +21,7 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // strangers builds Drydock with one provider more, as somebody would add it: a line in the list of sections, and one in the list of
@@ -132,7 +133,7 @@ func TestTwoProvidersServeOneInstallation(t *testing.T) {
 		require.Fail(t, "no board was told to reboot its machine", "%v", drydocks(y.node("bmc-0")))
 	}
 	y.fail("node-70")
-	y.ledger("the limit holds the other node", func(l *remediations.Ledger) bool { return l.Status.Holds[remediations.AtLimit] != "" })
+	y.ledger("the limit holds the other node", func(l *ledger.Ledger) bool { return l.Status.Holds[remediations.AtLimit] != "" })
 	require.Zero(t, y.reboots("node-70"), "the limit counts the other provider's repair")
 	b.letGo()
 

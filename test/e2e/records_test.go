@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // A record that nobody can read holds its node alone, untouched, until a person drops it.
@@ -104,8 +105,8 @@ func TestANodeDeletedUnderItsRepair(t *testing.T) {
 		_ = y.lab.Client().CoreV1().Nodes().Delete(t.Context(), "node-36", metav1.DeleteOptions{})
 	})
 	y.fail("node-36")
-	y.ledger("the slot is taken", func(l *remediations.Ledger) bool { return len(l.Slots) == 1 && l.Slots[0].Node == "node-36" })
-	y.ledger("the slot is free again", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 })
+	y.ledger("the slot is taken", func(l *ledger.Ledger) bool { return len(l.Slots) == 1 && l.Slots[0].Node == "node-36" })
+	y.ledger("the slot is free again", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 })
 	require.Contains(t, y.metrics(d), `drydock_repairs_total{outcome="Superseded",policy="node-not-ready"} 1`)
 	y.civo.OnReboot(nil)
 	y.fail("node-37")

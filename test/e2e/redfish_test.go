@@ -69,7 +69,7 @@ func TestABMCRebootsItsMachine(t *testing.T) {
 	y := newYard(t)
 	back := make(chan struct{})
 	b := y.bmc("node-60", lab.BMCOptions{Back: back})
-	d := y.run(metal([]any{resets(reset("90s"))}, b))
+	d := y.run(metal([]any{resets(reset(patience))}, b))
 	check, err := exec.CommandContext(t.Context(), y.lab.DrydockProgram(), "check", d.ConfigFile).Output()
 	require.NoError(t, err)
 	require.Contains(t, string(check), "providers.redfish carries out reboot for the 1 Nodes it names\n")
@@ -111,8 +111,8 @@ func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 	hangs := y.bmc("node-64", lab.BMCOptions{Hangs: true})
 	works := y.bmc("node-65", lab.BMCOptions{})
 	y.run(metal([]any{
-		for1("node-61", resets(reset("60s"), reset("60s"))), for1("node-62", resets(reset("60s"), reset("60s"))),
-		for1("node-64", resets(soft("30s"))), for1("node-65", resets(soft("90s"))),
+		for1("node-61", resets(reset(patience), reset(patience))), for1("node-62", resets(reset(patience), reset(patience))),
+		for1("node-64", resets(soft("30s"))), for1("node-65", resets(soft(patience))),
 	}, refuses, loses, hangs, works))
 
 	y.lab.Break("node-64")
@@ -158,9 +158,9 @@ func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 			}})
 			first := "5s" // nobody knows that it was not done, so this time passes
 			if done {
-				first = "60s"
+				first = patience
 			}
-			d = y.run(metal([]any{resets(reset(first), reset("60s"))}, b))
+			d = y.run(metal([]any{resets(reset(first), reset(patience))}, b))
 
 			y.fail("node-63")
 			lab.AwaitEnd(t, d.Process, within)
@@ -187,7 +187,7 @@ func TestAMachineThatIsOffIsNotRebooted(t *testing.T) {
 		b.Set(sim.System{UUID: y.node("node-66").Status.NodeInfo.SystemUUID, Serial: "node-66", Power: state})
 	}
 	power("Off")
-	d := y.run(metal([]any{resets(reset("60s"))}, b))
+	d := y.run(metal([]any{resets(reset(patience))}, b))
 	y.fail("node-66")
 	require.Contains(t, y.held("node-66", remediations.ProviderAbsent).Hold.Message, "the machine is off")
 	require.Empty(t, b.Resets())

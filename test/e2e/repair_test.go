@@ -66,7 +66,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	proxy, err := y.lab.NewProxy()
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
-	short := policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "8s", "attempts": 2}}})
+	short := policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "30s", "attempts": 2}}})
 	c := config(short)
 	c["announce"] = []string{"cluster-autoscaler", "karpenter"}
 	d := y.run(lab.DrydockOptions{Config: c, Server: proxy.URL()})

@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // A silence made beforehand on one of two Alertmanagers that know nothing of each other: the other one posts the alert,
@@ -50,7 +51,7 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	y := newYard(t)
 	const node = "node-51"
 	y.stubborn(node)
-	d := y.run(lab.DrydockOptions{Config: config(twice("8s", nil))})
+	d := y.run(lab.DrydockOptions{Config: config(twice(soon, nil))})
 	y.fail(node)
 	y.record(node, "the first reboot verified", verifying)
 	expire := y.silenceBoth("I am at it", "node="+node)
@@ -59,7 +60,7 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	require.Equal(t, []string{"reboot:1"}, r.Done)
 	require.Equal(t, remediations.CallAccepted, r.Intent.Outcome, "what was issued is on record")
 	require.Equal(t, 1, r.Step.Index, "the next one is what waits")
-	y.ledger("its slot is free", func(l *remediations.Ledger) bool { return len(l.Slots) == 0 })
+	y.ledger("its slot is free", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 })
 	require.Equal(t, 1, y.reboots(node))
 
 	// Alertmanager has posted this alert already, so it has no cause to say anything now.
@@ -184,7 +185,7 @@ func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
 func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
 	y := newYard(t)
 	const node = "node-58"
-	d := y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"for": "10s"}))})
+	d := y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"for": "20s"}))})
 	y.configure(d, map[string]any{"route": map[string]any{"group_wait": "1h"}})
 	before := y.learnt(d)
 	y.fail(node)
@@ -272,7 +273,7 @@ func TestDrydocksOwnSilence(t *testing.T) {
 	y := newYard(t)
 	const node, forged = "node-2", "node-3"
 	y.stubborn(node)
-	c := config(twice("10s", nil))
+	c := config(twice(soon, nil))
 	c["alertmanager"] = map[string]any{"silenceRepairs": true}
 	y.run(lab.DrydockOptions{Config: c})
 	t.Cleanup(y.expireAll)

@@ -10,13 +10,14 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // Prometheus dies while a reboot is verified, as it would if it ran on that very node. Its alerts resolve by
 // themselves after a while; that proves nothing. When it is back, the cure is proven.
 func TestADeadPrometheusProvesNothing(t *testing.T) {
 	y := newYard(t)
-	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": "90s"}}}))})
+	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": patience}}}))})
 	prometheus := y.lab.Process("prometheus")
 	t.Cleanup(func() {
 		select {
@@ -32,8 +33,8 @@ func TestADeadPrometheusProvesNothing(t *testing.T) {
 		r := remediations.ReadJournal(n).Record
 		return r != nil && r.Phase == remediations.Verifying && n.Status.NodeInfo.BootID != r.Intent.BootID
 	})
-	y.ledger("Drydock trusts its sources", func(l *remediations.Ledger) bool { return l.Status.Blind == "" })
-	y.ledger("Drydock says that it is blind", func(l *remediations.Ledger) bool { return l.Status.Blind != "" })
+	y.ledger("Drydock trusts its sources", func(l *ledger.Ledger) bool { return l.Status.Blind == "" })
+	y.ledger("Drydock says that it is blind", func(l *ledger.Ledger) bool { return l.Status.Blind != "" })
 	r := remediations.ReadJournal(y.node("node-20")).Record
 	require.NotNil(t, r, "the alert is gone, but so is its source")
 	require.Equal(t, remediations.Verifying, r.Phase)

@@ -67,7 +67,7 @@ func TestTheMetricsOfARepair(t *testing.T) {
 		return out
 	}
 	// The gauges follow at the end of the pass that wrote the Node.
-	require.Eventually(t, func() bool { return len(missing()) == 0 }, 10*time.Second, 50*time.Millisecond, "missing: %q", missing())
+	require.Eventually(t, func() bool { return len(missing()) == 0 }, within, 50*time.Millisecond, "missing: %q", missing())
 	require.NotContains(t, metrics, "node-41", "no series names a node, so none outlives one")
 	y.noSecret()
 }

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // stormLimit is how many repairs may be under way at once in the storms' configuration.
@@ -26,7 +27,7 @@ const stormCooldown = 3 * time.Second
 // The policy's for is longer than kube-controller-manager needs to see them all, so that the breaker knows the whole
 // storm before the first node is old enough to be repaired.
 func stormy() map[string]any {
-	c := config(policy(map[string]any{"for": "6s"}))
+	c := config(policy(map[string]any{"for": "15s"}))
 	c["limits"] = map[string]any{"concurrent": stormLimit, "concurrentPerZone": stormLimit, "unhealthy": "20%", "stormCooldown": stormCooldown.String()}
 	return c
 }
@@ -44,16 +45,16 @@ func TestHalfOfTheFleetIsLost(t *testing.T) {
 	}
 	y.lose(lost...)
 	y.received(lost...)
-	y.ledger("the breaker holds everything", func(l *remediations.Ledger) bool {
-		return l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen && l.Status.Holds[remediations.FleetUnhealthy] != ""
+	y.ledger("the breaker holds everything", func(l *ledger.Ledger) bool {
+		return l.Status.Breakers[ledger.ScopeCluster].State == ledger.BreakerOpen && l.Status.Holds[remediations.FleetUnhealthy] != ""
 	})
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
 
 	// The control: all but six come back, 15% of each of their zones, and those are repaired.
 	left := lost[:6]
 	y.restore(lost[6:]...)
-	y.ledger("one node is tried", func(l *remediations.Ledger) bool {
-		return l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerHalfOpen || len(l.Slots) > 0
+	y.ledger("one node is tried", func(l *ledger.Ledger) bool {
+		return l.Status.Breakers[ledger.ScopeCluster].State == ledger.BreakerHalfOpen || len(l.Slots) > 0
 	})
 	for _, n := range left {
 		e := y.ended(n)
@@ -94,8 +95,8 @@ func TestOneZoneIsLost(t *testing.T) {
 	}
 	y.lose(zone...)
 	y.received(zone...)
-	y.ledger("the zone's breaker is open, and no other", func(l *remediations.Ledger) bool {
-		return l.Status.Breakers["zone/zone-1"].State == remediations.BreakerOpen && len(l.Status.Breakers) == 1
+	y.ledger("the zone's breaker is open, and no other", func(l *ledger.Ledger) bool {
+		return l.Status.Breakers["zone/zone-1"].State == ledger.BreakerOpen && len(l.Status.Breakers) == 1
 	})
 
 	y.fail("node-2")
@@ -113,8 +114,8 @@ func TestTheWholeFleetIsDown(t *testing.T) {
 	}
 	y.lose(all...)
 	y.received(all[:40]...)
-	y.ledger("everything is held", func(l *remediations.Ledger) bool {
-		return l.Status.Blind != "" || l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen
+	y.ledger("everything is held", func(l *ledger.Ledger) bool {
+		return l.Status.Blind != "" || l.Status.Breakers[ledger.ScopeCluster].State == ledger.BreakerOpen
 	})
 	require.Empty(t, y.civo.Calls(), "not even a question")
 	// The control: all but one come back, and that one is repaired.
@@ -128,7 +129,7 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 	y := newYard(t)
 	require.NoError(t, y.lab.LoadRules(t.Context(), "disk-full", []byte(diskFull)))
 	c := stormy()
-	c["policies"] = []any{diskPressure(map[string]any{"for": "6s"})}
+	c["policies"] = []any{diskPressure(map[string]any{"for": "15s"})}
 	y.run(lab.DrydockOptions{Config: c})
 	t.Cleanup(y.startAlertmanagers)
 	var full []string
@@ -137,18 +138,18 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 	}
 	y.fillAll(full...)
 	y.received(full...)
-	open := func(l *remediations.Ledger) bool {
-		return l.Status.Breakers[remediations.ScopeCluster].State == remediations.BreakerOpen
+	open := func(l *ledger.Ledger) bool {
+		return l.Status.Breakers[ledger.ScopeCluster].State == ledger.BreakerOpen
 	}
 	y.ledger("the breaker holds everything", open)
 
 	for i := range 2 {
 		y.lab.StopAlertmanager(i)
 	}
-	y.ledger("Drydock says that it is blind", func(l *remediations.Ledger) bool { return l.Status.Blind != "" })
+	y.ledger("Drydock says that it is blind", func(l *ledger.Ledger) bool { return l.Status.Blind != "" })
 	y.ledgerStays("the breaker is open", 3*stormCooldown, open)
 	y.startAlertmanagers()
-	y.ledger("Drydock trusts its sources", func(l *remediations.Ledger) bool { return l.Status.Blind == "" })
+	y.ledger("Drydock trusts its sources", func(l *ledger.Ledger) bool { return l.Status.Blind == "" })
 	y.ledgerStays("the breaker is open", 2*stormCooldown, open)
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
 
@@ -158,19 +159,19 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 	for i := range 2 {
 		y.lab.StopAlertmanager(i)
 	}
-	y.ledger("Drydock says that it is blind", func(l *remediations.Ledger) bool { return l.Status.Blind != "" })
+	y.ledger("Drydock says that it is blind", func(l *ledger.Ledger) bool { return l.Status.Blind != "" })
 	y.restore(full[4:]...)
 	y.ledgerStays("the breaker is open", 3*stormCooldown, open)
 	y.startAlertmanagers()
 	var seen, tried time.Time
-	y.ledger("Drydock trusts its sources", func(l *remediations.Ledger) bool {
-		seen = l.Status.Breakers[remediations.ScopeCluster].Seen
+	y.ledger("Drydock trusts its sources", func(l *ledger.Ledger) bool {
+		seen = l.Status.Breakers[ledger.ScopeCluster].Seen
 		return l.Status.Blind == ""
 	})
-	y.ledger("one node is tried", func(l *remediations.Ledger) bool {
-		b := l.Status.Breakers[remediations.ScopeCluster]
+	y.ledger("one node is tried", func(l *ledger.Ledger) bool {
+		b := l.Status.Breakers[ledger.ScopeCluster]
 		tried = b.Since
-		return b.State == remediations.BreakerHalfOpen
+		return b.State == ledger.BreakerHalfOpen
 	})
 	require.GreaterOrEqual(t, tried.Sub(seen), stormCooldown-time.Second, "times in the ledger are cut to seconds")
 	// The control: those four are repaired.
@@ -182,7 +183,7 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 }
 
 // ledgerStays watches that the ledger is as wanted for so long.
-func (y *yard) ledgerStays(what string, long time.Duration, wanted func(*remediations.Ledger) bool) {
+func (y *yard) ledgerStays(what string, long time.Duration, wanted func(*ledger.Ledger) bool) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), long)
 	defer cancel()
@@ -194,7 +195,7 @@ func (y *yard) ledgerStays(what string, long time.Duration, wanted func(*remedia
 		if !ok {
 			continue
 		}
-		l, err := remediations.DecodeLedger(cm.Data)
+		l, err := ledger.DecodeLedger(cm.Data)
 		require.NoError(y.t, err)
 		require.True(y.t, wanted(l), "%s no more: %v", what, cm.Data)
 	}
@@ -249,7 +250,7 @@ func (y *yard) received(nodes ...string) {
 }
 
 // ledger waits until the ledger is as wanted.
-func (y *yard) ledger(what string, wanted func(*remediations.Ledger) bool) {
+func (y *yard) ledger(what string, wanted func(*ledger.Ledger) bool) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), within)
 	defer cancel()
@@ -265,7 +266,7 @@ func (y *yard) ledger(what string, wanted func(*remediations.Ledger) bool) {
 				continue
 			}
 			last = fmt.Sprint(cm.Data)
-			l, err := remediations.DecodeLedger(cm.Data)
+			l, err := ledger.DecodeLedger(cm.Data)
 			require.NoError(y.t, err)
 			if wanted(l) {
 				return

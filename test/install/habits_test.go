@@ -198,37 +198,75 @@ func TestOneAlertCanBeChanged(t *testing.T) {
 	require.Contains(t, after["NodeNotReady"].Annotations["runbook_url"], "/NodeNotReady.md")
 }
 
-// TestThresholdsCanBeChanged: in the expression nothing else changes, and promtool takes the result.
+// TestThresholdsCanBeChanged: in the expression nothing else changes. promtool takes the result, and what made each alert of the mesh and of
+// Sei fire does not meet a threshold that is far higher. With the shipped threshold it does.
 func TestThresholdsCanBeChanged(t *testing.T) {
 	before, _ := shipped(t, operator)
-	values := m{"prometheusOperator": operator["prometheusOperator"], "prometheusRule": m{"customRules": m{
-		"NodesNotReady":              m{"threshold": 0.5},
-		"NodeReadinessFlapping":      m{"threshold": 10},
-		"DrydockCertificateExpiring": m{"threshold": 604800},
-	}}}
-	after, _ := shipped(t, values)
-	for name, change := range map[string][2]string{
-		"NodesNotReady":              {"> 0.3", "> 0.5"},
-		"NodeReadinessFlapping":      {">= 4", ">= 10"},
-		"DrydockCertificateExpiring": {"< 1209600", "< 604800"},
-	} {
-		require.Equal(t, 1, strings.Count(before[name].Expr, change[0]), "%s: the chart replaces the only one", name)
-		require.Equal(t, strings.Replace(before[name].Expr, change[0], change[1], 1), after[name].Expr)
-		delete(before, name)
+	changes := map[string]struct {
+		was, is string
+		higher  float64
+		tried   bool
+	}{
+		"NodesNotReady":               {"> 0.3", "> 0.5", 0.5, false},
+		"NodeReadinessFlapping":       {">= 4", ">= 10", 10, false},
+		"DrydockCertificateExpiring":  {"< 1209600", "< 604800", 604800, false},
+		"MeshForwardingFault":         {">= 2", ">= 100", 100, true},
+		"MeshLeaderDegraded":          {">= 2", ">= 100", 100, true},
+		"MeshMembersUnreachable":      {">= 1", ">= 100", 100, true},
+		"SeiNodeSidecarReadinessLost": {">= 5", ">= 10", 10, true},
 	}
-	for name, rule := range before {
-		require.Equal(t, rule, after[name], name)
+	custom := m{}
+	for name, change := range changes {
+		custom[name] = m{"threshold": change.higher}
 	}
-	var rendered struct{ Spec m }
-	find(t, objects(t, render(t, "drydock", values)), "PrometheusRule", "drydock", &rendered)
-	text, err := yaml.Marshal(rendered.Spec)
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "rules.yaml")
-	require.NoError(t, os.WriteFile(file, text, 0o600))
 	paths, err := programs.Build(t.Context(), os.Stderr, "promtool")
 	require.NoError(t, err)
-	out, err := exec.CommandContext(t.Context(), paths["promtool"], "check", "rules", file).CombinedOutput()
-	require.NoError(t, err, string(out))
+	promtool := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), paths["promtool"], args...).CombinedOutput()
+		return string(out), err
+	}
+	files := map[string]string{}
+	for of, rules := range map[string]m{"shipped": {}, "higher": custom} {
+		values := m{
+			"prometheusOperator": operator["prometheusOperator"], "prometheusRule": m{"customRules": rules},
+			"alertmanagerConfig": m{"namespaceLabel": false}, // the alerts have the labels that the cases know
+		}
+		var rendered struct{ Spec m }
+		find(t, objects(t, render(t, "drydock", values)), "PrometheusRule", "drydock", &rendered)
+		text, err := yaml.Marshal(rendered.Spec)
+		require.NoError(t, err)
+		files[of] = filepath.Join(t.TempDir(), "rules.yaml")
+		require.NoError(t, os.WriteFile(files[of], text, 0o600))
+		out, err := promtool("check", "rules", files[of])
+		require.NoError(t, err, out)
+	}
+	after, _ := shipped(t, m{"prometheusOperator": operator["prometheusOperator"], "prometheusRule": m{"customRules": custom}})
+	for name, rule := range before {
+		change, changed := changes[name]
+		if !changed {
+			require.Equal(t, rule, after[name], name)
+			continue
+		}
+		require.Contains(t, rule.Expr, change.was, name)
+		require.Equal(t, strings.ReplaceAll(rule.Expr, change.was, change.is), after[name].Expr)
+		if !change.tried {
+			require.Equal(t, 1, strings.Count(rule.Expr, change.was), "%s: the chart replaces the only one", name)
+			continue
+		}
+		cases, err := os.ReadFile(filepath.Join("..", "..", "rules", "tests", name+".yaml"))
+		require.NoError(t, err)
+		for of, file := range files {
+			var suite m
+			require.NoError(t, yaml.Unmarshal(cases, &suite))
+			suite["rule_files"] = []string{file}
+			text, err := yaml.Marshal(suite)
+			require.NoError(t, err)
+			test := filepath.Join(t.TempDir(), name+".yaml")
+			require.NoError(t, os.WriteFile(test, text, 0o600))
+			out, err := promtool("test", "rules", test)
+			require.Equal(t, of == "shipped", err == nil, "%s, %s: %s", name, of, out)
+		}
+	}
 }
 
 func pathOf(rule alertRule) string { return path.Base(rule.Annotations["runbook_url"]) }

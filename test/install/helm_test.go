@@ -68,7 +68,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	require.False(t, evicts(t, drydock), "it observes")
 
 	notes = helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"))
-	for _, says := range []string{"Mode: enforce", "PrometheusRule shipping (release=kube-prometheus-stack)", "AlertmanagerConfig shipping; Alertmanager calls its receiver shipping/shipping/drydock", "they deny what collides"} {
+	for _, says := range []string{"Mode: enforce", "PrometheusRule shipping (release=kube-prometheus-stack)", "AlertmanagerConfig shipping; Alertmanager calls its receiver shipping/shipping/drydock", "they deny changes that collide"} {
 		require.Contains(t, notes, says)
 	}
 	require.Equal(t, token, secret(t, l, "shipping-token").Data["token"], "Alertmanager may have a copy")
@@ -77,7 +77,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	// What Drydock completes stays as it is, whoever upgrades.
 	certify(t, l, drydock)
 	notes = helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"), "--set", "agent.enabled=true")
-	require.Contains(t, notes, "DaemonSet shipping-agent probes the ways between the nodes, and PodMonitor shipping-agent has it scraped (release=kube-prometheus-stack)")
+	require.Contains(t, notes, "DaemonSet shipping-agent probes the paths between the nodes, and PodMonitor shipping-agent lets Prometheus scrape it (release=kube-prometheus-stack)")
 	key := secret(t, l, "shipping-agent-key").Data["key"]
 	require.GreaterOrEqual(t, len(key), 32, "the agents refuse a shorter one")
 	helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"), "--set", "agent.enabled=true", "--set", "replicas=3")

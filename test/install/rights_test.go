@@ -3,6 +3,7 @@ package install
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -182,12 +183,14 @@ func TestRightsOfClusterAPI(t *testing.T) {
 		none   bool
 	}{
 		"not configured": {config: m{"mode": "enforce"}, none: true},
+		"elsewhere":      {config: m{"mode": "enforce", "providers": m{"clusterAPI": m{"cluster": "capi/prod", "kubeconfig": "/etc/drydock/management/kubeconfig"}}}, none: true},
 		"observing":      {config: m{"providers": m{"clusterAPI": m{"cluster": "capi/prod"}}}},
 		"enforcing":      {config: m{"mode": "enforce", "providers": m{"clusterAPI": m{"cluster": "capi/prod"}}}, writes: map[string][]string{"machines": {"patch"}, "machines/status": {"patch"}}},
 		"deleting":       {config: m{"mode": "enforce", "providers": m{"clusterAPI": m{"cluster": "capi/prod", "withoutHealthCheck": "delete"}}}, writes: map[string][]string{"machines": {"delete", "patch"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			values, found := m{"config": tc.config}, 0
+			mounts := []any{m{"secret": "management", "key": "kubeconfig", "path": "management/kubeconfig"}}
+			values, found := m{"config": tc.config, "secretMounts": mounts}, 0
 			for _, o := range objects(t, render(t, "drydock", values)) {
 				text, err := o.MarshalJSON()
 				require.NoError(t, err)
@@ -218,6 +221,35 @@ func TestRightsOfClusterAPI(t *testing.T) {
 			require.Equal(t, want, verbs)
 			require.Equal(t, tc.writes != nil, may(t, values, "create", "", "pods/eviction"), "a drain goes before a replacement")
 		})
+	}
+}
+
+// TestRightsInAManagementClusterElsewhere are those that the chart gives where this cluster is its own.
+func TestRightsInAManagementClusterElsewhere(t *testing.T) {
+	values := m{"config": m{"mode": "enforce", "providers": m{"clusterAPI": m{"cluster": "capi-workload/prod"}}}}
+	var here rbacv1.Role
+	find(t, objects(t, render(t, "drydock", values)), "Role", "drydock-cluster-api", &here)
+	file, err := os.ReadFile("../../deploy/cluster-api-management.yaml")
+	require.NoError(t, err)
+	var there rbacv1.Role
+	find(t, objects(t, map[string]string{"management": string(file)}), "Role", "drydock-management", &there)
+	require.Equal(t, here.Namespace, there.Namespace)
+	require.Equal(t, here.Rules, there.Rules)
+}
+
+// TestRightsOfMetal3: hosts are written only by what enforces, in their own namespace.
+func TestRightsOfMetal3(t *testing.T) {
+	for mode, verbs := range map[string][]string{"observe": {"list"}, "enforce": {"list", "patch"}} {
+		var role rbacv1.Role
+		find(t, objects(t, render(t, "drydock", m{"config": m{"mode": mode, "providers": m{"metal3": m{"namespace": "metal"}}}})), "Role", "drydock-metal3", &role)
+		require.Equal(t, "metal", role.Namespace)
+		require.Equal(t, []rbacv1.PolicyRule{
+			{APIGroups: []string{"metal3.io"}, Resources: []string{"baremetalhosts"}, Verbs: verbs},
+			{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"machines"}, Verbs: []string{"list"}},
+		}, role.Rules)
+	}
+	for _, text := range render(t, "drydock", m{"config": m{"mode": "enforce"}}) {
+		require.NotContains(t, text, "metal3.io")
 	}
 }
 
@@ -291,6 +323,68 @@ func TestRightsOfMedik8s(t *testing.T) {
 	}
 }
 
+// TestRightsOfConditions: the conditions of Nodes are written only where that is configured, and only by what enforces.
+func TestRightsOfConditions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config m
+		there  bool
+	}{
+		"not configured": {m{"mode": "enforce", "announce": []any{"karpenter", "medik8s"}}, false},
+		"observing":      {m{"announce": []any{"conditions"}}, false},
+		"enforcing":      {m{"mode": "enforce", "announce": []any{"conditions"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects(t, render(t, "drydock", m{"config": tc.config}))
+			var rights []rbacv1.PolicyRule
+			for _, o := range all {
+				if o.GetKind() != "ClusterRole" && o.GetKind() != "Role" {
+					continue
+				}
+				var role rbacv1.ClusterRole
+				find(t, all, o.GetKind(), o.GetName(), &role)
+				for _, r := range role.Rules {
+					if slices.Contains(r.Resources, "nodes/status") {
+						rights = append(rights, r)
+					}
+				}
+			}
+			if !tc.there {
+				require.Empty(t, rights)
+				return
+			}
+			require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}}}, rights)
+			var binding rbacv1.ClusterRoleBinding
+			find(t, all, "ClusterRoleBinding", "drydock-conditions", &binding)
+			require.Equal(t, "drydock-conditions", binding.RoleRef.Name)
+			require.Equal(t, "drydock", binding.Subjects[0].Name)
+		})
+	}
+}
+
+// TestRightsOfOtherRepairers: what shows them is listed only where a value says so, and nothing of it is changed.
+func TestRightsOfOtherRepairers(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		all := objects(t, render(t, "drydock", m{"rbac": m{"otherRepairers": there}}))
+		made := slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool { return o.GetName() == "drydock-other-repairers" })
+		require.Equal(t, there, made)
+		if !there {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		find(t, all, "ClusterRole", "drydock-other-repairers", &role)
+		listed := map[string]bool{}
+		for _, rule := range role.Rules {
+			require.Equal(t, []string{"list"}, rule.Verbs)
+			for _, resource := range rule.Resources {
+				listed[resource+"."+rule.APIGroups[0]] = true
+			}
+		}
+		require.Equal(t, map[string]bool{
+			"nodehealthchecks.remediation.medik8s.io": true, "machinehealthchecks.cluster.x-k8s.io": true, "machines.cluster.x-k8s.io": true, "deployments.apps": true,
+		}, listed)
+	}
+}
+
 // TestRightsOfExternal: remediation objects are made only where a plan names their template, and only by what enforces.
 func TestRightsOfExternal(t *testing.T) {
 	step := func(namespace, group, kind string) m {
@@ -302,6 +396,8 @@ func TestRightsOfExternal(t *testing.T) {
 		return p
 	}
 	self, fence := step("medik8s", "self-node-remediation.medik8s.io", "SelfNodeRemediation"), step("fences", "fence-agents-remediation.medik8s.io", "FenceAgentsRemediation")
+	deletion := step("workloads", "machine-deletion-remediation.medik8s.io", "MachineDeletionRemediation")
+	deletion["step"] = "external-replace"
 	metal := step("metal", "infrastructure.cluster.x-k8s.io", "Metal3Remediation")
 	for name, tc := range map[string]struct {
 		config m
@@ -317,11 +413,15 @@ func TestRightsOfExternal(t *testing.T) {
 			"medik8s selfnoderemediations [get list create delete patch]", "medik8s selfnoderemediationtemplates [get]",
 			"metal machines [list]", "metal metal3remediations [get list]", "metal metal3remediationtemplates [get]",
 		}},
+		"a machine is deleted": {m{"mode": "enforce", "providers": m{"external": m{}}, "policies": []any{policy("one", nil, deletion)}}, []string{
+			"openshift-machine-api machines [list]", "openshift-machine-api machinesets [get]",
+			"workloads machinedeletionremediations [get list create delete patch]", "workloads machinedeletionremediationtemplates [get]",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var have []string
 			for _, o := range objects(t, render(t, "drydock", m{"config": tc.config})) {
-				if o.GetName() != "drydock-external" || o.GetKind() != "Role" {
+				if !strings.HasPrefix(o.GetName(), "drydock-external") || o.GetKind() != "Role" {
 					require.False(t, tc.want == nil && o.GetName() == "drydock-external", "a right without a plan")
 					continue
 				}

@@ -3,11 +3,14 @@ package karpenter
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -95,4 +98,42 @@ func TestWhatKarpenterRespectsIsHeld(t *testing.T) {
 	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
 	require.EqualValues(t, 1, requests.Load())
 	require.Equal(t, map[string][]string{string(old.OwnerReferences[0].UID): {"deleted"}}, e.Seen())
+}
+
+// Karpenter would replace a Node whose NodePool has changed. It does not while Drydock repairs the Node and announces it, says that the
+// annotation is why, and does when the repair has ended.
+func TestKarpenterLeavesANodeUnderRepairAlone(t *testing.T) {
+	e := newBusyEnv(t, "drifted")
+	old := e.Node(e.Nodes[0])
+	object := e.Object(old.Name)
+	client := e.Lab.Client()
+	_, err := client.CoreV1().Nodes().Patch(t.Context(), old.Name, types.MergePatchType,
+		fmt.Appendf(nil, `{"status":{"nodeInfo":{"systemUUID":%q}}}`, uuid.NewString()), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	back := make(chan struct{})
+	bmc, err := e.Lab.StartBMC(t.Context(), old.Name, lab.BMCOptions{Back: back})
+	require.NoError(t, err)
+	t.Cleanup(bmc.Close)
+	e.Run(lab.DrydockOptions{Config: m{
+		"announce": []string{"karpenter"}, "providers": m{"redfish": m{"bmcs": []any{bmc.Config}}},
+	}}, m{"step": "reboot", "wait": "10m", "attempts": 1})
+
+	e.Fail(old.Name)
+	e.Eventually(func() bool { return len(bmc.Resets()) == 1 }, "the machine reboots")
+	_, err = karpenter.Dynamic.Resource(lab.NodePools).Patch(t.Context(), "drifted", types.MergePatchType,
+		[]byte(`{"spec":{"template":{"metadata":{"labels":{"example.com/generation":"2"}}}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	e.Eventually(func() bool {
+		blocked, err := client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=DisruptionBlocked,involvedObject.name=" + old.Name})
+		require.NoError(t, err)
+		return slices.ContainsFunc(blocked.Items, func(event corev1.Event) bool { return strings.Contains(event.Message, "karpenter.sh/do-not-disrupt") })
+	}, "Karpenter says why it leaves the Node alone")
+	require.Empty(t, e.Seen())
+
+	close(back)
+	entry, _ := e.Ended()
+	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(t, []string{"reboot:1"}, entry.Steps)
+	e.Eventually(func() bool { return slices.Contains(e.Seen()[object], "deleted") }, "Karpenter replaces the Node when the repair has ended")
+	require.Len(t, bmc.Resets(), 1)
 }

@@ -153,7 +153,7 @@ func TestTwoLeadersThatFailAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
 	turn(t)
 	y := newYardOf(t, own{network: mesh.New, lab: quickLab(), interval: quickRound}, mesh.Location{Name: "west", Nodes: 5}, mesh.Location{Name: "east", Nodes: 3}, mesh.Location{Name: "cloud", Nodes: 2})
-	y.run(quick(), nil)
+	y.run(quickly("1m"), nil)
 	require.NoError(t, y.network.DropRelayed("west-2"))
 	require.NoError(t, y.network.DropVXLAN("west-1"))
 	fault := time.Now()
@@ -240,7 +240,7 @@ func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
 	t.Cleanup(civo.Close)
 	y.run(quick(map[string]any{
 		"name": "mesh-forwarding-fault", "match": []string{`remediation="mesh-forwarding-fault"`}, "for": "20s", // the rule waits longer for it than for the leader's
-		"proofFor": "2s", "cooldown": "0s", "approval": false, "plan": []any{map[string]any{"step": "reboot", "wait": "1m"}},
+		"proofFor": "2s", "cooldown": "0s", "approval": false, "plan": []any{map[string]any{"step": "reboot", "wait": "5m"}},
 	}), civo)
 	require.NoError(t, y.network.DropVXLAN("west-1"))
 	moved := y.ended("west-1")

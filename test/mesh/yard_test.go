@@ -119,12 +119,15 @@ func (y *yard) siblings() float64 {
 	return float64(ways)
 }
 
-// quick is the shipped policy with short times, and further ones.
-func quick(further ...map[string]any) map[string]any {
+// quick is the shipped policy with short times, and further ones. Its wait is long: where a move helps, a busy machine proves it late.
+func quick(further ...map[string]any) map[string]any { return quickly("5m", further...) }
+
+// quickly is quick where the proof of one move is waited for so long.
+func quickly(wait string, further ...map[string]any) map[string]any {
 	p := map[string]any{
 		"name": "mesh-leader-degraded", "match": []string{`remediation="mesh-leader-degraded"`}, "target": map[string]any{"location": "location"},
 		"for": "0s", "proofFor": "5s", "cooldown": "0s", "onExhausted": "none",
-		"plan": []any{map[string]any{"step": "promote-leader", "wait": "40s", "attempts": 2}},
+		"plan": []any{map[string]any{"step": "promote-leader", "wait": wait, "attempts": 2}},
 	}
 	policies := []any{p}
 	for _, f := range further {

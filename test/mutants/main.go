@@ -30,9 +30,9 @@ import (
 
 // core is what is changed: whatever decides that a side effect may happen, that it happened once, and that it cured.
 var core = []string{
-	"remediations/attempts.go", "remediations/blindness.go", "remediations/breaker.go", "remediations/fleet.go", "remediations/guards*.go",
-	"remediations/intent.go", "remediations/kind.go", "remediations/ledger*.go", "remediations/lifecycle.go", "remediations/plain.go",
-	"remediations/target.go", "remediations/witness.go", "remediations/targets/node/decide.go", "remediations/targets/node/last_look.go",
+	"remediations/blindness.go", "remediations/deadlines.go", "remediations/fleet/*.go", "remediations/intent.go",
+	"remediations/kind.go", "remediations/ledger/*.go", "remediations/record_life.go", "remediations/witness.go",
+	"remediations/lifecycle/*.go", "remediations/targets/node/decide.go", "remediations/targets/node/last_look.go",
 	"remediations/targets/node/proof.go", "remediations/targets/node/successor.go", "remediations/targets/node/survey.go",
 	"remediations/targets/node/target.go", "remediations/targets/node/witness.go", "remediations/targets/*/guards.go",
 	"remediations/engine/finish.go", "remediations/engine/issue.go", "remediations/engine/kinds.go", "remediations/engine/targets.go",
@@ -40,7 +40,7 @@ var core = []string{
 
 // folders are the packages whose tests run, in this order: the tests of the pure core are fast and
 // kill most.
-var folders = []string{"remediations", "remediations/targets/node", "remediations/targets/apiserver", "remediations/targets/sidecar", "remediations/targets/location", "remediations/admission", "remediations/engine"}
+var folders = []string{"remediations", "remediations/ledger", "remediations/fleet", "remediations/lifecycle", "remediations/targets/node", "remediations/targets/apiserver", "remediations/targets/sidecar", "remediations/targets/location", "remediations/admission", "remediations/engine"}
 
 const explainedFile = "test/mutants/explained.txt"
 

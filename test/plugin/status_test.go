@@ -14,16 +14,17 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // printed is what scripts may rely on in -o json and -o yaml.
 type printed struct {
 	Kind   string `json:"kind"`
 	Ledger struct {
-		Namespace string                    `json:"namespace"`
-		Problem   string                    `json:"problem"`
-		Slots     []remediations.Slot       `json:"slots"`
-		Status    remediations.LedgerStatus `json:"status"`
+		Namespace string              `json:"namespace"`
+		Problem   string              `json:"problem"`
+		Slots     []ledger.Slot       `json:"slots"`
+		Status    ledger.LedgerStatus `json:"status"`
 	} `json:"ledger"`
 	Repairs []struct {
 		Node    string               `json:"node"`
@@ -36,9 +37,9 @@ func TestStatusShowsTheLedgerAndTheNodes(t *testing.T) {
 	s := newTerminal(t)
 	s.record("node-1", "aaaaaa", remediations.Verifying)
 	s.patch("node-2", map[string]any{remediations.NodeRepairKey: "{"}, map[string]any{remediations.PhaseLabel: "Acting"})
-	s.ledger(&remediations.Ledger{
-		Slots:  []remediations.Slot{{Node: "node-1", Repair: "aaaaaa", Attempt: "aaaaaa-0-1", Zone: "a"}},
-		Status: remediations.LedgerStatus{Mode: remediations.ModeEnforce, Blind: "nobody shows the Watchdog", Limits: map[string]string{"concurrent": "1"}},
+	s.ledger(&ledger.Ledger{
+		Slots:  []ledger.Slot{{Node: "node-1", Repair: "aaaaaa", Attempt: "aaaaaa-0-1", Zone: "a"}},
+		Status: ledger.LedgerStatus{Mode: remediations.ModeEnforce, Blind: "nobody shows the Watchdog", Limits: map[string]string{"concurrent": "1"}},
 	})
 	for _, args := range [][]string{{"status"}, {"status", "-o", "wide"}} {
 		code, stdout, stderr := s.run(args...)
@@ -160,7 +161,7 @@ func TestWatchFollowsARepair(t *testing.T) {
 	sees("node-1", "aaaaaa", "Acting")
 	s.record("node-1", "aaaaaa", remediations.Verifying)
 	sees("node-1", "aaaaaa", "Verifying")
-	s.ledger(&remediations.Ledger{Status: remediations.LedgerStatus{Mode: remediations.ModeEnforce, Blind: "nobody shows the Watchdog"}})
+	s.ledger(&ledger.Ledger{Status: ledger.LedgerStatus{Mode: remediations.ModeEnforce, Blind: "nobody shows the Watchdog"}})
 	sees("Blind: nobody shows the Watchdog")
 	s.patch("node-1", map[string]any{
 		remediations.NodeRepairKey: nil,

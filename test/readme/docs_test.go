@@ -19,6 +19,8 @@ import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -147,7 +149,7 @@ func eventReasons(t *testing.T) (out []string) {
 	for _, o := range remediations.Outcomes {
 		out = append(out, "Repair"+string(o))
 	}
-	for _, n := range []remediations.NoticeReason{remediations.AnnotationInvalid, remediations.RequestRefused, remediations.GlassMended} {
+	for _, n := range []lifecycle.NoticeReason{lifecycle.AnnotationInvalid, lifecycle.RequestRefused, lifecycle.GlassMended} {
 		out = append(out, string(n))
 	}
 	for _, dir := range []string{"cmd/drydock", "remediations", "receiver", "webhook"} {
@@ -255,18 +257,18 @@ func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 		_, err := remediations.DecodeRecord(newer)
 		require.Error(t, err, newer)
 	}
-	ledger := (&remediations.Ledger{}).Encode()
-	_, err = remediations.DecodeLedger(ledger)
+	saved := (&ledger.Ledger{}).Encode()
+	_, err = ledger.DecodeLedger(saved)
 	require.NoError(t, err)
 	for key, newer := range map[string]string{"v": "2", "status": `{"new":1}`} {
-		data := (&remediations.Ledger{}).Encode()
+		data := (&ledger.Ledger{}).Encode()
 		data[key] = newer
-		_, err := remediations.DecodeLedger(data)
-		require.ErrorIs(t, err, remediations.ErrLedgerMalformed, key)
+		_, err := ledger.DecodeLedger(data)
+		require.ErrorIs(t, err, ledger.ErrLedgerMalformed, key)
 	}
 	versions := section(t, "docs/upgrade.md", "Which versions are on record?")
 	require.Contains(t, versions, `"v":1`)
-	require.Contains(t, versions, "key `v` | `"+ledger["v"]+"`")
+	require.Contains(t, versions, "key `v` | `"+saved["v"]+"`")
 	require.Contains(t, versions, "drydock.dev/v1alpha1")
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 type m = map[string]any
@@ -135,12 +135,12 @@ func (s *terminal) node(name string) *corev1.Node {
 	return n
 }
 
-func (s *terminal) ledger() *remediations.Ledger {
+func (s *terminal) ledger() *ledger.Ledger {
 	cm, err := s.lab.Client().CoreV1().ConfigMaps("drydock").Get(s.t.Context(), "drydock-ledger", metav1.GetOptions{})
 	if err != nil {
-		return &remediations.Ledger{} // not made yet
+		return &ledger.Ledger{} // not made yet
 	}
-	l, err := remediations.DecodeLedger(cm.Data)
+	l, err := ledger.DecodeLedger(cm.Data)
 	require.NoError(s.t, err)
 	return l
 }

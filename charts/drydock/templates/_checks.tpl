@@ -55,14 +55,33 @@
 {{- if and (hasKey $custom "threshold") (not (hasKey $thresholds $name)) -}}
 {{- fail (printf "prometheusRule.customRules.%s.threshold: this alert has no threshold of its own. Write its expr instead. Alerts with one: %s" $name (keys $thresholds | sortAlpha | join ", ")) -}}
 {{- end -}}
+{{- if hasKey $custom "threshold" -}}
+{{- with get (include "drydock.thresholdRanges" $ | fromYaml) $name -}}
+{{- if or (lt (float64 $custom.threshold) (float64 .min)) (gt (float64 $custom.threshold) (float64 .max)) -}}
+{{- fail (printf "prometheusRule.customRules.%s.threshold is %v: write a number from %v to %v, or leave the alert out by prometheusRule.exclude" $name $custom.threshold .min .max) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
 {{- /* The thresholds of rules/ that may be changed by number: the comparison, as it stands in the expression. */ -}}
 {{- define "drydock.thresholds" -}}
 DrydockCertificateExpiring: "< 1209600"
+MeshForwardingFault: ">= 2"
+MeshLeaderDegraded: ">= 2"
+MeshMembersUnreachable: ">= 1"
 NodeReadinessFlapping: ">= 4"
 NodesNotReady: "> 0.3"
+SeiNodeSidecarReadinessLost: ">= 5"
+{{- end -}}
+
+{{- /* Outside these an alert would fire without a fault, or never. */ -}}
+{{- define "drydock.thresholdRanges" -}}
+MeshForwardingFault: {min: 1, max: 1000}
+MeshLeaderDegraded: {min: 1, max: 1000}
+MeshMembersUnreachable: {min: 1, max: 1000}
+SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 {{- end -}}
 
 {{- /* list ROOT CONFIG: what listens where nobody reaches it, and replicas that would repair side by side. */ -}}
@@ -140,7 +159,7 @@ NodesNotReady: "> 0.3"
 {{- $at := kindIs "string" $key | ternary (printf "%s.%v" $path $key) (printf "%s[%v]" $path $key) -}}
 {{- if or (kindIs "map" $value) (kindIs "slice" $value) -}}
 {{- include "drydock.files" (list $at $value) -}}
-{{- else if and (kindIs "string" $value) (regexMatch "(File|_file)$" $at) }}
+{{- else if and (kindIs "string" $value) (regexMatch "(File|_file|[.]kubeconfig)$" $at) }}
 {{ $at }} {{ $value }}
 {{- end -}}
 {{- end -}}

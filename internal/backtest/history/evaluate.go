@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
@@ -29,9 +28,9 @@ import (
 //
 // A rule is asked for a whole chunk at once, as a range query: each step of one is the instant query at that time. Where
 // it reads what rules make, and they made some in the time that it looks back on, it is asked once more, at that time.
+// A group whose evaluation would change nothing is not evaluated: most groups are, most of the time.
 type evaluator struct {
 	engine *promql.Engine
-	parser parser.Parser
 	groups []*group
 	past   storage.Queryable // without what these rules make
 	made   *tsdb.Head        // what these rules make
@@ -40,10 +39,11 @@ type evaluator struct {
 	look   time.Duration     // how far back the rules look
 	hold   time.Duration     // how long the state of a rule lasts
 
-	reads    map[string]reach // by expression
+	lookback time.Duration
 	lastly   map[string]int64 // when a rule made something, by its name
+	wrote    bool             // whether the evaluation that is under way made something
 	slot     func(*rules.Group, time.Time) time.Time
-	ahead    map[query]promql.Vector
+	ahead    map[string][]*answers // by expression
 	now      time.Time
 	found    []Alert
 	told     map[string]Alert
@@ -55,40 +55,28 @@ type evaluator struct {
 type group struct {
 	*rules.Group
 	next   time.Time
-	ranged []string // the expressions that a range query can answer, as far as they read nothing that rules make
+	ahead  []*answers // of the rules that a range query can answer
+	steady bool       // the same answers as at the last evaluation would change nothing
+	read   bool       // a rule reads what this group makes
+	asks   bool       // a template of this group asks for more than its rules' expressions do
 }
 
-type query struct {
-	expr string
-	at   int64
-}
-
-func newEvaluator(files []RuleFile, o Options, past storage.Queryable, skip func(Skip)) (*evaluator, error) {
+func newEvaluator(book *rulebook, o Options, past storage.Queryable, skip func(Skip)) (*evaluator, error) {
 	e := &evaluator{
-		parser: parser.NewParser(parser.Options{}),
-		names:  map[string]bool{}, reads: map[string]reach{}, lastly: map[string]int64{}, told: map[string]Alert{},
+		names: map[string]bool{}, lookback: o.Lookback, lastly: map[string]int64{}, told: map[string]Alert{}, ahead: map[string][]*answers{},
 		bad: map[rules.Rule]*Skip{}, skip: skip, external: o.ExternalLabels, slot: slot,
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	e.engine = promql.NewEngine(promql.EngineOpts{
-		Logger: quiet, MaxSamples: 200_000_000, Timeout: time.Hour, LookbackDelta: o.Lookback, Parser: e.parser,
+		Logger: quiet, MaxSamples: 200_000_000, Timeout: time.Hour, LookbackDelta: o.Lookback, Parser: book.parser,
 		EnableAtModifier: true, EnableNegativeOffset: true,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return o.Interval.Milliseconds() },
 	})
-	external := labels.FromMap(plainMap(o.ExternalLabels))
-	texts, names := map[string][]byte{}, []string(nil)
-	for _, file := range files {
-		if _, twice := texts[file.Name]; twice {
-			return nil, fmt.Errorf("two rule files have the name %s", file.Name)
-		}
-		texts[file.Name] = file.Text
-		names = append(names, file.Name)
-	}
 	manager := rules.NewManager(&rules.ManagerOptions{
 		QueryFunc: e.ask, NotifyFunc: e.notify, Appendable: appendable{e}, Logger: quiet, ExternalURL: &url.URL{},
-		GroupLoader: loader{texts, e.parser}, Parser: e.parser,
+		GroupLoader: book, Parser: book.parser,
 	})
-	groups, errs := manager.LoadGroups(o.Interval, external, "", nil, false, names...)
+	groups, errs := manager.LoadGroups(o.Interval, labels.FromMap(plainMap(o.ExternalLabels)), "", nil, false, book.names...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("reading the rules: %w", err)
 	}
@@ -96,23 +84,20 @@ func newEvaluator(files []RuleFile, o Options, past storage.Queryable, skip func
 		e.groups = append(e.groups, &group{Group: groups[key]})
 		for _, rule := range groups[key].Rules() {
 			e.names[rule.Name()] = true
+			e.look = max(e.look, o.Lookback+lookback(rule.Query()))
 			if alerting, ok := rule.(*rules.AlertingRule); ok {
 				alerting.SetRestored(true)
 				e.hold = max(e.hold, alerting.HoldDuration()+alerting.KeepFiringFor()+4*groups[key].Interval())
 			}
 		}
 	}
-	if len(e.groups) == 0 {
-		return nil, errors.New("the rules have no groups")
-	}
 	for _, g := range e.groups {
-		for _, rule := range g.Rules() {
-			e.look = max(e.look, o.Lookback+lookback(rule.Query()))
-			if ranged(rule.Query()) {
-				expr := rule.Query().String()
-				g.ranged = append(g.ranged, expr)
-				e.reads[expr] = e.reach(rule.Query(), o.Lookback)
-			}
+		g.ahead = e.ranged(g.Group)
+		g.asks = book.asks(g.File(), g.Name())
+		for _, other := range e.groups {
+			g.read = g.read || slices.ContainsFunc(other.Rules(), func(reader rules.Rule) bool {
+				return slices.ContainsFunc(g.Rules(), func(r rules.Rule) bool { return reads(reader.Query(), r.Name()) })
+			})
 		}
 	}
 	e.past = hidden{past, e.makes}
@@ -160,34 +145,30 @@ func slot(g *rules.Group, from time.Time) time.Time {
 
 // run evaluates the rules until until (excluded), and gives the alerts that changed, in order of time.
 func (e *evaluator) run(ctx context.Context, until time.Time) ([]alertChange, error) {
-	e.ahead = map[query]promql.Vector{}
-	for _, g := range e.groups {
-		if err := e.fetch(ctx, g, until); err != nil {
-			return nil, err
-		}
+	if err := e.fetch(ctx, until); err != nil {
+		return nil, err
 	}
 	var out []alertChange
 	for {
-		g := e.groups[0]
-		for _, other := range e.groups[1:] {
-			if other.next.Before(g.next) {
-				g = other
-			}
-		}
-		if !g.next.Before(until) {
+		g := e.first()
+		if g == nil || !g.next.Before(until) {
 			break
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		e.now, e.found = g.next, nil
-		g.Eval(ctx, e.now)
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		e.judge(g)
-		for _, alert := range e.found {
-			out = append(out, alertChange{at: e.now.UnixMilli(), Alert: alert})
+		e.now = g.next
+		if !g.unchanged(e.lastly) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			e.found, e.wrote = nil, false
+			g.Eval(ctx, e.now)
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			e.judge(g)
+			g.settle(e.wrote, e.lastly)
+			for _, alert := range e.found {
+				out = append(out, alertChange{at: e.now.UnixMilli(), Alert: alert})
+			}
 		}
 		g.next = g.next.Add(g.Interval())
 	}
@@ -204,62 +185,14 @@ func (e *evaluator) run(ctx context.Context, until time.Time) ([]alertChange, er
 	return out, nil
 }
 
-// fetch asks for the rules of a group that a range query can answer.
-func (e *evaluator) fetch(ctx context.Context, g *group, until time.Time) error {
-	if !g.next.Before(until) {
-		return nil
-	}
-	first := g.next.Add(-g.QueryOffset())
-	span := until.Sub(g.next) - 1
-	last := first.Add(span - span%g.Interval())
-	for _, expr := range g.ranged {
-		if err := e.fetchRange(ctx, expr, first, last, g.Interval()); err != nil {
-			return fmt.Errorf("evaluating the rules of group %s: %w", g.Name(), err)
+// first is the group that is evaluated next; nil: there are none.
+func (e *evaluator) first() (first *group) {
+	for _, g := range e.groups {
+		if first == nil || g.next.Before(first.next) {
+			first = g
 		}
 	}
-	return nil
-}
-
-func (e *evaluator) fetchRange(ctx context.Context, expr string, first, last time.Time, step time.Duration) error {
-	asked, err := e.engine.NewRangeQuery(ctx, e.past, nil, expr, first, last, step)
-	if err != nil {
-		return err
-	}
-	defer asked.Close()
-	result := asked.Exec(ctx)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if result.Err != nil {
-		return nil // one step may be at fault: each is asked for on its own, and the rule says which failed
-	}
-	matrix, err := result.Matrix()
-	if err != nil {
-		return err
-	}
-	for at := first; !at.After(last); at = at.Add(step) {
-		e.ahead[query{expr, timestamp.FromTime(at)}] = nil
-	}
-	for _, s := range matrix {
-		for _, point := range s.Floats {
-			key := query{expr, point.T}
-			e.ahead[key] = append(e.ahead[key], promql.Sample{Metric: s.Metric, T: point.T, F: point.F, DropName: s.DropName})
-		}
-		for _, point := range s.Histograms {
-			key := query{expr, point.T}
-			e.ahead[key] = append(e.ahead[key], promql.Sample{Metric: s.Metric, T: point.T, H: point.H.Copy(), DropName: s.DropName})
-		}
-	}
-	return nil
-}
-
-// ask answers a rule, or the template of an annotation.
-func (e *evaluator) ask(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
-	when := timestamp.FromTime(at)
-	if known, ok := e.ahead[query{expr, when}]; ok && !e.reads[expr].some(e.lastly, when) {
-		return known, nil
-	}
-	return rules.EngineQueryFunc(e.engine, both{e})(ctx, expr, at)
+	return first
 }
 
 // notify is given all alerts of a rule that fire or have ended lately, after each evaluation.
@@ -320,83 +253,6 @@ func maker(of labels.Labels) string {
 		return of.Get(labels.AlertName)
 	}
 	return name
-}
-
-// ranged says whether a range query answers an expression.
-func ranged(expr parser.Expr) bool {
-	free := true
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
-		switch n := node.(type) {
-		case *parser.VectorSelector:
-			free = free && n.StartOrEnd == 0
-		case *parser.SubqueryExpr:
-			free = free && n.StartOrEnd == 0
-		}
-		return nil
-	})
-	return free
-}
-
-// reach is what an expression reads of what rules make.
-type reach struct {
-	names []string
-	back  int64 // how far back it looks
-}
-
-func (e *evaluator) reach(expr parser.Expr, instant time.Duration) reach {
-	out := reach{back: (instant + lookback(expr)).Milliseconds()}
-	for _, matchers := range parser.ExtractSelectors(expr) {
-		for name := range e.names {
-			if selects(matchers, name) {
-				out.names = append(out.names, name)
-			}
-		}
-	}
-	return out
-}
-
-// some says whether rules made some of it, by when they lastly made what.
-func (r reach) some(lastly map[string]int64, at int64) bool {
-	return slices.ContainsFunc(r.names, func(name string) bool {
-		last, any := lastly[name]
-		return any && at-last <= r.back
-	})
-}
-
-// selects says whether a selector may select what the rule of a name makes.
-func selects(matchers []*labels.Matcher, name string) bool {
-	recorded, alerts := true, true
-	for _, m := range matchers {
-		switch m.Name {
-		case model.MetricNameLabel:
-			recorded = recorded && m.Matches(name)
-			alerts = alerts && (m.Matches(alertsMetric) || m.Matches(alertsForState))
-		case labels.AlertName:
-			alerts = alerts && m.Matches(name)
-		}
-	}
-	return recorded || alerts
-}
-
-// lookback is how far back an expression looks beyond the lookback of an instant.
-func lookback(expr parser.Expr) time.Duration {
-	var longest time.Duration
-	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
-		var all time.Duration
-		for _, n := range append(slices.Clone(path), node) {
-			switch n := n.(type) {
-			case *parser.VectorSelector:
-				all += n.OriginalOffset
-			case *parser.MatrixSelector:
-				all += n.Range
-			case *parser.SubqueryExpr:
-				all += n.Range + n.OriginalOffset
-			}
-		}
-		longest = max(longest, all)
-		return nil
-	})
-	return longest
 }
 
 const (

@@ -1,40 +1,36 @@
 package history
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
 )
 
-// metricsOf are the metrics that are read; none where a rule reads metrics that it does not name.
-func metricsOf(o Options) ([]string, error) {
+// metrics are those that are read; none where a rule reads metrics that it does not name.
+func (b *rulebook) metrics() []string {
 	all := append(nodeMetrics(), alertsMetric)
-	parse := parser.NewParser(parser.Options{})
-	for _, file := range o.Rules {
-		groups, errs := loader{map[string][]byte{file.Name: file.Text}, parse}.Load(file.Name, false, model.UTF8Validation)
-		if len(errs) > 0 {
-			return nil, fmt.Errorf("reading the rules: %w", errs[0])
-		}
-		for _, group := range groups.Groups {
+	for _, name := range b.names {
+		for _, group := range b.files[name].Groups {
 			for _, rule := range group.Rules {
-				expr, err := parse.ParseExpr(rule.Expr)
+				expr, err := b.Parse(rule.Expr)
 				if err != nil {
-					return nil, fmt.Errorf("reading the rules of %s: %w", file.Name, err)
+					return nil // it was parsed before
 				}
 				names, named := selected(expr)
 				if !named {
-					return nil, nil
+					return nil
 				}
 				all = append(all, names...)
 			}
 		}
 	}
 	slices.Sort(all)
-	return slices.Compact(all), nil
+	return slices.Compact(all)
 }
 
 // selected are the metrics that an expression reads, and whether it names all of them.
@@ -72,4 +68,25 @@ func (s *seen) missing(e *evaluator) []Skip {
 		out = append(out, Skip{What: name, Why: "no series in the data: it is read by " + strings.Join(rules, ", ")})
 	}
 	return out
+}
+
+// seen notes which metrics there are.
+type seen struct {
+	storage.Queryable
+
+	mu      sync.Mutex
+	metrics map[string]bool
+}
+
+func (s *seen) Querier(from, until int64) (storage.Querier, error) {
+	querier, err := s.Queryable.Querier(from, until)
+	if err != nil {
+		return nil, err
+	}
+	return hidingQuerier{querier, func(of labels.Labels) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.metrics[of.Get(model.MetricNameLabel)] = true
+		return false
+	}}, nil
 }

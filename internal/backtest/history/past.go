@@ -4,54 +4,20 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	corev1 "k8s.io/api/core/v1"
 )
-
-// Options say how the past is read.
-type Options struct {
-	// Rules are evaluated over the past; none: those that Drydock ships.
-	Rules []RuleFile
-	// Recorded takes the alerts that Prometheus recorded, and evaluates nothing.
-	Recorded bool
-	// ExternalLabels are those of Prometheus, which its data does not have: each alert gets them.
-	ExternalLabels model.LabelSet
-	// Interval is the evaluation interval of groups that name none; 0: Prometheus' default, one minute.
-	Interval time.Duration
-	// Lookback is how long a series without a new sample is still there; 0: Prometheus' default, five minutes.
-	Lookback time.Duration
-	// NodeLabels are the names of labels of Nodes. kube-state-metrics changes each character that is not a letter, digit or _
-	// of a name to _, and only names that are known can be changed back. Those of Kubernetes and of providers are known.
-	NodeLabels []string
-	// Progress, where it is not nil, is called with how much of the time has been read.
-	Progress func(done, all time.Duration)
-}
-
-func (o Options) complete() (Options, error) {
-	o.Interval = cmp.Or(o.Interval, time.Minute)
-	o.Lookback = cmp.Or(o.Lookback, 5*time.Minute)
-	if len(o.Rules) == 0 && !o.Recorded {
-		rules, err := ShippedRules()
-		if err != nil {
-			return o, err
-		}
-		o.Rules = rules
-	}
-	return o, nil
-}
 
 // Past is a Source. A call of Moments that begins where the last one ended goes on from there: together they give what one
 // call gives for both times. Any other call begins anew.
 type Past struct {
 	options Options
+	rules   *rulebook
 	data    storage.Queryable
 	closing func() error
 	chunk   time.Duration // how much is read at once
@@ -79,16 +45,12 @@ type reading struct {
 // OpenTSDB opens a TSDB folder of Prometheus: a snapshot, or a data folder, also of a running Prometheus. It writes nothing
 // to it.
 func OpenTSDB(ctx context.Context, dir string, o Options) (*Past, error) {
-	o, err := o.complete()
+	o, rules, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	p := &Past{options: o, chunk: 2 * time.Hour}
-	metrics, err := metricsOf(o)
-	if err != nil {
-		return nil, err
-	}
-	f, err := openFolder(ctx, dir, metrics, p.skip)
+	p := &Past{options: o, rules: rules, chunk: 2 * time.Hour}
+	f, err := openFolder(ctx, dir, rules.metrics(), p.skip)
 	if err != nil {
 		return nil, err
 	}
@@ -98,11 +60,11 @@ func OpenTSDB(ctx context.Context, dir string, o Options) (*Past, error) {
 
 // OpenPrometheus reads from a running Prometheus, by its API for remote reading.
 func OpenPrometheus(url string, client *http.Client, o Options) (*Past, error) {
-	o, err := o.complete()
+	o, rules, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	p := &Past{options: o, chunk: 30 * time.Minute, closing: func() error { return nil }}
+	p := &Past{options: o, rules: rules, chunk: 30 * time.Minute, closing: func() error { return nil }}
 	if p.data, err = newRemote(url, client, p.skip); err != nil {
 		return nil, err
 	}
@@ -128,6 +90,7 @@ func (p *Past) Skipped() []Skip {
 	p.mu.Lock()
 	all := slices.Clone(p.skipped)
 	p.mu.Unlock()
+	all = append(all, p.rules.skip()...)
 	if p.reading != nil {
 		all = append(all, p.fleet.missing()...)
 		if p.evaluator != nil {
@@ -152,7 +115,7 @@ func (p *Past) begin() error {
 		p.reading = r
 		return nil
 	}
-	evaluator, err := newEvaluator(p.options.Rules, p.options, r.seen, p.skip)
+	evaluator, err := newEvaluator(p.rules, p.options, r.seen, p.skip)
 	if err != nil {
 		return err
 	}
@@ -168,212 +131,4 @@ func (p *Past) end() error {
 	evaluator := p.evaluator
 	p.reading = nil
 	return evaluator.close()
-}
-
-// Moments is part of Source.
-func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Moment) error) error {
-	from, until = from.UTC().Truncate(time.Millisecond), until.UTC().Truncate(time.Millisecond)
-	if !from.Before(until) {
-		return errors.New("the time to read is empty: its end is not after its beginning")
-	}
-	start, first := from, false
-	if p.reading == nil || !p.until.Equal(from) {
-		if err := p.begin(); err != nil {
-			return err
-		}
-		first = true
-		// All that is there at from has had a sample in the lookback before it. Rules need longer.
-		start = from.Add(-p.options.Lookback)
-		if p.evaluator != nil {
-			start = from.Add(-max(p.options.Lookback, p.evaluator.warmUp()))
-			p.evaluator.start(start)
-		}
-	}
-	p.until = time.Time{} // not known, until all went well
-	if first {
-		if err := p.chunks(ctx, start, from.Add(time.Millisecond), p.settle); err != nil {
-			return err
-		}
-		if p.fleet.gap {
-			p.gap, p.before = &Moment{}, p.whole(from)
-		} else if err := yield(p.whole(from)); err != nil {
-			return err
-		}
-		start = from.Add(time.Millisecond)
-	} else if p.gap != nil {
-		p.before = Moment{At: from}
-	}
-	err := p.chunks(ctx, start, until, func(m Moment, ended bool) error {
-		return p.tell(m, ended, yield)
-	})
-	if err != nil {
-		return err
-	}
-	if p.gap != nil {
-		if err := yield(p.gapUntil(until)); err != nil {
-			return err
-		}
-	}
-	p.until = until
-	return nil
-}
-
-const whyGap = "there is no data of kube-state-metrics"
-
-// chunks reads the time chunk by chunk. It calls each with what changed at an instant, and whether a gap ended there.
-func (p *Past) chunks(ctx context.Context, from, until time.Time, each func(m Moment, ended bool) error) error {
-	for at := from; at.Before(until); {
-		next := at.Add(p.chunk)
-		if next.After(until) {
-			next = until
-		}
-		nodes, err := p.fleet.run(ctx, p.data, at.UnixMilli(), next.UnixMilli())
-		if err != nil {
-			return err
-		}
-		var alerts []alertChange
-		if p.recorded != nil {
-			alerts, err = p.recorded.run(ctx, p.data, at.UnixMilli(), next.UnixMilli())
-		} else {
-			alerts, err = p.evaluator.run(ctx, next)
-		}
-		if err != nil {
-			return err
-		}
-		for len(nodes)+len(alerts) > 0 {
-			if err := each(take(&nodes, &alerts)); err != nil {
-				return err
-			}
-		}
-		at = next
-		if p.options.Progress != nil {
-			p.options.Progress(at.Sub(from), until.Sub(from))
-		}
-	}
-	return nil
-}
-
-// take takes the changes of the next instant.
-func take(nodes *[]nodeChange, alerts *[]alertChange) (Moment, bool) {
-	var at int64
-	switch {
-	case len(*nodes) == 0:
-		at = (*alerts)[0].at
-	case len(*alerts) == 0:
-		at = (*nodes)[0].at
-	default:
-		at = min((*nodes)[0].at, (*alerts)[0].at)
-	}
-	m, ended := Moment{At: time.UnixMilli(at).UTC()}, false
-	if len(*nodes) > 0 && (*nodes)[0].at == at {
-		change := (*nodes)[0]
-		*nodes = (*nodes)[1:]
-		m.Nodes, m.Gone, ended = change.nodes, change.gone, change.ended
-		if change.began {
-			m.Gap = &Gap{Why: whyGap}
-		}
-	}
-	for len(*alerts) > 0 && (*alerts)[0].at == at {
-		m.Alerts = append(m.Alerts, (*alerts)[0].Alert)
-		*alerts = (*alerts)[1:]
-	}
-	slices.SortStableFunc(m.Alerts, Alert.compare)
-	return m, ended
-}
-
-// settle takes over what changed, before the time that is asked for.
-func (p *Past) settle(m Moment, _ bool) error {
-	p.know(m)
-	return nil
-}
-
-func (p *Past) know(m Moment) {
-	for _, node := range m.Nodes {
-		p.nodes[node.Name] = node
-	}
-	for _, name := range m.Gone {
-		delete(p.nodes, name)
-	}
-	for _, alert := range m.Alerts {
-		if alert.EndsAt.IsZero() {
-			p.alerts[alert.Labels.String()] = alert
-		} else {
-			delete(p.alerts, alert.Labels.String())
-		}
-	}
-}
-
-// whole is the first moment.
-func (p *Past) whole(at time.Time) Moment {
-	m := Moment{At: at}
-	for _, name := range sortedKeys(p.nodes) {
-		m.Nodes = append(m.Nodes, p.nodes[name])
-	}
-	m.Alerts = slices.SortedFunc(maps.Values(p.alerts), Alert.compare)
-	return m
-}
-
-// tell gives a moment, or keeps it where there is a gap: it is told at the gap's end.
-func (p *Past) tell(m Moment, ended bool, yield func(Moment) error) error {
-	if p.gap == nil && m.Gap == nil {
-		p.know(m)
-		return yield(m)
-	}
-	if p.gap == nil {
-		p.gap, p.before = &Moment{}, Moment{At: m.At}
-	}
-	p.gap.Alerts = append(p.gap.Alerts, m.Alerts...)
-	p.gap.Nodes = append(p.gap.Nodes, m.Nodes...)
-	p.gap.Gone = append(p.gap.Gone, m.Gone...)
-	if !ended {
-		return nil
-	}
-	if err := yield(p.gapUntil(m.At)); err != nil {
-		return err
-	}
-	held := *p.gap
-	p.gap = nil
-	held.At = m.At
-	held.Alerts = p.changed(held.Alerts)
-	p.know(held)
-	return yield(held)
-}
-
-func (p *Past) gapUntil(until time.Time) Moment {
-	m := p.before
-	m.Gap = &Gap{Until: until, Why: whyGap}
-	return m
-}
-
-// changed are the alerts that are otherwise after a gap than they were before it.
-func (p *Past) changed(alerts []Alert) []Alert {
-	last := map[string]Alert{}
-	for _, alert := range alerts {
-		last[alert.Labels.String()] = alert
-	}
-	var out []Alert
-	for _, key := range sortedKeys(last) {
-		before, fired := p.alerts[key]
-		if alert := last[key]; fired && !before.same(alert) || !fired && alert.EndsAt.IsZero() {
-			out = append(out, alert)
-		}
-	}
-	return out
-}
-
-// seen notes which metrics there are.
-type seen struct {
-	storage.Queryable
-	metrics map[string]bool
-}
-
-func (s *seen) Querier(from, until int64) (storage.Querier, error) {
-	querier, err := s.Queryable.Querier(from, until)
-	if err != nil {
-		return nil, err
-	}
-	return hidingQuerier{querier, func(of labels.Labels) bool {
-		s.metrics[of.Get(model.MetricNameLabel)] = true
-		return false
-	}}, nil
 }

@@ -13,24 +13,24 @@ import (
 type appendable struct{ *evaluator }
 
 func (a appendable) Appender(ctx context.Context) storage.Appender {
-	return noting{a.made.Appender(ctx), a.lastly}
+	return noting{a.made.Appender(ctx), a.evaluator}
 }
 
 // noting notes when something is made.
 type noting struct {
 	storage.Appender
-	lastly map[string]int64
+	*evaluator
 }
 
 func (n noting) Append(ref storage.SeriesRef, of labels.Labels, at int64, v float64) (storage.SeriesRef, error) {
-	n.lastly[maker(of)] = at
+	n.lastly[maker(of)], n.wrote = at, true
 	return n.Appender.Append(ref, of, at, v)
 }
 
 func (n noting) AppendHistogram(
 	ref storage.SeriesRef, of labels.Labels, at int64, h *histogram.Histogram, f *histogram.FloatHistogram,
 ) (storage.SeriesRef, error) {
-	n.lastly[maker(of)] = at
+	n.lastly[maker(of)], n.wrote = at, true
 	return n.Appender.AppendHistogram(ref, of, at, h, f)
 }
 

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/rulefmt"
-	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
 	shipped "drydock.dev/drydock/rules"
@@ -108,19 +104,3 @@ func plainRules(text []byte) ([]byte, error) {
 	}
 	return yaml.Marshal(map[string]any{"groups": groups})
 }
-
-// loader gives Prometheus' rule manager the rule files.
-type loader struct {
-	files  map[string][]byte
-	parser parser.Parser
-}
-
-func (l loader) Load(name string, ignoreUnknown bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
-	groups, errs := rulefmt.Parse(l.files[name], ignoreUnknown, scheme, l.parser, slog.New(slog.DiscardHandler))
-	for i, err := range errs {
-		errs[i] = fmt.Errorf("%s: %w", name, err)
-	}
-	return groups, errs
-}
-
-func (l loader) Parse(query string) (parser.Expr, error) { return l.parser.ParseExpr(query) }

@@ -58,12 +58,17 @@ type Reader interface {
 	// SecretFile resolves a file's name, and looks whether something is in it.
 	SecretFile(p Pointer, name string) string
 	LabelKey(p Pointer, key string)
+	// Namespace and ObjectName read the name of a namespace, and of an object.
+	Namespace(p Pointer, name string) string
+	ObjectName(p Pointer, name string) string
 	// NamespacedName reads namespace/name; empty: there is none.
 	NamespacedName(p Pointer, text string) types.NamespacedName
 	// Quantity reads a number or a percentage.
 	Quantity(p Pointer, v any) remediations.Quantity
 	// Nodes reads which Nodes a provider serves; nil: the configuration leaves that to their spec.providerID.
 	Nodes(p Pointer, s *metav1.LabelSelector) k8slabels.Selector
+	// Selector reads one that selects something; nil: it would select everything, or has its fault.
+	Selector(p Pointer, s *metav1.LabelSelector) k8slabels.Selector
 }
 
 // Reading is Section.Read of a section that is written as Raw says. It has passed the schema, but for what has its fault already,

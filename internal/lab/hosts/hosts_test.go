@@ -16,7 +16,7 @@ import (
 )
 
 // within bounds every wait: far beyond what it takes, so that only a fault meets it.
-const within = time.Minute
+const within = 5 * time.Minute
 
 // tick is how often it is looked at.
 const tick = 50 * time.Millisecond

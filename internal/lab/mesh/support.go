@@ -2,10 +2,11 @@ package mesh
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"drydock.dev/drydock/internal/lab/missing"
 )
 
 // Supported says what is missing for a mesh on this machine; nil: nothing.
@@ -33,17 +34,8 @@ func Supported() error {
 	return nil
 }
 
-// Need ends a test where there can be no mesh: skipped on somebody's machine,
-// failed where DRYDOCK_NO_SKIP is set, because there should be one and nobody
-// would notice that it no longer runs.
+// Need ends a test where there can be no mesh: skipped on somebody's machine, failed where DRYDOCK_NO_SKIP is set.
 func Need(t testing.TB) {
 	t.Helper()
-	err := Supported()
-	switch {
-	case err == nil:
-	case os.Getenv("DRYDOCK_NO_SKIP") != "":
-		t.Fatalf("THE MESH CANNOT BE TESTED HERE: %s", err)
-	default:
-		t.Skipf("NOT TESTED, THERE CAN BE NO MESH HERE: %s", err)
-	}
+	missing.Need(t, "A MESH", Supported())
 }

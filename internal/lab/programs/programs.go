@@ -45,6 +45,7 @@ const labTags = "remove_all_sd,enable_kubernetes_sd"
 var all = map[string]program{
 	"etcd":                    {tool: "lab", tags: labTags, module: "go.etcd.io/etcd/server/v3"},
 	"kube-apiserver":          {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kube-apiserver", stamp: kubernetesVersion},
+	"kube-apiserver-1.30":     {tool: "kubernetes-1.30", module: "k8s.io/kubernetes", pkg: "cmd/kube-apiserver", stamp: kubernetesVersion},
 	"kube-controller-manager": {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kube-controller-manager", stamp: kubernetesVersion},
 	"node-controllers":        {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", ours: true},
 	"kubectl":                 {tool: "lab", tags: labTags, module: "k8s.io/kubernetes", pkg: "cmd/kubectl", stamp: kubernetesVersion},
@@ -58,6 +59,7 @@ var all = map[string]program{
 	"helm-docs":               {tool: "helm-docs", module: "github.com/norwoodj/helm-docs", pkg: "cmd/helm-docs"},
 	"blackbox_exporter":       {tool: "blackbox", module: "github.com/prometheus/blackbox_exporter"},
 	"cluster-api":             {tool: "cluster-api", module: "sigs.k8s.io/cluster-api", pkg: "core"},
+	"kured":                   {tool: "kured", module: "github.com/kubereboot/kured", pkg: "cmd/kured"},
 	"karpenter":               {tool: "karpenter", module: "sigs.k8s.io/karpenter", pkg: "kwok"},
 	"gotestsum":               {tool: "gotestsum", module: "gotest.tools/gotestsum"},
 	"golangci-lint":           {tool: "golangci-lint", module: "github.com/golangci/golangci-lint/v2", pkg: "cmd/golangci-lint"},

@@ -109,7 +109,7 @@ func noWord(err error) bool {
 		// The far end was reached: by its own word nobody listens, or it hung up.
 		errAnother, errStrange, errMute, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE,
 		// The trouble is our own.
-		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EMSGSIZE, errNoNonce,
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EMSGSIZE, errNoNonce, errUnsent,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -118,7 +118,11 @@ func noWord(err error) bool {
 	return false
 }
 
-var errNoNonce = errors.New("no random bytes are to be had")
+var (
+	errNoNonce = errors.New("no random bytes are to be had")
+	// errUnsent: this process had too little of the processor, and the time was over before the datagram was on its way.
+	errUnsent = errors.New("the time was over before the question was sent")
+)
 
 // sizes are those of the questions.
 func (c Client) sizes() []int {
@@ -192,7 +196,11 @@ func (c Client) overTCP(ctx context.Context, to netip.AddrPort, node [8]byte) er
 // overUDP asks both at once, and once more for what has not come back after a third of the time, as TCP does by itself:
 // one datagram that is lost says little.
 func (c Client) overUDP(ctx context.Context, to netip.AddrPort, node [8]byte) error {
+	var timeout net.Error
 	conn, release, err := connect(ctx, "udp", to)
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return errUnsent
+	}
 	if err != nil {
 		return err
 	}
@@ -212,7 +220,9 @@ func (c Client) overUDP(ctx context.Context, to netip.AddrPort, node [8]byte) er
 				return err
 			}
 			asked = append(asked, q)
-			if _, err := conn.Write(b); err != nil {
+			if _, err := conn.Write(b); errors.As(err, &timeout) && timeout.Timeout() {
+				return errUnsent
+			} else if err != nil {
 				return fmt.Errorf("sending %d bytes: %w", size, err)
 			}
 		}
@@ -234,7 +244,6 @@ func (c Client) overUDP(ctx context.Context, to netip.AddrPort, node [8]byte) er
 			return ctx.Err()
 		}
 		n, err := conn.Read(buffer)
-		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() && !resent {
 			resent = true
 			if err := send(); err != nil {

@@ -220,9 +220,17 @@ func TestADatagramMayBeLost(t *testing.T) {
 		seen[length]++
 		return seen[length] > 1
 	})
-	w := asker(func(c *Client) { c.Timeout = time.Second }).Probe(t.Context(), UDP, hole, "b")
+	w := asker(func(c *Client) { c.Timeout = 6 * time.Second }).Probe(t.Context(), UDP, hole, "b")
 	require.NoError(t, w.Why)
 	require.Equal(t, OK, w.Outcome)
+}
+
+// TestAQuestionThatWasNotSentSaysNothingOfThePath: a process that runs too late sends nothing, and nothing comes back.
+func TestAQuestionThatWasNotSentSaysNothingOfThePath(t *testing.T) {
+	hole := blackHole(t, nil)
+	late := asker(func(c *Client) { c.Timeout = time.Nanosecond })
+	require.Equal(t, NoWord, late.Probe(t.Context(), UDP, hole, "b").Outcome)
+	require.Equal(t, Lost, asker(brief).Probe(t.Context(), UDP, hole, "b").Outcome, "one that was sent, and had no answer, is lost")
 }
 
 func TestAProbeEndsInTime(t *testing.T) {

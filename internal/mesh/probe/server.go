@@ -48,13 +48,13 @@ type Server struct {
 func NewServer(o ServerOptions) (*Server, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("the probe port %q: write an address and a port, such as :9099", o.Listen)
+		return nil, fmt.Errorf("the probe port %q: write an address and a port, for example :9099", o.Listen)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return nil, fmt.Errorf("the probe port %q: %q is no port; write one such as :9099", o.Listen, port)
+		return nil, fmt.Errorf("the probe port %q: %q is no port; write one, for example :9099", o.Listen, port)
 	}
 	if _, err := netip.ParseAddr(host); err != nil && host != "" {
-		return nil, fmt.Errorf("the probe port %q: %q is no address; write one such as 10.0.0.1, or none", o.Listen, host)
+		return nil, fmt.Errorf("the probe port %q: %q is no address; write one, for example 10.0.0.1, or none", o.Listen, host)
 	}
 	questions, err := newQuestions(o.Registerer)
 	if err != nil {

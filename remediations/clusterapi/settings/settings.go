@@ -25,6 +25,8 @@ type ClusterAPI struct {
 	// Delete: a Machine that no MachineHealthCheck selects is deleted.
 	Delete  bool
 	Timeout time.Duration
+	// Kubeconfig is the file by which the management cluster is reached; empty: this cluster is its own.
+	Kubeconfig string
 	// NodeSelector says which Nodes it serves; nil: any that no other provider knows.
 	NodeSelector k8slabels.Selector
 	// Users are as whom Cluster API works on Nodes.
@@ -32,7 +34,7 @@ type ClusterAPI struct {
 }
 
 type raw struct {
-	Cluster, WithoutHealthCheck, Timeout string
+	Cluster, Kubeconfig, WithoutHealthCheck, Timeout string
 
 	NodeSelector *metav1.LabelSelector
 	Users        []string
@@ -44,6 +46,7 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 		Cluster:      r.NamespacedName(at.To("cluster"), c.Cluster),
 		Delete:       c.WithoutHealthCheck == "delete",
 		Timeout:      timeout,
+		Kubeconfig:   r.SecretFile(at.To("kubeconfig"), c.Kubeconfig),
 		NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector),
 		Users:        c.Users,
 	}

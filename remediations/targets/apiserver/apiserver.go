@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Kind are the API servers, all of them: no label names one.
@@ -141,5 +142,5 @@ func (s *State) outdated(seen, now time.Time) bool {
 }
 
 func (s *State) look(p *remediations.Policy, why string) Decision {
-	return Decision{Verb: remediations.Look, AskAlerts: true, AskSights: true, Policy: p, Message: why}
+	return Decision{Verb: lifecycle.Look, AskAlerts: true, AskSights: true, Policy: p, Message: why}
 }

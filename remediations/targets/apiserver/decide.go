@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // restartKubelet is the one remediation of API servers.
@@ -40,6 +41,8 @@ type State struct {
 	WellSince time.Time
 	// NewID is a fresh identifier for a rescue that this decision may begin.
 	NewID string
+	// Guards are asked before each restart; nil: all of them. Only a test asks fewer.
+	Guards []lifecycle.Guard
 }
 
 // RescueCall is one call to a host.
@@ -56,7 +59,7 @@ type RescueCall struct {
 
 // Decision is what is to be done about the API servers, and why.
 type Decision struct {
-	Verb    remediations.Verb
+	Verb    lifecycle.Verb
 	Reason  remediations.Reason
 	Message string
 	// Recheck is when to decide again though nothing changed; zero: only on a change.
@@ -76,8 +79,8 @@ type Decision struct {
 }
 
 // Alerts are the alerts about the API servers: those that the Alertmanagers have, and of the posted ones those that
-// they do not have.
-func Alerts(c *remediations.Config, w *remediations.Word, posted []remediations.Alert) []remediations.Alert {
+// they do not have. heard is when each was first heard of, by its fingerprint: no Node remembers it.
+func Alerts(c *remediations.Config, w *remediations.Word, posted []remediations.Alert, heard map[string]time.Time) []remediations.Alert {
 	all := map[string]remediations.Alert{}
 	for _, a := range posted {
 		all[a.Fingerprint] = a
@@ -88,6 +91,9 @@ func Alerts(c *remediations.Config, w *remediations.Word, posted []remediations.
 				if route, why := c.Route(a.Labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer && a.RoutedHere(c) {
 					found := c.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, w.AskedAt)
 					found.Fingerprint = fingerprint
+					if first, known := heard[fingerprint]; known {
+						found.ReceivedAt = first
+					}
 					all[fingerprint] = found
 				}
 			}
@@ -112,7 +118,7 @@ func Decide(s *State, now time.Time) Decision {
 	r := s.Journal.Rescue
 	switch {
 	case s.Journal.Reset && (s.Journal.Malformed != nil || r == nil || r.Phase == remediations.Exhausted):
-		d := Decision{Verb: remediations.Reset, Message: "what was counted against the control plane's hosts is forgotten"}
+		d := Decision{Verb: lifecycle.Reset, Message: "what was counted against the control plane's hosts is forgotten"}
 		if s.Journal.Malformed != nil {
 			d.Message = "the journal that could not be read was set aside, and another begun"
 		} else {
@@ -120,7 +126,7 @@ func Decide(s *State, now time.Time) Decision {
 		}
 		return d
 	case s.Journal.Malformed != nil:
-		return Decision{Verb: remediations.Keep, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until somebody makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
+		return Decision{Verb: lifecycle.Keep, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until somebody makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
 	case r == nil || (r.Phase == remediations.Pending && len(r.Hosts) == 0):
 		return s.start(now)
 	case r.Phase == remediations.Acting:
@@ -151,8 +157,8 @@ func (s *State) start(now time.Time) Decision {
 		if s.stale(now) {
 			return s.look(p, "asking Alertmanager about "+cmp.Or(a.Name, "alert "+a.Fingerprint))
 		}
-		c := s.candidate(p, a, now)
-		if c.verdict.Gone && (a.Status == remediations.StatusResolved || now.Sub(a.ReceivedAt) >= remediations.UnconfirmedFor) {
+		c := s.candidate(p, a, false, now)
+		if c.Verdict.Gone && (a.Status == remediations.StatusResolved || now.Sub(a.ReceivedAt) >= remediations.UnconfirmedFor) {
 			continue
 		}
 		pending := r
@@ -162,7 +168,7 @@ func (s *State) start(now time.Time) Decision {
 				Began: remediations.Instant(now), Since: remediations.Instant(now), Deadline: remediations.Instant(now.Add(remediations.PendingFor)),
 			}
 		}
-		if d := s.act(c, pending); d.Verb != remediations.Keep {
+		if d := s.act(c, pending); d.Verb != lifecycle.Keep {
 			return d
 		} else if held == nil {
 			held = &d
@@ -174,11 +180,7 @@ func (s *State) start(now time.Time) Decision {
 	case r != nil:
 		return s.drop("the alert is over before anything was done")
 	}
-	return Decision{Verb: remediations.Rest}
-}
-
-func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, now time.Time) *rescuer {
-	return &rescuer{State: s, now: now, policy: p, alert: a, verdict: s.Word.About(a.Fingerprint, s.Config, "")}
+	return Decision{Verb: lifecycle.Rest}
 }
 
 // goOn waits for what the last restart does, and then takes the next host: one API server that works ends it.
@@ -190,7 +192,7 @@ func (s *State) goOn(now time.Time) Decision {
 	}
 	seen := !s.unseen(now)
 	if !seen && now.Before(r.Over.Add(rescueBlind)) {
-		return Decision{Verb: remediations.Look, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}
+		return Decision{Verb: lifecycle.Look, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}
 	}
 	if host := s.ready(); seen && host != "" {
 		return s.well(p, host, now)
@@ -205,7 +207,7 @@ func (s *State) goOn(now time.Time) Decision {
 		}
 		return s.exhaust(p, why, now)
 	case r.Phase == remediations.Verifying && now.Before(r.Deadline):
-		return s.again(Decision{Verb: remediations.Wait, Policy: p, Recheck: r.Deadline, Message: "no API server answers ready yet"}, now)
+		return s.again(Decision{Verb: lifecycle.Wait, Policy: p, Recheck: r.Deadline, Message: "no API server answers ready yet"}, now)
 	case s.stale(now):
 		return s.look(p, "asking Alertmanager before the next host")
 	}
@@ -217,9 +219,7 @@ func (s *State) goOn(now time.Time) Decision {
 	if a == nil {
 		a = &remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring}
 	}
-	c := s.candidate(p, a, now)
-	c.acted = true
-	return s.act(c, pending)
+	return s.act(s.candidate(p, a, true, now), pending)
 }
 
 // heldBack says that it was not the hosts that kept the rescue from going on.
@@ -229,36 +229,36 @@ func (r *Rescue) heldBack() bool {
 
 // act issues a restart, or holds it. pending is the rescue as it would be while held.
 func (s *State) act(c *rescuer, pending *Rescue) Decision {
-	c.own = pending.ID
-	if s.unseen(c.now) {
-		return Decision{Verb: remediations.Look, AskSights: true, Policy: c.policy, Message: "looking at the control plane's hosts"}
+	c.Own = pending.ID
+	if s.unseen(c.Now) {
+		return Decision{Verb: lifecycle.Look, AskSights: true, Policy: c.Policy, Message: "looking at the control plane's hosts"}
 	}
 	if host := s.ready(); host != "" { // only before anything was done: goOn asks first
-		return s.needless(c.policy, host, c.now)
+		return s.needless(c.Policy, host, c.Now)
 	}
-	reason, f := c.hold()
+	reason, f := c.held()
 	if f == nil {
 		host, unknown, left := s.next(c, pending)
 		switch {
 		case host != "":
-			c.host, c.unknown = host, unknown
-			reason, f = c.hold()
+			c.choose(host, unknown)
+			reason, f = c.held()
 		case left:
-			reason, f = remediations.APIServerUnknown, remediations.Because("nothing can be said of the API servers that are left, and no data is no fault: %s", unknown)
+			reason, f = remediations.APIServerUnknown, lifecycle.Because("nothing can be said of the API servers that are left, and no data is no fault: %s", unknown)
 		default:
-			return s.exhaust(c.policy, "no host is left, and no API server answers ready", c.now)
+			return s.exhaust(c.Policy, "no host is left, and no API server answers ready", c.Now)
 		}
 	}
 	if f == nil {
 		return s.issue(c, pending)
 	}
-	d := Decision{Verb: remediations.Keep, Reason: reason, Message: f.Message, Policy: c.policy, Recheck: c.now.Add(rescueIdle)}
-	if f.Until.After(c.now) && f.Until.Before(d.Recheck) {
+	d := Decision{Verb: lifecycle.Keep, Reason: reason, Message: f.Message, Policy: c.Policy, Recheck: c.Now.Add(rescueIdle)}
+	if f.Until.After(c.Now) && f.Until.Before(d.Recheck) {
 		d.Recheck = f.Until
 	}
 	if was := s.Journal.Rescue; was == nil || was.ID != pending.ID || was.Phase != pending.Phase || was.Hold == nil || was.Hold.Reason != reason {
 		r := pending.clone()
-		r.Hold = remediations.NewHold(reason, f, c.now)
+		r.Hold = lifecycle.NewHold(reason, f, c.Now)
 		d.Write = []RescueEntry{{Rescue: r}}
 	}
 	return d
@@ -277,29 +277,25 @@ func (s *State) next(c *rescuer, r *Rescue) (host, unknown string, left bool) {
 			passed = append(passed, h+": "+sight.Why)
 			continue
 		}
-		if count, _ := s.begun(h, r.ID, c.now); host == "" || (count < s.Config.Limits.RepairsPerNode && c.spent(host)) {
+		if host == "" || (!c.spent(h) && c.spent(host)) {
 			host = h
 		}
 	}
 	return host, text.Line(strings.Join(passed, "; "), 300), left
 }
 
-func (s *State) begun(host, except string, now time.Time) (int, time.Time) {
-	return s.Journal.begun(host, except, now, s.Config.Limits.RepairsWindow)
-}
-
 func (s *State) issue(c *rescuer, pending *Rescue) Decision {
 	r := pending.clone()
 	r.Phase, r.Hold = remediations.Acting, nil
-	r.Since, r.Deadline = remediations.Instant(c.now), remediations.Instant(c.now.Add(remediations.ActingFor))
+	r.Since, r.Deadline = remediations.Instant(c.Now), remediations.Instant(c.Now.Add(remediations.ActingFor))
 	if r.Over.IsZero() {
-		r.Over = remediations.Instant(c.now.Add(rescueFor(c.policy)))
+		r.Over = remediations.Instant(c.Now.Add(rescueFor(c.Policy)))
 	}
 	r.Issued++
-	try := HostTry{Host: c.host, Attempt: fmt.Sprintf("%s-%d", r.ID, r.Issued), At: remediations.Instant(c.now)}
+	try := HostTry{Host: c.host, Attempt: fmt.Sprintf("%s-%d", r.ID, r.Issued), At: remediations.Instant(c.Now)}
 	r.Hosts = append(r.Hosts, try)
-	d := Decision{Verb: remediations.Issue, Policy: c.policy, Try: &try, Write: []RescueEntry{{Rescue: r}}}
-	d.Message = fmt.Sprintf("%s %s, whose API server fails (%s), by policy %s", restartKubelet.Verb, c.host, s.Sights[c.host].Why, c.policy.Name)
+	d := Decision{Verb: lifecycle.Issue, Policy: c.Policy, Try: &try, Write: []RescueEntry{{Rescue: r}}}
+	d.Message = fmt.Sprintf("%s %s, whose API server fails (%s), by policy %s", restartKubelet.Verb, c.host, s.Sights[c.host].Why, c.Policy.Name)
 	if c.unknown != "" {
 		d.Message += "; nothing is known of " + c.unknown
 	}

@@ -2,57 +2,84 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// rescuer is one restart of an API server that might be issued now, as its guards see it.
+// rescuer is one restart of an API server that might be issued now. The core's guards see it as they see any candidate: those
+// that rest on Nodes or on the ledger do not bind it.
 type rescuer struct {
-	*State
-	now     time.Time
-	policy  *remediations.Policy
-	alert   *remediations.Alert
-	verdict remediations.Verdict
-	// acted: the rescue has restarted something already. own is its id.
-	acted bool
-	own   string
+	*lifecycle.Candidate
+	state *State
 	// host is the one that is next; empty: nobody has looked yet. unknown are those of which nothing is known.
 	host, unknown string
 }
 
-// rescueGuards in the order in which they are asked. RecordMalformed comes before all of them. Those that a node's repair has
-// besides speak of Nodes, or of what Nodes say.
-var rescueGuards = []struct {
-	reason remediations.Reason
-	find   func(*rescuer) *remediations.Finding
-}{
-	{remediations.Paused, rescuePaused},
-	{remediations.AlertUnconfirmed, rescueConfirmed(remediations.AlertUnconfirmed)},
-	{remediations.Silenced, rescueConfirmed(remediations.Silenced)},
-	{remediations.Inhibited, rescueConfirmed(remediations.Inhibited)},
-	{remediations.AlertResolved, rescueResolved},
-	{remediations.TooYoung, rescueTooYoung},
-	{remediations.OutsideWindow, rescueOutsideWindow},
-	{remediations.Cooldown, rescueCooldown},
-	{remediations.RepairsSpent, rescuesSpent},
-	{remediations.Observing, rescueObserving},
+// own are the guards in whose place the journal and the state directory speak.
+var own = []remediations.Reason{remediations.Paused, remediations.Cooldown, remediations.RepairsSpent}
+
+// untilChosen are the guards that speak of the host, so that they are not asked before one was chosen.
+var untilChosen = []remediations.Reason{remediations.RepairsSpent, remediations.Observing}
+
+// candidate is the restart by the policy for the alert. acted: the rescue on record has restarted something already.
+func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted bool, now time.Time) *rescuer {
+	c, heard, step := &rescuer{state: s}, *a, remediations.StepRef{Name: restartKubelet.Name, Attempt: 1}
+	if r := s.Journal.Rescue; r != nil && r.Cause.Alert == a.Fingerprint && r.Began.Before(heard.ReceivedAt) {
+		heard.ReceivedAt = r.Began // the journal remembers it over a restart
+	}
+	t := &lifecycle.Target{
+		State: &lifecycle.State{Config: s.Config, Word: s.Word, Guards: s.Guards}, Kind: remediations.KindAPIServer, Own: own,
+		Guard: func(reason remediations.Reason, _ *lifecycle.Candidate) *lifecycle.Finding {
+			return c.ownGuard(reason)
+		},
+	}
+	if acted {
+		step.Attempt += len(s.Journal.Rescue.Hosts)
+	}
+	c.Candidate = t.Candidate(p, &heard, a.Fingerprint, step, now)
+	if acted {
+		c.Repair = s.Journal.Rescue.ID
+	}
+	if c.Verdict.Reason == remediations.Blind {
+		// What blinds Drydock to nodes may well be the API servers' end itself. Here it is a word that does not count.
+		c.Verdict.Reason = remediations.AlertUnconfirmed
+	}
+	return c
 }
 
-func (c *rescuer) hold() (remediations.Reason, *remediations.Finding) {
-	for _, g := range rescueGuards {
-		if f := g.find(c); f != nil {
-			return g.reason, f
-		}
+// choose makes the host the one that would be restarted.
+func (c *rescuer) choose(host, unknown string) {
+	c.host, c.unknown, c.Subject = host, unknown, host
+}
+
+// held asks the guards: all of them once a host is chosen, and before that those that do not speak of it.
+func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
+	if c.host != "" {
+		return c.HeldBy(nil)
 	}
-	return "", nil
+	return c.HeldBy(slices.DeleteFunc(slices.Clone(remediations.Reasons), func(r remediations.Reason) bool { return slices.Contains(untilChosen, r) }))
+}
+
+func (c *rescuer) ownGuard(reason remediations.Reason) *lifecycle.Finding {
+	switch reason { //nolint:exhaustive // of the others the guard itself speaks
+	case remediations.Paused:
+		return c.state.Journal.pausedBy(c.Now)
+	case remediations.Cooldown:
+		return c.cooldown()
+	case remediations.RepairsSpent:
+		return c.repairsSpent()
+	}
+	return nil
 }
 
 // pausedBy reads the file named paused: as drydock.dev/pause, or else its text is why. nil: it does not hold, or no more.
-func (j RescueJournal) pausedBy(now time.Time) *remediations.Finding {
+func (j RescueJournal) pausedBy(now time.Time) *lifecycle.Finding {
 	if j.Paused == nil {
 		return nil
 	}
@@ -63,94 +90,50 @@ func (j RescueJournal) pausedBy(now time.Time) *remediations.Finding {
 	case !p.Until.IsZero() && !now.Before(p.Until):
 		return nil
 	}
-	return &remediations.Finding{Message: fmt.Sprintf("paused by the file named paused in the state directory%s; remove it to go on", remediations.Aside(p.Why)), Until: p.Until}
+	return &lifecycle.Finding{Message: fmt.Sprintf("paused by the file named paused in the state directory%s; remove it to go on", lifecycle.Aside(p.Why)), Until: p.Until}
 }
 
-func rescuePaused(c *rescuer) *remediations.Finding { return c.Journal.pausedBy(c.now) }
-
-// resolved says that the alert is over, as for a node.
-func (c *rescuer) resolved() bool {
-	return c.verdict.Gone && (c.acted || c.alert.Status == remediations.StatusResolved)
-}
-
-// rescueConfirmed lets one guard through the verdict of the Alertmanagers. Blindness is a word that does not count: here it
-// has no guard of its own, since what blinds Drydock to nodes may well be the API servers' end itself.
-func rescueConfirmed(reason remediations.Reason) func(*rescuer) *remediations.Finding {
-	return func(c *rescuer) *remediations.Finding {
-		said := c.verdict.Reason
-		if said == remediations.Blind {
-			said = remediations.AlertUnconfirmed
-		}
-		if said != reason || (reason == remediations.AlertUnconfirmed && c.resolved()) {
-			return nil
-		}
-		return &remediations.Finding{Message: c.verdict.Message, Until: c.verdict.Until}
-	}
-}
-
-func rescueResolved(c *rescuer) *remediations.Finding {
-	if !c.resolved() {
+func (c *rescuer) cooldown() *lifecycle.Finding {
+	if c.Acted() {
 		return nil
 	}
-	return remediations.Because("the alert is over; nothing more is done unless it fires again")
-}
-
-func rescueTooYoung(c *rescuer) *remediations.Finding {
-	if due := c.verdict.StartsAt.Add(c.policy.For); c.now.Before(due) {
-		return &remediations.Finding{Message: fmt.Sprintf("the alert has not been firing for %s yet", c.policy.For), Until: due}
-	}
-	return nil
-}
-
-func rescueOutsideWindow(c *rescuer) *remediations.Finding {
-	if open, next := c.Config.InWindow(c.now); !open {
-		return &remediations.Finding{Message: "outside all of the configured windows", Until: next}
-	}
-	return nil
-}
-
-func rescueCooldown(c *rescuer) *remediations.Finding {
-	if c.acted {
-		return nil
-	}
-	for _, e := range c.Journal.Ended {
-		if e.ID == c.Journal.Forgotten {
+	j := c.state.Journal
+	for _, e := range j.Ended {
+		if e.ID == j.Forgotten {
 			return nil
 		}
-		if e.Policy != c.policy.Name || len(e.Hosts) == 0 {
+		if e.Policy != c.Policy.Name || len(e.Hosts) == 0 {
 			continue
 		}
-		if over := e.Ended.Add(c.policy.Cooldown); c.now.Before(over) {
-			return &remediations.Finding{Message: fmt.Sprintf("the last rescue by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.policy.Cooldown), Until: over}
+		if over := e.Ended.Add(c.Policy.Cooldown); c.Now.Before(over) {
+			return &lifecycle.Finding{Message: fmt.Sprintf("the last rescue by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.Policy.Cooldown), Until: over}
 		}
 		return nil
 	}
 	return nil
 }
 
+// begun counts the rescues beside this one that restarted the host's kubelet, and says when the oldest did.
+func (c *rescuer) begun(host string) (int, time.Time) {
+	return c.state.Journal.begun(host, c.Own, c.Now, c.Config.Limits.RepairsWindow)
+}
+
+// spent says that the host was restarted as often as it may be.
 func (c *rescuer) spent(host string) bool {
-	count, _ := c.begun(host, c.own, c.now)
+	count, _ := c.begun(host)
 	return count >= c.Config.Limits.RepairsPerNode
 }
 
-func rescuesSpent(c *rescuer) *remediations.Finding {
-	if c.host == "" || !c.spent(c.host) {
+func (c *rescuer) repairsSpent() *lifecycle.Finding {
+	if !c.spent(c.host) {
 		return nil
 	}
 	l := c.Config.Limits
-	count, oldest := c.begun(c.host, c.own, c.now)
-	return &remediations.Finding{
+	count, oldest := c.begun(c.host)
+	return &lifecycle.Finding{
 		Message: fmt.Sprintf("%d rescues restarted the kubelet of %s within %s, and of each other host whose API server fails, limits.repairsPerNode is %d; somebody must look", count, c.host, l.RepairsWindow, l.RepairsPerNode),
 		Until:   oldest.Add(l.RepairsWindow),
 	}
-}
-
-// rescueObserving comes last, so that it is reached only by what would be done this very moment.
-func rescueObserving(c *rescuer) *remediations.Finding {
-	if c.host == "" || c.policy.Mode == remediations.ModeEnforce {
-		return nil
-	}
-	return remediations.Because("would %s %s now by policy %s; the mode is observe", restartKubelet.Verb, c.host, c.policy.Name)
 }
 
 // MayStillRescue asks, right before a call leaves, whether what people and the journal say still lets it.

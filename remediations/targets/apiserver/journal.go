@@ -125,7 +125,7 @@ func (e RescueEntry) validate() error {
 	case e.Ended != nil:
 		return validateTries(e.Ended.Hosts)
 	case e.Told != nil && (e.Told.ID == "" || remediations.ValidNodeName(e.Told.Node) != nil):
-		return fmt.Errorf("the entry tells of no rescue or of no node")
+		return fmt.Errorf("the entry names no rescue or no node")
 	}
 	return nil
 }

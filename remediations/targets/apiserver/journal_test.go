@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -121,7 +122,7 @@ func TestWhatARescueMayDo(t *testing.T) {
 			s.WellSince = scene.Noon.Add(-time.Minute)
 		}
 		d := Decide(s, scene.Noon)
-		require.Contains(t, remediations.Verbs, d.Verb)
+		require.Contains(t, lifecycle.Verbs, d.Verb)
 		after := s.Journal
 		for _, e := range d.Write {
 			again, err := DecodeRescueEntry(e.Encode())
@@ -131,7 +132,7 @@ func TestWhatARescueMayDo(t *testing.T) {
 		if r := after.Rescue; r != nil && s.Journal.Rescue != nil && r.ID == s.Journal.Rescue.ID {
 			require.GreaterOrEqual(t, r.Issued, s.Journal.Rescue.Issued, "no attempt bears a name twice")
 		}
-		if d.Verb == remediations.End {
+		if d.Verb == lifecycle.End {
 			ended++
 			require.NotEmpty(t, after.Ended)
 			require.True(t, after.Rescue == nil || (after.Rescue.Phase == remediations.Exhausted && d.Ended.Outcome == remediations.OutcomeExhausted))
@@ -141,7 +142,7 @@ func TestWhatARescueMayDo(t *testing.T) {
 				}), "the host that was restarted answers, and was seen since")
 			}
 		}
-		if d.Verb != remediations.Issue {
+		if d.Verb != lifecycle.Issue {
 			require.Nil(t, d.Try)
 			return
 		}
@@ -162,7 +163,7 @@ func TestWhatARescueMayDo(t *testing.T) {
 			require.False(t, r.tried(d.Try.Host), "each host once in a rescue")
 			require.True(t, len(r.Hosts) == 0 || scene.Noon.Before(r.Over))
 		}
-		begun, _ := s.begun(d.Try.Host, after.Rescue.ID, scene.Noon)
+		begun, _ := s.Journal.begun(d.Try.Host, after.Rescue.ID, scene.Noon, s.Config.Limits.RepairsWindow)
 		require.Less(t, begun, s.Config.Limits.RepairsPerNode)
 		require.Equal(t, remediations.Acting, after.Rescue.Phase)
 		require.Equal(t, *d.Try, *after.Rescue.last(), "the intent is what is called for")
@@ -268,7 +269,7 @@ func TestAlertsAboutTheAPIServers(t *testing.T) {
 		"a2": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n1"}, StartsAt: scene.Noon},
 	}}}}
 	var got []string
-	for _, a := range Alerts(c, w, []remediations.Alert{{Fingerprint: "a3", StartsAt: scene.Noon.Add(-time.Hour)}, {Fingerprint: "a0", StartsAt: scene.Noon.Add(-time.Minute)}, {Fingerprint: "a1", Status: remediations.StatusResolved}}) {
+	for _, a := range Alerts(c, w, []remediations.Alert{{Fingerprint: "a3", StartsAt: scene.Noon.Add(-time.Hour)}, {Fingerprint: "a0", StartsAt: scene.Noon.Add(-time.Minute)}, {Fingerprint: "a1", Status: remediations.StatusResolved}}, nil) {
 		got = append(got, a.Fingerprint+" "+a.Status)
 	}
 	require.Equal(t, []string{"a3 ", "a0 ", "a1 firing"}, got)
@@ -300,7 +301,7 @@ func FuzzRescueEntry(f *testing.F) {
 		s := readRescue(t, []byte(`{}`)).state(t)
 		s.Journal = s.Journal.With(e)
 		d := Decide(s, scene.Noon)
-		if d.Verb == remediations.Issue && s.Journal.Rescue != nil {
+		if d.Verb == lifecycle.Issue && s.Journal.Rescue != nil {
 			require.False(t, s.Journal.Rescue.tried(d.Try.Host))
 		}
 		for _, w := range d.Write {

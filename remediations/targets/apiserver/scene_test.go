@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -40,8 +41,13 @@ type rescueScene struct {
 
 	Call    *RescueCall `json:"call"`
 	WellFor string      `json:"wellFor"`
+	// Heard is how long ago the alert was first heard of; absent: ten minutes ago.
+	Heard string `json:"heard"`
 	// Changed is how long ago a person changed something.
 	Changed string `json:"changed"`
+
+	// guards are those that decide; nil: all.
+	guards []lifecycle.Guard
 }
 
 type rescuePolicy struct {
@@ -85,7 +91,7 @@ func (sc *rescueScene) config(t testing.TB) *remediations.Config {
 func (sc *rescueScene) state(t testing.TB) *State {
 	t.Helper()
 	c := sc.config(t)
-	s := &State{Config: c, Word: (&scene.Scene{Word: sc.Word}).Said(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
+	s := &State{Config: c, Guards: sc.guards, Word: (&scene.Scene{Word: sc.Word}).Said(), Sights: map[string]HostSight{}, Call: sc.Call, NewID: "new1"}
 	if s.Word != nil {
 		for _, r := range s.Word.Replicas {
 			for _, a := range r.Alerts {
@@ -101,7 +107,7 @@ func (sc *rescueScene) state(t testing.TB) *State {
 			StartsAt: scene.Ago(a.Started, "10m"), ReceivedAt: scene.Ago(a.Received, "5s"),
 		})
 	}
-	s.Alerts = Alerts(c, s.Word, posted)
+	s.Alerts = Alerts(c, s.Word, posted, map[string]time.Time{scene.FP: scene.Ago(sc.Heard, "10m")})
 	for _, h := range c.ControlPlaneHosts {
 		text, ok := sc.Sights[h]
 		if !ok {
@@ -136,7 +142,7 @@ func (sc *rescueScene) state(t testing.TB) *State {
 
 // rescueVerdict is an Decision as a golden shows it.
 type rescueVerdict struct {
-	Verb    remediations.Verb    `json:"verb"`
+	Verb    lifecycle.Verb       `json:"verb"`
 	Reason  remediations.Reason  `json:"reason,omitempty"`
 	Message string               `json:"message,omitempty"`
 	Policy  string               `json:"policy,omitempty"`

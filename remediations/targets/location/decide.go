@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // State is all that Decide may know. Call, NewID, WellSince and WellHeard of the State are the leader's own.
 type State struct {
-	remediations.Target
+	lifecycle.Target
 	// Sight is what was last seen of the location; nil: nothing yet.
 	Sight *Sight
 
@@ -21,7 +22,7 @@ type State struct {
 // Decide says what is to be done about the leader of one location of the mesh, on the Node that led when that was
 // found out. It is pure, as the core's is, and asks the same guards, but for those that speak of the machine: a leader that
 // does not forward makes many nodes look ill, and its node is repaired by an alert of its own.
-func Decide(state *State, now time.Time) remediations.Decision {
+func Decide(state *State, now time.Time) lifecycle.Decision {
 	own := *state
 	s := &own
 	s.Kind, s.What, s.Asked, s.Next = remediations.KindLocation, "location "+s.Name, "the mesh", "move"
@@ -39,17 +40,17 @@ func Decide(state *State, now time.Time) remediations.Decision {
 	s.Begun = func(r *remediations.Record) bool { return len(r.Moves) > 0 }
 	s.Named = func(r *remediations.Record) { r.Location = s.Name }
 	// What it moved stays moved: only a plan that has run out puts it back.
-	s.Closing = func(d *remediations.Decision, _ time.Time) {
+	s.Closing = func(d *lifecycle.Decision, _ time.Time) {
 		d.Ended.Location, d.Ended.Moves = s.Record.Location, slices.Clone(s.Record.Moves)
 	}
 	s.Elsewhere, s.Examine, s.Guard, s.Intend, s.Until, s.Tidy = s.elsewhere, s.examine, s.guard, s.intend, s.until, s.tidy
 	s.Acting, s.Rest, s.Instead, s.Expired = s.acting, s.rest, s.instead, s.expired
 	s.Well, s.Cure, s.Missing = s.well, s.cure, s.missing
-	return remediations.DecideTarget(&s.Target, now)
+	return lifecycle.DecideTarget(&s.Target, now)
 }
 
 // tidy speaks of the alerts about other locations, too: they wait until this one is done with.
-func (s *State) tidy(d *remediations.Decision, now time.Time) {
+func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
 	var all []*remediations.Alert
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
@@ -61,7 +62,7 @@ func (s *State) tidy(d *remediations.Decision, now time.Time) {
 }
 
 // examine looks at the location: a move needs one that does not answer, and somebody who can lead it instead.
-func (s *State) examine(c *remediations.Candidate, _ *remediations.Record, _ bool) (*remediations.Decision, remediations.Reason, *remediations.Finding) {
+func (s *State) examine(c *lifecycle.Candidate, _ *remediations.Record, _ bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	against, why := s.against(c)
 	if why == nil {
 		s.move, against, why = s.successor(c)
@@ -74,7 +75,7 @@ func (s *State) examine(c *remediations.Candidate, _ *remediations.Record, _ boo
 	return nil, against, why
 }
 
-func (s *State) intend(c *remediations.Candidate, pending *remediations.Record, d *remediations.Decision) {
+func (s *State) intend(c *lifecycle.Candidate, pending *remediations.Record, d *lifecycle.Decision) {
 	r, m := d.Record, s.move
 	if n := len(r.Moves); n > 0 && pending.Intent.Outcome == remediations.CallRefused {
 		r.Moves[n-1].Refused = true
@@ -86,9 +87,9 @@ func (s *State) intend(c *remediations.Candidate, pending *remediations.Record, 
 }
 
 // acting goes on with the undoing of all moves.
-func (s *State) acting(now time.Time) (remediations.Decision, bool) {
+func (s *State) acting(now time.Time) (lifecycle.Decision, bool) {
 	if s.Record.Back == nil {
-		return remediations.Decision{}, false
+		return lifecycle.Decision{}, false
 	}
 	return s.restore(now), true
 }

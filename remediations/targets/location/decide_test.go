@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 )
@@ -29,7 +30,7 @@ func TestGuardsThatBindLeaders(t *testing.T) {
 		var missed []string
 		for _, g := range scene.GoldensIn(t, "decide") {
 			s := g.LocationState(t)
-			s.Config.Guards = left
+			s.Guards = left
 			if g.Want(t) != scene.Render(t, location.Decide(s, scene.Noon)) {
 				missed = append(missed, g.Name)
 			}

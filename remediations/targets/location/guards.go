@@ -8,10 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // guard is what speaks of locations alone, beside what holds every target.
-func (s *State) guard(reason remediations.Reason, c *remediations.Candidate) *remediations.Finding {
+func (s *State) guard(reason remediations.Reason, c *lifecycle.Candidate) *lifecycle.Finding {
 	switch reason {
 	case remediations.NodeUnderRepair:
 		return s.underRepair()
@@ -19,7 +20,7 @@ func (s *State) guard(reason remediations.Reason, c *remediations.Candidate) *re
 		return s.movedLately(c)
 	case remediations.AtLimit:
 		if why := s.Fleet.LocationsAtLimit(s.Config, s.Node.Name, c.Policy.Mode == remediations.ModeObserve); why != "" {
-			return &remediations.Finding{Message: why}
+			return &lifecycle.Finding{Message: why}
 		}
 	default:
 	}
@@ -28,32 +29,32 @@ func (s *State) guard(reason remediations.Reason, c *remediations.Candidate) *re
 
 // underRepair: repairs of nodes and of the leaders that they are, or are to be, exclude each other, and so do two of one location's
 // leaders.
-func (s *State) underRepair() *remediations.Finding {
+func (s *State) underRepair() *lifecycle.Finding {
 	involved := []string{s.Node.Name}
 	if r := s.Record; r != nil {
 		involved = append(involved, r.Successors()...)
 	}
 	for _, n := range involved {
 		if s.Fleet.NodeRepairOn(n) {
-			return remediations.Because("node %s is under repair", n)
+			return lifecycle.Because("node %s is under repair", n)
 		}
 	}
 	if why := s.Fleet.LocationRepairIn(s.Name, s.Node.Name); why != "" {
-		return remediations.Because("%s", why)
+		return lifecycle.Because("%s", why)
 	}
 	return nil
 }
 
 // movedLately: each move breaks the connections that the leader relays, so a location has one repair of its leader at most
 // in limits.leaders.perLocation, whoever led then. Further attempts of one repair are not held by those before them.
-func (s *State) movedLately(c *remediations.Candidate) *remediations.Finding {
+func (s *State) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	what, least := "limits.leaders.perLocation is", s.Config.Limits.Locations.PerLocation
 	if c.Policy.Cooldown > least {
 		what, least = "the policy's cooldown is", c.Policy.Cooldown
 	}
 	last := s.Ledger.LastMove(s.Name, c.Own)
 	if over := last.At.Add(least); !last.At.IsZero() && c.Now.Before(over) {
-		return &remediations.Finding{Message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, s.Name, last.At.Format(time.RFC3339), what, least), Until: over}
+		return &lifecycle.Finding{Message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, s.Name, last.At.Format(time.RFC3339), what, least), Until: over}
 	}
 	return nil
 }
@@ -68,7 +69,7 @@ var Unproven = []remediations.Reason{remediations.AlertResolved, remediations.Le
 
 // until is until when the candidate may be held so. Whoever has moved and cannot prove the cure is not left alone with it
 // for a day.
-func (s *State) until(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason) time.Time {
+func (s *State) until(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason) time.Time {
 	was := s.Record
 	switch {
 	case len(pending.Moves) == 0 || pending.Back != nil:

@@ -9,18 +9,19 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // instead goes on with putting back, which needs no alert: Alertmanager may not have been asked yet.
-func (s *State) instead(p *remediations.Policy, now time.Time) (remediations.Decision, bool) {
+func (s *State) instead(p *remediations.Policy, now time.Time) (lifecycle.Decision, bool) {
 	if s.Record.Back == nil {
-		return remediations.Decision{}, false
+		return lifecycle.Decision{}, false
 	}
 	cause := s.Record.Cause.Alert
 	return s.goBack(s.Candidate(p, s.AlertBy(cause), cause, s.Record.Step, now)), true
 }
 
-func (s *State) expired(now time.Time) remediations.Decision {
+func (s *State) expired(now time.Time) lifecycle.Decision {
 	if h := s.Record.Hold; h != nil && slices.Contains(Unproven, h.Reason) {
 		return s.leaveUnproven(now)
 	}
@@ -46,25 +47,25 @@ func (s *State) cure(*remediations.Policy) (remediations.Outcome, string) {
 }
 
 // against says what there is to say against any move there; nil: nothing.
-func (s *State) against(c *remediations.Candidate) (remediations.Reason, *remediations.Finding) {
+func (s *State) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle.Finding) {
 	switch g := s.Sight; {
 	case g.Unknown != "":
-		return remediations.LeaderUnknown, remediations.Because("%s; no data is not a fault", text.Line(g.Unknown, 300))
+		return remediations.LeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unknown, 300))
 	case g.Leader == "":
-		return remediations.LeaderUnknown, remediations.Because("nobody is known to lead location %s; no data is not a fault", s.Name)
+		return remediations.LeaderUnknown, lifecycle.Because("nobody is known to lead location %s; no data is not a fault", s.Name)
 	case g.Reached:
-		return remediations.LeaderHeld, remediations.Because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
+		return remediations.LeaderHeld, lifecycle.Because("the members of location %s answer probes from other locations, whatever the alert says", s.Name)
 	case g.Held != "" && c.Spent == "" && (!c.Acted() || len(g.Candidates) > 0):
-		return remediations.LeaderHeld, remediations.Because("%s", text.Line(g.Held, 300))
+		return remediations.LeaderHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
 	}
 	return "", nil
 }
 
 // successor picks who is to lead: the best that was not tried and is not under repair itself. A finding without a reason:
 // there is nobody, and the plan has run out.
-func (s *State) successor(c *remediations.Candidate) (remediations.Move, remediations.Reason, *remediations.Finding) {
+func (s *State) successor(c *lifecycle.Candidate) (remediations.Move, remediations.Reason, *lifecycle.Finding) {
 	if c.Spent != "" {
-		return remediations.Move{}, "", remediations.Because("%s", c.Spent)
+		return remediations.Move{}, "", lifecycle.Because("%s", c.Spent)
 	}
 	g, r := s.Sight, s.Record
 	refused := maps.Clone(g.Refused)
@@ -85,10 +86,10 @@ func (s *State) successor(c *remediations.Candidate) (remediations.Move, remedia
 			return m, "", nil
 		}
 	}
-	why := remediations.Because("no node of location %s can lead instead of %s%s", s.Name, g.Leader, refusals(refused))
+	why := lifecycle.Because("no node of location %s can lead instead of %s%s", s.Name, g.Leader, refusals(refused))
 	switch {
 	case len(busy) > 0:
-		return remediations.Move{}, remediations.NodeUnderRepair, remediations.Because("the nodes that could lead location %s instead are under repair: %s", s.Name, text.Line(strings.Join(busy, ", "), 200))
+		return remediations.Move{}, remediations.NodeUnderRepair, lifecycle.Because("the nodes that could lead location %s instead are under repair: %s", s.Name, text.Line(strings.Join(busy, ", "), 200))
 	case c.Acted():
 		return remediations.Move{}, "", why
 	}

@@ -9,10 +9,11 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // exhaust begins to put back what the repair moved, now that nothing is left to try.
-func (s *State) exhaust(c *remediations.Candidate, why string) remediations.Decision {
+func (s *State) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision {
 	r := s.Record.Clone()
 	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, strings.Join(r.Done, ", "), s.Name, s.missing())
 	if against := s.againstPutBack(c.Policy); against != "" {
@@ -39,19 +40,19 @@ func (s *State) againstPutBack(p *remediations.Policy) string {
 }
 
 // putBack issues the moves' undoing, the newest first.
-func (s *State) putBack(r *remediations.Record, now time.Time) remediations.Decision {
+func (s *State) putBack(r *remediations.Record, now time.Time) lifecycle.Decision {
 	r.Phase, r.Since, r.Deadline, r.Hold = remediations.Acting, remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor)), nil
 	r.NameIntent()
 	moves := r.Made()
 	slices.Reverse(moves)
-	return remediations.Decision{
-		Verb: remediations.Issue, Record: r, PutBack: moves, Policy: s.PolicyOf(r),
+	return lifecycle.Decision{
+		Verb: lifecycle.Issue, Record: r, PutBack: moves, Policy: s.PolicyOf(r),
 		Message: fmt.Sprintf("put the mesh leadership of location %s back as it was before repair %s: %s", r.Location, r.ID, r.Note),
 	}
 }
 
 // restore waits for the moves to be put back, or has it done again: it may be repeated by whoever leads.
-func (s *State) restore(now time.Time) remediations.Decision {
+func (s *State) restore(now time.Time) lifecycle.Decision {
 	r := s.Record
 	c := s.Call
 	if c != nil && c.IntentID != r.PutBackID() {
@@ -65,42 +66,42 @@ func (s *State) restore(now time.Time) remediations.Decision {
 	case !now.Before(r.Deadline):
 		return s.fallBack(remediations.LeaderHeld, "it had no answer in time", now)
 	case c != nil:
-		return remediations.Decision{Verb: remediations.Wait, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: "the leadership is being put back"}
+		return lifecycle.Decision{Verb: lifecycle.Wait, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: "the leadership is being put back"}
 	case s.Ledger == nil:
-		return remediations.Decision{Verb: remediations.Look, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+		return lifecycle.Decision{Verb: lifecycle.Look, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
 	}
 	if against := s.againstPutBack(s.PolicyOf(r)); against != "" {
 		return s.exhausted(r.Note+"; "+against, false, now)
 	}
 	d := s.putBack(r.Clone(), now)
-	d.Verb, d.Record, d.Recheck = remediations.Resume, nil, r.Deadline
+	d.Verb, d.Record, d.Recheck = lifecycle.Resume, nil, r.Deadline
 	return d
 }
 
 // fallBack lets the undoing rest until it is tried again.
-func (s *State) fallBack(reason remediations.Reason, why string, now time.Time) remediations.Decision {
+func (s *State) fallBack(reason remediations.Reason, why string, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, text.Line(why, 200))
 	r.Phase, r.Since, r.Deadline = remediations.Pending, remediations.Instant(now), remediations.Instant(r.Back.Add(remediations.BackFor))
 	r.Hold = &remediations.Hold{Reason: reason, Message: message, Since: remediations.Instant(now)}
-	return remediations.Decision{Verb: remediations.Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.PolicyOf(r), Recheck: now.Add(remediations.LookAgain)}
+	return lifecycle.Decision{Verb: lifecycle.Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.PolicyOf(r), Recheck: now.Add(lifecycle.LookAgain)}
 }
 
 // bindsUndo are the guards that hold an undoing: what people say of the node, and repairs of it.
 var bindsUndo = []remediations.Reason{remediations.ReasonExcluded, remediations.Paused, remediations.NodeLeaving, remediations.NodeUnderRepair}
 
 // goBack tries again to put the moves back.
-func (s *State) goBack(c *remediations.Candidate) remediations.Decision {
+func (s *State) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	r := s.Record
-	switch next := r.Since.Add(remediations.LookAgain); {
+	switch next := r.Since.Add(lifecycle.LookAgain); {
 	case !c.Now.Before(r.Deadline):
 		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.Hold.Words(), false, c.Now)
 	case s.Ledger == nil:
-		return remediations.Decision{Verb: remediations.Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+		return lifecycle.Decision{Verb: lifecycle.Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
 	case s.againstPutBack(c.Policy) != "":
 		return s.exhausted(r.Note+"; "+s.againstPutBack(c.Policy), false, c.Now)
 	case c.Now.Before(next):
-		return remediations.Decision{Verb: remediations.Wait, Policy: c.Policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
+		return lifecycle.Decision{Verb: lifecycle.Wait, Policy: c.Policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
 	}
 	c.Repair, c.Own = r.ID, r.ID
 	if reason, f := c.HeldBy(bindsUndo); f != nil {
@@ -111,7 +112,7 @@ func (s *State) goBack(c *remediations.Candidate) remediations.Decision {
 
 // leaveUnproven ends a repair that has moved, and of which nothing says any more whether that helped, or that anything else
 // would. It puts nothing back: of a location that does not answer as a whole some may, since another leads it.
-func (s *State) leaveUnproven(now time.Time) remediations.Decision {
+func (s *State) leaveUnproven(now time.Time) lifecycle.Decision {
 	r, why := s.Record, s.Record.Hold.Words()
 	if missing := s.missing(); !strings.Contains(why, missing) {
 		why = missing + "; " + why
@@ -120,7 +121,7 @@ func (s *State) leaveUnproven(now time.Time) remediations.Decision {
 }
 
 // exhausted ends the plan; the record stays until a person has looked.
-func (s *State) exhausted(why string, undone bool, now time.Time) remediations.Decision {
+func (s *State) exhausted(why string, undone bool, now time.Time) lifecycle.Decision {
 	d, r := s.End(remediations.OutcomeExhausted, why, now), s.Record.Exhausted(now)
 	r.Back = nil
 	if undone {
@@ -131,9 +132,9 @@ func (s *State) exhausted(why string, undone bool, now time.Time) remediations.D
 }
 
 // rest leaves an exhausted repair to a person. If somebody else leads by now, the alerts go where they belong.
-func (s *State) rest(now time.Time) remediations.Decision {
+func (s *State) rest(now time.Time) lifecycle.Decision {
 	r := s.Record
-	d := remediations.Decision{Verb: remediations.Rest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when it is mended", r.ID, r.Location, remediations.ResetKey)}
+	d := lifecycle.Decision{Verb: lifecycle.Rest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when it is fixed", r.ID, r.Location, remediations.ResetKey)}
 	if len(s.Alerts) == 0 {
 		return d
 	}
@@ -141,5 +142,5 @@ func (s *State) rest(now time.Time) remediations.Decision {
 		d.Prune = append(d.Prune, remediations.KeysOf(s.Alerts)...)
 		return d
 	}
-	return s.LookAgain(d, now, remediations.LookElsewhere)
+	return s.LookAgain(d, now, lifecycle.LookElsewhere)
 }

@@ -1,11 +1,13 @@
 package node
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // refusals are why steps of the plan are never done to this node.
@@ -33,7 +35,7 @@ func (s *state) mildestFirst() []*remediations.Alert {
 		if p == nil || p.Mode == remediations.ModeOff || p.Kind != remediations.KindNode {
 			continue
 		}
-		r := ranked{a, len(s.Config.Registry.Names())}
+		r := ranked{a, math.MaxInt}
 		if step, ok := s.FirstStep(p); ok {
 			r.invasive = s.Config.Remediation(step.Name).Invasive
 		}
@@ -65,7 +67,7 @@ func (s *state) likelyStep(p *remediations.Policy, a *remediations.Alert, now ti
 	if !ok || s.Ledger == nil {
 		return remediations.StepOn{}
 	}
-	c := &remediations.Candidate{State: s.State, Now: now, Policy: p, Step: step, Alert: a}
+	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: p, Step: step, Alert: a}
 	if r := s.Journal.Record; r != nil {
 		c.Own = r.ID
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 )
 
 // Decide says what is to be done about one node now. It is pure: the same state and time give the same decision.
-func Decide(known *remediations.State, now time.Time) remediations.Decision {
+func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 	s := of(known)
 	right, wrong := s.Clamp(now)
 	trusts, ask := s.Trusts(now)
@@ -34,7 +35,7 @@ func Decide(known *remediations.State, now time.Time) remediations.Decision {
 	return d
 }
 
-func (s *state) decide(now time.Time) remediations.Decision {
+func (s *state) decide(now time.Time) lifecycle.Decision {
 	r := s.Journal.Record
 	// A reset is done as a whole or not at all: without the ledger it waits.
 	if _, ok := s.Node.Annotations[remediations.ResetKey]; ok && s.Ledger != nil && remediations.ParseReset(s.Node.Annotations[remediations.ResetKey]) == nil {
@@ -42,7 +43,7 @@ func (s *state) decide(now time.Time) remediations.Decision {
 		case s.Journal.Malformed != nil:
 			return s.dropMalformed(now)
 		case r != nil && r.Phase == remediations.Exhausted:
-			d := remediations.Decision{Verb: remediations.Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Allow: []string{r.Policy}}
+			d := lifecycle.Decision{Verb: lifecycle.Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Allow: []string{r.Policy}}
 			undo(&d, r)
 			if left := s.leave(&d, r.Undo, now); left != nil {
 				d.LeftOf, d.Left = r.ID, left
@@ -54,22 +55,22 @@ func (s *state) decide(now time.Time) remediations.Decision {
 		case (r == nil || r.Phase == remediations.Pending) && s.Journal.Location() != nil && s.Journal.Location().Phase == remediations.Exhausted:
 			return s.resetLocation()
 		case (r == nil || r.Phase == remediations.Pending) && len(s.stoppedHere()) > 0:
-			return remediations.Decision{Verb: remediations.Rest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + strings.Join(s.stoppedHere(), ", ")}
+			return lifecycle.Decision{Verb: lifecycle.Rest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + strings.Join(s.stoppedHere(), ", ")}
 		case (r == nil || r.Phase == remediations.Pending) && len(exhaustedBeside(s.Journal)) > 0:
-			return remediations.Decision{Verb: remediations.Rest, Prune: exhaustedBeside(s.Journal), Message: "the exhausted repairs of sidecars here were forgotten"}
+			return lifecycle.Decision{Verb: lifecycle.Rest, Prune: exhaustedBeside(s.Journal), Message: "the exhausted repairs of sidecars here were forgotten"}
 		}
 	}
 	if d, ok := s.takeBack(now); ok && !s.Cancelled() {
 		return d
 	}
 	if s.Journal.Malformed != nil {
-		return remediations.Decision{Verb: remediations.Keep, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
+		return lifecycle.Decision{Verb: lifecycle.Keep, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
 	}
 	return s.Live(now)
 }
 
 // consider asks the guards about one alert, or a person's request, that has not led to anything yet.
-func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request string, now time.Time) remediations.Decision {
+func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request string, now time.Time) lifecycle.Decision {
 	cause := remediations.Cause{Request: request}
 	if a != nil {
 		cause.Alert = a.Fingerprint
@@ -84,7 +85,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 			r.After = &remediations.After{ID: cure.Repair, Step: cure.Step, Steps: cure.Steps}
 		}
 	}
-	c := &remediations.Candidate{State: s.State, Now: now, Policy: p, Subject: s.Node.Name, Alert: a, Request: request, Verdict: s.verdictOn(cause)}
+	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: p, Subject: s.Node.Name, Alert: a, Request: request, Verdict: s.verdictOn(cause)}
 	step, ok := s.firstStepOf(p, r)
 	switch {
 	case ok:
@@ -94,7 +95,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 		r.Step = r.After.Step
 		return s.spentPlan(c, r)
 	}
-	return remediations.Decision{Verb: remediations.Keep, Reason: remediations.ProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
+	return lifecycle.Decision{Verb: lifecycle.Keep, Reason: remediations.ProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
 }
 
 // verdictOn is what the Alertmanagers say of the repair's cause.
@@ -107,7 +108,7 @@ func (s *state) verdictOn(cause remediations.Cause) remediations.Verdict {
 
 // proceed goes on with a repair whose last attempt is over: it is Pending between attempts, or its proof did not come
 // in time.
-func (s *state) proceed(now time.Time) remediations.Decision {
+func (s *state) proceed(now time.Time) lifecycle.Decision {
 	r := s.Journal.Record
 	p := s.policy()
 	if p == nil || p.Mode == remediations.ModeOff {
@@ -119,11 +120,11 @@ func (s *state) proceed(now time.Time) remediations.Decision {
 	if s.Stale() {
 		return s.Look("asking Alertmanager before the next step")
 	}
-	c := &remediations.Candidate{State: s.State, Now: now, Policy: p, Subject: s.Node.Name, Alert: s.AlertBy(r.Cause.Alert), Request: r.Cause.Request, Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID}
-	var cure remediations.Decision
+	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: p, Subject: s.Node.Name, Alert: s.AlertBy(r.Cause.Alert), Request: r.Cause.Request, Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID}
+	var cure lifecycle.Decision
 	if c.Resolved() {
 		var well bool
-		if cure, well = s.Cured(p, now); cure.Verb == remediations.End {
+		if cure, well = s.Cured(p, now); cure.Verb == lifecycle.End {
 			return cure
 		} else if well && r.Phase == remediations.Pending && now.Before(r.Deadline) {
 			return cure
@@ -135,7 +136,7 @@ func (s *state) proceed(now time.Time) remediations.Decision {
 	if r.Drained() && !s.Node.Spec.Unschedulable {
 		return s.uncordoned("after its drain: pods may be back, and the plan would go on as if the node were empty", now)
 	}
-	if d, ok := r.AfterWithheld(p, refusedFor, now); ok {
+	if d, ok := lifecycle.AfterWithheld(r, p, refusedFor, now); ok {
 		return d
 	}
 	// A step that was issued is never issued again under the same attempt, whatever became of the plan since.
@@ -149,7 +150,7 @@ func (s *state) proceed(now time.Time) remediations.Decision {
 	} else if s.Ledger != nil { // without it act waits, as before any step
 		if reason, f := c.HeldBy(nil); f == nil || reason == remediations.Observing {
 			if c.Unwitnessed() {
-				return s.lookOnce(c, remediations.Ask{Witness: true})
+				return s.lookOnce(c, lifecycle.Ask{Witness: true})
 			}
 			return s.exhaust(p, now)
 		}
@@ -161,8 +162,8 @@ func (s *state) proceed(now time.Time) remediations.Decision {
 }
 
 // lookOnce asks for what the side effect rests on and is not known, or too old.
-func (s *state) lookOnce(c *remediations.Candidate, what remediations.Ask) remediations.Decision {
-	return remediations.Decision{Verb: remediations.Look, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "looking once more before the side effect"}
+func (s *state) lookOnce(c *lifecycle.Candidate, what lifecycle.Ask) lifecycle.Decision {
+	return lifecycle.Decision{Verb: lifecycle.Look, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "looking once more before the side effect"}
 }
 
 // policy is that of the repair on record.

@@ -10,10 +10,11 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // closing takes back what Drydock did to the node, and remembers what the plan goes on with if the alert comes back.
-func (s *state) closing(d *remediations.Decision, now time.Time) {
+func (s *state) closing(d *lifecycle.Decision, now time.Time) {
 	r, e := s.Record, d.Ended
 	e.Also, e.Request, e.Evidence = slices.Clone(r.Also), r.Cause.Request, r.Evidence
 	if r.After != nil {
@@ -27,7 +28,7 @@ func (s *state) closing(d *remediations.Decision, now time.Time) {
 }
 
 // undo takes back what the record says that Drydock did to the node.
-func undo(d *remediations.Decision, r *remediations.Record) {
+func undo(d *lifecycle.Decision, r *remediations.Record) {
 	for _, u := range r.Undo {
 		d.Uncordon = d.Uncordon || u.Kind == remediations.UndoCordon
 		d.Untaint = d.Untaint || u.Kind == remediations.UndoTaint
@@ -38,7 +39,7 @@ func undo(d *remediations.Decision, r *remediations.Record) {
 }
 
 // exhaust ends the plan; the record stays until a person has looked.
-func (s *state) exhaust(p *remediations.Policy, now time.Time) remediations.Decision {
+func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeExhausted, "", now)
 	r := s.Journal.Record.Exhausted(now)
 	missing := "its alert came back"
@@ -66,13 +67,13 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) remediations.Deci
 }
 
 // resetLocation forgets the exhausted repair of the leader that the node was.
-func (s *state) resetLocation() remediations.Decision {
+func (s *state) resetLocation() lifecycle.Decision {
 	leader, allow := s.Journal.Location(), s.stoppedHere()
 	if s.Ledger != nil && !slices.Contains(allow, leader.Policy) {
 		allow = append(allow, leader.Policy)
 	}
-	return remediations.Decision{
-		Verb: remediations.Rest, Prune: append([]string{remediations.LocationKey}, exhaustedBeside(s.Journal)...), Allow: allow,
+	return lifecycle.Decision{
+		Verb: lifecycle.Rest, Prune: append([]string{remediations.LocationKey}, exhaustedBeside(s.Journal)...), Allow: allow,
 		Message: fmt.Sprintf("the exhausted repair %s of the leader of location %s was forgotten", leader.ID, leader.Location),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // What the tests of this package ask that nobody else does.
@@ -17,14 +18,14 @@ const (
 
 var BeforeOf = before
 
-func Follow(s *remediations.State, d *remediations.Decision, now time.Time) { of(s).follow(d, now) }
+func Follow(s *lifecycle.State, d *lifecycle.Decision, now time.Time) { of(s).follow(d, now) }
 
-func SurveyOf(s *remediations.State, c *remediations.Candidate) *remediations.Survey {
+func SurveyOf(s *lifecycle.State, c *lifecycle.Candidate) *remediations.Survey {
 	return of(s).surveyOf(c)
 }
 
-func Proven(s *remediations.State) (bool, string) { return of(s).proven() }
+func Proven(s *lifecycle.State) (bool, string) { return of(s).proven() }
 
-func Remember(s *remediations.State, d *remediations.Decision) { of(s).remember(d) }
+func Remember(s *lifecycle.State, d *lifecycle.Decision) { of(s).remember(d) }
 
-func PolicyOf(s *remediations.State) *remediations.Policy { return of(s).policy() }
+func PolicyOf(s *lifecycle.State) *remediations.Policy { return of(s).policy() }

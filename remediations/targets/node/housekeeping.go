@@ -9,10 +9,11 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // dropMalformed forgets a record that nobody can read. What it said is kept, cut, in the history.
-func (s *state) dropMalformed(now time.Time) remediations.Decision {
+func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	var bytes string
 	for _, k := range slices.Sorted(maps.Keys(s.Node.Annotations)) {
 		v := s.Node.Annotations[k]
@@ -20,14 +21,14 @@ func (s *state) dropMalformed(now time.Time) remediations.Decision {
 			bytes = v
 		}
 	}
-	return remediations.Decision{
-		Verb: remediations.Reset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900),
+	return lifecycle.Decision{
+		Verb: lifecycle.Reset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900),
 		Ended: &remediations.Entry{ID: "unreadable", Outcome: remediations.Cancelled, Steps: []string{}, Began: remediations.Instant(now), Ended: remediations.Instant(now), Why: text.Line(bytes, 1024)},
 	}
 }
 
 // prune drops the alerts that are over and that no repair refers to any more.
-func (s *state) prune(d *remediations.Decision, now time.Time) {
+func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	for k := range s.Node.Annotations {
 		// Drydock's own key, and nothing that it wrote, or the journal had it: the poll brings a real alert again.
 		if fingerprint, ours := strings.CutPrefix(k, remediations.AlertPrefix); ours && s.AlertBy(fingerprint) == nil {
@@ -35,14 +36,13 @@ func (s *state) prune(d *remediations.Decision, now time.Time) {
 		}
 	}
 	slices.Sort(d.Prune)
-	if s.Stale() || d.Verb == remediations.Look {
-		return
-	}
+	// Somebody may have asked for a look that is not here yet; a cure rests on one that was fresh when its proof was complete.
+	stale := s.Stale() || d.Verb == lifecycle.Look
 	kept := s.Journal.Record
 	switch {
 	case d.Record != nil:
 		kept = d.Record
-	case d.Verb == remediations.End || d.Verb == remediations.Drop || d.Verb == remediations.Reset:
+	case d.Verb == lifecycle.End || d.Verb == lifecycle.Drop || d.Verb == lifecycle.Reset:
 		kept = nil
 	}
 	for i := range s.Journal.Alerts {
@@ -50,7 +50,7 @@ func (s *state) prune(d *remediations.Decision, now time.Time) {
 		if p := s.Config.Policy(a.Policy); p != nil && p.Kind != remediations.KindNode {
 			continue // the sidecar's own decision drops it, or the leader's
 		}
-		if (kept == nil || kept.Phase == remediations.Exhausted || kept.Cause.Alert != a.Fingerprint) && (s.Over(a, now) || cures(d, a)) {
+		if (kept == nil || kept.Phase == remediations.Exhausted || kept.Cause.Alert != a.Fingerprint) && ((!stale && s.Over(a, now)) || cures(d, a)) {
 			d.Prune = append(d.Prune, a.Key())
 		}
 	}
@@ -58,17 +58,17 @@ func (s *state) prune(d *remediations.Decision, now time.Time) {
 
 // cures says that the alert is that of a repair which ends because it was gone for as long as a proof takes: nobody need
 // have written on the Node that it is resolved.
-func cures(d *remediations.Decision, a *remediations.Alert) bool {
-	return d.Verb == remediations.End && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == remediations.Recovered || d.Ended.Outcome == remediations.SelfRecovered)
+func cures(d *lifecycle.Decision, a *remediations.Alert) bool {
+	return d.Verb == lifecycle.End && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == remediations.Recovered || d.Ended.Outcome == remediations.SelfRecovered)
 }
 
 // consume takes people's keys whose time is over or whose effect this decision is, and names those that nobody can read.
-func (s *state) consume(d *remediations.Decision, now time.Time) {
+func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	if v, ok := s.Node.Annotations[remediations.PauseKey]; ok {
 		p, err := remediations.ParsePause(v)
 		switch {
 		case err != nil:
-			notice(d, remediations.AnnotationInvalid, "%v", err)
+			notice(d, lifecycle.AnnotationInvalid, "%v", err)
 		case !p.Until.IsZero() && !now.Before(p.Until) && s.clockTrusted(d, now):
 			d.Consume = append(d.Consume, remediations.PauseKey)
 		}
@@ -81,21 +81,21 @@ func (s *state) consume(d *remediations.Decision, now time.Time) {
 	switch {
 	case resets && s.Ledger == nil && remediations.ParseReset(v) == nil:
 		if _, f := s.WithoutLedger(now); f != nil {
-			notice(d, remediations.AnnotationInvalid, "%s waits until Drydock can read and save its ledger", remediations.ResetKey)
+			notice(d, lifecycle.AnnotationInvalid, "%s waits until Drydock can read and save its ledger", remediations.ResetKey)
 		}
 	case resets:
 		d.Consume = append(d.Consume, remediations.ResetKey)
 		if err := remediations.ParseReset(v); err != nil {
-			notice(d, remediations.AnnotationInvalid, "%v", err)
-		} else if d.Verb != remediations.Reset && len(d.Allow) == 0 && len(d.Prune) == 0 {
-			notice(d, remediations.AnnotationInvalid, "%s: there is no exhausted or malformed repair on this node to forget", remediations.ResetKey)
+			notice(d, lifecycle.AnnotationInvalid, "%v", err)
+		} else if d.Verb != lifecycle.Reset && len(d.Allow) == 0 && len(d.Prune) == 0 {
+			notice(d, lifecycle.AnnotationInvalid, "%s: there is no exhausted or malformed repair on this node to forget", remediations.ResetKey)
 		}
 	}
 }
 
 // approval takes drydock.dev/approve: kept while the repair that it names waits, consumed by its first step, refused
 // where nothing waits for it.
-func (s *state) approval(d *remediations.Decision) {
+func (s *state) approval(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.ApproveKey]
 	if !ok {
 		return
@@ -106,18 +106,18 @@ func (s *state) approval(d *remediations.Decision) {
 			return // for the decision about that target to take
 		}
 	}
-	if r != nil && r.ID == v && r.Phase == remediations.Pending && r.Intent == nil && d.Verb != remediations.Issue && d.Verb != remediations.Drop && d.Verb != remediations.End {
+	if r != nil && r.ID == v && r.Phase == remediations.Pending && r.Intent == nil && d.Verb != lifecycle.Issue && d.Verb != lifecycle.Drop && d.Verb != lifecycle.End {
 		return
 	}
 	d.Consume = append(d.Consume, remediations.ApproveKey)
-	if d.Verb != remediations.Issue || d.Record.ID != v {
-		notice(d, remediations.AnnotationInvalid, "%s=%q: no repair of that id waits for approval on this node", remediations.ApproveKey, text.Line(v, 40))
+	if d.Verb != lifecycle.Issue || d.Record.ID != v {
+		notice(d, lifecycle.AnnotationInvalid, "%s=%q: no repair of that id waits for approval on this node", remediations.ApproveKey, text.Line(v, 40))
 	}
 }
 
 // cancellation takes drydock.dev/cancel: with the end of the repair that it names, or with the answer that there is none.
 // Somebody who wrote something else than an id wanted something to stop, so the node is paused instead.
-func (s *state) cancellation(d *remediations.Decision) {
+func (s *state) cancellation(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.CancelKey]
 	if !ok {
 		return
@@ -137,16 +137,16 @@ func (s *state) cancellation(d *remediations.Decision) {
 		r = leader
 	}
 	switch {
-	case d.Verb == remediations.End && d.Ended.ID == v:
+	case d.Verb == lifecycle.End && d.Ended.ID == v:
 	case r != nil && r.Phase == remediations.Exhausted:
-		notice(d, remediations.AnnotationInvalid, "%s=%q: repair %s has run out of steps already; set %s=true when the node is mended", remediations.CancelKey, text.Line(v, 40), r.ID, remediations.ResetKey)
+		notice(d, lifecycle.AnnotationInvalid, "%s=%q: repair %s has run out of steps already; set %s=true when the node is fixed", remediations.CancelKey, text.Line(v, 40), r.ID, remediations.ResetKey)
 	case remediations.IsID(v) || (r == nil && d.Record == nil):
-		notice(d, remediations.AnnotationInvalid, "%s=%q: no repair of that id is under way on this node", remediations.CancelKey, text.Line(v, 40))
+		notice(d, lifecycle.AnnotationInvalid, "%s=%q: no repair of that id is under way on this node", remediations.CancelKey, text.Line(v, 40))
 	default:
 		if d.Record != nil {
 			r = d.Record
 		}
-		notice(d, remediations.AnnotationInvalid, "%s=%q is not understood: write the repair's id, %s=%s. The node is paused meanwhile; remove %s to go on", remediations.CancelKey, text.Line(v, 40), remediations.CancelKey, r.ID, remediations.PauseKey)
+		notice(d, lifecycle.AnnotationInvalid, "%s=%q is not understood: write the repair's id, %s=%s. The node is paused meanwhile; remove %s to go on", remediations.CancelKey, text.Line(v, 40), remediations.CancelKey, r.ID, remediations.PauseKey)
 		if _, paused := s.Node.Annotations[remediations.PauseKey]; !paused {
 			d.Pause = fmt.Sprintf("true %s=%s was not understood", remediations.CancelKey, text.Line(v, 40))
 		}
@@ -154,7 +154,7 @@ func (s *state) cancellation(d *remediations.Decision) {
 }
 
 // glass takes drydock.dev/break-glass off when its hour is over.
-func (s *state) glass(d *remediations.Decision, now time.Time) {
+func (s *state) glass(d *lifecycle.Decision, now time.Time) {
 	if _, broken := s.Node.Annotations[remediations.BreakGlassKey]; !broken {
 		return
 	}
@@ -164,15 +164,15 @@ func (s *state) glass(d *remediations.Decision, now time.Time) {
 			return
 		}
 		d.Consume = append(d.Consume, remediations.BreakGlassKey)
-		notice(d, remediations.GlassMended, "%s was set at %s and is taken off after %s; Drydock goes on with this node", remediations.BreakGlassKey, since.Format(time.RFC3339), remediations.GlassFor)
-	} else if over := since.Add(remediations.GlassFor); !since.IsZero() && (d.Recheck.IsZero() || over.Before(d.Recheck)) {
+		notice(d, lifecycle.GlassMended, "%s was set at %s and is taken off after %s; Drydock goes on with this node", remediations.BreakGlassKey, since.Format(time.RFC3339), lifecycle.GlassFor)
+	} else if over := since.Add(lifecycle.GlassFor); !since.IsZero() && (d.Recheck.IsZero() || over.Before(d.Recheck)) {
 		d.Recheck = over
 	}
 }
 
 // clockTrusted asks the kubelets' leases whether this process's clock can be right, before a person's word is taken off
 // because its time is over: a clock that is hours ahead would end every pause for good.
-func (s *state) clockTrusted(d *remediations.Decision, now time.Time) bool {
+func (s *state) clockTrusted(d *lifecycle.Decision, now time.Time) bool {
 	if h := s.Heartbeats; h == nil || now.Sub(h.ReadAt) > remediations.LookFor {
 		d.Ask.Heartbeats = true
 		return false
@@ -180,13 +180,13 @@ func (s *state) clockTrusted(d *remediations.Decision, now time.Time) bool {
 	return s.Heartbeats.Blind() == ""
 }
 
-func notice(d *remediations.Decision, reason remediations.NoticeReason, format string, args ...any) {
-	d.Notices = append(d.Notices, remediations.Notice{Reason: reason, Message: fmt.Sprintf(format, args...)})
+func notice(d *lifecycle.Decision, reason lifecycle.NoticeReason, format string, args ...any) {
+	d.Notices = append(d.Notices, lifecycle.Notice{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
 // remember writes on each alert whose last repair a person cancelled that this is so, before the history forgets it. It is
 // asked of all alerts on the Node, those about pods and locations, too.
-func (s *state) remember(d *remediations.Decision) {
+func (s *state) remember(d *lifecycle.Decision) {
 	for _, a := range s.Journal.Alerts {
 		by := s.Journal.Cancelled(&a)
 		if by == nil || (a.Cancelled != nil && *a.Cancelled == *by) || slices.Contains(d.Prune, a.Key()) {

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // leave keeps what the end of a repair would take back off the Node while a person or another system says to leave the Node
 // alone. It goes into the history, and is taken back when that word ends.
-func (s *state) leave(d *remediations.Decision, undo []remediations.Undo, now time.Time) (left []remediations.Undo) {
+func (s *state) leave(d *lifecycle.Decision, undo []remediations.Undo, now time.Time) (left []remediations.Undo) {
 	reason, _ := s.wordOnNode(now)
 	if reason == "" || (!d.Uncordon && !d.Untaint && len(d.Withdraw) == 0) {
 		return nil
@@ -27,20 +28,20 @@ func (s *state) leave(d *remediations.Decision, undo []remediations.Undo, now ti
 }
 
 // takeBack takes back what an ended repair left on the Node, once nobody says any more to leave the Node alone.
-func (s *state) takeBack(now time.Time) (remediations.Decision, bool) {
+func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 	r := s.Journal.Record
 	if s.Journal.Malformed != nil || (r != nil && r.Phase != remediations.Exhausted && (r.Phase != remediations.Pending || r.Intent != nil)) {
-		return remediations.Decision{}, false
+		return lifecycle.Decision{}, false
 	}
 	i := slices.IndexFunc(s.Journal.History, func(e remediations.Entry) bool { return len(e.Left) > 0 })
 	if i < 0 {
-		return remediations.Decision{}, false
+		return lifecycle.Decision{}, false
 	}
 	if reason, _ := s.wordOnNode(now); reason != "" {
-		return remediations.Decision{}, false
+		return lifecycle.Decision{}, false
 	}
 	e := s.Journal.History[i]
-	d := remediations.Decision{Verb: remediations.Rest, LeftOf: e.ID, Message: fmt.Sprintf("repair %s ended at %s and left its %s on the node; Drydock takes that back now", e.ID, e.Ended.Format(time.RFC3339), kindsOf(e.Left))}
+	d := lifecycle.Decision{Verb: lifecycle.Rest, LeftOf: e.ID, Message: fmt.Sprintf("repair %s ended at %s and left its %s on the node; Drydock takes that back now", e.ID, e.Ended.Format(time.RFC3339), kindsOf(e.Left))}
 	undo(&d, &remediations.Record{Undo: e.Left})
 	return d, true
 }
@@ -57,7 +58,7 @@ func kindsOf(undo []remediations.Undo) string {
 
 // wordOnNode is the guard that holds everything on the node, because a person or another system said so; empty: none.
 func (s *state) wordOnNode(now time.Time) (remediations.Reason, string) {
-	c := &remediations.Candidate{State: s.State, Now: now, Policy: &remediations.Policy{}}
+	c := &lifecycle.Candidate{State: s.State, Now: now, Policy: &remediations.Policy{}}
 	if reason, f := c.HeldBy([]remediations.Reason{remediations.ReasonExcluded, remediations.Paused, remediations.NodeLeaving}); f != nil {
 		return reason, f.Message
 	}

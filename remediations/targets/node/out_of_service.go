@@ -6,15 +6,19 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
+
+// lets says that the Node's machine is certainly gone, and that the Node is still to be marked.
+func (s *state) lets() bool {
+	r, machine := s.Journal.Record, s.answers().Machine
+	return machine != nil && machine.MachineGone && string(s.Node.UID) == r.Intent.UID && !remediations.Ready(s.Node) && !tainted(r)
+}
 
 // letGo marks the Node of a machine that its provider has replaced as out of service, so that what was attached to the
 // machine is let go. It is a side effect like any other: it rests on a fresh look, and every guard is asked.
-func (s *state) letGo(d *remediations.Decision, now time.Time) {
-	r, p, machine := s.Journal.Record, d.Policy, s.answers().Machine
-	if machine == nil || !machine.MachineGone || string(s.Node.UID) != r.Intent.UID || remediations.Ready(s.Node) || tainted(r) {
-		return
-	}
+func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
+	r, p := s.Journal.Record, d.Policy
 	if p == nil || p.Mode == remediations.ModeOff || !p.Takes(s.Node) {
 		s.note(d, "its machine is gone; the node is not marked as out of service, because policy %s is off or does not take it", r.Policy)
 		return
@@ -26,7 +30,7 @@ func (s *state) letGo(d *remediations.Decision, now time.Time) {
 	if s.Word == nil || !s.Word.AskedAt.After(oldest) || d.Ask.Heartbeats || s.Ledger == nil {
 		return // what it would rest on is read again
 	}
-	c := &remediations.Candidate{
+	c := &lifecycle.Candidate{
 		State: s.State, Now: now, Policy: p, Step: r.Step, Alert: s.AlertBy(r.Cause.Alert), Request: r.Cause.Request,
 		Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID,
 	}
@@ -45,7 +49,7 @@ func (s *state) letGo(d *remediations.Decision, now time.Time) {
 }
 
 // note says what is in the way of a step under way, on the record where it is new there.
-func (s *state) note(d *remediations.Decision, format string, args ...any) {
+func (s *state) note(d *lifecycle.Decision, format string, args ...any) {
 	d.Message = fmt.Sprintf(format, args...)
 	if r := s.Journal.Record; r.Note != text.Line(d.Message, 400) {
 		d.Record = r.Clone()

@@ -7,11 +7,12 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // passOver goes on to the next step instead of waiting for one that can only be refused, or that is not due for this node.
 // It is on record before anything else is done, and said once. nil: no step follows, and none was issued yet.
-func (s *state) passOver(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason, f *remediations.Finding) *remediations.Decision {
+func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) *lifecycle.Decision {
 	r := pending.Clone()
 	r.Passed = append(r.Passed, remediations.Passed{Index: c.Step.Index, Name: c.Step.Name, Why: text.Line(f.Message, remediations.PassedWhy)})
 	known := s.with(r)
@@ -26,7 +27,7 @@ func (s *state) passOver(c *remediations.Candidate, pending *remediations.Record
 	r.Step = step
 	message := fmt.Sprintf("%s is passed over: %s; %s is next", c.Step.Name, f.Message, step.Name)
 	r.Hold = &remediations.Hold{Reason: reason, Message: text.Line(message, 400), Since: remediations.Instant(c.Now)}
-	return &remediations.Decision{Verb: remediations.Keep, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
+	return &lifecycle.Decision{Verb: lifecycle.Keep, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
 }
 
 // passes says that the record passes one step more over than before, so the plan goes on.
@@ -48,7 +49,7 @@ func passedOver(r *remediations.Record) string {
 }
 
 // part is what of the node the step is about, where only the plan says it.
-func part(c *remediations.Candidate) string {
+func part(c *lifecycle.Candidate) string {
 	of := c.Policy.Plan[c.Step.Index]
 	if part := of.Unit + of.DaemonSet + of.Template.String(); part != "" {
 		return " (" + part + ")"

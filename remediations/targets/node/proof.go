@@ -8,16 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // await waits for the proof of the attempt that was issued.
-func (s *state) await(now time.Time) remediations.Decision {
+func (s *state) await(now time.Time) lifecycle.Decision {
 	r := s.Journal.Record
 	p := s.policy()
 	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == remediations.CallUnknown && (c.Outcome == remediations.CallAccepted || c.Outcome == remediations.CallRefused) {
 		return s.Settle(now) // the answer came late
 	}
-	d := remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: r.Deadline}
+	d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: r.Deadline}
 	d.Ask.Heartbeats = r.Beyond(now)
 	if proven, missing := s.proven(); !proven {
 		d.Message = missing
@@ -59,14 +60,14 @@ func (s *state) well() (string, bool) { return "the node is well", remediations.
 
 // evidence reads the kubelet's lease, and whether the fault itself is gone by the policy's witness, since an alert may lapse while
 // its fault stays.
-func (s *state) evidence(d *remediations.Decision, p *remediations.Policy, due, now time.Time) (there bool, against string) {
+func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now time.Time) (there bool, against string) {
 	r := s.Record
 	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.renewed(r) && now.Sub(s.Lease.ReadAt) >= leaseAgain) {
 		d.Ask.Lease, d.Message = true, "reading the node's lease"
 		return false, ""
 	}
 	if !s.renewed(r) {
-		*d = remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}
+		*d = lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}
 		return false, ""
 	}
 	gone, unread, saw := s.faultGone(p, r, due)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // firstStepOf is the first step of the plan that is left for the record.
@@ -44,10 +46,10 @@ func issued(r *remediations.Record) (remediations.StepRef, bool) {
 
 // lastCure is how the policy's last repair of the machine ended, if that was a cure. The Node's history has it, and the
 // ledger has it for a Node that was deleted and registered again.
-func (s *state) lastCure(policy string) *remediations.Cure {
-	var known *remediations.Cure
+func (s *state) lastCure(policy string) *ledger.Cure {
+	var known *ledger.Cure
 	if s.Ledger != nil {
-		for _, c := range s.Ledger.Cures[remediations.Machine(s.Node)] {
+		for _, c := range s.Ledger.Cures[ledger.Machine(s.Node)] {
 			if c.Policy == policy {
 				known = &c
 			}
@@ -61,7 +63,7 @@ func (s *state) lastCure(policy string) *remediations.Cure {
 		case known != nil && known.Repair == e.ID:
 			known.Relapsed = known.Relapsed || e.Outcome == remediations.Relapsed
 		case known == nil || known.At.Before(e.Ended):
-			return e.Cure()
+			return ledger.CureOf(e)
 		}
 		break
 	}
@@ -71,7 +73,7 @@ func (s *state) lastCure(policy string) *remediations.Cure {
 // relapse is the cure that did not last, if the alert is one that came back within the policy's relapseWindow; nil: it is a
 // fault of its own. How long the alert has been held since makes no difference, and time in which Drydock was blind does not
 // count. A repair that ended as SelfRecovered is no other: its steps cured nothing.
-func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.Time) *remediations.Cure {
+func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.Time) *ledger.Cure {
 	if p.RelapseWindow <= 0 || s.Ledger == nil {
 		return nil
 	}
@@ -92,8 +94,8 @@ func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.
 }
 
 // relapsed names the cure that has to be counted as failed before anything more is done.
-func (s *state) relapsed(d *remediations.Decision) {
-	if d.Record == nil || d.Record.After == nil || (d.Verb != remediations.Issue && d.Verb != remediations.End) {
+func (s *state) relapsed(d *lifecycle.Decision) {
+	if d.Record == nil || d.Record.After == nil || (d.Verb != lifecycle.Issue && d.Verb != lifecycle.End) {
 		return
 	}
 	if c := s.lastCure(d.Record.Policy); c != nil && c.Repair == d.Record.After.ID && !c.Relapsed {
@@ -102,7 +104,7 @@ func (s *state) relapsed(d *remediations.Decision) {
 }
 
 // spentPlan ends a plan of which the earlier repairs have tried everything. Every guard is asked first, as before a step.
-func (s *state) spentPlan(c *remediations.Candidate, r *remediations.Record) remediations.Decision {
+func (s *state) spentPlan(c *lifecycle.Candidate, r *remediations.Record) lifecycle.Decision {
 	if s.Ledger == nil {
 		return s.Act(c, r) // which waits for it, or holds
 	}
@@ -111,7 +113,7 @@ func (s *state) spentPlan(c *remediations.Candidate, r *remediations.Record) rem
 		return s.Act(c, r)
 	}
 	if c.Unwitnessed() {
-		return s.lookOnce(c, remediations.Ask{Witness: true})
+		return s.lookOnce(c, lifecycle.Ask{Witness: true})
 	}
 	return s.with(r).exhaust(c.Policy, c.Now)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // request is what a person asks of this node and has not led to anything yet: it is on record, or new. Empty: nothing.
@@ -26,7 +27,7 @@ func (s *state) request() string {
 }
 
 // asked decides about a request. It goes before the node's alerts, which wait for it as for any repair under way.
-func (s *state) asked(request string, now time.Time) remediations.Decision {
+func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 	p := s.Config.Requested(request, s.Node)
 	if p == nil {
 		return s.refuse("policy %s does not take this node, or is off", strings.TrimPrefix(request, remediations.RequestPolicy))
@@ -42,35 +43,35 @@ func (s *state) asked(request string, now time.Time) remediations.Decision {
 }
 
 // refuse answers a request of which nothing comes.
-func (s *state) refuse(format string, args ...any) remediations.Decision {
-	d := remediations.Decision{Verb: remediations.Rest}
+func (s *state) refuse(format string, args ...any) lifecycle.Decision {
+	d := lifecycle.Decision{Verb: lifecycle.Rest}
 	d.Message = fmt.Sprintf(format, args...)
-	notice(&d, remediations.RequestRefused, "%s", d.Message)
+	notice(&d, lifecycle.RequestRefused, "%s", d.Message)
 	if r := s.Journal.Record; r != nil && r.Cause.Request != "" {
-		d.Verb = remediations.Drop
+		d.Verb = lifecycle.Drop
 	}
 	return d
 }
 
 // consumeRequest takes the request off the Node in the write that records its effect, or with the refusal.
-func (s *state) consumeRequest(d *remediations.Decision) {
+func (s *state) consumeRequest(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.RequestKey]
 	if !ok {
 		return
 	}
 	r := s.Journal.Record
 	request, err := s.Config.ParseRequest(v)
-	refused := slices.ContainsFunc(d.Notices, func(n remediations.Notice) bool { return n.Reason == remediations.RequestRefused })
+	refused := slices.ContainsFunc(d.Notices, func(n lifecycle.Notice) bool { return n.Reason == lifecycle.RequestRefused })
 	switch {
 	case err != nil:
-		notice(d, remediations.AnnotationInvalid, "%v", err)
+		notice(d, lifecycle.AnnotationInvalid, "%v", err)
 	case refused, d.Record != nil && d.Record.Cause.Request == request && (r == nil || r.ID != d.Record.ID):
 	case s.Journal.Malformed != nil:
-		notice(d, remediations.RequestRefused, "%s: the node's record cannot be read; set %s=true first, which drops it", request, remediations.ResetKey)
+		notice(d, lifecycle.RequestRefused, "%s: the node's record cannot be read; set %s=true first, which drops it", request, remediations.ResetKey)
 	case r != nil && r.Phase == remediations.Exhausted:
-		notice(d, remediations.RequestRefused, "%s: repair %s has run out of steps here; set %s=true first, when the node is mended", request, r.ID, remediations.ResetKey)
+		notice(d, lifecycle.RequestRefused, "%s: repair %s has run out of steps here; set %s=true first, when the node is fixed", request, r.ID, remediations.ResetKey)
 	case r != nil && (r.Intent != nil || r.Cause.Request != ""):
-		notice(d, remediations.RequestRefused, "%s: repair %s by policy %s is under way; cancel it with %s=%s, or wait for its end", request, r.ID, r.Policy, remediations.CancelKey, r.ID)
+		notice(d, lifecycle.RequestRefused, "%s: repair %s by policy %s is under way; cancel it with %s=%s, or wait for its end", request, r.ID, r.Policy, remediations.CancelKey, r.ID)
 	default:
 		return // nothing was decided yet
 	}

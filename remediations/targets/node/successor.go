@@ -10,11 +10,13 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // SuccessorOf finds the Node of the machine that came for the orphan's; nil: it has not joined yet, or the provider has
 // not said which machine it is.
-func SuccessorOf(o *remediations.Orphan, r *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
+func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
 	if r == nil || !r.About(o.Record.Intent) {
 		return nil
 	}
@@ -29,7 +31,7 @@ func SuccessorOf(o *remediations.Orphan, r *remediations.Replacement, nodes []*c
 
 // DecideSuccessor decides about a repair that outlived its Node. known is the state of the successor's Node with the orphan's
 // record in its journal; where there is no successor yet, its Node is nil.
-func DecideSuccessor(known *remediations.State, o *remediations.Orphan, now time.Time) remediations.Decision {
+func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) lifecycle.Decision {
 	s := of(known)
 	r := &o.Record
 	p := s.Config.Policy(r.Policy)
@@ -37,7 +39,7 @@ func DecideSuccessor(known *remediations.State, o *remediations.Orphan, now time
 		p = s.Config.Requested(r.Policy, &corev1.Node{})
 	}
 	deadline := r.Intent.At.Add(s.Config.WaitOf(p, r.Step))
-	d := remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: remediations.Earlier(deadline, now.Add(askEvery))}
+	d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: remediations.Earlier(deadline, now.Add(askEvery))}
 	machine, again := s.answers().Machine, s.askedAgain(r.Intent)
 	d.Ask.Replacement = !now.Before(again) || again.Sub(now) > askEvery
 	switch {
@@ -47,7 +49,7 @@ func DecideSuccessor(known *remediations.State, o *remediations.Orphan, now time
 		d.Message = "asking the provider whether the machine was replaced"
 		return d
 	case s.Node == nil || machine.Missing != "":
-		_, d.Message = s.Config.Remediation("replace").Proof(r.Intent, &remediations.NodeFacts{}, s.answers())
+		_, d.Message = s.Config.Remediation(r.Step.Name).Proof(r.Intent, &remediations.NodeFacts{}, s.answers())
 		return d
 	}
 	next := r.Clone()
@@ -55,7 +57,7 @@ func DecideSuccessor(known *remediations.State, o *remediations.Orphan, now time
 	if over, well := s.with(next).Cured(p, now); well {
 		over.Uncordon, over.Untaint = false, false // that was the Node that is gone
 		// What the provider has proven holds until it says otherwise: to ask again is no break in the node's being well.
-		over.Ask.Replacement = over.Verb == remediations.Wait && d.Ask.Replacement
+		over.Ask.Replacement = over.Verb == lifecycle.Wait && d.Ask.Replacement
 		return over
 	}
 	d.Message = "the machine was replaced, its Node is not well yet"
@@ -66,7 +68,7 @@ func DecideSuccessor(known *remediations.State, o *remediations.Orphan, now time
 }
 
 // orphanOver ends a replacement that was not proven in time. There is no Node to keep it on, so it is told and counted.
-func (s *state) orphanOver(o *remediations.Orphan, p *remediations.Policy, now time.Time) remediations.Decision {
+func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Time) lifecycle.Decision {
 	missing := "the provider was not asked"
 	if machine := s.answers().Machine; machine != nil {
 		missing = machine.Missing
@@ -79,7 +81,7 @@ func (s *state) orphanOver(o *remediations.Orphan, p *remediations.Policy, now t
 	default:
 		missing = "no Node of the new machine is well"
 	}
-	d := remediations.Decision{Verb: remediations.End, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, s.Config.WaitOf(p, r.Step), missing)}
+	d := lifecycle.Decision{Verb: lifecycle.End, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, s.Config.WaitOf(p, r.Step), missing)}
 	d.Ended = &remediations.Entry{
 		ID: r.ID, Policy: r.Policy, Outcome: remediations.OutcomeExhausted, Steps: slices.Clone(r.Done), Began: r.Began, Ended: remediations.Instant(now),
 		Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: text.Line(d.Message, 300),

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // surveyFor is how long the provider's word about a machine is good: the intent follows at once.
@@ -15,7 +17,7 @@ const surveyFor = 30 * time.Second
 var noSurvey = &remediations.Survey{}
 
 // surveyOf is what the provider says of the machine for the candidate's step; nil: it must be asked.
-func (s *state) surveyOf(c *remediations.Candidate) *remediations.Survey {
+func (s *state) surveyOf(c *lifecycle.Candidate) *remediations.Survey {
 	if !c.Config.AsksFirst(c.Step.Name) {
 		return noSurvey
 	}
@@ -34,16 +36,16 @@ func (s *state) surveyOf(c *remediations.Candidate) *remediations.Survey {
 }
 
 // trouble is what the provider, or somebody else who repairs the node, had against the step when it was last asked; nil: nothing, or it was not asked.
-func (s *state) trouble(c *remediations.Candidate) *remediations.Finding {
+func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	v := s.Survey
 	if !c.Config.AsksFirst(c.Step.Name) || v == nil || v.Step != ask(c) || v.Provider != provider(c) || v.Trouble == "" || v.At.After(c.Now) {
 		return nil
 	}
-	return &remediations.Finding{Message: v.Trouble, Until: v.At.Add(v.Again), Fleetwide: v.Fleetwide, Pass: c.Remediation().PassedOver && !v.Fleetwide && v.Reason == ""}
+	return &lifecycle.Finding{Message: v.Trouble, Until: v.At.Add(v.Again), Fleetwide: v.Fleetwide, Pass: c.Remediation().PassedOver && !v.Fleetwide && v.Reason == ""}
 }
 
 // ask names the candidate's step as Survey.Step does.
-func ask(c *remediations.Candidate) remediations.StepOn { return c.Policy.Plan[c.Step.Index].On() }
+func ask(c *lifecycle.Candidate) remediations.StepOn { return c.Policy.Plan[c.Step.Index].On() }
 
 func before(v *remediations.Survey, step remediations.StepOn) remediations.Before {
 	if v == nil || v.Step != step || v.Before.Check() != nil {
@@ -56,7 +58,7 @@ func before(v *remediations.Survey, step remediations.StepOn) remediations.Befor
 const askEvery = 15 * time.Second
 
 // follow asks whoever can tell whether the step's proof is there, again and again until it is.
-func (s *state) follow(d *remediations.Decision, now time.Time) {
+func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	r := s.Journal.Record
 	if of := s.Config.Remediation(remediations.StepName(remediations.LastDone(r))); (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
 		return
@@ -66,16 +68,34 @@ func (s *state) follow(d *remediations.Decision, now time.Time) {
 	} else {
 		d.Recheck = remediations.Earlier(d.Recheck, again)
 	}
-	s.letGo(d, now)
+	if s.lets() {
+		s.letGo(d, now)
+	} else {
+		s.heldUp(d)
+	}
+}
+
+// heldUp keeps on record what holds the old machine up while it is still there, so that people need not look into the other system.
+func (s *state) heldUp(d *lifecycle.Decision) {
+	machine, r := s.answers().Machine, s.Journal.Record
+	if machine == nil {
+		return
+	}
+	if blocked := text.Line(machine.Blocked, 400); blocked != r.Note {
+		d.Record = r.Clone()
+		d.Record.Note = blocked
+		if blocked != "" {
+			d.Message = blocked
+		}
+	}
 }
 
 // unserved says that no single provider carries out the candidate's step on its Node, or the steps that it prepares. A step that no
 // provider of the Node has is passed over where a later one has its provider; one that two claim is held.
-func unserved(c *remediations.Candidate) *remediations.Finding {
-	var first *remediations.Finding
+func unserved(c *lifecycle.Candidate) *lifecycle.Finding {
+	var first *lifecycle.Finding
 	for _, step := range c.Policy.Plan[c.Step.Index:] {
-		of := c.Config.Remediation(step.Name)
-		if !of.Once || !c.Config.Provides(step) || (of.Refuses != nil && of.Refuses(c.Node) != "") {
+		if !c.Config.NeedsProvider(step, c.Node) {
 			continue
 		}
 		_, against := c.Config.ProviderOf(step.Name, c.Node)
@@ -86,7 +106,7 @@ func unserved(c *remediations.Candidate) *remediations.Finding {
 			first.Pass = true
 			return first
 		case first == nil:
-			first = &remediations.Finding{Message: against, Pass: of.PassedOver && step.Name == c.Step.Name}
+			first = &lifecycle.Finding{Message: against, Pass: c.Config.Remediation(step.Name).PassedOver && step.Name == c.Step.Name}
 		}
 		if len(c.Config.Claimants(step.Name, c.Node)) > 1 {
 			return first
@@ -96,13 +116,12 @@ func unserved(c *remediations.Candidate) *remediations.Finding {
 }
 
 // drainedAnyway says that the candidate is a drain before a step whose provider drains the Node itself, so it is passed over.
-func drainedAnyway(c *remediations.Candidate) *remediations.Finding {
+func drainedAnyway(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Step.Name != "drain" {
 		return nil
 	}
 	for _, step := range c.Policy.Plan[c.Step.Index+1:] {
-		of := c.Config.Remediation(step.Name)
-		if !of.Once || !c.Config.Provides(step) || (of.Refuses != nil && of.Refuses(c.Node) != "") {
+		if !c.Config.NeedsProvider(step, c.Node) {
 			continue
 		}
 		name, against := c.Config.ProviderOf(step.Name, c.Node)
@@ -110,7 +129,7 @@ func drainedAnyway(c *remediations.Candidate) *remediations.Finding {
 			continue // it is passed over, too
 		}
 		if i := slices.IndexFunc(c.Config.Providers, func(p remediations.Provider) bool { return p.Name == name && p.Drains }); i >= 0 {
-			return &remediations.Finding{Message: fmt.Sprintf("%s drains Node %s itself in the step %s", name, c.Node.Name, step.Name), Pass: true}
+			return &lifecycle.Finding{Message: fmt.Sprintf("%s drains Node %s itself in the step %s", name, c.Node.Name, step.Name), Pass: true}
 		}
 		return nil
 	}
@@ -118,7 +137,7 @@ func drainedAnyway(c *remediations.Candidate) *remediations.Finding {
 }
 
 // provider is the one that is asked about the candidate's step.
-func provider(c *remediations.Candidate) string {
+func provider(c *lifecycle.Candidate) string {
 	name, _ := c.Config.ProviderOf(c.Step.Name, c.Node)
 	return name
 }

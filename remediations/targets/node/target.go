@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // state is the node itself, as the one lifecycle decides about it.
-type state struct{ remediations.Target }
+type state struct{ lifecycle.Target }
 
-func of(known *remediations.State) *state {
-	s := &state{remediations.Target{State: known, Subject: remediations.Subject{Record: known.Journal.Record}, Apart: refusedFor}}
+func of(known *lifecycle.State) *state {
+	s := &state{lifecycle.Target{State: known, Subject: remediations.Subject{Record: known.Journal.Record}, Apart: refusedFor}}
 	s.PolicyFor = func(r *remediations.Record) *remediations.Policy { return s.Config.PolicyOf(r.Policy, s.Node) }
 	s.Causes, s.Likely, s.Said = s.mildestFirst, s.likelyStep, s.verdictOn
 	s.Begun = func(r *remediations.Record) bool { return r.Intent != nil }
 	s.First, s.Examine, s.Asks, s.Intend, s.Hold = s.first, s.examine, s.asks, s.intend, s.hold
-	s.Consider = func(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.Decision {
+	s.Consider = func(p *remediations.Policy, a *remediations.Alert, now time.Time) lifecycle.Decision {
 		return s.consider(p, a, "", now)
 	}
 	s.Acting, s.Overdue, s.Await, s.Proceed, s.Rest = s.acting, s.overdue, s.await, s.proceed, s.rest
@@ -33,15 +34,15 @@ func (s *state) with(r *remediations.Record) *state {
 }
 
 // first is what a person asked for.
-func (s *state) first(now time.Time) (remediations.Decision, bool) {
+func (s *state) first(now time.Time) (lifecycle.Decision, bool) {
 	if request := s.request(); request != "" {
 		return s.asked(request, now), true
 	}
-	return remediations.Decision{}, false
+	return lifecycle.Decision{}, false
 }
 
 // examine asks whether one provider carries out the step on this node, and what it has against it. That stands, and is told once, while the provider is asked again.
-func (s *state) examine(c *remediations.Candidate, pending *remediations.Record, observing bool) (*remediations.Decision, remediations.Reason, *remediations.Finding) {
+func (s *state) examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	if f := unserved(c); f != nil {
 		return nil, remediations.ProviderAbsent, f
 	}
@@ -50,7 +51,7 @@ func (s *state) examine(c *remediations.Candidate, pending *remediations.Record,
 	}
 	if observing {
 		if c.Unwitnessed() { // what would be done says so only where it would be
-			d := s.lookOnce(c, remediations.Ask{Witness: true})
+			d := s.lookOnce(c, lifecycle.Ask{Witness: true})
 			return &d, "", nil
 		}
 		return nil, "", nil
@@ -69,12 +70,12 @@ func (s *state) examine(c *remediations.Candidate, pending *remediations.Record,
 	return &d, "", nil
 }
 
-func (s *state) asks(c *remediations.Candidate, also *remediations.Ask) remediations.StepOn {
+func (s *state) asks(c *lifecycle.Candidate, also *lifecycle.Ask) remediations.StepOn {
 	also.Survey, also.Witness = s.surveyOf(c) == nil, c.Unwitnessed()
 	return ask(c)
 }
 
-func (s *state) intend(c *remediations.Candidate, pending *remediations.Record, d *remediations.Decision) {
+func (s *state) intend(c *lifecycle.Candidate, pending *remediations.Record, d *lifecycle.Decision) {
 	n, r, spent := s.Node, d.Record, s.taken(pending, c.Step)
 	r.Also = s.also(r)
 	r.Intent.BootID, r.Intent.UID, r.Intent.ProviderID = n.Status.NodeInfo.BootID, string(n.UID), n.Spec.ProviderID
@@ -104,7 +105,7 @@ func (s *state) intend(c *remediations.Candidate, pending *remediations.Record, 
 }
 
 // hold keeps the candidate back, or passes its step over.
-func (s *state) hold(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason, f *remediations.Finding) remediations.Decision {
+func (s *state) hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	if f.Pass {
 		if over := s.passOver(c, pending, reason, f); over != nil {
 			return *over
@@ -116,9 +117,9 @@ func (s *state) hold(c *remediations.Candidate, pending *remediations.Record, re
 	return d
 }
 
-func (s *state) keep(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason, f *remediations.Finding) remediations.Decision {
-	d := remediations.Held(c, reason, f)
-	hold, was := remediations.NewHold(reason, f, c.Now), s.Record
+func (s *state) keep(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
+	d := lifecycle.Held(c, reason, f)
+	hold, was := lifecycle.NewHold(reason, f, c.Now), s.Record
 	// A person's request is consumed with the record of it, whatever holds it.
 	if was.Holds(pending, hold, d.Fleetwide) || (c.Request != "" && (was == nil || was.ID != pending.ID)) {
 		d.Record = pending.Clone()
@@ -127,17 +128,17 @@ func (s *state) keep(c *remediations.Candidate, pending *remediations.Record, re
 	return d
 }
 
-func (s *state) acting(now time.Time) (remediations.Decision, bool) {
+func (s *state) acting(now time.Time) (lifecycle.Decision, bool) {
 	if !s.Config.Remediation(s.Record.Step.Name).Once {
 		return s.work(now), true
 	}
-	return remediations.Decision{}, false
+	return lifecycle.Decision{}, false
 }
 
 func (s *state) overdue(r *remediations.Record, now time.Time) bool {
 	return r.Beyond(now) && s.Heartbeats.Agrees(now)
 }
 
-func (s *state) rest(time.Time) remediations.Decision {
-	return remediations.Decision{Verb: remediations.Rest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is mended", s.Record.ID, remediations.ResetKey)}
+func (s *state) rest(time.Time) lifecycle.Decision {
+	return lifecycle.Decision{Verb: lifecycle.Rest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is fixed", s.Record.ID, remediations.ResetKey)}
 }

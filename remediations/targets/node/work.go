@@ -7,11 +7,13 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // work decides about a repeatable step that is under way, such as a drain. It may be begun again by whoever leads, and
 // ends as soon as a guard has something against it: each of its side effects is one that a person might mind.
-func (s *state) work(now time.Time) remediations.Decision {
+func (s *state) work(now time.Time) lifecycle.Decision {
 	r, p := s.Journal.Record, s.policy()
 	if p == nil || p.Mode == remediations.ModeOff {
 		return s.End(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
@@ -38,17 +40,17 @@ func (s *state) work(now time.Time) remediations.Decision {
 		}
 		return s.worn(p, why, now)
 	}
-	d := remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: r.Deadline}
+	d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: r.Deadline}
 	if reason, f := s.unheard(call != nil, &d, now); f != nil {
 		return s.interrupt(p, reason, f, now)
-	} else if d.Verb == remediations.Look {
+	} else if d.Verb == lifecycle.Look {
 		return d
 	}
 	known := *s.State
 	if s.Ledger == nil {
-		known.Ledger = &remediations.Ledger{} // not readable for a moment: the slot was taken, and stays taken
+		known.Ledger = &ledger.Ledger{} // not readable for a moment: the slot was taken, and stays taken
 	}
-	c := &remediations.Candidate{
+	c := &lifecycle.Candidate{
 		State: &known, Now: now, Policy: p, Step: r.Step, Alert: s.AlertBy(r.Cause.Alert), Request: r.Cause.Request,
 		Verdict: s.verdictOn(r.Cause), Repair: r.ID, Own: r.ID,
 	}
@@ -58,13 +60,13 @@ func (s *state) work(now time.Time) remediations.Decision {
 	if c.Unwitnessed() {
 		d.Ask.Witness = true
 		if call == nil {
-			d.Verb, d.Message = remediations.Look, fmt.Sprintf("reading the witness before %s %s goes on", r.Step.Name, s.Node.Name)
+			d.Verb, d.Message = lifecycle.Look, fmt.Sprintf("reading the witness before %s %s goes on", r.Step.Name, s.Node.Name)
 			return d
 		}
 	}
 	if call == nil {
 		d.Signs = c.Signs()
-		d.Verb, d.Message = remediations.Resume, fmt.Sprintf("%s %s goes on", r.Step.Name, s.Node.Name)
+		d.Verb, d.Message = lifecycle.Resume, fmt.Sprintf("%s %s goes on", r.Step.Name, s.Node.Name)
 		return d
 	}
 	d.Message = call.Note
@@ -77,7 +79,7 @@ func (s *state) work(now time.Time) remediations.Decision {
 
 // uncordoned ends the repair of a node that Drydock emptied, since somebody wants pods on it. It is a person's word like a
 // cancel: to drain the node again would be against it, and to go on without would take the pods along.
-func (s *state) uncordoned(when string, now time.Time) remediations.Decision {
+func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.Cancelled, "somebody uncordoned the node "+when, now)
 	d.Ended.By = remediations.ByPerson
 	return d
@@ -85,20 +87,20 @@ func (s *state) uncordoned(when string, now time.Time) remediations.Decision {
 
 // unheard asks whether what a step under way rests on is young enough. One that is not being done, since another process
 // began it, is looked after first; one that is ends when nobody has answered for too long.
-func (s *state) unheard(underway bool, d *remediations.Decision, now time.Time) (remediations.Reason, *remediations.Finding) {
+func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (remediations.Reason, *lifecycle.Finding) {
 	oldest := now.Add(-s.Config.MaxStaleness)
 	deaf := s.Word == nil || !s.Word.AskedAt.After(oldest)
 	uncounted := s.Heartbeats == nil || !s.Heartbeats.ReadAt.After(oldest)
 	d.Ask.Heartbeats = uncounted || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
 	switch {
-	case s.Ledger == nil && errors.Is(s.LedgerErr, remediations.ErrLedgerMalformed):
-		return remediations.RecordMalformed, &remediations.Finding{Message: s.LedgerErr.Error(), Fleetwide: true}
+	case s.Ledger == nil && errors.Is(s.LedgerErr, ledger.ErrLedgerMalformed):
+		return remediations.RecordMalformed, &lifecycle.Finding{Message: s.LedgerErr.Error(), Fleetwide: true}
 	case !underway && (deaf || uncounted || s.Ledger == nil):
-		d.Verb, d.Ask.Alerts, d.Message = remediations.Look, deaf, fmt.Sprintf("looking before %s %s goes on", s.Journal.Record.Step.Name, s.Node.Name)
+		d.Verb, d.Ask.Alerts, d.Message = lifecycle.Look, deaf, fmt.Sprintf("looking before %s %s goes on", s.Journal.Record.Step.Name, s.Node.Name)
 	case deaf:
-		return remediations.AlertUnconfirmed, remediations.Because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
+		return remediations.AlertUnconfirmed, lifecycle.Because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
 	case uncounted:
-		return remediations.Blind, remediations.Because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
+		return remediations.Blind, lifecycle.Because("the nodes' leases could not be counted for %s", s.Config.MaxStaleness)
 	default:
 		d.Recheck = remediations.Earlier(d.Recheck, remediations.Earlier(s.Word.AskedAt, s.Heartbeats.ReadAt).Add(s.Config.MaxStaleness))
 	}
@@ -106,12 +108,12 @@ func (s *state) unheard(underway bool, d *remediations.Decision, now time.Time) 
 }
 
 // interrupt puts the step back: it is held, and begins again when nothing holds it any more.
-func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f *remediations.Finding, now time.Time) remediations.Decision {
+func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f *lifecycle.Finding, now time.Time) lifecycle.Decision {
 	r := s.Journal.Record.Clone()
 	r.Phase, r.Since, r.Deadline, r.Note = remediations.Pending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
-	r.Hold = remediations.NewHold(reason, f, now)
+	r.Hold = lifecycle.NewHold(reason, f, now)
 	r.Also = s.also(r)
-	d := remediations.Decision{Verb: remediations.Keep, Reason: reason, Message: f.Message, Fleetwide: f.Fleetwide || reason.Fleetwide(), Policy: p, Record: r}
+	d := lifecycle.Decision{Verb: lifecycle.Keep, Reason: reason, Message: f.Message, Fleetwide: f.Fleetwide || reason.Fleetwide(), Policy: p, Record: r}
 	if f.Until.After(now) {
 		d.Recheck = f.Until
 	}
@@ -134,7 +136,7 @@ func (s *state) interrupted(r *remediations.Record) bool {
 
 // worn ends a step that did not come to its end in time, or cannot. A node that is not Ready loses nothing by the next
 // step that it has not lost already.
-func (s *state) worn(p *remediations.Policy, why string, now time.Time) remediations.Decision {
+func (s *state) worn(p *remediations.Policy, why string, now time.Time) lifecycle.Decision {
 	r := s.Journal.Record
 	goesOn := r.Step.Index < len(p.Plan) && p.Plan[r.Step.Index].ContinueOnTimeout
 	if goesOn || !remediations.Ready(s.Node) {
@@ -146,7 +148,7 @@ func (s *state) worn(p *remediations.Policy, why string, now time.Time) remediat
 }
 
 // after goes on with the plan when a repeatable step is over.
-func (s *state) after(outcome remediations.CallOutcome, why string, now time.Time) remediations.Decision {
+func (s *state) after(outcome remediations.CallOutcome, why string, now time.Time) lifecycle.Decision {
 	r := s.Journal.Record.Clone()
 	r.Intent.Outcome, r.Intent.Why, r.Note = outcome, text.Line(why, 300), ""
 	return s.with(r).proceed(now)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 
 // State is all that Decide may know. Call, NewID and WellSince of the State are the sidecar's own.
 type State struct {
-	remediations.Target
+	lifecycle.Target
 	// Sighting is what was last seen of it; nil: nothing yet.
 	Sighting *Sighting
 	// Busy counts the other sidecars under repair in the cluster.
@@ -29,7 +30,7 @@ type State struct {
 
 // Decide says what is to be done about one pod's sidecar now. It is pure, as the core's is, and asks the same guards,
 // but for those that speak of nodes: an approval disrupts nothing.
-func Decide(state *State, now time.Time) remediations.Decision {
+func Decide(state *State, now time.Time) lifecycle.Decision {
 	own := *state
 	s := &own
 	s.Kind, s.What, s.Of, s.Apart = remediations.KindSidecar, "the sidecar of "+s.Name, s.Name, apart
@@ -40,15 +41,15 @@ func Decide(state *State, now time.Time) remediations.Decision {
 	// There is a record only while something is done, or would be. What holds a sidecar before that is told, and not written.
 	s.Begun = func(r *remediations.Record) bool { return r.Intent != nil }
 	s.Named = func(r *remediations.Record) { pod := remediations.PodNamed(s.Name); r.Pod = &pod }
-	s.Closing = func(d *remediations.Decision, _ time.Time) { d.Ended.Pod = s.Name }
+	s.Closing = func(d *lifecycle.Decision, _ time.Time) { d.Ended.Pod = s.Name }
 	s.Elsewhere, s.Examine, s.Intend, s.Hold, s.Tidy = s.elsewhere, s.examine, s.intend, s.hold, s.tidy
 	s.Await, s.Proceed, s.Rest = s.await, s.proceed, s.rest
-	return remediations.DecideTarget(&s.Target, now)
+	return lifecycle.DecideTarget(&s.Target, now)
 }
 
 // tidy drops the alerts that are over.
-func (s *State) tidy(d *remediations.Decision, now time.Time) {
-	if s.Stale() || d.Verb == remediations.Look {
+func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
+	if s.Stale() || d.Verb == lifecycle.Look {
 		return
 	}
 	for i := range s.Alerts {
@@ -59,8 +60,8 @@ func (s *State) tidy(d *remediations.Decision, now time.Time) {
 }
 
 // examine looks at the pod, and asks its sidecar and whoever owns it.
-func (s *State) examine(c *remediations.Candidate, pending *remediations.Record, observing bool) (*remediations.Decision, remediations.Reason, *remediations.Finding) {
-	instead := func(d remediations.Decision) (*remediations.Decision, remediations.Reason, *remediations.Finding) {
+func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
+	instead := func(d lifecycle.Decision) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 		return &d, "", nil
 	}
 	against, why := s.Sighting.against()
@@ -68,11 +69,11 @@ func (s *State) examine(c *remediations.Candidate, pending *remediations.Record,
 		against, why = s.Sighting.deliberate(c.Verdict.StartsAt)
 	}
 	if why != nil {
-		why.Until = s.Sighting.At.Add(remediations.LookAgain)
+		why.Until = s.Sighting.At.Add(lifecycle.LookAgain)
 		return nil, against, why
 	}
 	if wait := s.turn(); wait != "" && !observing {
-		d := remediations.Decision{Verb: remediations.Wait, Policy: c.Policy, Message: wait}
+		d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: c.Policy, Message: wait}
 		if was := s.Record; was != nil && was.Phase != remediations.Pending {
 			d.Record = pending.Clone() // its turn may be long in coming, and its phase is over
 		}
@@ -82,29 +83,29 @@ func (s *State) examine(c *remediations.Candidate, pending *remediations.Record,
 }
 
 // hold keeps the candidate back. Before anything was done that is on no record.
-func (s *State) hold(c *remediations.Candidate, pending *remediations.Record, reason remediations.Reason, f *remediations.Finding) remediations.Decision {
-	d := remediations.Held(c, reason, f)
+func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
+	d := lifecycle.Held(c, reason, f)
 	if was := s.Record; was != nil && was.Intent == nil && reason != remediations.Observing {
-		return remediations.Decision{Verb: remediations.Drop, Policy: c.Policy, Message: f.Message} // it is held on no record
+		return lifecycle.Decision{Verb: lifecycle.Drop, Policy: c.Policy, Message: f.Message} // it is held on no record
 	} else if was != nil {
 		if was.Phase != remediations.Pending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
 			d.Record = pending.Clone()
-			d.Record.Hold = remediations.NewHold(reason, f, c.Now)
+			d.Record.Hold = lifecycle.NewHold(reason, f, c.Now)
 			d.Record.Hold.Until = nil // it is looked at again and again, and the record not written for that
 		}
 		return d
 	}
 	if reason == remediations.Observing && remediations.OwnBytes(s.Node.Annotations)+Room <= remediations.MaxBytesPerNode {
 		d.Record = pending.Clone()
-		d.Record.Hold = remediations.NewHold(reason, f, c.Now)
-		return s.LookAgain(d, c.Now, remediations.LookAgain)
+		d.Record.Hold = lifecycle.NewHold(reason, f, c.Now)
+		return s.LookAgain(d, c.Now, lifecycle.LookAgain)
 	}
 	if !d.Fleetwide {
 		// What holds it may be this node's, and the pod on another by now.
 		if s.Elsewhere() != "" {
 			return s.leave(c.Now)
 		}
-		return s.LookAgain(d, c.Now, remediations.LookElsewhere)
+		return s.LookAgain(d, c.Now, lifecycle.LookElsewhere)
 	}
 	return d
 }
@@ -125,7 +126,7 @@ func (s *State) turn() string {
 	return ""
 }
 
-func (s *State) intend(c *remediations.Candidate, _ *remediations.Record, d *remediations.Decision) {
+func (s *State) intend(c *lifecycle.Candidate, _ *remediations.Record, d *lifecycle.Decision) {
 	r := d.Record
 	r.Pod.UID = s.Sighting.Pod.UID
 	r.Intent.UID, r.Intent.Task = r.Pod.UID, s.NewTask

@@ -7,19 +7,20 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // await asks the sidecar itself, again and again, whether it is ready.
-func (s *State) await(now time.Time) remediations.Decision {
+func (s *State) await(now time.Time) lifecycle.Decision {
 	if d, over := s.finished(now); over {
 		return d
 	}
-	d := remediations.Decision{Verb: remediations.Wait, Policy: s.PolicyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
+	d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: s.PolicyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
 	return s.LookAgain(d, now, proof)
 }
 
 // proceed goes on after an attempt whose proof did not come.
-func (s *State) proceed(now time.Time) remediations.Decision {
+func (s *State) proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.PolicyOf(r)
 	if p == nil || p.Kind != remediations.KindSidecar || p.Mode == remediations.ModeOff {
@@ -37,16 +38,16 @@ func (s *State) proceed(now time.Time) remediations.Decision {
 	if s.Stale() {
 		return s.Look("asking Alertmanager before the next attempt")
 	}
-	if s.Unseen(now, remediations.LookAgain) || !s.Sighting.At.After(r.Intent.At) {
-		return remediations.Decision{Verb: remediations.Look, Ask: remediations.Ask{Sighting: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
+	if s.Unseen(now, lifecycle.LookAgain) || !s.Sighting.At.After(r.Intent.At) {
+		return lifecycle.Decision{Verb: lifecycle.Look, Ask: lifecycle.Ask{Sighting: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
 	}
 	if d, over := s.finished(now); over {
 		return d
 	}
 	c := s.Candidate(p, remediations.AlertOf(s.Alerts, r.Cause), r.Cause.Alert, r.Step, now)
 	c.Repair = r.ID
-	if d, ok := r.AfterWithheld(p, apart, now); ok && !c.Resolved() {
-		return s.LookAgain(d, now, remediations.LookAgain)
+	if d, ok := lifecycle.AfterWithheld(r, p, apart, now); ok && !c.Resolved() {
+		return s.LookAgain(d, now, lifecycle.LookAgain)
 	}
 	switch next := r.Intent.At.Add(apart); {
 	case c.Resolved():
@@ -54,7 +55,7 @@ func (s *State) proceed(now time.Time) remediations.Decision {
 	case r.Phase == remediations.Pending && !now.Before(r.Deadline):
 		return s.End(remediations.Cancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
 	case now.Before(next):
-		return s.LookAgain(remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, remediations.LookAgain)
+		return s.LookAgain(lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lifecycle.LookAgain)
 	}
 	pending, ok := r.Between(now), true
 	if r.Intent.Of(r, r.Step) || !s.Doable(p, r.Step) {
@@ -68,10 +69,10 @@ func (s *State) proceed(now time.Time) remediations.Decision {
 }
 
 // finished says that the repair is over: its pod is gone, or its sidecar ready.
-func (s *State) finished(now time.Time) (remediations.Decision, bool) {
+func (s *State) finished(now time.Time) (lifecycle.Decision, bool) {
 	r, g := s.Record, s.Sighting
 	if g == nil || !g.At.After(r.Since) {
-		return remediations.Decision{}, false
+		return lifecycle.Decision{}, false
 	}
 	switch {
 	case g.Unknown != "":
@@ -82,21 +83,21 @@ func (s *State) finished(now time.Time) (remediations.Decision, bool) {
 	case g.Health == HealthReady:
 		return s.ready(now)
 	}
-	return remediations.Decision{}, false
+	return lifecycle.Decision{}, false
 }
 
 // ready ends the repair once the sidecar has been ready for as long as its policy asks.
-func (s *State) ready(now time.Time) (remediations.Decision, bool) {
+func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 	r, p := s.Record, s.PolicyOf(s.Record)
 	if p == nil {
-		return remediations.Decision{Verb: remediations.Wait, Recheck: r.Deadline, Message: r.WithoutPolicy()}, true
+		return lifecycle.Decision{Verb: lifecycle.Wait, Recheck: r.Deadline, Message: r.WithoutPolicy()}, true
 	}
 	since := s.WellSince
 	if since.IsZero() {
 		since = s.Sighting.At
 	}
 	if s.Sighting.At.Sub(since) < p.ProofFor {
-		d := remediations.Decision{Verb: remediations.Wait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", p.ProofFor)}
+		d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", p.ProofFor)}
 		d.Ask.Sighting = now.Sub(s.Sighting.At) >= proof
 		return d, true
 	}
@@ -108,20 +109,20 @@ func (s *State) ready(now time.Time) (remediations.Decision, bool) {
 
 // rest leaves an exhausted repair alone until it is about nothing any more: another pod, a sidecar that is ready, no
 // alert.
-func (s *State) rest(now time.Time) remediations.Decision {
+func (s *State) rest(now time.Time) lifecycle.Decision {
 	r, g := s.Record, s.Sighting
 	switch {
 	case s.Stale():
 		return s.Look("asking Alertmanager whether the alert is over")
 	case s.Word.BlindCause(s.Config) == "" && s.Word.About(r.Cause.Alert, s.Config, "").Gone:
-		return remediations.Decision{Verb: remediations.Drop, Message: "the alert is over"}
+		return lifecycle.Decision{Verb: lifecycle.Drop, Message: "the alert is over"}
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
-		return remediations.Decision{Verb: remediations.Drop, Message: "the pod is another one, or its sidecar is ready"}
+		return lifecycle.Decision{Verb: lifecycle.Drop, Message: "the pod is another one, or its sidecar is ready"}
 	}
-	return s.LookAgain(remediations.Decision{Verb: remediations.Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, remediations.ResetKey)}, now, remediations.LookAgain)
+	return s.LookAgain(lifecycle.Decision{Verb: lifecycle.Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, remediations.ResetKey)}, now, lifecycle.LookAgain)
 }
 
-func (s *State) exhaust(now time.Time) remediations.Decision {
+func (s *State) exhaust(now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeExhausted, fmt.Sprintf("all attempts were made (%s) and the sidecar is not ready: %s", strings.Join(s.Record.Done, ", "), s.Sighting.words()), now)
 	d.Record = s.Record.Exhausted(now)
 	return d
@@ -144,11 +145,11 @@ func (s *State) moved() bool {
 }
 
 // leave takes the alerts about a pod that is not here off the Node: the poll brings them to the one that hosts it.
-func (s *State) leave(now time.Time) remediations.Decision {
+func (s *State) leave(now time.Time) lifecycle.Decision {
 	if s.Record != nil {
 		return s.End(remediations.Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
 	}
-	d := remediations.Decision{Verb: remediations.Rest, Message: fmt.Sprintf("pod %s is not on this node", s.Name)}
+	d := lifecycle.Decision{Verb: lifecycle.Rest, Message: fmt.Sprintf("pod %s is not on this node", s.Name)}
 	d.Prune = append(d.Prune, remediations.KeysOf(s.Alerts)...)
 	return d
 }

@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 )
 
 // Kind are the gated sidecars of pods, on the Node that hosts their pods.
@@ -60,18 +61,18 @@ type Sighting struct {
 }
 
 // against says what there is to say against approving the sidecar; nil: its gate is closed, and nothing keeps it so.
-func (g *Sighting) against() (remediations.Reason, *remediations.Finding) {
+func (g *Sighting) against() (remediations.Reason, *lifecycle.Finding) {
 	switch {
 	case g.Unknown != "":
-		return remediations.SidecarUnknown, remediations.Because("%s", text.Line(g.Unknown, 300))
+		return remediations.SidecarUnknown, lifecycle.Because("%s", text.Line(g.Unknown, 300))
 	case g.Held != "":
-		return remediations.SidecarHeld, remediations.Because("%s", text.Line(g.Held, 300))
+		return remediations.SidecarHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
 	case g.Health == HealthReady:
-		return remediations.AlertResolved, remediations.Because("the sidecar of %s answers that it is ready; its alert will end", g.Pod)
+		return remediations.AlertResolved, lifecycle.Because("the sidecar of %s answers that it is ready; its alert will end", g.Pod)
 	case g.Health == HealthNotReady:
 		return "", nil
 	}
-	return remediations.SidecarUnknown, remediations.Because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
+	return remediations.SidecarUnknown, lifecycle.Because("the sidecar of %s says neither that it is ready nor that it waits: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
 }
 
 // closedByStart is how long before its alert the container of a gate may have been started, if the start is to explain why
@@ -81,12 +82,12 @@ const closedByStart = 15 * time.Minute
 // deliberate says why a closed gate was closed on purpose, or may have been; nil: its container was started shortly before
 // the alert began. A gate opens once in the life of its process, and the process forgets that at its end. If the process
 // was running long before the alert began, then somebody closed the gate, and nobody but that person opens it.
-func (g *Sighting) deliberate(alertBegan time.Time) (remediations.Reason, *remediations.Finding) {
+func (g *Sighting) deliberate(alertBegan time.Time) (remediations.Reason, *lifecycle.Finding) {
 	switch {
 	case g.StartedAt.IsZero():
-		return remediations.SidecarUnknown, remediations.Because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
+		return remediations.SidecarUnknown, lifecycle.Because("pod %s does not say since when the container of its sidecar runs, so nobody can tell whether a restart closed the gate", g.Pod)
 	case g.StartedAt.Add(closedByStart).Before(alertBegan):
-		return remediations.SidecarHeld, remediations.Because("the sidecar of %s was closed on purpose: its container has run since %s, and its alert began only at %s. Open it by hand, or restart its container",
+		return remediations.SidecarHeld, lifecycle.Because("the sidecar of %s was closed on purpose: its container has run since %s, and its alert began only at %s. Open it by hand, or restart its container",
 			g.Pod, remediations.Instant(g.StartedAt).Format(time.RFC3339), remediations.Instant(alertBegan).Format(time.RFC3339))
 	}
 	return "", nil

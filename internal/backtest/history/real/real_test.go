@@ -2,10 +2,7 @@ package real
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,28 +11,7 @@ import (
 	"drydock.dev/drydock/internal/backtest/history"
 	. "drydock.dev/drydock/internal/backtest/history/historytest"
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/programs"
 )
-
-// serve runs Prometheus on a TSDB folder and gives its address.
-func serve(t *testing.T, dir string) string {
-	t.Helper()
-	built, err := programs.Build(t.Context(), t.Output(), "prometheus")
-	require.NoError(t, err)
-	port, err := lab.FreePort()
-	require.NoError(t, err)
-	own := t.TempDir()
-	config := filepath.Join(own, "prometheus.yaml")
-	require.NoError(t, os.WriteFile(config, []byte("global: {}\n"), 0o600))
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	process, err := lab.StartProcess(t.Context(), lab.Spec{
-		Name: "prometheus", Path: built["prometheus"], Log: filepath.Join(own, "log"), ReadyURL: "http://" + address + "/-/ready",
-		Args: []string{"--config.file=" + config, "--web.listen-address=" + address, "--storage.tsdb.path=" + dir, "--storage.tsdb.retention.time=100y"},
-	})
-	require.NoError(t, err)
-	t.Cleanup(process.Kill)
-	return "http://" + address
-}
 
 // story is six hours in which Nodes flap, come and go, and kube-state-metrics restarts and is down.
 func story(t *testing.T) *Recording {
@@ -95,7 +71,7 @@ func TestTheAPIAndTheFolderGiveTheSameMoments(t *testing.T) {
 	folder, alerts, skipped := read(history.OpenTSDB(t.Context(), dir, o))
 	require.Greater(t, alerts, 10, "the rules fire")
 
-	api, _, skippedThere := read(history.OpenPrometheus(serve(t, dir), http.DefaultClient, o))
+	api, _, skippedThere := read(history.OpenPrometheus(lab.ServeTSDB(t, dir), http.DefaultClient, o))
 	require.Equal(t, folder, api)
 	require.Equal(t, skipped, skippedThere)
 }

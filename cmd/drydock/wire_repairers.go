@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// The leader looks for other systems that repair nodes once in so long, and gives up where the API server takes longer than that.
+const (
+	otherRepairersEvery  = 10 * time.Minute
+	otherRepairersWithin = 30 * time.Second
+)
+
+// others are the other systems that repair nodes, as they were last seen.
+type others struct {
+	mu sync.Mutex
+	// of are those of each of the lookers.
+	of [][]remediations.Repairer
+}
+
+func (o *others) found() []remediations.Repairer {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Concat(o.of...)
+}
+
+// look finds them where Drydock may. What it may not list shows none; what cannot be read now is as it was before.
+func (o *others) look(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) error {
+	ctx, cancel := context.WithTimeout(ctx, otherRepairersWithin)
+	defer cancel()
+	var failed []error
+	for i, l := range lookers {
+		all, err := l.find(ctx, client, objects)
+		switch {
+		case apierrors.IsForbidden(err):
+			all = nil
+		case err != nil:
+			failed = append(failed, fmt.Errorf("%s: %w", l.what, err))
+			continue
+		}
+		o.mu.Lock()
+		if o.of == nil {
+			o.of = make([][]remediations.Repairer, len(lookers))
+		}
+		o.of[i] = all
+		o.mu.Unlock()
+	}
+	return errors.Join(failed...)
+}
+
+// lookingForRepairers has the leader look for other systems that repair nodes.
+func (p *program) lookingForRepairers() ([]manager.Runnable, error) {
+	objects, err := dynamic.NewForConfig(p.rest)
+	if err != nil {
+		return nil, p.starting("looking for other systems that repair nodes", err)
+	}
+	look := func(ctx context.Context) error { return p.others.look(ctx, p.clients, objects) }
+	return []manager.Runnable{p.again(otherRepairersEvery, look, "Other systems that repair nodes may have changed since they were last looked for")}, nil
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/pkg/browser"
+	"github.com/spf13/cobra"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
+	"drydock.dev/drydock/internal/ui"
+)
+
+func (p *plugin) newUICommand() *cobra.Command {
+	var port int
+	var quiet, readOnly bool
+	var from inspect.Sources
+	cmd := &cobra.Command{
+		Use:   "ui [--port N] [--no-browser] [--read-only] [--alertmanager URL] [--config FILE]",
+		Short: "Show the fleet as a page in your browser",
+		Long: "Ui serves a page on this machine alone, with your own rights: one tile for each node, what Drydock does to it, and what holds\n" +
+			"it. The page changes by itself as the nodes do. The address has a token: whoever has it acts with your rights, so keep it to\n" +
+			"yourself. The page ends with the command.",
+		Example: "  kubectl drydock ui\n  kubectl drydock ui --port 8585 --no-browser --read-only",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if port < 0 || port > 65535 {
+				return cli.Usagef("--port is %d; give one between 1 and 65535, or 0 for any that is free", port)
+			}
+			c, err := p.connect()
+			if err != nil {
+				return err
+			}
+			listener, err := ui.Listen(cmd.Context(), port)
+			if err != nil {
+				return err
+			}
+			token := ui.NewToken()
+			page := ui.New(ui.Options{Reader: p.reader(c), Token: token, ReadOnly: readOnly, Sources: from, After: time.After, Log: logr.Discard()})
+			address := ui.Address(listener, token)
+			fmt.Fprintln(p.Out, address)
+			if !quiet {
+				browser.Stdout, browser.Stderr = p.ErrOut, p.ErrOut
+				go func() {
+					if err := browser.OpenURL(address); err != nil {
+						say(p.ErrOut, "No browser was opened (%v): open the address yourself.", err)
+					}
+				}()
+			}
+			return page.Serve(cmd.Context(), listener)
+		},
+	}
+	cmd.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0: any that is free")
+	cmd.Flags().BoolVar(&quiet, "no-browser", false, "only print the address")
+	cmd.Flags().BoolVar(&readOnly, "read-only", false, "the page shows, and changes nothing")
+	cmd.Flags().StringArrayVar(&from.Alertmanagers, "alertmanager", nil, "URL of an Alertmanager, as this machine reaches it; may be given several times")
+	cmd.Flags().StringVar(&from.Config, "config", "", "Drydock's configuration; without it, the ConfigMap of Drydock's chart is read")
+	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
+	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease with which Drydock's replicas elect a leader")
+	return cmd
+}

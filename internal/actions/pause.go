@@ -1,0 +1,133 @@
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/inspect"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
+)
+
+var why = Parameter{Name: "why", Ask: "Why? Everyone who looks later reads it", Example: "disk swap, ticket 4711"}
+
+// Pause keeps Drydock from doing anything new to a node.
+func Pause() *Action {
+	return &Action{
+		Name: "pause", Keys: []string{remediations.PauseKey},
+		Will: "Drydock starts nothing new on the node; what it has issued already is still verified.",
+		Parameters: []Parameter{
+			{Name: "for", Ask: "For how long? Empty: until somebody resumes the node", Example: "30m, 2h or 1d"},
+			why,
+		},
+		prepare: func(given Params, now time.Time) (apply, error) {
+			why, err := reason(given["why"])
+			if err != nil {
+				return nil, err
+			}
+			value, until := "true", "until `kubectl drydock resume`"
+			if given["for"] != "" {
+				length, err := model.ParseDuration(given["for"])
+				switch {
+				case err != nil:
+					return nil, cli.Usagef("--for is %q; write how long, for example 30m, 2h or 1d", plain(given["for"]))
+				case length <= 0:
+					return nil, cli.Usage(errors.New("--for must be longer than nothing, for example 30m, 2h or 1d"))
+				}
+				end := now.Add(time.Duration(length))
+				value = inspect.Stamp(end)
+				until = fmt.Sprintf("until %s, or `kubectl drydock resume`", inspect.Stamp(end))
+			}
+			value = strings.TrimSpace(value + " " + why)
+			return func(ctx context.Context, w *Writer, node string) (string, error) {
+				n, err := w.write(ctx, node, "pausing "+node, annotations{remediations.PauseKey: value})
+				if err != nil {
+					return "", err
+				}
+				if r := remediations.InFlight(n); r != nil {
+					return fmt.Sprintf("%s is paused %s: the %s that repair %s has issued is still verified, and nothing new starts; `kubectl drydock status -w` follows it.", node, until, r.Step.Name, r.ID), nil
+				}
+				return fmt.Sprintf("%s is paused %s: Drydock starts nothing there; `kubectl drydock status` shows what is held by it.", node, until), nil
+			}, nil
+		},
+	}
+}
+
+// Resume ends a node's pause, and its break-glass.
+func Resume() *Action {
+	return &Action{
+		Name: "resume", Keys: []string{remediations.PauseKey, remediations.BreakGlassKey},
+		Will: "The pause and the break-glass are taken off the node, and Drydock goes on with it.",
+		refuses: func(n *corev1.Node) error {
+			if ended, _ := ends(n); len(ended) == 0 {
+				return fmt.Errorf("%s is not paused and has no break-glass set", n.Name)
+			}
+			return nil
+		},
+		prepare: func(Params, time.Time) (apply, error) { return resume, nil },
+	}
+}
+
+// ends are the names of what resume would end on the Node, and what it writes for that.
+func ends(n *corev1.Node) (ended []string, a annotations) {
+	a = annotations{}
+	for _, k := range []struct{ key, name string }{{remediations.PauseKey, "the pause"}, {remediations.BreakGlassKey, "break-glass"}} {
+		if _, ok := n.Annotations[k.key]; ok {
+			a[k.key], ended = nil, append(ended, k.name)
+		}
+	}
+	return ended, a
+}
+
+func resume(ctx context.Context, w *Writer, node string) (string, error) {
+	doing := "resuming " + node
+	n, err := w.Client.Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return "", inspect.Asking(err, doing, node)
+	}
+	ended, a := ends(n)
+	excluded := ""
+	if remediations.Excluded(n) {
+		excluded = fmt.Sprintf(", but the label %s=%s still keeps Drydock away", remediations.ExcludeLabel, n.Labels[remediations.ExcludeLabel])
+	}
+	if len(ended) == 0 {
+		return fmt.Sprintf("%s is not paused and has no break-glass set%s; nothing was written.", node, excluded), nil
+	}
+	if _, err := w.write(ctx, node, doing, a); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: %s ended%s; what waited for that goes on by itself, as `kubectl drydock status -w` shows.", node, strings.Join(ended, " and "), excluded), nil
+}
+
+// BreakGlass lets people work on a node that is under repair.
+func BreakGlass() *Action {
+	needed := why
+	needed.Required = true
+	return &Action{
+		Name: "break-glass", Verb: admission.VerbFor(remediations.BreakGlassKey), Keys: []string{remediations.BreakGlassKey}, Parameters: []Parameter{needed},
+		Will: "Admission lets people change the node though it is under repair, and Drydock issues nothing new there, until resume or for one hour.",
+		prepare: func(given Params, _ time.Time) (apply, error) {
+			why, err := reason(given["why"])
+			if err != nil {
+				return nil, err
+			}
+			if why == "" {
+				return nil, cli.Usage(errors.New("--why is required: everyone who looks later reads it"))
+			}
+			return func(ctx context.Context, w *Writer, node string) (string, error) {
+				if _, err := w.write(ctx, node, "setting break-glass on "+node, annotations{remediations.BreakGlassKey: why}); err != nil {
+					return "", err
+				}
+				return fmt.Sprintf("Break-glass is set on %s: admission allows every change there except to Drydock's own keys, and Drydock begins nothing new, until `kubectl drydock resume %s` or for one hour.", node, node), nil
+			}, nil
+		},
+	}
+}

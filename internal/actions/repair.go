@@ -1,0 +1,85 @@
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
+)
+
+// Repair asks for a repair of a node though no alert fires.
+func Repair() *Action {
+	return &Action{
+		Name: "repair", Verb: admission.VerbFor(remediations.RequestKey), Keys: []string{remediations.RequestKey},
+		Will: "Drydock repairs the node as soon as no guard holds it, though no alert fires: by one remediation, or by the whole plan of a policy.",
+		Parameters: []Parameter{
+			{Name: "with", Ask: "Which remediation?", Choices: NodeRemediations()},
+			{Name: "policy", Ask: "Or the plan of which policy?", Example: "node-not-ready"},
+		},
+		refuses: repairable,
+		prepare: func(given Params, _ time.Time) (apply, error) {
+			request, err := requestOf(given["with"], given["policy"])
+			if err != nil {
+				return nil, err
+			}
+			return func(ctx context.Context, w *Writer, node string) (string, error) {
+				err := w.writeAsRead(ctx, node, "asking for a repair of "+node, func(n *corev1.Node) (ruling, error) {
+					return ruling{annotations: annotations{remediations.RequestKey: request}}, repairable(n)
+				})
+				if err != nil {
+					return "", err
+				}
+				return fmt.Sprintf("A repair of %s by %s is asked for: it begins as soon as no guard holds it, as `kubectl drydock status -w` shows; a refusal is an Event, as `kubectl describe node %s` shows.", node, request, node), nil
+			}, nil
+		},
+	}
+}
+
+// NodeRemediations are the remediations that may be asked for.
+func NodeRemediations() []string {
+	return slices.DeleteFunc(remediations.Registry(nil).Names(), func(name string) bool {
+		r := remediations.Shipped()[name]
+		return r.Target != remediations.KindNode || r.ClusterWide
+	})
+}
+
+// requestOf is the annotation's value. Which policies there are, only Drydock knows.
+func requestOf(with, policy string) (string, error) {
+	switch {
+	case with != "" && policy != "":
+		return "", errors.New("--with and --policy were both given, and only one of them can be meant")
+	case with == "" && policy == "":
+		return "", cli.Usage(errors.New("say what is to be done: --with REMEDIATION or --policy NAME"))
+	case policy != "":
+		return "policy/" + policy, nil
+	case !slices.Contains(NodeRemediations(), with):
+		return "", fmt.Errorf("there is no remediation %q of a node; there are %s", with, strings.Join(NodeRemediations(), ", "))
+	}
+	return "remediation/" + with, nil
+}
+
+// repairable says why Drydock would refuse a request on this node, as far as the Node shows it.
+func repairable(n *corev1.Node) error {
+	if v, ok := n.Annotations[remediations.RequestKey]; ok {
+		return fmt.Errorf("%s is asked for on %s already and not answered yet; to take it back: kubectl annotate node %s %s-", v, n.Name, n.Name, remediations.RequestKey)
+	}
+	j := remediations.ReadJournal(n)
+	switch r := j.Record; {
+	case j.Malformed != nil:
+		return fmt.Errorf("what is recorded on %s cannot be read (%w); `kubectl drydock reset %s` drops it", n.Name, j.Malformed, n.Name)
+	case r == nil:
+	case r.Phase == remediations.Exhausted:
+		return fmt.Errorf("repair %s of %s has run out of steps; fix the node and run `kubectl drydock reset %s` first", r.ID, n.Name, n.Name)
+	case r.Intent != nil || r.Cause.Request != "":
+		return fmt.Errorf("repair %s by policy %s is under way on %s (%s, %s); wait for its end, or `kubectl drydock cancel %s`", r.ID, r.Policy, n.Name, r.Phase, r.Step, n.Name)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+// Package actions is what a person may ask of Drydock for a node, as annotations on it. The plugin's commands and its page write
+// the same by this code: the check of what was given, the check of the Node as it was read, and one PATCH.
+package actions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"drydock.dev/drydock/internal/inspect"
+	"drydock.dev/drydock/remediations"
+)
+
+// FieldManager is the name under which people's writes go; managedFields then tell them from Drydock's work.
+const FieldManager = "kubectl-drydock"
+
+// Writer writes on Nodes with the rights of its client.
+type Writer struct {
+	Client corev1client.NodesGetter
+	// DryRun: the API server checks rights and admission, and writes nothing.
+	DryRun bool
+}
+
+// annotations are what is to be written on a Node; nil takes one away.
+type annotations map[string]any
+
+// write puts the annotations on the Node, in one PATCH. doing names it for a refusal.
+func (w *Writer) write(ctx context.Context, node, doing string, a annotations) (*corev1.Node, error) {
+	n, err := w.Patch(ctx, node, annotating(a, ""))
+	return n, inspect.Asking(err, doing, node)
+}
+
+// annotating is the patch that writes the annotations; version: only on the Node as it was read.
+func annotating(a annotations, version string) map[string]any {
+	meta := map[string]any{"annotations": a}
+	if version != "" {
+		meta["resourceVersion"] = version
+	}
+	return map[string]any{"metadata": meta}
+}
+
+// Patch sends one merge patch.
+func (w *Writer) Patch(ctx context.Context, node string, change map[string]any) (*corev1.Node, error) {
+	text, err := json.Marshal(change)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the patch: %w", err)
+	}
+	o := metav1.PatchOptions{FieldManager: FieldManager}
+	if w.DryRun {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	return w.Client.Nodes().Patch(ctx, node, types.MergePatchType, text, o) //nolint:wrapcheck // callers say what it was for
+}
+
+// ruling is what an action makes of a Node as it was read: what to write, and which repair that is about.
+type ruling struct {
+	annotations annotations
+	// about is what must still be so when it is written: a repair's id. Nodes change all the time, mostly by their
+	// kubelets; only another repair makes the action mean something else.
+	about string
+}
+
+// Attempts is how often a Node that changes under our hands is read again.
+const Attempts = 5
+
+// writeAsRead reads the Node, lets rule decide, and writes only if the Node is still as it was read. Where it is not, it
+// is judged again; the action is given up if it would now be about something else.
+func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(*corev1.Node) (ruling, error)) error {
+	var first ruling
+	for attempt := range Attempts {
+		n, err := w.Client.Nodes().Get(ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return inspect.Asking(err, doing, node)
+		}
+		now, err := rule(n)
+		switch {
+		case err != nil && attempt > 0:
+			return fmt.Errorf("%s changed while this was being written, and nothing was: %w", node, err)
+		case err != nil:
+			return err
+		case attempt > 0 && now.about != first.about:
+			return fmt.Errorf("%s changed while this was being written, and nothing was: its repair is now %s and no longer %s; look at `kubectl drydock status` and decide again", node, now.about, first.about)
+		}
+		first = now
+		_, err = w.Patch(ctx, node, annotating(now.annotations, n.ResourceVersion))
+		if !apierrors.IsConflict(err) {
+			return inspect.Asking(err, doing, node)
+		}
+	}
+	return fmt.Errorf("%s changed each of the %d times that this was tried, and nothing was written; try again", node, Attempts)
+}
+
+// underWay is the node's repair, or why there is none that an action could be about.
+func underWay(n *corev1.Node) (*remediations.Record, error) {
+	j := remediations.ReadJournal(n)
+	switch {
+	case j.Malformed != nil:
+		return nil, fmt.Errorf("what is recorded on %s cannot be read (%w); `kubectl drydock reset %s` drops it", n.Name, j.Malformed, n.Name)
+	case j.Record == nil:
+		return nil, fmt.Errorf("there is no repair on %s", n.Name)
+	}
+	return j.Record, nil
+}
+
+// named is the node's repair, if it is the one that id names; empty: whichever there is.
+func named(n *corev1.Node, id string) (*remediations.Record, error) {
+	r, err := underWay(n)
+	if err == nil && id != "" && r.ID != id {
+		return nil, fmt.Errorf("there is no repair %s on %s; the one there is %s by policy %s, %s", id, n.Name, r.ID, r.Policy, r.Phase)
+	}
+	return r, err
+}

@@ -1,0 +1,48 @@
+package backtest
+
+import (
+	"slices"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/prometheus/common/model"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Matters says whether an alert that has these labels, and perhaps others, may change what any of the configurations decides. It may
+// if a policy takes it, if it inhibits an alert or makes Alertmanager count as blind, or if it is posted together with other alerts.
+func Matters(configs []Named) func(fixed model.LabelSet) bool {
+	return func(fixed model.LabelSet) bool {
+		return slices.ContainsFunc(configs, func(c Named) bool { return c.asksFor(fixed) })
+	}
+}
+
+func (o *Options) asksFor(fixed model.LabelSet) bool {
+	return slices.ContainsFunc(o.Config.Policies, func(p *remediations.Policy) bool {
+		return p.Mode != remediations.ModeOff && o.Config.Serves(p) && mayMatch(p.Match, fixed)
+	}) || slices.ContainsFunc(o.BlindWhen, func(m labels.Matchers) bool {
+		return mayMatch(m, fixed)
+	}) || slices.ContainsFunc(o.Alertmanager.Inhibit, func(i *Inhibition) bool {
+		return mayMatch(i.source, fixed)
+	}) || o.mayShareAPost(o.Alertmanager.Route, fixed)
+}
+
+// mayShareAPost says that a route to Drydock may put the alert into one group with alerts of another name: the first alert of a group
+// says when the group is posted.
+func (o *Options) mayShareAPost(r *Route, fixed model.LabelSet) bool {
+	if !mayMatch(r.matchers, fixed) {
+		return false
+	}
+	if slices.ContainsFunc(r.Routes, func(below *Route) bool { return o.mayShareAPost(below, fixed) }) {
+		return true
+	}
+	return receives(o.Config.Receiver, r.Receiver) && !slices.Contains(r.GroupBy, model.AlertNameLabel) && !slices.Contains(r.GroupBy, allLabels)
+}
+
+// mayMatch says that labels which are not known may make the alert match.
+func mayMatch(all labels.Matchers, fixed model.LabelSet) bool {
+	return !slices.ContainsFunc(all, func(m *labels.Matcher) bool {
+		v, known := fixed[model.LabelName(m.Name)]
+		return known && !m.Matches(string(v))
+	})
+}

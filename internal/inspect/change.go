@@ -1,0 +1,101 @@
+package inspect
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// change is what a person may do about the hold; empty: wait, or look at what its sentence names.
+func (s *Observation) change(h *Hold, policy string) string {
+	node := s.Node.Name
+	switch h.Reason { //nolint:exhaustive // nobody can do anything at once about the others
+	case NoLeader:
+		namespace, _, _ := strings.Cut(s.leader.Lease, "/")
+		return "kubectl get pods -n " + namespace + " -l " + InstalledBy
+	case remediations.RecordMalformed:
+		return "kubectl drydock reset " + node
+	case remediations.ReasonExcluded:
+		return EndOf(s.Node, h)
+	case remediations.Paused:
+		return s.unpause(policy)
+	case remediations.CordonedByOther:
+		return "kubectl uncordon " + node
+	case remediations.Silenced:
+		return s.unsilence(h)
+	case remediations.FleetUnhealthy, remediations.AtLimit, remediations.ControlPlaneBusy, remediations.Blind:
+		return "kubectl drydock status says more"
+	case remediations.NodeUnderRepair:
+		return "kubectl drydock status, and kubectl drydock cancel NODE to end the other repair"
+	case remediations.RepairsSpent, remediations.Cooldown:
+		return "kubectl drydock history " + node + " -o wide says what was tried"
+	case remediations.PolicyFailing:
+		return "kubectl drydock reset --policy " + policy + ", once the cause is found"
+	case remediations.AwaitingApproval:
+		return "kubectl drydock approve " + node
+	case remediations.Observing:
+		return "mode: enforce for policy " + policy + " in Drydock's configuration"
+	case remediations.ProviderAbsent:
+		return "drydock check FILE says which provider is missing"
+	}
+	return ""
+}
+
+// EndOf is the command that ends what people say on the Node, a hold of Said.
+func EndOf(n *corev1.Node, h *Hold) string {
+	if h.Reason == remediations.ReasonExcluded {
+		return "kubectl label node " + n.Name + " " + remediations.ExcludeLabel + "-"
+	}
+	return "kubectl drydock resume " + n.Name
+}
+
+// unpause ends what people wrote on the node.
+func (s *Observation) unpause(policy string) string {
+	a := s.Node.Annotations
+	_, paused := a[remediations.PauseKey]
+	_, broken := a[remediations.BreakGlassKey]
+	_, cancels := a[remediations.CancelKey]
+	switch {
+	case paused, broken:
+		return EndOf(s.Node, &Hold{Reason: remediations.Paused})
+	case cancels:
+		return "kubectl annotate node " + s.Node.Name + " " + remediations.CancelKey + "-"
+	}
+	return "kubectl drydock repair " + s.Node.Name + " --policy " + policy // the alert's last repair was cancelled
+}
+
+// silenceNamed finds the first silence in the sentence of a hold, and takes nothing for an id that a person could have written.
+var silenceNamed = regexp.MustCompile(`^covered by silence ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
+
+// unsilence ends the silences that are known: from Alertmanager, otherwise from what Drydock wrote on the record.
+func (s *Observation) unsilence(h *Hold) string {
+	ids := s.silences()
+	if named := silenceNamed.FindStringSubmatch(h.Message); len(ids) == 0 && named != nil {
+		ids = named[1:]
+	}
+	switch {
+	case len(ids) > 0:
+		return "amtool silence expire " + strings.Join(ids, " ")
+	case strings.HasPrefix(h.Message, "muted by "):
+		return "the time intervals of the route in Alertmanager's configuration"
+	}
+	return "end the silence in Alertmanager: amtool silence expire ID"
+}
+
+// silences are those of the node's alerts.
+func (s *Observation) silences() (ids []string) {
+	if !s.Asked {
+		return nil
+	}
+	for _, r := range s.State.Word.Replicas {
+		for _, a := range Firing(s.Node) {
+			ids = append(ids, r.Alerts[a.Fingerprint].SilencedBy...)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

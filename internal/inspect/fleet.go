@@ -1,0 +1,221 @@
+package inspect
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// Line is one thing that the ledger says of the fleet.
+type Line struct {
+	// Label says what it is about, Subject which one of its kind.
+	Label, Subject string
+	Text           string
+	// Calm: it is as it shall be, and nobody need read it.
+	Calm bool
+	// same is what must differ for the line to count as changed; empty: the text.
+	same string
+}
+
+// Key is the same for the same thing, as it changes.
+func (l Line) Key() string { return l.Label + " " + l.Subject }
+
+// Changed says that something is new since then, and not only the time.
+func (l Line) Changed(before Line) bool { return l.sameness() != before.sameness() }
+
+func (l Line) sameness() string {
+	if l.same != "" {
+		return l.same
+	}
+	return l.Text
+}
+
+// Lines say whether Drydock runs, and what the ledger says. What depends on when it is said alone counts for no change.
+func (s *Status) Lines(now time.Time) []Line {
+	return slices.Concat(s.Leader.lines(), s.fleet(now), s.steps())
+}
+
+// fleet is what the ledger says.
+func (s *Status) fleet(now time.Time) []Line {
+	name := s.Ledger.Name
+	if s.Ledger.Namespace != "" {
+		name = s.Ledger.Namespace + "/" + name
+	}
+	if s.Ledger.Problem != "" {
+		return []Line{{Label: "Ledger", Text: name + ": " + s.Ledger.Problem}}
+	}
+	st := s.Ledger.Status
+	out := []Line{{Label: "Ledger", Text: name, Calm: true}}
+	switch st.Mode {
+	case "":
+	case remediations.ModeObserve:
+		out = append(out, Line{Label: "Mode", Text: "observe: nothing is done to any node, except by policies that enforce by themselves"})
+	default:
+		out = append(out, Line{Label: "Mode", Text: string(st.Mode), Calm: st.Mode == remediations.ModeEnforce})
+	}
+	out = append(out, breakers(st, s.Ill, now)...)
+	if st.Blind == "" {
+		out = append(out, Line{Label: "Blind", Text: "no", Calm: true})
+	} else {
+		out = append(out, Line{Label: "Blind", Text: st.Blind})
+	}
+	if st.SelfTest.State != "" {
+		out = append(out, selfTest(st.SelfTest, s.Ledger.Arrival, now))
+	}
+	for _, policy := range slices.Sorted(maps.Keys(st.Exhausted)) {
+		if s.Ledger.Whole.Failing(policy) {
+			out = append(out, Line{Label: "Stopped", Subject: policy, Text: fmt.Sprintf(
+				"policy %s: its last %d repairs all ran out of steps; once the cause is found, `kubectl drydock reset --policy %s`", policy, st.Exhausted[policy], policy)})
+		}
+	}
+	for _, policy := range slices.Sorted(maps.Keys(st.Stopped)) {
+		out = append(out, Line{Label: "Stopped", Subject: policy, Text: fmt.Sprintf(
+			"policy %s: %s; once that is fixed, `kubectl annotate node NODE %s=true` on one of its nodes", policy, st.Stopped[policy], remediations.ResetKey)})
+	}
+	for _, reason := range slices.Sorted(maps.Keys(st.Holds)) {
+		out = append(out, Line{Label: "Held", Subject: string(reason), Text: fmt.Sprintf("%s: %s", reason, st.Holds[reason])})
+	}
+	for _, pod := range slices.Sorted(maps.Keys(st.Sidecars)) {
+		out = append(out, Line{Label: "Sidecar", Subject: pod, Text: fmt.Sprintf(
+			"%s ran out of attempts and is not ready; a person must look: `kubectl drydock history %s -o wide`, `kubectl describe pod`", pod, st.Sidecars[pod])})
+	}
+	for _, node := range slices.Sorted(maps.Keys(st.Glass)) {
+		out = append(out, Line{Label: "Glass", Subject: node, same: Stamp(st.Glass[node].Since), Text: fmt.Sprintf(
+			"%s has break-glass since %s: nothing new is begun there; it ends after an hour, or by `kubectl drydock resume %s`", node, Since(now, st.Glass[node].Since), node)})
+	}
+	for _, step := range slices.Sorted(maps.Keys(st.Uncovered)) {
+		lack := st.Uncovered[step]
+		out = append(out, Line{Label: "Unserved", Subject: step, Text: fmt.Sprintf("%s: %d nodes have no single provider for it; the first: %s", step, lack.Nodes, lack.First)})
+	}
+	for _, says := range st.Contested {
+		out = append(out, Line{Label: "Others", Subject: says, Text: says})
+	}
+	return append(out, Line{Label: "Limits", Text: limits(s.Ledger.Slots, st.Limits), Calm: true})
+}
+
+// steps say who would repair the nodes that were asked for.
+func (s *Status) steps() (out []Line) {
+	if s.StepsUnseen != "" {
+		return []Line{{Label: "Steps", Text: fmt.Sprintf("not known; %s; `kubectl drydock why NODE --config FILE` says them", strings.TrimSuffix(s.StepsUnseen, giveConfig))}}
+	}
+	for _, of := range s.Steps {
+		out = append(out, of.Lines(of.Node+": ")...)
+	}
+	return out
+}
+
+// selfTest says how the connection to Alertmanager is. That one more alert arrived is no change.
+func selfTest(t remediations.SelfTest, arrival *time.Time, now time.Time) Line {
+	last := "none has arrived yet"
+	if arrival != nil {
+		last = "last arrival " + Since(now, *arrival)
+	}
+	l := Line{Label: "SelfTest", same: string(t.State) + " " + t.Message}
+	if t.State == remediations.SelfTestOK {
+		l.Text, l.Calm = fmt.Sprintf("%s, %s", t.State, last), true
+		return l
+	}
+	l.Text = fmt.Sprintf("%s since %s: %s; %s", t.State, Since(now, t.Since), t.Message, last)
+	return l
+}
+
+func breakers(st *ledger.LedgerStatus, ill map[string][]string, now time.Time) []Line {
+	var out []Line
+	if _, ok := st.Breakers[ledger.ScopeCluster]; !ok {
+		out = append(out, Line{Label: "Breaker", Subject: ledger.ScopeCluster, Text: "cluster closed", Calm: true})
+	}
+	for _, scope := range slices.Sorted(maps.Keys(st.Breakers)) {
+		b := st.Breakers[scope]
+		l := Line{Label: "Breaker", Subject: scope, same: fmt.Sprintf("%s %s %d/%d %s", b.State, Stamp(b.Since), b.Unhealthy, b.Nodes, b.Trial)}
+		count := fmt.Sprintf("%s %s since %s: %d of %d nodes are unhealthy", scope, b.State, Since(now, b.Since), b.Unhealthy, b.Nodes)
+		switch b.State {
+		case ledger.BreakerHalfOpen:
+			trial := "one node is repaired first, and the others wait for how it ends"
+			if b.Trial != "" {
+				trial = fmt.Sprintf("repair %s goes first, and the others wait for how it ends", b.Trial)
+			}
+			l.Text = count + "; " + trial
+		default:
+			l.Text = fmt.Sprintf("%s; no disruptive repair begins until %s", count, calm(b, st.Limits, now))
+		}
+		l.Text += whoIsIll(ill[scope])
+		out = append(out, l)
+	}
+	return out
+}
+
+// maxNamed is how many nodes a line names.
+const maxNamed = 10
+
+// whoIsIll names the nodes that a breaker counts, by what can be seen now.
+func whoIsIll(ill []string) string {
+	switch {
+	case len(ill) == 0:
+		return ""
+	case len(ill) > maxNamed:
+		return fmt.Sprintf("; unhealthy now: %s and %d more", strings.Join(ill[:maxNamed], ", "), len(ill)-maxNamed)
+	}
+	return "; unhealthy now: " + strings.Join(ill, ", ")
+}
+
+// calm says when an open breaker lets go, as far as the ledger knows.
+func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
+	cooldown, err := time.ParseDuration(limits["stormCooldown"])
+	if err != nil {
+		return fmt.Sprintf("the storm, last seen at %s, has been over for limits.stormCooldown", Stamp(b.Quiet))
+	}
+	if !b.Quiet.Add(cooldown).After(now) {
+		return fmt.Sprintf("Drydock has judged the fleet again: the storm was last seen at %s, longer than limits.stormCooldown ago", Stamp(b.Quiet))
+	}
+	return fmt.Sprintf("%s at the earliest, the storm having been last seen at %s", Stamp(b.Quiet.Add(cooldown)), Stamp(b.Quiet))
+}
+
+// limits says which slots are taken, against what is configured.
+func limits(slots []ledger.Slot, configured map[string]string) string {
+	var nodes, locations []string
+	zones, pools := map[string]int{}, map[string]int{}
+	for _, s := range slots {
+		if s.Kind == remediations.KindLocation {
+			locations = append(locations, s.Location)
+			continue
+		}
+		nodes = append(nodes, s.Node)
+		if s.Zone != "" {
+			zones[s.Zone]++
+		}
+		if s.Pool != "" {
+			pools[s.Pool]++
+		}
+	}
+	slices.Sort(nodes)
+	of := func(n int, key string) string {
+		if limit := configured[key]; limit != "" {
+			return fmt.Sprintf("%d of %s", n, limit)
+		}
+		return fmt.Sprint(n)
+	}
+	all := "cluster " + of(len(nodes), "concurrent")
+	if len(nodes) > 0 {
+		all += " (" + strings.Join(nodes, ", ") + ")"
+	}
+	out := []string{all}
+	for _, zone := range slices.Sorted(maps.Keys(zones)) {
+		out = append(out, fmt.Sprintf("zone %s %s", zone, of(zones[zone], "concurrentPerZone")))
+	}
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		out = append(out, fmt.Sprintf("pool %s %s", pool, of(pools[pool], "concurrentPerPool")))
+	}
+	if len(locations) > 0 {
+		slices.Sort(locations)
+		out = append(out, fmt.Sprintf("mesh leaders %d (%s)", len(locations), strings.Join(locations, ", ")))
+	}
+	if share := configured["unhealthy"]; share != "" {
+		out = append(out, "breaker at "+share+" unhealthy")
+	}
+	return strings.Join(out, ", ")
+}

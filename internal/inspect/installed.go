@@ -1,0 +1,65 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/config"
+)
+
+const (
+	// InstalledBy selects what the chart installed, and ConfigKey is where a ConfigMap of it has the configuration.
+	InstalledBy = "app.kubernetes.io/name=drydock"
+	ConfigKey   = "drydock.yaml"
+
+	giveConfig = "; give it with --config FILE"
+)
+
+// configuration is the one in the file or, without a file, the one that Drydock was installed with: in the namespace, in any one where
+// that is empty, or else beside the ledger for who may not list all. Where it cannot be read, it says why. The files that a configuration names are Drydock's, and are not looked at.
+func (r *Reader) configuration(ctx context.Context, file, namespace, beside string) (cfg *config.Config, unseen string, err error) {
+	o := config.Options{SkipFiles: true}
+	if file != "" {
+		cfg, _, err = config.Load(file, o)
+		return cfg, "", err
+	}
+	list, err := r.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: InstalledBy})
+	switch {
+	case apierrors.IsForbidden(err) && namespace == "":
+		return r.configuration(ctx, file, beside, beside)
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Sprintf("Drydock's configuration: %v%s", err, giveConfig), nil
+	case err != nil:
+		return nil, "", Asking(err, "listing ConfigMaps to find Drydock's configuration", "")
+	}
+	var found []string
+	var text string
+	for _, cm := range list.Items {
+		if data, ok := cm.Data[ConfigKey]; ok {
+			found, text = append(found, cm.Namespace+"/"+cm.Name), data
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, "Drydock's configuration: no ConfigMap of Drydock's chart has the key " + ConfigKey + giveConfig, nil
+	case 1:
+	default:
+		return nil, fmt.Sprintf("Drydock's configuration: there are several, %s; say which namespace with -n", strings.Join(found, " and ")), nil
+	}
+	cfg, _, err = config.Read(strings.NewReader(text), o)
+	if err != nil {
+		return nil, fmt.Sprintf("Drydock's configuration: ConfigMap %s cannot be used, perhaps because this plugin is of another version: %v", found[0], err), nil
+	}
+	return cfg, "", nil
+}
+
+// AsksForVerbs says whether admission asks for verbs on repairs.drydock.dev. Where the configuration cannot be read, it does: that
+// is the default.
+func (r *Reader) AsksForVerbs(ctx context.Context) bool {
+	cfg, _, err := r.configuration(ctx, "", r.Namespace, LedgerNamespace)
+	return err != nil || cfg == nil || cfg.Webhook == nil || cfg.Webhook.Rights
+}

@@ -1,0 +1,141 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/config"
+)
+
+// clockSkew is how far the clocks of the leader and of the API server may be apart before a Lease
+// counts as one that nobody renews.
+const clockSkew = time.Minute
+
+// Leadership is which replica of Drydock leads, as the Lease of the election says.
+type Leadership struct {
+	// Lease is its namespace and name.
+	Lease  string `json:"lease,omitempty"`
+	Holder string `json:"holder,omitempty"`
+	// None says that no replica leads, and why; Since is when the last one did, where that is known.
+	None  string     `json:"none,omitempty"`
+	Since *time.Time `json:"since,omitempty"`
+	// Unseen is why it is not known whether a replica leads.
+	Unseen string `json:"unseen,omitempty"`
+}
+
+// electedBy is the Lease that the configuration names.
+func (r *Reader) electedBy(ctx context.Context, cfg *config.Config) (Leadership, error) {
+	if !cfg.LeaderElection.Enabled {
+		return Leadership{Unseen: "leaderElection.enabled is false, so no Lease says whether Drydock runs"}, nil
+	}
+	at := cfg.LeaderElection.Lease
+	l, err := r.ReadLeader(ctx, at.Namespace, at.Name)
+	if err == nil && l.absent() {
+		l.None, l.Unseen = "no replica leads: there is no Lease "+l.Lease, ""
+	}
+	return l, err
+}
+
+// absent says that there is no such Lease. Under a name that was guessed, this proves nothing.
+func (l Leadership) absent() bool { return l.Unseen == noLease(l.Lease) }
+
+func noLease(name string) string {
+	return fmt.Sprintf("there is no Lease %s; it may have another name or namespace", name)
+}
+
+// ReadLeader reads the Lease. The clock is the API server's: that of the caller's machine may be wrong.
+func (r *Reader) ReadLeader(ctx context.Context, namespace, name string) (Leadership, error) {
+	l := Leadership{Lease: namespace + "/" + name}
+	lease, err := r.Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		l.Unseen = noLease(l.Lease)
+		return l, nil
+	case apierrors.IsForbidden(err):
+		l.Unseen = err.Error()
+		return l, nil
+	case err != nil:
+		return l, Asking(err, "reading Lease "+l.Lease, "")
+	}
+	spec := lease.Spec
+	if spec.HolderIdentity != nil {
+		l.Holder = *spec.HolderIdentity
+	}
+	if spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		l.Unseen = "Lease " + l.Lease + " does not say when it was renewed"
+		return l, nil
+	}
+	now, whose := r.Now(), "this machine"
+	if at := r.Clock.read(); !at.IsZero() {
+		now, whose = at, "the API server"
+	}
+	renewed := spec.RenewTime.Time
+	over := renewed.Add(time.Duration(*spec.LeaseDurationSeconds)*time.Second + clockSkew)
+	switch {
+	case l.Holder == "":
+		l.Since = &renewed
+		l.None = fmt.Sprintf("no replica leads since %s: the last leader gave up Lease %s",
+			Since(now, renewed), l.Lease)
+	case now.After(over):
+		l.Since = &renewed
+		l.None = fmt.Sprintf("no replica leads since %s: %s renewed Lease %s last, by the clock of %s",
+			Since(now, renewed), l.Holder, l.Lease, whose)
+	case renewed.After(now.Add(clockSkew)):
+		l.Unseen = fmt.Sprintf("Lease %s was renewed at %s, which is in the future by the clock of %s",
+			l.Lease, Stamp(renewed), whose)
+	}
+	return l, nil
+}
+
+// lines are for status: nothing where a replica leads.
+func (l Leadership) lines() []Line {
+	switch {
+	case l.None != "":
+		same := l.Lease + l.Holder
+		if l.Since != nil {
+			same += Stamp(*l.Since)
+		}
+		return []Line{{Label: "Leader", Subject: "none", Text: l.None + "; until one leads, Drydock does nothing", same: same}}
+	case l.Unseen != "":
+		return []Line{{Label: "Leader", Subject: "not seen", Text: "not seen: " + l.Unseen}}
+	}
+	return nil
+}
+
+// Clock is what the API server's last answer had in its Date header.
+type Clock struct{ date atomic.Pointer[time.Time] }
+
+// read gives no time where no answer had one.
+func (s *Clock) read() time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	if at := s.date.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// Wrap reads the clock with every answer.
+func (s *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		res, err := next.RoundTrip(r)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it is the transport's own
+		}
+		if at, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+			s.date.Store(&at)
+		}
+		return res, nil
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

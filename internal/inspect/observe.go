@@ -1,0 +1,214 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alertmanager"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+// Observation is what the caller could see of one node and of all that its repair rests on.
+type Observation struct {
+	Node   *corev1.Node
+	Ledger Ledger
+	leader Leadership
+	// Config is nil where it could not be read; then nothing can be decided.
+	Config *config.Config
+	// Asked: the word is the Alertmanagers' own. Otherwise it is what the Node says of its alerts.
+	Asked bool
+	State *lifecycle.State
+	Now   time.Time
+	// unseen says why something that a guard rests on was not seen, lines says all of that to people.
+	unseen map[lifecycle.Source]string
+	lines  []string
+}
+
+// miss notes what could not be seen.
+func (s *Observation) miss(source lifecycle.Source, why string) {
+	s.unseen[source] = why
+	s.lines = append(s.lines, why)
+}
+
+// Observe reads all that a decision about the node rests on, with the caller's own rights.
+func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Observation, error) {
+	s := &Observation{unseen: map[lifecycle.Source]string{}}
+	var err error
+	if s.Node, err = r.Nodes().Get(ctx, name, metav1.GetOptions{}); err != nil {
+		return nil, Asking(err, "reading node "+name, name)
+	}
+	if s.Ledger, err = r.ReadLedger(ctx); err != nil {
+		return nil, err
+	}
+	if s.Ledger.Whole == nil {
+		s.miss(lifecycle.OnLedger, "the ledger: "+s.Ledger.Problem)
+	}
+	var unseen string
+	if s.Config, unseen, err = r.configuration(ctx, from.Config, r.Namespace, s.Ledger.Namespace); err != nil {
+		return nil, err
+	}
+	if s.Config == nil {
+		s.lines = append(s.lines, unseen)
+	}
+	if err := r.readElection(ctx, s); err != nil {
+		return nil, err
+	}
+	if s.Config == nil {
+		s.Now = r.Now()
+		return s, nil
+	}
+	nodes := []*corev1.Node{}
+	err = r.EachNode(ctx, metav1.ListOptions{}, func(n *corev1.Node) error {
+		nodes = append(nodes, n.DeepCopy())
+		return nil
+	})
+	switch {
+	case apierrors.IsForbidden(err):
+		nodes = []*corev1.Node{s.Node}
+		s.miss(lifecycle.OnFleet, fmt.Sprintf("the other nodes: %v", err))
+	case err != nil:
+		return nil, err
+	}
+	core := s.Config.Core
+	s.State = &lifecycle.State{
+		Config: core, Node: s.Node, Journal: core.Registry.ReadJournal(s.Node), NewID: "REPAIR-ID", Ledger: s.Ledger.Whole,
+		Read: map[remediations.Sign]remediations.Testimony{},
+	}
+	if s.State.Ledger == nil {
+		s.State.Ledger = &ledger.Ledger{}
+	}
+	if err := r.readLeases(ctx, s); err != nil {
+		return nil, err
+	}
+	s.State.LookSince = r.Now()
+	if s.State.Word, err = r.ask(ctx, s, from.Alertmanagers); err != nil {
+		return nil, err
+	}
+	s.Now = r.Now()
+	roster := fleet.NewRoster(core)
+	roster.Read(nodes)
+	roster.Fire(s.fires(nodes))
+	s.State.Fleet = roster.Fleet(s.State.Ledger, true, s.Now) // the leader alone moves the breakers
+	return s, nil
+}
+
+// readElection reads which replica leads. Without the configuration the Lease is the one that status reads.
+func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
+	if s.Config != nil {
+		s.leader, err = r.electedBy(ctx, s.Config)
+	} else if s.leader, err = r.ReadLeader(ctx, s.Ledger.Namespace, r.Lease); s.Ledger.Missing && s.leader.absent() {
+		s.leader.None = "no Drydock was found: " + s.Ledger.Problem + ", and no Lease " + s.leader.Lease + "; where it is elsewhere, name its namespace with -n"
+		s.leader.Unseen = ""
+	}
+	if s.leader.Unseen != "" {
+		s.lines = append(s.lines, "whether a replica of Drydock leads: "+s.leader.Unseen)
+	}
+	return err
+}
+
+// fires says on which nodes an alert of a policy about the node itself fires, and since when, as far as was seen.
+func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
+	since := map[string]time.Time{}
+	for _, n := range nodes {
+		for _, a := range Firing(n) {
+			p := s.Config.Core.Policy(a.Policy)
+			if p != nil && p.Kind == remediations.KindNode && (!s.Asked || s.State.Word.About(a.Fingerprint, s.Config.Core, "").Reason == "") {
+				since[n.Name] = a.StartsAt
+			}
+		}
+	}
+	return since
+}
+
+// readLeases counts the heartbeats of all nodes, and keeps the node's own.
+func (r *Reader) readLeases(ctx context.Context, s *Observation) error {
+	list, err := r.Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	switch {
+	case apierrors.IsForbidden(err):
+		s.miss(lifecycle.OnLeases, fmt.Sprintf("the leases of the nodes: %v", err))
+		return nil
+	case err != nil:
+		return Asking(err, "listing the leases of the nodes", "")
+	}
+	h := &remediations.Heartbeats{ReadAt: r.Now()}
+	for _, l := range list.Items {
+		if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+			continue
+		}
+		lease := remediations.Lease{ReadAt: h.ReadAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}
+		h.Count(lease)
+		if l.Name == s.Node.Name {
+			s.State.Lease = &lease
+			s.State.Read[remediations.Sign{Kind: remediations.SignStaleLease}] = remediations.LeaseSays(lease)
+		}
+	}
+	s.State.Heartbeats = h
+	return nil
+}
+
+// ask asks the Alertmanagers of the addresses. Without an address the word is what the Node says: its alerts fire.
+func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*remediations.Word, error) {
+	core, at := s.Config.Core, r.Now()
+	if len(urls) == 0 {
+		s.miss(lifecycle.OnAlerts, "Alertmanager was not asked; give --alertmanager URL")
+		r := remediations.ReplicaWord{Watchdog: true, WatchdogAt: at, Alerts: map[string]remediations.AlertWord{}}
+		for _, a := range Firing(s.Node) {
+			r.Alerts[a.Fingerprint] = remediations.AlertWord{Labels: a.Labels, StartsAt: a.StartsAt, Active: true, Receivers: []string{core.Receiver}}
+		}
+		return &remediations.Word{AskedAt: at, Replicas: []remediations.ReplicaWord{r}}, nil
+	}
+	o := alertmanager.Options{URLs: urls, Receiver: core.Receiver, SelfTest: core.IsSelfTest, Now: r.Now, Keep: func(labels map[string]string) bool {
+		return core.Wants(labels) || s.names(labels)
+	}}
+	o.Watchdog, o.BlindWhen = s.Config.Alertmanager.Selectors()
+	client, err := alertmanager.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("--alertmanager: %w", err)
+	}
+	defer client.Close()
+	w := &remediations.Word{AskedAt: at, Replicas: client.Look(ctx), WatchdogMisses: -1}
+	s.Asked = true
+	for _, r := range w.Replicas {
+		if r.Err != nil {
+			s.lines = append(s.lines, fmt.Sprintf("Alertmanager %s: %v", r.URL, r.Err))
+		} else if r.Watchdog {
+			w.WatchdogMisses = 0
+		}
+	}
+	return w, nil
+}
+
+// names says that an alert with these labels names the node, by the label of any policy, whether that takes it or not.
+func (s *Observation) names(labels map[string]string) bool {
+	return slices.ContainsFunc(s.Config.Core.Policies, func(p *remediations.Policy) bool {
+		return p.Kind == remediations.KindNode && slices.ContainsFunc(p.Labels, func(l string) bool { return labels[l] == s.Node.Name })
+	})
+}
+
+// told is what the leader wrote of a guard that could not be asked here, where nothing on the Node contradicts it.
+func (s *Observation) told(a lifecycle.GuardAnswer, policy string) lifecycle.GuardAnswer {
+	if a.Standing != lifecycle.GuardNotSeen {
+		return a
+	}
+	if r := s.State.Journal.Record; r != nil && r.Hold != nil && r.Hold.Reason == a.Reason && stands(s.Node, r.Hold, s.Now) {
+		a.Standing, a.Message, a.Until = lifecycle.GuardHolds, r.Hold.Message+"; Drydock wrote that at "+Stamp(r.Hold.Since), r.Hold.Until
+		return a
+	}
+	if why := s.Ledger.fleetwide(a.Reason, s.Node, policy); why != "" {
+		a.Standing, a.Message = lifecycle.GuardHolds, why+"; so the ledger says"
+	} else if a.Reason == remediations.Blind && s.Ledger.Whole != nil {
+		a.Message = strings.TrimSpace(a.Message + "; the ledger says that Drydock is not blind")
+	}
+	return a
+}

@@ -1,0 +1,135 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// nodeTarget is the target of a repair of the node itself.
+const nodeTarget = "node"
+
+// Queue is what waits for a repair, in the order in which Drydock looks at it.
+type Queue struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Leader is the replica that works at it.
+	Leader Leadership `json:"leader"`
+	// UnderWay are the repairs that occupy their nodes, Waiting the others.
+	UnderWay []Place `json:"underWay"`
+	Waiting  []Place `json:"waiting"`
+	// LedgerProblem is why the holds that lie with the fleet are not known.
+	LedgerProblem string `json:"ledgerProblem,omitempty"`
+}
+
+// Place is one repair's place in the queue.
+type Place struct {
+	Node   string `json:"node"`
+	Target string `json:"target"`
+	Repair string `json:"repair,omitempty"`
+	Policy string `json:"policy"`
+	// Step is the one that is under way or comes next; empty: nothing was decided yet.
+	Step  string `json:"step,omitempty"`
+	Phase string `json:"phase"`
+	// Since is when its fault began, as far as the Node says; Deadline when an attempt under way is over.
+	Since    time.Time  `json:"since"`
+	Deadline *time.Time `json:"deadline,omitempty"`
+	// Hold is what holds it, Change what a person may do about that.
+	Hold   *Hold  `json:"hold,omitempty"`
+	Change string `json:"change,omitempty"`
+}
+
+// Queue reads what waits.
+func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
+	var turns []remediations.Turn
+	err := r.each(ctx, Scope{}, func(n *corev1.Node) {
+		if concerns(n) {
+			n = n.DeepCopy()
+			since, fires := firingSince(n)
+			turns = append(turns, remediations.TurnOf(n, since, fires))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.ReadLedger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{APIVersion: APIVersion, Kind: "Queue", UnderWay: []Place{}, Waiting: []Place{}, LedgerProblem: l.Problem}
+	if q.Leader, err = r.ReadLeader(ctx, l.Namespace, r.Lease); err != nil {
+		return nil, err
+	}
+	now := r.Now()
+	for _, n := range remediations.InTurn(turns) {
+		for _, p := range placesOf(n, &l, now) {
+			if remediations.Phase(p.Phase).InFlight() {
+				q.UnderWay = append(q.UnderWay, p)
+			} else {
+				q.Waiting = append(q.Waiting, p)
+			}
+		}
+	}
+	return q, nil
+}
+
+// firingSince is when the oldest alert of a policy began that fires on the Node.
+func firingSince(n *corev1.Node) (since time.Time, fires bool) {
+	for _, a := range Firing(n) {
+		if !fires || a.StartsAt.Before(since) {
+			since, fires = a.StartsAt, true
+		}
+	}
+	return since, fires
+}
+
+// placesOf are the repairs of the Node, or the alert with which it waits. One that ran out of steps waits for a person.
+func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
+	since, fires := firingSince(n)
+	s := &Observation{Node: n, Ledger: *l, Now: now}
+	var taken []string
+	for _, r := range RepairsOn(n) {
+		p := Place{Node: n.Name, Target: r.Target, Since: since}
+		if r.Record == nil {
+			p.Phase, p.Hold = "Malformed", &Hold{Reason: remediations.RecordMalformed, Message: r.Problem}
+			p.Change = s.change(p.Hold, "")
+			out = append(out, p)
+			continue
+		}
+		rec := r.Record
+		taken = append(append(taken, rec.Cause.Alert), rec.Also...)
+		p.Repair, p.Policy, p.Step, p.Phase = rec.ID, rec.Policy, rec.Step.String(), string(rec.Phase)
+		if !fires || r.Target != nodeTarget {
+			p.Since = rec.Began
+		}
+		switch rec.Phase {
+		case remediations.Acting, remediations.Verifying:
+			p.Deadline = &rec.Deadline
+		case remediations.Pending:
+			if p.Hold = l.HoldNow(n, rec.Policy, rec, now); p.Hold != nil {
+				p.Change = s.change(p.Hold, rec.Policy)
+			}
+		case remediations.Exhausted:
+			p.Hold, p.Change = spent(rec), onceMended(n.Name)
+		}
+		out = append(out, p)
+	}
+	if slices.ContainsFunc(out, func(p Place) bool { return p.Target == nodeTarget }) {
+		return out // it goes first; an alert that is left then begins a repair of its own
+	}
+	for _, a := range Firing(n) {
+		if slices.Contains(taken, a.Fingerprint) {
+			continue
+		}
+		p := Place{Node: n.Name, Target: nodeTarget, Policy: a.Policy, Phase: "Waiting", Since: a.StartsAt}
+		if p.Hold = l.HoldNow(n, a.Policy, nil, now); p.Hold != nil {
+			p.Change = s.change(p.Hold, a.Policy)
+		}
+		return append(out, p)
+	}
+	return out
+}

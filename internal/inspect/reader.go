@@ -1,0 +1,67 @@
+// Package inspect reads what Drydock does, with the caller's own rights: the status of the fleet, and why a node is repaired or is
+// not. What people are shown, by the plugin's commands and by its page, is made here once.
+package inspect
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// Client asks the API server.
+type Client struct {
+	corev1client.CoreV1Interface
+	coordinationv1client.LeasesGetter
+	authorizationv1client.SelfSubjectAccessReviewsGetter
+	// Clock is nil where no API server is asked.
+	Clock *Clock
+}
+
+// Reader reads with the rights of its client.
+type Reader struct {
+	Client
+	Now func() time.Time
+	// Namespace is where Drydock is; empty: its ledger and its configuration are looked for in all.
+	Namespace string
+	// Ledger is the name of the ledger's ConfigMap, Lease that of the Lease by which the replicas elect a leader.
+	Ledger, Lease string
+	// Known are all Nodes, for who watches them; false: they are not known yet. Nil: they are listed.
+	Known func() ([]*corev1.Node, bool)
+}
+
+// nodesPerPage bounds one answer of the API server.
+const nodesPerPage = 500
+
+// EachNode calls do for each Node, page by page.
+func (r *Reader) EachNode(ctx context.Context, o metav1.ListOptions, do func(*corev1.Node) error) error {
+	if r.Known != nil && o == (metav1.ListOptions{}) {
+		if all, known := r.Known(); known {
+			for _, n := range all {
+				if err := do(n); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	o.Limit = nodesPerPage
+	for {
+		page, err := r.Nodes().List(ctx, o)
+		if err != nil {
+			return Asking(err, "listing the nodes", "")
+		}
+		for i := range page.Items {
+			if err := do(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// Scope is which Nodes the status is about: those of the names, or of the selector, or all. Well: also those that nothing concerns.
+type Scope struct {
+	Names    []string
+	Selector string
+	Well     bool
+}
+
+func (s Scope) whole() bool { return len(s.Names) == 0 && s.Selector == "" }
+
+// each calls do for each Node of the scope.
+func (r *Reader) each(ctx context.Context, s Scope, do func(*corev1.Node)) error {
+	for _, name := range s.Names {
+		n, err := r.Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return Asking(err, "reading node "+name, name)
+		}
+		do(n)
+	}
+	if len(s.Names) > 0 {
+		return nil
+	}
+	return r.EachNode(ctx, metav1.ListOptions{LabelSelector: s.Selector}, func(n *corev1.Node) error {
+		do(n)
+		return nil
+	})
+}
+
+// concerns says that a Node has something to show: a record, an alert of a policy, or that it is not Ready.
+func concerns(n *corev1.Node) bool {
+	if _, labelled := n.Labels[remediations.PhaseLabel]; labelled || unready(n) || len(Firing(n)) > 0 {
+		return true
+	}
+	for key := range n.Annotations {
+		if strings.HasPrefix(key, remediations.RepairPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// add adds the Node's rows. One that only says whether it is ill is added where it is asked for, or where a breaker counts it.
+func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
+	rows := s.Ledger.RepairsOf(n, now)
+	if of.whole() {
+		s.CountIll(n)
+	}
+	if rows[0].Idle() && !of.Well && len(of.Names) == 0 && (rows[0].Ill == "" || len(s.breakersOver(n)) == 0) {
+		return
+	}
+	s.Repairs = append(s.Repairs, rows...)
+}
+
+// CountIll names the Node with each breaker that is not closed and that counts it.
+func (s *Status) CountIll(n *corev1.Node) {
+	behind := s.breakersOver(n)
+	if len(behind) == 0 {
+		return
+	}
+	why := ill(n, Firing(n))
+	if why == "" {
+		return
+	}
+	if s.Ill == nil {
+		s.Ill = map[string][]string{}
+	}
+	for _, scope := range behind {
+		s.Ill[scope] = append(s.Ill[scope], fmt.Sprintf("%s (%s)", n.Name, why))
+	}
+}
+
+// RepairsOf is what there is to say of the Node: each record, and the alert with which it waits; where there is neither, one that
+// says whether it is ill.
+func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
+	alerts := Firing(n)
+	rows := RepairsOn(n)
+	for i := range rows {
+		if r := rows[i].Record; r != nil && r.Phase == remediations.Pending {
+			rows[i].Hold = l.HoldNow(n, r.Policy, r, now)
+		}
+	}
+	row := Repair{Node: n.Name, Target: "node", Ill: ill(n, alerts)}
+	alerts = slices.DeleteFunc(alerts, func(a remediations.Alert) bool {
+		return slices.ContainsFunc(rows, func(r Repair) bool {
+			return r.Record != nil && (r.Record.Cause.Alert == a.Fingerprint || slices.Contains(r.Record.Also, a.Fingerprint))
+		})
+	})
+	switch {
+	case slices.ContainsFunc(rows, func(r Repair) bool { return r.Target == row.Target }):
+	case len(alerts) > 0:
+		a := alerts[0]
+		row.Alert, row.Hold = &Waiting{a.Name, a.Policy, a.Fingerprint, a.ReceivedAt}, l.HoldNow(n, a.Policy, nil, now)
+		rows = append(rows, row)
+	case len(rows) == 0:
+		row.Hold = Said(n, now)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Idle says that there is neither a record nor an alert.
+func (r Repair) Idle() bool { return r.Record == nil && r.Problem == "" && r.Alert == nil }
+
+// breakersOver are the breakers that are not closed and that the Node belongs to.
+func (s *Status) breakersOver(n *corev1.Node) (scopes []string) {
+	if s.Ledger.Status == nil {
+		return nil
+	}
+	for _, scope := range []string{ledger.ScopeCluster, zoneScope(n)} {
+		if _, open := s.Ledger.Status.Breakers[scope]; open {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes
+}

@@ -1,0 +1,106 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Stamp is a time as people and scripts read it.
+func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Since is a time, and how long ago it was.
+func Since(now, then time.Time) string {
+	return fmt.Sprintf("%s (%s ago)", Stamp(then), Age(now, then))
+}
+
+// Age is how long ago it was; nothing where the time is not known. A clock that runs behind gives 0 s, not a nonsense.
+func Age(now, then time.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(max(0, now.Sub(then)))
+}
+
+// YetToCome is a time in the future; empty: it has passed, or there is none.
+func YetToCome(at *time.Time, now time.Time) string {
+	if at == nil || at.IsZero() || !at.After(now) {
+		return ""
+	}
+	return Stamp(*at)
+}
+
+// Led says who had a location's leadership, one after the other.
+func Led(moves []remediations.Move) string {
+	var out []string
+	for i, m := range moves {
+		if i == 0 {
+			out = append(out, m.From)
+		}
+		out = append(out, m.To)
+	}
+	return strings.Join(out, " to ")
+}
+
+// LeftWith says who has the leadership that an exhausted repair moved.
+func LeftWith(r *remediations.Record) string {
+	switch {
+	case len(r.Moves) == 0:
+		return ""
+	case len(r.Undo) == 0:
+		return "; the leadership moved from " + Led(r.Moves) + " and was put back to " + r.Moves[0].From
+	}
+	return "; the leadership moved from " + Led(r.Moves) + " and is left there"
+}
+
+// Says is what there is to say of the repair in one sentence; empty: nothing but what its columns say.
+func (r Repair) Says() string {
+	switch {
+	case r.Record != nil && r.Record.Phase == remediations.Exhausted:
+		return fmt.Sprintf("a person must look%s; when the node is fixed, `kubectl drydock reset %s`", LeftWith(r.Record), r.Node)
+	case r.Hold != nil:
+		return r.Hold.Message
+	case r.Record != nil && r.Record.Note == "" && len(r.Record.Moves) > 0:
+		return "leadership moved from " + Led(r.Record.Moves)
+	case r.Record != nil:
+		return r.Record.Note
+	case r.Problem != "":
+		return r.Problem
+	case r.Alert != nil:
+		return "alert " + r.Alert.Name + "; no repair was begun yet"
+	}
+	return r.Ill
+}
+
+// CauseOf names the alert or the request of a repair.
+func CauseOf(c remediations.Cause) string {
+	if c.Alert != "" {
+		return "alert/" + c.Alert
+	}
+	return "request/" + c.Request
+}
+
+// Headline is the answer in one sentence.
+func (t Why) Headline(now time.Time) string {
+	switch t.State {
+	case Held:
+		until := YetToCome(t.Hold.Until, now)
+		if until != "" {
+			until = fmt.Sprintf(", until %s (in %s)", until, duration.HumanDuration(t.Hold.Until.Sub(now)))
+		}
+		return fmt.Sprintf("%s is not repaired: %s holds it%s.", t.Node, t.Hold.Reason, until)
+	case UnderRepair:
+		for _, r := range t.Repairs {
+			if r.Record != nil && r.Record.Phase.InFlight() {
+				return fmt.Sprintf("%s is under repair: %s, %s since %s.", t.Node, r.Record.Step, r.Record.Phase, Since(now, r.Record.Since))
+			}
+		}
+		return fmt.Sprintf("%s is about to be repaired.", t.Node)
+	case Well:
+	}
+	return fmt.Sprintf("%s needs no repair: no alert of a policy fires on it.", t.Node)
+}

@@ -1,0 +1,238 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+const (
+	// APIVersion and the kinds name what -o json and -o yaml print.
+	APIVersion = "drydock.dev/v1alpha1"
+
+	// ledgerSelector finds the ledger wherever Drydock was installed; LedgerNamespace is where it is by default.
+	ledgerSelector  = "app.kubernetes.io/name=drydock,app.kubernetes.io/component=ledger"
+	LedgerNamespace = "drydock"
+	LedgerName      = "drydock-ledger"
+)
+
+// Status is what Drydock is doing, as the ledger and the Nodes say.
+type Status struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Ledger     Ledger `json:"ledger"`
+	// Leader is the replica that leads, by the Lease of the ledger's namespace.
+	Leader  Leadership `json:"leader"`
+	Repairs []Repair   `json:"repairs"`
+	// Ill are the Nodes that the breakers count, by scope, each with why.
+	Ill map[string][]string `json:"ill,omitempty"`
+	// Steps are those of the Nodes that were asked for by name, and StepsUnseen is why they are not known.
+	Steps       []Steps `json:"steps,omitempty"`
+	StepsUnseen string  `json:"stepsUnseen,omitempty"`
+}
+
+// Ledger is the ledger as it was read, or why it was not.
+type Ledger struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Problem is why the rest is empty: missing, forbidden, or malformed.
+	Problem string               `json:"problem,omitempty"`
+	Slots   []ledger.Slot        `json:"slots,omitempty"`
+	Status  *ledger.LedgerStatus `json:"status,omitempty"`
+	// Arrival is when the self-test's alert last arrived.
+	Arrival *time.Time `json:"arrival,omitempty"`
+
+	// Missing says that there is none, Version is of the Drydock that wrote it last, and Whole is all that it says.
+	Missing bool           `json:"-"`
+	Version string         `json:"-"`
+	Whole   *ledger.Ledger `json:"-"`
+}
+
+// Repair is one record on a Node, or a Node that waits for one.
+type Repair struct {
+	Node string `json:"node"`
+	// Target is "node", "leader" or "sidecar-<hash>".
+	Target string               `json:"target"`
+	Record *remediations.Record `json:"record,omitempty"`
+	// Problem is why there is no record to show, though the Node says that it has one.
+	Problem string `json:"problem,omitempty"`
+	// Alert is what a Node without a record waits with; Ill is why the breaker counts it.
+	Alert *Waiting `json:"alert,omitempty"`
+	Ill   string   `json:"ill,omitempty"`
+	// Hold is what holds it now.
+	Hold *Hold `json:"hold,omitempty"`
+}
+
+// Waiting is an alert of a policy for which nothing was recorded yet.
+type Waiting struct {
+	Name        string    `json:"alertname"`
+	Policy      string    `json:"policy"`
+	Fingerprint string    `json:"fingerprint"`
+	ReceivedAt  time.Time `json:"receivedAt"`
+}
+
+// Status gathers the status. The ledger comes last: a repair has its slot before it shows on its Node.
+func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
+	s := &Status{APIVersion: APIVersion, Kind: "Status", Repairs: []Repair{}}
+	var nodes []*corev1.Node // in a large fleet most Nodes are well, and none of these is kept
+	err := r.each(ctx, of, func(n *corev1.Node) {
+		if of.Well || len(of.Names) > 0 || concerns(n) {
+			nodes = append(nodes, n.DeepCopy())
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.Ledger, err = r.ReadLedger(ctx); err != nil {
+		return nil, err
+	}
+	now := r.Now()
+	for _, n := range nodes {
+		s.add(n, of, now)
+	}
+	if of.whole() {
+		s.addOrphans()
+	}
+	slices.SortStableFunc(s.Repairs, func(a, b Repair) int {
+		return cmp.Or(a.rank()-b.rank(), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Target, b.Target))
+	})
+	if s.Ledger.Missing && !slices.ContainsFunc(s.Repairs, func(r Repair) bool { return r.Record != nil || r.Problem != "" || r.Alert != nil }) {
+		return nil, fmt.Errorf("no Drydock was found: %s, and no node has the label %s; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere",
+			s.Ledger.Problem, remediations.PhaseLabel)
+	}
+	if len(of.Names) > 0 {
+		if s.Steps, s.StepsUnseen, err = r.steps(ctx, nodes, s.Ledger.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	s.Leader, err = r.ReadLeader(ctx, s.Ledger.Namespace, r.Lease)
+	return s, err
+}
+
+// addOrphans adds the repairs whose Node is gone because its machine is being replaced: the ledger has them alone.
+func (s *Status) addOrphans() {
+	if s.Ledger.Whole == nil {
+		return
+	}
+	for _, o := range s.Ledger.Whole.Orphans {
+		if slices.ContainsFunc(s.Repairs, func(r Repair) bool { return r.Record != nil && r.Record.ID == o.Record.ID }) {
+			continue
+		}
+		record := o.Record
+		record.Phase, record.Note = remediations.Verifying, "the Node is gone; waiting for the machine that comes for it"
+		s.Repairs = append(s.Repairs, Repair{Node: o.Node, Target: "node", Record: &record})
+	}
+}
+
+// RepairsOn decodes every record that the Node carries.
+func RepairsOn(n *corev1.Node) []Repair {
+	var out []Repair
+	for key, value := range n.Annotations {
+		target, ok := strings.CutPrefix(key, remediations.RepairPrefix)
+		if !ok {
+			continue
+		}
+		r := Repair{Node: n.Name, Target: target}
+		record, err := remediations.DecodeRecordOf(key, value)
+		if err != nil {
+			r.Problem = fmt.Sprintf("%v; nothing is done here until somebody drops it with `kubectl drydock reset %s`", err, n.Name)
+		} else {
+			r.Record = record
+		}
+		out = append(out, r)
+	}
+	if label, ok := n.Labels[remediations.PhaseLabel]; ok && len(out) == 0 {
+		out = append(out, Repair{Node: n.Name, Target: "node", Problem: fmt.Sprintf("the label %s=%s is there but no record", remediations.PhaseLabel, label)})
+	}
+	slices.SortFunc(out, func(a, b Repair) int { return cmp.Compare(a.Target, b.Target) })
+	return out
+}
+
+// rank puts first what a person must see: what cannot be read, what is in flight, what needs somebody.
+func (r Repair) rank() int {
+	switch {
+	case r.Record == nil && r.Problem != "":
+		return 0
+	case r.Alert != nil:
+		return 10
+	case r.Record == nil && r.Ill != "":
+		return 11
+	case r.Record == nil:
+		return 12
+	}
+	return 1 + slices.Index([]remediations.Phase{remediations.Acting, remediations.Verifying, remediations.Exhausted, remediations.Pending}, r.Record.Phase)
+}
+
+// ReadLedger finds the ledger by its labels in all namespaces, or by its name where -n says so or listing is forbidden.
+func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
+	namespace, where := r.Namespace, ""
+	if namespace == "" {
+		list, err := r.ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: ledgerSelector})
+		switch {
+		case apierrors.IsForbidden(err):
+			where = " (and you may not list ConfigMaps in all namespaces: name Drydock's with -n)"
+		case err != nil:
+			return Ledger{}, Asking(err, "listing ConfigMaps to find the ledger", "")
+		default:
+			where = ", nor one with its labels in any other"
+			found := slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool { return cm.Name != r.Ledger })
+			if len(found) == 1 {
+				return DecodeLedger(&found[0]), nil
+			}
+			if len(found) > 1 {
+				return Ledger{}, fmt.Errorf("there is more than one ledger: %s; say which with -n", namespaces(found))
+			}
+		}
+		namespace = LedgerNamespace
+	}
+	cm, err := r.ConfigMaps(namespace).Get(ctx, r.Ledger, metav1.GetOptions{})
+	l := Ledger{Namespace: namespace, Name: r.Ledger}
+	switch {
+	case apierrors.IsNotFound(err):
+		l.Missing, l.Problem = true, fmt.Sprintf("there is no ConfigMap %s in namespace %s%s", r.Ledger, namespace, where)
+		return l, nil
+	case apierrors.IsForbidden(err):
+		l.Problem = fmt.Sprintf("you may not read it, so only the nodes are shown: %v", err)
+		return l, nil
+	case err != nil:
+		return l, Asking(err, "reading the ledger", "")
+	}
+	return DecodeLedger(cm), nil
+}
+
+func namespaces(cms []corev1.ConfigMap) string {
+	var names []string
+	for _, cm := range cms {
+		names = append(names, cm.Namespace+"/"+cm.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// DecodeLedger is the ledger that the ConfigMap holds, or why it cannot be read.
+func DecodeLedger(cm *corev1.ConfigMap) Ledger {
+	l := Ledger{Namespace: cm.Namespace, Name: cm.Name, Version: cm.Annotations[remediations.VersionKey]}
+	whole, err := ledger.DecodeLedger(cm.Data)
+	switch {
+	case errors.Is(err, ledger.ErrLedgerMalformed):
+		l.Problem = fmt.Sprintf("%v; unless this plugin is older than Drydock, every repair is held: correct the ConfigMap, or delete it: Drydock makes it again from the Nodes", err)
+	case err != nil:
+		l.Problem = err.Error()
+	default:
+		l.Whole, l.Slots, l.Status = whole, whole.Slots, &whole.Status
+		if !whole.Arrival.IsZero() {
+			l.Arrival = &whole.Arrival
+		}
+	}
+	return l
+}

@@ -1,0 +1,50 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Steps are those of the plans that could repair a node, and who carries out each.
+type Steps struct {
+	Node  string                `json:"node"`
+	Steps []remediations.Served `json:"steps"`
+}
+
+// steps says of each of the Nodes who would repair it. unseen says why nobody knows.
+func (r *Reader) steps(ctx context.Context, nodes []*corev1.Node, beside string) (out []Steps, unseen string, err error) {
+	cfg, unseen, err := r.configuration(ctx, "", r.Namespace, beside)
+	if cfg == nil || err != nil {
+		return nil, unseen, err
+	}
+	for _, n := range nodes {
+		out = append(out, Steps{n.Name, cfg.Core.Served(n, nil)})
+	}
+	return out, "", nil
+}
+
+// Lines name the provider of each step first, and then say why a step has none.
+func (s Steps) Lines(subject string) []Line {
+	if len(s.Steps) == 0 {
+		return []Line{{Label: "Steps", Subject: s.Node, Text: subject + "no policy takes the node"}}
+	}
+	var by []string
+	var why []Line
+	for _, step := range s.Steps {
+		who := step.Provider
+		switch {
+		case step.Against != "":
+			who = "nobody"
+			why = append(why, Line{Label: "Steps", Subject: s.Node + " " + step.Step, Text: fmt.Sprintf("- %s: %s", step.Step, step.Against)})
+		case who == "":
+			who = "Drydock"
+		}
+		by = append(by, step.Step+" by "+who)
+	}
+	return append([]Line{{Label: "Steps", Subject: s.Node, Text: subject + strings.Join(by, ", ")}}, why...)
+}

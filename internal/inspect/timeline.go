@@ -1,0 +1,150 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Moment is one thing that happened in a repair, or that is due.
+type Moment struct {
+	// Name says in one word what it is: alert, request, repair, intent, call, answer, hold, proof.
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+	// Due: At is the latest time at which it is over. Now: it is going on.
+	Due bool `json:"due,omitempty"`
+	Now bool `json:"now,omitempty"`
+}
+
+// Timeline is a repair under way, from its cause to what is waited for, with what else is on record.
+type Timeline struct {
+	Repair  string   `json:"repair"`
+	Target  string   `json:"target"`
+	Policy  string   `json:"policy"`
+	Moments []Moment `json:"moments"`
+	// Done are the attempts that were issued, Passed the steps that were passed over, Undo what Drydock takes back at the end.
+	Done   []string `json:"done,omitempty"`
+	Passed []string `json:"passed,omitempty"`
+	Undo   []string `json:"undo,omitempty"`
+	Note   string   `json:"note,omitempty"`
+}
+
+// Timelines are those of the repairs on record, in the order of Why's.
+func (s *Observation) Timelines() []Timeline {
+	out := []Timeline{}
+	for _, r := range RepairsOn(s.Node) {
+		if r.Record != nil {
+			out = append(out, s.timeline(r.Target, r.Record))
+		}
+	}
+	return out
+}
+
+func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
+	t := Timeline{Repair: r.ID, Target: target, Policy: r.Policy, Done: r.Done, Note: r.Note, Moments: s.cause(r)}
+	add := func(name string, at time.Time, format string, args ...any) {
+		t.Moments = append(t.Moments, Moment{Name: name, At: at, Text: fmt.Sprintf(format, args...)})
+	}
+	add("repair", r.Began, "repair %s by policy %s began", r.ID, r.Policy)
+	if i := r.Intent; i != nil {
+		add("intent", i.At, "%s was written on the Node, before the call", intentOf(i))
+		t.Moments = append(t.Moments, answer(r, i))
+	}
+	if h := r.Hold; h != nil {
+		t.Moments = append(t.Moments, Moment{Name: "hold", At: h.Since, Text: fmt.Sprintf("%s: %s", h.Reason, h.Message), Now: true})
+	}
+	slices.SortStableFunc(t.Moments, func(a, b Moment) int { return a.At.Compare(b.At) })
+	if r.Phase.InFlight() {
+		what := "the answer and the proof are waited for"
+		if r.Phase == remediations.Verifying {
+			what = "the proof is waited for: the node well, its alert gone, and what this step alone can show"
+		}
+		t.Moments = append(t.Moments, Moment{Name: "proof", At: r.Deadline, Text: what + "; without it the attempt is over", Due: true, Now: true})
+	}
+	for _, p := range r.Passed {
+		t.Passed = append(t.Passed, fmt.Sprintf("%s: %s", p.Name, p.Why))
+	}
+	for _, u := range r.Undo {
+		t.Undo = append(t.Undo, fmt.Sprintf("%s since %s", strings.TrimSpace(u.Kind+" "+u.Key), Stamp(u.At)))
+	}
+	return t
+}
+
+// cause is why the repair exists, where the Node still says when that was.
+func (s *Observation) cause(r *remediations.Record) (out []Moment) {
+	if r.Cause.Request != "" {
+		return []Moment{{Name: "request", At: r.Began, Text: "a person asked for " + r.Cause.Request}}
+	}
+	for _, a := range remediations.AlertsOn(s.Node.Annotations) {
+		if a.Fingerprint == r.Cause.Alert {
+			out = append(out, Moment{Name: "alert", At: a.StartsAt, Text: fmt.Sprintf("alert %s began to fire", a.Name)})
+			if !a.ReceivedAt.Equal(a.StartsAt) {
+				out = append(out, Moment{Name: "alert", At: a.ReceivedAt, Text: "Drydock received it"})
+			}
+		}
+	}
+	return out
+}
+
+func intentOf(i *remediations.Intent) string {
+	if i.Successor != "" {
+		return "intent " + i.ID + " (successor " + i.Successor + ")"
+	}
+	return "intent " + i.ID
+}
+
+// answer is what is known of the call.
+func answer(r *remediations.Record, i *remediations.Intent) Moment {
+	by := "the provider"
+	if i.Provider != "" {
+		by = i.Provider
+	}
+	m := Moment{Name: "answer", At: i.At, Text: fmt.Sprintf("%s accepted %s", by, r.Step)}
+	if r.Phase == remediations.Verifying {
+		m.At = r.Since // the phase begins with the answer
+	}
+	switch i.Outcome {
+	case remediations.CallAccepted:
+	case remediations.CallRefused:
+		m.Text = fmt.Sprintf("%s refused %s, and did nothing: %s", by, r.Step, i.Why)
+	case remediations.CallUnknown:
+		m.Text = fmt.Sprintf("%s may have done %s: %s", by, r.Step, i.Why)
+	default:
+		m.Name, m.Now = "call", true
+		m.Text = fmt.Sprintf("the call for %s has no answer yet; it counts as issued", r.Step)
+	}
+	return m
+}
+
+// Silence is one that keeps an alert of the node quiet, and who made it.
+type Silence struct {
+	ID string `json:"id"`
+	// URL is the Alertmanager's address, as it was asked.
+	URL     string    `json:"url,omitempty"`
+	Author  string    `json:"author,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+	EndsAt  time.Time `json:"endsAt,omitzero"`
+}
+
+// Silences are those of the alerts about the node, of the Alertmanagers that were asked.
+func (s *Observation) Silences() []Silence {
+	out := []Silence{}
+	if !s.Asked {
+		return out
+	}
+	for _, id := range s.silences() {
+		one := Silence{ID: id}
+		for _, r := range s.State.Word.Replicas {
+			if known, ok := r.Silences[id]; ok {
+				one.URL, one.Author, one.Comment, one.EndsAt = r.URL, known.Author, known.Comment, known.EndsAt
+				break
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Over says whether an attempt on the Node is no longer under way, and whether its repair has ended well. The registry has the
+// remediations that records may name.
+func (c *Client) Over(ctx context.Context, registry remediations.Registry, node, attempt string) (over, cured bool, err error) {
+	var n corev1.Node
+	if err := c.Of("v1").Get(ctx, "nodes/"+node, "Node", &n); errors.Is(err, ErrNotFound) {
+		return true, false, nil
+	} else if err != nil {
+		return false, false, err
+	}
+	j := registry.ReadJournal(&n)
+	// A record that nobody can read may be of this attempt.
+	underWay := j.Malformed != nil || j.Record != nil && j.Record.Phase.InFlight() && j.Record.Intent != nil && j.Record.Intent.ID == attempt
+	if underWay {
+		return false, false, nil
+	}
+	cured = slices.ContainsFunc(j.History, func(entry remediations.Entry) bool {
+		return strings.HasPrefix(attempt, entry.ID+"-") && (entry.Outcome == remediations.Recovered || entry.Outcome == remediations.SelfRecovered)
+	})
+	return true, cured, nil
+}

@@ -1,0 +1,134 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+// keepLeases renews the lease of every node until the lab ends, as the nodes' kubelets would. KWOK could do it, too, but renews a
+// lease four times in its duration, each time by way of the proxy: that was more than half of what an idle lab of 80 nodes cost.
+func (l *Lab) keepLeases() error {
+	ctx, cancel := context.WithCancel(context.Background()) // the lab outlives the context of its start
+	l.mu.Lock()
+	l.ends = append(l.ends, cancel)
+	l.mu.Unlock()
+
+	factory := informers.NewSharedInformerFactory(l.kubelet, 0)
+	nodes := factory.Core().V1().Nodes().Informer()
+	if err := nodes.SetTransform(onlyIdentity); err != nil {
+		return fmt.Errorf("keeping the leases: %w", err)
+	}
+	// A test stops the API server where it likes: that the watch breaks then is nothing to print.
+	if err := nodes.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
+		return fmt.Errorf("keeping the leases: %w", err)
+	}
+	// The handlers are called one after the other. A node that was replaced while the watch was broken is an update.
+	kept := map[string]keptLease{}
+	keep := func(object any) {
+		node, ok := object.(*corev1.Node)
+		if !ok || kept[node.Name].uid == node.UID {
+			return
+		}
+		if before, ok := kept[node.Name]; ok {
+			before.end()
+		}
+		ctx, end := context.WithCancel(ctx)
+		kept[node.Name] = keptLease{node.UID, end}
+		go l.keepLease(ctx, node)
+	}
+	_, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    keep,
+		UpdateFunc: func(_, object any) { keep(object) },
+		DeleteFunc: func(object any) {
+			name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+			if before, ok := kept[name]; ok && err == nil {
+				before.end()
+				delete(kept, name)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("keeping the leases: %w", err)
+	}
+	factory.StartWithContext(ctx)
+	return nil
+}
+
+// keptLease is a node whose lease is kept, and what ends that.
+type keptLease struct {
+	uid types.UID // the node's
+	end context.CancelFunc
+}
+
+// onlyIdentity drops what a lease does not need of its node.
+func onlyIdentity(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
+	}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}}, nil
+}
+
+// keepLease renews the node's lease until the context ends, except while the node is broken or off.
+func (l *Lab) keepLease(ctx context.Context, node *corev1.Node) {
+	every := l.options.renewEvery()
+	wait := time.Duration(rand.Int64N(int64(every))) // nodes that are made together do not renew together
+	var lease *coordinationv1.Lease
+	for {
+		if !l.isBroken(node.Name) {
+			var err error
+			if lease, err = l.renewed(ctx, node, lease); err != nil {
+				wait = every / 8 // the API server was away, or somebody else wrote the lease
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+			wait = every
+		}
+	}
+}
+
+// renewed renews the lease as it was last seen. Nil, it is read first, and made where there is none. After an error it is nil.
+func (l *Lab) renewed(ctx context.Context, node *corev1.Node, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.options.NodeGrace) // after that it would come too late
+	defer cancel()
+	leases := l.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	if lease == nil {
+		live, err := leases.Get(ctx, node.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return leases.Create(ctx, l.leaseOf(node, &coordinationv1.Lease{}), metav1.CreateOptions{})
+		case err != nil:
+			return nil, err
+		}
+		lease = live
+	}
+	lease, err := leases.Update(ctx, l.leaseOf(node, lease), metav1.UpdateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return lease, nil
+}
+
+// leaseOf is the lease as the node's kubelet writes it now.
+func (l *Lab) leaseOf(node *corev1.Node, lease *coordinationv1.Lease) *coordinationv1.Lease {
+	lease.Name = node.Name
+	// It goes with its Node.
+	lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
+	lease.Spec.HolderIdentity = &node.Name
+	lease.Spec.LeaseDurationSeconds = new(l.options.leaseSeconds())
+	lease.Spec.RenewTime = new(metav1.NowMicro())
+	return lease
+}

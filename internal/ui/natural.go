@@ -1,0 +1,37 @@
+package ui
+
+import (
+	"cmp"
+	"strings"
+)
+
+// natural compares two names as people order them: node-2 comes before node-10. static/script.js orders alike.
+func natural(a, b string) int {
+	restA, restB := a, b
+	for restA != "" && restB != "" {
+		digitsA, digitsB := digits(restA), digits(restB)
+		if digitsA == "" || digitsB == "" {
+			if restA[0] != restB[0] {
+				return cmp.Compare(restA[0], restB[0])
+			}
+			restA, restB = restA[1:], restB[1:]
+			continue
+		}
+		valueA, valueB := strings.TrimLeft(digitsA, "0"), strings.TrimLeft(digitsB, "0")
+		if c := cmp.Or(cmp.Compare(len(valueA), len(valueB)), strings.Compare(valueA, valueB)); c != 0 {
+			return c
+		}
+		restA, restB = restA[len(digitsA):], restB[len(digitsB):]
+	}
+	// One begins like the other, or they differ in leading zeros alone.
+	return cmp.Or(cmp.Compare(len(restA), len(restB)), strings.Compare(a, b))
+}
+
+// digits are those with which the text begins.
+func digits(s string) string {
+	end := 0
+	for end < len(s) && '0' <= s[end] && s[end] <= '9' {
+		end++
+	}
+	return s[:end]
+}

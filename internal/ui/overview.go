@@ -1,0 +1,251 @@
+package ui
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/internal/inspect"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// FleetPage is what the Fleet page shows.
+type FleetPage struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Connection Connection `json:"connection"`
+	// InForce is what holds for the fleet now: who or what, until when, and the command that changes it.
+	InForce []Fact `json:"inForce"`
+	// Breakers are the scopes whose nodes are counted.
+	Breakers []Scope `json:"breakers"`
+	Counts   []Count `json:"counts"`
+	// Concern are the nodes that are not well, what needs a person first; More is how many of them are left out.
+	Concern []Tile  `json:"concern"`
+	More    int     `json:"more,omitempty"`
+	Groups  []Group `json:"groups"`
+
+	number uint64
+}
+
+// Folded says that the table of nodes that are not well has more rows than are shown at first: in a storm the tiles come first.
+func (p FleetPage) Folded() bool { return len(p.Concern) > fewConcern }
+
+// NotWell is how many nodes are not well.
+func (p FleetPage) NotWell() int { return len(p.Concern) + p.More }
+
+// Alarms are what is not as it should be.
+func (p FleetPage) Alarms() []Fact { return p.facts(false) }
+
+// Calm is the rest of what is in force.
+func (p FleetPage) Calm() []Fact { return p.facts(true) }
+
+func (p FleetPage) facts(calm bool) (out []Fact) {
+	for _, f := range p.InForce {
+		if f.Calm == calm {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+const (
+	// denseAbove is how many nodes have tiles with their names: more of them are squares, or nobody could see them all.
+	denseAbove = 150
+	// crowdAbove is how many nodes have squares that a finger finds: more of them are smaller, so that 5,000 are on one screen.
+	crowdAbove = 1500
+)
+
+// Density is how much room a tile has: empty with its name, else a square, and a small one in a crowd.
+func (p FleetPage) Density() string {
+	n := 0
+	for _, c := range p.Counts {
+		n += c.Nodes
+	}
+	switch {
+	case n > crowdAbove:
+		return "crowd"
+	case n > denseAbove:
+		return "dense"
+	}
+	return ""
+}
+
+// Square says that a tile has its shape alone. One element each keeps thousands of them quick.
+func (p FleetPage) Square() bool { return p.Density() != "" }
+
+// knownAt is the number of the last change that the page shows.
+func (p FleetPage) knownAt() uint64 { return p.number }
+
+// Fact is one thing that holds for the fleet.
+type Fact struct {
+	What string `json:"what"`
+	Says string `json:"says"`
+	// Calm: it is as it shall be.
+	Calm bool `json:"calm"`
+}
+
+// Scope is what a breaker counts: the cluster, or a zone of it.
+type Scope struct {
+	Scope string `json:"scope"`
+	State string `json:"state"`
+	// Unhealthy and Nodes are counted from what is watched here; Limit is configured. Drydock's own count leaves out the youngest nodes
+	// and alerts that are silenced.
+	Unhealthy int    `json:"unhealthy"`
+	Nodes     int    `json:"nodes"`
+	Limit     string `json:"limit,omitempty"`
+}
+
+// Open says that the breaker holds repairs.
+func (s Scope) Open() bool { return s.State != string(ledger.BreakerClosed) }
+
+// Count is how many nodes are in a state.
+type Count struct {
+	Look
+	Nodes int `json:"nodes"`
+}
+
+// Group is the nodes of one zone and pool.
+type Group struct {
+	Zone  string `json:"zone,omitempty"`
+	Pool  string `json:"pool,omitempty"`
+	Tiles []Tile `json:"nodes"`
+}
+
+// Key names the group as its tiles do.
+func (g Group) Key() string { return g.Zone + "/" + g.Pool }
+
+const (
+	// maxConcern bounds the table of nodes that are not well: the tiles show the others.
+	maxConcern = 50
+	// fewConcern is how many rows of it are shown before a person asks for the others, as static/style.css does it.
+	fewConcern = 5
+	// maxPaused is how many paused nodes are named.
+	maxPaused = 10
+)
+
+// page is the Fleet page now.
+func (f *fleet) page(now time.Time) FleetPage {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := FleetPage{APIVersion: inspect.APIVersion, Kind: "Fleet", Connection: f.connection, number: f.number, Concern: []Tile{}, Groups: []Group{}}
+	tiles := slices.SortedFunc(maps.Values(f.tiles), byNode)
+	counts := map[State]int{}
+	groups := map[[2]string]*Group{}
+	for _, t := range tiles {
+		counts[t.State]++
+		key := [2]string{t.Zone, t.Pool}
+		if groups[key] == nil {
+			groups[key] = &Group{Zone: t.Zone, Pool: t.Pool}
+		}
+		groups[key].Tiles = append(groups[key].Tiles, t)
+		if t.State != Well && t.State != Cordoned {
+			p.Concern = append(p.Concern, t)
+		}
+	}
+	slices.SortStableFunc(p.Concern, func(a, b Tile) int { return rank(a.State) - rank(b.State) })
+	if len(p.Concern) > maxConcern {
+		p.Concern, p.More = p.Concern[:maxConcern], len(p.Concern)-maxConcern
+	}
+	for _, l := range States {
+		p.Counts = append(p.Counts, Count{l, counts[l.State]})
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b [2]string) int { return cmp.Or(natural(a[0], b[0]), natural(a[1], b[1])) }) {
+		p.Groups = append(p.Groups, *groups[key])
+	}
+	p.Breakers, p.InForce = f.scopes(tiles), f.inForce(now)
+	return p
+}
+
+// inForce is what `kubectl drydock status` says of the fleet, and what people said on Nodes. The lock is held.
+func (f *fleet) inForce(now time.Time) (out []Fact) {
+	if !f.listed && f.leader.Lease == "" {
+		return nil // nothing was read yet
+	}
+	if f.leader.None == "" && f.leader.Unseen == "" && f.leader.Holder != "" {
+		out = append(out, Fact{"Leader", plain(f.leader.Holder), true})
+	}
+	s := inspect.Status{Ledger: f.ledger, Leader: f.leader}
+	names := slices.SortedFunc(maps.Keys(f.nodes), natural)
+	for _, name := range names {
+		s.CountIll(f.nodes[name])
+	}
+	for _, l := range s.Lines(now) {
+		out = append(out, Fact{l.Label, plain(l.Text), l.Calm})
+	}
+	return append(out, f.paused(names, now)...)
+}
+
+// paused are the nodes from which people keep Drydock away. The lock is held.
+func (f *fleet) paused(names []string, now time.Time) (out []Fact) {
+	more := 0
+	for _, name := range names {
+		n := f.nodes[name]
+		h := inspect.Said(n, now)
+		switch {
+		case h == nil, f.broken(name):
+			continue
+		case len(out) == maxPaused:
+			more++
+			continue
+		}
+		says := name + ": " + h.Message
+		if until := inspect.YetToCome(h.Until, now); until != "" {
+			says += ", until " + until
+		}
+		if end := inspect.EndOf(n, h); !strings.Contains(says, end) {
+			says += "; `" + end + "` ends it"
+		}
+		out = append(out, Fact{What: "Paused", Says: plain(says)})
+	}
+	if more > 0 {
+		out = append(out, Fact{What: "Paused", Says: fmt.Sprintf("and %d more nodes: filter by state:paused", more)})
+	}
+	return out
+}
+
+// broken says that the ledger has the node's broken glass already. The lock is held.
+func (f *fleet) broken(name string) bool {
+	if f.ledger.Status == nil {
+		return false
+	}
+	_, known := f.ledger.Status.Glass[name]
+	return known
+}
+
+// scopes are the breakers, each with its count. The lock is held.
+func (f *fleet) scopes(tiles []Tile) []Scope {
+	st := f.ledger.Status
+	if st == nil {
+		return nil
+	}
+	zones := map[string]*Scope{}
+	all := &Scope{Scope: ledger.ScopeCluster}
+	for _, t := range tiles {
+		zone := "zone/" + t.Zone
+		if zones[zone] == nil {
+			zones[zone] = &Scope{Scope: zone}
+		}
+		for _, s := range []*Scope{all, zones[zone]} {
+			s.Nodes++
+			if t.Ill != "" {
+				s.Unhealthy++
+			}
+		}
+	}
+	out := []Scope{*all}
+	for _, name := range slices.SortedFunc(maps.Keys(zones), natural) {
+		if _, open := st.Breakers[name]; open || len(zones) > 1 && name != "zone/" {
+			out = append(out, *zones[name])
+		}
+	}
+	for i := range out {
+		out[i].State, out[i].Limit = string(ledger.BreakerClosed), plain(st.Limits["unhealthy"])
+		if b, open := st.Breakers[out[i].Scope]; open {
+			out[i].State = string(b.State)
+		}
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package ui
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"drydock.dev/drydock/internal/inspect"
+	"drydock.dev/drydock/internal/text"
+)
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+//go:embed static/*
+var staticFiles embed.FS
+
+// functions are what the templates may call.
+var functions = template.FuncMap{
+	// line makes a text of the cluster fit for one line.
+	"line":     plain,
+	"said":     said,
+	"short":    short,
+	"nodePath": nodePath,
+	"nodeJSON": func(node string) string { return "/nodes/" + url.PathEscape(node) + ".json" },
+	"wordPath": func(node, word string) string { return "/nodes/" + url.PathEscape(node) + "/words/" + word },
+	"stamp":    inspect.Stamp,
+	"states":   func() []Look { return States },
+}
+
+// common are the templates that every page has, page those of each page with them.
+var common = template.Must(template.New("").Funcs(functions).ParseFS(pageFiles, "pages/layout.html", "pages/tile.html", "pages/overview.html"))
+
+func parse(name string) *template.Template {
+	return template.Must(template.Must(common.Clone()).ParseFS(pageFiles, "pages/"+name+".html"))
+}
+
+var templates = map[string]*template.Template{
+	"fleet": parse("fleet"), "node": parse("node"), "queue": parse("queue"), "problem": parse("problem"),
+}
+
+// frame is what every page has around its own.
+type frame struct {
+	Title string
+	// Here is the page's entry of the navigation.
+	Here       string
+	Connection Connection
+	Version    string
+	// Token is what a write carries in its header.
+	Token    string
+	ReadOnly bool
+	// Page is the page's own.
+	Page any
+}
+
+// page answers with the page of that name, or with its facts as JSON where the path ends so.
+func (u *UI) page(w http.ResponseWriter, r *http.Request, code int, name, title string, facts any) {
+	if strings.HasSuffix(r.URL.Path, ".json") {
+		writeJSON(w, code, facts)
+		return
+	}
+	number := u.fleet.now()
+	if p, is := facts.(interface{ knownAt() uint64 }); is {
+		number = p.knownAt()
+	}
+	var out bytes.Buffer
+	err := templates[name].ExecuteTemplate(&out, "layout", frame{
+		Title: title, Here: name, Connection: u.fleet.connected(), Version: u.version(number), Token: u.door.writing, ReadOnly: u.ReadOnly, Page: facts,
+	})
+	if err != nil {
+		u.Log.Error(err, "a page could not be made", "page", name)
+		http.Error(w, "this page could not be made: "+plain(err.Error()), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	// Whatever a template forgot: no character that does not show leaves the server.
+	_, _ = w.Write([]byte(text.Visible(out.String())))
+}
+
+func writeJSON(w http.ResponseWriter, code int, facts any) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetIndent("", "  ")
+	if err := e.Encode(facts); err != nil {
+		http.Error(w, "this could not be encoded", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = text.JSONWriter{Out: w}.Write(out.Bytes())
+}
+
+// fragment is a part of a page, as the page has it.
+func (u *UI) fragment(name string, of any) (string, error) {
+	var out bytes.Buffer
+	if err := common.ExecuteTemplate(&out, name, of); err != nil {
+		return "", fmt.Errorf("making the fragment %s: %w", name, err)
+	}
+	return text.Visible(out.String()), nil
+}
+
+// Problem is a page that says what is wrong.
+type Problem struct {
+	Problem string `json:"problem"`
+}
+
+// refuse answers a request that is not let in. Nothing of the cluster is on the page.
+func (u *UI) refuse(w http.ResponseWriter, r *http.Request, why string) {
+	u.problem(w, r, http.StatusForbidden, "Not let in", why)
+}
+
+func (u *UI) problem(w http.ResponseWriter, r *http.Request, code int, title, why string) {
+	if strings.HasSuffix(r.URL.Path, ".json") || r.Method == http.MethodPost {
+		writeJSON(w, code, Problem{why})
+		return
+	}
+	var out bytes.Buffer
+	if err := templates["problem"].ExecuteTemplate(&out, "problem", struct{ Title, Why string }{title, why}); err != nil {
+		http.Error(w, why, code)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(text.Visible(out.String())))
+}
+
+// nodePath is the path of a node's page. One whose name ends like a path of JSON gets a slash behind it.
+func nodePath(node string) string {
+	path := "/nodes/" + url.PathEscape(node)
+	if strings.HasSuffix(node, ".json") {
+		path += "/"
+	}
+	return path
+}
+
+func (u *UI) routes() http.Handler {
+	mux := http.NewServeMux()
+	static := http.FileServerFS(staticFiles)
+	mux.Handle("GET /static/", static)
+	mux.HandleFunc("GET /{$}", u.showFleet)
+	mux.HandleFunc("GET /fleet.json", u.showFleet)
+	mux.HandleFunc("GET /events", u.events)
+	mux.HandleFunc("GET /nodes/{node}", u.showNode)
+	mux.HandleFunc("GET /nodes/{node}/{$}", u.showNode)
+	mux.HandleFunc("GET /nodes/{node}/words/{word}", u.command)
+	mux.HandleFunc("POST /nodes/{node}/words/{word}", u.word)
+	mux.HandleFunc("GET /queue", u.showQueue)
+	mux.HandleFunc("GET /queue.json", u.showQueue)
+	mux.HandleFunc("GET /report", u.showReport)
+	mux.HandleFunc("GET /report.json", u.showReport)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		u.problem(w, r, http.StatusNotFound, "No such page", "There is no page at this address.")
+	})
+	return mux
+}
+
+func (u *UI) showFleet(w http.ResponseWriter, r *http.Request) {
+	select { // until something is known
+	case <-u.link.first:
+	case <-r.Context().Done():
+		return
+	}
+	u.page(w, r, http.StatusOK, "fleet", "Fleet", u.fleet.page(u.Reader.Now()))
+}

@@ -1,0 +1,44 @@
+package ui
+
+// State is what a tile says about a node in one word. One node has one state: the first of States that is true of it.
+type State string
+
+const (
+	Exhausted State = "exhausted"
+	Repairing State = "repairing"
+	Paused    State = "paused"
+	Held      State = "held"
+	Ill       State = "ill"
+	Cordoned  State = "cordoned"
+	Well      State = "well"
+)
+
+// Look is how a state looks: its text and its shape say the same as its color, which stands in static/style.css.
+type Look struct {
+	State State `json:"state"`
+	// Shape is one character that no other state has.
+	Shape string `json:"-"`
+	// Means is one sentence for the legend.
+	Means string `json:"means"`
+}
+
+// States is the closed list. What needs a person comes first.
+var States = []Look{
+	{Exhausted, "✖", "The repair ran out of steps. A person must look."},
+	{Repairing, "↻", "A step was issued, and Drydock waits for its proof."},
+	{Paused, "‖", "A person keeps Drydock away: pause, break-glass or the exclude label."},
+	{Held, "◆", "Drydock would act, and a guard holds it."},
+	{Ill, "▲", "Not Ready, or an alert fires. Drydock has not begun."},
+	{Cordoned, "⊘", "Somebody cordoned the node. It is well otherwise."},
+	{Well, "●", "Ready, and no alert fires."},
+}
+
+// look is how the state looks.
+func (s State) look() Look {
+	for _, l := range States {
+		if l.State == s {
+			return l
+		}
+	}
+	return Look{State: s, Shape: "?"}
+}

@@ -1,0 +1,105 @@
+// What a person asks for: a dialog for each action. The API server is asked without writing first; only what it then accepts can be
+// written, with the same parameters.
+"use strict";
+
+const secret = document.querySelector("meta[name=drydock-token]").content;
+let opener;
+
+function parameters(form) {
+  const given = {};
+  for (const field of form.querySelectorAll("input, select")) if (field.value.trim() !== "") given[field.name] = field.value.trim();
+  return given;
+}
+
+function outcome(dialog, kind, text) {
+  const place = dialog.querySelector(".outcome");
+  place.dataset.kind = kind;
+  place.textContent = text;
+}
+
+// changed: what was tried is not what would be written now.
+function changed(dialog) {
+  dialog.querySelector("[data-do=write]").disabled = true;
+  outcome(dialog, "", "");
+  clearTimeout(dialog.later);
+  dialog.later = setTimeout(() => show(dialog), 150);
+}
+
+// show asks for the command that does the same.
+async function show(dialog) {
+  const query = new URLSearchParams(parameters(dialog.querySelector("form")));
+  try {
+    const answer = await fetch(dialog.dataset.path + "?" + query);
+    if (answer.ok) dialog.querySelector(".command code").textContent = (await answer.json()).command;
+  } catch { /* the connection's own line says so */ }
+}
+
+async function ask(dialog, dryRun) {
+  const form = dialog.querySelector("form");
+  const write = dialog.querySelector("[data-do=write]");
+  if (!form.reportValidity()) return;
+  const given = parameters(form);
+  write.disabled = true;
+  outcome(dialog, "", dryRun ? "Asking the API server…" : "Writing…");
+  try {
+    const answer = await fetch(dialog.dataset.path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Drydock-Token": secret },
+      body: JSON.stringify({ params: given, dryRun }),
+    });
+    const said = await answer.json();
+    if (!answer.ok) {
+      outcome(dialog, "refused", said.problem);
+      return;
+    }
+    dialog.querySelector(".command code").textContent = said.command;
+    if (dryRun) {
+      if (JSON.stringify(parameters(form)) !== JSON.stringify(given)) return;
+      outcome(dialog, "tried", "The API server would accept this. Nothing is written yet. Then: " + said.said);
+      write.disabled = false;
+      write.focus();
+    } else {
+      outcome(dialog, "written", said.said);
+      dialog.querySelector("[data-do=close]").focus();
+    }
+  } catch {
+    outcome(dialog, "refused", "kubectl drydock ui does not answer. Whether anything was written is not known; look at the node.");
+  }
+}
+
+function open(button) {
+  const dialog = document.getElementById(button.dataset.open);
+  const form = dialog.querySelector("form");
+  opener = button.id;
+  form.reset();
+  const id = form.querySelector("[name=id]");
+  if (id) id.value = document.getElementById("node").dataset.repair; // what was read is what is meant
+  changed(dialog);
+  dialog.showModal();
+  (form.querySelector("input, select") ?? form.querySelector("[data-do=try]")).focus();
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-open], dialog.word [data-do]");
+  if (!button) return;
+  if (button.dataset.open) open(button);
+  else if (button.dataset.do === "close") button.closest("dialog").close();
+  else if (button.dataset.do === "write") ask(button.closest("dialog"), false);
+});
+
+document.addEventListener("submit", (event) => {
+  const dialog = event.target.closest("dialog.word");
+  if (!dialog) return;
+  event.preventDefault();
+  ask(dialog, true);
+});
+
+document.addEventListener("input", (event) => {
+  const dialog = event.target.closest("dialog.word");
+  if (dialog) changed(dialog);
+});
+
+// The page may have put the button in anew while its dialog was open: the focus goes to the one that is there.
+for (const dialog of document.querySelectorAll("dialog.word")) {
+  dialog.addEventListener("close", () => (document.getElementById(opener) ?? document.getElementById("main")).focus());
+}

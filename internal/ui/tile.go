@@ -1,0 +1,118 @@
+package ui
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/inspect"
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// Tile is one node on the Fleet page.
+type Tile struct {
+	Node  string `json:"node"`
+	State State  `json:"state"`
+	Zone  string `json:"zone,omitempty"`
+	Pool  string `json:"pool,omitempty"`
+	// Policy, Step and Reason are those of the repair or the alert that the node waits with.
+	Policy string `json:"policy,omitempty"`
+	Step   string `json:"step,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Ill is why the breaker counts it.
+	Ill string `json:"ill,omitempty"`
+	// Says is one sentence about it, Until when that ends by itself, as RFC 3339. Since is when it began.
+	Says  string `json:"says,omitempty"`
+	Until string `json:"until,omitempty"`
+	Since string `json:"since,omitempty"`
+}
+
+// Look is how the tile looks.
+func (t Tile) Look() Look { return t.State.look() }
+
+// Word is what the tile says beside the node's name.
+func (t Tile) Word() string {
+	word := string(t.State)
+	if t.Reason != "" && !strings.EqualFold(t.Reason, word) {
+		word += ": " + t.Reason
+	}
+	if t.Step != "" {
+		word += " · " + t.Step
+	}
+	return word
+}
+
+// maxText bounds a text of a page; what Drydock writes is shorter.
+const maxText = 1 << 10
+
+// plain makes a text that anybody may have written fit for one line.
+func plain(s string) string { return text.Line(s, maxText) }
+
+// poolLabels say which pool a node belongs to, where the configuration is not read: those of the providers that most clusters run on.
+var poolLabels = []string{
+	"kubernetes.civo.com/civo-node-pool", "kubernetes.civo.com/node-pool", "karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup",
+	"cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool",
+}
+
+func poolOf(n *corev1.Node) string {
+	for _, label := range poolLabels {
+		if pool := n.Labels[label]; pool != "" {
+			return pool
+		}
+	}
+	return ""
+}
+
+// tileOf is the node's tile now, by what `kubectl drydock status` says of it. Of several repairs it shows the one that needs a
+// person most.
+func tileOf(n *corev1.Node, ledger *inspect.Ledger, now time.Time) Tile {
+	best := Tile{}
+	for _, r := range ledger.RepairsOf(n, now) {
+		t := Tile{Node: n.Name, State: stateOf(n, r), Zone: plain(n.Labels[corev1.LabelTopologyZone]), Pool: plain(poolOf(n)), Ill: plain(inspect.Ill(n)), Says: r.Says()}
+		switch {
+		case r.Record != nil:
+			t.Policy, t.Step, t.Since = r.Record.Policy, r.Record.Step.String(), inspect.Stamp(r.Record.Began)
+			if r.Record.Phase.InFlight() {
+				t.Until = inspect.YetToCome(&r.Record.Deadline, now)
+			}
+		case r.Problem != "":
+			t.Reason = string(remediations.RecordMalformed)
+		case r.Alert != nil:
+			t.Policy, t.Since = r.Alert.Policy, inspect.Stamp(r.Alert.ReceivedAt)
+		}
+		if r.Hold != nil {
+			t.Reason, t.Until = string(r.Hold.Reason), inspect.YetToCome(r.Hold.Until, now)
+		}
+		t.Policy, t.Step, t.Reason, t.Says = plain(t.Policy), plain(t.Step), plain(t.Reason), plain(t.Says)
+		if best.Node == "" || rank(t.State) < rank(best.State) {
+			best = t
+		}
+	}
+	return best
+}
+
+func stateOf(n *corev1.Node, r inspect.Repair) State {
+	switch {
+	case r.Record != nil && r.Record.Phase == remediations.Exhausted:
+		return Exhausted
+	case r.Record != nil && r.Record.Phase.InFlight():
+		return Repairing
+	case r.Hold != nil && (r.Hold.Reason == remediations.Paused || r.Hold.Reason == remediations.ReasonExcluded):
+		return Paused
+	case r.Hold != nil, r.Problem != "":
+		return Held
+	case !r.Idle(), r.Ill != "":
+		return Ill
+	case n.Spec.Unschedulable:
+		return Cordoned
+	}
+	return Well
+}
+
+func rank(s State) int { return slices.IndexFunc(States, func(l Look) bool { return l.State == s }) }
+
+// Group names the zone and pool, for the page's script.
+func (t Tile) Group() string { return t.Zone + "/" + t.Pool }

@@ -1,0 +1,131 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"drydock.dev/drydock/internal/actions"
+	"drydock.dev/drydock/internal/inspect"
+)
+
+// Word is one thing that a person may ask for on the page of a node.
+type Word struct {
+	Name       string              `json:"name"`
+	Will       string              `json:"will"`
+	Command    string              `json:"command"`
+	Parameters []actions.Parameter `json:"parameters,omitempty"`
+	// Denied is the right that the user lacks, Refused why it means nothing now; both empty: it is offered.
+	Denied  string `json:"denied,omitempty"`
+	Refused string `json:"refused,omitempty"`
+}
+
+// Offered says that a button for it is of use.
+func (w Word) Offered() bool { return w.Denied == "" && w.Refused == "" }
+
+// words are all of them, each with whether the user may say it now.
+func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []Word {
+	out := []Word{}
+	for _, a := range actions.All() {
+		w := Word{Name: a.Name, Will: a.Will, Command: a.Command(n.Name, nil), Parameters: a.Parameters}
+		if err := a.Refuses(n); err != nil {
+			w.Refused = err.Error()
+		}
+		if !u.ReadOnly {
+			if denied, err := a.Denied(ctx, u.Reader, n.Name, verbs); err == nil { // else the API server decides when it is asked
+				w.Denied = denied
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// asked is what the page sends.
+type asked struct {
+	Params actions.Params `json:"params"`
+	DryRun bool           `json:"dryRun"`
+}
+
+// Answer is what became of a word.
+type Answer struct {
+	// Said is one sentence: what was done, or what would be.
+	Said   string `json:"said"`
+	DryRun bool   `json:"dryRun"`
+	// Command asks for the same.
+	Command string `json:"command"`
+}
+
+// word answers a person's word: POST /nodes/NAME/words/WORD.
+func (u *UI) word(w http.ResponseWriter, r *http.Request) {
+	name, _, ok := nodeName(r)
+	a := actions.Named(r.PathValue("word"))
+	if !ok || a == nil {
+		u.problem(w, r, http.StatusNotFound, "No such action", "There is no such action on a node.")
+		return
+	}
+	if u.ReadOnly {
+		u.problem(w, r, http.StatusForbidden, "Read only",
+			"The page was started with --read-only: it changes nothing. Start it without that flag, or run the command.")
+		return
+	}
+	var in asked
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		u.problem(w, r, http.StatusBadRequest, "Not understood", "What the page sent is not what it should send: "+plain(err.Error()))
+		return
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		u.problem(w, r, http.StatusBadRequest, "Not understood", "What the page sent has more than one value.")
+		return
+	}
+	prepared, err := a.Prepare(in.Params, u.Reader.Now())
+	if err != nil {
+		u.problem(w, r, http.StatusUnprocessableEntity, "Not accepted", inspect.Sentence(err))
+		return
+	}
+	switch denied, err := a.Denied(r.Context(), u.Reader, name, u.Reader.AsksForVerbs(r.Context())); {
+	case err != nil:
+		u.problem(w, r, http.StatusBadGateway, "Not asked", inspect.Sentence(err))
+		return
+	case denied != "":
+		u.problem(w, r, http.StatusForbidden, "Not allowed", "Nothing was written: "+denied)
+		return
+	}
+	said, err := prepared.Apply(r.Context(), &actions.Writer{Client: u.Reader, DryRun: in.DryRun}, name)
+	if err != nil {
+		u.problem(w, r, refusalOf(err), "Refused", inspect.Sentence(err))
+		return
+	}
+	writeJSON(w, http.StatusOK, Answer{Said: plain(said), DryRun: in.DryRun, Command: a.Command(name, in.Params)})
+}
+
+// refusalOf is the code for an error: the API server's own where it has one, else that the node is not as the action needs it.
+func refusalOf(err error) int {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest {
+		return int(status.Status().Code)
+	}
+	return http.StatusConflict
+}
+
+// command answers with the command that asks for the same, as the form stands: GET /nodes/NAME/words/WORD.
+func (u *UI) command(w http.ResponseWriter, r *http.Request) {
+	name, _, ok := nodeName(r)
+	a := actions.Named(r.PathValue("word"))
+	if !ok || a == nil {
+		u.problem(w, r, http.StatusNotFound, "No such action", "There is no such action on a node.")
+		return
+	}
+	given := actions.Params{}
+	for _, p := range a.Parameters {
+		given[p.Name] = r.URL.Query().Get(p.Name)
+	}
+	writeJSON(w, http.StatusOK, Answer{Command: a.Command(name, given)})
+}

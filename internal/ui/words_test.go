@@ -1,0 +1,179 @@
+package ui
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"drydock.dev/drydock/internal/actions"
+	"drydock.dev/drydock/remediations"
+)
+
+// someWords are each word with a node that it means something for, and what is on the Node afterwards. The plugin's own test has the
+// same annotations for the same commands, and test/plugin compares both on a real API server.
+var someWords = map[string]struct {
+	node              func(*corev1.Node)
+	body              string
+	key, value, shown string
+}{
+	"pause":       {func(*corev1.Node) {}, `"for":"2h","why":"disk"`, remediations.PauseKey, "2026-11-23T23:05:00Z disk", "kubectl drydock pause n --for 2h --why disk"},
+	"resume":      {func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true" }, ``, remediations.PauseKey, "", "kubectl drydock resume n"},
+	"repair":      {func(*corev1.Node) {}, `"with":"reboot"`, remediations.RequestKey, "remediation/reboot", "kubectl drydock repair n --with reboot"},
+	"approve":     {withRecord("bbbbbb", remediations.Pending), `"id":"bbbbbb"`, remediations.ApproveKey, "bbbbbb", "kubectl drydock approve n bbbbbb"},
+	"cancel":      {withRecord("aaaaaa", remediations.Verifying), ``, remediations.CancelKey, "aaaaaa", "kubectl drydock cancel n"},
+	"reset":       {withRecord("cccccc", remediations.Exhausted), ``, remediations.ResetKey, "true", "kubectl drydock reset n"},
+	"break-glass": {func(*corev1.Node) {}, `"why":"it's now; rm -rf"`, remediations.BreakGlassKey, "it's now; rm -rf", `kubectl drydock break-glass n --why 'it'\''s now; rm -rf'`},
+}
+
+// TestADryRunWritesNothing, and the same without it leaves the annotation: each word, of all that there are.
+func TestADryRunWritesNothing(t *testing.T) {
+	t.Parallel()
+	require.Len(t, someWords, len(actions.All()))
+	for word, c := range someWords {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			d := open(t, append(installed(), node("n", c.node))...)
+			d.allow()
+			d.honest()
+			before := d.annotations("n")
+			code, said := d.say("n", word, `{"params":{`+c.body+`},"dryRun":true}`)
+			require.Equal(t, http.StatusOK, code, said)
+			require.Equal(t, true, said["dryRun"])
+			require.Equal(t, c.shown, said["command"])
+			require.NotEmpty(t, said["said"])
+			require.Equal(t, before, d.annotations("n"))
+
+			code, said = d.say("n", word, `{"params":{`+c.body+`},"dryRun":false}`)
+			require.Equal(t, http.StatusOK, code, said)
+			require.Equal(t, false, said["dryRun"])
+			value, there := d.annotations("n")[c.key]
+			require.Equal(t, c.value, value)
+			require.Equal(t, c.value != "", there)
+		})
+	}
+}
+
+// TestWhoLacksARightSeesWhyAndIsRefused at the server, too. Who has it is the control.
+func TestWhoLacksARightSeesWhyAndIsRefused(t *testing.T) {
+	t.Parallel()
+	for word, c := range someWords {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			for _, right := range []string{"patch", actions.Named(word).Verb} {
+				if right == "" {
+					continue
+				}
+				d := open(t, append(installed(), node("n", c.node))...)
+				d.allow(right)
+				before := d.annotations("n")
+				html := d.get("/nodes/n")
+				require.NotContains(t, html, `data-open="word-`+word+`"`)
+				require.Regexp(t, `You may not <b>[^<]*`+word+`[^<]*</b>: you lack the verb &#34;`+right+`&#34;`, html)
+				code, said := d.say("n", word, `{"params":{`+c.body+`}}`)
+				require.Equal(t, http.StatusForbidden, code)
+				require.Contains(t, said["problem"], `Nothing was written: you lack the verb "`+right+`"`)
+				require.Equal(t, before, d.annotations("n"))
+			}
+			d := open(t, append(installed(), node("n", c.node))...)
+			d.allow()
+			require.Contains(t, d.get("/nodes/n"), `data-open="word-`+word+`"`)
+		})
+	}
+}
+
+func TestAReadOnlyPageRefusesAtTheServer(t *testing.T) {
+	t.Parallel()
+	for word, c := range someWords {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			d := openAs(t, true, append(installed(), node("n", c.node))...)
+			d.allow()
+			before := d.annotations("n")
+			html := d.get("/nodes/n")
+			require.NotContains(t, html, "<dialog class=\"word\"")
+			require.NotContains(t, html, "data-open=")
+			require.Contains(t, html, "The page is read-only")
+			for _, dryRun := range []string{"true", "false"} {
+				code, said := d.say("n", word, `{"params":{`+c.body+`},"dryRun":`+dryRun+`}`)
+				require.Equal(t, http.StatusForbidden, code)
+				require.Contains(t, said["problem"], "--read-only")
+			}
+			require.Equal(t, before, d.annotations("n"))
+
+			d = open(t, append(installed(), node("n", c.node))...)
+			d.allow()
+			code, _ := d.say("n", word, `{"params":{`+c.body+`}}`)
+			require.Equal(t, http.StatusOK, code, "the control")
+		})
+	}
+}
+
+// TestARefusalIsInTheWordsOfWhoRefuses: admission's, the action's own, or those of what was given.
+func TestARefusalIsInTheWordsOfWhoRefuses(t *testing.T) {
+	t.Parallel()
+	d := open(t, append(installed(), node("n"), node("m", withRecord("aaaaaa", remediations.Verifying)))...)
+	d.allow()
+	d.react("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("ValidatingAdmissionPolicy 'drydock' denied request: not on a Friday"))
+	})
+	for _, c := range []struct {
+		node, word, body string
+		code             int
+		says             string
+	}{
+		{"n", "pause", `{"dryRun":true}`, http.StatusForbidden, "pausing n was refused: nodes \"n\" is forbidden: ValidatingAdmissionPolicy 'drydock' denied request: not on a Friday"},
+		{"n", "cancel", `{}`, http.StatusConflict, "there is no repair on n"},
+		{"m", "cancel", `{"params":{"id":"bbbbbb"}}`, http.StatusConflict, "there is no repair bbbbbb on m; the one there is aaaaaa by policy node-not-ready, Verifying"},
+		{"m", "reset", `{}`, http.StatusConflict, "repair aaaaaa of m is Verifying and not exhausted"},
+		{"gone", "pause", `{}`, http.StatusForbidden, ""},
+		{"n", "pause", `{"params":{"for":"soon"}}`, http.StatusUnprocessableEntity, `--for is "soon"; write how long, for example 30m, 2h or 1d`},
+		{"n", "pause", `{"params":{"with":"reboot"}}`, http.StatusUnprocessableEntity, `pause takes no "with"`},
+		{"n", "break-glass", `{"params":{"why":" "}}`, http.StatusUnprocessableEntity, "--why is required"},
+		{"n", "break-glass", `{"params":{"why":"` + strings.Repeat("x", actions.MaxWhy+1) + `"}}`, http.StatusUnprocessableEntity, "--why has 257 bytes; give at most 256"},
+		{"n", "repair", `{}`, http.StatusUnprocessableEntity, "say what is to be done: --with REMEDIATION or --policy NAME"},
+		{"n", "repair", `{"params":{"with":"prayer"}}`, http.StatusUnprocessableEntity, `there is no remediation "prayer" of a node`},
+		{"n", "dance", `{}`, http.StatusNotFound, "There is no such action on a node."},
+		{"n", "pause", `{"params":{"why":1}}`, http.StatusBadRequest, "What the page sent is not what it should send"},
+		{"n", "pause", `{"dryrun":"true","more":1}`, http.StatusBadRequest, "What the page sent is not what it should send"},
+		{"n", "pause", `{} {}`, http.StatusBadRequest, "more than one value"},
+	} {
+		code, said := d.say(c.node, c.word, c.body)
+		require.Equal(t, c.code, code, "%s %s: %v", c.word, c.body, said)
+		require.Contains(t, said["problem"], c.says)
+	}
+	require.Empty(t, d.annotations("n"))
+}
+
+// TestWithoutRightsOfItsOwnAdmissionAsksForNone: where the configuration says so, the right to patch nodes is enough.
+func TestWithoutRightsOfItsOwnAdmissionAsksForNone(t *testing.T) {
+	t.Parallel()
+	for _, asks := range []bool{true, false} {
+		objects := installed()
+		if cm, is := objects[2].(*corev1.ConfigMap); is && !asks {
+			cm.Data["drydock.yaml"] += "webhook: {certDir: /etc/drydock/webhook, rights: false}\n"
+		}
+		d := open(t, append(objects, node("n", withRecord("aaaaaa", remediations.Verifying)))...)
+		d.allow("cancel")
+		code, said := d.say("n", "cancel", `{"dryRun":true}`)
+		if asks {
+			require.Equal(t, http.StatusForbidden, code, said)
+			continue
+		}
+		require.Equal(t, http.StatusOK, code, said)
+		require.Contains(t, d.get("/nodes/n"), `data-open="word-cancel"`)
+	}
+}
+
+func TestTheCommandIsShownAsTheFormStands(t *testing.T) {
+	t.Parallel()
+	d := open(t, append(installed(), node("n"))...)
+	require.Equal(t, "kubectl drydock pause n --for 2h --why '$(id)'", d.facts("/nodes/n/words/pause?for=2h&why=$(id)&other=1")["command"])
+}

@@ -1,0 +1,100 @@
+package remediations
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// ActingFor is how long a call may take, by far: a call still without an outcome then counts as perhaps done.
+	ActingFor = time.Minute
+	// PendingFor bounds how long a repair may be held before it ends; if its alert still fires, a new one begins.
+	PendingFor = 24 * time.Hour
+	// UnconfirmedFor is how long an alert that no Alertmanager knows is kept: a post may overtake the poll.
+	UnconfirmedFor = time.Minute
+	// LookFor is how fresh a look must be when a side effect rests on it. It is longer than a replica may take to
+	// answer, and far below the 30 s of invariant 5, so that a silence made a moment ago is seen.
+	LookFor = 10 * time.Second
+	// OutageFor is how long the ledger or the leases may be missing before that holds repairs, and people are told.
+	OutageFor = time.Minute
+)
+
+// OverdueFor is how long a repair in flight may outlive its deadline before it counts no more where only its Node shows it.
+const OverdueFor = 5 * time.Minute
+
+// FarAway is later than any time that is asked about.
+var FarAway = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// phaseFor is the longest time that the record's phase may take by its policy. p is nil where the policy is gone.
+func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
+	switch {
+	case r.Phase == Pending:
+		return PendingFor
+	case r.Back != nil:
+		return BackFor
+	case r.Phase == Acting && c.Remediation(r.Step.Name).Once:
+		return ActingFor
+	case r.Phase == Acting:
+		return timeoutOf(p, r.Step)
+	}
+	return c.WaitOf(p, r.Step)
+}
+
+// Flight is when a disruptive record that is in flight occupies the fleet though the ledger has no slot for it. Each repair
+// takes its slot before its intent, so such a record is one whose slot a person took out of the ledger, or one that Drydock
+// never wrote: it counts for as long as its step may take, and not at all where its policy does not enforce.
+func (c *Config) Flight(n *corev1.Node, r *Record) (from, until time.Time) {
+	return c.flightBy(c.PolicyOf(r.Policy, n), r)
+}
+
+func (c *Config) flightBy(p *Policy, r *Record) (from, until time.Time) {
+	if p != nil && p.Mode != ModeEnforce {
+		return time.Time{}, time.Time{}
+	}
+	return r.Intent.At, Earlier(r.Deadline, r.Intent.At.Add(ActingFor+c.phaseFor(p, r))).Add(OverdueFor)
+}
+
+func InFlightAt(from, until, now time.Time) bool {
+	return !from.After(now.Add(ahead)) && now.Before(until)
+}
+
+func Earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// WouldUntil is until when the step that the mode alone holds back would take its place: as long as its proof may take or, of a
+// step that takes its time, as long as that may. Zero: something else holds the record, or nothing.
+func (c *Config) WouldUntil(p *Policy, r *Record) time.Time {
+	if r == nil || r.Phase != Pending || r.Hold == nil || r.Hold.Reason != Observing {
+		return time.Time{}
+	}
+	if c.Remediation(r.Step.Name).Once {
+		return r.Hold.Since.Add(c.WaitOf(p, r.Step))
+	}
+	return r.Hold.Since.Add(timeoutOf(p, r.Step))
+}
+
+// timeoutOf is how long a step may take that takes its time.
+func timeoutOf(p *Policy, step StepRef) time.Duration {
+	if p != nil && step.Index < len(p.Plan) && p.Plan[step.Index].Name == step.Name {
+		return p.Plan[step.Index].Timeout
+	}
+	return time.Hour
+}
+
+// unknownWait is for a step of another version of Drydock, which this one does not know.
+const unknownWait = 10 * time.Minute
+
+// WaitOf is how long the proof of a step that is on record may take: as its plan says or, where that has it no more or there is
+// no plan, as the remediation itself.
+func (c *Config) WaitOf(p *Policy, step StepRef) time.Duration {
+	if p != nil && step.Index < len(p.Plan) && p.Plan[step.Index].Name == step.Name {
+		return p.Plan[step.Index].Wait
+	}
+	return cmp.Or(c.Remediation(step.Name).Wait, unknownWait)
+}

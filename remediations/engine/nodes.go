@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// readNodes brings the roster to where the cache is: by what changed since the last time, where the Fleet can say it. Where the
+// cache is behind this process's own last write of a Node, that counts instead.
+func (e *Engine) readNodes(ctx context.Context) error {
+	var nodes []*corev1.Node
+	var gone []string
+	some := false
+	if fleet, can := e.Fleet.(Changing); can {
+		nodes, gone, some = fleet.Changed(ctx)
+	}
+	if !some || !e.listedOnce {
+		all, err := e.Fleet.Nodes(ctx)
+		e.listedOnce = err == nil
+		if err != nil {
+			return err
+		}
+		if len(e.wrote) > 0 {
+			all = slices.Clone(all) // it is the port's
+		}
+		e.roster.Read(e.caughtUp(all))
+		for name := range e.memory {
+			if e.roster.Node(name) == nil {
+				e.forget(name)
+			}
+		}
+		return nil
+	}
+	e.roster.Change(append(e.caughtUp(nodes), e.unseen()...), gone)
+	for _, name := range gone {
+		e.forget(name)
+	}
+	return nil
+}
+
+// caughtUp puts this process's own writes in place of Nodes that are older.
+func (e *Engine) caughtUp(nodes []*corev1.Node) []*corev1.Node {
+	if len(e.wrote) == 0 {
+		return nodes
+	}
+	for i, n := range nodes {
+		if m := e.wrote[n.Name]; m != nil && m.written.UID == n.UID && older(n, m.written) {
+			nodes[i] = m.written
+		} else if m != nil {
+			e.caught(n.Name, m)
+		}
+	}
+	return nodes
+}
+
+// unseen are this process's own writes that the cache says nothing of yet.
+func (e *Engine) unseen() (nodes []*corev1.Node) {
+	for name, m := range e.wrote {
+		n := e.roster.Node(name)
+		if n == nil || n.UID != m.written.UID || !older(m.over, m.written) { // of a write that changes nothing there is no news
+			e.caught(name, m)
+			continue
+		}
+		nodes = append(nodes, m.written)
+	}
+	return nodes
+}
+
+// caught forgets a write that the cache shows by now.
+func (e *Engine) caught(name string, m *memory) {
+	m.written, m.over = nil, nil
+	delete(e.wrote, name)
+}
+
+// forget drops what is remembered of a node that is gone.
+func (e *Engine) forget(name string) {
+	if m := e.memory[name]; m != nil {
+		m.stopWork()
+		delete(e.memory, name)
+		delete(e.wrote, name)
+	}
+}
+
+// latest is the Node as this process last wrote it, where it has in this pass.
+func (e *Engine) latest(n *corev1.Node) *corev1.Node {
+	if m := e.memory[n.Name]; m != nil && m.written != nil {
+		return m.written
+	}
+	return n
+}
+
+// older says that a was read before b was written. Versions that cannot be compared count as not older: the write
+// that follows is checked against the version anyway.
+func older(a, b *corev1.Node) bool {
+	c, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && c < 0
+}

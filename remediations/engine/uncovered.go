@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// coverageEvery is how often the leader counts the Nodes that no provider serves. A Node that joined has so long to wait.
+const coverageEvery = 5 * time.Minute
+
+// coverage is the last count of the Nodes that no single provider serves, by step.
+type coverage struct {
+	at    time.Time
+	lacks map[string]remediations.Lack
+	// of are the identities of the Nodes that were counted: as long as they are the same, so is the count.
+	of int
+}
+
+// uncovered counts the Nodes that no single provider serves, once in a while and where they changed: no decision rests on the count.
+func (p *passing) uncovered() map[string]remediations.Lack {
+	c := &p.coverage
+	if of := p.roster.Identities(); c.lacks == nil || (of != c.of && p.now.Sub(c.at).Abs() >= coverageEvery) {
+		c.at, c.of, c.lacks = p.now, of, p.Config.Lacks(p.roster.Nodes())
+		p.metrics.setUncovered(c.lacks)
+	}
+	return c.lacks
+}
+
+func newUncoveredMetric() *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "drydock_nodes_uncovered", Help: "Nodes that no single provider serves for a step that a policy has for them, by step.",
+	}, []string{"step"})
+}
+
+// setUncovered sets the gauge of each step that a provider carries out.
+func (m *metrics) setUncovered(lacks map[string]remediations.Lack) {
+	for _, step := range m.served {
+		m.uncovered.WithLabelValues(step).Set(float64(lacks[step].Nodes))
+	}
+}
+
+// servedSteps are the steps that a provider of Nodes carries out.
+func servedSteps(c *remediations.Config) (steps []string) {
+	for _, p := range c.Providers {
+		for _, step := range p.Steps {
+			if c.Remediation(step).Target == remediations.KindNode {
+				steps = append(steps, step)
+			}
+		}
+	}
+	return steps
+}

@@ -1,0 +1,303 @@
+package fleet_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/fleet"
+	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/scene"
+)
+
+func TestBreakerOpensAtTheShareAndNeverForOneNode(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes, bad int
+		open       bool
+	}{
+		"nobody":                             {10, 0, false},
+		"one of ten":                         {10, 1, false},
+		"exactly the share":                  {10, 2, false},
+		"one more":                           {10, 3, true},
+		"one of one: never for a single one": {1, 1, false},
+		"two of two":                         {2, 2, true},
+		"one of three":                       {3, 1, false},
+		"all of a thousand":                  {1000, 1000, true},
+		"200 of a thousand":                  {1000, 200, false},
+		"201 of a thousand":                  {1000, 201, true},
+		"no nodes at all":                    {0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := scene.FleetOf(scene.LimitsAlone(), scene.Herd(c.nodes, c.bad), nil, scene.Noon)
+			require.Equal(t, c.open, len(f.Breakers) == 1)
+			require.Equal(t, c.open, len(f.BreakersFor("")) == 1)
+			require.Equal(t, c.open, f.Breakers[ScopeCluster].State == BreakerOpen)
+		})
+	}
+}
+
+func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
+	open := func(nodes []*corev1.Node, firing func(string) bool) bool {
+		return len(NewFleet(scene.LimitsAlone(), nodes, &Ledger{}, firing, scene.Noon).Breakers) > 0
+	}
+	require.False(t, open(scene.Herd(10, 2), scene.Quiet), "the control")
+	require.True(t, open(scene.Herd(10, 2), func(n string) bool { return n == "n009" }), "a node with an alert of a policy")
+	require.False(t, open(scene.Herd(10, 2), func(n string) bool { return n == "n000" }), "a node counts once")
+
+	nodes := scene.Herd(10, 2)
+	nodes[9].Labels[PhaseLabel] = string(Exhausted)
+	require.True(t, open(nodes, scene.Quiet), "an exhausted node")
+
+	nodes = scene.Herd(10, 2)
+	nodes[9].Status.Conditions = nil
+	require.True(t, open(nodes, scene.Quiet), "a node whose health nobody knows does not count as well")
+
+	nodes = scene.Herd(11, 3)
+	require.True(t, open(nodes, scene.Quiet))
+	nodes[0].CreationTimestamp = metav1.NewTime(scene.Noon.Add(-5 * time.Minute))
+	require.False(t, open(nodes, scene.Quiet), "a node that has just joined does not count at all")
+}
+
+// storm carries a cluster's breaker from one pass to the next, as the ledger does. Drydock sees the fleet each minute.
+type storm struct {
+	*Config
+	ledger Ledger
+	seen   time.Duration
+	// trial is the Node that carries the repair r1; nil: no Node does.
+	trial func(n *corev1.Node)
+}
+
+func (s *storm) after(d time.Duration, bad int) *Fleet {
+	s.seen = min(s.seen+time.Minute, d)
+	nodes := scene.Herd(10, bad)
+	if s.trial != nil {
+		s.trial(nodes[0])
+	}
+	f := scene.FleetOf(s.Config, nodes, &s.ledger, scene.Noon.Add(s.seen))
+	s.ledger.Status.Breakers = f.Breakers
+	if s.seen < d {
+		return s.after(d, bad)
+	}
+	return f
+}
+
+func (s *storm) state() BreakerState { return s.ledger.Status.Breakers[ScopeCluster].State }
+
+func TestBreakerIsHalfOpenAfterTheStormCooldown(t *testing.T) {
+	s := storm{Config: scene.LimitsAlone()}
+	s.after(0, 3)
+	require.Equal(t, BreakerOpen, s.state())
+	s.after(5*time.Minute, 1)
+	require.Equal(t, BreakerOpen, s.state(), "below its limit, but not for long enough")
+	s.after(8*time.Minute, 3)
+	s.after(17*time.Minute, 1)
+	require.Equal(t, BreakerOpen, s.state(), "it was bad again: the time began anew")
+	require.Equal(t, scene.Noon, s.ledger.Status.Breakers[ScopeCluster].Since)
+	s.after(18*time.Minute, 1)
+	require.Equal(t, BreakerHalfOpen, s.state())
+	s.after(48*time.Minute, 1)
+	require.Equal(t, BreakerHalfOpen, s.state(), "while a node needs a repair, one must show that repairs work")
+	s.after(49*time.Minute, 3)
+	require.Equal(t, BreakerOpen, s.state(), "and a new storm opens it at once")
+}
+
+func TestHalfOpenBreakerClosesByItselfWhereNobodyNeedsARepair(t *testing.T) {
+	s := storm{Config: scene.LimitsAlone()}
+	s.after(0, 3)
+	s.after(10*time.Minute, 0)
+	require.Equal(t, BreakerHalfOpen, s.state())
+	s.after(19*time.Minute, 0)
+	require.Equal(t, BreakerHalfOpen, s.state())
+	s.after(20*time.Minute, 0)
+	require.Empty(t, s.ledger.Status.Breakers)
+}
+
+func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
+	for _, c := range []struct {
+		outcome Outcome
+		want    BreakerState
+	}{
+		{Recovered, ""},
+		{SelfRecovered, BreakerOpen}, {Superseded, BreakerOpen}, {Cancelled, BreakerOpen}, {OutcomeExhausted, BreakerOpen},
+	} {
+		t.Run(string(c.outcome), func(t *testing.T) {
+			s := storm{Config: scene.LimitsAlone()}
+			s.after(0, 3)
+			f := s.after(10*time.Minute, 1)
+			f.Try("", "r1")
+			f.Try("", "r2")
+			require.Equal(t, "r1", f.Breakers[ScopeCluster].Trial, "one trial at a time")
+			s.trial = func(n *corev1.Node) {
+				n.Annotations[NodeRepairKey] = strings.ReplaceAll(scene.InFlight(n, "reboot").Annotations[NodeRepairKey], `"id":"rn000"`, `"id":"r1"`)
+			}
+			s.after(45*time.Minute, 0)
+			require.Equal(t, BreakerHalfOpen, s.state(), "while the trial is on, its end is waited for")
+			ended := func(id string, o Outcome) string {
+				return EncodeHistory(nil, Entry{ID: id, Outcome: o})
+			}
+			on := s.trial
+			s.trial = func(n *corev1.Node) { on(n); n.Annotations[HistoryKey] = ended("r2", Recovered) }
+			s.after(46*time.Minute, 0)
+			require.Equal(t, BreakerHalfOpen, s.state(), "the end of another repair says nothing")
+			s.trial = func(n *corev1.Node) { n.Annotations[HistoryKey] = ended("r1", c.outcome) }
+			s.after(47*time.Minute, 0)
+			require.Equal(t, c.want, s.state())
+			if c.want == BreakerOpen {
+				s.after(56*time.Minute, 0)
+				require.Equal(t, BreakerOpen, s.state(), "open for another stormCooldown")
+			}
+		})
+	}
+}
+
+// TestTrialGoesOnWhileAnythingOfItExists: a record in any phase but Exhausted, a slot, or an orphan. One that left no trace
+// has not shown that repairs work.
+func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
+	for name, c := range map[string]struct {
+		ledger Ledger
+		record func(n *corev1.Node)
+		want   BreakerState
+	}{
+		"nothing":                 {want: BreakerOpen},
+		"a slot":                  {ledger: Ledger{Slots: []Slot{{Node: "n9", Repair: "rn000"}}}, want: BreakerHalfOpen},
+		"an orphan":               {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "rn000"}}}}, want: BreakerHalfOpen},
+		"a record":                {record: func(n *corev1.Node) { scene.InFlight(n, "reboot") }, want: BreakerHalfOpen},
+		"a record that is held":   {record: func(n *corev1.Node) { scene.InPhase(scene.InFlight(n, "reboot"), Pending) }, want: BreakerHalfOpen},
+		"a record that ran out":   {record: func(n *corev1.Node) { scene.InPhase(scene.InFlight(n, "reboot"), Exhausted) }, want: BreakerOpen},
+		"another repair's":        {ledger: Ledger{Slots: []Slot{{Node: "n000", Repair: "r2"}}}, want: BreakerOpen},
+		"another repair's orphan": {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "r2"}}}}, want: BreakerOpen},
+		"an end, after another's": {record: func(n *corev1.Node) {
+			other := EncodeHistory(nil, Entry{ID: "rn0009", Outcome: Cancelled})
+			n.Annotations[HistoryKey] = EncodeHistory(DecodeHistory(other), Entry{ID: "rn000", Outcome: Recovered})
+		}, want: ""},
+		"an end, before another's": {record: func(n *corev1.Node) {
+			own := EncodeHistory(nil, Entry{ID: "rn000", Outcome: Recovered})
+			n.Annotations[HistoryKey] = EncodeHistory(DecodeHistory(own), Entry{ID: "rn0009", Outcome: Cancelled})
+		}, want: ""},
+		"an end, with a relapse": {record: func(n *corev1.Node) {
+			n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "rn000", Outcome: "Relapsed"})
+		}, want: BreakerOpen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storm{Config: scene.LimitsAlone(), ledger: c.ledger, trial: c.record}
+			s.ledger.Status.Breakers = map[string]Breaker{ScopeCluster: {State: BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon, Trial: "rn000"}}
+			s.after(0, 0)
+			require.Equal(t, c.want, s.state())
+		})
+	}
+}
+
+// TestTimeThatNobodySeesIsNoCalm: while Drydock is blind, and while none leads, and while the fleet is empty.
+func TestTimeThatNobodySeesIsNoCalm(t *testing.T) {
+	for name, unseen := range map[string]func(s *storm){
+		"blind": func(s *storm) {
+			for m := 6; m < 60; m++ {
+				r := NewRoster(s.Config)
+				r.Read(scene.Herd(10, 0))
+				s.ledger.Status.Breakers = r.Fleet(&s.ledger, true, scene.Noon.Add(time.Duration(m)*time.Minute)).Breakers
+			}
+		},
+		"nobody leads": func(*storm) {},
+		"an empty fleet": func(s *storm) {
+			for m := 6; m < 60; m++ {
+				s.ledger.Status.Breakers = scene.FleetOf(s.Config, nil, &s.ledger, scene.Noon.Add(time.Duration(m)*time.Minute)).Breakers
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storm{Config: scene.LimitsAlone()}
+			s.after(0, 3)
+			s.after(5*time.Minute, 0)
+			unseen(&s)
+			require.Equal(t, BreakerOpen, s.state())
+			s.seen = time.Hour - time.Minute
+			s.after(time.Hour+3*time.Minute, 0)
+			require.Equal(t, BreakerOpen, s.state(), "five minutes of calm were seen before, and three after")
+			s.after(time.Hour+6*time.Minute, 0)
+			require.Equal(t, BreakerHalfOpen, s.state(), "it goes on from where it was")
+		})
+	}
+}
+
+// TestBreakerOutlivesTheNodesOfItsZone: Nodes that are gone are no cure.
+func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
+	c, l := scene.LimitsAlone(), &Ledger{}
+	at := func(m int, nodes []*corev1.Node) BreakerState {
+		l.Status.Breakers = scene.FleetOf(c, nodes, l, scene.Noon.Add(time.Duration(m)*time.Minute)).Breakers
+		return l.Status.Breakers["zone/a"].State
+	}
+	down := scene.Herd(20, 0, "a", "b")
+	for i := 0; i < 20; i += 2 {
+		scene.Unready(down[i])
+	}
+	require.Equal(t, BreakerOpen, at(0, down))
+	for m := 1; m <= 21; m++ {
+		want := BreakerOpen
+		switch {
+		case m >= 20:
+			want = ""
+		case m >= 10:
+			want = BreakerHalfOpen
+		}
+		require.Equal(t, want, at(m, scene.Herd(10, 0, "b")), m)
+	}
+}
+
+// TestHalfOpenBreakerOfAZone: the zone's nodes wait for its trial, the others do not.
+func TestHalfOpenBreakerOfAZone(t *testing.T) {
+	l := &Ledger{Status: LedgerStatus{Breakers: map[string]Breaker{"zone/a": {State: BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon}}}}
+	f := scene.FleetOf(scene.LimitsAlone(), scene.Herd(30, 1, "a", "b"), l, scene.Noon)
+	f.Try("b", "r1")
+	require.Empty(t, f.Breakers["zone/a"].Trial, "a repair of another zone is no trial of this one")
+	f.Try("a", "r2")
+	require.Equal(t, "r2", f.Breakers["zone/a"].Trial)
+	require.Empty(t, f.BreakersFor("b"))
+	require.Equal(t, []string{"zone/a"}, f.BreakersFor("a"))
+}
+
+func TestOpenBreakerGoesBeforeAHalfOpenOne(t *testing.T) {
+	f := &Fleet{Breakers: map[string]Breaker{ScopeCluster: {State: BreakerHalfOpen}, "zone/a": {State: BreakerOpen}}}
+	require.Equal(t, []string{"zone/a", ScopeCluster}, f.BreakersFor("a"))
+	require.Equal(t, []string{ScopeCluster}, f.BreakersFor("b"))
+	require.Empty(t, (&Fleet{Breakers: map[string]Breaker{"zone/": {State: BreakerOpen}}}).BreakersFor(""), "no zone is not a zone")
+}
+
+func TestScopeIsBusyWithAnothersRepair(t *testing.T) {
+	c := scene.LimitsAlone()
+	nodes := scene.Herd(10, 0, "a", "b")
+	scene.InFlight(nodes[0], "reboot")
+	f := scene.FleetOf(c, nodes, nil, scene.Noon)
+	require.True(t, f.Busy(ScopeCluster, "n001"))
+	require.True(t, f.Busy("zone/a", "n002"))
+	require.False(t, f.Busy("zone/b", "n001"))
+	require.False(t, f.Busy(ScopeCluster, "n000"), "its own is no other's")
+	f.Vacate("n000")
+	f.Occupy(c, nodes[0], true)
+	require.False(t, f.Busy(ScopeCluster, "n001"), "a repair that would be is none")
+}
+
+func TestZoneThatIsDownStopsItselfAlone(t *testing.T) {
+	nodes := scene.Herd(30, 0, "a", "b", "c")
+	for _, n := range nodes {
+		if n.Labels["zone"] == "a" {
+			scene.Unready(n)
+		}
+	}
+	stops := func(zone string) bool {
+		return len(scene.FleetOf(scene.LimitsAlone(), nodes, nil, scene.Noon).BreakersFor(zone)) > 0
+	}
+	require.True(t, stops("a"))
+	require.False(t, stops("b"))
+	require.False(t, stops(""), "a node without a zone is stopped by the cluster's breaker alone")
+	for _, n := range nodes {
+		if n.Labels["zone"] == "b" {
+			scene.Unready(n)
+		}
+	}
+	require.True(t, stops("c"), "two zones down are the cluster's trouble")
+}

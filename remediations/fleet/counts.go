@@ -1,0 +1,161 @@
+package fleet
+
+import (
+	"container/heap"
+	"maps"
+	"time"
+)
+
+// counts are the numbers over all Nodes of a Roster, kept as members come, change and go. They are what a count from nothing
+// would say.
+type counts struct {
+	total             census
+	zones             map[string]*census
+	pools             map[string]int
+	controlPlane      int
+	controlPlaneReady map[string]bool
+	// gpus are how many GPUs each GPU node has by its label. shown is the copy that was handed out, which is not changed any more;
+	// nil: there is none of how they are now.
+	gpus, shown map[string]int
+	gpusVersion int
+	// young are the nodes that were younger than startupGrace when ages were last compared. grown is the latest creation of a
+	// node that was not.
+	young youngest
+	grown time.Time
+}
+
+// census counts the nodes that are old enough to be judged. all has the younger ones as well.
+type census struct{ nodes, unhealthy, all int }
+
+// traits are what of a member is in the counts.
+type traits struct {
+	place            place
+	ready, exhausted bool
+	// firing: an alert of a policy is active on it, and not silenced. grown: it is old enough to be judged.
+	firing, grown bool
+	gpus          int
+}
+
+func newCounts() counts {
+	return counts{zones: map[string]*census{}, pools: map[string]int{}, controlPlaneReady: map[string]bool{}, gpus: map[string]int{}}
+}
+
+// count takes a member into the counts, uncount out of them.
+func (c *counts) count(m *Member) {
+	name := m.Node.Name
+	c.add(m, 1)
+	if m.gpus > 0 {
+		if c.gpus[name] != m.gpus {
+			c.shown = nil
+		}
+		c.gpus[name] = m.gpus
+	}
+	if m.place.controlPlane && m.ready {
+		c.controlPlaneReady[name] = true
+	}
+}
+
+func (c *counts) uncount(m *Member) {
+	name := m.Node.Name
+	c.add(m, -1)
+	if m.gpus > 0 {
+		delete(c.gpus, name)
+		c.shown = nil
+	}
+	delete(c.controlPlaneReady, name)
+}
+
+func (c *counts) add(m *Member, by int) {
+	nodes, unhealthy := 0, 0
+	if m.grown {
+		nodes = by
+		if !m.ready || m.exhausted || m.firing {
+			unhealthy = by
+		}
+	}
+	c.total.add(nodes, unhealthy, by)
+	if zone := m.place.zone; zone != "" {
+		z := c.zones[zone]
+		if z == nil {
+			z = &census{}
+			c.zones[zone] = z
+		}
+		if z.add(nodes, unhealthy, by); z.all == 0 {
+			delete(c.zones, zone)
+		}
+	}
+	if pool := m.place.pool; pool != "" {
+		if c.pools[pool] += by; c.pools[pool] == 0 {
+			delete(c.pools, pool)
+		}
+	}
+	if m.place.controlPlane {
+		c.controlPlane += by
+	}
+}
+
+func (x *census) add(nodes, unhealthy, all int) {
+	x.nodes, x.unhealthy, x.all = x.nodes+nodes, x.unhealthy+unhealthy, x.all+all
+}
+
+// expectedGPUs are a copy, made when they have changed.
+func (c *counts) expectedGPUs() map[string]int {
+	if c.shown == nil {
+		c.shown = maps.Clone(c.gpus)
+		c.gpusVersion++
+	}
+	return c.shown
+}
+
+// age counts those who are old enough by now. A clock that was set back makes some young again.
+func (r *Roster) age(now time.Time) {
+	grown := now.Add(-r.config.Limits.StartupGrace).Round(0) // a Node's creation has no monotonic reading
+	if grown.Before(r.grown) {
+		for _, m := range r.members {
+			if m.grown && m.created.After(grown) {
+				r.uncount(m)
+				m.grown = false
+				r.count(m)
+				r.young.add(m)
+			}
+		}
+	}
+	r.grown = grown
+	for len(r.young) > 0 && !r.young[0].created.After(grown) {
+		next, _ := heap.Pop(&r.young).(young)
+		m := next.member
+		if m.grown || !m.created.Equal(next.created) || r.members[m.Node.Name] != m {
+			continue // it changed since it was put here
+		}
+		r.uncount(m)
+		m.grown = true
+		r.count(m)
+	}
+}
+
+// young is a node that is too young to be judged.
+type young struct {
+	created time.Time
+	member  *Member
+}
+
+// youngest is a heap of them, the oldest first.
+type youngest []young
+
+func (h *youngest) add(m *Member) { heap.Push(h, young{m.created, m}) }
+
+func (h *youngest) Len() int           { return len(*h) }
+func (h *youngest) Less(i, j int) bool { return (*h)[i].created.Before((*h)[j].created) }
+func (h *youngest) Swap(i, j int)      { (*h)[i], (*h)[j] = (*h)[j], (*h)[i] }
+func (h *youngest) Push(x any) {
+	one, _ := x.(young)
+	*h = append(*h, one)
+}
+
+func (h *youngest) Pop() any {
+	last := len(*h) - 1
+	one := (*h)[last]
+	(*h)[last] = young{}
+	*h = (*h)[:last]
+	return one
+}

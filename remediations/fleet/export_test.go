@@ -1,0 +1,48 @@
+package fleet
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// What the tests of the fleet ask that nobody else does.
+
+const SeenFor = seenFor
+
+var Opened = opened
+
+func (x *Fleet) Occupied() map[string]place { return x.occupied }
+
+func (x *Fleet) Leading() map[string]leading { return x.leading }
+
+func (x *Fleet) Unhealthy() int { return x.total.unhealthy }
+
+func (x *Fleet) WithoutRoster() { x.roster = nil }
+
+// Count is what a Fleet says of how many there are.
+func (x *Fleet) Count() map[string]int {
+	out := map[string]int{}
+	put := func(key string, n int) {
+		if n > 0 {
+			out[key] = n
+		}
+	}
+	put("all", x.total.nodes)
+	put("unhealthy all", x.total.unhealthy)
+	for zone, z := range x.zones {
+		put("zone/"+zone, z.nodes)
+		put("unhealthy zone/"+zone, z.unhealthy)
+	}
+	for pool, n := range x.pools {
+		put("pool/"+pool, n)
+	}
+	return out
+}
+
+// NewRosterOf has these Nodes.
+func NewRosterOf(c *remediations.Config, nodes []*corev1.Node) *Roster {
+	r := NewRoster(c)
+	r.Read(nodes)
+	return r
+}

@@ -1,0 +1,241 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// Fleet is what a decision about one node must know of all others. It is made once a pass, from the Nodes and the
+// ledger, and Occupy keeps it true while a pass goes on.
+type Fleet struct {
+	nodes int
+	// occupied holds every node with a disruptive repair in Acting or Verifying, by the ledger or by its own record,
+	// and, in observe mode, those that would be repaired now.
+	occupied map[string]place
+	// leading holds, by the node on which it is recorded, every repair of a mesh leader in flight, and would-be ones.
+	leading map[string]leading
+	zones   map[string]*census
+	pools   map[string]int
+	total   census
+
+	// roster has the Nodes themselves.
+	roster *Roster
+
+	controlPlane      int
+	controlPlaneReady map[string]bool
+
+	// ExpectedGPUs are how many GPUs each GPU node has by its label.
+	ExpectedGPUs map[string]int
+	// Breakers are those in force, by scope. Unjudged: they stand still, because Drydock was blind when it counted.
+	Breakers map[string]ledger.Breaker
+	Unjudged bool
+	// windowOpen and nextWindow say whether disruptive repairs may begin now, and when they may if not.
+	windowOpen bool
+	nextWindow time.Time
+}
+
+// place is where an occupied node stands. wouldBe marks a repair that observe mode only speaks of: it counts against
+// other would-be repairs, never against a real one. slotZone and slotPool are where the node stood when its repair took its
+// slot: a node that was relabelled since counts in both.
+type place struct {
+	zone, pool            string
+	slotZone, slotPool    string
+	controlPlane, wouldBe bool
+}
+
+func (p place) inZone(zone string) bool { return zone != "" && (p.zone == zone || p.slotZone == zone) }
+
+func (p place) inPool(pool string) bool { return pool != "" && (p.pool == pool || p.slotPool == pool) }
+
+// NewFleet counts a fleet of which nothing is known yet.
+func NewFleet(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing func(node string) bool, now time.Time) *Fleet {
+	r := NewRoster(c)
+	r.Read(nodes)
+	since := map[string]time.Time{}
+	for _, n := range nodes {
+		if firing(n.Name) {
+			since[n.Name] = now
+		}
+	}
+	r.Fire(since)
+	return r.Fleet(l, false, now)
+}
+
+// Fleet is the fleet as the roster has it, good until the roster changes. The breakers carry on from those in the ledger, and
+// do not move where this Drydock is blind.
+func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
+	r.age(now)
+	f := &Fleet{
+		nodes: len(r.members), roster: r, occupied: map[string]place{}, leading: map[string]leading{}, zones: r.zones, pools: r.pools, total: r.total,
+		controlPlane: r.controlPlane, controlPlaneReady: r.controlPlaneReady, ExpectedGPUs: r.expectedGPUs(),
+	}
+	for name, m := range r.occupying {
+		if remediations.InFlightAt(m.from, m.until, now) {
+			f.occupied[name] = m.place
+		}
+	}
+	for name, m := range r.leading {
+		f.leadByRecord(name, m.leader, now)
+	}
+	for _, s := range l.Slots {
+		if s.Kind == remediations.KindLocation {
+			f.leadBySlot(s)
+			continue
+		}
+		p, ok := f.occupied[s.Node]
+		if m := r.members[s.Node]; !ok || p.wouldBe {
+			p = place{}
+			if m != nil {
+				p = m.place
+				p.wouldBe = false
+			}
+		}
+		p.slotZone, p.slotPool, p.controlPlane = s.Zone, s.Pool, p.controlPlane || s.ControlPlane
+		f.occupied[s.Node] = p
+	}
+	f.Judge(l, blind, now)
+	f.windowOpen, f.nextWindow = r.window.at(r.config, now)
+	return f
+}
+
+// Node is the Node of exactly that name; nil: the fleet has none.
+func (f *Fleet) Node(name string) *corev1.Node { return f.roster.Node(name) }
+
+// Size is how many Nodes there are.
+func (f *Fleet) Size() int { return f.nodes }
+
+// Health is how many of the nodes that are old enough to be judged are unhealthy.
+func (f *Fleet) Health() (unhealthy, nodes int) { return f.total.unhealthy, f.total.nodes }
+
+// HealthIn is the same of one zone; false: no Node is in it.
+func (f *Fleet) HealthIn(zone string) (unhealthy, nodes int, ok bool) {
+	z := f.zones[zone]
+	if z == nil {
+		return 0, 0, false
+	}
+	return z.unhealthy, z.nodes, true
+}
+
+// Window says whether disruptive repairs may begin now and, if not, when they may.
+func (f *Fleet) Window() (open bool, next time.Time) { return f.windowOpen, f.nextWindow }
+
+// GPUsVersion is another one after ExpectedGPUs changed.
+func (f *Fleet) GPUsVersion() int { return f.roster.gpusVersion }
+
+// Occupy counts a repair that this pass has just begun or, in observe mode, would have begun.
+func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, wouldBe bool) {
+	if p, ok := f.occupied[n.Name]; ok && wouldBe && !p.wouldBe {
+		return // a repair that is still under way on record counts until it is written that it is not
+	}
+	f.occupied[n.Name] = place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: remediations.ControlPlane(n), wouldBe: wouldBe}
+}
+
+// Vacate takes a repair out of the count that this pass has just ended.
+func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
+
+// Share is how much of one limit other repairs have taken.
+type Share struct {
+	taken, most int
+	// of is where the limit counts, limit its key.
+	of, limit string
+	size      remediations.Quantity
+}
+
+func (s Share) String() string {
+	return fmt.Sprintf("%d of at most %d repairs are under way in %s", s.taken, s.most, s.of)
+}
+
+// Shares are those of the limits that bind a disruptive repair on the node: of the cluster first, then of its zone and its pool.
+// Busy is a node that counts in them; empty: none does.
+func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, observing bool) (all []Share, busy string) {
+	zone, pool := c.Zone(n), c.Pool(n)
+	inAll, inZone, inPool := 0, 0, 0
+	for name, p := range f.occupied {
+		if name == n.Name || (p.wouldBe && !observing) {
+			continue
+		}
+		inAll++
+		if busy == "" || name < busy {
+			busy = name
+		}
+		if p.inZone(zone) {
+			inZone++
+		}
+		if p.inPool(pool) {
+			inPool++
+		}
+	}
+	l := c.Limits
+	all = append(all, Share{inAll, l.Concurrent.Of(f.nodes), "the cluster", "limits.concurrent", l.Concurrent})
+	if zone != "" {
+		size := 0
+		if z := f.zones[zone]; z != nil {
+			size = z.nodes
+		}
+		all = append(all, Share{inZone, l.ConcurrentPerZone.Of(size), "zone " + zone, "limits.concurrentPerZone", l.ConcurrentPerZone})
+	}
+	if pool != "" {
+		all = append(all, Share{inPool, l.ConcurrentPerPool.Of(f.pools[pool]), "pool " + pool, "limits.concurrentPerPool", l.ConcurrentPerPool})
+	}
+	return all, busy
+}
+
+// AtLimit says which limit a further disruptive repair on the node would exceed; empty: none.
+func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, observing bool) string {
+	all, busy := f.Shares(c, n, observing)
+	for i, s := range all {
+		if s.taken < s.most {
+			continue
+		}
+		who := ""
+		if i == 0 {
+			who = fmt.Sprintf(" (%s)", busy)
+		}
+		return fmt.Sprintf("%s%s; %s is %s", s, who, s.limit, s.size)
+	}
+	return ""
+}
+
+// ControlPlaneBusy says why a control-plane node must wait: another one is being repaired, or too few would be left.
+func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {
+	if !remediations.ControlPlane(n) {
+		return ""
+	}
+	for name, p := range f.occupied {
+		if name != n.Name && p.controlPlane && !p.wouldBe {
+			return fmt.Sprintf("control-plane node %s is under repair; control-plane nodes are repaired one at a time", name)
+		}
+	}
+	if others, need, all := f.QuorumWithout(n); others < need {
+		return fmt.Sprintf("only %d of the other control-plane nodes are Ready, etcd needs %d of %d", others, need, all)
+	}
+	return ""
+}
+
+// QuorumWithout is how many of the other control-plane nodes are Ready, and how many etcd needs, of how many in all.
+func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
+	others = len(f.controlPlaneReady)
+	if f.controlPlaneReady[n.Name] {
+		others--
+	}
+	return others, f.controlPlane/2 + 1, f.controlPlane
+}
+
+// window remembers when repairs may begin next, since looking for that takes longer than all else in a quiet pass.
+type window struct{ closed, next time.Time }
+
+func (w *window) at(c *remediations.Config, now time.Time) (open bool, next time.Time) {
+	if !w.closed.IsZero() && !now.Before(w.closed) && now.Before(w.next) {
+		return false, w.next
+	}
+	open, next = c.InWindow(now)
+	if *w = (window{}); !open && !next.IsZero() {
+		*w = window{now.Round(0), next}
+	}
+	return open, next
+}

@@ -1,0 +1,93 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// leading is a repair of a location's leader, as the other decisions of a pass must know of it.
+type leading struct {
+	repair, location string
+	// nodes keep node repairs off: the one that led and those that were to.
+	nodes   []string
+	wouldBe bool
+}
+
+func (f *Fleet) leadByRecord(node string, r *remediations.Record, now time.Time) {
+	switch {
+	case r == nil:
+	case r.Phase.InFlight():
+		f.OccupyLocation(node, r, false)
+	case now.Before(f.roster.config.WouldUntil(f.roster.config.Policy(r.Policy), r)):
+		f.OccupyLocation(node, r, true)
+	}
+}
+
+func (f *Fleet) leadBySlot(s ledger.Slot) {
+	if l, ok := f.leading[s.Node]; !ok || l.wouldBe {
+		f.leading[s.Node] = leading{repair: s.Repair, location: s.Location, nodes: []string{s.Node, s.Successor}}
+	}
+}
+
+// OccupyLocation counts a repair of a location that this pass has just begun or, in observe mode, would have begun.
+func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool) {
+	if l, ok := f.leading[node]; ok && wouldBe && !l.wouldBe {
+		return // as for nodes
+	}
+	l := leading{repair: r.ID, location: r.Location, nodes: []string{node}, wouldBe: wouldBe}
+	l.nodes = append(l.nodes, r.Successors()...)
+	f.leading[node] = l
+}
+
+// VacateLocation takes a repair of a location out of the count that this pass has just ended.
+func (f *Fleet) VacateLocation(node string) { delete(f.leading, node) }
+
+// LocationRepairOn is the repair of a location that keeps others from the node; empty: there is none.
+func (f *Fleet) LocationRepairOn(node string) string {
+	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
+		l := f.leading[on]
+		if !l.wouldBe && slices.Contains(l.nodes, node) {
+			return fmt.Sprintf("repair %s moves the mesh leadership of location %s, with node %s in it", l.repair, l.location, node)
+		}
+	}
+	return ""
+}
+
+// LocationRepairIn is the repair of the location's leader that is recorded on another node; empty: there is none.
+func (f *Fleet) LocationRepairIn(location, node string) string {
+	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
+		if l := f.leading[on]; !l.wouldBe && on != node && l.location == location {
+			return fmt.Sprintf("repair %s of this location is under way, recorded on node %s", l.repair, on)
+		}
+	}
+	return ""
+}
+
+// NodeRepairOn says that the node itself is under repair.
+func (f *Fleet) NodeRepairOn(node string) bool {
+	p, ok := f.occupied[node]
+	return ok && !p.wouldBe
+}
+
+// LocationsAtLimit says that no further location may be repaired; empty: one may.
+func (f *Fleet) LocationsAtLimit(c *remediations.Config, node string, observing bool) string {
+	count, busy := 0, ""
+	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
+		l := f.leading[on]
+		if on == node || (l.wouldBe && !observing) {
+			continue
+		}
+		if count++; busy == "" {
+			busy = l.location
+		}
+	}
+	if count < c.Limits.Locations.Concurrent {
+		return ""
+	}
+	return fmt.Sprintf("%d of at most %d mesh leaders are under repair (location %s); limits.leaders.concurrent is %d", count, c.Limits.Locations.Concurrent, busy, c.Limits.Locations.Concurrent)
+}

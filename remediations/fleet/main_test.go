@@ -1,0 +1,9 @@
+package fleet_test
+
+import (
+	"testing"
+
+	"drydock.dev/drydock/internal/soak"
+)
+
+func TestMain(m *testing.M) { soak.Main(m) }

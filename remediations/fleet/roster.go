@@ -1,0 +1,269 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Roster keeps what a pass must know of each Node, however well it is, and the counts over all of them. A Node is never
+// changed in place, so what was read of one holds for as long as it is the same object. It is told what changed, so that a
+// pass over thousands of healthy nodes touches none of them.
+type Roster struct {
+	config  *remediations.Config
+	members members
+	// names are those of all members, in no order, so that some can be drawn.
+	names []string
+	// identities counts how often a Node came, went, or got other labels or another machine.
+	identities int
+	// firing are the nodes on which an alert of a policy is active and not silenced, and since when.
+	firing map[string]time.Time
+	counts
+
+	// These are the members that a pass goes through, by what there is on them.
+	concerned, glass, hosts, occupying, leading members
+	window                                      window
+}
+
+type members map[string]*Member
+
+// keep has the member in the set, or not.
+func (s members) keep(name string, m *Member, in bool) {
+	if in {
+		s[name] = m
+	} else {
+		delete(s, name)
+	}
+}
+
+// Member is one Node of a Roster.
+type Member struct {
+	Node *corev1.Node
+	// Concerned: it carries something that a decision could rest on. InFlight: its label says that it is under repair.
+	Concerned, InFlight bool
+	// Glass: drydock.dev/break-glass is set.
+	Glass bool
+
+	traits
+	// repair is the node's own repair that has not run out.
+	repair string
+	// occupies: a disruptive repair is in flight by its record or, as place says, would be.
+	occupies bool
+	// from and until are when it occupies by its record alone.
+	from, until time.Time
+	// leader is the repair of its location's leader that is recorded on it, sidecars are those in flight.
+	leader   *remediations.Record
+	sidecars []*remediations.Record
+	created  time.Time
+	// index is its place among the names.
+	index int
+}
+
+// NewRoster makes an empty one.
+func NewRoster(c *remediations.Config) *Roster {
+	return &Roster{
+		config: c, members: members{}, counts: newCounts(), concerned: members{}, glass: members{}, hosts: members{}, occupying: members{},
+		leading: members{},
+	}
+}
+
+// Read makes these Nodes the roster's, all of them and no other.
+func (r *Roster) Read(nodes []*corev1.Node) {
+	r.Change(nodes, nil)
+	if len(r.members) == len(nodes) {
+		return
+	}
+	here := make(map[string]bool, len(nodes))
+	for _, n := range nodes {
+		here[n.Name] = true
+	}
+	for name := range r.members {
+		if !here[name] {
+			r.remove(name)
+		}
+	}
+}
+
+// Change takes the Nodes that came or changed, and the names of those that are gone.
+func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
+	for _, n := range nodes {
+		m := r.members[n.Name]
+		switch {
+		case m == nil:
+			m = &Member{index: len(r.names)}
+			r.members[n.Name], r.names = m, append(r.names, n.Name)
+			r.identities++
+		case m.Node == n:
+			continue
+		default:
+			if !sameIdentity(m.Node, n) {
+				r.identities++
+			}
+			r.uncount(m)
+		}
+		r.look(m, n)
+		r.count(m)
+	}
+	for _, name := range gone {
+		r.remove(name)
+	}
+}
+
+// Fire says on which nodes an alert of a policy is active and not silenced, on those and no other, and since when. The map is
+// not changed any more.
+func (r *Roster) Fire(since map[string]time.Time) {
+	was := r.firing
+	r.firing = since
+	for name := range was {
+		if _, still := since[name]; !still {
+			r.ignite(name, false)
+		}
+	}
+	for name := range since {
+		r.ignite(name, true)
+	}
+}
+
+func (r *Roster) ignite(name string, fires bool) {
+	m := r.members[name]
+	if m == nil || m.firing == fires {
+		return
+	}
+	r.uncount(m)
+	m.firing = fires
+	r.count(m)
+}
+
+func (r *Roster) remove(name string) {
+	m := r.members[name]
+	if m == nil {
+		return
+	}
+	r.uncount(m)
+	r.identities++
+	last := len(r.names) - 1
+	r.names[m.index] = r.names[last]
+	r.members[r.names[last]].index = m.index
+	r.names = r.names[:last]
+	delete(r.members, name)
+	for _, set := range []members{r.concerned, r.glass, r.hosts, r.occupying, r.leading} {
+		delete(set, name)
+	}
+}
+
+// Concerned are the members that carry something, Glass those on which break-glass is set; in the order of their names.
+func (r *Roster) Concerned() []*Member { return r.concerned.sorted() }
+func (r *Roster) Glass() []*Member     { return r.glass.sorted() }
+
+func (s members) sorted() []*Member {
+	return slices.SortedFunc(maps.Values(s), func(a, b *Member) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+}
+
+// Identities is another number after a Node came, went, or got other labels or another machine. Drydock's own label is none of these.
+func (r *Roster) Identities() int { return r.identities }
+
+func sameIdentity(a, b *corev1.Node) bool {
+	differ := func(a, b map[string]string) bool {
+		for k, v := range a {
+			if w, ok := b[k]; k != remediations.PhaseLabel && (!ok || v != w) {
+				return true
+			}
+		}
+		return false
+	}
+	return a.Spec.ProviderID == b.Spec.ProviderID && !differ(a.Labels, b.Labels) && !differ(b.Labels, a.Labels)
+}
+
+// Names are those of all Nodes, in no order. The list is good until the roster changes.
+func (r *Roster) Names() []string { return r.names }
+
+// Nodes are all Nodes, in the order of their names.
+func (r *Roster) Nodes() []*corev1.Node {
+	out := make([]*corev1.Node, 0, len(r.members))
+	for _, m := range r.members.sorted() {
+		out = append(out, m.Node)
+	}
+	return out
+}
+
+// Member is the Node of exactly that name, with what is known of it; nil: there is none.
+func (r *Roster) Member(name string) *Member { return r.members[name] }
+
+// Node is the Node of exactly that name; nil: there is none.
+func (r *Roster) Node(name string) *corev1.Node {
+	if m := r.members[name]; m != nil {
+		return m.Node
+	}
+	return nil
+}
+
+func (r *Roster) look(m *Member, n *corev1.Node) {
+	c, phase, was := r.config, remediations.Phase(n.Labels[remediations.PhaseLabel]), *m
+	*m = Member{
+		Node: n, InFlight: phase.InFlight(), Concerned: phase != "", sidecars: remediations.SidecarsInFlight(n.Annotations), created: n.CreationTimestamp.Time,
+		index:  was.index,
+		traits: traits{place: place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: remediations.ControlPlane(n)}, ready: remediations.Ready(n)},
+	}
+	_, m.firing = r.firing[n.Name]
+	m.gpus, _ = remediations.ExpectedGPUs(n)
+	for k := range n.Annotations {
+		m.Concerned = m.Concerned || (remediations.Relevant(k) && k != remediations.HistoryKey)
+	}
+	m.Concerned = m.Concerned || strings.Contains(n.Annotations[remediations.HistoryKey], `"left":[`)
+	_, m.Glass = n.Annotations[remediations.BreakGlassKey]
+	if phase != "" {
+		r.readPhase(m, phase)
+	}
+	if m.grown = was.grown && m.created.Equal(was.created); !m.grown && (was.Node == nil || !m.created.Equal(was.created)) {
+		r.young.add(m)
+	}
+	r.concerned.keep(n.Name, m, m.Concerned)
+	r.glass.keep(n.Name, m, m.Glass)
+	r.hosts.keep(n.Name, m, len(m.sidecars) > 0)
+	r.occupying.keep(n.Name, m, m.occupies)
+	r.leading.keep(n.Name, m, m.leader != nil)
+}
+
+// readPhase reads the record of a node that has a phase.
+func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
+	c, n := r.config, m.Node
+	// The label is written in the same PATCH as the record; the record itself says whether the step disrupts.
+	j := c.Registry.ReadJournal(n)
+	switch r := j.Record; {
+	case r == nil && j.Location() != nil: // the label is the leader's repair's
+		phase = ""
+	case r == nil && j.Malformed != nil && phase.InFlight():
+		m.occupies, m.until = true, remediations.FarAway // nobody can say for how long
+	case r != nil && r.Phase.InFlight() && c.Remediation(r.Step.Name).Disruptive:
+		m.occupies = true
+		m.from, m.until = c.Flight(n, r)
+	case r != nil && r.Phase == remediations.Pending && r.Hold != nil && r.Hold.Reason == remediations.Observing:
+		m.occupies, m.place.wouldBe = true, true
+		m.until = c.WouldUntil(c.PolicyOf(r.Policy, n), r)
+	}
+	if j.Record != nil {
+		phase = j.Record.Phase
+		if phase != remediations.Exhausted {
+			m.repair = j.Record.ID
+		}
+	}
+	m.exhausted, m.leader = phase == remediations.Exhausted, j.Location()
+}
+
+// SidecarsInFlight counts the sidecars that take a place.
+func (r *Roster) SidecarsInFlight(now time.Time) int {
+	busy := 0
+	for _, m := range r.hosts {
+		for _, s := range m.sidecars {
+			if r.config.SidecarTakesPlace(s, now) {
+				busy++
+			}
+		}
+	}
+	return busy
+}

@@ -1,0 +1,211 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+func zoneScope(zone string) string { return "zone/" + zone }
+
+// seenFor is the longest time between two passes that counts as seen: a leader that was away saw nothing.
+const seenFor = 2 * time.Minute
+
+// Judge moves the breakers on. A zone that is open stops itself alone: its nodes are taken out of the cluster's count,
+// so that one lost zone does not stop the others, but two lost zones are the cluster's trouble. A breaker outlives its
+// zone's Nodes until it has been calm for long enough. While Drydock is blind no breaker moves.
+func (f *Fleet) Judge(l *ledger.Ledger, blind bool, now time.Time) {
+	before := l.Status.Breakers
+	f.Unjudged, f.Breakers = blind, map[string]ledger.Breaker{}
+	if blind || f.nodes == 0 { // an empty fleet is no data, and not a calm fleet
+		for scope, b := range before {
+			b = unseen(b, now)
+			b.Frozen = true
+			f.Breakers[scope] = b
+		}
+		return
+	}
+	zones, several := map[string]census{}, len(f.zones) > 1
+	for zone, z := range f.zones {
+		if _, was := before[zoneScope(zone)]; several || was {
+			zones[zoneScope(zone)] = *z
+		}
+	}
+	for scope := range before {
+		if _, counted := zones[scope]; !counted && strings.HasPrefix(scope, zoneScope("")) {
+			zones[scope] = census{}
+		}
+	}
+	rest, open := f.total, 0
+	for scope, z := range zones {
+		if f.move(l, scope, z, now) == ledger.BreakerOpen && several {
+			open++
+			rest.nodes, rest.unhealthy = rest.nodes-z.nodes, rest.unhealthy-z.unhealthy
+		}
+	}
+	if open > 1 {
+		rest = f.total
+	}
+	f.move(l, ledger.ScopeCluster, rest, now)
+}
+
+// move gives the breaker of one scope its next state.
+func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) ledger.BreakerState {
+	c := f.roster.config
+	b, was := l.Status.Breakers[scope]
+	if was && (b.Frozen || now.Sub(b.Seen) > seenFor) {
+		b = unseen(b, now)
+	}
+	b.Seen, b.Frozen = remediations.Instant(now), false
+	over := of.unhealthy >= 2 && c.Limits.Unhealthy.Exceeded(of.unhealthy, of.nodes)
+	calm := now.Sub(b.Quiet) >= c.Limits.StormCooldown
+	switch {
+	case over && b.State != ledger.BreakerOpen:
+		b = opened(now)
+	case over:
+		b.Quiet = remediations.Instant(now)
+	case !was:
+		return ledger.BreakerClosed
+	case b.State == ledger.BreakerOpen && calm:
+		b = opened(now)
+		b.State = ledger.BreakerHalfOpen
+	case b.State == ledger.BreakerHalfOpen && b.Trial != "":
+		switch f.endOf(b.Trial, l) {
+		case "":
+			b.Quiet = remediations.Instant(now)
+		case remediations.Recovered:
+			return ledger.BreakerClosed
+		default:
+			b = opened(now)
+		}
+	case b.State == ledger.BreakerHalfOpen && of.unhealthy > 0:
+		b.Quiet = remediations.Instant(now)
+	case b.State == ledger.BreakerHalfOpen && calm:
+		return ledger.BreakerClosed // everybody is well again, and nobody needs to be tried
+	}
+	b.Unhealthy, b.Nodes = of.unhealthy, of.nodes
+	f.Breakers[scope] = b
+	return b.State
+}
+
+func opened(now time.Time) ledger.Breaker {
+	return ledger.Breaker{State: ledger.BreakerOpen, Since: remediations.Instant(now), Quiet: remediations.Instant(now), Seen: remediations.Instant(now)}
+}
+
+// unseen takes the time since the breaker was last judged out of its calm time.
+func unseen(b ledger.Breaker, now time.Time) ledger.Breaker {
+	if gap := remediations.Instant(now).Sub(b.Seen); gap > 0 && !b.Seen.IsZero() {
+		b.Quiet = b.Quiet.Add(gap)
+	}
+	b.Seen = remediations.Instant(now)
+	return b
+}
+
+// endOf says how the repair on trial ended; empty: it goes on. It asks what exists and not who was told: a repair goes on
+// while a Node has its record, or the ledger its slot or its orphan. One that left no trace counts as Superseded.
+func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
+	for _, s := range l.Slots {
+		if s.Repair == repair {
+			return ""
+		}
+	}
+	for i := range l.Orphans {
+		if l.Orphans[i].Record.ID == repair {
+			return ""
+		}
+	}
+	for _, m := range f.roster.concerned {
+		if m.repair == repair {
+			return ""
+		}
+	}
+	for _, m := range f.roster.members {
+		history := m.Node.Annotations[remediations.HistoryKey]
+		if !strings.Contains(history, repair) {
+			continue
+		}
+		for _, e := range remediations.DecodeHistory(history) {
+			if e.ID == repair {
+				return e.Outcome
+			}
+		}
+	}
+	return remediations.Superseded
+}
+
+// BreakersFor are the breakers that are not closed and bind a node of the zone, by scope: the open ones first.
+func (f *Fleet) BreakersFor(zone string) (scopes []string) {
+	for _, state := range []ledger.BreakerState{ledger.BreakerOpen, ledger.BreakerHalfOpen} {
+		for _, scope := range []string{ledger.ScopeCluster, zoneScope(zone)} {
+			if b, ok := f.Breakers[scope]; ok && b.State == state && (scope == ledger.ScopeCluster || zone != "") {
+				scopes = append(scopes, scope)
+			}
+		}
+	}
+	return scopes
+}
+
+// Stop is what an open breaker has against all disruptive repairs of its scope. Two that are equal are told in the same words.
+type Stop struct {
+	Scope            string
+	Unhealthy, Nodes int
+	// Calm is since when the storm is over; zero: it is not.
+	Calm time.Time
+}
+
+// Stopped is the stop of a node of the zone; false: no breaker that binds it is open.
+func (f *Fleet) Stopped(zone string, now time.Time) (Stop, bool) {
+	scopes := f.BreakersFor(zone)
+	if len(scopes) == 0 || f.Breakers[scopes[0]].State != ledger.BreakerOpen { // those that are open come first
+		return Stop{}, false
+	}
+	b := f.Breakers[scopes[0]]
+	s := Stop{Scope: scopes[0], Unhealthy: b.Unhealthy, Nodes: b.Nodes}
+	if b.Quiet.Before(remediations.Instant(now)) {
+		s.Calm = b.Quiet
+	}
+	return s, true
+}
+
+// Busy says that another node of the scope is under repair.
+func (f *Fleet) Busy(scope, except string) bool {
+	for name, p := range f.occupied {
+		if name != except && !p.wouldBe && (scope == ledger.ScopeCluster || p.inZone(strings.TrimPrefix(scope, zoneScope("")))) {
+			return true
+		}
+	}
+	return false
+}
+
+// Try notes the repair as the one that half-open breakers let through.
+func (f *Fleet) Try(zone, repair string) {
+	for _, scope := range []string{ledger.ScopeCluster, zoneScope(zone)} {
+		if b, ok := f.Breakers[scope]; ok && b.State == ledger.BreakerHalfOpen && b.Trial == "" {
+			b.Trial = repair
+			f.Breakers[scope] = b
+		}
+	}
+}
+
+// Trials are the scopes whose half-open breaker waits for how the repair ends.
+func (f *Fleet) Trials(repair string) (scopes []string) {
+	for scope, b := range f.Breakers {
+		if b.State == ledger.BreakerHalfOpen && b.Trial == repair {
+			scopes = append(scopes, scope)
+		}
+	}
+	slices.Sort(scopes)
+	return scopes
+}
+
+// Reopen opens the breakers that a trial had closed, because what it cured did not last.
+func (f *Fleet) Reopen(scopes []string, now time.Time) {
+	for _, scope := range scopes {
+		if f.Breakers[scope].State != ledger.BreakerOpen {
+			f.Breakers[scope] = opened(now)
+		}
+	}
+}

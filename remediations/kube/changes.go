@@ -1,0 +1,72 @@
+package kube
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// Changes has the names of the Nodes that changed in the cache since the engine last asked, heartbeats too: a write names the
+// version that it was decided on. It is safe for concurrent use.
+type Changes struct {
+	mu    sync.Mutex
+	names map[string]bool
+	// all: so many changed before anybody asked that all may have.
+	all bool
+}
+
+// NewChanges knows of none yet.
+func NewChanges() *Changes { return &Changes{names: map[string]bool{}} }
+
+// changesKept bounds what a replica keeps that does not lead, and so never asks: more Nodes than any cluster has.
+const changesKept = 200_000
+
+func (c *Changes) add(o any) {
+	if c == nil {
+		return
+	}
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil || len(c.names) >= changesKept {
+		c.all = true
+		clear(c.names)
+	}
+	if !c.all {
+		c.names[key] = true
+	}
+}
+
+// take gives the names, and forgets them; false: any Node may have changed.
+func (c *Changes) take() (map[string]bool, bool) {
+	if c == nil {
+		return nil, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names, some := c.names, !c.all
+	c.names, c.all = map[string]bool{}, false
+	return names, some
+}
+
+var _ engine.Changing = Fleet{}
+
+// Changed implements engine.Changing. The names are taken first, so that what changes meanwhile is named the next time.
+func (f Fleet) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
+	names, some := f.Changes.take()
+	if !some {
+		return nil, nil, false
+	}
+	for name := range names {
+		if n := f.Cached(name); n != nil {
+			nodes = append(nodes, n)
+		} else {
+			gone = append(gone, name)
+		}
+	}
+	return nodes, gone, true
+}

@@ -1,0 +1,105 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// conditionsSince is the first version of the API server whose API names the conditions of KEP-5683. Whether its feature gate is on
+// cannot be asked by whoever may not read the API server's metrics, and makes no difference to what the API server stores.
+var conditionsSince = version.MustParseSemantic("1.37.0")
+
+// Conditions keeps the Node conditions of KEP-5683 as the records on the Nodes say. Each PATCH goes to nodes/status and names the version
+// that it was decided on, so that it never overwrites what somebody else wrote meanwhile.
+type Conditions struct {
+	Client   kubernetes.Interface
+	Registry remediations.Registry
+	// Nodes are those of the cache.
+	Nodes func(context.Context) ([]*corev1.Node, error)
+	// Annotations are Fleet's Keep.
+	Annotations []string
+	Now         func() time.Time
+	Log         logr.Logger
+
+	known atomic.Pointer[bool]
+}
+
+var _ engine.Conditions = (*Conditions)(nil)
+
+// Show sets and removes what is due on the Node as it was read, and returns it as it is now.
+func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, error) {
+	set, remove := c.Registry.ReadJournal(n).ConditionsDue(n)
+	if len(set) > 0 {
+		known, err := c.knows(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			set = nil
+		}
+	}
+	if len(set)+len(remove) == 0 {
+		return n, nil
+	}
+	for i := range set {
+		set[i].LastTransitionTime, set[i].LastHeartbeatTime = metav1.NewTime(c.Now()), metav1.NewTime(c.Now())
+	}
+	body, err := remediations.ConditionsPatch(n, set, remove)
+	if err != nil {
+		return nil, err
+	}
+	written, err := c.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{FieldManager: remediations.FieldManager}, "status")
+	if err != nil {
+		return nil, translate("writing the conditions of Node "+n.Name, err)
+	}
+	return Trim(written, c.Annotations...), nil
+}
+
+// Keep goes through the cached Nodes once. It does what Show could not: the API server did not answer, or the process died.
+func (c *Conditions) Keep(ctx context.Context) error {
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var out []error
+	for _, n := range nodes {
+		if _, err := c.Show(ctx, n); err != nil && !errors.Is(err, engine.ErrConflict) && !errors.Is(err, engine.ErrNotFound) {
+			out = append(out, err)
+		}
+	}
+	return errors.Join(out...)
+}
+
+// knows says whether the API server's API names the conditions. It is asked until it answers, once for each process.
+func (c *Conditions) knows(ctx context.Context) (bool, error) {
+	if known := c.known.Load(); known != nil {
+		return *known, nil
+	}
+	info, err := c.Client.Discovery().ServerVersionWithContext(ctx)
+	if err != nil {
+		return false, fmt.Errorf("asking the API server for its version, which says whether it knows the conditions of KEP-5683: %w", err)
+	}
+	is, err := version.ParseGeneric(info.GitVersion)
+	if err != nil {
+		return false, fmt.Errorf("reading the API server's version %.40q: %w", info.GitVersion, err)
+	}
+	known := is.AtLeast(conditionsSince)
+	c.known.Store(&known)
+	if !known {
+		c.Log.Info("Drydock sets no Node condition, though announce has conditions: the API server's version is below 1.37, which does not know them", "version", info.GitVersion)
+	}
+	return known, nil
+}

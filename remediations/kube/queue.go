@@ -1,0 +1,273 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/remediations/engine"
+)
+
+const (
+	// maxQueued bounds the alerts that were accepted and are not on their Nodes yet, about 1.5 KB each. A process that dies
+	// loses them, and the leader's poll of Alertmanager brings those that are still active: some 100 a second.
+	maxQueued = 2048
+	// writesAtOnce is as many as keep an API server busy. More would only wait there, ahead of a repair's own writes and of
+	// the leader's Lease.
+	writesAtOnce = 16
+	// againFirst is how soon a write that failed is tried again, againLongest how late while it fails on.
+	againFirst   = time.Second
+	againLongest = 30 * time.Second
+	// drainFor is how long the queue is written on when the process stops.
+	drainFor = 6 * time.Second
+)
+
+// ErrQueueFull: the alert must come again.
+var ErrQueueFull = errors.New("the queue of alerts that wait to be written on their Nodes is full")
+
+// errStopping: the alert must come again, to another process.
+var errStopping = errors.New("this Drydock is stopping, and takes no more alerts")
+
+// AnnotationWriter writes annotations on the Node of that name if its UID is that one; a nil value removes the key.
+type AnnotationWriter func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error
+
+// WriteAnnotations makes one that writes through the client. The write is bound to the Node's UID and not to its version: each
+// alert has a key of its own, so that no writer overwrites another one's.
+func WriteAnnotations(client kubernetes.Interface) AnnotationWriter {
+	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
+		_, err := patchNode(ctx, client, name, nodePatch{Metadata: patchMeta{UID: uid, Annotations: annotations}})
+		return err
+	}
+}
+
+// Queue has the alerts that were accepted and are not on their Nodes yet. All that waits for one Node is one write, of the
+// newest state of each alert. It is safe for concurrent use, and a manager.Runnable.
+type Queue struct {
+	write  AnnotationWriter
+	clock  clock.WithDelayedExecution
+	log    logr.Logger
+	places chan struct{} // one element for each alert that waits or is being written
+	ready  chan nodeKey  // the nodes that have something to write, each once
+
+	refused prometheus.Counter
+
+	mu    sync.Mutex
+	nodes map[nodeKey]*queued
+	stop  chan struct{}
+}
+
+// nodeKey is one Node, and no other of that name.
+type nodeKey struct {
+	name string
+	uid  types.UID
+}
+
+// queued is what is to be written on one Node. A nil value removes the key.
+type queued struct {
+	// waiting has alerts places, writing held places.
+	waiting, writing map[string]*string
+	// alerts are the keys of waiting that have a place.
+	alerts map[string]bool
+	held   int
+	// due: it is in ready, or is being written, or a timer brings it back.
+	due   bool
+	again time.Duration
+}
+
+// NewQueue makes an empty queue.
+func NewQueue(write AnnotationWriter, c clock.WithDelayedExecution, reg prometheus.Registerer, log logr.Logger) (*Queue, error) {
+	q := &Queue{
+		write: write, clock: c, log: log, nodes: map[nodeKey]*queued{},
+		places: make(chan struct{}, maxQueued), ready: make(chan nodeKey, maxQueued), stop: make(chan struct{}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "drydock_alerts_queue_full_total",
+			Help: "Alerts that found the queue full for as long as their post could wait: the post is answered 503 and comes again.",
+		}),
+	}
+	depth := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "drydock_alerts_queued", Help: "Alerts of posts that were answered 200 and are not on their Nodes yet; at most 2,048.",
+	}, func() float64 { return float64(len(q.places)) })
+	for _, m := range []prometheus.Collector{depth, q.refused} {
+		if err := reg.Register(m); err != nil {
+			return nil, fmt.Errorf("registering the metrics of the queue: %w", err)
+		}
+	}
+	return q, nil
+}
+
+// Put takes the annotations of one alert: its value under its key, and what must go to make room for it on the Node. It waits
+// for a place in the queue until ctx ends. It is the Patch of an Inbox.
+func (q *Queue) Put(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
+	select {
+	case <-q.stop:
+		return errStopping
+	default:
+	}
+	of, key := nodeKey{n.Name, n.UID}, ""
+	for k, v := range annotations {
+		if v != nil {
+			key = k
+		}
+	}
+	if q.merge(of, key, annotations, false) {
+		return nil // a newer state of an alert that waits takes no room
+	}
+	select {
+	case q.places <- struct{}{}:
+	case <-q.stop:
+		return errStopping
+	case <-ctx.Done():
+		q.refused.Inc()
+		return ErrQueueFull
+	}
+	q.merge(of, key, annotations, true)
+	return nil
+}
+
+// merge adds to what waits for the Node; false: the alert needs a place, and has none.
+func (q *Queue) merge(of nodeKey, key string, annotations map[string]*string, placed bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.nodes[of]
+	known := w != nil && w.alerts[key]
+	switch {
+	case known && placed:
+		<-q.places // another post brought the same alert meanwhile
+	case !known && !placed:
+		return false
+	}
+	if w == nil {
+		w = &queued{waiting: map[string]*string{}, alerts: map[string]bool{}}
+		q.nodes[of] = w
+	}
+	maps.Copy(w.waiting, annotations)
+	w.alerts[key] = true
+	if !w.due {
+		w.due = true
+		q.ready <- of // never blocks: each node is in it once, and has a place
+	}
+	return true
+}
+
+// Waiting says what will be on the Node under that key, if that is still to be written; nil: the key will be gone.
+func (q *Queue) Waiting(n *corev1.Node, key string) (value *string, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.nodes[nodeKey{n.Name, n.UID}]
+	if w == nil {
+		return nil, false
+	}
+	if value, ok = w.waiting[key]; !ok {
+		value, ok = w.writing[key]
+	}
+	return value, ok
+}
+
+// NeedLeaderElection says no: every replica receives.
+func (q *Queue) NeedLeaderElection() bool { return false }
+
+// Start writes until ctx ends, and then for a while what is left. From then on nothing is taken any more.
+func (q *Queue) Start(ctx context.Context) error {
+	drain, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	empty := make(chan struct{}, writesAtOnce)
+	var workers sync.WaitGroup
+	for range writesAtOnce {
+		workers.Go(func() { q.work(drain, empty) })
+	}
+	<-ctx.Done()
+	close(q.stop)
+	timer := q.clock.NewTimer(drainFor)
+	defer timer.Stop()
+	for over := false; !over && len(q.places) > 0; {
+		select {
+		case <-empty:
+		case <-timer.C():
+			over = true
+		}
+	}
+	cancel()
+	workers.Wait()
+	if left := len(q.places); left > 0 {
+		q.log.Info("alerts that were accepted are not on their Nodes; the leader's next poll of Alertmanager brings those that are active", "alerts", left)
+	}
+	return nil
+}
+
+// work writes what is ready, one Node after the other. written is told after each.
+func (q *Queue) work(ctx context.Context, written chan<- struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case of := <-q.ready:
+			q.node(ctx, of)
+			select {
+			case written <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// node writes all that waits for one Node.
+func (q *Queue) node(ctx context.Context, of nodeKey) {
+	q.mu.Lock()
+	w := q.nodes[of]
+	alerts := w.alerts
+	w.writing, w.held = w.waiting, len(alerts)
+	w.waiting, w.alerts = map[string]*string{}, map[string]bool{}
+	annotations := w.writing
+	q.mu.Unlock()
+
+	err := q.write(ctx, of.name, of.uid, annotations)
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w.writing = nil
+	switch {
+	case err == nil:
+		w.again = 0
+		q.log.Info("alerts were written on their Node", "node", of.name, "alerts", len(alerts))
+	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrConflict):
+		q.log.Info("alerts were accepted for a Node that is gone, or is another one of that name by now", "node", of.name, "alerts", len(alerts))
+	default:
+		q.back(of, w, annotations, alerts)
+		if ctx.Err() == nil {
+			q.log.Error(err, "alerts could not be written on their Node; they are tried again", "node", of.name, "alerts", len(alerts), "after", w.again.String())
+		}
+		return
+	}
+	for range w.held {
+		<-q.places
+	}
+	if w.held = 0; len(w.alerts) > 0 {
+		q.ready <- of
+		return
+	}
+	delete(q.nodes, of)
+}
+
+// back puts what could not be written before what has come since, and tries the Node again after a while.
+func (q *Queue) back(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool) {
+	for key := range alerts {
+		if w.alerts[key] {
+			<-q.places // its newer state has a place of its own
+		}
+		w.alerts[key] = true
+	}
+	maps.Copy(annotations, w.waiting)
+	w.waiting, w.held = annotations, 0
+	w.again = min(max(2*w.again, againFirst), againLongest)
+	q.clock.AfterFunc(w.again, func() { q.ready <- of })
+}

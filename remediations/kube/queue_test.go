@@ -1,0 +1,269 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"drydock.dev/drydock/internal/lab/atonce"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/kube"
+)
+
+func newQueue(t *testing.T, write kube.AnnotationWriter) *kube.Queue {
+	t.Helper()
+	q, _ := measuredQueue(t, write)
+	return q
+}
+
+func measuredQueue(t *testing.T, write kube.AnnotationWriter) (*kube.Queue, *prometheus.Registry) {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	q, err := kube.NewQueue(write, clock.RealClock{}, reg, logr.Discard())
+	require.NoError(t, err)
+	return q, reg
+}
+
+// slowAPI is an API server that takes a while for each write, and has Nodes' annotations by name.
+type slowAPI struct {
+	takes  time.Duration
+	writes atonce.Count
+
+	patches atomic.Int64
+
+	mu    sync.Mutex
+	fails func(node string) error
+	nodes map[string]map[string]string
+	busy  map[string]bool
+	twice bool
+}
+
+func (a *slowAPI) write(ctx context.Context, name string, _ types.UID, annotations map[string]*string) error {
+	a.writes.Enter()
+	defer a.writes.Leave()
+	a.mu.Lock()
+	a.twice = a.twice || a.busy[name]
+	a.busy[name] = true
+	sent := maps.Clone(annotations)
+	a.mu.Unlock()
+	select {
+	case <-time.After(a.takes):
+	case <-ctx.Done():
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.busy, name)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	a.patches.Add(1)
+	if a.fails != nil {
+		if err := a.fails(name); err != nil {
+			return err
+		}
+	}
+	if a.nodes[name] == nil {
+		a.nodes[name] = map[string]string{}
+	}
+	for k, v := range sent {
+		if delete(a.nodes[name], k); v != nil {
+			a.nodes[name][k] = *v
+		}
+	}
+	return nil
+}
+
+func (a *slowAPI) on(name string) map[string]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.nodes[name])
+}
+
+// inQueue runs f beside a queue over such an API server, and ends the queue after it.
+func inQueue(t *testing.T, f func(t *testing.T, q *kube.Queue, api *slowAPI, stop func())) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		api := &slowAPI{takes: 100 * time.Millisecond, nodes: map[string]map[string]string{}, busy: map[string]bool{}}
+		q, reg := measuredQueue(t, api.write)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- q.Start(ctx) }()
+		stop := sync.OnceFunc(func() {
+			cancel()
+			require.NoError(t, <-ended)
+		})
+		f(t, q, api, stop)
+		require.Equal(t, api.takes > time.Minute, valuesOf(t, reg)["drydock_alerts_queued"] > 0, "each place was given back")
+		stop()
+		require.False(t, api.twice, "two writes of one Node were under way at once")
+	})
+}
+
+func nodeNamed(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
+}
+
+func put(t *testing.T, q *kube.Queue, node, key, value string) {
+	t.Helper()
+	require.NoError(t, q.Put(t.Context(), nodeNamed(node), map[string]*string{key: &value}))
+}
+
+// TestAllThatWaitsForANodeIsOneWriteOfItsNewestState, and what comes during the write is written after it.
+func TestAllThatWaitsForANodeIsOneWriteOfItsNewestState(t *testing.T) {
+	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
+		put(t, q, "n1", "a", "firing")
+		synctest.Wait()
+		require.Equal(t, 1, api.writes.Now(), "the first is written at once")
+		gone := "x"
+		require.NoError(t, q.Put(t.Context(), nodeNamed("n1"), map[string]*string{"b": &gone, "old": nil}))
+		put(t, q, "n1", "b", "firing")
+		put(t, q, "n1", "b", "resolved")
+		put(t, q, "n1", "a", "resolved")
+		value, waits := q.Waiting(nodeNamed("n1"), "a")
+		require.True(t, waits)
+		require.Equal(t, "resolved", *value, "what waits is newer than what is being written")
+		value, waits = q.Waiting(nodeNamed("n1"), "old")
+		require.True(t, waits)
+		require.Nil(t, value)
+		_, waits = q.Waiting(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "another"}}, "a")
+		require.False(t, waits, "another Node of that name")
+		time.Sleep(150 * time.Millisecond)
+		require.Equal(t, map[string]string{"a": "firing"}, api.on("n1"))
+		time.Sleep(time.Second)
+		require.Equal(t, map[string]string{"a": "resolved", "b": "resolved"}, api.on("n1"))
+		require.EqualValues(t, 2, api.patches.Load())
+		_, waits = q.Waiting(nodeNamed("n1"), "a")
+		require.False(t, waits)
+	})
+}
+
+// TestTheQueueIsBounded: what is beyond waits for a place as long as its post may, and is then refused. Nothing that was taken is lost.
+func TestTheQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const places = 2048
+		api := &slowAPI{takes: 100 * time.Millisecond, nodes: map[string]map[string]string{}, busy: map[string]bool{}}
+		q, reg := measuredQueue(t, api.write)
+		for i := range places {
+			put(t, q, fmt.Sprint("n", i), "a", "firing")
+		}
+		post, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		value := "firing"
+		require.ErrorIs(t, q.Put(post, nodeNamed("one-more"), map[string]*string{"a": &value}), kube.ErrQueueFull)
+		put(t, q, "n7", "a", "resolved") // a newer state takes no place
+		require.Equal(t, map[string]float64{"drydock_alerts_queued": places, "drydock_alerts_queue_full_total": 1}, valuesOf(t, reg))
+
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- q.Start(ctx) }()
+		put(t, q, "one-more", "a", "firing") // waits until there is a place
+		time.Sleep(time.Minute)
+		require.EqualValues(t, places+1, api.patches.Load())
+		require.Equal(t, 16, api.writes.Most())
+		require.Equal(t, map[string]string{"a": "resolved"}, api.on("n7"))
+		require.Equal(t, map[string]string{"a": "firing"}, api.on("one-more"))
+		require.Zero(t, valuesOf(t, reg)["drydock_alerts_queued"])
+		stop()
+		require.NoError(t, <-ended)
+	})
+}
+
+func valuesOf(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	out := map[string]float64{}
+	for _, f := range families {
+		m := f.GetMetric()[0]
+		out[f.GetName()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+	}
+	return out
+}
+
+// TestAWriteThatFailsIsTriedAgain, and keeps nobody else waiting; one for a Node that is gone is not.
+func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
+	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
+		api.fails = func(node string) error {
+			return map[string]error{"refused": errors.New("a webhook refuses it"), "gone": engine.ErrNotFound, "another": engine.ErrConflict}[node]
+		}
+		for i := range 3 {
+			put(t, q, "refused", fmt.Sprint("a", i), "firing")
+		}
+		put(t, q, "gone", "a", "firing")
+		put(t, q, "another", "a", "firing")
+		put(t, q, "n1", "a", "firing")
+		synctest.Wait()
+		put(t, q, "refused", "a1", "resolved") // while the older state is being written
+		time.Sleep(10 * time.Second)
+		require.Equal(t, map[string]string{"a": "firing"}, api.on("n1"))
+		put(t, q, "refused", "a2", "resolved")
+		for _, node := range []string{"gone", "another"} {
+			_, waits := q.Waiting(nodeNamed(node), "a")
+			require.False(t, waits, node)
+		}
+		tried := api.patches.Load()
+		time.Sleep(time.Minute)
+		require.LessOrEqual(t, api.patches.Load(), tried+3, "seldom")
+		api.mu.Lock()
+		api.fails = nil
+		api.mu.Unlock()
+		time.Sleep(time.Minute)
+		require.Equal(t, map[string]string{"a0": "firing", "a1": "resolved", "a2": "resolved"}, api.on("refused"))
+	})
+}
+
+// TestTheQueueIsWrittenWhenTheProcessStops, as far as its time allows; from then on nothing is taken.
+func TestTheQueueIsWrittenWhenTheProcessStops(t *testing.T) {
+	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, stop func()) {
+		for i := range 400 {
+			put(t, q, fmt.Sprint("n", i), "a", "firing")
+		}
+		began := time.Now()
+		stop()
+		require.Len(t, api.nodes, 400)
+		require.Less(t, time.Since(began), 3*time.Second, "it ends when all is written")
+		value := "firing"
+		require.Error(t, q.Put(t.Context(), nodeNamed("n1"), map[string]*string{"a": &value}))
+	})
+	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, stop func()) {
+		api.takes = time.Hour
+		put(t, q, "n1", "a", "firing")
+		began := time.Now()
+		stop()
+		require.Equal(t, 6*time.Second, time.Since(began), "a process that must stop stops")
+		require.Empty(t, api.nodes)
+	})
+}
+
+// TestAnInboxKnowsWhatWaits: the end of an alert that is not on its Node yet is news, and the same alert again is none.
+func TestAnInboxKnowsWhatWaits(t *testing.T) {
+	api := &slowAPI{nodes: map[string]map[string]string{}, busy: map[string]bool{}}
+	q, in := newQueue(t, api.write), inbox(t, nil) // nothing is written until the queue runs
+	n := nodeNamed("n1")
+	in.Node, in.Patch, in.Waiting, in.Room = func(string) *corev1.Node { return n }, q.Put, q.Waiting, kube.NewRoom()
+	began := time.Now().Add(-time.Minute)
+	record := func(status string) string {
+		result, err := in.Record(t.Context(), about("n1"), status, began)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, "unchanged", record("resolved"), "control: nothing is known of it")
+	require.Equal(t, "accepted", record("firing"))
+	require.Equal(t, "unchanged", record("firing"))
+	require.Equal(t, "accepted", record("resolved"))
+	require.Equal(t, "unchanged", record("resolved"))
+}

@@ -1,0 +1,58 @@
+package ledger
+
+import (
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Clamp sets each time in the ledger that lies in the future to now, and says whether there was any. A leader whose clock was
+// ahead for a moment would otherwise hold repairs for as long as its clock was ahead. The caller has asked whose clock is right.
+func (l *Ledger) Clamp(now time.Time) (changed bool) {
+	clamp := remediations.ClampTo(now, &changed)
+	begun := func(all []Begun) {
+		for i := range all {
+			clamp(&all[i].At)
+		}
+	}
+	for i := range l.Slots {
+		clamp(&l.Slots[i].Since)
+	}
+	for _, all := range l.Repairs {
+		begun(all)
+	}
+	for _, all := range l.Moves {
+		begun(all)
+	}
+	begun(l.Wide)
+	for i := range l.Orphans {
+		o := &l.Orphans[i]
+		o.Record = *o.Record.Clone()
+		clamp(&o.Record.Began)
+		clamp(&o.Record.Since)
+		if o.Record.Intent != nil {
+			clamp(&o.Record.Intent.At)
+		}
+	}
+	for scope, b := range l.Status.Breakers {
+		clamp(&b.Since)
+		clamp(&b.Quiet)
+		clamp(&b.Seen)
+		l.Status.Breakers[scope] = b
+	}
+	for node, g := range l.Status.Glass {
+		clamp(&g.Since)
+		l.Status.Glass[node] = g
+	}
+	clamp(&l.Status.SelfTest.Since)
+	return changed
+}
+
+// Ahead says that some time in the ledger lies in the future.
+func (l *Ledger) Ahead(now time.Time) bool {
+	c := l.Clone()
+	for i := range c.Orphans {
+		c.Orphans[i].Record = *c.Orphans[i].Record.Clone()
+	}
+	return c.Clamp(now)
+}

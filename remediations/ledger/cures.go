@@ -1,0 +1,178 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// unseenMost bounds the spans that the ledger keeps of the time in which Drydock was blind.
+const unseenMost = 16
+
+// Span is a time; without an end it goes on.
+type Span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to,omitzero"`
+}
+
+// Saw notes since when Drydock has been blind, or that it is blind no more; since is zero then. It says whether that is new.
+func (l *Ledger) Saw(blindSince, now time.Time) bool {
+	n := len(l.Unseen)
+	open := n > 0 && l.Unseen[n-1].To.IsZero()
+	switch blind := !blindSince.IsZero(); {
+	case blind == open:
+		return false
+	case blind:
+		l.Unseen = append(slices.Clone(l.Unseen), Span{From: remediations.Instant(blindSince)})
+		if n >= unseenMost { // what lies between the oldest two counts as unseen, too: a relapse is found rather than missed
+			l.Unseen = append([]Span{{From: l.Unseen[0].From, To: l.Unseen[1].To}}, l.Unseen[2:]...)
+		}
+	default:
+		l.Unseen = slices.Clone(l.Unseen)
+		l.Unseen[n-1].To = remediations.Instant(now)
+	}
+	return true
+}
+
+// UnseenIn is how much of the time Drydock was blind.
+func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
+	for _, s := range l.Unseen {
+		if s.To.IsZero() || s.To.After(to) {
+			s.To = to
+		}
+		if s.From.Before(from) {
+			s.From = from
+		}
+		sum += max(0, s.To.Sub(s.From))
+	}
+	return sum
+}
+
+// Cured remembers how a repair of the machine ended: a cure, which may relapse, or anything else, after which the plan
+// begins anew. trials are the breakers that it was on trial for.
+func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) bool {
+	before := l.Cures[machine]
+	cures := slices.DeleteFunc(slices.Clone(before), func(c Cure) bool { return c.Policy == e.Policy })
+	changed := len(cures) != len(before)
+	if c := CureOf(*e); c != nil {
+		c.Trials = trials
+		cures, changed = append(cures, *c), true
+	}
+	if !changed {
+		return false
+	}
+	l.cures(machine, cures)
+	return true
+}
+
+func (l *Ledger) cures(machine string, cures []Cure) {
+	if l.Cures == nil {
+		l.Cures = map[string][]Cure{}
+	}
+	if l.Cures[machine] = cures; len(cures) == 0 {
+		delete(l.Cures, machine)
+	}
+}
+
+// Relapse counts the machine's cure as failed.
+func (l *Ledger) Relapse(machine string, c Cure) {
+	c.Relapsed = true
+	cures := slices.DeleteFunc(slices.Clone(l.Cures[machine]), func(o Cure) bool { return o.Policy == c.Policy })
+	l.cures(machine, append(cures, c))
+	l.Finished(c.Policy, c.Repair, remediations.Relapsed)
+}
+
+// pruneCures drops what can have no relapse any more, even if the alert came back in time and was held for a day.
+func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
+	longest := remediations.PendingFor
+	for _, p := range c.Policies {
+		longest = max(longest, p.RelapseWindow+remediations.PendingFor)
+	}
+	for machine, cures := range l.Cures {
+		l.cures(machine, slices.DeleteFunc(slices.Clone(cures), func(of Cure) bool { return now.Sub(of.At)-l.UnseenIn(of.At, now) >= longest }))
+	}
+	l.Unseen = slices.DeleteFunc(slices.Clone(l.Unseen), func(s Span) bool { return !s.To.IsZero() && now.Sub(s.To) >= 2*longest })
+}
+
+// endsMost bounds the ends that the ledger keeps of each policy: many more than its row is long, because the repairs of
+// several nodes may all relapse.
+const endsMost = 16
+
+// RepairEnd is how one repair of a policy ended.
+type RepairEnd struct {
+	Repair string `json:"repair,omitempty"`
+	Failed bool   `json:"failed,omitempty"`
+}
+
+// Finished counts how a repair of the policy ended, each repair once: what is said of it again is written over. A stopped
+// policy goes on after a Recovered (of a repair that was under way) or a person's reset; a row that is not full yet is
+// broken by any other end. It says whether anything changed.
+func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
+	if o == remediations.Observed {
+		return false // nothing was tried
+	}
+	failed := o == remediations.OutcomeExhausted || o == remediations.Relapsed
+	ends := slices.Clone(l.Status.Ends[policy])
+	if len(ends) == 0 {
+		ends = make([]RepairEnd, l.Status.Exhausted[policy])
+		for i := range ends {
+			ends[i].Failed = true // a ledger of an earlier version
+		}
+	}
+	i := slices.IndexFunc(ends, func(e RepairEnd) bool { return e.Repair == repair && repair != "" })
+	switch {
+	case i >= 0 && ends[i].Failed == failed:
+		return false
+	case i >= 0:
+		ends[i].Failed = failed
+	case !failed && o != remediations.Recovered && l.Failing(policy):
+		return false
+	default:
+		ends = append(ends, RepairEnd{Repair: repair, Failed: failed})
+		ends = ends[max(0, len(ends)-endsMost):]
+	}
+	row := 0
+	for _, e := range slices.Backward(ends) {
+		if !e.Failed {
+			break
+		}
+		row++
+	}
+	if l.Status.Ends == nil {
+		l.Status.Ends = map[string][]RepairEnd{}
+	}
+	if l.Status.Exhausted == nil {
+		l.Status.Exhausted = map[string]int{}
+	}
+	l.Status.Ends[policy], l.Status.Exhausted[policy] = ends, row
+	if row == 0 {
+		delete(l.Status.Exhausted, policy)
+	}
+	if o == remediations.Recovered {
+		delete(l.Status.Stopped, policy)
+	}
+	return true
+}
+
+// Cure is a repair that ended because the machine was well, as it is remembered until its relapse window is over.
+type Cure struct {
+	Repair string    `json:"repair"`
+	Policy string    `json:"policy"`
+	At     time.Time `json:"at"`
+	// Step is the attempt that was issued last, Steps are all that were issued, by this repair and those that it went on from.
+	Step  remediations.StepRef `json:"step"`
+	Steps []string             `json:"steps"`
+	// Trials are the scopes of the breakers that the repair was on trial for.
+	Trials []string `json:"trials,omitempty"`
+	// Relapsed: its alert came back, and that was counted.
+	Relapsed bool `json:"relapsed,omitempty"`
+}
+
+// CureOf is what the entry says of a cure; nil: it was none, or another machine has come since.
+func CureOf(e remediations.Entry) *Cure {
+	if !e.Cured() {
+		return nil
+	}
+	return &Cure{Repair: e.ID, Policy: e.Policy, At: e.Ended, Step: *e.Last, Steps: slices.Concat(e.Earlier, e.Steps), Relapsed: e.Outcome == remediations.Relapsed}
+}

@@ -1,0 +1,38 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/scene"
+)
+
+// TestTimesFromTheFutureAreClamped: each time in the ledger, wherever it stands, and none that a clock may have by right.
+func TestTimesFromTheFutureAreClamped(t *testing.T) {
+	at := func(when time.Time) *Ledger {
+		begun := []Begun{{Repair: "r1", At: when}}
+		return &Ledger{
+			Slots: []Slot{{Node: "n1", Since: when}}, Repairs: map[string][]Begun{"m1": begun}, Moves: map[string][]Begun{"a": {begun[0]}}, Wide: []Begun{begun[0]},
+			Orphans: []Orphan{{Node: "n1", Record: Record{Began: when, Since: when, Intent: &Intent{At: when}}}},
+			Status: LedgerStatus{
+				Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: when, Quiet: when, Seen: when}},
+				Glass:    map[string]Glass{"n1": {Since: when}}, SelfTest: SelfTest{Since: when},
+			},
+		}
+	}
+	for _, fine := range []time.Time{scene.Noon, scene.Noon.Add(-time.Hour), scene.Noon.Add(30 * time.Second)} {
+		l := at(fine)
+		require.False(t, l.Ahead(scene.Noon))
+		require.False(t, l.Clamp(scene.Noon))
+		require.Equal(t, at(fine), l)
+	}
+	l := at(scene.Noon.Add(720 * time.Hour))
+	require.True(t, l.Ahead(scene.Noon))
+	require.Equal(t, at(scene.Noon.Add(720*time.Hour)), l, "to ask changes nothing")
+	require.True(t, l.Clamp(scene.Noon))
+	require.Equal(t, at(scene.Noon), l)
+}

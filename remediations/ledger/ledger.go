@@ -1,0 +1,243 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// Ledger is the ConfigMap that fences disruptive repairs: written by the leader alone, by compare-and-swap.
+type Ledger struct {
+	// Slots holds every disruptive repair in Acting or Verifying.
+	Slots []Slot
+	// Repairs holds, by machine, the disruptive repairs begun in the window.
+	Repairs map[string][]Begun
+	// Moves holds, by location of the mesh, the repairs of its leader that lately moved leadership, each with its last move.
+	Moves map[string][]Begun
+	// Wide holds the repairs that lately changed the whole cluster, each with the last time that it did.
+	Wide []Begun
+	// Orphans are the repairs that may outlive their Node: those that replace its machine.
+	Orphans []Orphan
+	// Cures holds, by machine, the repairs that cured it and may yet relapse, one a policy; Unseen the times in which Drydock
+	// was blind, which do not count for that.
+	Cures  map[string][]Cure
+	Unseen []Span
+	// Arrival is when the self-test's alert last reached any replica; zero: never. Each replica writes it, so it is no part
+	// of what the compare-and-swap fences, and one that cannot be read counts as never: it must hold no repair.
+	Arrival time.Time
+	// Status is told to people; no decision rests on it but the breaker's, and when a broken glass is mended.
+	Status LedgerStatus
+}
+
+// LedgerStatus is what `kubectl drydock status` prints.
+type LedgerStatus struct {
+	Mode remediations.Mode `json:"mode,omitempty"`
+	// Limits are those configured, by their key under limits.
+	Limits map[string]string `json:"limits,omitempty"`
+	// Glass are the nodes that have drydock.dev/break-glass.
+	Glass map[string]Glass `json:"glass,omitempty"`
+	// Breakers by scope: "cluster" or "zone/<name>"; only those that are not closed.
+	Breakers map[string]Breaker `json:"breakers,omitempty"`
+	// Blind is why Drydock trusts no alert; empty: it does.
+	Blind string `json:"blind,omitempty"`
+	// Exhausted counts, by policy, the repairs in a row that ran out of steps.
+	Exhausted map[string]int `json:"exhausted,omitempty"`
+	// Ends are the last ends of the repairs of each policy, oldest first, from which that row is counted.
+	Ends map[string][]RepairEnd `json:"ends,omitempty"`
+	// Stopped says, by policy, why the provider will refuse all of its calls until a person acts.
+	Stopped map[string]string `json:"stopped,omitempty"`
+	// Sidecars are the pods, as namespace/name, whose sidecars ran out of attempts, with their nodes: at most so many as fit
+	// a sentence. No label finds those Nodes.
+	Sidecars map[string]string `json:"sidecars,omitempty"`
+	// Holds are those that lie with the fleet, by reason, each with a sentence.
+	Holds map[remediations.Reason]string `json:"holds,omitempty"`
+	// SelfTest is how the connection to Alertmanager is.
+	SelfTest remediations.SelfTest `json:"selfTest,omitzero"`
+	// Uncovered are, by step, the Nodes that no single provider serves for it.
+	Uncovered map[string]remediations.Lack `json:"uncovered,omitempty"`
+	// Contested says which other systems repair Nodes that Drydock's policies take, too, each in a sentence.
+	Contested []string `json:"contested,omitempty"`
+}
+
+// Glass is one node's drydock.dev/break-glass: its value, and since when. Another value begins another hour.
+type Glass struct {
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"`
+}
+
+// Data keys of the ConfigMap: the version, and one JSON value each.
+const (
+	ledgerVersion = "v"
+	ledgerSlots   = "slots"
+	ledgerRepairs = "repairs"
+	ledgerMoves   = "moves"
+	ledgerWide    = "wide"
+	ledgerCures   = "cures"
+	ledgerUnseen  = "unseen"
+	ledgerOrphans = "orphans"
+	ledgerStatus  = "status"
+)
+
+// LedgerArrival is the one data key that every replica writes, not the leader alone: an RFC 3339 time.
+const LedgerArrival = "arrival"
+
+// Encode gives the ConfigMap's data.
+func (l *Ledger) Encode() map[string]string {
+	data := map[string]string{
+		ledgerVersion: strconv.Itoa(remediations.RecordVersion),
+		ledgerSlots:   remediations.EncodeJSON(append([]Slot{}, l.Slots...)),
+		ledgerRepairs: remediations.EncodeJSON(l.Repairs),
+		ledgerOrphans: remediations.EncodeJSON(append([]Orphan{}, l.Orphans...)),
+		ledgerStatus:  remediations.EncodeJSON(l.Status),
+	}
+	if len(l.Moves) > 0 {
+		data[ledgerMoves] = remediations.EncodeJSON(l.Moves)
+	}
+	if len(l.Wide) > 0 {
+		data[ledgerWide] = remediations.EncodeJSON(l.Wide)
+	}
+	if len(l.Cures) > 0 {
+		data[ledgerCures] = remediations.EncodeJSON(l.Cures)
+	}
+	if len(l.Unseen) > 0 {
+		data[ledgerUnseen] = remediations.EncodeJSON(l.Unseen)
+	}
+	if !l.Arrival.IsZero() {
+		data[LedgerArrival] = EncodeArrival(l.Arrival)
+	}
+	return data
+}
+
+// EncodeArrival gives the value of LedgerArrival.
+func EncodeArrival(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// DecodeArrival reads it. Zero, and no error: there is none.
+func DecodeArrival(data map[string]string) (time.Time, error) {
+	value, ok := data[LedgerArrival]
+	if !ok {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil || at.UTC().Year() < 1970 || at.UTC().Year() > 9999 {
+		return time.Time{}, fmt.Errorf("the ledger's %q is %q, which is no time in RFC 3339; it counts as never", LedgerArrival, text.Line(value, 40))
+	}
+	return at.UTC().Truncate(time.Second), nil
+}
+
+// ErrLedgerMalformed: what the ledger holds is not what Drydock writes. A person must mend or delete it.
+var ErrLedgerMalformed = errors.New("the ledger cannot be understood")
+
+// DecodeLedger reads the ConfigMap's data. An error holds every repair until a person mends or deletes the ConfigMap.
+func DecodeLedger(data map[string]string) (*Ledger, error) {
+	if v := data[ledgerVersion]; v != strconv.Itoa(remediations.RecordVersion) {
+		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrLedgerMalformed, text.Line(v, 20), remediations.RecordVersion)
+	}
+	l := &Ledger{}
+	for _, part := range []struct {
+		key  string
+		into any
+	}{{ledgerMoves, &l.Moves}, {ledgerWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {ledgerSlots, &l.Slots}, {ledgerRepairs, &l.Repairs}, {ledgerOrphans, &l.Orphans}, {ledgerStatus, &l.Status}} {
+		if _, there := data[part.key]; !there && slices.Contains([]string{ledgerMoves, ledgerWide, ledgerCures, ledgerUnseen}, part.key) {
+			continue // not every ledger has those
+		}
+		if err := remediations.DecodeStrict(data[part.key], part.into); err != nil {
+			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrLedgerMalformed, part.key, err)
+		}
+	}
+	for _, o := range l.Orphans {
+		if err := o.Record.Validate(nil); err != nil {
+			return nil, fmt.Errorf("%w: the orphan of Node %s: %w", ErrLedgerMalformed, text.Line(o.Node, 80), err)
+		}
+	}
+	if l.Repairs == nil {
+		l.Repairs = map[string][]Begun{}
+	}
+	l.Arrival, _ = DecodeArrival(data) // whatever is wrong with it, no repair may be held by it
+	return l, nil
+}
+
+// Clone copies the ledger, so that a change that was not saved is not remembered either.
+func (l *Ledger) Clone() *Ledger {
+	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Arrival: l.Arrival, Status: l.Status}
+	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
+	c.Status.Ends = maps.Clone(l.Status.Ends)
+	c.Status.Glass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.Glass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)
+	for k, v := range l.Repairs {
+		c.Repairs[k] = slices.Clone(v)
+	}
+	for location, moves := range l.Moves {
+		if c.Moves == nil {
+			c.Moves = make(map[string][]Begun, len(l.Moves))
+		}
+		c.Moves[location] = slices.Clone(moves)
+	}
+	return c
+}
+
+// FailingAfter is how many repairs of a policy must have run out in a row for it to be stopped.
+const FailingAfter = 3
+
+// Failing says that the policy is stopped: its last repairs all ran out of steps.
+func (l *Ledger) Failing(policy string) bool { return l.Status.Exhausted[policy] >= FailingAfter }
+
+// Allow lets a stopped policy go on, by a person's reset.
+func (l *Ledger) Allow(policy string) {
+	delete(l.Status.Exhausted, policy)
+	delete(l.Status.Ends, policy)
+	delete(l.Status.Stopped, policy)
+}
+
+// Stop stops a policy whose provider will refuse all calls until a person acts.
+func (l *Ledger) Stop(policy, why string) {
+	if l.Status.Stopped == nil {
+		l.Status.Stopped = map[string]string{}
+	}
+	l.Status.Stopped[policy] = why
+}
+
+// RebuildLedger makes a ledger from what the Nodes say, for a cluster that has none: a new one, or one whose ledger a
+// person deleted.
+func RebuildLedger(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledger {
+	l := &Ledger{Repairs: map[string][]Begun{}}
+	for _, n := range nodes {
+		j := c.Registry.ReadJournal(n)
+		r := j.Record
+		l.rebuildMoves(c, n, j)
+		l.rebuildWide(c, j)
+		for _, e := range j.History {
+			if remediations.KindOf(e.Target) == "" && slices.ContainsFunc(e.Steps, func(done string) bool { return c.Remediation(remediations.StepName(done)).Disruptive }) {
+				l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: e.ID, At: e.Began})
+			}
+		}
+		for _, e := range slices.Backward(j.History) {
+			if remediations.KindOf(e.Target) == "" && !e.DidNothing() {
+				l.Cured(Machine(n), &e, nil)
+			}
+		}
+		if r != nil && r.Phase == remediations.Exhausted {
+			l.Finished(r.Policy, r.ID, remediations.OutcomeExhausted)
+		}
+		if r == nil || r.Intent == nil || !c.Remediation(r.Step.Name).Disruptive {
+			continue
+		}
+		if r.Phase != remediations.Exhausted { // an exhausted one is in the history, too
+			l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: r.ID, At: r.Began})
+		}
+		if r.Phase.InFlight() && c.Remediation(r.Step.Name).Replaces {
+			l.Orphans = append(l.Orphans, orphan(n, r))
+		}
+		if from, until := c.Flight(n, r); r.Phase.InFlight() && remediations.InFlightAt(from, until, now) {
+			l.Slots = append(l.Slots, nodeSlot(c, n, r, r.Since))
+		}
+	}
+	l.prune(c, now)
+	return l
+}

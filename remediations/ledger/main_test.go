@@ -1,0 +1,9 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"drydock.dev/drydock/internal/soak"
+)
+
+func TestMain(m *testing.M) { soak.Main(m) }

@@ -1,0 +1,150 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Slot is one disruptive repair that occupies the fleet. A location's is counted by no limit of nodes; Node led the location
+// then, and Successor is to.
+type Slot struct {
+	Kind       remediations.Kind `json:"kind,omitempty"`
+	Node       string            `json:"node"`
+	Successor  string            `json:"successor,omitempty"`
+	Location   string            `json:"location,omitempty"`
+	Policy     string            `json:"policy"`
+	UID        string            `json:"uid,omitempty"`
+	ProviderID string            `json:"providerID,omitempty"`
+	Zone       string            `json:"zone,omitempty"`
+	Pool       string            `json:"pool,omitempty"`
+	Repair     string            `json:"repair"`
+	Attempt    string            `json:"attempt"`
+	Since      time.Time         `json:"since"`
+	// Wide: its step changes the whole cluster. ControlPlane: the node had that role.
+	Wide         bool `json:"wide,omitempty"`
+	ControlPlane bool `json:"controlPlane,omitempty"`
+}
+
+// Begun is one disruptive repair that began on a machine.
+type Begun struct {
+	Repair string    `json:"repair"`
+	At     time.Time `json:"at"`
+}
+
+// Orphan is a repair that replaces the machine of a Node, with what must be known when the Node is gone.
+type Orphan struct {
+	Node       string              `json:"node"`
+	UID        string              `json:"uid"`
+	ProviderID string              `json:"providerID,omitempty"`
+	Record     remediations.Record `json:"record"`
+}
+
+// Machine identifies the machine behind a Node across re-registrations: its providerID, else the Node's name.
+func Machine(n *corev1.Node) string {
+	if n.Spec.ProviderID != "" {
+		return n.Spec.ProviderID
+	}
+	return n.Name
+}
+
+// Reserve takes the slot for an attempt, or moves the repair's slot on to its next attempt, and counts the repair
+// against its machine; a mesh leader's against its location. It changes nothing else; the limits were asked by Decide.
+func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations.Record, now time.Time) {
+	if r.Location != "" {
+		l.reserveMove(c, n, r, now)
+		return
+	}
+	l.Release(n.Name)
+	since := remediations.Instant(now)
+	slot := nodeSlot(c, n, r, since)
+	l.Slots = append(l.Slots, slot)
+	if slot.Wide {
+		l.widened(r.ID, since)
+	}
+	m := Machine(n)
+	if !slices.ContainsFunc(l.Repairs[m], func(b Begun) bool { return b.Repair == r.ID }) {
+		l.Repairs[m] = append(l.Repairs[m], Begun{Repair: r.ID, At: since})
+	}
+	if c.Remediation(r.Step.Name).Replaces {
+		l.Orphans = append(l.Orphans, orphan(n, r))
+	}
+	l.prune(c, now)
+}
+
+func nodeSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record, since time.Time) Slot {
+	return Slot{
+		Node: n.Name, Policy: r.Policy, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: c.Zone(n), Pool: c.Pool(n),
+		Repair: r.ID, Attempt: r.Intent.ID, Since: since, Wide: c.Remediation(r.Step.Name).ClusterWide,
+		ControlPlane: remediations.ControlPlane(n),
+	}
+}
+
+func orphan(n *corev1.Node, r *remediations.Record) Orphan {
+	return Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
+}
+
+// Release frees the node's slot, and forgets that its machine is being replaced; it says whether there was anything. A
+// mesh leader's slot is ReleaseLocation's.
+func (l *Ledger) Release(node string) bool {
+	before := len(l.Slots) + len(l.Orphans)
+	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == "" && s.Node == node })
+	l.Orphans = slices.DeleteFunc(l.Orphans, func(o Orphan) bool { return o.Node == node })
+	return len(l.Slots)+len(l.Orphans) != before
+}
+
+// Replacing is the repair that replaces, or replaced, the machine of a Node of that name or of that machine; nil: none.
+func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
+	for i := range l.Orphans {
+		o := &l.Orphans[i]
+		if o.Node == n.Name || (o.ProviderID != "" && o.ProviderID == n.Spec.ProviderID) {
+			return o
+		}
+	}
+	return nil
+}
+
+// Forget drops what was counted against a machine, when a person resets it.
+func (l *Ledger) Forget(machine string) {
+	delete(l.Repairs, machine)
+	delete(l.Cures, machine)
+}
+
+// Begun counts the disruptive repairs on the machine in the window, other than the repair named.
+func (l *Ledger) Begun(machine, except string, now time.Time, window time.Duration) (count int, oldest time.Time) {
+	for _, b := range l.Repairs[machine] {
+		if b.Repair == except || now.Sub(b.At) >= window {
+			continue
+		}
+		count++
+		if oldest.IsZero() || b.At.Before(oldest) {
+			oldest = b.At
+		}
+	}
+	return count, oldest
+}
+
+func (l *Ledger) prune(c *remediations.Config, now time.Time) {
+	pruneBegun(l.Repairs, now, c.Limits.RepairsWindow)
+	l.pruneCures(c, now)
+	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return now.Sub(b.At) >= WideApart })
+	// A repair that waits between two attempts may put its moves back as late as a day after the last one.
+	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Locations.PerLocation, 2*remediations.PendingFor))
+}
+
+func pruneBegun(all map[string][]Begun, now time.Time, window time.Duration) {
+	for of, begun := range all {
+		begun = slices.DeleteFunc(begun, func(b Begun) bool { return now.Sub(b.At) >= window })
+		if len(begun) == 0 {
+			delete(all, of)
+			continue
+		}
+		all[of] = begun
+	}
+}
+
+// Gone says that the orphan's Node is no longer there: n is the one that has its name by now, or nil.
+func (o *Orphan) Gone(n *corev1.Node) bool { return n == nil || string(n.UID) != o.UID }

@@ -1,0 +1,41 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// WideApart is the least time between two repairs that change the whole cluster.
+const WideApart = time.Hour
+
+// widened counts a repair that changes the whole cluster; of each repair the last time.
+func (l *Ledger) widened(repair string, when time.Time) {
+	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return b.Repair == repair })
+	l.Wide = append(l.Wide, Begun{Repair: repair, At: when})
+}
+
+// LastWide is when another repair than the one named last changed the whole cluster.
+func (l *Ledger) LastWide(except string) (last Begun) {
+	for _, b := range l.Wide {
+		if b.Repair != except && b.At.After(last.At) {
+			last = b
+		}
+	}
+	return last
+}
+
+// rebuildWide is the part of RebuildLedger that speaks of the whole cluster. An ended repair counts from its end: when it
+// took the step is not known any more.
+func (l *Ledger) rebuildWide(c *remediations.Config, j remediations.Journal) {
+	wide := func(done string) bool { return c.Remediation(remediations.StepName(done)).ClusterWide }
+	for _, e := range j.History {
+		if slices.ContainsFunc(e.Steps, wide) {
+			l.widened(e.ID, e.Ended)
+		}
+	}
+	if r := j.Record; r != nil && r.Intent != nil && slices.ContainsFunc(r.Done, wide) {
+		l.widened(r.ID, r.Intent.At)
+	}
+}

@@ -1,0 +1,168 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Cured asks whether the repair's cure is proven: the target well, the alert gone while its source lives, all of it for proofFor,
+// and asked for again at the end of that time. ok is false where the target is not well.
+func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool) {
+	r := t.Record
+	if p == nil {
+		return Decision{Message: r.WithoutPolicy()}, false
+	}
+	how, well := t.Well()
+	if !well {
+		return Decision{}, false
+	}
+	due := now.Add(-t.Config.MaxStaleness)
+	matured := !t.WellSince.IsZero() && !now.Before(t.WellSince.Add(p.ProofFor))
+	// What is asked for at the end of that time must still be fresh when it is used: this process may have slept since.
+	if end := t.WellSince.Add(p.ProofFor); matured && end.After(due) {
+		due = end
+	}
+	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !t.WellSince.IsZero()}
+	cause := t.AlertBy(r.Cause.Alert)
+	saidResolved := cause != nil && cause.Status == remediations.StatusResolved
+	if t.Word == nil || t.Word.AskedAt.Before(due) || (saidResolved && t.Stale()) {
+		d.Ask.Alerts, d.Message = true, "asking Alertmanager whether the alert is gone"
+		return d, true
+	}
+	if t.Word.BlindCause(t.Config) != "" || !t.verdictOn(r.Cause).Gone {
+		return Decision{}, false
+	}
+	switch there, against := t.evidence(&d, p, due, now); {
+	case against != "":
+		return Decision{Message: against}, false
+	case !there:
+		return d, true
+	}
+	d.Well, d.Heard = true, t.Word.HeardAt()
+	since := t.WellSince
+	if since.IsZero() {
+		since = now
+	}
+	switch {
+	case !matured && p.ProofFor > 0:
+		d.Recheck, d.Message = since.Add(p.ProofFor), fmt.Sprintf("%s; it counts once that has held for %s", how, p.ProofFor)
+		return d, true
+	case t.Config.Watchdog && (t.WellSince.IsZero() || !d.Heard.After(t.WellHeard)):
+		d.Message = how + "; it counts once the Watchdog has come again, which shows that the alert's source still lives"
+		return d, true
+	}
+	outcome, why := t.Cure(p)
+	return t.End(outcome, why, now), true
+}
+
+// awaitProof waits for the proof of the attempt that was issued.
+func (t *Target) awaitProof(now time.Time) Decision {
+	r := t.Record
+	p := t.PolicyOf(r)
+	if c := t.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == remediations.CallUnknown && (c.Outcome == remediations.CallAccepted || c.Outcome == remediations.CallRefused) {
+		return t.Settle(now) // the answer came late
+	}
+	if p == nil {
+		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.WithoutPolicy()}
+	}
+	d, ok := t.Cured(p, now)
+	if !ok {
+		d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Message: "waiting for " + t.Asked + ": " + t.Missing()}
+	}
+	return t.LookAgain(d, now, lookProof)
+}
+
+// goOn goes on after an attempt whose proof did not come.
+func (t *Target) goOn(now time.Time) Decision {
+	r := t.Record
+	p := t.PolicyOf(r)
+	if p == nil || p.Kind != t.Kind || p.Mode == remediations.ModeOff {
+		return t.End(remediations.Cancelled, fmt.Sprintf("policy %s is no longer configured, or off%s", r.Policy, r.LeftAs()), now)
+	}
+	if !t.Config.Serves(p) {
+		return t.End(remediations.Cancelled, fmt.Sprintf("no provider of %s is configured any more%s", t.Asked, r.LeftAs()), now)
+	}
+	if t.Instead != nil {
+		if d, ok := t.Instead(p, now); ok {
+			return d
+		}
+	}
+	unseen := t.Unseen(now, LookAgain) || !t.SeenAt.After(r.Intent.At)
+	switch {
+	case t.NeverIssued(r, now):
+		return t.End(remediations.Cancelled, r.FromTheFuture()+r.LeftAs(), now)
+	case r.Intent.Ahead(now):
+		return t.WaitForClock(r, p, lookProof, now)
+	case t.Stale(), unseen:
+		return Decision{
+			Verb: Look, Policy: p, Ask: Ask{Alerts: t.Stale(), Sighting: unseen},
+			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which is no break of what was well
+		}
+	}
+	c := t.Candidate(p, t.AlertBy(r.Cause.Alert), r.Cause.Alert, r.Step, now)
+	c.Repair, c.Own = r.ID, r.ID
+	var cure Decision
+	if c.Resolved() {
+		var well bool
+		if cure, well = t.Cured(p, now); cure.Verb == End {
+			return cure
+		} else if well && r.Phase == remediations.Pending && now.Before(r.Deadline) {
+			return t.LookAgain(cure, now, lookProof)
+		}
+	}
+	if r.Phase == remediations.Pending && !now.Before(r.Deadline) {
+		if t.Expired != nil {
+			return t.Expired(now)
+		}
+		return t.HeldTooLong(now)
+	}
+	if d, ok := AfterWithheld(r, p, LookAgain, now); ok {
+		return d
+	}
+	pending := r.Between(now)
+	if r.Intent.Of(r, r.Step) || !t.Doable(p, r.Step) {
+		next, more := t.NextStep(p, r.Step)
+		if !more || t.Spent {
+			c.Spent = "all attempts were made"
+		} else {
+			pending.Step = next
+		}
+	}
+	c.Step = pending.Step
+	d := t.Act(c, pending)
+	d.Well, d.Heard = cure.Well, cure.Heard
+	return d
+}
+
+// HeldTooLong ends a repair that was held until its deadline.
+func (t *Target) HeldTooLong(now time.Time) Decision {
+	r := t.Record
+	return t.End(remediations.Cancelled, fmt.Sprintf("held for %s: %s%s", remediations.PendingFor, r.Hold.Words(), r.LeftAs()), now)
+}
+
+const (
+	// LookAgain is how soon a target that cannot be repaired is looked at again, lookElsewhere how soon one whose node is held is
+	// looked for elsewhere, lookProof how soon one that was repaired is looked at again.
+	LookAgain     = 15 * time.Second
+	LookElsewhere = time.Minute
+	lookProof     = 5 * time.Second
+)
+
+// Unseen says that it was not looked at within the time.
+func (t *Target) Unseen(now time.Time, within time.Duration) bool {
+	return t.SeenAt.IsZero() || now.Sub(t.SeenAt) >= within
+}
+
+// LookAgain makes the decision one that looks again after the time.
+func (t *Target) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
+	if t.Unseen(now, after) {
+		d.Ask.Sighting = true
+		return d
+	}
+	if due := t.SeenAt.Add(after); d.Recheck.IsZero() || due.Before(d.Recheck) {
+		d.Recheck = due
+	}
+	return d
+}

@@ -1,0 +1,80 @@
+package lifecycle
+
+import (
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// answer is what became of the call for the intent. A call that this process knows nothing of was made, or not, by one that
+// is gone: it counts as issued. underWay: it may still be answered until the deadline.
+func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remediations.CallOutcome, why string, underWay bool) {
+	switch {
+	case c == nil || c.IntentID != intentID:
+		return remediations.CallUnknown, "nobody knows the call's answer, since Drydock was restarted or lost its lead", false
+	case c.Outcome != "":
+		return c.Outcome, c.Why, false
+	}
+	return remediations.CallUnknown, "the call had no answer in time", now.Before(deadline)
+}
+
+// clockBehind is what is said of a repair whose last step is in this process's future.
+const clockBehind = "this process's clock is behind the repair's last step; nothing it sees can be told from what was there before"
+
+// withheld says that the last look withheld the call, so that the attempt is given back. Only the process that withheld the
+// call can know: to every other one an intent without an outcome counts as issued. Where the target itself is not the reason
+// (the intent grew too old, the API server did not answer), that goes on for as long as a repair may be held at most.
+func (c *Call) withheld(r *remediations.Record, now time.Time) bool {
+	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != remediations.CallRefused {
+		return false
+	}
+	passing := c.Withheld == remediations.CallWithheld || c.Withheld == remediations.Blind
+	return !passing || now.Before(r.Began.Add(remediations.PendingFor))
+}
+
+// Call is one call to a provider, or one run of a step that takes its time.
+type Call struct {
+	IntentID string
+	// Outcome is empty while the call is under way.
+	Outcome remediations.CallOutcome
+	Why     string
+	// Withheld is why the last look withheld the call, so that nothing left this process; empty: it did not.
+	Withheld remediations.Reason
+	// Stop: the provider's account is at fault, and no call for any machine will succeed until a person acts.
+	Stop bool
+	// Note is how far a step is that takes its time; Blocked names what is in its way, and stays while that does.
+	Note, Blocked string
+	// Silence is the id of the silence that was made when the call was accepted.
+	Silence string
+}
+
+// giveBack takes an attempt off the record that never left this process. The repair waits for a moment, and goes on with
+// the same attempt once no guard holds it.
+func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time.Duration, now time.Time) Decision {
+	r = r.Clone()
+	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.String() {
+		r.Done = r.Done[:n-1]
+	}
+	r.Intent.ID, r.Intent.Outcome, r.Intent.Why = "", "", text.Line(c.Why, 300)
+	if n := len(r.Moves); n > 0 {
+		r.Moves, r.Intent.Successor = r.Moves[:n-1], ""
+		r.Undo = r.Undo[:len(r.Undo)-1]
+		if n > 1 {
+			r.Intent.Successor = r.Moves[n-2].To
+		}
+	}
+	message := "the call was not made: " + c.Why
+	r.Phase, r.Since, r.Deadline = remediations.Pending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor))
+	r.Hold = &remediations.Hold{Reason: c.Withheld, Message: text.Line(message, 400), Since: remediations.Instant(now)}
+	return Decision{Verb: Keep, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
+}
+
+// AfterWithheld waits before the attempt that was given back: what withheld it may do so again.
+func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
+	left := r.Since.Add(wait).Sub(now)
+	if !r.Withheld() || r.Hold == nil || left <= 0 || left > wait {
+		return Decision{}, false
+	}
+	return Decision{Verb: Keep, Reason: r.Hold.Reason, Message: r.Hold.Message, Fleetwide: r.Hold.Reason.Fleetwide(), Policy: p, Recheck: now.Add(left)}, true
+}

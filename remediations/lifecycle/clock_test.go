@@ -1,0 +1,129 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/targets/sidecar"
+)
+
+// aheadBy puts a scene's node into the hands of a leader whose clock was ahead by so much for a moment.
+func aheadBy(t *testing.T, by time.Duration, agree bool) *State {
+	t.Helper()
+	s := (&scene.Scene{}).State(t)
+	if !agree {
+		s.Heartbeats = &Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: 10}
+	}
+	n := s.Node
+	ended := scene.Noon.Add(by)
+	n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{
+		ID: "abc234", Policy: "node-not-ready", Outcome: Recovered, Steps: []string{"reboot:1"}, Began: ended.Add(-time.Minute), Ended: ended, Cause: "f00df00df00df00d",
+	})
+	s.Journal = ReadJournal(n)
+	return s
+}
+
+// TestEndsFromTheFutureAreClamped: the last repair ended in a month by what a wrong clock wrote. Where most leases agree with this
+// clock that is set right, durably, and the cool-down is over in its own time. Where they do not, this clock may be the wrong one.
+func TestEndsFromTheFutureAreClamped(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	for name, c := range map[string]struct {
+		by     time.Duration
+		agree  bool
+		clamps bool
+	}{
+		"a month ahead":                      {month, true, true},
+		"a month ahead, and leases disagree": {month, false, false},
+		"a right clock":                      {-time.Minute, true, false},
+		"clocks are never quite the same":    {30 * time.Second, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := aheadBy(t, c.by, c.agree)
+			d := node.Decide(s, scene.Noon)
+			require.Equal(t, c.clamps, d.History != nil, d.Message)
+			if !c.clamps {
+				require.NotEqual(t, Issue, d.Verb)
+				return
+			}
+			require.Equal(t, scene.Noon, d.History[0].Ended)
+			require.Equal(t, "abc234", d.History[0].ID)
+			s.Node.Annotations[HistoryKey] = EncodeEntries(d.History)
+			s.Journal = ReadJournal(s.Node)
+			d = node.Decide(s, scene.Noon.Add(time.Second))
+			require.Nil(t, d.History, "once")
+			require.Equal(t, Cooldown, d.Reason, d.Message)
+			require.False(t, d.Recheck.After(scene.Noon.Add(time.Hour)), "%s", d.Recheck)
+		})
+	}
+	t.Run("the leases are read first", func(t *testing.T) {
+		s := aheadBy(t, month, true)
+		s.Heartbeats = nil
+		d := node.Decide(s, scene.Noon)
+		require.True(t, d.Ask.Heartbeats)
+		require.Nil(t, d.History)
+	})
+}
+
+// TestACancelFromTheFutureIsClamped: it holds its alert until the alert begins anew, and not for a month beyond.
+func TestACancelFromTheFutureIsClamped(t *testing.T) {
+	s := (&scene.Scene{}).State(t)
+	a := s.Journal.Alerts[0]
+	a.Cancelled = &CancelledRepair{ID: "abc234", At: scene.Noon.Add(720 * time.Hour)}
+	s.Node.Annotations[a.Key()] = a.Encode()
+	s.Journal = ReadJournal(s.Node)
+	d := node.Decide(s, scene.Noon)
+	require.Len(t, d.Alerts, 1)
+	require.Equal(t, scene.Noon, d.Alerts[0].Cancelled.At)
+}
+
+// TestDeadlinesFromFarAwayAreClamped: of a repair that is held, a drain, a sidecar and a location.
+func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
+	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		change func(*Record)
+		most   time.Duration
+	}{
+		"held":    {func(r *Record) { r.Phase, r.Intent, r.Done = Pending, nil, nil }, PendingFor},
+		"a drain": {func(r *Record) { r.Step, r.Done = StepRef{Name: "drain", Attempt: 1}, []string{"drain:1"} }, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, agree := range []bool{true, false} {
+				s := aheadBy(t, -time.Hour, agree)
+				s.Node = scene.Acting()
+				r := ReadJournal(s.Node).Record
+				r.Policy, r.Cause.Alert, r.Deadline = "node-not-ready", scene.FP, far
+				c.change(r)
+				s.Journal = Journal{Record: r, Alerts: s.Journal.Alerts}
+				d := node.Decide(s, scene.Noon)
+				require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(scene.Noon.Add(c.most)), "%s", d.Message)
+			}
+		})
+	}
+	t.Run("a sidecar", func(t *testing.T) {
+		for _, agree := range []bool{true, false} {
+			s := scene.ReadSidecar(t, "{}").SidecarState(t)
+			r := sidecar.Decide(s, scene.Noon).Record
+			r.Phase, r.Deadline = Verifying, far
+			s.Record, s.Heartbeats = r, &Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
+			d := sidecar.Decide(s, scene.Noon)
+			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(scene.Noon.Add(time.Hour)))
+		}
+	})
+	t.Run("a location", func(t *testing.T) {
+		for _, agree := range []bool{true, false} {
+			s := scene.ReadLocation(t, "{}").LocationState(t)
+			r := scene.LocationRecord(Verifying)
+			r.Deadline = far
+			s.Record, s.Journal.Records, s.Heartbeats = r, map[string]*Record{LocationKey: r}, &Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
+			d := location.Decide(s, scene.Noon)
+			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(scene.Noon.Add(time.Hour)))
+		}
+	})
+}

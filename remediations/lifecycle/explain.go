@@ -1,0 +1,115 @@
+package lifecycle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Source is where something that a guard rests on is seen; several stand side by side.
+type Source uint8
+
+const (
+	OnNode Source = 1 << iota
+	// OnAlerts: the Alertmanagers. OnLeases: the leases of all nodes. OnFleet: all Nodes. OnLedger: the ledger.
+	OnAlerts
+	OnLeases
+	OnFleet
+	OnLedger
+)
+
+// Standing is how a guard stands to a candidate.
+type Standing string
+
+const (
+	GuardPassed Standing = "passed"
+	GuardHolds  Standing = "holds"
+	// GuardNotSeen: what the guard rests on was not seen, so nobody knows.
+	GuardNotSeen Standing = "not seen"
+	// GuardOtherKind and GuardOtherStep: the guard does not bind this kind of target, or this step.
+	GuardOtherKind Standing = "not for this kind of target"
+	GuardOtherStep Standing = "not for this step"
+)
+
+// GuardAnswer is what one guard says of a candidate.
+type GuardAnswer struct {
+	Reason   remediations.Reason `json:"reason"`
+	Standing Standing            `json:"standing"`
+	// Message is what it saw; empty where it does not bind the candidate.
+	Message string `json:"message,omitempty"`
+	// Until is when it lets go, where that is known.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// Explain asks every guard in order, those behind the first that holds as well. unseen says why what is seen there was not.
+func (c *Candidate) Explain(unseen map[Source]string) []GuardAnswer {
+	known := map[Source]string{}
+	if c.Word == nil || c.Word.AskedAt.IsZero() {
+		known[OnAlerts] = "no Alertmanager was asked"
+	}
+	if c.Heartbeats == nil {
+		known[OnLeases] = "the leases of the nodes were not read"
+	}
+	maps.Copy(known, unseen)
+	var out []GuardAnswer
+	for _, g := range c.guards() {
+		out = append(out, g.answer(c, known))
+	}
+	return out
+}
+
+func (g Guard) answer(c *Candidate, unseen map[Source]string) GuardAnswer {
+	a := GuardAnswer{Reason: g.Reason}
+	switch {
+	case !g.binds(c.Kind):
+		a.Standing = GuardOtherKind
+		return a
+	case !g.binding(c):
+		a.Standing, a.Message = GuardOtherStep, fmt.Sprintf("%s does not disrupt the node", c.Step.Name)
+		return a
+	}
+	if why := g.rests.unseen(unseen); why != "" {
+		a.Standing, a.Message = GuardNotSeen, why
+		return a
+	}
+	if f := g.finds(c); f != nil {
+		a.Standing, a.Message = GuardHolds, f.Message
+		if !f.Until.IsZero() {
+			until := remediations.Instant(f.Until)
+			a.Until = &until
+		}
+		return a
+	}
+	if g.Reason == remediations.NotWitnessed {
+		if unread := c.unread(); unread != nil {
+			a.Standing, a.Message = GuardNotSeen, "nobody read "+strings.Join(unread, ", ")
+			return a
+		}
+	}
+	a.Standing, a.Message = GuardPassed, g.passed(c)
+	return a
+}
+
+// unseen says why one of the sources was not seen; empty: all were.
+func (s Source) unseen(why map[Source]string) string {
+	var out []string
+	for one := OnNode; one <= OnLedger; one <<= 1 {
+		if s&one != 0 && why[one] != "" {
+			out = append(out, why[one])
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// FirstHold is the first of the answers that holds the repair; nil: none does.
+func FirstHold(answers []GuardAnswer) *GuardAnswer {
+	i := slices.IndexFunc(answers, func(a GuardAnswer) bool { return a.Standing == GuardHolds })
+	if i < 0 {
+		return nil
+	}
+	return &answers[i]
+}

@@ -1,0 +1,185 @@
+package lifecycle_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/targets/sidecar"
+)
+
+// explained is a decision with what the guards say of each candidate that it considered, and by which of them it is held.
+type explained struct {
+	Decision
+	answers [][]GuardAnswer
+	held    []*GuardAnswer
+}
+
+func explain(s *State, decide func() Decision, unseen map[Source]string) explained {
+	var e explained
+	s.Asking = func(c *Candidate) {
+		var held *GuardAnswer
+		if reason, f := c.HeldBy(nil); f != nil {
+			held = &GuardAnswer{Reason: reason, Message: f.Message}
+		}
+		e.answers, e.held = append(e.answers, c.Explain(unseen)), append(e.held, held)
+	}
+	e.Decision = decide()
+	return e
+}
+
+// everyScene explains the goldens of all kinds of target.
+func everyScene(t *testing.T, then func(t *testing.T, e explained, isNode bool)) {
+	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
+		s := g.State(t)
+		t.Run("node "+g.Name, func(t *testing.T) {
+			then(t, explain(s, func() Decision { return node.Decide(s, scene.Noon) }, nil), true)
+		})
+	}
+	for _, g := range scene.GoldensIn(t, "../../targets/location/testdata/decide") {
+		s := g.LocationState(t)
+		t.Run("location "+g.Name, func(t *testing.T) {
+			then(t, explain(s.State, func() Decision { return location.Decide(s, scene.Noon) }, nil), false)
+		})
+	}
+	for _, g := range scene.GoldensIn(t, "../../targets/sidecar/testdata/decide") {
+		s := g.SidecarState(t)
+		t.Run("sidecar "+g.Name, func(t *testing.T) {
+			then(t, explain(s.State, func() Decision { return sidecar.Decide(s, scene.Noon) }, nil), false)
+		})
+	}
+}
+
+// agrees: the first guard that holds by the explanation is the one that holds the candidate, and the reason that the decision about a
+// node gives. A kind beside nodes may find more against the candidate, which no guard asks.
+func agrees(t require.TestingT, e explained, isNode bool) {
+	holds := func(want *GuardAnswer) func([]GuardAnswer) bool {
+		return func(all []GuardAnswer) bool {
+			first := FirstHold(all)
+			return first != nil && first.Reason == want.Reason && strings.Contains(want.Message, first.Message)
+		}
+	}
+	for i, held := range e.held {
+		if held == nil {
+			require.Nil(t, FirstHold(e.answers[i]))
+		} else {
+			require.True(t, holds(held)(e.answers[i]), held)
+		}
+	}
+	switch {
+	case len(e.answers) == 0:
+	case e.Verb == Issue:
+		require.Nil(t, FirstHold(e.answers[len(e.answers)-1]))
+	case isNode && e.Verb == Keep && slices.Contains(scene.DesignOrder, e.Reason):
+		require.True(t, slices.ContainsFunc(e.answers, holds(&GuardAnswer{Reason: e.Reason, Message: e.Message})), "%s: %s", e.Reason, e.Message)
+	}
+}
+
+// TestTheExplanationAgreesWithTheDecision in every scene that is pinned.
+func TestTheExplanationAgreesWithTheDecision(t *testing.T) {
+	t.Parallel()
+	held := map[Reason]bool{}
+	everyScene(t, func(t *testing.T, e explained, isNode bool) {
+		agrees(t, e, isNode)
+		if e.Verb == Keep && len(e.answers) > 0 {
+			held[e.Reason] = true
+		}
+	})
+	for _, reason := range scene.DesignOrder {
+		require.True(t, held[reason], "no scene is held by %s", reason)
+	}
+}
+
+// TestTheExplanationAgreesWhateverIsWrong at once with a node.
+func TestTheExplanationAgreesWhateverIsWrong(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		sc := scene.Read(t, []byte(everythingWrong))
+		remedies := remediesOf(sc)
+		for _, reason := range slices.Sorted(maps.Keys(remedies)) {
+			if remedy := remedies[reason]; remedy != nil && rapid.Bool().Draw(rt, string(reason)) {
+				remedy()
+			}
+		}
+		s := sc.State(t)
+		e := explain(s, func() Decision { return node.Decide(s, scene.Noon) }, nil)
+		require.NotEmpty(rt, e.answers)
+		agrees(rt, e, true)
+	})
+}
+
+// TestEveryGuardSaysWhatItSaw where it holds a repair, and where it lets it pass.
+func TestEveryGuardSaysWhatItSaw(t *testing.T) {
+	t.Parallel()
+	said := make([]map[Standing]bool, len(Guards()))
+	everyScene(t, func(t *testing.T, e explained, _ bool) {
+		for _, answers := range e.answers {
+			require.Len(t, answers, len(said))
+			for i, a := range answers {
+				if said[i] == nil {
+					said[i] = map[Standing]bool{}
+				}
+				said[i][a.Standing] = true
+				require.Equal(t, a.Standing == GuardOtherKind, a.Message == "", "%s: %q", a.Reason, a.Message)
+			}
+		}
+	})
+	for i, g := range Guards() {
+		require.True(t, said[i][GuardPassed], "%s, row %d, lets nothing pass", g.Reason, i)
+		require.True(t, said[i][GuardHolds], "%s, row %d, holds nothing", g.Reason, i)
+	}
+}
+
+// TestWhatWasNotSeenIsNeverPassed: where a source is missing, no guard that rests on it has a word.
+func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
+	t.Parallel()
+	rests := map[Source][]Reason{
+		OnAlerts: {AlertUnconfirmed, Blind, Silenced, Inhibited, AlertResolved, ReasonClusterWide},
+		OnLeases: {Blind},
+		OnFleet:  {FleetUnhealthy, NodeUnderRepair, ControlPlaneBusy, ReasonClusterWide, AtLimit},
+		OnLedger: {FleetUnhealthy, NodeUnderRepair, RepairsSpent, PolicyFailing, ControlPlaneBusy, ReasonClusterWide, AtLimit},
+	}
+	for source, reasons := range rests {
+		s := scene.Read(t, []byte("{}")).State(t)
+		e := explain(s, func() Decision { return node.Decide(s, scene.Noon) }, map[Source]string{source: "nobody may look"})
+		require.Equal(t, Issue, e.Verb, "with all of it seen, nothing holds the repair")
+		var unseen []Reason
+		for _, a := range e.answers[0] {
+			if a.Standing == GuardNotSeen {
+				require.Equal(t, "nobody may look", a.Message)
+				unseen = append(unseen, a.Reason)
+			}
+		}
+		for _, reason := range reasons {
+			if reason != ReasonClusterWide || source == OnAlerts {
+				require.Contains(t, append(unseen, ReasonClusterWide), reason, source)
+			}
+		}
+		require.Subset(t, reasons, unseen, source)
+	}
+}
+
+// TestASignThatNobodyReadIsNotSeen: the witness says nothing, which lets nothing pass.
+func TestASignThatNobodyReadIsNotSeen(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Standing{
+		`{policy: {witness: lease}}`:                                           GuardNotSeen,
+		`{policy: {witness: lease}, read: {lease: {answer: ill}}}`:             GuardPassed,
+		`{policy: {witness: lease}, read: {lease: {answer: well}}}`:            GuardHolds,
+		`{policy: {witness: lease}, read: {lease: {answer: ill, asked: 10m}}}`: GuardNotSeen,
+	} {
+		s := scene.Read(t, []byte(text)).State(t)
+		e := explain(s, func() Decision { return node.Decide(s, scene.Noon) }, nil)
+		i := slices.IndexFunc(e.answers[0], func(a GuardAnswer) bool { return a.Reason == NotWitnessed })
+		require.Equal(t, want, e.answers[0][i].Standing, text)
+	}
+}

@@ -1,0 +1,13 @@
+package lifecycle
+
+// What the tests of the lifecycle ask that nobody else does.
+
+const WitnessAgain = witnessAgain
+
+var (
+	GuardAtLimit        = atLimit
+	GuardCancelled      = cancelled
+	GuardFleetUnhealthy = fleetUnhealthy
+)
+
+func (x *Candidate) Sick() int { return x.sick() }

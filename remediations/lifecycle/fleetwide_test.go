@@ -1,0 +1,44 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
+)
+
+// TestHoldThatIsTheFleetsIsWrittenOnNoNode: a thousand nodes held by one cause are not a thousand writes.
+func TestHoldThatIsTheFleetsIsWrittenOnNoNode(t *testing.T) {
+	seen := 0
+	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
+		s := g.State(t)
+		d := node.Decide(s, scene.Noon)
+		if d.Verb != Keep {
+			require.False(t, d.Fleetwide, g.Name)
+			continue
+		}
+		require.True(t, d.Fleetwide || !d.Reason.Fleetwide(), g.Name)
+		if r := s.Journal.Record; d.Fleetwide && (r == nil || r.Phase == Pending) && !slices.Contains(d.Consume, RequestKey) {
+			seen++
+			require.Nil(t, d.Record, "%s: no write but one that is due anyway", g.Name)
+		}
+	}
+	require.Greater(t, seen, 10)
+}
+
+// TestReasonsAreTheNodesOrTheFleets: each reason of the closed list is one or the other, and known.
+func TestReasonsAreTheNodesOrTheFleets(t *testing.T) {
+	var fleetwide []Reason
+	for _, r := range Reasons {
+		if r.Fleetwide() {
+			fleetwide = append(fleetwide, r)
+		}
+	}
+	require.Equal(t, []Reason{Blind, FleetUnhealthy, OutsideWindow, PolicyFailing, ControlPlaneBusy, AtLimit}, fleetwide)
+	require.False(t, Reason("no such reason").Fleetwide())
+}

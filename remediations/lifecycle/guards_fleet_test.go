@@ -1,0 +1,43 @@
+package lifecycle_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/ledger"
+	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/scene"
+)
+
+// TestBothHalfOpenBreakersAreAsked: the cluster's trial is no trial of its zone's breaker.
+func TestBothHalfOpenBreakersAreAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		cluster, zone string
+		held          bool
+	}{
+		"both let it through":                {"r1", "r1", false},
+		"nobody is tried yet":                {"", "", false},
+		"another is the zone's trial":        {"r1", "r2", true},
+		"another is the cluster's trial":     {"r2", "r1", true},
+		"another, and none of the cluster's": {"", "r2", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := scene.Herd(30, 1, "a", "b")
+			scene.InFlight(nodes[2], "reboot")
+			l := &Ledger{Slots: []Slot{{Node: "n004", Repair: "r2", Zone: "a"}, {Node: "n000", Repair: "r1", Zone: "a"}}}
+			if c.cluster == "" {
+				l.Slots, nodes = nil, scene.Herd(30, 1, "a", "b")
+			}
+			half := func(trial string) Breaker {
+				return Breaker{State: BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon, Trial: trial}
+			}
+			conf := scene.LimitsAlone()
+			f := scene.FleetOf(conf, nodes, l, scene.Noon)
+			f.Breakers = map[string]Breaker{ScopeCluster: half(c.cluster), "zone/a": half(c.zone)}
+			asked := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}, Own: "r1"}
+			require.Equal(t, c.held, GuardFleetUnhealthy(asked) != nil)
+		})
+	}
+}

@@ -1,0 +1,23 @@
+package lifecycle
+
+import "drydock.dev/drydock/remediations"
+
+// kinds says of which kinds of target something is true.
+type kinds func(remediations.Kind) bool
+
+func ofAll(remediations.Kind) bool { return true }
+
+func ofNodes(k remediations.Kind) bool { return k == remediations.KindNode }
+
+func besideNodes(k remediations.Kind) bool { return k != remediations.KindNode }
+
+// onNodes are those whose repairs Nodes carry, and which are decided with a ledger and a fleet. Those of API servers are not.
+func onNodes(k remediations.Kind) bool { return k != remediations.KindAPIServer }
+
+func onNodesButSidecars(k remediations.Kind) bool { return onNodes(k) && k != remediations.KindSidecar }
+
+func onNodesBesideNodes(k remediations.Kind) bool { return onNodes(k) && k != remediations.KindNode }
+
+func ofNodesAndOfAPIServers(k remediations.Kind) bool {
+	return k == remediations.KindNode || k == remediations.KindAPIServer
+}

@@ -1,0 +1,208 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// What each guard says where it lets the repair pass: its own value, from where the guard itself takes it.
+
+func saying(what string) func(*Candidate) string {
+	return func(*Candidate) string { return what }
+}
+
+func notExcluded(*Candidate) string { return "the node has no label " + remediations.ExcludeLabel }
+
+func notPaused(c *Candidate) string {
+	if p, err := remediations.ParsePause(c.Node.Annotations[remediations.PauseKey]); err == nil {
+		return "the pause ended at " + moment(p.Until, c.Now)
+	}
+	return "nobody paused the node"
+}
+
+func staying(c *Candidate) string {
+	return fmt.Sprintf("none of the %d marks by which other systems claim a node is on it", len(c.Config.HoldWhen.OrShipped()))
+}
+
+func notCordoned(c *Candidate) string {
+	switch {
+	case !c.Node.Spec.Unschedulable:
+		return "the node is not cordoned"
+	case c.cordonedByUs():
+		return "this repair cordoned the node"
+	}
+	return fmt.Sprintf("the node is cordoned, and policy %s repairs cordoned nodes", c.Policy.Name)
+}
+
+func confirmed(c *Candidate) string {
+	switch {
+	case c.Request != "":
+		return "a person asked for the repair, so it needs no alert"
+	case c.Verdict.Gone:
+		return "no Alertmanager has the alert any more"
+	case !c.Verdict.StartsAt.IsZero():
+		return "Alertmanager has the alert firing since " + moment(c.Verdict.StartsAt, c.Now)
+	}
+	return "Alertmanager has the alert"
+}
+
+func answered(c *Candidate) string {
+	n := 0
+	for _, r := range c.Word.Replicas {
+		if r.Err == nil {
+			n++
+		}
+	}
+	said := fmt.Sprintf("%d of %d Alertmanagers answered", n, len(c.Word.Replicas))
+	if c.Config.Watchdog {
+		said += ", and the Watchdog alert is there"
+	}
+	return said
+}
+
+func leasesFresh(c *Candidate) string {
+	if h := c.Heartbeats; h.Fleet > 0 {
+		return fmt.Sprintf("%d of %d node leases are stale, in a random sample of %d nodes; %d%% would be too many", h.Stale, h.Nodes, h.Fleet, remediations.StalePercent)
+	}
+	return fmt.Sprintf("%d of %d node leases are stale; %d%% would be too many", c.Heartbeats.Stale, c.Heartbeats.Nodes, remediations.StalePercent)
+}
+
+func notResolved(c *Candidate) string {
+	if c.Request != "" {
+		return "a person asked for the repair, so it ends with no alert"
+	}
+	return "the alert is not over"
+}
+
+func witnessed(c *Candidate) string {
+	signs := c.Signs()
+	if len(signs) == 0 {
+		if c.Request != "" {
+			return "a person asked for the repair, so no witness is needed"
+		}
+		return fmt.Sprintf("policy %s acts on the alert alone (witness: none)", c.Policy.Name)
+	}
+	return strings.Join(remediations.Weigh(signs, c.Node, c.Read, c.Now.Add(-witnessKept)).Saw, "; ")
+}
+
+// unread names the signs of the witness that must be read before anybody knows what the witness says; nil: none.
+func (c *Candidate) unread() (names []string) {
+	w := remediations.Weigh(c.Signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
+	if w.Ill || !w.Unread {
+		return nil
+	}
+	for _, s := range c.Signs() {
+		if !s.OnNode() {
+			names = append(names, s.String())
+		}
+	}
+	return names
+}
+
+func nodeAge(c *Candidate) string {
+	return fmt.Sprintf("the node was created at %s; limits.startupGrace is %s", moment(c.Node.CreationTimestamp.Time, c.Now), c.Config.Limits.StartupGrace)
+}
+
+func alertAge(c *Candidate) string {
+	if c.Request != "" {
+		return "a person asked for the repair, so no alert has to last"
+	}
+	return fmt.Sprintf("the alert fires since %s; policy %s waits for %s", moment(c.firingSince(), c.Now), c.Policy.Name, c.Policy.For)
+}
+
+func fleetHealth(c *Candidate) string {
+	if c.Remediation().ClusterWide {
+		return "the step is for faults that many nodes have"
+	}
+	unhealthy, nodes := c.Fleet.Health()
+	said := fmt.Sprintf("%d of %d nodes are unhealthy, limits.unhealthy is %s", unhealthy, nodes, c.Config.Limits.Unhealthy)
+	zone := c.Config.Zone(c.Node)
+	if unhealthy, nodes, ok := c.Fleet.HealthIn(zone); ok {
+		said += fmt.Sprintf("; in zone %s %d of %d", zone, unhealthy, nodes)
+	}
+	for _, scope := range c.Fleet.BreakersFor(c.Config.Zone(c.Node)) {
+		said += fmt.Sprintf("; the breaker of %s is half-open, and this node goes first", scope)
+	}
+	return said
+}
+
+func insideWindow(c *Candidate) string {
+	if len(c.Config.Windows) == 0 {
+		return "no windows are configured"
+	}
+	return "one of the configured windows is open"
+}
+
+func cooled(c *Candidate) string {
+	e := c.lastRepair()
+	switch {
+	case c.Acted():
+		return "this repair has begun already"
+	case e == nil:
+		return fmt.Sprintf("policy %s has not repaired the node before; its cooldown is %s", c.Policy.Name, c.Policy.Cooldown)
+	}
+	return fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, moment(e.Ended, c.Now), c.Policy.Cooldown)
+}
+
+func repairsLeft(c *Candidate) string {
+	l := c.Config.Limits
+	begun, _ := c.begun()
+	return fmt.Sprintf("%d repairs began on this machine within %s, limits.repairsPerNode is %d", begun, l.RepairsWindow, l.RepairsPerNode)
+}
+
+func policyWorks(c *Candidate) string {
+	return fmt.Sprintf("%d repairs in a row by policy %s ran out of steps, %d would stop it", c.Ledger.Status.Exhausted[c.Policy.Name], c.Policy.Name, ledger.FailingAfter)
+}
+
+func controlPlaneFree(c *Candidate) string {
+	if !remediations.ControlPlane(c.Node) {
+		return "the node is no control-plane node"
+	}
+	others, need, all := c.Fleet.QuorumWithout(c.Node)
+	return fmt.Sprintf("%d of the other control-plane nodes are Ready, etcd needs %d of %d", others, need, all)
+}
+
+func wideEnough(c *Candidate) string {
+	if !c.Remediation().ClusterWide {
+		return "the step changes one node alone"
+	}
+	return fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s", c.sick(), c.Fleet.Size(), c.Policy.Name)
+}
+
+func belowLimit(c *Candidate) string {
+	all, _ := c.Fleet.Shares(c.Config, c.Node, c.Policy.Mode == remediations.ModeObserve)
+	said := make([]string, len(all))
+	for i, s := range all {
+		said[i] = s.String()
+	}
+	return strings.Join(said, "; ")
+}
+
+func approved(c *Candidate) string {
+	switch {
+	case !c.Policy.Approval:
+		return fmt.Sprintf("policy %s asks for no approval", c.Policy.Name)
+	case c.Acted():
+		return "this repair has begun already"
+	}
+	return "a person approved the repair"
+}
+
+// moment is a time, and how long ago it was.
+func moment(at, now time.Time) string {
+	said := at.UTC().Format(time.RFC3339)
+	age := now.Sub(at)
+	switch {
+	case age < 0:
+		return said
+	case age >= 48*time.Hour:
+		return fmt.Sprintf("%s (%d days ago)", said, int(age.Hours())/24)
+	case age >= time.Hour:
+		return fmt.Sprintf("%s (%s ago)", said, strings.TrimSuffix(age.Truncate(time.Minute).String(), "0s"))
+	}
+	return fmt.Sprintf("%s (%s ago)", said, age.Truncate(time.Second))
+}

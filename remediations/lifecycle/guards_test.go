@@ -1,0 +1,151 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/location"
+	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/targets/sidecar"
+)
+
+func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
+	var got []Reason
+	for _, g := range Guards() {
+		got = append(got, g.Reason)
+	}
+	require.Equal(t, scene.DesignOrder, slices.Compact(got), "those of one reason stand together")
+
+	var listed []Reason
+	for _, r := range Reasons {
+		if !slices.Contains([]Reason{RecordMalformed, CallWithheld, ProviderAbsent, SidecarHeld, SidecarUnknown, LeaderHeld, LeaderUnknown, APIServerUnknown}, r) {
+			listed = append(listed, r)
+		}
+	}
+	require.Equal(t, scene.DesignOrder, listed, "Reasons, which docs and metrics follow, has the same order")
+}
+
+// everythingWrong has a cause for each guard at once. Only one thing can be wrong with the alert itself.
+const everythingWrong = `
+policy: {mode: observe, witness: DiskPressure=True, for: 30m, approval: true, plan: [rollout-restart]}
+provided: [rollout-restart]
+survey: {step: rollout-restart}
+windows: ["02:00-04:00"]
+limits: {repairsPerNode: 1}
+node:
+  labels: {drydock.dev/exclude: ""}
+  annotations: {drydock.dev/pause: "true"}
+  taints: [ToBeDeletedByClusterAutoscaler]
+  cordoned: true
+  controlPlane: true
+  conditions: {DiskPressure: "False"}
+history: [{id: r0, policy: node-not-ready, outcome: Recovered, steps: ["reboot:1"], began: "<now-9m>", ended: "<now-1m>"}]
+leader: {v: 1, id: r9, policy: mesh, cause: {alert: "aa"}, location: eu, phase: Verifying, step: {index: 0, name: promote-leader, attempt: 1},
+  began: "<now-1m>", since: "<now-1m>", deadline: "<now+1m>", intent: {id: r9-0-1, at: "<now-1m>", successor: n2},
+  moves: [{location: eu, from: n1, to: n2, before: {n1: "", n2: null}}]}
+word: {watchdogMisses: 3, replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"}]}
+ledger: {begun: [20h], exhausted: {node-not-ready: 3}}
+fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1}
+`
+
+// TestEachGuardSpeaksBeforeThoseBehindIt takes the causes away one after the other, each the one that was just named:
+// what is named next must be the guard that stands next. It shows the composed chain, not the list.
+func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
+	sc := scene.Read(t, []byte(everythingWrong))
+	remedies := remediesOf(sc)
+	for _, want := range scene.DesignOrder {
+		if want == AlertResolved || want == FleetUnhealthy {
+			continue // an alert cannot be over and fire: held-AlertResolved has it
+		}
+		d := node.Decide(sc.State(t), scene.Noon)
+		require.Equal(t, Keep, d.Verb, "%s: %s", want, d.Message)
+		require.Equal(t, want, d.Reason, d.Message)
+		remedies[want]()
+	}
+	require.Equal(t, Issue, node.Decide(sc.State(t), scene.Noon).Verb, "with every cause gone it is done")
+}
+
+// remediesOf take the causes of everythingWrong away, each that of one guard.
+func remediesOf(sc *scene.Scene) map[Reason]func() {
+	return map[Reason]func(){
+		ReasonExcluded:  func() { delete(sc.Node.Labels, ExcludeLabel) },
+		Paused:          func() { delete(sc.Node.Annotations, PauseKey) },
+		NodeLeaving:     func() { sc.Node.Taints = nil },
+		CordonedByOther: func() { sc.Node.Cordoned = false },
+		AlertUnconfirmed: func() {
+			sc.Word.Replicas[0].Err, sc.Word.Replicas[1].Err = "", ""
+		},
+		Blind:             func() { sc.Word.WatchdogMisses = 0 },
+		Silenced:          func() { sc.Word.Replicas[0].Alert = "active" },
+		Inhibited:         func() { sc.Word.Replicas[1].Alert = "active" },
+		NotWitnessed:      func() { sc.Node.Conditions["DiskPressure"] = "True" },
+		TooYoung:          func() { sc.Policy.For = "1m" },
+		FleetUnhealthy:    nil, // it does not hold what many nodes need: held-FleetUnhealthy has it
+		OutsideWindow:     func() { sc.Windows = nil },
+		NodeUnderRepair:   func() { sc.Leader = nil },
+		Cooldown:          func() { sc.History = nil },
+		RepairsSpent:      func() { sc.Limits.RepairsPerNode = 2 },
+		PolicyFailing:     func() { sc.Ledger.Exhausted = nil },
+		AwaitingApproval:  func() { sc.Policy.Approval = false },
+		ControlPlaneBusy:  func() { sc.Fleet.ControlPlane, sc.Fleet.ControlPlaneDown = 0, 0; sc.Node.ControlPlane = false },
+		ReasonClusterWide: func() { sc.Word.Sick = 4 },
+		AtLimit:           func() { sc.Fleet.InFlight = 0 },
+		Observing:         func() { sc.Policy.Mode = ModeEnforce },
+	}
+}
+
+// TestNoGuardIsIdle takes each guard away in turn. The golden that is named after its reason must then come out
+// otherwise; a guard whose loss no golden shows is a guard that nobody tests.
+func TestNoGuardIsIdle(t *testing.T) {
+	pinned := map[string]scene.Golden{}
+	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
+		pinned[g.Name] = g
+	}
+	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
+		g, ok := pinned["held-"+string(gone)]
+		require.True(t, ok, "no golden held-%s", gone)
+		s := g.State(t)
+		s.Guards = left
+		require.NotEqual(t, g.Want(t), scene.Render(t, node.Decide(s, scene.Noon)))
+	})
+}
+
+// TestNoRowOfTheGuardsIsIdle: of several guards with one reason, which bind different kinds of target, each is missed as well.
+func TestNoRowOfTheGuardsIsIdle(t *testing.T) {
+	var states []*State
+	var decisions []func() Decision
+	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
+		s := g.State(t)
+		states, decisions = append(states, s), append(decisions, func() Decision { return node.Decide(s, scene.Noon) })
+	}
+	for _, g := range scene.GoldensIn(t, "../../targets/location/testdata/decide") {
+		s := g.LocationState(t)
+		states, decisions = append(states, s.State), append(decisions, func() Decision { return location.Decide(s, scene.Noon) })
+	}
+	for _, g := range scene.GoldensIn(t, "../../targets/sidecar/testdata/decide") {
+		s := g.SidecarState(t)
+		states, decisions = append(states, s.State), append(decisions, func() Decision { return sidecar.Decide(s, scene.Noon) })
+	}
+	decided := func() (out []Decision) {
+		for _, decide := range decisions {
+			out = append(out, decide())
+		}
+		return out
+	}
+	whole := decided()
+	for i, gone := range Guards() {
+		t.Run(fmt.Sprintf("%s, row %d", gone.Reason, i), func(t *testing.T) {
+			for _, s := range states {
+				s.Guards = slices.Delete(Guards(), i, i+1)
+			}
+			require.False(t, reflect.DeepEqual(whole, decided()), "row %d", i)
+		})
+	}
+}

@@ -1,0 +1,45 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// clusterWide: one bad node never changes the whole cluster. What is not due here is passed over, where the plan goes on;
+// what another repair is doing to the cluster this moment is waited for.
+func clusterWide(c *Candidate) *Finding {
+	if !c.Remediation().ClusterWide {
+		return nil
+	}
+	if i := slices.IndexFunc(c.Ledger.Slots, func(s ledger.Slot) bool { return s.Wide && s.Repair != c.Own }); i >= 0 {
+		s := c.Ledger.Slots[i]
+		return &Finding{Message: fmt.Sprintf("repair %s of node %s by policy %s is changing the whole cluster; one does so at a time", s.Repair, s.Node, s.Policy), Fleetwide: true}
+	}
+	if last := c.Ledger.LastWide(c.Own); !last.At.IsZero() && c.Now.Before(last.At.Add(ledger.WideApart)) {
+		return &Finding{Message: fmt.Sprintf("repair %s changed the whole cluster at %s, which is done once in %s at most", last.Repair, last.At.Format(time.RFC3339), ledger.WideApart), Pass: true}
+	}
+	limit, all := c.Config.ClusterWide, c.Fleet.Size()
+	sick, least := c.sick(), max(2, limit.MinNodes)
+	if sick < least || !limit.MinShare.Reached(sick, all) {
+		return &Finding{Message: fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s, and %s changes the whole cluster: it takes %d of them, and %s", sick, all, c.Policy.Name, c.Step.Name, least, limit.MinShare), Pass: true}
+	}
+	return nil
+}
+
+// sick counts the nodes that have an alert of the candidate's policy which the Alertmanagers confirm.
+func (c *Candidate) sick() int {
+	nodes := map[string]bool{}
+	for _, r := range c.Word.Replicas {
+		for fingerprint, a := range r.Alerts {
+			route, why := c.Config.Route(a.Labels, c.Fleet.Node)
+			if why == remediations.MisrouteNone && route.Policy == c.Policy && !nodes[route.Node] && c.Word.About(fingerprint, c.Config, "").Reason == "" {
+				nodes[route.Node] = true
+			}
+		}
+	}
+	return len(nodes)
+}

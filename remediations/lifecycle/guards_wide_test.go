@@ -1,0 +1,81 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	. "drydock.dev/drydock/remediations"
+	. "drydock.dev/drydock/remediations/ledger"
+	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/targets/node"
+)
+
+// TestOneBadNodeNeverChangesTheWholeCluster: whatever is configured, a step that changes the whole cluster is taken only
+// where enough nodes have its alert, no other such step is under way, and none was within the hour.
+func TestOneBadNodeNeverChangesTheWholeCluster(t *testing.T) {
+	whole, issued := t, 0
+	rapid.Check(t, func(t *rapid.T) {
+		sc := scene.Read(whole, []byte(`
+policy: {plan: [rollout-restart=kube-system/cni, reboot]}
+limits: {concurrent: 9}
+provided: [rollout-restart, reboot]
+survey: {step: "rollout-restart kube-system/cni"}
+`))
+		sc.Word.Sick = rapid.IntRange(0, 9).Draw(t, "sick")
+		if rapid.IntRange(0, 2).Draw(t, "under way") == 0 {
+			sc.Ledger.Slots = []Slot{{Node: "n9", Repair: "r9", Attempt: "r9-0-1", Wide: true}}
+		}
+		lately := rapid.SampledFrom([]time.Duration{0, time.Minute, 59 * time.Minute, time.Hour}).Draw(t, "lately")
+		if lately > 0 {
+			sc.Ledger.Wide = []Begun{{Repair: "r8", At: scene.Noon.Add(-lately)}}
+		}
+		s := sc.State(whole)
+		s.Config.ClusterWide = ClusterWide{MinNodes: rapid.IntRange(0, 5).Draw(t, "minNodes"), MinShare: Quantity{Value: rapid.IntRange(0, 60).Draw(t, "minShare"), Percent: rapid.Bool().Draw(t, "percent")}}
+		d := node.Decide(s, scene.Noon)
+		if d.Verb != Issue {
+			return
+		}
+		issued++
+		require.Equal(t, "rollout-restart", d.Record.Step.Name, "what is passed over is on record first")
+		sick := sc.Word.Sick + 1
+		require.GreaterOrEqual(t, sick, max(2, s.Config.ClusterWide.MinNodes))
+		if q := s.Config.ClusterWide.MinShare; q.Percent {
+			require.GreaterOrEqual(t, sick*10, q.Value)
+		} else {
+			require.GreaterOrEqual(t, sick, q.Value)
+		}
+		require.Empty(t, sc.Ledger.Slots)
+		require.False(t, lately > 0 && lately < time.Hour)
+	})
+	if !testing.Short() { // a fifth of the cases need not show it
+		require.Positive(t, issued)
+	}
+}
+
+// TestAlertsThatDoNotCountForTheWholeCluster: of nodes that are not there, silenced, or another policy's.
+func TestAlertsThatDoNotCountForTheWholeCluster(t *testing.T) {
+	s := scene.Read(t, []byte(`
+policy: {plan: [rollout-restart=kube-system/cni]}
+provided: [rollout-restart]
+`)).State(t)
+	alert := func(node string, change func(*AlertWord)) {
+		a := AlertWord{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": node}, StartsAt: scene.Noon, Active: true}
+		change(&a)
+		for _, r := range s.Word.Replicas {
+			r.Alerts[Fingerprint(a.Labels)] = a
+		}
+	}
+	c := &Candidate{State: s, Now: scene.Noon, Policy: s.Config.Policies[0], Step: StepRef{Name: "rollout-restart", Attempt: 1}}
+	require.Equal(t, 1, c.Sick())
+	alert("no-such-node", func(*AlertWord) {})
+	alert("n2", func(a *AlertWord) { a.Active, a.SilencedBy = false, []string{"s1"} })
+	alert("n3", func(a *AlertWord) { a.Labels["remediation"] = "disk-full" })
+	alert("n1", func(a *AlertWord) { a.Labels["instance"] = "another alert of the same node" })
+	require.Equal(t, 1, c.Sick())
+	alert("n4", func(*AlertWord) {})
+	require.Equal(t, 2, c.Sick())
+}

@@ -1,0 +1,219 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+)
+
+// Live goes on with the target's repair, from the phase that it is in, or begins one.
+func (t *Target) Live(now time.Time) Decision {
+	r := t.Record
+	switch {
+	case t.Cancelled():
+		d := t.End(remediations.Cancelled, fmt.Sprintf("somebody set %s%s", remediations.CancelKey, r.LeftAs()), now)
+		d.Ended.By = remediations.ByPerson
+		return d
+	case r.Observes() && !t.enforces(t.PolicyOf(r)):
+		return t.observe(now)
+	case r == nil || t.untouched(r):
+		return t.begin(now)
+	case r.Phase == remediations.Acting:
+		return t.acting(now)
+	case r.Phase == remediations.Verifying && now.Before(r.Deadline) && !t.overdue(r, now):
+		return t.await(now)
+	case r.Phase == remediations.Exhausted:
+		return t.Rest(now)
+	}
+	return t.proceed(now)
+}
+
+// Cancelled says that a person cancelled the repair by what is on the Node. A call under way is not torn: it is cancelled when
+// it is over.
+func (t *Target) Cancelled() bool {
+	r := t.Record
+	return r != nil && t.Node.Annotations[remediations.CancelKey] == r.ID && r.Phase != remediations.Exhausted && (r.Phase != remediations.Acting || r.Back != nil || !t.Config.Remediation(r.Step.Name).Once)
+}
+
+// begin looks for an alert that no guard holds. A repair that is Pending and has not acted yet is no obstacle: it goes on if
+// its own alert may, and gives way if only another one may.
+func (t *Target) begin(now time.Time) Decision {
+	r := t.Record
+	if r != nil && !now.Before(r.Deadline) {
+		return t.End(remediations.Cancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
+	}
+	if d, ok := t.first(now); ok {
+		return d
+	}
+	var held, said *Decision
+	for _, a := range t.causes() {
+		p := t.Config.Policy(a.Policy)
+		if p == nil || p.Mode == remediations.ModeOff {
+			continue
+		}
+		if t.Stale() {
+			d := t.Look("asking Alertmanager about " + a.Name)
+			d.AskStep = t.likelyStep(p, a, now)
+			return d
+		}
+		if t.Over(a, now) {
+			continue
+		}
+		if d, ok := t.saidAlready(p, a, now); ok {
+			if said == nil {
+				said = &d
+			}
+			continue
+		}
+		d := t.consider(p, a, now)
+		if d.Verb != Keep {
+			return d
+		}
+		if held == nil {
+			held = &d
+		}
+	}
+	switch {
+	case held != nil:
+		return *held
+	case r.Observes():
+		return t.observed("", now)
+	case r != nil:
+		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: t.PolicyOf(r)}
+	case said != nil && t.Elsewhere != nil && t.Elsewhere() != "":
+		return t.leave(t.Elsewhere(), now)
+	case said != nil:
+		return *said
+	}
+	return Decision{Verb: Rest}
+}
+
+// Act issues the candidate's step, or holds it. pending is the record as it would be while held.
+func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
+	c.Own = pending.ID
+	if t.Ledger == nil {
+		if reason, f := t.WithoutLedger(c.Now); f != nil {
+			return t.HoldBack(c, pending, reason, f)
+		}
+		return Decision{Verb: Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", t.LedgerErr)}
+	}
+	if t.Asking != nil {
+		t.Asking(c)
+	}
+	reason, f := c.HeldBy(nil)
+	if f == nil || reason == remediations.Observing {
+		instead, against, why := t.examine(c, pending, f != nil)
+		switch {
+		case instead != nil:
+			return *instead
+		case why != nil:
+			reason, f = against, why
+		default:
+			f = observing(c) // which may say more by now
+		}
+	}
+	if f != nil {
+		return t.HoldBack(c, pending, reason, f)
+	}
+	ask := Ask{Alerts: c.Now.Sub(t.LookSince) > remediations.LookFor, Heartbeats: c.Remediation().Disruptive && t.Uncounted(c.Now)}
+	step := t.asks(c, &ask)
+	if f := t.leasesLost(c.Now); ask.Heartbeats && f != nil {
+		d := t.HoldBack(c, pending, remediations.Blind, f)
+		d.Ask.Heartbeats = true
+		return d
+	}
+	if ask != (Ask{}) {
+		return Decision{Verb: Look, Ask: ask, AskStep: step, Policy: c.Policy, Message: "looking once more before the side effect"}
+	}
+	return t.issue(c, pending)
+}
+
+// Uncounted says that the leases were counted too long ago to act upon.
+func (s *State) Uncounted(now time.Time) bool {
+	return s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
+}
+
+// issue puts the candidate's step on record as an intent, which comes before its side effect.
+func (t *Target) issue(c *Candidate, pending *remediations.Record) Decision {
+	r, now := pending.Clone(), c.Now
+	id := remediations.NextIntentID(r, c.Step, now)
+	r.Phase, r.Step, r.Hold, r.Note = remediations.Acting, c.Step, nil, ""
+	r.Since, r.Deadline = remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor))
+	// Judged by the intent: a plan may repeat a step, and each is an attempt of its own. A drain that goes on is none.
+	if !r.Intent.Of(r, c.Step) {
+		r.Done = append(r.Done, c.Step.String())
+	}
+	r.Intent = &remediations.Intent{ID: id, At: remediations.Instant(now)}
+	d := Decision{Verb: Issue, Policy: c.Policy, Record: r}
+	t.Intend(c, pending, &d)
+	return d
+}
+
+// Settle moves the repair on from Acting once its call is over.
+func (t *Target) Settle(now time.Time) Decision {
+	old, call := t.Record, t.Call
+	p := t.PolicyOf(old)
+	outcome, why, underWay := call.answer(old.Intent.ID, old.Deadline, now)
+	if underWay {
+		return Decision{Verb: Wait, Recheck: old.Deadline, Policy: p, Message: "the call is under way"}
+	}
+	if call.withheld(old, now) {
+		return giveBack(old, call, p, t.apart(), now)
+	}
+	r := old.Clone()
+	d := Decision{Verb: Verify, Record: r, Policy: p}
+	r.Phase, r.Since = remediations.Verifying, remediations.Instant(now)
+	r.Intent.Outcome, r.Intent.Why = outcome, text.Line(why, 300)
+	if call != nil && call.IntentID == old.Intent.ID {
+		if call.Silence != "" {
+			r.Silence = call.Silence
+		}
+		if call.Stop {
+			d.Stop = text.Line(why, 300)
+		}
+	}
+	r.Deadline = remediations.Instant(r.Intent.At.Add(t.Config.WaitOf(p, r.Step)))
+	switch outcome {
+	case remediations.CallRefused:
+		// Never later than the proof of a call could take: a clock that jumped would leave it waiting for as long.
+		r.Deadline = remediations.Earlier(r.Deadline, remediations.Instant(now.Add(t.apart())))
+	case remediations.CallAccepted:
+		why = "accepted"
+	case remediations.CallUnknown:
+	}
+	d.Message = fmt.Sprintf("%s: %s; %s until %s", t.attempt(r), why, t.awaits(), r.Deadline.Format(time.RFC3339))
+	return d
+}
+
+// NewHold is what the record says of the guard that holds it.
+func NewHold(reason remediations.Reason, f *Finding, now time.Time) *remediations.Hold {
+	h := &remediations.Hold{Reason: reason, Message: text.Line(f.Message, 400), Since: remediations.Instant(now)}
+	if !f.Until.IsZero() {
+		until := remediations.Instant(f.Until)
+		h.Until = &until
+	}
+	return h
+}
+
+// withoutStep is the decision that nothing of the policy's plan can be done here.
+func withoutStep(p *remediations.Policy) Decision {
+	return Decision{Verb: Keep, Reason: remediations.ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+}
+
+// Held is the decision that something holds the candidate, of which nothing need be written.
+func Held(c *Candidate, reason remediations.Reason, f *Finding) Decision {
+	d := Decision{Verb: Keep, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.Fleetwide || reason.Fleetwide()}
+	if f.Until.After(c.Now) {
+		d.Recheck = f.Until
+	}
+	return d
+}
+
+// NewRecord is the record of a repair that nothing was done for yet.
+func (s *State) NewRecord(p *remediations.Policy, cause remediations.Cause, now time.Time) *remediations.Record {
+	return &remediations.Record{
+		V: remediations.RecordVersion, ID: s.NewID, Policy: p.Name, Cause: cause, Phase: remediations.Pending, Began: remediations.Instant(now), Since: remediations.Instant(now), Deadline: remediations.Instant(now.Add(remediations.PendingFor)),
+	}
+}

@@ -1,0 +1,9 @@
+package lifecycle_test
+
+import (
+	"testing"
+
+	"drydock.dev/drydock/internal/soak"
+)
+
+func TestMain(m *testing.M) { soak.Main(m) }

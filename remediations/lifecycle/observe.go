@@ -1,0 +1,169 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// observe goes on with a would-be repair. No guard is asked any more, as none would be once the step was issued. It ends as Observed
+// when the step's wait is over, when its alert is, or when somebody else has the target repaired: it keeps nobody waiting who
+// would do something.
+func (t *Target) observe(now time.Time) Decision {
+	r := t.Record
+	p := t.PolicyOf(r)
+	if p == nil || p.Mode == remediations.ModeOff {
+		return t.observed(fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
+	}
+	if d, ok := t.first(now); ok {
+		return t.givesWay(d, now)
+	}
+	if t.Stale() {
+		d := t.Look("asking Alertmanager about what would be repaired")
+		d.Policy = p
+		return d
+	}
+	switch due := remediations.Earlier(t.Config.WouldUntil(p, r), r.Deadline); {
+	case !now.Before(due), t.ended(r.Cause, now):
+		return t.observed("", now)
+	case t.Elsewhere != nil && t.Elsewhere() != "":
+		return t.observed(t.Elsewhere(), now)
+	default:
+		if d, ok := t.enforced(now); ok {
+			return t.givesWay(d, now)
+		}
+		d := Decision{Verb: Keep, Reason: remediations.Observing, Message: r.Hold.Message, Policy: p, Recheck: due}
+		return t.watch(d, now, LookAgain)
+	}
+}
+
+// enforces says that the policy repairs: what it would have done, it does.
+func (t *Target) enforces(p *remediations.Policy) bool {
+	return p != nil && p.Mode == remediations.ModeEnforce
+}
+
+// watch makes the decision one that looks at the target again after the time, where targets of its kind are looked at.
+func (t *Target) watch(d Decision, now time.Time, after time.Duration) Decision {
+	if t.Looking == "" {
+		return d
+	}
+	return t.LookAgain(d, now, after)
+}
+
+// enforced is the decision about another alert, by a policy that enforces, for which something is to be done or approved now.
+func (t *Target) enforced(now time.Time) (Decision, bool) {
+	for _, a := range t.causes() {
+		p := t.Config.Policy(a.Policy)
+		if !t.enforces(p) || t.Over(a, now) {
+			continue
+		}
+		switch d := t.consider(p, a, now); d.Verb {
+		case Keep, Wait:
+			if d.Reason == remediations.AwaitingApproval {
+				return d, true // it can be approved once it is on record
+			}
+		default:
+			return d, true
+		}
+	}
+	return Decision{}, false
+}
+
+// givesWay ends the would-be repair where the decision needs its place on the Node: that is made again when the place is free.
+func (t *Target) givesWay(d Decision, now time.Time) Decision {
+	if d.Record == nil && d.Ended == nil {
+		return d
+	}
+	by := "what somebody asked for"
+	if d.Policy != nil {
+		by = "a repair by policy " + d.Policy.Name
+	}
+	return t.observed("it gave way to "+by, now)
+}
+
+// observed ends a would-be repair. why is what ended it, but for the step's wait and the alert's end.
+func (t *Target) observed(why string, now time.Time) Decision {
+	r, p := t.Record, t.PolicyOf(t.Record)
+	at := r.Hold.Since
+	w := &remediations.Would{Step: r.Step.String(), At: at, Until: remediations.Instant(t.Config.WouldUntil(p, r)), IllSince: at}
+	name := "alert " + r.Cause.Alert
+	if a := t.AlertBy(r.Cause.Alert); a != nil {
+		w.IllSince, name = remediations.Instant(remediations.Earlier(a.StartsAt, at)), a.Name
+	}
+	over := !t.Stale() && t.ended(r.Cause, now)
+	if over && (t.Kind != remediations.KindNode || remediations.Ready(t.Node)) {
+		w.WellAt = remediations.Instant(now)
+	}
+	ill, it := remediations.Instant(now).Sub(w.IllSince), cmp.Or(t.What, t.Node.Name)
+	said := fmt.Sprintf("%s would have been issued at %s, for alert %s", w.Step, at.Format(time.RFC3339), name)
+	switch {
+	case w.Unnecessary():
+		said += fmt.Sprintf("; %s got well by itself after %s, before the step's wait was over: %s would have been unnecessary", it, ill, w.Step)
+	case !w.WellAt.IsZero():
+		said += fmt.Sprintf("; %s got well by itself after %s, when the step's wait was over", it, ill)
+	case over:
+		said += fmt.Sprintf("; the alert ended after %s, and the node is not Ready", ill)
+	case why == "":
+		said += fmt.Sprintf("; the step's wait is over, and the alert still fires after %s%s", ill, t.nextWould(p))
+	default:
+		said += fmt.Sprintf("; the alert had been firing for %s", ill)
+	}
+	if why != "" {
+		said += "; " + why
+	}
+	d := t.End(remediations.Observed, said, now)
+	d.Ended.Would = w
+	if t.Elsewhere != nil && t.Elsewhere() != "" {
+		d.Prune = append(d.Prune, remediations.KeysOf(t.Alerts)...)
+	}
+	return d
+}
+
+// ended says that nobody has the alert any more, while its source is alive.
+func (t *Target) ended(cause remediations.Cause, now time.Time) bool {
+	if a := t.AlertBy(cause.Alert); a != nil {
+		return t.Over(a, now)
+	}
+	return t.verdictOn(cause).Gone && t.Word.BlindCause(t.Config) == ""
+}
+
+// nextWould names the step with which the plan would go on if the first one cured nothing.
+func (t *Target) nextWould(p *remediations.Policy) string {
+	if p == nil {
+		return ""
+	}
+	if next, more := t.NextStep(p, t.Record.Step); more {
+		return fmt.Sprintf("; if the step had not cured it, %s would come next", next)
+	}
+	return "; if the step had not cured it, a person would have to look"
+}
+
+// saidAlready is what an observing policy has said of the alert, which has not ended since: it says no more of it. What would have
+// come after the first step, nobody can know.
+func (t *Target) saidAlready(p *remediations.Policy, a *remediations.Alert, now time.Time) (Decision, bool) {
+	if p.Mode != remediations.ModeObserve {
+		return Decision{}, false
+	}
+	starts := t.verdictOn(remediations.Cause{Alert: a.Fingerprint}).StartsAt
+	if starts.IsZero() {
+		starts = a.StartsAt
+	}
+	for _, e := range t.Journal.History {
+		if e.Outcome != remediations.Observed || e.Would == nil || e.Policy != p.Name || e.Cause != a.Fingerprint {
+			continue
+		}
+		last := e.Ended
+		if !e.Would.WellAt.IsZero() {
+			last = e.Would.IllSince // that firing is over
+		}
+		if remediations.Instant(starts).After(last) {
+			return Decision{}, false
+		}
+		d := Decision{Verb: Rest, Policy: p, Message: fmt.Sprintf("repair %s would have issued %s at %s; policy %s only observes, and says no more of this alert until it has ended and fires again",
+			e.ID, e.Would.Step, e.Would.At.Format(time.RFC3339), p.Name)}
+		return t.watch(d, now, LookElsewhere), true
+	}
+	return Decision{}, false
+}

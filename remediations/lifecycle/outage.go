@@ -1,0 +1,40 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// WithoutLedger says why nothing begins without the ledger; nil: it is read again at once.
+func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
+	switch {
+	case errors.Is(s.LedgerErr, ledger.ErrLedgerMalformed):
+		return remediations.RecordMalformed, &Finding{Message: fmt.Sprintf("%v; correct it, or delete it: Drydock makes it again from the Nodes", s.LedgerErr), Fleetwide: true}
+	case Lost(s.LedgerLost, now):
+		return remediations.Blind, &Finding{Message: LedgerLost(s.LedgerLost, s.LedgerErr), Fleetwide: true}
+	}
+	return "", nil
+}
+
+// LedgerLost is what people are told of a ledger that could be neither read nor saved for some time.
+func LedgerLost(since time.Time, err error) string {
+	return fmt.Sprintf("the ledger is out of reach since %s (%s); nothing begins without it", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
+}
+
+// leasesLost holds what cannot begin because nobody can list the leases; nil: they are listed at once.
+func (s *State) leasesLost(now time.Time) *Finding {
+	if !Lost(s.LeasesLost, now) {
+		return nil
+	}
+	return &Finding{Message: fmt.Sprintf("the nodes' leases cannot be listed since %s (%s); nothing begins without them", remediations.Instant(s.LeasesLost).Format(time.RFC3339), text.Line(fmt.Sprint(s.LeasesErr), 200)), Fleetwide: true}
+}
+
+// Lost says that what began to fail then has failed for long enough to hold repairs; a zero time: it does not fail.
+func Lost(since, now time.Time) bool {
+	return !since.IsZero() && now.Sub(since) >= remediations.OutageFor
+}

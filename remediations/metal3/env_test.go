@@ -1,0 +1,114 @@
+package metal3
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/space"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+func TestMain(m *testing.M) { lab.Main(m, lab.Options{Components: lab.APIServerOnly}) }
+
+// m is an object, or a part of one.
+type m = map[string]any
+
+var kinds sync.Once
+
+// world is a namespace with two hosts, host-a and host-b, each with its Machine and its Node.
+type world struct {
+	*space.Space
+	a, b engine.Machine
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	return <-build(t, 1)
+}
+
+// build makes worlds side by side.
+func build(t testing.TB, many int) chan *world {
+	t.Helper()
+	kinds.Do(func() { require.NoError(t, lab.Shared(t).AddMetal3Kinds(context.WithoutCancel(t.Context()))) })
+	resources := map[string]schema.GroupVersionResource{"BareMetalHost": lab.BareMetalHosts, "Machine": lab.CAPIMachines}
+	return space.Make(t, "metal", many, resources, func(s *space.Space) *world {
+		w := &world{Space: s}
+		w.a, w.b = w.machine("a"), w.machine("b")
+		w.a.Attempt, w.b.Attempt = "abcdef-0-1", "fedcba-0-1"
+		return w
+	})
+}
+
+// machine makes a host, its Machine and its Node.
+func (w *world) machine(name string) engine.Machine {
+	of := engine.Machine{Node: w.Name + "-" + name}
+	id, err := lab.Shared(w.T).AddBareMetal(context.WithoutCancel(w.T.Context()), w.Name, name, of.Node)
+	require.NoError(w.T, err)
+	n, err := lab.Shared(w.T).Client().CoreV1().Nodes().Create(context.WithoutCancel(w.T.Context()), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: of.Node}, Spec: corev1.NodeSpec{ProviderID: id},
+	}, metav1.CreateOptions{})
+	require.NoError(w.T, err)
+	of.ProviderID, of.UID = id, string(n.UID)
+	return of
+}
+
+func (w *world) host(name, consumer string) {
+	spec, status := lab.BareMetalHost(w.Name, consumer)
+	w.Create("BareMetalHost", name, nil, spec, status)
+}
+
+// annotate sets an annotation of host-a by hand; nil: takes it away.
+func (w *world) annotate(key string, value any) {
+	w.Patch("BareMetalHost", "host-a", m{"metadata": m{"annotations": m{key: value}}})
+}
+
+// asked are the hosts whose reboot Drydock asked for.
+func (w *world) asked() (names []string) {
+	for _, one := range w.List("BareMetalHost", "") {
+		if a := one.GetAnnotations(); a[rebootKey] != "" && a[attemptKey] != "" {
+			names = append(names, one.GetName())
+		}
+	}
+	return names
+}
+
+// record puts the node's repair on record, in that phase; empty: there is none.
+func (w *world) record(of engine.Machine, phase remediations.Phase) {
+	var value any
+	if phase != "" {
+		at := metav1.Now().UTC()
+		value = (&remediations.Record{
+			V: remediations.RecordVersion, ID: "abcdef", Policy: "p", Cause: remediations.Cause{Alert: "f"}, Phase: phase,
+			Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: at, Since: at, Deadline: at,
+			Intent: &remediations.Intent{ID: of.Attempt, At: at}, Done: []string{"reboot:1"},
+		}).Encode()
+	}
+	data, err := json.Marshal(m{"metadata": m{"annotations": m{remediations.NodeRepairKey: value}}})
+	require.NoError(w.T, err)
+	n, err := lab.Shared(w.T).Client().CoreV1().Nodes().Patch(w.T.Context(), of.Node, types.MergePatchType, data, metav1.PatchOptions{})
+	require.NoError(w.T, err)
+	require.NoError(w.T, remediations.ReadJournal(n).Malformed)
+}
+
+func (w *world) rebooter(change func(*Options)) Rebooter {
+	o := Options{API: lab.Shared(w.T).AdminConfig(), Namespace: w.Name, Timeout: 20 * time.Second}
+	if change != nil {
+		change(&o)
+	}
+	c, err := New(o)
+	require.NoError(w.T, err)
+	return Rebooter{c}
+}
+
+func yes() error { return nil }

@@ -1,0 +1,59 @@
+package remediations
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Lease is a node's heartbeat.
+type Lease struct {
+	// ReadAt is when it was read, RenewedAt when the kubelet last renewed it.
+	ReadAt, RenewedAt time.Time
+	// Duration is how long a renewal is good for.
+	Duration time.Duration
+}
+
+// Survey is what a provider says of a machine that one of its steps would act on.
+type Survey struct {
+	// Step is the Decision's AskStep, Provider who was asked, At when the answer came.
+	Step     StepOn
+	Provider string
+	At       time.Time
+	// Before is kept with the intent, for the proof.
+	Before Before
+	// Evidence is what the host last said of what is to be restarted.
+	Evidence string
+	// Trouble is why the step could only be refused; empty: nothing is known against it. Fleetwide: whichever machine.
+	Trouble   string
+	Fleetwide bool
+	// Reason is that of trouble which is not the provider's, so that no step is passed over for it; empty: it is the provider's.
+	Reason Reason
+	// Again is how long to wait before asking again after trouble.
+	Again time.Duration
+}
+
+// NodeFacts is what a step's proof is judged by.
+type NodeFacts struct{ BootID, UID, ProviderID string }
+
+// ControlPlane says whether the node bears the control-plane role.
+func ControlPlane(n *corev1.Node) bool {
+	_, cp := n.Labels["node-role.kubernetes.io/control-plane"]
+	_, master := n.Labels["node-role.kubernetes.io/master"]
+	return cp || master
+}
+
+// ReadyCondition returns the node's Ready condition; nil: the node has none, which is no data and not a fault.
+func ReadyCondition(n *corev1.Node) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == corev1.NodeReady {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func Ready(n *corev1.Node) bool {
+	r := ReadyCondition(n)
+	return r != nil && r.Status == corev1.ConditionTrue
+}

@@ -1,0 +1,110 @@
+package remediations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Ended is the history's entry of a repair that is over; its kind adds what is its own.
+func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
+	return &Entry{
+		ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append([]string{}, r.Done...), Began: r.Began, Ended: Instant(now),
+		Cause: r.Cause.Alert, Why: clip(why, 300),
+	}
+}
+
+// Exhausted is the record of a plan that has run out, which stays until a person has looked.
+func (r *Record) Exhausted(now time.Time) *Record {
+	c := r.Clone()
+	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = Exhausted, Instant(now), time.Time{}, nil, ""
+	c.NameIntent()
+	return c
+}
+
+// Holds says that the record must say by which guard it is held: its phase is over, or that is news and not all repairs' alike. What
+// is alike is written where the record names a guard of its own, which holds it no more, and no time at which that ends: nobody may
+// read it as the present. In a storm most records have such a time, and are left alone.
+func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
+	if r != nil && r.Phase != pending.Phase {
+		return true
+	}
+	if fleetwide {
+		return r != nil && r.ID == pending.ID && r.Hold != nil && r.Hold.Until == nil && !r.Hold.Reason.Fleetwide() && r.Hold.Reason != hold.Reason
+	}
+	return r == nil || r.ID != pending.ID || !r.Hold.same(hold)
+}
+
+// Between is the record between two attempts.
+func (r *Record) Between(now time.Time) *Record {
+	next := r.Clone()
+	if r.Phase != Pending {
+		next.Phase, next.Since, next.Deadline, next.Note = Pending, Instant(now), Instant(now.Add(PendingFor)), ""
+	}
+	return next
+}
+
+// Words are what the record says of why nothing is done.
+func (h *Hold) Words() string {
+	if h == nil {
+		return "no reason on record"
+	}
+	return h.Message
+}
+
+func (h *Hold) same(o *Hold) bool {
+	if h == nil || o == nil {
+		return h == o
+	}
+	untilSame := (h.Until == nil) == (o.Until == nil) && (h.Until == nil || h.Until.Equal(*o.Until))
+	return h.Reason == o.Reason && untilSame
+}
+
+// LastDone is the attempt that was issued last, as "reboot:1": that of the intent, where Step still names it; while
+// Pending, Step already names the next one. An earlier version did not write down a step that its plan repeats.
+func LastDone(r *Record) string {
+	if len(r.Done) == 0 || r.Intent.Of(r, r.Step) {
+		return r.Step.String()
+	}
+	return r.Done[len(r.Done)-1]
+}
+
+// Tried says that the step was passed over already.
+// Tried says that the step was passed over already.
+func (r *Record) Tried(ref StepRef) bool {
+	return slices.ContainsFunc(r.Passed, func(p Passed) bool { return p.Index == ref.Index && p.Name == ref.Name })
+}
+
+// Spent says that the plan is past the attempt: an earlier repair, from which this one goes on, has issued it. A step that
+// only prepares others is done again: the node was given back in between.
+func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
+	a := r.After
+	if a == nil || !c.Remediation(ref.Name).Once || a.Step.Index >= len(p.Plan) || p.Plan[a.Step.Index].Name != a.Step.Name {
+		return false // or the plan has become another one
+	}
+	return ref.Index < a.Step.Index || (ref.Index == a.Step.Index && ref.Attempt <= a.Step.Attempt)
+}
+
+// StepName is the remediation's name in an attempt written as "reboot:1".
+func StepName(done string) string { name, _, _ := strings.Cut(done, ":"); return name }
+
+// Observes says that the record is a would-be repair: nothing was done, and nothing but the mode of its policy keeps its first
+// step back. From then on it takes the place that the step would take, for as long as the step would.
+func (r *Record) Observes() bool {
+	return r != nil && r.Phase == Pending && r.Intent == nil && r.Hold != nil && r.Hold.Reason == Observing
+}
+
+// WithoutPolicy says why a repair whose policy is no longer configured waits for its end: a cure shows by the policy's witness,
+// and counts once it has held for the policy's proofFor.
+func (r *Record) WithoutPolicy() string {
+	return fmt.Sprintf("policy %s is no longer configured, so nothing says what proves a cure", r.Policy)
+}
+
+// Beyond says that the record's phase would last for longer than any does: a clock was wrong when it was written, or Drydock
+// did not write it.
+func (r *Record) Beyond(now time.Time) bool { return FarAhead(r.Deadline, now) }
+
+func (r *Record) FromTheFuture() string {
+	return fmt.Sprintf("its step %s is recorded as issued at %s, and most nodes' leases agree that this time is far ahead: a clock was wrong, or Drydock did not write the record", r.Step, r.Intent.At.Format(time.RFC3339))
+}

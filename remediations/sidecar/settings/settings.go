@@ -1,0 +1,199 @@
+// Package settings is the gated sidecars' section of the configuration.
+package settings
+
+import (
+	_ "embed"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock.dev/drydock/internal/config/section"
+	"drydock.dev/drydock/remediations"
+)
+
+//go:embed schema.json
+var schema string
+
+// Section is providers.sidecars.
+var Section = section.Section{Key: "sidecars", Schema: schema, Steps: map[string]string{"mark-ready": ""}, Read: section.Reading(read)}
+
+// Placeholder stands for the task's id in a body.
+const Placeholder = "{id}"
+
+// What Owner and Via may be.
+const (
+	OwnerSeiNode   = "seinode"
+	ViaHTTP        = "http"
+	ViaSeiNodeTask = "seinodetask"
+)
+
+// Sidecars are the kinds of gated sidecars that can be approved.
+type Sidecars []Sidecar
+
+// Sidecar is one kind of gated sidecars.
+type Sidecar struct {
+	Name       string
+	Selector   k8slabels.Selector
+	Namespaces []string
+	// Scheme is http or https; Port a container port's name, or a number.
+	Scheme, Port string
+
+	HealthPath              string
+	ReadyCode, NotReadyCode int
+	HealthTimeout           time.Duration
+
+	ApproveMethod, ApprovePath, ApproveBody string
+	ApproveCodes                            []int
+	ApproveTimeout                          time.Duration
+
+	// TokenFile and TokenFor are where the bearer token comes from; neither: none is sent.
+	TokenFile string
+	TokenFor  *TokenFor
+	TLS       promconfig.TLSConfig
+	// Owner is OwnerSeiNode or empty, Via one of the two.
+	Owner, Via string
+}
+
+// TokenFor is a ServiceAccount whose token is asked for.
+type TokenFor struct {
+	ServiceAccount types.NamespacedName
+	Audiences      []string
+}
+
+type raw struct {
+	Name         string
+	Selector     *metav1.LabelSelector
+	Namespaces   []string
+	Scheme, Port string
+	Health       struct {
+		Path            string
+		Ready, NotReady int
+		Timeout         string
+	}
+	Approve struct {
+		Method, Path, Body string
+		Accepted           []int
+		Timeout            string
+	}
+	Auth struct {
+		TokenFile      string
+		ServiceAccount *struct {
+			Namespace, Name string
+			Audiences       []string
+		}
+	}
+	TLS        struct{ CAFile, CertFile, KeyFile, ServerName string }
+	Owner, Via string
+}
+
+func read(r section.Reader, at section.Pointer, all *[]raw) section.Provider {
+	var out Sidecars
+	first := map[string]int{}
+	for i := range *all {
+		at, raw := at.To(i), &(*all)[i]
+		if other, twice := first[raw.Name]; twice {
+			r.Fault(at.To("name"), "%q is already the name of item [%d]; write another", raw.Name, other)
+		}
+		first[raw.Name] = i
+		out = append(out, one(r, at, raw))
+	}
+	if out == nil {
+		return nil
+	}
+	return out
+}
+
+func one(r section.Reader, at section.Pointer, raw *raw) Sidecar {
+	s := Sidecar{
+		Name: raw.Name, Namespaces: raw.Namespaces, Scheme: raw.Scheme, Port: raw.Port,
+		HealthPath: raw.Health.Path, ReadyCode: raw.Health.Ready, NotReadyCode: raw.Health.NotReady,
+		ApproveMethod: raw.Approve.Method, ApprovePath: raw.Approve.Path, ApproveBody: raw.Approve.Body, ApproveCodes: raw.Approve.Accepted,
+		Via: raw.Via,
+	}
+	if raw.Owner != "none" {
+		s.Owner = raw.Owner
+	}
+	if s.Via == ViaSeiNodeTask && s.Owner == "" {
+		r.Fault(at.To("via"), "a SeiNodeTask needs the SeiNode that it is for; write owner: seinode")
+	}
+	if s.Selector = r.Selector(at.To("selector"), raw.Selector); s.Selector == nil && !r.Faulty(at.To("selector")) {
+		r.Fault(at.To("selector"), "selects every pod; write which pods have such a sidecar")
+		s.Selector = k8slabels.Nothing()
+	}
+	for i, n := range raw.Namespaces {
+		r.Namespace(at.To("namespaces", i), n)
+	}
+	if n, err := strconv.Atoi(raw.Port); err == nil {
+		if n < 1 || n > 65535 {
+			r.Fault(at.To("port"), "%q is no port; write a number from 1 to 65535, or the name of a container's port", raw.Port)
+		}
+	} else if problems := validation.IsValidPortName(raw.Port); len(problems) > 0 && !r.Faulty(at.To("port")) {
+		r.Fault(at.To("port"), "%q is no port; write a number from 1 to 65535, or the name of a container's port", raw.Port)
+	}
+	s.HealthTimeout, _ = r.Duration(at.To("health", "timeout"), raw.Health.Timeout, time.Nanosecond)
+	s.ApproveTimeout, _ = r.Duration(at.To("approve", "timeout"), raw.Approve.Timeout, time.Nanosecond)
+	if !json.Valid([]byte(strings.ReplaceAll(raw.Approve.Body, Placeholder, "0"))) && !r.Faulty(at.To("approve", "body")) {
+		r.Fault(at.To("approve", "body"), `is not JSON; write for example {"type":"mark-ready","id":"{id}"}`)
+	}
+	s.auth(r, at.To("auth"), raw)
+	s.TLS = promconfig.TLSConfig{ServerName: raw.TLS.ServerName}
+	for _, f := range []struct {
+		key, name string
+		into      *string
+	}{{"caFile", raw.TLS.CAFile, &s.TLS.CAFile}, {"certFile", raw.TLS.CertFile, &s.TLS.CertFile}, {"keyFile", raw.TLS.KeyFile, &s.TLS.KeyFile}} {
+		if f.name != "" {
+			*f.into = r.SecretFile(at.To("tls", f.key), f.name)
+		}
+	}
+	return s
+}
+
+func (s *Sidecar) auth(r section.Reader, at section.Pointer, raw *raw) {
+	if raw.Auth.TokenFile != "" {
+		s.TokenFile = r.SecretFile(at.To("tokenFile"), raw.Auth.TokenFile)
+	}
+	a := raw.Auth.ServiceAccount
+	if a == nil {
+		return
+	}
+	if raw.Auth.TokenFile != "" {
+		r.Fault(at.To("serviceAccount"), "tokenFile is set, too; remove one of them")
+	}
+	s.TokenFor = &TokenFor{Audiences: a.Audiences, ServiceAccount: types.NamespacedName{
+		Namespace: r.Namespace(at.To("serviceAccount", "namespace"), a.Namespace), Name: r.ObjectName(at.To("serviceAccount", "name"), a.Name),
+	}}
+}
+
+// Serves is section.Provider's.
+func (Sidecars) Serves() remediations.Provider {
+	return remediations.Provider{Steps: []string{"mark-ready"}}
+}
+
+// Configure is section.Configurer's.
+func (all Sidecars) Configure(core *remediations.Config) {
+	core.SidecarProviders = map[string]bool{}
+	for _, s := range all {
+		core.SidecarProviders[s.Name] = true
+	}
+}
+
+// Warn is section.Provider's.
+func (all Sidecars) Warn(at section.Pointer, say func(section.Pointer, string, ...any)) {
+	for i, s := range all {
+		if s.Scheme == "https" || (s.TokenFor == nil && s.TokenFile == "") {
+			continue
+		}
+		of := "everyone who can read it can approve sidecars with it"
+		if s.TokenFor != nil && len(s.TokenFor.Audiences) == 0 {
+			of = "everyone who can read it can be that ServiceAccount at the API server for ten minutes: name in auth.serviceAccount.audiences what the pods' proxies accept"
+		}
+		say(at.To(i), "the token travels over http in clear text, and %s; write scheme: https where the pods serve it", of)
+	}
+}

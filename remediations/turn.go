@@ -1,0 +1,44 @@
+package remediations
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Turn is a node's place in the order in which Drydock looks at the nodes: the first one takes a slot that only one can have.
+// Those under repair come first, because their deadlines do not wait; then the node whose fault is the oldest; then the others by name.
+type Turn struct {
+	node  *corev1.Node
+	rank  int
+	since time.Time
+}
+
+// TurnOf is the node's turn. firing is since when an alert about the node fires; false: none does.
+func TurnOf(n *corev1.Node, firing time.Time, fires bool) Turn {
+	switch {
+	case Phase(n.Labels[PhaseLabel]).InFlight():
+		return Turn{node: n}
+	case fires:
+		return Turn{node: n, rank: 1, since: firing}
+	}
+	return Turn{node: n, rank: 2}
+}
+
+// Compare orders two turns.
+func (a Turn) Compare(b Turn) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), a.since.Compare(b.since), strings.Compare(a.node.Name, b.node.Name))
+}
+
+// InTurn are the nodes of the turns, in their order.
+func InTurn(turns []Turn) []*corev1.Node {
+	slices.SortFunc(turns, Turn.Compare)
+	out := make([]*corev1.Node, len(turns))
+	for i := range turns {
+		out[i] = turns[i].node
+	}
+	return out
+}

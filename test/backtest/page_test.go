@@ -1,0 +1,137 @@
+// Package backtest runs the commands of docs/backtest.md as they stand there, on a small fleet's past.
+package backtest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "drydock.dev/drydock/internal/backtest/history/historytest"
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+const configuration = `
+apiVersion: drydock.dev/v1alpha1
+kind: Config
+mode: observe
+receiver: {tokenFile: /token}
+alertmanager: {urls: ["http://alertmanager:9093"]}
+providers:
+  civo: {clusterID: 9c89d8b9-463d-45f2-8928-455eb3f3726a, region: LON1, apiKeyFile: /key}
+policies:
+- name: node-not-ready
+  match: ['remediation="node-not-ready"']
+  witness: [{ready: false}]
+  plan: [{step: reboot, wait: 10m}]
+`
+
+// printed are the commands of the page, in its order.
+func printed(t *testing.T) (out []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/backtest.md")
+	require.NoError(t, err)
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
+		for line := range strings.Lines(block[1]) {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return out
+}
+
+// past is the TSDB of five nodes in the six hours before until, in which one of them was not Ready for an hour.
+func past(t *testing.T, until time.Time) string {
+	t.Helper()
+	r := New(t)
+	for at := until.Add(-6 * time.Hour); at.Before(until); at = at.Add(30 * time.Second) {
+		var machines []Machine
+		for i := range 5 {
+			m := Machine{Name: fmt.Sprintf("n%d", i)}
+			if left := until.Sub(at); i == 3 && left > 3*time.Hour && left <= 4*time.Hour {
+				m.Ready = "unknown"
+			}
+			machines = append(machines, m)
+		}
+		shows := KubeStateMetrics("ksm", machines...)
+		for name := range shows {
+			if strings.HasPrefix(name, "kube_node_created") {
+				shows[name] = float64(until.Add(-24 * time.Hour).Unix())
+			}
+		}
+		r.Scrape(at, "ksm", shows)
+	}
+	return r.Blocks(2 * time.Hour)
+}
+
+// types runs a command of the page in a folder, and gives what it prints.
+func types(t *testing.T, dir, command string) string {
+	t.Helper()
+	shell := exec.CommandContext(t.Context(), "sh", "-ec", command)
+	shell.Dir = dir
+	var errs bytes.Buffer
+	shell.Stderr = &errs
+	out, err := shell.Output()
+	require.NoError(t, err, "%s: %s", command, errs.String())
+	require.Contains(t, errs.String(), "100% read")
+	return string(out)
+}
+
+func TestThePagesCommandsRunAsPrinted(t *testing.T) {
+	all := printed(t)
+	require.Len(t, all, 5)
+	dir := t.TempDir()
+	for i, program := range []string{"drydock", "drydock-backtest"} {
+		require.Equal(t, "go build -o bin/"+program+" ./cmd/"+program, all[i])
+		require.NoError(t, programs.Compile(t.Context(), filepath.Join(dir, "bin", program), "./cmd/"+program))
+	}
+	for name, text := range map[string]string{"config.yaml": configuration, "other.yaml": strings.Replace(configuration, "plan:", "for: 20m\n  plan:", 1)} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	march, err := time.Parse(time.RFC3339, regexp.MustCompile(`--until (\S+)`).FindStringSubmatch(all[3])[1])
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(past(t, march), filepath.Join(dir, "snapshot")))
+
+	asks := all[2]
+	require.Contains(t, asks, "http://localhost:9090")
+	types(t, dir, strings.Replace(asks, "http://localhost:9090", lab.ServeTSDB(t, past(t, time.Now().Truncate(30*time.Second))), 1))
+	html, err := os.ReadFile(filepath.Join(dir, "backtest.html"))
+	require.NoError(t, err)
+	require.Contains(t, string(html), "<title>Drydock backtest")
+	require.Contains(t, string(html), "<dt>repairs, as it went</dt><dd>1</dd>")
+
+	read := types(t, dir, all[3])
+	require.Contains(t, read, "Drydock would have repaired 1 faults of nodes")
+	require.Equal(t, read, types(t, dir, all[3]), "the same data gives the same bytes")
+	require.Contains(t, read, "no policy takes their alerts")
+
+	compared := types(t, dir, all[4])
+	_, otherwise, _ := strings.Cut(compared, "What the second configuration would have done otherwise")
+	require.Regexp(t, `n3 +NodeNotReady .*reboot:1 `, otherwise)
+}
+
+// TestThePageHasTheProgramsFlags: each flag of the page is the program's, and each of the program's is on the page.
+func TestThePageHasTheProgramsFlags(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, programs.Compile(t.Context(), filepath.Join(dir, "backtest"), "./cmd/drydock-backtest"))
+	help, err := exec.CommandContext(t.Context(), filepath.Join(dir, "backtest"), "--help").Output()
+	require.NoError(t, err)
+	page, err := os.ReadFile("../../docs/backtest.md")
+	require.NoError(t, err)
+	known := map[string]bool{}
+	for _, f := range regexp.MustCompile(`(?m)^ +(?:-\w, )?(--[a-z-]+)`).FindAllStringSubmatch(string(help), -1) {
+		if known[f[1]] = true; f[1] != "--help" && f[1] != "--version" && f[1] != "--output" {
+			require.Contains(t, string(page), f[1])
+		}
+	}
+	for _, f := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(string(page), -1) {
+		require.True(t, known[f], f)
+	}
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb"
+
+	"drydock.dev/drydock/internal/backtest"
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// What is backtested: six rules over three hours of samples at 30 s. A month of 5,000 nodes has nine thousand million samples; what is
+// read at once is two hours, however long the time is, so three hours have the memory of a month.
+const (
+	backtestPart  = "backtest"
+	backtestHours = 3
+	backtestStep  = 30 * time.Second
+	backtestFile  = "backtest.yaml"
+)
+
+var backtestRules = []string{"NodeNotReady", "NodeReadinessFlapping", "NodesNotReady", "NodeDiskPressure", "NodeHeartbeatLost", "NodeKernelDeadlock"}
+
+const backtestConfig = `
+apiVersion: drydock.dev/v1alpha1
+kind: Config
+mode: observe
+receiver: {tokenFile: /token}
+alertmanager: {urls: ["http://alertmanager:9093"]}
+providers:
+  civo: {clusterID: 9c89d8b9-463d-45f2-8928-455eb3f3726a, region: LON1, apiKeyFile: /key}
+`
+
+// spent is what a program took.
+type spent struct {
+	cpu  time.Duration
+	peak float64 // MB of resident memory at most, mapped blocks included
+}
+
+// measureBacktest compares a whole backtest with Prometheus' own rule backfill over the same blocks: promtool, and the Prometheus that
+// answers it. Both evaluate the same rules at the same interval; the backtest also rebuilds the fleet and decides. It needs no cluster.
+func measureBacktest(ctx context.Context, o options, size int, t *table) error {
+	dir, err := os.MkdirTemp("", "drydock-bench-backtest-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	until := time.Date(2026, 3, 4, backtestHours, 0, 0, 0, time.UTC)
+	began := time.Now()
+	if err := writePast(ctx, filepath.Join(dir, "tsdb"), size, until); err != nil {
+		return fmt.Errorf("writing the past: %w", err)
+	}
+	fmt.Printf("         %d hours of %d nodes were written in %.1f s\n", backtestHours, size, time.Since(began).Seconds())
+	drydock := filepath.Join(dir, "drydock-backtest")
+	if err := programs.Compile(ctx, drydock, "./cmd/drydock-backtest"); err != nil {
+		return err
+	}
+	var files []string
+	for _, name := range backtestRules {
+		files = append(files, filepath.Join(dir, "rules", name+".yaml"))
+	}
+	if err := copyRules(dir); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, backtestFile), []byte(backtestConfig), 0o600); err != nil {
+		return err
+	}
+	var ours, theirs []time.Duration
+	var peak float64
+	for range o.rounds {
+		mine, found, err := runBacktest(ctx, dir, drydock, until)
+		if err != nil {
+			return err
+		}
+		if acted := found.Runs[0].Totals.Acted; acted == 0 {
+			return fmt.Errorf("the backtest repaired nothing: %+v", found.Runs[0].Totals)
+		}
+		own, err := runBackfill(ctx, dir, files, until)
+		if err != nil {
+			return err
+		}
+		ours, theirs, peak = append(ours, mine.cpu), append(theirs, own), max(peak, mine.peak)
+	}
+	t.add(row{
+		what: fmt.Sprintf("backtest: processor time for %d h, 6 rules at 30 s", backtestHours), nodes: size, measured: ms(median(ours)),
+		reference: "promtool tsdb create-blocks-from rules, and the Prometheus that answers it: " + ms(median(theirs)),
+		ratio:     times(float64(median(ours)), float64(median(theirs))), target: "-",
+	})
+	t.add(row{
+		what: "backtest: resident memory, at most", nodes: size, measured: fmt.Sprintf("%.0f MB", peak), reference: "VmHWM, with the blocks that it maps",
+		ratio: "-", target: "< 1 GB", verdict: reached(peak < 1000),
+	})
+	return nil
+}
+
+// writePast writes what Prometheus has of kube-state-metrics and of node-problem-detector. One node in a hundred is not Ready for the
+// second hour.
+func writePast(ctx context.Context, dir string, size int, until time.Time) error {
+	type series struct {
+		labels labels.Labels
+		ref    int
+		value  func(ill bool) float64
+	}
+	from := until.Add(-backtestHours * time.Hour)
+	var all []series
+	always := func(v float64) func(bool) float64 { return func(bool) float64 { return v } }
+	for i := range size {
+		node := nodeName(i)
+		add := func(value func(bool) float64, name string, more ...string) {
+			all = append(all, series{
+				labels: labels.FromStrings(append([]string{"__name__", name, "job", "kube-state-metrics", "instance", "ksm:8080", "node", node}, more...)...), ref: i, value: value,
+			})
+		}
+		add(always(1), "kube_node_info", "provider_id", "civo://"+node, "kubelet_version", "v1.36.3")
+		add(always(float64(from.Add(-24*time.Hour).Unix())), "kube_node_created")
+		add(always(0), "kube_node_spec_unschedulable")
+		for condition, well := range map[string]string{"Ready": "true", "DiskPressure": "false", "KernelDeadlock": "false"} {
+			for _, status := range []string{"true", "false", "unknown"} {
+				add(func(ill bool) float64 {
+					is := status == well
+					if ill && condition == "Ready" {
+						is = status == "unknown"
+					}
+					if is {
+						return 1
+					}
+					return 0
+				}, "kube_node_status_condition", "condition", condition, "status", status)
+			}
+		}
+	}
+	for begin := from; begin.Before(until); begin = begin.Add(time.Hour) {
+		w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, (24 * time.Hour).Milliseconds())
+		if err != nil {
+			return err
+		}
+		for at := begin; at.Before(begin.Add(time.Hour)); at = at.Add(backtestStep) {
+			app := w.Appender(ctx)
+			for _, s := range all {
+				if _, err := app.Append(0, s.labels, at.UnixMilli(), s.value(s.ref%100 == 7 && begin.Equal(from.Add(time.Hour)))); err != nil {
+					return err
+				}
+			}
+			if err := app.Commit(); err != nil {
+				return err
+			}
+		}
+		if _, err := w.Flush(ctx); err != nil {
+			return err
+		}
+		if err := w.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyRules copies the rules, each with the interval that is measured.
+func copyRules(dir string) error {
+	if err := os.Mkdir(filepath.Join(dir, "rules"), 0o700); err != nil {
+		return err
+	}
+	for _, name := range backtestRules {
+		text, err := os.ReadFile(filepath.Join("rules", name+".yaml"))
+		if err != nil {
+			return err
+		}
+		text = bytes.Replace(text, []byte("\n  rules:\n"), []byte("\n  interval: "+backtestStep.String()+"\n  rules:\n"), 1)
+		if err := os.WriteFile(filepath.Join(dir, "rules", name+".yaml"), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runBacktest runs the real program, and gives what it took and found.
+func runBacktest(ctx context.Context, dir, program string, until time.Time) (out spent, found *backtest.Report, err error) {
+	run := exec.CommandContext(ctx, program, "--config", filepath.Join(dir, backtestFile), "--tsdb", filepath.Join(dir, "tsdb"), "--rules", filepath.Join(dir, "rules"),
+		"--since", strconv.Itoa(backtestHours*60-10)+"m", "--until", until.Format(time.RFC3339), "-o", "json")
+	run.Stderr = os.Stderr
+	text, err := run.Output()
+	if err != nil {
+		return out, nil, err
+	}
+	found = &backtest.Report{}
+	if err := json.Unmarshal(text, found); err != nil {
+		return out, nil, err
+	}
+	used, _ := run.ProcessState.SysUsage().(*syscall.Rusage)
+	return spent{run.ProcessState.UserTime() + run.ProcessState.SystemTime(), float64(used.Maxrss) * 1024 / 1e6}, found, nil
+}
+
+// runBackfill evaluates the same rules over the same blocks with promtool, and gives the processor time of promtool and of Prometheus.
+func runBackfill(ctx context.Context, dir string, files []string, until time.Time) (time.Duration, error) {
+	built, err := programs.Build(ctx, os.Stdout, "prometheus", "promtool")
+	if err != nil {
+		return 0, err
+	}
+	port, err := lab.FreePort()
+	if err != nil {
+		return 0, err
+	}
+	own, err := os.MkdirTemp(dir, "backfill-")
+	if err != nil {
+		return 0, err
+	}
+	config := filepath.Join(own, "prometheus.yaml")
+	if err := os.WriteFile(config, []byte("global: {}\n"), 0o600); err != nil {
+		return 0, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	server, err := lab.StartProcess(ctx, lab.Spec{
+		Name: "prometheus", Path: built["prometheus"], Log: filepath.Join(own, "log"), ReadyURL: "http://" + address + "/-/ready",
+		Args: []string{
+			"--config.file=" + config, "--web.listen-address=" + address, "--storage.tsdb.path=" + filepath.Join(dir, "tsdb"), "--storage.tsdb.retention.time=100y",
+		},
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer server.Kill()
+	before, err := cpuOf(server.PID())
+	if err != nil {
+		return 0, err
+	}
+	run := exec.CommandContext(ctx, built["promtool"], slices.Concat([]string{
+		"tsdb", "create-blocks-from", "rules", "--url=http://" + address, "--eval-interval=" + backtestStep.String(), "--output-dir=" + filepath.Join(own, "out"),
+		"--start=" + until.Add(-backtestHours*time.Hour).Format(time.RFC3339), "--end=" + until.Format(time.RFC3339),
+	}, files)...)
+	if text, err := run.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("promtool: %w: %s", err, text)
+	}
+	after, err := cpuOf(server.PID())
+	if err != nil {
+		return 0, err
+	}
+	return after - before + run.ProcessState.UserTime() + run.ProcessState.SystemTime(), nil
+}

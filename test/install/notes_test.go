@@ -1,0 +1,33 @@
+package install
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+)
+
+// TestTheNotesNameTheProvider that is configured, whichever it is; what repairs no machine is no provider of machines.
+func TestTheNotesNameTheProvider(t *testing.T) {
+	civo := m{"clusterID": "4711", "region": "LON1"}
+	for name, tc := range map[string]struct {
+		values m
+		says   []string
+	}{
+		"none":        {m{}, []string{"Providers      NONE: Drydock cannot reboot or replace a node.", "Next: configure a provider"}},
+		"Cluster API": {m{"config": m{"providers": m{"clusterAPI": m{"cluster": "default/prod-1"}}}}, []string{"Providers      clusterAPI\n", "Next: look for some days"}},
+		"Karpenter":   {m{"config": m{"mode": "enforce", "providers": m{"karpenter": m{}}}}, []string{"Providers      karpenter\n", "Next: break a node"}},
+		"Civo":        {m{"secrets": m{"civoAPIKey": m{"name": "s"}}, "config": m{"providers": m{"civo": civo}}}, []string{"Providers      civo (Civo's cluster 4711 in LON1)\n"}},
+		"two":         {m{"secrets": m{"civoAPIKey": m{"name": "s"}}, "config": m{"providers": m{"civo": civo, "karpenter": m{}}}}, []string{"Providers      civo, karpenter (Civo's"}},
+		"SSH":         {m{"secrets": m{"hostsKey": m{"name": "s"}}, "config": m{"providers": m{"hosts": m{}}}}, []string{"Providers      NONE"}},
+		"SSH reboots": {m{"secrets": m{"hostsKey": m{"name": "s"}}, "config": m{"providers": m{"hosts": m{"user": "drydock", "reboot": true}}}}, []string{"Providers      hosts\n"}},
+		"an agent":    {m{"agent": m{"enabled": true}}, []string{"Providers      NONE", "Mesh           DaemonSet drydock-agent probes the paths"}},
+	} {
+		notes, err := lab.RenderNotes("drydock", "drydock", tc.values)
+		require.NoError(t, err, name)
+		for _, text := range tc.says {
+			require.Contains(t, notes, text, name)
+		}
+	}
+}
