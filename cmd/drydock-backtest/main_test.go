@@ -3,81 +3,28 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/backtest"
+	"drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-const configuration = `
-apiVersion: drydock.dev/v1alpha1
-kind: Config
-mode: observe
-receiver: {tokenFile: /token}
-alertmanager: {urls: ["http://alertmanager:9093"]}
-providers:
-  civo: {clusterID: 9c89d8b9-463d-45f2-8928-455eb3f3726a, region: LON1, apiKeyFile: /key}
-policies:
-- name: node-not-ready
-  match: ['remediation="node-not-ready"']
-  witness: [{ready: false}]
-  plan: [{step: reboot, wait: 10m}]
-`
-
-var begin = time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)
-
-// recorded is a TSDB folder with four hours of ten nodes; n3 is not Ready in the third of them, while an alert with these labels fires.
-func recorded(t *testing.T, alert ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, (24 * time.Hour).Milliseconds())
-	require.NoError(t, err)
-	app := w.Appender(t.Context())
-	add := func(at time.Time, v float64, name string, more ...string) {
-		_, err := app.Append(0, labels.FromStrings(append([]string{"__name__", name, "job", "kube-state-metrics", "instance", "ksm:8080"}, more...)...), at.UnixMilli(), v)
-		require.NoError(t, err)
-	}
-	for at := begin; at.Before(begin.Add(4 * time.Hour)); at = at.Add(30 * time.Second) {
-		add(at, 1, "up")
-		if hours := at.Sub(begin).Hours(); len(alert) > 0 && hours >= 2 && hours < 3 {
-			add(at, 1, "ALERTS", alert...)
-		}
-		for i := range 10 {
-			node := fmt.Sprintf("n%d", i)
-			add(at, 1, "kube_node_info", "node", node, "provider_id", "civo://"+node)
-			add(at, float64(begin.Add(-24*time.Hour).Unix()), "kube_node_created", "node", node)
-			ready := map[string]float64{"true": 1}
-			if hours := at.Sub(begin).Hours(); i == 3 && hours >= 2 && hours < 3 {
-				ready = map[string]float64{"unknown": 1}
-			}
-			for _, status := range []string{"true", "false", "unknown"} {
-				add(at, ready[status], "kube_node_status_condition", "node", node, "condition", "Ready", "status", status)
-			}
-		}
-	}
-	require.NoError(t, app.Commit())
-	_, err = w.Flush(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return dir
-}
+// until is when the past of these tests ends.
+var until = time.Date(2026, 3, 4, 4, 0, 0, 0, time.UTC)
 
 func TestAFolderOfPrometheusIsReplayed(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(configuration), 0o600))
-	dir := recorded(t)
+	require.NoError(t, os.WriteFile(file, []byte(historytest.Config), 0o600))
+	dir := historytest.Outage(t, until)
 	run := func(more ...string) string {
 		var out, errs bytes.Buffer
-		args := append([]string{"--config", file, "--tsdb", dir, "--rules", "../../rules/NodeNotReady.yaml", "--since", "3h50m", "--until", "2026-03-04T03:55:00Z"}, more...)
+		args := append([]string{"--config", file, "--tsdb", dir, "--rules", "../../rules/NodeNotReady.yaml", "--since", "5h50m", "--until", "2026-03-04T03:55:00Z"}, more...)
 		require.Zero(t, execute(t.Context(), args, &out, &errs), "%s", errs.String())
 		return out.String()
 	}
@@ -99,13 +46,13 @@ func TestAFolderOfPrometheusIsReplayed(t *testing.T) {
 func TestRecordedAlertsAreReplayed(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(configuration), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(historytest.Config), 0o600))
 	for name, alerts := range map[string][]string{
-		"n3": {"alertname", "Mine", "alertstate", "firing", "node", "n3", "remediation", "node-not-ready"},
+		"n3": {`ALERTS{alertname="Mine",alertstate="firing",node="n3",remediation="node-not-ready"}`},
 		"":   nil,
 	} {
 		var out, errs bytes.Buffer
-		args := []string{"--config", file, "--tsdb", recorded(t, alerts...), "--recorded", "--since", "3h50m", "--until", "2026-03-04T03:55:00Z", "-o", "json"}
+		args := []string{"--config", file, "--tsdb", historytest.Outage(t, until, alerts...), "--recorded", "--since", "5h50m", "--until", "2026-03-04T03:55:00Z", "-o", "json"}
 		require.Zero(t, execute(t.Context(), args, &out, &errs), "%s", errs.String())
 		var r backtest.Report
 		require.NoError(t, json.Unmarshal(out.Bytes(), &r))

@@ -3,7 +3,6 @@ package backtest
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,21 +18,6 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-const configuration = `
-apiVersion: drydock.dev/v1alpha1
-kind: Config
-mode: observe
-receiver: {tokenFile: /token}
-alertmanager: {urls: ["http://alertmanager:9093"]}
-providers:
-  civo: {clusterID: 9c89d8b9-463d-45f2-8928-455eb3f3726a, region: LON1, apiKeyFile: /key}
-policies:
-- name: node-not-ready
-  match: ['remediation="node-not-ready"']
-  witness: [{ready: false}]
-  plan: [{step: reboot, wait: 10m}]
-`
-
 // printed are the commands of the page, in its order.
 func printed(t *testing.T) (out []string) {
 	t.Helper()
@@ -45,30 +29,6 @@ func printed(t *testing.T) (out []string) {
 		}
 	}
 	return out
-}
-
-// past is the TSDB of five nodes in the six hours before until, in which one of them was not Ready for an hour.
-func past(t *testing.T, until time.Time) string {
-	t.Helper()
-	r := New(t)
-	for at := until.Add(-6 * time.Hour); at.Before(until); at = at.Add(30 * time.Second) {
-		var machines []Machine
-		for i := range 5 {
-			m := Machine{Name: fmt.Sprintf("n%d", i)}
-			if left := until.Sub(at); i == 3 && left > 3*time.Hour && left <= 4*time.Hour {
-				m.Ready = "unknown"
-			}
-			machines = append(machines, m)
-		}
-		shows := KubeStateMetrics("ksm", machines...)
-		for name := range shows {
-			if strings.HasPrefix(name, "kube_node_created") {
-				shows[name] = float64(until.Add(-24 * time.Hour).Unix())
-			}
-		}
-		r.Scrape(at, "ksm", shows)
-	}
-	return r.Blocks(2 * time.Hour)
 }
 
 // types runs a command of the page in a folder, and gives what it prints.
@@ -92,16 +52,16 @@ func TestThePagesCommandsRunAsPrinted(t *testing.T) {
 		require.Equal(t, "go build -o bin/"+program+" ./cmd/"+program, all[i])
 		require.NoError(t, programs.Compile(t.Context(), filepath.Join(dir, "bin", program), "./cmd/"+program))
 	}
-	for name, text := range map[string]string{"config.yaml": configuration, "other.yaml": strings.Replace(configuration, "plan:", "for: 20m\n  plan:", 1)} {
+	for name, text := range map[string]string{"config.yaml": Config, "other.yaml": strings.Replace(Config, "plan:", "for: 20m\n  plan:", 1)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	march, err := time.Parse(time.RFC3339, regexp.MustCompile(`--until (\S+)`).FindStringSubmatch(all[3])[1])
 	require.NoError(t, err)
-	require.NoError(t, os.Rename(past(t, march), filepath.Join(dir, "snapshot")))
+	require.NoError(t, os.Rename(Outage(t, march), filepath.Join(dir, "snapshot")))
 
 	asks := all[2]
 	require.Contains(t, asks, "http://localhost:9090")
-	types(t, dir, strings.Replace(asks, "http://localhost:9090", lab.ServeTSDB(t, past(t, time.Now().Truncate(30*time.Second))), 1))
+	types(t, dir, strings.Replace(asks, "http://localhost:9090", lab.ServeTSDB(t, Outage(t, time.Now().Truncate(30*time.Second))), 1))
 	html, err := os.ReadFile(filepath.Join(dir, "backtest.html"))
 	require.NoError(t, err)
 	require.Contains(t, string(html), "<title>Drydock backtest")

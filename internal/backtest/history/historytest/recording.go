@@ -108,6 +108,7 @@ type Machine struct {
 	Version  string
 	Labels   string // further labels of kube_node_labels, each after a comma
 	Taint    string
+	Created  time.Time // zero: a day before the Epoch
 }
 
 const job = `job="kube-state-metrics"`
@@ -122,7 +123,11 @@ func KubeStateMetrics(instance string, Machines ...Machine) map[string]float64 {
 			version = "v1.36.3"
 		}
 		out[`kube_node_info{`+common+`,provider_id="civo://`+m.Name+`",kubelet_version="`+version+`",system_uuid="uuid-`+m.Name+`",internal_ip="10.0.0.1"}`] = 1
-		out[`kube_node_created{`+common+`}`] = float64(Epoch.Add(-24 * time.Hour).Unix())
+		created := m.Created
+		if created.IsZero() {
+			created = Epoch.Add(-24 * time.Hour)
+		}
+		out[`kube_node_created{`+common+`}`] = float64(created.Unix())
 		out[`kube_node_role{`+common+`,role="worker"}`] = 1
 		out[`kube_node_labels{`+common+m.Labels+`}`] = 1
 		cordoned := 0.0
