@@ -101,7 +101,11 @@ func (a *asked) run(ctx context.Context, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	past.Progress = progressTo(progress)
+	if cli.Terminal(progress) {
+		b := &bar{out: progress, began: a.now(), now: a.now}
+		past.Progress = b.show
+		defer b.end()
+	}
 	var source *history.Past
 	if a.tsdb != "" {
 		source, err = history.OpenTSDB(ctx, a.tsdb, past)
@@ -185,15 +189,4 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 		past.Rules, err = history.ReadRules(a.rules)
 	}
 	return configs, past, err
-}
-
-// progressTo prints how much was read, in tenths.
-func progressTo(out io.Writer) func(done, all time.Duration) {
-	told := int64(0)
-	return func(done, all time.Duration) {
-		if tenth := int64(10 * done / all); tenth > told {
-			told = tenth
-			_, _ = fmt.Fprintf(out, "%d%% read\n", 10*tenth)
-		}
-	}
 }

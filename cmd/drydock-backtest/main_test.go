@@ -26,6 +26,7 @@ func TestAFolderOfPrometheusIsReplayed(t *testing.T) {
 		var out, errs bytes.Buffer
 		args := append([]string{"--config", file, "--tsdb", dir, "--rules", "../../rules/NodeNotReady.yaml", "--since", "5h50m", "--until", "2026-03-04T03:55:00Z"}, more...)
 		require.Zero(t, execute(t.Context(), args, &out, &errs), "%s", errs.String())
+		require.Empty(t, errs.String(), "no progress, where nobody looks at a terminal")
 		return out.String()
 	}
 	var r backtest.Report

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -308,6 +309,19 @@ groups:
 	require.Contains(t, found["no_such_metric"].Why, "Absent")
 	require.NotEmpty(t, found["rule Twice"].Why)
 	require.True(t, found["rule Twice"].Until.After(At(59)))
+}
+
+// TestProgressIsOfTheTimeThatWasAskedFor: what is read before that time, for the states of rules, does not count.
+func TestProgressIsOfTheTimeThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	var told []time.Duration
+	past := openTSDB(t, day(t, 8).Blocks(2*time.Hour), history.Options{Rules: rulesOf(t, strings.Replace(unready, "for: 2m", "for: 3h", 1)), Progress: func(done, all time.Duration) {
+		require.Equal(t, 5*time.Hour, all)
+		told = append(told, done.Round(time.Minute))
+	}})
+	moments(t, past, 2*60, 7*60)
+	require.True(t, slices.IsSorted(told), "%v", told)
+	require.Equal(t, []time.Duration{0, 2 * time.Hour, 4 * time.Hour, 5 * time.Hour}, slices.Compact(told))
 }
 
 func TestAnErrorOfTheConsumerEndsTheReading(t *testing.T) {

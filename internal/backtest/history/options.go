@@ -25,7 +25,7 @@ type Options struct {
 	// NodeLabels are the names of labels of Nodes. kube-state-metrics changes each character that is not a letter, digit or _
 	// of a name to _, and only names that are known can be changed back. Those of Kubernetes and of providers are known.
 	NodeLabels []string
-	// Progress, where it is not nil, is called with how much of the time has been read.
+	// Progress, where it is not nil, is called with how much of the time that was asked for has been read: first with nothing, lastly with all.
 	Progress func(done, all time.Duration)
 }
 

@@ -28,8 +28,14 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 		}
 	}
 	p.until = time.Time{} // not known, until all went well
+	read := func(at time.Time) {
+		if p.options.Progress != nil {
+			p.options.Progress(max(0, at.Sub(from)), until.Sub(from))
+		}
+	}
+	read(from)
 	if first {
-		if err := p.chunks(ctx, start, from.Add(time.Millisecond), p.settle); err != nil {
+		if err := p.chunks(ctx, start, from.Add(time.Millisecond), p.settle, read); err != nil {
 			return err
 		}
 		if p.fleet.gap {
@@ -43,7 +49,7 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 	}
 	err := p.chunks(ctx, start, until, func(m Moment, ended bool) error {
 		return p.tell(m, ended, yield)
-	})
+	}, read)
 	if err != nil {
 		return err
 	}
@@ -58,8 +64,9 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 
 const whyGap = "there is no data of kube-state-metrics"
 
-// chunks reads the time chunk by chunk. It calls each with what changed at an instant, and whether a gap ended there.
-func (p *Past) chunks(ctx context.Context, from, until time.Time, each func(m Moment, ended bool) error) error {
+// chunks reads the time chunk by chunk. It calls each with what changed at an instant, and whether a gap ended there, and read with the
+// time up to which all was read.
+func (p *Past) chunks(ctx context.Context, from, until time.Time, each func(m Moment, ended bool) error, read func(time.Time)) error {
 	for at := from; at.Before(until); {
 		next := at.Add(p.chunk)
 		if next.After(until) {
@@ -84,9 +91,7 @@ func (p *Past) chunks(ctx context.Context, from, until time.Time, each func(m Mo
 			}
 		}
 		at = next
-		if p.options.Progress != nil {
-			p.options.Progress(at.Sub(from), until.Sub(from))
-		}
+		read(at)
 	}
 	return nil
 }

@@ -3,12 +3,11 @@ package programs
 import (
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
+	"drydock.dev/drydock/internal/cli"
 )
 
 // progress says how far a long build is and how long it will still take: a line every 15 s, or on a
@@ -36,9 +35,8 @@ type progress struct {
 }
 
 func newProgress(out io.Writer, missing []target) *progress {
-	f, ok := out.(*os.File)
 	return &progress{
-		out: out, terminal: ok && term.IsTerminal(int(f.Fd())), title: title(missing), programs: len(missing),
+		out: out, terminal: cli.Terminal(out), title: title(missing), programs: len(missing),
 		end: make(chan struct{}), ended: make(chan struct{}), known: map[string]bool{},
 	}
 }
@@ -95,19 +93,7 @@ func (p *progress) String() string {
 		ready += len(entries)
 	}
 	return fmt.Sprintf("%2.0f %% compiled, %d of %d programs ready%s",
-		100*p.done/max(p.total, 1), min(ready, p.programs), p.programs, toGo(p.done-p.first, p.total-p.done, time.Since(p.since)))
-}
-
-// toGo is an estimate, once there is something to base it on.
-func toGo(done, left float64, took time.Duration) string {
-	if done <= 0 || took < 10*time.Second {
-		return ""
-	}
-	wait := time.Duration(left / done * float64(took))
-	if wait < 90*time.Second {
-		return fmt.Sprintf(", about %.0f seconds to go", 10*math.Ceil(wait.Seconds()/10))
-	}
-	return fmt.Sprintf(", about %.0f minutes to go", math.Ceil(wait.Minutes()))
+		100*p.done/max(p.total, 1), min(ready, p.programs), p.programs, cli.ToGo(p.done-p.first, p.total-p.done, time.Since(p.since)))
 }
 
 func (p *progress) start() {

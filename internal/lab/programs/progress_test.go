@@ -3,7 +3,6 @@ package programs
 import (
 	"bytes"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -24,11 +23,4 @@ func TestProgressSaysHowFarTheBuildIs(t *testing.T) {
 	p.compiled(two, "std")
 	p.finished(two)
 	require.Equal(t, "100 % compiled, 3 of 3 programs ready", p.String())
-}
-
-func TestTheEstimateGoesByWhatWasCompiled(t *testing.T) {
-	require.Empty(t, toGo(0, 100, time.Minute))
-	require.Empty(t, toGo(50, 50, 5*time.Second), "too early for an estimate")
-	require.Equal(t, ", about 3 minutes to go", toGo(25, 75, time.Minute))
-	require.Equal(t, ", about 30 seconds to go", toGo(75, 25, 80*time.Second))
 }

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Terminal says that a person looks at what is written there, so a line may be written again.
+func Terminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// ToGo is like ", about 2 minutes to go"; empty: there is not yet enough to base an estimate on.
+func ToGo(done, left float64, took time.Duration) string {
+	if done <= 0 || took < 10*time.Second {
+		return ""
+	}
+	wait := time.Duration(left / done * float64(took))
+	if wait < 90*time.Second {
+		return fmt.Sprintf(", about %.0f seconds to go", 10*math.Ceil(wait.Seconds()/10))
+	}
+	return fmt.Sprintf(", about %.0f minutes to go", math.Ceil(wait.Minutes()))
+}
