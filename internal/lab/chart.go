@@ -17,12 +17,12 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab/programs"
@@ -127,7 +127,6 @@ func (l *Lab) Apply(ctx context.Context, stream []byte) error {
 	if err != nil {
 		return err
 	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(l.client.Discovery()))
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
 	for {
 		o := &unstructured.Unstructured{}
@@ -139,7 +138,7 @@ func (l *Lab) Apply(ctx context.Context, stream []byte) error {
 		case len(o.Object) == 0:
 			continue
 		}
-		m, err := mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+		m, err := l.mapping(o.GroupVersionKind())
 		if err != nil {
 			return fmt.Errorf("finding the kind %s: %w", o.GroupVersionKind(), err)
 		}
@@ -151,4 +150,15 @@ func (l *Lab) Apply(ctx context.Context, stream []byte) error {
 			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
+}
+
+// mapping finds the resource of a kind. Discovery is read once for the lab, and again where it does not have the kind yet: reading it
+// for each manifest took most of the processor time of an install.
+func (l *Lab) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	m, err := l.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		l.kinds.Reset()
+		m, err = l.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	}
+	return m, err
 }

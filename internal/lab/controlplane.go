@@ -9,8 +9,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 )
 
 // startControlPlane starts etcd and the API server, unless others do, and makes the clients.
@@ -36,6 +38,7 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	if l.client, err = kubernetes.NewForConfigAndClient(admin, client); err != nil {
 		return fmt.Errorf("making the administrator's client: %w", err)
 	}
+	l.kinds = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(l.client.Discovery()))
 	kubelets := l.kubeletConfig()
 	kubelets.ContentType = runtime.ContentTypeProtobuf // as a kubelet writes
 	if l.kubelet, err = kubernetes.NewForConfig(kubelets); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -31,8 +32,9 @@ type Lab struct {
 	api     string // the API server's URL
 	admin   *rest.Config
 	client  kubernetes.Interface
-	kubelet kubernetes.Interface // with the identity of the made-up kubelets
-	version string               // Kubernetes', which the kubelets say is theirs
+	kinds   meta.ResettableRESTMapper // what the API server serves, as discovery had it last
+	kubelet kubernetes.Interface      // with the identity of the made-up kubelets
+	version string                    // Kubernetes', which the kubelets say is theirs
 	kwokTo  *Proxy
 
 	prometheus    string
