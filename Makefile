@@ -27,6 +27,10 @@ test: needs ## Everything: promtool, unit, API server and end-to-end tests (half
 unit: needs ## The tests that need no lab, with the race detector
 	@test/run unit
 
+.PHONY: stalled
+stalled: needs ## The tests without a lab, while their programs are stopped for seconds again and again: what passes by being fast fails
+	@STALLED=1 test/run unit
+
 .PHONY: soak
 soak: needs ## What make test samples, whole: a hundred times the histories, every crash point
 	DRYDOCK_SOAK=1 $(GO) test -race -timeout 3h ./remediations/... ./internal/selftest
@@ -39,8 +43,8 @@ oldest: needs ## The whole chain, the admission policy and an install with Helm 
 	  -run 'TestKilledAfterTheCallBeforeTheAnswer|TestPolicyAndCoreSayTheSame|TestInstallUpgradeUninstall' ./test/e2e ./test/admission ./test/install
 
 .PHONY: nightly
-nightly: ## All there is: test, oldest, soak, mutants, fuzz, bench; a night
-	@$(MAKE) --keep-going test oldest soak mutants fuzz bench
+nightly: ## All there is: test, stalled, oldest, soak, mutants, fuzz, bench; a night
+	@$(MAKE) --keep-going test stalled oldest soak mutants fuzz bench
 
 .PHONY: mutants
 mutants: needs ## Break the safety core in small ways, and see each noticed by a test: MUTANTS="-sample 20" for a few, half an hour for all

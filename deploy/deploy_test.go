@@ -153,7 +153,7 @@ func (a alertmanager) all(t *testing.T, n int) []said {
 		defer func() { _ = res.Body.Close() }()
 		out = nil
 		return json.NewDecoder(res.Body).Decode(&out) == nil && len(out) >= n
-	}, 20*time.Second, 50*time.Millisecond)
+	}, 2*time.Minute, 50*time.Millisecond)
 	require.Len(t, out, n)
 	return out
 }
@@ -317,7 +317,7 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 					}
 				}
 				return len(wrong) == 0
-			}, 10*time.Second, 100*time.Millisecond, "%v", &wrong)
+			}, 2*time.Minute, 100*time.Millisecond, "%v", &wrong)
 			require.Greater(t, count, 8)
 		})
 	}

@@ -90,12 +90,12 @@ func agent(t *testing.T, l *lab.Lab, node string, ready bool) {
 			}
 		}
 		return name != ""
-	}, 30*time.Second, 200*time.Millisecond, "the pod for %s", node)
+	}, 2*time.Minute, 200*time.Millisecond, "the pod for %s", node)
 	require.NoError(t, pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{}))
 	require.Eventually(t, func() bool {
 		p, err := pods.Get(t.Context(), name, metav1.GetOptions{})
 		return err == nil && p.Status.Phase == corev1.PodRunning
-	}, 30*time.Second, 200*time.Millisecond, "it runs")
+	}, 2*time.Minute, 200*time.Millisecond, "it runs")
 	if ready {
 		return
 	}

@@ -24,7 +24,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-const within = 20 * time.Second
+const within = 2 * time.Minute
 
 // watching runs a command that goes on until stop, which gives its exit code; it returns when both watches stand.
 func (d *desk) watching(args ...string) (stop func() int) {

@@ -184,7 +184,7 @@ func TestRequestsAtOnceAreBounded(t *testing.T) {
 		begun <- struct{}{}
 		<-release
 		fine(w, r)
-	}), 2, 50*time.Millisecond), limits())
+	}), 2, 3*time.Second), limits())
 	for range 2 {
 		c := dial(t, addr)
 		go func() { _, _ = answered(c) }()

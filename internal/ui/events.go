@@ -66,7 +66,7 @@ func (u *UI) events(w http.ResponseWriter, r *http.Request) {
 	if since == "" {
 		since = r.URL.Query().Get("since")
 	}
-	out := stream{w: w, control: http.NewResponseController(w), now: u.Reader.Now}
+	out := stream{w: w, control: http.NewResponseController(w)}
 	w.Header().Set("Content-Type", "text/event-stream")
 	fleet := r.URL.Query().Get("page") == "fleet"
 	number, known := u.number(since)
@@ -165,12 +165,11 @@ var parts = []string{"force", "counts", "concern"}
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	now     func() time.Time
 }
 
 // send writes one event; without a name it is a comment, which only keeps the connection.
 func (s stream) send(event, id string, data []byte) error {
-	_ = s.control.SetWriteDeadline(s.now().Add(writeFor))
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeFor))
 	var b bytes.Buffer
 	if event == "" {
 		b.WriteString(":\n\n")

@@ -101,7 +101,8 @@ type Client struct {
 	keys redact.Keyring
 	// members are the instances of the cluster's list when it was last read. They
 	// belong to the holder of the turn.
-	members map[string]struct{}
+	members      map[string]struct{}
+	memberWithin time.Duration
 }
 
 // New checks the options and that the key file can be read. It does not call
@@ -140,7 +141,7 @@ func New(o Options) (*Client, error) {
 	if _, err := readKey(o.APIKeyFile); err != nil {
 		return nil, fmt.Errorf("configuring Civo: %w", err)
 	}
-	c := &Client{o: o, api: api, turn: make(chan struct{}, 1), keys: redact.Keyring{Mark: "[API key]"}}
+	c := &Client{o: o, api: api, turn: make(chan struct{}, 1), keys: redact.Keyring{Mark: "[API key]"}, memberWithin: memberWithin}
 	c.turn <- struct{}{}
 	return c, nil
 }

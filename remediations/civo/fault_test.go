@@ -47,7 +47,7 @@ func TestFaultsOfTheLookup(t *testing.T) {
 			sim.Inject(civosim.ListInstances, tc.fault)
 			c := client(t, sim.URL())
 			if tc.short {
-				c.o.Timeout = 3 * time.Second
+				c.o.Timeout = 5 * time.Second
 			}
 			err := c.Reboot(t.Context(), node1, nil)
 			requireRefused(t, err, tc.why, `rebooting node "node-1"`, tc.text)
@@ -103,7 +103,7 @@ func TestFaultsOfTheWrite(t *testing.T) {
 			sim.InjectNext(civosim.HardReboots, 1, tc.fault)
 			c := client(t, sim.URL())
 			if tc.short {
-				c.o.Timeout = time.Second
+				c.o.Timeout = 5 * time.Second
 			}
 			err := c.Reboot(t.Context(), node1, nil)
 			if tc.why == unknown {

@@ -29,7 +29,7 @@ var operations = map[string]func(context.Context, *Client) error{
 // the mistakes it is, and whom it concerns.
 func TestBadInputIsToldApart(t *testing.T) {
 	t.Parallel()
-	const silence = 300 * time.Millisecond
+	const silence = 3 * time.Second
 	fault := func(f civosim.Fault) func(*testing.T, *civosim.Server, *Options) {
 		return func(_ *testing.T, s *civosim.Server, _ *Options) { s.Inject(civosim.ListInstances, f) }
 	}

@@ -33,7 +33,7 @@ func (c *Client) member(ctx context.Context, t task, id string) (in Instance, fo
 	if _, known := c.members[id]; !known {
 		return Instance{}, false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(memberWithin, c.o.Timeout))
+	ctx, cancel := context.WithTimeout(ctx, min(c.memberWithin, c.o.Timeout))
 	defer cancel()
 	var got *civogo.Instance
 	o := c.call(ctx, nil, func(api *civogo.Client) (err error) {

@@ -13,6 +13,7 @@ import (
 func listedOnce(t *testing.T, sim *civosim.Server) (c *Client, since func() []civosim.Op) {
 	t.Helper()
 	c = client(t, sim.URL())
+	c.memberWithin = time.Minute
 	_, err := c.Find(t.Context(), node1)
 	require.NoError(t, err)
 	before := len(sim.Calls())
@@ -99,7 +100,7 @@ func TestAnInstanceThatDoesNotAnswerLeavesTheListItsTime(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
 	c, since := listedOnce(t, sim)
-	c.o.Timeout = 5 * time.Second
+	c.memberWithin = 3 * time.Second
 	sim.Inject(civosim.GetInstance, civosim.Hang())
 	require.NoError(t, c.Reboot(t.Context(), node1, nil))
 	require.Equal(t, []civosim.Op{civosim.GetInstance, civosim.ListInstances, civosim.HardReboots}, since())

@@ -208,10 +208,10 @@ func TestAddressesAreTriedInOrder(t *testing.T) {
 		s.host.Addresses = []string{first, "127.0.0.1"}
 		s.welcomedBy(t, s.client(t))
 	}
-	s.options.Timeout = time.Minute
+	s.options.Timeout = 10 * time.Minute
 	began := time.Now()
 	s.welcomedBy(t, s.client(t))
-	require.Less(t, time.Since(began), 15*time.Second, "an address that does not answer has no share that it could use up")
+	require.Less(t, time.Since(began), s.options.Timeout/4, "an address that does not answer has no share that it could use up")
 	s.host.Addresses = []string{"127.0.0.2", "127.0.0.4"}
 	_, err := s.client(t).Status(t.Context(), s.host, "kubelet.service")
 	require.ErrorIs(t, err, ErrUnreachable)

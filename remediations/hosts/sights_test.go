@@ -161,11 +161,11 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 		}
 	})
 	c := plane(t, port, ca, cp1)
-	c.o.Timeout = time.Minute
+	c.o.Timeout = 10 * time.Minute
 	began := time.Now()
 	got := c.Sights(t.Context())["cp-1"]
 	require.Equal(t, apiserver.HostFailing, got.State)
-	require.Less(t, time.Since(began), 20*time.Second)
+	require.Less(t, time.Since(began), c.o.Timeout/2)
 
 	port, ca = apiServer(t, "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Much", strings.Repeat("x", 2*maxHeader))

@@ -202,7 +202,7 @@ func TestOverARealSSHDWithTheShippedScript(t *testing.T) {
 	require.Eventually(t, func() bool {
 		outcome, _ = c.Restart(t.Context(), host, "kubelet.service", "other-1-1", may)
 		return outcome == remediations.CallAccepted
-	}, 60*time.Second, 200*time.Millisecond, "what keeps others off ends by itself")
+	}, 2*time.Minute, 200*time.Millisecond, "what keeps others off ends by itself")
 	outcome, err = c.Restart(t.Context(), host, "kubelet.service", "third-1-1", may)
 	require.ErrorIs(t, err, ErrBusy)
 	require.Equal(t, remediations.CallRefused, outcome)

@@ -77,10 +77,10 @@ func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node stri
 		return Word{Outcome: OK, Took: time.Since(began)}
 	case ctx.Err() != nil:
 		return Word{Outcome: NoWord, Why: ctx.Err()}
+	case time.Since(began) > limit+overslept:
+		return Word{Outcome: NoWord, Why: fmt.Errorf("%w: %w", errOverslept, err)}
 	case noWord(err):
 		return Word{Outcome: NoWord, Why: err}
-	case time.Since(began) > limit+overslept:
-		return Word{Outcome: NoWord, Why: fmt.Errorf("this process did not run for a while: %w", err)}
 	}
 	return Word{Outcome: Lost, Why: err}
 }
@@ -119,7 +119,8 @@ func noWord(err error) bool {
 }
 
 var (
-	errNoNonce = errors.New("no random bytes are to be had")
+	errNoNonce   = errors.New("no random bytes are to be had")
+	errOverslept = errors.New("this process did not run for a while")
 	// errUnsent: this process had too little of the processor, and the time was over before the datagram was on its way.
 	errUnsent = errors.New("the time was over before the question was sent")
 )

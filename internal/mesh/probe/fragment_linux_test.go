@@ -21,7 +21,7 @@ func TestDatagramsAreNotFragmented(t *testing.T) {
 		require.NoError(t, err)
 		return value == syscall.IP_PMTUDISC_PROBE
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for address, o := range map[string][2]int{
 		"127.0.0.1": {syscall.IPPROTO_IP, syscall.IP_MTU_DISCOVER},

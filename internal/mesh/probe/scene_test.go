@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -68,8 +69,21 @@ func asker(change ...func(*Client)) Client {
 	return c
 }
 
-// brief is for probes that must end without an answer.
+// brief is for probes that end without an answer, whatever they say.
 func brief(c *Client) { c.Timeout = 300 * time.Millisecond }
+
+// unanswered is for probes that must say what they make of having no answer: they have the time that they have by default, which is over
+// before an agent hangs up.
+func unanswered(c *Client) { c.Timeout = DefaultTimeout }
+
+// awake asks until this process ran all the while: what a probe says of one that did not has tests of its own.
+func awake(ask func() Word) Word {
+	for {
+		if w := ask(); !errors.Is(w.Why, errOverslept) && !errors.Is(w.Why, errUnsent) {
+			return w
+		}
+	}
+}
 
 func (s *Server) counted(p Proto, r result) int {
 	return int(testutil.ToFloat64(s.questions.WithLabelValues(string(p), string(r))))
@@ -105,7 +119,7 @@ func silent(t *testing.T, c net.Conn) {
 // requireNoMoreGoroutines requires that what a test began has ended.
 func requireNoMoreGoroutines(t *testing.T, before int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("goroutines are left behind:\n%s", stacks[:runtime.Stack(stacks, true)])

@@ -86,11 +86,13 @@ func TestAWayThatLosesIsToldFromAnAgentThatIsMute(t *testing.T) {
 			t.Parallel()
 			to, listener := c.agent(t)
 			loses(t, listener, c.lost)
-			w := asker(func(o *Client) {
-				if c.want != OK {
-					brief(o)
-				}
-			}).Probe(t.Context(), TCP, to, "b")
+			w := awake(func() Word {
+				return asker(func(o *Client) {
+					if c.want != OK {
+						unanswered(o)
+					}
+				}).Probe(t.Context(), TCP, to, "b")
+			})
 			require.Equal(t, c.want, w.Outcome, "%v", w.Why)
 			if c.why != nil {
 				require.ErrorIs(t, w.Why, c.why)
@@ -132,14 +134,17 @@ func TestAnAgentThatKeepsSilentIsNoWord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			to := c.to(t)
-			change := []func(*Client){brief}
+			change := []func(*Client){unanswered}
 			if c.tcp == OK && c.udp == OK {
 				change = nil
 			}
 			if c.change != nil {
 				change = append(change, c.change)
 			}
-			tcp, alone := asker(change...).Probe(t.Context(), TCP, to, "b"), asker(change...).Probe(t.Context(), UDP, to, "b")
+			ask := func(p Proto) Word {
+				return awake(func() Word { return asker(change...).Probe(t.Context(), p, to, "b") })
+			}
+			tcp, alone := ask(TCP), ask(UDP)
 			require.Equal(t, c.lonelyUDP, alone.Outcome, "%v", alone.Why)
 			tcp, udp := Weigh(tcp, alone)
 			require.Equal(t, []Outcome{c.tcp, c.udp}, []Outcome{tcp.Outcome, udp.Outcome}, fmt.Sprint(tcp.Why, "; ", udp.Why))
