@@ -37,9 +37,13 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-// Is finds the engine's error about an account, and what caused this one.
+// Is finds the engine's errors about an account and about what passes in a moment, and what caused this one.
 func (e *Error) Is(target error) bool {
-	return e.Why == ForAccount && target == engine.ErrAccount || e.Cause != nil && errors.Is(e.Cause, target)
+	switch {
+	case e.Why == ForAccount && target == engine.ErrAccount, e.Why == ForNow && e.Again == 0 && target == engine.ErrPassing:
+		return true
+	}
+	return e.Cause != nil && errors.Is(e.Cause, target)
 }
 
 // longest bounds what is said of one call.

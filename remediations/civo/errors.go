@@ -23,6 +23,11 @@ func (e *RefusedError) Error() string { return e.text }
 // Unwrap returns the cause, for errors.Is with a context's errors or civogo's.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// Is makes it the engine's error about what passes in a moment, unless Civo asks to be left alone.
+func (e *RefusedError) Is(target error) bool {
+	return target == engine.ErrPassing && e.Reason.Concern() == Passing && e.again == 0
+}
+
 // AccountError means that Civo refuses the key, or the quota is reached: no call
 // for any machine will succeed until a person acts, so whoever gets one stops
 // calling. It is a *RefusedError too: nothing was done.

@@ -115,6 +115,9 @@ func (l *lookedLast) over(mayStill func() error) func() error {
 	}
 }
 
+// asked says that the actuator has asked, so that it came as far as its call.
+func (l *lookedLast) asked() bool { return l.let.Load() || l.held.Load() != nil }
+
 // withheld is why the actuator, which asked, was never let, so that it called nobody; empty: it was let, or did not ask.
 func (l *lookedLast) withheld() remediations.Reason {
 	reason, _ := l.held.Load().(remediations.Reason)

@@ -115,11 +115,16 @@ type Machine struct {
 // ErrAccount: the provider refuses the account, or it is spent. No call for any machine will succeed until a person acts.
 var ErrAccount = errors.New("the provider refuses the account")
 
+// ErrPassing: the call was refused before anything was done, because what it needs to know could not be read just now. The same
+// attempt may succeed in a moment.
+var ErrPassing = errors.New("it could not be read just now")
+
 // Actuator carries out one remediation that must happen at most once an attempt.
 type Actuator interface {
 	// Act calls the provider. It asks mayStill at the very last moment before the call that changes something, and
-	// does not make it where that gives an error. The outcome is never empty; the error says why it is not accepted, and
-	// is ErrAccount where that concerns more than this machine.
+	// does not make it where that gives an error. The outcome is never empty; the error says why it is not accepted, is
+	// ErrAccount where that concerns more than this machine, and ErrPassing where a read failed that may succeed in a moment. Act
+	// is asked again within the same attempt only where it is ErrPassing and has not asked mayStill.
 	Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error)
 }
 

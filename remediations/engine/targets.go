@@ -146,7 +146,7 @@ func (p *passing) send(c calling, m *repairMemory) {
 		if c.before != nil {
 			c.before(ctx)
 		}
-		outcome, err := c.act(ctx, mayStill)
+		outcome, err := p.act(ctx, c, &look, mayStill)
 		call := lifecycle.Call{IntentID: c.attempt, Outcome: outcome, Withheld: look.withheld()}
 		if err != nil {
 			call.Why, call.Stop = err.Error(), errors.Is(err, ErrAccount)
@@ -156,6 +156,31 @@ func (p *passing) send(c calling, m *repairMemory) {
 		}
 		p.calls <- called{of: c.of, call: call, step: c.step, trail: c.trail}
 	})
+}
+
+// actAgain is how long a call waits before what it could not read is read again.
+const actAgain = time.Second
+
+// act makes the call. Where it could not read what it needs, it is made again while its intent is young: nothing was done yet, and an
+// API server that is slow for a moment must not cost an attempt.
+func (p *passing) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (remediations.CallOutcome, error) {
+	for {
+		outcome, err := c.act(ctx, mayStill)
+		if outcome != remediations.CallRefused || !errors.Is(err, ErrPassing) || look.asked() {
+			return outcome, err
+		}
+		c.trail.log(p.Log).Info("the call could not read what it needs", "node", c.of.node, "step", c.step, "why", err.Error())
+		again := p.Clock.NewTimer(actAgain)
+		select {
+		case <-again.C():
+		case <-p.ctx.Done():
+		case <-ctx.Done():
+		}
+		again.Stop()
+		if p.ctx.Err() != nil || ctx.Err() != nil || p.young(p.now) != nil {
+			return outcome, err
+		}
+	}
 }
 
 // putOf writes what the decision asks to be written, and says whether it was.

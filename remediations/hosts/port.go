@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
@@ -27,11 +28,20 @@ type Machines struct {
 	Types []corev1.NodeAddressType
 }
 
+// nodeWithin bounds the read of a Node. It is far below the ten seconds in which a call must go out, so that another read has time.
+const nodeWithin = 3 * time.Second
+
 // of finds the host of a Node.
 func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node, error) {
-	n, err := s.Nodes.Get(ctx, m.Node, metav1.GetOptions{})
+	reading, cancel := context.WithTimeout(ctx, nodeWithin)
+	defer cancel()
+	n, err := s.Nodes.Get(reading, m.Node, metav1.GetOptions{})
 	if err != nil {
-		return Host{}, nil, fmt.Errorf("reading the addresses of node %s: %w", m.Node, err)
+		err = fmt.Errorf("reading the addresses of node %s: %w", m.Node, err)
+		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+			err = passing(err)
+		}
+		return Host{}, nil, err
 	}
 	if string(n.UID) != m.UID {
 		return Host{}, nil, fmt.Errorf("node %s is another one than was decided about", m.Node)
@@ -53,7 +63,8 @@ func (u Unit) Act(ctx context.Context, m engine.Machine, mayStill func() error) 
 	if err != nil {
 		return remediations.CallRefused, err
 	}
-	return u.Client.Restart(ctx, host, cmp.Or(u.Name, m.Unit), m.Attempt, mayStill)
+	outcome, err := u.Client.Restart(ctx, host, cmp.Or(u.Name, m.Unit), m.Attempt, mayStill)
+	return outcome, unreached(err)
 }
 
 // Survey asks the host for the unit and for what it last said, so that a host that cannot be reached costs no attempt.
@@ -103,7 +114,8 @@ func (r Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	if r.Sysrq && !m.Soft {
 		how = Sysrq
 	}
-	return r.Client.Reboot(ctx, host, how, kept.BootID, m.Attempt, mayStill)
+	outcome, err := r.Client.Reboot(ctx, host, how, kept.BootID, m.Attempt, mayStill)
+	return outcome, unreached(err)
 }
 
 // Survey asks the host for its boot ID, which must be the one that its kubelet has reported: another one is the boot ID of another
@@ -125,6 +137,19 @@ func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 		return surveyOf(fmt.Errorf("host %q: %w", m.Node, is.against(Sysrq, is.ID)))
 	}
 	return remediations.Keeping(before{BootID: is.ID})
+}
+
+// passing makes an error the engine's about what may succeed in a moment.
+func passing(err error) error {
+	return &kindError{kind: engine.ErrPassing, cause: err, text: err.Error()}
+}
+
+// unreached is passing where the host could not be reached.
+func unreached(err error) error {
+	if errors.Is(err, ErrUnreachable) {
+		return passing(err)
+	}
+	return err
 }
 
 func surveyOf(err error) remediations.Survey {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
@@ -84,6 +86,51 @@ func TestWhatAnActuatorMakesOfAHost(t *testing.T) {
 			if outcome == remediations.CallRefused {
 				require.Empty(t, s.attempts())
 			}
+		})
+	}
+}
+
+// reads is a Nodes that answers with what it is given.
+type reads func(ctx context.Context) (*corev1.Node, error)
+
+func (r reads) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*corev1.Node, error) {
+	return r(ctx)
+}
+
+// TestANodeThatCannotBeReadMayBeReadAgain: the engine is told which refusals may be over in a moment, and in time to ask again.
+func TestANodeThatCannotBeReadMayBeReadAgain(t *testing.T) {
+	t.Parallel()
+	of := schema.GroupResource{Resource: "nodes"}
+	for name, c := range map[string]struct {
+		answers reads
+		passes  bool
+	}{
+		"no answer": {func(ctx context.Context) (*corev1.Node, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, true},
+		"an error": {func(context.Context) (*corev1.Node, error) {
+			return nil, apierrors.NewInternalError(errors.New("etcd"))
+		}, true},
+		"it is gone": {func(context.Context) (*corev1.Node, error) { return nil, apierrors.NewNotFound(of, "cp-1") }, false},
+		"no right to read it": {func(context.Context) (*corev1.Node, error) {
+			return nil, apierrors.NewForbidden(of, "cp-1", errors.New("no"))
+		}, false},
+		"it is another one": {func(context.Context) (*corev1.Node, error) { return &corev1.Node{}, nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			machines := Machines{s.client(t), c.answers, []corev1.NodeAddressType{corev1.NodeInternalIP}}
+			m := engine.Machine{Node: "cp-1", UID: "u1", Attempt: "abcdef-0-1"}
+			ctx := t.Context()
+			for _, actuator := range []engine.Actuator{Unit{machines, "kubelet.service"}, Rebooter{Machines: machines}} {
+				outcome, err := actuator.Act(ctx, m, func() error { return nil })
+				require.Equal(t, remediations.CallRefused, outcome)
+				require.Equal(t, c.passes, errors.Is(err, engine.ErrPassing), "%v", err)
+				require.NoError(t, ctx.Err())
+			}
+			require.Empty(t, s.attempts())
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 )
 
 func changes(r Request) bool { return r.Changes }
@@ -81,6 +82,7 @@ func lookCases() []aCase {
 						if o.outcome != remediations.CallAccepted { // it was asked again, or another question did
 							require.Equal(t, remediations.CallRefused, o.outcome, "nothing was sent but %s: %v", r.What, o.err)
 							require.Empty(t, s.changes())
+							s.requirePassing(o, f)
 						}
 					})
 				}
@@ -91,6 +93,18 @@ func lookCases() []aCase {
 	return all
 }
 
+// requirePassing asserts that the engine is told which refusals may be over in a moment: it asks again within the attempt.
+func (s *scene) requirePassing(o outcome, f Fault) {
+	s.t.Helper()
+	passing := errors.Is(o.err, engine.ErrPassing)
+	switch {
+	case f.Kind == Gone, f.Kind == Cut, f.Kind == Hang:
+		require.True(s.t, passing, "nobody answered, which may be over in a moment, and the error is not ErrPassing: %v", o.err)
+	case f.Kind == Answer && f.Status < http.StatusInternalServerError, f.Kind == Answer && f.Status == http.StatusServiceUnavailable:
+		require.False(s.t, passing, "it was refused, or is to be asked later, and the error is ErrPassing: %v", o.err)
+	}
+}
+
 // everyLook: nothing but the fault is there from the first request on.
 func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 	t.Helper()
@@ -98,6 +112,7 @@ func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 		o := s.actWith(0, -1, s.tattle(f, salt))
 		require.Equal(t, remediations.CallRefused, o.outcome, "%v", o.err)
 		s.requireNothing()
+		s.requirePassing(o, f)
 		if f.Kind != Page { // a page with such a status may be the API's own
 			require.Equal(t, f.refusesAccount(), o.account(), "%v", o.err)
 		}

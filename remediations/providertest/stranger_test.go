@@ -34,12 +34,14 @@ type machine struct {
 // refusal is an error after which nothing can have been done. again is when to ask again.
 type refusal struct {
 	error
-	account bool
-	again   time.Duration
+	account, passing bool
+	again            time.Duration
 }
 
-func (r refusal) Is(target error) bool { return r.account && target == engine.ErrAccount }
-func (r refusal) Unwrap() error        { return r.error }
+func (r refusal) Is(target error) bool {
+	return r.account && target == engine.ErrAccount || r.passing && target == engine.ErrPassing
+}
+func (r refusal) Unwrap() error { return r.error }
 
 func (s stranger) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := s.act(ctx, m, mayStill)
@@ -60,6 +62,9 @@ func (s stranger) act(ctx context.Context, m engine.Machine, mayStill func() err
 	}
 	found, err := s.find(ctx, m)
 	if err != nil {
+		if refused := (refusal{}); !errors.As(err, &refused) && !s.flaws["does not say what passes"] {
+			err = refusal{error: err, passing: true}
+		}
 		return remediations.CallRefused, err
 	}
 	if !s.flaws["never asks mayStill"] && !s.flaws["asks mayStill first"] {
@@ -164,7 +169,7 @@ func (s stranger) send(ctx, gaveUp context.Context, method, path string) ([]byte
 	answer, err := c.Do(req)
 	if err != nil {
 		if strings.Contains(err.Error(), "connection refused") {
-			return nil, refusal{error: s.clean(err)}
+			return nil, refusal{error: s.clean(err), passing: !s.flaws["does not say what passes"]}
 		}
 		return nil, s.clean(err)
 	}

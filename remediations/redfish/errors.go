@@ -30,9 +30,13 @@ type callError struct {
 
 func (e *callError) Error() string { return e.text }
 
-// Is finds the engine's error about an account, and what caused this one.
+// Is finds the engine's errors about an account and about what passes in a moment, and what caused this one.
 func (e *callError) Is(target error) bool {
-	return e.why == forAccount && target == engine.ErrAccount || e.cause != nil && errors.Is(e.cause, target)
+	switch {
+	case e.why == forAccount && target == engine.ErrAccount, e.why == forNow && e.again == 0 && target == engine.ErrPassing:
+		return true
+	}
+	return e.cause != nil && errors.Is(e.cause, target)
 }
 
 // survey is a refusal as the answer to a question.
