@@ -99,14 +99,14 @@ func (c *Client) ownerHolds(s *sight) (out []hold) {
 	if s.set.DeletionTimestamp != nil {
 		out = append(out, hold{kubeapi.ForMachine, s.set.name() + " is being deleted, and would make no new Machine"})
 	}
-	if s.set.has(pausedKey) {
+	if metav1.HasAnnotation(s.set.ObjectMeta, pausedKey) {
 		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s is paused (annotation %s)", s.set.name(), pausedKey)})
 	}
-	if s.set.has(noMachineKey) {
+	if metav1.HasAnnotation(s.set.ObjectMeta, noMachineKey) {
 		out = append(out, hold{kubeapi.ForMachine, fmt.Sprintf("%s makes no new Machines (annotation %s)", s.set.name(), noMachineKey)})
 	}
-	if len(s.owned) > s.set.replicas() {
-		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s is to have %d Machines and has %d, so it would make no new one", s.set.name(), s.set.replicas(), len(s.owned))})
+	if len(s.owned) > s.set.Wanted() {
+		out = append(out, hold{kubeapi.ForWhile, fmt.Sprintf("%s is to have %d Machines and has %d, so it would make no new one", s.set.name(), s.set.Wanted(), len(s.owned))})
 	}
 	d := s.deployment
 	if d == nil {

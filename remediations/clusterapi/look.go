@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
@@ -114,7 +113,7 @@ func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error 
 	if err := c.readOwner(ctx, "machinesets/", s.machine.name(), owner, &s.set); err != nil {
 		return err
 	}
-	s.owned = ownedBy(all, owner.UID)
+	s.owned = kubeapi.OwnedBy(all, owner.UID)
 	if above := metav1.GetControllerOf(&s.set); above != nil && above.Kind == "MachineDeployment" && ofGroup(above) {
 		s.deployment = &machineDeployment{}
 		return c.readOwner(ctx, "machinedeployments/", s.set.name(), above, s.deployment)
@@ -136,13 +135,6 @@ func (c *Client) readOwner(ctx context.Context, path, of string, owner *metav1.O
 
 func ofGroup(o *metav1.OwnerReference) bool {
 	return len(o.APIVersion) > len(group) && o.APIVersion[:len(group)+1] == group+"/"
-}
-
-func ownedBy[UID ~string](all []machine, owner UID) []machine {
-	return slices.DeleteFunc(slices.Clone(all), func(m machine) bool {
-		of := metav1.GetControllerOf(&m)
-		return of == nil || string(of.UID) != string(owner)
-	})
 }
 
 // readChecks reads the MachineHealthChecks that select the Machine.

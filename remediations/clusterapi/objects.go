@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -93,23 +94,9 @@ func (m *machine) up() bool {
 	return m.DeletionTimestamp == nil && m.Spec.ProviderID != "" && m.Status.Initialization.InfrastructureProvisioned && m.Status.NodeRef.Name != ""
 }
 
-type machineSet struct {
-	object
-	Spec struct {
-		Replicas *int `json:"replicas"`
-	} `json:"spec"`
-	Status struct {
-		Replicas int `json:"replicas"`
-	} `json:"status"`
-}
+type machineSet struct{ kubeapi.MachineSet }
 
-// replicas is how many Machines there are to be. The field has a default in Cluster API's own webhook.
-func (s *machineSet) replicas() int {
-	if s.Spec.Replicas == nil {
-		return 1
-	}
-	return *s.Spec.Replicas
-}
+func (s *machineSet) name() string { return s.Kind + " " + s.Namespace + "/" + s.Name }
 
 type machineDeployment struct {
 	object

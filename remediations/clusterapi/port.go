@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations"
@@ -16,26 +15,19 @@ type Replacer struct{ *Client }
 
 // before is what goes on record with the intent.
 type before struct {
-	Machine    string `json:"machine"`
-	UID        string `json:"uid"`
-	ProviderID string `json:"providerID"`
-	// Set is the MachineSet that owns the Machine.
-	Set    string `json:"set"`
-	SetUID string `json:"setUID"`
+	kubeapi.SetBefore
 	// Cluster is the UID of the Cluster object, which is another one where the Machines were moved to another management cluster.
 	Cluster string `json:"cluster"`
-	// Newest is when the youngest Machine of the MachineSet was made, by the API server's clock.
-	Newest time.Time `json:"newest"`
 }
 
 func (b *before) read(kept remediations.Before) error {
 	if err := kept.Read(b); err != nil {
 		return err
 	}
-	if b.Machine == "" || b.UID == "" || b.Set == "" || b.SetUID == "" || b.Cluster == "" || b.Newest.IsZero() {
-		return errors.New("the record does not say which Machine and MachineSet there were before")
+	if b.Cluster == "" {
+		return errors.New("the record does not say which Cluster there was before")
 	}
-	return nil
+	return b.Whole()
 }
 
 // Survey finds the Machine, and names all that stands against its replacement.
@@ -44,16 +36,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	if err != nil {
 		return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)).Survey()
 	}
-	b := before{
-		Machine: s.machine.Name, UID: string(s.machine.UID), ProviderID: s.machine.Spec.ProviderID,
-		Set: s.set.Name, SetUID: string(s.set.UID), Cluster: string(s.cluster.UID),
-	}
-	for _, one := range s.owned {
-		if made := one.CreationTimestamp.UTC(); made.After(b.Newest) {
-			b.Newest = made
-		}
-	}
-	return remediations.Keeping(b)
+	return remediations.Keeping(before{kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set.MachineSet, s.owned), string(s.cluster.UID)})
 }
 
 // Act is engine.Actuator's.

@@ -57,18 +57,18 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 
 // compare says what the Machines that there are prove.
 func (c Replacer) compare(was before, set *machineSet, all []machine) remediations.Replacement {
-	of, blocked := kubeapi.Succession{Set: set.name(), ProviderID: was.ProviderID, Newest: was.Newest, Seen: set.Status.Replicas, Wanted: set.replicas()}, ""
+	var old, blocked string
 	for i := range all {
 		if one := &all[i]; string(one.UID) == was.UID {
-			of.Old = fmt.Sprintf("the old %s is still there: %s", one.name(), c.progress(one))
+			old = fmt.Sprintf("the old %s is still there: %s", one.name(), c.progress(one))
 			blocked = c.blocked(one)
 		}
 	}
 	var members []kubeapi.Member
-	for _, one := range ownedBy(all, was.SetUID) {
+	for _, one := range kubeapi.OwnedBy(all, set.UID) {
 		members = append(members, kubeapi.Member{ProviderID: one.Spec.ProviderID, Made: one.CreationTimestamp.Time, Up: one.up()})
 	}
-	r := of.Replacement(members)
+	r := was.Succession(&set.MachineSet, set.name(), old).Replacement(members)
 	r.Blocked = blocked
 	return r
 }

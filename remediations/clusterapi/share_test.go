@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,9 +18,7 @@ func shared(t *testing.T) (*world, Share, engine.Machine) {
 	w := newWorld(t)
 	node := "shared-" + w.Name
 	w.Patch("Machine", "one", m{"status": m{"nodeRef": m{"name": node}}}, "status")
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: corev1.NodeSpec{ProviderID: "lab://1"}}
-	_, err := lab.Shared(t).Client().CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})
-	require.NoError(t, err)
+	w.Node(node, "lab://1", nil)
 	w.check("checked", nil)
 	return w, Share{Client: w.replacer(nil).Client}, engine.Machine{Node: node, ProviderID: "lab://1", Attempt: "abcdef-0-1"}
 }

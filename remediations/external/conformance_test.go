@@ -51,12 +51,12 @@ func (w *world) behind(server providertest.HTTPOptions, timeout time.Duration) p
 func (w *world) scene(which providertest.Scene) engine.Machine {
 	switch which {
 	case providertest.NoMachine:
-		w.dropNode(w.one.Node)
+		w.DropNode(w.one.Node)
 	case providertest.AnotherOfItsName:
-		w.dropNode(w.one.Node)
+		w.DropNode(w.one.Node)
 		w.node(w.one.Node)
 	case providertest.ItsIDIsAnothers:
-		w.patchNode(w.one.Node, m{"spec": m{"providerID": "lab://another"}})
+		w.PatchNode(w.one.Node, m{"spec": m{"providerID": "lab://another"}})
 	case providertest.TwoMachines:
 	}
 	return w.one

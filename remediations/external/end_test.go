@@ -77,10 +77,10 @@ func TestWhatIsOverIsEnded(t *testing.T) {
 				w.Patch("SelfNodeRemediation", w.one.Node, m{"status": tc.status}, "status")
 			}
 			if tc.on != nil {
-				w.patchNode(w.one.Node, m{"metadata": m{"annotations": tc.on}})
+				w.PatchNode(w.one.Node, m{"metadata": m{"annotations": tc.on}})
 			}
 			if tc.node {
-				w.dropNode(w.one.Node)
+				w.DropNode(w.one.Node)
 			}
 			e := Ender{w.remediator(func(o *Options) { o.Now = func() time.Time { return now } }).Client, nil, []remediations.Template{w.one.Template, w.one.Template}}
 

@@ -2,16 +2,12 @@ package external
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/space"
@@ -79,22 +75,8 @@ func (w *world) named(kind string) remediations.Template {
 
 // node makes a Node of that name, whose agent could reboot it.
 func (w *world) node(name string) engine.Machine {
-	n, err := lab.Shared(w.T).Client().CoreV1().Nodes().Create(context.WithoutCancel(w.T.Context()), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Annotations: map[string]string{rebootableKey: "true"},
-	}}, metav1.CreateOptions{})
-	require.NoError(w.T, err)
+	n := w.Node(name, "", map[string]string{rebootableKey: "true"})
 	return engine.Machine{Node: name, UID: string(n.UID), Template: w.named("SelfNodeRemediationTemplate")}
-}
-
-func (w *world) dropNode(name string) {
-	require.NoError(w.T, lab.Shared(w.T).Client().CoreV1().Nodes().Delete(context.WithoutCancel(w.T.Context()), name, metav1.DeleteOptions{}))
-}
-
-func (w *world) patchNode(name string, change m) {
-	data, err := json.Marshal(change)
-	require.NoError(w.T, err)
-	_, err = lab.Shared(w.T).Client().CoreV1().Nodes().Patch(context.WithoutCancel(w.T.Context()), name, types.MergePatchType, data, metav1.PatchOptions{})
-	require.NoError(w.T, err)
 }
 
 // asked are the Nodes that have an object of Drydock's of that kind.

@@ -41,7 +41,7 @@ func (w *world) metal() engine.Machine {
 	w.template("Metal3RemediationTemplate", m{"template": m{"spec": m{"strategy": m{"type": "Reboot", "retryLimit": 1, "timeout": "300s"}}}})
 	metal := w.node(w.Name + "-metal")
 	metal.Template, metal.Attempt, metal.ProviderID = w.named("Metal3RemediationTemplate"), "abcdef-0-1", "metal3://"+w.Name
-	w.patchNode(metal.Node, m{"spec": m{"providerID": metal.ProviderID}})
+	w.PatchNode(metal.Node, m{"spec": m{"providerID": metal.ProviderID}})
 	w.machine("machine-1", metal.Node, metal.ProviderID)
 
 	return metal
@@ -60,13 +60,13 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 		says  string
 	}{
 		"excluded": {set: func(w *world, on *engine.Machine) {
-			w.patchNode(on.Node, m{"metadata": m{"labels": m{excludeKey: "true"}}})
+			w.PatchNode(on.Node, m{"metadata": m{"labels": m{excludeKey: "true"}}})
 		}, says: "has the label " + excludeKey + "=true"},
 		"not excluded": {set: func(w *world, on *engine.Machine) {
-			w.patchNode(on.Node, m{"metadata": m{"labels": m{excludeKey: "false"}}})
+			w.PatchNode(on.Node, m{"metadata": m{"labels": m{excludeKey: "false"}}})
 		}},
 		"no agent": {set: func(w *world, on *engine.Machine) {
-			w.patchNode(on.Node, m{"metadata": m{"annotations": m{rebootableKey: nil}}})
+			w.PatchNode(on.Node, m{"metadata": m{"annotations": m{rebootableKey: nil}}})
 		}, says: "its agent would never reboot it"},
 		"no template":       {set: func(_ *world, on *engine.Machine) { on.Template.Name = "other" }, says: "/other does not exist; create it, or correct the plan"},
 		"nobody's template": {set: func(_ *world, on *engine.Machine) { on.Template = remediations.Template{} }, says: "ask for a policy whose plan has this step"},

@@ -21,29 +21,10 @@ const (
 	phaseKey   = "machine.openshift.io/instance-state"
 )
 
-type machineSet struct {
-	metav1.TypeMeta
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              struct {
-		Replicas *int `json:"replicas"`
-	} `json:"spec"`
-	Status struct {
-		Replicas int `json:"replicas"`
-	} `json:"status"`
-}
-
-// wanted is how many Machines there are to be.
-func (s *machineSet) wanted() int {
-	if s.Spec.Replicas == nil {
-		return 1
-	}
-	return *s.Spec.Replicas
-}
-
 // sight is a Node's Machine, and the MachineSet that would make another one.
 type sight struct {
 	machine *kubeapi.Machine
-	set     machineSet
+	set     kubeapi.MachineSet
 	owned   []kubeapi.Machine // the MachineSet's Machines, this one among them
 }
 
@@ -92,20 +73,11 @@ func (c *Client) machineOf(ctx context.Context, m engine.Machine) (*sight, error
 		return nil, err
 	case s.set.DeletionTimestamp != nil:
 		return nil, refused(kubeapi.ForMachine, "MachineSet %s is being deleted, and would make no new Machine", owner.Name)
-	case s.set.Status.Replicas > s.set.wanted():
-		return nil, refused(kubeapi.ForWhile, "MachineSet %s has %d Machines and is to have %d, so it would make no new one", owner.Name, s.set.Status.Replicas, s.set.wanted())
+	case s.set.Status.Replicas > s.set.Wanted():
+		return nil, refused(kubeapi.ForWhile, "MachineSet %s has %d Machines and is to have %d, so it would make no new one", owner.Name, s.set.Status.Replicas, s.set.Wanted())
 	}
-	s.owned = ownedBy(all, string(owner.UID))
+	s.owned = kubeapi.OwnedBy(all, owner.UID)
 	return s, nil
-}
-
-func ownedBy(all []kubeapi.Machine, set string) (out []kubeapi.Machine) {
-	for i := range all {
-		if of := metav1.GetControllerOf(&all[i]); of != nil && string(of.UID) == set {
-			out = append(out, all[i])
-		}
-	}
-	return out
 }
 
 // progress is how far the Machine API is with the Machine.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"drydock.dev/drydock/internal/kubeapi"
 	"drydock.dev/drydock/remediations"
@@ -15,26 +14,12 @@ import (
 // Machine's MachineSet makes another one.
 type Replacer struct{ *Client }
 
-// before is what goes on record with the intent.
-type before struct {
-	Machine    string `json:"machine"`
-	UID        string `json:"uid"`
-	ProviderID string `json:"providerID"`
-	// Set is the MachineSet that owns the Machine.
-	Set    string `json:"set"`
-	SetUID string `json:"setUID"`
-	// Newest is when the youngest Machine of the MachineSet was made, by the API server's clock.
-	Newest time.Time `json:"newest"`
-}
-
-func (b *before) read(kept remediations.Before) error {
-	if err := kept.Read(b); err != nil {
-		return err
+// read is what went on record with the intent.
+func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
+	if err := kept.Read(&was); err != nil {
+		return was, err
 	}
-	if b.Machine == "" || b.UID == "" || b.ProviderID == "" || b.Set == "" || b.SetUID == "" || b.Newest.IsZero() {
-		return errors.New("the record does not say which Machine and MachineSet there were before")
-	}
-	return nil
+	return was, was.Whole()
 }
 
 // Survey finds the Machine, and names all that stands against its deletion.
@@ -43,13 +28,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	if err != nil {
 		return c.core.Told(err, fmt.Sprintf("the replacement of node %q: %%s", m.Node)).Survey()
 	}
-	b := before{Machine: s.machine.Name, UID: string(s.machine.UID), ProviderID: s.machine.Spec.ProviderID, Set: s.set.Name, SetUID: string(s.set.UID)}
-	for _, one := range s.owned {
-		if made := one.CreationTimestamp.UTC(); made.After(b.Newest) {
-			b.Newest = made
-		}
-	}
-	return remediations.Keeping(b)
+	return remediations.Keeping(kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set, s.owned))
 }
 
 // sight is the Machine, and the object that would be made for it.
@@ -69,8 +48,8 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 }
 
 func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
-	var was before
-	if err := was.read(m.Before); err != nil {
+	was, err := read(m.Before)
+	if err != nil {
 		return remediations.CallRefused, refused(kubeapi.ForMachine, "%s", err)
 	}
 	s, made, err := c.sight(ctx, m)
@@ -85,8 +64,8 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 
 // Replaced says how far the replacement is, by the Machines alone: the object's Succeeded is its remediator's opinion.
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
-	var was before
-	if err := was.read(kept); err != nil {
+	was, err := read(kept)
+	if err != nil {
 		return remediations.Replacement{}, c.core.Told(refused(kubeapi.ForMachine, "%s", err), "looking for the replacement: %s")
 	}
 	r, err := c.replaced(ctx, was)
@@ -96,8 +75,8 @@ func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remed
 	return r, nil
 }
 
-func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Replacement, err error) {
-	var set machineSet
+func (c Replacer) replaced(ctx context.Context, was kubeapi.SetBefore) (r remediations.Replacement, err error) {
+	var set kubeapi.MachineSet
 	switch err := c.machines().Get(ctx, "machinesets/"+was.Set, "MachineSet", &set); {
 	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(set.UID) != was.SetUID:
 		r.Missing = fmt.Sprintf("MachineSet %s is gone, or another one has its name, so it makes no new Machine", was.Set)
@@ -109,16 +88,16 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	if err != nil {
 		return r, err
 	}
-	of := kubeapi.Succession{Set: "MachineSet " + was.Set, ProviderID: was.ProviderID, Newest: was.Newest, Seen: set.Status.Replicas, Wanted: set.wanted()}
+	old := ""
 	for i := range all {
 		if one := &all[i]; string(one.UID) == was.UID {
-			of.Old = fmt.Sprintf("the old Machine %s is still there: %s", one.Name, c.progress(one))
+			old = fmt.Sprintf("the old Machine %s is still there: %s", one.Name, c.progress(one))
 		}
 	}
 	var members []kubeapi.Member
-	for _, one := range ownedBy(all, was.SetUID) {
+	for _, one := range kubeapi.OwnedBy(all, set.UID) {
 		up := one.DeletionTimestamp == nil && one.Spec.ProviderID != "" && one.Status.NodeRef.Name != ""
 		members = append(members, kubeapi.Member{ProviderID: one.Spec.ProviderID, Made: one.CreationTimestamp.Time, Up: up})
 	}
-	return of.Replacement(members), nil
+	return was.Succession(&set, "MachineSet "+was.Set, old).Replacement(members), nil
 }

@@ -27,7 +27,7 @@ func (w *world) replacing() *world {
 		name string
 	}{{&w.one, "one"}, {&w.two, "two"}} {
 		of.Template, of.ProviderID = w.named(remediations.MachineDeletion), "aws:///"+w.Name+"/i-"+of.name
-		w.patchNode(of.Node, m{"spec": m{"providerID": of.ProviderID}, "metadata": m{"annotations": m{machineKey: machines + "/" + w.named1(of.name)}}})
+		w.PatchNode(of.Node, m{"spec": m{"providerID": of.ProviderID}, "metadata": m{"annotations": m{machineKey: machines + "/" + w.named1(of.name)}}})
 		w.shift(of.name, of.Node, of.ProviderID)
 	}
 	return w
@@ -151,10 +151,10 @@ func TestWhatStandsAgainstAReplacement(t *testing.T) {
 	}{
 		"nothing": {set: func(*world) {}},
 		"the remediator would delete another one": {func(w *world) {
-			w.patchNode(w.one.Node, m{"metadata": m{"annotations": m{machineKey: machines + "/" + w.named1("two")}}})
+			w.PatchNode(w.one.Node, m{"metadata": m{"annotations": m{machineKey: machines + "/" + w.named1("two")}}})
 		}, "so the remediator would delete another one"},
 		"no annotation": {func(w *world) {
-			w.patchNode(w.one.Node, m{"metadata": m{"annotations": m{machineKey: nil}}})
+			w.PatchNode(w.one.Node, m{"metadata": m{"annotations": m{machineKey: nil}}})
 		}, "annotation machine.openshift.io/machine is \"\""},
 		"nobody's Machine": {func(w *world) { machine(w, m{"metadata": m{"ownerReferences": nil}}) }, "does not belong to a MachineSet"},
 		"going": {func(w *world) {
@@ -219,7 +219,7 @@ func TestAMachineDeletionIsProvenByAnotherMachine(t *testing.T) {
 	require.Contains(t, said.Missing, `its instance is "running"`)
 
 	// The Machine API ends the instance and deletes the Node, and the MachineSet makes another Machine.
-	w.dropNode(on.Node)
+	w.DropNode(on.Node)
 	w.gone("one")
 	said = replaced()
 	require.False(t, said.MachineGone, "the MachineSet has seen two, and one is listed")

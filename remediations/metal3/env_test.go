@@ -2,16 +2,13 @@ package metal3
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/space"
@@ -55,10 +52,7 @@ func (w *world) machine(name string) engine.Machine {
 	of := engine.Machine{Node: w.Name + "-" + name}
 	id, err := lab.Shared(w.T).AddBareMetal(context.WithoutCancel(w.T.Context()), w.Name, name, of.Node)
 	require.NoError(w.T, err)
-	n, err := lab.Shared(w.T).Client().CoreV1().Nodes().Create(context.WithoutCancel(w.T.Context()), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: of.Node}, Spec: corev1.NodeSpec{ProviderID: id},
-	}, metav1.CreateOptions{})
-	require.NoError(w.T, err)
+	n := w.Node(of.Node, id, nil)
 	of.ProviderID, of.UID = id, string(n.UID)
 	return of
 }
@@ -94,10 +88,7 @@ func (w *world) record(of engine.Machine, phase remediations.Phase) {
 			Intent: &remediations.Intent{ID: of.Attempt, At: at}, Done: []string{"reboot:1"},
 		}).Encode()
 	}
-	data, err := json.Marshal(m{"metadata": m{"annotations": m{remediations.NodeRepairKey: value}}})
-	require.NoError(w.T, err)
-	n, err := lab.Shared(w.T).Client().CoreV1().Nodes().Patch(w.T.Context(), of.Node, types.MergePatchType, data, metav1.PatchOptions{})
-	require.NoError(w.T, err)
+	n := w.PatchNode(of.Node, m{"metadata": m{"annotations": m{remediations.NodeRepairKey: value}}})
 	require.NoError(w.T, remediations.ReadJournal(n).Malformed)
 }
 

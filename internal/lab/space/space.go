@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/lab"
@@ -121,3 +122,28 @@ func (s *Space) Delete(kind, name string) {
 		require.NoError(s.T, s.Of(kind).Delete(s.ctx(), name, metav1.DeleteOptions{}))
 	}
 }
+
+// Node makes a Node, with these annotations where there are any.
+func (s *Space) Node(name, providerID string, annotations map[string]string) *corev1.Node {
+	n, err := s.nodes().Create(s.ctx(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: corev1.NodeSpec{ProviderID: providerID},
+	}, metav1.CreateOptions{})
+	require.NoError(s.T, err)
+	return n
+}
+
+// PatchNode merges the change into a Node.
+func (s *Space) PatchNode(name string, change map[string]any) *corev1.Node {
+	data, err := json.Marshal(change)
+	require.NoError(s.T, err)
+	n, err := s.nodes().Patch(s.ctx(), name, types.MergePatchType, data, metav1.PatchOptions{})
+	require.NoError(s.T, err)
+	return n
+}
+
+// DropNode takes a Node away.
+func (s *Space) DropNode(name string) {
+	require.NoError(s.T, s.nodes().Delete(s.ctx(), name, metav1.DeleteOptions{}))
+}
+
+func (s *Space) nodes() typed.NodeInterface { return lab.Shared(s.T).Client().CoreV1().Nodes() }
