@@ -8,8 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab/programs"
@@ -44,6 +45,8 @@ type Drydock struct {
 	*Process
 	ReceiverURL, MetricsURL string
 	TokenFile, ConfigFile   string
+
+	namespace string
 }
 
 // PrepareDrydock builds the program from this checkout, installs the chart without admission, and makes the token that
@@ -67,7 +70,7 @@ func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (to
 func (l *Lab) DrydockProgram() string { return filepath.Join(l.dir, "bin", "drydock") }
 
 // DrydockConfig is the configuration that the lab runs Drydock with, before DrydockOptions.Config: one of DESIGN's
-// form, with short times.
+// form, with short times but for those that a machine which is busy for a while must not use up: who keeps the lead, and what answers a call.
 func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map[string]any {
 	c := map[string]any{
 		"apiVersion": "drydock.dev/v1alpha1", "kind": "Config", "mode": "enforce",
@@ -78,7 +81,7 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 			"urls": l.AlertmanagerURLs(), "pollInterval": "2s", "maxStaleness": "10s",
 		},
 		"leaderElection": map[string]any{
-			"namespace": o.Namespace, "leaseDuration": "6s", "renewDeadline": "5s", "retryPeriod": "500ms",
+			"namespace": o.Namespace, "leaseDuration": "60s", "renewDeadline": "50s", "retryPeriod": "500ms",
 		},
 		"ledger": map[string]any{"namespace": o.Namespace},
 		"limits": map[string]any{"startupGrace": "0s"},
@@ -88,7 +91,7 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 	}
 	if o.Civo != nil {
 		c["providers"] = map[string]any{"civo": map[string]any{
-			"apiURL": o.Civo.URL(), "clusterID": o.Civo.ClusterID, "region": o.Civo.Region, "apiKeyFile": o.Civo.KeyFile, "timeout": "5s",
+			"apiURL": o.Civo.URL(), "clusterID": o.Civo.ClusterID, "region": o.Civo.Region, "apiKeyFile": o.Civo.KeyFile, "timeout": "20s",
 		}}
 	}
 	return overlay(c, o.Config)
@@ -149,15 +152,44 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return nil, fmt.Errorf("writing Drydock's configuration: %w", err)
 	}
+	if err := l.freeLead(ctx, o.Namespace); err != nil {
+		return nil, err
+	}
 	p, err := l.startPart(ctx, Spec{
 		Name: o.Name, Path: cmp.Or(o.Program, l.DrydockProgram()), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
-		ReadyURL: "http://" + address(ports[2]) + "/readyz", ReadyWithin: 3 * time.Minute, // it waits for an API server
+		ReadyURL: "http://" + address(ports[2]) + "/readyz", // It waits for an API server.
 	})
 	if err != nil {
 		return nil, err
 	}
+	l.mu.Lock()
+	l.drydocks[o.Namespace] = append(l.drydocks[o.Namespace], p)
+	l.mu.Unlock()
 	return &Drydock{
-		Process: p, TokenFile: tokenFile, ConfigFile: file,
+		Process: p, TokenFile: tokenFile, ConfigFile: file, namespace: o.Namespace,
 		ReceiverURL: "http://" + address(ports[0]) + "/v1/alerts", MetricsURL: "http://" + address(ports[1]) + "/metrics",
 	}, nil
+}
+
+// Restart starts a Drydock once more that has ended, and returns when it is ready.
+func (l *Lab) Restart(ctx context.Context, d *Drydock) error {
+	if err := l.freeLead(ctx, d.namespace); err != nil {
+		return err
+	}
+	return d.Start(ctx)
+}
+
+// freeLead takes away the Lease that a leader in the namespace left, for which the next one would wait, where all have ended.
+func (l *Lab) freeLead(ctx context.Context, namespace string) error {
+	l.mu.Lock()
+	ran := l.drydocks[namespace]
+	l.mu.Unlock()
+	if len(ran) == 0 || slices.ContainsFunc(ran, func(p *Process) bool { return !closed(p.Done()) }) {
+		return nil
+	}
+	err := l.client.CoordinationV1().Leases(namespace).Delete(ctx, "drydock", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting the Lease of a leader that has ended: %w", err)
+	}
+	return nil
 }

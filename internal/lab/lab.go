@@ -42,6 +42,7 @@ type Lab struct {
 
 	mu        sync.Mutex
 	processes map[string]*Process
+	drydocks  map[string][]*Process // by namespace
 	proxies   []*Proxy
 	broken    map[string]bool // nodes whose kubelet is cut off
 	off       map[string]bool // nodes whose machine is down
@@ -82,6 +83,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		began:      time.Now(),
 		webhook:    o.Webhook,
 		processes:  map[string]*Process{},
+		drydocks:   map[string][]*Process{},
 		broken:     map[string]bool{},
 		off:        map[string]bool{},
 		conditions: map[string]map[corev1.NodeConditionType]corev1.NodeCondition{},

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// patience is how long something is waited for that only a fault keeps from coming.
+const patience = 5 * time.Minute
+
 // Spec says what a Process runs and how it is known to be ready.
 type Spec struct {
 	Name string // how errors call it
@@ -26,7 +29,7 @@ type Spec struct {
 	ReadyURL string
 	// ReadyClient polls ReadyURL; nil: http.DefaultClient.
 	ReadyClient *http.Client
-	// ReadyWithin bounds the wait; zero: one minute.
+	// ReadyWithin bounds the wait; zero: patience.
 	ReadyWithin time.Duration
 	// Again starts it once more a second after it has ended by itself, as a kubelet does. Kill and Stop end it for good.
 	Again bool
@@ -117,7 +120,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 	within := p.spec.ReadyWithin
 	if within == 0 {
-		within = time.Minute
+		within = patience
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -149,7 +152,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 }
 
 func (p *Process) probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.spec.ReadyURL, nil)
 	if err != nil {

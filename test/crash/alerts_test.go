@@ -44,14 +44,14 @@ func (a *alerts) fire(ctx context.Context, node string) error {
 	return nil
 }
 
-// resolve ends it, and waits a little for the post to be taken.
+// resolve ends it, and waits for the post to be taken, as long as nobody may be there who takes it.
 func (a *alerts) resolve(ctx context.Context, node string) error {
 	if err := tell(ctx, a.yard.lab.AlertmanagerURLs(), labelsOf(node), a.began, time.Now()); err != nil {
 		return err
 	}
 	select {
 	case <-a.post("resolved", node):
-	case <-time.After(500 * time.Millisecond):
+	case <-time.After(10 * time.Second):
 	}
 	return nil
 }

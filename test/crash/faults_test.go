@@ -152,7 +152,7 @@ func (y *yard) random(r *rand.Rand, share float64, until time.Time) hook {
 // TestWatchesBreak cuts every watch of the Nodes after a moment, all along.
 func TestWatchesBreak(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, shared(t), options{nodes: 2, cures: 2, attempts: 2})
+	y := newYard(t, shared(t), options{nodes: 2, cures: 2, attempts: 2, steady: true})
 	var cut atomic.Int64
 	y.on(func(c *call, when moment) lab.Verdict {
 		if when == after && c.request.URL.Path == "/api/v1/nodes" && c.request.URL.Query().Get("watch") != "" {

@@ -67,7 +67,7 @@ func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
 		}
 		t.Run("control: a moment "+name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t, shared(t), options{replicas: 2})
+			y := newYard(t, shared(t), options{replicas: 2, steady: true})
 			stopped := y.stopAt(c.at)
 			y.start()
 			y.fail(0)
@@ -182,7 +182,7 @@ func (y *yard) knows(r *replica, led int64) {
 // does not stop it. Nothing else makes the one that leads write, or read, the ledger.
 func TestASlotThatAFormerLeaderLeftIsFreed(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, shared(t), options{})
+	y := newYard(t, shared(t), options{steady: true})
 	y.start()
 	y.sees()
 	maps := y.lab.Client().CoreV1().ConfigMaps(y.name)

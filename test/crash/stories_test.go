@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,10 +27,14 @@ var stories = []story{
 		y.fail(0)
 		y.kept()
 	}},
-	{"nothing cures, and a person resets", options{cures: never, wait: "4s"}, func(y *yard) {
+	{"nothing cures, and a person resets", options{cures: never, wait: "10s"}, func(y *yard) {
 		y.fail(0)
 		y.kept()
 		require.NoError(y.t, y.alerts.resolve(y.t.Context(), y.nodes[0]))
+		y.await("its end to be written, unless it dies with it", func(v *view) bool {
+			alerts := remediations.AlertsOn(v.nodes[y.nodes[0]].Annotations)
+			return y.replicas[0].deaths.Load() > 0 || !slices.ContainsFunc(alerts, func(a remediations.Alert) bool { return a.Status == "firing" })
+		})
 		require.NoError(y.t, y.lab.Heal(y.t.Context(), y.nodes[0], "a-new-boot"))
 		y.annotate(0, remediations.ResetKey, "true")
 		y.await("the repair to be forgotten", func(v *view) bool {
@@ -55,13 +58,15 @@ var stories = []story{
 		y.annotate(0, remediations.PauseKey, "")
 		y.kept()
 	}},
-	{"two nodes and one slot", options{nodes: 2, attempts: 3, rebootTime: 3 * time.Second}, func(y *yard) {
+	{"two nodes and one slot", options{nodes: 2, attempts: 3, held: true}, func(y *yard) {
 		y.fail(0)
 		y.await("the slot to be taken", func(v *view) bool {
 			r := v.record(y.nodes[0])
 			return r != nil && r.Phase == remediations.Verifying
 		})
 		y.fail(1)
+		y.await("the other to be held", func(v *view) bool { return v.ledger.Status.Holds[remediations.AtLimit] != "" })
+		close(y.back)
 		y.kept()
 	}},
 }

@@ -37,7 +37,8 @@ type yard struct {
 	view     *view
 	alerts   *alerts
 	underway atomic.Int64
-	changes  atomic.Int64 // the calls that had a name
+	changes  atomic.Int64  // the calls that had a name
+	back     chan struct{} // closed when machines that are held may come back
 
 	mu       sync.Mutex
 	hook     hook
@@ -52,14 +53,18 @@ type options struct {
 	nodes, replicas, slots int
 	// cures is which of the reboots that reach a machine cures it, from 1.
 	cures int
-	// attempts are the plan's, wait is how long each may take to be proven; zero: 2 and 15s,
-	// several times what a proof takes with a dozen yards at once.
+	// attempts are the plan's, wait is how long each may take to be proven; zero: 2 and 30s,
+	// many times what a proof takes with a dozen yards at once.
 	attempts int
 	wait     string
 	// rebootTime is how long a machine is away; zero: 200ms.
 	rebootTime time.Duration
 	// unled turns the leader's election off.
 	unled bool
+	// steady is for those who lose no leader: a busy machine takes the lead from nobody either.
+	steady bool
+	// held makes machines stay away until the test lets them come back.
+	held bool
 }
 
 func (o options) withDefaults() options {
@@ -68,7 +73,7 @@ func (o options) withDefaults() options {
 		o.attempts = 2
 	}
 	if o.wait == "" {
-		o.wait = "15s"
+		o.wait = "30s"
 	}
 	if o.rebootTime == 0 {
 		o.rebootTime = 200 * time.Millisecond
@@ -83,7 +88,7 @@ func newYard(t *testing.T, s site, o options) *yard {
 	t.Helper()
 	ctx := t.Context()
 	y := &yard{
-		options: o.withDefaults(), t: t, lab: s.lab, name: fmt.Sprintf("yard-%d", yards.Add(1)), seen: map[string]int{},
+		options: o.withDefaults(), t: t, lab: s.lab, name: fmt.Sprintf("yard-%d", yards.Add(1)), seen: map[string]int{}, back: make(chan struct{}),
 	}
 	require.NoError(t, y.lab.InstallChart(ctx, y.name, y.name, nil))
 	for i := range y.options.nodes {
@@ -139,7 +144,7 @@ func (y *yard) config() map[string]any {
 	return map[string]any{
 		"alertmanager":   map[string]any{"pollInterval": "1s"},
 		"limits":         map[string]any{"concurrent": y.slots, "unhealthy": "100%"},
-		"leaderElection": map[string]any{"enabled": !y.unled},
+		"leaderElection": y.election(),
 		"providers":      map[string]any{"civo": map[string]any{"apiURL": y.provider.url(), "timeout": "20s"}},
 		"policies": []any{map[string]any{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "1s", "cooldown": "0s",
@@ -147,6 +152,15 @@ func (y *yard) config() map[string]any {
 			"plan":    []any{map[string]any{"step": "reboot", "wait": y.wait, "attempts": y.attempts}},
 		}},
 	}
+}
+
+// election is how leaders are found: a new one soon after the last has fallen.
+func (y *yard) election() map[string]any {
+	e := map[string]any{"enabled": !y.unled, "leaseDuration": "6s", "renewDeadline": "5s"}
+	if y.steady {
+		e["leaseDuration"], e["renewDeadline"] = "60s", "50s"
+	}
+	return e
 }
 
 // proof is how long after its intent an attempt's proof may come and hold.

@@ -136,7 +136,7 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	free()
 	lab.AwaitEnd(t, d.Process, within)
 	y.civo.On(civosim.Recycle, nil)
-	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, y.lab.Restart(t.Context(), d))
 	e := y.ended("node-30")
 
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)

@@ -131,9 +131,6 @@ func (y *yard) settle(nodes []corev1.Node) {
 	}
 	err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Delete(ctx, "drydock-ledger", metav1.DeleteOptions{})
 	require.NoError(y.t, client.IgnoreNotFound(err))
-	// An earlier test's Drydock was killed with the lead, which nobody else would take before its Lease is over.
-	err = y.lab.Client().CoordinationV1().Leases(lab.Namespace).Delete(ctx, "drydock", metav1.DeleteOptions{})
-	require.NoError(y.t, client.IgnoreNotFound(err))
 }
 
 // alertsAt counts the alerts about nodes that an Alertmanager has.

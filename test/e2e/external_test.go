@@ -120,7 +120,7 @@ func TestKilledWhenTheObjectIsMade(t *testing.T) {
 
 	y.fail("node-69")
 	lab.AwaitEnd(t, d.Process, within)
-	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, y.lab.Restart(t.Context(), d))
 	e := y.ended("node-69")
 	y.noneLeft(objects, "node-69")
 

@@ -100,7 +100,7 @@ func TestKilledWhenTheHostIsAnnotated(t *testing.T) {
 
 	y.fail("metal-1")
 	lab.AwaitEnd(t, d.Process, within)
-	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, y.lab.Restart(t.Context(), d))
 
 	y.rebootedByMetal3("metal-1", host, rebooted, before)
 }

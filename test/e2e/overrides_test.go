@@ -68,7 +68,7 @@ func TestARequestIsCarriedOut(t *testing.T) {
 		y.told(c.node, "RepairStarted", "request "+c.is)
 		y.told(c.node, "RepairStepIssued", "as drydock.dev/request asked: "+c.is)
 	}
-	require.Contains(t, y.metrics(d), `drydock_repairs_total{outcome="Recovered",policy="remediation/reboot"} 2`)
+	y.measures(d, `drydock_repairs_total{outcome="Recovered",policy="remediation/reboot"} 2`)
 	require.Len(t, y.civo.Done(civosim.HardReboots), len(cases))
 }
 
@@ -142,7 +142,7 @@ func TestAPauseAndALabelHold(t *testing.T) {
 	y := newYard(t)
 	const until, forever, unclear, label = "node-18", "node-19", "node-20", "node-21"
 	y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
-	end := time.Now().Add(12 * time.Second).UTC().Truncate(time.Second)
+	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	y.annotate(until, remediations.PauseKey, end.Format(time.RFC3339)+" fan swap")
 	y.annotate(forever, remediations.PauseKey, "true Ada is at it")
 	y.annotate(unclear, remediations.PauseKey, "until lunch")
@@ -160,6 +160,8 @@ func TestAPauseAndALabelHold(t *testing.T) {
 	y.told(unclear, "AnnotationInvalid", `drydock.dev/pause="until lunch" is not understood: write "true" or an end such as`)
 	require.Contains(t, y.held(label, remediations.ReasonExcluded).Hold.Message, "drydock.dev/exclude=true takes the node out of Drydock's hands")
 
+	require.Zero(t, y.reboots(until))
+	y.annotate(until, remediations.PauseKey, time.Now().Add(3*time.Second).UTC().Format(time.RFC3339)+" fan swap") // it comes to its end
 	y.recovers(until, 1)
 	require.NotContains(t, y.node(until).Annotations, remediations.PauseKey, "the leader took it off")
 	for _, n := range []string{forever, unclear, label} {
@@ -241,7 +243,7 @@ func TestCancel(t *testing.T) {
 	first()
 	both()
 	d.Kill()
-	require.NoError(t, d.Start(t.Context()), "what was cancelled is on the Node, not in the process")
+	require.NoError(t, y.lab.Restart(t.Context(), d), "what was cancelled is on the Node, not in the process")
 	y.fail(control)
 	y.recovers(control, 1)
 	for node, n := range reboots {
@@ -304,7 +306,7 @@ func TestBrokenGlassHolds(t *testing.T) {
 	since := glass.Since
 
 	d.Kill()
-	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, y.lab.Restart(t.Context(), d))
 	y.fail("node-28") // shows that it leads again
 	y.recovers("node-28", 1)
 	y.ledger("since when", broken)
@@ -382,7 +384,7 @@ func TestKilledInEveryKindOfHold(t *testing.T) {
 		before[i] = y.held(h.node, h.reason)
 	}
 	d.Kill()
-	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, y.lab.Restart(t.Context(), d))
 	y.fail(control)
 	y.recovers(control, 1)
 	for i, h := range holds {

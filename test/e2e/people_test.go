@@ -195,6 +195,8 @@ func (y *yard) record(node, what string, wanted func(*remediations.Record) bool)
 
 func verifying(r *remediations.Record) bool { return r.Phase == remediations.Verifying }
 
+func underRepair(r *remediations.Record) bool { return r.Phase.InFlight() }
+
 // recovers waits for the node to be cured after so many reboots by this test.
 func (y *yard) recovers(node string, reboots int) remediations.Entry {
 	y.t.Helper()
@@ -207,21 +209,42 @@ func (y *yard) recovers(node string, reboots int) remediations.Entry {
 // stubborn are machines that their first reboot does not help.
 func (y *yard) stubborn(nodes ...string) {
 	y.t.Helper()
+	y.machines(lab.CivoOptions{RebootTime: time.Second, Cures: helpedAgain(nodes...)})
+}
+
+// away makes the machines stay away when they are rebooted, until the test lets them come back: with them the alert stays, and the repair.
+func (y *yard) away(cures func(civosim.Instance, civosim.Op) bool) (comeBack func()) {
+	y.t.Helper()
+	let := make(chan struct{})
+	y.machines(lab.CivoOptions{RebootTime: time.Second, Cures: func(in civosim.Instance, op civosim.Op) bool {
+		cured := cures == nil || cures(in, op)
+		if cured {
+			<-let
+		}
+		return cured
+	}})
+	comeBack = sync.OnceFunc(func() { close(let) })
+	y.t.Cleanup(comeBack)
+	return comeBack
+}
+
+// helpedAgain says of these machines that their first reboot does not help.
+func helpedAgain(nodes ...string) func(civosim.Instance, civosim.Op) bool {
 	var mu sync.Mutex
 	tries := map[string]int{}
 	for _, n := range nodes {
 		tries[n] = 1
 	}
-	y.machines(lab.CivoOptions{RebootTime: time.Second, Cures: func(in civosim.Instance, _ civosim.Op) bool {
+	return func(in civosim.Instance, _ civosim.Op) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		tries[in.Hostname]--
 		return tries[in.Hostname] < 0
-	}})
+	}
 }
 
 // soon is how long a reboot that does not help is waited for, while a person does something about it.
-const soon = "15s"
+const soon = "30s"
 
 // twice is a plan whose first reboot is given up after so long.
 func twice(first string, over map[string]any) map[string]any {

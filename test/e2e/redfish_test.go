@@ -112,7 +112,7 @@ func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 	works := y.bmc("node-65", lab.BMCOptions{})
 	y.run(metal([]any{
 		for1("node-61", resets(reset(patience), reset(patience))), for1("node-62", resets(reset(patience), reset(patience))),
-		for1("node-64", resets(soft("30s"))), for1("node-65", resets(soft(patience))),
+		for1("node-64", resets(soft("1m"))), for1("node-65", resets(soft(patience))),
 	}, refuses, loses, hangs, works))
 
 	y.lab.Break("node-64")
@@ -164,7 +164,7 @@ func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 
 			y.fail("node-63")
 			lab.AwaitEnd(t, d.Process, within)
-			require.NoError(t, d.Start(t.Context()))
+			require.NoError(t, y.lab.Restart(t.Context(), d))
 			e := y.ended("node-63")
 
 			steps := []string{"reboot:1"}
@@ -194,7 +194,7 @@ func TestAMachineThatIsOffIsNotRebooted(t *testing.T) {
 
 	power("On")
 	d.Kill() // or the BMC is asked again in some minutes
-	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, y.lab.Restart(t.Context(), d))
 	require.Equal(t, remediations.Recovered, y.ended("node-66").Outcome)
 	require.Equal(t, []string{"ForceRestart"}, kinds(b))
 }

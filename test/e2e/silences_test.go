@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 )
@@ -43,14 +42,14 @@ func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 		y.entry(node, func(e remediations.Entry) bool { return e.ID == r.ID && e.Outcome == remediations.Recovered })
 		require.Equal(t, round+1, y.reboots(node))
 	}
-	require.Contains(t, y.metrics(d), `drydock_holds{policy="node-not-ready",reason="Silenced"} 0`)
+	y.measures(d, `drydock_holds{policy="node-not-ready",reason="Silenced"} 0`)
 }
 
 // A silence made while the first reboot is verified: that is recorded as it went, and the second one waits.
 func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	y := newYard(t)
 	const node = "node-51"
-	y.stubborn(node)
+	comeBack := y.away(helpedAgain(node))
 	d := y.run(lab.DrydockOptions{Config: config(twice(soon, nil))})
 	y.fail(node)
 	y.record(node, "the first reboot verified", verifying)
@@ -64,13 +63,13 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	require.Equal(t, 1, y.reboots(node))
 
 	// Alertmanager has posted this alert already, so it has no cause to say anything now.
-	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
 	before := y.learnt(d)
 	expire()
 	ended := time.Now()
-	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
+	y.record(node, "going on", underRepair)
 	t.Logf("it went on %s after the silence ended", time.Since(ended).Round(10*time.Millisecond))
 	require.Equal(t, before, y.learnt(d), "nobody told Drydock")
+	comeBack()
 	e := y.recovers(node, 2)
 	require.Equal(t, r.ID, e.ID)
 }
@@ -91,22 +90,24 @@ func TestASilenceTearsNothing(t *testing.T) {
 func TestASilenceEndsAndNothingIsSent(t *testing.T) {
 	y := newYard(t)
 	const node = "node-53"
+	comeBack := y.away(nil)
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
 	approve := y.waiting(node)
 	expire := y.silenceBoth("not now", "node="+node)
 	y.held(node, remediations.Silenced)
 	approve()
 	before := y.learnt(d)
-	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
 	expire()
-	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
+	y.record(node, "going on", underRepair)
 	require.Equal(t, before, y.learnt(d), "nobody told Drydock")
+	comeBack()
 	y.recovers(node, 1)
 }
 
 func TestResolvedAndFiredAgainUnderASilence(t *testing.T) {
 	y := newYard(t)
 	const node = "node-54"
+	comeBack := y.away(nil)
 	d := y.run(lab.DrydockOptions{Config: config(asking())})
 	approve := y.waiting(node)
 	expire := y.silenceBoth("not now", "node="+node)
@@ -121,10 +122,10 @@ func TestResolvedAndFiredAgainUnderASilence(t *testing.T) {
 	y.alertmanagers(node, "silenced", isState("suppressed"))
 	y.held(node, remediations.Silenced)
 	require.Zero(t, y.reboots(node))
-	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
 	expire()
-	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
+	y.record(node, "going on", underRepair)
 	require.Equal(t, before, y.learnt(d), "neither its end nor its return was told")
+	comeBack()
 	y.recovers(node, 1)
 }
 
@@ -174,9 +175,8 @@ func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
 	y.held(node, remediations.AlertUnconfirmed)
 	approve()
 	require.Zero(t, y.reboots(node), "it is over, though nobody said so")
-	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(2*time.Second))
 	y.fail(node)
-	y.record(node, "going on", func(r *remediations.Record) bool { return r.Phase == remediations.Acting })
+	y.record(node, "going on", underRepair)
 	require.Equal(t, before, y.learnt(d), "neither its end nor its return was told")
 	require.Equal(t, first, remediations.AlertsOn(y.node(node).Annotations)[0].StartsAt, "so this is old")
 	y.recovers(node, 1)
@@ -184,8 +184,8 @@ func TestResolvedAndFiredAgainBetweenTwoFlushes(t *testing.T) {
 
 func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
 	y := newYard(t)
-	const node = "node-58"
-	d := y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"for": "20s"}))})
+	const node, control = "node-58", "node-59"
+	d := y.run(lab.DrydockOptions{Config: map[string]any{"policies": []any{for1(control, policy(nil)), policy(map[string]any{"for": "10m"})}}})
 	y.configure(d, map[string]any{"route": map[string]any{"group_wait": "1h"}})
 	before := y.learnt(d)
 	y.fail(node)
@@ -195,9 +195,9 @@ func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
 	y.held(node, remediations.AlertUnconfirmed)
 	require.Zero(t, y.reboots(node))
 
-	// The control: this time it stays. No post will come for an hour, and none is needed.
-	y.fail(node)
-	y.recovers(node, 1)
+	// The control: one that stays, and that need not be so old. No post will come for an hour, and none is needed.
+	y.fail(control)
+	y.recovers(control, 1)
 	require.Equal(t, before, y.learnt(d))
 }
 

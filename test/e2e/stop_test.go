@@ -30,7 +30,7 @@ func TestStoppedDuringTheCall(t *testing.T) {
 	require.Equal(t, remediations.Verifying, r.Phase)
 	require.Equal(t, remediations.CallAccepted, r.Intent.Outcome)
 
-	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, y.lab.Restart(t.Context(), d))
 	require.Equal(t, remediations.Recovered, y.ended("node-40").Outcome)
 	require.Equal(t, 1, y.reboots("node-40"))
 }

@@ -254,13 +254,14 @@ func (y *yard) ledger(what string, wanted func(*ledger.Ledger) bool) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), within)
 	defer cancel()
-	w, err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=drydock-ledger"})
-	require.NoError(y.t, err)
-	defer w.Stop()
 	last := "nothing"
-	for {
-		select {
-		case e := <-w.ResultChan():
+	for ctx.Err() == nil { // a watch that ends begins anew, with what there is
+		w, err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=drydock-ledger"})
+		if err != nil && ctx.Err() != nil {
+			break
+		}
+		require.NoError(y.t, err)
+		for e := range w.ResultChan() {
 			cm, ok := e.Object.(*corev1.ConfigMap)
 			if !ok {
 				continue
@@ -269,12 +270,12 @@ func (y *yard) ledger(what string, wanted func(*ledger.Ledger) bool) {
 			l, err := ledger.DecodeLedger(cm.Data)
 			require.NoError(y.t, err)
 			if wanted(l) {
+				w.Stop()
 				return
 			}
-		case <-ctx.Done():
-			y.t.Fatalf("waiting for the ledger: %s; it has %s", what, last)
 		}
 	}
+	y.t.Fatalf("waiting for the ledger: %s; it has %s", what, last)
 }
 
 // watchFleet counts, at every change of any node, how many are under repair; it gives the most there ever were.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/internal/lab/programs"
 	"drydock.dev/drydock/remediations"
 )
@@ -21,6 +20,7 @@ func TestWhyFollowsASilence(t *testing.T) {
 	const node = "node-71"
 	plugin := filepath.Join(t.TempDir(), "kubectl-drydock")
 	require.NoError(t, programs.Compile(t.Context(), plugin, "./cmd/kubectl-drydock"))
+	comeBack := y.away(nil)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	asked := []string{"--alertmanager", y.lab.AlertmanagerURLs()[0], "--alertmanager", y.lab.AlertmanagerURLs()[1]}
 	why := func(further ...string) (code int, out string) {
@@ -43,13 +43,13 @@ func TestWhyFollowsASilence(t *testing.T) {
 		require.Contains(t, out, author+" (the disk is being swapped)")
 	}
 
-	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Slow(5*time.Second))
 	expire()
 	y.await(node, "under repair", func(n *corev1.Node) bool { return remediations.InFlight(n) != nil })
 	code, out = why(asked...)
 	require.Equal(t, 4, code, out)
 	require.Contains(t, out, node+" is under repair: reboot:1")
 
+	comeBack()
 	y.recovers(node, 1)
 	require.Eventually(t, func() bool { code, out = why(asked...); return code == 0 }, within, time.Second, "%s", out)
 	require.Contains(t, out, "Recovered")

@@ -205,7 +205,7 @@ func (h *Host) Ready(ctx context.Context) error {
 // AwaitAPI returns when the host's own API server is ready.
 func (h *Host) AwaitAPI(ctx context.Context) error {
 	last := errors.New("nothing asked yet")
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		last = h.Ready(ctx)
 		return last == nil, nil
 	})
@@ -229,7 +229,7 @@ func (h *Hosts) awaitNodes(ctx context.Context, c lab.Credentials, ca []byte) er
 		return fmt.Errorf("making a client of the hosts' API servers: %w", err)
 	}
 	for _, host := range h.hosts {
-		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 			node, err := client.CoreV1().Nodes().Get(ctx, host.Name, metav1.GetOptions{})
 			return err == nil && ready(node), nil // asked again, whatever was wrong
 		})

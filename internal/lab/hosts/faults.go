@@ -71,7 +71,10 @@ func (h *Host) SSHAgain(ctx context.Context) error {
 }
 
 // goingDown bounds a command on a host that may be going down.
-const goingDown = 5 * time.Second
+const goingDown = 15 * time.Second
+
+// patience is how long something of a host's is waited for that only a fault keeps from coming.
+const patience = 5 * time.Minute
 
 // Reboot reboots the host as a person there does, and returns when it is in another boot and answers by SSH.
 func (h *Host) Reboot(ctx context.Context) error {
@@ -94,7 +97,7 @@ func (h *Host) BootID(ctx context.Context) (string, error) {
 // AwaitBootAfter returns when the host is in another boot than that, and answers by SSH.
 func (h *Host) AwaitBootAfter(ctx context.Context, before string) error {
 	last := errors.New("nothing asked yet")
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		// A command on a host that goes down may have no end.
 		ctx, cancel := context.WithTimeout(ctx, goingDown)
 		defer cancel()

@@ -194,7 +194,7 @@ func (h *Host) awaitEmpty() {
 // awaitSSH returns when sshd says who it is.
 func (h *Host) awaitSSH(ctx context.Context) error {
 	last := errors.New("nothing asked yet")
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		last = h.greeting(ctx)
 		return last == nil, nil
 	})
