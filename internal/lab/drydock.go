@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -128,15 +129,6 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 	if err != nil {
 		return nil, err
 	}
-	ports := make([]int, 3)
-	for i := range ports {
-		if ports[i], err = FreePort(); err != nil {
-			return nil, err
-		}
-	}
-	if o.Port != 0 {
-		ports[0] = o.Port
-	}
 	if o.Admission != nil {
 		certDir := filepath.Join(l.dir, o.Name+"-certs")
 		if err := l.Project(ctx, o.Namespace, o.Namespace+"-webhook", certDir); err != nil {
@@ -144,22 +136,24 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 		}
 		o.Config = overlay(map[string]any{"webhook": o.Admission.config(o.Namespace, certDir)}, o.Config)
 	}
-	text, err := yaml.Marshal(l.drydockConfig(o, tokenFile, ports))
-	if err != nil {
-		return nil, fmt.Errorf("writing Drydock's configuration: %w", err)
-	}
 	file := filepath.Join(l.dir, o.Name+".yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return nil, fmt.Errorf("writing Drydock's configuration: %w", err)
-	}
 	if err := l.freeLead(ctx, o.Namespace); err != nil {
 		return nil, err
 	}
-	p, err := l.startPart(ctx, Spec{
-		Name: o.Name, Path: cmp.Or(o.Program, l.DrydockProgram()), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
-		ReadyURL: "http://" + address(ports[2]) + "/readyz", // It waits for an API server.
+	var written error
+	p, ports, err := l.startOnPorts(ctx, 3, func(ports []int) Spec {
+		ports[0] = cmp.Or(o.Port, ports[0])
+		text, err := yaml.Marshal(l.drydockConfig(o, tokenFile, ports))
+		if err == nil {
+			err = os.WriteFile(file, text, 0o600)
+		}
+		written = err
+		return Spec{
+			Name: o.Name, Path: cmp.Or(o.Program, l.DrydockProgram()), Args: []string{"run", "--config", file, "--kubeconfig", kubeconfig},
+			ReadyURL: "http://" + address(ports[2]) + "/readyz", // it waits for an API server
+		}
 	})
-	if err != nil {
+	if err = errors.Join(written, err); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()

@@ -40,7 +40,7 @@ func TestALostNodeRaisesAnAlertThatItsReturnResolves(t *testing.T) {
 	t.Logf("up in %s", time.Since(begun))
 
 	l.Break("node-1")
-	lost := awaitNode(t, l, "node-1", 15*time.Second, func(n *corev1.Node) bool { return ready(n) == corev1.ConditionUnknown })
+	lost := awaitNode(t, l, "node-1", func(n *corev1.Node) bool { return ready(n) == corev1.ConditionUnknown })
 	t.Logf("lost after %s", lost)
 	begun = time.Now()
 	awaitAlert(t, alerts, "NodeNotReady/node-1/firing")
@@ -56,7 +56,7 @@ func TestALostNodeRaisesAnAlertThatItsReturnResolves(t *testing.T) {
 	}
 
 	require.NoError(t, l.Heal(ctx, "node-1", "boot-2"))
-	awaitNode(t, l, "node-1", 2*time.Second, func(n *corev1.Node) bool {
+	awaitNode(t, l, "node-1", func(n *corev1.Node) bool {
 		return ready(n) == corev1.ConditionTrue && n.Status.NodeInfo.BootID == "boot-2"
 	})
 	begun = time.Now()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func TestARecycledMachineComesBackAsAnother(t *testing.T) {
 					}
 				}
 				return false
-			}, 20*time.Second, 20*time.Millisecond)
+			}, within, 20*time.Millisecond)
 			all := civo.Instances()
 			successor := all[len(all)-1]
 			require.Equal(t, []string{"ACTIVE", "p", "old-" + name}, []string{successor.Status, successor.Pool, successor.Replaces})
@@ -98,21 +99,26 @@ func TestARebootTakesTheNodeAway(t *testing.T) {
 	require.NoError(t, l.SetCondition(ctx, "rebooted", corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
 	before, err := l.Client().CoreV1().Nodes().Get(ctx, "rebooted", metav1.GetOptions{})
 	require.NoError(t, err)
-	civo, err := l.StartCivo(ctx, lab.CivoOptions{
-		RebootTime: grace + 3*time.Second, Logf: t.Logf, Cures: func(civosim.Instance, civosim.Op) bool { return false },
-	})
+	back := make(chan struct{})
+	civo, err := l.StartCivo(ctx, lab.CivoOptions{Logf: t.Logf, Cures: func(civosim.Instance, civosim.Op) bool {
+		<-back
+		return false
+	}})
 	require.NoError(t, err)
 	t.Cleanup(civo.Close)
+	comeBack := sync.OnceFunc(func() { close(back) })
+	t.Cleanup(comeBack)
 
 	_, err = apiOf(t, civo).HardRebootInstance("rebooted")
 	require.NoError(t, err)
-	awaitNode(t, l, "rebooted", 20*time.Second, func(n *corev1.Node) bool {
+	awaitNode(t, l, "rebooted", func(n *corev1.Node) bool {
 		return n.Status.NodeInfo.BootID == before.Status.NodeInfo.BootID && !slices.ContainsFunc(kubelets, func(kind corev1.NodeConditionType) bool {
 			return findCondition(n, kind).Status != corev1.ConditionUnknown
 		})
 	})
+	comeBack()
 	var after *corev1.Node
-	awaitNode(t, l, "rebooted", 20*time.Second, func(n *corev1.Node) bool {
+	awaitNode(t, l, "rebooted", func(n *corev1.Node) bool {
 		after = n
 		return ready(n) == corev1.ConditionTrue
 	})

@@ -16,7 +16,7 @@ func TestAConditionStaysAsItIsSet(t *testing.T) {
 	ctx, l := t.Context(), lab.Shared(t)
 	require.NoError(t, l.SetCondition(ctx, "node-0", "GPUFallen", corev1.ConditionTrue, "Xid79"))
 	require.NoError(t, l.SetCondition(ctx, "node-0", corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
-	awaitNode(t, l, "node-0", 3*time.Second, func(n *corev1.Node) bool {
+	awaitNode(t, l, "node-0", func(n *corev1.Node) bool {
 		return ready(n) == corev1.ConditionFalse && len(n.Spec.Taints) > 0
 	})
 	require.NoError(t, l.Heal(ctx, "node-0", ""))
@@ -72,11 +72,11 @@ func TestPodsOfALostNodeStayTerminatingUntilItReturns(t *testing.T) {
 	require.Eventually(t, func() bool { // needs the namespace's service account, which a controller makes
 		_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 		return err == nil
-	}, 10*time.Second, 50*time.Millisecond)
+	}, within, 50*time.Millisecond)
 	require.Eventually(t, func() bool {
 		p, err := pods.Get(ctx, "p", metav1.GetOptions{})
 		return err == nil && p.Status.Phase == corev1.PodRunning
-	}, 5*time.Second, 20*time.Millisecond)
+	}, within, 20*time.Millisecond)
 
 	l.Break("node-2")
 	require.NoError(t, pods.Delete(ctx, "p", metav1.DeleteOptions{}))
@@ -88,7 +88,7 @@ func TestPodsOfALostNodeStayTerminatingUntilItReturns(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := pods.Get(ctx, "p", metav1.GetOptions{})
 		return err != nil
-	}, 10*time.Second, 50*time.Millisecond)
+	}, within, 50*time.Millisecond)
 }
 
 func TestAlertmanagersAreStoppedAndStartedAndTheWebhookMoves(t *testing.T) {
@@ -105,5 +105,5 @@ func TestAlertmanagersAreStoppedAndStartedAndTheWebhookMoves(t *testing.T) {
 	require.Eventually(t, func() bool {
 		body, err := get(t, l.AlertmanagerURLs()[1]+"/api/v2/alerts?filter=alertname%3DWatchdog")
 		return err == nil && len(body) > 5
-	}, 15*time.Second, 50*time.Millisecond)
+	}, within, 50*time.Millisecond)
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -235,7 +236,18 @@ func (y *yard) alerts(pod string) []map[string]string {
 	return out
 }
 
-// awaitAlert waits for the alert about a pod, or for its end.
+// fired waits until Prometheus has had the alert about a pod, which may be over again: Drydock is quick.
+func (y *yard) fired(spec lab.SeiNodeSpec) {
+	y.t.Helper()
+	query := url.Values{"query": {fmt.Sprintf(`last_over_time(ALERTS{alertname="SidecarNotReady",alertstate="firing",namespace=%q,pod=%q}[1h])`, y.ns, spec.Name+"-0")}}
+	require.Eventually(y.t, func() bool {
+		var answer struct{ Data struct{ Result []any } }
+		y.request(http.MethodGet, y.lab.PrometheusURL()+"/api/v1/query?"+query.Encode(), nil, &answer)
+		return len(answer.Data.Result) > 0
+	}, within, 100*time.Millisecond, "%s fires", spec.Pod())
+}
+
+// awaitAlert waits for the alert about a pod that is there until the test does something about it, or for its end.
 func (y *yard) awaitAlert(spec lab.SeiNodeSpec, fires bool) {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { return len(y.alerts(spec.Name+"-0")) > 0 == fires }, within, 100*time.Millisecond, "%s fires: %t", spec.Pod(), fires)
