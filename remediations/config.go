@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/remediations/signs"
 	"github.com/prometheus/alertmanager/pkg/labels"
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
@@ -81,7 +82,7 @@ type Policy struct {
 	Labels []string
 	Mode   Mode
 	// Witness is what must be true of the node itself, beside the alert; nil: the policy does not say, and repairs no node.
-	Witness *Witness
+	Witness *signs.Witness
 	// For is how long the alert must have been firing, beyond its rule's own for.
 	For  time.Duration
 	Plan []Step
@@ -102,7 +103,7 @@ type Policy struct {
 // Takes says whether the policy is for the node, by the node's labels as they are now. A GPU node counts as one with
 // GPUCountLabel though it lost that label.
 func (p *Policy) Takes(n *corev1.Node) bool {
-	return p.NodeSelector == nil || p.NodeSelector.Matches(gpuLabels{k8slabels.Set(n.Labels), n})
+	return p.NodeSelector == nil || p.NodeSelector.Matches(signs.LabelsOf(n))
 }
 
 // Step is one step of a plan.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"drydock.dev/drydock/remediations/signs"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -65,7 +66,7 @@ func (c *Config) whyNot(p *Policy, against misfit, labels map[string]string, nod
 		var lacks []string
 		requirements, _ := p.NodeSelector.Requirements()
 		for _, r := range requirements {
-			if !r.Matches(gpuLabels{n.Labels, n}) {
+			if !r.Matches(signs.LabelsOf(n)) {
 				lacks = append(lacks, fmt.Sprintf("node %s does not match nodeSelector %s", n.Name, r.String()))
 			}
 		}

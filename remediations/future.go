@@ -1,6 +1,9 @@
 package remediations
 
-import "time"
+import (
+	"drydock.dev/drydock/remediations/signs"
+	"time"
+)
 
 // ahead is how far a time may lie in the future: clocks are never quite the same.
 const ahead = time.Minute
@@ -8,8 +11,8 @@ const ahead = time.Minute
 // FromTheFuture says that the time was written by a clock that was wrong, if this one is right.
 func FromTheFuture(t, now time.Time) bool { return t.After(now.Add(ahead)) }
 
-// Agrees says that most kubelets' clocks agree with this one: only then may a time from the future be called wrong.
-func (h *Heartbeats) Agrees(now time.Time) bool {
+// ClocksAgree says that most kubelets' clocks agree with this one: only then may a time from the future be called wrong.
+func ClocksAgree(h *signs.Heartbeats, now time.Time) bool {
 	return h != nil && now.Sub(h.ReadAt).Abs() <= LookFor && 2*h.Stale < h.Nodes
 }
 

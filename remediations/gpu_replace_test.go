@@ -10,6 +10,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
@@ -20,10 +21,10 @@ func TestGPUNodeIsNeverReplaced(t *testing.T) {
 		replace bool
 	}{
 		"the control":                  {func(*corev1.Node) {}, true},
-		"it says how many GPUs it has": {func(n *corev1.Node) { n.Labels[GPUCountLabel] = "8" }, false},
+		"it says how many GPUs it has": {func(n *corev1.Node) { n.Labels[signs.GPUCountLabel] = "8" }, false},
 		"it lost that label":           {func(n *corev1.Node) { n.Labels["nvidia.com/gpu.present"] = "true" }, false},
 		"it lost all labels": {func(n *corev1.Node) {
-			n.Status.Allocatable = corev1.ResourceList{GpuResource: resource.MustParse("0")}
+			n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("0")}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,23 +10,24 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 func TestExpectedGPUsAreToldByTheLabelAlone(t *testing.T) {
 	for label, want := range map[string]int{"1": 1, "8": 8, "1024": 1024, "0": 0, "": 0, "-1": 0, "eight": 0, "8.0": 0, "1025": 0, "99999999999999999999": 0} {
 		n := scene.Bare("n1")
-		n.Labels[GPUCountLabel] = label
-		got, ok := ExpectedGPUs(n)
+		n.Labels[signs.GPUCountLabel] = label
+		got, ok := signs.ExpectedGPUs(n)
 		require.Equal(t, want, got, "%q", label)
 		require.Equal(t, want > 0, ok, "%q", label)
 	}
-	_, ok := ExpectedGPUs(scene.Bare("n1"))
+	_, ok := signs.ExpectedGPUs(scene.Bare("n1"))
 	require.False(t, ok, "no label, no GPU node")
 }
 
 func TestFleetKnowsTheGPUNodes(t *testing.T) {
 	gpu, young, sick := scene.Bare("gpu1"), scene.Bare("gpu2"), scene.Unready(scene.Bare("gpu3"))
-	gpu.Labels[GPUCountLabel], young.Labels[GPUCountLabel], sick.Labels[GPUCountLabel] = "8", "4", "2"
+	gpu.Labels[signs.GPUCountLabel], young.Labels[signs.GPUCountLabel], sick.Labels[signs.GPUCountLabel] = "8", "4", "2"
 	young.CreationTimestamp.Time = scene.Noon
 	f := scene.FleetOf(scene.LimitsAlone(), []*corev1.Node{gpu, young, sick, scene.Bare("n1")}, nil, scene.Noon)
 	require.Equal(t, map[string]int{"gpu1": 8, "gpu2": 4, "gpu3": 2}, f.ExpectedGPUs)
@@ -40,22 +41,22 @@ func TestNodeThatLostItsGPULabelIsStillAGPUNode(t *testing.T) {
 		require.NoError(t, err)
 		return &Policy{Name: name, Mode: ModeEnforce, Labels: []string{"node"}, Match: matchers(t, `alertname="A"`), NodeSelector: s}
 	}
-	c := &Config{Policies: []*Policy{policy("eight", GPUCountLabel+"=8"), policy("standard", "!"+GPUCountLabel), policy("gpu", GPUCountLabel)}}
+	c := &Config{Policies: []*Policy{policy("eight", signs.GPUCountLabel+"=8"), policy("standard", "!"+signs.GPUCountLabel), policy("gpu", signs.GPUCountLabel)}}
 	for name, tc := range map[string]struct {
 		change func(*corev1.Node)
 		policy string
 	}{
 		"the control":            {func(*corev1.Node) {}, "standard"},
 		"another vendor's label": {func(n *corev1.Node) { n.Labels["amd.com/gpu.count"] = "8" }, "standard"},
-		"the label":              {func(n *corev1.Node) { n.Labels[GPUCountLabel] = "4" }, "gpu"},
-		"the label says none":    {func(n *corev1.Node) { n.Labels[GPUCountLabel] = "0" }, "gpu"},
-		"a value that is chosen": {func(n *corev1.Node) { n.Labels[GPUCountLabel] = "8" }, "eight"},
+		"the label":              {func(n *corev1.Node) { n.Labels[signs.GPUCountLabel] = "4" }, "gpu"},
+		"the label says none":    {func(n *corev1.Node) { n.Labels[signs.GPUCountLabel] = "0" }, "gpu"},
+		"a value that is chosen": {func(n *corev1.Node) { n.Labels[signs.GPUCountLabel] = "8" }, "eight"},
 		"it lost that label":     {func(n *corev1.Node) { n.Labels["nvidia.com/gpu.present"] = "true" }, "gpu"},
 		"it lost all labels": {func(n *corev1.Node) {
-			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), GpuResource: resource.MustParse("8")}
+			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("8")}
 		}, "gpu"},
 		"and its GPUs, too": {func(n *corev1.Node) {
-			n.Status.Allocatable = corev1.ResourceList{GpuResource: resource.MustParse("0")}
+			n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("0")}
 		}, "gpu"},
 	} {
 		t.Run(name, func(t *testing.T) {

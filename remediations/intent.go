@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"drydock.dev/drydock/remediations/signs"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -159,4 +160,19 @@ func MayStillRepair(c *Config, n *corev1.Node, key, intentID string) error {
 		}
 	}
 	return LetsAct(c.HoldWhen, n, j)
+}
+
+// StillWitnessed asks the signs for the last time before a call, by what was read for that.
+func StillWitnessed(n *corev1.Node, asked []signs.Sign, read map[signs.Sign]signs.Testimony) error {
+	if len(asked) == 0 {
+		return nil
+	}
+	w := signs.Weigh(asked, n, read, time.Time{})
+	if w.Ill {
+		return nil
+	}
+	if w.Unread {
+		w.Saw = append(w.Saw, "what the Node does not show could not be read")
+	}
+	return Withhold(NotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.Saw, "; "))
 }

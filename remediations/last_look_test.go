@@ -11,6 +11,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -125,24 +126,24 @@ func TestLastLookBeforeAMove(t *testing.T) {
 
 // TestLastLookAsksTheWitness: what said ill at the intent must still say so when the call leaves, by what is read then.
 func TestLastLookAsksTheWitness(t *testing.T) {
-	notReady, lease := Sign{Kind: SignNotReady}, Sign{Kind: SignStaleLease}
-	says := func(a Answer) map[Sign]Testimony {
-		return map[Sign]Testimony{lease: {Answer: a, Saw: "it is " + string(a), At: scene.Noon}}
+	notReady, lease := signs.Sign{Kind: signs.NotReady}, signs.Sign{Kind: signs.StaleLease}
+	says := func(a signs.Answer) map[signs.Sign]signs.Testimony {
+		return map[signs.Sign]signs.Testimony{lease: {Answer: a, Saw: "it is " + string(a), At: scene.Noon}}
 	}
 	for name, c := range map[string]struct {
 		ready corev1.ConditionStatus
-		signs []Sign
-		read  map[Sign]Testimony
+		signs []signs.Sign
+		read  map[signs.Sign]signs.Testimony
 		may   bool
 	}{
 		"a request asks nobody":            {corev1.ConditionTrue, nil, nil, true},
-		"still not Ready":                  {corev1.ConditionFalse, []Sign{notReady}, nil, true},
-		"Ready by now":                     {corev1.ConditionTrue, []Sign{notReady}, nil, false},
-		"the other sign is ill":            {corev1.ConditionTrue, []Sign{notReady, lease}, says(Ill), true},
-		"no sign is":                       {corev1.ConditionTrue, []Sign{notReady, lease}, says(Well), false},
-		"the other sign is not known":      {corev1.ConditionTrue, []Sign{notReady, lease}, says(Unknown), false},
-		"the other sign could not be read": {corev1.ConditionTrue, []Sign{notReady, lease}, nil, false},
-		"one is ill, the other not read":   {corev1.ConditionUnknown, []Sign{notReady, lease}, nil, true},
+		"still not Ready":                  {corev1.ConditionFalse, []signs.Sign{notReady}, nil, true},
+		"Ready by now":                     {corev1.ConditionTrue, []signs.Sign{notReady}, nil, false},
+		"the other sign is ill":            {corev1.ConditionTrue, []signs.Sign{notReady, lease}, says(signs.Ill), true},
+		"no sign is":                       {corev1.ConditionTrue, []signs.Sign{notReady, lease}, says(signs.Well), false},
+		"the other sign is not known":      {corev1.ConditionTrue, []signs.Sign{notReady, lease}, says(signs.Unknown), false},
+		"the other sign could not be read": {corev1.ConditionTrue, []signs.Sign{notReady, lease}, nil, false},
+		"one is ill, the other not read":   {corev1.ConditionUnknown, []signs.Sign{notReady, lease}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Acting()
@@ -150,6 +151,15 @@ func TestLastLookAsksTheWitness(t *testing.T) {
 			requireWithheld(t, map[bool]Reason{false: NotWitnessed}[c.may], node.MayStillAct(&Config{}, n, "r1-0-1", c.signs, c.read))
 		})
 	}
+}
+
+func TestLastLookSaysWhatCouldNotBeRead(t *testing.T) {
+	signs := []signs.Sign{{Kind: signs.NotReady}, {Kind: signs.StaleLease}}
+	const unread = "what the Node does not show could not be read"
+	require.ErrorContains(t, StillWitnessed(scene.Bare("n1"), signs, nil), unread)
+	err := StillWitnessed(scene.Bare("n1"), signs[:1], nil)
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), unread)
 }
 
 func drainedBefore(n *corev1.Node) {

@@ -6,14 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Lease is a node's heartbeat.
-type Lease struct {
-	// ReadAt is when it was read, RenewedAt when the kubelet last renewed it.
-	ReadAt, RenewedAt time.Time
-	// Duration is how long a renewal is good for.
-	Duration time.Duration
-}
-
 // Survey is what a provider says of a machine that one of its steps would act on.
 type Survey struct {
 	// Step is the Decision's AskStep, Provider who was asked, At when the answer came.

@@ -3,6 +3,7 @@ package remediations
 import (
 	"time"
 
+	"drydock.dev/drydock/remediations/signs"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -15,7 +16,7 @@ var replace = Remediation{
 		if ControlPlane(n) {
 			return "a control-plane node is never replaced: its etcd member would be lost with it"
 		}
-		if mark := gpuMark(n); mark != "" {
+		if mark := signs.GPUMark(n); mark != "" {
 			return "a GPU node is never replaced, since its machine is scarce: " + mark
 		}
 		return ""

@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // TestConditionsOfOthersAreTheSameInRulesPoliciesAndDocs: a condition that only the rule has can never be witnessed, and one that
@@ -51,7 +52,7 @@ func TestConditionsOfOthersAreTheSameInRulesPoliciesAndDocs(t *testing.T) {
 			takers++
 			var sees []string
 			for _, s := range p.Witness.Signs {
-				require.Equal(t, remediations.SignCondition, s.Kind)
+				require.Equal(t, signs.Condition, s.Kind)
 				sees = append(sees, s.Name+"="+s.Status)
 			}
 			require.ElementsMatch(t, want, sees, p.Name)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Cures are how long after its call each step is taken to have cured its node, in the replay that assumes that steps cure. They are
@@ -94,7 +95,7 @@ func illWhen(c *remediations.Config) map[corev1.NodeConditionType]corev1.Conditi
 			continue
 		}
 		for _, s := range p.Witness.Signs {
-			if s.Kind == remediations.SignCondition {
+			if s.Kind == signs.Condition {
 				out[corev1.NodeConditionType(s.Name)] = corev1.ConditionStatus(s.Status)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // live is a cluster in which Drydock runs as it does live, by the time of a bubble. Its world is not the replay's: its
@@ -279,21 +280,21 @@ func (l *live) Lease(ctx context.Context, name string) (time.Time, time.Duration
 }
 
 // Leases implements engine.Fleet.
-func (l *live) Leases(ctx context.Context, _ []string) (map[string]remediations.Lease, error) {
+func (l *live) Leases(ctx context.Context, _ []string) (map[string]signs.Lease, error) {
 	return l.Heartbeats(ctx)
 }
 
 // Heartbeats implements engine.Fleet.
-func (l *live) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
+func (l *live) Heartbeats(context.Context) (map[string]signs.Lease, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := map[string]remediations.Lease{}
+	out := map[string]signs.Lease{}
 	for name := range l.nodes {
 		renewed := time.Now()
 		if since, silent := l.silent[name]; silent {
 			renewed = since
 		}
-		out[name] = remediations.Lease{ReadAt: time.Now(), RenewedAt: renewed, Duration: leaseFor}
+		out[name] = signs.Lease{ReadAt: time.Now(), RenewedAt: renewed, Duration: leaseFor}
 	}
 	return out, nil
 }

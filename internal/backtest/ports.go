@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Nodes implements engine.Fleet.
@@ -48,15 +48,15 @@ func (w *world) Lease(_ context.Context, name string) (time.Time, time.Duration,
 }
 
 // Leases implements engine.Fleet.
-func (w *world) Leases(ctx context.Context, _ []string) (map[string]remediations.Lease, error) {
+func (w *world) Leases(ctx context.Context, _ []string) (map[string]signs.Lease, error) {
 	return w.Heartbeats(ctx)
 }
 
 // Heartbeats implements engine.Fleet.
-func (w *world) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
-	out := make(map[string]remediations.Lease, len(w.nodes))
+func (w *world) Heartbeats(context.Context) (map[string]signs.Lease, error) {
+	out := make(map[string]signs.Lease, len(w.nodes))
 	for _, n := range w.nodes {
-		out[n.Name] = remediations.Lease{ReadAt: w.now, RenewedAt: w.renewed(n), Duration: leaseFor}
+		out[n.Name] = signs.Lease{ReadAt: w.now, RenewedAt: w.renewed(n), Duration: leaseFor}
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Options say what is replayed.
@@ -78,7 +79,7 @@ func New(o Options, from time.Time) *Replay {
 	ids := 0
 	r.engine = engine.New(engine.Options{
 		Config: &core, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: w.actuators(), Workers: map[string]engine.Worker{"drain": empties{w}},
-		Witnesses: map[remediations.SignKind]engine.Witness{remediations.SignDaemonSetPod: podSign{w}}, Events: w,
+		Witnesses: map[signs.Kind]engine.Witness{signs.DaemonSetPod: podSign{w}}, Events: w,
 		Metrics: prometheus.NewRegistry(), Clock: w, Log: logr.Discard(), PollInterval: o.PollInterval, CallTimeout: time.Minute,
 		NewID: func() string {
 			ids++

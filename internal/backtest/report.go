@@ -12,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/internal/backtest/history"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Seconds is a duration that JSON has in seconds.
@@ -202,7 +203,7 @@ func assumptions(o Options) []string {
 		"Whoever cures a node whose plan ran out resets its repair when its last alert has ended.",
 	}
 	for _, p := range o.Config.Policies {
-		if p.Witness != nil && slices.ContainsFunc(p.Witness.Signs, func(s remediations.Sign) bool { return s.Kind == remediations.SignDaemonSetPod }) {
+		if p.Witness != nil && slices.ContainsFunc(p.Witness.Signs, func(s signs.Sign) bool { return s.Kind == signs.DaemonSetPod }) {
 			out = append(out, "Policy "+p.Name+": the pod that its witness names is taken to be ill while an alert fires on its node.")
 		}
 	}

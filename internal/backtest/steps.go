@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // step is the provider of one remediation: it accepts each call.
@@ -105,9 +106,9 @@ func (w *world) actuators() map[string]map[string]engine.Actuator {
 type podSign struct{ w *world }
 
 // Testify implements engine.Witness. The pod is taken to be ill for as long as an alert fires on its node.
-func (s podSign) Testify(_ context.Context, m engine.Machine, _ remediations.Sign) remediations.Testimony {
+func (s podSign) Testify(_ context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	if n := s.w.node[m.Node]; n != nil && len(n.firing) > 0 && n.cured == nil {
-		return remediations.Testimony{Answer: remediations.Ill, Saw: "an alert fires; pods are not in the record"}
+		return signs.Testimony{Answer: signs.Ill, Saw: "an alert fires; pods are not in the record"}
 	}
-	return remediations.Testimony{Answer: remediations.Well, Saw: "no alert fires; pods are not in the record"}
+	return signs.Testimony{Answer: signs.Well, Saw: "no alert fires; pods are not in the record"}
 }

@@ -9,18 +9,19 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	kube "drydock.dev/drydock/remediations/kube/settings"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // daemonSetsKey is where the configuration names the DaemonSets that a witness may leave to it.
 const daemonSetsKey = "providers.daemonSets."
 
 // witness reads what must be true of the node itself; nil: the policy does not say.
-func (b *builder) witness(at pointer, raw any) *remediations.Witness {
+func (b *builder) witness(at pointer, raw any) *signs.Witness {
 	switch raw := raw.(type) {
 	case string:
-		return &remediations.Witness{None: true} // the schema takes no other word
+		return &signs.Witness{None: true} // the schema takes no other word
 	case []any:
-		w := &remediations.Witness{}
+		w := &signs.Witness{}
 		for i, entry := range raw {
 			sign, ok := b.sign(at.To(i), entry)
 			if ok && slices.Contains(w.Signs, sign) {
@@ -36,16 +37,16 @@ func (b *builder) witness(at pointer, raw any) *remediations.Witness {
 }
 
 // sign reads one entry, which has one key.
-func (b *builder) sign(at pointer, raw any) (remediations.Sign, bool) {
+func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 	entry, isMapping := raw.(map[string]any)
 	if !isMapping || b.Faulty(at) {
-		return remediations.Sign{}, false
+		return signs.Sign{}, false
 	}
 	known := loadSchema().policies.at(pointer{}.To(0, "witness", 0)).names()
 	var keys []string
 	for _, key := range known {
 		if b.Faulty(at.To(key)) {
-			return remediations.Sign{}, false
+			return signs.Sign{}, false
 		}
 		if _, has := entry[key]; has {
 			keys = append(keys, key)
@@ -54,21 +55,21 @@ func (b *builder) sign(at pointer, raw any) (remediations.Sign, bool) {
 	switch len(keys) {
 	case 0:
 		if b.faultyUnder(at) {
-			return remediations.Sign{}, false
+			return signs.Sign{}, false
 		}
 		b.Fault(at, "says nothing; write one of %s, for example {ready: false}", list(known))
-		return remediations.Sign{}, false
+		return signs.Sign{}, false
 	case 1:
 	default:
 		b.Fault(at, "has the keys %s; write an entry of its own for each, any of them is enough", list(keys))
-		return remediations.Sign{}, false
+		return signs.Sign{}, false
 	}
-	s := remediations.Sign{Kind: remediations.SignKind(keys[0])}
+	s := signs.Sign{Kind: signs.Kind(keys[0])}
 	inner, _ := entry[keys[0]].(map[string]any)
 	text := func(key string) string { v, _ := inner[key].(string); return v }
 	p := at.To(keys[0])
 	switch s.Kind {
-	case remediations.SignCondition:
+	case signs.Condition:
 		s.Name, s.Status = text("type"), text("status")
 		if b.Faulty(p.To("type")) || b.Faulty(p.To("status")) {
 			return s, false
@@ -77,7 +78,7 @@ func (b *builder) sign(at pointer, raw any) (remediations.Sign, bool) {
 			b.Fault(p.To("type"), "has an entry of its own, which knows Unknown, too; write {ready: false}")
 			return s, false
 		}
-	case remediations.SignDaemonSetPod:
+	case signs.DaemonSetPod:
 		namespace, name, from := text("namespace"), text("name"), text("from")
 		for _, key := range []string{"namespace", "name", "from"} {
 			if b.Faulty(p.To(key)) {
@@ -96,7 +97,7 @@ func (b *builder) sign(at pointer, raw any) (remediations.Sign, bool) {
 		default:
 			s.Name = namespace + "/" + name
 		}
-	case remediations.SignNotReady, remediations.SignStaleLease, remediations.SignMissingGPUs, remediations.SignNotRunning:
+	case signs.NotReady, signs.StaleLease, signs.MissingGPUs, signs.NotRunning:
 	}
 	return s, true
 }
@@ -149,11 +150,11 @@ func (c *Config) unwitnessed(p PolicyInfo) []Fault {
 }
 
 // mute says why nobody can look at the sign.
-func (c *Config) mute(s remediations.Sign) string {
+func (c *Config) mute(s signs.Sign) string {
 	switch {
-	case s.Kind == remediations.SignDaemonSetPod && s.Name == "":
+	case s.Kind == signs.DaemonSetPod && s.Name == "":
 		return s.From + " is not configured"
-	case s.Kind == remediations.SignNotRunning && !c.testifies():
+	case s.Kind == signs.NotRunning && !c.testifies():
 		return "no provider of machines is configured that could be asked"
 	}
 	return ""
@@ -192,7 +193,7 @@ func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 	if p.NodeSelector != nil {
 		requirements, _ := p.NodeSelector.Requirements()
 		for _, r := range requirements {
-			if r.Key() == remediations.GPUCountLabel {
+			if r.Key() == signs.GPUCountLabel {
 				return nil
 			}
 		}
@@ -202,7 +203,7 @@ func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 			p.From = "" // from here on they come after it
 		}
 		if other.Name == "gpu-"+p.Name && other.From == shippedFrom && p.From == "" {
-			return []Fault{p.source.locate(p.at, true, fmt.Sprintf("policy %s takes GPU nodes, too, before the shipped policy %s does, which waits longer for them; write a nodeSelector with {key: %s, operator: DoesNotExist}", p.Name, other.Name, remediations.GPUCountLabel))}
+			return []Fault{p.source.locate(p.at, true, fmt.Sprintf("policy %s takes GPU nodes, too, before the shipped policy %s does, which waits longer for them; write a nodeSelector with {key: %s, operator: DoesNotExist}", p.Name, other.Name, signs.GPUCountLabel))}
 		}
 	}
 	return nil

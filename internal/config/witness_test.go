@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 func TestWitnessIsRead(t *testing.T) {
@@ -29,14 +30,14 @@ policies:
 - {name: unwritten, match: ['a="b"'], plan: [{step: drain}]}
 - {name: 'off', match: ['a="b"'], mode: 'off', plan: [{step: drain}]}
 `)
-	require.Equal(t, []remediations.Sign{
-		{Kind: remediations.SignNotReady}, {Kind: remediations.SignStaleLease},
-		{Kind: remediations.SignCondition, Name: "DiskPressure", Status: "True"}, {Kind: remediations.SignMissingGPUs},
-		{Kind: remediations.SignDaemonSetPod, Name: "kube-system/kube-proxy"},
-		{Kind: remediations.SignDaemonSetPod, Name: "calico-system/calico-node", From: "providers.daemonSets.cni"},
-		{Kind: remediations.SignDaemonSetPod, From: "providers.daemonSets.kubeProxy"}, {Kind: remediations.SignNotRunning},
+	require.Equal(t, []signs.Sign{
+		{Kind: signs.NotReady}, {Kind: signs.StaleLease},
+		{Kind: signs.Condition, Name: "DiskPressure", Status: "True"}, {Kind: signs.MissingGPUs},
+		{Kind: signs.DaemonSetPod, Name: "kube-system/kube-proxy"},
+		{Kind: signs.DaemonSetPod, Name: "calico-system/calico-node", From: "providers.daemonSets.cni"},
+		{Kind: signs.DaemonSetPod, From: "providers.daemonSets.kubeProxy"}, {Kind: signs.NotRunning},
 	}, c.Core.Policy("every").Witness.Signs)
-	require.Equal(t, &remediations.Witness{None: true}, c.Core.Policy("alone").Witness)
+	require.Equal(t, &signs.Witness{None: true}, c.Core.Policy("alone").Witness)
 	require.Nil(t, c.Core.Policy("unwritten").Witness)
 	text := lines(warnings)
 	require.Contains(t, text, "drydock.yaml:17: warning: policies[0].witness[6]: shows nothing: providers.daemonSets.kubeProxy is not configured")

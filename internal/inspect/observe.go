@@ -17,6 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Observation is what the caller could see of one node and of all that its repair rests on.
@@ -83,7 +84,7 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	core := s.Config.Core
 	s.State = &lifecycle.State{
 		Config: core, Node: s.Node, Journal: core.Registry.ReadJournal(s.Node), NewID: "REPAIR-ID", Ledger: s.Ledger.Whole,
-		Read: map[remediations.Sign]remediations.Testimony{},
+		Read: map[signs.Sign]signs.Testimony{},
 	}
 	if s.State.Ledger == nil {
 		s.State.Ledger = &ledger.Ledger{}
@@ -141,16 +142,16 @@ func (r *Reader) readLeases(ctx context.Context, s *Observation) error {
 	case err != nil:
 		return Asking(err, "listing the leases of the nodes", "")
 	}
-	h := &remediations.Heartbeats{ReadAt: r.Now()}
+	h := &signs.Heartbeats{ReadAt: r.Now()}
 	for _, l := range list.Items {
 		if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 			continue
 		}
-		lease := remediations.Lease{ReadAt: h.ReadAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}
+		lease := signs.Lease{ReadAt: h.ReadAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}
 		h.Count(lease)
 		if l.Name == s.Node.Name {
 			s.State.Lease = &lease
-			s.State.Read[remediations.Sign{Kind: remediations.SignStaleLease}] = remediations.LeaseSays(lease)
+			s.State.Read[signs.Sign{Kind: signs.StaleLease}] = signs.LeaseSays(lease)
 		}
 	}
 	s.State.Heartbeats = h

@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Rebooter is the remediation reboot: it cuts the power of a machine, or asks its operating system.
@@ -28,17 +29,17 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 
 // Testify says whether the machine's instance runs. One that Civo is building or deleting, or whose status this version does not
 // know, shows nothing.
-func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ remediations.Sign) remediations.Testimony {
+func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	in, err := c.Find(ctx, machineOf(m))
 	if err != nil {
-		return remediations.Testimony{Answer: remediations.Unknown, Saw: "Civo did not say whether the instance runs: " + err.Error()}
+		return signs.Testimony{Answer: signs.Unknown, Saw: "Civo did not say whether the instance runs: " + err.Error()}
 	}
-	t := remediations.Testimony{Answer: remediations.Unknown, Saw: fmt.Sprintf("Civo says that the instance is %.40q", in.Status)}
+	t := signs.Testimony{Answer: signs.Unknown, Saw: fmt.Sprintf("Civo says that the instance is %.40q", in.Status)}
 	switch in.Runs() {
 	case Running:
-		t.Answer = remediations.Well
+		t.Answer = signs.Well
 	case Stopped:
-		t.Answer = remediations.Ill
+		t.Answer = signs.Ill
 	case Between:
 	}
 	return t

@@ -9,6 +9,7 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 var machine1 = engine.Machine{Node: "node-1", ProviderID: "civo://i-1", Attempt: "abcdef-0-1"}
@@ -50,15 +51,15 @@ func TestCivoTestifies(t *testing.T) {
 	for name, test := range map[string]struct {
 		status  string
 		machine string // its provider ID
-		answer  remediations.Answer
+		answer  signs.Answer
 		saw     string
 	}{
-		"it runs":                   {"ACTIVE", "civo://i-1", remediations.Well, `Civo says that the instance is "ACTIVE"`},
-		"it is off":                 {"SHUTOFF", "civo://i-1", remediations.Ill, `Civo says that the instance is "SHUTOFF"`},
-		"it is stopped":             {"STOPPED", "civo://i-1", remediations.Ill, `Civo says that the instance is "STOPPED"`},
-		"it is rebooting":           {"REBOOTING", "civo://i-1", remediations.Unknown, `Civo says that the instance is "REBOOTING"`},
-		"a status of another day":   {"PONDERING", "civo://i-1", remediations.Unknown, `Civo says that the instance is "PONDERING"`},
-		"another machine is not it": {"SHUTOFF", "civo://i-2", remediations.Unknown, "Civo did not say whether the instance runs"},
+		"it runs":                   {"ACTIVE", "civo://i-1", signs.Well, `Civo says that the instance is "ACTIVE"`},
+		"it is off":                 {"SHUTOFF", "civo://i-1", signs.Ill, `Civo says that the instance is "SHUTOFF"`},
+		"it is stopped":             {"STOPPED", "civo://i-1", signs.Ill, `Civo says that the instance is "STOPPED"`},
+		"it is rebooting":           {"REBOOTING", "civo://i-1", signs.Unknown, `Civo says that the instance is "REBOOTING"`},
+		"a status of another day":   {"PONDERING", "civo://i-1", signs.Unknown, `Civo says that the instance is "PONDERING"`},
+		"another machine is not it": {"SHUTOFF", "civo://i-2", signs.Unknown, "Civo did not say whether the instance runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim := provider(t, func(o *civosim.Options) {
@@ -66,7 +67,7 @@ func TestCivoTestifies(t *testing.T) {
 			})
 			m := machine1
 			m.ProviderID = test.machine
-			said := Rebooter{client(t, sim.URL())}.Testify(t.Context(), m, remediations.Sign{Kind: remediations.SignNotRunning})
+			said := Rebooter{client(t, sim.URL())}.Testify(t.Context(), m, signs.Sign{Kind: signs.NotRunning})
 			require.Equal(t, test.answer, said.Answer, said.Saw)
 			require.Contains(t, said.Saw, test.saw)
 		})

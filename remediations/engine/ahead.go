@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // beatsGood is how long a count of the leases is used: Decide asks for another one after that.
@@ -84,8 +85,8 @@ func (e *Engine) beatsOld() bool {
 
 // listed are all leases, or why they are not here. Where a sample of them is enough, few is its count.
 type listed struct {
-	few    *remediations.Heartbeats
-	leases map[string]remediations.Lease
+	few    *signs.Heartbeats
+	leases map[string]signs.Lease
 	err    error
 	at     time.Time
 }
@@ -117,7 +118,7 @@ func (e *Engine) list(ctx context.Context, sample []string, fleet int) listed {
 }
 
 // countSample returns nil where the sample is empty, cannot be read, or proves nothing.
-func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *remediations.Heartbeats {
+func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *signs.Heartbeats {
 	if len(sample) == 0 {
 		return nil
 	}
@@ -151,7 +152,7 @@ func (e *Engine) countLeases(l listed) {
 		e.heartbeats = l.few
 		return
 	}
-	h := &remediations.Heartbeats{ReadAt: l.at}
+	h := &signs.Heartbeats{ReadAt: l.at}
 	for node, lease := range l.leases {
 		if e.roster.Node(node) != nil { // leases of nodes that are gone may linger
 			h.Count(lease)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // farAway is a still world whose leases take a while to come.
@@ -22,7 +22,7 @@ type farAway struct {
 	fails bool
 }
 
-func (f *farAway) Heartbeats(ctx context.Context) (map[string]remediations.Lease, error) {
+func (f *farAway) Heartbeats(ctx context.Context) (map[string]signs.Lease, error) {
 	f.lists = append(f.lists, time.Now())
 	time.Sleep(f.takes)
 	if f.fails {
@@ -119,29 +119,29 @@ type sampledFleet struct {
 	fails   error
 }
 
-func (f *sampledFleet) lease(node string) remediations.Lease {
-	l := remediations.Lease{ReadAt: time.Now(), RenewedAt: time.Now(), Duration: leaseFor}
+func (f *sampledFleet) lease(node string) signs.Lease {
+	l := signs.Lease{ReadAt: time.Now(), RenewedAt: time.Now(), Duration: leaseFor}
 	if f.stale(node) {
 		l.RenewedAt = l.ReadAt.Add(-time.Hour)
 	}
 	return l
 }
 
-func (f *sampledFleet) Leases(ctx context.Context, nodes []string) (map[string]remediations.Lease, error) {
+func (f *sampledFleet) Leases(ctx context.Context, nodes []string) (map[string]signs.Lease, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		return nil, errors.New("nothing bounds the sample")
 	}
 	f.samples = append(f.samples, nodes)
-	out := map[string]remediations.Lease{}
+	out := map[string]signs.Lease{}
 	for _, n := range nodes {
 		out[n] = f.lease(n)
 	}
 	return out, f.fails
 }
 
-func (f *sampledFleet) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
+func (f *sampledFleet) Heartbeats(context.Context) (map[string]signs.Lease, error) {
 	f.lists++
-	out := map[string]remediations.Lease{}
+	out := map[string]signs.Lease{}
 	for _, n := range f.nodes {
 		out[n.Name] = f.lease(n.Name)
 	}
@@ -163,13 +163,13 @@ func TestTheLeasesOfALargeFleetAreSampled(t *testing.T) {
 		p.readHeartbeats()
 		return e, f
 	}
-	all := &remediations.Heartbeats{Nodes: nodes, Stale: nodes}
+	all := &signs.Heartbeats{Nodes: nodes, Stale: nodes}
 	synctest.Test(t, func(t *testing.T) {
 		e, f := count(t, nil)
 		require.Zero(t, f.lists)
 		require.Len(t, f.samples, 1)
-		require.Equal(t, &remediations.Heartbeats{ReadAt: e.Clock.Now(), Nodes: remediations.LeaseSampling.Size, Fleet: nodes}, e.heartbeats)
-		require.Len(t, slices.Compact(slices.Sorted(slices.Values(f.samples[0]))), remediations.LeaseSampling.Size)
+		require.Equal(t, &signs.Heartbeats{ReadAt: e.Clock.Now(), Nodes: signs.LeaseSampling.Size, Fleet: nodes}, e.heartbeats)
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(f.samples[0]))), signs.LeaseSampling.Size)
 	})
 	for what, change := range map[string]func(e *Engine, f *sampledFleet){
 		"many are stale":                      func(_ *Engine, f *sampledFleet) { f.stale = func(n string) bool { return n[len(n)-1] < '7' } },

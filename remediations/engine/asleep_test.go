@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 	"drydock.dev/drydock/remediations/targets/location"
 )
@@ -51,7 +52,7 @@ func TestAMachineThatSleptLooksAgain(t *testing.T) {
 // TestWhatWasSeenBeforeASleepIsForgotten, all of it, and nothing that was seen while the machine was awake.
 func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 	then := time.Now()
-	sign := remediations.Sign{Kind: remediations.SignStaleLease}
+	sign := signs.Sign{Kind: signs.StaleLease}
 	for name, c := range map[string]struct {
 		awake, wall time.Duration
 		forgets     bool
@@ -62,11 +63,11 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := sleeper{since: then, awake: c.awake, wall: c.wall}.Now()
-			p := &passing{Engine: &Engine{word: &remediations.Word{AskedAt: then}, heartbeats: &remediations.Heartbeats{ReadAt: then}}, now: now}
+			p := &passing{Engine: &Engine{word: &remediations.Word{AskedAt: then}, heartbeats: &signs.Heartbeats{ReadAt: then}}, now: now}
 			m := &memory{
-				lookSince: then, repairMemory: repairMemory{wellSince: then}, lease: &remediations.Lease{ReadAt: then}, survey: &remediations.Survey{At: then},
+				lookSince: then, repairMemory: repairMemory{wellSince: then}, lease: &signs.Lease{ReadAt: then}, survey: &remediations.Survey{At: then},
 				replacement: &remediations.Replacement{Asked: remediations.Asked{At: then}}, pods: &remediations.PodProof{Asked: remediations.Asked{At: then}},
-				read: map[remediations.Sign]remediations.Testimony{sign: {At: then}},
+				read: map[signs.Sign]signs.Testimony{sign: {At: then}},
 			}
 			p.forgetTorn(m)
 			beside := &targetMemory{seen: &location.Sight{At: then}, seenAt: then, repairMemory: repairMemory{wellSince: then}}

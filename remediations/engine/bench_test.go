@@ -19,6 +19,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // still is a world in which nothing happens: a fleet of whom some have an alert, all of which wait behind one repair.
@@ -74,13 +75,13 @@ func (w *still) Node(_ context.Context, name string) (*corev1.Node, error) {
 func (w *still) Lease(context.Context, string) (time.Time, time.Duration, error) {
 	return time.Now(), time.Minute, nil
 }
-func (w *still) Leases(ctx context.Context, _ []string) (map[string]remediations.Lease, error) {
+func (w *still) Leases(ctx context.Context, _ []string) (map[string]signs.Lease, error) {
 	return w.Heartbeats(ctx)
 }
-func (w *still) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
-	out := make(map[string]remediations.Lease, len(w.nodes))
+func (w *still) Heartbeats(context.Context) (map[string]signs.Lease, error) {
+	out := make(map[string]signs.Lease, len(w.nodes))
 	for _, n := range w.nodes {
-		out[n.Name] = remediations.Lease{ReadAt: time.Now(), RenewedAt: time.Now(), Duration: time.Minute}
+		out[n.Name] = signs.Lease{ReadAt: time.Now(), RenewedAt: time.Now(), Duration: time.Minute}
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
@@ -43,7 +44,7 @@ func (d *days) decide() lifecycle.Decision {
 		d.ids++
 		s := &lifecycle.State{
 			Config: d.config, Node: d.node, Journal: modelRegistry.ReadJournal(d.node), Ledger: &ledger.Ledger{}, LookSince: d.now, NewID: fmt.Sprintf("r%05d", d.ids),
-			Heartbeats: &remediations.Heartbeats{ReadAt: d.now, Nodes: 1}, Survey: &remediations.Survey{Step: remediations.StepOn{Name: "reboot"}, At: d.now},
+			Heartbeats: &signs.Heartbeats{ReadAt: d.now, Nodes: 1}, Survey: &remediations.Survey{Step: remediations.StepOn{Name: "reboot"}, At: d.now},
 			Word: &remediations.Word{AskedAt: d.now, Replicas: []remediations.ReplicaWord{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]remediations.AlertWord{fingerprintOf("n0"): d.word}}}},
 		}
 		s.Fleet = fleet.NewFleet(d.config, []*corev1.Node{d.node}, s.Ledger, func(string) bool { return false }, d.now)

@@ -8,6 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -21,12 +22,12 @@ const intentGood = 10 * time.Second
 // must always hold away from one of them, and see the check of that invariant speak: knockout_test.go.
 type core struct {
 	intentGood time.Duration
-	sampling   remediations.Sampling
+	sampling   signs.Sampling
 
 	decide func(*lifecycle.State, time.Time) lifecycle.Decision
 	// stood is told of each decision that is not made again, with what it would be made of. Nil: nobody is told.
 	stood       func(s *lifecycle.State, d lifecycle.Decision, now time.Time)
-	mayStillAct func(c *remediations.Config, live *corev1.Node, intent string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error
+	mayStillAct func(c *remediations.Config, live *corev1.Node, intent string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error
 	admit       func(annotations map[string]string, a remediations.Alert) (drop []string, ok bool)
 	successorOf func(*ledger.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node
 
@@ -44,7 +45,7 @@ type core struct {
 
 func wholeCore() core {
 	return core{
-		intentGood: intentGood, sampling: remediations.LeaseSampling,
+		intentGood: intentGood, sampling: signs.LeaseSampling,
 		decide: node.Decide, mayStillAct: node.MayStillAct, admit: remediations.Admit, successorOf: node.SuccessorOf,
 		decidePlain: lifecycle.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: remediations.MayStillRepair,
 		decideLocation: location.Decide, mayStillMove: location.MayStillMove, mayStillPutBack: location.MayStillPutBack,

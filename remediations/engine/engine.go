@@ -16,6 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Options are all that the engine needs; none but the Silencer, the Witnesses and Posts may be left out.
@@ -30,7 +31,7 @@ type Options struct {
 	Actuators map[string]map[string]Actuator
 	Workers   map[string]Worker
 	// Witnesses answer for the signs of their kind; one that is missing says that nothing is known.
-	Witnesses map[remediations.SignKind]Witness
+	Witnesses map[signs.Kind]Witness
 	// Sidecars is nil where no provider of sidecars is configured.
 	Sidecars Sidecars
 	// Locations is nil where no mesh is configured whose leaders could be moved.
@@ -94,7 +95,7 @@ type Engine struct {
 	sawWatchdog time.Time
 	firing      map[string]time.Time
 	replicaDown map[string]bool
-	heartbeats  *remediations.Heartbeats
+	heartbeats  *signs.Heartbeats
 	// led is since when this process leads, passed when its last pass ended.
 	led, passed time.Time
 	// listing has the leases that listAhead asked for; nil: it asked for none.
@@ -159,7 +160,7 @@ type called struct {
 type memory struct {
 	repairMemory
 	lookSince time.Time
-	lease     *remediations.Lease
+	lease     *signs.Lease
 	// work is the repeatable step that this process is doing on the node; nil: none.
 	work *working
 	// survey is what the provider said before a step, replacement and pods what was said about its proof since; asking says
@@ -169,7 +170,7 @@ type memory struct {
 	pods        *remediations.PodProof
 	asking      bool
 	// read is what was read of the signs of a policy's witness; testifying says that they are being read.
-	read       map[remediations.Sign]remediations.Testimony
+	read       map[signs.Sign]signs.Testimony
 	testifying bool
 	alerts     uint64
 	// writes is while no write on the Node succeeds.

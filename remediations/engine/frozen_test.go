@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // breaker is the cluster's in the ledger; closed: it has none.
@@ -183,7 +184,7 @@ func TestPassThatComesToSeeCountsTheStorm(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e, ctx := settled(t, 20, 0)
 				now := e.Clock.Now()
-				e.heartbeats = &remediations.Heartbeats{ReadAt: now.Add(-time.Second), Nodes: 20, Stale: 20}
+				e.heartbeats = &signs.Heartbeats{ReadAt: now.Add(-time.Second), Nodes: 20, Stale: 20}
 				e.word.AskedAt = now
 				p := &passing{Engine: e, ctx: ctx, now: now, next: now.Add(idle)}
 				firing := map[string]time.Time{}

@@ -13,6 +13,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // gpuSeries is what a scrape finds of the gauge.
@@ -44,7 +45,7 @@ func TestGPUGaugeFollowsTheNodes(t *testing.T) {
 	pass := func(gpus map[string]int) {
 		var nodes []*corev1.Node
 		for name, count := range gpus {
-			labels := map[string]string{remediations.GPUCountLabel: strconv.Itoa(count)}
+			labels := map[string]string{signs.GPUCountLabel: strconv.Itoa(count)}
 			nodes = append(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 		}
 		roster.Read(nodes)

@@ -8,12 +8,13 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // beating lets Decide believe that every lease was counted just now, and is fresh.
 func beating(h *hands) {
 	h.state(func(s *lifecycle.State, now time.Time) {
-		s.Heartbeats = &remediations.Heartbeats{ReadAt: now, Nodes: 6}
+		s.Heartbeats = &signs.Heartbeats{ReadAt: now, Nodes: 6}
 	})
 }
 
@@ -32,7 +33,7 @@ func leasesBroken(how string) func(*testing.T, *world) {
 
 // sampledLeases is the tale of a sick node while nobody renews a lease, in a fleet whose leases are sampled.
 func sampledLeases(_ *testing.T, w *world) {
-	if w.core.sampling == remediations.LeaseSampling {
+	if w.core.sampling == signs.LeaseSampling {
 		w.core.sampling = modelSampling
 	}
 	w.start()
@@ -73,7 +74,7 @@ func dataKnockOuts() map[string]knockOut {
 		},
 		"6: a sample of the leases that has stale ones proves nothing": {
 			take: func(h *hands) {
-				h.w.core.sampling = remediations.Sampling{From: modelSampling.From, Size: 2, Stale: 2}
+				h.w.core.sampling = signs.Sampling{From: modelSampling.From, Size: 2, Stale: 2}
 			},
 			tale: sampledLeases, speaks: "6: something was done to n0, and no lease is renewed",
 		},
@@ -85,7 +86,7 @@ func dataKnockOuts() map[string]knockOut {
 		"6: a clock that is wrong calls nobody": {
 			take: func(h *hands) {
 				h.state(func(s *lifecycle.State, now time.Time) {
-					s.Heartbeats = &remediations.Heartbeats{ReadAt: now, Nodes: 6}
+					s.Heartbeats = &signs.Heartbeats{ReadAt: now, Nodes: 6}
 					hear(s, alerts(neverSent))
 				})
 			},

@@ -9,6 +9,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // betweenAttempts is a repair whose first reboot does not help, and what happens then.
@@ -79,7 +80,7 @@ func peopleKnockOuts() map[string]knockOut {
 		"9: no clock that is wrong mends it": {
 			take: func(h *hands) {
 				h.state(func(s *lifecycle.State, now time.Time) {
-					s.Heartbeats = &remediations.Heartbeats{ReadAt: now, Nodes: 6}
+					s.Heartbeats = &signs.Heartbeats{ReadAt: now, Nodes: 6}
 				})
 			},
 			tale: func(_ *testing.T, w *world) {

@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // cured is the tale of a reboot after which something is still not as it should be.
@@ -77,7 +78,7 @@ func proofKnockOuts() map[string]knockOut {
 		"7: its lease is fresh": {
 			take: func(h *hands) {
 				h.state(func(s *lifecycle.State, now time.Time) {
-					s.Lease = &remediations.Lease{ReadAt: now, RenewedAt: now, Duration: leaseFor}
+					s.Lease = &signs.Lease{ReadAt: now, RenewedAt: now, Duration: leaseFor}
 				})
 			},
 			tale: cured(func(w *world) { w.machines["n0"].leaseFrozen = time.Now().Add(-time.Hour) }), speaks: "7: Recovered of n0, whose lease is stale",

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
@@ -20,8 +21,8 @@ func (w *world) forge(name string) {
 
 // unwitnessed lets policies act on alerts alone.
 func unwitnessed(h *hands) {
-	h.config(func(_ *remediations.Config, p *remediations.Policy) { p.Witness = &remediations.Witness{None: true} })
-	h.w.core.mayStillAct = func(_ *remediations.Config, n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
+	h.config(func(_ *remediations.Config, p *remediations.Policy) { p.Witness = &signs.Witness{None: true} })
+	h.w.core.mayStillAct = func(_ *remediations.Config, n *corev1.Node, intent string, _ []signs.Sign, _ map[signs.Sign]signs.Testimony) error {
 		return node.MayStillAct(modelConfig(), n, intent, nil, nil)
 	}
 }
@@ -41,7 +42,7 @@ func witnessKnockOuts() map[string]knockOut {
 		},
 		"5: and still does when the call leaves": {
 			take: func(h *hands) {
-				h.w.core.mayStillAct = func(_ *remediations.Config, n *corev1.Node, intent string, _ []remediations.Sign, _ map[remediations.Sign]remediations.Testimony) error {
+				h.w.core.mayStillAct = func(_ *remediations.Config, n *corev1.Node, intent string, _ []signs.Sign, _ map[signs.Sign]signs.Testimony) error {
 					return node.MayStillAct(modelConfig(), n, intent, nil, nil)
 				}
 			},

@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 func active(a *remediations.AlertWord) {
@@ -38,7 +39,7 @@ func wordKnockOuts() map[string]knockOut {
 	all := map[string]knockOut{
 		"5: an Alertmanager says that the alert is active": {take: func(h *hands) { h.word(say) }, tale: forgedPost, speaks: nobody},
 		"5: Alertmanager routes the alert to Drydock": {
-			config: func(c *remediations.Config) { c.Policies[0].Witness = &remediations.Witness{None: true} }, // n0 is well
+			config: func(c *remediations.Config) { c.Policies[0].Witness = &signs.Witness{None: true} }, // n0 is well
 			take: func(h *hands) {
 				h.word(alerts(func(a *remediations.AlertWord) { a.Receivers = []string{"drydock"} }))
 			},
@@ -127,7 +128,7 @@ func wordKnockOuts() map[string]knockOut {
 		},
 		"9: the last look before the call": {
 			take: func(h *hands) {
-				h.w.core.mayStillAct = func(*remediations.Config, *corev1.Node, string, []remediations.Sign, map[remediations.Sign]remediations.Testimony) error {
+				h.w.core.mayStillAct = func(*remediations.Config, *corev1.Node, string, []signs.Sign, map[signs.Sign]signs.Testimony) error {
 					return nil
 				}
 			}, speaks: "9: a call for n0",

@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
@@ -29,8 +30,8 @@ func modelConfig() *remediations.Config {
 		Policies: []*remediations.Policy{{
 			Name: "node-not-ready", Match: labels.Matchers{match}, Labels: []string{"node"}, Mode: remediations.ModeEnforce,
 			Plan: []remediations.Step{{Name: "reboot", Wait: 10 * time.Minute, Attempts: 2}},
-			Witness: &remediations.Witness{Signs: []remediations.Sign{
-				{Kind: remediations.SignNotReady}, {Kind: remediations.SignCondition, Name: conditionBroken, Status: "True"},
+			Witness: &signs.Witness{Signs: []signs.Sign{
+				{Kind: signs.NotReady}, {Kind: signs.Condition, Name: conditionBroken, Status: "True"},
 			}},
 			ProofFor: 30 * time.Second, Cooldown: 5 * time.Minute, CordonExhausted: true,
 		}},

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // lookAnswer is what an instance was told, and when it asked.
@@ -339,11 +340,11 @@ func (i *instance) Lease(_ context.Context, node string) (time.Time, time.Durati
 }
 
 // Leases reads a sample. The answer has only the leases that were asked for.
-func (i *instance) Leases(_ context.Context, nodes []string) (map[string]remediations.Lease, error) {
+func (i *instance) Leases(_ context.Context, nodes []string) (map[string]signs.Lease, error) {
 	i.enter("leases", false)
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
-	out := map[string]remediations.Lease{}
+	out := map[string]signs.Lease{}
 	switch i.fault("leases") {
 	case "":
 	case "empty":
@@ -353,7 +354,7 @@ func (i *instance) Leases(_ context.Context, nodes []string) (map[string]remedia
 	}
 	for _, name := range nodes {
 		if m := i.w.machines[name]; m != nil {
-			l := remediations.Lease{ReadAt: time.Now().Add(i.offset), RenewedAt: i.w.renewed(m), Duration: leaseFor}
+			l := signs.Lease{ReadAt: time.Now().Add(i.offset), RenewedAt: i.w.renewed(m), Duration: leaseFor}
 			if i.w.lies.freshSample {
 				l.RenewedAt = l.ReadAt
 			}
@@ -363,12 +364,12 @@ func (i *instance) Leases(_ context.Context, nodes []string) (map[string]remedia
 	return out, nil
 }
 
-func (i *instance) Heartbeats(context.Context) (map[string]remediations.Lease, error) {
+func (i *instance) Heartbeats(context.Context) (map[string]signs.Lease, error) {
 	i.enter("heartbeats", false)
 	time.Sleep(at(i.w, func() time.Duration { return i.w.leasesTake }))
 	i.w.mu.Lock()
 	defer i.w.mu.Unlock()
-	out := map[string]remediations.Lease{}
+	out := map[string]signs.Lease{}
 	switch i.fault("heartbeats") {
 	case "":
 	case "empty":
@@ -377,7 +378,7 @@ func (i *instance) Heartbeats(context.Context) (map[string]remediations.Lease, e
 		return nil, errLost
 	}
 	for name, m := range i.w.machines {
-		out[name] = remediations.Lease{ReadAt: time.Now().Add(i.offset), RenewedAt: i.w.renewed(m), Duration: leaseFor}
+		out[name] = signs.Lease{ReadAt: time.Now().Add(i.offset), RenewedAt: i.w.renewed(m), Duration: leaseFor}
 	}
 	return out, nil
 }

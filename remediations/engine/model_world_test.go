@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
@@ -59,7 +60,7 @@ type world struct {
 	actuators map[string]Actuator
 	// volume is that of a stranger; nil: there is none.
 	volume    *volume
-	witnesses map[remediations.SignKind]Witness
+	witnesses map[signs.Kind]Witness
 	// reservers are those who share with Drydock who repairs a node.
 	reservers []Reserver
 	// repairers are the other systems that were found to repair nodes.
@@ -148,7 +149,7 @@ type world struct {
 
 // modelSampling samples a fleet of the model's size. It is never wrong there: of six nodes at most three have a fresh lease
 // where at least half are stale, so that four nodes always show a stale one.
-var modelSampling = remediations.Sampling{From: 5, Size: 4, Stale: 0}
+var modelSampling = signs.Sampling{From: 5, Size: 4, Stale: 0}
 
 // lies are ports that do not keep what they promise: the knock-out turns them on.
 type lies struct {

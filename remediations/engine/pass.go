@@ -89,7 +89,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 // clamp sets right what a leader whose clock was ahead wrote into the ledger, if most kubelets say that this clock is right.
 func (p *passing) clamp() *ledger.Ledger {
 	was := p.ledger
-	if p.readHeartbeats(); !p.heartbeats.Agrees(p.Clock.Now()) {
+	if p.readHeartbeats(); !remediations.ClocksAgree(p.heartbeats, p.Clock.Now()) {
 		return was
 	}
 	l := was.Clone()

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // ErrConflict: the object changed since it was read; nothing was written. Decide again.
@@ -26,9 +27,9 @@ type Fleet interface {
 	Lease(ctx context.Context, node string) (renewedAt time.Time, duration time.Duration, err error)
 	// Leases reads the leases of these nodes, all at the same time. One that does not exist is missing in the answer; an error
 	// means that some lease could not be read.
-	Leases(ctx context.Context, nodes []string) (map[string]remediations.Lease, error)
+	Leases(ctx context.Context, nodes []string) (map[string]signs.Lease, error)
 	// Heartbeats reads all nodes' leases, by node.
-	Heartbeats(ctx context.Context) (map[string]remediations.Lease, error)
+	Heartbeats(ctx context.Context) (map[string]signs.Lease, error)
 }
 
 // Changing is a Fleet that knows which of its Nodes changed, so that a pass need not go through all of them.

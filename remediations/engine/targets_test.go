@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // TestAHoldIsLookedAtAgainWhenItEnds, and not when the Alertmanagers are asked the next time.
@@ -74,24 +75,24 @@ func TestOnlyWhatAGuardHoldsCountsAsHeld(t *testing.T) {
 }
 
 // word is a witness outside of the cluster, as a provider of machines is.
-type word func() remediations.Answer
+type word func() signs.Answer
 
-func (says word) Testify(context.Context, Machine, remediations.Sign) remediations.Testimony {
-	return remediations.Testimony{Answer: says(), Saw: "what the provider says"}
+func (says word) Testify(context.Context, Machine, signs.Sign) signs.Testimony {
+	return signs.Testimony{Answer: says(), Saw: "what the provider says"}
 }
 
 // TestAProviderIsAskedOnceMoreBeforeItsCall whether the machine is still not running.
 func TestAProviderIsAskedOnceMoreBeforeItsCall(t *testing.T) {
-	for name, then := range map[string]remediations.Answer{"it is still off": remediations.Ill, "it runs by now": remediations.Well} {
+	for name, then := range map[string]signs.Answer{"it is still off": signs.Ill, "it runs by now": signs.Well} {
 		t.Run(name, func(t *testing.T) {
 			c := modelConfig()
-			c.Policies[0].Witness = &remediations.Witness{Signs: []remediations.Sign{{Kind: remediations.SignNotRunning}}}
+			c.Policies[0].Witness = &signs.Witness{Signs: []signs.Sign{{Kind: signs.NotRunning}}}
 			inWorld(t, c, 6, func(t *testing.T, w *world) {
-				w.witnesses = map[remediations.SignKind]Witness{remediations.SignNotRunning: word(func() remediations.Answer {
+				w.witnesses = map[signs.Kind]Witness{signs.NotRunning: word(func() signs.Answer {
 					if r := at(w, func() *remediations.Record { return w.record("n0") }); r != nil && r.Phase == remediations.Acting {
 						return then
 					}
-					return remediations.Ill
+					return signs.Ill
 				})}
 				w.start()
 				w.pass(16 * time.Second)
@@ -100,7 +101,7 @@ func TestAProviderIsAskedOnceMoreBeforeItsCall(t *testing.T) {
 					w.post("n0", remediations.StatusFiring)
 				})
 				w.pass(30 * time.Second)
-				require.Equal(t, then == remediations.Ill, w.callCount() == 1)
+				require.Equal(t, then == signs.Ill, w.callCount() == 1)
 			})
 		})
 	}

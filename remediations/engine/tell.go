@@ -8,6 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 func (p *passing) readLease(node string) {
@@ -16,7 +17,7 @@ func (p *passing) readLease(node string) {
 		p.Log.Error(err, "a node's lease cannot be read; without it no cure is proven", "node", node)
 		renewed, duration = time.Time{}, 0
 	}
-	p.remember(node).lease = &remediations.Lease{ReadAt: p.Clock.Now(), RenewedAt: renewed, Duration: duration}
+	p.remember(node).lease = &signs.Lease{ReadAt: p.Clock.Now(), RenewedAt: renewed, Duration: duration}
 }
 
 // readHeartbeats counts all leases, once for all nodes that ask in a row. Where they are on their way already it waits for

@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // TestAlertThatIsRoutedElsewhereDoesNothing: neither to the node, nor to the breaker, and people see that it is not routed
@@ -17,7 +18,7 @@ func TestAlertThatIsRoutedElsewhereDoesNothing(t *testing.T) {
 	for name, receiver := range map[string]string{"elsewhere": "drydock", "here, the control": "null"} {
 		t.Run(name, func(t *testing.T) {
 			c := modelConfig()
-			c.Policies[0].Witness = &remediations.Witness{None: true} // the nodes are well
+			c.Policies[0].Witness = &signs.Witness{None: true} // the nodes are well
 			c.Receiver, c.Limits.Concurrent.Value = receiver, 6
 			inWorld(t, c, 6, func(t *testing.T, w *world) {
 				w.start()

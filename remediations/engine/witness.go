@@ -8,14 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Witness answers what the watched Node does not show of a policy's witness. Leases are read through Fleet.
 type Witness interface {
 	// Testify changes nothing. Who cannot say gives Unknown and why.
-	Testify(ctx context.Context, m Machine, s remediations.Sign) remediations.Testimony
+	Testify(ctx context.Context, m Machine, s signs.Sign) signs.Testimony
 }
 
 // witnessesAtOnce bounds the nodes whose signs are being read: a thousand alerts must not become a thousand requests at once.
@@ -23,7 +23,7 @@ const witnessesAtOnce = 8
 
 // readWitness reads beside the loop what the policy's witness needs and the watched Node does not show. Where too many are
 // being read already, the pass that follows the end of one asks again.
-func (p *passing) readWitness(m *memory, n *corev1.Node, signs []remediations.Sign) {
+func (p *passing) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
 	if m.testifying || p.testimonies >= witnessesAtOnce {
 		return
 	}
@@ -42,7 +42,7 @@ func (p *passing) readWitness(m *memory, n *corev1.Node, signs []remediations.Si
 }
 
 // merged leaves both maps as they are: a State may still hold one of them.
-func merged(old, read map[remediations.Sign]remediations.Testimony) map[remediations.Sign]remediations.Testimony {
+func merged(old, read map[signs.Sign]signs.Testimony) map[signs.Sign]signs.Testimony {
 	out := maps.Clone(old)
 	if out == nil {
 		return read
@@ -52,18 +52,18 @@ func merged(old, read map[remediations.Sign]remediations.Testimony) map[remediat
 }
 
 // testify reads the signs that the watched Node does not show.
-func (e *Engine) testify(ctx context.Context, n *corev1.Node, signs []remediations.Sign) map[remediations.Sign]remediations.Testimony {
-	read := map[remediations.Sign]remediations.Testimony{}
-	for _, s := range signs {
+func (e *Engine) testify(ctx context.Context, n *corev1.Node, asked []signs.Sign) map[signs.Sign]signs.Testimony {
+	read := map[signs.Sign]signs.Testimony{}
+	for _, s := range asked {
 		if s.OnNode() {
 			continue
 		}
-		var t remediations.Testimony
+		var t signs.Testimony
 		switch w := e.witness(s.Kind, n); {
-		case s.Kind == remediations.SignStaleLease:
+		case s.Kind == signs.StaleLease:
 			t = e.leaseSays(ctx, n.Name)
 		case w == nil:
-			t = remediations.Testimony{Answer: remediations.Unknown, Saw: fmt.Sprintf("no provider that can answer about %s is configured", s)}
+			t = signs.Testimony{Answer: signs.Unknown, Saw: fmt.Sprintf("no provider that can answer about %s is configured", s)}
 		default:
 			t = w.Testify(ctx, machineOf(n), s)
 		}
@@ -74,8 +74,8 @@ func (e *Engine) testify(ctx context.Context, n *corev1.Node, signs []remediatio
 }
 
 // witness is who can say of such a sign of the Node; nil: nobody can. Of the machine itself it is the Node's provider.
-func (e *Engine) witness(kind remediations.SignKind, n *corev1.Node) Witness {
-	if kind != remediations.SignNotRunning {
+func (e *Engine) witness(kind signs.Kind, n *corev1.Node) Witness {
+	if kind != signs.NotRunning {
 		return e.Witnesses[kind]
 	}
 	for _, step := range e.Config.Registry.Names() {
@@ -87,26 +87,26 @@ func (e *Engine) witness(kind remediations.SignKind, n *corev1.Node) Witness {
 	return e.Witnesses[kind]
 }
 
-func (e *Engine) leaseSays(ctx context.Context, node string) remediations.Testimony {
+func (e *Engine) leaseSays(ctx context.Context, node string) signs.Testimony {
 	renewed, duration, err := e.Fleet.Lease(ctx, node)
 	if err != nil {
-		return remediations.Testimony{Answer: remediations.Unknown, Saw: "the lease of the node could not be read: " + err.Error()}
+		return signs.Testimony{Answer: signs.Unknown, Saw: "the lease of the node could not be read: " + err.Error()}
 	}
-	return remediations.LeaseSays(remediations.Lease{ReadAt: e.Clock.Now(), RenewedAt: renewed, Duration: duration})
+	return signs.LeaseSays(signs.Lease{ReadAt: e.Clock.Now(), RenewedAt: renewed, Duration: duration})
 }
 
 // lastWitness gives the last look what it asks of the signs. What the API server knows is read while the call waits for that
 // look. A provider is asked before its call begins, since it takes one call at a time.
-func (e *Engine) lastWitness(n *corev1.Node, signs []remediations.Sign) (before func(ctx context.Context), still func(ctx context.Context, live *corev1.Node, intent string) error) {
-	var slow, quick []remediations.Sign
-	for _, s := range signs {
-		if s.Kind == remediations.SignNotRunning {
+func (e *Engine) lastWitness(n *corev1.Node, asked []signs.Sign) (before func(ctx context.Context), still func(ctx context.Context, live *corev1.Node, intent string) error) {
+	var slow, quick []signs.Sign
+	for _, s := range asked {
+		if s.Kind == signs.NotRunning {
 			slow = append(slow, s)
 		} else {
 			quick = append(quick, s)
 		}
 	}
-	var said map[remediations.Sign]remediations.Testimony
+	var said map[signs.Sign]signs.Testimony
 	before = func(ctx context.Context) {
 		if len(slow) > 0 {
 			said = e.testify(ctx, n, slow)
@@ -114,15 +114,15 @@ func (e *Engine) lastWitness(n *corev1.Node, signs []remediations.Sign) (before 
 	}
 	still = func(ctx context.Context, live *corev1.Node, intent string) error {
 		read := merged(said, e.testify(ctx, n, quick))
-		return e.core.mayStillAct(e.Config, live, intent, signs, read)
+		return e.core.mayStillAct(e.Config, live, intent, asked, read)
 	}
 	return before, still
 }
 
 // witnessOf are the signs that a decision asks to be read.
-func witnessOf(d lifecycle.Decision) []remediations.Sign {
+func witnessOf(d lifecycle.Decision) []signs.Sign {
 	if d.Policy == nil || d.Policy.Witness == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(d.Policy.Witness.Signs), remediations.Sign.OnNode)
+	return slices.DeleteFunc(slices.Clone(d.Policy.Witness.Signs), signs.Sign.OnNode)
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Roster keeps what a pass must know of each Node, however well it is, and the counts over all of them. A Node is never
@@ -210,7 +211,7 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 		traits: traits{place: place{zone: c.Zone(n), pool: c.Pool(n), controlPlane: remediations.ControlPlane(n)}, ready: remediations.Ready(n)},
 	}
 	_, m.firing = r.firing[n.Name]
-	m.gpus, _ = remediations.ExpectedGPUs(n)
+	m.gpus, _ = signs.ExpectedGPUs(n)
 	for k := range n.Annotations {
 		m.Concerned = m.Concerned || (remediations.Relevant(k) && k != remediations.HistoryKey)
 	}

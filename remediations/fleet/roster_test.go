@@ -16,6 +16,7 @@ import (
 	. "drydock.dev/drydock/remediations/fleet"
 	. "drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // drawNode is a Node of the name with anything on it that a roster reads.
@@ -30,7 +31,7 @@ func drawNode(t *rapid.T, c *Config, name string, now time.Time) *corev1.Node {
 	put(n.Labels, c.Limits.ZoneLabel, "a", "b", "c")
 	put(n.Labels, c.Limits.PoolLabels[0], "small", "large")
 	put(n.Labels, "node-role.kubernetes.io/control-plane", "true")
-	put(n.Labels, GPUCountLabel, "8")
+	put(n.Labels, signs.GPUCountLabel, "8")
 	put(n.Labels, PhaseLabel, string(Pending), string(Acting), string(Verifying), string(Exhausted))
 	put(n.Annotations, NodeRepairKey, "{}")
 	put(n.Annotations, BreakGlassKey, "why")

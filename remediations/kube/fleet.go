@@ -22,6 +22,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Fleet shows the cluster's Nodes out of an informer's cache.
@@ -112,15 +113,15 @@ func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration
 }
 
 // leaseOf is what a lease says, if it says what a heartbeat must.
-func leaseOf(l *coordinationv1.Lease, readAt time.Time) (remediations.Lease, bool) {
+func leaseOf(l *coordinationv1.Lease, readAt time.Time) (signs.Lease, bool) {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
-		return remediations.Lease{}, false
+		return signs.Lease{}, false
 	}
-	return remediations.Lease{ReadAt: readAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}, true
+	return signs.Lease{ReadAt: readAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}, true
 }
 
 // Leases reads the leases of these nodes out of the API server's own cache, all at the same time.
-func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]remediations.Lease, error) {
+func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]signs.Lease, error) {
 	all := make([]*coordinationv1.Lease, len(nodes))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, node := range nodes {
@@ -140,7 +141,7 @@ func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]remediati
 		return nil, err
 	}
 	readAt := f.Now()
-	out := make(map[string]remediations.Lease, len(nodes))
+	out := make(map[string]signs.Lease, len(nodes))
 	for i, l := range all {
 		if l == nil {
 			continue
@@ -154,13 +155,13 @@ func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]remediati
 
 // Heartbeats reads all leases out of the API server's own cache: what it has is fresh enough for a share of the fleet,
 // and costs it next to nothing.
-func (f Fleet) Heartbeats(ctx context.Context) (map[string]remediations.Lease, error) {
+func (f Fleet) Heartbeats(ctx context.Context) (map[string]signs.Lease, error) {
 	all, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, translate("listing the nodes' leases", err)
 	}
 	readAt := f.Now()
-	out := make(map[string]remediations.Lease, len(all.Items))
+	out := make(map[string]signs.Lease, len(all.Items))
 	for i := range all.Items {
 		if lease, ok := leaseOf(&all.Items[i], readAt); ok {
 			out[all.Items[i].Name] = lease
@@ -233,10 +234,10 @@ func ownReason(c corev1.NodeCondition) string {
 
 // gpusOf is what a GPU node offers of its GPUs, and its processors, which show that it says what it offers.
 func gpusOf(n *corev1.Node) corev1.ResourceList {
-	_, gpus := n.Labels[remediations.GPUCountLabel]
+	_, gpus := n.Labels[signs.GPUCountLabel]
 	out := corev1.ResourceList{}
 	for name, quantity := range n.Status.Allocatable {
-		if name == corev1.ResourceCPU || remediations.GPUResource(string(name)) {
+		if name == corev1.ResourceCPU || signs.GPUResource(string(name)) {
 			out[name] = quantity
 			gpus = gpus || name != corev1.ResourceCPU
 		}

@@ -25,6 +25,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kilo"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
@@ -186,7 +187,7 @@ func TestLeasesAreReadOneByOneAndAllAtOnce(t *testing.T) {
 
 	some, err := f.Leases(t.Context(), []string{"node-2", "node-1"}) // the same cache
 	require.NoError(t, err)
-	require.Equal(t, map[string]remediations.Lease{"node-2": {ReadAt: now, RenewedAt: some["node-2"].RenewedAt, Duration: 40 * time.Second}}, some, "node-1 has none")
+	require.Equal(t, map[string]signs.Lease{"node-2": {ReadAt: now, RenewedAt: some["node-2"].RenewedAt, Duration: 40 * time.Second}}, some, "node-1 has none")
 	require.True(t, now.Equal(some["node-2"].RenewedAt))
 	cut, stop := context.WithCancel(t.Context())
 	stop()

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // PodWitness says how a node's own pod of a DaemonSet is.
@@ -21,32 +21,32 @@ var _ engine.Witness = PodWitness{}
 
 // Testify looks at the pods of the DaemonSet on the node. That there is none shows nothing: the DaemonSet may not want one
 // there.
-func (w PodWitness) Testify(ctx context.Context, m engine.Machine, s remediations.Sign) remediations.Testimony {
+func (w PodWitness) Testify(ctx context.Context, m engine.Machine, s signs.Sign) signs.Testimony {
 	namespace, name, _ := strings.Cut(s.Name, "/")
 	d := DaemonSetPod{Client: w.Client, DaemonSet: types.NamespacedName{Namespace: namespace, Name: name}}
 	pods, err := d.onNode(ctx, m.Node)
 	var found finding
 	switch {
 	case errors.As(err, &found):
-		return remediations.Testimony{Answer: remediations.Unknown, Saw: found.Error()}
+		return signs.Testimony{Answer: signs.Unknown, Saw: found.Error()}
 	case err != nil:
-		return remediations.Testimony{Answer: remediations.Unknown, Saw: fmt.Sprintf("the pods of DaemonSet %s could not be read: %v", s.Name, err)}
+		return signs.Testimony{Answer: signs.Unknown, Saw: fmt.Sprintf("the pods of DaemonSet %s could not be read: %v", s.Name, err)}
 	case len(pods) == 0:
-		return remediations.Testimony{Answer: remediations.Unknown, Saw: fmt.Sprintf("DaemonSet %s has no pod on the node", s.Name)}
+		return signs.Testimony{Answer: signs.Unknown, Saw: fmt.Sprintf("DaemonSet %s has no pod on the node", s.Name)}
 	}
 	ill := -1
 	for i := range pods {
 		switch p := &pods[i]; {
 		case podReady(p) && p.DeletionTimestamp == nil:
-			return remediations.Testimony{Answer: remediations.Well, Saw: "pod " + nameOf(p) + " is Ready" + readySince(p)}
+			return signs.Testimony{Answer: signs.Well, Saw: "pod " + nameOf(p) + " is Ready" + readySince(p)}
 		case !podReady(p):
 			ill = i
 		}
 	}
 	if ill < 0 {
-		return remediations.Testimony{Answer: remediations.Unknown, Saw: "pod " + nameOf(&pods[0]) + " is Ready and being deleted"}
+		return signs.Testimony{Answer: signs.Unknown, Saw: "pod " + nameOf(&pods[0]) + " is Ready and being deleted"}
 	}
-	return remediations.Testimony{Answer: remediations.Ill, Saw: "pod " + nameOf(&pods[ill]) + " is not Ready" + readySince(&pods[ill])}
+	return signs.Testimony{Answer: signs.Ill, Saw: "pod " + nameOf(&pods[ill]) + " is not Ready" + readySince(&pods[ill])}
 }
 
 func readySince(p *corev1.Pod) string {

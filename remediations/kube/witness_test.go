@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // ownPod is a DaemonSet's pod on node n1.
@@ -46,26 +46,26 @@ func TestANodesOwnPodTestifies(t *testing.T) {
 	for name, test := range map[string]struct {
 		pods   []runtime.Object
 		away   bool // the API server
-		answer remediations.Answer
+		answer signs.Answer
 		saw    string
 	}{
-		"it is Ready":                         {pods: []runtime.Object{ds, ownPod(ds, "a", true)}, answer: remediations.Well, saw: "pod kube-system/a is Ready"},
-		"it is not Ready":                     {pods: []runtime.Object{ds, ownPod(ds, "a", false)}, answer: remediations.Ill, saw: "pod kube-system/a is not Ready"},
-		"it is not Ready and being deleted":   {pods: []runtime.Object{ds, ownPod(ds, "a", false, leaving)}, answer: remediations.Ill, saw: "pod kube-system/a is not Ready"},
-		"its successor is Ready":              {pods: []runtime.Object{ds, ownPod(ds, "a", false, leaving), ownPod(ds, "b", true)}, answer: remediations.Well, saw: "pod kube-system/b is Ready"},
-		"it is Ready and being deleted":       {pods: []runtime.Object{ds, ownPod(ds, "a", true, leaving)}, answer: remediations.Unknown, saw: "is Ready and being deleted"},
-		"there is none":                       {pods: []runtime.Object{ds}, answer: remediations.Unknown, saw: "DaemonSet kube-system/cilium has no pod on the node"},
-		"it has ended":                        {pods: []runtime.Object{ds, ownPod(ds, "a", false, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, answer: remediations.Unknown, saw: "has no pod on the node"},
-		"a stranger's has the same labels":    {pods: []runtime.Object{ds, ownPod(ds, "a", false, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "another" })}, answer: remediations.Unknown, saw: "has no pod on the node"},
-		"the DaemonSet does not exist":        {answer: remediations.Unknown, saw: "DaemonSet kube-system/cilium does not exist"},
-		"the API server does not let it look": {pods: []runtime.Object{ds, ownPod(ds, "a", false)}, away: true, answer: remediations.Unknown, saw: "could not be read: "},
+		"it is Ready":                         {pods: []runtime.Object{ds, ownPod(ds, "a", true)}, answer: signs.Well, saw: "pod kube-system/a is Ready"},
+		"it is not Ready":                     {pods: []runtime.Object{ds, ownPod(ds, "a", false)}, answer: signs.Ill, saw: "pod kube-system/a is not Ready"},
+		"it is not Ready and being deleted":   {pods: []runtime.Object{ds, ownPod(ds, "a", false, leaving)}, answer: signs.Ill, saw: "pod kube-system/a is not Ready"},
+		"its successor is Ready":              {pods: []runtime.Object{ds, ownPod(ds, "a", false, leaving), ownPod(ds, "b", true)}, answer: signs.Well, saw: "pod kube-system/b is Ready"},
+		"it is Ready and being deleted":       {pods: []runtime.Object{ds, ownPod(ds, "a", true, leaving)}, answer: signs.Unknown, saw: "is Ready and being deleted"},
+		"there is none":                       {pods: []runtime.Object{ds}, answer: signs.Unknown, saw: "DaemonSet kube-system/cilium has no pod on the node"},
+		"it has ended":                        {pods: []runtime.Object{ds, ownPod(ds, "a", false, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, answer: signs.Unknown, saw: "has no pod on the node"},
+		"a stranger's has the same labels":    {pods: []runtime.Object{ds, ownPod(ds, "a", false, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "another" })}, answer: signs.Unknown, saw: "has no pod on the node"},
+		"the DaemonSet does not exist":        {answer: signs.Unknown, saw: "DaemonSet kube-system/cilium does not exist"},
+		"the API server does not let it look": {pods: []runtime.Object{ds, ownPod(ds, "a", false)}, away: true, answer: signs.Unknown, saw: "could not be read: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset(test.pods...)
 			if test.away {
 				client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") })
 			}
-			said := kube.PodWitness{Client: client}.Testify(t.Context(), engine.Machine{Node: "n1"}, remediations.Sign{Kind: remediations.SignDaemonSetPod, Name: "kube-system/cilium"})
+			said := kube.PodWitness{Client: client}.Testify(t.Context(), engine.Machine{Node: "n1"}, signs.Sign{Kind: signs.DaemonSetPod, Name: "kube-system/cilium"})
 			require.Equal(t, test.answer, said.Answer, said.Saw)
 			require.Contains(t, said.Saw, test.saw)
 		})

@@ -9,13 +9,13 @@ import (
 
 // Trusts says that this clock is right by most leases, so that a time from the future is wrong. ask: they must be read first.
 func (s *State) Trusts(now time.Time) (yes, ask bool) {
-	return s.Heartbeats.Agrees(now), s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt).Abs() > remediations.LookFor
+	return remediations.ClocksAgree(s.Heartbeats, now), s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt).Abs() > remediations.LookFor
 }
 
 // NeverIssued says that the record's step was issued later than now by more than any phase lasts, and that most kubelets'
 // clocks agree with this one: nobody waits for that time.
 func (s *State) NeverIssued(r *remediations.Record, now time.Time) bool {
-	return remediations.FarAhead(r.Intent.At, now) && s.Heartbeats.Agrees(now)
+	return remediations.FarAhead(r.Intent.At, now) && remediations.ClocksAgree(s.Heartbeats, now)
 }
 
 // WaitForClock waits until this clock has reached the record's last step, and asks the leases whose clock is wrong.

@@ -9,6 +9,7 @@ import (
 	. "drydock.dev/drydock/remediations"
 	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/targets/sidecar"
@@ -19,7 +20,7 @@ func aheadBy(t *testing.T, by time.Duration, agree bool) *State {
 	t.Helper()
 	s := (&scene.Scene{}).State(t)
 	if !agree {
-		s.Heartbeats = &Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: 10}
+		s.Heartbeats = &signs.Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: 10}
 	}
 	n := s.Node
 	ended := scene.Noon.Add(by)
@@ -111,7 +112,7 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 			s := scene.ReadSidecar(t, "{}").SidecarState(t)
 			r := sidecar.Decide(s, scene.Noon).Record
 			r.Phase, r.Deadline = Verifying, far
-			s.Record, s.Heartbeats = r, &Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
+			s.Record, s.Heartbeats = r, &signs.Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
 			d := sidecar.Decide(s, scene.Noon)
 			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(scene.Noon.Add(time.Hour)))
 		}
@@ -121,7 +122,7 @@ func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 			s := scene.ReadLocation(t, "{}").LocationState(t)
 			r := scene.LocationRecord(Verifying)
 			r.Deadline = far
-			s.Record, s.Journal.Records, s.Heartbeats = r, map[string]*Record{LocationKey: r}, &Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
+			s.Record, s.Journal.Records, s.Heartbeats = r, map[string]*Record{LocationKey: r}, &signs.Heartbeats{ReadAt: scene.Noon, Nodes: 10, Stale: map[bool]int{false: 10}[agree]}
 			d := location.Decide(s, scene.Noon)
 			require.Equal(t, agree, d.Record != nil && !d.Record.Deadline.After(scene.Noon.Add(time.Hour)))
 		}

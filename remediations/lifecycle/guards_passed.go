@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // What each guard says where it lets the repair pass: its own value, from where the guard itself takes it.
@@ -66,9 +67,9 @@ func answered(c *Candidate) string {
 
 func leasesFresh(c *Candidate) string {
 	if h := c.Heartbeats; h.Fleet > 0 {
-		return fmt.Sprintf("%d of %d node leases are stale, in a random sample of %d nodes; %d%% would be too many", h.Stale, h.Nodes, h.Fleet, remediations.StalePercent)
+		return fmt.Sprintf("%d of %d node leases are stale, in a random sample of %d nodes; %d%% would be too many", h.Stale, h.Nodes, h.Fleet, signs.StalePercent)
 	}
-	return fmt.Sprintf("%d of %d node leases are stale; %d%% would be too many", c.Heartbeats.Stale, c.Heartbeats.Nodes, remediations.StalePercent)
+	return fmt.Sprintf("%d of %d node leases are stale; %d%% would be too many", c.Heartbeats.Stale, c.Heartbeats.Nodes, signs.StalePercent)
 }
 
 func notResolved(c *Candidate) string {
@@ -79,19 +80,19 @@ func notResolved(c *Candidate) string {
 }
 
 func witnessed(c *Candidate) string {
-	signs := c.Signs()
-	if len(signs) == 0 {
+	asked := c.Signs()
+	if len(asked) == 0 {
 		if c.Request != "" {
 			return "a person asked for the repair, so no witness is needed"
 		}
 		return fmt.Sprintf("policy %s acts on the alert alone (witness: none)", c.Policy.Name)
 	}
-	return strings.Join(remediations.Weigh(signs, c.Node, c.Read, c.Now.Add(-witnessKept)).Saw, "; ")
+	return strings.Join(signs.Weigh(asked, c.Node, c.Read, c.Now.Add(-witnessKept)).Saw, "; ")
 }
 
 // unread names the signs of the witness that must be read before anybody knows what the witness says; nil: none.
 func (c *Candidate) unread() (names []string) {
-	w := remediations.Weigh(c.Signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
+	w := signs.Weigh(c.Signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
 	if w.Ill || !w.Unread {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 const (
@@ -18,15 +19,15 @@ const (
 
 // Signs are those of which one must say Ill before the candidate's step. A node that is not Ready after a step of this
 // repair is ill, whatever else its policy looks at: while it is away most signs say nothing. nil: nobody is asked.
-func (c *Candidate) Signs() []remediations.Sign {
+func (c *Candidate) Signs() []signs.Sign {
 	if c.Kind != remediations.KindNode || c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil
 	}
-	signs := c.Policy.Witness.Signs
-	if notReady := (remediations.Sign{Kind: remediations.SignNotReady}); c.Acted() && !slices.Contains(signs, notReady) {
-		signs = append(slices.Clone(signs), notReady)
+	asked := c.Policy.Witness.Signs
+	if notReady := (signs.Sign{Kind: signs.NotReady}); c.Acted() && !slices.Contains(asked, notReady) {
+		asked = append(slices.Clone(asked), notReady)
 	}
-	return signs
+	return asked
 }
 
 // notWitnessed holds what only an alert speaks for. What was not read yet is asked for once no other guard holds.
@@ -34,11 +35,11 @@ func notWitnessed(c *Candidate) *Finding {
 	if c.Request == "" && c.Policy.Witness == nil {
 		return &Finding{Fleetwide: true, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}
 	}
-	signs := c.Signs()
-	if len(signs) == 0 {
+	asked := c.Signs()
+	if len(asked) == 0 {
 		return nil
 	}
-	w := remediations.Weigh(signs, c.Node, c.Read, c.Now.Add(-witnessKept))
+	w := signs.Weigh(asked, c.Node, c.Read, c.Now.Add(-witnessKept))
 	if w.Ill || w.Unread {
 		return nil
 	}
@@ -51,12 +52,12 @@ func notWitnessed(c *Candidate) *Finding {
 
 // Unwitnessed says that the witness must be read before the step: nothing that was seen a moment ago says Ill.
 func (c *Candidate) Unwitnessed() bool {
-	signs := c.Signs()
-	return len(signs) > 0 && !remediations.Weigh(signs, c.Node, c.Read, c.Now.Add(-remediations.LookFor)).Ill
+	asked := c.Signs()
+	return len(asked) > 0 && !signs.Weigh(asked, c.Node, c.Read, c.Now.Add(-remediations.LookFor)).Ill
 }
 
 // WitnessDue says that what holds the repair was seen so long ago that it must be read again.
 func (c *Candidate) WitnessDue() bool {
-	w := remediations.Weigh(c.Signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
+	w := signs.Weigh(c.Signs(), c.Node, c.Read, c.Now.Add(-witnessKept))
 	return !w.Oldest.IsZero() && c.Now.Sub(w.Oldest) >= witnessAgain
 }

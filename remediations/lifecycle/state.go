@@ -8,6 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // State is all that Decide may know about one node.
@@ -25,11 +26,11 @@ type State struct {
 	LedgerLost, LeasesLost time.Time
 	LeasesErr              error
 	// Lease is the node's lease as last read; nil: not read.
-	Lease *remediations.Lease
+	Lease *signs.Lease
 	// Read is what was read of the signs that the watched Node does not show; a sign without an entry was not read.
-	Read map[remediations.Sign]remediations.Testimony
+	Read map[signs.Sign]signs.Testimony
 	// Heartbeats is the count of all nodes' leases as last read; nil: not read.
-	Heartbeats *remediations.Heartbeats
+	Heartbeats *signs.Heartbeats
 	// Call is what this process knows of the call for the intent on record; nil: it did not make it.
 	Call *Call
 	// Survey is what the provider said of the machine before the intent; nil: it was not asked.
@@ -103,7 +104,7 @@ type Decision struct {
 
 	Policy *remediations.Policy
 	// Signs are those of which one must still say Ill at the last look before the side effect; none: nobody is asked.
-	Signs []remediations.Sign
+	Signs []signs.Sign
 	// Record is the record to write; nil with End, Drop and Reset, which remove it, and where nothing is to be written.
 	Record *remediations.Record
 	Ended  *remediations.Entry

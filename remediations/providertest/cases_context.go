@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // contextCases: the caller gives up, or nobody answers for ever.
@@ -48,7 +49,7 @@ func contextCases() []aCase {
 		{"testimony: its context ends", func(t testing.TB, p Provider) {
 			in(t, p, patience, func(s *scene) {
 				ended := s.giveUp(func(ctx context.Context) {
-					require.Equal(t, remediations.Unknown, s.testify(ctx, s.Machine).Answer)
+					require.Equal(t, signs.Unknown, s.testify(ctx, s.Machine).Answer)
 				})
 				require.Less(t, ended, soon)
 				s.requireNothing()

@@ -12,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 func changes(r Request) bool { return r.Changes }
@@ -130,7 +131,7 @@ func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 		in(t, p, patience, func(s *scene) {
 			s.Wire.Misbehave(0, -1, s.tattle(f, salt))
 			if ask == "testimony" {
-				require.Equal(t, remediations.Unknown, s.testify(t.Context(), s.Machine).Answer)
+				require.Equal(t, signs.Unknown, s.testify(t.Context(), s.Machine).Answer)
 				return
 			}
 			said := s.survey(t.Context(), s.Machine)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // plainCases: the other side behaves well.
@@ -55,7 +56,7 @@ func plainCases() []aCase {
 		}},
 		{"testimony", func(t testing.TB, p Provider) {
 			in(t, p, patience, func(s *scene) {
-				require.Equal(t, remediations.Well, s.testify(t.Context(), s.Machine).Answer, "a machine that runs")
+				require.Equal(t, signs.Well, s.testify(t.Context(), s.Machine).Answer, "a machine that runs")
 				s.requireNothing()
 			})
 		}},
@@ -97,7 +98,7 @@ func identityCases() []aCase {
 			}},
 			aCase{"testimony: " + string(which), func(t testing.TB, p Provider) {
 				in(t, p, patience, func(s *scene) {
-					require.Equal(t, remediations.Unknown, s.testify(t.Context(), s.Set(which)).Answer)
+					require.Equal(t, signs.Unknown, s.testify(t.Context(), s.Set(which)).Answer)
 					s.requireNothing()
 				})
 			}},

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // stranger is a provider as somebody else may write it, for a small API: GET /machines?name=NAME lists machines, POST
@@ -102,17 +103,17 @@ func (s stranger) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Survey{Trouble: "node " + m.Node + ": " + err.Error(), Again: max(remediations.AskPassing, refused.again)}
 }
 
-func (s stranger) Testify(ctx context.Context, m engine.Machine, _ remediations.Sign) remediations.Testimony {
+func (s stranger) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	found, err := s.find(ctx, m)
 	switch {
 	case err != nil && s.flaws["no answer means that it is off"]:
-		return remediations.Testimony{Answer: remediations.Ill, Saw: "nothing"}
+		return signs.Testimony{Answer: signs.Ill, Saw: "nothing"}
 	case err != nil:
-		return remediations.Testimony{Answer: remediations.Unknown, Saw: err.Error()}
+		return signs.Testimony{Answer: signs.Unknown, Saw: err.Error()}
 	case found.Power == "off":
-		return remediations.Testimony{Answer: remediations.Ill, Saw: "it is off"}
+		return signs.Testimony{Answer: signs.Ill, Saw: "it is off"}
 	}
-	return remediations.Testimony{Answer: remediations.Well, Saw: "it is on"}
+	return signs.Testimony{Answer: signs.Well, Saw: "it is on"}
 }
 
 // find looks the machine up. It asks twice.

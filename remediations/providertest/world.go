@@ -19,6 +19,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 const (
@@ -134,11 +135,11 @@ func (s *scene) survey(ctx context.Context, m engine.Machine) remediations.Surve
 }
 
 // testify asks a Witness whether the machine runs.
-func (s *scene) testify(ctx context.Context, m engine.Machine) remediations.Testimony {
+func (s *scene) testify(ctx context.Context, m engine.Machine) signs.Testimony {
 	s.t.Helper()
 	witness, ok := s.Actuator.(engine.Witness)
 	require.True(s.t, ok, "the provider is no engine.Witness: say in DoesNotApply why")
-	said := witness.Testify(ctx, m, remediations.Sign{Kind: remediations.SignNotRunning})
+	said := witness.Testify(ctx, m, signs.Sign{Kind: signs.NotRunning})
 	s.texts = append(s.texts, said.Saw)
 	return said
 }

@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Rebooter is the remediation reboot: it resets a machine, or asks its operating system.
@@ -48,15 +49,15 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 }
 
 // Testify says whether the machine is powered. A BMC that shows another machine shows nothing.
-func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ remediations.Sign) remediations.Testimony {
-	t := remediations.Testimony{Answer: remediations.Unknown}
+func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
+	t := signs.Testimony{Answer: signs.Unknown}
 	err := c.with(ctx, m, false, func(k *call, s *schemas.ComputerSystem) error {
 		t.Saw = "the BMC says that the machine's power is " + k.quote(string(s.PowerState))
 		switch s.PowerState {
 		case schemas.OnPowerState:
-			t.Answer = remediations.Well
+			t.Answer = signs.Well
 		case schemas.OffPowerState:
-			t.Answer = remediations.Ill
+			t.Answer = signs.Ill
 		default: // on its way, or nothing that is known
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/redfish/sim"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // begin is a BMC over TLS, and its address.
@@ -126,7 +127,7 @@ func TestAMachineOfABareMetalHostIsNotReset(t *testing.T) {
 	} {
 		m.ProviderID = id
 		requireRefused(t, r, side, m, says)
-		require.Equal(t, remediations.Well, r.Testify(t.Context(), m, remediations.Sign{Kind: remediations.SignNotRunning}).Answer)
+		require.Equal(t, signs.Well, r.Testify(t.Context(), m, signs.Sign{Kind: signs.NotRunning}).Answer)
 	}
 	m.ProviderID = "other://metal3"
 	requireReset(t, r, side, m, "ForceRestart")
@@ -136,19 +137,19 @@ func TestAMachineOfABareMetalHostIsNotReset(t *testing.T) {
 func TestOnlyWhatRunsIsRebooted(t *testing.T) {
 	t.Parallel()
 	for power, tc := range map[string]struct {
-		answer  remediations.Answer
+		answer  signs.Answer
 		refused string
 	}{
-		"On": {remediations.Well, ""}, "Off": {remediations.Ill, "the machine is off"},
-		"PoweringOn": {remediations.Unknown, "the machine is PoweringOn"}, "PoweringOff": {remediations.Unknown, "the machine is PoweringOff"},
-		"Pondering": {remediations.Unknown, `does not say whether the machine is on, but "Pondering"`},
+		"On": {signs.Well, ""}, "Off": {signs.Ill, "the machine is off"},
+		"PoweringOn": {signs.Unknown, "the machine is PoweringOn"}, "PoweringOff": {signs.Unknown, "the machine is PoweringOff"},
+		"Pondering": {signs.Unknown, `does not say whether the machine is on, but "Pondering"`},
 	} {
 		t.Run(power, func(t *testing.T) {
 			s := system1
 			s.Power = power
 			side, url := begin(t, sim.Options{Systems: []sim.System{s}})
 			r := rebooter(t, bmcOf(t, "node-1", url, Basic))
-			said := r.Testify(t.Context(), machine1, remediations.Sign{Kind: remediations.SignNotRunning})
+			said := r.Testify(t.Context(), machine1, signs.Sign{Kind: signs.NotRunning})
 			require.Equal(t, tc.answer, said.Answer)
 			require.Equal(t, `the BMC says that the machine's power is "`+power+`"`, said.Saw)
 			if tc.refused != "" {
@@ -233,7 +234,7 @@ func TestSessionsAreClosedOnEveryPath(t *testing.T) {
 			side, url := begin(t, of.o)
 			r := rebooter(t, bmcOf(t, "node-1", url, Session))
 			_, _ = r.Act(t.Context(), machine1, of.mayStill)
-			_ = r.Testify(t.Context(), machine1, remediations.Sign{})
+			_ = r.Testify(t.Context(), machine1, signs.Sign{})
 			open, made, _ := side.Sessions()
 			require.Positive(t, made, "the control")
 			require.Zero(t, open)

@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/redfish/sim"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // TestACertificateIsNeverLeftUnchecked: pinned, or signed by the configured authority, and else nothing is sent.
@@ -94,7 +95,7 @@ func TestThePasswordIsInNoText(t *testing.T) {
 			r := rebooter(t, b)
 			_, err := r.Act(t.Context(), machine1, yes)
 			require.Error(t, err)
-			for _, said := range []string{err.Error(), r.Survey(t.Context(), machine1).Trouble, r.Testify(t.Context(), machine1, remediations.Sign{}).Saw} {
+			for _, said := range []string{err.Error(), r.Survey(t.Context(), machine1).Trouble, r.Testify(t.Context(), machine1, signs.Sign{}).Saw} {
 				require.NotContains(t, said, password[:10])
 				require.NotContains(t, said, "battery")
 			}

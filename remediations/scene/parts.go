@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 func (sc *Scene) TheNode(t testing.TB) *corev1.Node {
@@ -229,28 +230,28 @@ func Unready(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-func WitnessOf(text string) *remediations.Witness {
+func WitnessOf(text string) *signs.Witness {
 	switch text {
 	case "unwritten":
 		return nil
 	case "none":
-		return &remediations.Witness{None: true}
+		return &signs.Witness{None: true}
 	case "":
 		text = "ready"
 	}
-	w := &remediations.Witness{}
+	w := &signs.Witness{}
 	for _, sign := range strings.Split(text, ", ") {
 		w.Signs = append(w.Signs, SignOf(sign))
 	}
 	return w
 }
 
-func SignOf(text string) remediations.Sign {
+func SignOf(text string) signs.Sign {
 	if kind, status, ok := strings.Cut(text, "="); ok {
-		return remediations.Sign{Kind: remediations.SignCondition, Name: kind, Status: status}
+		return signs.Sign{Kind: signs.Condition, Name: kind, Status: status}
 	}
 	if name, ok := strings.CutPrefix(text, "pod "); ok {
-		return remediations.Sign{Kind: remediations.SignDaemonSetPod, Name: name}
+		return signs.Sign{Kind: signs.DaemonSetPod, Name: name}
 	}
-	return remediations.Sign{Kind: remediations.SignKind(text)}
+	return signs.Sign{Kind: signs.Kind(text)}
 }

@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Noon is the moment at which every scene plays; a file says <now>, <now-5m> or <now+1h30m>.
@@ -106,8 +107,8 @@ type Replacement struct {
 }
 
 type Testimony struct {
-	Answer remediations.Answer `json:"answer"`
-	Asked  string              `json:"asked"` // how long ago
+	Answer signs.Answer `json:"answer"`
+	Asked  string       `json:"asked"` // how long ago
 }
 
 type Policy struct {

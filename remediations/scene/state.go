@@ -19,6 +19,7 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
@@ -99,7 +100,7 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	}
 	s.Fleet = fleet.NewFleet(c, append(sc.OtherNodes(), n), had, func(string) bool { return false }, Noon)
 	if sc.Beats.Read != "never" {
-		s.Heartbeats = &remediations.Heartbeats{ReadAt: Ago(sc.Beats.Read, "1s"), Nodes: 10, Stale: sc.Beats.Stale}
+		s.Heartbeats = &signs.Heartbeats{ReadAt: Ago(sc.Beats.Read, "1s"), Nodes: 10, Stale: sc.Beats.Stale}
 	}
 	if sc.Word.Asked != "never" {
 		s.LookSince = Ago(sc.Word.Asked, "3s")
@@ -109,12 +110,12 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	}
 	for text, said := range sc.Read {
 		if s.Read == nil {
-			s.Read = map[remediations.Sign]remediations.Testimony{}
+			s.Read = map[signs.Sign]signs.Testimony{}
 		}
-		s.Read[SignOf(text)] = remediations.Testimony{Answer: said.Answer, Saw: fmt.Sprintf("%s is %s", text, said.Answer), At: Ago(said.Asked, "1s")}
+		s.Read[SignOf(text)] = signs.Testimony{Answer: said.Answer, Saw: fmt.Sprintf("%s is %s", text, said.Answer), At: Ago(said.Asked, "1s")}
 	}
 	if sc.Lease != nil {
-		s.Lease = &remediations.Lease{ReadAt: Ago(sc.Lease.Read, "0s"), RenewedAt: Ago(sc.Lease.Renewed, "4s"), Duration: 40 * time.Second}
+		s.Lease = &signs.Lease{ReadAt: Ago(sc.Lease.Read, "0s"), RenewedAt: Ago(sc.Lease.Renewed, "4s"), Duration: 40 * time.Second}
 	}
 	return s
 }

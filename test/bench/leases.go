@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // measureLeases reads the sample of the leases as Drydock does before its first repair after a quiet while, and all leases, in turns.
@@ -26,7 +26,7 @@ func (y *yard) measureLeases() error {
 	var samples, lists []time.Duration
 	for range 10 * y.rounds {
 		var nodes []string
-		for _, i := range remediations.LeaseSampling.Sample(y.fleet.size, rand.IntN) { //nolint:gosec // a sample to be measured is no secret
+		for _, i := range signs.LeaseSampling.Sample(y.fleet.size, rand.IntN) { //nolint:gosec // a sample to be measured is no secret
 			nodes = append(nodes, nodeName(i))
 		}
 		if len(nodes) == 0 {
@@ -56,7 +56,7 @@ func (y *yard) measureLeases() error {
 	}
 	floor := float64(median(bare))
 	y.table.add(row{
-		what: fmt.Sprintf("the leases that a first repair waits for: a sample of %d", remediations.LeaseSampling.Size), nodes: y.fleet.size,
+		what: fmt.Sprintf("the leases that a first repair waits for: a sample of %d", signs.LeaseSampling.Size), nodes: y.fleet.size,
 		measured:  fmt.Sprintf("%s, p99 of %d %s", ms(median(samples)), len(samples), ms(quantile(samples, 0.99))),
 		reference: fmt.Sprintf("LIST of all leases: %s, p99 %s; bare PATCH, one worker: %s", ms(median(lists)), ms(quantile(lists, 0.99)), ms(median(bare))),
 		ratio:     fmt.Sprintf("%.1f PATCHes, the LIST %.1f", float64(median(samples))/floor, float64(median(lists))/floor), target: "less than the LIST", verdict: reached(median(samples) < median(lists)),

@@ -30,8 +30,8 @@ import (
 
 // core is what is changed: whatever decides that a side effect may happen, that it happened once, and that it cured.
 var core = []string{
-	"remediations/blindness.go", "remediations/deadlines.go", "remediations/fleet/*.go", "remediations/intent.go",
-	"remediations/kind.go", "remediations/ledger/*.go", "remediations/record_life.go", "remediations/witness.go",
+	"remediations/deadlines.go", "remediations/fleet/*.go", "remediations/intent.go",
+	"remediations/kind.go", "remediations/ledger/*.go", "remediations/record_life.go", "remediations/signs/blindness.go", "remediations/signs/witness.go",
 	"remediations/lifecycle/*.go", "remediations/targets/node/decide.go", "remediations/targets/node/last_look.go",
 	"remediations/targets/node/proof.go", "remediations/targets/node/successor.go", "remediations/targets/node/survey.go",
 	"remediations/targets/node/target.go", "remediations/targets/node/witness.go", "remediations/targets/*/guards.go",

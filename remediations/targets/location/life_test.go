@@ -16,6 +16,7 @@ import (
 	. "drydock.dev/drydock/remediations/ledger"
 	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -131,7 +132,7 @@ func newMeshLife(t *testing.T, rt *rapid.T) *meshLife {
 	c := sc.LocationState(t).Config
 	node := *c.Policies[0]
 	node.Name, node.Kind, node.Labels, node.Mode = "node-not-ready", KindNode, []string{"node"}, ModeEnforce
-	node.Witness = &Witness{None: true} // its nodes are sick by their alerts alone
+	node.Witness = &signs.Witness{None: true} // its nodes are sick by their alerts alone
 	node.Plan = []Step{{Name: "reboot", Wait: 2 * time.Minute, Attempts: 1}}
 	c.Policies = append(c.Policies, &node)
 	l := &meshLife{
@@ -220,7 +221,7 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 		l.ids++
 		s := &State{
 			Config: l.config, Node: n, Journal: ReadJournal(n), Word: l.word, Fleet: fleet, Ledger: l.ledger, Call: m.call, LookSince: m.asked, WellSince: m.well, WellHeard: m.heard,
-			NewID: fmt.Sprintf("r%05d", l.ids), Heartbeats: &Heartbeats{ReadAt: l.now, Nodes: 7}, Survey: &Survey{Step: StepOn{Name: "reboot"}, At: l.now},
+			NewID: fmt.Sprintf("r%05d", l.ids), Heartbeats: &signs.Heartbeats{ReadAt: l.now, Nodes: 7}, Survey: &Survey{Step: StepOn{Name: "reboot"}, At: l.now},
 		}
 		require.NoError(t, s.Journal.Malformed)
 		if l.node(t, s, m) {

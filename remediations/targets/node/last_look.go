@@ -4,12 +4,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // MayStillAct asks, right before a call leaves, whether what people, other systems and the record say of the node still lets
 // it: the intent is still on record, nobody has put in a word since it was written, and one of the signs still says that the node is
 // ill. read is what was read of the signs that the Node does not show.
-func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs []remediations.Sign, read map[remediations.Sign]remediations.Testimony) error {
+func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error {
 	j := c.Registry.ReadJournal(n)
 	r := j.Record
 	if r == nil || r.Phase != remediations.Acting || r.Intent.ID != intentID {

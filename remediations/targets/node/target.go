@@ -136,7 +136,7 @@ func (s *state) acting(now time.Time) (lifecycle.Decision, bool) {
 }
 
 func (s *state) overdue(r *remediations.Record, now time.Time) bool {
-	return r.Beyond(now) && s.Heartbeats.Agrees(now)
+	return r.Beyond(now) && remediations.ClocksAgree(s.Heartbeats, now)
 }
 
 func (s *state) rest(time.Time) lifecycle.Decision {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // faultGone asks the policy's witness whether the fault itself is gone. unread: it must be read first. A repair that a
@@ -13,7 +14,7 @@ func (s *state) faultGone(p *remediations.Policy, r *remediations.Record, since 
 	if p.Witness == nil || p.Witness.None {
 		return true, false, ""
 	}
-	w := remediations.Weigh(p.Witness.Signs, s.Node, s.Read, since)
+	w := signs.Weigh(p.Witness.Signs, s.Node, s.Read, since)
 	if w.Unread {
 		return false, true, ""
 	}

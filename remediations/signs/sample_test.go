@@ -1,4 +1,4 @@
-package remediations_test
+package signs_test
 
 import (
 	"fmt"
@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // missed is the exact probability that a sample shows no more stale leases than it may, where so many nodes of the fleet
 // have a stale one: the hypergeometric distribution, since no node is drawn twice.
-func missed(s Sampling, fleet, stale int) *big.Rat {
+func missed(s signs.Sampling, fleet, stale int) *big.Rat {
 	ways, binomial := new(big.Int), func(n, k int) *big.Int { return new(big.Int).Binomial(int64(n), int64(k)) }
 	for seen := 0; seen <= s.Stale; seen++ {
 		if fresh := s.Size - seen; fresh <= fleet-stale && seen <= stale {
@@ -31,24 +32,24 @@ var (
 
 // TestASampleHardlyEverMissesStaleLeases: what LeaseSampling promises of its error, in exact numbers.
 func TestASampleHardlyEverMissesStaleLeases(t *testing.T) {
-	for _, fleet := range []int{LeaseSampling.From, 1001, 1999, 5000, 15_000, 100_000, 1_000_000} {
+	for _, fleet := range []int{signs.LeaseSampling.From, 1001, 1999, 5000, 15_000, 100_000, 1_000_000} {
 		t.Run(fmt.Sprint(fleet), func(t *testing.T) {
-			half, most := missed(LeaseSampling, fleet, (fleet+1)/2), missed(LeaseSampling, fleet, (fleet*60+99)/100)
+			half, most := missed(signs.LeaseSampling, fleet, (fleet+1)/2), missed(signs.LeaseSampling, fleet, (fleet*60+99)/100)
 			require.Negative(t, half.Cmp(missedHalf), "half are stale: %s", half.FloatString(15))
 			require.Negative(t, most.Cmp(missedMost), "60%% are stale: %s", most.FloatString(15))
 		})
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		fleet := rapid.IntRange(LeaseSampling.From, 200_000).Draw(t, "fleet")
+		fleet := rapid.IntRange(signs.LeaseSampling.From, 200_000).Draw(t, "fleet")
 		stale := rapid.IntRange((fleet+1)/2, fleet).Draw(t, "stale")
-		require.Negative(t, missed(LeaseSampling, fleet, stale).Cmp(missedHalf))
-		if blind := (&Heartbeats{Nodes: fleet, Stale: stale}).Blind(); blind != "" {
-			require.Negative(t, missed(LeaseSampling, fleet, stale).Cmp(missedMost))
+		require.Negative(t, missed(signs.LeaseSampling, fleet, stale).Cmp(missedHalf))
+		if blind := (&signs.Heartbeats{Nodes: fleet, Stale: stale}).Blind(); blind != "" {
+			require.Negative(t, missed(signs.LeaseSampling, fleet, stale).Cmp(missedMost))
 		} else {
 			require.Less(t, stale*100, fleet*60, "the bound above begins where the fleet counts as blind")
 		}
 	})
-	looser := LeaseSampling
+	looser := signs.LeaseSampling
 	looser.Stale++
 	require.Positive(t, missed(looser, 5000, 2500).Cmp(missedHalf), "one stale lease more would be too many")
 }
@@ -61,7 +62,7 @@ func TestEachSampleIsAsLikelyAsAnyOther(t *testing.T) {
 		for said[1] = range 5 {
 			for said[2] = range 6 {
 				round, which := 0, [6]bool{}
-				sample := Sampling{From: 1, Size: 3}.Sample(6, func(n int) int {
+				sample := signs.Sampling{From: 1, Size: 3}.Sample(6, func(n int) int {
 					require.Equal(t, 4+round, n)
 					round++
 					return said[round-1]
@@ -82,25 +83,25 @@ func TestEachSampleIsAsLikelyAsAnyOther(t *testing.T) {
 
 func TestASmallFleetIsNotSampled(t *testing.T) {
 	first := func(int) int { return 0 }
-	require.Empty(t, LeaseSampling.Sample(LeaseSampling.From-1, first))
-	require.Empty(t, Sampling{From: 0, Size: 9}.Sample(9, first), "that would be all of them")
-	require.Empty(t, LeaseSampling.Sample(5000, nil), "nothing is random without randomness")
-	require.Len(t, LeaseSampling.Sample(LeaseSampling.From, first), LeaseSampling.Size)
+	require.Empty(t, signs.LeaseSampling.Sample(signs.LeaseSampling.From-1, first))
+	require.Empty(t, signs.Sampling{From: 0, Size: 9}.Sample(9, first), "that would be all of them")
+	require.Empty(t, signs.LeaseSampling.Sample(5000, nil), "nothing is random without randomness")
+	require.Len(t, signs.LeaseSampling.Sample(signs.LeaseSampling.From, first), signs.LeaseSampling.Size)
 }
 
 func TestASampleOnlySaysThatFewLeasesAreStale(t *testing.T) {
-	s := Sampling{Size: 4, Stale: 1}
+	s := signs.Sampling{Size: 4, Stale: 1}
 	nodes := []string{"a", "b", "c", "d"}
-	leases := map[string]Lease{"other": {ReadAt: scene.Noon}}
+	leases := map[string]signs.Lease{"other": {ReadAt: scene.Noon}}
 	for _, n := range nodes {
-		leases[n] = Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon}
+		leases[n] = signs.Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon}
 	}
-	require.Equal(t, &Heartbeats{Nodes: 4, Fleet: 900}, s.Count(nodes, leases, 900))
+	require.Equal(t, &signs.Heartbeats{Nodes: 4, Fleet: 900}, s.Count(nodes, leases, 900))
 	delete(leases, "a")
 	few := s.Count(nodes, leases, 900)
-	require.Equal(t, &Heartbeats{Nodes: 4, Stale: 1, Fleet: 900}, few, "a node without a lease counts as stale")
+	require.Equal(t, &signs.Heartbeats{Nodes: 4, Stale: 1, Fleet: 900}, few, "a node without a lease counts as stale")
 	require.Empty(t, few.Blind())
-	leases["b"] = Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon.Add(-1)}
+	leases["b"] = signs.Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon.Add(-1)}
 	require.Nil(t, s.Count(nodes, leases, 900), "this many prove nothing")
 	require.Nil(t, s.Count(nil, leases, 900))
 }
@@ -108,9 +109,9 @@ func TestASampleOnlySaysThatFewLeasesAreStale(t *testing.T) {
 // TestWhatASampleMayShowIsGoodForEveryVerdict: the guards that read the count must come to the same verdict for every count
 // that a sample may give, since they do not ask whether it is one.
 func TestWhatASampleMayShowIsGoodForEveryVerdict(t *testing.T) {
-	for stale := range LeaseSampling.Stale + 1 {
-		h := &Heartbeats{ReadAt: scene.Noon, Nodes: LeaseSampling.Size, Stale: stale, Fleet: 5000}
+	for stale := range signs.LeaseSampling.Stale + 1 {
+		h := &signs.Heartbeats{ReadAt: scene.Noon, Nodes: signs.LeaseSampling.Size, Stale: stale, Fleet: 5000}
 		require.Empty(t, h.Blind())
-		require.True(t, h.Agrees(scene.Noon))
+		require.True(t, remediations.ClocksAgree(h, scene.Noon))
 	}
 }

@@ -1,4 +1,4 @@
-package remediations
+package signs
 
 // Sampling says from which size on a fleet's leases are judged by a random sample, how many nodes
 // the sample has, and up to how many stale leases in it prove that the fleet is not blind.

@@ -1,9 +1,8 @@
-package remediations
+package signs
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,20 +18,20 @@ type Witness struct {
 }
 
 // SignKind is what an entry of a witness looks at.
-type SignKind string
+type Kind string
 
 const (
-	SignNotReady     SignKind = "ready"
-	SignStaleLease   SignKind = "lease"
-	SignCondition    SignKind = "condition"
-	SignMissingGPUs  SignKind = "gpus"
-	SignDaemonSetPod SignKind = "daemonSetPod"
-	SignNotRunning   SignKind = "provider"
+	NotReady     Kind = "ready"
+	StaleLease   Kind = "lease"
+	Condition    Kind = "condition"
+	MissingGPUs  Kind = "gpus"
+	DaemonSetPod Kind = "daemonSetPod"
+	NotRunning   Kind = "provider"
 )
 
 // Sign is one entry of a witness.
 type Sign struct {
-	Kind SignKind
+	Kind Kind
 	// Name is the type of the condition, or the DaemonSet as namespace/name; Status is the status of the condition.
 	Name, Status string
 	// From is the key of the configuration that names the DaemonSet, where the policy leaves that to the configuration.
@@ -61,24 +60,24 @@ type Testimony struct {
 // OnNode says that the watched Node itself shows the sign.
 func (s Sign) OnNode() bool {
 	switch s.Kind {
-	case SignNotReady, SignCondition, SignMissingGPUs:
+	case NotReady, Condition, MissingGPUs:
 		return true
-	case SignStaleLease, SignDaemonSetPod, SignNotRunning:
+	case StaleLease, DaemonSetPod, NotRunning:
 	}
-	return s.Kind == SignDaemonSetPod && s.Name == "" // nobody can look, and that needs no look
+	return s.Kind == DaemonSetPod && s.Name == "" // nobody can look, and that needs no look
 }
 
 // ask is what the Node shows of the sign.
 func (s Sign) ask(n *corev1.Node) Testimony {
 	switch s.Kind {
-	case SignNotReady:
+	case NotReady:
 		return conditionSays(n, corev1.NodeReady, func(status corev1.ConditionStatus) Answer {
 			if status == corev1.ConditionTrue {
 				return Well
 			}
 			return Ill
 		})
-	case SignCondition:
+	case Condition:
 		return conditionSays(n, corev1.NodeConditionType(s.Name), func(status corev1.ConditionStatus) Answer {
 			if status == corev1.ConditionStatus(s.Status) {
 				return Ill
@@ -88,26 +87,26 @@ func (s Sign) ask(n *corev1.Node) Testimony {
 			}
 			return Well
 		})
-	case SignMissingGPUs:
+	case MissingGPUs:
 		return gpusSay(n)
-	case SignDaemonSetPod:
+	case DaemonSetPod:
 		return Testimony{Answer: Unknown, Saw: s.From + " is not configured, so Drydock does not know which pod to look at"}
-	case SignStaleLease, SignNotRunning:
+	case StaleLease, NotRunning:
 	}
 	return Testimony{Answer: Unknown, Saw: fmt.Sprintf("%s was not read", s)}
 }
 
 func (s Sign) String() string {
 	switch s.Kind {
-	case SignCondition:
+	case Condition:
 		return fmt.Sprintf("condition %s=%s", s.Name, s.Status)
-	case SignDaemonSetPod:
+	case DaemonSetPod:
 		return "the pod of DaemonSet " + s.Name
-	case SignStaleLease:
+	case StaleLease:
 		return "the lease of the node"
-	case SignNotRunning:
+	case NotRunning:
 		return "the provider's instance"
-	case SignNotReady, SignMissingGPUs:
+	case NotReady, MissingGPUs:
 	}
 	return string(s.Kind)
 }
@@ -152,8 +151,8 @@ type weighed struct {
 // counted leaves out the conditions that the Node does not have, where it has another one of the list: an agent sets some of the
 // conditions that a policy names, and what it never sets is no data.
 func counted(signs []Sign, n *corev1.Node) []Sign {
-	absent := func(s Sign) bool { return s.Kind == SignCondition && !hasCondition(n, s.Name) }
-	present := func(s Sign) bool { return s.Kind == SignCondition && !absent(s) }
+	absent := func(s Sign) bool { return s.Kind == Condition && !hasCondition(n, s.Name) }
+	present := func(s Sign) bool { return s.Kind == Condition && !absent(s) }
 	if !slices.ContainsFunc(signs, absent) || !slices.ContainsFunc(signs, present) {
 		return signs
 	}
@@ -185,19 +184,4 @@ func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since time.Tim
 		w.Saw = append(w.Saw, t.Saw)
 	}
 	return w
-}
-
-// StillWitnessed asks the signs for the last time before a call, by what was read for that.
-func StillWitnessed(n *corev1.Node, signs []Sign, read map[Sign]Testimony) error {
-	if len(signs) == 0 {
-		return nil
-	}
-	w := Weigh(signs, n, read, time.Time{})
-	if w.Ill {
-		return nil
-	}
-	if w.Unread {
-		w.Saw = append(w.Saw, "what the Node does not show could not be read")
-	}
-	return Withhold(NotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.Saw, "; "))
 }

@@ -1,4 +1,4 @@
-package remediations_test
+package signs_test
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 func TestLeasesThatBlameTheControlPath(t *testing.T) {
@@ -20,11 +20,11 @@ func TestLeasesThatBlameTheControlPath(t *testing.T) {
 		{6, 10, true}, {5, 10, false}, {599, 1000, false}, {600, 1000, true},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", c.stale, c.nodes), func(t *testing.T) {
-			h := &Heartbeats{Nodes: c.nodes, Stale: c.stale}
+			h := &signs.Heartbeats{Nodes: c.nodes, Stale: c.stale}
 			require.Equal(t, c.blind, h.Blind() != "")
 		})
 	}
-	require.Empty(t, (*Heartbeats)(nil).Blind(), "leases that nobody has read say nothing; Decide asks for them before it acts")
+	require.Empty(t, (*signs.Heartbeats)(nil).Blind(), "leases that nobody has read say nothing; Decide asks for them before it acts")
 }
 
 func TestLeaseIsFreshByTheClockThatReadIt(t *testing.T) {
@@ -40,13 +40,13 @@ func TestLeaseIsFreshByTheClockThatReadIt(t *testing.T) {
 		"a clock that is wrong: hours ahead": {3 * time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon.Add(c.renewed), Duration: 40 * time.Second}
+			l := signs.Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon.Add(c.renewed), Duration: 40 * time.Second}
 			require.Equal(t, c.fresh, l.Fresh())
-			h := &Heartbeats{}
+			h := &signs.Heartbeats{}
 			h.Count(l)
 			require.Equal(t, 1, h.Nodes)
 			require.Equal(t, !c.fresh, h.Stale == 1)
 		})
 	}
-	require.False(t, (&Lease{ReadAt: scene.Noon}).Fresh(), "a lease that is not there is not fresh")
+	require.False(t, (&signs.Lease{ReadAt: scene.Noon}).Fresh(), "a lease that is not there is not fresh")
 }

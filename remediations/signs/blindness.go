@@ -1,9 +1,17 @@
-package remediations
+package signs
 
 import (
 	"fmt"
 	"time"
 )
+
+// Lease is a node's heartbeat.
+type Lease struct {
+	// ReadAt is when it was read, RenewedAt when the kubelet last renewed it.
+	ReadAt, RenewedAt time.Time
+	// Duration is how long a renewal is good for.
+	Duration time.Duration
+}
 
 // Heartbeats is a count of the nodes' leases: of all of them, or of a random sample that has hardly a stale one. It tells a
 // broken control path from broken nodes, and a clock that is wrong here from kubelets that are silent there.

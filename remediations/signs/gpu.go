@@ -1,4 +1,4 @@
-package remediations
+package signs
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/internal/text"
 )
 
 // GPUCountLabel says how many GPUs the machine has. That number is told by the label alone: what the node offers may be
@@ -32,29 +34,31 @@ func ExpectedGPUs(n *corev1.Node) (int, bool) {
 
 // gpuMark is what shows that the node has GPUs, or had them; empty: nothing. A node that lost its label GPUCountLabel still
 // has others of the GPU operator, or offers a resource of that vendor, if only none of it.
-func gpuMark(n *corev1.Node) string {
+func GPUMark(n *corev1.Node) string {
 	for name := range n.Labels {
 		if GPUResource(name) {
-			return "it has the label " + clip(name, 100)
+			return "it has the label " + text.Line(name, 100)
 		}
 	}
 	for name := range n.Status.Allocatable {
 		if GPUResource(string(name)) {
-			return "it offers " + clip(string(name), 100)
+			return "it offers " + text.Line(string(name), 100)
 		}
 	}
 	return ""
 }
 
-// gpuLabels are the labels of a node for a selector: GPUCountLabel exists on every GPU node, without a value where the node
+// LabelsOf are the labels of a node for a selector: GPUCountLabel exists on every GPU node, without a value where the node
 // lost it. Otherwise a GPU node that lost one label would have the shorter waits of other nodes.
+func LabelsOf(n *corev1.Node) k8slabels.Labels { return gpuLabels{k8slabels.Set(n.Labels), n} }
+
 type gpuLabels struct {
 	k8slabels.Set
 	node *corev1.Node
 }
 
 func (l gpuLabels) Has(label string) bool {
-	return l.Set.Has(label) || label == GPUCountLabel && gpuMark(l.node) != ""
+	return l.Set.Has(label) || label == GPUCountLabel && GPUMark(l.node) != ""
 }
 
 func (l gpuLabels) Lookup(label string) (string, bool) {
@@ -100,7 +104,7 @@ func sharedGPUs(n *corev1.Node) string {
 		return "the label " + migStrategy + " is mixed"
 	}
 	if v := n.Labels[gpuSharing]; v != "" && v != "none" {
-		return fmt.Sprintf("the label %s is %s", gpuSharing, clip(v, 63))
+		return fmt.Sprintf("the label %s is %s", gpuSharing, text.Line(v, 63))
 	}
 	if v, err := strconv.Atoi(n.Labels[gpuReplicas]); err == nil && v > 1 {
 		return fmt.Sprintf("the label %s is %d", gpuReplicas, v)
@@ -110,7 +114,7 @@ func sharedGPUs(n *corev1.Node) string {
 	}
 	for name := range n.Status.Allocatable {
 		if r := string(name); strings.HasPrefix(r, migPrefix) || strings.HasPrefix(r, gpuPrefix) && strings.HasSuffix(r, sharedSuffix) {
-			return "the node offers " + clip(r, 100)
+			return "the node offers " + text.Line(r, 100)
 		}
 	}
 	return ""

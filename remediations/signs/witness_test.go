@@ -1,0 +1,164 @@
+package signs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations/scene"
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// TestLeaseAsAWitness: a lease says nothing where it was never renewed, or by a clock that is wrong.
+func TestLeaseAsAWitness(t *testing.T) {
+	const duration = 40 * time.Second
+	for name, c := range map[string]struct {
+		age  time.Duration // of the renewal when the lease was read
+		want signs.Answer
+		saw  string
+	}{
+		"renewed a moment ago":       {time.Second, signs.Well, "renewed at 2026-03-04T11:59:59Z"},
+		"just not stale":             {duration, signs.Well, "renewed at"},
+		"stale":                      {duration + 1, signs.Ill, "renewed at"},
+		"ahead as far as clocks are": {-signs.LeaseAhead, signs.Well, "renewed at"},
+		"from the future":            {-signs.LeaseAhead - 1, signs.Unknown, "in the future"},
+	} {
+		l := signs.Lease{ReadAt: scene.Noon, RenewedAt: scene.Noon.Add(-c.age), Duration: duration}
+		got := signs.LeaseSays(l)
+		require.Equal(t, c.want, got.Answer, name)
+		require.Contains(t, got.Saw, c.saw, name)
+		require.Equal(t, scene.Noon, got.At, name)
+	}
+	never := signs.LeaseSays(signs.Lease{ReadAt: scene.Noon, Duration: duration})
+	require.Equal(t, signs.Unknown, never.Answer)
+	require.Contains(t, never.Saw, "never renewed")
+}
+
+func TestConditionSaysSinceWhen(t *testing.T) {
+	n := scene.Bare("n1")
+	sign := signs.Sign{Kind: signs.NotReady}
+	require.Equal(t, "Ready is True", sign.Ask(n).Saw)
+	n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(scene.Noon)
+	require.Equal(t, "Ready is True since 2026-03-04T12:00:00Z", sign.Ask(n).Saw)
+	n.Status.Conditions = nil
+	require.Equal(t, signs.Unknown, sign.Ask(n).Answer)
+}
+
+func TestConditionAsAWitness(t *testing.T) {
+	sign := signs.Sign{Kind: signs.Condition, Name: "DiskPressure", Status: "True"}
+	for status, want := range map[corev1.ConditionStatus]signs.Answer{
+		corev1.ConditionTrue: signs.Ill, corev1.ConditionFalse: signs.Well, corev1.ConditionUnknown: signs.Unknown,
+	} {
+		n := scene.Bare("n1")
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "DiskPressure", Status: status})
+		require.Equal(t, want, sign.Ask(n).Answer, status)
+	}
+	unknown := signs.Sign{Kind: signs.Condition, Name: "DiskPressure", Status: "Unknown"}
+	n := scene.Bare("n1")
+	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "DiskPressure", Status: corev1.ConditionUnknown})
+	require.Equal(t, signs.Ill, unknown.Ask(n).Answer, "a policy may ask for Unknown")
+}
+
+// TestSignsAreWeighedTogether: one that says ill is enough, and all must say well.
+func TestSignsAreWeighedTogether(t *testing.T) {
+	ready, lease, provider := signs.Sign{Kind: signs.NotReady}, signs.Sign{Kind: signs.StaleLease}, signs.Sign{Kind: signs.NotRunning}
+	said := func(lease, provider signs.Answer) map[signs.Sign]signs.Testimony {
+		read := map[signs.Sign]signs.Testimony{}
+		for sign, a := range map[signs.Sign]signs.Answer{{Kind: signs.StaleLease}: lease, {Kind: signs.NotRunning}: provider} {
+			if a != "" {
+				read[sign] = signs.Testimony{Answer: a, At: scene.Noon}
+			}
+		}
+		if lease != "" {
+			read[signs.Sign{Kind: signs.StaleLease}] = signs.Testimony{Answer: lease, At: scene.Noon.Add(-time.Second)}
+		}
+		return read
+	}
+	all := []signs.Sign{ready, lease, provider}
+	for name, c := range map[string]struct {
+		lease, provider   signs.Answer
+		ill, well, unread bool
+	}{
+		"all are well":     {signs.Well, signs.Well, false, true, false},
+		"one is ill":       {signs.Ill, signs.Well, true, false, false},
+		"one is not known": {signs.Well, signs.Unknown, false, false, false},
+		"one was not read": {"", signs.Well, false, false, true},
+	} {
+		w := signs.Weigh(all, scene.Bare("n1"), said(c.lease, c.provider), scene.Noon.Add(-time.Second))
+		require.Equal(t, []bool{c.ill, c.well, c.unread}, []bool{w.Ill, w.Well, w.Unread}, name)
+		require.Equal(t, c.lease != "", w.Oldest.Before(scene.Noon), name)
+		require.False(t, w.Oldest.IsZero(), name)
+	}
+	require.True(t, signs.Weigh(all, scene.Bare("n1"), said(signs.Well, signs.Well), scene.Noon).Unread, "what was read before that is not counted")
+	require.Zero(t, signs.Weigh([]signs.Sign{ready}, scene.Bare("n1"), nil, scene.Noon).Oldest, "the Node shows it")
+}
+
+// TestConditionThatANodeDoesNotHaveIsNoData: beside another condition of the list it is not counted; alone it proves nothing.
+func TestConditionThatANodeDoesNotHaveIsNoData(t *testing.T) {
+	a, b := signs.Sign{Kind: signs.Condition, Name: "KernelReady", Status: "False"}, signs.Sign{Kind: signs.Condition, Name: "XfsShutdown", Status: "True"}
+	ready := signs.Sign{Kind: signs.NotReady}
+	for name, c := range map[string]struct {
+		signs     []signs.Sign
+		has       map[corev1.NodeConditionType]corev1.ConditionStatus
+		ill, well bool
+		saw       int
+	}{
+		"one is well, the other is absent":                 {[]signs.Sign{a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"KernelReady": "True"}, false, true, 1},
+		"one is ill, the other is absent":                  {[]signs.Sign{a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"XfsShutdown": "True"}, true, false, 1},
+		"one is well, the other is Unknown":                {[]signs.Sign{a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"KernelReady": "True", "XfsShutdown": "Unknown"}, false, false, 2},
+		"one is well, the other is ill":                    {[]signs.Sign{a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"KernelReady": "True", "XfsShutdown": "True"}, true, false, 2},
+		"both are absent":                                  {[]signs.Sign{a, b}, nil, false, false, 2},
+		"the only one is absent, and the node is Ready":    {[]signs.Sign{ready, a}, nil, false, false, 2},
+		"two are absent, and the node is Ready":            {[]signs.Sign{ready, a, b}, nil, false, false, 3},
+		"one is absent, one is well and the node is Ready": {[]signs.Sign{ready, a, b}, map[corev1.NodeConditionType]corev1.ConditionStatus{"XfsShutdown": "False"}, false, true, 2},
+	} {
+		n := scene.Bare("n1")
+		for kind, status := range c.has {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status})
+		}
+		w := signs.Weigh(c.signs, n, nil, scene.Noon)
+		require.Equal(t, []bool{c.ill, c.well}, []bool{w.Ill, w.Well}, name)
+		require.Len(t, w.Saw, c.saw, name)
+	}
+}
+
+// TestGPUsAsAWitness: they are counted only where each is offered once, as a whole.
+func TestGPUsAsAWitness(t *testing.T) {
+	for name, c := range map[string]struct {
+		labels  map[string]string
+		offered map[corev1.ResourceName]string
+		want    signs.Answer
+	}{
+		"all are there":                {offered: map[corev1.ResourceName]string{signs.GpuResource: "8"}, want: signs.Well},
+		"more than expected":           {offered: map[corev1.ResourceName]string{signs.GpuResource: "9"}, want: signs.Well},
+		"one is missing":               {offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Ill},
+		"all are missing":              {offered: map[corev1.ResourceName]string{"cpu": "8"}, want: signs.Ill},
+		"nothing is offered":           {want: signs.Unknown},
+		"the label is missing":         {labels: map[string]string{signs.GPUCountLabel: ""}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Unknown},
+		"partitioned in several sizes": {labels: map[string]string{signs.MigStrategy: "mixed"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Unknown},
+		"partitioned in one size":      {labels: map[string]string{signs.MigStrategy: "single"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Ill},
+		"shared by time":               {labels: map[string]string{signs.GpuSharing: "time-slicing"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Unknown},
+		"not shared, as a label says":  {labels: map[string]string{signs.GpuSharing: "none"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Ill},
+		"each offered twice":           {labels: map[string]string{signs.GpuReplicas: "2"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Unknown},
+		"each offered once":            {labels: map[string]string{signs.GpuReplicas: "1"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Ill},
+		"a product that is shared":     {labels: map[string]string{signs.GpuProduct: "A100-SHARED"}, offered: map[corev1.ResourceName]string{signs.GpuResource: "7"}, want: signs.Unknown},
+		"a part is offered":            {offered: map[corev1.ResourceName]string{signs.GpuResource: "7", "nvidia.com/mig-1g.5gb": "1"}, want: signs.Unknown},
+		"a shared one is offered":      {offered: map[corev1.ResourceName]string{signs.GpuResource: "7", "nvidia.com/gpu.shared": "1"}, want: signs.Unknown},
+		"another vendor's shared one":  {offered: map[corev1.ResourceName]string{signs.GpuResource: "7", "amd.com/gpu.shared": "1"}, want: signs.Ill},
+	} {
+		n := scene.Bare("n1")
+		n.Labels[signs.GPUCountLabel] = "8"
+		for k, v := range c.labels {
+			n.Labels[k] = v
+		}
+		n.Status.Allocatable = corev1.ResourceList{}
+		for k, v := range c.offered {
+			n.Status.Allocatable[k] = resource.MustParse(v)
+		}
+		require.Equal(t, c.want, signs.GpusSay(n).Answer, name)
+	}
+}
