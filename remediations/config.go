@@ -4,10 +4,11 @@ import (
 	"strings"
 	"time"
 
-	"drydock.dev/drydock/remediations/signs"
 	"github.com/prometheus/alertmanager/pkg/labels"
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // Mode says how far Drydock may go.

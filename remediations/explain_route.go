@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock.dev/drydock/remediations/signs"
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // NearMiss is a policy that has to do with an alert and does not take it.

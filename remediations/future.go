@@ -1,8 +1,9 @@
 package remediations
 
 import (
-	"drydock.dev/drydock/remediations/signs"
 	"time"
+
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // ahead is how far a time may lie in the future: clocks are never quite the same.

@@ -10,8 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"drydock.dev/drydock/remediations/signs"
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // NextIntentID names the attempt that is about to be made. One that was given back is made again under a longer name, its

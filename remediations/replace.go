@@ -3,8 +3,9 @@ package remediations
 import (
 	"time"
 
-	"drydock.dev/drydock/remediations/signs"
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // replace has the provider delete the machine and build another one. Its proof is another machine under another Node,
