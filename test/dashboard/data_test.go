@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	metricsAt = fmt.Sprintf("127.0.0.1:%d", port)
 	ruleFor := time.Second
 	lab.Main(m, lab.Options{
-		NodeSpecs: lab.CivoNodes(20), NodeGrace: 4 * time.Second, RuleFor: &ruleFor,
+		NodeSpecs: lab.CivoNodes(20), RuleFor: &ruleFor,
 		RuleFiles: []string{"../../rules/NodeNotReady.yaml", "../../rules/DrydockSelfTest.yaml"},
 		Scrape:    map[string][]string{"drydock": {metricsAt}},
 	})

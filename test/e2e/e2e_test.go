@@ -41,10 +41,6 @@ const (
 	zones = 4
 )
 
-// nodeGrace is how long a node may be silent. Six times in it each node's lease is renewed, of which a busy machine must not be
-// too busy.
-const nodeGrace = 10 * time.Second
-
 func TestMain(m *testing.M) {
 	ruleFor := time.Second
 	nodes := lab.CivoNodes(fleet)
@@ -52,7 +48,7 @@ func TestMain(m *testing.M) {
 		nodes[i].Zone = fmt.Sprintf("zone-%d", i%zones)
 	}
 	lab.Main(m, lab.Options{
-		NodeSpecs: nodes, NodeGrace: nodeGrace, RuleFor: &ruleFor, Alertmanagers: 2,
+		NodeSpecs: nodes, RuleFor: &ruleFor, Alertmanagers: 2,
 		RuleFiles: []string{"../../rules/NodeNotReady.yaml", "../../rules/NodeKernelDeadlock.yaml", "../../rules/NodeSubsystemNotReady.yaml"}, ScrapeConfigs: scraped(),
 	})
 }

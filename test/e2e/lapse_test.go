@@ -25,7 +25,7 @@ func TestAFaultThatStaysIsNeverACure(t *testing.T) {
 		attempts      int
 		disturb       string // the program that the first reboot takes along
 	}{
-		"the reboot makes the condition Unknown":   {node: "node-50", control: "node-51", away: nodeGrace + 2*time.Second, wait: (nodeGrace + 7*time.Second).String(), attempts: 2},
+		"the reboot makes the condition Unknown":   {node: "node-50", control: "node-51", away: lab.DefaultNodeGrace + 2*time.Second, wait: (lab.DefaultNodeGrace + 7*time.Second).String(), attempts: 2},
 		"kube-state-metrics is gone for a while":   {node: "node-52", control: "node-53", away: time.Second, wait: "14s", attempts: 1, disturb: "kube-state-metrics"},
 		"Prometheus is restarted after the reboot": {node: "node-54", control: "node-55", away: time.Second, wait: "25s", attempts: 1, disturb: "prometheus"},
 	} {

@@ -27,7 +27,7 @@ const stormCooldown = 3 * time.Second
 // The policy's for is longer than kube-controller-manager needs to see them all, so that the breaker knows the whole
 // storm before the first node is old enough to be repaired.
 func stormy() map[string]any {
-	c := config(policy(map[string]any{"for": "15s"}))
+	c := config(policy(map[string]any{"for": "20s"}))
 	c["limits"] = map[string]any{"concurrent": stormLimit, "concurrentPerZone": stormLimit, "unhealthy": "20%", "stormCooldown": stormCooldown.String()}
 	return c
 }

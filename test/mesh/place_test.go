@@ -72,7 +72,7 @@ func (p *place) build(ctx context.Context, network *mesh.Network, o lab.Options)
 	if err != nil {
 		return err
 	}
-	o.NodeSpecs, o.RuleFiles, o.NodeGrace = network.Specs(), rules, 20*time.Second
+	o.NodeSpecs, o.RuleFiles = network.Specs(), rules
 	for i := range o.NodeSpecs {
 		o.NodeSpecs[i].ProviderID = "civo://" + uuid.NewString()
 	}

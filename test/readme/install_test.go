@@ -23,7 +23,7 @@ import (
 const within = 5 * time.Minute
 
 func TestMain(m *testing.M) {
-	lab.Main(m, lab.Options{NodeSpecs: lab.CivoNodes(6), NodeGrace: 4 * time.Second})
+	lab.Main(m, lab.Options{NodeSpecs: lab.CivoNodes(6)})
 }
 
 // TestTheREADMELeadsToTheFirstObservation: its commands, as they stand there, make Drydock say of a broken node what it

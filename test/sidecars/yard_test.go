@@ -35,7 +35,7 @@ const within = 5 * time.Minute
 func TestMain(m *testing.M) {
 	second := time.Second
 	lab.Main(m, lab.Options{
-		Nodes: 4, NodeGrace: 20 * time.Second, Sidecars: true, RuleFor: &second, RuleFiles: []string{"../../rules/SidecarNotReady.yaml"},
+		Nodes: 4, Sidecars: true, RuleFor: &second, RuleFiles: []string{"../../rules/SidecarNotReady.yaml"},
 	})
 }
 

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 	}()
 	lab.Main(m, lab.Options{
-		NodeSpecs: nodes, NodeControllers: true, NodeGrace: 10 * time.Second, RuleFor: &ruleFor,
+		NodeSpecs: nodes, NodeControllers: true, RuleFor: &ruleFor,
 		RuleFiles: []string{"../../rules/NodeNotReady.yaml"},
 	})
 }
