@@ -4,12 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // alerts is a yard's Prometheus, and the half of its Alertmanager that posts: Alertmanager itself is the real one and is
@@ -93,12 +100,17 @@ func (r *replica) deliver(ctx context.Context, body []byte) error {
 	return send(ctx, r.ReceiverURL, strings.TrimSpace(string(secret)), body)
 }
 
-// tell tells Alertmanager of an alert as Prometheus does.
+// tell tells Alertmanager of an alert as Prometheus does, which sends again what was not taken.
 func tell(ctx context.Context, alertmanagers []string, labels map[string]string, starts, ends time.Time) error {
 	body := encoded([]any{map[string]any{"labels": labels, "startsAt": starts, "endsAt": ends.UTC()}})
 	for _, url := range alertmanagers {
-		if err := send(ctx, url+"/api/v2/alerts", "", body); err != nil {
-			return fmt.Errorf("telling Alertmanager of %v: %w", labels, err)
+		var last error
+		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+			last = send(ctx, url+"/api/v2/alerts", "", body)
+			return last == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("telling Alertmanager of %v: %w", labels, errors.Join(err, last))
 		}
 	}
 	return nil
@@ -132,4 +144,18 @@ func encoded(v any) []byte {
 		panic(err)
 	}
 	return data
+}
+
+// TestAnAlertThatWasNotTakenIsSentAgain: one post that is lost on a busy machine is no alert that ends.
+func TestAnAlertThatWasNotTakenIsSentAgain(t *testing.T) {
+	t.Parallel()
+	var posts atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if posts.Add(1) == 1 {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(server.Close)
+	require.NoError(t, tell(t.Context(), []string{server.URL}, map[string]string{"alertname": "Watchdog"}, time.Now(), time.Now().Add(time.Minute)))
+	require.EqualValues(t, 2, posts.Load())
 }

@@ -66,19 +66,20 @@ func prepare(t *testing.T, l *lab.Lab) site {
 	ctx := context.WithoutCancel(t.Context())
 	token, err := l.PrepareDrydock(ctx)
 	require.NoError(t, err)
-	watchdog := func() error {
+	watchdog := func(ctx context.Context) error {
 		return tell(ctx, l.AlertmanagerURLs(), map[string]string{"alertname": "Watchdog"}, time.Now(), time.Now().Add(time.Minute))
 	}
-	require.NoError(t, watchdog())
-	stopped := l.Process("alertmanager-0").Done()
+	require.NoError(t, watchdog(ctx))
+	running, end := context.WithCancel(ctx)
+	alertmanager := l.Process("alertmanager-0")
+	go func() {
+		<-alertmanager.Done()
+		end()
+	}()
 	go func() { // as Prometheus sends what fires again and again
-		for {
-			select {
-			case <-stopped:
-				return
-			case <-time.After(500 * time.Millisecond):
-				_ = watchdog() // what fails is sent again
-			}
+		for running.Err() == nil {
+			_ = watchdog(running) // where one post is lost, the next one counts
+			<-time.After(500 * time.Millisecond)
 		}
 	}()
 	return site{lab: l, token: token}
