@@ -42,9 +42,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // asked is what the flags say.
 type asked struct {
-	config, compare, prometheus, tsdb, rules, alertmanager, since, until, output, cures string
-	recorded                                                                            bool
-	now                                                                                 func() time.Time
+	config, compare, prometheus, tsdb, rules, alertmanager, since, until, output, cures, state string
+	recorded                                                                                   bool
+	now                                                                                        func() time.Time
 }
 
 // formats are the forms of the report.
@@ -76,6 +76,7 @@ func newCommand(now func() time.Time) *cobra.Command {
 	f.StringVar(&a.since, "since", "30d", "how long before --until to begin")
 	f.StringVar(&a.until, "until", "", "end of the time, in RFC 3339; without it, now")
 	f.StringVar(&a.cures, "cures", "", "how long after its call each step counts as having cured; without it, a usual time for each step")
+	f.StringVar(&a.state, "state", "", "file with the state that one run leaves to the next: only what came since is read, and the report is about all of the time")
 	f.StringVarP(&a.output, "output", "o", "text", "text, json or html")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	thisBuild().On(cmd)
@@ -106,17 +107,17 @@ func (a *asked) run(ctx context.Context, out, progress io.Writer) error {
 		past.Progress = b.show
 		defer b.end()
 	}
-	var source *history.Past
+	var data *history.Past
 	if a.tsdb != "" {
-		source, err = history.OpenTSDB(ctx, a.tsdb, past)
+		data, err = history.OpenTSDB(ctx, a.tsdb, past)
 	} else {
-		source, err = history.OpenPrometheus(a.prometheus, &http.Client{Timeout: 5 * time.Minute}, past)
+		data, err = history.OpenPrometheus(a.prometheus, &http.Client{Timeout: 5 * time.Minute}, past)
 	}
 	if err != nil {
 		return err
 	}
-	found, err := backtest.Backtest(ctx, source, from, until, configs...)
-	if err := errors.Join(err, source.Close()); err != nil {
+	found, err := a.backtest(ctx, data, past.Rules, from, until, configs)
+	if err := errors.Join(err, data.Close()); err != nil {
 		return err
 	}
 	switch a.output {

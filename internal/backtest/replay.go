@@ -112,7 +112,7 @@ func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 	r.now = m.At
 	r.apply(m)
 	if g := m.Gap; g != nil {
-		r.gaps = append(r.gaps, Gap{m.At.UTC(), g.Until.UTC(), g.Why})
+		r.gap(Gap{m.At.UTC(), g.Until.UTC(), g.Why})
 		r.notBefore = g.Until
 		r.story.releaseAll(m.At)
 		return nil
@@ -121,6 +121,15 @@ func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 		r.turn(ctx)
 	}
 	return ctx.Err()
+}
+
+// gap notes a gap. Where one process goes on after another there are two moments for one gap.
+func (r *Replay) gap(g Gap) {
+	if last := len(r.gaps) - 1; last >= 0 && r.gaps[last].Until.Equal(g.From) && r.gaps[last].Why == g.Why {
+		r.gaps[last].Until = g.Until
+		return
+	}
+	r.gaps = append(r.gaps, g)
 }
 
 // Until goes on to that time, as if nothing changed until then.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -15,12 +16,18 @@ func Whole() bool { return os.Getenv("DRYDOCK_SOAK") != "" }
 
 // Main is for the TestMain of a package with random tests: the soak looks at a hundred times as many cases; -rapid.checks says how
 // many exactly.
-func Main(m *testing.M) {
+func Main(m *testing.M) { Checks(m, 100) }
+
+// Checks is Main where each case is expensive: so many are looked at.
+func Checks(m *testing.M, checks int) {
 	flag.Parse()
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
-	if !chosen && Whole() {
-		_ = flag.Set("rapid.checks", "10000")
+	if Whole() {
+		checks *= 100
+	}
+	if !chosen {
+		_ = flag.Set("rapid.checks", strconv.Itoa(checks))
 	}
 	os.Exit(m.Run())
 }

@@ -46,7 +46,7 @@ func types(t *testing.T, dir, command string) string {
 
 func TestThePagesCommandsRunAsPrinted(t *testing.T) {
 	all := printed(t)
-	require.Len(t, all, 5)
+	require.Len(t, all, 6)
 	dir := t.TempDir()
 	for i, program := range []string{"drydock", "drydock-backtest"} {
 		require.Equal(t, "go build -o bin/"+program+" ./cmd/"+program, all[i])
@@ -71,6 +71,11 @@ func TestThePagesCommandsRunAsPrinted(t *testing.T) {
 	require.Contains(t, read, "Drydock would have repaired 1 faults of nodes")
 	require.Equal(t, read, types(t, dir, all[3]), "the same data gives the same bytes")
 	require.Contains(t, read, "no policy takes their alerts")
+
+	inPart := strings.Replace(all[5], march.Format(time.RFC3339), march.Add(-3*time.Hour-30*time.Minute).Format(time.RFC3339), 1)
+	require.NotEqual(t, all[5], inPart)
+	types(t, dir, strings.Replace(inPart, "30d", "716h30m", 1))
+	require.Equal(t, read, types(t, dir, all[5]), "a state that is carried over changes nothing")
 
 	compared := types(t, dir, all[4])
 	_, otherwise, _ := strings.Cut(compared, "What the second configuration would have done otherwise")

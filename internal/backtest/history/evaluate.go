@@ -54,11 +54,13 @@ type evaluator struct {
 
 type group struct {
 	*rules.Group
-	next   time.Time
-	ahead  []*answers // of the rules that a range query can answer
-	steady bool       // the same answers as at the last evaluation would change nothing
-	read   bool       // a rule reads what this group makes
-	asks   bool       // a template of this group asks for more than its rules' expressions do
+	next time.Time
+	// evaluated: there was an evaluation before the next one.
+	evaluated bool
+	ahead     []*answers // of the rules that a range query can answer
+	steady    bool       // the same answers as at the last evaluation would change nothing
+	read      bool       // a rule reads what this group makes
+	asks      bool       // a template of this group asks for more than its rules' expressions do
 }
 
 func newEvaluator(book *rulebook, o Options, past storage.Queryable, skip func(Skip)) (*evaluator, error) {
@@ -170,7 +172,7 @@ func (e *evaluator) run(ctx context.Context, until time.Time) ([]alertChange, er
 				out = append(out, alertChange{at: e.now.UnixMilli(), Alert: alert})
 			}
 		}
-		g.next = g.next.Add(g.Interval())
+		g.next, g.evaluated = g.next.Add(g.Interval()), true
 	}
 	for key, alert := range e.told {
 		if !alert.EndsAt.IsZero() && until.Sub(alert.EndsAt) > time.Hour {

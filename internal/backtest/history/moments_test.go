@@ -42,19 +42,23 @@ func day(t testing.TB, hours float64) *Recording {
 			r.Scrape(when, "a", nil)
 			return
 		}
-		machines := []Machine{{Name: "one"}, {Name: "two"}}
-		if int(minutes)%50 > 35 {
-			machines[0].Ready = "unknown"
-		}
-		if int(minutes)%70 > 60 {
-			machines[1].Ready = "false"
-		}
-		if int(minutes)%90 > 45 {
-			machines = append(machines, Machine{Name: "three"})
-		}
-		r.Scrape(when, "a", KubeStateMetrics("a", machines...))
+		r.Scrape(when, "a", KubeStateMetrics("a", machinesAt(minutes)...))
 	})
 	return r
+}
+
+func machinesAt(minutes float64) []Machine {
+	machines := []Machine{{Name: "one"}, {Name: "two"}}
+	if int(minutes)%50 > 35 {
+		machines[0].Ready = "unknown"
+	}
+	if int(minutes)%70 > 60 {
+		machines[1].Ready = "false"
+	}
+	if int(minutes)%90 > 45 {
+		machines = append(machines, Machine{Name: "three"})
+	}
+	return machines
 }
 
 func text(t testing.TB, of any) string {

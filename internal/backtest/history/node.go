@@ -22,7 +22,7 @@ func (f *fleet) build(past *nodePast, at int64) *corev1.Node {
 	taints := map[string]corev1.Taint{}
 	first := map[string]bool{}
 	for _, s := range sortedSeries(past.series) {
-		of := s.of.labels
+		of := s.labels
 		once := !first[s.of.metric]
 		first[s.of.metric] = true
 		switch s.of.metric {

@@ -62,7 +62,6 @@ type fact struct {
 	node   *nodePast
 	target *targetPast
 	metric string
-	labels labels.Labels
 }
 
 type nodePast struct {
@@ -75,7 +74,8 @@ type nodePast struct {
 
 // targetPast is one kube-state-metrics.
 type targetPast struct {
-	shows int // how many Nodes
+	name  string // its job and instance
+	shows int    // how many Nodes
 	since int64
 }
 
@@ -103,22 +103,29 @@ func newFleet(o Options, skip func(Skip)) *fleet {
 
 func (f *fleet) about(of labels.Labels) (fact, bool) {
 	f.seen[of.Get(model.MetricNameLabel)] = true
-	name := strings.Clone(of.Get("node"))
+	name := of.Get("node")
 	if name == "" {
 		return fact{}, false
 	}
-	node, ok := f.nodes[name]
+	return fact{node: f.node(name), target: f.target(of.Get("job") + "\x00" + of.Get("instance")), metric: of.Get(model.MetricNameLabel)}, true
+}
+
+func (f *fleet) node(name string) *nodePast {
+	n, ok := f.nodes[name]
 	if !ok {
-		node = &nodePast{name: name}
-		f.nodes[name] = node
+		n = &nodePast{name: name}
+		f.nodes[name] = n
 	}
-	at := of.Get("job") + "\x00" + of.Get("instance")
-	target, ok := f.targets[at]
+	return n
+}
+
+func (f *fleet) target(name string) *targetPast {
+	t, ok := f.targets[name]
 	if !ok {
-		target = &targetPast{}
-		f.targets[at] = target
+		t = &targetPast{name: name}
+		f.targets[name] = t
 	}
-	return fact{node: node, target: target, metric: strings.Clone(of.Get(model.MetricNameLabel)), labels: of.Copy()}, true
+	return t
 }
 
 // run gives what changed from from (included) until until (excluded), in order of time.
@@ -294,7 +301,7 @@ func seconds(v float64) time.Time { return time.UnixMilli(int64(v * 1000)).UTC()
 
 func sortedSeries(of []*series[fact]) []*series[fact] {
 	return slices.SortedFunc(slices.Values(of), func(a, b *series[fact]) int {
-		return cmp.Or(-cmp.Compare(a.since, b.since), labels.Compare(a.of.labels, b.of.labels))
+		return cmp.Or(-cmp.Compare(a.since, b.since), labels.Compare(a.labels, b.labels))
 	})
 }
 

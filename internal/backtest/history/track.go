@@ -16,10 +16,11 @@ import (
 // series is one series of Prometheus, as far as it has been read. It is there from its first sample until a staleness
 // marker, or until it has had no sample for the lookback.
 type series[T any] struct {
-	of    T // what the series says something about
-	value float64
-	there bool
-	since int64 // the time of its last change
+	labels labels.Labels
+	of     T // what the series says something about
+	value  float64
+	there  bool
+	since  int64 // the time of its last change
 }
 
 // change is an instant at which a series appeared, changed its value, or ended.
@@ -120,8 +121,9 @@ func (t *tracker[T]) cursor(lset labels.Labels) *cursor[T] {
 	hash := lset.Hash()
 	at, ok := t.known[hash]
 	if !ok {
+		lset = lset.Copy()
 		of, useful := t.about(lset)
-		at = &cursor[T]{series: &series[T]{of: of}, no: !useful, last: math.MinInt64}
+		at = &cursor[T]{series: &series[T]{labels: lset, of: of}, no: !useful, last: math.MinInt64}
 		t.known[hash] = at
 	}
 	return at
