@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Statuses of an alert, as Alertmanager's payload names them.
@@ -64,92 +63,6 @@ func Fingerprint(labels map[string]string) string {
 		}
 	}
 	return model.Fingerprint(sum).String()
-}
-
-// Route is where an alert belongs.
-type Route struct {
-	Policy *Policy
-	// Node is the node that the alert is about; empty: it is about something else, which Name names by the alert's labels alone.
-	// Where that is, and whether it exists, is for others to say: the API server, the mesh.
-	Node, Name string
-}
-
-// Misroute is why an alert is none of ours; its values are those of the metric drydock_alerts_received_total.
-type Misroute string
-
-const (
-	MisrouteNone            Misroute = ""
-	MisrouteNoPolicy        Misroute = "no_policy"
-	MisrouteNoTarget        Misroute = "no_target"
-	MisrouteUnknownNode     Misroute = "unknown_node"
-	MisrouteUnknownPod      Misroute = "unknown_pod"
-	MisrouteUnknownLocation Misroute = "unknown_location"
-	MisrouteOtherCluster    Misroute = "other_cluster"
-)
-
-// Route finds the policy and the node of an alert, or what else it is about. node looks a Node up by its exact name.
-func (c *Config) Route(labels map[string]string, node func(name string) *corev1.Node) (Route, Misroute) {
-	if c.ofAnother(labels) {
-		return Route{}, MisrouteOtherCluster
-	}
-	why := MisrouteNoPolicy
-	for _, p := range c.Policies {
-		switch route, against := c.fit(p, labels, node); against {
-		case fits:
-			return route, MisrouteNone
-		case nodeUnknown:
-			return Route{}, MisrouteUnknownNode
-		case nothingNamed:
-			why = MisrouteNoTarget
-		case policyOff, unserved, unmatched, unselected:
-		}
-	}
-	return Route{}, why
-}
-
-// ofAnother says that the alert is about another cluster.
-func (c *Config) ofAnother(labels map[string]string) bool {
-	return c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue
-}
-
-// misfit is what keeps a policy from taking an alert.
-type misfit int
-
-const (
-	fits misfit = iota
-	policyOff
-	unserved
-	unmatched
-	nothingNamed
-	nodeUnknown
-	unselected
-)
-
-// fit says whether the policy takes the alert, and where that belongs then.
-func (c *Config) fit(p *Policy, labels map[string]string, node func(name string) *corev1.Node) (Route, misfit) {
-	switch {
-	case p.Mode == ModeOff:
-		return Route{}, policyOff
-	case !c.Serves(p):
-		return Route{}, unserved
-	case !matches(p.Match, labels):
-		return Route{}, unmatched
-	}
-	name, err := c.nameOf(p, labels)
-	if err != nil {
-		return Route{}, nothingNamed
-	}
-	if p.Kind != KindNode {
-		return Route{Policy: p, Name: name}, fits
-	}
-	n := node(name)
-	switch {
-	case n == nil:
-		return Route{}, nodeUnknown
-	case !p.Takes(n):
-		return Route{}, unselected
-	}
-	return Route{Policy: p, Node: name}, fits
 }
 
 // NewAlert makes what is kept of an alert for the policy: the labels that name the target and the cluster, and severity.

@@ -163,6 +163,14 @@ func (c *Config) Wants(alert map[string]string) bool {
 	return false
 }
 
+// IsSelfTest says that an alert with these labels is this cluster's self-test: it is about no node.
+func (c *Config) IsSelfTest(alert map[string]string) bool {
+	if len(c.SelfTest) == 0 || (c.ClusterLabel != "" && alert[c.ClusterLabel] != c.ClusterValue) {
+		return false
+	}
+	return matches(c.SelfTest, alert)
+}
+
 // Serves says that the policy's alerts can be taken at all: without its provider nobody may look at pods, at the mesh, or at
 // the control plane's hosts.
 func (c *Config) Serves(p *Policy) bool {
@@ -174,8 +182,8 @@ func (c *Config) Provides(s Step) bool {
 	return c.Provided[s.Name] && (s.Name != markReady.Name || c.SidecarProviders[s.Provider])
 }
 
-// names says whether an alert with these labels is about the node, by any policy.
-func (c *Config) names(alert map[string]string, node string) bool {
+// Names says whether an alert with these labels is about the node, by any policy.
+func (c *Config) Names(alert map[string]string, node string) bool {
 	for _, p := range c.Policies {
 		if p.Mode == ModeOff || p.Kind != KindNode || !matches(p.Match, alert) {
 			continue

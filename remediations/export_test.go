@@ -22,5 +22,3 @@ var (
 	Reboot        = reboot
 	Replace       = replace
 )
-
-func (x *Config) Names(a0 map[string]string, a1 string) bool { return x.names(a0, a1) }

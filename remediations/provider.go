@@ -144,6 +144,12 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	return name
 }
 
+// NeedsProvider says that the step, where it comes in a plan, must have one provider that serves the Node.
+func (c *Config) NeedsProvider(s Step, n *corev1.Node) bool {
+	of := c.Remediation(s.Name)
+	return of.Once && c.Provides(s) && (of.Refuses == nil || of.Refuses(n) == "")
+}
+
 // AsksFirst says that somebody is asked about the machine before the step's intent: its provider, or those who share which of them
 // repairs a node.
 func (c *Config) AsksFirst(step string) bool {

@@ -14,21 +14,13 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-func serving(name, scheme, selector string) Provider {
-	p := Provider{Name: name, Scheme: scheme, Steps: []string{"reboot"}}
-	if selector != "" {
-		p.NodeSelector, _ = k8slabels.Parse(selector)
-	}
-	return p
-}
-
 // TestWhoServesANode: a selector goes before the scheme, and that before who serves any Node. Of two that claim it alike none does.
 func TestWhoServesANode(t *testing.T) {
-	civo, bmc, any := serving("civo", "civo://", ""), serving("bmc", "bmc://", ""), serving("ssh", "", "")
-	racked, everything := serving("racked", "bmc://", "rack=1"), serving("all", "", "")
+	civo, bmc, any := scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", ""), scene.Serving("ssh", "", "")
+	racked, everything := scene.Serving("racked", "bmc://", "rack=1"), scene.Serving("all", "", "")
 	everything.NodeSelector = k8slabels.Everything()
-	other := serving("other", "civo://", "")
-	named, elsewhere, picky := serving("named", "", ""), serving("elsewhere", "", ""), serving("picky", "", "rack=1")
+	other := scene.Serving("other", "civo://", "")
+	named, elsewhere, picky := scene.Serving("named", "", ""), scene.Serving("elsewhere", "", ""), scene.Serving("picky", "", "rack=1")
 	named.Names, elsewhere.Names, picky.Names = map[string]bool{"n1": true}, map[string]bool{"n2": true}, map[string]bool{"n1": true}
 	other.Steps = []string{"replace"}
 	for name, c := range map[string]struct {
@@ -48,8 +40,8 @@ func TestWhoServesANode(t *testing.T) {
 		"its scheme does not help who selects":   {[]Provider{racked}, "bmc://1", "2", "", "racked serves Nodes with the labels rack=1"},
 		"a scheme before any":                    {[]Provider{any, civo}, "civo://1", "", "civo", ""},
 		"any":                                    {[]Provider{any, civo}, "k3s://n1", "", "ssh", ""},
-		"two that serve any":                     {[]Provider{any, serving("ssh2", "", "")}, "k3s://n1", "", "", "ssh and ssh2 each serve Node n1"},
-		"two of one scheme":                      {[]Provider{civo, serving("civo2", "civo://", "")}, "civo://1", "", "", "civo and civo2 each serve Node n1"},
+		"two that serve any":                     {[]Provider{any, scene.Serving("ssh2", "", "")}, "k3s://n1", "", "", "ssh and ssh2 each serve Node n1"},
+		"two of one scheme":                      {[]Provider{civo, scene.Serving("civo2", "civo://", "")}, "civo://1", "", "", "civo and civo2 each serve Node n1"},
 		"two that select it":                     {[]Provider{racked, everything}, "bmc://1", "1", "", "racked and all each serve Node n1"},
 		"who selects every Node":                 {[]Provider{civo, everything}, "aws:///1", "", "all", ""},
 		"named before the scheme":                {[]Provider{civo, named}, "civo://1", "", "named", ""},
@@ -81,10 +73,10 @@ func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 		verb      Verb
 		intent    string
 	}{
-		"one":                {[]Provider{serving("civo", "civo://", "")}, "civo", Issue, ""},
-		"two":                {[]Provider{serving("civo", "civo://", ""), serving("bmc", "bmc://", "")}, "civo", Issue, "civo"},
-		"another was asked":  {[]Provider{serving("civo", "civo://", ""), serving("bmc", "bmc://", "")}, "bmc", Look, ""},
-		"one that is no one": {[]Provider{serving("bmc", "bmc://", "")}, "bmc", Keep, ""},
+		"one":                {[]Provider{scene.Serving("civo", "civo://", "")}, "civo", Issue, ""},
+		"two":                {[]Provider{scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")}, "civo", Issue, "civo"},
+		"another was asked":  {[]Provider{scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")}, "bmc", Look, ""},
+		"one that is no one": {[]Provider{scene.Serving("bmc", "bmc://", "")}, "bmc", Keep, ""},
 	} {
 		sc := scene.Scene{Survey: &scene.Survey{Step: "reboot"}}
 		s := sc.State(t)
@@ -107,7 +99,7 @@ func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 
 // TestWhoIsAskedAboutAnIntent whose Node may be gone: whom the record names, or who must have been told.
 func TestWhoIsAskedAboutAnIntent(t *testing.T) {
-	civo, bmc := serving("civo", "civo://", ""), serving("bmc", "bmc://", "")
+	civo, bmc := scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")
 	for name, c := range map[string]struct {
 		providers []Provider
 		intent    Intent
@@ -134,7 +126,7 @@ func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 	for id, verb := range map[string]Verb{"aws:///i-1": Keep, "civo://i-1": Issue} {
 		sc := scene.Scene{Policy: scene.Policy{Plan: []string{"drain", "replace"}}, Provided: []string{"drain", "replace"}}
 		s := sc.State(t)
-		civo := serving("civo", "civo://", "")
+		civo := scene.Serving("civo", "civo://", "")
 		civo.Steps = []string{"replace"}
 		s.Node.Spec.ProviderID, s.Config.Providers = id, []Provider{civo}
 		d := node.Decide(s, scene.Noon)
@@ -149,7 +141,7 @@ func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 // TestADrainIsPassedOverWhereTheNextStepDrains: the machines of Karpenter are drained by Karpenter. A drain before any other step, and
 // one that a person asks for, is not.
 func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
-	karpenter, civo, bmc := serving("karpenter", "", ""), serving("civo", "civo://", ""), serving("bmc", "bmc://", "")
+	karpenter, civo, bmc := scene.Serving("karpenter", "", ""), scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")
 	karpenter.Steps, karpenter.Drains, civo.Steps, bmc.Steps = []string{"replace"}, true, []string{"reboot", "replace"}, []string{"reboot"}
 	for name, c := range map[string]struct {
 		id     string
@@ -184,7 +176,7 @@ func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
 
 // TestAPersonsReplacementPassesItsDrainOver, and is not refused for that.
 func TestAPersonsReplacementPassesItsDrainOver(t *testing.T) {
-	karpenter := serving("karpenter", "", "")
+	karpenter := scene.Serving("karpenter", "", "")
 	karpenter.Steps = []string{"replace"}
 	for _, drains := range []bool{true, false} {
 		karpenter.Drains = drains
@@ -208,9 +200,9 @@ func TestAPersonsReplacementPassesItsDrainOver(t *testing.T) {
 // TestAStepThatANodesProviderLacksIsPassedOver, and said: the next one that some provider of the Node carries out comes. Where no
 // later step has its provider, or two claim the Node, nothing is passed over.
 func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {
-	civo, capi := serving("civo", "civo://", ""), serving("clusterAPI", "kwok://", "")
+	civo, capi := scene.Serving("civo", "civo://", ""), scene.Serving("clusterAPI", "kwok://", "")
 	civo.Steps, capi.Steps = []string{"reboot", "replace"}, []string{"replace"}
-	both, second := serving("bmc", "", ""), serving("bmc2", "", "")
+	both, second := scene.Serving("bmc", "", ""), scene.Serving("bmc2", "", "")
 	for name, c := range map[string]struct {
 		id        string
 		providers []Provider

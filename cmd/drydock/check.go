@@ -17,6 +17,7 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/remediations/coverage"
 )
 
 // readNodesWithin bounds one request for Nodes.
@@ -97,7 +98,7 @@ func saidOfCluster(ctx context.Context, cfg *config.Config, kubeconfig, manageme
 	}
 	others, unread := repairersOf(ctx, client, objects)
 	elsewhere, unreadElsewhere := repairersElsewhere(ctx, cfg, management)
-	return slices.Concat(cfg.Core.Uncovered(nodes), cfg.Core.Contested(nodes, append(others, elsewhere...)), unread, unreadElsewhere), nil
+	return slices.Concat(coverage.Uncovered(cfg.Core, nodes), coverage.Contested(cfg.Core, nodes, append(others, elsewhere...)), unread, unreadElsewhere), nil
 }
 
 // nodesOf reads all Nodes of the cluster.

@@ -20,24 +20,24 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/remediations"
 	clusterapisettings "drydock.dev/drydock/remediations/clusterapi/settings"
+	"drydock.dev/drydock/remediations/coverage"
 )
 
 // lookers find the other systems that the cluster's objects show. What is not installed is none.
 var lookers = []struct {
 	what string
-	find func(context.Context, kubernetes.Interface, dynamic.Interface) ([]remediations.Repairer, error)
+	find func(context.Context, kubernetes.Interface, dynamic.Interface) ([]coverage.Repairer, error)
 }{
 	{"NodeHealthChecks of Medik8s", nodeHealthChecks},
-	{"MachineHealthChecks of Cluster API", func(ctx context.Context, _ kubernetes.Interface, objects dynamic.Interface) ([]remediations.Repairer, error) {
+	{"MachineHealthChecks of Cluster API", func(ctx context.Context, _ kubernetes.Interface, objects dynamic.Interface) ([]coverage.Repairer, error) {
 		return machineHealthChecks(ctx, objects, types.NamespacedName{})
 	}},
 	{"Karpenter's own node repair", karpentersRepair},
 }
 
 // repairersOf are the other systems that repair nodes of the cluster, and a sentence about each kind that could not be read.
-func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) (all []remediations.Repairer, unread []string) {
+func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) (all []coverage.Repairer, unread []string) {
 	for _, l := range lookers {
 		found, err := l.find(ctx, client, objects)
 		if err != nil {
@@ -45,12 +45,12 @@ func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynam
 		}
 		all = append(all, found...)
 	}
-	return append(all, remediations.ManagedRepairers()...), unread
+	return append(all, coverage.Managed()...), unread
 }
 
 // repairersElsewhere are the MachineHealthChecks of a management cluster elsewhere, and a sentence where they could not be read. The
 // configuration names its kubeconfig as Drydock's pod has it, so a person may give another file.
-func repairersElsewhere(ctx context.Context, cfg *config.Config, kubeconfig string) (all []remediations.Repairer, unread []string) {
+func repairersElsewhere(ctx context.Context, cfg *config.Config, kubeconfig string) (all []coverage.Repairer, unread []string) {
 	c, ok := config.Of[*clusterapisettings.ClusterAPI](cfg)
 	if !ok || c.Kubeconfig == "" {
 		return nil, nil
@@ -62,7 +62,7 @@ func repairersElsewhere(ctx context.Context, cfg *config.Config, kubeconfig stri
 	return all, unread
 }
 
-func healthChecksElsewhere(ctx context.Context, kubeconfig string, cluster types.NamespacedName) ([]remediations.Repairer, error) {
+func healthChecksElsewhere(ctx context.Context, kubeconfig string, cluster types.NamespacedName) ([]coverage.Repairer, error) {
 	to, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig %s: %w", kubeconfig, err)
@@ -104,7 +104,7 @@ func selectorOf(o unstructured.Unstructured, fields ...string) (labels.Selector,
 }
 
 // nodeHealthChecks are those of Medik8s that are not paused (medik8s/node-healthcheck-operator api/v1alpha1/nodehealthcheck_types.go).
-func nodeHealthChecks(ctx context.Context, _ kubernetes.Interface, objects dynamic.Interface) (out []remediations.Repairer, err error) {
+func nodeHealthChecks(ctx context.Context, _ kubernetes.Interface, objects dynamic.Interface) (out []coverage.Repairer, err error) {
 	all, err := listAny(ctx, objects, "", "remediation.medik8s.io", "nodehealthchecks", "v1alpha1")
 	for _, o := range all {
 		if paused, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "pauseRequests"); len(paused) > 0 {
@@ -114,7 +114,7 @@ func nodeHealthChecks(ctx context.Context, _ kubernetes.Interface, objects dynam
 		if err != nil {
 			return out, fmt.Errorf("the selector of NodeHealthCheck %s: %w", o.GetName(), err)
 		}
-		out = append(out, remediations.Repairer{
+		out = append(out, coverage.Repairer{
 			Object:  "NodeHealthCheck " + o.GetName(),
 			Repairs: func(n *corev1.Node) bool { return selector.Matches(labels.Set(n.Labels)) },
 		})
@@ -128,7 +128,7 @@ var findsIllness = [][]string{{"spec", "checks", "unhealthyNodeConditions"}, {"s
 // machineHealthChecks are those of Cluster API that find nodes ill by themselves: each repairs the Nodes of the Machines of its Cluster
 // that it selects (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go). Where a Cluster is named only its own
 // count: a management cluster has others, whose Nodes may have the same names.
-func machineHealthChecks(ctx context.Context, objects dynamic.Interface, of types.NamespacedName) (out []remediations.Repairer, err error) {
+func machineHealthChecks(ctx context.Context, objects dynamic.Interface, of types.NamespacedName) (out []coverage.Repairer, err error) {
 	const group = "cluster.x-k8s.io"
 	checks, err := listAny(ctx, objects, of.Namespace, group, "machinehealthchecks", "v1beta2", "v1beta1")
 	if err != nil || len(checks) == 0 {
@@ -161,7 +161,7 @@ func machineHealthChecks(ctx context.Context, objects dynamic.Interface, of type
 				nodes[node] = true
 			}
 		}
-		out = append(out, remediations.Repairer{
+		out = append(out, coverage.Repairer{
 			Object:  fmt.Sprintf("MachineHealthCheck %s/%s", o.GetNamespace(), o.GetName()),
 			Repairs: func(n *corev1.Node) bool { return nodes[n.Name] },
 		})
@@ -173,7 +173,7 @@ func machineHealthChecks(ctx context.Context, objects dynamic.Interface, of type
 var repairsNodes = regexp.MustCompile(`(?i)\bNodeRepair=true\b`)
 
 // karpentersRepair is the Deployment of Karpenter whose feature gate NodeRepair is on: it repairs the Nodes of all NodePools.
-func karpentersRepair(ctx context.Context, client kubernetes.Interface, _ dynamic.Interface) (out []remediations.Repairer, err error) {
+func karpentersRepair(ctx context.Context, client kubernetes.Interface, _ dynamic.Interface) (out []coverage.Repairer, err error) {
 	all, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=karpenter"})
 	if err != nil {
 		return nil, fmt.Errorf("listing the Deployments: %w", err)
@@ -185,7 +185,7 @@ func karpentersRepair(ctx context.Context, client kubernetes.Interface, _ dynami
 			})
 		})
 		if on {
-			out = append(out, remediations.Repairer{
+			out = append(out, coverage.Repairer{
 				Object:  fmt.Sprintf("Karpenter (Deployment %s/%s, feature gate NodeRepair)", d.Namespace, d.Name),
 				Repairs: func(n *corev1.Node) bool { return n.Labels["karpenter.sh/nodepool"] != "" },
 			})

@@ -20,7 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock.dev/drydock/internal/config"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/coverage"
 )
 
 type object = map[string]any
@@ -116,7 +116,7 @@ func TestWhatIsNotInstalledRepairsNothing(t *testing.T) {
 			objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), served)
 			objects.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
 			others, unread := repairersOf(t.Context(), fake.NewClientset(), objects)
-			require.Len(t, others, len(remediations.ManagedRepairers()))
+			require.Len(t, others, len(coverage.Managed()))
 			require.Len(t, unread, c.said)
 			for _, text := range unread {
 				require.Contains(t, text, "repair the same nodes is not known: listing ")

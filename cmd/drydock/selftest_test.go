@@ -13,16 +13,16 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"drydock.dev/drydock/internal/cli"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
 // TestTheSelfTestSucceedsOnlyWhereAlertsArrive: the ledger says so, and its last arrival is young.
 func TestTheSelfTestSucceedsOnlyWhereAlertsArrive(t *testing.T) {
-	saved := func(state remediations.SelfTestState, arrived time.Time) *corev1.ConfigMap {
+	saved := func(state alerts.SelfTestState, arrived time.Time) *corev1.ConfigMap {
 		l := ledger.Ledger{Arrival: arrived}
-		l.Status.SelfTest = remediations.SelfTest{State: state, Message: "as the leader says", Since: time.Now()}
+		l.Status.SelfTest = alerts.SelfTest{State: state, Message: "as the leader says", Since: time.Now()}
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: l.Encode()}
 	}
 	for name, tc := range map[string]struct {
@@ -30,9 +30,9 @@ func TestTheSelfTestSucceedsOnlyWhereAlertsArrive(t *testing.T) {
 		ok     bool
 		says   string
 	}{
-		"it arrives":         {saved(remediations.SelfTestOK, time.Now()), true, "ok, last arrival "},
-		"it is not routed":   {saved(remediations.SelfTestUnrouted, time.Now()), false, "unrouted: as the leader says"},
-		"nobody leads":       {saved(remediations.SelfTestOK, time.Now().Add(-time.Hour)), false, "check that a replica leads"},
+		"it arrives":         {saved(alerts.SelfTestOK, time.Now()), true, "ok, last arrival "},
+		"it is not routed":   {saved(alerts.SelfTestUnrouted, time.Now()), false, "unrouted: as the leader says"},
+		"nobody leads":       {saved(alerts.SelfTestOK, time.Now().Add(-time.Hour)), false, "check that a replica leads"},
 		"nobody judged":      {saved("", time.Time{}), false, "no leader has judged the self-test yet"},
 		"there is no ledger": {nil, false, "the ledger cannot be read"},
 		"it is not a ledger": {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: map[string]string{"v": "99"}}, false, "the ledger cannot be understood"},

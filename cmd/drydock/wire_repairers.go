@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/coverage"
 )
 
 // The leader looks for other systems that repair nodes once in so long, and gives up where the API server takes longer than that.
@@ -26,10 +26,10 @@ const (
 type others struct {
 	mu sync.Mutex
 	// of are those of each of the lookers.
-	of [][]remediations.Repairer
+	of [][]coverage.Repairer
 }
 
-func (o *others) found() []remediations.Repairer {
+func (o *others) found() []coverage.Repairer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Concat(o.of...)
@@ -51,7 +51,7 @@ func (o *others) look(ctx context.Context, client kubernetes.Interface, objects 
 		}
 		o.mu.Lock()
 		if o.of == nil {
-			o.of = make([][]remediations.Repairer, len(lookers))
+			o.of = make([][]coverage.Repairer, len(lookers))
 		}
 		o.of[i] = all
 		o.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
@@ -175,7 +176,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 	l.Arrival = now.Add(-20 * time.Minute)
 	l.Status.Blind = "at least three nodes do not renew their leases"
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 2, Nodes: 6, Quiet: now}}
-	l.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestUnrouted, Message: "it is routed elsewhere", Since: now.Add(-2 * time.Minute)}
+	l.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestUnrouted, Message: "it is routed elsewhere", Since: now.Add(-2 * time.Minute)}
 	l.Status.Exhausted = map[string]int{"node-not-ready": 3}
 	leader := node("node-8", map[string]string{remediations.LocationKey: record("eeeeee", remediations.Pending, held(remediations.LeaderHeld, "no node there can take its place", time.Time{}), func(r *remediations.Record) {
 		r.Step.Name, r.Policy, r.Location = "promote-leader", "mesh-leader-degraded", "fra1"

@@ -20,6 +20,8 @@ import (
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
@@ -35,7 +37,7 @@ func storm() []runtime.Object {
 		"zone/fra2": {State: ledger.BreakerOpen, Since: now.Add(-time.Hour), Unhealthy: 3, Nodes: 6, Quiet: now.Add(-time.Minute)},
 	}
 	l.Status.Blind = "no Alertmanager has shown the Watchdog alert for 3 polls"
-	l.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestUnrouted, Message: "Alertmanager has the alert {alertname=\"DrydockSelfTest\"}, but routes it to \"pager\" and not to \"drydock\" (alertmanager.receiver)", Since: now.Add(-2 * time.Minute)}
+	l.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestUnrouted, Message: "Alertmanager has the alert {alertname=\"DrydockSelfTest\"}, but routes it to \"pager\" and not to \"drydock\" (alertmanager.receiver)", Since: now.Add(-2 * time.Minute)}
 	l.Status.Stopped = map[string]string{"node-disk-pressure": "Civo says that the quota is reached"}
 	l.Status.Sidecars = map[string]string{"sei/rpc-0": "n7"}
 	gone, err := remediations.DecodeRecord(record("ffffff", remediations.Acting, func(r *remediations.Record) { r.Step = remediations.StepRef{Index: 2, Name: "replace", Attempt: 1} }).Encode())
@@ -87,10 +89,10 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	cooldown.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now, Unhealthy: 5, Nodes: 20, Quiet: now}}
 	connected := calmLedger()
 	connected.Arrival = now.Add(-3 * time.Minute)
-	connected.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestOK, Message: "it arrives", Since: now.Add(-24 * time.Hour)}
+	connected.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestOK, Message: "it arrives", Since: now.Add(-24 * time.Hour)}
 	cut := calmLedger()
 	cut.Arrival = now.Add(-20 * time.Minute)
-	cut.Status.SelfTest = remediations.SelfTest{State: remediations.SelfTestNotArrived, Message: "it does not arrive", Since: now.Add(-9 * time.Minute)}
+	cut.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestNotArrived, Message: "it does not arrive", Since: now.Add(-9 * time.Minute)}
 	old := calmLedger()
 	old.Status = ledger.LedgerStatus{}
 	paused := under("node-1", record("aaaaaa", remediations.Pending, held(remediations.Paused, "paused", time.Time{})))
@@ -272,7 +274,7 @@ func TestWhoMayNotReadTheLedgerSeesTheNodes(t *testing.T) {
 func TestAMissingProviderIsSaidBeforehand(t *testing.T) {
 	t.Parallel()
 	ledger := calmLedger()
-	ledger.Status.Uncovered = map[string]remediations.Lack{"reboot": {Nodes: 7, First: "no provider serves Node node-2 for the step reboot"}}
+	ledger.Status.Uncovered = map[string]coverage.Lack{"reboot": {Nodes: 7, First: "no provider serves Node node-2 for the step reboot"}}
 	ledger.Status.Contested = []string{"two systems may repair the same node: NodeHealthCheck workers repairs 1 Nodes"}
 	n := aged("node-3", corev1.ConditionTrue)
 	objects := fleetOf(n)

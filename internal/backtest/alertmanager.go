@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // alertmanager stands between the recorded alerts and Drydock: it groups what it posts, and inhibits.
@@ -24,7 +25,7 @@ type alertmanager struct {
 	active map[string]*firing
 	groups map[string]*group
 	// answer is what it says while no alert changes; nil: it is to be made.
-	answer *remediations.ReplicaWord
+	answer *alerts.Replica
 }
 
 // inhibition is one rule, with the alerts that fire and match its source side.
@@ -191,9 +192,9 @@ func (a *alertmanager) mute(f *firing) {
 }
 
 // look is Alertmanager's answer. Its map of alerts is not changed when alerts change: it is made anew.
-func (a *alertmanager) look(now time.Time) []remediations.ReplicaWord {
+func (a *alertmanager) look(now time.Time) []alerts.Replica {
 	if a.answer == nil {
-		w := &remediations.ReplicaWord{URL: "history", Watchdog: true, Alerts: map[string]remediations.AlertWord{}, Inhibitors: map[string]string{}}
+		w := &alerts.Replica{URL: "history", Watchdog: true, Alerts: map[string]alerts.Alert{}, Inhibitors: map[string]string{}}
 		for fp, f := range a.active {
 			for _, m := range a.blindWhen {
 				if name := f.labels[model.AlertNameLabel]; m.Matches(f.set) && (w.BlindBy == "" || name < w.BlindBy) {
@@ -207,7 +208,7 @@ func (a *alertmanager) look(now time.Time) []remediations.ReplicaWord {
 			for _, by := range f.inhibitedBy {
 				w.Inhibitors[by] = a.active[by].labels[model.AlertNameLabel]
 			}
-			w.Alerts[fp] = remediations.AlertWord{
+			w.Alerts[fp] = alerts.Alert{
 				Labels: f.labels, StartsAt: f.startsAt, Active: len(f.inhibitedBy) == 0, InhibitedBy: f.inhibitedBy, Receivers: f.receivers,
 			}
 		}
@@ -215,11 +216,11 @@ func (a *alertmanager) look(now time.Time) []remediations.ReplicaWord {
 	}
 	w := *a.answer
 	w.WatchdogAt = now.Truncate(resendAfter)
-	return []remediations.ReplicaWord{w}
+	return []alerts.Replica{w}
 }
 
 // resendAfter is how often Prometheus sends an alert again, by default: so often comes the Watchdog.
 const resendAfter = time.Minute
 
 // Look implements engine.AlertSource.
-func (w *world) Look(context.Context) []remediations.ReplicaWord { return w.alerts.look(w.now) }
+func (w *world) Look(context.Context) []alerts.Replica { return w.alerts.look(w.now) }

@@ -18,6 +18,7 @@ import (
 
 	"drydock.dev/drydock/internal/backtest/history"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -41,8 +42,8 @@ type live struct {
 	takes    time.Duration        // a write of the engine's
 	ledger   map[string]string
 
-	firing   map[string]remediations.AlertWord // by fingerprint
-	silenced map[string]bool                   // by node
+	firing   map[string]alerts.Alert // by fingerprint
+	silenced map[string]bool         // by node
 	// curable are the nodes that a reboot cures.
 	curable map[string]bool
 
@@ -64,7 +65,7 @@ type call struct {
 func newLive(t testing.TB, c *remediations.Config, poll time.Duration, nodes ...*corev1.Node) *live {
 	l := &live{
 		t: t, config: c, nodes: map[string]*corev1.Node{}, silent: map[string]time.Time{}, cordoned: map[string]bool{},
-		firing: map[string]remediations.AlertWord{}, silenced: map[string]bool{}, curable: map[string]bool{}, recorded: past{},
+		firing: map[string]alerts.Alert{}, silenced: map[string]bool{}, curable: map[string]bool{}, recorded: past{},
 		cordonedAt: map[string]time.Time{}, stormed: map[string]bool{},
 	}
 	for _, n := range nodes {
@@ -164,7 +165,7 @@ func labelsOf(node string) map[string]string {
 }
 
 // record notes the alert as Prometheus sends it.
-func (l *live) record(a remediations.AlertWord, endsAt time.Time) {
+func (l *live) record(a alerts.Alert, endsAt time.Time) {
 	set := model.LabelSet{}
 	for name, value := range a.Labels {
 		set[model.LabelName(name)] = model.LabelValue(value)
@@ -179,14 +180,14 @@ func (l *live) alert(node string) {
 	fp := remediations.Fingerprint(labels)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := remediations.AlertWord{Labels: labels, StartsAt: time.Now(), Receivers: []string{l.config.Receiver}}
+	a := alerts.Alert{Labels: labels, StartsAt: time.Now(), Receivers: []string{l.config.Receiver}}
 	l.firing[fp] = a
 	l.record(a, time.Time{})
 	time.AfterFunc(time.Second, func() { l.flush(fp, a, "") })
 }
 
 // flush posts the group if its alert is not what was said last.
-func (l *live) flush(fp string, of remediations.AlertWord, said string) {
+func (l *live) flush(fp string, of alerts.Alert, said string) {
 	l.mu.Lock()
 	a, fires := l.firing[fp]
 	silenced := l.silenced[of.Labels["node"]]
@@ -222,17 +223,17 @@ func (l *live) alertEnds(node string) {
 }
 
 // Look implements engine.AlertSource.
-func (l *live) Look(context.Context) []remediations.ReplicaWord {
+func (l *live) Look(context.Context) []alerts.Replica {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := remediations.ReplicaWord{URL: "live", Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]remediations.AlertWord{}}
+	w := alerts.Replica{URL: "live", Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]alerts.Alert{}}
 	for fp, a := range l.firing {
 		if a.Active = !l.silenced[a.Labels["node"]]; !a.Active {
 			a.SilencedBy = []string{"a person"}
 		}
 		w.Alerts[fp] = a
 	}
-	return []remediations.ReplicaWord{w}
+	return []alerts.Replica{w}
 }
 
 // Act implements engine.Actuator: the node is well after three minutes if a reboot cures it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
@@ -110,13 +111,13 @@ func (s *Status) steps() (out []Line) {
 }
 
 // selfTest says how the connection to Alertmanager is. That one more alert arrived is no change.
-func selfTest(t remediations.SelfTest, arrival *time.Time, now time.Time) Line {
+func selfTest(t alerts.SelfTest, arrival *time.Time, now time.Time) Line {
 	last := "none has arrived yet"
 	if arrival != nil {
 		last = "last arrival " + Since(now, *arrival)
 	}
 	l := Line{Label: "SelfTest", same: string(t.State) + " " + t.Message}
-	if t.State == remediations.SelfTestOK {
+	if t.State == alerts.SelfTestOK {
 		l.Text, l.Calm = fmt.Sprintf("%s, %s", t.State, last), true
 		return l
 	}

@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alertmanager"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -124,7 +125,7 @@ func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	for _, n := range nodes {
 		for _, a := range Firing(n) {
 			p := s.Config.Core.Policy(a.Policy)
-			if p != nil && p.Kind == remediations.KindNode && (!s.Asked || s.State.Word.About(a.Fingerprint, s.Config.Core, "").Reason == "") {
+			if p != nil && p.Kind == remediations.KindNode && (!s.Asked || s.State.Word.VerdictFor(a.Fingerprint, s.Config.Core, "").Reason == "") {
 				since[n.Name] = a.StartsAt
 			}
 		}
@@ -159,15 +160,15 @@ func (r *Reader) readLeases(ctx context.Context, s *Observation) error {
 }
 
 // ask asks the Alertmanagers of the addresses. Without an address the word is what the Node says: its alerts fire.
-func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*remediations.Word, error) {
+func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alerts.Snapshot, error) {
 	core, at := s.Config.Core, r.Now()
 	if len(urls) == 0 {
 		s.miss(lifecycle.OnAlerts, "Alertmanager was not asked; give --alertmanager URL")
-		r := remediations.ReplicaWord{Watchdog: true, WatchdogAt: at, Alerts: map[string]remediations.AlertWord{}}
+		r := alerts.Replica{Watchdog: true, WatchdogAt: at, Alerts: map[string]alerts.Alert{}}
 		for _, a := range Firing(s.Node) {
-			r.Alerts[a.Fingerprint] = remediations.AlertWord{Labels: a.Labels, StartsAt: a.StartsAt, Active: true, Receivers: []string{core.Receiver}}
+			r.Alerts[a.Fingerprint] = alerts.Alert{Labels: a.Labels, StartsAt: a.StartsAt, Active: true, Receivers: []string{core.Receiver}}
 		}
-		return &remediations.Word{AskedAt: at, Replicas: []remediations.ReplicaWord{r}}, nil
+		return &alerts.Snapshot{AskedAt: at, Replicas: []alerts.Replica{r}}, nil
 	}
 	o := alertmanager.Options{URLs: urls, Receiver: core.Receiver, SelfTest: core.IsSelfTest, Now: r.Now, Keep: func(labels map[string]string) bool {
 		return core.Wants(labels) || s.names(labels)
@@ -178,7 +179,7 @@ func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*remed
 		return nil, fmt.Errorf("--alertmanager: %w", err)
 	}
 	defer client.Close()
-	w := &remediations.Word{AskedAt: at, Replicas: client.Look(ctx), WatchdogMisses: -1}
+	w := &alerts.Snapshot{AskedAt: at, Replicas: client.Look(ctx), WatchdogMisses: -1}
 	s.Asked = true
 	for _, r := range w.Replicas {
 		if r.Err != nil {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
 )
 
 // nodeTarget is the target of a repair of the node itself.
@@ -45,12 +46,12 @@ type Place struct {
 
 // Queue reads what waits.
 func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
-	var turns []remediations.Turn
+	var turns []fleet.Turn
 	err := r.each(ctx, Scope{}, func(n *corev1.Node) {
 		if concerns(n) {
 			n = n.DeepCopy()
 			since, fires := firingSince(n)
-			turns = append(turns, remediations.TurnOf(n, since, fires))
+			turns = append(turns, fleet.TurnOf(n, since, fires))
 		}
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
 		return nil, err
 	}
 	now := r.Now()
-	for _, n := range remediations.InTurn(turns) {
+	for _, n := range fleet.InTurn(turns) {
 		for _, p := range placesOf(n, &l, now) {
 			if remediations.Phase(p.Phase).InFlight() {
 				q.UnderWay = append(q.UnderWay, p)

@@ -7,13 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/coverage"
 )
 
 // Steps are those of the plans that could repair a node, and who carries out each.
 type Steps struct {
-	Node  string                `json:"node"`
-	Steps []remediations.Served `json:"steps"`
+	Node  string            `json:"node"`
+	Steps []coverage.Served `json:"steps"`
 }
 
 // steps says of each of the Nodes who would repair it. unseen says why nobody knows.
@@ -23,7 +23,7 @@ func (r *Reader) steps(ctx context.Context, nodes []*corev1.Node, beside string)
 		return nil, unseen, err
 	}
 	for _, n := range nodes {
-		out = append(out, Steps{n.Name, cfg.Core.Served(n, nil)})
+		out = append(out, Steps{n.Name, coverage.On(cfg.Core, n, nil)})
 	}
 	return out, "", nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/lifecycle"
 	nodes "drydock.dev/drydock/remediations/targets/node"
 )
@@ -40,7 +41,7 @@ type Why struct {
 	Policy string                  `json:"policy,omitempty"`
 	Guards []lifecycle.GuardAnswer `json:"guards"`
 	// Steps are those of Policy's plan or, where nothing was considered, of all policies that take the node.
-	Steps []remediations.Served `json:"steps,omitempty"`
+	Steps []coverage.Served `json:"steps,omitempty"`
 	// Unseen is what could not be seen, and why.
 	Unseen []string `json:"unseen"`
 }
@@ -99,7 +100,7 @@ func (s *Observation) Why() Why {
 	s.judge(&t)
 	s.lead(&t)
 	if s.Config != nil {
-		t.Steps = s.Config.Core.Served(s.Node, s.Config.Core.PolicyOf(t.Policy, s.Node))
+		t.Steps = coverage.On(s.Config.Core, s.Node, s.Config.Core.PolicyOf(t.Policy, s.Node))
 	}
 	return t
 }
@@ -270,7 +271,7 @@ func (s *Observation) alerts() (out []Alert) {
 // said is what the Alertmanagers say of the alert.
 func (s *Observation) said(fingerprint string) string {
 	own := s.State.OwnSilence()
-	v := s.State.Word.About(fingerprint, s.Config.Core, own)
+	v := s.State.Word.VerdictFor(fingerprint, s.Config.Core, own)
 	if v.Reason == "" {
 		return "firing"
 	}

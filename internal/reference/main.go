@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 //go:embed head.md
@@ -62,7 +63,7 @@ func page(root string) (string, error) {
 	row(&b, "`outcome` of steps", "`accepted`, `refused`, `unknown`: what the provider answered")
 	row(&b, "`phase`", quoted([]remediations.Phase{remediations.Pending, remediations.Acting, remediations.Verifying, remediations.Exhausted}))
 	row(&b, "`reason` of holds", quoted(remediations.Reasons)+"; [troubleshooting.md](troubleshooting.md#everything-is-held-why-and-what-do-i-do) explains each")
-	row(&b, "`state` of the self-test", quoted(remediations.SelfTestStates))
+	row(&b, "`state` of the self-test", quoted(alerts.SelfTestStates))
 	return b.String(), nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // Posts is what the receiver of this replica knows beside the ledger; zero times: never.
@@ -67,16 +68,16 @@ const (
 
 // Judge says how the connection is by what the Alertmanagers said and by what arrived, and what to remember. No guard
 // asks for it: the self-test holds nothing, and blinds nobody.
-func (m Memory) Judge(c *remediations.Config, w *remediations.Word, arrival time.Time, posts Posts, was remediations.SelfTest) (Memory, remediations.SelfTest) {
+func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.Time, posts Posts, was alerts.SelfTest) (Memory, alerts.SelfTest) {
 	if len(c.SelfTest) == 0 {
-		return m, remediations.SelfTest{}
+		return m, alerts.SelfTest{}
 	}
 	at := w.AskedAt
 	arrival = believed(at, arrival, posts.Arrived)
 	shown, message := show(c, w)
 	agreed := shown == m.Last
 	m = m.saw(shown, at)
-	state := remediations.SelfTestUnknown
+	state := alerts.SelfTestUnknown
 	switch shown {
 	case sightNobody:
 		if !m.Answered.IsZero() && at.Sub(m.Answered) < laterPatience {
@@ -91,7 +92,7 @@ func (m Memory) Judge(c *remediations.Config, w *remediations.Word, arrival time
 		if !agreed || at.Sub(m.Astray) < patience {
 			return m, m.hold(was, at, arrival)
 		}
-		state = remediations.SelfTestState(shown)
+		state = alerts.SelfTestState(shown)
 		m.Free, m.Hindered = time.Time{}, true
 	case sightRouted:
 		state, message = m.arrives(c, at, arrival, posts.Refused, was)
@@ -129,42 +130,42 @@ func (m Memory) saw(shown sight, at time.Time) Memory {
 }
 
 // arrives judges an alert that is routed here and that nothing keeps back.
-func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, was remediations.SelfTest) (remediations.SelfTestState, string) {
+func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, was alerts.SelfTest) (alerts.SelfTestState, string) {
 	if young(at, arrival) {
-		return remediations.SelfTestOK, fmt.Sprintf("Alertmanager routes the alert %s to %q, and it arrives", c.SelfTest, c.Receiver)
+		return alerts.SelfTestOK, fmt.Sprintf("Alertmanager routes the alert %s to %q, and it arrives", c.SelfTest, c.Receiver)
 	}
 	limit := arrivesWithin
 	if !arrival.IsZero() && m.Hindered {
 		limit = YoungFor // Alertmanager may have posted it a moment before
 	}
-	if at.Sub(m.Free) < limit && was.State != remediations.SelfTestNotArrived {
-		return remediations.SelfTestUnknown, fmt.Sprintf("Alertmanager routes the alert %s to %q; it is awaited", c.SelfTest, c.Receiver)
+	if at.Sub(m.Free) < limit && was.State != alerts.SelfTestNotArrived {
+		return alerts.SelfTestUnknown, fmt.Sprintf("Alertmanager routes the alert %s to %q; it is awaited", c.SelfTest, c.Receiver)
 	}
 	message := fmt.Sprintf("Alertmanager routes the alert %s to %q, but it has never arrived", c.SelfTest, c.Receiver)
 	if !arrival.IsZero() {
 		message = fmt.Sprintf("Alertmanager routes the alert %s to %q, but it has not arrived since %s", c.SelfTest, c.Receiver, arrival.UTC().Format(time.RFC3339))
 	}
 	if young(at, refused) {
-		return remediations.SelfTestNotArrived, message + "; posts are refused here with 401: the token that Alertmanager sends is not the one of receiver.tokenFile"
+		return alerts.SelfTestNotArrived, message + "; posts are refused here with 401: the token that Alertmanager sends is not the one of receiver.tokenFile"
 	}
-	return remediations.SelfTestNotArrived, message + ": look at the URL of the receiver's webhook, its token, the network between them (a NetworkPolicy?) and at Alertmanager's log"
+	return alerts.SelfTestNotArrived, message + ": look at the URL of the receiver's webhook, its token, the network between them (a NetworkPolicy?) and at Alertmanager's log"
 }
 
 // AwaitsArrival says that an arrival later than the one known would say something new.
-func AwaitsArrival(t remediations.SelfTest, known, now time.Time) bool {
-	return t.State != "" && (t.State != remediations.SelfTestOK || now.Sub(known) > YoungFor-arrivesWithin)
+func AwaitsArrival(t alerts.SelfTest, known, now time.Time) bool {
+	return t.State != "" && (t.State != alerts.SelfTestOK || now.Sub(known) > YoungFor-arrivesWithin)
 }
 
 // hold says what was said before, for as long as one word more or less means nothing.
-func (m Memory) hold(was remediations.SelfTest, at, arrival time.Time) remediations.SelfTest {
-	if was.State == "" || (was.State == remediations.SelfTestOK && (m.Routed.IsZero() || at.Sub(m.Routed) > heldFor || !young(at, arrival))) {
-		return become(was, remediations.SelfTestUnknown, "Alertmanager does not say the same twice yet", at)
+func (m Memory) hold(was alerts.SelfTest, at, arrival time.Time) alerts.SelfTest {
+	if was.State == "" || (was.State == alerts.SelfTestOK && (m.Routed.IsZero() || at.Sub(m.Routed) > heldFor || !young(at, arrival))) {
+		return become(was, alerts.SelfTestUnknown, "Alertmanager does not say the same twice yet", at)
 	}
 	return was
 }
 
 // become keeps since when the state is as it is.
-func become(t remediations.SelfTest, state remediations.SelfTestState, message string, at time.Time) remediations.SelfTest {
+func become(t alerts.SelfTest, state alerts.SelfTestState, message string, at time.Time) alerts.SelfTest {
 	if t.State != state || t.Since.IsZero() {
 		t.Since = at.UTC().Truncate(time.Second)
 	}
@@ -185,7 +186,7 @@ func believed(at time.Time, times ...time.Time) (latest time.Time) {
 }
 
 // show is what the word by itself shows, with a sentence.
-func show(c *remediations.Config, w *remediations.Word) (sight, string) {
+func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 	answered, seen, quiet := 0, false, ""
 	var others, akin []string
 	noReceiver := true

@@ -11,13 +11,14 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // look is one word of the Alertmanagers and what arrived by then.
 type look struct {
-	replicas []remediations.ReplicaWord
+	replicas []alerts.Replica
 	arrival  time.Time
 	posts    Posts
 }
@@ -28,16 +29,16 @@ func selfTestConfig(t testing.TB) *remediations.Config {
 	return &remediations.Config{SelfTest: labels.Matchers{m}, Receiver: "drydock"}
 }
 
-func shows(alerts ...remediations.SelfTestAlert) remediations.ReplicaWord {
-	return remediations.ReplicaWord{URL: "http://a", SelfTest: alerts}
+func shows(firing ...alerts.SelfTestAlert) alerts.Replica {
+	return alerts.Replica{URL: "http://a", SelfTest: firing}
 }
 
 var (
-	noReply  = remediations.ReplicaWord{URL: "http://a", Err: errors.New("refused")}
+	noReply  = alerts.Replica{URL: "http://a", Err: errors.New("refused")}
 	without  = shows()
-	astray   = shows(remediations.SelfTestAlert{Receivers: []string{"pager"}})
-	routed   = shows(remediations.SelfTestAlert{Receivers: []string{"drydock", "pager"}})
-	silenced = shows(remediations.SelfTestAlert{Receivers: []string{"drydock"}, Quiet: "silenced by s1"})
+	astray   = shows(alerts.SelfTestAlert{Receivers: []string{"pager"}})
+	routed   = shows(alerts.SelfTestAlert{Receivers: []string{"drydock", "pager"}})
+	silenced = shows(alerts.SelfTestAlert{Receivers: []string{"drydock"}, Quiet: "silenced by s1"})
 )
 
 // every is the word that comes every 15 s, the shipped interval, over so long a time.
@@ -55,15 +56,15 @@ func words(parts ...[]look) (out []look) {
 	return out
 }
 
-func of(replicas ...remediations.ReplicaWord) look { return look{replicas: replicas} }
+func of(replicas ...alerts.Replica) look { return look{replicas: replicas} }
 
 func (l look) arrived(ago time.Duration) look { l.arrival = noon.Add(-ago); return l }
 
 // judged gives the verdict after each word; the first is asked for at noon.
-func judged(c *remediations.Config, was remediations.SelfTest, looks []look) (out []remediations.SelfTest) {
+func judged(c *remediations.Config, was alerts.SelfTest, looks []look) (out []alerts.SelfTest) {
 	var m Memory
 	for i, l := range looks {
-		w := &remediations.Word{AskedAt: noon.Add(time.Duration(i) * 15 * time.Second), Replicas: l.replicas}
+		w := &alerts.Snapshot{AskedAt: noon.Add(time.Duration(i) * 15 * time.Second), Replicas: l.replicas}
 		m, was = m.Judge(c, w, l.arrival, l.posts, was)
 		out = append(out, was)
 	}
@@ -72,57 +73,57 @@ func judged(c *remediations.Config, was remediations.SelfTest, looks []look) (ou
 
 func TestSelfTestSaysHowFarTheAlertGets(t *testing.T) {
 	const minute = time.Minute
-	fresh, ok := remediations.SelfTest{}, remediations.SelfTest{State: remediations.SelfTestOK, Since: noon.Add(-time.Hour)}
-	cutOff := remediations.SelfTest{State: remediations.SelfTestNotArrived, Since: noon.Add(-time.Hour)}
+	fresh, ok := alerts.SelfTest{}, alerts.SelfTest{State: alerts.SelfTestOK, Since: noon.Add(-time.Hour)}
+	cutOff := alerts.SelfTest{State: alerts.SelfTestNotArrived, Since: noon.Add(-time.Hour)}
 	for name, c := range map[string]struct {
-		was   remediations.SelfTest
+		was   alerts.SelfTest
 		looks []look
-		want  remediations.SelfTestState
+		want  alerts.SelfTestState
 	}{
-		"nobody has answered yet":                           {fresh, every(10*minute, of(noReply)), remediations.SelfTestUnknown},
-		"nobody answers any more":                           {fresh, words(every(minute, of(routed).arrived(0)), every(minute, of(noReply).arrived(0))), remediations.SelfTestUnknown},
-		"nobody answers for a moment":                       {fresh, words(every(minute, of(routed).arrived(0)), every(30*time.Second, of(noReply).arrived(0))), remediations.SelfTestOK},
-		"one of two has it, and routes it here":             {fresh, every(minute, of(without, routed).arrived(0)), remediations.SelfTestOK},
-		"one of two routes it elsewhere":                    {fresh, every(minute, of(astray, routed).arrived(0)), remediations.SelfTestOK},
-		"the one that routes it here does not answer":       {fresh, every(minute, of(astray, noReply).arrived(0)), remediations.SelfTestUnrouted},
-		"two alerts, one of them routed here":               {fresh, every(minute, of(shows(astray.SelfTest[0], routed.SelfTest[0])).arrived(0)), remediations.SelfTestOK},
-		"two alerts, one of them silenced":                  {fresh, every(minute, of(shows(silenced.SelfTest[0], routed.SelfTest[0])).arrived(0)), remediations.SelfTestOK},
-		"nobody has it, in the first poll":                  {fresh, every(15*time.Second, of(without)), remediations.SelfTestUnknown},
-		"nobody has it, in the second poll":                 {fresh, every(30*time.Second, of(without)), remediations.SelfTestUnknown},
-		"nobody has it, within a minute":                    {fresh, every(45*time.Second, of(without)), remediations.SelfTestMissing},
-		"the one that answers does not have it":             {fresh, every(45*time.Second, of(without, noReply)), remediations.SelfTestMissing},
-		"routed elsewhere, within a minute":                 {fresh, every(45*time.Second, of(astray)), remediations.SelfTestUnrouted},
-		"silenced and routed elsewhere":                     {fresh, every(45*time.Second, of(shows(remediations.SelfTestAlert{Receivers: []string{"pager"}, Quiet: "silenced by s1"}))), remediations.SelfTestUnrouted},
-		"missing, then routed elsewhere":                    {fresh, words(every(minute, of(without)), every(30*time.Second, of(astray))), remediations.SelfTestUnrouted},
-		"now missing, now routed elsewhere":                 {fresh, words(of(without).twice(of(astray)), of(without).twice(of(astray))), remediations.SelfTestUnknown},
-		"gone within 45 s of the last poll that had it":     {fresh, words(every(minute, of(routed).arrived(0)), every(45*time.Second, of(without).arrived(0))), remediations.SelfTestMissing},
-		"gone for two polls":                                {fresh, words(every(minute, of(routed).arrived(0)), every(30*time.Second, of(without).arrived(0))), remediations.SelfTestOK},
-		"gone, back, and gone again for a poll":             {fresh, words(every(minute, of(routed).arrived(0)), every(30*time.Second, of(without).arrived(0)), every(15*time.Second, of(routed).arrived(0)), every(30*time.Second, of(without).arrived(0))), remediations.SelfTestOK},
-		"an Alertmanager started again, without alerts":     {fresh, words(every(minute, of(routed).arrived(0)), every(10*minute, of(noReply).arrived(0)), every(30*time.Second, of(without).arrived(0))), remediations.SelfTestUnknown},
-		"an Alertmanager started again, and none came":      {fresh, words(every(minute, of(routed).arrived(0)), every(10*minute, of(noReply).arrived(0)), every(time.Minute, of(without).arrived(0))), remediations.SelfTestMissing},
-		"an Alertmanager started again while it is missing": {fresh, words(every(15*time.Second, of(without)), every(30*time.Second, of(noReply)), every(30*time.Second, of(without))), remediations.SelfTestUnknown},
-		"an Alertmanager started again while it is awaited": {fresh, words(every(minute, of(routed)), every(30*time.Second, of(without)), every(15*time.Second, of(routed))), remediations.SelfTestNotArrived},
-		"a new leader does not vouch for the old one":       {ok, every(15*time.Second, of(without).arrived(0)), remediations.SelfTestUnknown},
-		"a new leader sees what the old one saw":            {ok, every(15*time.Second, of(routed).arrived(0)), remediations.SelfTestOK},
-		"a bad state outlives a restart":                    {remediations.SelfTest{State: remediations.SelfTestMissing, Since: noon}, every(15*time.Second, of(without)), remediations.SelfTestMissing},
-		"silenced":                                          {ok, every(15*time.Second, of(silenced).arrived(0)), remediations.SelfTestUnknown},
-		"awaited for the first time":                        {fresh, every(90*time.Second, of(routed)), remediations.SelfTestUnknown},
-		"never arrived, within two minutes":                 {fresh, every(105*time.Second, of(routed)), remediations.SelfTestNotArrived},
-		"arrived a long time ago, and Drydock was down":     {ok, every(90*time.Second, of(routed).arrived(time.Hour)), remediations.SelfTestUnknown},
-		"arrived a long time ago, and comes no more":        {ok, every(105*time.Second, of(routed).arrived(time.Hour)), remediations.SelfTestNotArrived},
-		"cut off already before the restart":                {cutOff, every(15*time.Second, of(routed).arrived(time.Hour)), remediations.SelfTestNotArrived},
-		"cut off, and arrives again":                        {cutOff, every(15*time.Second, of(routed).arrived(0)), remediations.SelfTestOK},
-		"ten minutes without an arrival":                    {fresh, every(11*minute, of(routed).arrived(0)), remediations.SelfTestOK},
-		"eleven minutes without an arrival":                 {fresh, every(11*minute+30*time.Second, of(routed).arrived(0)), remediations.SelfTestNotArrived},
-		"the silence of an hour has ended":                  {fresh, words(every(time.Hour, of(silenced).arrived(0)), every(10*minute, of(routed).arrived(0))), remediations.SelfTestUnknown},
-		"the silence has ended, and it comes no more":       {fresh, words(every(time.Hour, of(silenced).arrived(0)), every(12*minute, of(routed).arrived(0))), remediations.SelfTestNotArrived},
-		"the route is mended, and it never arrived":         {fresh, words(every(time.Hour, of(astray)), every(105*time.Second, of(routed))), remediations.SelfTestNotArrived},
-		"the route is mended, and it arrived an hour ago":   {fresh, words(every(minute, of(routed).arrived(0)), every(time.Hour, of(astray).arrived(0)), every(10*minute, of(routed).arrived(0))), remediations.SelfTestUnknown},
-		"the route is mended, a moment ago":                 {fresh, words(every(time.Hour, of(astray)), every(30*time.Second, of(routed))), remediations.SelfTestUnknown},
-		"arrived here, though the ledger cannot be saved":   {fresh, every(minute, look{replicas: []remediations.ReplicaWord{routed}, posts: Posts{Arrived: noon}}), remediations.SelfTestOK},
-		"arrived by a clock that is a minute ahead":         {fresh, every(15*time.Second, of(routed).arrived(-minute)), remediations.SelfTestOK},
-		"arrived by a clock that is hours ahead":            {fresh, every(2*minute, of(routed).arrived(-5*time.Hour)), remediations.SelfTestNotArrived},
-		"there is no Alertmanager at all":                   {fresh, every(minute, of()), remediations.SelfTestUnknown},
+		"nobody has answered yet":                           {fresh, every(10*minute, of(noReply)), alerts.SelfTestUnknown},
+		"nobody answers any more":                           {fresh, words(every(minute, of(routed).arrived(0)), every(minute, of(noReply).arrived(0))), alerts.SelfTestUnknown},
+		"nobody answers for a moment":                       {fresh, words(every(minute, of(routed).arrived(0)), every(30*time.Second, of(noReply).arrived(0))), alerts.SelfTestOK},
+		"one of two has it, and routes it here":             {fresh, every(minute, of(without, routed).arrived(0)), alerts.SelfTestOK},
+		"one of two routes it elsewhere":                    {fresh, every(minute, of(astray, routed).arrived(0)), alerts.SelfTestOK},
+		"the one that routes it here does not answer":       {fresh, every(minute, of(astray, noReply).arrived(0)), alerts.SelfTestUnrouted},
+		"two alerts, one of them routed here":               {fresh, every(minute, of(shows(astray.SelfTest[0], routed.SelfTest[0])).arrived(0)), alerts.SelfTestOK},
+		"two alerts, one of them silenced":                  {fresh, every(minute, of(shows(silenced.SelfTest[0], routed.SelfTest[0])).arrived(0)), alerts.SelfTestOK},
+		"nobody has it, in the first poll":                  {fresh, every(15*time.Second, of(without)), alerts.SelfTestUnknown},
+		"nobody has it, in the second poll":                 {fresh, every(30*time.Second, of(without)), alerts.SelfTestUnknown},
+		"nobody has it, within a minute":                    {fresh, every(45*time.Second, of(without)), alerts.SelfTestMissing},
+		"the one that answers does not have it":             {fresh, every(45*time.Second, of(without, noReply)), alerts.SelfTestMissing},
+		"routed elsewhere, within a minute":                 {fresh, every(45*time.Second, of(astray)), alerts.SelfTestUnrouted},
+		"silenced and routed elsewhere":                     {fresh, every(45*time.Second, of(shows(alerts.SelfTestAlert{Receivers: []string{"pager"}, Quiet: "silenced by s1"}))), alerts.SelfTestUnrouted},
+		"missing, then routed elsewhere":                    {fresh, words(every(minute, of(without)), every(30*time.Second, of(astray))), alerts.SelfTestUnrouted},
+		"now missing, now routed elsewhere":                 {fresh, words(of(without).twice(of(astray)), of(without).twice(of(astray))), alerts.SelfTestUnknown},
+		"gone within 45 s of the last poll that had it":     {fresh, words(every(minute, of(routed).arrived(0)), every(45*time.Second, of(without).arrived(0))), alerts.SelfTestMissing},
+		"gone for two polls":                                {fresh, words(every(minute, of(routed).arrived(0)), every(30*time.Second, of(without).arrived(0))), alerts.SelfTestOK},
+		"gone, back, and gone again for a poll":             {fresh, words(every(minute, of(routed).arrived(0)), every(30*time.Second, of(without).arrived(0)), every(15*time.Second, of(routed).arrived(0)), every(30*time.Second, of(without).arrived(0))), alerts.SelfTestOK},
+		"an Alertmanager started again, without alerts":     {fresh, words(every(minute, of(routed).arrived(0)), every(10*minute, of(noReply).arrived(0)), every(30*time.Second, of(without).arrived(0))), alerts.SelfTestUnknown},
+		"an Alertmanager started again, and none came":      {fresh, words(every(minute, of(routed).arrived(0)), every(10*minute, of(noReply).arrived(0)), every(time.Minute, of(without).arrived(0))), alerts.SelfTestMissing},
+		"an Alertmanager started again while it is missing": {fresh, words(every(15*time.Second, of(without)), every(30*time.Second, of(noReply)), every(30*time.Second, of(without))), alerts.SelfTestUnknown},
+		"an Alertmanager started again while it is awaited": {fresh, words(every(minute, of(routed)), every(30*time.Second, of(without)), every(15*time.Second, of(routed))), alerts.SelfTestNotArrived},
+		"a new leader does not vouch for the old one":       {ok, every(15*time.Second, of(without).arrived(0)), alerts.SelfTestUnknown},
+		"a new leader sees what the old one saw":            {ok, every(15*time.Second, of(routed).arrived(0)), alerts.SelfTestOK},
+		"a bad state outlives a restart":                    {alerts.SelfTest{State: alerts.SelfTestMissing, Since: noon}, every(15*time.Second, of(without)), alerts.SelfTestMissing},
+		"silenced":                                          {ok, every(15*time.Second, of(silenced).arrived(0)), alerts.SelfTestUnknown},
+		"awaited for the first time":                        {fresh, every(90*time.Second, of(routed)), alerts.SelfTestUnknown},
+		"never arrived, within two minutes":                 {fresh, every(105*time.Second, of(routed)), alerts.SelfTestNotArrived},
+		"arrived a long time ago, and Drydock was down":     {ok, every(90*time.Second, of(routed).arrived(time.Hour)), alerts.SelfTestUnknown},
+		"arrived a long time ago, and comes no more":        {ok, every(105*time.Second, of(routed).arrived(time.Hour)), alerts.SelfTestNotArrived},
+		"cut off already before the restart":                {cutOff, every(15*time.Second, of(routed).arrived(time.Hour)), alerts.SelfTestNotArrived},
+		"cut off, and arrives again":                        {cutOff, every(15*time.Second, of(routed).arrived(0)), alerts.SelfTestOK},
+		"ten minutes without an arrival":                    {fresh, every(11*minute, of(routed).arrived(0)), alerts.SelfTestOK},
+		"eleven minutes without an arrival":                 {fresh, every(11*minute+30*time.Second, of(routed).arrived(0)), alerts.SelfTestNotArrived},
+		"the silence of an hour has ended":                  {fresh, words(every(time.Hour, of(silenced).arrived(0)), every(10*minute, of(routed).arrived(0))), alerts.SelfTestUnknown},
+		"the silence has ended, and it comes no more":       {fresh, words(every(time.Hour, of(silenced).arrived(0)), every(12*minute, of(routed).arrived(0))), alerts.SelfTestNotArrived},
+		"the route is mended, and it never arrived":         {fresh, words(every(time.Hour, of(astray)), every(105*time.Second, of(routed))), alerts.SelfTestNotArrived},
+		"the route is mended, and it arrived an hour ago":   {fresh, words(every(minute, of(routed).arrived(0)), every(time.Hour, of(astray).arrived(0)), every(10*minute, of(routed).arrived(0))), alerts.SelfTestUnknown},
+		"the route is mended, a moment ago":                 {fresh, words(every(time.Hour, of(astray)), every(30*time.Second, of(routed))), alerts.SelfTestUnknown},
+		"arrived here, though the ledger cannot be saved":   {fresh, every(minute, look{replicas: []alerts.Replica{routed}, posts: Posts{Arrived: noon}}), alerts.SelfTestOK},
+		"arrived by a clock that is a minute ahead":         {fresh, every(15*time.Second, of(routed).arrived(-minute)), alerts.SelfTestOK},
+		"arrived by a clock that is hours ahead":            {fresh, every(2*minute, of(routed).arrived(-5*time.Hour)), alerts.SelfTestNotArrived},
+		"there is no Alertmanager at all":                   {fresh, every(minute, of()), alerts.SelfTestUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := judged(selfTestConfig(t), c.was, c.looks)
@@ -150,21 +151,21 @@ func TestSelfTestNamesWhatToLookAt(t *testing.T) {
 	}{
 		"missing":                       {every(time.Minute, of(without)), []string{`{alertname="DrydockSelfTest"}`, "ruleSelector", "release"}},
 		"unrouted":                      {every(time.Minute, of(astray)), []string{`to "pager" and not to "drydock" (alertmanager.receiver)`, "its own namespace"}},
-		"routed to nobody":              {every(time.Minute, of(shows(remediations.SelfTestAlert{}))), []string{"to nobody"}},
+		"routed to nobody":              {every(time.Minute, of(shows(alerts.SelfTestAlert{}))), []string{"to nobody"}},
 		"no receiver of the name":       {every(time.Minute, of(none)), []string{`no receiver of this name: write one`, "namespace/name/receiver"}},
 		"a receiver of a longer name":   {every(time.Minute, of(named)), []string{`no receiver of this name, but "monitoring/drydock/drydock"`}},
 		"one replica has the receiver":  {every(time.Minute, of(none, astray)), []string{"look at its route"}},
 		"the other one has it":          {every(time.Minute, of(astray, none)), []string{"look at its route"}},
 		"never arrived":                 {every(2*time.Minute, of(routed)), []string{"never arrived", "the URL", "token", "network"}},
 		"not arrived any more":          {every(15*time.Minute, of(routed).arrived(0)), []string{"not arrived since 2026-", "the URL"}},
-		"refused":                       {every(2*time.Minute, look{replicas: []remediations.ReplicaWord{routed}, posts: Posts{Refused: noon}}), []string{"401", "receiver.tokenFile"}},
+		"refused":                       {every(2*time.Minute, look{replicas: []alerts.Replica{routed}, posts: Posts{Refused: noon}}), []string{"401", "receiver.tokenFile"}},
 		"silenced":                      {every(15*time.Second, of(silenced)), []string{"silenced by s1"}},
 		"awaited":                       {every(15*time.Second, of(routed)), []string{"awaited"}},
-		"who was refused in old days":   {every(20*time.Minute, look{replicas: []remediations.ReplicaWord{routed}, posts: Posts{Refused: noon}}), []string{"the URL"}},
-		"receivers beyond any sentence": {every(time.Minute, of(shows(remediations.SelfTestAlert{Receivers: manyReceivers(500)}))), []string{`"r0", `}},
+		"who was refused in old days":   {every(20*time.Minute, look{replicas: []alerts.Replica{routed}, posts: Posts{Refused: noon}}), []string{"the URL"}},
+		"receivers beyond any sentence": {every(time.Minute, of(shows(alerts.SelfTestAlert{Receivers: manyReceivers(500)}))), []string{`"r0", `}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := judged(selfTestConfig(t), remediations.SelfTest{}, c.looks)
+			all := judged(selfTestConfig(t), alerts.SelfTest{}, c.looks)
 			message := all[len(all)-1].Message
 			for _, part := range c.want {
 				require.Contains(t, message, part)
@@ -184,7 +185,7 @@ func manyReceivers(n int) (out []string) {
 func TestSelfTestThatIsNotAskedForSaysNothing(t *testing.T) {
 	c := selfTestConfig(t)
 	c.SelfTest = nil
-	for _, s := range judged(c, remediations.SelfTest{State: remediations.SelfTestMissing, Since: noon}, every(time.Hour, of(without))) {
+	for _, s := range judged(c, alerts.SelfTest{State: alerts.SelfTestMissing, Since: noon}, every(time.Hour, of(without))) {
 		require.Zero(t, s)
 	}
 	require.False(t, c.IsSelfTest(map[string]string{"alertname": "DrydockSelfTest"}))
@@ -194,13 +195,13 @@ func TestSelfTestThatIsNotAskedForSaysNothing(t *testing.T) {
 // here, and one arrived within eleven minutes. And what is bad is so for at least two polls.
 func TestSelfTestIsNeverOKWithoutCause(t *testing.T) {
 	c := selfTestConfig(t)
-	seen := map[remediations.SelfTestState]int{}
+	seen := map[alerts.SelfTestState]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		var m Memory
-		was := remediations.SelfTest{State: rapid.SampledFrom(append(remediations.SelfTestStates, "")).Draw(t, "before"), Since: noon}
+		was := alerts.SelfTest{State: rapid.SampledFrom(append(alerts.SelfTestStates, "")).Draw(t, "before"), Since: noon}
 		now, arrival, lastRouted, badSince := noon, time.Time{}, time.Time{}, time.Time{}
 		for range rapid.IntRange(1, 40).Draw(t, "changes") {
-			kinds := rapid.SliceOfN(rapid.SampledFrom([]remediations.ReplicaWord{noReply, without, astray, routed, routed, silenced}), 1, 2).Draw(t, "replicas")
+			kinds := rapid.SliceOfN(rapid.SampledFrom([]alerts.Replica{noReply, without, astray, routed, routed, silenced}), 1, 2).Draw(t, "replicas")
 			arrives := rapid.IntRange(0, 3).Draw(t, "arrives") > 0
 			for range rapid.IntRange(1, 12).Draw(t, "polls") {
 				now = now.Add(rapid.SampledFrom([]time.Duration{time.Second, 15 * time.Second, 15 * time.Second, 90 * time.Second}).Draw(t, "later"))
@@ -220,23 +221,23 @@ func TestSelfTestIsNeverOKWithoutCause(t *testing.T) {
 					badSince = now
 				}
 				before := was
-				m, was = m.Judge(c, &remediations.Word{AskedAt: now, Replicas: kinds}, arrival, Posts{}, was)
+				m, was = m.Judge(c, &alerts.Snapshot{AskedAt: now, Replicas: kinds}, arrival, Posts{}, was)
 				seen[was.State]++
-				require.Contains(t, remediations.SelfTestStates, was.State)
-				if was.State == remediations.SelfTestOK {
+				require.Contains(t, alerts.SelfTestStates, was.State)
+				if was.State == alerts.SelfTestOK {
 					require.False(t, lastRouted.IsZero())
 					require.LessOrEqual(t, now.Sub(lastRouted), 45*time.Second)
 					require.LessOrEqual(t, now.Sub(arrival), 11*time.Minute)
 					require.GreaterOrEqual(t, now.Sub(arrival), -2*time.Minute)
 				}
-				if (was.State == remediations.SelfTestMissing || was.State == remediations.SelfTestUnrouted) && before.State != was.State {
+				if (was.State == alerts.SelfTestMissing || was.State == alerts.SelfTestUnrouted) && before.State != was.State {
 					require.True(t, now.After(badSince), "one word alone says nothing")
 				}
 				require.Equal(t, before.State == was.State, before.Since.Equal(was.Since))
 			}
 		}
 	})
-	for _, s := range remediations.SelfTestStates {
+	for _, s := range alerts.SelfTestStates {
 		require.NotZero(t, seen[s], s)
 	}
 }

@@ -5,30 +5,30 @@ import (
 	"strings"
 	"time"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // Look asks every replica, and gives what each said in the core's terms. It is engine.AlertSource's.
-func (c *Client) Look(ctx context.Context) []remediations.ReplicaWord {
+func (c *Client) Look(ctx context.Context) []alerts.Replica {
 	snapshot := c.Poll(ctx)
-	words := make([]remediations.ReplicaWord, 0, len(snapshot.Replicas))
+	words := make([]alerts.Replica, 0, len(snapshot.Replicas))
 	for _, r := range snapshot.Replicas {
 		words = append(words, r.word())
 	}
 	return words
 }
 
-func (r *Replica) word() remediations.ReplicaWord {
-	w := remediations.ReplicaWord{
+func (r *Replica) word() alerts.Replica {
+	w := alerts.Replica{
 		URL: r.URL, Err: r.Err, Watchdog: r.Watchdog, WatchdogAt: r.WatchdogAt, BlindBy: strings.Join(r.BlindBy, ", "), Inhibitors: r.Inhibitors,
 		NoReceiver: r.NoReceiver, Akin: r.Akin,
-		Alerts: make(map[string]remediations.AlertWord, len(r.Alerts)), Silences: make(map[string]remediations.Silence, len(r.Silences)),
+		Alerts: make(map[string]alerts.Alert, len(r.Alerts)), Silences: make(map[string]alerts.Silence, len(r.Silences)),
 	}
 	for id, s := range r.Silences {
-		w.Silences[id] = remediations.Silence{Author: s.Author, Comment: s.Comment, EndsAt: s.EndsAt}
+		w.Silences[id] = alerts.Silence{Author: s.Author, Comment: s.Comment, EndsAt: s.EndsAt}
 	}
 	for fingerprint, a := range r.Alerts {
-		w.Alerts[fingerprint] = remediations.AlertWord{
+		w.Alerts[fingerprint] = alerts.Alert{
 			Labels: a.Labels, StartsAt: a.StartsAt, EndsAt: a.EndsAt, UpdatedAt: a.UpdatedAt, Active: a.State == StateActive,
 			SilencedBy: a.SilencedBy, InhibitedBy: a.InhibitedBy, MutedBy: a.MutedBy, Receivers: a.Receivers,
 		}
@@ -40,8 +40,8 @@ func (r *Replica) word() remediations.ReplicaWord {
 }
 
 // word says who keeps the alert from Drydock's receiver, if anybody does.
-func (s *SelfTest) word() remediations.SelfTestAlert {
-	a := remediations.SelfTestAlert{Receivers: s.Receivers}
+func (s *SelfTest) word() alerts.SelfTestAlert {
+	a := alerts.SelfTestAlert{Receivers: s.Receivers}
 	switch {
 	case len(s.SilencedBy) > 0:
 		a.Quiet = "silenced by " + strings.Join(s.SilencedBy, ", ")

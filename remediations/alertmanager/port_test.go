@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // TestAReplicasAnswerInTheCoresTerms: nothing of what a decision rests on is lost, and only an alert in the state active is active.
@@ -25,14 +25,14 @@ func TestAReplicasAnswerInTheCoresTerms(t *testing.T) {
 		Silences: map[string]Silence{"s1": {ID: "s1", Author: "ann", Comment: "why", EndsAt: at}},
 	}
 	w := r.word()
-	require.Equal(t, remediations.ReplicaWord{
+	require.Equal(t, alerts.Replica{
 		URL: "http://a", Watchdog: true, WatchdogAt: at, BlindBy: "DrydockSourceDown, Other", NoReceiver: true, Akin: []string{"x/drydock"},
 		Inhibitors: map[string]string{"f1": "Big"},
-		Alerts: map[string]remediations.AlertWord{
+		Alerts: map[string]alerts.Alert{
 			"f0": {Labels: map[string]string{"node": "n0"}, StartsAt: at, EndsAt: at.Add(time.Minute), UpdatedAt: at.Add(time.Second), Active: true, Receivers: []string{"drydock"}},
 			"f1": {Labels: map[string]string{"node": "n1"}, SilencedBy: []string{"s1"}, InhibitedBy: []string{"f9"}, MutedBy: []string{"night"}},
 		},
-		Silences: map[string]remediations.Silence{"s1": {Author: "ann", Comment: "why", EndsAt: at}},
+		Silences: map[string]alerts.Silence{"s1": {Author: "ann", Comment: "why", EndsAt: at}},
 	}, w)
 	down := Replica{URL: "http://b", Err: errors.New("no route")}
 	require.EqualError(t, down.word().Err, "no route")
@@ -47,7 +47,7 @@ func TestWhoKeepsTheSelfTestQuietIsNamed(t *testing.T) {
 		"muted by the time interval day": {MutedBy: []string{"day"}},
 	} {
 		s.Receivers = []string{"drydock"}
-		require.Equal(t, remediations.SelfTestAlert{Receivers: []string{"drydock"}, Quiet: quiet}, s.word())
+		require.Equal(t, alerts.SelfTestAlert{Receivers: []string{"drydock"}, Quiet: quiet}, s.word())
 	}
 }
 

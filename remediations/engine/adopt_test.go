@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // TestAnAlertThatIsQueuedIsNotAdopted: the receiver beside the engine writes it, and in a storm twice as many writes would be too many.
@@ -20,10 +21,10 @@ func TestAnAlertThatIsQueuedIsNotAdopted(t *testing.T) {
 		for _, name := range []string{"node-0", "node-1"} {
 			about := map[string]string{"alertname": "NodeNotReady", "node": name, "remediation": "node-not-ready", "severity": "critical"}
 			fp := remediations.Fingerprint(about)
-			w.words[0].Alerts[fp] = remediations.AlertWord{Labels: about, StartsAt: time.Now(), Active: true, Receivers: []string{e.Config.Receiver}}
+			w.words[0].Alerts[fp] = alerts.Alert{Labels: about, StartsAt: time.Now(), Active: true, Receivers: []string{e.Config.Receiver}}
 			keys[name] = remediations.AlertPrefix + fp
 		}
-		e.word = &remediations.Word{AskedAt: time.Now(), Replicas: w.words}
+		e.word = &alerts.Snapshot{AskedAt: time.Now(), Replicas: w.words}
 		e.Queued = func(n *corev1.Node, key string) bool { return n.Name == "node-0" && key == keys["node-0"] }
 		on := func(i int) []remediations.Alert { return remediations.AlertsOn(w.nodes[i].Annotations) }
 		e.adopt(ctx)

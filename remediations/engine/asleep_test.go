@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 	"drydock.dev/drydock/remediations/targets/location"
@@ -63,7 +64,7 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := sleeper{since: then, awake: c.awake, wall: c.wall}.Now()
-			p := &passing{Engine: &Engine{word: &remediations.Word{AskedAt: then}, heartbeats: &signs.Heartbeats{ReadAt: then}}, now: now}
+			p := &passing{Engine: &Engine{word: &alerts.Snapshot{AskedAt: then}, heartbeats: &signs.Heartbeats{ReadAt: then}}, now: now}
 			m := &memory{
 				lookSince: then, repairMemory: repairMemory{wellSince: then}, lease: &signs.Lease{ReadAt: then}, survey: &remediations.Survey{At: then},
 				replacement: &remediations.Replacement{Asked: remediations.Asked{At: then}}, pods: &remediations.PodProof{Asked: remediations.Asked{At: then}},
@@ -72,7 +73,7 @@ func TestWhatWasSeenBeforeASleepIsForgotten(t *testing.T) {
 			p.forgetTorn(m)
 			beside := &targetMemory{seen: &location.Sight{At: then}, seenAt: then, repairMemory: repairMemory{wellSince: then}}
 			beside.forgetTorn(now)
-			r := &Rescue{word: &remediations.Word{AskedAt: then}, sights: map[string]apiserver.HostSight{"cp-1": {At: then}}, wellSince: then}
+			r := &Rescue{word: &alerts.Snapshot{AskedAt: then}, sights: map[string]apiserver.HostSight{"cp-1": {At: then}}, wellSince: then}
 			r.forgetTorn(now)
 			for what, gone := range map[string]bool{
 				"word": p.word == nil, "leases": p.heartbeats == nil, "look": m.lookSince.IsZero(), "well": m.wellSince.IsZero(), "lease": m.lease == nil,

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
@@ -28,14 +29,14 @@ type still struct {
 	byName map[string]int
 	ledger map[string]string
 	at     int
-	words  []remediations.ReplicaWord
+	words  []alerts.Replica
 	// changed are those that were written since somebody asked.
 	changed []*corev1.Node
 }
 
 // newStill makes a fleet as the cache holds it, of which the first ones have an alert firing.
-func newStill(c *remediations.Config, nodes, alerts int) *still {
-	w := &still{byName: map[string]int{}, words: []remediations.ReplicaWord{{URL: "http://am:9093", Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]remediations.AlertWord{}}}}
+func newStill(c *remediations.Config, nodes, firing int) *still {
+	w := &still{byName: map[string]int{}, words: []alerts.Replica{{URL: "http://am:9093", Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]alerts.Alert{}}}}
 	began := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	for i := range nodes {
 		name := fmt.Sprintf("node-%d", i)
@@ -50,11 +51,11 @@ func newStill(c *remediations.Config, nodes, alerts int) *still {
 			Spec:       corev1.NodeSpec{ProviderID: "civo://" + name},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 		}
-		if i < alerts {
+		if i < firing {
 			about := map[string]string{"alertname": "NodeNotReady", "node": name, "remediation": "node-not-ready", "severity": "critical"}
 			a := c.NewAlert(c.Policies[0], about, remediations.StatusFiring, began, began)
 			n.Annotations = map[string]string{a.Key(): a.Encode()}
-			w.words[0].Alerts[a.Fingerprint] = remediations.AlertWord{Labels: about, StartsAt: began, Active: true}
+			w.words[0].Alerts[a.Fingerprint] = alerts.Alert{Labels: about, StartsAt: began, Active: true}
 		}
 		w.byName[name] = i
 		w.nodes = append(w.nodes, n)
@@ -125,8 +126,8 @@ func (w *still) Save(_ context.Context, data map[string]string, _ string) (strin
 	return "1", nil
 }
 
-func (w *still) Look(context.Context) []remediations.ReplicaWord { return w.words }
-func (w *still) Event(string, Event)                             {}
+func (w *still) Look(context.Context) []alerts.Replica { return w.words }
+func (w *still) Event(string, Event)                   {}
 
 func (w *still) Act(ctx context.Context, _ Machine, _ func() error) (remediations.CallOutcome, error) {
 	<-ctx.Done() // the one repair is under way for as long as anybody measures

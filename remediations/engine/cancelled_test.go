@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -22,7 +23,7 @@ type days struct {
 	config *remediations.Config
 	node   *corev1.Node
 	now    time.Time
-	word   remediations.AlertWord
+	word   alerts.Alert
 	ids    int
 	calls  int
 }
@@ -32,7 +33,7 @@ func newDays(t *testing.T, about string) *days {
 	n := w.nodes["n0"]
 	n.Status.Conditions[0].Status = gone
 	d := &days{t: t, config: w.config, node: n, now: n.CreationTimestamp.Add(2 * time.Hour)}
-	d.word = remediations.AlertWord{Labels: labelsOf(about), StartsAt: d.now.Add(-time.Minute), Active: true, Receivers: []string{"drydock"}}
+	d.word = alerts.Alert{Labels: labelsOf(about), StartsAt: d.now.Add(-time.Minute), Active: true, Receivers: []string{"drydock"}}
 	a := d.config.NewAlert(d.config.Policies[0], d.word.Labels, remediations.StatusFiring, d.word.StartsAt, d.word.StartsAt)
 	n.Annotations[a.Key()] = a.Encode()
 	return d
@@ -45,7 +46,7 @@ func (d *days) decide() lifecycle.Decision {
 		s := &lifecycle.State{
 			Config: d.config, Node: d.node, Journal: modelRegistry.ReadJournal(d.node), Ledger: &ledger.Ledger{}, LookSince: d.now, NewID: fmt.Sprintf("r%05d", d.ids),
 			Heartbeats: &signs.Heartbeats{ReadAt: d.now, Nodes: 1}, Survey: &remediations.Survey{Step: remediations.StepOn{Name: "reboot"}, At: d.now},
-			Word: &remediations.Word{AskedAt: d.now, Replicas: []remediations.ReplicaWord{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]remediations.AlertWord{fingerprintOf("n0"): d.word}}}},
+			Word: &alerts.Snapshot{AskedAt: d.now, Replicas: []alerts.Replica{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]alerts.Alert{fingerprintOf("n0"): d.word}}}},
 		}
 		s.Fleet = fleet.NewFleet(d.config, []*corev1.Node{d.node}, s.Ledger, func(string) bool { return false }, d.now)
 		is := node.Decide(s, d.now)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/internal/text"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/coverage"
 )
 
 // maxContested bounds how many other systems the ledger names, and maxContest what it says of one.
@@ -23,12 +23,12 @@ type contest struct {
 func (p *passing) contested() []string {
 	c := &p.contest
 	if c.at.IsZero() || p.now.Sub(c.at).Abs() >= coverageEvery {
-		others := remediations.ManagedRepairers()
+		others := coverage.Managed()
 		if p.Repairers != nil {
 			others = append(p.Repairers(), others...)
 		}
 		c.at, c.says = p.now, nil
-		for _, says := range p.Config.Contested(p.roster.Nodes(), others) {
+		for _, says := range coverage.Contested(p.Config, p.roster.Nodes(), others) {
 			if len(c.says) < maxContested {
 				c.says = append(c.says, text.Line(says, maxContest))
 			}

@@ -13,6 +13,8 @@ import (
 
 	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -43,7 +45,7 @@ type Options struct {
 	// Conditions show what Drydock does in the Nodes' conditions; nil: nobody does.
 	Conditions Conditions
 	// Repairers are the other systems that were found to repair nodes by themselves. Nil: only those that the Nodes show are known.
-	Repairers func() []remediations.Repairer
+	Repairers func() []coverage.Repairer
 	// Silencer is nil where Drydock makes no silences.
 	Silencer Silencer
 	Events   Recorder
@@ -91,7 +93,7 @@ type Engine struct {
 	// nodes whose signs are being read.
 	underway, surveys, testimonies int
 
-	word        *remediations.Word
+	word        *alerts.Snapshot
 	sawWatchdog time.Time
 	firing      map[string]time.Time
 	replicaDown map[string]bool
@@ -111,7 +113,7 @@ type Engine struct {
 	// stored is the ledger's data as it was last read or saved.
 	stored     map[string]string
 	connection connection
-	coverage   coverage
+	lastCount  lastCount
 	contest    contest
 	memory     map[string]*memory
 	// orphans are the memories of repairs whose Node is gone, by repair.
@@ -242,8 +244,8 @@ func (e *Engine) Start(ctx context.Context) error {
 // lead begins to lead.
 func (e *Engine) lead() {
 	e.metrics.leader.Set(1)
-	e.metrics.setSelfTest(remediations.SelfTestUnknown, time.Time{})
-	e.coverage, e.contest = coverage{}, contest{}
+	e.metrics.setSelfTest(alerts.SelfTestUnknown, time.Time{})
+	e.lastCount, e.contest = lastCount{}, contest{}
 	e.Log.Info("this replica leads", "policies", len(e.Config.Policies))
 	e.led = e.Clock.Now()
 }

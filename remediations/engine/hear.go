@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 type looked struct {
 	askedAt  time.Time
-	replicas []remediations.ReplicaWord
+	replicas []alerts.Replica
 }
 
 // look asks Alertmanager without waiting for the answer. One look at a time; one that is asked for while another runs
@@ -30,7 +30,7 @@ func (e *Engine) look(ctx context.Context) {
 // heard takes in what the Alertmanagers said.
 func (e *Engine) heard(ctx context.Context, l looked) {
 	e.looking = false
-	w := &remediations.Word{AskedAt: l.askedAt, Replicas: l.replicas}
+	w := &alerts.Snapshot{AskedAt: l.askedAt, Replicas: l.replicas}
 	before := e.replicaDown
 	e.replicaDown = make(map[string]bool, len(l.replicas)) // replicas come and go with their addresses
 	for _, r := range l.replicas {

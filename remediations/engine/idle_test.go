@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
@@ -21,11 +22,11 @@ func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
 	for name, again := range map[string]bool{"another replica noted a later one": true, "nobody did": false} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
-				w.do(func() { w.selfTest = []remediations.SelfTestAlert{{Receivers: []string{"drydock"}}} })
+				w.do(func() { w.selfTest = []alerts.SelfTestAlert{{Receivers: []string{"drydock"}}} })
 				i := w.start()
 				w.pass(time.Second)
 				w.do(func() { w.arrive(time.Now()) })
-				require.True(t, w.until(time.Minute, func() bool { return mustLedger(w).Status.SelfTest.State == remediations.SelfTestOK }))
+				require.True(t, w.until(time.Minute, func() bool { return mustLedger(w).Status.SelfTest.State == alerts.SelfTestOK }))
 
 				w.pass(leadYoung)
 
@@ -34,9 +35,9 @@ func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
 				require.Greater(t, w.askedFor(i, "look"), looks+20, "it polls")
 				require.Equal(t, loads, w.askedFor(i, "load"), "an arrival that is young answers all there is to ask")
 
-				want := remediations.SelfTestNotArrived
+				want := alerts.SelfTestNotArrived
 				if again {
-					want = remediations.SelfTestOK
+					want = alerts.SelfTestOK
 					w.do(func() { w.arrive(time.Now()) })
 				}
 				w.pass(7 * time.Minute)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -18,7 +19,7 @@ func beating(h *hands) {
 	})
 }
 
-func neverSent(a *remediations.AlertWord) { a.UpdatedAt = time.Time{} }
+func neverSent(a *alerts.Alert) { a.UpdatedAt = time.Time{} }
 
 // leasesBroken is the tale of a sick node while the leases cannot be counted.
 func leasesBroken(how string) func(*testing.T, *world) {
@@ -87,7 +88,7 @@ func dataKnockOuts() map[string]knockOut {
 			take: func(h *hands) {
 				h.state(func(s *lifecycle.State, now time.Time) {
 					s.Heartbeats = &signs.Heartbeats{ReadAt: now, Nodes: 6}
-					hear(s, alerts(neverSent))
+					hear(s, everyAlert(neverSent))
 				})
 			},
 			speaks: "6: something was done to n0 by a Drydock whose clock",
@@ -100,7 +101,7 @@ func dataKnockOuts() map[string]knockOut {
 		},
 		"6: an alert that is not sent again is not believed": {
 			config: func(c *remediations.Config) { c.Policies[0].For = 95 * time.Second },
-			take:   func(h *hands) { h.word(alerts(neverSent)) }, speaks: "6: something was done to n0, and the source of its alert died",
+			take:   func(h *hands) { h.word(everyAlert(neverSent)) }, speaks: "6: something was done to n0, and the source of its alert died",
 			tale: func(_ *testing.T, w *world) {
 				w.start()
 				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })

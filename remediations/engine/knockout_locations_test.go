@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
@@ -268,7 +269,7 @@ func moveKnockOuts() map[string]knockOut {
 		"5: no move under a silence": {
 			take: func(h *hands) {
 				h.leader(func(s *location.State) {
-					hear(s.State, alerts(func(a *remediations.AlertWord) { a.SilencedBy, a.Active = nil, true }))
+					hear(s.State, everyAlert(func(a *alerts.Alert) { a.SilencedBy, a.Active = nil, true }))
 				})
 			},
 			tale: relayFails(func(w *world) { w.mesh.places["l0"].silenced = true }), speaks: "5: a move of",

@@ -96,10 +96,10 @@ func peopleKnockOuts() map[string]knockOut {
 			speaks: "9: the glass",
 		},
 		"5: a silence holds a request": {
-			take: func(h *hands) { h.word(alerts(active)) }, tale: asked(silence), speaks: "5: a call for n0",
+			take: func(h *hands) { h.word(everyAlert(active)) }, tale: asked(silence), speaks: "5: a call for n0",
 		},
 		"5: an inhibition holds a request": {
-			take: func(h *hands) { h.word(alerts(active)) }, tale: asked(func(w *world) { w.machines["n0"].inhibited = true }), speaks: "5: a call for n0",
+			take: func(h *hands) { h.word(everyAlert(active)) }, tale: asked(func(w *world) { w.machines["n0"].inhibited = true }), speaks: "5: a call for n0",
 		},
 		"1: a request in observe mode": {
 			config: func(c *remediations.Config) { c.Policies[0].Mode = remediations.ModeObserve },

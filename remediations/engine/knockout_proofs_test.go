@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -85,7 +86,7 @@ func proofKnockOuts() map[string]knockOut {
 		},
 		"7: its alert is gone": {
 			take: func(h *hands) {
-				h.word(func(_ int, s *lifecycle.State, r *remediations.ReplicaWord) {
+				h.word(func(_ int, s *lifecycle.State, r *alerts.Replica) {
 					if rec := s.Journal.Record; rec != nil && rec.Phase == remediations.Verifying {
 						clear(r.Alerts)
 					}
@@ -96,7 +97,7 @@ func proofKnockOuts() map[string]knockOut {
 		"7: while its source lives": {
 			take: func(h *hands) {
 				h.state(func(s *lifecycle.State, now time.Time) {
-					hear(s, func(_ int, _ *lifecycle.State, r *remediations.ReplicaWord) { r.Watchdog, r.WatchdogAt = true, now })
+					hear(s, func(_ int, _ *lifecycle.State, r *alerts.Replica) { r.Watchdog, r.WatchdogAt = true, now })
 					if s.Word != nil {
 						s.Word.WatchdogMisses = 0
 					}

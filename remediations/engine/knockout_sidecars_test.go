@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
@@ -176,7 +177,7 @@ func approvalKnockOuts() map[string]knockOut {
 		"5: no approval under a silence": {
 			take: func(h *hands) {
 				h.sidecar(func(s *sidecar.State) {
-					hear(s.State, alerts(func(a *remediations.AlertWord) { a.SilencedBy, a.Active = nil, true }))
+					hear(s.State, everyAlert(func(a *alerts.Alert) { a.SilencedBy, a.Active = nil, true }))
 				})
 			},
 			tale: gateCloses(func(_ *world, g *gated) { g.silenced = true }), speaks: "5: an approval of",
@@ -184,9 +185,9 @@ func approvalKnockOuts() map[string]knockOut {
 		"5: nor of an alert that is forged": {
 			take: func(h *hands) {
 				h.sidecar(func(s *sidecar.State) {
-					hear(s.State, func(_ int, s *lifecycle.State, r *remediations.ReplicaWord) {
+					hear(s.State, func(_ int, s *lifecycle.State, r *alerts.Replica) {
 						for _, a := range s.Journal.Alerts {
-							r.Alerts[a.Fingerprint] = remediations.AlertWord{Active: true, Receivers: []string{"drydock"}}
+							r.Alerts[a.Fingerprint] = alerts.Alert{Active: true, Receivers: []string{"drydock"}}
 						}
 					})
 				})

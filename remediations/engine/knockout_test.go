@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -83,11 +84,11 @@ func (h *hands) node(change func(*corev1.Node)) {
 }
 
 // word lets Decide hear something else from each Alertmanager.
-func (h *hands) word(change func(i int, s *lifecycle.State, r *remediations.ReplicaWord)) {
+func (h *hands) word(change func(i int, s *lifecycle.State, r *alerts.Replica)) {
 	h.state(func(s *lifecycle.State, _ time.Time) { hear(s, change) })
 }
 
-func hear(s *lifecycle.State, change func(i int, s *lifecycle.State, r *remediations.ReplicaWord)) {
+func hear(s *lifecycle.State, change func(i int, s *lifecycle.State, r *alerts.Replica)) {
 	if s.Word == nil {
 		return
 	}
@@ -100,9 +101,9 @@ func hear(s *lifecycle.State, change func(i int, s *lifecycle.State, r *remediat
 	s.Word = &w
 }
 
-// alerts changes what an Alertmanager says of each alert.
-func alerts(change func(*remediations.AlertWord)) func(int, *lifecycle.State, *remediations.ReplicaWord) {
-	return func(_ int, _ *lifecycle.State, r *remediations.ReplicaWord) {
+// everyAlert changes what an Alertmanager says of each alert.
+func everyAlert(change func(*alerts.Alert)) func(int, *lifecycle.State, *alerts.Replica) {
+	return func(_ int, _ *lifecycle.State, r *alerts.Replica) {
 		for fp, a := range r.Alerts {
 			change(&a)
 			r.Alerts[fp] = a

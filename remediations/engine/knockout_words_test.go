@@ -7,19 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
 )
 
-func active(a *remediations.AlertWord) {
+func active(a *alerts.Alert) {
 	a.SilencedBy, a.InhibitedBy, a.MutedBy, a.Active = nil, nil, nil, true
 }
 
 // say makes a replica say that the node's alert is active.
-func say(_ int, s *lifecycle.State, r *remediations.ReplicaWord) {
-	*r = remediations.ReplicaWord{URL: r.URL, Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]remediations.AlertWord{}}
+func say(_ int, s *lifecycle.State, r *alerts.Replica) {
+	*r = alerts.Replica{URL: r.URL, Watchdog: true, WatchdogAt: time.Now(), Alerts: map[string]alerts.Alert{}}
 	for _, a := range s.Journal.Alerts {
-		r.Alerts[a.Fingerprint] = remediations.AlertWord{Labels: labelsOf(s.Node.Name), StartsAt: time.Now().Add(-time.Hour), Active: true, Receivers: []string{"drydock"}}
+		r.Alerts[a.Fingerprint] = alerts.Alert{Labels: labelsOf(s.Node.Name), StartsAt: time.Now().Add(-time.Hour), Active: true, Receivers: []string{"drydock"}}
 	}
 }
 
@@ -41,7 +42,7 @@ func wordKnockOuts() map[string]knockOut {
 		"5: Alertmanager routes the alert to Drydock": {
 			config: func(c *remediations.Config) { c.Policies[0].Witness = &signs.Witness{None: true} }, // n0 is well
 			take: func(h *hands) {
-				h.word(alerts(func(a *remediations.AlertWord) { a.Receivers = []string{"drydock"} }))
+				h.word(everyAlert(func(a *alerts.Alert) { a.Receivers = []string{"drydock"} }))
 			},
 			speaks: nobody,
 			tale: func(_ *testing.T, w *world) {
@@ -56,11 +57,11 @@ func wordKnockOuts() map[string]knockOut {
 			},
 		},
 		"5: none says silenced": {
-			take: func(h *hands) { h.word(alerts(active)) }, tale: after(silence), speaks: nobody,
+			take: func(h *hands) { h.word(everyAlert(active)) }, tale: after(silence), speaks: nobody,
 		},
 		"5: not even the other one": {
 			take: func(h *hands) {
-				h.word(func(i int, s *lifecycle.State, r *remediations.ReplicaWord) {
+				h.word(func(i int, s *lifecycle.State, r *alerts.Replica) {
 					if i == 1 {
 						say(i, s, r)
 					}
@@ -69,10 +70,10 @@ func wordKnockOuts() map[string]knockOut {
 			tale: after(func(w *world) { silence(w); w.machines["n0"].silencedHere = 2 }), speaks: nobody,
 		},
 		"5: none says inhibited": {
-			take: func(h *hands) { h.word(alerts(active)) }, tale: after(func(w *world) { w.machines["n0"].inhibited = true }), speaks: nobody,
+			take: func(h *hands) { h.word(everyAlert(active)) }, tale: after(func(w *world) { w.machines["n0"].inhibited = true }), speaks: nobody,
 		},
 		"5: one that has processed it": {
-			take: func(h *hands) { h.word(alerts(active)) }, tale: after(func(w *world) { w.machines["n0"].unprocessed = true }), speaks: nobody,
+			take: func(h *hands) { h.word(everyAlert(active)) }, tale: after(func(w *world) { w.machines["n0"].unprocessed = true }), speaks: nobody,
 		},
 		"5: the replica shows the Watchdog": {
 			take: func(h *hands) {
@@ -82,7 +83,7 @@ func wordKnockOuts() map[string]knockOut {
 		},
 		"5: no alert of blindWhen": {
 			take: func(h *hands) {
-				h.word(func(_ int, _ *lifecycle.State, r *remediations.ReplicaWord) { r.BlindBy = "" })
+				h.word(func(_ int, _ *lifecycle.State, r *alerts.Replica) { r.BlindBy = "" })
 			},
 			tale: after(func(w *world) { w.blindBy = "DrydockSourceDown" }), speaks: nobody,
 		},
@@ -113,7 +114,7 @@ func wordKnockOuts() map[string]knockOut {
 					if s.Word != nil {
 						w := *s.Word
 						w.AskedAt, s.Word, s.LookSince = now, &w, now
-						hear(s, alerts(func(a *remediations.AlertWord) { a.UpdatedAt = time.Time{} }))
+						hear(s, everyAlert(func(a *alerts.Alert) { a.UpdatedAt = time.Time{} }))
 					}
 				})
 			},

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 const (
@@ -105,12 +106,12 @@ func (w *world) killSource() {
 func (w *world) reviveSource() { w.sourceDead = false }
 
 // answer is what one Alertmanager says now.
-func (w *world) answer(i int) remediations.ReplicaWord {
+func (w *world) answer(i int) alerts.Replica {
 	now, url, r := time.Now(), "http://alertmanager-"+strconv.Itoa(i), w.replicas[i]
 	if r.dead {
-		return remediations.ReplicaWord{URL: url, Err: fmt.Errorf("connection refused")}
+		return alerts.Replica{URL: url, Err: fmt.Errorf("connection refused")}
 	}
-	word := remediations.ReplicaWord{URL: url, BlindBy: w.blindBy, Alerts: map[string]remediations.AlertWord{}}
+	word := alerts.Replica{URL: url, BlindBy: w.blindBy, Alerts: map[string]alerts.Alert{}}
 	watchdogAt := now.Truncate(sendEvery)
 	if w.sourceDead {
 		watchdogAt = w.sourceDied.Truncate(sendEvery)
@@ -124,7 +125,7 @@ func (w *world) answer(i int) remediations.ReplicaWord {
 		if r.empty || !now.Before(s.at.Add(alertLife)) || (m != nil && m.unheardBy && i == 1) {
 			continue
 		}
-		a := remediations.AlertWord{Labels: s.labels, StartsAt: s.starts, UpdatedAt: s.at, EndsAt: s.at.Add(alertLife), Receivers: []string{"drydock", "pager"}}
+		a := alerts.Alert{Labels: s.labels, StartsAt: s.starts, UpdatedAt: s.at, EndsAt: s.at.Add(alertLife), Receivers: []string{"drydock", "pager"}}
 		if s.forged {
 			a.Receivers = []string{"null"}
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -25,7 +26,7 @@ type lookAnswer struct {
 	by       *instance
 	at       time.Time
 	heard    time.Time // when the answer comes
-	replicas []remediations.ReplicaWord
+	replicas []alerts.Replica
 }
 
 // instance is one engine on the world: a process. All its ports are methods of it, so that a process that is dead can
@@ -384,11 +385,11 @@ func (i *instance) Heartbeats(context.Context) (map[string]signs.Lease, error) {
 }
 
 // Look answers after a while with what was so at its beginning: the worst that the network can do.
-func (i *instance) Look(context.Context) []remediations.ReplicaWord {
+func (i *instance) Look(context.Context) []alerts.Replica {
 	i.enter("look", false)
 	i.w.mu.Lock()
 	at, takes := time.Now(), i.w.lookTakes
-	words := []remediations.ReplicaWord{i.w.answer(0), i.w.answer(1)}
+	words := []alerts.Replica{i.w.answer(0), i.w.answer(1)}
 	i.w.looks = append(i.w.looks, lookAnswer{by: i, at: at, heard: at.Add(takes), replicas: words})
 	if len(i.w.looks) > 40 {
 		i.w.looks = i.w.looks[1:]

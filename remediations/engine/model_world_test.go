@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
@@ -64,7 +66,7 @@ type world struct {
 	// reservers are those who share with Drydock who repairs a node.
 	reservers []Reserver
 	// repairers are the other systems that were found to repair nodes.
-	repairers func() []remediations.Repairer
+	repairers func() []coverage.Repairer
 
 	mu sync.Mutex
 	// core is that of each engine that begins to lead.
@@ -95,7 +97,7 @@ type world struct {
 	lastSent   []sent
 	crowd      int // so many more alerts fire on n0
 	blindBy    string
-	selfTest   []remediations.SelfTestAlert // what both Alertmanagers show
+	selfTest   []alerts.SelfTestAlert // what both Alertmanagers show
 	looks      []lookAnswer
 	// leasesFrozen is since when no lease is renewed; zero: they are.
 	leasesFrozen time.Time

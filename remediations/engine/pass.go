@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -123,10 +124,10 @@ func (p *passing) blindFor() time.Time {
 
 // order picks the nodes that Drydock has anything on: those under repair first, then by the age of their fault.
 func (e *Engine) order() []*corev1.Node {
-	var turns []remediations.Turn
+	var turns []fleet.Turn
 	take := func(n *corev1.Node) {
 		since, fires := e.firing[n.Name]
-		turns = append(turns, remediations.TurnOf(n, since, fires))
+		turns = append(turns, fleet.TurnOf(n, since, fires))
 	}
 	for _, m := range e.roster.Concerned() {
 		take(m.Node)
@@ -139,7 +140,7 @@ func (e *Engine) order() []*corev1.Node {
 			take(n.Node)
 		}
 	}
-	return remediations.InTurn(turns)
+	return fleet.InTurn(turns)
 }
 
 // state gathers what Decide must know of a node.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -81,7 +82,7 @@ type LedgerStore interface {
 // AlertSource asks the Alertmanagers.
 type AlertSource interface {
 	// Look asks every replica now. What a replica would not say is in its own Err; Look itself does not fail.
-	Look(ctx context.Context) []remediations.ReplicaWord
+	Look(ctx context.Context) []alerts.Replica
 }
 
 // Silencer keeps Alertmanager quiet about a node under repair.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/coverage"
 )
 
 // servant is one of several providers of machines, which notes whom it was asked about.
@@ -193,8 +194,8 @@ func TestNodesThatNobodyServesAreInTheLedger(t *testing.T) {
 func TestOtherRepairersAreInTheLedger(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		of := "n2"
-		w.repairers = func() []remediations.Repairer {
-			return []remediations.Repairer{{Object: "NodeHealthCheck workers", Repairs: func(n *corev1.Node) bool { return n.Name == of }}}
+		w.repairers = func() []coverage.Repairer {
+			return []coverage.Repairer{{Object: "NodeHealthCheck workers", Repairs: func(n *corev1.Node) bool { return n.Name == of }}}
 		}
 		w.do(func() { w.edit("n4", func(n *corev1.Node) { n.Labels["kubernetes.azure.com/cluster"] = "prod" }) })
 		w.start()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
@@ -82,7 +83,7 @@ type Rescue struct {
 	// hung is held while a look at the hosts runs, for all that its context has ended.
 	hung sync.Mutex
 
-	word   *remediations.Word
+	word   *alerts.Snapshot
 	sights map[string]apiserver.HostSight
 	call   *apiserver.RescueCall
 	// trail is that of the call.
@@ -172,7 +173,7 @@ func (r *Rescue) Start(ctx context.Context) error {
 			r.look(ctx)
 		case l := <-r.looks:
 			r.looking = false
-			r.word = &remediations.Word{AskedAt: l.askedAt, Replicas: l.replicas}
+			r.word = &alerts.Snapshot{AskedAt: l.askedAt, Replicas: l.replicas}
 			if r.lookAgain {
 				r.look(ctx)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/statefile"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
@@ -67,7 +68,7 @@ func said(then func(p *plane)) func(*plane) {
 
 // believes the alert to be as it was when it was last confirmed.
 func believes() func(*plane) {
-	var good *remediations.Word
+	var good *alerts.Snapshot
 	return sees(func(s *apiserver.State, now time.Time) {
 		if s.Word == nil {
 			return

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/statefile"
 	"drydock.dev/drydock/remediations/targets/apiserver"
 )
@@ -192,19 +193,19 @@ func (g *guard) step() {
 
 type alertsOf struct{ *guard }
 
-func (a alertsOf) Look(context.Context) []remediations.ReplicaWord {
+func (a alertsOf) Look(context.Context) []alerts.Replica {
 	a.step()
 	time.Sleep(20 * time.Millisecond)
 	p := a.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.deaf {
-		return []remediations.ReplicaWord{{URL: "am", Err: errors.New("connection refused")}}
+		return []alerts.Replica{{URL: "am", Err: errors.New("connection refused")}}
 	}
-	r := remediations.ReplicaWord{URL: "am", Watchdog: true, Alerts: map[string]remediations.AlertWord{}}
+	r := alerts.Replica{URL: "am", Watchdog: true, Alerts: map[string]alerts.Alert{}}
 	of := map[string]string{"alertname": "KubeAPIServerDown", "remediation": "apiserver-down"}
 	if p.firing {
-		w := remediations.AlertWord{Labels: of, StartsAt: time.Now().Add(-time.Minute), Active: !p.silenced && !p.inhibited}
+		w := alerts.Alert{Labels: of, StartsAt: time.Now().Add(-time.Minute), Active: !p.silenced && !p.inhibited}
 		if p.silenced {
 			w.SilencedBy = []string{"s1"}
 		}
@@ -216,7 +217,7 @@ func (a alertsOf) Look(context.Context) []remediations.ReplicaWord {
 			a.looked = time.Now()
 		}
 	}
-	return []remediations.ReplicaWord{r}
+	return []alerts.Replica{r}
 }
 
 type hostsOf struct{ *guard }

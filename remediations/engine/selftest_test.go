@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
@@ -59,57 +60,57 @@ func valuesOf(m *dto.Metric) (out string) {
 	return out
 }
 
-func (w *world) selfTestState() remediations.SelfTestState {
-	return at(w, func() remediations.SelfTestState { return mustLedger(w).Status.SelfTest.State })
+func (w *world) selfTestState() alerts.SelfTestState {
+	return at(w, func() alerts.SelfTestState { return mustLedger(w).Status.SelfTest.State })
 }
 
 // TestSelfTestIsToldOnce: what people see of each state, in the ledger, the metrics and the Events, across restarts.
 func TestSelfTestIsToldOnce(t *testing.T) {
 	inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
 		route := func(receivers ...string) {
-			w.do(func() { w.selfTest = []remediations.SelfTestAlert{{Receivers: receivers}} })
+			w.do(func() { w.selfTest = []alerts.SelfTestAlert{{Receivers: receivers}} })
 		}
-		became := func(state remediations.SelfTestState, within time.Duration) {
+		became := func(state alerts.SelfTestState, within time.Duration) {
 			t.Helper()
 			require.True(t, w.until(within, func() bool { return mustLedger(w).Status.SelfTest.State == state }), "%s within %s; it is %q", state, within, w.selfTestState())
 			series := w.last().series(t, "drydock_selftest_state")
-			require.Len(t, series, len(remediations.SelfTestStates))
+			require.Len(t, series, len(alerts.SelfTestStates))
 			for s, v := range series {
 				require.InDelta(t, gauge(s == string(state)), v, 0, s)
 			}
 		}
 		w.start()
-		became(remediations.SelfTestMissing, time.Minute)
+		became(alerts.SelfTestMissing, time.Minute)
 		require.Empty(t, w.last().series(t, "drydock_selftest_last_arrival_timestamp_seconds"))
 		require.Contains(t, at(w, func() string { return w.told[len(w.told)-1].Note }), "ruleSelector")
 		route("pager")
-		became(remediations.SelfTestUnrouted, time.Minute)
+		became(alerts.SelfTestUnrouted, time.Minute)
 		route("pager", "drydock")
-		became(remediations.SelfTestUnknown, time.Minute)
+		became(alerts.SelfTestUnknown, time.Minute)
 		w.restart(w.config)
-		became(remediations.SelfTestNotArrived, 2*time.Minute)
+		became(alerts.SelfTestNotArrived, 2*time.Minute)
 		w.restart(w.config)
 		w.pass(5 * time.Minute)
 		require.Equal(t, []string{"NotConnected missing", "NotConnected unrouted", "NotConnected not_arrived"}, w.saidOf("NotConnected", "Connected"), "each once, and not again by another leader")
 
 		away := func() {
 			w.do(func() { w.replicas = [2]replicaState{{dead: true}, {dead: true}} })
-			became(remediations.SelfTestUnknown, 90*time.Second)
+			became(alerts.SelfTestUnknown, 90*time.Second)
 			w.do(w.mend)
 		}
 		away()
-		became(remediations.SelfTestNotArrived, 2*time.Minute)
+		became(alerts.SelfTestNotArrived, 2*time.Minute)
 		require.Len(t, w.saidOf("NotConnected"), 3, "nor because nobody could say for a while")
 
 		arrival := at(w, time.Now).Truncate(time.Second)
 		w.do(func() { w.arrive(arrival) })
-		became(remediations.SelfTestOK, time.Minute)
+		became(alerts.SelfTestOK, time.Minute)
 		away()
-		became(remediations.SelfTestOK, time.Minute)
+		became(alerts.SelfTestOK, time.Minute)
 		require.Equal(t, map[string]float64{"": float64(arrival.Unix())}, w.last().series(t, "drydock_selftest_last_arrival_timestamp_seconds"))
 		w.restart(w.config)
 		w.pass(16 * time.Second)
-		require.Equal(t, remediations.SelfTestOK, w.selfTestState(), "the last arrival outlives a restart")
+		require.Equal(t, alerts.SelfTestOK, w.selfTestState(), "the last arrival outlives a restart")
 		require.Equal(t, []string{"Connected ok"}, w.saidOf("Connected"))
 
 		old := w.last()
@@ -124,16 +125,16 @@ func TestSelfTestIsToldOnce(t *testing.T) {
 func TestSelfTestHoldsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*world)
-		state   remediations.SelfTestState
+		state   alerts.SelfTestState
 	}{
-		"missing":     {func(*world) {}, remediations.SelfTestMissing},
-		"unrouted":    {func(w *world) { w.selfTest = []remediations.SelfTestAlert{{Receivers: []string{"pager"}}} }, remediations.SelfTestUnrouted},
-		"not arrived": {func(w *world) { w.selfTest = []remediations.SelfTestAlert{{Receivers: []string{"drydock"}}} }, remediations.SelfTestNotArrived},
+		"missing":     {func(*world) {}, alerts.SelfTestMissing},
+		"unrouted":    {func(w *world) { w.selfTest = []alerts.SelfTestAlert{{Receivers: []string{"pager"}}} }, alerts.SelfTestUnrouted},
+		"not arrived": {func(w *world) { w.selfTest = []alerts.SelfTestAlert{{Receivers: []string{"drydock"}}} }, alerts.SelfTestNotArrived},
 		"unreadable": {func(w *world) {
-			w.selfTest = []remediations.SelfTestAlert{{Receivers: []string{"drydock"}}}
+			w.selfTest = []alerts.SelfTestAlert{{Receivers: []string{"drydock"}}}
 			w.ledger[ledger.LedgerArrival] = "yesterday"
 			w.ledgerRV++
-		}, remediations.SelfTestNotArrived},
+		}, alerts.SelfTestNotArrived},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -20,7 +21,7 @@ type standing struct {
 	node       *corev1.Node
 	record     *remediations.Record
 	alerts     []remediations.Alert
-	said       []remediations.Verdict
+	said       []alerts.Verdict
 	stop       fleet.Stop
 	at, before time.Time
 }
@@ -54,7 +55,7 @@ func (p *passing) stand(s *lifecycle.State, d lifecycle.Decision) {
 		was.before = d.Recheck
 	}
 	for _, a := range was.alerts {
-		said := p.word.About(a.Fingerprint, p.Config, s.OwnSilence())
+		said := p.word.VerdictFor(a.Fingerprint, p.Config, s.OwnSilence())
 		if said.Gone {
 			return // it is taken off the Node when it has been gone for long enough
 		}
@@ -89,7 +90,7 @@ func (p *passing) stands(n *corev1.Node) bool {
 	}
 	own := (&lifecycle.State{Journal: remediations.Journal{Record: was.record}}).OwnSilence()
 	for i, a := range was.alerts {
-		if p.word.About(a.Fingerprint, p.Config, own) != was.said[i] {
+		if p.word.VerdictFor(a.Fingerprint, p.Config, own) != was.said[i] {
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // aside is what an engine that is driven by Step wants done beside its loop.
@@ -81,10 +82,10 @@ func TestStepGoesAsFarAsItCanAtOnce(t *testing.T) {
 }
 
 // routed is the alert on the first node, as it comes from Alertmanager.
-func routed(w *still) remediations.AlertWord {
+func routed(w *still) alerts.Alert {
 	for _, a := range w.words[0].Alerts {
 		a.Receivers = []string{"drydock"}
 		return a
 	}
-	return remediations.AlertWord{}
+	return alerts.Alert{}
 }

@@ -6,24 +6,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/coverage"
 )
 
 // coverageEvery is how often the leader counts the Nodes that no provider serves. A Node that joined has so long to wait.
 const coverageEvery = 5 * time.Minute
 
-// coverage is the last count of the Nodes that no single provider serves, by step.
-type coverage struct {
+// lastCount is the last count of the Nodes that no single provider serves, by step.
+type lastCount struct {
 	at    time.Time
-	lacks map[string]remediations.Lack
+	lacks map[string]coverage.Lack
 	// of are the identities of the Nodes that were counted: as long as they are the same, so is the count.
 	of int
 }
 
 // uncovered counts the Nodes that no single provider serves, once in a while and where they changed: no decision rests on the count.
-func (p *passing) uncovered() map[string]remediations.Lack {
-	c := &p.coverage
+func (p *passing) uncovered() map[string]coverage.Lack {
+	c := &p.lastCount
 	if of := p.roster.Identities(); c.lacks == nil || (of != c.of && p.now.Sub(c.at).Abs() >= coverageEvery) {
-		c.at, c.of, c.lacks = p.now, of, p.Config.Lacks(p.roster.Nodes())
+		c.at, c.of, c.lacks = p.now, of, coverage.Lacks(p.Config, p.roster.Nodes())
 		p.metrics.setUncovered(c.lacks)
 	}
 	return c.lacks
@@ -36,7 +37,7 @@ func newUncoveredMetric() *prometheus.GaugeVec {
 }
 
 // setUncovered sets the gauge of each step that a provider carries out.
-func (m *metrics) setUncovered(lacks map[string]remediations.Lack) {
+func (m *metrics) setUncovered(lacks map[string]coverage.Lack) {
 	for _, step := range m.served {
 		m.uncovered.WithLabelValues(step).Set(float64(lacks[step].Nodes))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	. "drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
@@ -20,7 +21,7 @@ func TestTimesFromTheFutureAreClamped(t *testing.T) {
 			Orphans: []Orphan{{Node: "n1", Record: Record{Began: when, Since: when, Intent: &Intent{At: when}}}},
 			Status: LedgerStatus{
 				Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: when, Quiet: when, Seen: when}},
-				Glass:    map[string]Glass{"n1": {Since: when}}, SelfTest: SelfTest{Since: when},
+				Glass:    map[string]Glass{"n1": {Since: when}}, SelfTest: alerts.SelfTest{Since: when},
 			},
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/coverage"
 )
 
 // Ledger is the ConfigMap that fences disruptive repairs: written by the leader alone, by compare-and-swap.
@@ -60,9 +62,9 @@ type LedgerStatus struct {
 	// Holds are those that lie with the fleet, by reason, each with a sentence.
 	Holds map[remediations.Reason]string `json:"holds,omitempty"`
 	// SelfTest is how the connection to Alertmanager is.
-	SelfTest remediations.SelfTest `json:"selfTest,omitzero"`
+	SelfTest alerts.SelfTest `json:"selfTest,omitzero"`
 	// Uncovered are, by step, the Nodes that no single provider serves for it.
-	Uncovered map[string]remediations.Lack `json:"uncovered,omitempty"`
+	Uncovered map[string]coverage.Lack `json:"uncovered,omitempty"`
 	// Contested says which other systems repair Nodes that Drydock's policies take, too, each in a sentence.
 	Contested []string `json:"contested,omitempty"`
 }

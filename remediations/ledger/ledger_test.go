@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	. "drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
@@ -37,7 +38,7 @@ var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
 		l.Status = LedgerStatus{
 			Mode: "enforce", Blind: scene.AnyText.Draw(t, "blind"), Exhausted: map[string]int{scene.AnyID.Draw(t, "policy"): 2}, Holds: map[Reason]string{AtLimit: scene.AnyText.Draw(t, "hold")},
 			Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: scene.AnyTime.Draw(t, "open"), Unhealthy: 3, Nodes: 9, Quiet: scene.AnyTime.Draw(t, "quiet"), Trial: scene.AnyText.Draw(t, "trial")}},
-			SelfTest: SelfTest{State: SelfTestMissing, Message: scene.AnyText.Draw(t, "message"), Since: scene.AnyTime.Draw(t, "self-test since")},
+			SelfTest: alerts.SelfTest{State: alerts.SelfTestMissing, Message: scene.AnyText.Draw(t, "message"), Since: scene.AnyTime.Draw(t, "self-test since")},
 		}
 	}
 	if rapid.Bool().Draw(t, "arrived") {

@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
@@ -327,7 +328,7 @@ type Candidate struct {
 	target *Target
 	// Spent says why there is no further attempt; empty: there may be.
 	Spent   string
-	Verdict remediations.Verdict
+	Verdict alerts.Verdict
 	// Repair is the id of the repair that would act, where it has acted before; empty: it has not.
 	Repair string
 	// Own is the id under which it would act, new or not: what was counted for it does not hold it.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 )
@@ -52,7 +53,7 @@ func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 		"Alertmanager says nothing of the same":  {time.Time{}, before, true},
 	} {
 		a := &Alert{Fingerprint: scene.FP, StartsAt: c.own, Cancelled: &CancelledRepair{ID: "r1", At: scene.Noon.Add(-30 * time.Minute)}}
-		held := GuardCancelled(&Candidate{State: &State{}, Alert: a, Policy: &Policy{}, Verdict: Verdict{StartsAt: c.said}})
+		held := GuardCancelled(&Candidate{State: &State{}, Alert: a, Policy: &Policy{}, Verdict: alerts.Verdict{StartsAt: c.said}})
 		require.Equal(t, c.held, held != nil, name)
 	}
 }

@@ -36,7 +36,7 @@ func (c *Candidate) sick() int {
 	for _, r := range c.Word.Replicas {
 		for fingerprint, a := range r.Alerts {
 			route, why := c.Config.Route(a.Labels, c.Fleet.Node)
-			if why == remediations.MisrouteNone && route.Policy == c.Policy && !nodes[route.Node] && c.Word.About(fingerprint, c.Config, "").Reason == "" {
+			if why == remediations.MisrouteNone && route.Policy == c.Policy && !nodes[route.Node] && c.Word.VerdictFor(fingerprint, c.Config, "").Reason == "" {
 				nodes[route.Node] = true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	. "drydock.dev/drydock/remediations/ledger"
 	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
@@ -62,8 +63,8 @@ func TestAlertsThatDoNotCountForTheWholeCluster(t *testing.T) {
 policy: {plan: [rollout-restart=kube-system/cni]}
 provided: [rollout-restart]
 `)).State(t)
-	alert := func(node string, change func(*AlertWord)) {
-		a := AlertWord{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": node}, StartsAt: scene.Noon, Active: true}
+	alert := func(node string, change func(*alerts.Alert)) {
+		a := alerts.Alert{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": node}, StartsAt: scene.Noon, Active: true}
 		change(&a)
 		for _, r := range s.Word.Replicas {
 			r.Alerts[Fingerprint(a.Labels)] = a
@@ -71,11 +72,11 @@ provided: [rollout-restart]
 	}
 	c := &Candidate{State: s, Now: scene.Noon, Policy: s.Config.Policies[0], Step: StepRef{Name: "rollout-restart", Attempt: 1}}
 	require.Equal(t, 1, c.Sick())
-	alert("no-such-node", func(*AlertWord) {})
-	alert("n2", func(a *AlertWord) { a.Active, a.SilencedBy = false, []string{"s1"} })
-	alert("n3", func(a *AlertWord) { a.Labels["remediation"] = "disk-full" })
-	alert("n1", func(a *AlertWord) { a.Labels["instance"] = "another alert of the same node" })
+	alert("no-such-node", func(*alerts.Alert) {})
+	alert("n2", func(a *alerts.Alert) { a.Active, a.SilencedBy = false, []string{"s1"} })
+	alert("n3", func(a *alerts.Alert) { a.Labels["remediation"] = "disk-full" })
+	alert("n1", func(a *alerts.Alert) { a.Labels["instance"] = "another alert of the same node" })
 	require.Equal(t, 1, c.Sick())
-	alert("n4", func(*AlertWord) {})
+	alert("n4", func(*alerts.Alert) {})
 	require.Equal(t, 2, c.Sick())
 }

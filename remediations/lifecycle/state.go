@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/signs"
@@ -16,7 +17,7 @@ type State struct {
 	Config  *remediations.Config
 	Node    *corev1.Node
 	Journal remediations.Journal
-	Word    *remediations.Word
+	Word    *alerts.Snapshot
 	Fleet   *fleet.Fleet
 	// Ledger is nil where it cannot be read; LedgerErr says why, and everything is held.
 	Ledger    *ledger.Ledger
@@ -186,6 +187,6 @@ func (s *State) AlertBy(fingerprint string) *remediations.Alert {
 // Over says that an alert that has led to nothing needs no more thought: nobody has it, and it was said to be
 // resolved, or nobody has heard of it for a while.
 func (s *State) Over(a *remediations.Alert, now time.Time) bool {
-	return s.Word.About(a.Fingerprint, s.Config, s.OwnSilence()).Gone && s.Word.BlindCause(s.Config) == "" &&
+	return s.Word.VerdictFor(a.Fingerprint, s.Config, s.OwnSilence()).Gone && s.Word.BlindCause(s.Config) == "" &&
 		(a.Status == remediations.StatusResolved || now.Sub(a.ReceivedAt).Abs() > remediations.UnconfirmedFor) // or received by a clock that was wrong
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // Target is a target as the one lifecycle decides about it: what is known of it, and what is true of its kind alone, as values and
@@ -79,7 +80,7 @@ type Target struct {
 	Missing  func() string
 	Evidence func(d *Decision, p *remediations.Policy, due, now time.Time) (there bool, against string)
 	// Said is what the Alertmanagers say of the cause; nil: of its alert.
-	Said func(cause remediations.Cause) remediations.Verdict
+	Said func(cause remediations.Cause) alerts.Verdict
 	// Closing adds to the end of the repair, and to the history's entry, what is the kind's own; nil: nothing.
 	Closing func(d *Decision, now time.Time)
 	// Tidy takes off the Node, in the decision's write, what has had its effect or is over; nil: the approval that the repair begins
@@ -205,7 +206,7 @@ func (t *Target) consider(p *remediations.Policy, a *remediations.Alert, now tim
 func (t *Target) Candidate(p *remediations.Policy, a *remediations.Alert, fingerprint string, step remediations.StepRef, now time.Time) *Candidate {
 	c := &Candidate{State: t.State, Now: now, Policy: p, Step: step, Alert: a, Kind: t.Kind, target: t, Subject: t.What}
 	if t.Word != nil { // what is put back needs no alert, and Alertmanager may not have been asked yet
-		c.Verdict = t.Word.About(fingerprint, t.Config, "")
+		c.Verdict = t.Word.VerdictFor(fingerprint, t.Config, "")
 	}
 	return c
 }
@@ -314,11 +315,11 @@ func (t *Target) evidence(d *Decision, p *remediations.Policy, due, now time.Tim
 	return true, ""
 }
 
-func (t *Target) verdictOn(cause remediations.Cause) remediations.Verdict {
+func (t *Target) verdictOn(cause remediations.Cause) alerts.Verdict {
 	if t.Said != nil {
 		return t.Said(cause)
 	}
-	return t.Word.About(cause.Alert, t.Config, "")
+	return t.Word.VerdictFor(cause.Alert, t.Config, "")
 }
 
 func (t *Target) End(o remediations.Outcome, why string, now time.Time) Decision {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/remediations"
@@ -73,4 +74,13 @@ func Acting() *corev1.Node {
 		Began: Noon, Since: Noon, Deadline: Noon, Intent: &remediations.Intent{ID: "r1-0-1", At: Noon}}
 	n.Annotations[remediations.NodeRepairKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(remediations.Acting)
 	return n
+}
+
+// Serving is a provider that reboots the Nodes of the scheme, and of the selector where there is one.
+func Serving(name, scheme, selector string) remediations.Provider {
+	p := remediations.Provider{Name: name, Scheme: scheme, Steps: []string{"reboot"}}
+	if selector != "" {
+		p.NodeSelector, _ = k8slabels.Parse(selector)
+	}
+	return p
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -109,11 +110,11 @@ func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 }
 
 // Said is what the Alertmanagers said; nil: they were not asked.
-func (sc *Scene) Said() *remediations.Word {
+func (sc *Scene) Said() *alerts.Snapshot {
 	if sc.Word.Never {
 		return nil
 	}
-	w := &remediations.Word{AskedAt: Ago(sc.Word.Age, "2s"), WatchdogMisses: sc.Word.WatchdogMisses}
+	w := &alerts.Snapshot{AskedAt: Ago(sc.Word.Age, "2s"), WatchdogMisses: sc.Word.WatchdogMisses}
 	replicas := sc.Word.Replicas
 	if replicas == nil {
 		replicas = []Replica{{}, {}}
@@ -122,14 +123,14 @@ func (sc *Scene) Said() *remediations.Word {
 		rw := r.word(i)
 		for _, a := range sc.Alerts {
 			if a.Active && rw.Err == nil {
-				rw.Alerts[a.Fingerprint] = remediations.AlertWord{Labels: map[string]string{"node": "n1"}, StartsAt: Ago(a.Started, "10m"), Active: true}
+				rw.Alerts[a.Fingerprint] = alerts.Alert{Labels: map[string]string{"node": "n1"}, StartsAt: Ago(a.Started, "10m"), Active: true}
 			}
 		}
 		for i := range sc.Word.Sick {
 			node := fmt.Sprintf("n%d", i+2)
 			of := map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": node}
 			if rw.Err == nil {
-				rw.Alerts[remediations.Fingerprint(of)] = remediations.AlertWord{Labels: of, StartsAt: Noon.Add(-10 * time.Minute), Active: true}
+				rw.Alerts[remediations.Fingerprint(of)] = alerts.Alert{Labels: of, StartsAt: Noon.Add(-10 * time.Minute), Active: true}
 			}
 		}
 		w.Replicas = append(w.Replicas, rw)
@@ -137,12 +138,12 @@ func (sc *Scene) Said() *remediations.Word {
 	return w
 }
 
-func (r Replica) word(i int) remediations.ReplicaWord {
-	rw := remediations.ReplicaWord{URL: fmt.Sprintf("http://alertmanager-%d", i), Watchdog: !r.NoWatchdog, BlindBy: r.BlindBy, WatchdogAt: Ago(r.WatchdogSent, "20s"), Alerts: map[string]remediations.AlertWord{}}
+func (r Replica) word(i int) alerts.Replica {
+	rw := alerts.Replica{URL: fmt.Sprintf("http://alertmanager-%d", i), Watchdog: !r.NoWatchdog, BlindBy: r.BlindBy, WatchdogAt: Ago(r.WatchdogSent, "20s"), Alerts: map[string]alerts.Alert{}}
 	if r.Err != "" {
-		return remediations.ReplicaWord{URL: rw.URL, Err: errors.New(r.Err)}
+		return alerts.Replica{URL: rw.URL, Err: errors.New(r.Err)}
 	}
-	a := remediations.AlertWord{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": "n1"}, StartsAt: Noon.Add(-10 * time.Minute), UpdatedAt: Ago(r.Sent, "20s")}
+	a := alerts.Alert{Labels: map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready", "node": "n1"}, StartsAt: Noon.Add(-10 * time.Minute), UpdatedAt: Ago(r.Sent, "20s")}
 	a.EndsAt = a.UpdatedAt.Add(4 * time.Minute)
 	switch r.Alert {
 	case "", "active":
@@ -152,10 +153,10 @@ func (r Replica) word(i int) remediations.ReplicaWord {
 		if r.Silences != nil {
 			a.SilencedBy = nil
 		}
-		rw.Silences = map[string]remediations.Silence{}
+		rw.Silences = map[string]alerts.Silence{}
 		for _, text := range r.Silences {
 			var id, end string
-			var of remediations.Silence
+			var of alerts.Silence
 			if n, _ := fmt.Sscan(text, &id, &of.Author, &of.Comment, &end); n == 4 {
 				of.EndsAt = Noon.Add(Span(end, ""))
 				rw.Silences[id] = of

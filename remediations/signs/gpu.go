@@ -32,7 +32,7 @@ func ExpectedGPUs(n *corev1.Node) (int, bool) {
 	return count, true
 }
 
-// gpuMark is what shows that the node has GPUs, or had them; empty: nothing. A node that lost its label GPUCountLabel still
+// GPUMark is what shows that the node has GPUs, or had them; empty: nothing. A node that lost its label GPUCountLabel still
 // has others of the GPU operator, or offers a resource of that vendor, if only none of it.
 func GPUMark(n *corev1.Node) string {
 	for name := range n.Labels {

@@ -17,7 +17,7 @@ type Witness struct {
 	Signs []Sign
 }
 
-// SignKind is what an entry of a witness looks at.
+// Kind is what an entry of a witness looks at.
 type Kind string
 
 const (

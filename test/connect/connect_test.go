@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
@@ -122,7 +122,7 @@ func (b *berth) ledger() *ledger.Ledger {
 
 // becomes waits for the ledger to say the state, and for the metric and the Event with it. It fails beyond the limit, and
 // where another bad state is told before.
-func (b *berth) becomes(d *lab.Drydock, state remediations.SelfTestState, from time.Time, limit time.Duration) *ledger.Ledger {
+func (b *berth) becomes(d *lab.Drydock, state alerts.SelfTestState, from time.Time, limit time.Duration) *ledger.Ledger {
 	b.t.Helper()
 	was := b.ledger().Status.SelfTest.State
 	l := b.ledger()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // What the documentation promises.
@@ -46,7 +46,7 @@ func connected(b *berth) {
 	leader := b.start("", elsewhere, stopped)
 	b.set(b.t, b.name, b.receiver())
 	follower := b.start("-follower", b.port, stopped)
-	b.becomes(leader, remediations.SelfTestOK, b.began, time.Minute)
+	b.becomes(leader, alerts.SelfTestOK, b.began, time.Minute)
 	said, err := b.selfTest(leader, "1m")
 	require.NoError(b.t, err, said)
 	require.Contains(b.t, said, "ok, last arrival ")
@@ -69,7 +69,7 @@ func connected(b *berth) {
 	b.set(b.t, b.name, &route{receiver: b.name, matcher: `alertname="DrydockSelfTest"`, url: nowhere(b), tokenFile: b.token})
 	again := b.start("-again", b.port, stopped)
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); b.pause() {
-		require.Equal(b.t, remediations.SelfTestOK, b.ledger().Status.SelfTest.State, "the last arrival outlives a restart")
+		require.Equal(b.t, alerts.SelfTestOK, b.ledger().Status.SelfTest.State, "the last arrival outlives a restart")
 	}
 	require.Contains(b.t, b.metrics(again), fmt.Sprintf("drydock_selftest_last_arrival_timestamp_seconds %s\n", exposed(arrival)))
 	require.Contains(b.t, b.metrics(again), `drydock_selftest_state{state="ok"} 1`)
@@ -88,11 +88,11 @@ func rulesNotLoaded(b *berth) {
 	r.matcher = `alertname="` + name + `"`
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, map[string]any{"selfTest": r.matcher})
-	b.becomes(d, remediations.SelfTestMissing, b.began, missingWithin)
+	b.becomes(d, alerts.SelfTestMissing, b.began, missingWithin)
 	rules, err := os.ReadFile(ruleFile)
 	require.NoError(b.t, err)
 	require.NoError(b.t, b.lab.LoadRules(b.t.Context(), "self-test", []byte(strings.ReplaceAll(string(rules), "alert: DrydockSelfTest\n", "alert: "+name+"\n"))))
-	b.becomes(d, remediations.SelfTestOK, time.Now(), mendedWithin)
+	b.becomes(d, alerts.SelfTestOK, time.Now(), mendedWithin)
 }
 
 // receiverOfAnotherName: alertmanager.receiver is not what Alertmanager calls it, as with an AlertmanagerConfig.
@@ -101,14 +101,14 @@ func receiverOfAnotherName(b *berth) {
 	r.receiver = "monitoring/x/" + b.name
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, nil)
-	l := b.becomes(d, remediations.SelfTestUnrouted, b.began, missingWithin)
+	l := b.becomes(d, alerts.SelfTestUnrouted, b.began, missingWithin)
 	require.Contains(b.t, l.Status.SelfTest.Message, `no receiver of this name, but "monitoring/x/wrong-name"`)
 	said, err := b.selfTest(d, "3s")
 	require.Error(b.t, err)
 	require.Contains(b.t, said, "the self-test did not succeed in time; the last answer: unrouted: "+l.Status.SelfTest.Message)
 	d.Kill()
 	d = b.start("-mended", b.port, map[string]any{"receiver": r.receiver})
-	b.becomes(d, remediations.SelfTestOK, b.began, mendedWithin)
+	b.becomes(d, alerts.SelfTestOK, b.began, mendedWithin)
 }
 
 // routeDoesNotMatch: as with the matcher that the operator adds to an AlertmanagerConfig's routes.
@@ -117,10 +117,10 @@ func routeDoesNotMatch(b *berth) {
 	r.matcher = `namespace="monitoring"`
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, nil)
-	l := b.becomes(d, remediations.SelfTestUnrouted, b.began, missingWithin)
+	l := b.becomes(d, alerts.SelfTestUnrouted, b.began, missingWithin)
 	require.NotContains(b.t, l.Status.SelfTest.Message, "no receiver of this name")
 	b.set(b.t, b.name, b.receiver())
-	b.becomes(d, remediations.SelfTestOK, time.Now(), mendedWithin)
+	b.becomes(d, alerts.SelfTestOK, time.Now(), mendedWithin)
 }
 
 func tokenIsAnother(b *berth) {
@@ -130,10 +130,10 @@ func tokenIsAnother(b *berth) {
 	r.tokenFile = wrong
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, nil)
-	l := b.becomes(d, remediations.SelfTestNotArrived, b.began, tokenWithin)
+	l := b.becomes(d, alerts.SelfTestNotArrived, b.began, tokenWithin)
 	require.Contains(b.t, l.Status.SelfTest.Message, "401")
 	b.set(b.t, b.name, b.receiver())
-	b.becomes(d, remediations.SelfTestOK, time.Now(), mendedWithin)
+	b.becomes(d, alerts.SelfTestOK, time.Now(), mendedWithin)
 }
 
 func urlLeadsNowhere(b *berth) {
@@ -141,10 +141,10 @@ func urlLeadsNowhere(b *berth) {
 	r.url = nowhere(b)
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, nil)
-	l := b.becomes(d, remediations.SelfTestNotArrived, b.began, tokenWithin)
+	l := b.becomes(d, alerts.SelfTestNotArrived, b.began, tokenWithin)
 	require.Contains(b.t, l.Status.SelfTest.Message, "the URL")
 	b.set(b.t, b.name, b.receiver())
-	b.becomes(d, remediations.SelfTestOK, time.Now(), mendedWithin)
+	b.becomes(d, alerts.SelfTestOK, time.Now(), mendedWithin)
 }
 
 // nowhere is a URL where nobody listens.

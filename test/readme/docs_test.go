@@ -19,6 +19,7 @@ import (
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/test/admission/requests"
@@ -214,7 +215,7 @@ func TestEveryEventIsExplained(t *testing.T) {
 
 func TestEveryStateOfTheSelfTestIsExplained(t *testing.T) {
 	var want []string
-	for _, s := range remediations.SelfTestStates {
+	for _, s := range alerts.SelfTestStates {
 		want = append(want, string(s))
 	}
 	slices.Sort(want)

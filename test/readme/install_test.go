@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 )
 
 // within bounds every wait: far beyond what it takes, so that only a fault meets it.
@@ -52,7 +52,7 @@ func TestTheREADMELeadsToTheFirstObservation(t *testing.T) {
 	s.prometheusLoads()
 	receiver := s.alertmanagerRoutes()
 	s.kubeletStarts(receiver, civo.URL())
-	await(t, "the self-test", func() bool { return s.ledger().Status.SelfTest.State == remediations.SelfTestOK })
+	await(t, "the self-test", func() bool { return s.ledger().Status.SelfTest.State == alerts.SelfTestOK })
 
 	refused := s.asks()
 	before := s.node("node-3")

@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/internal/selftest"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/admission"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/test/admission/requests"
 )
 
@@ -23,25 +24,25 @@ func selfTestSays(t *testing.T) (out []string) {
 	loaded, _, err := config.Load(filepath.Join(root(t), "internal", "config", "examples", "smallest.yaml"), config.Options{SkipFiles: true})
 	require.NoError(t, err)
 	now := time.Date(2026, 11, 20, 21, 5, 0, 0, time.UTC)
-	alert := func(receivers ...string) []remediations.SelfTestAlert {
-		return []remediations.SelfTestAlert{{Receivers: receivers}}
+	alert := func(receivers ...string) []alerts.SelfTestAlert {
+		return []alerts.SelfTestAlert{{Receivers: receivers}}
 	}
 	for _, c := range []struct {
 		receiver       string
-		replica        remediations.ReplicaWord
+		replica        alerts.Replica
 		arrived, posts time.Time
 	}{
 		{receiver: "drydock"},
-		{receiver: "drydock", replica: remediations.ReplicaWord{SelfTest: alert("pager"), NoReceiver: true, Akin: []string{"drydock/drydock/drydock"}}},
-		{receiver: "drydock/drydock/drydock", replica: remediations.ReplicaWord{SelfTest: alert("null")}},
-		{receiver: "drydock", replica: remediations.ReplicaWord{SelfTest: alert("drydock")}},
-		{receiver: "drydock", replica: remediations.ReplicaWord{SelfTest: alert("drydock")}, arrived: now.Add(-20 * time.Minute), posts: now},
+		{receiver: "drydock", replica: alerts.Replica{SelfTest: alert("pager"), NoReceiver: true, Akin: []string{"drydock/drydock/drydock"}}},
+		{receiver: "drydock/drydock/drydock", replica: alerts.Replica{SelfTest: alert("null")}},
+		{receiver: "drydock", replica: alerts.Replica{SelfTest: alert("drydock")}},
+		{receiver: "drydock", replica: alerts.Replica{SelfTest: alert("drydock")}, arrived: now.Add(-20 * time.Minute), posts: now},
 	} {
 		cfg := &remediations.Config{SelfTest: loaded.Core.SelfTest, Receiver: c.receiver}
 		var memory selftest.Memory
-		var is remediations.SelfTest
+		var is alerts.SelfTest
 		for at := now.Add(-30 * time.Minute); !at.After(now); at = at.Add(15 * time.Second) {
-			word := &remediations.Word{AskedAt: at, Replicas: []remediations.ReplicaWord{c.replica}}
+			word := &alerts.Snapshot{AskedAt: at, Replicas: []alerts.Replica{c.replica}}
 			memory, is = memory.Judge(cfg, word, c.arrived, selftest.Posts{Refused: c.posts}, is)
 			memory.At = at
 		}

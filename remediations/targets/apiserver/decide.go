@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
@@ -28,7 +29,7 @@ const (
 type State struct {
 	Config  *remediations.Config
 	Journal RescueJournal
-	Word    *remediations.Word
+	Word    *alerts.Snapshot
 	// Alerts are those about the API servers, the oldest first: Alerts.
 	Alerts []remediations.Alert
 	// Sights are what was last seen of each control-plane host, by its name.
@@ -80,7 +81,7 @@ type Decision struct {
 
 // Alerts are the alerts about the API servers: those that the Alertmanagers have, and of the posted ones those that
 // they do not have. heard is when each was first heard of, by its fingerprint: no Node remembers it.
-func Alerts(c *remediations.Config, w *remediations.Word, posted []remediations.Alert, heard map[string]time.Time) []remediations.Alert {
+func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Alert, heard map[string]time.Time) []remediations.Alert {
 	all := map[string]remediations.Alert{}
 	for _, a := range posted {
 		all[a.Fingerprint] = a

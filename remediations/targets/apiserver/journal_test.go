@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 )
@@ -156,7 +157,7 @@ func TestWhatARescueMayDo(t *testing.T) {
 			require.WithinDuration(t, scene.Noon, sight.At, remediations.LookFor)
 		}
 		require.Equal(t, HostFailing, s.Sights[d.Try.Host].State, "unknown is never failing")
-		require.Empty(t, s.Word.About(scene.FP, s.Config, "").Reason, "confirmed by one, and held by none")
+		require.Empty(t, s.Word.VerdictFor(scene.FP, s.Config, "").Reason, "confirmed by one, and held by none")
 		require.LessOrEqual(t, scene.Noon.Sub(s.Word.AskedAt), s.Config.MaxStaleness-intentGood, "and still so when the call leaves")
 		if r := s.Journal.Rescue; r != nil {
 			require.False(t, r.Phase == remediations.Acting || r.Phase == remediations.Exhausted)
@@ -264,7 +265,7 @@ func TestHistoryOfAHost(t *testing.T) {
 // TestAlertsAboutTheAPIServers: those of the Alertmanagers and of posts, and no others; the oldest first.
 func TestAlertsAboutTheAPIServers(t *testing.T) {
 	c := readRescue(t, []byte(`{}`)).config(t)
-	w := &remediations.Word{AskedAt: scene.Noon, Replicas: []remediations.ReplicaWord{{Alerts: map[string]remediations.AlertWord{
+	w := &alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{{Alerts: map[string]alerts.Alert{
 		"a1": {Labels: map[string]string{"remediation": "apiserver-down"}, StartsAt: scene.Noon.Add(-time.Minute)},
 		"a2": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n1"}, StartsAt: scene.Noon},
 	}}}}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	. "drydock.dev/drydock/remediations/fleet"
 	. "drydock.dev/drydock/remediations/ledger"
 	. "drydock.dev/drydock/remediations/lifecycle"
@@ -26,7 +27,7 @@ import (
 type meshLife struct {
 	t      *testing.T
 	config *Config
-	word   *Word
+	word   *alerts.Snapshot
 	now    time.Time
 	nodes  map[string]*corev1.Node
 	ledger *Ledger
@@ -139,7 +140,7 @@ func newMeshLife(t *testing.T, rt *rapid.T) *meshLife {
 		t: t, config: c, now: scene.Noon, turns: 350, nodes: map[string]*corev1.Node{}, ledger: &Ledger{Repairs: map[string][]Begun{}}, memory: map[string]*meshMemory{},
 		keys: map[string]string{"b1": "true"}, broken: map[string]bool{}, unfit: map[string]bool{}, moves: map[string][]issuedMove{},
 		before: map[string]map[string]string{}, touched: map[string]bool{}, intents: map[string]bool{}, seen: map[string]int{},
-		word: &Word{AskedAt: scene.Noon, Replicas: []ReplicaWord{{Watchdog: true, Alerts: map[string]AlertWord{}}}},
+		word: &alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{{Watchdog: true, Alerts: map[string]alerts.Alert{}}}},
 	}
 	for _, n := range meshNodes {
 		l.nodes[n] = scene.Bare(n)
@@ -186,7 +187,7 @@ func (l *meshLife) alerts() {
 			delete(w.Alerts, fingerprint)
 			return
 		case !was:
-			a = AlertWord{Active: true, StartsAt: l.now}
+			a = alerts.Alert{Active: true, StartsAt: l.now}
 		}
 		a.UpdatedAt, a.EndsAt = l.now, l.now.Add(4*time.Minute)
 		w.Alerts[fingerprint] = a

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
@@ -99,11 +100,11 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 }
 
 // verdictOn is what the Alertmanagers say of the repair's cause.
-func (s *state) verdictOn(cause remediations.Cause) remediations.Verdict {
+func (s *state) verdictOn(cause remediations.Cause) alerts.Verdict {
 	if cause.Request != "" {
-		return s.Word.AboutNode(s.Node.Name, s.Config, s.OwnSilence())
+		return s.Word.VerdictForNode(s.Node.Name, s.Config, s.OwnSilence())
 	}
-	return s.Word.About(cause.Alert, s.Config, s.OwnSilence())
+	return s.Word.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
 }
 
 // proceed goes on with a repair whose last attempt is over: it is Pending between attempts, or its proof did not come

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	. "drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/sidecar"
@@ -135,7 +136,7 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 			n.Annotations[key] = value
 		}
 	}
-	alert := func(change func(*AlertWord)) {
+	alert := func(change func(*alerts.Alert)) {
 		for i := range l.s.Word.Replicas {
 			for k, a := range l.s.Word.Replicas[i].Alerts {
 				change(&a)
@@ -155,10 +156,10 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"silence": func(*rapid.T) {
-			alert(func(a *AlertWord) { a.SilencedBy = map[bool][]string{true: {"s"}}[len(a.SilencedBy) == 0] })
+			alert(func(a *alerts.Alert) { a.SilencedBy = map[bool][]string{true: {"s"}}[len(a.SilencedBy) == 0] })
 		},
 		"inhibit": func(*rapid.T) {
-			alert(func(a *AlertWord) { a.InhibitedBy = map[bool][]string{true: {"i"}}[len(a.InhibitedBy) == 0] })
+			alert(func(a *alerts.Alert) { a.InhibitedBy = map[bool][]string{true: {"i"}}[len(a.InhibitedBy) == 0] })
 		},
 		"a hold": func(*rapid.T) { l.held = map[bool]string{true: "SeiNode sei/a is paused"}[l.held == ""] },
 		"all goes on": func(*rapid.T) {
@@ -166,7 +167,7 @@ func (l *sidecarLife) actions() map[string]func(*rapid.T) {
 			delete(n.Labels, ExcludeLabel)
 			n.Spec.Unschedulable, n.Spec.Taints, l.held, l.hidden, l.node, l.s.Busy = false, nil, "", false, "n1", 0
 			delete(n.Annotations, NodeRepairKey)
-			alert(func(a *AlertWord) { a.SilencedBy, a.InhibitedBy = nil, nil })
+			alert(func(a *alerts.Alert) { a.SilencedBy, a.InhibitedBy = nil, nil })
 			l.s.Word.WatchdogMisses = 0
 		},
 	}
@@ -217,7 +218,7 @@ func (l *sidecarLife) post() {
 	a := Alert{V: RecordVersion, Name: "SidecarNotReady", Policy: "sidecar-not-ready", Status: StatusFiring, Fingerprint: scene.FP, StartsAt: l.now, ReceivedAt: l.now, Labels: map[string]string{"namespace": "sei", "pod": "a-0"}}
 	l.s.Node.Annotations[a.Key()] = a.Encode()
 	for i := range l.s.Word.Replicas {
-		l.s.Word.Replicas[i].Alerts[scene.FP] = AlertWord{Active: true, StartsAt: l.now, UpdatedAt: l.now, EndsAt: l.now.Add(4 * time.Minute)}
+		l.s.Word.Replicas[i].Alerts[scene.FP] = alerts.Alert{Active: true, StartsAt: l.now, UpdatedAt: l.now, EndsAt: l.now.Add(4 * time.Minute)}
 	}
 }
 

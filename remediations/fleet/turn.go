@@ -1,4 +1,4 @@
-package remediations
+package fleet
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // Turn is a node's place in the order in which Drydock looks at the nodes: the first one takes a slot that only one can have.
@@ -20,7 +22,7 @@ type Turn struct {
 // TurnOf is the node's turn. firing is since when an alert about the node fires; false: none does.
 func TurnOf(n *corev1.Node, firing time.Time, fires bool) Turn {
 	switch {
-	case Phase(n.Labels[PhaseLabel]).InFlight():
+	case remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight():
 		return Turn{node: n}
 	case fires:
 		return Turn{node: n, rank: 1, since: firing}

@@ -1,10 +1,12 @@
-package remediations
+package coverage
 
 import (
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
 )
 
 // Repairer is another system that repairs nodes by itself.
@@ -15,8 +17,8 @@ type Repairer struct {
 	Repairs func(*corev1.Node) bool
 }
 
-// ManagedRepairers are the node repairs of clouds whose Nodes show by a label that they are repaired. docs/neighbours.md names the sources.
-func ManagedRepairers() []Repairer {
+// Managed are the node repairs of clouds whose Nodes show by a label that they are repaired. docs/neighbours.md names the sources.
+func Managed() []Repairer {
 	return []Repairer{
 		{"AKS node auto-repair (label kubernetes.azure.com/cluster)", func(n *corev1.Node) bool { return n.Labels["kubernetes.azure.com/cluster"] != "" }},
 		{"EKS Auto Mode (label eks.amazonaws.com/compute-type=auto)", func(n *corev1.Node) bool { return n.Labels["eks.amazonaws.com/compute-type"] == "auto" }},
@@ -25,11 +27,11 @@ func ManagedRepairers() []Repairer {
 }
 
 // Contested says beforehand which of these Nodes another system repairs as well as a policy. Each sentence is about one system.
-func (c *Config) Contested(nodes []*corev1.Node, others []Repairer) (out []string) {
+func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) (out []string) {
 	for _, other := range others {
 		var both []string
 		for _, n := range nodes {
-			if other.Repairs(n) && c.disrupts(n) {
+			if other.Repairs(n) && disrupts(c, n) {
 				both = append(both, n.Name)
 			}
 		}
@@ -42,9 +44,9 @@ func (c *Config) Contested(nodes []*corev1.Node, others []Repairer) (out []strin
 }
 
 // disrupts says that a policy about nodes takes the node, and has a step that ends or removes it and that a provider carries out.
-func (c *Config) disrupts(n *corev1.Node) bool {
-	return slices.ContainsFunc(c.Policies, func(p *Policy) bool {
-		return p.Kind == KindNode && p.Mode != ModeOff && p.Takes(n) && slices.ContainsFunc(p.Plan, func(s Step) bool {
+func disrupts(c *remediations.Config, n *corev1.Node) bool {
+	return slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool {
+		return p.Kind == remediations.KindNode && p.Mode != remediations.ModeOff && p.Takes(n) && slices.ContainsFunc(p.Plan, func(s remediations.Step) bool {
 			return c.Remediation(s.Name).Disruptive && c.Provides(s)
 		})
 	})

@@ -1,4 +1,4 @@
-package remediations_test
+package coverage_test
 
 import (
 	"fmt"
@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -21,75 +22,75 @@ func TestUncoveredNamesTheNodesBeforehand(t *testing.T) {
 		n.Spec.ProviderID = id
 		return n
 	}
-	replaces := serving("capi", "", "")
+	replaces := scene.Serving("capi", "", "")
 	replaces.Steps = []string{"replace"}
-	named := serving("redfish", "", "")
+	named := scene.Serving("redfish", "", "")
 	named.Names = map[string]bool{"m1": true, "m9": true}
-	c := &Config{
-		Providers: []Provider{serving("civo", "civo://", ""), named, replaces},
+	c := &remediations.Config{
+		Providers: []remediations.Provider{scene.Serving("civo", "civo://", ""), named, replaces},
 		Provided:  map[string]bool{"reboot": true, "replace": true},
-		Policies:  []*Policy{{Name: "p", Kind: KindNode, Plan: []Step{{Name: "reboot"}, {Name: "drain"}, {Name: "replace"}}}},
+		Policies:  []*remediations.Policy{{Name: "p", Kind: remediations.KindNode, Plan: []remediations.Step{{Name: "reboot"}, {Name: "drain"}, {Name: "replace"}}}},
 	}
 	nodes := []*corev1.Node{node("c1", "civo://1"), node("m1", "metal://1"), node("a1", "aws:///1"), node("a2", "aws:///2")}
 	require.Equal(t, []string{
 		`no provider serves Node a1 for the step reboot: its spec.providerID is "aws:///1", and civo serves Nodes whose spec.providerID begins with civo://, redfish serves the 2 Nodes it names; the same holds for 1 more: a2`,
 		"redfish names 1 Nodes that the cluster does not have: m9",
-	}, c.Uncovered(nodes))
+	}, coverage.Uncovered(c, nodes))
 
 	control := node("cp", "aws:///3") // which is never replaced
 	control.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""}
-	c.Providers = append(c.Providers, serving("civo2", "civo://", ""))
+	c.Providers = append(c.Providers, scene.Serving("civo2", "civo://", ""))
 	c.Providers[2].Scheme = "capi://"
 	delete(c.Providers[1].Names, "m9")
-	said := c.Uncovered(append(nodes[:1:1], control))
+	said := coverage.Uncovered(c, append(nodes[:1:1], control))
 	require.Len(t, said, 4)
 	require.Contains(t, said[0], "civo and civo2 each serve Node c1 for the step reboot, so neither is asked")
 	require.Contains(t, said[1], "no provider serves Node c1 for the step replace")
 	require.Contains(t, said[2], "no provider serves Node cp for the step reboot")
 	require.Equal(t, "redfish names 1 Nodes that the cluster does not have: m1", said[3])
 
-	c.Policies[0].Mode = ModeOff
-	require.Equal(t, said[3:], c.Uncovered(append(nodes[:1:1], control)))
-	c.Policies[0].Mode = ModeEnforce
+	c.Policies[0].Mode = remediations.ModeOff
+	require.Equal(t, said[3:], coverage.Uncovered(c, append(nodes[:1:1], control)))
+	c.Policies[0].Mode = remediations.ModeEnforce
 	for i := range 30 {
 		nodes = append(nodes, node(fmt.Sprintf("b%d", i), "aws:///b"))
 	}
-	require.Contains(t, c.Uncovered(nodes)[1], "the same holds for 31 more: a2, b0, b1, b2, b3, b4, b5, b6, b7, b8, …")
+	require.Contains(t, coverage.Uncovered(c, nodes)[1], "the same holds for 31 more: a2, b0, b1, b2, b3, b4, b5, b6, b7, b8, …")
 }
 
 // TestServedSaysWhoCarriesOutEachStep of a plan, or why nobody does; of all plans that take the node, each step once.
 func TestServedSaysWhoCarriesOutEachStep(t *testing.T) {
-	plan := func(name string, steps ...string) *Policy {
-		p := &Policy{Name: name, Kind: KindNode}
+	plan := func(name string, steps ...string) *remediations.Policy {
+		p := &remediations.Policy{Name: name, Kind: remediations.KindNode}
 		for _, step := range steps {
-			p.Plan = append(p.Plan, Step{Name: step})
+			p.Plan = append(p.Plan, remediations.Step{Name: step})
 		}
 		return p
 	}
-	c := &Config{
-		Providers: []Provider{serving("civo", "civo://", "")}, Provided: map[string]bool{"reboot": true, "drain": true, "replace": true},
-		Policies: []*Policy{plan("p", "restart-kubelet", "reboot", "drain"), plan("q", "reboot", "replace"), plan("off", "restart-unit")},
+	c := &remediations.Config{
+		Providers: []remediations.Provider{scene.Serving("civo", "civo://", "")}, Provided: map[string]bool{"reboot": true, "drain": true, "replace": true},
+		Policies: []*remediations.Policy{plan("p", "restart-kubelet", "reboot", "drain"), plan("q", "reboot", "replace"), plan("off", "restart-unit")},
 	}
 	c.Providers[0].Steps = []string{"reboot", "replace"}
-	c.Policies[2].Mode = ModeOff
+	c.Policies[2].Mode = remediations.ModeOff
 	n := scene.Bare("n1")
 	n.Spec.ProviderID = "civo://1"
-	kubelet := Served{Step: "restart-kubelet", Against: "no provider that carries out the step restart-kubelet is configured"}
-	reboot, drain := Served{Step: "reboot", Provider: "civo"}, Served{Step: "drain"}
-	require.Equal(t, []Served{kubelet, reboot, drain, {Step: "replace", Provider: "civo"}}, c.Served(n, nil))
-	require.Equal(t, []Served{kubelet, reboot, drain}, c.Served(n, c.Policies[0]))
+	kubelet := coverage.Served{Step: "restart-kubelet", Against: "no provider that carries out the step restart-kubelet is configured"}
+	reboot, drain := coverage.Served{Step: "reboot", Provider: "civo"}, coverage.Served{Step: "drain"}
+	require.Equal(t, []coverage.Served{kubelet, reboot, drain, {Step: "replace", Provider: "civo"}}, coverage.On(c, n, nil))
+	require.Equal(t, []coverage.Served{kubelet, reboot, drain}, coverage.On(c, n, c.Policies[0]))
 
 	n.Spec.ProviderID, n.Labels = "aws:///1", map[string]string{"node-role.kubernetes.io/control-plane": ""}
-	said := c.Served(n, c.Policies[1])
+	said := coverage.On(c, n, c.Policies[1])
 	require.Contains(t, said[0].Against, "no provider serves Node n1 for the step reboot")
 	require.Contains(t, said[1].Against, "a control-plane node is never replaced", "whoever serves it")
 }
 
 // TestLacksCountsTheNodesOfEachStep, and speaks of the first by name, in whatever order they are listed.
 func TestLacksCountsTheNodesOfEachStep(t *testing.T) {
-	c := &Config{
-		Providers: []Provider{serving("civo", "civo://", "")}, Provided: map[string]bool{"reboot": true},
-		Policies: []*Policy{{Name: "p", Kind: KindNode, Plan: []Step{{Name: "reboot"}, {Name: "drain"}}}},
+	c := &remediations.Config{
+		Providers: []remediations.Provider{scene.Serving("civo", "civo://", "")}, Provided: map[string]bool{"reboot": true},
+		Policies: []*remediations.Policy{{Name: "p", Kind: remediations.KindNode, Plan: []remediations.Step{{Name: "reboot"}, {Name: "drain"}}}},
 	}
 	var nodes []*corev1.Node
 	for _, name := range []string{"c", "b", "a"} {
@@ -98,13 +99,13 @@ func TestLacksCountsTheNodesOfEachStep(t *testing.T) {
 		nodes = append(nodes, n)
 	}
 	nodes[2].Spec.ProviderID = "civo://1"
-	lacks := c.Lacks(nodes)
+	lacks := coverage.Lacks(c, nodes)
 	require.Len(t, lacks, 1)
 	require.Equal(t, 2, lacks["reboot"].Nodes)
 	require.Contains(t, lacks["reboot"].First, "no provider serves Node b for the step reboot")
 	require.LessOrEqual(t, len(lacks["reboot"].First), 400)
 	slices.Reverse(nodes)
-	require.Equal(t, lacks, c.Lacks(nodes))
+	require.Equal(t, lacks, coverage.Lacks(c, nodes))
 	nodes[2].Spec.ProviderID, nodes[1].Spec.ProviderID = "civo://2", "civo://3"
-	require.Empty(t, c.Lacks(nodes))
+	require.Empty(t, coverage.Lacks(c, nodes))
 }

@@ -1,4 +1,4 @@
-package remediations
+package coverage
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 )
 
 // maxNamed is how many further Nodes one sentence about all of them names.
@@ -20,17 +23,11 @@ type Served struct {
 	Against  string `json:"against,omitempty"`
 }
 
-// NeedsProvider says that the step, where it comes in a plan, must have one provider that serves the Node.
-func (c *Config) NeedsProvider(s Step, n *corev1.Node) bool {
-	of := c.Remediation(s.Name)
-	return of.Once && c.Provides(s) && (of.Refuses == nil || of.Refuses(n) == "")
-}
-
-// Served says who carries out the steps of the policy's plan on the Node, each once; nil: those of all policies that take it.
-func (c *Config) Served(n *corev1.Node, p *Policy) (out []Served) {
-	of := []*Policy{p}
+// On says who carries out the steps of the policy's plan on the Node, each once; nil: those of all policies that take it.
+func On(c *remediations.Config, n *corev1.Node, p *remediations.Policy) (out []Served) {
+	of := []*remediations.Policy{p}
 	if p == nil {
-		of = c.taking(n)
+		of = taking(c, n)
 	}
 	for _, p := range of {
 		for _, step := range p.Plan {
@@ -53,9 +50,9 @@ func (c *Config) Served(n *corev1.Node, p *Policy) (out []Served) {
 }
 
 // taking are the policies that could repair the Node itself.
-func (c *Config) taking(n *corev1.Node) (out []*Policy) {
+func taking(c *remediations.Config, n *corev1.Node) (out []*remediations.Policy) {
 	for _, p := range c.Policies {
-		if p.Kind == KindNode && p.Mode != ModeOff && p.Takes(n) {
+		if p.Kind == remediations.KindNode && p.Mode != remediations.ModeOff && p.Takes(n) {
 			out = append(out, p)
 		}
 	}
@@ -63,15 +60,15 @@ func (c *Config) taking(n *corev1.Node) (out []*Policy) {
 }
 
 // unserved are the steps which a policy has for the Node, and which no single provider would carry out there.
-func (c *Config) unserved(n *corev1.Node) (steps []string) {
+func unserved(c *remediations.Config, n *corev1.Node) (steps []string) {
 	var asked []string // of many policies most have the same steps
-	for _, p := range c.taking(n) {
+	for _, p := range taking(c, n) {
 		for _, step := range p.Plan {
 			if slices.Contains(asked, step.Name) {
 				continue
 			}
 			asked = append(asked, step.Name)
-			if c.NeedsProvider(step, n) && len(c.Claimants(step.Name, n)) != 1 && c.carried(step.Name) {
+			if c.NeedsProvider(step, n) && len(c.Claimants(step.Name, n)) != 1 && isCarried(c, step.Name) {
 				steps = append(steps, step.Name)
 			}
 		}
@@ -79,9 +76,9 @@ func (c *Config) unserved(n *corev1.Node) (steps []string) {
 	return steps
 }
 
-// carried says that some provider carries out the step.
-func (c *Config) carried(step string) bool {
-	return slices.ContainsFunc(c.Providers, func(p Provider) bool { return slices.Contains(p.Steps, step) })
+// isCarried says that some provider carries out the step.
+func isCarried(c *remediations.Config, step string) bool {
+	return slices.ContainsFunc(c.Providers, func(p remediations.Provider) bool { return slices.Contains(p.Steps, step) })
 }
 
 // Lack is how many Nodes have no single provider for a step, and what is said of the first of them.
@@ -91,10 +88,10 @@ type Lack struct {
 }
 
 // Lacks counts, by step, the Nodes that Uncovered speaks of. The first is the first by name: lists come in any order.
-func (c *Config) Lacks(nodes []*corev1.Node) map[string]Lack {
+func Lacks(c *remediations.Config, nodes []*corev1.Node) map[string]Lack {
 	out, first := map[string]Lack{}, map[string]*corev1.Node{}
 	for _, n := range nodes {
-		for _, step := range c.unserved(n) {
+		for _, step := range unserved(c, n) {
 			out[step] = Lack{Nodes: out[step].Nodes + 1}
 			if was := first[step]; was == nil || n.Name < was.Name {
 				first[step] = n
@@ -103,7 +100,7 @@ func (c *Config) Lacks(nodes []*corev1.Node) map[string]Lack {
 	}
 	for step, n := range first {
 		_, against := c.ProviderOf(step, n)
-		out[step] = Lack{Nodes: out[step].Nodes, First: clip(against, maxLack)}
+		out[step] = Lack{Nodes: out[step].Nodes, First: text.Line(against, maxLack)}
 	}
 	return out
 }
@@ -113,13 +110,13 @@ const maxLack = 400
 
 // Uncovered says beforehand on which of these Nodes no single provider would carry out a step that a policy has for them, and which
 // Nodes a provider names that are not among them. Each sentence is about one step and those who claim it.
-func (c *Config) Uncovered(nodes []*corev1.Node) (out []string) {
+func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	type fault struct{ step, claimants string }
 	said, more := map[fault]string{}, map[fault][]string{}
 	there := map[string]bool{}
 	for _, n := range nodes {
 		there[n.Name] = true
-		for _, step := range c.unserved(n) {
+		for _, step := range unserved(c, n) {
 			of := fault{step, strings.Join(c.Claimants(step, n), " ")}
 			if said[of] == "" {
 				_, said[of] = c.ProviderOf(step, n)

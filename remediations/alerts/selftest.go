@@ -1,4 +1,4 @@
-package remediations
+package alerts
 
 import "time"
 
@@ -40,12 +40,4 @@ type SelfTestAlert struct {
 	Receivers []string
 	// Quiet is what keeps its notifications back: a silence, another alert, a time interval; empty: nothing.
 	Quiet string
-}
-
-// IsSelfTest says that an alert with these labels is this cluster's self-test: it is about no node.
-func (c *Config) IsSelfTest(alert map[string]string) bool {
-	if len(c.SelfTest) == 0 || (c.ClusterLabel != "" && alert[c.ClusterLabel] != c.ClusterValue) {
-		return false
-	}
-	return matches(c.SelfTest, alert)
 }

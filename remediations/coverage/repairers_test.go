@@ -1,4 +1,4 @@
-package remediations_test
+package coverage_test
 
 import (
 	"testing"
@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -23,23 +24,23 @@ func TestContestedNodesAreNamed(t *testing.T) {
 		node("auto", "eks.amazonaws.com/compute-type", "auto"), node("hybrid", "eks.amazonaws.com/compute-type", "hybrid"),
 		node("gke", "cloud.google.com/gke-nodepool", "p1"), node("metal", "pool", "p1"),
 	}
-	c := &Config{
+	c := &remediations.Config{
 		Provided: map[string]bool{"reboot": true},
-		Policies: []*Policy{{Name: "p", Kind: KindNode, Plan: []Step{{Name: "reboot"}}}},
+		Policies: []*remediations.Policy{{Name: "p", Kind: remediations.KindNode, Plan: []remediations.Step{{Name: "reboot"}}}},
 	}
 	const ends = "; let one of them repair (docs/neighbours.md)"
 	require.Equal(t, []string{
 		"two systems may repair the same node: AKS node auto-repair (label kubernetes.azure.com/cluster) repairs 2 Nodes that Drydock's policies take, too: aks-1, aks-2" + ends,
 		"two systems may repair the same node: EKS Auto Mode (label eks.amazonaws.com/compute-type=auto) repairs 1 Nodes that Drydock's policies take, too: auto" + ends,
 		"two systems may repair the same node: GKE node auto-repair, unless it is off for the node pool (label cloud.google.com/gke-nodepool), repairs 1 Nodes that Drydock's policies take, too: gke" + ends,
-	}, c.Contested(nodes, ManagedRepairers()))
-	require.Empty(t, c.Contested(nodes[5:], ManagedRepairers()), "a node of no cloud")
-	require.Empty(t, c.Contested(nodes, nil))
+	}, coverage.Contested(c, nodes, coverage.Managed()))
+	require.Empty(t, coverage.Contested(c, nodes[5:], coverage.Managed()), "a node of no cloud")
+	require.Empty(t, coverage.Contested(c, nodes, nil))
 
-	c.Policies[0].Mode = ModeOff
-	require.Empty(t, c.Contested(nodes, ManagedRepairers()), "off")
-	c.Policies[0].Mode, c.Provided = ModeObserve, nil
-	require.Empty(t, c.Contested(nodes, ManagedRepairers()), "no provider carries its step out")
+	c.Policies[0].Mode = remediations.ModeOff
+	require.Empty(t, coverage.Contested(c, nodes, coverage.Managed()), "off")
+	c.Policies[0].Mode, c.Provided = remediations.ModeObserve, nil
+	require.Empty(t, coverage.Contested(c, nodes, coverage.Managed()), "no provider carries its step out")
 	c.Provided = map[string]bool{"reboot": true}
-	require.Len(t, c.Contested(nodes, ManagedRepairers()), 3, "observing: said before it enforces")
+	require.Len(t, coverage.Contested(c, nodes, coverage.Managed()), 3, "observing: said before it enforces")
 }

@@ -1,4 +1,4 @@
-package remediations
+package alerts
 
 import (
 	"cmp"
@@ -11,19 +11,20 @@ import (
 	"github.com/prometheus/common/model"
 
 	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 )
 
-// Word is what the Alertmanagers said when they were last asked.
-type Word struct {
-	// AskedAt is when asking began: what happened later, the word knows nothing of. Zero: never asked.
+// Snapshot is what the Alertmanagers said when they were last asked.
+type Snapshot struct {
+	// AskedAt is when asking began: what happened later, the snapshot knows nothing of. Zero: never asked.
 	AskedAt  time.Time
-	Replicas []ReplicaWord
+	Replicas []Replica
 	// WatchdogMisses counts the polls in a row in which no replica showed the Watchdog; negative: never seen yet.
 	WatchdogMisses int
 }
 
-// ReplicaWord is one replica's answer.
-type ReplicaWord struct {
+// Replica is one replica's answer.
+type Replica struct {
 	URL string
 	// Err is why the replica gave no answer; the rest means nothing then.
 	Err error
@@ -34,7 +35,7 @@ type ReplicaWord struct {
 	// BlindBy names an active alert that matches blindWhen; empty: none.
 	BlindBy string
 	// Alerts by fingerprint: all that are not expired and that a policy might want.
-	Alerts map[string]AlertWord
+	Alerts map[string]Alert
 	// Inhibitors are the names of the alerts in InhibitedBy, by fingerprint, where the replica showed them.
 	Inhibitors map[string]string
 	// SelfTest are the alerts that are always on their way here, as this replica has them. Where none of them is routed
@@ -52,8 +53,8 @@ type Silence struct {
 	EndsAt          time.Time
 }
 
-// AlertWord is one alert as a replica has it.
-type AlertWord struct {
+// Alert is one alert as a replica has it.
+type Alert struct {
 	Labels   map[string]string
 	StartsAt time.Time
 	// EndsAt is when it counts as resolved unless it is sent again, UpdatedAt when it was last sent; zero: not known.
@@ -67,20 +68,20 @@ type AlertWord struct {
 
 // RoutedHere says that Alertmanager sends the alert to Drydock's receiver. Only the whole name counts: the Prometheus operator
 // writes namespace/name/ before it, and a tenant may call a receiver of its own as Drydock's is called.
-func (a AlertWord) RoutedHere(c *Config) bool {
+func (a Alert) RoutedHere(c *remediations.Config) bool {
 	return c.Receiver == "" || slices.Contains(a.Receivers, c.Receiver)
 }
 
 // silent says that whoever sends the alert has missed two of the times at which it would have sent it again: Prometheus
 // gives an alert an end of four such times with each sending, so an alert outlives its dead source by minutes.
-func (a AlertWord) silent(now time.Time) bool {
+func (a Alert) silent(now time.Time) bool {
 	life := a.EndsAt.Sub(a.UpdatedAt)
 	return !a.EndsAt.IsZero() && !a.UpdatedAt.IsZero() && life > 0 && now.Sub(a.UpdatedAt) > life/2
 }
 
 // HeardAt is when any replica that answered last received the Watchdog.
-func (w *Word) HeardAt() (at time.Time) {
-	for _, r := range w.Replicas {
+func (s *Snapshot) HeardAt() (at time.Time) {
+	for _, r := range s.Replicas {
 		if r.Err == nil && r.WatchdogAt.After(at) {
 			at = r.WatchdogAt
 		}
@@ -91,13 +92,13 @@ func (w *Word) HeardAt() (at time.Time) {
 // watchdogMissLimit is how many polls in a row may lack the Watchdog before Drydock calls itself blind.
 const watchdogMissLimit = 3
 
-// BlindCause says why the word as a whole cannot be trusted; empty: it can.
-func (w *Word) BlindCause(c *Config) string {
-	if w == nil || w.AskedAt.IsZero() {
+// BlindCause says why the snapshot as a whole cannot be trusted; empty: it can.
+func (s *Snapshot) BlindCause(c *remediations.Config) string {
+	if s == nil || s.AskedAt.IsZero() {
 		return "no Alertmanager has been asked yet"
 	}
 	answered := 0
-	for _, r := range w.Replicas {
+	for _, r := range s.Replicas {
 		if r.Err != nil {
 			continue
 		}
@@ -106,24 +107,24 @@ func (w *Word) BlindCause(c *Config) string {
 			return fmt.Sprintf("the alert %s is active, so the metrics that alerts rest on are missing", r.BlindBy)
 		}
 	}
-	if c.Watchdog && w.WatchdogMisses < 0 && answered > 0 {
+	if c.Watchdog && s.WatchdogMisses < 0 && answered > 0 {
 		return "no Alertmanager has shown the Watchdog alert yet"
 	}
-	if c.Watchdog && w.WatchdogMisses >= watchdogMissLimit {
-		return fmt.Sprintf("no Alertmanager has shown the Watchdog alert for %d polls", w.WatchdogMisses)
+	if c.Watchdog && s.WatchdogMisses >= watchdogMissLimit {
+		return fmt.Sprintf("no Alertmanager has shown the Watchdog alert for %d polls", s.WatchdogMisses)
 	}
 	return ""
 }
 
-// Sees says that alerts can be counted by this word: a replica answered, none is blind, and the Watchdog was there this time.
-func (w *Word) Sees(c *Config) bool {
-	return w.BlindCause(c) == "" && (!c.Watchdog || w.WatchdogMisses == 0) && slices.ContainsFunc(w.Replicas, func(r ReplicaWord) bool { return r.Err == nil })
+// Sees says that alerts can be counted by this snapshot: a replica answered, none is blind, and the Watchdog was there this time.
+func (s *Snapshot) Sees(c *remediations.Config) bool {
+	return s.BlindCause(c) == "" && (!c.Watchdog || s.WatchdogMisses == 0) && slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil })
 }
 
-// Verdict is what a word says of one alert, or of all alerts about a node.
+// Verdict is what a snapshot says of one alert, or of all alerts about a node.
 type Verdict struct {
 	// Reason is empty where the alert is confirmed: active, and on a replica whose word counts.
-	Reason  Reason
+	Reason  remediations.Reason
 	Message string
 	// Until is when what holds it will be over, where Alertmanager knows.
 	Until time.Time
@@ -135,12 +136,12 @@ type Verdict struct {
 	Gone bool
 }
 
-// About says what the replicas together say of the alert: invariant 5. One replica that says active is enough, if it
+// VerdictFor says what the replicas together say of the alert: invariant 5. One replica that says active is enough, if it
 // also shows the Watchdog; one that says silenced or inhibited holds; one that does not answer is passed over. own is
 // the id of the silence that Drydock made for this very repair: it holds nothing.
-func (w *Word) About(fingerprint string, c *Config, own string) Verdict {
-	h := hearing{word: w, config: c, own: own}
-	h.listen(func(r *ReplicaWord) {
+func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own string) Verdict {
+	h := merged{snapshot: s, config: c, own: own}
+	h.merge(func(r *Replica) {
 		if a, ok := r.Alerts[fingerprint]; ok {
 			h.alert(r, a)
 		}
@@ -149,29 +150,29 @@ func (w *Word) About(fingerprint string, c *Config, own string) Verdict {
 	case h.absent() != nil:
 		return *h.absent()
 	case h.active && !h.confirmed && !h.silent.IsZero():
-		return Verdict{Reason: Blind, Message: fmt.Sprintf("the alert was last sent to Alertmanager at %s and should have been sent again since, so its source seems to be gone", h.silent.UTC().Format(time.RFC3339))}
+		return Verdict{Reason: remediations.Blind, Message: fmt.Sprintf("the alert was last sent to Alertmanager at %s and should have been sent again since, so its source seems to be gone", h.silent.UTC().Format(time.RFC3339))}
 	case h.active && !h.confirmed:
-		return Verdict{Reason: Blind, Message: "the Alertmanager that has the alert does not show the Watchdog, so its word does not count"}
+		return Verdict{Reason: remediations.Blind, Message: "the Alertmanager that has the alert does not show the Watchdog, so its word does not count"}
 	case h.muted() != nil:
 		return *h.muted()
 	case h.active:
 		return Verdict{StartsAt: h.startsAt}
 	case h.unrouted:
-		return Verdict{Reason: AlertUnconfirmed, Message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, cmp.Or(text.Quoted(h.elsewhere, 200), "nobody"))}
+		return Verdict{Reason: remediations.AlertUnconfirmed, Message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, cmp.Or(text.Quoted(h.elsewhere, 200), "nobody"))}
 	case h.known:
-		return Verdict{Reason: AlertUnconfirmed, Message: "Alertmanager has the alert but has not processed it yet"}
+		return Verdict{Reason: remediations.AlertUnconfirmed, Message: "Alertmanager has the alert but has not processed it yet"}
 	default:
-		return Verdict{Reason: AlertUnconfirmed, Gone: h.alive, Message: fmt.Sprintf("none of the %d Alertmanagers that answered has this alert firing", h.answered)}
+		return Verdict{Reason: remediations.AlertUnconfirmed, Gone: h.alive, Message: fmt.Sprintf("none of the %d Alertmanagers that answered has this alert firing", h.answered)}
 	}
 }
 
-// AboutNode says whether any alert about the node is silenced or inhibited: a person's request needs no alert, but a
+// VerdictForNode says whether any alert about the node is silenced or inhibited: a person's request needs no alert, but a
 // silence holds it as well. What a request waits for is never an alert's end, so nothing is in its way there: gone.
-func (w *Word) AboutNode(node string, c *Config, own string) Verdict {
-	h := hearing{word: w, config: c, own: own}
-	h.listen(func(r *ReplicaWord) {
+func (s *Snapshot) VerdictForNode(node string, c *remediations.Config, own string) Verdict {
+	h := merged{snapshot: s, config: c, own: own}
+	h.merge(func(r *Replica) {
 		for _, a := range r.Alerts {
-			if c.names(a.Labels, node) {
+			if c.Names(a.Labels, node) {
 				h.alert(r, a)
 			}
 		}
@@ -187,11 +188,11 @@ func (w *Word) AboutNode(node string, c *Config, own string) Verdict {
 	return Verdict{Gone: h.alive}
 }
 
-// hearing gathers what the replicas say.
-type hearing struct {
-	word   *Word
-	config *Config
-	own    string
+// merged gathers what the replicas say.
+type merged struct {
+	snapshot *Snapshot
+	config   *remediations.Config
+	own      string
 
 	answered             int
 	dead                 []string
@@ -205,9 +206,9 @@ type hearing struct {
 	elsewhere []string
 }
 
-func (h *hearing) listen(each func(*ReplicaWord)) {
-	for i := range h.word.Replicas {
-		r := &h.word.Replicas[i]
+func (h *merged) merge(each func(*Replica)) {
+	for i := range h.snapshot.Replicas {
+		r := &h.snapshot.Replicas[i]
 		if r.Err != nil {
 			h.dead = append(h.dead, fmt.Sprintf("%s: %v", r.URL, r.Err))
 			continue
@@ -218,7 +219,7 @@ func (h *hearing) listen(each func(*ReplicaWord)) {
 	}
 }
 
-func (h *hearing) alert(r *ReplicaWord, a AlertWord) {
+func (h *merged) alert(r *Replica, a Alert) {
 	h.known = true
 	others := 0
 	for _, id := range a.SilencedBy {
@@ -248,7 +249,7 @@ func (h *hearing) alert(r *ReplicaWord, a AlertWord) {
 	}
 	h.active = true
 	switch {
-	case a.silent(h.word.AskedAt):
+	case a.silent(h.snapshot.AskedAt):
 		h.silent = a.UpdatedAt
 	case r.Watchdog || !h.config.Watchdog:
 		h.confirmed, h.startsAt = true, a.StartsAt
@@ -256,7 +257,7 @@ func (h *hearing) alert(r *ReplicaWord, a AlertWord) {
 }
 
 // nameIn is how people know an alert, where the replica told us of it.
-func nameIn(r *ReplicaWord, fingerprint string) string {
+func nameIn(r *Replica, fingerprint string) string {
 	name := r.Alerts[fingerprint].Labels[model.AlertNameLabel]
 	if name == "" {
 		name = r.Inhibitors[fingerprint]
@@ -268,32 +269,32 @@ func nameIn(r *ReplicaWord, fingerprint string) string {
 }
 
 // absent is the verdict where too few answered; nil: enough did.
-func (h *hearing) absent() *Verdict {
+func (h *merged) absent() *Verdict {
 	switch {
 	case h.answered == 0:
-		return &Verdict{Reason: AlertUnconfirmed, Fleetwide: true, Message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(h.word.Replicas), clip(strings.Join(h.dead, "; "), 200))}
+		return &Verdict{Reason: remediations.AlertUnconfirmed, Fleetwide: true, Message: fmt.Sprintf("none of %d Alertmanagers answered (%s); nothing is done until one does", len(h.snapshot.Replicas), text.Line(strings.Join(h.dead, "; "), 200))}
 	case h.config.RequireAll && len(h.dead) > 0:
-		return &Verdict{Reason: AlertUnconfirmed, Fleetwide: true, Message: fmt.Sprintf("alertmanager.require is all, and %s", clip(strings.Join(h.dead, "; "), 200))}
+		return &Verdict{Reason: remediations.AlertUnconfirmed, Fleetwide: true, Message: fmt.Sprintf("alertmanager.require is all, and %s", text.Line(strings.Join(h.dead, "; "), 200))}
 	}
 	return nil
 }
 
 // muted is the verdict where a person, a time interval or another alert keeps it quiet; nil: nobody does.
-func (h *hearing) muted() *Verdict {
+func (h *merged) muted() *Verdict {
 	switch {
 	case len(h.silences) > 0:
-		text, until := describe(h.silences)
-		return &Verdict{Reason: Silenced, Until: until, Message: text + "; it goes on when that ends"}
+		said, until := describe(h.silences)
+		return &Verdict{Reason: remediations.Silenced, Until: until, Message: said + "; it goes on when that ends"}
 	case len(h.mutedBy) > 0:
-		return &Verdict{Reason: Silenced, Message: fmt.Sprintf("muted by Alertmanager's time interval %s; it goes on when that ends", names(h.mutedBy))}
+		return &Verdict{Reason: remediations.Silenced, Message: fmt.Sprintf("muted by Alertmanager's time interval %s; it goes on when that ends", names(h.mutedBy))}
 	case len(h.inhibitedBy) > 0:
-		return &Verdict{Reason: Inhibited, Message: "inhibited by the alert " + names(h.inhibitedBy)}
+		return &Verdict{Reason: remediations.Inhibited, Message: "inhibited by the alert " + names(h.inhibitedBy)}
 	}
 	return nil
 }
 
 func names(all []string) string {
-	return clip(strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), ", "), 160)
+	return text.Line(strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), ", "), 160)
 }
 
 // silencesNamed is how many silences a sentence names.
@@ -306,11 +307,11 @@ func describe(silences map[string]Silence) (string, time.Time) {
 	known := true
 	for _, id := range slices.Sorted(maps.Keys(silences)) {
 		s := silences[id]
-		part := "silence " + clip(id, 40)
+		part := "silence " + text.Line(id, 40)
 		if s.EndsAt.IsZero() {
 			known = false
 		} else {
-			part += fmt.Sprintf(" of %s (%s) until %s", clip(s.Author, 60), clip(s.Comment, 80), s.EndsAt.UTC().Format(time.RFC3339))
+			part += fmt.Sprintf(" of %s (%s) until %s", text.Line(s.Author, 60), text.Line(s.Comment, 80), s.EndsAt.UTC().Format(time.RFC3339))
 		}
 		if s.EndsAt.After(until) {
 			until = s.EndsAt

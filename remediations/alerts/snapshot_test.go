@@ -1,0 +1,175 @@
+package alerts_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/scene"
+)
+
+// TestWhatTheAlertmanagersTogetherSay is invariant 5: one replica that says active, and shows the Watchdog, is enough;
+// one that says silenced or inhibited holds; one that does not answer is passed over; none answering holds.
+func TestWhatTheAlertmanagersTogetherSay(t *testing.T) {
+	since := scene.Noon.Add(-time.Hour)
+	var (
+		dead       = alerts.Replica{URL: "http://a", Err: errors.New("refused")}
+		active     = replica(alerts.Alert{Active: true, StartsAt: since})
+		silenced   = replica(alerts.Alert{SilencedBy: []string{"s1"}})
+		muted      = replica(alerts.Alert{MutedBy: []string{"nights"}})
+		inhibited  = replica(alerts.Alert{InhibitedBy: []string{"i1"}})
+		both       = replica(alerts.Alert{SilencedBy: []string{"s1"}, InhibitedBy: []string{"i1"}})
+		unready    = replica(alerts.Alert{})
+		absent     = alerts.Replica{URL: "http://a", Watchdog: true}
+		unwatched  = func(r alerts.Replica) alerts.Replica { r.Watchdog = false; return r }
+		none       remediations.Reason
+		anyReplica = remediations.Config{Watchdog: true}
+		all        = remediations.Config{Watchdog: true, RequireAll: true}
+		noWatchdog = remediations.Config{}
+	)
+	for name, c := range map[string]struct {
+		config   remediations.Config
+		replicas []alerts.Replica
+		want     remediations.Reason
+		gone     bool
+	}{
+		"both say active":                                        {anyReplica, []alerts.Replica{active, active}, none, false},
+		"one says active, the other is dead":                     {anyReplica, []alerts.Replica{dead, active}, none, false},
+		"one says active, the other has not heard of it":         {anyReplica, []alerts.Replica{absent, active}, none, false},
+		"one says active, the other has not processed it":        {anyReplica, []alerts.Replica{unready, active}, none, false},
+		"both are dead":                                          {anyReplica, []alerts.Replica{dead, dead}, remediations.AlertUnconfirmed, false},
+		"there is none at all":                                   {anyReplica, nil, remediations.AlertUnconfirmed, false},
+		"one is dead and all are required":                       {all, []alerts.Replica{active, dead}, remediations.AlertUnconfirmed, false},
+		"all are required and there":                             {all, []alerts.Replica{active, active}, none, false},
+		"all are required, one dead, none has it: not even gone": {all, []alerts.Replica{absent, dead}, remediations.AlertUnconfirmed, false},
+		"the confirming replica shows no Watchdog":               {anyReplica, []alerts.Replica{unwatched(active), absent}, remediations.Blind, false},
+		"another confirms with a Watchdog":                       {anyReplica, []alerts.Replica{unwatched(active), active}, none, false},
+		"the Watchdog is not asked for":                          {noWatchdog, []alerts.Replica{unwatched(active)}, none, false},
+		"silenced on one of two":                                 {anyReplica, []alerts.Replica{active, silenced}, remediations.Silenced, false},
+		"silenced on the one that shows no Watchdog":             {anyReplica, []alerts.Replica{active, unwatched(silenced)}, remediations.Silenced, false},
+		"muted on one of two":                                    {anyReplica, []alerts.Replica{muted, active}, remediations.Silenced, false},
+		"inhibited on one of two":                                {anyReplica, []alerts.Replica{active, inhibited}, remediations.Inhibited, false},
+		"silenced goes before inhibited":                         {anyReplica, []alerts.Replica{both}, remediations.Silenced, false},
+		"not processed anywhere":                                 {anyReplica, []alerts.Replica{unready, absent}, remediations.AlertUnconfirmed, false},
+		"nobody has it":                                          {anyReplica, []alerts.Replica{absent, absent}, remediations.AlertUnconfirmed, true},
+		"nobody who answers has it":                              {anyReplica, []alerts.Replica{absent, dead}, remediations.AlertUnconfirmed, true},
+		"nobody has it, one shows the Watchdog":                  {anyReplica, []alerts.Replica{absent, unwatched(absent)}, remediations.AlertUnconfirmed, true},
+		"nobody has it, nobody shows the Watchdog: no data":      {anyReplica, []alerts.Replica{unwatched(absent), unwatched(absent)}, remediations.AlertUnconfirmed, false},
+		"nobody has it, and no Watchdog is asked for":            {noWatchdog, []alerts.Replica{unwatched(absent)}, remediations.AlertUnconfirmed, true},
+		"a silenced alert is not gone":                           {anyReplica, []alerts.Replica{silenced, absent}, remediations.Silenced, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := alerts.Snapshot{AskedAt: scene.Noon, Replicas: c.replicas}
+			v := w.VerdictFor(scene.FP, &c.config, "")
+			require.Equal(t, c.want, v.Reason, v.Message)
+			require.Equal(t, c.gone, v.Gone)
+			if c.want == none {
+				require.Equal(t, since, v.StartsAt)
+			} else {
+				require.NotEmpty(t, v.Message)
+			}
+		})
+	}
+}
+
+func replica(a alerts.Alert) alerts.Replica {
+	return alerts.Replica{URL: "http://a", Watchdog: true, Alerts: map[string]alerts.Alert{scene.FP: a}}
+}
+
+func TestBlindness(t *testing.T) {
+	asked := func(misses int, r ...alerts.Replica) *alerts.Snapshot {
+		return &alerts.Snapshot{AskedAt: scene.Noon, WatchdogMisses: misses, Replicas: r}
+	}
+	alive, dead := alerts.Replica{Watchdog: true}, alerts.Replica{Err: errors.New("refused"), BlindBy: "X"}
+	watched := &remediations.Config{Watchdog: true}
+	for name, c := range map[string]struct {
+		config *remediations.Config
+		word   *alerts.Snapshot
+		blind  bool
+	}{
+		"nobody was asked":                           {watched, nil, true},
+		"the word is empty":                          {watched, &alerts.Snapshot{}, true},
+		"the Watchdog is there":                      {watched, asked(0, alive), false},
+		"it was missed twice":                        {watched, asked(2, alive), false},
+		"it was missed three times":                  {watched, asked(3, alive), true},
+		"it was never seen":                          {watched, asked(-1, alive), true},
+		"it is not asked for":                        {&remediations.Config{}, asked(-1, alive), false},
+		"an alert of blindWhen is active on one":     {&remediations.Config{}, asked(0, alive, alerts.Replica{BlindBy: "X"}), true},
+		"a replica without an answer says nothing":   {watched, asked(0, alive, dead), false},
+		"a dead replica does not lend its blindWhen": {&remediations.Config{}, asked(0, dead), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.blind, c.word.BlindCause(c.config) != "", c.word.BlindCause(c.config))
+		})
+	}
+}
+
+// TestAlertThatIsNotSentAgainIsNotBelieved: a source that died leaves its alerts active for minutes.
+func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
+	sent := func(updated, life time.Duration) alerts.Alert {
+		a := alerts.Alert{Active: true, UpdatedAt: scene.Noon.Add(-updated)}
+		a.EndsAt = a.UpdatedAt.Add(life)
+		return a
+	}
+	for name, c := range map[string]struct {
+		a    alerts.Alert
+		want remediations.Reason
+	}{
+		"sent a moment ago":              {sent(time.Second, 4*time.Minute), ""},
+		"one sending missed":             {sent(119*time.Second, 4*time.Minute), ""},
+		"two sendings missed":            {sent(121*time.Second, 4*time.Minute), remediations.Blind},
+		"nobody says when it was sent":   {alerts.Alert{Active: true, EndsAt: scene.Noon}, ""},
+		"nobody says when it ends":       {alerts.Alert{Active: true, UpdatedAt: scene.Noon.Add(-time.Hour)}, ""},
+		"it ended before it was sent":    {sent(time.Hour, -time.Minute), ""},
+		"sent by a clock that is ahead":  {sent(-time.Hour, 4*time.Minute), ""},
+		"a source that sends once a day": {sent(11*time.Hour, 24*time.Hour), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{replica(c.a)}}
+			require.Equal(t, c.want, w.VerdictFor(scene.FP, &remediations.Config{Watchdog: true}, "").Reason)
+		})
+	}
+	w := alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{replica(sent(time.Hour, 4*time.Minute)), replica(sent(0, 4*time.Minute))}}
+	require.Empty(t, w.VerdictFor(scene.FP, &remediations.Config{Watchdog: true}, "").Reason, "one replica that hears of it is enough")
+}
+
+func TestWatchdogWasHeardByTheReplicaThatHeardItLast(t *testing.T) {
+	w := alerts.Snapshot{Replicas: []alerts.Replica{{WatchdogAt: scene.Noon}, {WatchdogAt: scene.Noon.Add(time.Second)}, {WatchdogAt: scene.Noon.Add(time.Hour), Err: errors.New("refused")}}}
+	require.Equal(t, scene.Noon.Add(time.Second), w.HeardAt())
+	require.Zero(t, (&alerts.Snapshot{}).HeardAt())
+}
+
+// TestInhibitingAlertIsNamed: by its name where the replica told us of it.
+func TestInhibitingAlertIsNamed(t *testing.T) {
+	r := replica(alerts.Alert{InhibitedBy: []string{"i1", "i2"}})
+	r.Alerts["i1"] = alerts.Alert{Labels: map[string]string{"alertname": "ClusterDown"}, Active: true}
+	w := &alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{r}}
+	require.Equal(t, "inhibited by the alert ClusterDown (i1), i2", w.VerdictFor(scene.FP, &remediations.Config{}, "").Message)
+}
+
+// TestSilenceOfAnotherNodeHoldsNoRequest: a request is held by what is said of its own node.
+func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
+	require.NoError(t, err)
+	c := &remediations.Config{Policies: []*remediations.Policy{{Name: "off", Mode: remediations.ModeOff, Labels: []string{"node"}}, {Name: "p", Mode: remediations.ModeEnforce, Match: labels.Matchers{m}, Labels: []string{"node"}}}}
+	w := &alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{{Alerts: map[string]alerts.Alert{
+		"a": {Labels: map[string]string{"remediation": "node-not-ready", "node": "n2"}, SilencedBy: []string{"s1"}},
+		"b": {Labels: map[string]string{"remediation": "another", "node": "n1"}, SilencedBy: []string{"s2"}},
+	}}}}
+	require.Empty(t, w.VerdictForNode("n1", c, "").Reason)
+	require.Equal(t, remediations.Silenced, w.VerdictForNode("n2", c, "").Reason)
+	require.Empty(t, w.VerdictForNode("n2", c, "s1").Reason, "our own")
+}
+
+// TestInhibitingAlertOfNoPolicyIsNamed: the replica showed it, though no policy wants it.
+func TestInhibitingAlertOfNoPolicyIsNamed(t *testing.T) {
+	r := replica(alerts.Alert{InhibitedBy: []string{"i1"}})
+	r.Inhibitors = map[string]string{"i1": "ClusterDown"}
+	w := &alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{r}}
+	require.Equal(t, "inhibited by the alert ClusterDown (i1)", w.VerdictFor(scene.FP, &remediations.Config{}, "").Message)
+}

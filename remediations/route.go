@@ -1,0 +1,164 @@
+package remediations
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// Route is where an alert belongs.
+type Route struct {
+	Policy *Policy
+	// Node is the node that the alert is about; empty: it is about something else, which Name names by the alert's labels alone.
+	// Where that is, and whether it exists, is for others to say: the API server, the mesh.
+	Node, Name string
+}
+
+// Misroute is why an alert is none of ours; its values are those of the metric drydock_alerts_received_total.
+type Misroute string
+
+const (
+	MisrouteNone            Misroute = ""
+	MisrouteNoPolicy        Misroute = "no_policy"
+	MisrouteNoTarget        Misroute = "no_target"
+	MisrouteUnknownNode     Misroute = "unknown_node"
+	MisrouteUnknownPod      Misroute = "unknown_pod"
+	MisrouteUnknownLocation Misroute = "unknown_location"
+	MisrouteOtherCluster    Misroute = "other_cluster"
+)
+
+// Route finds the policy and the node of an alert, or what else it is about. node looks a Node up by its exact name.
+func (c *Config) Route(labels map[string]string, node func(name string) *corev1.Node) (Route, Misroute) {
+	if c.ofAnother(labels) {
+		return Route{}, MisrouteOtherCluster
+	}
+	why := MisrouteNoPolicy
+	for _, p := range c.Policies {
+		switch route, against := c.fit(p, labels, node); against {
+		case fits:
+			return route, MisrouteNone
+		case nodeUnknown:
+			return Route{}, MisrouteUnknownNode
+		case nothingNamed:
+			why = MisrouteNoTarget
+		case policyOff, unserved, unmatched, unselected:
+		}
+	}
+	return Route{}, why
+}
+
+// ofAnother says that the alert is about another cluster.
+func (c *Config) ofAnother(labels map[string]string) bool {
+	return c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue
+}
+
+// misfit is what keeps a policy from taking an alert.
+type misfit int
+
+const (
+	fits misfit = iota
+	policyOff
+	unserved
+	unmatched
+	nothingNamed
+	nodeUnknown
+	unselected
+)
+
+// fit says whether the policy takes the alert, and where that belongs then.
+func (c *Config) fit(p *Policy, labels map[string]string, node func(name string) *corev1.Node) (Route, misfit) {
+	switch {
+	case p.Mode == ModeOff:
+		return Route{}, policyOff
+	case !c.Serves(p):
+		return Route{}, unserved
+	case !matches(p.Match, labels):
+		return Route{}, unmatched
+	}
+	name, err := c.nameOf(p, labels)
+	if err != nil {
+		return Route{}, nothingNamed
+	}
+	if p.Kind != KindNode {
+		return Route{Policy: p, Name: name}, fits
+	}
+	n := node(name)
+	switch {
+	case n == nil:
+		return Route{}, nodeUnknown
+	case !p.Takes(n):
+		return Route{}, unselected
+	}
+	return Route{Policy: p, Node: name}, fits
+}
+
+// NearMiss is a policy that has to do with an alert and does not take it.
+type NearMiss struct {
+	Policy string `json:"policy"`
+	// Why has a sentence for each thing that keeps it from that.
+	Why []string `json:"why"`
+}
+
+// NearMisses are the policies that share a label with the alert, or select it, and do not take it, in the order in which they are
+// asked. It asks what Route asks.
+func (c *Config) NearMisses(labels map[string]string, node func(name string) *corev1.Node) (out []NearMiss) {
+	if c.ofAnother(labels) {
+		return nil
+	}
+	taken := ""
+	for _, p := range c.Policies {
+		_, against := c.fit(p, labels, node)
+		why := c.whyNot(p, against, labels, node)
+		switch {
+		case against == fits && taken == "":
+			taken = p.Name
+		case against == fits:
+			out = append(out, NearMiss{p.Name, []string{fmt.Sprintf("policy %s comes first", taken)}})
+		case len(why) < max(1, len(p.Match)) || matches(p.Match, labels):
+			out = append(out, NearMiss{p.Name, why})
+		}
+	}
+	return out
+}
+
+// whyNot words what keeps the policy from taking the alert, label by label.
+func (c *Config) whyNot(p *Policy, against misfit, labels map[string]string, node func(name string) *corev1.Node) (why []string) {
+	for _, m := range p.Match {
+		switch value, has := labels[m.Name]; {
+		case m.Matches(value):
+		case has:
+			why = append(why, fmt.Sprintf("label %s is %q, the policy wants %s", m.Name, clip(value, 80), m))
+		default:
+			why = append(why, fmt.Sprintf("the alert has no label %s, the policy wants %s", m.Name, m))
+		}
+	}
+	if len(why) > 0 {
+		return why
+	}
+	switch against {
+	case policyOff:
+		return []string{"the policy's mode is off"}
+	case unserved:
+		return []string{"no provider for the policy's steps is configured"}
+	case nothingNamed:
+		_, err := c.nameOf(p, labels)
+		return []string{fmt.Sprintf("label %s names nothing to repair: %v", strings.Join(p.Labels, " and "), err)}
+	case nodeUnknown:
+		return []string{fmt.Sprintf("there is no node %q", clip(labels[p.Labels[0]], 80))}
+	case unselected:
+		n := node(labels[p.Labels[0]])
+		var lacks []string
+		requirements, _ := p.NodeSelector.Requirements()
+		for _, r := range requirements {
+			if !r.Matches(signs.LabelsOf(n)) {
+				lacks = append(lacks, fmt.Sprintf("node %s does not match nodeSelector %s", n.Name, r.String()))
+			}
+		}
+		return lacks
+	case fits, unmatched:
+	}
+	return nil
+}
