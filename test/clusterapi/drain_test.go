@@ -2,6 +2,7 @@ package clusterapi
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -32,6 +33,8 @@ func TestADrainThatHangsIsEndedOnlyByThePolicy(t *testing.T) {
 			}, metav1.CreateOptions{})
 			require.NoError(t, err)
 
+			plugin, err := e.Lab.PluginProgram(t.Context()) // before the repair begins, whose time it would use up
+			require.NoError(t, err)
 			old, machine := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])
 			e.EndEvicted(app, old.Name)
 			plan, attempt := []any{owners.Step(owners.Proven)}, "-0-1"
@@ -52,6 +55,13 @@ func TestADrainThatHangsIsEndedOnlyByThePolicy(t *testing.T) {
 					r := remediations.Registry(nil).ReadJournal(e.Node(old.Name)).Record
 					return r != nil && strings.Contains(r.Note, "Machine "+lab.ClusterAPINamespace+"/"+old.Name+": DrainingNode: ") && strings.Contains(r.Note, "disruption budget "+app)
 				}, "Drydock's own record says while it holds which pod and which budget it is")
+				why := exec.CommandContext(t.Context(), plugin, "--kubeconfig", e.Lab.AdminKubeconfig(), "why", old.Name)
+				said, _ := why.CombinedOutput() // its exit code is looked at
+				require.Equal(t, 4, why.ProcessState.ExitCode(), "%s", said)
+				text := strings.Join(strings.Fields(string(said)), " ")
+				require.Contains(t, text, old.Name+" is under repair: replace:1")
+				require.Contains(t, text, "DrainingNode: ")
+				require.Contains(t, text, "disruption budget "+app)
 				require.False(t, excluded())
 				require.NoError(t, budgets.Delete(t.Context(), app, metav1.DeleteOptions{}))
 			}

@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,4 +106,42 @@ func TestKilledWhenTheHostIsAnnotated(t *testing.T) {
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 
 	y.rebootedByMetal3("metal-1", host, rebooted, before)
+}
+
+// The API server refuses the annotation of the first attempt: nothing was done, the record and an Event say so, and the next attempt is one
+// request, too.
+func TestARefusedAnnotationIsOneRequestAnAttempt(t *testing.T) {
+	y := newYard(t)
+	host, rebooted := y.bareMetal("metal-2")
+	proxy, err := y.lab.NewProxy()
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	o := byMetal3()
+	o.Config["policies"] = []any{policy(map[string]any{"plan": []any{reset("5s"), reset(patience)}})}
+	o.Server = proxy.URL()
+	var requests atomic.Int32
+	proxy.Before(func(r *http.Request) lab.Verdict {
+		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/baremetalhosts/") {
+			return lab.Pass
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if err == nil && bytes.Contains(body, []byte(`"reboot.metal3.io":"{`)) && requests.Add(1) == 1 {
+			return lab.TooManyRequests
+		}
+		return lab.Pass
+	})
+	y.run(o)
+
+	y.fail("metal-2")
+	e := y.ended("metal-2")
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"reboot:1", "reboot:1"}, e.Steps)
+	y.told("metal-2", "RepairVerifying", "nothing was done")
+	require.EqualValues(t, 2, requests.Load(), "one for each attempt")
+	require.Equal(t, []string{"metal-2"}, rebooted(), "once")
+	require.Empty(t, y.civo.CallsTo(civosim.Any))
+	require.Eventually(t, func() bool { one := host(); return len(one.GetAnnotations()) == 0 && len(one.GetLabels()) == 0 },
+		within, 100*time.Millisecond, "nothing of Drydock's is left on the host")
 }

@@ -134,7 +134,8 @@ func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 		require.Equal(t, want.steps, e.Steps, name)
 		require.Equal(t, want.kinds, kinds(want.bmc), name)
 	}
-	require.Equal(t, 2, asked)
+	require.Equal(t, 2, asked, "one request for each attempt")
+	y.told("node-61", "RepairVerifying", "nothing was done")
 }
 
 // Drydock dies when the reset has left: before the BMC does it, or afterwards and before its answer. The machine is reset once.

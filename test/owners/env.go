@@ -44,6 +44,8 @@ type Env struct {
 	Token string
 	// Providers is that section of Drydock's configuration.
 	Providers m
+	// Replacing is what a step has that replaces a machine; nil: it is the step replace.
+	Replacing m
 	// Nodes are those of the test's machines, Mine says whether a Node is of one of them, or came for it.
 	Nodes []string
 	Mine  func(*corev1.Node) bool
@@ -66,6 +68,13 @@ func Options() lab.Options {
 // Step is a replacement in a plan.
 func Step(wait time.Duration) m {
 	return m{"step": "replace", "wait": fmt.Sprint(wait), "attempts": 1}
+}
+
+// step is a replacement in the test's plan.
+func (e *Env) step(wait time.Duration) m {
+	step := Step(wait)
+	maps.Copy(step, e.Replacing)
+	return step
 }
 
 // Run starts Drydock under the rights that the chart gives it, with what the options' configuration has besides.

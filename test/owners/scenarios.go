@@ -5,12 +5,15 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/soak"
@@ -21,16 +24,22 @@ import (
 // pod of the node runs again, on the node that came for it.
 func (e *Env) ReplacedAndItsPodRunsAgain(app string) {
 	e.T.Helper()
-	e.Run(lab.DrydockOptions{}, Step(Proven))
+	e.EndEvicted(app, e.Nodes[0])
+	e.Bind(app, e.Replaced().Name)
+}
+
+// Replaced is the chain without a pod, and gives the Node that came.
+func (e *Env) Replaced() *corev1.Node {
+	e.T.Helper()
+	e.Run(lab.DrydockOptions{}, e.step(Proven))
 	old := e.Node(e.Nodes[0])
 	object := e.Object(old.Name)
-	e.EndEvicted(app, old.Name)
 
 	e.Fail(old.Name)
 	entry, fresh := e.Ended()
 
-	e.requireRecovered(entry, old, fresh, object, "replace:1")
-	e.Bind(app, fresh.Name)
+	e.requireRecovered(entry, old, fresh, object, 1)
+	return fresh
 }
 
 // AFaultLeavesOneRequest: whatever becomes of the one request, it is made once. Each fault meets machines of its own.
@@ -46,7 +55,7 @@ func AFaultLeavesOneRequest(t *testing.T, newEnv func(t *testing.T, name string)
 // lost: the answer is lost on its way. It counts as done, and is not asked for again.
 func (e *Env) lost() {
 	e.T.Helper()
-	_, proxy := e.Behind(Step(Proven))
+	_, proxy := e.Behind(e.step(Proven))
 	var requests atomic.Int32
 	proxy.After(func(r *http.Response) lab.Verdict {
 		if !e.Requests(r.Request) {
@@ -62,14 +71,14 @@ func (e *Env) lost() {
 	entry, fresh := e.Ended()
 
 	require.EqualValues(e.T, 1, requests.Load())
-	e.requireRecovered(entry, old, fresh, object, "replace:1")
+	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
 // killed: Drydock dies when the request is done and before its answer. That is found out afterwards,
 // also when the Node is gone by then.
 func (e *Env) killed() {
 	e.T.Helper()
-	d, proxy := e.Behind(Step(Proven))
+	d, proxy := e.Behind(e.step(Proven))
 	proxy.After(func(r *http.Response) lab.Verdict {
 		if !e.Requests(r.Request) {
 			return lab.Pass
@@ -87,13 +96,13 @@ func (e *Env) killed() {
 	e.Restart(d)
 	entry, fresh := e.Ended()
 
-	e.requireRecovered(entry, old, fresh, object, "replace:1")
+	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
 // unsent: Drydock dies between the intent and the request. That attempt is never made, and the next one once.
 func (e *Env) unsent() {
 	e.T.Helper()
-	d, proxy := e.Behind(Step(5*time.Second), Step(Proven))
+	d, proxy := e.Behind(e.step(5*time.Second), e.step(Proven))
 	proxy.Before(func(r *http.Request) lab.Verdict {
 		if !e.Requests(r) {
 			return lab.Pass
@@ -114,14 +123,14 @@ func (e *Env) unsent() {
 	e.Restart(d)
 	entry, fresh := e.Ended()
 
-	e.requireRecovered(entry, old, fresh, object, "replace:1", "replace:1")
+	e.requireRecovered(entry, old, fresh, object, 2)
 }
 
 // refused: the API server refuses the request. Nothing was done, and the next attempt is made once it lets it: a minute after the refusal,
 // or when the step's wait is over.
 func (e *Env) refused() {
 	e.T.Helper()
-	_, proxy := e.Behind(Step(5*time.Second), Step(Proven))
+	_, proxy := e.Behind(e.step(5*time.Second), e.step(Proven))
 	var requests atomic.Int32
 	proxy.Before(func(r *http.Request) lab.Verdict {
 		if e.Requests(r) && requests.Add(1) == 1 {
@@ -137,15 +146,22 @@ func (e *Env) refused() {
 	entry, fresh := e.Ended()
 
 	require.EqualValues(e.T, 2, requests.Load())
-	e.requireRecovered(entry, old, fresh, object, "replace:1", "replace:1")
+	e.Eventually(func() bool {
+		said, err := e.Lab.Client().EventsV1().Events("").List(e.T.Context(), metav1.ListOptions{FieldSelector: "regarding.name=" + old.Name})
+		require.NoError(e.T, err)
+		return slices.ContainsFunc(said.Items, func(event eventsv1.Event) bool {
+			return event.Action == entry.ID+"-0-1" && strings.Contains(event.Note, "nothing was done")
+		})
+	}, "people are told that the first attempt was refused")
+	e.requireRecovered(entry, old, fresh, object, 2)
 }
 
-// requireRecovered asserts that the repair took the steps, of one attempt each, and is proven.
-func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node, object string, steps ...string) {
+// requireRecovered asserts that the repair took so many replacements, of one attempt each, and is proven.
+func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node, object string, steps int) {
 	e.T.Helper()
 	require.Equal(e.T, remediations.Recovered, entry.Outcome, entry.Why)
-	require.Equal(e.T, steps, entry.Steps)
-	e.RequireReplaced(old, fresh, object, fmt.Sprintf("%s-%d-1", entry.ID, len(steps)-1))
+	require.Equal(e.T, slices.Repeat([]string{fmt.Sprint(e.step(0)["step"], ":1")}, steps), entry.Steps)
+	e.RequireReplaced(old, fresh, object, fmt.Sprintf("%s-%d-1", entry.ID, steps-1))
 }
 
 // RequireReplaced asserts that the Node and its machine are another's now, and that one machine was asked for, by that attempt alone.

@@ -130,7 +130,7 @@ true
 {{- define "drydock.workers" -}}
 {{- $users := list -}}
 {{- $providers := default dict .Values.config.providers -}}
-{{- range $key, $default := dict "clusterAPI" "kubernetes-admin" "karpenter" "system:serviceaccount:karpenter:karpenter" -}}
+{{- range $key, $default := dict "clusterAPI" "kubernetes-admin" "karpenter" "system:serviceaccount:karpenter:karpenter" "external" "system:serviceaccount:openshift-machine-api:machine-api-controllers" -}}
 {{- if hasKey $providers $key -}}
 {{- $users = concat $users (dig "users" (list $default) (default dict (get $providers $key))) -}}
 {{- end -}}
