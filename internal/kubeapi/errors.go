@@ -40,7 +40,7 @@ func (e *Error) Error() string { return e.Text }
 // Is finds the engine's errors about an account and about what passes in a moment, and what caused this one.
 func (e *Error) Is(target error) bool {
 	switch {
-	case e.Why == ForAccount && target == engine.ErrAccount, e.Why == ForNow && e.Again == 0 && target == engine.ErrPassing:
+	case e.Why == ForAccount && target == engine.ErrAccount, e.Why == ForNow && e.Again <= engine.ActAgain && target == engine.ErrPassing:
 		return true
 	}
 	return e.Cause != nil && errors.Is(e.Cause, target)

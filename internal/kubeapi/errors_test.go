@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,17 @@ func TestADenialOfOneMachineIsNotAboutTheAccount(t *testing.T) {
 		e := c.Told(c.Explain(Request{Method: "PATCH", Path: "machines/one"}, Answer{Status: 403, Own: own}), "%s")
 		require.Equal(t, account, e.Is(engine.ErrAccount), message)
 		require.Contains(t, e.Error(), "PATCH machines/one")
+	}
+}
+
+// TestAnAPIServerThatIsBusyForASecondPasses: it asks to come again, and the engine does where that is soon enough.
+func TestAnAPIServerThatIsBusyForASecondPasses(t *testing.T) {
+	c, err := New(Options{REST: &rest.Config{}, APIVersion: "cluster.x-k8s.io/v1beta2"})
+	require.NoError(t, err)
+	for again, passes := range map[time.Duration]bool{0: true, time.Second: true, 90 * time.Second: false} {
+		busy := &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Message: "too many requests"}
+		e := c.Told(c.Explain(Request{Method: "GET", Path: "machines/one"}, Answer{Status: 429, Own: busy, RetryAfter: again}), "%s")
+		require.Equal(t, passes, e.Is(engine.ErrPassing), again)
 	}
 }
 

@@ -23,9 +23,9 @@ func (e *RefusedError) Error() string { return e.text }
 // Unwrap returns the cause, for errors.Is with a context's errors or civogo's.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Is makes it the engine's error about what passes in a moment, unless Civo asks to be left alone.
+// Is makes it the engine's error about what passes in a moment, unless Civo asks to be left alone for longer.
 func (e *RefusedError) Is(target error) bool {
-	return target == engine.ErrPassing && e.Reason.Concern() == Passing && e.again == 0
+	return target == engine.ErrPassing && e.Reason.Concern() == Passing && e.again <= engine.ActAgain
 }
 
 // AccountError means that Civo refuses the key, or the quota is reached: no call

@@ -121,6 +121,9 @@ var ErrAccount = errors.New("the provider refuses the account")
 // attempt may succeed in a moment.
 var ErrPassing = errors.New("it could not be read just now")
 
+// ActAgain is how long the engine waits before it asks again after an ErrPassing. Who asks to be left alone for longer gives none.
+const ActAgain = time.Second
+
 // Actuator carries out one remediation that must happen at most once an attempt.
 type Actuator interface {
 	// Act calls the provider. It asks mayStill at the very last moment before the call that changes something, and

@@ -158,9 +158,6 @@ func (p *passing) send(c calling, m *repairMemory) {
 	})
 }
 
-// actAgain is how long a call waits before what it could not read is read again.
-const actAgain = time.Second
-
 // act makes the call. Where it could not read what it needs, it is made again while its intent is young: nothing was done yet, and an
 // API server that is slow for a moment must not cost an attempt.
 func (p *passing) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (remediations.CallOutcome, error) {
@@ -170,7 +167,7 @@ func (p *passing) act(ctx context.Context, c calling, look *lookedLast, mayStill
 			return outcome, err
 		}
 		c.trail.log(p.Log).Info("the call could not read what it needs", "node", c.of.node, "step", c.step, "why", err.Error())
-		again := p.Clock.NewTimer(actAgain)
+		again := p.Clock.NewTimer(ActAgain)
 		select {
 		case <-again.C():
 		case <-p.ctx.Done():

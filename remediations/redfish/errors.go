@@ -33,7 +33,7 @@ func (e *callError) Error() string { return e.text }
 // Is finds the engine's errors about an account and about what passes in a moment, and what caused this one.
 func (e *callError) Is(target error) bool {
 	switch {
-	case e.why == forAccount && target == engine.ErrAccount, e.why == forNow && e.again == 0 && target == engine.ErrPassing:
+	case e.why == forAccount && target == engine.ErrAccount, e.why == forNow && e.again <= engine.ActAgain && target == engine.ErrPassing:
 		return true
 	}
 	return e.cause != nil && errors.Is(e.cause, target)
