@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations/admission"
 	clusterapi "drydock.dev/drydock/remediations/clusterapi/settings"
+	external "drydock.dev/drydock/remediations/external/settings"
 	karpenter "drydock.dev/drydock/remediations/karpenter/settings"
 )
 
@@ -50,6 +51,7 @@ func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
 	}
 	require.Equal(t, "[]", users(m{}))
 	require.Equal(t, byDefault(karpenter.Section.Schema), users(m{"karpenter": m{}}))
+	require.Equal(t, byDefault(external.Section.Schema), users(m{"external": m{}}))
 	cluster := m{"cluster": "capi/prod-1"}
 	require.Equal(t, byDefault(clusterapi.Section.Schema), users(m{"clusterAPI": cluster}))
 	cluster["users"] = []any{"it's me"}

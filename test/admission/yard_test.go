@@ -38,7 +38,7 @@ func newYard(t *testing.T, l *lab.Lab, mode string, over ...map[string]any) *yar
 	t.Helper()
 	admission, err := lab.NewAdmission(map[string]any{"evictions": true, "exempt": exempt()})
 	require.NoError(t, err)
-	token, err := l.PrepareDrydockWith(t.Context(), admission.Values(map[string]any{"mode": mode, "providers": map[string]any{"karpenter": map[string]any{}}}))
+	token, err := l.PrepareDrydockWith(t.Context(), admission.Values(map[string]any{"mode": mode, "providers": map[string]any{"karpenter": map[string]any{}, "external": map[string]any{}}}))
 	require.NoError(t, err)
 	t.Cleanup(func() { removeAdmission(t, l) })
 	y := &yard{t: t, lab: l, user: as(t, l, requests.Drydock), kubectl: newKubectl(t, l)}
@@ -48,7 +48,7 @@ func newYard(t *testing.T, l *lab.Lab, mode string, over ...map[string]any) *yar
 	plan := []any{map[string]any{"step": "reboot"}}
 	config := map[string]any{
 		"mode": mode, "alertmanager": map[string]any{"urls": []any{"http://127.0.0.1:9"}},
-		"providers": map[string]any{"karpenter": map[string]any{}, "civo": map[string]any{"apiURL": "http://127.0.0.1:9", "clusterID": "c", "region": "r", "apiKeyFile": key}},
+		"providers": map[string]any{"karpenter": map[string]any{}, "external": map[string]any{}, "civo": map[string]any{"apiURL": "http://127.0.0.1:9", "clusterID": "c", "region": "r", "apiKeyFile": key}},
 		"policies": []any{
 			map[string]any{"name": "node-not-ready", "match": []any{`a="b"`}, "witness": "none", "plan": plan},
 			map[string]any{"name": "only-observes", "match": []any{`a="b"`}, "witness": "none", "mode": "observe", "plan": plan},

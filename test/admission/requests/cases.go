@@ -242,6 +242,8 @@ func working() []Case {
 		{Name: "Karpenter deletes it before its answer is there", Before: replacing(remediations.Acting, "replace", UID), By: Karpenter},
 		{Name: "Karpenter cordons the node that it replaces", Before: replaced, Change: cordon, By: Karpenter},
 		{Name: "Karpenter taints the node that it replaces", Before: replaced, Change: taint("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), By: Karpenter},
+		{Name: "the Machine API deletes the node that it replaces for a remediator", Before: replacing(remediations.Verifying, "external-replace", UID), By: Machines},
+		{Name: "the Machine API cordons a node that a remediator reboots", Before: replacing(remediations.Verifying, "external", UID), Change: cordon, By: Machines, Reason: admission.ReasonCordon, Denied: true, Core: true},
 		{Name: "Karpenter deletes a node whose replacement ran out", Before: exhausted, By: Karpenter},
 		{Name: "Karpenter uncordons it", Before: cordoned(replaced), Change: uncordon, By: Karpenter, Reason: admission.ReasonCordon, Denied: true, Core: true},
 		{Name: "Karpenter takes its record off", Before: replaced, Change: remove(remediations.NodeRepairKey), By: Karpenter, Reason: admission.ReasonOwnKeyRemoved, Denied: true, Core: true},

@@ -93,7 +93,8 @@ func (c *Case) works(n *corev1.Node) bool {
 		Intent        struct{ UID string }
 	}
 	err := json.Unmarshal([]byte(n.Annotations["repair.drydock.dev/node"]), &r)
-	return c.By.Name == Karpenter.Name && err == nil && r.Policy != "" && r.Step.Name == "replace" && r.Phase != "Pending" && r.Phase != "Exhausted" && r.Intent.UID == string(n.UID)
+	by := map[string]string{"replace": Karpenter.Name, "external-replace": Machines.Name}[r.Step.Name]
+	return c.By.Name == by && err == nil && r.Policy != "" && r.Phase != "Pending" && r.Phase != "Exhausted" && r.Intent.UID == string(n.UID)
 }
 
 // HardCore says, by the keys' names and the phase label alone, whether the request is one of those that the hard core

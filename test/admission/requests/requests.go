@@ -40,6 +40,7 @@ var (
 	GPU       = User{"system:serviceaccount:gpu-operator:gpu-operator", []string{"system:serviceaccounts", "system:serviceaccounts:gpu-operator"}}
 	Kilo      = User{"system:serviceaccount:kilo:kilo", []string{"system:serviceaccounts", "system:serviceaccounts:kilo"}}
 	Karpenter = User{"system:serviceaccount:karpenter:karpenter", []string{"system:serviceaccounts", "system:serviceaccounts:karpenter"}}
+	Machines  = User{"system:serviceaccount:openshift-machine-api:machine-api-controllers", []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-api"}}
 	Autoscale = User{"system:serviceaccount:scaling:cluster-autoscaler", []string{"system:serviceaccounts", "system:serviceaccounts:scaling"}}
 )
 
@@ -58,9 +59,12 @@ func Config(mode remediations.Mode) *remediations.Config {
 			{Name: "node-not-ready", Mode: mode, Plan: plan},
 			{Name: "only-observes", Mode: remediations.ModeObserve, Plan: plan},
 		},
-		Limits:    remediations.Limits{Concurrent: remediations.Quantity{Value: 1}, ConcurrentPerZone: remediations.Quantity{Value: 1}, ConcurrentPerPool: remediations.Quantity{Value: 1}},
-		Provided:  map[string]bool{"reboot": true},
-		Providers: []remediations.Provider{{Name: "karpenter", Steps: []string{"reboot", "replace"}, Users: []string{Karpenter.Name}}},
+		Limits:   remediations.Limits{Concurrent: remediations.Quantity{Value: 1}, ConcurrentPerZone: remediations.Quantity{Value: 1}, ConcurrentPerPool: remediations.Quantity{Value: 1}},
+		Provided: map[string]bool{"reboot": true},
+		Providers: []remediations.Provider{
+			{Name: "karpenter", Steps: []string{"reboot", "replace"}, Users: []string{Karpenter.Name}},
+			{Name: "external", Steps: []string{"external-replace"}, Users: []string{Machines.Name}},
+		},
 	}
 }
 
