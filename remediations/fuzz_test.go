@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -79,7 +79,7 @@ func FuzzDecide(f *testing.F) {
 		}
 		d := node.Decide(s, now)
 		require.Equal(t, d, node.Decide(s, now))
-		if d.Verb != Issue {
+		if d.Verb != lifecycle.VerbIssue {
 			return
 		}
 		require.False(t, exclude, "excluded")

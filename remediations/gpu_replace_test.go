@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -32,7 +32,7 @@ func TestGPUNodeIsNeverReplaced(t *testing.T) {
 			s := sc.State(t)
 			c.change(s.Node)
 			d := node.Decide(s, scene.Noon)
-			require.Equal(t, c.replace, d.Verb == Issue, d.Message)
+			require.Equal(t, c.replace, d.Verb == lifecycle.VerbIssue, d.Message)
 			n := scene.Acting()
 			r := ReadJournal(n).Record
 			r.Step.Name = "replace"

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/fleet"
-	. "drydock.dev/drydock/remediations/ledger"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -112,14 +112,14 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 	r := scene.LocationRecord(Verifying)
 	r.Moves = append(r.Moves, scene.TheMove("n2", "n3"))
 	r.Intent.Successor = "n3"
-	slot := Slot{Kind: KindLocation, Node: "n2", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-1"}
+	slot := ledger.Slot{Kind: KindLocation, Node: "n2", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-1"}
 	for name, c := range map[string]struct {
 		record *Record
-		slots  []Slot
+		slots  []ledger.Slot
 		on     map[string]bool
 	}{
 		"by its record": {r, nil, map[string]bool{"n1": true, "n2": true, "n3": true, "n4": false}},
-		"by its slot":   {nil, []Slot{slot}, map[string]bool{"n1": false, "n2": true, "n3": true, "n4": false}},
+		"by its slot":   {nil, []ledger.Slot{slot}, map[string]bool{"n1": false, "n2": true, "n3": true, "n4": false}},
 		"while it waits": {func() *Record {
 			w := r.Clone()
 			w.Phase = Pending
@@ -149,10 +149,10 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 				}
 			}
 			s.Journal = ReadJournal(s.Node)
-			s.Fleet = NewFleet(s.Config, nodes, &Ledger{Slots: c.slots}, scene.Quiet, scene.Noon)
+			s.Fleet = fleet.New(s.Config, nodes, &ledger.Ledger{Slots: c.slots}, scene.Quiet, scene.Noon)
 			d := node.Decide(s, scene.Noon)
 			require.Equal(t, held, d.Reason == NodeUnderRepair, "%s: %s: %s %s", name, on, d.Verb, d.Message)
-			require.Equal(t, held, d.Verb != Issue, "%s: %s: %s %s", name, on, d.Verb, d.Message)
+			require.Equal(t, held, d.Verb != lifecycle.VerbIssue, "%s: %s: %s %s", name, on, d.Verb, d.Message)
 		}
 	}
 	// A node is first: goldens held-NodeUnderRepair… and issue-candidate-under-repair-is-passed-over; here by the slot alone.
@@ -187,13 +187,13 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.RepairsWindow, c.Limits.Locations = time.Minute, LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
 	n, r := scene.Bare("n1"), scene.LocationRecord(Acting)
-	l := &Ledger{}
-	l.Slots = []Slot{{Node: "n1", Repair: "node's"}}
+	l := &ledger.Ledger{}
+	l.Slots = []ledger.Slot{{Node: "n1", Repair: "node's"}}
 	l.Reserve(c, n, r, scene.Noon)
 	require.Len(t, l.Slots, 2, "the node's own slot stays")
-	require.Equal(t, Slot{Kind: KindLocation, Node: "n1", Successor: "n2", Location: "eu", Policy: r.Policy, UID: "uid-n1", ProviderID: "civo://n1", Repair: "r1", Attempt: "r1-0-1", Since: scene.Noon}, l.Slots[1])
+	require.Equal(t, ledger.Slot{Kind: KindLocation, Node: "n1", Successor: "n2", Location: "eu", Policy: r.Policy, UID: "uid-n1", ProviderID: "civo://n1", Repair: "r1", Attempt: "r1-0-1", Since: scene.Noon}, l.Slots[1])
 	require.Empty(t, l.Repairs)
-	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: scene.Noon}}}, l.Moves)
+	require.Equal(t, map[string][]ledger.Begun{"eu": {{Repair: "r1", At: scene.Noon}}}, l.Moves)
 
 	later := scene.Noon.Add(5 * time.Minute)
 	back := later
@@ -201,8 +201,8 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	l.Reserve(c, n, r, later)
 	require.Len(t, l.Slots, 2)
 	require.Equal(t, "r1-back", l.Slots[1].Attempt)
-	require.Equal(t, []Begun{{Repair: "r1", At: later}}, l.Moves["eu"], "putting back is a move")
-	again, err := DecodeLedger(l.Encode())
+	require.Equal(t, []ledger.Begun{{Repair: "r1", At: later}}, l.Moves["eu"], "putting back is a move")
+	again, err := ledger.Decode(l.Encode())
 	require.NoError(t, err)
 	require.Equal(t, l.Moves, again.Moves)
 
@@ -213,7 +213,7 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	require.False(t, l.ReleaseLocation("n1"))
 	require.Empty(t, l.Slots)
 	require.NotEmpty(t, l.Moves)
-	require.Equal(t, Begun{Repair: "r1", At: later}, l.LastMove("eu", "r2"))
+	require.Equal(t, ledger.Begun{Repair: "r1", At: later}, l.LastMove("eu", "r2"))
 	require.Zero(t, l.LastMove("eu", "r1"), "its own move holds no repair")
 	require.Zero(t, l.LastMove("us", ""), "nor does one of another location")
 
@@ -227,26 +227,26 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	ended := Entry{ID: "r0", Target: "leader", Location: "us", Policy: "p", Steps: []string{"promote-leader:1"}, Began: scene.Noon.Add(-4 * time.Minute), Ended: scene.Noon.Add(-time.Minute), Outcome: Recovered}
 	idle := Entry{ID: "r3", Target: "leader", Location: "ap", Policy: "p", Began: scene.Noon, Ended: scene.Noon, Outcome: Superseded}
 	n.Annotations[LocationKey], n.Annotations[HistoryKey] = scene.LocationRecord(Verifying).Encode(), EncodeJSON([]Entry{ended, idle})
-	rebuilt := RebuildLedger(c, []*corev1.Node{n}, scene.Noon)
-	require.Equal(t, map[string][]Begun{"eu": {{Repair: "r1", At: scene.Noon.Add(-30 * time.Second)}}, "us": {{Repair: "r0", At: ended.Ended}}}, rebuilt.Moves)
+	rebuilt := ledger.Rebuild(c, []*corev1.Node{n}, scene.Noon)
+	require.Equal(t, map[string][]ledger.Begun{"eu": {{Repair: "r1", At: scene.Noon.Add(-30 * time.Second)}}, "us": {{Repair: "r0", At: ended.Ended}}}, rebuilt.Moves)
 	require.Len(t, rebuilt.Slots, 1)
 	require.Equal(t, "n2", rebuilt.Slots[0].Successor)
 	require.Empty(t, rebuilt.Status.Exhausted, "a repair that is under way has not failed")
 
 	r.Phase = Acting // it puts its moves back
 	n.Annotations[LocationKey] = r.Encode()
-	require.Equal(t, []Begun{{Repair: "r1", At: later}}, RebuildLedger(c, []*corev1.Node{n}, later).Moves["eu"])
+	require.Equal(t, []ledger.Begun{{Repair: "r1", At: later}}, ledger.Rebuild(c, []*corev1.Node{n}, later).Moves["eu"])
 	early := r.Intent.At.Add(-time.Minute)
 	r.Back = &early
 	n.Annotations[LocationKey] = r.Encode()
-	require.Equal(t, []Begun{{Repair: "r1", At: r.Intent.At}}, RebuildLedger(c, []*corev1.Node{n}, later).Moves["eu"], "the last of the two counts")
+	require.Equal(t, []ledger.Begun{{Repair: "r1", At: r.Intent.At}}, ledger.Rebuild(c, []*corev1.Node{n}, later).Moves["eu"], "the last of the two counts")
 }
 
 // TestLeadersAlertNeverMovesItsNode: it starts nothing there, is not its trouble, and is not named in its record.
 func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
 	s := scene.ReadLocation(t, `{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`).LocationState(t)
 	d := node.Decide(s.State, scene.Noon)
-	require.Equal(t, Rest, d.Verb)
+	require.Equal(t, lifecycle.VerbRest, d.Verb)
 	require.Empty(t, d.Prune)
 	s = scene.ReadLocation(t, `{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`).LocationState(t)
 	require.Empty(t, node.Decide(s.State, scene.Noon).Prune, "nor is it the node's to drop")
@@ -278,7 +278,7 @@ func TestARepairMakesFourMovesAtMost(t *testing.T) {
 	s.Subject, _ = scene.LocationOf(s.Config, s.Journal)
 	s.Ledger.Moved(r.Location, r.ID, r.Intent.At)
 	d := location.Decide(s, scene.Noon)
-	require.Equal(t, Issue, d.Verb, d.Message)
+	require.Equal(t, lifecycle.VerbIssue, d.Verb, d.Message)
 	require.Len(t, d.PutBack, 4)
 	require.Len(t, d.Record.Moves, 4)
 }
@@ -289,7 +289,7 @@ func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
 	for _, request := range []string{"promote-leader", "remediation/promote-leader", "policy/mesh-leader-degraded", "mesh-leader-degraded"} {
 		s.Node.Annotations[RequestKey] = request
 		d := node.Decide(s.State, scene.Noon)
-		require.NotEqual(t, Issue, d.Verb, request)
+		require.NotEqual(t, lifecycle.VerbIssue, d.Verb, request)
 		require.Nil(t, d.Record, request)
 		require.Equal(t, []string{RequestKey}, d.Consume, "%s is answered, not left", request)
 		require.Len(t, d.Notices, 1, request)
@@ -299,7 +299,7 @@ func TestNobodyCanAskForAMoveOfLeadership(t *testing.T) {
 
 // TestResetForgetsAnExhaustedLeader: with its policy's count, beside an exhausted node too, and never one under repair.
 func TestResetForgetsAnExhaustedLeader(t *testing.T) {
-	reset := func(leader, own Phase) Decision {
+	reset := func(leader, own Phase) lifecycle.Decision {
 		s := scene.ReadLocation(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).LocationState(t)
 		s.Node.Annotations[LocationKey] = scene.LocationRecord(leader).Encode()
 		if own != "" {
@@ -311,19 +311,19 @@ func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 		return node.Decide(s.State, scene.Noon)
 	}
 	d := reset(Exhausted, "")
-	require.Equal(t, Rest, d.Verb)
+	require.Equal(t, lifecycle.VerbRest, d.Verb)
 	require.Equal(t, []string{LocationKey}, d.Prune)
 	require.Equal(t, []string{"mesh-leader-degraded"}, d.Allow)
 	require.Equal(t, []string{ResetKey}, d.Consume)
 	require.Empty(t, d.Notices)
 
 	d = reset(Exhausted, Exhausted)
-	require.Equal(t, Reset, d.Verb)
+	require.Equal(t, lifecycle.VerbReset, d.Verb)
 	require.Equal(t, []string{LocationKey}, d.Prune)
 	require.Equal(t, []string{"p", "mesh-leader-degraded"}, d.Allow)
 
 	d = reset(Verifying, Exhausted)
-	require.Equal(t, Reset, d.Verb)
+	require.Equal(t, lifecycle.VerbReset, d.Verb)
 	require.Empty(t, d.Prune)
 
 	d = reset(Exhausted, Pending)
@@ -339,7 +339,7 @@ func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 // TestWordOfALeadersRepairIsItsOwn: Decide leaves cancel and approve to location.Decide while that can take them, and answers
 // them otherwise.
 func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
-	decide := func(phase Phase, key, value string) Decision {
+	decide := func(phase Phase, key, value string) lifecycle.Decision {
 		s := scene.ReadLocation(t, `{}`).LocationState(t)
 		r := scene.LocationRecord(phase)
 		if phase == Pending {

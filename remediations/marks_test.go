@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -135,7 +135,7 @@ func TestOwnMarksOfAStrangersRepairDoNotHoldIt(t *testing.T) {
 			}
 			change.mark(n)
 			guard := func() Reason {
-				reason, _ := (&Candidate{State: &State{Config: c, Node: n, Journal: c.Registry.ReadJournal(n)}, Now: scene.Noon, Policy: &Policy{}}).HeldBy([]Reason{NodeLeaving})
+				reason, _ := (&lifecycle.Candidate{State: &lifecycle.State{Config: c, Node: n, Journal: c.Registry.ReadJournal(n)}, Now: scene.Noon, Policy: &Policy{}}).HeldBy([]Reason{NodeLeaving})
 				return reason
 			}
 			delete(n.Annotations, NodeRepairKey)

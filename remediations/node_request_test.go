@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -104,7 +104,7 @@ func TestAReplacementOfAnOlderVersionIsNotMadeTwice(t *testing.T) {
 	r := &Record{V: 1, ID: "abc234", Policy: "remediation/replace", Cause: Cause{Request: "remediation/replace"}, Phase: Verifying, Step: StepRef{Name: "replace", Attempt: 1},
 		Done: []string{"replace:1"}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Intent: &Intent{ID: "abc234-0-1", At: scene.Noon}}
 	n.Annotations[NodeRepairKey] = r.Encode()
-	s := &State{Config: c, Node: n, Journal: ReadJournal(n)}
+	s := &lifecycle.State{Config: c, Node: n, Journal: ReadJournal(n)}
 	require.NoError(t, s.Journal.Malformed)
 	_, more := s.NextStep(c.PolicyOf(r.Policy, n), r.Step)
 	require.False(t, more)

@@ -9,7 +9,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -70,13 +70,13 @@ func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 	for name, c := range map[string]struct {
 		providers []Provider
 		asked     string // who was asked about the machine
-		verb      Verb
+		verb      lifecycle.Verb
 		intent    string
 	}{
-		"one":                {[]Provider{scene.Serving("civo", "civo://", "")}, "civo", Issue, ""},
-		"two":                {[]Provider{scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")}, "civo", Issue, "civo"},
-		"another was asked":  {[]Provider{scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")}, "bmc", Look, ""},
-		"one that is no one": {[]Provider{scene.Serving("bmc", "bmc://", "")}, "bmc", Keep, ""},
+		"one":                {[]Provider{scene.Serving("civo", "civo://", "")}, "civo", lifecycle.VerbIssue, ""},
+		"two":                {[]Provider{scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")}, "civo", lifecycle.VerbIssue, "civo"},
+		"another was asked":  {[]Provider{scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")}, "bmc", lifecycle.VerbLook, ""},
+		"one that is no one": {[]Provider{scene.Serving("bmc", "bmc://", "")}, "bmc", lifecycle.VerbHold, ""},
 	} {
 		sc := scene.Scene{Survey: &scene.Survey{Step: "reboot"}}
 		s := sc.State(t)
@@ -85,10 +85,10 @@ func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 		d := node.Decide(s, scene.Noon)
 		require.Equal(t, c.verb, d.Verb, "%s: %s", name, d.Message)
 		switch c.verb {
-		case Issue:
+		case lifecycle.VerbIssue:
 			require.Equal(t, c.intent, d.Record.Intent.Provider, name)
 			require.Equal(t, "civo", s.Config.ProviderOfIntent("reboot", d.Record.Intent), name)
-		case Look:
+		case lifecycle.VerbLook:
 			require.True(t, d.Ask.Survey, name)
 		default:
 			require.Equal(t, ProviderAbsent, d.Reason, name)
@@ -123,7 +123,7 @@ func TestWhoIsAskedAboutAnIntent(t *testing.T) {
 
 // TestNothingIsDrainedForAStepThatNobodyTakes: a drain costs the node's pods their place, and prepares a step that would be held.
 func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
-	for id, verb := range map[string]Verb{"aws:///i-1": Keep, "civo://i-1": Issue} {
+	for id, verb := range map[string]lifecycle.Verb{"aws:///i-1": lifecycle.VerbHold, "civo://i-1": lifecycle.VerbIssue} {
 		sc := scene.Scene{Policy: scene.Policy{Plan: []string{"drain", "replace"}}, Provided: []string{"drain", "replace"}}
 		s := sc.State(t)
 		civo := scene.Serving("civo", "civo://", "")
@@ -131,7 +131,7 @@ func TestNothingIsDrainedForAStepThatNobodyTakes(t *testing.T) {
 		s.Node.Spec.ProviderID, s.Config.Providers = id, []Provider{civo}
 		d := node.Decide(s, scene.Noon)
 		require.Equal(t, verb, d.Verb, "%s: %s", id, d.Message)
-		if verb == Keep {
+		if verb == lifecycle.VerbHold {
 			require.Equal(t, ProviderAbsent, d.Reason)
 			require.Contains(t, d.Message, "no provider serves Node n1 for the step replace")
 		}
@@ -162,11 +162,11 @@ func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
 		s.Node.Spec.ProviderID, s.Config.Providers, s.Survey.Provider = c.id, []Provider{karpenter, civo, bmc}, "bmc"
 		d := node.Decide(s, scene.Noon)
 		if !c.passed {
-			require.Equal(t, Issue, d.Verb, "%s: %s", name, d.Message)
+			require.Equal(t, lifecycle.VerbIssue, d.Verb, "%s: %s", name, d.Message)
 			require.Equal(t, c.plan[0], d.Record.Step.Name, name)
 			continue
 		}
-		require.Equal(t, Keep, d.Verb, "%s: %s", name, d.Message)
+		require.Equal(t, lifecycle.VerbHold, d.Verb, "%s: %s", name, d.Message)
 		require.Contains(t, d.Message, "drain is passed over: karpenter drains Node n1 itself in the step replace", name)
 		require.Equal(t, []Passed{{Index: 0, Name: "drain", Why: "karpenter drains Node n1 itself in the step replace"}}, d.Record.Passed, name)
 		require.Equal(t, c.plan[1], d.Record.Step.Name, name)
@@ -189,7 +189,7 @@ func TestAPersonsReplacementPassesItsDrainOver(t *testing.T) {
 		require.Equal(t, "remediation/replace", d.Record.Cause.Request)
 		require.Equal(t, []string{RequestKey}, d.Consume)
 		for _, n := range d.Notices {
-			require.NotEqual(t, RequestRefused, n.Reason, n.Message)
+			require.NotEqual(t, lifecycle.RequestRefused, n.Reason, n.Message)
 		}
 		want := map[bool]string{true: "replace", false: "drain"}[drains]
 		require.Equal(t, want, d.Record.Step.Name, d.Message)
@@ -208,19 +208,19 @@ func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {
 		providers []Provider
 		plan      []string
 		gpu       bool
-		verb      Verb
+		verb      lifecycle.Verb
 		next      string // of what is kept: the step that comes; of what is issued: the step
 	}{
-		"its provider has it":               {"civo://1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, Issue, "reboot"},
-		"its provider lacks it":             {"kwok://1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, Keep, "replace"},
-		"a drain comes between":             {"kwok://1", []Provider{civo, capi}, []string{"reboot", "drain", "replace"}, false, Keep, "drain"},
-		"a drain goes before both":          {"kwok://1", []Provider{civo, capi}, []string{"drain", "reboot", "replace"}, false, Issue, "drain"},
-		"no later step":                     {"kwok://1", []Provider{civo, capi}, []string{"reboot"}, false, Keep, "reboot"},
-		"no provider of any later step":     {"aws:///1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, Keep, "reboot"},
-		"the later step refuses the Node":   {"kwok://1", []Provider{civo, capi}, []string{"reboot", "replace"}, true, Keep, "reboot"},
-		"a drain for what refuses the Node": {"kwok://1", []Provider{civo, capi}, []string{"drain", "reboot", "replace"}, true, Keep, "drain"},
-		"two claim it":                      {"kwok://1", []Provider{both, second, capi}, []string{"reboot", "replace"}, false, Keep, "reboot"},
-		"a drain for what two claim":        {"kwok://1", []Provider{both, second, capi}, []string{"drain", "reboot", "replace"}, false, Keep, "drain"},
+		"its provider has it":               {"civo://1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, lifecycle.VerbIssue, "reboot"},
+		"its provider lacks it":             {"kwok://1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, lifecycle.VerbHold, "replace"},
+		"a drain comes between":             {"kwok://1", []Provider{civo, capi}, []string{"reboot", "drain", "replace"}, false, lifecycle.VerbHold, "drain"},
+		"a drain goes before both":          {"kwok://1", []Provider{civo, capi}, []string{"drain", "reboot", "replace"}, false, lifecycle.VerbIssue, "drain"},
+		"no later step":                     {"kwok://1", []Provider{civo, capi}, []string{"reboot"}, false, lifecycle.VerbHold, "reboot"},
+		"no provider of any later step":     {"aws:///1", []Provider{civo, capi}, []string{"reboot", "replace"}, false, lifecycle.VerbHold, "reboot"},
+		"the later step refuses the Node":   {"kwok://1", []Provider{civo, capi}, []string{"reboot", "replace"}, true, lifecycle.VerbHold, "reboot"},
+		"a drain for what refuses the Node": {"kwok://1", []Provider{civo, capi}, []string{"drain", "reboot", "replace"}, true, lifecycle.VerbHold, "drain"},
+		"two claim it":                      {"kwok://1", []Provider{both, second, capi}, []string{"reboot", "replace"}, false, lifecycle.VerbHold, "reboot"},
+		"a drain for what two claim":        {"kwok://1", []Provider{both, second, capi}, []string{"drain", "reboot", "replace"}, false, lifecycle.VerbHold, "drain"},
 	} {
 		sc := scene.Scene{Policy: scene.Policy{Plan: c.plan}, Provided: []string{"drain", "reboot", "replace"}, Survey: &scene.Survey{Step: "reboot"}}
 		s := sc.State(t)
@@ -231,7 +231,7 @@ func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {
 		d := node.Decide(s, scene.Noon)
 		require.Equal(t, c.verb, d.Verb, "%s: %s", name, d.Message)
 		require.Equal(t, c.next, d.Record.Step.Name, "%s: %s", name, d.Message)
-		if c.verb == Issue {
+		if c.verb == lifecycle.VerbIssue {
 			continue
 		}
 		require.Equal(t, ProviderAbsent, d.Reason, name)

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/ledger"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -150,7 +150,7 @@ func TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed(t *testing.T) {
 	n := scene.Bare("n1")
 	n.Annotations[NodeRepairKey], n.Annotations[RepairPrefix+"leader"] = "node's", "leader's"
 	n.Annotations[ResetKey] = "true"
-	s := &State{Config: &Config{}, Node: n, Journal: ReadJournal(n), Ledger: &Ledger{}}
+	s := &lifecycle.State{Config: &Config{}, Node: n, Journal: ReadJournal(n), Ledger: &ledger.Ledger{}}
 	for range 50 {
 		require.Equal(t, s.Journal.Malformed.Error(), ReadJournal(n).Malformed.Error())
 		require.Contains(t, node.Decide(s, scene.Noon).Ended.Why, "node's")

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -74,15 +74,15 @@ func pendingRepair() string {
 // TestSidecarNeverMovesItsNode: what is known of a node's sidecars starts no repair of the node, counts nowhere as its
 // trouble, and is not named in its record. One that is in flight makes the node wait.
 func TestSidecarNeverMovesItsNode(t *testing.T) {
-	state := func(text string) *State { return scene.ReadSidecar(t, text).SidecarState(t).State }
+	state := func(text string) *lifecycle.State { return scene.ReadSidecar(t, text).SidecarState(t).State }
 	d := node.Decide(state(`{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`), scene.Noon)
-	require.Equal(t, Rest, d.Verb, "an alert about a pod starts nothing on its node")
+	require.Equal(t, lifecycle.VerbRest, d.Verb, "an alert about a pod starts nothing on its node")
 	require.Empty(t, d.Prune, "and is not the node's to drop")
 	d = node.Decide(state(`{alerts: [{status: resolved}], word: {replicas: [{alert: absent}, {alert: absent}]}}`), scene.Noon)
 	require.Empty(t, d.Prune)
 
 	// The node's own trouble, beside that of the sidecar.
-	sick := func(sidecar Phase) Decision {
+	sick := func(sidecar Phase) lifecycle.Decision {
 		sc := &scene.Scene{Alerts: []scene.Alert{{}, {Fingerprint: "00000000000000aa", Policy: "sidecar-not-ready", Active: true}}}
 		s := sc.State(t)
 		s.Config.Policies = append(s.Config.Policies, &Policy{Name: "sidecar-not-ready", Mode: ModeEnforce, Kind: KindSidecar, Labels: []string{"namespace", "pod"}, Plan: []Step{{Name: "mark-ready", Provider: "sei", Attempts: 3}}})
@@ -95,7 +95,7 @@ func TestSidecarNeverMovesItsNode(t *testing.T) {
 	}
 	for _, phase := range []Phase{"", Pending, Exhausted} {
 		d := sick(phase)
-		require.Equal(t, Issue, d.Verb, "%s: %s", phase, d.Message)
+		require.Equal(t, lifecycle.VerbIssue, d.Verb, "%s: %s", phase, d.Message)
 		require.Empty(t, d.Record.Also, "a sidecar's alert is none of the node's")
 	}
 	for _, phase := range []Phase{Acting, Verifying} {
@@ -110,7 +110,7 @@ func TestNobodyCanAskForASidecarOnANode(t *testing.T) {
 	for _, request := range []string{"mark-ready", "remediation/mark-ready", "policy/sidecar-not-ready", "sidecar-not-ready"} {
 		s.Node.Annotations[RequestKey] = request
 		d := node.Decide(s.State, scene.Noon)
-		require.NotEqual(t, Issue, d.Verb, request)
+		require.NotEqual(t, lifecycle.VerbIssue, d.Verb, request)
 		require.Nil(t, d.Record, request)
 		require.Equal(t, []string{RequestKey}, d.Consume, "%s is answered, not left", request)
 		require.Len(t, d.Notices, 1, request)
@@ -130,7 +130,7 @@ func TestResetForgetsExhaustedSidecars(t *testing.T) {
 	s.Node.Annotations[SidecarKey(scene.ThePod)], s.Node.Annotations[SidecarKey(busy)] = scene.SidecarRecord(Exhausted).Encode(), other.Encode()
 	s.Journal = ReadJournal(s.Node)
 	d := node.Decide(s.State, scene.Noon)
-	require.Equal(t, Rest, d.Verb)
+	require.Equal(t, lifecycle.VerbRest, d.Verb)
 	require.Equal(t, []string{SidecarKey(scene.ThePod)}, d.Prune)
 	require.Equal(t, []string{ResetKey}, d.Consume)
 	require.Empty(t, d.Notices)

@@ -92,7 +92,7 @@ func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answe
 	if err != nil {
 		return false, fmt.Sprintf("the ledger cannot be read: %v", err)
 	}
-	l, err := ledger.DecodeLedger(data)
+	l, err := ledger.Decode(data)
 	if err != nil {
 		return false, fmt.Sprintf("the ledger cannot be understood: %v", err)
 	}

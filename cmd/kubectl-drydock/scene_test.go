@@ -144,7 +144,7 @@ func ledgerIn(namespace string, data map[string]string) *corev1.ConfigMap {
 var configured = map[string]string{"concurrent": "1", "concurrentPerZone": "1", "concurrentPerPool": "1", "unhealthy": "20%"}
 
 func calmLedger() *ledger.Ledger {
-	return &ledger.Ledger{Status: ledger.LedgerStatus{Mode: remediations.ModeEnforce, Limits: configured}}
+	return &ledger.Ledger{Status: ledger.Status{Mode: remediations.ModeEnforce, Limits: configured}}
 }
 
 // golden compares with testdata/<name>.golden; UPDATE=1 rewrites it.

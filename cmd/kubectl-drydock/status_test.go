@@ -94,7 +94,7 @@ func TestStatusShowsWhatIsGoingOn(t *testing.T) {
 	cut.Arrival = now.Add(-20 * time.Minute)
 	cut.Status.SelfTest = alerts.SelfTest{State: alerts.SelfTestNotArrived, Message: "it does not arrive", Since: now.Add(-9 * time.Minute)}
 	old := calmLedger()
-	old.Status = ledger.LedgerStatus{}
+	old.Status = ledger.Status{}
 	paused := under("node-1", record("aaaaaa", remediations.Pending, held(remediations.Paused, "paused", time.Time{})))
 	paused.Annotations[remediations.PauseKey] = "true (\x1b[2J\nnode-9 is fine)"
 	for name, c := range map[string]struct {

@@ -162,7 +162,7 @@ func (d *fleetDay) run(o Options) *Replay {
 		require.Empty(d.t, n.now.Labels[remediations.PhaseLabel], name)
 		require.NotContains(d.t, n.now.Annotations, remediations.NodeRepairKey, name)
 	}
-	l, err := ledger.DecodeLedger(r.ledger)
+	l, err := ledger.Decode(r.ledger)
 	require.NoError(d.t, err)
 	require.Empty(d.t, l.Slots)
 	require.Empty(d.t, l.Status.Breakers)

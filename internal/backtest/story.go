@@ -177,11 +177,11 @@ func (s *story) told(now time.Time, e engine.Event) {
 
 // decided takes a decision about a node.
 func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
-	if d.Verb == lifecycle.Look {
+	if d.Verb == lifecycle.VerbLook {
 		return // it only looks once more
 	}
 	var hold *Hold
-	if d.Verb == lifecycle.Keep {
+	if d.Verb == lifecycle.VerbHold {
 		hold = &Hold{Reason: d.Reason}
 		if d.Policy != nil {
 			hold.Policy = d.Policy.Name
@@ -227,7 +227,7 @@ func (s *story) releaseAll(now time.Time) {
 
 // saved takes a ledger that was saved.
 func (s *story) saved(now time.Time, data map[string]string) {
-	l, err := ledger.DecodeLedger(data)
+	l, err := ledger.Decode(data)
 	if err != nil {
 		return
 	}

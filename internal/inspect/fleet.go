@@ -125,7 +125,7 @@ func selfTest(t alerts.SelfTest, arrival *time.Time, now time.Time) Line {
 	return l
 }
 
-func breakers(st *ledger.LedgerStatus, ill map[string][]string, now time.Time) []Line {
+func breakers(st *ledger.Status, ill map[string][]string, now time.Time) []Line {
 	var out []Line
 	if _, ok := st.Breakers[ledger.ScopeCluster]; !ok {
 		out = append(out, Line{Label: "Breaker", Subject: ledger.ScopeCluster, Text: "cluster closed", Calm: true})

@@ -47,9 +47,9 @@ type Ledger struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// Problem is why the rest is empty: missing, forbidden, or malformed.
-	Problem string               `json:"problem,omitempty"`
-	Slots   []ledger.Slot        `json:"slots,omitempty"`
-	Status  *ledger.LedgerStatus `json:"status,omitempty"`
+	Problem string         `json:"problem,omitempty"`
+	Slots   []ledger.Slot  `json:"slots,omitempty"`
+	Status  *ledger.Status `json:"status,omitempty"`
 	// Arrival is when the self-test's alert last arrived.
 	Arrival *time.Time `json:"arrival,omitempty"`
 
@@ -222,9 +222,9 @@ func namespaces(cms []corev1.ConfigMap) string {
 // DecodeLedger is the ledger that the ConfigMap holds, or why it cannot be read.
 func DecodeLedger(cm *corev1.ConfigMap) Ledger {
 	l := Ledger{Namespace: cm.Namespace, Name: cm.Name, Version: cm.Annotations[remediations.VersionKey]}
-	whole, err := ledger.DecodeLedger(cm.Data)
+	whole, err := ledger.Decode(cm.Data)
 	switch {
-	case errors.Is(err, ledger.ErrLedgerMalformed):
+	case errors.Is(err, ledger.ErrMalformed):
 		l.Problem = fmt.Sprintf("%v; unless this plugin is older than Drydock, every repair is held: correct the ConfigMap, or delete it: Drydock makes it again from the Nodes", err)
 	case err != nil:
 		l.Problem = err.Error()

@@ -130,14 +130,14 @@ func (s *Observation) decide(t *Why) {
 	}
 	d := nodes.Decide(s.State, s.Now)
 	if len(all) == 0 {
-		if d.Verb == lifecycle.Keep {
+		if d.Verb == lifecycle.VerbHold {
 			s.holds(t, &Hold{Reason: d.Reason, Message: d.Message}, d.Policy)
 		}
 		return
 	}
 	// Of several alerts the first that may act, or the first that is held; of a plan whose steps were passed over, the last step.
 	c := all[len(all)-1]
-	if i := slices.IndexFunc(all, func(c considered) bool { return d.Verb == lifecycle.Keep && c.heldBy(d.Reason) }); i >= 0 {
+	if i := slices.IndexFunc(all, func(c considered) bool { return d.Verb == lifecycle.VerbHold && c.heldBy(d.Reason) }); i >= 0 {
 		c = all[i]
 	}
 	t.Policy, t.Guards = c.Policy.Name, c.guards
@@ -147,7 +147,7 @@ func (s *Observation) decide(t *Why) {
 	switch {
 	case first != nil:
 		s.holds(t, &Hold{Reason: first.Reason, Message: first.Message, Until: first.Until}, c.Policy)
-	case d.Verb == lifecycle.Keep && !slices.ContainsFunc(c.guards, func(a lifecycle.GuardAnswer) bool { return a.Reason == d.Reason }):
+	case d.Verb == lifecycle.VerbHold && !slices.ContainsFunc(c.guards, func(a lifecycle.GuardAnswer) bool { return a.Reason == d.Reason }):
 		s.holds(t, &Hold{Reason: d.Reason, Message: d.Message}, c.Policy)
 	default:
 		t.State, t.When = UnderRepair, "as soon as Drydock looks: no guard that was seen holds it"

@@ -101,7 +101,7 @@ func rich() Input {
 		Ledger: &ledger.Ledger{
 			Unseen:  []ledger.Span{{From: ago(100 * time.Hour), To: ago(98 * time.Hour)}},
 			Orphans: []ledger.Orphan{{Node: "node-10", UID: "u", Record: *record("jjjjjj", remediations.Acting, time.Minute, "")}},
-			Status:  ledger.LedgerStatus{Breakers: map[string]ledger.Breaker{"zone/fra2": {State: ledger.BreakerOpen, Since: ago(time.Hour)}}},
+			Status:  ledger.Status{Breakers: map[string]ledger.Breaker{"zone/fra2": {State: ledger.BreakerOpen, Since: ago(time.Hour)}}},
 		},
 	}
 }

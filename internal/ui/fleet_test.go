@@ -133,7 +133,7 @@ func TestALongTableIsFolded(t *testing.T) {
 
 func TestTheLedgersChangeIsSentWithWhatItHolds(t *testing.T) {
 	t.Parallel()
-	calm := ledger.LedgerStatus{Mode: remediations.ModeEnforce, Limits: map[string]string{"unhealthy": "20%"}}
+	calm := ledger.Status{Mode: remediations.ModeEnforce, Limits: map[string]string{"unhealthy": "20%"}}
 	d := open(t, ledgerWith(calm), node("node-1", unready, record(remediations.Pending)), node("node-2"))
 	require.Equal(t, Ill, d.fleet().Concern[0].State)
 	s := d.listen()
@@ -183,7 +183,7 @@ func TestEachStateIsShown(t *testing.T) {
 
 func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 	t.Parallel()
-	d := open(t, ledgerWith(ledger.LedgerStatus{
+	d := open(t, ledgerWith(ledger.Status{
 		Mode: remediations.ModeObserve, Limits: map[string]string{"unhealthy": "20%", "concurrent": "1"}, Stopped: map[string]string{"node-not-ready": "the key is refused"},
 		Breakers: map[string]ledger.Breaker{"zone/a": {State: ledger.BreakerOpen, Since: now, Quiet: now, Unhealthy: 2, Nodes: 2}},
 	}), node("node-1", unready, labelled(corev1.LabelTopologyZone, "a")), node("node-2", labelled(corev1.LabelTopologyZone, "b"), annotated(remediations.PauseKey, "true disk swap")),
@@ -214,7 +214,7 @@ func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 func TestHostileTextIsHarmless(t *testing.T) {
 	t.Parallel()
 	const evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>`{{.}}\u202egnp\u0007"
-	d := open(t, ledgerWith(ledger.LedgerStatus{Blind: evil, Holds: map[remediations.Reason]string{remediations.OutsideWindow: evil}}),
+	d := open(t, ledgerWith(ledger.Status{Blind: evil, Holds: map[remediations.Reason]string{remediations.OutsideWindow: evil}}),
 		node("node-1", unready, labelled(corev1.LabelTopologyZone, strings.Repeat(evil, 100)), labelled("karpenter.sh/nodepool", evil), annotated(remediations.PauseKey, "true "+evil)),
 		node("node-2", record(remediations.Pending, func(r *remediations.Record) {
 			r.Policy, r.Hold = evil, &remediations.Hold{Reason: remediations.Reason(evil), Message: strings.Repeat(evil, 100), Since: now}
@@ -295,10 +295,10 @@ func TestALedgerThatMayNotBeWatchedIsReadAgain(t *testing.T) {
 		c.PrependWatchReactor("configmaps", func(clientgotesting.Action) (bool, watch.Interface, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no watch"))
 		})
-	}, ledgerWith(ledger.LedgerStatus{Mode: remediations.ModeEnforce}), node("node-1"))
+	}, ledgerWith(ledger.Status{Mode: remediations.ModeEnforce}), node("node-1"))
 	require.Contains(t, d.fleet().InForce, Fact{"Blind", "no", true})
 	s := d.listen()
-	_, err := d.cluster.CoreV1().ConfigMaps("drydock").Update(t.Context(), ledgerWith(ledger.LedgerStatus{Blind: "no Alertmanager answers"}), metav1.UpdateOptions{})
+	_, err := d.cluster.CoreV1().ConfigMaps("drydock").Update(t.Context(), ledgerWith(ledger.Status{Blind: "no Alertmanager answers"}), metav1.UpdateOptions{})
 	require.NoError(t, err)
 	asked := make(chan struct{})
 	go func() {

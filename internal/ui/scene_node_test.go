@@ -69,7 +69,7 @@ func withRecord(id string, phase remediations.Phase, change ...func(*remediation
 // installed is Drydock in the cluster: a leader, a calm ledger, its configuration.
 func installed() []runtime.Object {
 	holder, seconds, renewed := "drydock-0", int32(15), metav1.NewMicroTime(now)
-	l := &ledger.Ledger{Status: ledger.LedgerStatus{Mode: remediations.ModeEnforce}}
+	l := &ledger.Ledger{Status: ledger.Status{Mode: remediations.ModeEnforce}}
 	labels := map[string]string{"app.kubernetes.io/name": "drydock"}
 	return []runtime.Object{
 		&coordinationv1.Lease{

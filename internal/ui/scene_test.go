@@ -215,7 +215,7 @@ func labelled(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels[key] = value }
 }
 
-func ledgerWith(status ledger.LedgerStatus) *corev1.ConfigMap {
+func ledgerWith(status ledger.Status) *corev1.ConfigMap {
 	l := &ledger.Ledger{Status: status}
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "drydock", Name: inspect.LedgerName, Labels: map[string]string{"app.kubernetes.io/name": "drydock", "app.kubernetes.io/component": "ledger"},

@@ -113,7 +113,7 @@ func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes
 	if !ok || !c.Remediation(step.Name).Disruptive {
 		return ""
 	}
-	f := fleet.NewFleet(c, nodes(), &ledger.Ledger{}, func(string) bool { return false }, now)
+	f := fleet.New(c, nodes(), &ledger.Ledger{}, func(string) bool { return false }, now)
 	if why := f.ControlPlaneBusy(n); why != "" {
 		return why
 	}

@@ -48,9 +48,9 @@ func (d *days) decide() lifecycle.Decision {
 			Heartbeats: &signs.Heartbeats{ReadAt: d.now, Nodes: 1}, Survey: &remediations.Survey{Step: remediations.StepOn{Name: "reboot"}, At: d.now},
 			Word: &alerts.Snapshot{AskedAt: d.now, Replicas: []alerts.Replica{{Watchdog: true, WatchdogAt: d.now, Alerts: map[string]alerts.Alert{fingerprintOf("n0"): d.word}}}},
 		}
-		s.Fleet = fleet.NewFleet(d.config, []*corev1.Node{d.node}, s.Ledger, func(string) bool { return false }, d.now)
+		s.Fleet = fleet.New(d.config, []*corev1.Node{d.node}, s.Ledger, func(string) bool { return false }, d.now)
 		is := node.Decide(s, d.now)
-		if is.Verb == lifecycle.Issue {
+		if is.Verb == lifecycle.VerbIssue {
 			d.calls++
 			return is
 		}
@@ -84,7 +84,7 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 				d.now = d.now.Add(24*time.Hour + time.Minute)
 				is := d.decide()
 				if !cancelled {
-					require.Equal(t, lifecycle.Issue, is.Verb)
+					require.Equal(t, lifecycle.VerbIssue, is.Verb)
 					return
 				}
 				require.Equal(t, remediations.Paused, is.Reason, "after %d days: %s", day, is.Message)
@@ -96,7 +96,7 @@ func TestCancelOutlivesTheHistory(t *testing.T) {
 			require.NotContains(t, d.node.Annotations[remediations.HistoryKey], `"id":"cancld"`, "it fell out long ago")
 			d.word.StartsAt = d.now
 			d.now = d.now.Add(time.Minute)
-			require.Equal(t, lifecycle.Issue, d.decide().Verb, "it has ended, and fires again")
+			require.Equal(t, lifecycle.VerbIssue, d.decide().Verb, "it has ended, and fires again")
 		})
 	}
 }

@@ -67,7 +67,7 @@ func (p *passing) node(n *corev1.Node) {
 		p.askAlerts(m)
 		p.want(s, s.Journal.Record, d)
 	}
-	p.waiting = p.waiting || d.Verb == lifecycle.Keep || m.work != nil
+	p.waiting = p.waiting || d.Verb == lifecycle.VerbHold || m.work != nil
 	p.recheck(d)
 	before := m.written
 	p.carry(s, d)
@@ -109,24 +109,24 @@ func (p *passing) carry(s *lifecycle.State, d lifecycle.Decision) {
 		return
 	}
 	switch d.Verb {
-	case lifecycle.Issue:
+	case lifecycle.VerbIssue:
 		p.issue(s, d)
-	case lifecycle.Keep:
+	case lifecycle.VerbHold:
 		p.keep(s, d)
-	case lifecycle.Verify:
+	case lifecycle.VerbVerify:
 		if p.put(s, d) != nil {
 			p.remember(s.Node.Name).call = nil
 			p.tell(s.Node.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 			p.stop(d)
 			p.replacing(d.Record)
 		}
-	case lifecycle.Resume:
+	case lifecycle.VerbResume:
 		p.work(s.Node, d, s.Journal.Record)
-	case lifecycle.End:
+	case lifecycle.VerbEnd:
 		p.end(s, d)
-	case lifecycle.Reset:
+	case lifecycle.VerbReset:
 		p.reset(s, d)
-	case lifecycle.Look:
+	case lifecycle.VerbLook:
 		if d.Policy != nil {
 			// No guard holds it: it only looks once more. It keeps its place, so that a younger fault does not pass it.
 			if wouldBe := d.Policy.Mode == remediations.ModeObserve; !wouldBe || !p.spoken(d.Policy, s.Journal.Record) {
@@ -134,11 +134,11 @@ func (p *passing) carry(s *lifecycle.State, d lifecycle.Decision) {
 			}
 		}
 		p.put(s, d)
-	case lifecycle.Wait:
+	case lifecycle.VerbWait:
 		if p.put(s, d) != nil && d.Record != nil && d.Record.Note != "" {
 			p.tell(s.Node.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Of: trailOf(d.Record), Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
 		}
-	case lifecycle.Drop, lifecycle.Rest:
+	case lifecycle.VerbDrop, lifecycle.VerbRest:
 		if len(d.Allow) == 0 || p.allow(d) {
 			if p.put(s, d) != nil && d.LeftOf != "" {
 				p.Events.Event(s.Node.Name, Event{Reason: "RepairUndone", Action: d.LeftOf, Note: d.Message, Of: Trail{Repair: d.LeftOf}})
@@ -164,7 +164,7 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 	case d.Record != nil:
 		value := d.Record.Encode()
 		c.Annotations[key] = &value
-	case d.Verb == lifecycle.Reset:
+	case d.Verb == lifecycle.VerbReset:
 		for k := range n.Annotations {
 			// A sidecar that is under repair has not run out of anything, nor has a leader. Where a record cannot be read, none
 			// can be told apart.
@@ -174,13 +174,13 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 			}
 		}
 		c.Annotations[remediations.NodeRepairKey] = nil // with it the label goes, whatever there is
-	case d.Verb == lifecycle.End || d.Verb == lifecycle.Drop:
+	case d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop:
 		if _, has := n.Annotations[key]; has {
 			c.Annotations[key] = nil
 		}
 	}
 	past := journal.History
-	if r := d.Record; r != nil && r.After != nil && (d.Verb == lifecycle.Issue || d.Verb == lifecycle.End) {
+	if r := d.Record; r != nil && r.After != nil && (d.Verb == lifecycle.VerbIssue || d.Verb == lifecycle.VerbEnd) {
 		past = remediations.MarkRelapsed(past, r.After.ID)
 	}
 	if d.Ended != nil {
@@ -245,7 +245,7 @@ func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time
 // tidies says that nobody waits for what the decision writes: no side effect rests on it, and it answers nobody.
 func tidies(s *lifecycle.State, d lifecycle.Decision) bool {
 	r := s.Journal.Record
-	verb := d.Verb == lifecycle.Keep || d.Verb == lifecycle.Drop || d.Verb == lifecycle.Rest
+	verb := d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbRest
 	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && (r == nil || !r.Phase.InFlight())
 }
 

@@ -109,7 +109,7 @@ type Engine struct {
 	// counts the saves in a row that met somebody else's.
 	ledgerOut, leasesOut outage
 	conflicts            int
-	statusSaved          ledger.LedgerStatus
+	statusSaved          ledger.Status
 	// stored is the ledger's data as it was last read or saved.
 	stored     map[string]string
 	connection connection

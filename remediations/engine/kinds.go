@@ -120,40 +120,40 @@ func (p *passing) carryBeside(k *kind, t *subject, d lifecycle.Decision) {
 			p.want(t.State, t.Record, d)
 		}
 	}
-	p.waiting = p.waiting || (k.slots != nil && d.Verb == lifecycle.Keep)
+	p.waiting = p.waiting || (k.slots != nil && d.Verb == lifecycle.VerbHold)
 	if d.Ask.Sighting {
 		p.lookAt(k, t, d)
 	}
 	p.recheck(d)
 	wrote := false
 	switch d.Verb {
-	case lifecycle.Issue:
+	case lifecycle.VerbIssue:
 		wrote = p.issueBeside(k, t, d)
-	case lifecycle.Resume:
+	case lifecycle.VerbResume:
 		k.resume(p, t, d)
-	case lifecycle.Keep:
+	case lifecycle.VerbHold:
 		wrote = p.keepBeside(k, t, d)
-	case lifecycle.Verify:
+	case lifecycle.VerbVerify:
 		if wrote = p.putOf(t.State, t.Key, d); wrote {
 			p.verifying(k, t, d)
 		}
-	case lifecycle.End:
+	case lifecycle.VerbEnd:
 		if wrote = p.putOf(t.State, t.Key, d); wrote {
 			p.endBeside(k, t, d)
 		}
-	case lifecycle.Look:
+	case lifecycle.VerbLook:
 		if r := onRecord(t, d); k.slots != nil && d.Policy != nil && r != nil && !p.spoken(d.Policy, t.Record) {
 			k.slots.occupy(p.fleet, t.of.node, r, d.Policy.Mode == remediations.ModeObserve)
 		}
 		wrote = p.putOf(t.State, t.Key, d)
-	case lifecycle.Wait, lifecycle.Drop, lifecycle.Rest, lifecycle.Reset:
+	case lifecycle.VerbWait, lifecycle.VerbDrop, lifecycle.VerbRest, lifecycle.VerbReset:
 		wrote = p.putOf(t.State, t.Key, d)
 	}
 	r := t.Record
 	switch {
 	case d.Record != nil && wrote:
 		r = d.Record
-	case wrote && (d.Verb == lifecycle.End || d.Verb == lifecycle.Drop):
+	case wrote && (d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop):
 		r = nil
 	}
 	p.tallied(r, d)

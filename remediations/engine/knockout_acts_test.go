@@ -69,7 +69,7 @@ func actKnockOuts() map[string]knockOut {
 			take: func(h *hands) {
 				h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
 					if r := s.Journal.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
-						*d = lifecycle.Decision{Verb: lifecycle.Issue, Record: r, Policy: s.Config.Policies[0]}
+						*d = lifecycle.Decision{Verb: lifecycle.VerbIssue, Record: r, Policy: s.Config.Policies[0]}
 					}
 				})
 			},

@@ -103,7 +103,7 @@ func limitKnockOuts() map[string]knockOut {
 						}
 						return out
 					})
-					s.Fleet = fleet.NewFleet(s.Config, nodes, &ledger.Ledger{}, func(string) bool { return false }, now)
+					s.Fleet = fleet.New(s.Config, nodes, &ledger.Ledger{}, func(string) bool { return false }, now)
 				})
 			},
 			speaks: "3: 2 in flight",

@@ -28,20 +28,20 @@ func livenessKnockOuts() map[string]knockOut {
 	never := func(h *hands, which func(s *lifecycle.State, d *lifecycle.Decision) bool) {
 		h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
 			if which(s, d) {
-				*d = lifecycle.Decision{Verb: lifecycle.Wait}
+				*d = lifecycle.Decision{Verb: lifecycle.VerbWait}
 			}
 		})
 	}
 	return map[string]knockOut{
 		"liveness: what was held ends when its alert is over": {
 			take: func(h *hands) {
-				never(h, func(_ *lifecycle.State, d *lifecycle.Decision) bool { return d.Verb == lifecycle.Drop })
+				never(h, func(_ *lifecycle.State, d *lifecycle.Decision) bool { return d.Verb == lifecycle.VerbDrop })
 			},
 			tale: calm(held), speaks: "liveness: n0 has a repair left over",
 		},
 		"liveness: a repair ends": {
 			take: func(h *hands) {
-				never(h, func(_ *lifecycle.State, d *lifecycle.Decision) bool { return d.Verb == lifecycle.End })
+				never(h, func(_ *lifecycle.State, d *lifecycle.Decision) bool { return d.Verb == lifecycle.VerbEnd })
 				h.w.in(4*time.Minute, func() { // or its slot would be said to be left over, and not its record
 					h.w.lies.forgetSlots, h.w.ledger["slots"] = true, "[]"
 				})
@@ -74,7 +74,7 @@ func livenessKnockOuts() map[string]knockOut {
 			config: func(c *remediations.Config) { c.Policies[0].Mode = remediations.ModeObserve },
 			take: func(h *hands) {
 				never(h, func(s *lifecycle.State, d *lifecycle.Decision) bool {
-					return d.Verb == lifecycle.End && d.Ended.Outcome == remediations.Observed && s.Node.Name == "n5"
+					return d.Verb == lifecycle.VerbEnd && d.Ended.Outcome == remediations.Observed && s.Node.Name == "n5"
 				})
 			},
 			tale: calm(func(_ *testing.T, w *world) { w.start() }), speaks: "liveness: the would-be repair of n5 keeps its place",
@@ -96,7 +96,7 @@ func livenessKnockOuts() map[string]knockOut {
 		"liveness: a fresh fault is repaired": {
 			take: func(h *hands) {
 				never(h, func(s *lifecycle.State, d *lifecycle.Decision) bool {
-					return d.Verb == lifecycle.Issue && s.Node.Name == "n5"
+					return d.Verb == lifecycle.VerbIssue && s.Node.Name == "n5"
 				})
 			},
 			tale: calm(func(t *testing.T, w *world) { sickNode(t, w) }), speaks: "liveness: the fresh fault of n5 is not repaired",

@@ -104,7 +104,7 @@ func leaderKnockOuts() map[string]knockOut {
 		"2: a leader's repair excludes those of its nodes": {
 			take: func(h *hands) {
 				h.state(func(s *lifecycle.State, _ time.Time) {
-					s.Journal.OtherRepairs, s.Fleet = nil, fleet.NewFleet(s.Config, []*corev1.Node{s.Node}, &ledger.Ledger{}, func(string) bool { return false }, time.Now())
+					s.Journal.OtherRepairs, s.Fleet = nil, fleet.New(s.Config, []*corev1.Node{s.Node}, &ledger.Ledger{}, func(string) bool { return false }, time.Now())
 				})
 			},
 			speaks: "2: an intent on n1",
@@ -142,7 +142,7 @@ func leaderKnockOuts() map[string]knockOut {
 					c.Phase, c.Step.Attempt, c.Since, c.Deadline = remediations.Acting, 3, now, now.Add(time.Minute)
 					c.Moves = append(slices.Clone(again.Moves), remediations.Move{Location: "l0", From: "n2", To: "n1", Before: map[string]*string{"n1": nil}})
 					c.Intent = &remediations.Intent{ID: again.ID + "-0-3", At: now, Successor: "n1"}
-					return lifecycle.Decision{Verb: lifecycle.Issue, Record: &c, Policy: s.Config.Policies[1]}
+					return lifecycle.Decision{Verb: lifecycle.VerbIssue, Record: &c, Policy: s.Config.Policies[1]}
 				}
 			},
 			tale: relayFails(func(w *world) { w.mesh.members["n1"].darkLeading, w.mesh.members["n2"].darkLeading = true, true }), speaks: "S2: the successor",
@@ -206,7 +206,7 @@ func leaderKnockOuts() map[string]knockOut {
 
 // noFleet is a fleet in which nobody is under repair.
 func noFleet(s *location.State) *fleet.Fleet {
-	return fleet.NewFleet(s.Config, []*corev1.Node{s.Node}, &ledger.Ledger{}, func(string) bool { return false }, time.Now())
+	return fleet.New(s.Config, []*corev1.Node{s.Node}, &ledger.Ledger{}, func(string) bool { return false }, time.Now())
 }
 
 // moveKnockOuts are what must be before a move leaves: invariants 4, 5 and 9.
@@ -221,7 +221,7 @@ func moveKnockOuts() map[string]knockOut {
 			take: func(h *hands) {
 				h.w.core.decideLocation = func(s *location.State, now time.Time) lifecycle.Decision {
 					if r := s.Record; r != nil && r.Phase == remediations.Acting && s.Call == nil {
-						return lifecycle.Decision{Verb: lifecycle.Issue, Record: r, Policy: s.Config.Policies[1]}
+						return lifecycle.Decision{Verb: lifecycle.VerbIssue, Record: r, Policy: s.Config.Policies[1]}
 					}
 					return location.Decide(s, now)
 				}

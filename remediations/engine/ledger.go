@@ -18,7 +18,7 @@ func (e *Engine) loadLedger(ctx context.Context) {
 	}
 	data, version, err := e.Store.Load(ctx)
 	if errors.Is(err, ErrNotFound) {
-		l := ledger.RebuildLedger(e.Config, e.roster.Nodes(), e.Clock.Now())
+		l := ledger.Rebuild(e.Config, e.roster.Nodes(), e.Clock.Now())
 		l.Arrival = e.connection.arrival
 		if err := e.saveLedger(ctx, l, ""); err == nil {
 			e.Log.Info("the ledger was made from the Nodes", "slots", len(l.Slots))
@@ -31,7 +31,7 @@ func (e *Engine) loadLedger(ctx context.Context) {
 		e.ledger = nil
 		return
 	}
-	l, err := ledger.DecodeLedger(data)
+	l, err := ledger.Decode(data)
 	if err != nil {
 		e.ledger, e.ledgerErr = nil, err
 		return

@@ -45,7 +45,7 @@ func (l ledgerPort) Save(ctx context.Context, data map[string]string, version st
 	l.w.ledgerRV++
 	slots := l.w.ledger["slots"]
 	l.w.ledger = maps.Clone(data)
-	if kept, err := ledger.DecodeLedger(data); l.w.lies.keepSlots && err == nil && len(kept.Slots) == 0 && slots != "" {
+	if kept, err := ledger.Decode(data); l.w.lies.keepSlots && err == nil && len(kept.Slots) == 0 && slots != "" {
 		l.w.ledger["slots"] = slots
 	}
 	if l.w.lies.forgetSlots {
@@ -68,11 +68,11 @@ func (w *world) arrive(at time.Time) {
 	}
 	w.ledgerRV++
 	w.ledger = maps.Clone(w.ledger)
-	w.ledger[ledger.LedgerArrival] = ledger.EncodeArrival(at)
+	w.ledger[ledger.KeyArrival] = ledger.EncodeArrival(at)
 }
 
 func slotsOf(data map[string]string) []string {
-	l, err := ledger.DecodeLedger(data)
+	l, err := ledger.Decode(data)
 	if err != nil {
 		return []string{err.Error()}
 	}

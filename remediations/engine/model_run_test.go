@@ -132,7 +132,7 @@ func (w *world) slots(t testing.TB) []ledger.Slot {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l, err := ledger.DecodeLedger(w.ledger)
+	l, err := ledger.Decode(w.ledger)
 	require.NoError(t, err)
 	return l.Slots
 }

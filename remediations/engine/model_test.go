@@ -97,7 +97,7 @@ func mustLedger(w *world) *ledger.Ledger {
 	if w.ledger == nil {
 		return &ledger.Ledger{} // deleted, and not asked for since
 	}
-	l, err := ledger.DecodeLedger(w.ledger)
+	l, err := ledger.Decode(w.ledger)
 	if err != nil {
 		w.fail("the ledger cannot be read: %v", err)
 		return &ledger.Ledger{}

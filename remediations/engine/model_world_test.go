@@ -289,7 +289,7 @@ func (w *world) record(name string) *remediations.Record {
 
 // book is the ledger as it is kept; nil: there is none, or it cannot be read.
 func (w *world) book() *ledger.Ledger {
-	l, err := ledger.DecodeLedger(w.ledger)
+	l, err := ledger.Decode(w.ledger)
 	if err != nil {
 		return nil
 	}

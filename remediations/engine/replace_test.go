@@ -29,7 +29,7 @@ func (w *world) orphans(t testing.TB) []ledger.Orphan {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l, err := ledger.DecodeLedger(w.ledger)
+	l, err := ledger.Decode(w.ledger)
 	require.NoError(t, err)
 	return l.Orphans
 }

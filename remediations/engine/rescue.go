@@ -273,7 +273,7 @@ func (r *Rescue) finish() {
 		}
 	}
 	if s, err := r.state(); err == nil {
-		if d := r.core.decideAPIServer(s, r.Clock.Now()); d.Verb == lifecycle.Verify {
+		if d := r.core.decideAPIServer(s, r.Clock.Now()); d.Verb == lifecycle.VerbVerify {
 			r.append(d.Write...)
 		}
 	}

@@ -127,23 +127,23 @@ func (r *Rescue) carry(ctx context.Context, s *apiserver.State, d apiserver.Deci
 		r.see(ctx)
 	}
 	switch d.Verb {
-	case lifecycle.Issue:
+	case lifecycle.VerbIssue:
 		return false, r.issue(ctx, s, d, now)
-	case lifecycle.Reset:
+	case lifecycle.VerbReset:
 		return true, r.reset(s, d)
-	case lifecycle.Keep, lifecycle.Verify, lifecycle.End, lifecycle.Drop,
-		lifecycle.Rest, lifecycle.Look, lifecycle.Wait, lifecycle.Resume:
+	case lifecycle.VerbHold, lifecycle.VerbVerify, lifecycle.VerbEnd, lifecycle.VerbDrop,
+		lifecycle.VerbRest, lifecycle.VerbLook, lifecycle.VerbWait, lifecycle.VerbResume:
 	}
 	if len(d.Write) > 0 {
 		if err := r.Journal.Append(d.Write...); err != nil {
 			return false, err
 		}
-		if d.Verb == lifecycle.Verify {
+		if d.Verb == lifecycle.VerbVerify {
 			r.call, r.wellSince = nil, time.Time{}
 		}
 	}
 	r.tellOf(s, d)
-	return d.Verb == lifecycle.Verify || d.Verb == lifecycle.End, nil
+	return d.Verb == lifecycle.VerbVerify || d.Verb == lifecycle.VerbEnd, nil
 }
 
 // append writes what is no decision's; where that fails it is written with the next occasion.
@@ -261,9 +261,9 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 		id = rescue.ID
 	}
 	switch d.Verb {
-	case lifecycle.Keep:
+	case lifecycle.VerbHold:
 		r.tell("", id+"/"+string(d.Reason), Event{Warning: true, Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOfRescue(rescue)})
-	case lifecycle.Verify:
+	case lifecycle.VerbVerify:
 		if t := rescue.Hosts; len(t) > 0 {
 			last := t[len(t)-1]
 			r.tell(last.Host, last.Attempt, Event{Reason: "RepairVerifying", Action: last.Attempt, Note: d.Message, Of: trailOfRescue(rescue)})
@@ -271,7 +271,7 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 				r.tell(last.Host, last.Attempt, Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart its kubelet said: " + last.Evidence, Of: trailOfRescue(rescue)})
 			}
 		}
-	case lifecycle.End:
+	case lifecycle.VerbEnd:
 		e := d.Ended
 		r.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
 		r.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
@@ -279,7 +279,7 @@ func (r *Rescue) tellOf(s *apiserver.State, d apiserver.Decision) {
 			Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(&e.Entry),
 			Note: fmt.Sprintf("rescue %s of the API servers by policy %s after %s: %s", e.ID, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), d.Message),
 		})
-	case lifecycle.Rest, lifecycle.Look, lifecycle.Issue, lifecycle.Wait, lifecycle.Resume, lifecycle.Drop, lifecycle.Reset:
+	case lifecycle.VerbRest, lifecycle.VerbLook, lifecycle.VerbIssue, lifecycle.VerbWait, lifecycle.VerbResume, lifecycle.VerbDrop, lifecycle.VerbReset:
 	}
 }
 
@@ -304,7 +304,7 @@ func (r *Rescue) publish(s *apiserver.State, d apiserver.Decision) {
 			rescue = w.Rescue
 		}
 	}
-	if d.Verb == lifecycle.Drop {
+	if d.Verb == lifecycle.VerbDrop {
 		rescue = nil
 	}
 	for _, p := range r.Config.Policies {
@@ -315,7 +315,7 @@ func (r *Rescue) publish(s *apiserver.State, d apiserver.Decision) {
 			r.metrics.repairs.WithLabelValues(p.Name, string(ph)).Set(gauge(rescue != nil && rescue.Policy == p.Name && rescue.Phase == ph))
 		}
 		for _, reason := range remediations.Reasons {
-			r.metrics.holds.WithLabelValues(p.Name, string(reason)).Set(gauge(d.Verb == lifecycle.Keep && d.Reason == reason && (d.Policy == nil || d.Policy == p)))
+			r.metrics.holds.WithLabelValues(p.Name, string(reason)).Set(gauge(d.Verb == lifecycle.VerbHold && d.Reason == reason && (d.Policy == nil || d.Policy == p)))
 		}
 	}
 }

@@ -32,12 +32,12 @@ func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 		c.is, c.told = l.Status.SelfTest, l.Status.SelfTest.State
 	}
 	_, err := ledger.DecodeArrival(data)
-	if err != nil && data[ledger.LedgerArrival] != c.unread {
+	if err != nil && data[ledger.KeyArrival] != c.unread {
 		e.Log.Error(err, "the self-test's last arrival cannot be read")
 	}
 	c.unread = ""
 	if err != nil {
-		c.unread = data[ledger.LedgerArrival]
+		c.unread = data[ledger.KeyArrival]
 	}
 }
 
@@ -103,7 +103,7 @@ func (e *Engine) saveOverArrival(ctx context.Context, l *ledger.Ledger, conflict
 
 func withoutArrival(data map[string]string) map[string]string {
 	data = maps.Clone(data)
-	delete(data, ledger.LedgerArrival)
+	delete(data, ledger.KeyArrival)
 	return data
 }
 

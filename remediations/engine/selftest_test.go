@@ -132,7 +132,7 @@ func TestSelfTestHoldsNothing(t *testing.T) {
 		"not arrived": {func(w *world) { w.selfTest = []alerts.SelfTestAlert{{Receivers: []string{"drydock"}}} }, alerts.SelfTestNotArrived},
 		"unreadable": {func(w *world) {
 			w.selfTest = []alerts.SelfTestAlert{{Receivers: []string{"drydock"}}}
-			w.ledger[ledger.LedgerArrival] = "yesterday"
+			w.ledger[ledger.KeyArrival] = "yesterday"
 			w.ledgerRV++
 		}, alerts.SelfTestNotArrived},
 	} {

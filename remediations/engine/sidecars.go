@@ -93,7 +93,7 @@ func (p *passing) approve(t *subject, d lifecycle.Decision) string {
 func (p *passing) countSidecar(t *subject, r *remediations.Record, d lifecycle.Decision, wrote bool) {
 	switch {
 	case !wrote:
-	case d.Verb == lifecycle.Issue:
+	case d.Verb == lifecycle.VerbIssue:
 		p.busySidecars++
 	case p.Config.SidecarTakesPlace(t.Record, p.sidecarsCounted) && (d.Record == nil || !d.Record.Phase.InFlight()):
 		p.busySidecars--

@@ -68,7 +68,7 @@ func (p *passing) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 		p.askProof(m, &o.Record)
 	}
 	p.recheck(d)
-	if d.Verb == lifecycle.End {
+	if d.Verb == lifecycle.VerbEnd {
 		p.endOrphan(o, n, d)
 	}
 }

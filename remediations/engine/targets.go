@@ -199,7 +199,7 @@ func (p *passing) tallied(r *remediations.Record, d lifecycle.Decision) {
 	if r != nil {
 		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
 	}
-	if d.Verb == lifecycle.Keep && d.Policy != nil {
+	if d.Verb == lifecycle.VerbHold && d.Policy != nil {
 		p.tally.holds[[2]string{d.Policy.Name, string(d.Reason)}]++
 	}
 }

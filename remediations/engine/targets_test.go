@@ -63,9 +63,9 @@ func TestOnlyWhatAGuardHoldsCountsAsHeld(t *testing.T) {
 		d    lifecycle.Decision
 		held int
 	}{
-		"a guard holds it":      {lifecycle.Decision{Verb: lifecycle.Keep, Reason: remediations.Paused, Policy: policy}, 1},
-		"it waits":              {lifecycle.Decision{Verb: lifecycle.Wait, Policy: policy}, 0},
-		"of no policy any more": {lifecycle.Decision{Verb: lifecycle.Keep, Reason: remediations.Paused}, 0},
+		"a guard holds it":      {lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.Paused, Policy: policy}, 1},
+		"it waits":              {lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: policy}, 0},
+		"of no policy any more": {lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.Paused}, 0},
 	} {
 		p := &passing{tally: newTally()}
 		p.tallied(nil, c.d)

@@ -75,13 +75,13 @@ func (p *passing) tell(node, key string, e Event) {
 func (p *passing) count(r *remediations.Record, d lifecycle.Decision) {
 	if d.Record != nil {
 		r = d.Record
-	} else if d.Verb == lifecycle.End || d.Verb == lifecycle.Drop || d.Verb == lifecycle.Reset {
+	} else if d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbReset {
 		r = nil
 	}
 	if r != nil {
 		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
 	}
-	if d.Verb == lifecycle.Keep {
+	if d.Verb == lifecycle.VerbHold {
 		policy := ""
 		if d.Policy != nil {
 			policy = d.Policy.Name
@@ -117,7 +117,7 @@ func (p *passing) publish() {
 	if p.ledger == nil {
 		return
 	}
-	status := ledger.LedgerStatus{
+	status := ledger.Status{
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
 		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, Glass: p.ledger.Status.Glass,
 		Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
@@ -134,7 +134,7 @@ func (p *passing) publish() {
 
 // sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which reasons hold. A
 // count that moved, or a share that is still over its limit, is not.
-func sameStatus(a, b ledger.LedgerStatus) bool {
+func sameStatus(a, b ledger.Status) bool {
 	if !maps.Equal(a.Sidecars, b.Sidecars) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) {
 		return false
 	}

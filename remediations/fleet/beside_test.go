@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/fleet"
-	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -26,13 +26,13 @@ func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 		n.Annotations[LocationKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
 		require.NoError(t, ReadJournal(n).Malformed)
 	}
-	f := NewFleet(c, nodes, &Ledger{}, scene.Quiet, scene.Noon)
+	f := fleet.New(c, nodes, &ledger.Ledger{}, scene.Quiet, scene.Noon)
 	require.Zero(t, f.Unhealthy())
 	require.Empty(t, f.Breakers)
 	require.Empty(t, f.Occupied())
 	require.Contains(t, f.LocationsAtLimit(c, "n001", false), "5 of at most 1 mesh leaders")
 	require.Equal(t, "r1", InFlight(nodes[0]).ID, "people are kept from the leader's node")
-	l := RebuildLedger(c, nodes, scene.Noon)
+	l := ledger.Rebuild(c, nodes, scene.Noon)
 	require.Empty(t, l.Repairs, "nor do they count against its machine")
 	require.Len(t, l.Slots, 5)
 	require.Equal(t, KindLocation, l.Slots[0].Kind)
@@ -45,7 +45,7 @@ func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
 	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: Exhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
 	n.Annotations[NodeRepairKey], n.Annotations[LocationKey] = r.Encode(), scene.LocationRecord(Verifying).Encode()
 	n.Labels[PhaseLabel] = string(Registry(nil).LabelFor(n.Annotations))
-	f := NewFleet(scene.LimitsAlone(), []*corev1.Node{n}, &Ledger{}, scene.Quiet, scene.Noon)
+	f := fleet.New(scene.LimitsAlone(), []*corev1.Node{n}, &ledger.Ledger{}, scene.Quiet, scene.Noon)
 	require.Equal(t, 1, f.Unhealthy())
 	require.Empty(t, f.Occupied())
 	require.Len(t, f.Leading(), 1)
@@ -64,11 +64,11 @@ func TestSidecarsDoNotOpenABreaker(t *testing.T) {
 		}
 		require.NoError(t, ReadJournal(n).Malformed)
 	}
-	f := NewFleet(c, nodes, &Ledger{}, func(string) bool { return false }, scene.Noon)
+	f := fleet.New(c, nodes, &ledger.Ledger{}, func(string) bool { return false }, scene.Noon)
 	require.Zero(t, f.Unhealthy())
 	require.Empty(t, f.Breakers)
 	require.Empty(t, f.Occupied(), "nor do they take a disruptive repair's place")
 	require.Len(t, SidecarsInFlight(nodes[0].Annotations), 15, "they are counted for themselves")
 	require.Nil(t, InFlight(nodes[0]), "and keep nobody from the node")
-	require.Empty(t, RebuildLedger(c, nodes, scene.Noon).Repairs, "nor do they count against its machine")
+	require.Empty(t, ledger.Rebuild(c, nodes, scene.Noon).Repairs, "nor do they count against its machine")
 }

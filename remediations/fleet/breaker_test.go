@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/fleet"
-	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -36,14 +36,14 @@ func TestBreakerOpensAtTheShareAndNeverForOneNode(t *testing.T) {
 			f := scene.FleetOf(scene.LimitsAlone(), scene.Herd(c.nodes, c.bad), nil, scene.Noon)
 			require.Equal(t, c.open, len(f.Breakers) == 1)
 			require.Equal(t, c.open, len(f.BreakersFor("")) == 1)
-			require.Equal(t, c.open, f.Breakers[ScopeCluster].State == BreakerOpen)
+			require.Equal(t, c.open, f.Breakers[ledger.ScopeCluster].State == ledger.BreakerOpen)
 		})
 	}
 }
 
 func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
 	open := func(nodes []*corev1.Node, firing func(string) bool) bool {
-		return len(NewFleet(scene.LimitsAlone(), nodes, &Ledger{}, firing, scene.Noon).Breakers) > 0
+		return len(fleet.New(scene.LimitsAlone(), nodes, &ledger.Ledger{}, firing, scene.Noon).Breakers) > 0
 	}
 	require.False(t, open(scene.Herd(10, 2), scene.Quiet), "the control")
 	require.True(t, open(scene.Herd(10, 2), func(n string) bool { return n == "n009" }), "a node with an alert of a policy")
@@ -66,13 +66,13 @@ func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
 // storm carries a cluster's breaker from one pass to the next, as the ledger does. Drydock sees the fleet each minute.
 type storm struct {
 	*Config
-	ledger Ledger
+	ledger ledger.Ledger
 	seen   time.Duration
 	// trial is the Node that carries the repair r1; nil: no Node does.
 	trial func(n *corev1.Node)
 }
 
-func (s *storm) after(d time.Duration, bad int) *Fleet {
+func (s *storm) after(d time.Duration, bad int) *fleet.Fleet {
 	s.seen = min(s.seen+time.Minute, d)
 	nodes := scene.Herd(10, bad)
 	if s.trial != nil {
@@ -86,33 +86,35 @@ func (s *storm) after(d time.Duration, bad int) *Fleet {
 	return f
 }
 
-func (s *storm) state() BreakerState { return s.ledger.Status.Breakers[ScopeCluster].State }
+func (s *storm) state() ledger.BreakerState {
+	return s.ledger.Status.Breakers[ledger.ScopeCluster].State
+}
 
 func TestBreakerIsHalfOpenAfterTheStormCooldown(t *testing.T) {
 	s := storm{Config: scene.LimitsAlone()}
 	s.after(0, 3)
-	require.Equal(t, BreakerOpen, s.state())
+	require.Equal(t, ledger.BreakerOpen, s.state())
 	s.after(5*time.Minute, 1)
-	require.Equal(t, BreakerOpen, s.state(), "below its limit, but not for long enough")
+	require.Equal(t, ledger.BreakerOpen, s.state(), "below its limit, but not for long enough")
 	s.after(8*time.Minute, 3)
 	s.after(17*time.Minute, 1)
-	require.Equal(t, BreakerOpen, s.state(), "it was bad again: the time began anew")
-	require.Equal(t, scene.Noon, s.ledger.Status.Breakers[ScopeCluster].Since)
+	require.Equal(t, ledger.BreakerOpen, s.state(), "it was bad again: the time began anew")
+	require.Equal(t, scene.Noon, s.ledger.Status.Breakers[ledger.ScopeCluster].Since)
 	s.after(18*time.Minute, 1)
-	require.Equal(t, BreakerHalfOpen, s.state())
+	require.Equal(t, ledger.BreakerHalfOpen, s.state())
 	s.after(48*time.Minute, 1)
-	require.Equal(t, BreakerHalfOpen, s.state(), "while a node needs a repair, one must show that repairs work")
+	require.Equal(t, ledger.BreakerHalfOpen, s.state(), "while a node needs a repair, one must show that repairs work")
 	s.after(49*time.Minute, 3)
-	require.Equal(t, BreakerOpen, s.state(), "and a new storm opens it at once")
+	require.Equal(t, ledger.BreakerOpen, s.state(), "and a new storm opens it at once")
 }
 
 func TestHalfOpenBreakerClosesByItselfWhereNobodyNeedsARepair(t *testing.T) {
 	s := storm{Config: scene.LimitsAlone()}
 	s.after(0, 3)
 	s.after(10*time.Minute, 0)
-	require.Equal(t, BreakerHalfOpen, s.state())
+	require.Equal(t, ledger.BreakerHalfOpen, s.state())
 	s.after(19*time.Minute, 0)
-	require.Equal(t, BreakerHalfOpen, s.state())
+	require.Equal(t, ledger.BreakerHalfOpen, s.state())
 	s.after(20*time.Minute, 0)
 	require.Empty(t, s.ledger.Status.Breakers)
 }
@@ -120,10 +122,10 @@ func TestHalfOpenBreakerClosesByItselfWhereNobodyNeedsARepair(t *testing.T) {
 func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 	for _, c := range []struct {
 		outcome Outcome
-		want    BreakerState
+		want    ledger.BreakerState
 	}{
 		{Recovered, ""},
-		{SelfRecovered, BreakerOpen}, {Superseded, BreakerOpen}, {Cancelled, BreakerOpen}, {OutcomeExhausted, BreakerOpen},
+		{SelfRecovered, ledger.BreakerOpen}, {Superseded, ledger.BreakerOpen}, {Cancelled, ledger.BreakerOpen}, {OutcomeExhausted, ledger.BreakerOpen},
 	} {
 		t.Run(string(c.outcome), func(t *testing.T) {
 			s := storm{Config: scene.LimitsAlone()}
@@ -131,25 +133,25 @@ func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 			f := s.after(10*time.Minute, 1)
 			f.Try("", "r1")
 			f.Try("", "r2")
-			require.Equal(t, "r1", f.Breakers[ScopeCluster].Trial, "one trial at a time")
+			require.Equal(t, "r1", f.Breakers[ledger.ScopeCluster].Trial, "one trial at a time")
 			s.trial = func(n *corev1.Node) {
 				n.Annotations[NodeRepairKey] = strings.ReplaceAll(scene.InFlight(n, "reboot").Annotations[NodeRepairKey], `"id":"rn000"`, `"id":"r1"`)
 			}
 			s.after(45*time.Minute, 0)
-			require.Equal(t, BreakerHalfOpen, s.state(), "while the trial is on, its end is waited for")
+			require.Equal(t, ledger.BreakerHalfOpen, s.state(), "while the trial is on, its end is waited for")
 			ended := func(id string, o Outcome) string {
 				return EncodeHistory(nil, Entry{ID: id, Outcome: o})
 			}
 			on := s.trial
 			s.trial = func(n *corev1.Node) { on(n); n.Annotations[HistoryKey] = ended("r2", Recovered) }
 			s.after(46*time.Minute, 0)
-			require.Equal(t, BreakerHalfOpen, s.state(), "the end of another repair says nothing")
+			require.Equal(t, ledger.BreakerHalfOpen, s.state(), "the end of another repair says nothing")
 			s.trial = func(n *corev1.Node) { n.Annotations[HistoryKey] = ended("r1", c.outcome) }
 			s.after(47*time.Minute, 0)
 			require.Equal(t, c.want, s.state())
-			if c.want == BreakerOpen {
+			if c.want == ledger.BreakerOpen {
 				s.after(56*time.Minute, 0)
-				require.Equal(t, BreakerOpen, s.state(), "open for another stormCooldown")
+				require.Equal(t, ledger.BreakerOpen, s.state(), "open for another stormCooldown")
 			}
 		})
 	}
@@ -159,18 +161,18 @@ func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 // has not shown that repairs work.
 func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
 	for name, c := range map[string]struct {
-		ledger Ledger
+		ledger ledger.Ledger
 		record func(n *corev1.Node)
-		want   BreakerState
+		want   ledger.BreakerState
 	}{
-		"nothing":                 {want: BreakerOpen},
-		"a slot":                  {ledger: Ledger{Slots: []Slot{{Node: "n9", Repair: "rn000"}}}, want: BreakerHalfOpen},
-		"an orphan":               {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "rn000"}}}}, want: BreakerHalfOpen},
-		"a record":                {record: func(n *corev1.Node) { scene.InFlight(n, "reboot") }, want: BreakerHalfOpen},
-		"a record that is held":   {record: func(n *corev1.Node) { scene.InPhase(scene.InFlight(n, "reboot"), Pending) }, want: BreakerHalfOpen},
-		"a record that ran out":   {record: func(n *corev1.Node) { scene.InPhase(scene.InFlight(n, "reboot"), Exhausted) }, want: BreakerOpen},
-		"another repair's":        {ledger: Ledger{Slots: []Slot{{Node: "n000", Repair: "r2"}}}, want: BreakerOpen},
-		"another repair's orphan": {ledger: Ledger{Orphans: []Orphan{{Node: "n9", Record: Record{ID: "r2"}}}}, want: BreakerOpen},
+		"nothing":                 {want: ledger.BreakerOpen},
+		"a slot":                  {ledger: ledger.Ledger{Slots: []ledger.Slot{{Node: "n9", Repair: "rn000"}}}, want: ledger.BreakerHalfOpen},
+		"an orphan":               {ledger: ledger.Ledger{Orphans: []ledger.Orphan{{Node: "n9", Record: Record{ID: "rn000"}}}}, want: ledger.BreakerHalfOpen},
+		"a record":                {record: func(n *corev1.Node) { scene.InFlight(n, "reboot") }, want: ledger.BreakerHalfOpen},
+		"a record that is held":   {record: func(n *corev1.Node) { scene.InPhase(scene.InFlight(n, "reboot"), Pending) }, want: ledger.BreakerHalfOpen},
+		"a record that ran out":   {record: func(n *corev1.Node) { scene.InPhase(scene.InFlight(n, "reboot"), Exhausted) }, want: ledger.BreakerOpen},
+		"another repair's":        {ledger: ledger.Ledger{Slots: []ledger.Slot{{Node: "n000", Repair: "r2"}}}, want: ledger.BreakerOpen},
+		"another repair's orphan": {ledger: ledger.Ledger{Orphans: []ledger.Orphan{{Node: "n9", Record: Record{ID: "r2"}}}}, want: ledger.BreakerOpen},
 		"an end, after another's": {record: func(n *corev1.Node) {
 			other := EncodeHistory(nil, Entry{ID: "rn0009", Outcome: Cancelled})
 			n.Annotations[HistoryKey] = EncodeHistory(DecodeHistory(other), Entry{ID: "rn000", Outcome: Recovered})
@@ -181,11 +183,11 @@ func TestTrialGoesOnWhileAnythingOfItExists(t *testing.T) {
 		}, want: ""},
 		"an end, with a relapse": {record: func(n *corev1.Node) {
 			n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "rn000", Outcome: "Relapsed"})
-		}, want: BreakerOpen},
+		}, want: ledger.BreakerOpen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storm{Config: scene.LimitsAlone(), ledger: c.ledger, trial: c.record}
-			s.ledger.Status.Breakers = map[string]Breaker{ScopeCluster: {State: BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon, Trial: "rn000"}}
+			s.ledger.Status.Breakers = map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon, Trial: "rn000"}}
 			s.after(0, 0)
 			require.Equal(t, c.want, s.state())
 		})
@@ -197,7 +199,7 @@ func TestTimeThatNobodySeesIsNoCalm(t *testing.T) {
 	for name, unseen := range map[string]func(s *storm){
 		"blind": func(s *storm) {
 			for m := 6; m < 60; m++ {
-				r := NewRoster(s.Config)
+				r := fleet.NewRoster(s.Config)
 				r.Read(scene.Herd(10, 0))
 				s.ledger.Status.Breakers = r.Fleet(&s.ledger, true, scene.Noon.Add(time.Duration(m)*time.Minute)).Breakers
 			}
@@ -214,20 +216,20 @@ func TestTimeThatNobodySeesIsNoCalm(t *testing.T) {
 			s.after(0, 3)
 			s.after(5*time.Minute, 0)
 			unseen(&s)
-			require.Equal(t, BreakerOpen, s.state())
+			require.Equal(t, ledger.BreakerOpen, s.state())
 			s.seen = time.Hour - time.Minute
 			s.after(time.Hour+3*time.Minute, 0)
-			require.Equal(t, BreakerOpen, s.state(), "five minutes of calm were seen before, and three after")
+			require.Equal(t, ledger.BreakerOpen, s.state(), "five minutes of calm were seen before, and three after")
 			s.after(time.Hour+6*time.Minute, 0)
-			require.Equal(t, BreakerHalfOpen, s.state(), "it goes on from where it was")
+			require.Equal(t, ledger.BreakerHalfOpen, s.state(), "it goes on from where it was")
 		})
 	}
 }
 
 // TestBreakerOutlivesTheNodesOfItsZone: Nodes that are gone are no cure.
 func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
-	c, l := scene.LimitsAlone(), &Ledger{}
-	at := func(m int, nodes []*corev1.Node) BreakerState {
+	c, l := scene.LimitsAlone(), &ledger.Ledger{}
+	at := func(m int, nodes []*corev1.Node) ledger.BreakerState {
 		l.Status.Breakers = scene.FleetOf(c, nodes, l, scene.Noon.Add(time.Duration(m)*time.Minute)).Breakers
 		return l.Status.Breakers["zone/a"].State
 	}
@@ -235,14 +237,14 @@ func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
 	for i := 0; i < 20; i += 2 {
 		scene.Unready(down[i])
 	}
-	require.Equal(t, BreakerOpen, at(0, down))
+	require.Equal(t, ledger.BreakerOpen, at(0, down))
 	for m := 1; m <= 21; m++ {
-		want := BreakerOpen
+		want := ledger.BreakerOpen
 		switch {
 		case m >= 20:
 			want = ""
 		case m >= 10:
-			want = BreakerHalfOpen
+			want = ledger.BreakerHalfOpen
 		}
 		require.Equal(t, want, at(m, scene.Herd(10, 0, "b")), m)
 	}
@@ -250,7 +252,7 @@ func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
 
 // TestHalfOpenBreakerOfAZone: the zone's nodes wait for its trial, the others do not.
 func TestHalfOpenBreakerOfAZone(t *testing.T) {
-	l := &Ledger{Status: LedgerStatus{Breakers: map[string]Breaker{"zone/a": {State: BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon}}}}
+	l := &ledger.Ledger{Status: ledger.Status{Breakers: map[string]ledger.Breaker{"zone/a": {State: ledger.BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon}}}}
 	f := scene.FleetOf(scene.LimitsAlone(), scene.Herd(30, 1, "a", "b"), l, scene.Noon)
 	f.Try("b", "r1")
 	require.Empty(t, f.Breakers["zone/a"].Trial, "a repair of another zone is no trial of this one")
@@ -261,10 +263,10 @@ func TestHalfOpenBreakerOfAZone(t *testing.T) {
 }
 
 func TestOpenBreakerGoesBeforeAHalfOpenOne(t *testing.T) {
-	f := &Fleet{Breakers: map[string]Breaker{ScopeCluster: {State: BreakerHalfOpen}, "zone/a": {State: BreakerOpen}}}
-	require.Equal(t, []string{"zone/a", ScopeCluster}, f.BreakersFor("a"))
-	require.Equal(t, []string{ScopeCluster}, f.BreakersFor("b"))
-	require.Empty(t, (&Fleet{Breakers: map[string]Breaker{"zone/": {State: BreakerOpen}}}).BreakersFor(""), "no zone is not a zone")
+	f := &fleet.Fleet{Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerHalfOpen}, "zone/a": {State: ledger.BreakerOpen}}}
+	require.Equal(t, []string{"zone/a", ledger.ScopeCluster}, f.BreakersFor("a"))
+	require.Equal(t, []string{ledger.ScopeCluster}, f.BreakersFor("b"))
+	require.Empty(t, (&fleet.Fleet{Breakers: map[string]ledger.Breaker{"zone/": {State: ledger.BreakerOpen}}}).BreakersFor(""), "no zone is not a zone")
 }
 
 func TestScopeIsBusyWithAnothersRepair(t *testing.T) {
@@ -272,13 +274,13 @@ func TestScopeIsBusyWithAnothersRepair(t *testing.T) {
 	nodes := scene.Herd(10, 0, "a", "b")
 	scene.InFlight(nodes[0], "reboot")
 	f := scene.FleetOf(c, nodes, nil, scene.Noon)
-	require.True(t, f.Busy(ScopeCluster, "n001"))
+	require.True(t, f.Busy(ledger.ScopeCluster, "n001"))
 	require.True(t, f.Busy("zone/a", "n002"))
 	require.False(t, f.Busy("zone/b", "n001"))
-	require.False(t, f.Busy(ScopeCluster, "n000"), "its own is no other's")
+	require.False(t, f.Busy(ledger.ScopeCluster, "n000"), "its own is no other's")
 	f.Vacate("n000")
 	f.Occupy(c, nodes[0], true)
-	require.False(t, f.Busy(ScopeCluster, "n001"), "a repair that would be is none")
+	require.False(t, f.Busy(ledger.ScopeCluster, "n001"), "a repair that would be is none")
 }
 
 func TestZoneThatIsDownStopsItselfAlone(t *testing.T) {

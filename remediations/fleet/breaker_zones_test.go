@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	. "drydock.dev/drydock/remediations/fleet"
-	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -20,9 +20,9 @@ func TestZoneHasABreakerOnlyBesideAnotherZone(t *testing.T) {
 		f := scene.FleetOf(scene.LimitsAlone(), scene.Herd(30, 30, zones...), nil, scene.Noon)
 		return slices.Sorted(maps.Keys(f.Breakers))
 	}
-	require.Equal(t, []string{ScopeCluster}, scopes("a"))
-	require.Equal(t, []string{ScopeCluster}, scopes("a", ""), "nodes without a zone are none")
-	require.Equal(t, []string{ScopeCluster, "zone/a", "zone/b"}, scopes("a", "b"), "the control")
+	require.Equal(t, []string{ledger.ScopeCluster}, scopes("a"))
+	require.Equal(t, []string{ledger.ScopeCluster}, scopes("a", ""), "nodes without a zone are none")
+	require.Equal(t, []string{ledger.ScopeCluster, "zone/a", "zone/b"}, scopes("a", "b"), "the control")
 }
 
 // TestBreakerOfAZoneCountsTheZoneAgainEachTime: the breaker that was open is judged by the nodes
@@ -30,18 +30,18 @@ func TestZoneHasABreakerOnlyBesideAnotherZone(t *testing.T) {
 func TestBreakerOfAZoneCountsTheZoneAgainEachTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		down  bool
-		state BreakerState
+		state ledger.BreakerState
 		quiet time.Time
 	}{
-		"the zone is still down": {true, BreakerOpen, scene.Noon.Add(time.Minute)},
-		"the zone is well":       {false, BreakerOpen, scene.Noon},
+		"the zone is still down": {true, ledger.BreakerOpen, scene.Noon.Add(time.Minute)},
+		"the zone is well":       {false, ledger.BreakerOpen, scene.Noon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes := scene.Herd(30, 0, "a", "b")
 			for i := 0; i < 30 && c.down; i += 2 {
 				scene.Unready(nodes[i])
 			}
-			l := &Ledger{Status: LedgerStatus{Breakers: map[string]Breaker{"zone/a": {State: BreakerOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon}}}}
+			l := &ledger.Ledger{Status: ledger.Status{Breakers: map[string]ledger.Breaker{"zone/a": {State: ledger.BreakerOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon}}}}
 			f := scene.FleetOf(scene.LimitsAlone(), nodes, l, scene.Noon.Add(time.Minute))
 			require.Equal(t, []string{"zone/a"}, slices.Collect(maps.Keys(f.Breakers)))
 			b := f.Breakers["zone/a"]
@@ -54,33 +54,33 @@ func TestBreakerOfAZoneCountsTheZoneAgainEachTime(t *testing.T) {
 
 func TestTwoMinutesBetweenTwoPassesCountAsSeen(t *testing.T) {
 	quiet := func(gap time.Duration) time.Time {
-		l := &Ledger{Status: LedgerStatus{Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon}}}}
-		return scene.FleetOf(scene.LimitsAlone(), scene.Herd(10, 0), l, scene.Noon.Add(gap)).Breakers[ScopeCluster].Quiet
+		l := &ledger.Ledger{Status: ledger.Status{Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon}}}}
+		return scene.FleetOf(scene.LimitsAlone(), scene.Herd(10, 0), l, scene.Noon.Add(gap)).Breakers[ledger.ScopeCluster].Quiet
 	}
-	require.Equal(t, scene.Noon, quiet(SeenFor))
-	require.Equal(t, scene.Noon.Add(SeenFor+time.Second), quiet(SeenFor+time.Second), "a longer gap is no calm")
+	require.Equal(t, scene.Noon, quiet(fleet.SeenFor))
+	require.Equal(t, scene.Noon.Add(fleet.SeenFor+time.Second), quiet(fleet.SeenFor+time.Second), "a longer gap is no calm")
 }
 
 func TestOnlyAHalfOpenBreakerTakesATrial(t *testing.T) {
-	f := &Fleet{Breakers: map[string]Breaker{
-		ScopeCluster: {State: BreakerOpen}, "zone/a": {State: BreakerHalfOpen}, "zone/b": {State: BreakerHalfOpen, Trial: "r2"},
+	f := &fleet.Fleet{Breakers: map[string]ledger.Breaker{
+		ledger.ScopeCluster: {State: ledger.BreakerOpen}, "zone/a": {State: ledger.BreakerHalfOpen}, "zone/b": {State: ledger.BreakerHalfOpen, Trial: "r2"},
 	}}
 	f.Try("a", "r1")
-	require.Empty(t, f.Breakers[ScopeCluster].Trial)
+	require.Empty(t, f.Breakers[ledger.ScopeCluster].Trial)
 	require.Equal(t, "r1", f.Breakers["zone/a"].Trial)
 	require.Equal(t, []string{"zone/a"}, f.Trials("r1"))
 	require.Equal(t, []string{"zone/b"}, f.Trials("r2"))
 	require.Empty(t, f.Trials("r3"))
 
-	f.Breakers[ScopeCluster] = Breaker{State: BreakerOpen, Trial: "r1"}
+	f.Breakers[ledger.ScopeCluster] = ledger.Breaker{State: ledger.BreakerOpen, Trial: "r1"}
 	require.Equal(t, []string{"zone/a"}, f.Trials("r1"), "an open breaker waits for no trial")
 }
 
 // TestReopenOpensWhatIsNotOpen: a breaker that is open keeps the time since when.
 func TestReopenOpensWhatIsNotOpen(t *testing.T) {
-	open := Breaker{State: BreakerOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon}
-	f := &Fleet{Breakers: map[string]Breaker{ScopeCluster: open, "zone/a": {State: BreakerHalfOpen, Since: scene.Noon}}}
+	open := ledger.Breaker{State: ledger.BreakerOpen, Since: scene.Noon, Quiet: scene.Noon, Seen: scene.Noon}
+	f := &fleet.Fleet{Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: open, "zone/a": {State: ledger.BreakerHalfOpen, Since: scene.Noon}}}
 	later := scene.Noon.Add(time.Hour)
-	f.Reopen([]string{ScopeCluster, "zone/a", "zone/b"}, later)
-	require.Equal(t, map[string]Breaker{ScopeCluster: open, "zone/a": Opened(later), "zone/b": Opened(later)}, f.Breakers)
+	f.Reopen([]string{ledger.ScopeCluster, "zone/a", "zone/b"}, later)
+	require.Equal(t, map[string]ledger.Breaker{ledger.ScopeCluster: open, "zone/a": fleet.Opened(later), "zone/b": fleet.Opened(later)}, f.Breakers)
 }

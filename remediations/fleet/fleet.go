@@ -52,8 +52,8 @@ func (p place) inZone(zone string) bool { return zone != "" && (p.zone == zone |
 
 func (p place) inPool(pool string) bool { return pool != "" && (p.pool == pool || p.slotPool == pool) }
 
-// NewFleet counts a fleet of which nothing is known yet.
-func NewFleet(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing func(node string) bool, now time.Time) *Fleet {
+// New counts a fleet of which nothing is known yet.
+func New(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing func(node string) bool, now time.Time) *Fleet {
 	r := NewRoster(c)
 	r.Read(nodes)
 	since := map[string]time.Time{}

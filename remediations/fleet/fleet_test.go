@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/ledger"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -53,15 +53,15 @@ func TestLimitsCountTheHigherOfLedgerAndNodes(t *testing.T) {
 	c := scene.LimitsAlone()
 	nodes := scene.Herd(10, 0)
 	scene.InFlight(nodes[0], "reboot")
-	count := func(l *Ledger) int { return len(scene.FleetOf(c, nodes, l, scene.Noon).Occupied()) }
-	require.Equal(t, 1, count(&Ledger{}), "the Node says so, the ledger does not")
-	require.Equal(t, 1, count(&Ledger{Slots: []Slot{{Node: "n000"}}}), "both say so")
-	require.Equal(t, 2, count(&Ledger{Slots: []Slot{{Node: "n001"}}}), "each knows of one")
-	require.Equal(t, 2, count(&Ledger{Slots: []Slot{{Node: "of a Node that is gone"}}}))
+	count := func(l *ledger.Ledger) int { return len(scene.FleetOf(c, nodes, l, scene.Noon).Occupied()) }
+	require.Equal(t, 1, count(&ledger.Ledger{}), "the Node says so, the ledger does not")
+	require.Equal(t, 1, count(&ledger.Ledger{Slots: []ledger.Slot{{Node: "n000"}}}), "both say so")
+	require.Equal(t, 2, count(&ledger.Ledger{Slots: []ledger.Slot{{Node: "n001"}}}), "each knows of one")
+	require.Equal(t, 2, count(&ledger.Ledger{Slots: []ledger.Slot{{Node: "of a Node that is gone"}}}))
 	scene.InFlight(nodes[2], "mark-ready")
-	require.Equal(t, 1, count(&Ledger{}), "what disrupts nobody takes no place")
+	require.Equal(t, 1, count(&ledger.Ledger{}), "what disrupts nobody takes no place")
 	nodes[2].Annotations[NodeRepairKey] = "unreadable"
-	require.Equal(t, 2, count(&Ledger{}), "unless nobody can read what it is")
+	require.Equal(t, 2, count(&ledger.Ledger{}), "unless nobody can read what it is")
 }
 
 func TestWouldBeRepairsCountInObserveModeOnly(t *testing.T) {
@@ -78,7 +78,7 @@ func TestWouldBeRepairsCountInObserveModeOnly(t *testing.T) {
 	require.NotEmpty(t, scene.FleetOf(c, nodes, nil, scene.Noon.Add(599*time.Second)).AtLimit(c, nodes[1], true))
 	require.Empty(t, scene.FleetOf(c, nodes, nil, scene.Noon.Add(600*time.Second)).AtLimit(c, nodes[1], true), "when the step's wait is over its place is free")
 
-	f = scene.FleetOf(c, nodes, &Ledger{Slots: []Slot{{Node: "n000"}}}, scene.Noon)
+	f = scene.FleetOf(c, nodes, &ledger.Ledger{Slots: []ledger.Slot{{Node: "n000"}}}, scene.Noon)
 	require.NotEmpty(t, f.AtLimit(c, nodes[1], false), "a slot in the ledger is real, whatever the Node still says")
 
 	f.Occupy(c, nodes[0], true)
@@ -126,7 +126,7 @@ func TestControlPlaneNodesAreRepairedOneAtATime(t *testing.T) {
 	f.Occupy(scene.LimitsAlone(), nodes[1], false)
 	require.NotEmpty(t, f.ControlPlaneBusy(nodes[0]), "one that this pass began")
 
-	f = scene.FleetOf(scene.LimitsAlone(), nodes, &Ledger{Slots: []Slot{{Node: "n001"}}}, scene.Noon)
+	f = scene.FleetOf(scene.LimitsAlone(), nodes, &ledger.Ledger{Slots: []ledger.Slot{{Node: "n001"}}}, scene.Noon)
 	require.NotEmpty(t, f.ControlPlaneBusy(nodes[0]), "one whose slot is taken while the cache is behind")
 
 	scene.InFlight(nodes[1], "reboot")
@@ -206,7 +206,7 @@ func TestRelabelledNodeCountsWhereItsRepairBegan(t *testing.T) {
 					}
 				}
 				scene.InFlight(nodes[0], "reboot")
-				l := &Ledger{Repairs: map[string][]Begun{}}
+				l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 				l.Reserve(conf, nodes[0], ReadJournal(nodes[0]).Record, scene.Noon)
 				c.relabel(nodes[0])
 				if name != "it stays" {
@@ -223,7 +223,7 @@ func TestRelabelledNodeCountsWhereItsRepairBegan(t *testing.T) {
 	conf := scene.LimitsAlone()
 	nodes := scene.Herd(10, 0, "a", "b")
 	scene.InFlight(nodes[0], "reboot")
-	l := &Ledger{Repairs: map[string][]Begun{}}
+	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	l.Reserve(conf, nodes[0], ReadJournal(nodes[0]).Record, scene.Noon)
 	nodes[0].Labels["zone"] = "b"
 	f := scene.FleetOf(conf, nodes, l, scene.Noon)

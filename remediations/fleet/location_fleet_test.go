@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/fleet"
-	. "drydock.dev/drydock/remediations/ledger"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -22,9 +22,9 @@ func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 	r.Intent.Successor = "n3"
 	n := scene.Bare("n1")
 	n.Annotations[LocationKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
-	slot := Slot{Kind: KindLocation, Node: "n1", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-2"}
-	fleet := func(slots ...Slot) *Fleet {
-		return NewFleet(c, []*corev1.Node{n, scene.Bare("n2"), scene.Bare("n3")}, &Ledger{Slots: slots}, scene.Quiet, scene.Noon)
+	slot := ledger.Slot{Kind: KindLocation, Node: "n1", Successor: "n3", Location: "eu", Repair: "r1", Attempt: "r1-0-2"}
+	fleet := func(slots ...ledger.Slot) *fleet.Fleet {
+		return fleet.New(c, []*corev1.Node{n, scene.Bare("n2"), scene.Bare("n3")}, &ledger.Ledger{Slots: slots}, scene.Quiet, scene.Noon)
 	}
 
 	f := fleet(slot)
@@ -35,7 +35,7 @@ func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 	require.Contains(t, f.LocationRepairIn("eu", "n2"), "recorded on node n1")
 
 	for kind, minds := range map[Kind]bool{KindNode: true, KindSidecar: false} {
-		c := &Candidate{State: &State{Node: scene.Bare("n3"), Fleet: f, Ledger: &Ledger{}}, Kind: kind}
+		c := &lifecycle.Candidate{State: &lifecycle.State{Node: scene.Bare("n3"), Fleet: f, Ledger: &ledger.Ledger{}}, Kind: kind}
 		_, found := c.HeldBy([]Reason{NodeUnderRepair})
 		require.Equal(t, minds, found != nil, "a sidecar does not mind that its node's leadership moves away: %q", kind)
 	}

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/fleet"
-	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -49,8 +49,8 @@ func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 		c := scene.LimitsAlone()
 		c.Limits.StartupGrace = 10 * time.Minute
 		c.Windows = []Window{{From: WallTime{Hour: 12, Minute: 30}, To: WallTime{Hour: 13}, Location: time.UTC}}
-		ledger := &Ledger{Slots: []Slot{{Node: "n2", Zone: "a"}, {Node: "gone", Zone: "b"}}}
-		roster, here, firing, now := NewRoster(c), map[string]*corev1.Node{}, map[string]time.Time{}, scene.Noon
+		ledger := &ledger.Ledger{Slots: []ledger.Slot{{Node: "n2", Zone: "a"}, {Node: "gone", Zone: "b"}}}
+		roster, here, firing, now := fleet.NewRoster(c), map[string]*corev1.Node{}, map[string]time.Time{}, scene.Noon
 		for range rapid.IntRange(1, 12).Draw(t, "passes") {
 			var changed []*corev1.Node
 			var gone []string
@@ -80,9 +80,9 @@ func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 			for _, by := range []time.Duration{0, rapid.SampledFrom([]time.Duration{0, time.Minute, 11 * time.Minute, time.Hour, -2 * time.Minute, -time.Hour}).Draw(t, "time goes")} {
 				now = now.Add(by)
 				fires := func(name string) bool { _, fires := firing[name]; return fires }
-				want, got := NewFleet(c, nodes, ledger, fires, now), roster.Fleet(ledger, false, now)
+				want, got := fleet.New(c, nodes, ledger, fires, now), roster.Fleet(ledger, false, now)
 				require.Equal(t, slowCount(c, nodes, fires, now), got.Count())
-				require.Equal(t, roster.SidecarsInFlight(now), NewRosterOf(c, nodes).SidecarsInFlight(now))
+				require.Equal(t, roster.SidecarsInFlight(now), fleet.NewRosterOf(c, nodes).SidecarsInFlight(now))
 				want.WithoutRoster() // each has its own
 				got.WithoutRoster()
 				require.Equal(t, want, got)
@@ -110,7 +110,7 @@ func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 	})
 }
 
-func namesOf(all []*Member) (out []string) {
+func namesOf(all []*fleet.Member) (out []string) {
 	for _, m := range all {
 		out = append(out, m.Node.Name)
 	}
@@ -149,7 +149,7 @@ func slowCount(c *Config, nodes []*corev1.Node, firing func(string) bool, now ti
 
 // TestIdentitiesSayWhenAProviderMayBeAnother: by a Node that comes or goes, its labels and its machine, and by nothing else.
 func TestIdentitiesSayWhenAProviderMayBeAnother(t *testing.T) {
-	r, n := NewRoster(scene.LimitsAlone()), scene.Bare("n1")
+	r, n := fleet.NewRoster(scene.LimitsAlone()), scene.Bare("n1")
 	n.Labels = map[string]string{"a": "1"}
 	change := func(changes bool, to func(n *corev1.Node)) {
 		t.Helper()

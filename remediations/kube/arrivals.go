@@ -120,7 +120,7 @@ func (a *Arrivals) write(ctx context.Context, at time.Time, again bool) error {
 			return nil
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{remediations.VersionKey: a.version}}, "data": map[string]string{ledger.LedgerArrival: ledger.EncodeArrival(at)}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{remediations.VersionKey: a.version}}, "data": map[string]string{ledger.KeyArrival: ledger.EncodeArrival(at)}})
 	if err != nil {
 		return err
 	}

@@ -185,15 +185,15 @@ func TestALedgerThatIsSavedMeetsAnArrival(t *testing.T) {
 	var version string
 	require.Eventually(t, func() bool {
 		data, version, err = store.Load(t.Context())
-		return err == nil && data[ledger.LedgerArrival] != ""
+		return err == nil && data[ledger.KeyArrival] != ""
 	}, 10*time.Second, 20*time.Millisecond)
 	_, err = store.Save(t.Context(), (&ledger.Ledger{}).Encode(), first)
 	require.Error(t, err, "the version is another one")
-	l, err := ledger.DecodeLedger(data)
+	l, err := ledger.Decode(data)
 	require.NoError(t, err)
 	_, err = store.Save(t.Context(), l.Encode(), version)
 	require.NoError(t, err)
 	data, _, err = store.Load(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, ledger.EncodeArrival(a.Last()), data[ledger.LedgerArrival])
+	require.Equal(t, ledger.EncodeArrival(a.Last()), data[ledger.KeyArrival])
 }

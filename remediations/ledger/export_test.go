@@ -9,14 +9,14 @@ import (
 // What the tests of the ledger ask that nobody else does.
 
 const (
-	LedgerMoves     = ledgerMoves
-	LedgerOrphans   = ledgerOrphans
-	LedgerRepairs   = ledgerRepairs
-	LedgerSlots     = ledgerSlots
-	LedgerStatusKey = ledgerStatus
-	LedgerVersion   = ledgerVersion
-	LedgerWide      = ledgerWide
-	UnseenMost      = unseenMost
+	KeyMoves   = keyMoves
+	KeyOrphans = keyOrphans
+	KeyRepairs = keyRepairs
+	KeySlots   = keySlots
+	KeyStatus  = keyStatus
+	KeyVersion = keyVersion
+	KeyWide    = keyWide
+	UnseenMost = unseenMost
 )
 
 func (l *Ledger) Prune(c *remediations.Config, now time.Time) { l.prune(c, now) }

@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
 
 func TestPolicyStopsAfterThreeExhaustedInARow(t *testing.T) {
-	l := &Ledger{}
+	l := &ledger.Ledger{}
 	l.Finished("p", nextRepair(), OutcomeExhausted)
 	l.Finished("p", nextRepair(), OutcomeExhausted)
 	l.Finished("p", nextRepair(), SelfRecovered)
@@ -44,7 +44,7 @@ func TestPolicyStopsAfterThreeExhaustedInARow(t *testing.T) {
 // TestPolicyIsStoppedByItsLastEndsAlone: however its repairs ended, it fails only after three Exhausted in a row.
 func TestPolicyIsStoppedByItsLastEndsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, row := &Ledger{}, 0
+		l, row := &ledger.Ledger{}, 0
 		for _, o := range rapid.SliceOfN(rapid.SampledFrom(Outcomes), 0, 20).Draw(t, "ends") {
 			l.Finished("p", nextRepair(), o)
 			switch {
@@ -77,10 +77,10 @@ func TestRebuiltLedgerKnowsWhatRanOutAndWhatBegan(t *testing.T) {
 		})
 		nodes = append(nodes, n)
 	}
-	l := RebuildLedger(c, nodes, scene.Noon)
+	l := ledger.Rebuild(c, nodes, scene.Noon)
 	require.True(t, l.Failing("p"))
 	require.Empty(t, l.Slots)
-	require.Equal(t, []Begun{{Repair: "rn000", At: scene.Noon}}, l.Repairs["civo://n000"], "each repair once")
+	require.Equal(t, []ledger.Begun{{Repair: "rn000", At: scene.Noon}}, l.Repairs["civo://n000"], "each repair once")
 }
 
 var repairs int

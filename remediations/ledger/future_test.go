@@ -8,20 +8,20 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
-	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestTimesFromTheFutureAreClamped: each time in the ledger, wherever it stands, and none that a clock may have by right.
 func TestTimesFromTheFutureAreClamped(t *testing.T) {
-	at := func(when time.Time) *Ledger {
-		begun := []Begun{{Repair: "r1", At: when}}
-		return &Ledger{
-			Slots: []Slot{{Node: "n1", Since: when}}, Repairs: map[string][]Begun{"m1": begun}, Moves: map[string][]Begun{"a": {begun[0]}}, Wide: []Begun{begun[0]},
-			Orphans: []Orphan{{Node: "n1", Record: Record{Began: when, Since: when, Intent: &Intent{At: when}}}},
-			Status: LedgerStatus{
-				Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: when, Quiet: when, Seen: when}},
-				Glass:    map[string]Glass{"n1": {Since: when}}, SelfTest: alerts.SelfTest{Since: when},
+	at := func(when time.Time) *ledger.Ledger {
+		begun := []ledger.Begun{{Repair: "r1", At: when}}
+		return &ledger.Ledger{
+			Slots: []ledger.Slot{{Node: "n1", Since: when}}, Repairs: map[string][]ledger.Begun{"m1": begun}, Moves: map[string][]ledger.Begun{"a": {begun[0]}}, Wide: []ledger.Begun{begun[0]},
+			Orphans: []ledger.Orphan{{Node: "n1", Record: Record{Began: when, Since: when, Intent: &Intent{At: when}}}},
+			Status: ledger.Status{
+				Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerOpen, Since: when, Quiet: when, Seen: when}},
+				Glass:    map[string]ledger.Glass{"n1": {Since: when}}, SelfTest: alerts.SelfTest{Since: when},
 			},
 		}
 	}

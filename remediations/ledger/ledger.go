@@ -36,11 +36,11 @@ type Ledger struct {
 	// of what the compare-and-swap fences, and one that cannot be read counts as never: it must hold no repair.
 	Arrival time.Time
 	// Status is told to people; no decision rests on it but the breaker's, and when a broken glass is mended.
-	Status LedgerStatus
+	Status Status
 }
 
-// LedgerStatus is what `kubectl drydock status` prints.
-type LedgerStatus struct {
+// Status is what `kubectl drydock status` prints.
+type Status struct {
 	Mode remediations.Mode `json:"mode,omitempty"`
 	// Limits are those configured, by their key under limits.
 	Limits map[string]string `json:"limits,omitempty"`
@@ -77,34 +77,34 @@ type Glass struct {
 
 // Data keys of the ConfigMap: the version, and one JSON value each.
 const (
-	ledgerVersion = "v"
-	ledgerSlots   = "slots"
-	ledgerRepairs = "repairs"
-	ledgerMoves   = "moves"
-	ledgerWide    = "wide"
-	ledgerCures   = "cures"
-	ledgerUnseen  = "unseen"
-	ledgerOrphans = "orphans"
-	ledgerStatus  = "status"
+	keyVersion   = "v"
+	keySlots     = "slots"
+	keyRepairs   = "repairs"
+	keyMoves     = "moves"
+	keyWide      = "wide"
+	ledgerCures  = "cures"
+	ledgerUnseen = "unseen"
+	keyOrphans   = "orphans"
+	keyStatus    = "status"
 )
 
-// LedgerArrival is the one data key that every replica writes, not the leader alone: an RFC 3339 time.
-const LedgerArrival = "arrival"
+// KeyArrival is the one data key that every replica writes, not the leader alone: an RFC 3339 time.
+const KeyArrival = "arrival"
 
 // Encode gives the ConfigMap's data.
 func (l *Ledger) Encode() map[string]string {
 	data := map[string]string{
-		ledgerVersion: strconv.Itoa(remediations.RecordVersion),
-		ledgerSlots:   remediations.EncodeJSON(append([]Slot{}, l.Slots...)),
-		ledgerRepairs: remediations.EncodeJSON(l.Repairs),
-		ledgerOrphans: remediations.EncodeJSON(append([]Orphan{}, l.Orphans...)),
-		ledgerStatus:  remediations.EncodeJSON(l.Status),
+		keyVersion: strconv.Itoa(remediations.RecordVersion),
+		keySlots:   remediations.EncodeJSON(append([]Slot{}, l.Slots...)),
+		keyRepairs: remediations.EncodeJSON(l.Repairs),
+		keyOrphans: remediations.EncodeJSON(append([]Orphan{}, l.Orphans...)),
+		keyStatus:  remediations.EncodeJSON(l.Status),
 	}
 	if len(l.Moves) > 0 {
-		data[ledgerMoves] = remediations.EncodeJSON(l.Moves)
+		data[keyMoves] = remediations.EncodeJSON(l.Moves)
 	}
 	if len(l.Wide) > 0 {
-		data[ledgerWide] = remediations.EncodeJSON(l.Wide)
+		data[keyWide] = remediations.EncodeJSON(l.Wide)
 	}
 	if len(l.Cures) > 0 {
 		data[ledgerCures] = remediations.EncodeJSON(l.Cures)
@@ -113,50 +113,50 @@ func (l *Ledger) Encode() map[string]string {
 		data[ledgerUnseen] = remediations.EncodeJSON(l.Unseen)
 	}
 	if !l.Arrival.IsZero() {
-		data[LedgerArrival] = EncodeArrival(l.Arrival)
+		data[KeyArrival] = EncodeArrival(l.Arrival)
 	}
 	return data
 }
 
-// EncodeArrival gives the value of LedgerArrival.
+// EncodeArrival gives the value of KeyArrival.
 func EncodeArrival(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // DecodeArrival reads it. Zero, and no error: there is none.
 func DecodeArrival(data map[string]string) (time.Time, error) {
-	value, ok := data[LedgerArrival]
+	value, ok := data[KeyArrival]
 	if !ok {
 		return time.Time{}, nil
 	}
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil || at.UTC().Year() < 1970 || at.UTC().Year() > 9999 {
-		return time.Time{}, fmt.Errorf("the ledger's %q is %q, which is no time in RFC 3339; it counts as never", LedgerArrival, text.Line(value, 40))
+		return time.Time{}, fmt.Errorf("the ledger's %q is %q, which is no time in RFC 3339; it counts as never", KeyArrival, text.Line(value, 40))
 	}
 	return at.UTC().Truncate(time.Second), nil
 }
 
-// ErrLedgerMalformed: what the ledger holds is not what Drydock writes. A person must mend or delete it.
-var ErrLedgerMalformed = errors.New("the ledger cannot be understood")
+// ErrMalformed: what the ledger holds is not what Drydock writes. A person must mend or delete it.
+var ErrMalformed = errors.New("the ledger cannot be understood")
 
-// DecodeLedger reads the ConfigMap's data. An error holds every repair until a person mends or deletes the ConfigMap.
-func DecodeLedger(data map[string]string) (*Ledger, error) {
-	if v := data[ledgerVersion]; v != strconv.Itoa(remediations.RecordVersion) {
-		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrLedgerMalformed, text.Line(v, 20), remediations.RecordVersion)
+// Decode reads the ConfigMap's data. An error holds every repair until a person mends or deletes the ConfigMap.
+func Decode(data map[string]string) (*Ledger, error) {
+	if v := data[keyVersion]; v != strconv.Itoa(remediations.RecordVersion) {
+		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrMalformed, text.Line(v, 20), remediations.RecordVersion)
 	}
 	l := &Ledger{}
 	for _, part := range []struct {
 		key  string
 		into any
-	}{{ledgerMoves, &l.Moves}, {ledgerWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {ledgerSlots, &l.Slots}, {ledgerRepairs, &l.Repairs}, {ledgerOrphans, &l.Orphans}, {ledgerStatus, &l.Status}} {
-		if _, there := data[part.key]; !there && slices.Contains([]string{ledgerMoves, ledgerWide, ledgerCures, ledgerUnseen}, part.key) {
+	}{{keyMoves, &l.Moves}, {keyWide, &l.Wide}, {ledgerCures, &l.Cures}, {ledgerUnseen, &l.Unseen}, {keySlots, &l.Slots}, {keyRepairs, &l.Repairs}, {keyOrphans, &l.Orphans}, {keyStatus, &l.Status}} {
+		if _, there := data[part.key]; !there && slices.Contains([]string{keyMoves, keyWide, ledgerCures, ledgerUnseen}, part.key) {
 			continue // not every ledger has those
 		}
 		if err := remediations.DecodeStrict(data[part.key], part.into); err != nil {
-			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrLedgerMalformed, part.key, err)
+			return nil, fmt.Errorf("%w: its %q is not readable: %w", ErrMalformed, part.key, err)
 		}
 	}
 	for _, o := range l.Orphans {
 		if err := o.Record.Validate(nil); err != nil {
-			return nil, fmt.Errorf("%w: the orphan of Node %s: %w", ErrLedgerMalformed, text.Line(o.Node, 80), err)
+			return nil, fmt.Errorf("%w: the orphan of Node %s: %w", ErrMalformed, text.Line(o.Node, 80), err)
 		}
 	}
 	if l.Repairs == nil {
@@ -205,9 +205,9 @@ func (l *Ledger) Stop(policy, why string) {
 	l.Status.Stopped[policy] = why
 }
 
-// RebuildLedger makes a ledger from what the Nodes say, for a cluster that has none: a new one, or one whose ledger a
+// Rebuild makes a ledger from what the Nodes say, for a cluster that has none: a new one, or one whose ledger a
 // person deleted.
-func RebuildLedger(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledger {
+func Rebuild(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledger {
 	l := &Ledger{Repairs: map[string][]Begun{}}
 	for _, n := range nodes {
 		j := c.Registry.ReadJournal(n)

@@ -10,26 +10,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
 
 // TestLedgerWritesThePartsThatItHas: each part comes back, and an empty part is not written.
 func TestLedgerWritesThePartsThatItHas(t *testing.T) {
-	require.ElementsMatch(t, []string{LedgerVersion, LedgerSlots, LedgerRepairs, LedgerOrphans, LedgerStatusKey}, slices.Collect(maps.Keys((&Ledger{}).Encode())))
-	begun := []Begun{{Repair: "r1", At: scene.Noon}}
-	full := &Ledger{
-		Slots: []Slot{{Node: "n1", Repair: "r1", Since: scene.Noon}}, Repairs: map[string][]Begun{"m": begun}, Moves: map[string][]Begun{"eu": begun}, Wide: begun,
-		Cures:  map[string][]Cure{"m": {{Repair: "r0", Policy: "p", At: scene.Noon, Step: StepRef{Name: "reboot", Attempt: 1}, Steps: []string{"reboot:1"}}}},
-		Unseen: []Span{{From: scene.Noon}}, Orphans: []Orphan{}, Arrival: scene.Noon,
+	require.ElementsMatch(t, []string{ledger.KeyVersion, ledger.KeySlots, ledger.KeyRepairs, ledger.KeyOrphans, ledger.KeyStatus}, slices.Collect(maps.Keys((&ledger.Ledger{}).Encode())))
+	begun := []ledger.Begun{{Repair: "r1", At: scene.Noon}}
+	full := &ledger.Ledger{
+		Slots: []ledger.Slot{{Node: "n1", Repair: "r1", Since: scene.Noon}}, Repairs: map[string][]ledger.Begun{"m": begun}, Moves: map[string][]ledger.Begun{"eu": begun}, Wide: begun,
+		Cures:  map[string][]ledger.Cure{"m": {{Repair: "r0", Policy: "p", At: scene.Noon, Step: StepRef{Name: "reboot", Attempt: 1}, Steps: []string{"reboot:1"}}}},
+		Unseen: []ledger.Span{{From: scene.Noon}}, Orphans: []ledger.Orphan{}, Arrival: scene.Noon,
 	}
-	got, err := DecodeLedger(full.Encode())
+	got, err := ledger.Decode(full.Encode())
 	require.NoError(t, err)
 	require.Equal(t, full, got)
 }
 
 func TestRepairsOfAMachineCountForTheirWindow(t *testing.T) {
-	l := &Ledger{Repairs: map[string][]Begun{"m": {
+	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{"m": {
 		{Repair: "r1", At: scene.Noon.Add(-time.Hour)}, {Repair: "r3", At: scene.Noon.Add(-10 * time.Minute)},
 		{Repair: "r2", At: scene.Noon.Add(-time.Hour + 1)}, {Repair: "own", At: scene.Noon.Add(-50 * time.Minute)}, {Repair: "r4", At: scene.Noon},
 	}}}
@@ -44,25 +44,27 @@ func TestPruneDropsWhatIsOverToTheMoment(t *testing.T) {
 	c := &Config{Limits: Limits{RepairsWindow: 96 * time.Hour}, Policies: []*Policy{{RelapseWindow: time.Hour}, {RelapseWindow: time.Minute}}}
 	window, relapse := 96*time.Hour, time.Hour+PendingFor
 	left := func(age func(kind string) time.Duration) []int {
-		begun := func(kind string) []Begun { return []Begun{{Repair: "r1", At: scene.Noon.Add(-age(kind))}} }
-		l := &Ledger{
-			Repairs: map[string][]Begun{"m": begun("repairs")}, Moves: map[string][]Begun{"eu": begun("moves")}, Wide: begun("wide"),
-			Cures:  map[string][]Cure{"m": {{Repair: "r1", Policy: "p", At: scene.Noon.Add(-age("cures"))}}},
-			Unseen: []Span{{From: scene.Noon.Add(-1000 * time.Hour), To: scene.Noon.Add(-age("unseen"))}},
+		begun := func(kind string) []ledger.Begun {
+			return []ledger.Begun{{Repair: "r1", At: scene.Noon.Add(-age(kind))}}
+		}
+		l := &ledger.Ledger{
+			Repairs: map[string][]ledger.Begun{"m": begun("repairs")}, Moves: map[string][]ledger.Begun{"eu": begun("moves")}, Wide: begun("wide"),
+			Cures:  map[string][]ledger.Cure{"m": {{Repair: "r1", Policy: "p", At: scene.Noon.Add(-age("cures"))}}},
+			Unseen: []ledger.Span{{From: scene.Noon.Add(-1000 * time.Hour), To: scene.Noon.Add(-age("unseen"))}},
 		}
 		l.Prune(c, scene.Noon)
 		return []int{len(l.Repairs), len(l.Moves), len(l.Wide), len(l.Cures), len(l.Unseen)}
 	}
-	over := map[string]time.Duration{"repairs": window, "moves": window, "wide": WideApart, "cures": relapse, "unseen": 2 * relapse}
+	over := map[string]time.Duration{"repairs": window, "moves": window, "wide": ledger.WideApart, "cures": relapse, "unseen": 2 * relapse}
 	require.Equal(t, []int{0, 0, 0, 0, 0}, left(func(kind string) time.Duration { return over[kind] }))
 	require.Equal(t, []int{1, 1, 1, 1, 1}, left(func(kind string) time.Duration { return over[kind] - 1 }))
-	going := &Ledger{Unseen: []Span{{From: scene.Noon.Add(-1000 * time.Hour)}}}
+	going := &ledger.Ledger{Unseen: []ledger.Span{{From: scene.Noon.Add(-1000 * time.Hour)}}}
 	going.Prune(c, scene.Noon)
 	require.Len(t, going.Unseen, 1, "a blindness that goes on")
 }
 
 func TestOrphanIsOfItsNodeOrItsMachine(t *testing.T) {
-	l := &Ledger{Orphans: []Orphan{{Node: "n1"}, {Node: "n2", ProviderID: "civo://2"}}}
+	l := &ledger.Ledger{Orphans: []ledger.Orphan{{Node: "n1"}, {Node: "n2", ProviderID: "civo://2"}}}
 	bareMetal := scene.Bare("n9")
 	bareMetal.Spec.ProviderID = ""
 	require.Nil(t, l.Replacing(bareMetal), "two Nodes without a provider ID are not one machine")
@@ -76,25 +78,25 @@ func TestOrphanIsOfItsNodeOrItsMachine(t *testing.T) {
 
 // TestSlotsOfANodeAndOfALeaderAreTwo: one of them ends without the other.
 func TestSlotsOfANodeAndOfALeaderAreTwo(t *testing.T) {
-	node, leader, other := Slot{Node: "n1"}, Slot{Kind: KindLocation, Node: "n1"}, Slot{Kind: KindLocation, Node: "n2"}
-	l := &Ledger{Slots: []Slot{node, leader, other}, Orphans: []Orphan{{Node: "n1"}, {Node: "n2"}}}
+	node, leader, other := ledger.Slot{Node: "n1"}, ledger.Slot{Kind: KindLocation, Node: "n1"}, ledger.Slot{Kind: KindLocation, Node: "n2"}
+	l := &ledger.Ledger{Slots: []ledger.Slot{node, leader, other}, Orphans: []ledger.Orphan{{Node: "n1"}, {Node: "n2"}}}
 	require.True(t, l.Release("n1"))
-	require.Equal(t, []Slot{leader, other}, l.Slots)
-	require.Equal(t, []Orphan{{Node: "n2"}}, l.Orphans)
+	require.Equal(t, []ledger.Slot{leader, other}, l.Slots)
+	require.Equal(t, []ledger.Orphan{{Node: "n2"}}, l.Orphans)
 	require.False(t, l.Release("n1"))
-	l.Slots = []Slot{node, leader, other}
+	l.Slots = []ledger.Slot{node, leader, other}
 	require.True(t, l.ReleaseLocation("n1"))
-	require.Equal(t, []Slot{node, other}, l.Slots)
+	require.Equal(t, []ledger.Slot{node, other}, l.Slots)
 	require.False(t, l.ReleaseLocation("n1"))
 }
 
 func TestMovesOfALocation(t *testing.T) {
-	l := &Ledger{}
+	l := &ledger.Ledger{}
 	l.Moved("eu", "r1", scene.Noon)
 	l.Moved("eu", "r1", scene.Noon.Add(-time.Minute))
-	require.Equal(t, []Begun{{Repair: "r1", At: scene.Noon}}, l.Moves["eu"], "the last move of a repair counts")
+	require.Equal(t, []ledger.Begun{{Repair: "r1", At: scene.Noon}}, l.Moves["eu"], "the last move of a repair counts")
 	l.Moved("eu", "r1", scene.Noon.Add(time.Minute))
-	require.Equal(t, []Begun{{Repair: "r1", At: scene.Noon.Add(time.Minute)}}, l.Moves["eu"])
+	require.Equal(t, []ledger.Begun{{Repair: "r1", At: scene.Noon.Add(time.Minute)}}, l.Moves["eu"])
 	l.Moved("eu", "r2", scene.Noon)
 	require.Equal(t, "r1", l.LastMove("eu", "").Repair)
 	require.Equal(t, "r2", l.LastMove("eu", "r1").Repair)
@@ -102,16 +104,16 @@ func TestMovesOfALocation(t *testing.T) {
 
 	r := &Record{ID: "r3", Location: "eu"}
 	for name, c := range map[string]struct {
-		slot  Slot
+		slot  ledger.Slot
 		knows bool
 	}{
-		"its slot":              {Slot{Kind: KindLocation, Node: "n1", Location: "eu", Repair: "r3"}, true},
-		"a node's slot":         {Slot{Node: "n1", Location: "eu", Repair: "r3"}, false},
-		"another node's slot":   {Slot{Kind: KindLocation, Node: "n2", Location: "eu", Repair: "r3"}, false},
-		"another location's":    {Slot{Kind: KindLocation, Node: "n1", Location: "us", Repair: "r3"}, false},
-		"another repair's slot": {Slot{Kind: KindLocation, Node: "n1", Location: "eu", Repair: "r2"}, false},
+		"its slot":              {ledger.Slot{Kind: KindLocation, Node: "n1", Location: "eu", Repair: "r3"}, true},
+		"a node's slot":         {ledger.Slot{Node: "n1", Location: "eu", Repair: "r3"}, false},
+		"another node's slot":   {ledger.Slot{Kind: KindLocation, Node: "n2", Location: "eu", Repair: "r3"}, false},
+		"another location's":    {ledger.Slot{Kind: KindLocation, Node: "n1", Location: "us", Repair: "r3"}, false},
+		"another repair's slot": {ledger.Slot{Kind: KindLocation, Node: "n1", Location: "eu", Repair: "r2"}, false},
 	} {
-		l.Slots = []Slot{c.slot}
+		l.Slots = []ledger.Slot{c.slot}
 		require.Equal(t, c.knows, l.KnowsMove("n1", r), name)
 	}
 	require.True(t, l.KnowsMove("n1", &Record{ID: "r1", Location: "eu"}), "by its move")
@@ -139,10 +141,10 @@ func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
 	overdue.Annotations[NodeRepairKey] = late.Encode()
 	waiting := scene.InFlight(scene.Bare("n4"), "replace")
 	scene.InPhase(waiting, Pending)
-	l := RebuildLedger(c, []*corev1.Node{n, ran, overdue, waiting, scene.Bare("n5")}, scene.Noon)
+	l := ledger.Rebuild(c, []*corev1.Node{n, ran, overdue, waiting, scene.Bare("n5")}, scene.Noon)
 	require.Empty(t, l.Slots)
 	require.Empty(t, l.Orphans, "a replacement that is not under way has no orphan")
-	require.Equal(t, map[string][]Begun{
+	require.Equal(t, map[string][]ledger.Begun{
 		"civo://n1": {{Repair: "r5", At: before}}, "civo://n3": {{Repair: "rn3", At: scene.Noon}}, "civo://n4": {{Repair: "rn4", At: scene.Noon}},
 	}, l.Repairs, "an exhausted repair is counted by its history")
 	require.Equal(t, map[string]int{"another-policy": 1}, l.Status.Exhausted)
@@ -152,7 +154,7 @@ func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
 
 // TestRowOfFailuresCountsEachRepairOnce: what is said of a repair again is written over.
 func TestRowOfFailuresCountsEachRepairOnce(t *testing.T) {
-	l := &Ledger{}
+	l := &ledger.Ledger{}
 	require.True(t, l.Finished("p", "r1", OutcomeExhausted))
 	require.False(t, l.Finished("p", "r1", OutcomeExhausted))
 	require.Equal(t, 1, l.Status.Exhausted["p"])
@@ -170,35 +172,35 @@ func TestRowOfFailuresCountsEachRepairOnce(t *testing.T) {
 	require.NotContains(t, l.Status.Exhausted, "q")
 	require.True(t, l.Failing("p"), "the row of another policy is its own")
 	require.Len(t, l.Status.Ends["p"], 3)
-	old := &Ledger{Status: LedgerStatus{Exhausted: map[string]int{"p": 2}}}
+	old := &ledger.Ledger{Status: ledger.Status{Exhausted: map[string]int{"p": 2}}}
 	require.True(t, old.Finished("p", "r1", OutcomeExhausted))
 	require.True(t, old.Failing("p"), "the row of an earlier version goes on")
 }
 
 func TestTimeThatDrydockWasBlind(t *testing.T) {
-	l := &Ledger{}
+	l := &ledger.Ledger{}
 	require.False(t, l.Saw(time.Time{}, scene.Noon), "it sees, and did before")
 	require.True(t, l.Saw(scene.Noon.Add(-time.Minute), scene.Noon))
 	require.False(t, l.Saw(scene.Noon.Add(-time.Minute), scene.Noon))
 	require.Equal(t, time.Minute, l.UnseenIn(scene.Noon.Add(-time.Hour), scene.Noon), "it goes on")
 	require.True(t, l.Saw(time.Time{}, scene.Noon.Add(time.Minute)))
-	require.Equal(t, []Span{{From: scene.Noon.Add(-time.Minute), To: scene.Noon.Add(time.Minute)}}, l.Unseen)
+	require.Equal(t, []ledger.Span{{From: scene.Noon.Add(-time.Minute), To: scene.Noon.Add(time.Minute)}}, l.Unseen)
 	require.Equal(t, 90*time.Second, l.UnseenIn(scene.Noon.Add(-30*time.Second), scene.Noon.Add(time.Hour)))
 	require.Zero(t, l.UnseenIn(scene.Noon.Add(time.Hour), scene.Noon.Add(2*time.Hour)))
-	for i := range UnseenMost {
+	for i := range ledger.UnseenMost {
 		when := scene.Noon.Add(time.Duration(i+1) * time.Hour)
 		l.Saw(when, when)
 		l.Saw(time.Time{}, when.Add(time.Minute))
 	}
-	require.Len(t, l.Unseen, UnseenMost)
-	require.Equal(t, Span{From: scene.Noon.Add(-time.Minute), To: scene.Noon.Add(61 * time.Minute)}, l.Unseen[0], "the oldest two are one")
+	require.Len(t, l.Unseen, ledger.UnseenMost)
+	require.Equal(t, ledger.Span{From: scene.Noon.Add(-time.Minute), To: scene.Noon.Add(61 * time.Minute)}, l.Unseen[0], "the oldest two are one")
 }
 
 func TestCureOfAnotherPolicyStays(t *testing.T) {
 	last := &StepRef{Name: "reboot", Attempt: 1}
-	l := &Ledger{}
+	l := &ledger.Ledger{}
 	require.True(t, l.Cured("another", &Entry{ID: "r0", Policy: "p", Outcome: Recovered, Last: last}, nil))
-	require.True(t, l.Cured("m", &Entry{ID: "r1", Policy: "p", Outcome: Recovered, Last: last}, []string{ScopeCluster}))
+	require.True(t, l.Cured("m", &Entry{ID: "r1", Policy: "p", Outcome: Recovered, Last: last}, []string{ledger.ScopeCluster}))
 	require.True(t, l.Cured("m", &Entry{ID: "r2", Policy: "q", Outcome: Recovered, Last: last}, nil))
 	require.False(t, l.Cured("m", &Entry{ID: "r3", Policy: "z", Outcome: Cancelled, Last: last}, nil), "nothing was known of it")
 	require.True(t, l.Cured("m", &Entry{ID: "r4", Policy: "p", Outcome: OutcomeExhausted, Last: last}, nil))
@@ -213,19 +215,19 @@ func TestCureOfAnotherPolicyStays(t *testing.T) {
 }
 
 func TestArrivalThatIsNoneIsNoError(t *testing.T) {
-	at, err := DecodeArrival(map[string]string{})
+	at, err := ledger.DecodeArrival(map[string]string{})
 	require.NoError(t, err)
 	require.Zero(t, at)
 	for text, ok := range map[string]bool{
 		"1969-12-31T23:59:59Z": false, "1970-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
 	} {
-		_, err := DecodeArrival(map[string]string{LedgerArrival: text})
+		_, err := ledger.DecodeArrival(map[string]string{ledger.KeyArrival: text})
 		require.Equal(t, ok, err == nil, text)
 	}
 }
 
 func TestCloneAndStopKeepAllThatIsThere(t *testing.T) {
-	l := &Ledger{Repairs: map[string][]Begun{}, Moves: map[string][]Begun{"eu": {{Repair: "r1"}}, "us": {{Repair: "r2"}}}}
+	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, Moves: map[string][]ledger.Begun{"eu": {{Repair: "r1"}}, "us": {{Repair: "r2"}}}}
 	require.Equal(t, l.Moves, l.Clone().Moves)
 	l.Stop("p", "one")
 	l.Stop("q", "two")

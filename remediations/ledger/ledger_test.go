@@ -11,33 +11,33 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
-	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
 
-var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
-	l := &Ledger{Slots: []Slot{}, Orphans: []Orphan{}, Repairs: map[string][]Begun{}}
+var anyLedger = rapid.Custom(func(t *rapid.T) *ledger.Ledger {
+	l := &ledger.Ledger{Slots: []ledger.Slot{}, Orphans: []ledger.Orphan{}, Repairs: map[string][]ledger.Begun{}}
 	for range rapid.IntRange(0, 3).Draw(t, "slots") {
-		l.Slots = append(l.Slots, Slot{
+		l.Slots = append(l.Slots, ledger.Slot{
 			Node: scene.AnyID.Draw(t, "node"), UID: scene.AnyText.Draw(t, "uid"), ProviderID: scene.AnyText.Draw(t, "pid"), Zone: scene.AnyText.Draw(t, "zone"),
 			Pool: scene.AnyText.Draw(t, "pool"), Repair: scene.AnyID.Draw(t, "repair"), Attempt: scene.AnyID.Draw(t, "attempt"), Since: scene.AnyTime.Draw(t, "since"),
 		})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "machines") {
-		l.Repairs[scene.AnyID.Draw(t, "machine")] = []Begun{{Repair: scene.AnyID.Draw(t, "begun"), At: scene.AnyTime.Draw(t, "at")}}
+		l.Repairs[scene.AnyID.Draw(t, "machine")] = []ledger.Begun{{Repair: scene.AnyID.Draw(t, "begun"), At: scene.AnyTime.Draw(t, "at")}}
 	}
 	if rapid.Bool().Draw(t, "a leader") {
-		l.Slots = append(l.Slots, Slot{Kind: KindLocation, Node: scene.AnyID.Draw(t, "leader"), Successor: scene.AnyID.Draw(t, "successor"), Location: scene.AnyText.Draw(t, "location"), Repair: scene.AnyID.Draw(t, "repair"), Attempt: scene.AnyID.Draw(t, "attempt"), Since: scene.AnyTime.Draw(t, "since")})
-		l.Moves = map[string][]Begun{scene.AnyText.Draw(t, "moved"): {{Repair: scene.AnyID.Draw(t, "begun"), At: scene.AnyTime.Draw(t, "at")}}}
+		l.Slots = append(l.Slots, ledger.Slot{Kind: KindLocation, Node: scene.AnyID.Draw(t, "leader"), Successor: scene.AnyID.Draw(t, "successor"), Location: scene.AnyText.Draw(t, "location"), Repair: scene.AnyID.Draw(t, "repair"), Attempt: scene.AnyID.Draw(t, "attempt"), Since: scene.AnyTime.Draw(t, "since")})
+		l.Moves = map[string][]ledger.Begun{scene.AnyText.Draw(t, "moved"): {{Repair: scene.AnyID.Draw(t, "begun"), At: scene.AnyTime.Draw(t, "at")}}}
 	}
 	if rapid.Bool().Draw(t, "orphan") {
 		r := scene.AnyRecord.Draw(t, "record")
-		l.Orphans = append(l.Orphans, Orphan{Node: scene.AnyID.Draw(t, "orphan's node"), UID: scene.AnyText.Draw(t, "uid"), ProviderID: scene.AnyText.Draw(t, "pid"), Record: *r})
+		l.Orphans = append(l.Orphans, ledger.Orphan{Node: scene.AnyID.Draw(t, "orphan's node"), UID: scene.AnyText.Draw(t, "uid"), ProviderID: scene.AnyText.Draw(t, "pid"), Record: *r})
 	}
 	if rapid.Bool().Draw(t, "status") {
-		l.Status = LedgerStatus{
+		l.Status = ledger.Status{
 			Mode: "enforce", Blind: scene.AnyText.Draw(t, "blind"), Exhausted: map[string]int{scene.AnyID.Draw(t, "policy"): 2}, Holds: map[Reason]string{AtLimit: scene.AnyText.Draw(t, "hold")},
-			Breakers: map[string]Breaker{ScopeCluster: {State: BreakerOpen, Since: scene.AnyTime.Draw(t, "open"), Unhealthy: 3, Nodes: 9, Quiet: scene.AnyTime.Draw(t, "quiet"), Trial: scene.AnyText.Draw(t, "trial")}},
+			Breakers: map[string]ledger.Breaker{ledger.ScopeCluster: {State: ledger.BreakerOpen, Since: scene.AnyTime.Draw(t, "open"), Unhealthy: 3, Nodes: 9, Quiet: scene.AnyTime.Draw(t, "quiet"), Trial: scene.AnyText.Draw(t, "trial")}},
 			SelfTest: alerts.SelfTest{State: alerts.SelfTestMissing, Message: scene.AnyText.Draw(t, "message"), Since: scene.AnyTime.Draw(t, "self-test since")},
 		}
 	}
@@ -50,38 +50,38 @@ var anyLedger = rapid.Custom(func(t *rapid.T) *Ledger {
 func TestLedgerReadsBackAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLedger.Draw(t, "ledger")
-		got, err := DecodeLedger(l.Encode())
+		got, err := ledger.Decode(l.Encode())
 		require.NoError(t, err)
 		require.Equal(t, l, got)
 	})
-	got, err := DecodeLedger((&Ledger{}).Encode())
+	got, err := ledger.Decode((&ledger.Ledger{}).Encode())
 	require.NoError(t, err)
 	require.NotNil(t, got.Repairs, "an empty ledger can be written to")
 }
 
 func TestLedgerThatIsNotUnderstoodIsAnError(t *testing.T) {
-	good := (&Ledger{}).Encode()
+	good := (&ledger.Ledger{}).Encode()
 	for name, damage := range map[string]func(map[string]string){
 		"empty":                      func(d map[string]string) { clear(d) },
-		"a later version":            func(d map[string]string) { d[LedgerVersion] = "2" },
-		"no version":                 func(d map[string]string) { delete(d, LedgerVersion) },
-		"no slots":                   func(d map[string]string) { delete(d, LedgerSlots) },
-		"no repairs":                 func(d map[string]string) { delete(d, LedgerRepairs) },
-		"an unknown field in a slot": func(d map[string]string) { d[LedgerSlots] = `[{"node":"n1","lane":3}]` },
-		"something behind the slots": func(d map[string]string) { d[LedgerSlots] = `[] []` },
-		"a bracket behind the slots": func(d map[string]string) { d[LedgerSlots] = `[]]` },
-		"a brace behind the repairs": func(d map[string]string) { d[LedgerRepairs] = `{}}` },
-		"an orphan without a repair": func(d map[string]string) { d[LedgerOrphans] = `[{"node":"n1","uid":"u","record":{}}]` },
-		"slots that are an object":   func(d map[string]string) { d[LedgerSlots] = `{}` },
-		"moves that are a list":      func(d map[string]string) { d[LedgerMoves] = `[]` },
-		"moves that are nothing":     func(d map[string]string) { d[LedgerMoves] = `` },
+		"a later version":            func(d map[string]string) { d[ledger.KeyVersion] = "2" },
+		"no version":                 func(d map[string]string) { delete(d, ledger.KeyVersion) },
+		"no slots":                   func(d map[string]string) { delete(d, ledger.KeySlots) },
+		"no repairs":                 func(d map[string]string) { delete(d, ledger.KeyRepairs) },
+		"an unknown field in a slot": func(d map[string]string) { d[ledger.KeySlots] = `[{"node":"n1","lane":3}]` },
+		"something behind the slots": func(d map[string]string) { d[ledger.KeySlots] = `[] []` },
+		"a bracket behind the slots": func(d map[string]string) { d[ledger.KeySlots] = `[]]` },
+		"a brace behind the repairs": func(d map[string]string) { d[ledger.KeyRepairs] = `{}}` },
+		"an orphan without a repair": func(d map[string]string) { d[ledger.KeyOrphans] = `[{"node":"n1","uid":"u","record":{}}]` },
+		"slots that are an object":   func(d map[string]string) { d[ledger.KeySlots] = `{}` },
+		"moves that are a list":      func(d map[string]string) { d[ledger.KeyMoves] = `[]` },
+		"moves that are nothing":     func(d map[string]string) { d[ledger.KeyMoves] = `` },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := maps.Clone(good)
-			_, err := DecodeLedger(d)
+			_, err := ledger.Decode(d)
 			require.NoError(t, err, "the control")
 			damage(d)
-			_, err = DecodeLedger(d)
+			_, err = ledger.Decode(d)
 			require.Error(t, err)
 		})
 	}
@@ -89,21 +89,21 @@ func TestLedgerThatIsNotUnderstoodIsAnError(t *testing.T) {
 
 // TestArrivalHoldsNoRepair: a ledger from before there was one, or with one that nobody can read, is as good as any.
 func TestArrivalHoldsNoRepair(t *testing.T) {
-	l := &Ledger{Slots: []Slot{{Node: "n1", Repair: "r1", Attempt: "r1-0-1", Since: scene.Noon}}, Orphans: []Orphan{}, Repairs: map[string][]Begun{}}
-	require.NotContains(t, l.Encode(), LedgerArrival)
+	l := &ledger.Ledger{Slots: []ledger.Slot{{Node: "n1", Repair: "r1", Attempt: "r1-0-1", Since: scene.Noon}}, Orphans: []ledger.Orphan{}, Repairs: map[string][]ledger.Begun{}}
+	require.NotContains(t, l.Encode(), ledger.KeyArrival)
 	for _, text := range []string{"", "yesterday", "2026-13-01T00:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-10:00", `"2026-03-04T12:00:00Z"`} {
 		data := l.Encode()
-		data[LedgerArrival] = text
-		got, err := DecodeLedger(data)
+		data[ledger.KeyArrival] = text
+		got, err := ledger.Decode(data)
 		require.NoError(t, err, text)
 		require.Equal(t, l, got, text)
-		_, err = DecodeArrival(data)
+		_, err = ledger.DecodeArrival(data)
 		require.ErrorContains(t, err, "counts as never")
 	}
 	l.Arrival = scene.Noon.Add(time.Millisecond).In(time.FixedZone("", 3600))
 	data := l.Encode()
-	require.Equal(t, "2026-03-04T12:00:00Z", data[LedgerArrival])
-	got, err := DecodeLedger(data)
+	require.Equal(t, "2026-03-04T12:00:00Z", data[ledger.KeyArrival])
+	got, err := ledger.Decode(data)
 	require.NoError(t, err)
 	require.Equal(t, scene.Noon, got.Arrival)
 	require.Equal(t, scene.Noon, got.Clone().Arrival)
@@ -112,13 +112,13 @@ func TestArrivalHoldsNoRepair(t *testing.T) {
 func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
 	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour, ZoneLabel: "zone"}}, scene.Bare("n1")
 	n.Labels["zone"] = "z1"
-	l := &Ledger{Repairs: map[string][]Begun{}}
+	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	r := &Record{ID: "r1", Intent: &Intent{ID: "r1-0-1"}}
 	l.Reserve(c, n, r, scene.Noon)
 	r.Intent.ID = "r1-0-2"
 	l.Reserve(c, n, r, scene.Noon.Add(time.Hour))
-	require.Equal(t, []Slot{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Zone: "z1", Repair: "r1", Attempt: "r1-0-2", Since: scene.Noon.Add(time.Hour)}}, l.Slots)
-	require.Equal(t, map[string][]Begun{"civo://n1": {{Repair: "r1", At: scene.Noon}}}, l.Repairs)
+	require.Equal(t, []ledger.Slot{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Zone: "z1", Repair: "r1", Attempt: "r1-0-2", Since: scene.Noon.Add(time.Hour)}}, l.Slots)
+	require.Equal(t, map[string][]ledger.Begun{"civo://n1": {{Repair: "r1", At: scene.Noon}}}, l.Repairs)
 	require.Empty(t, l.Wide, "no repair of one node holds the whole cluster's")
 
 	require.True(t, l.Release("n1"))
@@ -138,7 +138,7 @@ func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
 // TestCloneOfTheLedgerIsItsOwn: a change that was not saved must not be remembered either.
 func TestCloneOfTheLedgerIsItsOwn(t *testing.T) {
 	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.Bare("n1")
-	l := &Ledger{Repairs: map[string][]Begun{}}
+	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	l.Reserve(c, n, &Record{ID: "r1", Intent: &Intent{ID: "r1-0-1"}}, scene.Noon)
 	before := l.Encode()
 	copied := l.Clone()
@@ -152,9 +152,9 @@ func TestCloneOfTheLedgerIsItsOwn(t *testing.T) {
 func TestMachineSurvivesItsNode(t *testing.T) {
 	a, b := scene.Bare("n1"), scene.Bare("n1-again")
 	b.Spec.ProviderID = a.Spec.ProviderID
-	require.Equal(t, Machine(a), Machine(b))
+	require.Equal(t, ledger.Machine(a), ledger.Machine(b))
 	a.Spec.ProviderID = ""
-	require.Equal(t, "n1", Machine(a))
+	require.Equal(t, "n1", ledger.Machine(a))
 }
 
 func TestRebuiltLedgerHoldsWhatTheNodesShow(t *testing.T) {
@@ -164,11 +164,11 @@ func TestRebuiltLedgerHoldsWhatTheNodesShow(t *testing.T) {
 	require.NoError(t, err)
 	r.ID, r.Phase = "r2", Pending
 	waiting.Annotations[NodeRepairKey] = r.Encode()
-	l := RebuildLedger(c, []*corev1.Node{flying, waiting, gentle, quiet}, scene.Noon)
+	l := ledger.Rebuild(c, []*corev1.Node{flying, waiting, gentle, quiet}, scene.Noon)
 	require.Len(t, l.Slots, 1)
 	require.Equal(t, "n1", l.Slots[0].Node)
-	require.Equal(t, map[string][]Begun{"civo://n1": {{Repair: "rn1", At: scene.Noon}}, "civo://n2": {{Repair: "r2", At: scene.Noon}}}, l.Repairs)
-	_, err = DecodeLedger(l.Encode())
+	require.Equal(t, map[string][]ledger.Begun{"civo://n1": {{Repair: "rn1", At: scene.Noon}}, "civo://n2": {{Repair: "r2", At: scene.Noon}}}, l.Repairs)
+	_, err = ledger.Decode(l.Encode())
 	require.NoError(t, err)
 }
 
@@ -177,10 +177,10 @@ func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
 	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.InFlight(scene.Bare("n1"), "replace")
 	r, err := DecodeRecord(n.Annotations[NodeRepairKey])
 	require.NoError(t, err)
-	l := &Ledger{Repairs: map[string][]Begun{}}
+	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	l.Reserve(c, n, r, scene.Noon)
-	require.Equal(t, []Orphan{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Record: *r}}, l.Orphans)
-	require.Equal(t, l.Orphans, RebuildLedger(c, []*corev1.Node{n}, scene.Noon).Orphans, "one that was deleted is made anew with it")
+	require.Equal(t, []ledger.Orphan{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Record: *r}}, l.Orphans)
+	require.Equal(t, l.Orphans, ledger.Rebuild(c, []*corev1.Node{n}, scene.Noon).Orphans, "one that was deleted is made anew with it")
 	copied := l.Clone()
 	require.True(t, copied.Release("n1"))
 	require.Empty(t, copied.Orphans)
@@ -196,20 +196,20 @@ func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
 // TestStoppedPolicyGoesOn after a person's reset, or where a repair shows that the provider takes calls again.
 func TestStoppedPolicyGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
-		then    func(*Ledger)
+		then    func(*ledger.Ledger)
 		stopped bool
 	}{
-		"nothing happens":            {func(*Ledger) {}, true},
-		"a reset":                    {func(l *Ledger) { l.Allow("p") }, false},
-		"a reset of another":         {func(l *Ledger) { l.Allow("q") }, true},
-		"a repair recovered":         {func(l *Ledger) { l.Finished("p", nextRepair(), Recovered) }, false},
-		"a repair of another":        {func(l *Ledger) { l.Finished("q", nextRepair(), Recovered) }, true},
-		"one recovered by itself":    {func(l *Ledger) { l.Finished("p", nextRepair(), SelfRecovered) }, true},
-		"a copy of it was let go on": {func(l *Ledger) { l.Clone().Allow("p") }, true},
-		"a repair ran out of steps":  {func(l *Ledger) { l.Finished("p", nextRepair(), OutcomeExhausted) }, true},
+		"nothing happens":            {func(*ledger.Ledger) {}, true},
+		"a reset":                    {func(l *ledger.Ledger) { l.Allow("p") }, false},
+		"a reset of another":         {func(l *ledger.Ledger) { l.Allow("q") }, true},
+		"a repair recovered":         {func(l *ledger.Ledger) { l.Finished("p", nextRepair(), Recovered) }, false},
+		"a repair of another":        {func(l *ledger.Ledger) { l.Finished("q", nextRepair(), Recovered) }, true},
+		"one recovered by itself":    {func(l *ledger.Ledger) { l.Finished("p", nextRepair(), SelfRecovered) }, true},
+		"a copy of it was let go on": {func(l *ledger.Ledger) { l.Clone().Allow("p") }, true},
+		"a repair ran out of steps":  {func(l *ledger.Ledger) { l.Finished("p", nextRepair(), OutcomeExhausted) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &Ledger{}
+			l := &ledger.Ledger{}
 			l.Stop("p", "the key was revoked")
 			c.then(l)
 			require.Equal(t, c.stopped, l.Status.Stopped["p"] == "the key was revoked")

@@ -67,7 +67,7 @@ func (l *Ledger) ReleaseLocation(node string) bool {
 	return len(l.Slots) != before
 }
 
-// rebuildMoves is the part of RebuildLedger that speaks of leaders. An ended repair counts from its end: when its last
+// rebuildMoves is the part of Rebuild that speaks of leaders. An ended repair counts from its end: when its last
 // move was is not known any more.
 func (l *Ledger) rebuildMoves(c *remediations.Config, n *corev1.Node, j remediations.Journal) {
 	for _, e := range j.History {

@@ -26,7 +26,7 @@ func (l *Ledger) LastWide(except string) (last Begun) {
 	return last
 }
 
-// rebuildWide is the part of RebuildLedger that speaks of the whole cluster. An ended repair counts from its end: when it
+// rebuildWide is the part of Rebuild that speaks of the whole cluster. An ended repair counts from its end: when it
 // took the step is not known any more.
 func (l *Ledger) rebuildWide(c *remediations.Config, j remediations.Journal) {
 	wide := func(done string) bool { return c.Remediation(remediations.StepName(done)).ClusterWide }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -22,29 +22,29 @@ func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
 			Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Minute), Intent: &Intent{ID: id + "-0-1", At: scene.Noon},
 		}
 	}
-	l := &Ledger{Repairs: map[string][]Begun{}}
+	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	l.Reserve(c, n, record("r1", Acting), scene.Noon)
 	l.Reserve(c, n, record("r1", Acting), scene.Noon.Add(time.Minute))
-	require.Equal(t, []Begun{{Repair: "r1", At: scene.Noon.Add(time.Minute)}}, l.Wide)
+	require.Equal(t, []ledger.Begun{{Repair: "r1", At: scene.Noon.Add(time.Minute)}}, l.Wide)
 	require.True(t, l.Slots[0].Wide)
-	again, err := DecodeLedger(l.Encode())
+	again, err := ledger.Decode(l.Encode())
 	require.NoError(t, err)
 	require.Equal(t, l.Wide, again.Wide)
 	require.Equal(t, l.Wide, l.Clone().Wide)
 	require.Zero(t, l.LastWide("r1"), "its own does not hold it")
 	require.Equal(t, "r1", l.LastWide("r2").Repair)
 	data := l.Encode()
-	data[LedgerWide] = "nonsense"
-	_, err = DecodeLedger(data)
-	require.ErrorIs(t, err, ErrLedgerMalformed)
+	data[ledger.KeyWide] = "nonsense"
+	_, err = ledger.Decode(data)
+	require.ErrorIs(t, err, ledger.ErrMalformed)
 	l.Release("n1")
-	l.Prune(c, scene.Noon.Add(WideApart+time.Minute))
+	l.Prune(c, scene.Noon.Add(ledger.WideApart+time.Minute))
 	require.Empty(t, l.Wide)
 
 	n.Annotations[NodeRepairKey] = record("r2", Verifying).Encode()
 	other := scene.Bare("n2")
 	other.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r3", Policy: "p", Outcome: Recovered, Steps: []string{"restart-cni:1", "apply-cni:1"}, Began: scene.Noon, Ended: scene.Noon.Add(-time.Minute)})
-	rebuilt := RebuildLedger(c, []*corev1.Node{n, other}, scene.Noon)
-	require.ElementsMatch(t, []Begun{{Repair: "r2", At: scene.Noon}, {Repair: "r3", At: scene.Noon.Add(-time.Minute)}}, rebuilt.Wide)
+	rebuilt := ledger.Rebuild(c, []*corev1.Node{n, other}, scene.Noon)
+	require.ElementsMatch(t, []ledger.Begun{{Repair: "r2", At: scene.Noon}, {Repair: "r3", At: scene.Noon.Add(-time.Minute)}}, rebuilt.Wide)
 	require.True(t, rebuilt.Slots[0].Wide)
 }

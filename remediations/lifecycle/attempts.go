@@ -24,7 +24,7 @@ func (t *Target) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bo
 	if end := t.WellSince.Add(p.ProofFor); matured && end.After(due) {
 		due = end
 	}
-	d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Well: !t.WellSince.IsZero()}
+	d = Decision{Verb: VerbWait, Policy: p, Recheck: r.Deadline, Well: !t.WellSince.IsZero()}
 	cause := t.AlertBy(r.Cause.Alert)
 	saidResolved := cause != nil && cause.Status == remediations.StatusResolved
 	if t.Word == nil || t.Word.AskedAt.Before(due) || (saidResolved && t.Stale()) {
@@ -65,11 +65,11 @@ func (t *Target) awaitProof(now time.Time) Decision {
 		return t.Settle(now) // the answer came late
 	}
 	if p == nil {
-		return Decision{Verb: Wait, Recheck: r.Deadline, Message: r.WithoutPolicy()}
+		return Decision{Verb: VerbWait, Recheck: r.Deadline, Message: r.WithoutPolicy()}
 	}
 	d, ok := t.Cured(p, now)
 	if !ok {
-		d = Decision{Verb: Wait, Policy: p, Recheck: r.Deadline, Message: "waiting for " + t.Asked + ": " + t.Missing()}
+		d = Decision{Verb: VerbWait, Policy: p, Recheck: r.Deadline, Message: "waiting for " + t.Asked + ": " + t.Missing()}
 	}
 	return t.LookAgain(d, now, lookProof)
 }
@@ -97,7 +97,7 @@ func (t *Target) goOn(now time.Time) Decision {
 		return t.WaitForClock(r, p, lookProof, now)
 	case t.Stale(), unseen:
 		return Decision{
-			Verb: Look, Policy: p, Ask: Ask{Alerts: t.Stale(), Sighting: unseen},
+			Verb: VerbLook, Policy: p, Ask: Ask{Alerts: t.Stale(), Sighting: unseen},
 			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.Next, // which is no break of what was well
 		}
 	}
@@ -106,7 +106,7 @@ func (t *Target) goOn(now time.Time) Decision {
 	var cure Decision
 	if c.Resolved() {
 		var well bool
-		if cure, well = t.Cured(p, now); cure.Verb == End {
+		if cure, well = t.Cured(p, now); cure.Verb == VerbEnd {
 			return cure
 		} else if well && r.Phase == remediations.Pending && now.Before(r.Deadline) {
 			return t.LookAgain(cure, now, lookProof)

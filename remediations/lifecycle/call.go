@@ -67,7 +67,7 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 	message := "the call was not made: " + c.Why
 	r.Phase, r.Since, r.Deadline = remediations.Pending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor))
 	r.Hold = &remediations.Hold{Reason: c.Withheld, Message: text.Line(message, 400), Since: remediations.Instant(now)}
-	return Decision{Verb: Keep, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
+	return Decision{Verb: VerbHold, Reason: c.Withheld, Message: message, Fleetwide: c.Withheld.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
 }
 
 // AfterWithheld waits before the attempt that was given back: what withheld it may do so again.
@@ -76,5 +76,5 @@ func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Dur
 	if !r.Withheld() || r.Hold == nil || left <= 0 || left > wait {
 		return Decision{}, false
 	}
-	return Decision{Verb: Keep, Reason: r.Hold.Reason, Message: r.Hold.Message, Fleetwide: r.Hold.Reason.Fleetwide(), Policy: p, Recheck: now.Add(left)}, true
+	return Decision{Verb: VerbHold, Reason: r.Hold.Reason, Message: r.Hold.Message, Fleetwide: r.Hold.Reason.Fleetwide(), Policy: p, Recheck: now.Add(left)}, true
 }

@@ -20,7 +20,7 @@ func (s *State) NeverIssued(r *remediations.Record, now time.Time) bool {
 
 // WaitForClock waits until this clock has reached the record's last step, and asks the leases whose clock is wrong.
 func (s *State) WaitForClock(r *remediations.Record, p *remediations.Policy, proof time.Duration, now time.Time) Decision {
-	d := Decision{Verb: Wait, Policy: p, Recheck: r.Intent.At.Add(proof), Message: clockBehind}
+	d := Decision{Verb: VerbWait, Policy: p, Recheck: r.Intent.At.Add(proof), Message: clockBehind}
 	d.Ask.Heartbeats = remediations.FarAhead(r.Intent.At, now)
 	return d
 }
@@ -29,7 +29,7 @@ func (s *State) WaitForClock(r *remediations.Record, p *remediations.Policy, pro
 // in a month would hold the next one until then. A call under way is left alone, and so is a proof that is waited for: both have
 // an end of their own.
 func (t *Target) Clamp(now time.Time) (d Decision, wrong bool) {
-	d = Decision{Verb: Rest, Recheck: now, Message: "times from the future on the Node are set to now"}
+	d = Decision{Verb: VerbRest, Recheck: now, Message: "times from the future on the Node are set to now"}
 	history, changed := slices.Clone(t.Journal.History), false
 	for i := range history {
 		remediations.ClampTo(now, &changed)(&history[i].Began)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
@@ -16,7 +16,7 @@ import (
 )
 
 // aheadBy puts a scene's node into the hands of a leader whose clock was ahead by so much for a moment.
-func aheadBy(t *testing.T, by time.Duration, agree bool) *State {
+func aheadBy(t *testing.T, by time.Duration, agree bool) *lifecycle.State {
 	t.Helper()
 	s := (&scene.Scene{}).State(t)
 	if !agree {
@@ -50,7 +50,7 @@ func TestEndsFromTheFutureAreClamped(t *testing.T) {
 			d := node.Decide(s, scene.Noon)
 			require.Equal(t, c.clamps, d.History != nil, d.Message)
 			if !c.clamps {
-				require.NotEqual(t, Issue, d.Verb)
+				require.NotEqual(t, lifecycle.VerbIssue, d.Verb)
 				return
 			}
 			require.Equal(t, scene.Noon, d.History[0].Ended)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -19,17 +19,17 @@ import (
 
 // explained is a decision with what the guards say of each candidate that it considered, and by which of them it is held.
 type explained struct {
-	Decision
-	answers [][]GuardAnswer
-	held    []*GuardAnswer
+	lifecycle.Decision
+	answers [][]lifecycle.GuardAnswer
+	held    []*lifecycle.GuardAnswer
 }
 
-func explain(s *State, decide func() Decision, unseen map[Source]string) explained {
+func explain(s *lifecycle.State, decide func() lifecycle.Decision, unseen map[lifecycle.Source]string) explained {
 	var e explained
-	s.Asking = func(c *Candidate) {
-		var held *GuardAnswer
+	s.Asking = func(c *lifecycle.Candidate) {
+		var held *lifecycle.GuardAnswer
 		if reason, f := c.HeldBy(nil); f != nil {
-			held = &GuardAnswer{Reason: reason, Message: f.Message}
+			held = &lifecycle.GuardAnswer{Reason: reason, Message: f.Message}
 		}
 		e.answers, e.held = append(e.answers, c.Explain(unseen)), append(e.held, held)
 	}
@@ -42,19 +42,19 @@ func everyScene(t *testing.T, then func(t *testing.T, e explained, isNode bool))
 	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
 		s := g.State(t)
 		t.Run("node "+g.Name, func(t *testing.T) {
-			then(t, explain(s, func() Decision { return node.Decide(s, scene.Noon) }, nil), true)
+			then(t, explain(s, func() lifecycle.Decision { return node.Decide(s, scene.Noon) }, nil), true)
 		})
 	}
 	for _, g := range scene.GoldensIn(t, "../../targets/location/testdata/decide") {
 		s := g.LocationState(t)
 		t.Run("location "+g.Name, func(t *testing.T) {
-			then(t, explain(s.State, func() Decision { return location.Decide(s, scene.Noon) }, nil), false)
+			then(t, explain(s.State, func() lifecycle.Decision { return location.Decide(s, scene.Noon) }, nil), false)
 		})
 	}
 	for _, g := range scene.GoldensIn(t, "../../targets/sidecar/testdata/decide") {
 		s := g.SidecarState(t)
 		t.Run("sidecar "+g.Name, func(t *testing.T) {
-			then(t, explain(s.State, func() Decision { return sidecar.Decide(s, scene.Noon) }, nil), false)
+			then(t, explain(s.State, func() lifecycle.Decision { return sidecar.Decide(s, scene.Noon) }, nil), false)
 		})
 	}
 }
@@ -62,25 +62,25 @@ func everyScene(t *testing.T, then func(t *testing.T, e explained, isNode bool))
 // agrees: the first guard that holds by the explanation is the one that holds the candidate, and the reason that the decision about a
 // node gives. A kind beside nodes may find more against the candidate, which no guard asks.
 func agrees(t require.TestingT, e explained, isNode bool) {
-	holds := func(want *GuardAnswer) func([]GuardAnswer) bool {
-		return func(all []GuardAnswer) bool {
-			first := FirstHold(all)
+	holds := func(want *lifecycle.GuardAnswer) func([]lifecycle.GuardAnswer) bool {
+		return func(all []lifecycle.GuardAnswer) bool {
+			first := lifecycle.FirstHold(all)
 			return first != nil && first.Reason == want.Reason && strings.Contains(want.Message, first.Message)
 		}
 	}
 	for i, held := range e.held {
 		if held == nil {
-			require.Nil(t, FirstHold(e.answers[i]))
+			require.Nil(t, lifecycle.FirstHold(e.answers[i]))
 		} else {
 			require.True(t, holds(held)(e.answers[i]), held)
 		}
 	}
 	switch {
 	case len(e.answers) == 0:
-	case e.Verb == Issue:
-		require.Nil(t, FirstHold(e.answers[len(e.answers)-1]))
-	case isNode && e.Verb == Keep && slices.Contains(scene.DesignOrder, e.Reason):
-		require.True(t, slices.ContainsFunc(e.answers, holds(&GuardAnswer{Reason: e.Reason, Message: e.Message})), "%s: %s", e.Reason, e.Message)
+	case e.Verb == lifecycle.VerbIssue:
+		require.Nil(t, lifecycle.FirstHold(e.answers[len(e.answers)-1]))
+	case isNode && e.Verb == lifecycle.VerbHold && slices.Contains(scene.DesignOrder, e.Reason):
+		require.True(t, slices.ContainsFunc(e.answers, holds(&lifecycle.GuardAnswer{Reason: e.Reason, Message: e.Message})), "%s: %s", e.Reason, e.Message)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestTheExplanationAgreesWithTheDecision(t *testing.T) {
 	held := map[Reason]bool{}
 	everyScene(t, func(t *testing.T, e explained, isNode bool) {
 		agrees(t, e, isNode)
-		if e.Verb == Keep && len(e.answers) > 0 {
+		if e.Verb == lifecycle.VerbHold && len(e.answers) > 0 {
 			held[e.Reason] = true
 		}
 	})
@@ -111,7 +111,7 @@ func TestTheExplanationAgreesWhateverIsWrong(t *testing.T) {
 			}
 		}
 		s := sc.State(t)
-		e := explain(s, func() Decision { return node.Decide(s, scene.Noon) }, nil)
+		e := explain(s, func() lifecycle.Decision { return node.Decide(s, scene.Noon) }, nil)
 		require.NotEmpty(rt, e.answers)
 		agrees(rt, e, true)
 	})
@@ -120,47 +120,47 @@ func TestTheExplanationAgreesWhateverIsWrong(t *testing.T) {
 // TestEveryGuardSaysWhatItSaw where it holds a repair, and where it lets it pass.
 func TestEveryGuardSaysWhatItSaw(t *testing.T) {
 	t.Parallel()
-	said := make([]map[Standing]bool, len(Guards()))
+	said := make([]map[lifecycle.Standing]bool, len(lifecycle.Guards()))
 	everyScene(t, func(t *testing.T, e explained, _ bool) {
 		for _, answers := range e.answers {
 			require.Len(t, answers, len(said))
 			for i, a := range answers {
 				if said[i] == nil {
-					said[i] = map[Standing]bool{}
+					said[i] = map[lifecycle.Standing]bool{}
 				}
 				said[i][a.Standing] = true
-				require.Equal(t, a.Standing == GuardOtherKind, a.Message == "", "%s: %q", a.Reason, a.Message)
+				require.Equal(t, a.Standing == lifecycle.GuardOtherKind, a.Message == "", "%s: %q", a.Reason, a.Message)
 			}
 		}
 	})
-	for i, g := range Guards() {
-		require.True(t, said[i][GuardPassed], "%s, row %d, lets nothing pass", g.Reason, i)
-		require.True(t, said[i][GuardHolds], "%s, row %d, holds nothing", g.Reason, i)
+	for i, g := range lifecycle.Guards() {
+		require.True(t, said[i][lifecycle.GuardPassed], "%s, row %d, lets nothing pass", g.Reason, i)
+		require.True(t, said[i][lifecycle.GuardHolds], "%s, row %d, holds nothing", g.Reason, i)
 	}
 }
 
 // TestWhatWasNotSeenIsNeverPassed: where a source is missing, no guard that rests on it has a word.
 func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 	t.Parallel()
-	rests := map[Source][]Reason{
-		OnAlerts: {AlertUnconfirmed, Blind, Silenced, Inhibited, AlertResolved, ReasonClusterWide},
-		OnLeases: {Blind},
-		OnFleet:  {FleetUnhealthy, NodeUnderRepair, ControlPlaneBusy, ReasonClusterWide, AtLimit},
-		OnLedger: {FleetUnhealthy, NodeUnderRepair, RepairsSpent, PolicyFailing, ControlPlaneBusy, ReasonClusterWide, AtLimit},
+	rests := map[lifecycle.Source][]Reason{
+		lifecycle.OnAlerts: {AlertUnconfirmed, Blind, Silenced, Inhibited, AlertResolved, ReasonClusterWide},
+		lifecycle.OnLeases: {Blind},
+		lifecycle.OnFleet:  {FleetUnhealthy, NodeUnderRepair, ControlPlaneBusy, ReasonClusterWide, AtLimit},
+		lifecycle.OnLedger: {FleetUnhealthy, NodeUnderRepair, RepairsSpent, PolicyFailing, ControlPlaneBusy, ReasonClusterWide, AtLimit},
 	}
 	for source, reasons := range rests {
 		s := scene.Read(t, []byte("{}")).State(t)
-		e := explain(s, func() Decision { return node.Decide(s, scene.Noon) }, map[Source]string{source: "nobody may look"})
-		require.Equal(t, Issue, e.Verb, "with all of it seen, nothing holds the repair")
+		e := explain(s, func() lifecycle.Decision { return node.Decide(s, scene.Noon) }, map[lifecycle.Source]string{source: "nobody may look"})
+		require.Equal(t, lifecycle.VerbIssue, e.Verb, "with all of it seen, nothing holds the repair")
 		var unseen []Reason
 		for _, a := range e.answers[0] {
-			if a.Standing == GuardNotSeen {
+			if a.Standing == lifecycle.GuardNotSeen {
 				require.Equal(t, "nobody may look", a.Message)
 				unseen = append(unseen, a.Reason)
 			}
 		}
 		for _, reason := range reasons {
-			if reason != ReasonClusterWide || source == OnAlerts {
+			if reason != ReasonClusterWide || source == lifecycle.OnAlerts {
 				require.Contains(t, append(unseen, ReasonClusterWide), reason, source)
 			}
 		}
@@ -171,15 +171,15 @@ func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 // TestASignThatNobodyReadIsNotSeen: the witness says nothing, which lets nothing pass.
 func TestASignThatNobodyReadIsNotSeen(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]Standing{
-		`{policy: {witness: lease}}`:                                           GuardNotSeen,
-		`{policy: {witness: lease}, read: {lease: {answer: ill}}}`:             GuardPassed,
-		`{policy: {witness: lease}, read: {lease: {answer: well}}}`:            GuardHolds,
-		`{policy: {witness: lease}, read: {lease: {answer: ill, asked: 10m}}}`: GuardNotSeen,
+	for text, want := range map[string]lifecycle.Standing{
+		`{policy: {witness: lease}}`:                                           lifecycle.GuardNotSeen,
+		`{policy: {witness: lease}, read: {lease: {answer: ill}}}`:             lifecycle.GuardPassed,
+		`{policy: {witness: lease}, read: {lease: {answer: well}}}`:            lifecycle.GuardHolds,
+		`{policy: {witness: lease}, read: {lease: {answer: ill, asked: 10m}}}`: lifecycle.GuardNotSeen,
 	} {
 		s := scene.Read(t, []byte(text)).State(t)
-		e := explain(s, func() Decision { return node.Decide(s, scene.Noon) }, nil)
-		i := slices.IndexFunc(e.answers[0], func(a GuardAnswer) bool { return a.Reason == NotWitnessed })
+		e := explain(s, func() lifecycle.Decision { return node.Decide(s, scene.Noon) }, nil)
+		i := slices.IndexFunc(e.answers[0], func(a lifecycle.GuardAnswer) bool { return a.Reason == NotWitnessed })
 		require.Equal(t, want, e.answers[0][i].Standing, text)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -18,7 +18,7 @@ func TestHoldThatIsTheFleetsIsWrittenOnNoNode(t *testing.T) {
 	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
 		s := g.State(t)
 		d := node.Decide(s, scene.Noon)
-		if d.Verb != Keep {
+		if d.Verb != lifecycle.VerbHold {
 			require.False(t, d.Fleetwide, g.Name)
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -18,7 +18,7 @@ func TestControlPlaneHoldsOnlyWhatTakesTheNodeAway(t *testing.T) {
 	nodes := scene.ControlPlane(scene.Herd(10, 0), 3)
 	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
 	f.Occupy(conf, nodes[1], false)
-	c := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}}
+	c := &lifecycle.Candidate{State: &lifecycle.State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}}
 	held := func() bool { _, f := c.HeldBy([]Reason{ControlPlaneBusy}); return f != nil }
 	require.True(t, held())
 	c.Step.Name, c.Kind = "mark-ready", KindSidecar
@@ -32,10 +32,10 @@ func TestWouldBeRepairsHoldOnlyEachOther(t *testing.T) {
 	nodes := scene.Herd(10, 0)
 	f := scene.FleetOf(conf, nodes, nil, scene.Noon)
 	f.Occupy(conf, nodes[1], true)
-	c := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{Mode: ModeObserve}, Step: StepRef{Name: "reboot", Attempt: 1}}
-	require.NotNil(t, GuardAtLimit(c))
+	c := &lifecycle.Candidate{State: &lifecycle.State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{Mode: ModeObserve}, Step: StepRef{Name: "reboot", Attempt: 1}}
+	require.NotNil(t, lifecycle.GuardAtLimit(c))
 	c.Policy.Mode = ModeEnforce
-	require.Nil(t, GuardAtLimit(c))
+	require.Nil(t, lifecycle.GuardAtLimit(c))
 }
 
 // TestCancelledAlertHoldsUntilItFiresAgain: by what the Alertmanagers say, else by the alert itself.
@@ -53,7 +53,7 @@ func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 		"Alertmanager says nothing of the same":  {time.Time{}, before, true},
 	} {
 		a := &Alert{Fingerprint: scene.FP, StartsAt: c.own, Cancelled: &CancelledRepair{ID: "r1", At: scene.Noon.Add(-30 * time.Minute)}}
-		held := GuardCancelled(&Candidate{State: &State{}, Alert: a, Policy: &Policy{}, Verdict: alerts.Verdict{StartsAt: c.said}})
+		held := lifecycle.GuardCancelled(&lifecycle.Candidate{State: &lifecycle.State{}, Alert: a, Policy: &Policy{}, Verdict: alerts.Verdict{StartsAt: c.said}})
 		require.Equal(t, c.held, held != nil, name)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/ledger"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -26,18 +26,18 @@ func TestBothHalfOpenBreakersAreAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			nodes := scene.Herd(30, 1, "a", "b")
 			scene.InFlight(nodes[2], "reboot")
-			l := &Ledger{Slots: []Slot{{Node: "n004", Repair: "r2", Zone: "a"}, {Node: "n000", Repair: "r1", Zone: "a"}}}
+			l := &ledger.Ledger{Slots: []ledger.Slot{{Node: "n004", Repair: "r2", Zone: "a"}, {Node: "n000", Repair: "r1", Zone: "a"}}}
 			if c.cluster == "" {
 				l.Slots, nodes = nil, scene.Herd(30, 1, "a", "b")
 			}
-			half := func(trial string) Breaker {
-				return Breaker{State: BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon, Trial: trial}
+			half := func(trial string) ledger.Breaker {
+				return ledger.Breaker{State: ledger.BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon, Trial: trial}
 			}
 			conf := scene.LimitsAlone()
 			f := scene.FleetOf(conf, nodes, l, scene.Noon)
-			f.Breakers = map[string]Breaker{ScopeCluster: half(c.cluster), "zone/a": half(c.zone)}
-			asked := &Candidate{State: &State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}, Own: "r1"}
-			require.Equal(t, c.held, GuardFleetUnhealthy(asked) != nil)
+			f.Breakers = map[string]ledger.Breaker{ledger.ScopeCluster: half(c.cluster), "zone/a": half(c.zone)}
+			asked := &lifecycle.Candidate{State: &lifecycle.State{Config: conf, Node: nodes[0], Fleet: f}, Now: scene.Noon, Policy: &Policy{}, Step: StepRef{Name: "reboot", Attempt: 1}, Own: "r1"}
+			require.Equal(t, c.held, lifecycle.GuardFleetUnhealthy(asked) != nil)
 		})
 	}
 }

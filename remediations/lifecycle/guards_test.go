@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -18,7 +18,7 @@ import (
 
 func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 	var got []Reason
-	for _, g := range Guards() {
+	for _, g := range lifecycle.Guards() {
 		got = append(got, g.Reason)
 	}
 	require.Equal(t, scene.DesignOrder, slices.Compact(got), "those of one reason stand together")
@@ -65,11 +65,11 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 			continue // an alert cannot be over and fire: held-AlertResolved has it
 		}
 		d := node.Decide(sc.State(t), scene.Noon)
-		require.Equal(t, Keep, d.Verb, "%s: %s", want, d.Message)
+		require.Equal(t, lifecycle.VerbHold, d.Verb, "%s: %s", want, d.Message)
 		require.Equal(t, want, d.Reason, d.Message)
 		remedies[want]()
 	}
-	require.Equal(t, Issue, node.Decide(sc.State(t), scene.Noon).Verb, "with every cause gone it is done")
+	require.Equal(t, lifecycle.VerbIssue, node.Decide(sc.State(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
 // remediesOf take the causes of everythingWrong away, each that of one guard.
@@ -108,7 +108,7 @@ func TestNoGuardIsIdle(t *testing.T) {
 	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
 		pinned[g.Name] = g
 	}
-	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
+	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []lifecycle.Guard) {
 		g, ok := pinned["held-"+string(gone)]
 		require.True(t, ok, "no golden held-%s", gone)
 		s := g.State(t)
@@ -119,31 +119,31 @@ func TestNoGuardIsIdle(t *testing.T) {
 
 // TestNoRowOfTheGuardsIsIdle: of several guards with one reason, which bind different kinds of target, each is missed as well.
 func TestNoRowOfTheGuardsIsIdle(t *testing.T) {
-	var states []*State
-	var decisions []func() Decision
+	var states []*lifecycle.State
+	var decisions []func() lifecycle.Decision
 	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
 		s := g.State(t)
-		states, decisions = append(states, s), append(decisions, func() Decision { return node.Decide(s, scene.Noon) })
+		states, decisions = append(states, s), append(decisions, func() lifecycle.Decision { return node.Decide(s, scene.Noon) })
 	}
 	for _, g := range scene.GoldensIn(t, "../../targets/location/testdata/decide") {
 		s := g.LocationState(t)
-		states, decisions = append(states, s.State), append(decisions, func() Decision { return location.Decide(s, scene.Noon) })
+		states, decisions = append(states, s.State), append(decisions, func() lifecycle.Decision { return location.Decide(s, scene.Noon) })
 	}
 	for _, g := range scene.GoldensIn(t, "../../targets/sidecar/testdata/decide") {
 		s := g.SidecarState(t)
-		states, decisions = append(states, s.State), append(decisions, func() Decision { return sidecar.Decide(s, scene.Noon) })
+		states, decisions = append(states, s.State), append(decisions, func() lifecycle.Decision { return sidecar.Decide(s, scene.Noon) })
 	}
-	decided := func() (out []Decision) {
+	decided := func() (out []lifecycle.Decision) {
 		for _, decide := range decisions {
 			out = append(out, decide())
 		}
 		return out
 	}
 	whole := decided()
-	for i, gone := range Guards() {
+	for i, gone := range lifecycle.Guards() {
 		t.Run(fmt.Sprintf("%s, row %d", gone.Reason, i), func(t *testing.T) {
 			for _, s := range states {
-				s.Guards = slices.Delete(Guards(), i, i+1)
+				s.Guards = slices.Delete(lifecycle.Guards(), i, i+1)
 			}
 			require.False(t, reflect.DeepEqual(whole, decided()), "row %d", i)
 		})

@@ -9,8 +9,8 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
-	. "drydock.dev/drydock/remediations/ledger"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -28,16 +28,16 @@ survey: {step: "rollout-restart kube-system/cni"}
 `))
 		sc.Word.Sick = rapid.IntRange(0, 9).Draw(t, "sick")
 		if rapid.IntRange(0, 2).Draw(t, "under way") == 0 {
-			sc.Ledger.Slots = []Slot{{Node: "n9", Repair: "r9", Attempt: "r9-0-1", Wide: true}}
+			sc.Ledger.Slots = []ledger.Slot{{Node: "n9", Repair: "r9", Attempt: "r9-0-1", Wide: true}}
 		}
 		lately := rapid.SampledFrom([]time.Duration{0, time.Minute, 59 * time.Minute, time.Hour}).Draw(t, "lately")
 		if lately > 0 {
-			sc.Ledger.Wide = []Begun{{Repair: "r8", At: scene.Noon.Add(-lately)}}
+			sc.Ledger.Wide = []ledger.Begun{{Repair: "r8", At: scene.Noon.Add(-lately)}}
 		}
 		s := sc.State(whole)
 		s.Config.ClusterWide = ClusterWide{MinNodes: rapid.IntRange(0, 5).Draw(t, "minNodes"), MinShare: Quantity{Value: rapid.IntRange(0, 60).Draw(t, "minShare"), Percent: rapid.Bool().Draw(t, "percent")}}
 		d := node.Decide(s, scene.Noon)
-		if d.Verb != Issue {
+		if d.Verb != lifecycle.VerbIssue {
 			return
 		}
 		issued++
@@ -70,7 +70,7 @@ provided: [rollout-restart]
 			r.Alerts[Fingerprint(a.Labels)] = a
 		}
 	}
-	c := &Candidate{State: s, Now: scene.Noon, Policy: s.Config.Policies[0], Step: StepRef{Name: "rollout-restart", Attempt: 1}}
+	c := &lifecycle.Candidate{State: s, Now: scene.Noon, Policy: s.Config.Policies[0], Step: StepRef{Name: "rollout-restart", Attempt: 1}}
 	require.Equal(t, 1, c.Sick())
 	alert("no-such-node", func(*alerts.Alert) {})
 	alert("n2", func(a *alerts.Alert) { a.Active, a.SilencedBy = false, []string{"s1"} })

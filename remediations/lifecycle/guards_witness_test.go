@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // TestSignThatHoldsIsReadAgainInTime: after half a minute, and not before.
 func TestSignThatHoldsIsReadAgainInTime(t *testing.T) {
-	for age, again := range map[time.Duration]bool{WitnessAgain - 1: false, WitnessAgain: true} {
+	for age, again := range map[time.Duration]bool{lifecycle.WitnessAgain - 1: false, lifecycle.WitnessAgain: true} {
 		s := scene.Golden{Input: "../targets/node/testdata/decide/held-NotWitnessed-by-what-was-read.input.yaml"}.State(t)
 		for sign, said := range s.Read {
 			said.At = scene.Noon.Add(-age)

@@ -68,7 +68,7 @@ func (t *Target) begin(now time.Time) Decision {
 			continue
 		}
 		d := t.consider(p, a, now)
-		if d.Verb != Keep {
+		if d.Verb != VerbHold {
 			return d
 		}
 		if held == nil {
@@ -81,13 +81,13 @@ func (t *Target) begin(now time.Time) Decision {
 	case r.Observes():
 		return t.observed("", now)
 	case r != nil:
-		return Decision{Verb: Drop, Message: "the alert is over before anything was done", Policy: t.PolicyOf(r)}
+		return Decision{Verb: VerbDrop, Message: "the alert is over before anything was done", Policy: t.PolicyOf(r)}
 	case said != nil && t.Elsewhere != nil && t.Elsewhere() != "":
 		return t.leave(t.Elsewhere(), now)
 	case said != nil:
 		return *said
 	}
-	return Decision{Verb: Rest}
+	return Decision{Verb: VerbRest}
 }
 
 // Act issues the candidate's step, or holds it. pending is the record as it would be while held.
@@ -97,7 +97,7 @@ func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
 		if reason, f := t.WithoutLedger(c.Now); f != nil {
 			return t.HoldBack(c, pending, reason, f)
 		}
-		return Decision{Verb: Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", t.LedgerErr)}
+		return Decision{Verb: VerbLook, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", t.LedgerErr)}
 	}
 	if t.Asking != nil {
 		t.Asking(c)
@@ -125,7 +125,7 @@ func (t *Target) Act(c *Candidate, pending *remediations.Record) Decision {
 		return d
 	}
 	if ask != (Ask{}) {
-		return Decision{Verb: Look, Ask: ask, AskStep: step, Policy: c.Policy, Message: "looking once more before the side effect"}
+		return Decision{Verb: VerbLook, Ask: ask, AskStep: step, Policy: c.Policy, Message: "looking once more before the side effect"}
 	}
 	return t.issue(c, pending)
 }
@@ -146,7 +146,7 @@ func (t *Target) issue(c *Candidate, pending *remediations.Record) Decision {
 		r.Done = append(r.Done, c.Step.String())
 	}
 	r.Intent = &remediations.Intent{ID: id, At: remediations.Instant(now)}
-	d := Decision{Verb: Issue, Policy: c.Policy, Record: r}
+	d := Decision{Verb: VerbIssue, Policy: c.Policy, Record: r}
 	t.Intend(c, pending, &d)
 	return d
 }
@@ -157,13 +157,13 @@ func (t *Target) Settle(now time.Time) Decision {
 	p := t.PolicyOf(old)
 	outcome, why, underWay := call.answer(old.Intent.ID, old.Deadline, now)
 	if underWay {
-		return Decision{Verb: Wait, Recheck: old.Deadline, Policy: p, Message: "the call is under way"}
+		return Decision{Verb: VerbWait, Recheck: old.Deadline, Policy: p, Message: "the call is under way"}
 	}
 	if call.withheld(old, now) {
 		return giveBack(old, call, p, t.apart(), now)
 	}
 	r := old.Clone()
-	d := Decision{Verb: Verify, Record: r, Policy: p}
+	d := Decision{Verb: VerbVerify, Record: r, Policy: p}
 	r.Phase, r.Since = remediations.Verifying, remediations.Instant(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, text.Line(why, 300)
 	if call != nil && call.IntentID == old.Intent.ID {
@@ -199,12 +199,12 @@ func NewHold(reason remediations.Reason, f *Finding, now time.Time) *remediation
 
 // withoutStep is the decision that nothing of the policy's plan can be done here.
 func withoutStep(p *remediations.Policy) Decision {
-	return Decision{Verb: Keep, Reason: remediations.ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+	return Decision{Verb: VerbHold, Reason: remediations.ProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 }
 
 // Held is the decision that something holds the candidate, of which nothing need be written.
 func Held(c *Candidate, reason remediations.Reason, f *Finding) Decision {
-	d := Decision{Verb: Keep, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.Fleetwide || reason.Fleetwide()}
+	d := Decision{Verb: VerbHold, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.Fleetwide || reason.Fleetwide()}
 	if f.Until.After(c.Now) {
 		d.Recheck = f.Until
 	}

@@ -34,7 +34,7 @@ func (t *Target) observe(now time.Time) Decision {
 		if d, ok := t.enforced(now); ok {
 			return t.givesWay(d, now)
 		}
-		d := Decision{Verb: Keep, Reason: remediations.Observing, Message: r.Hold.Message, Policy: p, Recheck: due}
+		d := Decision{Verb: VerbHold, Reason: remediations.Observing, Message: r.Hold.Message, Policy: p, Recheck: due}
 		return t.watch(d, now, LookAgain)
 	}
 }
@@ -60,7 +60,7 @@ func (t *Target) enforced(now time.Time) (Decision, bool) {
 			continue
 		}
 		switch d := t.consider(p, a, now); d.Verb {
-		case Keep, Wait:
+		case VerbHold, VerbWait:
 			if d.Reason == remediations.AwaitingApproval {
 				return d, true // it can be approved once it is on record
 			}
@@ -161,7 +161,7 @@ func (t *Target) saidAlready(p *remediations.Policy, a *remediations.Alert, now 
 		if remediations.Instant(starts).After(last) {
 			return Decision{}, false
 		}
-		d := Decision{Verb: Rest, Policy: p, Message: fmt.Sprintf("repair %s would have issued %s at %s; policy %s only observes, and says no more of this alert until it has ended and fires again",
+		d := Decision{Verb: VerbRest, Policy: p, Message: fmt.Sprintf("repair %s would have issued %s at %s; policy %s only observes, and says no more of this alert until it has ended and fires again",
 			e.ID, e.Would.Step, e.Would.At.Format(time.RFC3339), p.Name)}
 		return t.watch(d, now, LookElsewhere), true
 	}

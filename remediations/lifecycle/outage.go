@@ -13,7 +13,7 @@ import (
 // WithoutLedger says why nothing begins without the ledger; nil: it is read again at once.
 func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	switch {
-	case errors.Is(s.LedgerErr, ledger.ErrLedgerMalformed):
+	case errors.Is(s.LedgerErr, ledger.ErrMalformed):
 		return remediations.RecordMalformed, &Finding{Message: fmt.Sprintf("%v; correct it, or delete it: Drydock makes it again from the Nodes", s.LedgerErr), Fleetwide: true}
 	case Lost(s.LedgerLost, now):
 		return remediations.Blind, &Finding{Message: LedgerLost(s.LedgerLost, s.LedgerErr), Fleetwide: true}

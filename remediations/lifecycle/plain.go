@@ -101,7 +101,7 @@ func (s *PlainState) instead(_ *remediations.Policy, now time.Time) (Decision, b
 }
 
 func (s *PlainState) rest(now time.Time) Decision {
-	d := Decision{Verb: Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", s.Record.ID, s.What, remediations.ResetKey)}
+	d := Decision{Verb: VerbRest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", s.Record.ID, s.What, remediations.ResetKey)}
 	if len(s.Alerts) == 0 {
 		return d
 	}

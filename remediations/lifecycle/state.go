@@ -59,30 +59,30 @@ type State struct {
 type Verb string
 
 const (
-	// Rest: nothing is asked.
-	Rest Verb = "Rest"
-	// Look: what is known is too old to decide by; Ask says what to read again.
-	Look Verb = "Look"
-	// Keep: a guard holds; Reason and Message say which and why.
-	Keep Verb = "Hold"
-	// Issue: take the slot, write Record, then act.
-	Issue Verb = "Issue"
-	// Verify: the call is over; write Record and wait for proof.
-	Verify Verb = "Verify"
-	// Wait: in flight, and nothing is due.
-	Wait Verb = "Wait"
-	// Resume: a repeatable step is on record as under way, and this process is not doing it yet.
-	Resume Verb = "Resume"
-	// End: the repair is over; Ended says how.
-	End Verb = "End"
-	// Drop: a Pending repair that never acted is no longer wanted; its record goes without a trace in the history.
-	Drop Verb = "Drop"
-	// Reset: a person wants an exhausted or malformed record forgotten.
-	Reset Verb = "Reset"
+	// VerbRest: nothing is asked.
+	VerbRest Verb = "Rest"
+	// VerbLook: what is known is too old to decide by; Ask says what to read again.
+	VerbLook Verb = "Look"
+	// VerbHold: a guard holds; Reason and Message say which and why.
+	VerbHold Verb = "Hold"
+	// VerbIssue: take the slot, write Record, then act.
+	VerbIssue Verb = "Issue"
+	// VerbVerify: the call is over; write Record and wait for proof.
+	VerbVerify Verb = "Verify"
+	// VerbWait: in flight, and nothing is due.
+	VerbWait Verb = "Wait"
+	// VerbResume: a repeatable step is on record as under way, and this process is not doing it yet.
+	VerbResume Verb = "Resume"
+	// VerbEnd: the repair is over; Ended says how.
+	VerbEnd Verb = "End"
+	// VerbDrop: a Pending repair that never acted is no longer wanted; its record goes without a trace in the history.
+	VerbDrop Verb = "Drop"
+	// VerbReset: a person wants an exhausted or malformed record forgotten.
+	VerbReset Verb = "Reset"
 )
 
 // Verbs is the closed list.
-var Verbs = []Verb{Rest, Look, Keep, Issue, Verify, Wait, Resume, End, Drop, Reset}
+var Verbs = []Verb{VerbRest, VerbLook, VerbHold, VerbIssue, VerbVerify, VerbWait, VerbResume, VerbEnd, VerbDrop, VerbReset}
 
 // Ask is what must be read again before a decision can be made: the Alertmanagers, the node's lease, all leases; and of
 // the provider, the machine before a step, and whether it was replaced; and how a sidecar is, or a location of the mesh; and
@@ -172,7 +172,7 @@ func (s *State) Stale() bool {
 }
 
 func (s *State) Look(why string) Decision {
-	return Decision{Verb: Look, Ask: Ask{Alerts: true}, Message: why}
+	return Decision{Verb: VerbLook, Ask: Ask{Alerts: true}, Message: why}
 }
 
 func (s *State) AlertBy(fingerprint string) *remediations.Alert {

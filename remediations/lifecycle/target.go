@@ -92,7 +92,7 @@ type Target struct {
 // but for what they say of the target's repair.
 func DecideTarget(t *Target, now time.Time) Decision {
 	if t.Journal.Malformed != nil {
-		return Decision{Verb: Rest} // Decide says so, for the whole node
+		return Decision{Verb: VerbRest} // Decide says so, for the whole node
 	}
 	right, wrong := t.clampOwn(now)
 	trusts, ask := t.Trusts(now)
@@ -120,20 +120,20 @@ func (t *Target) clampOwn(now time.Time) (Decision, bool) {
 	}
 	p := t.PolicyOf(r)
 	c, wrong := t.Config.Clamped(p, r, now)
-	return Decision{Verb: Wait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
+	return Decision{Verb: VerbWait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
 }
 
 // Tidied takes the approval that the repair begins by, and drops those of the alerts that are over and that the repair does not refer
 // to any more. was is the repair before the decision.
 func (s *State) Tidied(d *Decision, was *remediations.Record, alerts []*remediations.Alert, now time.Time) {
-	if d.Verb == Issue && s.Node.Annotations[remediations.ApproveKey] == d.Record.ID {
+	if d.Verb == VerbIssue && s.Node.Annotations[remediations.ApproveKey] == d.Record.ID {
 		d.Consume = append(d.Consume, remediations.ApproveKey)
 	}
-	if s.Stale() || d.Verb == Look {
+	if s.Stale() || d.Verb == VerbLook {
 		return
 	}
 	kept := was
-	if d.Record != nil || d.Verb == End || d.Verb == Drop {
+	if d.Record != nil || d.Verb == VerbEnd || d.Verb == VerbDrop {
 		kept = d.Record
 	}
 	for _, a := range alerts {
@@ -213,7 +213,7 @@ func (t *Target) Candidate(p *remediations.Policy, a *remediations.Alert, finger
 
 func (t *Target) examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding) {
 	if t.Looking != "" && t.Unseen(c.Now, LookAgain) {
-		return &Decision{Verb: Look, Ask: Ask{Sighting: true}, Policy: c.Policy, Message: t.Looking}, "", nil
+		return &Decision{Verb: VerbLook, Ask: Ask{Sighting: true}, Policy: c.Policy, Message: t.Looking}, "", nil
 	}
 	if t.Elsewhere != nil {
 		if why := t.Elsewhere(); why != "" {
@@ -323,7 +323,7 @@ func (t *Target) verdictOn(cause remediations.Cause) alerts.Verdict {
 }
 
 func (t *Target) End(o remediations.Outcome, why string, now time.Time) Decision {
-	d := Decision{Verb: End, Message: why, Policy: t.PolicyOf(t.Record), Ended: t.Record.Ended(o, why, now)}
+	d := Decision{Verb: VerbEnd, Message: why, Policy: t.PolicyOf(t.Record), Ended: t.Record.Ended(o, why, now)}
 	d.Ended.Target = t.Entry()
 	if t.Closing != nil {
 		t.Closing(&d, now)
@@ -333,7 +333,7 @@ func (t *Target) End(o remediations.Outcome, why string, now time.Time) Decision
 
 // leave ends what this node has on a target that is not its own any more: the poll brings its alerts to the node that has it.
 func (t *Target) leave(why string, now time.Time) Decision {
-	d := Decision{Verb: Rest, Message: why}
+	d := Decision{Verb: VerbRest, Message: why}
 	if t.Record != nil {
 		d = t.End(remediations.Superseded, why, now)
 	}

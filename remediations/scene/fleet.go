@@ -32,7 +32,7 @@ func FleetOf(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, now
 	if l == nil {
 		l = &ledger.Ledger{}
 	}
-	return fleet.NewFleet(c, nodes, l, Quiet, now)
+	return fleet.New(c, nodes, l, Quiet, now)
 }
 
 // ControlPlane makes the first count of the nodes control-plane nodes.

@@ -139,8 +139,8 @@ func (sc *LocationScene) LocationState(t testing.TB) *location.State {
 	for _, e := range sc.Elsewhere {
 		Leads(nodes[e.Node], cmp.Or(e.Location, "us"), e.To, cmp.Or(e.Phase, remediations.Verifying), e.Observing)
 	}
-	l := &ledger.Ledger{Slots: sc.Ledger.Slots, Status: ledger.LedgerStatus{Breakers: sc.Ledger.Breakers}}
-	s.Fleet = fleet.NewFleet(s.Config, all, l, func(string) bool { return false }, Noon)
+	l := &ledger.Ledger{Slots: sc.Ledger.Slots, Status: ledger.Status{Breakers: sc.Ledger.Breakers}}
+	s.Fleet = fleet.New(s.Config, all, l, func(string) bool { return false }, Noon)
 	out := &location.State{Target: lifecycle.Target{State: s}, Sight: sc.Sight.sight()}
 	out.Subject, _ = LocationOf(s.Config, s.Journal)
 	return out

@@ -66,7 +66,7 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	n := sc.TheNode(t)
 	s := &lifecycle.State{
 		Config: c, Node: n, Journal: remediations.ReadJournal(n), Word: sc.Said(), Call: sc.Call, NewID: "new1",
-		Ledger: &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, Slots: sc.Ledger.Slots, Wide: sc.Ledger.Wide, Orphans: sc.Ledger.Orphans, Status: ledger.LedgerStatus{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
+		Ledger: &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, Slots: sc.Ledger.Slots, Wide: sc.Ledger.Wide, Orphans: sc.Ledger.Orphans, Status: ledger.Status{Breakers: sc.Ledger.Breakers, Exhausted: sc.Ledger.Exhausted, Stopped: sc.Ledger.Stopped}},
 	}
 	s.Survey = sc.Survey.survey()
 	if r := sc.Replacement; r != nil {
@@ -96,9 +96,9 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	case sc.Ledger.Unreadable != "":
 		s.Ledger, s.LedgerErr = nil, errors.New(sc.Ledger.Unreadable)
 	case sc.Ledger.Malformed != "":
-		s.Ledger, s.LedgerErr = nil, fmt.Errorf("%w: %s", ledger.ErrLedgerMalformed, sc.Ledger.Malformed)
+		s.Ledger, s.LedgerErr = nil, fmt.Errorf("%w: %s", ledger.ErrMalformed, sc.Ledger.Malformed)
 	}
-	s.Fleet = fleet.NewFleet(c, append(sc.OtherNodes(), n), had, func(string) bool { return false }, Noon)
+	s.Fleet = fleet.New(c, append(sc.OtherNodes(), n), had, func(string) bool { return false }, Noon)
 	if sc.Beats.Read != "never" {
 		s.Heartbeats = &signs.Heartbeats{ReadAt: Ago(sc.Beats.Read, "1s"), Nodes: 10, Stale: sc.Beats.Stale}
 	}

@@ -108,7 +108,7 @@ func ledgerOf(e *owners.Env) *ledger.Ledger {
 	e.T.Helper()
 	kept, err := e.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(e.T.Context(), "drydock-ledger", metav1.GetOptions{})
 	require.NoError(e.T, err)
-	l, err := ledger.DecodeLedger(kept.Data)
+	l, err := ledger.Decode(kept.Data)
 	require.NoError(e.T, err)
 	return l
 }
@@ -123,7 +123,7 @@ func mostSlots(e *owners.Env) func() int {
 		defer close(over)
 		for event := range w.ResultChan() {
 			if kept, ok := event.Object.(*corev1.ConfigMap); ok {
-				if l, err := ledger.DecodeLedger(kept.Data); err == nil {
+				if l, err := ledger.Decode(kept.Data); err == nil {
 					most = max(most, len(l.Slots))
 				}
 			}

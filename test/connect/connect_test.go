@@ -115,7 +115,7 @@ func (b *berth) ledger() *ledger.Ledger {
 	if err != nil {
 		return &ledger.Ledger{} // not made yet
 	}
-	l, err := ledger.DecodeLedger(cm.Data)
+	l, err := ledger.Decode(cm.Data)
 	require.NoError(b.t, err)
 	return l
 }

@@ -88,7 +88,7 @@ func (y *yard) describeLedger(body []byte) string {
 	if err != nil || !ok {
 		return fmt.Sprintf("unreadable: %v", err)
 	}
-	l, err := ledger.DecodeLedger(cm.Data)
+	l, err := ledger.Decode(cm.Data)
 	if err != nil {
 		return "unreadable: " + err.Error()
 	}

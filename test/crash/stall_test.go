@@ -188,7 +188,7 @@ func TestASlotThatAFormerLeaderLeftIsFreed(t *testing.T) {
 	maps := y.lab.Client().CoreV1().ConfigMaps(y.name)
 	cm, err := maps.Get(t.Context(), ledgerName, metav1.GetOptions{})
 	require.NoError(t, err)
-	l, err := ledger.DecodeLedger(cm.Data)
+	l, err := ledger.Decode(cm.Data)
 	require.NoError(t, err)
 	y.view.mu.Lock()
 	uid := y.view.nodes[y.nodes[0]].UID

@@ -80,7 +80,7 @@ func (v *view) see(o any) {
 		if o.Name != ledgerName {
 			return
 		}
-		l, err := ledger.DecodeLedger(o.Data)
+		l, err := ledger.Decode(o.Data)
 		if err != nil {
 			v.yard.breach("the ledger cannot be read: %v", err)
 			return
@@ -143,5 +143,5 @@ func (y *yard) readLedger(ctx context.Context) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ledger.DecodeLedger(cm.Data)
+	return ledger.Decode(cm.Data)
 }

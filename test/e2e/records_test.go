@@ -105,7 +105,7 @@ func TestANodeDeletedUnderItsRepair(t *testing.T) {
 	y.civo.OnReboot(func() {
 		cm, err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(t.Context(), "drydock-ledger", metav1.GetOptions{})
 		if err == nil {
-			if l, err := ledger.DecodeLedger(cm.Data); err == nil {
+			if l, err := ledger.Decode(cm.Data); err == nil {
 				held <- l.Slots
 			}
 		}

@@ -195,7 +195,7 @@ func (y *yard) ledgerStays(what string, long time.Duration, wanted func(*ledger.
 		if !ok {
 			continue
 		}
-		l, err := ledger.DecodeLedger(cm.Data)
+		l, err := ledger.Decode(cm.Data)
 		require.NoError(y.t, err)
 		require.True(y.t, wanted(l), "%s no more: %v", what, cm.Data)
 	}
@@ -267,7 +267,7 @@ func (y *yard) ledger(what string, wanted func(*ledger.Ledger) bool) {
 				continue
 			}
 			last = fmt.Sprint(cm.Data)
-			l, err := ledger.DecodeLedger(cm.Data)
+			l, err := ledger.Decode(cm.Data)
 			require.NoError(y.t, err)
 			if wanted(l) {
 				w.Stop()

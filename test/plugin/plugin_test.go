@@ -71,7 +71,7 @@ func newTerminal(t *testing.T) *terminal {
 // settle takes away what earlier tests left on the nodes, and writes a calm ledger.
 func (s *terminal) settle() {
 	s.t.Helper()
-	require.NoError(s.t, s.lab.Forget(s.t.Context(), &ledger.Ledger{Status: ledger.LedgerStatus{Mode: remediations.ModeEnforce}}))
+	require.NoError(s.t, s.lab.Forget(s.t.Context(), &ledger.Ledger{Status: ledger.Status{Mode: remediations.ModeEnforce}}))
 }
 
 func (s *terminal) ledger(l *ledger.Ledger) {

@@ -21,10 +21,10 @@ import (
 type printed struct {
 	Kind   string `json:"kind"`
 	Ledger struct {
-		Namespace string              `json:"namespace"`
-		Problem   string              `json:"problem"`
-		Slots     []ledger.Slot       `json:"slots"`
-		Status    ledger.LedgerStatus `json:"status"`
+		Namespace string        `json:"namespace"`
+		Problem   string        `json:"problem"`
+		Slots     []ledger.Slot `json:"slots"`
+		Status    ledger.Status `json:"status"`
 	} `json:"ledger"`
 	Repairs []struct {
 		Node    string               `json:"node"`
@@ -39,7 +39,7 @@ func TestStatusShowsTheLedgerAndTheNodes(t *testing.T) {
 	s.patch("node-2", map[string]any{remediations.NodeRepairKey: "{"}, map[string]any{remediations.PhaseLabel: "Acting"})
 	s.ledger(&ledger.Ledger{
 		Slots:  []ledger.Slot{{Node: "node-1", Repair: "aaaaaa", Attempt: "aaaaaa-0-1", Zone: "a"}},
-		Status: ledger.LedgerStatus{Mode: remediations.ModeEnforce, Blind: "nobody shows the Watchdog", Limits: map[string]string{"concurrent": "1"}},
+		Status: ledger.Status{Mode: remediations.ModeEnforce, Blind: "nobody shows the Watchdog", Limits: map[string]string{"concurrent": "1"}},
 	})
 	for _, args := range [][]string{{"status"}, {"status", "-o", "wide"}} {
 		code, stdout, stderr := s.run(args...)
@@ -161,7 +161,7 @@ func TestWatchFollowsARepair(t *testing.T) {
 	sees("node-1", "aaaaaa", "Acting")
 	s.record("node-1", "aaaaaa", remediations.Verifying)
 	sees("node-1", "aaaaaa", "Verifying")
-	s.ledger(&ledger.Ledger{Status: ledger.LedgerStatus{Mode: remediations.ModeEnforce, Blind: "nobody shows the Watchdog"}})
+	s.ledger(&ledger.Ledger{Status: ledger.Status{Mode: remediations.ModeEnforce, Blind: "nobody shows the Watchdog"}})
 	sees("Blind: nobody shows the Watchdog")
 	s.patch("node-1", map[string]any{
 		remediations.NodeRepairKey: nil,

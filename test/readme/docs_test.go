@@ -259,13 +259,13 @@ func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 		require.Error(t, err, newer)
 	}
 	saved := (&ledger.Ledger{}).Encode()
-	_, err = ledger.DecodeLedger(saved)
+	_, err = ledger.Decode(saved)
 	require.NoError(t, err)
 	for key, newer := range map[string]string{"v": "2", "status": `{"new":1}`} {
 		data := (&ledger.Ledger{}).Encode()
 		data[key] = newer
-		_, err := ledger.DecodeLedger(data)
-		require.ErrorIs(t, err, ledger.ErrLedgerMalformed, key)
+		_, err := ledger.Decode(data)
+		require.ErrorIs(t, err, ledger.ErrMalformed, key)
 	}
 	versions := section(t, "docs/upgrade.md", "Which versions are on record?")
 	require.Contains(t, versions, `"v":1`)

@@ -140,7 +140,7 @@ func (s *terminal) ledger() *ledger.Ledger {
 	if err != nil {
 		return &ledger.Ledger{} // not made yet
 	}
-	l, err := ledger.DecodeLedger(cm.Data)
+	l, err := ledger.Decode(cm.Data)
 	require.NoError(s.t, err)
 	return l
 }

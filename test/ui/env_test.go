@@ -88,7 +88,7 @@ func settled(t *testing.T, l *lab.Lab) *cluster {
 // settle takes away what earlier tests left, and writes a calm ledger.
 func (c *cluster) settle() {
 	c.t.Helper()
-	calm := &ledger.Ledger{Status: ledger.LedgerStatus{Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "1"}}}
+	calm := &ledger.Ledger{Status: ledger.Status{Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "1"}}}
 	require.NoError(c.t, c.lab.Forget(c.t.Context(), calm))
 }
 

@@ -58,7 +58,7 @@ func TestHostileContentIsShownAsText(t *testing.T) {
 	c.record(other, remediations.Verifying, func(r *remediations.Record) { r.Policy = script })
 	c.ledger(&ledger.Ledger{
 		Slots: []ledger.Slot{{Node: script, Repair: script, Attempt: script, Zone: script}},
-		Status: ledger.LedgerStatus{
+		Status: ledger.Status{
 			Mode: remediations.ModeEnforce, Blind: script + hidden, Limits: map[string]string{"concurrent": script},
 			Stopped: map[string]string{script: script + hidden}, Holds: map[remediations.Reason]string{remediations.AtLimit: script + hidden},
 		},

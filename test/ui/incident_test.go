@@ -24,7 +24,7 @@ func TestWhatIsInForceIsTold(t *testing.T) {
 	c.record("node-3", remediations.Exhausted, nil) // which the breaker counts
 	c.ledger(&ledger.Ledger{
 		Slots: []ledger.Slot{{Node: "node-0", Repair: idOf("node-0"), Attempt: idOf("node-0") + "-0-1", Zone: "zone-0", Pool: "workers", Since: at}},
-		Status: ledger.LedgerStatus{
+		Status: ledger.Status{
 			Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "3", "unhealthy": "20%"},
 			Blind:    "no Alertmanager answers since " + at.Format(time.RFC3339),
 			SelfTest: alerts.SelfTest{State: alerts.SelfTestMissing, Message: "no Watchdog fires", Since: at},

@@ -143,7 +143,7 @@ func (c *cluster) incident() {
 	c.cordon("node-15", true)
 	c.ledger(&ledger.Ledger{
 		Slots: []ledger.Slot{{Node: "node-9", Repair: ill.ID, Attempt: ill.Intent.ID, Zone: "zone-0", Pool: "workers", Since: ill.Intent.At}},
-		Status: ledger.LedgerStatus{
+		Status: ledger.Status{
 			Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "1", "concurrentPerZone": "1", "concurrentPerPool": "1", "unhealthy": "20%"},
 			Holds:   map[remediations.Reason]string{remediations.AtLimit: "1 of at most 1 repairs are under way in the cluster (node-9); limits.concurrent is 1"},
 			Stopped: map[string]string{"node-disk-pressure": "Civo says that the quota is reached"},
@@ -210,7 +210,7 @@ func TestScreenshotsOfOtherFleets(t *testing.T) {
 		require.NoError(t, l.SetCondition(t.Context(), fmt.Sprintf("node-%d", i), corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown"))
 	}
 	now := time.Now().UTC().Truncate(time.Second)
-	c.ledger(&ledger.Ledger{Status: ledger.LedgerStatus{
+	c.ledger(&ledger.Ledger{Status: ledger.Status{
 		Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "10", "unhealthy": "20%"},
 		Breakers: map[string]ledger.Breaker{"zone/zone-0": {
 			State: ledger.BreakerOpen, Since: now.Add(-4 * time.Minute), Unhealthy: 340, Nodes: 1667, Quiet: now.Add(-time.Minute),

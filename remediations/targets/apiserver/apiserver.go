@@ -142,5 +142,5 @@ func (s *State) outdated(seen, now time.Time) bool {
 }
 
 func (s *State) look(p *remediations.Policy, why string) Decision {
-	return Decision{Verb: lifecycle.Look, AskAlerts: true, AskSights: true, Policy: p, Message: why}
+	return Decision{Verb: lifecycle.VerbLook, AskAlerts: true, AskSights: true, Policy: p, Message: why}
 }

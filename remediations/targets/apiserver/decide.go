@@ -119,7 +119,7 @@ func Decide(s *State, now time.Time) Decision {
 	r := s.Journal.Rescue
 	switch {
 	case s.Journal.Reset && (s.Journal.Malformed != nil || r == nil || r.Phase == remediations.Exhausted):
-		d := Decision{Verb: lifecycle.Reset, Message: "what was counted against the control plane's hosts is forgotten"}
+		d := Decision{Verb: lifecycle.VerbReset, Message: "what was counted against the control plane's hosts is forgotten"}
 		if s.Journal.Malformed != nil {
 			d.Message = "the journal that could not be read was set aside, and another begun"
 		} else {
@@ -127,7 +127,7 @@ func Decide(s *State, now time.Time) Decision {
 		}
 		return d
 	case s.Journal.Malformed != nil:
-		return Decision{Verb: lifecycle.Keep, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until somebody makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
+		return Decision{Verb: lifecycle.VerbHold, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until somebody makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
 	case r == nil || (r.Phase == remediations.Pending && len(r.Hosts) == 0):
 		return s.start(now)
 	case r.Phase == remediations.Acting:
@@ -169,7 +169,7 @@ func (s *State) start(now time.Time) Decision {
 				Began: remediations.Instant(now), Since: remediations.Instant(now), Deadline: remediations.Instant(now.Add(remediations.PendingFor)),
 			}
 		}
-		if d := s.act(c, pending); d.Verb != lifecycle.Keep {
+		if d := s.act(c, pending); d.Verb != lifecycle.VerbHold {
 			return d
 		} else if held == nil {
 			held = &d
@@ -181,7 +181,7 @@ func (s *State) start(now time.Time) Decision {
 	case r != nil:
 		return s.drop("the alert is over before anything was done")
 	}
-	return Decision{Verb: lifecycle.Rest}
+	return Decision{Verb: lifecycle.VerbRest}
 }
 
 // goOn waits for what the last restart does, and then takes the next host: one API server that works ends it.
@@ -193,7 +193,7 @@ func (s *State) goOn(now time.Time) Decision {
 	}
 	seen := !s.unseen(now)
 	if !seen && now.Before(r.Over.Add(rescueBlind)) {
-		return Decision{Verb: lifecycle.Look, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}
+		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}
 	}
 	if host := s.ready(); seen && host != "" {
 		return s.well(p, host, now)
@@ -208,7 +208,7 @@ func (s *State) goOn(now time.Time) Decision {
 		}
 		return s.exhaust(p, why, now)
 	case r.Phase == remediations.Verifying && now.Before(r.Deadline):
-		return s.again(Decision{Verb: lifecycle.Wait, Policy: p, Recheck: r.Deadline, Message: "no API server answers ready yet"}, now)
+		return s.again(Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: r.Deadline, Message: "no API server answers ready yet"}, now)
 	case s.stale(now):
 		return s.look(p, "asking Alertmanager before the next host")
 	}
@@ -232,7 +232,7 @@ func (r *Rescue) heldBack() bool {
 func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	c.Own = pending.ID
 	if s.unseen(c.Now) {
-		return Decision{Verb: lifecycle.Look, AskSights: true, Policy: c.Policy, Message: "looking at the control plane's hosts"}
+		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: c.Policy, Message: "looking at the control plane's hosts"}
 	}
 	if host := s.ready(); host != "" { // only before anything was done: goOn asks first
 		return s.needless(c.Policy, host, c.Now)
@@ -253,7 +253,7 @@ func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	if f == nil {
 		return s.issue(c, pending)
 	}
-	d := Decision{Verb: lifecycle.Keep, Reason: reason, Message: f.Message, Policy: c.Policy, Recheck: c.Now.Add(rescueIdle)}
+	d := Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: f.Message, Policy: c.Policy, Recheck: c.Now.Add(rescueIdle)}
 	if f.Until.After(c.Now) && f.Until.Before(d.Recheck) {
 		d.Recheck = f.Until
 	}
@@ -295,7 +295,7 @@ func (s *State) issue(c *rescuer, pending *Rescue) Decision {
 	r.Issued++
 	try := HostTry{Host: c.host, Attempt: fmt.Sprintf("%s-%d", r.ID, r.Issued), At: remediations.Instant(c.Now)}
 	r.Hosts = append(r.Hosts, try)
-	d := Decision{Verb: lifecycle.Issue, Policy: c.Policy, Try: &try, Write: []RescueEntry{{Rescue: r}}}
+	d := Decision{Verb: lifecycle.VerbIssue, Policy: c.Policy, Try: &try, Write: []RescueEntry{{Rescue: r}}}
 	d.Message = fmt.Sprintf("%s %s, whose API server fails (%s), by policy %s", restartKubelet.Verb, c.host, s.Sights[c.host].Why, c.Policy.Name)
 	if c.unknown != "" {
 		d.Message += "; nothing is known of " + c.unknown

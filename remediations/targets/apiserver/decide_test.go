@@ -80,11 +80,11 @@ word: {replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"
 			continue // an alert cannot be over and fire: held-AlertResolved has it
 		}
 		d := Decide(sc.state(t), scene.Noon)
-		require.Equal(t, lifecycle.Keep, d.Verb, "%s: %s", want, d.Message)
+		require.Equal(t, lifecycle.VerbHold, d.Verb, "%s: %s", want, d.Message)
 		require.Equal(t, want, d.Reason, d.Message)
 		remedies[want]()
 	}
-	require.Equal(t, lifecycle.Issue, Decide(sc.state(t), scene.Noon).Verb, "with every cause gone it is done")
+	require.Equal(t, lifecycle.VerbIssue, Decide(sc.state(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
 // TestNoGuardOfARescueIsIdle takes each guard away in turn: its golden must come out otherwise, and none where it does not bind a

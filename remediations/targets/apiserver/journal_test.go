@@ -133,7 +133,7 @@ func TestWhatARescueMayDo(t *testing.T) {
 		if r := after.Rescue; r != nil && s.Journal.Rescue != nil && r.ID == s.Journal.Rescue.ID {
 			require.GreaterOrEqual(t, r.Issued, s.Journal.Rescue.Issued, "no attempt bears a name twice")
 		}
-		if d.Verb == lifecycle.End {
+		if d.Verb == lifecycle.VerbEnd {
 			ended++
 			require.NotEmpty(t, after.Ended)
 			require.True(t, after.Rescue == nil || (after.Rescue.Phase == remediations.Exhausted && d.Ended.Outcome == remediations.OutcomeExhausted))
@@ -143,7 +143,7 @@ func TestWhatARescueMayDo(t *testing.T) {
 				}), "the host that was restarted answers, and was seen since")
 			}
 		}
-		if d.Verb != lifecycle.Issue {
+		if d.Verb != lifecycle.VerbIssue {
 			require.Nil(t, d.Try)
 			return
 		}
@@ -302,7 +302,7 @@ func FuzzRescueEntry(f *testing.F) {
 		s := readRescue(t, []byte(`{}`)).state(t)
 		s.Journal = s.Journal.With(e)
 		d := Decide(s, scene.Noon)
-		if d.Verb == lifecycle.Issue && s.Journal.Rescue != nil {
+		if d.Verb == lifecycle.VerbIssue && s.Journal.Rescue != nil {
 			require.False(t, s.Journal.Rescue.tried(d.Try.Host))
 		}
 		for _, w := range d.Write {

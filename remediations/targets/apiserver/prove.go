@@ -20,14 +20,14 @@ func (s *State) settle(now time.Time) Decision {
 	known := RescueCall{Outcome: remediations.CallUnknown, Why: "nobody knows the call's answer, since Drydock was restarted"}
 	if c := s.Call; c != nil && c.Attempt == t.Attempt {
 		if c.Outcome == "" && now.Before(r.Deadline) {
-			return Decision{Verb: lifecycle.Wait, Recheck: r.Deadline, Policy: p, Message: "the call is under way"}
+			return Decision{Verb: lifecycle.VerbWait, Recheck: r.Deadline, Policy: p, Message: "the call is under way"}
 		}
 		known = *c
 		if c.Outcome == "" {
 			known.Outcome, known.Why = remediations.CallUnknown, "the call had no answer in time"
 		}
 	}
-	d := Decision{Verb: lifecycle.Verify, Policy: p}
+	d := Decision{Verb: lifecycle.VerbVerify, Policy: p}
 	r.Since = remediations.Instant(now)
 	t.Outcome, t.Why, t.Evidence = known.Outcome, text.Line(known.Why, 300), remediations.EvidenceOf(known.Evidence)
 	d.Message = fmt.Sprintf("%s of %s: %s", restartKubelet.Name, t.Host, outcomeOf(*t))
@@ -64,7 +64,7 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 	r := s.Journal.Rescue
 	matured := !s.WellSince.IsZero() && !s.Sights[host].At.Before(s.WellSince.Add(p.ProofFor))
 	if !matured && now.Before(r.Over) {
-		d := Decision{Verb: lifecycle.Wait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, p.ProofFor)}
+		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, p.ProofFor)}
 		return s.again(d, now)
 	}
 	var cured []string // which of them was the one that mattered, nobody can know
@@ -86,7 +86,7 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 // needless: an API server works, so nothing is restarted.
 func (s *State) needless(p *remediations.Policy, host string, now time.Time) Decision {
 	why := fmt.Sprintf("the API server of %s answers ready, so none is restarted", host)
-	d := Decision{Verb: lifecycle.Rest, Policy: p, Message: why}
+	d := Decision{Verb: lifecycle.VerbRest, Policy: p, Message: why}
 	if s.Journal.Rescue != nil {
 		d = s.drop(why)
 	}
@@ -97,7 +97,7 @@ func (s *State) needless(p *remediations.Policy, host string, now time.Time) Dec
 // drop forgets a rescue that never restarted anything.
 func (s *State) drop(why string) Decision {
 	r := s.Journal.Rescue
-	return Decision{Verb: lifecycle.Drop, Policy: s.Config.Policy(r.Policy), Message: why, Write: []RescueEntry{{Dropped: r.ID}}}
+	return Decision{Verb: lifecycle.VerbDrop, Policy: s.Config.Policy(r.Policy), Message: why, Write: []RescueEntry{{Dropped: r.ID}}}
 }
 
 func (s *State) end(o remediations.Outcome, why string, now time.Time) Decision {
@@ -108,7 +108,7 @@ func (s *State) end(o remediations.Outcome, why string, now time.Time) Decision 
 	for i := range r.Hosts {
 		e.Steps = append(e.Steps, remediations.StepRef{Name: restartKubelet.Name, Attempt: i + 1}.String())
 	}
-	return Decision{Verb: lifecycle.End, Policy: s.Config.Policy(r.Policy), Message: why, Ended: e, Write: []RescueEntry{{Ended: e}}}
+	return Decision{Verb: lifecycle.VerbEnd, Policy: s.Config.Policy(r.Policy), Message: why, Ended: e, Write: []RescueEntry{{Ended: e}}}
 }
 
 // exhaust ends the rescue, and leaves it on record until a person has looked.
@@ -132,5 +132,5 @@ func (s *State) rest(now time.Time) Decision {
 	if !slices.ContainsFunc(s.Journal.Ended, func(e EndedRescue) bool { return e.ID == r.ID }) {
 		return s.end(remediations.OutcomeExhausted, "all hosts were tried and no API server answers", now)
 	}
-	return Decision{Verb: lifecycle.Rest, Policy: s.Config.Policy(r.Policy), Message: fmt.Sprintf("rescue %s has run out of hosts; make a file named reset in the state directory when the control plane works again", r.ID)}
+	return Decision{Verb: lifecycle.VerbRest, Policy: s.Config.Policy(r.Policy), Message: fmt.Sprintf("rescue %s has run out of hosts; make a file named reset in the state directory when the control plane works again", r.ID)}
 }

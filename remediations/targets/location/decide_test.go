@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
 // TestDecideLeaderGoldens pins every decision about the leader of a location.
 func TestDecideLeaderGoldens(t *testing.T) {
-	scene.Pin(t, "decide", scene.Golden.LocationState, location.Decide, scene.Render, func(t *testing.T, _ *location.State, d Decision) { scene.Readable(t, LocationKey, d) })
+	scene.Pin(t, "decide", scene.Golden.LocationState, location.Decide, scene.Render, func(t *testing.T, _ *location.State, d lifecycle.Decision) { scene.Readable(t, LocationKey, d) })
 }
 
 // bindsLeaders are the guards that hold the move of a leader. The others speak of the machine, or of the nodes' limits.
@@ -26,7 +26,7 @@ var bindsLeaders = map[Reason]bool{
 // TestGuardsThatBindLeaders takes each guard away in turn. One that binds must be missed by the golden of its name; one
 // that does not is missed by none.
 func TestGuardsThatBindLeaders(t *testing.T) {
-	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
+	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []lifecycle.Guard) {
 		var missed []string
 		for _, g := range scene.GoldensIn(t, "decide") {
 			s := g.LocationState(t)
@@ -93,9 +93,9 @@ func TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt(t *testing.T) {
 	}
 	for _, step := range steps {
 		d := location.Decide(sc.LocationState(t), scene.Noon)
-		require.Equal(t, Keep, d.Verb, "%s: %s", step.reason, d.Message)
+		require.Equal(t, lifecycle.VerbHold, d.Verb, "%s: %s", step.reason, d.Message)
 		require.Equal(t, step.reason, d.Reason, d.Message)
 		step.remedy()
 	}
-	require.Equal(t, Issue, location.Decide(sc.LocationState(t), scene.Noon).Verb, "with every cause gone it is done")
+	require.Equal(t, lifecycle.VerbIssue, location.Decide(sc.LocationState(t), scene.Noon).Verb, "with every cause gone it is done")
 }

@@ -10,7 +10,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -37,7 +37,7 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 	s := scene.ReadLocation(t, `{sight: {leader: n2}}`).LocationState(t)
 	s.Config.Policies[0].Name = r.Policy
 	s.Ledger.Moved(r.Location, r.ID, r.Intent.At)
-	s.Record, s.Call, s.Name = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: nasty(5000)}, r.Location
+	s.Record, s.Call, s.Name = r, &lifecycle.Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: nasty(5000)}, r.Location
 	verifying := location.Decide(s, scene.Noon).Record
 	require.Equal(t, Verifying, verifying.Phase)
 
@@ -47,7 +47,7 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 	back := location.Decide(s, scene.Noon.Add(time.Minute))
 	require.NotNil(t, back.PutBack, back.Message)
 
-	s.Record, s.Call = back.Record, &Call{IntentID: r.PutBackID(), Outcome: CallUnknown, Why: nasty(5000)}
+	s.Record, s.Call = back.Record, &lifecycle.Call{IntentID: r.PutBackID(), Outcome: CallUnknown, Why: nasty(5000)}
 	again := location.Decide(s, scene.Noon.Add(2*time.Minute)).Record
 	require.NotNil(t, again.Hold)
 	again.Hold.Message = text.Line(nasty(5000), 400)
@@ -120,7 +120,7 @@ func FuzzDecideLeader(f *testing.F) {
 			require.NoError(t, err, "what Decide writes, it reads")
 			require.Equal(t, d.Record.Phase, again.Phase)
 		}
-		if d.Verb != Issue {
+		if d.Verb != lifecycle.VerbIssue {
 			return
 		}
 		require.NoError(t, s.Journal.Malformed)

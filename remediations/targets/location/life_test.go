@@ -13,9 +13,9 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
-	. "drydock.dev/drydock/remediations/fleet"
-	. "drydock.dev/drydock/remediations/ledger"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
@@ -30,7 +30,7 @@ type meshLife struct {
 	word   *alerts.Snapshot
 	now    time.Time
 	nodes  map[string]*corev1.Node
-	ledger *Ledger
+	ledger *ledger.Ledger
 	memory map[string]*meshMemory
 
 	// keys are the values of the leader's key, broken the nodes that do not forward, unfit those that no look proposes.
@@ -60,7 +60,7 @@ type issuedMove struct {
 // meshMemory is what the engine would remember of one node's leader, and lose with a restart.
 type meshMemory struct {
 	sight              *location.Sight
-	call               *Call
+	call               *lifecycle.Call
 	asked, well, heard time.Time
 }
 
@@ -137,7 +137,7 @@ func newMeshLife(t *testing.T, rt *rapid.T) *meshLife {
 	node.Plan = []Step{{Name: "reboot", Wait: 2 * time.Minute, Attempts: 1}}
 	c.Policies = append(c.Policies, &node)
 	l := &meshLife{
-		t: t, config: c, now: scene.Noon, turns: 350, nodes: map[string]*corev1.Node{}, ledger: &Ledger{Repairs: map[string][]Begun{}}, memory: map[string]*meshMemory{},
+		t: t, config: c, now: scene.Noon, turns: 350, nodes: map[string]*corev1.Node{}, ledger: &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}, memory: map[string]*meshMemory{},
 		keys: map[string]string{"b1": "true"}, broken: map[string]bool{}, unfit: map[string]bool{}, moves: map[string][]issuedMove{},
 		before: map[string]map[string]string{}, touched: map[string]bool{}, intents: map[string]bool{}, seen: map[string]int{},
 		word: &alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{{Watchdog: true, Alerts: map[string]alerts.Alert{}}}},
@@ -159,10 +159,10 @@ func (l *meshLife) restart() {
 func (l *meshLife) reload(t *rapid.T, deleted bool) {
 	l.restart()
 	if deleted {
-		l.ledger = RebuildLedger(l.config, l.all(), l.now)
+		l.ledger = ledger.Rebuild(l.config, l.all(), l.now)
 		return
 	}
-	read, err := DecodeLedger(l.ledger.Encode())
+	read, err := ledger.Decode(l.ledger.Encode())
 	require.NoError(t, err)
 	l.ledger = read
 }
@@ -213,14 +213,14 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 	if l.now.Sub(l.word.AskedAt) >= 15*time.Second {
 		l.alerts()
 	}
-	fleet := NewFleet(l.config, l.all(), l.ledger, scene.Quiet, l.now)
+	fleet := fleet.New(l.config, l.all(), l.ledger, scene.Quiet, l.now)
 	for _, name := range meshNodes {
 		n, m := l.nodes[name], l.memory[name]
 		if !l.concerned(n) {
 			continue
 		}
 		l.ids++
-		s := &State{
+		s := &lifecycle.State{
 			Config: l.config, Node: n, Journal: ReadJournal(n), Word: l.word, Fleet: fleet, Ledger: l.ledger, Call: m.call, LookSince: m.asked, WellSince: m.well, WellHeard: m.heard,
 			NewID: fmt.Sprintf("r%05d", l.ids), Heartbeats: &signs.Heartbeats{ReadAt: l.now, Nodes: 7}, Survey: &Survey{Step: StepOn{Name: "reboot"}, At: l.now},
 		}
@@ -232,14 +232,14 @@ func (l *meshLife) turn(t *rapid.T) (looked bool) {
 		if !ok {
 			continue
 		}
-		ls := &location.State{Target: Target{State: s, Subject: leader}, Sight: m.sight}
+		ls := &location.State{Target: lifecycle.Target{State: s, Subject: leader}, Sight: m.sight}
 		before := n.DeepCopy()
 		d := location.Decide(ls, l.now)
 		require.Equal(t, before, n)
 		require.Equal(t, d, location.Decide(ls, l.now), "pure")
 		l.check(t, ls, d)
 		l.carry(ls, m, d)
-		looked = looked || d.Verb == Look
+		looked = looked || d.Verb == lifecycle.VerbLook
 		if d.Record != nil || n.Annotations[LocationKey] == "" {
 			n.Labels[PhaseLabel] = string(Registry(nil).LabelFor(n.Annotations))
 		}
@@ -257,7 +257,7 @@ func (l *meshLife) concerned(n *corev1.Node) bool {
 	return false
 }
 
-func (l *meshLife) carry(s *location.State, m *meshMemory, d Decision) {
+func (l *meshLife) carry(s *location.State, m *meshMemory, d lifecycle.Decision) {
 	n := s.Node
 	if !d.Well {
 		m.well = time.Time{}
@@ -271,7 +271,7 @@ func (l *meshLife) carry(s *location.State, m *meshMemory, d Decision) {
 		m.asked = l.now
 		l.alerts()
 	}
-	if d.Verb == Issue {
+	if d.Verb == lifecycle.VerbIssue {
 		l.ledger.Reserve(l.config, n, d.Record, l.now)
 		s.Fleet.OccupyLocation(n.Name, d.Record, false)
 	}
@@ -281,7 +281,7 @@ func (l *meshLife) carry(s *location.State, m *meshMemory, d Decision) {
 	switch {
 	case d.Record != nil:
 		n.Annotations[LocationKey] = d.Record.Encode()
-	case d.Verb == End || d.Verb == Drop:
+	case d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop:
 		delete(n.Annotations, LocationKey)
 	}
 	if d.Ended != nil {
@@ -289,22 +289,22 @@ func (l *meshLife) carry(s *location.State, m *meshMemory, d Decision) {
 		l.seen[string(d.Ended.Outcome)]++
 	}
 	was := s.Record != nil && s.Record.Phase.InFlight()
-	if is := d.Record != nil && d.Record.Phase.InFlight() || (d.Record == nil && d.Verb != End && d.Verb != Drop && was); was && !is {
+	if is := d.Record != nil && d.Record.Phase.InFlight() || (d.Record == nil && d.Verb != lifecycle.VerbEnd && d.Verb != lifecycle.VerbDrop && was); was && !is {
 		l.ledger.ReleaseLocation(n.Name)
 		s.Fleet.VacateLocation(n.Name)
 	}
 	switch {
-	case d.Verb == Verify:
+	case d.Verb == lifecycle.VerbVerify:
 		m.call, m.sight = nil, nil
-	case (d.Verb == Issue || d.Verb == Resume) && d.PutBack != nil:
-		m.call = &Call{IntentID: s.Record.PutBackID()}
-	case d.Verb == Issue:
-		m.call = &Call{IntentID: d.Record.Intent.ID}
+	case (d.Verb == lifecycle.VerbIssue || d.Verb == lifecycle.VerbResume) && d.PutBack != nil:
+		m.call = &lifecycle.Call{IntentID: s.Record.PutBackID()}
+	case d.Verb == lifecycle.VerbIssue:
+		m.call = &lifecycle.Call{IntentID: d.Record.Intent.ID}
 	}
 }
 
 // node lets the node's own repair begin, and end by itself when its time is over. It says whether it wrote.
-func (l *meshLife) node(t *rapid.T, s *State, m *meshMemory) bool {
+func (l *meshLife) node(t *rapid.T, s *lifecycle.State, m *meshMemory) bool {
 	n, r := s.Node, s.Journal.Record
 	if r != nil && r.Phase.InFlight() {
 		if !l.now.Before(r.Deadline) {
@@ -327,7 +327,7 @@ func (l *meshLife) node(t *rapid.T, s *State, m *meshMemory) bool {
 		l.alerts()
 	}
 	switch {
-	case d.Verb == Issue:
+	case d.Verb == lifecycle.VerbIssue:
 		l.seen["node repairs"]++
 		for name, other := range l.nodes {
 			if r := ReadJournal(other).Records[LocationKey]; r != nil && r.Phase.InFlight() {
@@ -340,10 +340,10 @@ func (l *meshLife) node(t *rapid.T, s *State, m *meshMemory) bool {
 		n.Annotations[NodeRepairKey] = d.Record.Encode()
 	case d.Record != nil:
 		n.Annotations[NodeRepairKey] = d.Record.Encode()
-	case d.Verb == End || d.Verb == Drop:
+	case d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop:
 		delete(n.Annotations, NodeRepairKey)
 	}
-	if d.Record == nil && d.Verb != End && d.Verb != Drop && len(d.Prune)+len(d.Consume) == 0 {
+	if d.Record == nil && d.Verb != lifecycle.VerbEnd && d.Verb != lifecycle.VerbDrop && len(d.Prune)+len(d.Consume) == 0 {
 		return false
 	}
 	n.Labels[PhaseLabel] = string(Registry(nil).LabelFor(n.Annotations))

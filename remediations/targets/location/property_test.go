@@ -9,25 +9,25 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
 // check is what must hold of each decision about a leader.
-func (l *meshLife) check(t *rapid.T, s *location.State, d Decision) {
+func (l *meshLife) check(t *rapid.T, s *location.State, d lifecycle.Decision) {
 	r := s.Record
 	require.False(t, d.Cordon || d.Uncordon || d.Taint || d.Untaint || d.Stop != "" || d.Allow != nil || d.Pause != "" || d.Notices != nil, "a move touches no more than the keys")
-	require.Contains(t, Verbs, d.Verb)
-	require.NotEqual(t, Reset, d.Verb)
+	require.Contains(t, lifecycle.Verbs, d.Verb)
+	require.NotEqual(t, lifecycle.VerbReset, d.Verb)
 	require.False(t, d.Ask.Lease || d.Ask.Survey || d.Ask.Replacement)
 	require.Subset(t, []string{CancelKey, ApproveKey}, d.Consume)
-	require.Equal(t, d.Verb == Resume || (d.Verb == Issue && d.Record.Back != nil), d.PutBack != nil)
+	require.Equal(t, d.Verb == lifecycle.VerbResume || (d.Verb == lifecycle.VerbIssue && d.Record.Back != nil), d.PutBack != nil)
 	if d.Record != nil {
 		require.LessOrEqual(t, len(d.Record.Encode()), MaxRecordBytes)
 		_, err := DecodeRecord(d.Record.Encode())
 		require.NoError(t, err, "what it writes, it reads")
 	}
-	if r != nil && r.Phase != Exhausted && d.Record == nil && (d.Verb == Wait || d.Verb == Keep || d.Verb == Resume) {
+	if r != nil && r.Phase != Exhausted && d.Record == nil && (d.Verb == lifecycle.VerbWait || d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbResume) {
 		require.False(t, l.now.After(r.Deadline.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
 	}
 	if next := d.Record; waitsUnproven(next) {
@@ -38,7 +38,7 @@ func (l *meshLife) check(t *rapid.T, s *location.State, d Decision) {
 		l.checkEnd(t, s, d)
 	}
 	switch {
-	case d.Verb != Issue:
+	case d.Verb != lifecycle.VerbIssue:
 	case d.PutBack != nil:
 		l.checkPutBack(t, s, d)
 	default:
@@ -51,7 +51,7 @@ func waitsUnproven(r *Record) bool {
 	return r != nil && r.Phase == Pending && r.Intent != nil && r.Back == nil && r.Hold != nil && slices.Contains(location.Unproven, r.Hold.Reason)
 }
 
-func (l *meshLife) checkMove(t *rapid.T, s *location.State, d Decision) {
+func (l *meshLife) checkMove(t *rapid.T, s *location.State, d lifecycle.Decision) {
 	l.seen["moves"]++
 	g, r, n := s.Sight, d.Record, s.Node
 	m := r.Moves[len(r.Moves)-1]
@@ -104,7 +104,7 @@ func (l *meshLife) checkMove(t *rapid.T, s *location.State, d Decision) {
 	l.moves[s.Name] = append(l.moves[s.Name], issuedMove{r.ID, l.now})
 }
 
-func (l *meshLife) checkPutBack(t *rapid.T, s *location.State, d Decision) {
+func (l *meshLife) checkPutBack(t *rapid.T, s *location.State, d lifecycle.Decision) {
 	l.seen["put back"]++
 	require.Equal(t, ModeEnforce, s.Config.Policy(d.Record.Policy).Mode)
 	var want []Move
@@ -122,7 +122,7 @@ func (l *meshLife) checkPutBack(t *rapid.T, s *location.State, d Decision) {
 	l.moves[s.Name] = append(l.moves[s.Name], issuedMove{d.Record.ID, l.now})
 }
 
-func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d Decision) {
+func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d lifecycle.Decision) {
 	r, g := s.Record, s.Sight
 	require.Equal(t, r.Moves, append([]Move(nil), d.Ended.Moves...), "what each key was before is in the history")
 	if d.Ended.Outcome == Recovered {

@@ -46,7 +46,7 @@ func (s *State) putBack(r *remediations.Record, now time.Time) lifecycle.Decisio
 	moves := r.Made()
 	slices.Reverse(moves)
 	return lifecycle.Decision{
-		Verb: lifecycle.Issue, Record: r, PutBack: moves, Policy: s.PolicyOf(r),
+		Verb: lifecycle.VerbIssue, Record: r, PutBack: moves, Policy: s.PolicyOf(r),
 		Message: fmt.Sprintf("put the mesh leadership of location %s back as it was before repair %s: %s", r.Location, r.ID, r.Note),
 	}
 }
@@ -66,15 +66,15 @@ func (s *State) restore(now time.Time) lifecycle.Decision {
 	case !now.Before(r.Deadline):
 		return s.fallBack(remediations.LeaderHeld, "it had no answer in time", now)
 	case c != nil:
-		return lifecycle.Decision{Verb: lifecycle.Wait, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: "the leadership is being put back"}
+		return lifecycle.Decision{Verb: lifecycle.VerbWait, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: "the leadership is being put back"}
 	case s.Ledger == nil:
-		return lifecycle.Decision{Verb: lifecycle.Look, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+		return lifecycle.Decision{Verb: lifecycle.VerbLook, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
 	}
 	if against := s.againstPutBack(s.PolicyOf(r)); against != "" {
 		return s.exhausted(r.Note+"; "+against, false, now)
 	}
 	d := s.putBack(r.Clone(), now)
-	d.Verb, d.Record, d.Recheck = lifecycle.Resume, nil, r.Deadline
+	d.Verb, d.Record, d.Recheck = lifecycle.VerbResume, nil, r.Deadline
 	return d
 }
 
@@ -84,7 +84,7 @@ func (s *State) fallBack(reason remediations.Reason, why string, now time.Time) 
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, text.Line(why, 200))
 	r.Phase, r.Since, r.Deadline = remediations.Pending, remediations.Instant(now), remediations.Instant(r.Back.Add(remediations.BackFor))
 	r.Hold = &remediations.Hold{Reason: reason, Message: message, Since: remediations.Instant(now)}
-	return lifecycle.Decision{Verb: lifecycle.Keep, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.PolicyOf(r), Recheck: now.Add(lifecycle.LookAgain)}
+	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.PolicyOf(r), Recheck: now.Add(lifecycle.LookAgain)}
 }
 
 // bindsUndo are the guards that hold an undoing: what people say of the node, and repairs of it.
@@ -97,11 +97,11 @@ func (s *State) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	case !c.Now.Before(r.Deadline):
 		return s.exhausted(r.Note+"; the leadership could not be put back: "+r.Hold.Words(), false, c.Now)
 	case s.Ledger == nil:
-		return lifecycle.Decision{Verb: lifecycle.Look, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
+		return lifecycle.Decision{Verb: lifecycle.VerbLook, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", s.LedgerErr)}
 	case s.againstPutBack(c.Policy) != "":
 		return s.exhausted(r.Note+"; "+s.againstPutBack(c.Policy), false, c.Now)
 	case c.Now.Before(next):
-		return lifecycle.Decision{Verb: lifecycle.Wait, Policy: c.Policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
+		return lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: c.Policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
 	}
 	c.Repair, c.Own = r.ID, r.ID
 	if reason, f := c.HeldBy(bindsUndo); f != nil {
@@ -134,7 +134,7 @@ func (s *State) exhausted(why string, undone bool, now time.Time) lifecycle.Deci
 // rest leaves an exhausted repair to a person. If somebody else leads by now, the alerts go where they belong.
 func (s *State) rest(now time.Time) lifecycle.Decision {
 	r := s.Record
-	d := lifecycle.Decision{Verb: lifecycle.Rest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when it is fixed", r.ID, r.Location, remediations.ResetKey)}
+	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when it is fixed", r.ID, r.Location, remediations.ResetKey)}
 	if len(s.Alerts) == 0 {
 		return d
 	}

@@ -8,37 +8,37 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // TestDecideAtTheLastMoment pins on which side of each limit the limit itself is.
 func TestDecideAtTheLastMoment(t *testing.T) {
-	unread := func(since time.Duration) func(*State) {
-		return func(s *State) {
+	unread := func(since time.Duration) func(*lifecycle.State) {
+		return func(s *lifecycle.State) {
 			s.Ledger, s.LedgerErr, s.LedgerLost = nil, errors.New("no answer"), scene.Noon.Add(-since)
 		}
 	}
-	unlisted := func(since time.Duration) func(*State) {
-		return func(s *State) {
+	unlisted := func(since time.Duration) func(*lifecycle.State) {
+		return func(s *lifecycle.State) {
 			s.Heartbeats, s.LeasesErr, s.LeasesLost = nil, errors.New("no answer"), scene.Noon.Add(-since)
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(*State)
-		verb   Verb
+		change func(*lifecycle.State)
+		verb   lifecycle.Verb
 		reason Reason
-		ask    Ask
+		ask    lifecycle.Ask
 	}{
-		"leases that are just fresh enough": {func(s *State) { s.Heartbeats.ReadAt = scene.Noon.Add(-LookFor) }, Issue, "", Ask{}},
-		"leases that are too old":           {func(s *State) { s.Heartbeats.ReadAt = scene.Noon.Add(-LookFor - 1) }, Look, "", Ask{Heartbeats: true}},
-		"a look that is just fresh enough":  {func(s *State) { s.LookSince = scene.Noon.Add(-LookFor) }, Issue, "", Ask{}},
-		"a look that is too old":            {func(s *State) { s.LookSince = scene.Noon.Add(-LookFor - 1) }, Look, "", Ask{Alerts: true}},
-		"a ledger lost for long enough":     {unread(OutageFor), Keep, Blind, Ask{}},
-		"a ledger lost a moment ago":        {unread(OutageFor - 1), Look, "", Ask{}},
-		"leases lost for long enough":       {unlisted(OutageFor), Keep, Blind, Ask{Heartbeats: true}},
-		"leases lost a moment ago":          {unlisted(OutageFor - 1), Look, "", Ask{Heartbeats: true}},
+		"leases that are just fresh enough": {func(s *lifecycle.State) { s.Heartbeats.ReadAt = scene.Noon.Add(-LookFor) }, lifecycle.VerbIssue, "", lifecycle.Ask{}},
+		"leases that are too old":           {func(s *lifecycle.State) { s.Heartbeats.ReadAt = scene.Noon.Add(-LookFor - 1) }, lifecycle.VerbLook, "", lifecycle.Ask{Heartbeats: true}},
+		"a look that is just fresh enough":  {func(s *lifecycle.State) { s.LookSince = scene.Noon.Add(-LookFor) }, lifecycle.VerbIssue, "", lifecycle.Ask{}},
+		"a look that is too old":            {func(s *lifecycle.State) { s.LookSince = scene.Noon.Add(-LookFor - 1) }, lifecycle.VerbLook, "", lifecycle.Ask{Alerts: true}},
+		"a ledger lost for long enough":     {unread(OutageFor), lifecycle.VerbHold, Blind, lifecycle.Ask{}},
+		"a ledger lost a moment ago":        {unread(OutageFor - 1), lifecycle.VerbLook, "", lifecycle.Ask{}},
+		"leases lost for long enough":       {unlisted(OutageFor), lifecycle.VerbHold, Blind, lifecycle.Ask{Heartbeats: true}},
+		"leases lost a moment ago":          {unlisted(OutageFor - 1), lifecycle.VerbLook, "", lifecycle.Ask{Heartbeats: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene.Read(t, []byte("{}")).State(t)
@@ -52,7 +52,7 @@ func TestDecideAtTheLastMoment(t *testing.T) {
 }
 
 func TestAlertOfACauseIsThatAlert(t *testing.T) {
-	s := &State{Journal: Journal{Alerts: []Alert{{Fingerprint: "a"}, {Fingerprint: "b"}}}}
+	s := &lifecycle.State{Journal: Journal{Alerts: []Alert{{Fingerprint: "a"}, {Fingerprint: "b"}}}}
 	require.Equal(t, &s.Journal.Alerts[1], s.AlertBy("b"))
 	require.Nil(t, s.AlertBy("c"))
 }
@@ -74,8 +74,8 @@ func TestCancelIsRememberedOnItsAlert(t *testing.T) {
 		"no person cancelled anything":    {},
 		"the alert is removed altogether": {history: history, prune: []string{(&Alert{Fingerprint: scene.FP}).Key()}},
 	} {
-		s := &State{Journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Cancelled: c.knows}}, History: c.history}}
-		d := Decision{Prune: c.prune}
+		s := &lifecycle.State{Journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Cancelled: c.knows}}, History: c.history}}
+		d := lifecycle.Decision{Prune: c.prune}
 		node.Remember(s, &d)
 		require.Equal(t, c.writes, len(d.Alerts) == 1, name)
 		if c.writes {

@@ -44,7 +44,7 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 		case s.Journal.Malformed != nil:
 			return s.dropMalformed(now)
 		case r != nil && r.Phase == remediations.Exhausted:
-			d := lifecycle.Decision{Verb: lifecycle.Reset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Allow: []string{r.Policy}}
+			d := lifecycle.Decision{Verb: lifecycle.VerbReset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Allow: []string{r.Policy}}
 			undo(&d, r)
 			if left := s.leave(&d, r.Undo, now); left != nil {
 				d.LeftOf, d.Left = r.ID, left
@@ -56,16 +56,16 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 		case (r == nil || r.Phase == remediations.Pending) && s.Journal.Location() != nil && s.Journal.Location().Phase == remediations.Exhausted:
 			return s.resetLocation()
 		case (r == nil || r.Phase == remediations.Pending) && len(s.stoppedHere()) > 0:
-			return lifecycle.Decision{Verb: lifecycle.Rest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + strings.Join(s.stoppedHere(), ", ")}
+			return lifecycle.Decision{Verb: lifecycle.VerbRest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + strings.Join(s.stoppedHere(), ", ")}
 		case (r == nil || r.Phase == remediations.Pending) && len(exhaustedBeside(s.Journal)) > 0:
-			return lifecycle.Decision{Verb: lifecycle.Rest, Prune: exhaustedBeside(s.Journal), Message: "the exhausted repairs of sidecars here were forgotten"}
+			return lifecycle.Decision{Verb: lifecycle.VerbRest, Prune: exhaustedBeside(s.Journal), Message: "the exhausted repairs of sidecars here were forgotten"}
 		}
 	}
 	if d, ok := s.takeBack(now); ok && !s.Cancelled() {
 		return d
 	}
 	if s.Journal.Malformed != nil {
-		return lifecycle.Decision{Verb: lifecycle.Keep, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
+		return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.RecordMalformed, Message: fmt.Sprintf("%v; nothing is done here until somebody sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
 	}
 	return s.Live(now)
 }
@@ -96,7 +96,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 		r.Step = r.After.Step
 		return s.spentPlan(c, r)
 	}
-	return lifecycle.Decision{Verb: lifecycle.Keep, Reason: remediations.ProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
+	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
 }
 
 // verdictOn is what the Alertmanagers say of the repair's cause.
@@ -125,7 +125,7 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 	var cure lifecycle.Decision
 	if c.Resolved() {
 		var well bool
-		if cure, well = s.Cured(p, now); cure.Verb == lifecycle.End {
+		if cure, well = s.Cured(p, now); cure.Verb == lifecycle.VerbEnd {
 			return cure
 		} else if well && r.Phase == remediations.Pending && now.Before(r.Deadline) {
 			return cure
@@ -164,7 +164,7 @@ func (s *state) proceed(now time.Time) lifecycle.Decision {
 
 // lookOnce asks for what the side effect rests on and is not known, or too old.
 func (s *state) lookOnce(c *lifecycle.Candidate, what lifecycle.Ask) lifecycle.Decision {
-	return lifecycle.Decision{Verb: lifecycle.Look, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "looking once more before the side effect"}
+	return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "looking once more before the side effect"}
 }
 
 // policy is that of the repair on record.

@@ -73,7 +73,7 @@ func (s *state) resetLocation() lifecycle.Decision {
 		allow = append(allow, leader.Policy)
 	}
 	return lifecycle.Decision{
-		Verb: lifecycle.Rest, Prune: append([]string{remediations.LocationKey}, exhaustedBeside(s.Journal)...), Allow: allow,
+		Verb: lifecycle.VerbRest, Prune: append([]string{remediations.LocationKey}, exhaustedBeside(s.Journal)...), Allow: allow,
 		Message: fmt.Sprintf("the exhausted repair %s of the leader of location %s was forgotten", leader.ID, leader.Location),
 	}
 }

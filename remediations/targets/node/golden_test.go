@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -34,7 +34,7 @@ func TestEveryOutputHasAnInput(t *testing.T) {
 
 // TestEveryReasonAndVerbHasAGolden keeps the closed lists honest.
 func TestEveryReasonAndVerbHasAGolden(t *testing.T) {
-	reasons, verbs, outcomes := map[Reason]bool{}, map[Verb]bool{}, map[Outcome]bool{}
+	reasons, verbs, outcomes := map[Reason]bool{}, map[lifecycle.Verb]bool{}, map[Outcome]bool{}
 	for _, g := range slices.Concat(scene.Goldens(t), scene.GoldensIn(t, "../../sidecar/testdata/decide"), scene.GoldensIn(t, "../../location/testdata/decide")) {
 		var v scene.VerdictFile
 		require.NoError(t, yaml.UnmarshalStrict([]byte(g.Want(t)), &v))
@@ -56,7 +56,7 @@ func TestEveryReasonAndVerbHasAGolden(t *testing.T) {
 	for _, r := range Reasons {
 		require.True(t, reasons[r], "reason %s", r)
 	}
-	for _, v := range Verbs {
+	for _, v := range lifecycle.Verbs {
 		require.True(t, verbs[v], "verb %s", v)
 	}
 	for _, o := range Outcomes {

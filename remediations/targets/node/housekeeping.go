@@ -22,7 +22,7 @@ func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 		}
 	}
 	return lifecycle.Decision{
-		Verb: lifecycle.Reset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900),
+		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900),
 		Ended: &remediations.Entry{ID: "unreadable", Outcome: remediations.Cancelled, Steps: []string{}, Began: remediations.Instant(now), Ended: remediations.Instant(now), Why: text.Line(bytes, 1024)},
 	}
 }
@@ -37,12 +37,12 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	}
 	slices.Sort(d.Prune)
 	// Somebody may have asked for a look that is not here yet; a cure rests on one that was fresh when its proof was complete.
-	stale := s.Stale() || d.Verb == lifecycle.Look
+	stale := s.Stale() || d.Verb == lifecycle.VerbLook
 	kept := s.Journal.Record
 	switch {
 	case d.Record != nil:
 		kept = d.Record
-	case d.Verb == lifecycle.End || d.Verb == lifecycle.Drop || d.Verb == lifecycle.Reset:
+	case d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbReset:
 		kept = nil
 	}
 	for i := range s.Journal.Alerts {
@@ -59,7 +59,7 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 // cures says that the alert is that of a repair which ends because it was gone for as long as a proof takes: nobody need
 // have written on the Node that it is resolved.
 func cures(d *lifecycle.Decision, a *remediations.Alert) bool {
-	return d.Verb == lifecycle.End && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == remediations.Recovered || d.Ended.Outcome == remediations.SelfRecovered)
+	return d.Verb == lifecycle.VerbEnd && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == remediations.Recovered || d.Ended.Outcome == remediations.SelfRecovered)
 }
 
 // consume takes people's keys whose time is over or whose effect this decision is, and names those that nobody can read.
@@ -87,7 +87,7 @@ func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 		d.Consume = append(d.Consume, remediations.ResetKey)
 		if err := remediations.ParseReset(v); err != nil {
 			notice(d, lifecycle.AnnotationInvalid, "%v", err)
-		} else if d.Verb != lifecycle.Reset && len(d.Allow) == 0 && len(d.Prune) == 0 {
+		} else if d.Verb != lifecycle.VerbReset && len(d.Allow) == 0 && len(d.Prune) == 0 {
 			notice(d, lifecycle.AnnotationInvalid, "%s: there is no exhausted or malformed repair on this node to forget", remediations.ResetKey)
 		}
 	}
@@ -106,11 +106,11 @@ func (s *state) approval(d *lifecycle.Decision) {
 			return // for the decision about that target to take
 		}
 	}
-	if r != nil && r.ID == v && r.Phase == remediations.Pending && r.Intent == nil && d.Verb != lifecycle.Issue && d.Verb != lifecycle.Drop && d.Verb != lifecycle.End {
+	if r != nil && r.ID == v && r.Phase == remediations.Pending && r.Intent == nil && d.Verb != lifecycle.VerbIssue && d.Verb != lifecycle.VerbDrop && d.Verb != lifecycle.VerbEnd {
 		return
 	}
 	d.Consume = append(d.Consume, remediations.ApproveKey)
-	if d.Verb != lifecycle.Issue || d.Record.ID != v {
+	if d.Verb != lifecycle.VerbIssue || d.Record.ID != v {
 		notice(d, lifecycle.AnnotationInvalid, "%s=%q: no repair of that id waits for approval on this node", remediations.ApproveKey, text.Line(v, 40))
 	}
 }
@@ -137,7 +137,7 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 		r = leader
 	}
 	switch {
-	case d.Verb == lifecycle.End && d.Ended.ID == v:
+	case d.Verb == lifecycle.VerbEnd && d.Ended.ID == v:
 	case r != nil && r.Phase == remediations.Exhausted:
 		notice(d, lifecycle.AnnotationInvalid, "%s=%q: repair %s has run out of steps already; set %s=true when the node is fixed", remediations.CancelKey, text.Line(v, 40), r.ID, remediations.ResetKey)
 	case remediations.IsID(v) || (r == nil && d.Record == nil):

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/ledger"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -31,7 +31,7 @@ func TestAClockThatIsAheadEndsNoHold(t *testing.T) {
 			if c.key != "" {
 				s.Node.Annotations[c.key] = c.value
 			}
-			s.Ledger.Status.Glass[s.Node.Name] = Glass{Since: scene.Noon.Add(-2 * time.Hour), Why: c.value}
+			s.Ledger.Status.Glass[s.Node.Name] = ledger.Glass{Since: scene.Noon.Add(-2 * time.Hour), Why: c.value}
 			s.Heartbeats = nil
 			s.Journal.History = []Entry{{ID: "abc234", Ended: scene.Noon.Add(-time.Hour), Left: []Undo{{Kind: UndoCordon, At: scene.Noon.Add(-2 * time.Hour)}}}}
 			require.Equal(t, c.back, node.Decide(s, scene.Noon).Uncordon)
@@ -61,7 +61,7 @@ func TestResetOnAHeldNodeLeavesTheCordon(t *testing.T) {
 			s.Journal = ReadJournal(s.Node)
 			require.NoError(t, s.Journal.Malformed)
 			d := node.Decide(s, scene.Noon)
-			require.Equal(t, Reset, d.Verb)
+			require.Equal(t, lifecycle.VerbReset, d.Verb)
 			require.Equal(t, !c.paused, d.Uncordon)
 			require.Equal(t, c.left, d.Left)
 			require.Equal(t, c.paused, d.LeftOf == "r9")

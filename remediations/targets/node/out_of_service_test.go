@@ -9,13 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
 // goneMachine is a replacement under way: the provider says that the machine is gone, and the Node is still there.
-func goneMachine(t *testing.T) *State {
+func goneMachine(t *testing.T) *lifecycle.State {
 	t.Helper()
 	text, err := os.ReadFile("testdata/decide/replace-old-machine-gone.input.yaml")
 	require.NoError(t, err)
@@ -25,28 +25,28 @@ func goneMachine(t *testing.T) *State {
 // TestOutOfServiceIsHeld: the mark is a side effect like any other. It rests on an answer about this very attempt, and
 // nobody's word is overridden by it.
 func TestOutOfServiceIsHeld(t *testing.T) {
-	annotate := func(key, value string) func(*State) {
-		return func(s *State) { s.Node.Annotations[key] = value }
+	annotate := func(key, value string) func(*lifecycle.State) {
+		return func(s *lifecycle.State) { s.Node.Annotations[key] = value }
 	}
 	for name, c := range map[string]struct {
-		change func(*State)
+		change func(*lifecycle.State)
 		says   string
 	}{
 		"paused":                    {annotate(PauseKey, "true"), "Paused"},
 		"paused by nobody knows":    {annotate(PauseKey, "perhaps"), "Paused"},
 		"break-glass":               {annotate(BreakGlassKey, "why"), "Paused"},
-		"excluded":                  {func(s *State) { s.Node.Labels[ExcludeLabel] = "" }, "Excluded"},
-		"an autoscaler takes it":    {func(s *State) { s.Node.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}} }, "NodeLeaving"},
-		"observe mode":              {func(s *State) { s.Config.Policies[0].Mode = ModeObserve }, "Observing"},
-		"the policy is off":         {func(s *State) { s.Config.Policies[0].Mode = ModeOff }, "off"},
-		"the policy is gone":        {func(s *State) { s.Config.Policies = nil }, "off"},
-		"an answer from before":     {func(s *State) { s.Replacement.At = scene.Noon.Add(-26 * time.Hour) }, "not been asked"},
-		"about an earlier attempt":  {func(s *State) { s.Replacement.Intent = "abc234-1-1" }, "not been asked"},
-		"another Node of that name": {func(s *State) { s.Node.UID = "another" }, "no new instance"},
-		"the machine is there":      {func(s *State) { s.Replacement.MachineGone = false }, "no new instance"},
-		"Alertmanager is silent":    {func(s *State) { s.Word.AskedAt = scene.Noon.Add(-time.Minute) }, "no new instance"},
-		"leases are not counted":    {func(s *State) { s.Heartbeats = nil }, "no new instance"},
-		"no ledger":                 {func(s *State) { s.Ledger = nil }, "no new instance"},
+		"excluded":                  {func(s *lifecycle.State) { s.Node.Labels[ExcludeLabel] = "" }, "Excluded"},
+		"an autoscaler takes it":    {func(s *lifecycle.State) { s.Node.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}} }, "NodeLeaving"},
+		"observe mode":              {func(s *lifecycle.State) { s.Config.Policies[0].Mode = ModeObserve }, "Observing"},
+		"the policy is off":         {func(s *lifecycle.State) { s.Config.Policies[0].Mode = ModeOff }, "off"},
+		"the policy is gone":        {func(s *lifecycle.State) { s.Config.Policies = nil }, "off"},
+		"an answer from before":     {func(s *lifecycle.State) { s.Replacement.At = scene.Noon.Add(-26 * time.Hour) }, "not been asked"},
+		"about an earlier attempt":  {func(s *lifecycle.State) { s.Replacement.Intent = "abc234-1-1" }, "not been asked"},
+		"another Node of that name": {func(s *lifecycle.State) { s.Node.UID = "another" }, "no new instance"},
+		"the machine is there":      {func(s *lifecycle.State) { s.Replacement.MachineGone = false }, "no new instance"},
+		"Alertmanager is silent":    {func(s *lifecycle.State) { s.Word.AskedAt = scene.Noon.Add(-time.Minute) }, "no new instance"},
+		"leases are not counted":    {func(s *lifecycle.State) { s.Heartbeats = nil }, "no new instance"},
+		"no ledger":                 {func(s *lifecycle.State) { s.Ledger = nil }, "no new instance"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := goneMachine(t)

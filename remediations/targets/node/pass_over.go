@@ -27,7 +27,7 @@ func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, r
 	r.Step = step
 	message := fmt.Sprintf("%s is passed over: %s; %s is next", c.Step.Name, f.Message, step.Name)
 	r.Hold = &remediations.Hold{Reason: reason, Message: text.Line(message, 400), Since: remediations.Instant(c.Now)}
-	return &lifecycle.Decision{Verb: lifecycle.Keep, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
+	return &lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
 }
 
 // passes says that the record passes one step more over than before, so the plan goes on.

@@ -18,7 +18,7 @@ func (s *state) await(now time.Time) lifecycle.Decision {
 	if c := s.Call; c != nil && c.IntentID == r.Intent.ID && r.Intent.Outcome == remediations.CallUnknown && (c.Outcome == remediations.CallAccepted || c.Outcome == remediations.CallRefused) {
 		return s.Settle(now) // the answer came late
 	}
-	d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: r.Deadline}
+	d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: r.Deadline}
 	d.Ask.Heartbeats = r.Beyond(now)
 	if proven, missing := s.proven(); !proven {
 		d.Message = missing
@@ -67,7 +67,7 @@ func (s *state) evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 		return false, ""
 	}
 	if !s.renewed(r) {
-		*d = lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}
+		*d = lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: s.Lease.ReadAt.Add(leaseAgain), Message: "the kubelet's lease is stale"}
 		return false, ""
 	}
 	gone, unread, saw := s.faultGone(p, r, due)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -26,31 +26,31 @@ func TestWaitOfAStepThatThePlanHasNoMore(t *testing.T) {
 // TestProofAtTheLastMoment starts from a node that has recovered, and changes one thing.
 func TestProofAtTheLastMoment(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*State)
-		verb   Verb
-		ask    Ask
+		change func(*lifecycle.State)
+		verb   lifecycle.Verb
+		ask    lifecycle.Ask
 	}{
-		"nothing changes": {func(*State) {}, End, Ask{}},
-		"the policy is gone": {func(s *State) {
+		"nothing changes": {func(*lifecycle.State) {}, lifecycle.VerbEnd, lifecycle.Ask{}},
+		"the policy is gone": {func(s *lifecycle.State) {
 			s.Config.Policies = nil
-		}, Wait, Ask{}},
-		"the alert said that it is over after the Alertmanagers were asked": {func(s *State) {
+		}, lifecycle.VerbWait, lifecycle.Ask{}},
+		"the alert said that it is over after the Alertmanagers were asked": {func(s *lifecycle.State) {
 			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Word.AskedAt.Add(1)
-		}, Wait, Ask{Alerts: true}},
-		"the alert said that it is over before": {func(s *State) {
+		}, lifecycle.VerbWait, lifecycle.Ask{Alerts: true}},
+		"the alert said that it is over before": {func(s *lifecycle.State) {
 			s.Journal.Alerts[0].Status, s.LookSince = StatusResolved, s.Word.AskedAt
-		}, End, Ask{}},
-		"the alert did not say so": {func(s *State) {
+		}, lifecycle.VerbEnd, lifecycle.Ask{}},
+		"the alert did not say so": {func(s *lifecycle.State) {
 			s.LookSince = s.Word.AskedAt.Add(1)
-		}, End, Ask{}},
-		"a stale lease that was read a while ago": {func(s *State) {
+		}, lifecycle.VerbEnd, lifecycle.Ask{}},
+		"a stale lease that was read a while ago": {func(s *lifecycle.State) {
 			s.Config.MaxStaleness, s.WellSince = time.Minute, time.Time{}
 			s.Lease.ReadAt, s.Lease.RenewedAt = scene.Noon.Add(-node.LeaseAgain), scene.Noon.Add(-time.Hour)
-		}, Wait, Ask{Lease: true}},
-		"a stale lease that was read a moment ago": {func(s *State) {
+		}, lifecycle.VerbWait, lifecycle.Ask{Lease: true}},
+		"a stale lease that was read a moment ago": {func(s *lifecycle.State) {
 			s.Config.MaxStaleness, s.WellSince = time.Minute, time.Time{}
 			s.Lease.ReadAt, s.Lease.RenewedAt = scene.Noon.Add(-node.LeaseAgain+1), scene.Noon.Add(-time.Hour)
-		}, Wait, Ask{}},
+		}, lifecycle.VerbWait, lifecycle.Ask{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene.Golden{Input: "testdata/decide/recovered.input.yaml"}.State(t)
@@ -65,33 +65,33 @@ func TestProofAtTheLastMoment(t *testing.T) {
 // TestAPolicyThatIsNoLongerConfiguredProvesNoCure: nobody knows the policy's witness and proofFor any more. The repair of a node,
 // a leader or a sidecar that would have recovered waits for its deadline, and is cancelled then.
 func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
-	for kind, of := range map[string]func() (*Config, *Record, func(now time.Time) Decision){
-		"node": func() (*Config, *Record, func(now time.Time) Decision) {
+	for kind, of := range map[string]func() (*Config, *Record, func(now time.Time) lifecycle.Decision){
+		"node": func() (*Config, *Record, func(now time.Time) lifecycle.Decision) {
 			s := scene.Golden{Input: "testdata/decide/recovered.input.yaml"}.State(t)
-			return s.Config, s.Journal.Record, func(now time.Time) Decision { return node.Decide(s, now) }
+			return s.Config, s.Journal.Record, func(now time.Time) lifecycle.Decision { return node.Decide(s, now) }
 		},
-		"leader": func() (*Config, *Record, func(now time.Time) Decision) {
+		"leader": func() (*Config, *Record, func(now time.Time) lifecycle.Decision) {
 			s := scene.Golden{Input: "../location/testdata/decide/recovered.input.yaml"}.LocationState(t)
-			return s.Config, s.Record, func(now time.Time) Decision { return location.Decide(s, now) }
+			return s.Config, s.Record, func(now time.Time) lifecycle.Decision { return location.Decide(s, now) }
 		},
-		"sidecar": func() (*Config, *Record, func(now time.Time) Decision) {
+		"sidecar": func() (*Config, *Record, func(now time.Time) lifecycle.Decision) {
 			s := scene.Golden{Input: "../sidecar/testdata/decide/recovered.input.yaml"}.SidecarState(t)
-			return s.Config, s.Record, func(now time.Time) Decision { return sidecar.Decide(s, now) }
+			return s.Config, s.Record, func(now time.Time) lifecycle.Decision { return sidecar.Decide(s, now) }
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			conf, r, decide := of()
 			d := decide(scene.Noon)
-			require.Equal(t, End, d.Verb, d.Message)
+			require.Equal(t, lifecycle.VerbEnd, d.Verb, d.Message)
 			require.Equal(t, Recovered, d.Ended.Outcome)
 
 			conf.Policies = nil
 			d = decide(scene.Noon)
-			require.Equal(t, Wait, d.Verb, d.Message)
+			require.Equal(t, lifecycle.VerbWait, d.Verb, d.Message)
 			require.Equal(t, r.Deadline, d.Recheck)
 			require.Contains(t, d.Message, "policy "+r.Policy+" is no longer configured, so nothing says what proves a cure")
 			d = decide(r.Deadline)
-			require.Equal(t, End, d.Verb, d.Message)
+			require.Equal(t, lifecycle.VerbEnd, d.Verb, d.Message)
 			require.Equal(t, Cancelled, d.Ended.Outcome)
 		})
 	}
@@ -103,15 +103,15 @@ func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) 
 	o := &s.Ledger.Orphans[0]
 	s.Journal.Record = &o.Record
 	d := node.DecideSuccessor(s, o, scene.Noon)
-	require.Equal(t, End, d.Verb, d.Message)
+	require.Equal(t, lifecycle.VerbEnd, d.Verb, d.Message)
 	require.Equal(t, Recovered, d.Ended.Outcome)
 
 	s.Config.Policies = nil
 	d = node.DecideSuccessor(s, o, scene.Noon)
-	require.Equal(t, Wait, d.Verb, d.Message)
+	require.Equal(t, lifecycle.VerbWait, d.Verb, d.Message)
 	require.Equal(t, o.Record.WithoutPolicy(), d.Message)
 	d = node.DecideSuccessor(s, o, o.Record.Intent.At.Add(Shipped()["replace"].Wait))
-	require.Equal(t, End, d.Verb, d.Message)
+	require.Equal(t, lifecycle.VerbEnd, d.Verb, d.Message)
 	require.Equal(t, OutcomeExhausted, d.Ended.Outcome)
 	require.Contains(t, d.Message, o.Record.WithoutPolicy())
 }
@@ -133,11 +133,11 @@ func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {
 		"a step with another proof":   {"reboot:1", "{}", time.Time{}, false},
 	} {
 		r := &Record{Done: []string{c.done}, Intent: &Intent{ID: "r1-0-1", At: scene.Noon.Add(-time.Hour), Before: c.before}}
-		s := &State{Config: scene.LimitsAlone(), Node: scene.Bare("n1"), Journal: Journal{Record: r}}
+		s := &lifecycle.State{Config: scene.LimitsAlone(), Node: scene.Bare("n1"), Journal: Journal{Record: r}}
 		if !c.asked.IsZero() {
 			s.Replacement = &Replacement{Asked: Asked{Intent: "r1-0-1", At: c.asked}}
 		}
-		d := Decision{Recheck: scene.Noon.Add(time.Hour)}
+		d := lifecycle.Decision{Recheck: scene.Noon.Add(time.Hour)}
 		node.Follow(s, &d, scene.Noon)
 		require.Equal(t, c.want, d.Ask.Replacement, name)
 	}

@@ -95,7 +95,7 @@ func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.
 
 // relapsed names the cure that has to be counted as failed before anything more is done.
 func (s *state) relapsed(d *lifecycle.Decision) {
-	if d.Record == nil || d.Record.After == nil || (d.Verb != lifecycle.Issue && d.Verb != lifecycle.End) {
+	if d.Record == nil || d.Record.After == nil || (d.Verb != lifecycle.VerbIssue && d.Verb != lifecycle.VerbEnd) {
 		return
 	}
 	if c := s.lastCure(d.Record.Policy); c != nil && c.Repair == d.Record.After.ID && !c.Relapsed {

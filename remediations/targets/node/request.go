@@ -44,11 +44,11 @@ func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 
 // refuse answers a request of which nothing comes.
 func (s *state) refuse(format string, args ...any) lifecycle.Decision {
-	d := lifecycle.Decision{Verb: lifecycle.Rest}
+	d := lifecycle.Decision{Verb: lifecycle.VerbRest}
 	d.Message = fmt.Sprintf(format, args...)
 	notice(&d, lifecycle.RequestRefused, "%s", d.Message)
 	if r := s.Journal.Record; r != nil && r.Cause.Request != "" {
-		d.Verb = lifecycle.Drop
+		d.Verb = lifecycle.VerbDrop
 	}
 	return d
 }

@@ -39,7 +39,7 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 		p = s.Config.Requested(r.Policy, &corev1.Node{})
 	}
 	deadline := r.Intent.At.Add(s.Config.WaitOf(p, r.Step))
-	d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: remediations.Earlier(deadline, now.Add(askEvery))}
+	d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: remediations.Earlier(deadline, now.Add(askEvery))}
 	machine, again := s.answers().Machine, s.askedAgain(r.Intent)
 	d.Ask.Replacement = !now.Before(again) || again.Sub(now) > askEvery
 	switch {
@@ -57,7 +57,7 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	if over, well := s.with(next).Cured(p, now); well {
 		over.Uncordon, over.Untaint = false, false // that was the Node that is gone
 		// What the provider has proven holds until it says otherwise: to ask again is no break in the node's being well.
-		over.Ask.Replacement = over.Verb == lifecycle.Wait && d.Ask.Replacement
+		over.Ask.Replacement = over.Verb == lifecycle.VerbWait && d.Ask.Replacement
 		return over
 	}
 	d.Message = "the machine was replaced, its Node is not well yet"
@@ -81,7 +81,7 @@ func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Ti
 	default:
 		missing = "no Node of the new machine is well"
 	}
-	d := lifecycle.Decision{Verb: lifecycle.End, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, s.Config.WaitOf(p, r.Step), missing)}
+	d := lifecycle.Decision{Verb: lifecycle.VerbEnd, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; somebody must look at the pool", o.Node, s.Config.WaitOf(p, r.Step), missing)}
 	d.Ended = &remediations.Entry{
 		ID: r.ID, Policy: r.Policy, Outcome: remediations.OutcomeExhausted, Steps: slices.Clone(r.Done), Began: r.Began, Ended: remediations.Instant(now),
 		Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: text.Line(d.Message, 300),

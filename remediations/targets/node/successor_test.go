@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/ledger"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 )
@@ -17,10 +17,12 @@ import (
 // TestSuccessorGoldens pins how a repair goes on whose Node is gone: n1 is the Node of the machine that came, if the
 // provider says that it is.
 func TestSuccessorGoldens(t *testing.T) {
-	scene.Pin(t, "successor", orphaned, func(s *State, now time.Time) Decision { return node.DecideSuccessor(s, &s.Ledger.Orphans[0], now) }, scene.Render, nil)
+	scene.Pin(t, "successor", orphaned, func(s *lifecycle.State, now time.Time) lifecycle.Decision {
+		return node.DecideSuccessor(s, &s.Ledger.Orphans[0], now)
+	}, scene.Render, nil)
 }
 
-func orphaned(g scene.Golden, t testing.TB) *State {
+func orphaned(g scene.Golden, t testing.TB) *lifecycle.State {
 	t.Helper()
 	s := g.State(t)
 	o := &s.Ledger.Orphans[0]
@@ -32,7 +34,7 @@ func orphaned(g scene.Golden, t testing.TB) *State {
 
 // TestSameMachineIsNoSuccessor: a Node that was only deleted and registered again is the same machine.
 func TestSameMachineIsNoSuccessor(t *testing.T) {
-	o := &Orphan{Node: "n1", UID: "old", ProviderID: "civo://n1", Record: Record{Intent: &Intent{ID: "r1-2-1", At: scene.Noon}}}
+	o := &ledger.Orphan{Node: "n1", UID: "old", ProviderID: "civo://n1", Record: Record{Intent: &Intent{ID: "r1-2-1", At: scene.Noon}}}
 	said := &Replacement{Asked: Asked{Intent: "r1-2-1", At: scene.Noon.Add(time.Second)}, Successors: []string{"civo://n1", "civo://n2"}}
 	again, another := scene.Bare("n1"), scene.Bare("n2")
 	require.True(t, o.Gone(again), "registered again, it is another Node")
@@ -83,8 +85,8 @@ func TestAnswerOfTheProviderIsGoodForItsTime(t *testing.T) {
 		"trouble soon asked for": {node.SurveyFor + 1, "no quota", true},
 	} {
 		v := &Survey{Step: plan[0].On(), At: scene.Noon.Add(-c.age), Trouble: c.trouble, Again: 5 * time.Minute}
-		s := &State{Config: conf, Survey: v}
-		got := node.SurveyOf(s, &Candidate{State: s, Now: scene.Noon, Policy: &Policy{Plan: plan}, Step: StepRef{Name: "reboot", Attempt: 1}})
+		s := &lifecycle.State{Config: conf, Survey: v}
+		got := node.SurveyOf(s, &lifecycle.Candidate{State: s, Now: scene.Noon, Policy: &Policy{Plan: plan}, Step: StepRef{Name: "reboot", Attempt: 1}})
 		require.Equal(t, c.good, got == v, name)
 	}
 }

@@ -140,5 +140,5 @@ func (s *state) overdue(r *remediations.Record, now time.Time) bool {
 }
 
 func (s *state) rest(time.Time) lifecycle.Decision {
-	return lifecycle.Decision{Verb: lifecycle.Rest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is fixed", s.Record.ID, remediations.ResetKey)}
+	return lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is fixed", s.Record.ID, remediations.ResetKey)}
 }

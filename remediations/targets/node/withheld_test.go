@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -17,17 +17,17 @@ import (
 
 // TestOnlyAWithheldCallIsGivenBack: the attempt is spent unless the process that made the intent withheld the call itself.
 func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
-	withheld := Call{IntentID: "r1-0-1", Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+	withheld := lifecycle.Call{IntentID: "r1-0-1", Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
 	for name, c := range map[string]struct {
-		change func(*Call, *Record)
+		change func(*lifecycle.Call, *Record)
 		back   bool
 	}{
-		"withheld":                       {func(*Call, *Record) {}, true},
-		"the provider refused":           {func(c *Call, _ *Record) { c.Withheld = "" }, false},
-		"nobody knows":                   {func(c *Call, _ *Record) { c.Outcome = CallUnknown }, false},
-		"another attempt":                {func(c *Call, _ *Record) { c.IntentID = strings.TrimSuffix(c.IntentID, "1") + "2" }, false},
-		"again and again for a day":      {func(_ *Call, r *Record) { r.Began = scene.Noon.Add(-25 * time.Hour) }, false},
-		"by a person, who may take days": {func(c *Call, r *Record) { c.Withheld, r.Began = Paused, scene.Noon.Add(-25*time.Hour) }, true},
+		"withheld":                       {func(*lifecycle.Call, *Record) {}, true},
+		"the provider refused":           {func(c *lifecycle.Call, _ *Record) { c.Withheld = "" }, false},
+		"nobody knows":                   {func(c *lifecycle.Call, _ *Record) { c.Outcome = CallUnknown }, false},
+		"another attempt":                {func(c *lifecycle.Call, _ *Record) { c.IntentID = strings.TrimSuffix(c.IntentID, "1") + "2" }, false},
+		"again and again for a day":      {func(_ *lifecycle.Call, r *Record) { r.Began = scene.Noon.Add(-25 * time.Hour) }, false},
+		"by a person, who may take days": {func(c *lifecycle.Call, r *Record) { c.Withheld, r.Began = Paused, scene.Noon.Add(-25*time.Hour) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := (&scene.Scene{}).State(t)
@@ -40,29 +40,29 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 			d := node.Decide(s, scene.Noon.Add(time.Second))
 			if !c.back {
 				require.Equal(t, []string{"reboot:1"}, append([]string{}, r.Done...))
-				require.NotEqual(t, Keep, d.Verb)
+				require.NotEqual(t, lifecycle.VerbHold, d.Verb)
 				return
 			}
-			require.Equal(t, Keep, d.Verb)
+			require.Equal(t, lifecycle.VerbHold, d.Verb)
 			require.Equal(t, Pending, d.Record.Phase)
 			require.Equal(t, call.Withheld, d.Record.Hold.Reason)
 			require.Empty(t, d.Record.Done)
 			again, err := DecodeRecord(d.Record.Encode())
 			require.NoError(t, err)
 			s.Journal.Record, s.Call = again, nil
-			require.Equal(t, Keep, node.Decide(s, scene.Noon.Add(2*time.Second)).Verb, "it waits a moment")
+			require.Equal(t, lifecycle.VerbHold, node.Decide(s, scene.Noon.Add(2*time.Second)).Verb, "it waits a moment")
 			proven, missing := node.Proven(s)
 			require.False(t, proven)
 			require.Contains(t, missing, "the intent is too old")
 			again.Since = scene.Noon.Add(-2 * time.Minute)
 			issued := node.Decide(s, scene.Noon)
-			require.Equal(t, Issue, issued.Verb, issued.Message)
+			require.Equal(t, lifecycle.VerbIssue, issued.Verb, issued.Message)
 			require.Equal(t, StepRef{Name: "reboot", Attempt: 1}, issued.Record.Step)
 			require.Equal(t, []string{"reboot:1"}, issued.Record.Done)
 
 			// A process that led before may remember that the call was withheld: it says nothing of the next one.
 			s.Journal.Record, s.Call = issued.Record, &call
-			require.NotEqual(t, Keep, node.Decide(s, scene.Noon.Add(time.Second)).Verb, "the call that may be under way is not given back")
+			require.NotEqual(t, lifecycle.VerbHold, node.Decide(s, scene.Noon.Add(time.Second)).Verb, "the call that may be under way is not given back")
 			over := issued.Record.Clone()
 			over.Phase, over.Intent.Outcome, over.Deadline = Verifying, CallUnknown, scene.Noon
 			s.Journal.Record, s.Call = over, nil
@@ -82,9 +82,9 @@ func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
 			s.Node = scene.Acting()
 			r := ReadJournal(s.Node).Record
 			r.Policy, r.Cause.Alert, r.Done, r.Deadline = "node-not-ready", scene.FP, []string{"reboot:1"}, scene.Noon.Add(time.Minute)
-			s.Journal.Record, s.Call = r, &Call{IntentID: "r1-0-1", Outcome: CallRefused, Why: "no quota"}
+			s.Journal.Record, s.Call = r, &lifecycle.Call{IntentID: "r1-0-1", Outcome: CallRefused, Why: "no quota"}
 			d := node.Decide(s, scene.Noon.Add(time.Second).Add(ahead))
-			require.Equal(t, Verify, d.Verb)
+			require.Equal(t, lifecycle.VerbVerify, d.Verb)
 			require.LessOrEqual(t, d.Record.Deadline.Sub(scene.Noon), 10*time.Minute)
 			if ahead == 0 {
 				require.Equal(t, scene.Noon.Add(time.Second).Add(node.RefusedFor), d.Record.Deadline)
@@ -95,15 +95,15 @@ func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
 
 // withheldCalls are the calls of which only the first kind is given back, for a sidecar and for a leader as for a node.
 var withheldCalls = map[string]struct {
-	change func(*Call, *Record)
+	change func(*lifecycle.Call, *Record)
 	back   bool
 }{
-	"withheld":                       {func(*Call, *Record) {}, true},
-	"it was refused":                 {func(c *Call, _ *Record) { c.Withheld = "" }, false},
-	"nobody knows":                   {func(c *Call, _ *Record) { c.Outcome = CallUnknown }, false},
-	"another attempt":                {func(c *Call, _ *Record) { c.IntentID = strings.TrimSuffix(c.IntentID, "1") + "2" }, false},
-	"again and again for a day":      {func(_ *Call, r *Record) { r.Began = scene.Noon.Add(-25 * time.Hour) }, false},
-	"by a person, who may take days": {func(c *Call, r *Record) { c.Withheld, r.Began = Paused, scene.Noon.Add(-25*time.Hour) }, true},
+	"withheld":                       {func(*lifecycle.Call, *Record) {}, true},
+	"it was refused":                 {func(c *lifecycle.Call, _ *Record) { c.Withheld = "" }, false},
+	"nobody knows":                   {func(c *lifecycle.Call, _ *Record) { c.Outcome = CallUnknown }, false},
+	"another attempt":                {func(c *lifecycle.Call, _ *Record) { c.IntentID = strings.TrimSuffix(c.IntentID, "1") + "2" }, false},
+	"again and again for a day":      {func(_ *lifecycle.Call, r *Record) { r.Began = scene.Noon.Add(-25 * time.Hour) }, false},
+	"by a person, who may take days": {func(c *lifecycle.Call, r *Record) { c.Withheld, r.Began = Paused, scene.Noon.Add(-25*time.Hour) }, true},
 }
 
 // TestOnlyAWithheldApprovalIsGivenBack, and the next one is made under a name and with a task of its own.
@@ -112,16 +112,16 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := scene.ReadSidecar(t, "{}").SidecarState(t)
 			first := sidecar.Decide(s, scene.Noon)
-			require.Equal(t, Issue, first.Verb, first.Message)
+			require.Equal(t, lifecycle.VerbIssue, first.Verb, first.Message)
 			r := first.Record
-			s.Record, s.Call = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+			s.Record, s.Call = r, &lifecycle.Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
 			c.change(s.Call, r)
 			d := sidecar.Decide(s, scene.Noon.Add(time.Second))
 			if !c.back {
-				require.NotEqual(t, Keep, d.Verb)
+				require.NotEqual(t, lifecycle.VerbHold, d.Verb)
 				return
 			}
-			require.Equal(t, Keep, d.Verb)
+			require.Equal(t, lifecycle.VerbHold, d.Verb)
 			require.Equal(t, s.Call.Withheld, d.Record.Hold.Reason)
 			again, err := DecodeRecordOf(s.Key, d.Record.Encode())
 			require.NoError(t, err)
@@ -131,9 +131,9 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 				s.Sighting.At, s.Word.AskedAt, s.LookSince = now, now, now
 				return now
 			}
-			require.Equal(t, Keep, sidecar.Decide(s, seen(scene.Noon.Add(20*time.Second))).Verb, "it waits a moment")
+			require.Equal(t, lifecycle.VerbHold, sidecar.Decide(s, seen(scene.Noon.Add(20*time.Second))).Verb, "it waits a moment")
 			next := sidecar.Decide(s, seen(scene.Noon.Add(40*time.Second)))
-			require.Equal(t, Issue, next.Verb, next.Message)
+			require.Equal(t, lifecycle.VerbIssue, next.Verb, next.Message)
 			require.Equal(t, StepRef{Name: "mark-ready", Attempt: 1}, next.Record.Step)
 			require.NotEqual(t, r.Intent.ID, next.Record.Intent.ID)
 			s.Sighting.Health = sidecar.HealthReady
@@ -150,17 +150,17 @@ func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := scene.ReadLocation(t, "{}").LocationState(t)
 			first := location.Decide(s, scene.Noon)
-			require.Equal(t, Issue, first.Verb, first.Message)
+			require.Equal(t, lifecycle.VerbIssue, first.Verb, first.Message)
 			r := first.Record
 			s.Record, s.Journal.Records = r, map[string]*Record{LocationKey: r}
-			s.Call = &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
+			s.Call = &lifecycle.Call{IntentID: r.Intent.ID, Outcome: CallRefused, Withheld: CallWithheld, Why: "the intent is too old"}
 			c.change(s.Call, r)
 			d := location.Decide(s, scene.Noon.Add(time.Second))
 			if !c.back {
-				require.NotEqual(t, Keep, d.Verb)
+				require.NotEqual(t, lifecycle.VerbHold, d.Verb)
 				return
 			}
-			require.Equal(t, Keep, d.Verb)
+			require.Equal(t, lifecycle.VerbHold, d.Verb)
 			require.Equal(t, s.Call.Withheld, d.Record.Hold.Reason)
 			again, err := DecodeRecordOf(LocationKey, d.Record.Encode())
 			require.NoError(t, err)
@@ -172,9 +172,9 @@ func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 				s.Sight.At, s.Word.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
 				return now
 			}
-			require.Equal(t, Keep, location.Decide(s, seen(scene.Noon.Add(10*time.Second))).Verb, "it waits a moment")
+			require.Equal(t, lifecycle.VerbHold, location.Decide(s, seen(scene.Noon.Add(10*time.Second))).Verb, "it waits a moment")
 			next := location.Decide(s, seen(scene.Noon.Add(20*time.Second)))
-			require.Equal(t, Issue, next.Verb, next.Message)
+			require.Equal(t, lifecycle.VerbIssue, next.Verb, next.Message)
 			require.Equal(t, StepRef{Name: "promote-leader", Attempt: 1}, next.Record.Step)
 			require.Equal(t, "n2", next.Record.Intent.Successor)
 			require.NotEqual(t, r.Intent.ID, next.Record.Intent.ID)

@@ -40,10 +40,10 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 		}
 		return s.worn(p, why, now)
 	}
-	d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: r.Deadline}
+	d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: r.Deadline}
 	if reason, f := s.unheard(call != nil, &d, now); f != nil {
 		return s.interrupt(p, reason, f, now)
-	} else if d.Verb == lifecycle.Look {
+	} else if d.Verb == lifecycle.VerbLook {
 		return d
 	}
 	known := *s.State
@@ -60,13 +60,13 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	if c.Unwitnessed() {
 		d.Ask.Witness = true
 		if call == nil {
-			d.Verb, d.Message = lifecycle.Look, fmt.Sprintf("reading the witness before %s %s goes on", r.Step.Name, s.Node.Name)
+			d.Verb, d.Message = lifecycle.VerbLook, fmt.Sprintf("reading the witness before %s %s goes on", r.Step.Name, s.Node.Name)
 			return d
 		}
 	}
 	if call == nil {
 		d.Signs = c.Signs()
-		d.Verb, d.Message = lifecycle.Resume, fmt.Sprintf("%s %s goes on", r.Step.Name, s.Node.Name)
+		d.Verb, d.Message = lifecycle.VerbResume, fmt.Sprintf("%s %s goes on", r.Step.Name, s.Node.Name)
 		return d
 	}
 	d.Message = call.Note
@@ -93,10 +93,10 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 	uncounted := s.Heartbeats == nil || !s.Heartbeats.ReadAt.After(oldest)
 	d.Ask.Heartbeats = uncounted || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
 	switch {
-	case s.Ledger == nil && errors.Is(s.LedgerErr, ledger.ErrLedgerMalformed):
+	case s.Ledger == nil && errors.Is(s.LedgerErr, ledger.ErrMalformed):
 		return remediations.RecordMalformed, &lifecycle.Finding{Message: s.LedgerErr.Error(), Fleetwide: true}
 	case !underway && (deaf || uncounted || s.Ledger == nil):
-		d.Verb, d.Ask.Alerts, d.Message = lifecycle.Look, deaf, fmt.Sprintf("looking before %s %s goes on", s.Journal.Record.Step.Name, s.Node.Name)
+		d.Verb, d.Ask.Alerts, d.Message = lifecycle.VerbLook, deaf, fmt.Sprintf("looking before %s %s goes on", s.Journal.Record.Step.Name, s.Node.Name)
 	case deaf:
 		return remediations.AlertUnconfirmed, lifecycle.Because("no Alertmanager has been asked for %s", s.Config.MaxStaleness)
 	case uncounted:
@@ -113,7 +113,7 @@ func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f 
 	r.Phase, r.Since, r.Deadline, r.Note = remediations.Pending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
 	r.Hold = lifecycle.NewHold(reason, f, now)
 	r.Also = s.also(r)
-	d := lifecycle.Decision{Verb: lifecycle.Keep, Reason: reason, Message: f.Message, Fleetwide: f.Fleetwide || reason.Fleetwide(), Policy: p, Record: r}
+	d := lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: f.Message, Fleetwide: f.Fleetwide || reason.Fleetwide(), Policy: p, Record: r}
 	if f.Until.After(now) {
 		d.Recheck = f.Until
 	}

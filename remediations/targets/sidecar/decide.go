@@ -49,7 +49,7 @@ func Decide(state *State, now time.Time) lifecycle.Decision {
 
 // tidy drops the alerts that are over.
 func (s *State) tidy(d *lifecycle.Decision, now time.Time) {
-	if s.Stale() || d.Verb == lifecycle.Look {
+	if s.Stale() || d.Verb == lifecycle.VerbLook {
 		return
 	}
 	for i := range s.Alerts {
@@ -73,7 +73,7 @@ func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 		return nil, against, why
 	}
 	if wait := s.turn(); wait != "" && !observing {
-		d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: c.Policy, Message: wait}
+		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: c.Policy, Message: wait}
 		if was := s.Record; was != nil && was.Phase != remediations.Pending {
 			d.Record = pending.Clone() // its turn may be long in coming, and its phase is over
 		}
@@ -86,7 +86,7 @@ func (s *State) examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 func (s *State) hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	d := lifecycle.Held(c, reason, f)
 	if was := s.Record; was != nil && was.Intent == nil && reason != remediations.Observing {
-		return lifecycle.Decision{Verb: lifecycle.Drop, Policy: c.Policy, Message: f.Message} // it is held on no record
+		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Policy: c.Policy, Message: f.Message} // it is held on no record
 	} else if was != nil {
 		if was.Phase != remediations.Pending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
 			d.Record = pending.Clone()

@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // TestDecideSidecarGoldens pins every decision about a pod's sidecar.
 func TestDecideSidecarGoldens(t *testing.T) {
-	scene.Pin(t, "decide", scene.Golden.SidecarState, sidecar.Decide, scene.Render, func(t *testing.T, s *sidecar.State, d Decision) { scene.Readable(t, s.Key, d) })
+	scene.Pin(t, "decide", scene.Golden.SidecarState, sidecar.Decide, scene.Render, func(t *testing.T, s *sidecar.State, d lifecycle.Decision) { scene.Readable(t, s.Key, d) })
 }
 
 // bindsSidecars are the guards that hold an approval, which disrupts nothing. The others speak of disruption alone.
@@ -26,7 +26,7 @@ var bindsSidecars = map[Reason]bool{
 // TestGuardsThatBindSidecars takes each guard away in turn. One that binds must be missed by the golden of its name; one
 // that does not is missed by none.
 func TestGuardsThatBindSidecars(t *testing.T) {
-	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []Guard) {
+	scene.WithoutEachReason(t, func(t *testing.T, gone Reason, left []lifecycle.Guard) {
 		var missed []string
 		for _, g := range scene.GoldensIn(t, "decide") {
 			s := g.SidecarState(t)
@@ -86,11 +86,11 @@ func TestEachHoldOfASidecarSpeaksBeforeThoseBehindIt(t *testing.T) {
 	}
 	for _, step := range steps {
 		d := sidecar.Decide(sc.SidecarState(t), scene.Noon)
-		require.Equal(t, Keep, d.Verb, "%s: %s", step.reason, d.Message)
+		require.Equal(t, lifecycle.VerbHold, d.Verb, "%s: %s", step.reason, d.Message)
 		require.Equal(t, step.reason, d.Reason, d.Message)
 		step.remedy()
 	}
-	require.Equal(t, Issue, sidecar.Decide(sc.SidecarState(t), scene.Noon).Verb, "with every cause gone it is done")
+	require.Equal(t, lifecycle.VerbIssue, sidecar.Decide(sc.SidecarState(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
 // TestHoldOfASidecarIsOnNoRecord: there is one only while something is done, or would be.
@@ -99,8 +99,8 @@ func TestHoldOfASidecarIsOnNoRecord(t *testing.T) {
 	for _, g := range scene.GoldensIn(t, "decide") {
 		s := g.SidecarState(t)
 		d := sidecar.Decide(s, scene.Noon)
-		require.True(t, d.Verb != Keep || d.Fleetwide || !d.Reason.Fleetwide(), g.Name)
-		if s.Record == nil && d.Verb != Issue && d.Reason != Observing {
+		require.True(t, d.Verb != lifecycle.VerbHold || d.Fleetwide || !d.Reason.Fleetwide(), g.Name)
+		if s.Record == nil && d.Verb != lifecycle.VerbIssue && d.Reason != Observing {
 			held++
 			require.Nil(t, d.Record, g.Name)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/node"
 	"drydock.dev/drydock/remediations/targets/sidecar"
@@ -28,7 +28,7 @@ func TestLongestRecordOfASidecarIsReadable(t *testing.T) {
 	r := scene.SidecarRecord(Acting)
 	r.Pod.Namespace, r.Pod.Name, r.Pod.UID = long(63), long(253), long(36)
 	r.Intent.UID, r.Intent.Task, s.Key, s.Name = long(36), long(36), SidecarKey(*r.Pod), r.Pod.String()
-	s.Record, s.Call = r, &Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: long(5000)}
+	s.Record, s.Call = r, &lifecycle.Call{IntentID: r.Intent.ID, Outcome: CallRefused, Why: long(5000)}
 	verifying := sidecar.Decide(s, scene.Noon).Record
 	require.Equal(t, Verifying, verifying.Phase)
 	s.Record, s.Call, s.Alerts = verifying, nil, []Alert{{Fingerprint: scene.FP, Policy: "sidecar-not-ready"}}
@@ -89,7 +89,7 @@ func FuzzDecideSidecar(f *testing.F) {
 			require.NoError(t, err, "what Decide writes, it reads")
 			require.Equal(t, d.Record.Phase, again.Phase)
 		}
-		if d.Verb != Issue {
+		if d.Verb != lifecycle.VerbIssue {
 			return
 		}
 		require.NoError(t, s.Journal.Malformed)

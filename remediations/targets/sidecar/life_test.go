@@ -12,7 +12,7 @@ import (
 
 	. "drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
@@ -85,14 +85,14 @@ func (l *sidecarLife) turn(t *rapid.T) {
 	switch {
 	case d.Record != nil:
 		s.Node.Annotations[s.Key] = d.Record.Encode()
-	case d.Verb == End || d.Verb == Drop:
+	case d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop:
 		delete(s.Node.Annotations, s.Key)
 	}
 	if d.Ended != nil {
 		s.Node.Annotations[HistoryKey] = EncodeHistory(s.Journal.History, *d.Ended)
 	}
-	if d.Verb == Issue {
-		s.Call = &Call{IntentID: d.Record.Intent.ID}
+	if d.Verb == lifecycle.VerbIssue {
+		s.Call = &lifecycle.Call{IntentID: d.Record.Intent.ID}
 	}
 }
 

@@ -9,17 +9,17 @@ import (
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
-	. "drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
 // check is what must hold of each decision.
-func (l *sidecarLife) check(t *rapid.T, d Decision) {
+func (l *sidecarLife) check(t *rapid.T, d lifecycle.Decision) {
 	s, r := l.s, l.s.Record
 	require.False(t, d.Cordon || d.Uncordon || d.Taint || d.Untaint || d.Stop != "" || d.Allow != nil || d.Pause != "", "an approval touches neither its node nor the ledger")
-	require.Contains(t, Verbs, d.Verb)
-	require.NotEqual(t, Resume, d.Verb)
-	require.NotEqual(t, Reset, d.Verb)
+	require.Contains(t, lifecycle.Verbs, d.Verb)
+	require.NotEqual(t, lifecycle.VerbResume, d.Verb)
+	require.NotEqual(t, lifecycle.VerbReset, d.Verb)
 	require.False(t, d.Ask.Lease || d.Ask.Heartbeats || d.Ask.Survey || d.Ask.Replacement)
 	require.Subset(t, []string{CancelKey}, d.Consume, "no other word of a person's is its to take")
 	if d.Record != nil {
@@ -32,7 +32,7 @@ func (l *sidecarLife) check(t *rapid.T, d Decision) {
 		would := d.Record.Phase == Pending && d.Record.Hold != nil && d.Record.Hold.Reason == Observing
 		require.True(t, d.Record.Intent != nil || would, "a record only while something is done, or would be")
 	}
-	if r != nil && r.Phase != Exhausted && d.Verb != Look && d.Record == nil && d.Verb != End {
+	if r != nil && r.Phase != Exhausted && d.Verb != lifecycle.VerbLook && d.Record == nil && d.Verb != lifecycle.VerbEnd {
 		over := slices.MaxFunc([]time.Time{r.Deadline, r.Since}, time.Time.Compare) // a call may have taken longer than its proof was to take
 		require.False(t, l.now.After(over.Add(time.Minute)), "%s since %s outlives its deadline: %s %s", r.Phase, r.Since, d.Verb, d.Message)
 	}
@@ -42,7 +42,7 @@ func (l *sidecarLife) check(t *rapid.T, d Decision) {
 		require.True(t, s.Sighting.At.After(r.Intent.At))
 		require.NotEqual(t, CallRefused, r.Intent.Outcome)
 	}
-	if d.Verb != Issue {
+	if d.Verb != lifecycle.VerbIssue {
 		return
 	}
 	l.calls++

@@ -15,7 +15,7 @@ func (s *State) await(now time.Time) lifecycle.Decision {
 	if d, over := s.finished(now); over {
 		return d
 	}
-	d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: s.PolicyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
+	d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: s.PolicyOf(s.Record), Recheck: s.Record.Deadline, Message: "the sidecar is not ready yet"}
 	return s.LookAgain(d, now, proof)
 }
 
@@ -39,7 +39,7 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 		return s.Look("asking Alertmanager before the next attempt")
 	}
 	if s.Unseen(now, lifecycle.LookAgain) || !s.Sighting.At.After(r.Intent.At) {
-		return lifecycle.Decision{Verb: lifecycle.Look, Ask: lifecycle.Ask{Sighting: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
+		return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: lifecycle.Ask{Sighting: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
 	}
 	if d, over := s.finished(now); over {
 		return d
@@ -55,7 +55,7 @@ func (s *State) proceed(now time.Time) lifecycle.Decision {
 	case r.Phase == remediations.Pending && !now.Before(r.Deadline):
 		return s.End(remediations.Cancelled, fmt.Sprintf("held for %s: %s", remediations.PendingFor, r.Hold.Words()), now)
 	case now.Before(next):
-		return s.LookAgain(lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lifecycle.LookAgain)
+		return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lifecycle.LookAgain)
 	}
 	pending, ok := r.Between(now), true
 	if r.Intent.Of(r, r.Step) || !s.Doable(p, r.Step) {
@@ -90,14 +90,14 @@ func (s *State) finished(now time.Time) (lifecycle.Decision, bool) {
 func (s *State) ready(now time.Time) (lifecycle.Decision, bool) {
 	r, p := s.Record, s.PolicyOf(s.Record)
 	if p == nil {
-		return lifecycle.Decision{Verb: lifecycle.Wait, Recheck: r.Deadline, Message: r.WithoutPolicy()}, true
+		return lifecycle.Decision{Verb: lifecycle.VerbWait, Recheck: r.Deadline, Message: r.WithoutPolicy()}, true
 	}
 	since := s.WellSince
 	if since.IsZero() {
 		since = s.Sighting.At
 	}
 	if s.Sighting.At.Sub(since) < p.ProofFor {
-		d := lifecycle.Decision{Verb: lifecycle.Wait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", p.ProofFor)}
+		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", p.ProofFor)}
 		d.Ask.Sighting = now.Sub(s.Sighting.At) >= proof
 		return d, true
 	}
@@ -115,11 +115,11 @@ func (s *State) rest(now time.Time) lifecycle.Decision {
 	case s.Stale():
 		return s.Look("asking Alertmanager whether the alert is over")
 	case s.Word.BlindCause(s.Config) == "" && s.Word.VerdictFor(r.Cause.Alert, s.Config, "").Gone:
-		return lifecycle.Decision{Verb: lifecycle.Drop, Message: "the alert is over"}
+		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the alert is over"}
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || g.Health == HealthReady):
-		return lifecycle.Decision{Verb: lifecycle.Drop, Message: "the pod is another one, or its sidecar is ready"}
+		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the pod is another one, or its sidecar is ready"}
 	}
-	return s.LookAgain(lifecycle.Decision{Verb: lifecycle.Rest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, remediations.ResetKey)}, now, lifecycle.LookAgain)
+	return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, remediations.ResetKey)}, now, lifecycle.LookAgain)
 }
 
 func (s *State) exhaust(now time.Time) lifecycle.Decision {
@@ -149,7 +149,7 @@ func (s *State) leave(now time.Time) lifecycle.Decision {
 	if s.Record != nil {
 		return s.End(remediations.Superseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
 	}
-	d := lifecycle.Decision{Verb: lifecycle.Rest, Message: fmt.Sprintf("pod %s is not on this node", s.Name)}
+	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("pod %s is not on this node", s.Name)}
 	d.Prune = append(d.Prune, remediations.KeysOf(s.Alerts)...)
 	return d
 }
