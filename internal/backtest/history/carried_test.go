@@ -48,20 +48,17 @@ func eventful(t testing.TB) *Recording {
 	r := New(t)
 	between := func(minutes, from, until float64) bool { return minutes >= from && minutes < until }
 	Every(0, 240, func(when time.Time, minutes float64) {
-		shows := KubeStateMetrics("a", machinesAt(minutes)...)
-		maps.DeleteFunc(shows, func(name string, _ float64) bool { return minutes > 60 && strings.HasPrefix(name, "kube_node_role") })
-		if between(minutes, 100, 110) || between(minutes, 150, 155) || minutes >= 165 {
-			shows = nil
+		scrape := func(target string, up bool, machines ...Machine) {
+			var shows map[string]float64
+			if up {
+				shows = KubeStateMetrics(target, machines...)
+			}
+			maps.DeleteFunc(shows, func(name string, _ float64) bool { return minutes > 60 && strings.HasPrefix(name, "kube_node_role") })
+			r.Scrape(when, target, shows)
 		}
-		r.Scrape(when, "a", shows)
-		if shows = nil; between(minutes, 130, 180) {
-			shows = KubeStateMetrics("b", Machine{Name: "one", Version: "v1.35.0"})
-		}
-		r.Scrape(when, "b", shows)
-		if shows = nil; minutes >= 166 {
-			shows = KubeStateMetrics("c", machinesAt(minutes)[:2]...)
-		}
-		r.Scrape(when, "c", shows)
+		scrape("a", minutes < 165 && !between(minutes, 100, 110) && !between(minutes, 150, 155), machinesAt(minutes)...)
+		scrape("b", between(minutes, 130, 180), Machine{Name: "one", Version: "v1.35.0"})
+		scrape("c", minutes >= 166, machinesAt(minutes)[:2]...)
 	})
 	return r
 }
