@@ -215,3 +215,23 @@ func TestOtherRepairersAreInTheLedger(t *testing.T) {
 		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes(), "none of it holds a repair")
 	})
 }
+
+// TestALabelThatComesLaterShowsAnotherRepairer: the Nodes are looked at again only where one of them changed.
+func TestALabelThatComesLaterShowsAnotherRepairer(t *testing.T) {
+	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() {
+			w.ail("n2", 1)
+			w.post("n2", remediations.StatusFiring)
+		})
+		w.pass(coverageEvery + time.Minute)
+		require.Empty(t, at(w, w.book).Status.Contested)
+		w.do(func() {
+			w.edit("n4", func(n *corev1.Node) { n.Labels["kubernetes.azure.com/cluster"] = "prod" })
+			w.ail("n3", 1)
+			w.post("n3", remediations.StatusFiring)
+		})
+		w.pass(coverageEvery + time.Minute)
+		require.Len(t, at(w, w.book).Status.Contested, 1)
+	})
+}
