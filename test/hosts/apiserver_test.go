@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,14 +23,20 @@ import (
 var control = []string{"cp-1", "cp-2", "cp-3"}
 
 // breakAll breaks the kubelets, and with them the API servers, of these hosts, and waits until none answers anywhere: without
-// two members there is no etcd.
+// two members there is no etcd. Drydock is stopped meanwhile, or it has begun to mend them before all are seen to be gone.
 func (y *yard) breakAll(fault func(*hosts.Host, context.Context) error, names ...string) {
 	y.t.Helper()
+	for _, d := range y.running {
+		require.NoError(y.t, d.Signal(syscall.SIGSTOP))
+	}
 	for _, name := range names {
 		require.NoError(y.t, fault(y.hosts.Host(name), y.t.Context()))
 	}
 	for _, name := range control {
 		y.await("the API server of "+name+" is gone", func() bool { return y.hosts.Host(name).Ready(y.t.Context()) != nil })
+	}
+	for _, d := range y.running {
+		require.NoError(y.t, d.Signal(syscall.SIGCONT))
 	}
 }
 
@@ -174,6 +181,7 @@ func TestTwoReplicasRestartNoHostTwice(t *testing.T) {
 	d, err := y.lab.StartDrydock(t.Context(), shared.token, lab.DrydockOptions{Name: "drydock-2", Config: second})
 	require.NoError(t, err)
 	t.Cleanup(d.Kill)
+	y.running = append(y.running, d)
 	y.breakAll((*hosts.Host).Stop, control...)
 	y.answers()
 	for _, name := range control {

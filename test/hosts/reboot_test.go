@@ -81,7 +81,10 @@ func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	reboots := y.reboots("worker-1")
-	d := y.runAt(proxy, y.rebooting(2, "90s", "worker-1"))
+	c := y.rebooting(4, wait.String(), "worker-1")
+	p := c["policies"].([]any)[0].(map[string]any) // nobody knows that the first was not made, so its time passes
+	p["plan"] = append([]any{map[string]any{"step": "reboot", "wait": soon.String(), "attempts": 1}}, p["plan"].([]any)...)
+	d := y.runAt(proxy, c)
 	proxy.After(killOn(d, "worker-1", remediations.Acting)) //nolint:bodyclose // the proxy closes it
 	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
 	lab.AwaitEnd(t, d.Process, within)
@@ -89,7 +92,7 @@ func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 	boots, attempts := reboots()
 	require.Zero(t, boots)
 	require.Empty(t, attempts, "the call was not made")
-	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, y.lab.Restart(t.Context(), d))
 
 	e := y.ended("worker-1")
 
@@ -97,7 +100,7 @@ func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 	require.Greater(t, len(e.Steps), 1)
 	boots, attempts = reboots()
 	require.Equal(t, 1, boots)
-	require.Equal(t, []string{fmt.Sprintf("%s-0-%d", e.ID, len(e.Steps))}, attempts)
+	require.Equal(t, []string{fmt.Sprintf("%s-1-%d", e.ID, len(e.Steps)-1)}, attempts)
 }
 
 // The host reboots and never says so, and Drydock dies besides: the reboot is one, and the new boot ID is its proof.
@@ -114,7 +117,7 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 			require.NoError(t, y.hosts.Host("worker-2").AwaitBootAfter(t.Context(), before))
 			if killed {
 				d.Kill()
-				require.NoError(t, d.Start(t.Context()))
+				require.NoError(t, y.lab.Restart(t.Context(), d))
 			}
 
 			e := y.ended("worker-2")

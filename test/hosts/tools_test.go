@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,7 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/hosts"
@@ -37,6 +42,21 @@ func (y *yard) ready(name string, want corev1.ConditionStatus) {
 		n, err := y.lab.Client().CoreV1().Nodes().Get(y.t.Context(), name, metav1.GetOptions{})
 		return err == nil && remediations.ReadyCondition(n) != nil && remediations.ReadyCondition(n).Status == want
 	})
+}
+
+// lost waits until the node has been lost since it was as before, also where it is well again by now.
+func (y *yard) lost(before *corev1.Node) {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), within)
+	defer cancel()
+	list := cache.NewListWatchFromClient(y.lab.Client().CoreV1().RESTClient(), "nodes", "", fields.OneTermEqualSelector("metadata.name", before.Name))
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, before.ResourceVersion, list)
+	require.NoError(y.t, err)
+	_, err = watchtools.UntilWithoutRetry(ctx, w, func(e watch.Event) (bool, error) {
+		n, ok := e.Object.(*corev1.Node)
+		return ok && remediations.ReadyCondition(n).Status == corev1.ConditionUnknown, nil
+	})
+	require.NoError(y.t, err, "node %s is lost", before.Name)
 }
 
 // firing are the alerts that Alertmanager has of something to repair, by name.

@@ -29,8 +29,9 @@ func TestAWorkersKubeletIsRestartedAndTheNodeRecovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			y.run(y.config(nodePolicy(wait)))
+			before := y.node("worker-1")
 			require.NoError(t, fault(y.hosts.Host("worker-1"), t.Context()))
-			y.ready("worker-1", corev1.ConditionUnknown)
+			y.lost(before)
 
 			e := y.ended("worker-1")
 
@@ -97,19 +98,23 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 	proxy, err := y.lab.NewProxy()
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
-	d := y.runAt(proxy, y.config(nodePolicy(wait)))
+	p := nodePolicy(wait)
+	p["plan"] = []any{ // nobody knows that the first was not made, so its time passes
+		map[string]any{"step": "restart-kubelet", "wait": soon.String(), "attempts": 1}, map[string]any{"step": "restart-kubelet", "wait": wait.String(), "attempts": 1},
+	}
+	d := y.runAt(proxy, y.config(p))
 	proxy.After(killOn(d, "worker-1", remediations.Acting)) //nolint:bodyclose // the proxy closes it
 	require.NoError(t, y.hosts.Host("worker-1").Stop(t.Context()))
 	lab.AwaitEnd(t, d.Process, within)
 	proxy.After(nil)
 	require.Empty(t, y.restarts("worker-1"), "the call was not made")
-	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, y.lab.Restart(t.Context(), d))
 
 	e := y.ended("worker-1")
 
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"restart-kubelet:1", "restart-kubelet:2"}, e.Steps)
-	require.Equal(t, attempts(e.ID, "0-2"), y.restarts("worker-1"))
+	require.Equal(t, []string{"restart-kubelet:1", "restart-kubelet:1"}, e.Steps)
+	require.Equal(t, attempts(e.ID, "1-1"), y.restarts("worker-1"))
 }
 
 // Drydock dies when the host has done the restart and before that is on record: it was restarted once, and that is found
@@ -123,7 +128,7 @@ func TestKilledAfterTheRestart(t *testing.T) {
 		return err == nil && len(taken) > y.before["worker-2"]
 	}, within, 10*time.Millisecond, "a restart reaches the host")
 	d.Kill()
-	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, y.lab.Restart(t.Context(), d))
 
 	e := y.ended("worker-2")
 

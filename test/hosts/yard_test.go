@@ -27,8 +27,8 @@ const within = 5 * time.Minute
 // tick is how often it is looked at.
 const tick = 200 * time.Millisecond
 
-// grace is how long a kubelet may be silent before its node is lost.
-const grace = 6 * time.Second
+// grace is how long a kubelet may be silent before its node is lost. A busy machine must not be that busy.
+const grace = 10 * time.Second
 
 // yard is what one test has: hosts without a fault, and Drydock as it configures it.
 type yard struct {
@@ -39,6 +39,8 @@ type yard struct {
 	began time.Time
 	// before is how many attempts each host's journal had when the test began.
 	before map[string]int
+	// running are the Drydocks that run.
+	running []*lab.Drydock
 }
 
 func newYard(t *testing.T) *yard {
@@ -90,8 +92,11 @@ func (y *yard) settle() {
 // hold is for how long a host refuses a second restart of a unit, which Drydock's configuration has no word for.
 const hold = time.Minute
 
-// wait is how long a plan waits for the proof of a restart, of which all succeed that are to.
-const wait = 20 * time.Second
+// wait is how long a plan waits for the proof of what succeeds: only a fault uses it up. soon is how long for what does not.
+const (
+	wait = 5 * time.Minute
+	soon = 20 * time.Second
+)
 
 // config is Drydock's, with policies of the shipped ones' form and short times.
 func (y *yard) config(policies ...any) map[string]any {
@@ -130,12 +135,12 @@ func apiPolicy() map[string]any {
 	return map[string]any{
 		"name": "apiserver-down", "match": []string{`remediation="apiserver-down"`}, "target": map[string]any{"apiserver": true},
 		"for": "0s", "proofFor": "15s", "cooldown": "0s", "onExhausted": "none",
-		"plan": []any{map[string]any{"step": "restart-kubelet", "wait": "45s", "timeout": "5m"}},
+		"plan": []any{map[string]any{"step": "restart-kubelet", "wait": "60s", "timeout": "10m"}},
 	}
 }
 
 // reboot is the step after those on the host: the provider's, which takes the machine's power away for a moment.
-var reboot = map[string]any{"step": "reboot", "wait": "60s"}
+var reboot = map[string]any{"step": "reboot", "wait": wait.String()}
 
 // run starts Drydock, sends Alertmanager's posts to it, and ends it with the test.
 func (y *yard) run(config map[string]any) *lab.Drydock {
@@ -161,6 +166,7 @@ func (y *yard) runAt(proxy *lab.Proxy, config map[string]any) *lab.Drydock {
 	d, err := y.lab.StartDrydock(y.t.Context(), shared.token, o)
 	require.NoError(y.t, err)
 	y.t.Cleanup(d.Kill)
+	y.running = append(y.running, d)
 	require.NoError(y.t, y.lab.SetWebhook(y.t.Context(), lab.WebhookTarget{URL: d.ReceiverURL, TokenFile: shared.token}))
 	return d
 }
