@@ -102,7 +102,7 @@ func (p *process) words(t *testing.T) map[string]string {
 
 func within(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	require.Eventually(t, is, time.Minute, 100*time.Millisecond, what)
+	require.Eventually(t, is, 5*time.Minute, 100*time.Millisecond, what)
 }
 
 // stop sends SIGTERM and requires a clean end.

@@ -112,7 +112,7 @@ func (w *world) later() {
 			newest = made
 		}
 	}
-	require.Eventually(w.T, func() bool { return time.Now().Unix() > newest.Unix() }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(w.T, func() bool { return time.Now().Unix() > newest.Unix() }, 5*time.Minute, 5*time.Millisecond)
 }
 
 // replacer asks the API server itself.

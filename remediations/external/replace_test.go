@@ -51,7 +51,7 @@ func (w *world) gone(name string) { w.openshift.Delete("Machine", w.named1(name)
 // fresh makes a Machine that is younger than all that there are, by the whole seconds of the API server's clock.
 func (w *world) fresh(name string) {
 	made := w.openshift.Get("Machine", w.named1("two")).GetCreationTimestamp()
-	require.Eventually(w.T, func() bool { return time.Now().Unix() > made.Unix() }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(w.T, func() bool { return time.Now().Unix() > made.Unix() }, 5*time.Minute, 5*time.Millisecond)
 	w.shift(name, w.named1("new"), w.newID())
 }
 

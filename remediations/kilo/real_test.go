@@ -75,7 +75,7 @@ func newSite(t *testing.T, location string, nodes int) *site {
 			n := s.node(i)
 			_, ok := n.Annotations[corev1.ObjectTTLAnnotationKey]
 			return ok && len(n.Spec.Taints) == 0
-		}, time.Minute, 20*time.Millisecond)
+		}, 5*time.Minute, 20*time.Millisecond)
 	}
 	t.Cleanup(func() {
 		for i := range nodes {
@@ -463,7 +463,7 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	require.Eventually(t, func() bool {
 		saw = s.Look(t.Context(), "seen")
 		return saw.Unknown == "" && len(saw.Candidates) == 2 // whose leases KWOK keeps
-	}, time.Minute, 200*time.Millisecond, "%v", &saw)
+	}, 5*time.Minute, 200*time.Millisecond, "%v", &saw)
 	require.Empty(t, saw.Held)
 	require.Equal(t, "seen-0", saw.Leader)
 	require.Equal(t, []string{"seen-1", "seen-2"}, successors(saw), saw.Refused)
@@ -476,7 +476,7 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	require.Eventually(t, func() bool {
 		saw = s.Look(t.Context(), "seen")
 		return saw.Reached && len(saw.Candidates) == 2
-	}, time.Minute, 200*time.Millisecond, "%v", &saw)
+	}, 5*time.Minute, 200*time.Millisecond, "%v", &saw)
 	require.Equal(t, []string{"seen-1", "seen-2"}, successors(saw))
 	require.False(t, saw.Settled, "nobody has an address in the mesh")
 	s.annotate(0, WireGuardIPKey, "10.4.0.1/16")

@@ -186,7 +186,7 @@ func TestALedgerThatIsSavedMeetsAnArrival(t *testing.T) {
 	require.Eventually(t, func() bool {
 		data, version, err = store.Load(t.Context())
 		return err == nil && data[ledger.KeyArrival] != ""
-	}, 10*time.Second, 20*time.Millisecond)
+	}, 5*time.Minute, 20*time.Millisecond)
 	_, err = store.Save(t.Context(), (&ledger.Ledger{}).Encode(), first)
 	require.Error(t, err, "the version is another one")
 	l, err := ledger.Decode(data)

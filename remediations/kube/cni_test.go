@@ -142,7 +142,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r, err = cni.Proven(t.Context(), s.Before)
 		return err == nil && r.Missing == ""
-	}, 2*time.Minute, 100*time.Millisecond)
+	}, 5*time.Minute, 100*time.Millisecond)
 	require.Equal(t, "cni:v3.26.0", l.settled(name).Spec.Template.Spec.Containers[0].Image)
 	outcome, err = cni.Act(t.Context(), m, still)
 	require.ErrorContains(t, err, "was changed in the meantime")
@@ -152,7 +152,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	require.NoError(t, client.AppsV1().DaemonSets("kube-system").Delete(t.Context(), "cni", metav1.DeleteOptions{}))
 	require.Eventually(t, func() bool {
 		return strings.Contains(cni.Survey(t.Context(), m).Trouble, "DaemonSet kube-system/cni does not exist")
-	}, 30*time.Second, 50*time.Millisecond)
+	}, 5*time.Minute, 50*time.Millisecond)
 }
 
 func managersOf(ds *appsv1.DaemonSet) []string {

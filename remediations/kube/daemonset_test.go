@@ -102,7 +102,7 @@ func (l daemonSets) settled(name types.NamespacedName) *appsv1.DaemonSet {
 		var err error
 		ds, err = l.Client().AppsV1().DaemonSets(name.Namespace).Get(l.t.Context(), name.Name, metav1.GetOptions{})
 		return err == nil && ds.Status.ObservedGeneration == ds.Generation && ds.Status.UpdatedNumberScheduled == 3 && ds.Status.NumberAvailable == 3
-	}, time.Minute, 100*time.Millisecond, "%s runs on every node", name)
+	}, 5*time.Minute, 100*time.Millisecond, "%s runs on every node", name)
 	return ds
 }
 
@@ -141,7 +141,7 @@ func (l daemonSets) only(cluster []rbacv1.PolicyRule, namespaced ...rbacv1.Polic
 	require.Eventually(l.t, func() bool { // the authorizer watches
 		_, err := client.AppsV1().DaemonSets("kube-system").Get(l.t.Context(), namespaced[0].ResourceNames[0], metav1.GetOptions{})
 		return err == nil
-	}, 30*time.Second, 50*time.Millisecond)
+	}, 5*time.Minute, 50*time.Millisecond)
 	return client
 }
 
@@ -175,7 +175,7 @@ func TestANodesOwnPodIsRestartedAndItsSuccessorIsTheProof(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r, err = own.Proven(t.Context(), s.Before)
 		return err == nil && r.Missing == ""
-	}, time.Minute, 50*time.Millisecond, "the successor is Ready")
+	}, 5*time.Minute, 50*time.Millisecond, "the successor is Ready")
 	after := l.pods(name, "node-0")
 	require.Len(t, after, 1)
 	require.NotEqual(t, before[onlyName(before)], after[onlyName(after)])

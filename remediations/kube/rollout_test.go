@@ -47,7 +47,7 @@ func TestARolloutRestartMakesEveryPodAnewOnce(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r, err = rollouts.Proven(t.Context(), s.Before)
 		return err == nil && r.Missing == ""
-	}, 2*time.Minute, 100*time.Millisecond)
+	}, 5*time.Minute, 100*time.Millisecond)
 	ds := l.settled(name)
 	require.Equal(t, "2026-11-21T12:00:00Z", ds.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"])
 	for node, old := range before {

@@ -83,7 +83,7 @@ func TestKubelets(t *testing.T) {
 func TestNodeControllerTaints(t *testing.T) {
 	for name, shared := range map[string]bool{"each controller by its own account": false, "all as the manager": true} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, lab.Options{Components: lab.ControlPlane, NodeGrace: 4 * time.Second, NodeSpecs: []lab.NodeSpec{{Name: requests.Node}, {Name: "n2"}, {Name: "n3"}}, SharedControllerIdentity: shared})
+			l := lab.New(t, lab.Options{Components: lab.ControlPlane, NodeGrace: 8 * time.Second, NodeSpecs: []lab.NodeSpec{{Name: requests.Node}, {Name: "n2"}, {Name: "n3"}}, SharedControllerIdentity: shared})
 			y := newYard(t, l, "enforce")
 			y.becomes(requests.Node, remediations.Verifying)
 			l.Break(requests.Node)

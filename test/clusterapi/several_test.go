@@ -45,7 +45,7 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 	d := e.Run(lab.DrydockOptions{Civo: civo, Config: m{
 		"providers": m{"redfish": m{"bmcs": []any{bmc.Config, gone}}},
 		"limits":    m{"concurrent": 1, "unhealthy": "60%"},
-	}}, m{"step": "reboot", "wait": "2m", "attempts": 1}, owners.Step(owners.Proven))
+	}}, m{"step": "reboot", "wait": owners.Proven.String(), "attempts": 1}, owners.Step(owners.Proven))
 
 	check := func() string {
 		said, err := exec.CommandContext(t.Context(), e.Lab.DrydockProgram(), "check", d.ConfigFile, "--kubeconfig", e.Lab.AdminKubeconfig()).Output()

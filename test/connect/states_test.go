@@ -71,8 +71,8 @@ func connected(b *berth) {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); b.pause() {
 		require.Equal(b.t, alerts.SelfTestOK, b.ledger().Status.SelfTest.State, "the last arrival outlives a restart")
 	}
-	require.Contains(b.t, b.metrics(again), fmt.Sprintf("drydock_selftest_last_arrival_timestamp_seconds %s\n", exposed(arrival)))
-	require.Contains(b.t, b.metrics(again), `drydock_selftest_state{state="ok"} 1`)
+	b.measures(again, fmt.Sprintf("drydock_selftest_last_arrival_timestamp_seconds %s\n", exposed(arrival)))
+	b.measures(again, `drydock_selftest_state{state="ok"} 1`)
 	require.Empty(b.t, b.events(), "nobody was ever told that it is not connected")
 }
 
@@ -103,7 +103,7 @@ func receiverOfAnotherName(b *berth) {
 	d := b.start("", b.port, nil)
 	l := b.becomes(d, alerts.SelfTestUnrouted, b.began, missingWithin)
 	require.Contains(b.t, l.Status.SelfTest.Message, `no receiver of this name, but "monitoring/x/wrong-name"`)
-	said, err := b.selfTest(d, "3s")
+	said, err := b.selfTest(d, "15s")
 	require.Error(b.t, err)
 	require.Contains(b.t, said, "the self-test did not succeed in time; the last answer: unrouted: "+l.Status.SelfTest.Message)
 	d.Kill()

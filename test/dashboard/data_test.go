@@ -173,7 +173,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 				var drawn int
 				drawn, expr = data(t, l, q, began, time.Now())
 				return drawn > 0
-			}, 15*time.Second, time.Second, "panel %q shows nothing", p.Title)
+			}, within, time.Second, "panel %q shows nothing", p.Title)
 			t.Logf("%-30s %s", p.Title, expr)
 		}
 	}

@@ -66,7 +66,6 @@ func TestOnlyWhomTheAPIServerKnowsReadsTheMetrics(t *testing.T) {
 	tokenFile, err := l.PrepareDrydockWith(t.Context(), values)
 	require.NoError(t, err)
 	alertmanager := map[string]any{"urls": []any{"http://127.0.0.1:9"}}
-	election := map[string]any{"leaseDuration": "60s", "renewDeadline": "50s", "retryPeriod": "1s"} // outlasts an API server that is away
 	open, err := l.StartDrydock(t.Context(), tokenFile, lab.DrydockOptions{Config: map[string]any{"alertmanager": alertmanager}})
 	require.NoError(t, err)
 	t.Cleanup(open.Kill)
@@ -90,8 +89,8 @@ func TestOnlyWhomTheAPIServerKnowsReadsTheMetrics(t *testing.T) {
 	})
 	certFile, keyFile, client := servingFiles(t)
 	d, err := l.StartDrydock(t.Context(), tokenFile, lab.DrydockOptions{Name: "asks-who-scrapes", Server: proxy.URL(), Config: map[string]any{
-		"alertmanager": alertmanager, "leaderElection": election,
-		"metrics": map[string]any{"authenticate": true, "tls": map[string]any{"certFile": certFile, "keyFile": keyFile}},
+		"alertmanager": alertmanager,
+		"metrics":      map[string]any{"authenticate": true, "tls": map[string]any{"certFile": certFile, "keyFile": keyFile}},
 	}})
 	require.NoError(t, err)
 	t.Cleanup(d.Kill)
@@ -110,7 +109,7 @@ func TestOnlyWhomTheAPIServerKnowsReadsTheMetrics(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, text := scrape(t, client, url, prometheus)
 		return code == http.StatusForbidden && strings.Contains(text, `user "system:serviceaccount:monitoring:prometheus" may not get /metrics`)
-	}, time.Minute, 250*time.Millisecond)
+	}, within, 250*time.Millisecond)
 	bindings := l.Client().RbacV1().ClusterRoleBindings()
 	_, err = bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "prometheus-scrapes"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "drydock-metrics"},
@@ -123,7 +122,7 @@ func TestOnlyWhomTheAPIServerKnowsReadsTheMetrics(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, _ := scrape(t, client, url, prometheus)
 		return code == http.StatusOK
-	}, time.Minute, 250*time.Millisecond)
+	}, within, 250*time.Millisecond)
 
 	for what, token := range map[string]string{"anonymous": "", "forged": "forged", "another cluster's": prometheus + "x"} {
 		code, _ = scrape(t, client, url, token)
@@ -157,12 +156,12 @@ func TestOnlyWhomTheAPIServerKnowsReadsTheMetrics(t *testing.T) {
 	require.Eventually(t, func() bool { // the flood has used up the rate of reviews
 		_, text := scrape(t, client, url, late)
 		return strings.Contains(text, "the API server cannot be asked who scrapes")
-	}, time.Minute, 250*time.Millisecond)
+	}, within, 250*time.Millisecond)
 	away.Store(false)
 	require.Eventually(t, func() bool {
 		code, _ := scrape(t, client, url, late)
 		return code == http.StatusForbidden
-	}, time.Minute, 250*time.Millisecond)
+	}, within, 250*time.Millisecond)
 	code, _ = scrape(t, client, url, prometheus)
 	require.Equal(t, http.StatusOK, code)
 }

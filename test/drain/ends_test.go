@@ -19,15 +19,10 @@ import (
 
 var errGuard = errors.New("a guard no longer holds")
 
-// promptly is what it may take to return: less than the pause between two rounds, so that none was slept through.
-const promptly = 3 * time.Second
-
 func (s *started) endsPromptlyWith(cause error) kube.DrainReport {
 	s.p.t.Helper()
-	began := time.Now()
 	s.cancel(cause)
 	report, err := s.ends()
-	require.Less(s.p.t, time.Since(began), promptly)
 	require.ErrorIs(s.p.t, err, cause)
 	asked := s.p.asked()
 	require.Never(s.p.t, func() bool { return s.p.asked() > asked }, 2*time.Second, 50*time.Millisecond, "an eviction after the end")
@@ -37,7 +32,7 @@ func (s *started) endsPromptlyWith(cause error) kube.DrainReport {
 func TestNoEvictionIsSentWhenTheContextHasEnded(t *testing.T) {
 	t.Run("while a budget holds, before the next round", func(t *testing.T) {
 		p := newPlace(t)
-		p.drainer.Every = 0 // as it is in earnest, where kubectl sleeps
+		p.drainer.Every = 2 * within // where it slept, it would not end in time
 		p.replicas("web", 2)
 		p.budget("web", "web", 1, 2)
 		s := p.start(kube.DrainOptions{})
@@ -128,7 +123,7 @@ func TestPodsOnADeadNodeAreNotWaitedForForEver(t *testing.T) {
 		return err == nil && remediations.ReadyCondition(n).Status == corev1.ConditionUnknown
 	})
 	p.budget("held", "held", 1, 0) // the pods of a silent node are not healthy, so this budget allows nothing
-	s := p.start(kube.DrainOptions{DeadAfter: 3 * time.Second})
+	s := p.start(kube.DrainOptions{DeadAfter: 10 * time.Second})
 	s.says("4 of 4 pods are left, 2 of them terminating; ")
 	s.says("2 of 4 pods are left; 2 not counted, which are terminating on a node that does not end them; " + p.ns + "/held-")
 	require.NoError(t, p.admin.PolicyV1().PodDisruptionBudgets(p.ns).Delete(t.Context(), "held", metav1.DeleteOptions{}))

@@ -34,7 +34,7 @@ func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	require.Error(t, y.network.Send(t.Context(), "east-3", "west-2"))
 	passed := y.flows("east-3", "west-2", fault)
 	t.Logf("the first packet from east-3 to west-2 passes %.1f s after the fault, with shipped intervals", passed.Seconds())
-	require.Less(t, passed, 2*time.Minute)
+	require.Less(t, passed, 2*time.Minute) // nearly all of which are intervals: 75 s beside thirty busy processes
 	require.NoError(t, y.network.Send(t.Context(), "cloud-2", "west-3"))
 	y.deniedToOthers()
 	entry := y.ended("west-1")
@@ -96,7 +96,7 @@ func TestADarkLocationGetsAnotherLeader(t *testing.T) {
 	y.await("probes say what there is", func() bool {
 		return y.query(`count(drydock_mesh_probe_success{path="cross",src_role="leader",dst_location="west",dst_role="member"} == 0)`) > 0
 	})
-	y.await("the alert fires", func() bool { return len(y.firing()) > 0 })
+	y.await("the alert fires", func() bool { return y.fired("west") })
 	alerted := time.Now()
 	y.moved("west", "west-2")
 	t.Logf("alert %.1f s after the fault, the leader moves %.1f s later", alerted.Sub(fault).Seconds(), time.Since(alerted).Seconds())

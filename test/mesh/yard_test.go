@@ -139,11 +139,7 @@ func quickly(wait string, further ...map[string]any) map[string]any {
 // run starts Drydock, sends Alertmanager's posts to it, and ends it with the test.
 func (y *yard) run(config map[string]any, civo *lab.Civo) *lab.Drydock {
 	y.t.Helper()
-	all := map[string]any{
-		"providers": y.providers(),
-		// As they are shipped: there is one replica, which a busy machine is not to take the lead from.
-		"leaderElection": map[string]any{"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"},
-	}
+	all := map[string]any{"providers": y.providers()}
 	maps.Copy(all, config)
 	d, err := y.lab.StartDrydock(y.t.Context(), y.token, lab.DrydockOptions{Config: all, Civo: civo, Admission: y.admission})
 	require.NoError(y.t, err)
@@ -243,6 +239,13 @@ func (y *yard) firing() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// fired says that the location's alert has fired since the test began. It may be over again: Drydock is quick.
+func (y *yard) fired(location string) bool {
+	y.t.Helper()
+	since := int(time.Since(y.began).Seconds()) + 1
+	return y.query(fmt.Sprintf(`count(last_over_time(ALERTS{alertname="MeshLeaderDegraded",alertstate="firing",location=%q}[%ds]))`, location, since)) > 0
 }
 
 // query is the value of an expression that has one; without any it is 0.

@@ -31,7 +31,7 @@ import (
 const within = 5 * time.Minute
 
 // Proven is how long the proof of a replacement may take: some twenty seconds on a machine that has nothing else to do.
-const Proven = 3 * time.Minute
+const Proven = 10 * time.Minute
 
 // m is a part of a configuration.
 type m = map[string]any
@@ -80,12 +80,10 @@ func (e *Env) step(wait time.Duration) m {
 // Run starts Drydock under the rights that the chart gives it, with what the options' configuration has besides.
 func (e *Env) Run(o lab.DrydockOptions, plan ...any) *lab.Drydock {
 	e.T.Helper()
-	e.Free()
 	providers := maps.Clone(e.Providers)
 	further, _ := o.Config["providers"].(m)
 	maps.Copy(providers, further)
 	config := m{
-		"leaderElection": m{"leaseDuration": "60s", "renewDeadline": "40s"}, // which a busy machine meets
 		"policies": []any{m{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s", "cooldown": "0s",
 			"relapseWindow": "0s", "witness": []any{m{"ready": false}}, "plan": plan,
@@ -108,20 +106,6 @@ func (e *Env) Behind(plan ...any) (*lab.Drydock, *lab.Proxy) {
 	require.NoError(e.T, err)
 	e.T.Cleanup(proxy.Close)
 	return e.Run(lab.DrydockOptions{Server: proxy.URL()}, plan...), proxy
-}
-
-// Free takes the lead away from a Drydock that is dead.
-func (e *Env) Free() {
-	e.T.Helper()
-	err := e.Lab.Client().CoordinationV1().Leases(lab.Namespace).Delete(e.T.Context(), "drydock", metav1.DeleteOptions{})
-	require.True(e.T, err == nil || apierrors.IsNotFound(err), "%v", err)
-}
-
-// Restart starts a dead Drydock again, which leads at once.
-func (e *Env) Restart(d *lab.Drydock) {
-	e.T.Helper()
-	e.Free()
-	require.NoError(e.T, d.Start(e.T.Context()))
 }
 
 // Fail makes the node say that it is not Ready, until its machine is another one.

@@ -93,7 +93,7 @@ func (e *Env) killed() {
 	lab.AwaitEnd(e.T, d.Process, within)
 	proxy.After(nil)
 	e.Eventually(func() bool { return e.gone(old.Name) }, "the machine is replaced without Drydock")
-	e.Restart(d)
+	require.NoError(e.T, e.Lab.Restart(e.T.Context(), d))
 	entry, fresh := e.Ended()
 
 	e.requireRecovered(entry, old, fresh, object, 1)
@@ -120,7 +120,7 @@ func (e *Env) unsent() {
 	require.NotNil(e.T, r, "the intent is on the Node")
 	require.Equal(e.T, remediations.Acting, r.Phase)
 	require.Empty(e.T, e.Seen())
-	e.Restart(d)
+	require.NoError(e.T, e.Lab.Restart(e.T.Context(), d))
 	entry, fresh := e.Ended()
 
 	e.requireRecovered(entry, old, fresh, object, 2)
@@ -174,6 +174,7 @@ func (e *Env) RequireReplaced(old, fresh *corev1.Node, object, attempt string) {
 	require.True(t, Well(fresh))
 	require.False(t, fresh.Spec.Unschedulable)
 	require.True(t, e.gone(old.Name))
+	e.Eventually(func() bool { return len(e.Seen()[object]) >= len(e.Asked(attempt)) }, "all that was asked is seen")
 	require.Equal(t, []string{object}, slices.Collect(maps.Keys(e.Seen())), "no other machine was asked for or deleted")
 	require.ElementsMatch(t, e.Asked(attempt), e.Seen()[object])
 }
