@@ -51,7 +51,9 @@ func Carry(p *Past, file string, of map[string]string, from, until time.Time) (*
 		return nil, err
 	}
 	defer old.Close()
-	for _, name := range slices.Sorted(maps.Keys(of)) {
+	all := maps.Clone(old.head.Of) // what only one of the two rests on is another, too
+	maps.Copy(all, of)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if old.head.Of[name] != of[name] {
 			return nil, fmt.Errorf("the state in %s was made with another %s: name another file, or delete this one to begin again", file, name)
 		}

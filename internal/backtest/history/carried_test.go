@@ -148,12 +148,16 @@ func TestAStateOfSomethingElseIsRefused(t *testing.T) {
 	of := func(config, version string) map[string]string {
 		return map[string]string{"configuration": config, "version of Drydock": version}
 	}
+	more, fewer := of("a", "1"), map[string]string{"configuration": "a"}
+	more["configuration to compare with"] = "b"
 	c, err := history.Carry(past, file, of("a", "1"), At(30), At(60))
 	require.NoError(t, err)
 	require.NoError(t, c.Moments(t.Context(), c.From(), At(60), func(history.Moment) error { return nil }))
 	for said, now := range map[string]map[string]string{
 		"was made with another configuration: name another file, or delete":      of("b", "1"),
 		"was made with another version of Drydock: name another file, or delete": of("a", "2"),
+		"was made with another configuration to compare with: name another file": more,
+		"another version of Drydock: name another file, or delete this one":      fewer,
 		"": of("a", "1"),
 	} {
 		_, err := history.Carry(past, file, now, At(30), At(70))
