@@ -121,7 +121,7 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 // out afterwards.
 func TestKilledAfterTheRestart(t *testing.T) {
 	y := newYard(t)
-	d := y.run(y.config(nodePolicy(wait)))
+	d := y.run(y.config(nodePolicy(2 * time.Minute))) // which passes whole, for nobody knows the call's answer
 	require.NoError(t, y.hosts.Host("worker-2").Stop(t.Context()))
 	require.Eventually(t, func() bool {
 		taken, err := y.hosts.Host("worker-2").Attempts(t.Context(), hosts.KubeletUnit)

@@ -7,6 +7,7 @@ package hosts
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +68,10 @@ func (y *yard) settle() {
 	for _, h := range y.hosts.All() {
 		_, err := h.Run(y.t.Context(), "systemctl", "stop", "drydock-restart-*")
 		require.NoError(y.t, err)
+		y.await("systemd has nothing more to do on "+h.Name, func() bool { // such as a restart that a hold had begun
+			jobs, err := h.Run(y.t.Context(), "systemctl", "list-jobs", "--no-legend")
+			return err == nil && strings.TrimSpace(jobs) == ""
+		})
 		y.ready(h.Name, corev1.ConditionTrue)
 	}
 	y.await("the alerts of earlier tests end", func() bool { return len(y.firing()) == 0 })

@@ -20,11 +20,24 @@ func (h *Host) Stop(ctx context.Context) error {
 	return err
 }
 
+// stopAll stops the processes of a unit, those that begin meanwhile included, and ends when none of them runs.
+const stopAll = `for n in $(seq 600); do
+  systemctl kill --signal=STOP "$1" || exit
+  runs=
+  for p in /proc/[0-9]*; do
+    if grep -qs "/$1" "$p/cgroup" && ! grep -qs '^State:[[:space:]]*[TtZX]' "$p/status" && [ -e "$p" ]; then runs=$p; fi
+  done
+  [ -n "$runs" ] || exit 0
+  sleep 0.1
+done
+echo "$runs of $1 does not stop" >&2
+exit 1`
+
 // Hang has the host's kubelet hang, and all that it runs: ports are open, and nothing answers. Its unit says that it is
 // running.
 func (h *Host) Hang(ctx context.Context) error {
 	h.broken.Store(true)
-	_, err := h.Run(ctx, "systemctl", "kill", "--signal=STOP", KubeletUnit)
+	_, err := h.Run(ctx, "sh", "-c", stopAll, "sh", KubeletUnit)
 	return err
 }
 
