@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab/programs"
@@ -173,7 +175,8 @@ func (l *Lab) Restart(ctx context.Context, d *Drydock) error {
 	return d.Start(ctx)
 }
 
-// freeLead takes away the Lease that a leader in the namespace left, for which the next one would wait, where all have ended.
+// freeLead takes away the Lease that a leader in the namespace left, for which the next one would wait, where all have ended. A Lease that
+// a test gave to another one stays.
 func (l *Lab) freeLead(ctx context.Context, namespace string) error {
 	l.mu.Lock()
 	ran := l.drydocks[namespace]
@@ -181,7 +184,15 @@ func (l *Lab) freeLead(ctx context.Context, namespace string) error {
 	if len(ran) == 0 || slices.ContainsFunc(ran, func(p *Process) bool { return !closed(p.Done()) }) {
 		return nil
 	}
-	err := l.client.CoordinationV1().Leases(namespace).Delete(ctx, "drydock", metav1.DeleteOptions{})
+	host, err := os.Hostname() // with which a Drydock's name as a leader begins
+	if err != nil {
+		return fmt.Errorf("finding the Lease of a leader that has ended: %w", err)
+	}
+	leases := l.client.CoordinationV1().Leases(namespace)
+	lease, err := leases.Get(ctx, "drydock", metav1.GetOptions{})
+	if err == nil && strings.HasPrefix(ptr.Deref(lease.Spec.HolderIdentity, ""), host+"_") {
+		err = leases.Delete(ctx, "drydock", metav1.DeleteOptions{})
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting the Lease of a leader that has ended: %w", err)
 	}
