@@ -108,7 +108,7 @@ func TestAReadingGoesOnInAnotherProcess(t *testing.T) {
 			whole := text(t, all)
 			if !o.Recorded {
 				for _, of := range []string{"Waits", "Always", "Flaps", "Ends", "Follows", "Rare"} {
-					require.True(t, strings.Contains(whole, `"alertname": "`+of+`"`), "%s fires", of)
+					require.Contains(t, whole, `"alertname": "`+of+`"`)
 				}
 				require.True(t, slices.ContainsFunc(skipped, func(s history.Skip) bool { return s.What == "rule Twice" }), "%v", skipped)
 			}
@@ -121,7 +121,7 @@ func TestAReadingGoesOnInAnotherProcess(t *testing.T) {
 				}
 				runs++
 				got, missed := carried(r, dir, filepath.Join(files, fmt.Sprint(name, runs)), o, At(first), until...)
-				require.True(r, whole == text(t, got), "split at %v", splits)
+				require.Equal(r, whole, text(t, got), "split at %v", splits)
 				require.Equal(r, skipped, missed)
 			}
 			check(t, 105)      // in a gap

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql"
@@ -86,7 +87,7 @@ func (t *tracker[T]) restore(all []seriesState, there func(*series[T])) {
 	for _, s := range all {
 		c := t.cursor(labels.FromStrings(s.Labels...))
 		c.last, c.value, c.there = s.Last, s.Value, s.There
-		c.series.value, c.series.there, c.series.since = s.Value, s.There, s.Since
+		c.series.value, c.series.there, c.since = s.Value, s.There, s.Since
 		if s.There && there != nil {
 			there(c.series)
 		}
@@ -219,7 +220,7 @@ func (e *evaluator) saveMade(ctx context.Context) (out []madeState, err error) {
 		return nil, err
 	}
 	defer querier.Close()
-	set := querier.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchRegexp, labels.MetricName, ".+"))
+	set := querier.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+"))
 	var samples chunkenc.Iterator
 	for set.Next() {
 		one := madeState{Labels: pairs(set.At().Labels())}
