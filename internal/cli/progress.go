@@ -16,9 +16,9 @@ func Terminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// ToGo is like ", about 2 minutes to go"; empty: there is not yet enough to base an estimate on.
+// ToGo is like ", about 2 minutes to go"; empty: all is done, or there is not yet enough to base an estimate on.
 func ToGo(done, left float64, took time.Duration) string {
-	if done <= 0 || took < 10*time.Second {
+	if done <= 0 || left <= 0 || took < 10*time.Second {
 		return ""
 	}
 	wait := time.Duration(left / done * float64(took))

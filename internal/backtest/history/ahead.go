@@ -101,6 +101,7 @@ func (e *evaluator) fetchRange(ctx context.Context, g *group, a *answers, until 
 
 // ask answers a rule, or the template of an annotation.
 func (e *evaluator) ask(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
+	e.asked = rules.FromOriginContext(ctx).Name
 	when := timestamp.FromTime(at)
 	for _, a := range e.ahead[expr] {
 		if a.knows(when, e.lastly) {

@@ -31,6 +31,7 @@ groups:
 - name: made
   interval: 1m
   rules:
+  - {alert: Early, expr: 'node:ready == 0'} # a round behind what it reads
   - {alert: Flaps, expr: 'changes(node:ready[100m]) > 2'}
   - {record: 'node:ready', expr: 'kube_node_status_condition{condition="Ready",status="true"}'}
   - {alert: Ends, expr: 'node:ready == 0'}
@@ -107,7 +108,7 @@ func TestAReadingGoesOnInAnotherProcess(t *testing.T) {
 			all, skipped := carried(t, dir, filepath.Join(files, name+"-whole"), o, At(first), At(last))
 			whole := text(t, all)
 			if !o.Recorded {
-				for _, of := range []string{"Waits", "Always", "Flaps", "Ends", "Follows", "Rare"} {
+				for _, of := range []string{"Waits", "Always", "Early", "Flaps", "Ends", "Follows", "Rare"} {
 					require.Contains(t, whole, `"alertname": "`+of+`"`)
 				}
 				require.True(t, slices.ContainsFunc(skipped, func(s history.Skip) bool { return s.What == "rule Twice" }), "%v", skipped)
@@ -124,6 +125,7 @@ func TestAReadingGoesOnInAnotherProcess(t *testing.T) {
 				require.Equal(r, whole, text(t, got), "split at %v", splits)
 				require.Equal(r, skipped, missed)
 			}
+			check(t, 101.5)    // after the evaluation with which what a rule made ends
 			check(t, 105)      // in a gap
 			check(t, 133)      // before a Node changes about which two disagree
 			check(t, 140, 152) // while two disagree, and while one of them is down

@@ -40,8 +40,10 @@ type evaluator struct {
 	hold   time.Duration     // how long the state of a rule lasts
 
 	lookback time.Duration
-	lastly   map[string]int64 // when a rule made something, by its name
-	wrote    bool             // whether the evaluation that is under way made something
+	lastly   map[string]int64  // when a rule made something, by its name
+	wrote    bool              // whether the evaluation that is under way made something
+	ending   map[string][]mark // what ends with it though it does not know it, by the name of its rule
+	asked    string            // the rule whose turn it is
 	slot     func(*rules.Group, time.Time) time.Time
 	ahead    map[string][]*answers // by expression
 	now      time.Time
@@ -52,15 +54,23 @@ type evaluator struct {
 	bad      map[rules.Rule]*Skip
 }
 
+// mark is the end of a series.
+type mark struct {
+	of labels.Labels
+	at int64
+}
+
 type group struct {
 	*rules.Group
 	next time.Time
 	// evaluated: there was an evaluation before the next one.
 	evaluated bool
-	ahead     []*answers // of the rules that a range query can answer
-	steady    bool       // the same answers as at the last evaluation would change nothing
-	read      bool       // a rule reads what this group makes
-	asks      bool       // a template of this group asks for more than its rules' expressions do
+	// ended are the series, by the name of their rule, that ended with the evaluation that is made again next: it does not know them.
+	ended  map[string][]mark
+	ahead  []*answers // of the rules that a range query can answer
+	steady bool       // the same answers as at the last evaluation would change nothing
+	read   bool       // a rule reads what this group makes
+	asks   bool       // a template of this group asks for more than its rules' expressions do
 }
 
 func newEvaluator(book *rulebook, o Options, past storage.Queryable, skip func(Skip)) (*evaluator, error) {
@@ -161,7 +171,7 @@ func (e *evaluator) run(ctx context.Context, until time.Time) ([]alertChange, er
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			e.found, e.wrote = nil, false
+			e.found, e.wrote, e.ending, g.ended = nil, false, g.ended, nil
 			g.Eval(ctx, e.now)
 			if err := ctx.Err(); err != nil {
 				return nil, err

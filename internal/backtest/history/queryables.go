@@ -2,9 +2,12 @@ package history
 
 import (
 	"context"
+	"errors"
+	"math"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 )
@@ -25,6 +28,16 @@ type noting struct {
 func (n noting) Append(ref storage.SeriesRef, of labels.Labels, at int64, v float64) (storage.SeriesRef, error) {
 	n.lastly[maker(of)], n.wrote = at, true
 	return n.Appender.Append(ref, of, at, v)
+}
+
+func (n noting) Commit() error {
+	for _, m := range n.ending[n.asked] {
+		if _, err := n.Append(0, m.of, m.at, math.Float64frombits(value.StaleNaN)); err != nil {
+			return errors.Join(err, n.Rollback())
+		}
+	}
+	delete(n.ending, n.asked)
+	return n.Appender.Commit()
 }
 
 func (n noting) AppendHistogram(

@@ -7,12 +7,12 @@ import (
 	"maps"
 	"math"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/timestamp"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/tsdb"
@@ -241,13 +241,13 @@ func (e *evaluator) saveMade(ctx context.Context) (out []madeState, err error) {
 }
 
 // restore has each group that was evaluated go on with its last evaluation. That evaluation changes no alert, and what it made is made
-// again: so Prometheus' groups know which of their series end next.
+// again: so Prometheus' groups know which of their series end next. Those that ended with it end with the same rule of it.
 func (e *evaluator) restore(ctx context.Context, s *evaluatorState, at time.Time) error {
 	e.start(at)
 	e.now = s.Now
 	maps.Copy(e.lastly, s.Lastly)
 	maps.Copy(e.told, s.Told)
-	again := map[string][]int64{} // what is made again, by the name of its rule
+	again := map[string]map[int64]*group{} // when something is made again, by the name of its rule
 	for _, g := range e.groups {
 		of := s.Groups[rules.GroupKey(g.File(), g.Name())]
 		for i, rule := range g.Rules() {
@@ -261,9 +261,12 @@ func (e *evaluator) restore(ctx context.Context, s *evaluatorState, at time.Time
 			}
 		}
 		if of.Evaluated {
-			g.next = g.next.Add(-g.Interval())
+			g.next, g.ended = g.next.Add(-g.Interval()), map[string][]mark{}
 			for _, rule := range g.Rules() {
-				again[rule.Name()] = append(again[rule.Name()], timestamp.FromTime(g.next.Add(-g.QueryOffset())))
+				if again[rule.Name()] == nil {
+					again[rule.Name()] = map[int64]*group{}
+				}
+				again[rule.Name()][timestamp.FromTime(g.next.Add(-g.QueryOffset()))] = g
 			}
 		}
 	}
@@ -271,7 +274,10 @@ func (e *evaluator) restore(ctx context.Context, s *evaluatorState, at time.Time
 	for _, one := range s.Made {
 		lset := labels.FromStrings(one.Labels...)
 		for i, at := range one.At {
-			if slices.Contains(again[maker(lset)], at) {
+			if g := again[maker(lset)][at]; g != nil {
+				if value.IsStaleNaN(one.Values[i]) {
+					g.ended[maker(lset)] = append(g.ended[maker(lset)], mark{lset, at})
+				}
 				continue
 			}
 			if _, err := app.Append(0, lset, at, one.Values[i]); err != nil {
