@@ -26,15 +26,16 @@ type answer struct {
 	selfTests map[string]*SelfTest
 	// names are those of alerts of no interest, by fingerprint: one of them may inhibit one that is.
 	names map[string]string
-	// known are the alerts of no interest of the answer before, others those of this one.
-	known, others others
-	routes        routes
+	// known are the alerts of the answer before, readings those of this one; but for those that also say something about Alertmanager
+	// itself.
+	known, readings readings
+	routes          routes
 	// text is the alert that is being read.
 	text json.RawMessage
 }
 
-func newAnswer(in interests, known others) *answer {
-	return &answer{known: known, others: others{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}, selfTests: map[string]*SelfTest{}, names: map[string]string{}, routes: routes{}}
+func newAnswer(in interests, known readings) *answer {
+	return &answer{known: known, readings: readings{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]Alert{}, selfTests: map[string]*SelfTest{}, names: map[string]string{}, routes: routes{}}
 }
 
 // gettable is what is read of models.GettableAlert, whose own decoding reads each
@@ -75,11 +76,8 @@ func (a *answer) read(d *json.Decoder) error {
 		return err
 	}
 	id := writtenAs(a.text)
-	if o, ok := a.known[id]; ok {
-		if a.pass(o) {
-			a.others[id] = o
-		}
-		return nil
+	if r, ok := a.known[id]; ok {
+		return a.take(r, id)
 	}
 	var alert *gettable[map[string]string]
 	if err := json.Unmarshal(a.text, &alert); err != nil {
@@ -91,13 +89,39 @@ func (a *answer) read(d *json.Decoder) error {
 	return a.add(alert, id)
 }
 
-// pass notes the name of an alert of which nothing else need be known; false: there are too many.
-func (a *answer) pass(o other) bool {
+// take notes an alert of which nothing else need be known: its name, and all of it where it is of interest. There may be too many of no
+// interest; then it is not noted.
+func (a *answer) take(r reading, id written) error {
+	if r.alert != nil {
+		if err := a.keep(r); err != nil {
+			return err
+		}
+	} else if !a.pass(r) {
+		return nil
+	}
+	a.readings[id] = r
+	return nil
+}
+
+// pass notes the name of an alert of no interest; false: there are too many.
+func (a *answer) pass(r reading) bool {
 	if len(a.names) >= maxAlerts {
 		return false
 	}
-	a.names[o.fingerprint] = o.name
+	a.names[r.fingerprint] = r.name
 	return true
+}
+
+// keep keeps an alert of interest.
+func (a *answer) keep(r reading) error {
+	if _, twice := a.alerts[r.fingerprint]; twice {
+		return fmt.Errorf("it has the alert %s twice, so it is not Alertmanager's", r.name)
+	}
+	if len(a.alerts) == maxAlerts {
+		return fmt.Errorf("it has more than %d alerts of interest", maxAlerts)
+	}
+	a.alerts[r.fingerprint] = *r.alert
+	return nil
 }
 
 var errNotGenuine = errors.New("it has an alert without labels, state or startsAt, so it is not Alertmanager's")
@@ -130,30 +154,27 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 	if selfTest && len(a.selfTests) < maxSelfTests {
 		a.selfTests[key] = newSelfTest(m, a.routes.of(m.Receivers))
 	}
-	if selfTest || !a.interests.keeps(m.Labels) {
-		o := other{fingerprint: key, name: nameOf(set)}
-		if a.pass(o) && !selfTest && !watchdog && !blinds {
-			a.others[id] = o
+	r := reading{fingerprint: key, name: nameOf(set)}
+	if !selfTest && a.interests.keeps(m.Labels) {
+		r.alert = &Alert{
+			Labels:      m.Labels,
+			StartsAt:    timeOf(m.StartsAt),
+			EndsAt:      timeOf(m.EndsAt),
+			UpdatedAt:   timeOf(m.UpdatedAt),
+			State:       state,
+			SilencedBy:  m.Status.SilencedBy,
+			InhibitedBy: m.Status.InhibitedBy,
+			MutedBy:     m.Status.MutedBy,
+			Receivers:   a.routes.of(m.Receivers),
 		}
-		return nil
 	}
-	if _, twice := a.alerts[key]; twice {
-		return fmt.Errorf("it has the alert %s twice, so it is not Alertmanager's", nameOf(set))
+	switch {
+	case !selfTest && !watchdog && !blinds:
+		return a.take(r, id)
+	case r.alert != nil:
+		return a.keep(r)
 	}
-	if len(a.alerts) == maxAlerts {
-		return fmt.Errorf("it has more than %d alerts of interest", maxAlerts)
-	}
-	a.alerts[key] = Alert{
-		Labels:      m.Labels,
-		StartsAt:    timeOf(m.StartsAt),
-		EndsAt:      timeOf(m.EndsAt),
-		UpdatedAt:   timeOf(m.UpdatedAt),
-		State:       state,
-		SilencedBy:  m.Status.SilencedBy,
-		InhibitedBy: m.Status.InhibitedBy,
-		MutedBy:     m.Status.MutedBy,
-		Receivers:   a.routes.of(m.Receivers),
-	}
+	a.pass(r)
 	return nil
 }
 

@@ -49,13 +49,13 @@ func interested(t testing.TB) interests {
 func BenchmarkAnswer(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		text, in := listOf(b, n), interested(b)
-		read := func(known others) *answer {
+		read := func(known readings) *answer {
 			a := newAnswer(in, known)
 			require.NoError(b, (&stream{of: "alerts", element: a.read}).Consume(bytes.NewReader(text), nil))
 			require.Len(b, a.alerts, n/10)
 			return a
 		}
-		for name, known := range map[string]others{"new": nil, "again": read(nil).others} {
+		for name, known := range map[string]readings{"new": nil, "again": read(nil).readings} {
 			b.Run(fmt.Sprintf("alerts=%d/%s", n, name), func(b *testing.B) {
 				b.ReportAllocs()
 				b.SetBytes(int64(len(text)))

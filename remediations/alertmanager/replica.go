@@ -25,8 +25,8 @@ type replica struct {
 	url      string // as the Snapshot and the metric name it
 	timeout  time.Duration
 	client   *http.Client
-	// others are the alerts of no interest of its last answer.
-	others atomic.Pointer[others]
+	// readings are the alerts of its last answer.
+	readings atomic.Pointer[readings]
 }
 
 // newReplica prepares to ask the endpoint at address. The request's URL keeps
@@ -79,8 +79,8 @@ func (r *replica) ask(ctx context.Context, in interests) Replica {
 			}
 		})
 	}
-	var known others
-	if last := r.others.Load(); last != nil {
+	var known readings
+	if last := r.readings.Load(); last != nil {
 		known = *last
 	}
 	a := newAnswer(in, known)
@@ -90,7 +90,7 @@ func (r *replica) ask(ctx context.Context, in interests) Replica {
 		groups.Wait()
 		return Replica{URL: r.url, Err: err}
 	}
-	r.others.Store(&a.others)
+	r.readings.Store(&a.readings)
 	groups.Wait()
 	if groupsErr != nil {
 		// Whether an alert is muted is not known then, so nothing is.

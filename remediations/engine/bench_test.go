@@ -236,7 +236,16 @@ func TestADecisionStandsUntilAlertmanagerSaysOtherwise(t *testing.T) {
 	stood = 0
 	beat(2)
 	poll()
-	require.Equal(t, nodes-3, stood, "a node that changed is decided about again")
+	require.Equal(t, nodes-1, stood, "a heartbeat changes nothing")
+	n := *w.nodes[5]
+	w.at++
+	n.ResourceVersion, n.Labels = strconv.Itoa(w.at+1), map[string]string{"new": ""}
+	w.nodes[5], w.changed = &n, append(w.changed, &n)
+	stood = 0
+	poll()
+	require.Equal(t, nodes-2, stood, "a node that changed is decided about again")
+	poll()
+	require.Equal(t, 2*nodes-3, stood, "and then that stands")
 }
 
 // TestPassAllocatesNothingForHealthyNodes: a pass over five times the healthy nodes allocates what one over fewer does.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/signs"
 )
 
 // standsFor is the longest time for which a decision stands without being made again.
@@ -71,6 +73,14 @@ func requested(s *lifecycle.State) bool {
 	return asks || (r != nil && r.Cause.Request != "")
 }
 
+// about says that the decision would be about the same Node: it is the one that was decided about, but for heartbeats.
+func (s *standing) about(n *corev1.Node) bool {
+	if s.node != n && signs.Same(s.node, n) && maps.Equal(s.node.Annotations, n.Annotations) {
+		s.node = n
+	}
+	return s.node == n
+}
+
 // stands says that the node's last decision stands, and counts it as if it had been made again.
 func (p *passing) stands(n *corev1.Node) bool {
 	m := p.memory[n.Name]
@@ -78,7 +88,7 @@ func (p *passing) stands(n *corev1.Node) bool {
 		return false
 	}
 	was := m.standing
-	if was.node != n || p.now.Before(was.at) || !p.now.Before(was.before) || torn(was.at, p.now) ||
+	if !was.about(n) || p.now.Before(was.at) || !p.now.Before(was.before) || torn(was.at, p.now) ||
 		m.work != nil || m.call != nil || !p.sighted() {
 		return false
 	}

@@ -101,6 +101,9 @@ func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 			r.identities++
 		case m.Node == n:
 			continue
+		case signs.Same(m.Node, n) && maps.Equal(m.Node.Annotations, n.Annotations): // a heartbeat: nothing is counted again
+			m.Node = n
+			continue
 		default:
 			if !sameIdentity(m.Node, n) {
 				r.identities++

@@ -110,6 +110,23 @@ func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 	})
 }
 
+// TestAnAnnotationIsNoHeartbeat: a Node of which nothing but an annotation changed is read again.
+func TestAnAnnotationIsNoHeartbeat(t *testing.T) {
+	roster, n := fleet.NewRoster(scene.LimitsAlone()), &corev1.Node{}
+	n.Name = "n"
+	roster.Change([]*corev1.Node{n}, nil)
+	beat := n.DeepCopy()
+	beat.ResourceVersion = "2"
+	roster.Change([]*corev1.Node{beat}, nil)
+	require.Empty(t, roster.Concerned())
+	require.Equal(t, "2", roster.Node("n").ResourceVersion, "a write names the version that it was decided on")
+	broken := beat.DeepCopy()
+	broken.Annotations = map[string]string{BreakGlassKey: "why"}
+	roster.Change([]*corev1.Node{broken}, nil)
+	require.Equal(t, []string{"n"}, namesOf(roster.Concerned()))
+	require.Equal(t, []string{"n"}, namesOf(roster.Glass()))
+}
+
 func namesOf(all []*fleet.Member) (out []string) {
 	for _, m := range all {
 		out = append(out, m.Node.Name)

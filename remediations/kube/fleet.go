@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 	"unique"
@@ -15,7 +14,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -197,7 +195,7 @@ func Trim(n *corev1.Node, keep ...string) *corev1.Node {
 			annotate(k, v[:min(len(v), maxKept)])
 		}
 	}
-	t.Status.Conditions, t.Status.Allocatable = conditionsOf(n), gpusOf(n)
+	t.Status.Conditions, t.Status.Allocatable = conditionsOf(n), signs.Offered(n)
 	t.Status.NodeInfo.BootID, t.Status.NodeInfo.SystemUUID = n.Status.NodeInfo.BootID, n.Status.NodeInfo.SystemUUID
 	return t
 }
@@ -232,22 +230,6 @@ func ownReason(c corev1.NodeCondition) string {
 	return ""
 }
 
-// gpusOf is what a GPU node offers of its GPUs, and its processors, which show that it says what it offers.
-func gpusOf(n *corev1.Node) corev1.ResourceList {
-	_, gpus := n.Labels[signs.GPUCountLabel]
-	out := corev1.ResourceList{}
-	for name, quantity := range n.Status.Allocatable {
-		if name == corev1.ResourceCPU || signs.GPUResource(string(name)) {
-			out[name] = quantity
-			gpus = gpus || name != corev1.ResourceCPU
-		}
-	}
-	if !gpus {
-		return nil
-	}
-	return out
-}
-
 // TrimTransform is Trim for an informer.
 func TrimTransform(keep ...string) cache.TransformFunc {
 	return func(o any) (any, error) {
@@ -260,11 +242,7 @@ func TrimTransform(keep ...string) cache.TransformFunc {
 
 // Matters says whether a change of a Node could change a decision; heartbeats do not, neither the kubelet's nor Kilo's.
 func Matters(a, b *corev1.Node) bool {
-	return a.UID != b.UID || a.Spec.Unschedulable != b.Spec.Unschedulable || !slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, sameTaint) ||
-		a.Spec.ProviderID != b.Spec.ProviderID || a.Status.NodeInfo.BootID != b.Status.NodeInfo.BootID ||
-		(a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
-		!slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, sameStatus) || !maps.EqualFunc(gpusOf(a), gpusOf(b), sameQuantity) ||
-		a.Spec.PodCIDR != b.Spec.PodCIDR || !sameButSeen(a.Annotations, b.Annotations) || !maps.Equal(a.Labels, b.Labels)
+	return !signs.Same(a, b) || !sameButSeen(a.Annotations, b.Annotations)
 }
 
 // otherUID says that a patch was meant for another object of that name: the API server answers that the UID cannot be
@@ -275,16 +253,6 @@ func otherUID(err error) bool {
 		return false
 	}
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
-}
-
-func sameStatus(a, b corev1.NodeCondition) bool {
-	return a.Type == b.Type && a.Status == b.Status && remediations.OwnCondition(a) == remediations.OwnCondition(b)
-}
-
-func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
-
-func sameTaint(a, b corev1.Taint) bool {
-	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
 }
 
 // translate gives the engine's errors for the API server's.

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWhatIsKnownChangesNoAnswer: whatever was of no interest at the last poll, an answer says what it says without that.
+// TestWhatIsKnownChangesNoAnswer: whatever was read at the last poll, an answer says what it says without that.
 func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
 	in := interested(t)
 	in.selfTest = func(l map[string]string) bool { return l["alertname"] == "DrydockSelfTest" }
@@ -32,7 +32,7 @@ func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
 			}
 			pool = append(pool, a)
 		}
-		var known others
+		var known readings
 		for range rapid.IntRange(1, 5).Draw(rt, "polls") {
 			alerts := []*models.GettableAlert{}
 			for _, a := range pool {
@@ -45,7 +45,7 @@ func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
 			}
 			text, err := json.Marshal(alerts)
 			require.NoError(rt, err)
-			read := func(known others) *answer {
+			read := func(known readings) *answer {
 				a := newAnswer(in, known)
 				require.NoError(rt, (&stream{of: "alerts", element: a.read}).Consume(bytes.NewReader(text), nil))
 				return a
@@ -57,14 +57,33 @@ func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
 			require.Equal(rt, without.inhibitors(), with.inhibitors())
 			require.Equal(rt, without.names, with.names)
 			require.Equal(rt, []any{without.watchdog, without.watchdogAt}, []any{with.watchdog, with.watchdogAt})
-			require.Equal(rt, without.others, with.others)
-			for id := range with.others {
+			require.Equal(rt, without.readings, with.readings)
+			for id := range with.readings {
 				if _, ok := known[id]; ok {
 					skipped++
 				}
 			}
-			known = with.others
+			known = with.readings
 		}
 	})
 	require.Positive(t, skipped, "none was known: it shows nothing")
+}
+
+// TestAnAlertThatIsThereTwiceIsRefusedAlsoWhenItIsKnown from the last poll.
+func TestAnAlertThatIsThereTwiceIsRefusedAlsoWhenItIsKnown(t *testing.T) {
+	in := interested(t)
+	one := shown(StateActive, map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready"})
+	read := func(known readings, alerts ...*models.GettableAlert) (readings, error) {
+		text, err := json.Marshal(alerts)
+		require.NoError(t, err)
+		a := newAnswer(in, known)
+		return a.readings, (&stream{of: "alerts", element: a.read}).Consume(bytes.NewReader(text), nil)
+	}
+	known, err := read(nil, one)
+	require.NoError(t, err)
+	require.Len(t, known, 1)
+	_, err = read(known, one)
+	require.NoError(t, err, "the control")
+	_, err = read(known, one, one)
+	require.ErrorContains(t, err, "NodeNotReady twice")
 }

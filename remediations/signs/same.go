@@ -1,0 +1,50 @@
+package signs
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Same says that a decision could see no difference between two readings of a Node, but perhaps in its annotations: the heartbeats of
+// its kubelet are none. What is kept of a Node in the cache
+// is compared here, all of it.
+func Same(a, b *corev1.Node) bool {
+	return a.UID == b.UID && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && maps.Equal(a.Labels, b.Labels) &&
+		a.Spec.Unschedulable == b.Spec.Unschedulable && a.Spec.ProviderID == b.Spec.ProviderID && a.Spec.PodCIDR == b.Spec.PodCIDR &&
+		slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, sameTaint) &&
+		a.Status.NodeInfo.BootID == b.Status.NodeInfo.BootID && a.Status.NodeInfo.SystemUUID == b.Status.NodeInfo.SystemUUID &&
+		slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, sameCondition) && maps.EqualFunc(Offered(a), Offered(b), sameQuantity)
+}
+
+func sameTaint(a, b corev1.Taint) bool {
+	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
+}
+
+func sameCondition(a, b corev1.NodeCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.LastTransitionTime.Equal(&b.LastTransitionTime) && a.Reason == b.Reason
+}
+
+func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
+
+// Offered is what a GPU node offers of its GPUs, and its processors, which show that it says what it offers. Nil: it has no GPUs.
+func Offered(n *corev1.Node) corev1.ResourceList {
+	_, gpus := n.Labels[GPUCountLabel]
+	var out corev1.ResourceList
+	for name, quantity := range n.Status.Allocatable {
+		if name == corev1.ResourceCPU || GPUResource(string(name)) {
+			if out == nil {
+				out = corev1.ResourceList{}
+			}
+			out[name] = quantity
+			gpus = gpus || name != corev1.ResourceCPU
+		}
+	}
+	if !gpus {
+		return nil
+	}
+	return out
+}
