@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"drydock.dev/drydock/remediations/marks"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -66,7 +67,7 @@ type Config struct {
 	// those of Medik8s do.
 	Reserves, Leases bool
 	// HoldWhen are the marks of other systems that hold repairs; nil: the shipped ones.
-	HoldWhen Marks
+	HoldWhen marks.List
 	// ClusterWide bounds the steps that change the whole cluster.
 	ClusterWide ClusterWide
 }
@@ -141,6 +142,11 @@ func (s Step) On() StepOn { return StepOn{s.Name, s.Unit, s.DaemonSet, s.Templat
 
 func (s StepOn) String() string {
 	return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet + s.Template.String())
+}
+
+// Kept are the annotations of other systems that must be read of each Node.
+func (c *Config) Kept() []string {
+	return append(c.HoldWhen.Keys(marks.Annotation), c.Announce...)
 }
 
 // Policy returns the policy of that name, or nil.

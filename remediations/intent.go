@@ -9,10 +9,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	corev1 "k8s.io/api/core/v1"
-
-	"drydock.dev/drydock/remediations/signs"
 )
 
 // NextIntentID names the attempt that is about to be made. One that was given back is made again under a longer name, its
@@ -123,57 +119,4 @@ func (r *Record) NameIntent() {
 	if r.Intent != nil && r.Intent.ID == "" {
 		r.Intent.ID = r.ID + "-withheld"
 	}
-}
-
-// LetsAct says whether what people and other systems say of the node still lets Drydock act on it, or on a pod of it.
-func LetsAct(marks Marks, n *corev1.Node, j Journal) error {
-	if Excluded(n) {
-		return Withhold(ReasonExcluded, "the node was excluded by the label %s", ExcludeLabel)
-	}
-	if why := marks.Leaving(n, j); why != "" {
-		return Withhold(NodeLeaving, "%s", why)
-	}
-	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
-	for _, key := range []string{BreakGlassKey, PauseKey} {
-		if _, ok := n.Annotations[key]; ok {
-			return Withhold(Paused, "%s was set in the meantime", key)
-		}
-	}
-	if _, ok := n.Annotations[CancelKey]; ok {
-		return Withhold(CallWithheld, "%s was set in the meantime", CancelKey)
-	}
-	return nil
-}
-
-// MayStillRepair asks, right before the call leaves, whether the Node still says what the decision about the target rested on.
-func MayStillRepair(c *Config, n *corev1.Node, key, intentID string) error {
-	j := c.Registry.ReadJournal(n)
-	r := j.Records[key]
-	if r == nil || r.Phase != Acting || r.Intent.ID != intentID {
-		return Withhold(CallWithheld, "the intent %s is no longer on record", intentID)
-	}
-	if j.Record != nil && j.Record.Phase.InFlight() {
-		return Withhold(NodeUnderRepair, "the node came under repair %s", j.Record.ID)
-	}
-	for _, other := range j.OtherRepairs {
-		if !other.Shares() && other != r {
-			return Withhold(NodeUnderRepair, "the node came under repair %s", other.ID)
-		}
-	}
-	return LetsAct(c.HoldWhen, n, j)
-}
-
-// StillWitnessed asks the signs for the last time before a call, by what was read for that.
-func StillWitnessed(n *corev1.Node, asked []signs.Sign, read map[signs.Sign]signs.Testimony) error {
-	if len(asked) == 0 {
-		return nil
-	}
-	w := signs.Weigh(asked, n, read, time.Time{})
-	if w.Ill {
-		return nil
-	}
-	if w.Unread {
-		w.Saw = append(w.Saw, "what the Node does not show could not be read")
-	}
-	return Withhold(NotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.Saw, "; "))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations/announce"
 )
 
 // Journal is all of Drydock's that a Node carries, decoded.
@@ -55,6 +57,34 @@ func (j Journal) ToUndo() (undo []Undo) {
 		undo = append(undo, e.Left...)
 	}
 	return undo
+}
+
+// OwnTaint says that the taint is one that Drydock has on record.
+func (j Journal) OwnTaint(t corev1.Taint) bool {
+	return slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.Set(t) })
+}
+
+// Announced says that the Node's annotation is an announcement that Drydock has on record, with its value.
+func (j Journal) Announced(n *corev1.Node, key string) bool {
+	return n.Annotations[key] == announce.Value && slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.announces(key) })
+}
+
+// OwnCondition says that Drydock set the condition. Its reason alone tells, whatever is on record.
+func (j Journal) OwnCondition(c corev1.NodeCondition) bool { return announce.Own(c) }
+
+// Caused says that the condition appeared after the last step of the node's repair was issued.
+func (j Journal) Caused(c corev1.NodeCondition) bool {
+	r := j.Record
+	return r != nil && r.Intent != nil && !c.LastTransitionTime.Time.Before(r.Intent.At)
+}
+
+// ConditionsDue are the conditions to set and to remove, so that those of the Node say what its record says. Where the record cannot be
+// read, nothing is due.
+func (j Journal) ConditionsDue(n *corev1.Node) (set []corev1.NodeCondition, remove []corev1.NodeConditionType) {
+	if j.Malformed != nil {
+		return nil, nil
+	}
+	return announce.Due(n, j.Record.announces)
 }
 
 // ReadJournal decodes a Node's annotations.

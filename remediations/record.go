@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // RecordVersion is the version of everything that Drydock writes on a Node and in the ledger.
@@ -162,6 +164,13 @@ const (
 
 	UndoLeader = "leader"
 )
+
+// Set says whether the taint is the one that Drydock set and recorded. Its time alone tells: managedFields cannot say who set a
+// taint, because all taints are one field to them. Only whoever sets a taint gives it a time, and kubectl gives none. Whole
+// seconds are compared, because the API server keeps no more.
+func (u Undo) Set(t corev1.Taint) bool {
+	return u.Kind == UndoTaint && t.Key == u.Key && t.TimeAdded != nil && t.TimeAdded.Unix() == u.At.Unix()
+}
 
 // Clone copies a record, so that a transition never changes the one that was read.
 func (r *Record) Clone() *Record {

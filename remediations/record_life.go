@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Ended is the history's entry of a repair that is over; its kind adds what is its own.
@@ -71,7 +73,6 @@ func LastDone(r *Record) string {
 }
 
 // Tried says that the step was passed over already.
-// Tried says that the step was passed over already.
 func (r *Record) Tried(ref StepRef) bool {
 	return slices.ContainsFunc(r.Passed, func(p Passed) bool { return p.Index == ref.Index && p.Name == ref.Name })
 }
@@ -108,3 +109,29 @@ func (r *Record) Beyond(now time.Time) bool { return FarAhead(r.Deadline, now) }
 func (r *Record) FromTheFuture() string {
 	return fmt.Sprintf("its step %s is recorded as issued at %s, and most nodes' leases agree that this time is far ahead: a clock was wrong, or Drydock did not write the record", r.Step, r.Intent.At.Format(time.RFC3339))
 }
+
+// announces is the message of the Node condition by the repair, where it is true of the node: from the first intent to the repair's end.
+func (r *Record) announces(condition corev1.NodeConditionType) string {
+	if r == nil || r.Intent == nil || r.Phase == Exhausted {
+		return ""
+	}
+	if condition != corev1.NodeMaintenanceInProgress && (r.Phase != Acting || r.Step.Name != drain.Name) {
+		return ""
+	}
+	return fmt.Sprintf("Drydock repairs this node: repair %s by policy %s, set at attempt %s (%s)", r.ID, r.Policy, r.Intent.ID, r.Step)
+}
+
+// Unannounced are those of the configured announcements that are not on the Node, and that the record does not have: what a person set
+// is left alone, and what a person took off is not set again.
+func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
+	for _, key := range c.Announce {
+		_, there := n.Annotations[key]
+		if !there && !slices.ContainsFunc(r.Undo, func(u Undo) bool { return u.announces(key) }) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// announces says that what is to be undone is the announcement with the key.
+func (u Undo) announces(key string) bool { return u.Kind == UndoAnnotation && u.Key == key }

@@ -60,7 +60,7 @@ func TestLastLookBeforeTheApproval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := approving()
 			c.change(n)
-			err := MayStillRepair(&Config{}, n, SidecarKey(scene.ThePod), "r1-0-1")
+			err := lifecycle.MayStillRepair(&Config{}, n, SidecarKey(scene.ThePod), "r1-0-1")
 			require.Equal(t, c.may, err == nil, "%v", err)
 		})
 	}

@@ -17,6 +17,8 @@ import (
 	"drydock.dev/drydock/internal/actions"
 	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
+	"drydock.dev/drydock/remediations/owners"
 )
 
 // leaseName is the Lease by which Drydock's replicas elect a leader.
@@ -229,7 +231,7 @@ func tracesOn(n *corev1.Node) (traces, error) {
 		}
 	}
 	for _, c := range n.Status.Conditions {
-		if remediations.OwnCondition(c) {
+		if announce.Own(c) {
 			t.conditions, t.removed = append(t.conditions, c.Type), append(t.removed, "condition "+string(c.Type))
 		}
 	}
@@ -274,7 +276,7 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
 			t.kept = append(t.kept, fmt.Sprintf("the leadership of location %s, which repair %s (%s) moved from %s", r.Location, r.ID, key, inspect.Led(r.Moves)))
 		}
 	}
-	owned, err := remediations.OwnsCordon(n)
+	owned, err := owners.Cordon(n)
 	if err != nil {
 		return fmt.Errorf("looking for Drydock's cordon on %s: %w", n.Name, err)
 	}
@@ -291,7 +293,7 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal) error {
 		if u.Kind != remediations.UndoAnnotation {
 			continue
 		}
-		ours, err := remediations.OwnsAnnotation(n, u.Key)
+		ours, err := owners.Annotation(n, u.Key)
 		if err != nil {
 			return fmt.Errorf("looking for Drydock's annotation %s on %s: %w", u.Key, n.Name, err)
 		}
@@ -321,7 +323,7 @@ func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Nod
 	if dryRun {
 		o.DryRun = []string{metav1.DryRunAll}
 	}
-	text, err := remediations.ConditionsPatch(n, nil, t.conditions)
+	text, err := announce.Patch(n, nil, t.conditions)
 	if err != nil {
 		return err
 	}

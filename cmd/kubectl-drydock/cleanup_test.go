@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/cli"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
 )
 
 // cordonedBy is an exhausted node whose record says that Drydock cordoned it, and whose cordon the manager owns.
@@ -80,7 +81,7 @@ func TestCleanupRemovesDrydocksConditionsAlone(t *testing.T) {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMaintenanceInProgress, Status: corev1.ConditionTrue, Reason: reason})
 		return n
 	}
-	d := newDesk(t, says("node-1", remediations.ConditionReason), says("node-2", "AdminRequested"), ledgerOf(calmLedger()), leaseOf("", now))
+	d := newDesk(t, says("node-1", announce.Reason), says("node-2", "AdminRequested"), ledgerOf(calmLedger()), leaseOf("", now))
 	before := len(d.node("node-1").Status.Conditions)
 	code, stdout, stderr := d.run("cleanup")
 	require.Equal(t, cli.ExitOK, code, stderr)

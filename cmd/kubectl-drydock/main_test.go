@@ -76,7 +76,8 @@ func TestNothingOfTheControllerIsLinkedIn(t *testing.T) {
 				"internal/ui", "internal/httpserver",
 				// what a decision about a node rests on, for why
 				"internal/config", "internal/config/section", "internal/secretfile", "remediations/admission", "remediations/alertmanager",
-				"remediations/alerts", "remediations/coverage", "remediations/fleet", "remediations/ledger", "remediations/lifecycle", "remediations/signs",
+				"remediations/alerts", "remediations/announce", "remediations/coverage", "remediations/fleet", "remediations/ledger", "remediations/lifecycle",
+				"remediations/marks", "remediations/owners", "remediations/signs",
 				"remediations/targets/apiserver", "remediations/targets/location", "remediations/targets/node", "remediations/targets/sidecar",
 			}, rest)
 		}

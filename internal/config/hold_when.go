@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
+	"drydock.dev/drydock/remediations/marks"
 )
 
 // rawMark is an entry of holdWhen: a mapping, or false.
@@ -35,7 +37,7 @@ func (m *rawMark) UnmarshalJSON(data []byte) error {
 // buildAnnounce turns names into what they stand for; the schema knows no other name.
 func (b *builder) buildAnnounce(raw *rawConfig) {
 	for _, name := range raw.Announce {
-		switch key, ok := remediations.Announcements[name]; {
+		switch key, ok := announce.Annotations[name]; {
 		case ok:
 			b.core.Announce = append(b.core.Announce, key)
 		case name == "conditions":
@@ -48,24 +50,24 @@ func (b *builder) buildAnnounce(raw *rawConfig) {
 
 // buildHoldWhen changes the shipped marks by what the configuration says of them, and adds its own behind them.
 func (b *builder) buildHoldWhen(raw *rawConfig) {
-	marks := remediations.ShippedMarks()
+	list := marks.Shipped()
 	w := raw.HoldWhen
-	for kind, entries := range map[remediations.MarkKind]map[string]rawMark{
-		remediations.MarkTaint: w.Taints, remediations.MarkLabel: w.Labels, remediations.MarkAnnotation: w.Annotations, remediations.MarkCondition: w.Conditions,
+	for kind, entries := range map[marks.Kind]map[string]rawMark{
+		marks.Taint: w.Taints, marks.Label: w.Labels, marks.Annotation: w.Annotations, marks.Condition: w.Conditions,
 	} {
 		for _, key := range slices.Sorted(maps.Keys(entries)) {
-			marks = b.mark(pointer{"holdWhen"}.To(string(kind), key), marks, kind, key, entries[key])
+			list = b.mark(pointer{"holdWhen"}.To(string(kind), key), list, kind, key, entries[key])
 		}
 	}
-	slices.SortStableFunc(marks, func(x, y remediations.Mark) int {
-		return slices.Index(remediations.MarkKinds, x.Kind) - slices.Index(remediations.MarkKinds, y.Kind)
+	slices.SortStableFunc(list, func(x, y marks.Mark) int {
+		return slices.Index(marks.Kinds, x.Kind) - slices.Index(marks.Kinds, y.Kind)
 	})
-	b.core.HoldWhen = marks
+	b.core.HoldWhen = list
 }
 
 // mark puts one entry into the list.
-func (b *builder) mark(at pointer, marks remediations.Marks, kind remediations.MarkKind, key string, m rawMark) remediations.Marks {
-	i := slices.IndexFunc(marks, func(m remediations.Mark) bool { return m.Kind == kind && m.Key == key })
+func (b *builder) mark(at pointer, list marks.List, kind marks.Kind, key string, m rawMark) marks.List {
+	i := slices.IndexFunc(list, func(m marks.Mark) bool { return m.Kind == kind && m.Key == key })
 	switch {
 	case remediations.Relevant(key):
 		b.Fault(at, "is Drydock's own key; to keep Drydock off a node set the label %s or the annotation %s", remediations.ExcludeLabel, remediations.PauseKey)
@@ -73,23 +75,23 @@ func (b *builder) mark(at pointer, marks remediations.Marks, kind remediations.M
 		b.Fault(at, "true says nothing; write by and means, or false to take a shipped entry out")
 	case m.Off && i < 0:
 		text := "false takes nothing out, because no shipped entry has this key; remove it"
-		if near := nearest(key, marks.Keys(kind)); near != "" {
+		if near := nearest(key, list.Keys(kind)); near != "" {
 			text += fmt.Sprintf(", or did you mean %q?", near)
 		}
 		b.Fault(at, "%s", text)
 	case m.Off:
-		return slices.Delete(marks, i, i+1)
-	case kind == remediations.MarkCondition && len(key) > 316:
+		return slices.Delete(list, i, i+1)
+	case kind == marks.Condition && len(key) > 316:
 		b.Fault(at, "is longer than the type of a condition can be; write at most 316 characters")
-	case kind == remediations.MarkCondition && !slices.Contains([]string{"", "True", "False", "Unknown"}, m.Value):
+	case kind == marks.Condition && !slices.Contains([]string{"", "True", "False", "Unknown"}, m.Value):
 		b.Fault(at.To("value"), "%s is not a status of a condition; write \"True\", \"False\" or \"Unknown\"", show(m.Value))
 	case i >= 0:
-		marks[i].Value, marks[i].By, marks[i].Means = m.Value, m.By, m.Means
+		list[i].Value, list[i].By, list[i].Means = m.Value, m.By, m.Means
 	default:
-		if problems := validation.IsQualifiedName(key); kind != remediations.MarkCondition && len(problems) > 0 {
+		if problems := validation.IsQualifiedName(key); kind != marks.Condition && len(problems) > 0 {
 			b.Fault(at, "%s is not the key of a taint, label or annotation; write for example example.com/maintenance", show(key))
 		}
-		return append(marks, remediations.Mark{Kind: kind, Key: key, Value: m.Value, By: m.By, Means: m.Means})
+		return append(list, marks.Mark{Kind: kind, Key: key, Value: m.Value, By: m.By, Means: m.Means})
 	}
-	return marks
+	return list
 }

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/marks"
 )
 
 const minimal = `apiVersion: drydock.dev/v1alpha1
@@ -20,7 +20,7 @@ receiver: {insecure: true}
 alertmanager: {urls: ["http://alertmanager:9093"]}
 `
 
-func holdWhen(t *testing.T, text string) remediations.Marks {
+func holdWhen(t *testing.T, text string) marks.List {
 	t.Helper()
 	c, _, err := load("test.yaml", []byte(minimal+text), Options{SkipFiles: true})
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func holdWhen(t *testing.T, text string) remediations.Marks {
 
 // TestMarksAreChangedByName: nobody has to copy the shipped list to change one entry of it.
 func TestMarksAreChangedByName(t *testing.T) {
-	shipped := remediations.ShippedMarks()
+	shipped := marks.Shipped()
 	require.Equal(t, shipped, holdWhen(t, ""))
 
 	with := holdWhen(t, `
@@ -44,24 +44,24 @@ holdWhen:
     ExampleSound: {value: "False", by: the platform team, means: it is broken}
 `)
 	require.Len(t, with, len(shipped)+1)
-	of := func(kind remediations.MarkKind, key string) (m remediations.Mark) {
-		i := slices.IndexFunc(with, func(m remediations.Mark) bool { return m.Kind == kind && m.Key == key })
+	of := func(kind marks.Kind, key string) (m marks.Mark) {
+		i := slices.IndexFunc(with, func(m marks.Mark) bool { return m.Kind == kind && m.Key == key })
 		if i >= 0 {
 			m = with[i]
 		}
 		return m
 	}
-	require.Empty(t, of(remediations.MarkTaint, "karpenter.sh/disruption"))
-	require.Equal(t, remediations.Mark{Kind: "taints", Key: "example.com/maintenance", By: "the platform team", Means: "the machine is being worked on"}, of(remediations.MarkTaint, "example.com/maintenance"))
-	require.Equal(t, "draining", of(remediations.MarkLabel, "dgxc.nvidia.com/nvsentinel-state").Value)
-	require.Equal(t, "False", of(remediations.MarkCondition, "ExampleSound").Value)
+	require.Empty(t, of(marks.Taint, "karpenter.sh/disruption"))
+	require.Equal(t, marks.Mark{Kind: "taints", Key: "example.com/maintenance", By: "the platform team", Means: "the machine is being worked on"}, of(marks.Taint, "example.com/maintenance"))
+	require.Equal(t, "draining", of(marks.Label, "dgxc.nvidia.com/nvsentinel-state").Value)
+	require.Equal(t, "False", of(marks.Condition, "ExampleSound").Value)
 	require.Equal(t, shipped[0], with[0], "what is not named stays")
-	require.True(t, slices.IsSortedFunc(with, func(a, b remediations.Mark) int {
-		return slices.Index(remediations.MarkKinds, a.Kind) - slices.Index(remediations.MarkKinds, b.Kind)
+	require.True(t, slices.IsSortedFunc(with, func(a, b marks.Mark) int {
+		return slices.Index(marks.Kinds, a.Kind) - slices.Index(marks.Kinds, b.Kind)
 	}))
 
 	var off strings.Builder
-	for _, kind := range remediations.MarkKinds {
+	for _, kind := range marks.Kinds {
 		fmt.Fprintf(&off, "  %s:\n", kind)
 		for _, key := range shipped.Keys(kind) {
 			fmt.Fprintf(&off, "    %s: false\n", key)
@@ -75,7 +75,7 @@ func TestThePageOfNeighboursHasEachShippedMark(t *testing.T) {
 	page, err := os.ReadFile("../../docs/neighbours.md")
 	require.NoError(t, err)
 	var want, got []string
-	for _, m := range remediations.ShippedMarks() {
+	for _, m := range marks.Shipped() {
 		require.NotEmpty(t, m.By, m.Key)
 		require.NotEmpty(t, m.Means, m.Key)
 		require.NotEmpty(t, m.Source, m.Key)

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/kubeapi"
-	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/owners"
 )
 
 // What is read of Cluster API's objects, cluster.x-k8s.io/v1beta2.
@@ -82,7 +82,7 @@ type machine struct {
 
 // ours says that Drydock has set the annotation on the Machine, and nobody else has.
 func (m *machine) ours(annotation string) bool {
-	owns, err := remediations.OwnsAnnotation(&corev1.Node{ObjectMeta: m.ObjectMeta}, annotation)
+	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: m.ObjectMeta}, annotation)
 	return err == nil && owns && m.Labels[keptLabel] == "true"
 }
 

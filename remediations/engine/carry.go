@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
@@ -203,7 +204,7 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 		c.Annotations[remediations.PauseKey] = &d.Pause
 	}
 	for _, key := range d.Announce {
-		value := remediations.AnnouncedAs
+		value := announce.Value
 		c.Annotations[key] = &value
 	}
 	if d.Cordon {

@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
 )
 
 // announcedOn says which conditions Drydock has set on the node.
 func announcedOn(n *corev1.Node) (own []corev1.NodeConditionType) {
 	for _, c := range n.Status.Conditions {
-		if remediations.OwnCondition(c) {
+		if announce.Own(c) {
 			own = append(own, c.Type)
 		}
 	}
@@ -66,7 +67,7 @@ func TestTheConditionsFollowTheRecord(t *testing.T) {
 						w.faults["show"] = []string{fault}
 					}
 				})
-				require.ElementsMatch(t, remediations.AnnouncedConditions, during(remediations.Acting, "drain"))
+				require.ElementsMatch(t, announce.Conditions, during(remediations.Acting, "drain"))
 				require.Equal(t, maintenance, during(remediations.Verifying, "replace"))
 				w.pass(2 * time.Hour)
 				require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())

@@ -47,7 +47,7 @@ func wholeCore() core {
 	return core{
 		intentGood: intentGood, sampling: signs.LeaseSampling,
 		decide: node.Decide, mayStillAct: node.MayStillAct, admit: remediations.Admit, successorOf: node.SuccessorOf,
-		decidePlain: lifecycle.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: remediations.MayStillRepair,
+		decidePlain: lifecycle.DecidePlain, decideSidecar: sidecar.Decide, mayStillRepair: lifecycle.MayStillRepair,
 		decideLocation: location.Decide, mayStillMove: location.MayStillMove, mayStillPutBack: location.MayStillPutBack,
 		decideAPIServer: apiserver.Decide, mayStillRescue: apiserver.MayStillRescue,
 	}

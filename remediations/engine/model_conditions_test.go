@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
 )
 
 // shows has the Nodes' conditions say what Drydock does, too.
@@ -74,7 +75,7 @@ func (w *world) checkConditions(i *instance, cur *corev1.Node, set []corev1.Node
 		}
 	}
 	for _, removed := range remove {
-		if c := conditionOf(cur, removed); c == nil || c.Reason != remediations.ConditionReason {
+		if c := conditionOf(cur, removed); c == nil || c.Reason != announce.Reason {
 			w.fail("8: removed the condition %s from %s, which is somebody else's", removed, cur.Name)
 		}
 	}

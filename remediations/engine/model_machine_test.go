@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
 )
 
 // machine is what a Node stands for.
@@ -131,7 +132,7 @@ func (w *world) report(m *machine) {
 			m.readySince = time.Now()
 		}
 		n.Status.Conditions = slices.DeleteFunc(slices.Clone(n.Status.Conditions), func(c corev1.NodeCondition) bool {
-			return !slices.Contains(remediations.AnnouncedConditions, c.Type) // which no kubelet touches
+			return !slices.Contains(announce.Conditions, c.Type) // which no kubelet touches
 		})
 		if !m.mute {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: status})

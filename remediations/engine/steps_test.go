@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/marks"
 )
 
 // planned is a configuration whose one policy has these steps, once each.
@@ -79,7 +80,7 @@ func TestACallThatWasWithheldCostsNoAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := planned("reboot")
-			config.HoldWhen = append(remediations.ShippedMarks(), remediations.Mark{Kind: remediations.MarkLabel, Key: "example.com/frozen", By: "us", Means: "hands off"})
+			config.HoldWhen = append(marks.Shipped(), marks.Mark{Kind: marks.Label, Key: "example.com/frozen", By: "us", Means: "hands off"})
 			inWorld(t, config, 6, func(t *testing.T, w *world) {
 				w.start()
 				w.pass(16 * time.Second)

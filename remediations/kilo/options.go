@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/marks"
 )
 
 // NodeAPI and LeaseAPI are what is asked of the API server. A clientset has them, and is not named here: the agents, which
@@ -58,7 +59,7 @@ type Options struct {
 	// AllowControlPlane lets control-plane nodes be chosen.
 	AllowControlPlane bool
 	// HoldWhen are the marks by which others say that a node is not to be used; nil: the shipped ones.
-	HoldWhen remediations.Marks
+	HoldWhen marks.List
 	// Registry has the remediations beside the shipped ones that records on Nodes may name.
 	Registry remediations.Registry
 	// Resolver gives the addresses of a host name. Nil: net.DefaultResolver. Tests give names addresses with it.

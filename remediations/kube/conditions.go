@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
 	"drydock.dev/drydock/remediations/engine"
 )
 
@@ -57,7 +58,7 @@ func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, er
 	for i := range set {
 		set[i].LastTransitionTime, set[i].LastHeartbeatTime = metav1.NewTime(c.Now()), metav1.NewTime(c.Now())
 	}
-	body, err := remediations.ConditionsPatch(n, set, remove)
+	body, err := announce.Patch(n, set, remove)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,10 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/marks"
 )
 
 // conditionsOf has Drydock keep the conditions of that node alone, on the lab's API server.
@@ -64,7 +66,7 @@ const theirs = "AdminRequested"
 // others have somebody else set the condition on the node.
 func others(t *testing.T, name string, condition corev1.NodeConditionType) {
 	t.Helper()
-	text, err := remediations.ConditionsPatch(&corev1.Node{}, []corev1.NodeCondition{{Type: condition, Status: corev1.ConditionTrue, Reason: theirs, LastTransitionTime: metav1.Now()}}, nil)
+	text, err := announce.Patch(&corev1.Node{}, []corev1.NodeCondition{{Type: condition, Status: corev1.ConditionTrue, Reason: theirs, LastTransitionTime: metav1.Now()}}, nil)
 	require.NoError(t, err)
 	_, err = lab.Shared(t).Client().CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, text, metav1.PatchOptions{FieldManager: "another"}, "status")
 	require.NoError(t, err)
@@ -84,9 +86,9 @@ func TestTheConditionsOfARepairOnTheAPIServer(t *testing.T) {
 
 	shown, err := c.Show(t.Context(), kube.Trim(node(t, name)))
 	require.NoError(t, err)
-	require.Equal(t, map[corev1.NodeConditionType]string{maintenance: remediations.ConditionReason, drains: remediations.ConditionReason}, inProgress(t, name))
+	require.Equal(t, map[corev1.NodeConditionType]string{maintenance: announce.Reason, drains: announce.Reason}, inProgress(t, name))
 	require.Len(t, node(t, name).Status.Conditions, before+3, "all others are still there")
-	require.Empty(t, remediations.Marks(nil).Leaving(shown, remediations.Journal{}), "Drydock's own hold nothing")
+	require.Empty(t, marks.List(nil).Leaving(shown, remediations.Journal{}), "Drydock's own hold nothing")
 	require.Equal(t, node(t, name).ResourceVersion, shown.ResourceVersion)
 	again, err := c.Show(t.Context(), shown)
 	require.NoError(t, err)
@@ -97,11 +99,11 @@ func TestTheConditionsOfARepairOnTheAPIServer(t *testing.T) {
 	shown, err = c.Show(t.Context(), kube.Trim(node(t, name)))
 	require.NoError(t, err)
 	require.Equal(t, map[corev1.NodeConditionType]string{maintenance: theirs}, inProgress(t, name), "somebody made it theirs")
-	require.Contains(t, remediations.Marks(nil).Leaving(shown, remediations.Journal{}), "MaintenanceInProgress=True", "which holds")
+	require.Contains(t, marks.List(nil).Leaving(shown, remediations.Journal{}), "MaintenanceInProgress=True", "which holds")
 
 	draining(t, name, true)
 	require.NoError(t, c.Keep(t.Context()))
-	require.Equal(t, map[corev1.NodeConditionType]string{maintenance: theirs, drains: remediations.ConditionReason}, inProgress(t, name), "never overwritten")
+	require.Equal(t, map[corev1.NodeConditionType]string{maintenance: theirs, drains: announce.Reason}, inProgress(t, name), "never overwritten")
 	draining(t, name, false)
 	require.NoError(t, c.Keep(t.Context()))
 	require.Equal(t, map[corev1.NodeConditionType]string{maintenance: theirs}, inProgress(t, name))

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -224,8 +225,8 @@ func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 
 // ownReason is the reason of a condition that Drydock set: nobody else's is read.
 func ownReason(c corev1.NodeCondition) string {
-	if remediations.OwnCondition(c) {
-		return remediations.ConditionReason
+	if announce.Own(c) {
+		return announce.Reason
 	}
 	return ""
 }

@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/owners"
 )
 
 // Journal writes on Nodes: one PATCH a change, checked against the version that was read.
@@ -71,7 +72,7 @@ func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return remediations.OwnsCordon(n)
+	return owners.Cordon(n)
 }
 
 // OwnsAnnotations says which of the annotations Drydock alone owns.
@@ -81,7 +82,7 @@ func (j Journal) OwnsAnnotations(ctx context.Context, node string, keys []string
 		return nil, err
 	}
 	for _, key := range keys {
-		ours, err := remediations.OwnsAnnotation(n, key)
+		ours, err := owners.Annotation(n, key)
 		if err != nil {
 			return nil, err
 		}
@@ -100,8 +101,8 @@ func (j Journal) SetBy(ctx context.Context, node, annotation string) (manager st
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	owners, err := remediations.FieldOwners(n, "f:metadata", "f:annotations", "f:"+annotation)
-	for _, o := range owners {
+	setters, err := owners.Of(n, "f:metadata", "f:annotations", "f:"+annotation)
+	for _, o := range setters {
 		if o.Time != nil && !o.Time.Time.Before(at) {
 			manager, at = o.Manager, o.Time.UTC()
 		}

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/kubeapi"
-	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/owners"
 )
 
 const (
@@ -55,7 +55,7 @@ func (h *host) name() string { return "BareMetalHost " + h.Namespace + "/" + h.N
 
 // ours says that Drydock has set the annotation, and nobody else has.
 func (h *host) ours(annotation string) bool {
-	owns, err := remediations.OwnsAnnotation(&corev1.Node{ObjectMeta: h.ObjectMeta}, annotation)
+	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: h.ObjectMeta}, annotation)
 	return err == nil && owns
 }
 

@@ -18,34 +18,36 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
+	"drydock.dev/drydock/remediations/marks"
 )
 
 // TestEachMarkOfOthersHoldsTheRepair: on a real API server every mark of the shipped list holds the repair of a node that is ill and
 // names its owner, and so do a mark of the configuration and a person's cordon. With the mark gone the same node is rebooted, once.
 func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 	y := newYard(t)
-	own := remediations.Mark{Kind: remediations.MarkLabel, Key: "example.com/tier", Value: "frozen", By: "the platform team", Means: "nobody is to touch the node"}
-	marks := append(remediations.ShippedMarks(), own)
+	own := marks.Mark{Kind: marks.Label, Key: "example.com/tier", Value: "frozen", By: "the platform team", Means: "nobody is to touch the node"}
+	list := append(marks.Shipped(), own)
 	c := config(policy(nil))
 	c["limits"] = map[string]any{"concurrent": fleet, "concurrentPerZone": fleet, "concurrentPerPool": fleet, "unhealthy": "100%", "startupGrace": "0s"}
 	c["holdWhen"] = map[string]any{"labels": map[string]any{own.Key: map[string]any{"value": own.Value, "by": own.By, "means": own.Means}}}
 	name := func(i int) string { return fmt.Sprintf("node-%d", 40+i) }
-	cordoned := name(len(marks))
+	cordoned := name(len(list))
 	y.cordon(cordoned, true)
 	t.Cleanup(func() {
 		y.cordon(cordoned, false)
-		for i, m := range marks {
+		for i, m := range list {
 			y.mark(name(i), m, false)
 		}
 	})
-	for i, m := range marks {
+	for i, m := range list {
 		y.mark(name(i), m, true)
 		y.fail(name(i))
 	}
 	y.fail(cordoned)
 	y.run(lab.DrydockOptions{Config: c})
 
-	for i, m := range marks {
+	for i, m := range list {
 		says := y.held(name(i), remediations.NodeLeaving).Hold.Message
 		require.Contains(t, says, m.Key)
 		require.Contains(t, says, "set by "+m.By+": "+m.Means)
@@ -54,10 +56,10 @@ func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 	require.Empty(t, y.civo.Done(civosim.HardReboots))
 
 	y.cordon(cordoned, false)
-	for i, m := range marks {
+	for i, m := range list {
 		y.mark(name(i), m, false)
 	}
-	for i := range len(marks) + 1 {
+	for i := range len(list) + 1 {
 		e := y.ended(name(i))
 		require.Equal(t, remediations.Recovered, e.Outcome, "%s: %s", name(i), e.Why)
 		require.Equal(t, 1, y.reboots(name(i)), name(i))
@@ -65,17 +67,17 @@ func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 }
 
 // mark sets the mark on the node as its owner does, or takes it off.
-func (y *yard) mark(node string, m remediations.Mark, set bool) {
+func (y *yard) mark(node string, m marks.Mark, set bool) {
 	y.t.Helper()
 	ctx, value := context.WithoutCancel(y.t.Context()), any(m.Value)
 	if !set {
 		value = nil
 	}
 	switch m.Kind {
-	case remediations.MarkCondition:
+	case marks.Condition:
 		status := map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[set]
 		require.NoError(y.t, y.lab.SetCondition(ctx, node, corev1.NodeConditionType(m.Key), status, "Test"))
-	case remediations.MarkTaint:
+	case marks.Taint:
 		require.NoError(y.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			n, err := y.lab.Client().CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 			if err != nil {
@@ -88,7 +90,7 @@ func (y *yard) mark(node string, m remediations.Mark, set bool) {
 			_, err = y.lab.Client().CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
 			return err
 		}))
-	case remediations.MarkLabel, remediations.MarkAnnotation:
+	case marks.Label, marks.Annotation:
 		body, err := json.Marshal(map[string]any{"metadata": map[string]any{string(m.Kind): map[string]any{m.Key: value}}})
 		require.NoError(y.t, err)
 		_, err = y.lab.Client().CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{})
@@ -105,8 +107,8 @@ var selectors = map[string]bool{
 // announced are the annotations by which cluster-autoscaler and Karpenter are told to leave the node alone.
 func announced(n *corev1.Node) []string {
 	var out []string
-	for _, key := range []string{remediations.Announcements["cluster-autoscaler"], remediations.Announcements["karpenter"]} {
-		if n.Annotations[key] == remediations.AnnouncedAs {
+	for _, key := range []string{announce.Annotations["cluster-autoscaler"], announce.Annotations["karpenter"]} {
+		if n.Annotations[key] == announce.Value {
 			out = append(out, key)
 		}
 	}

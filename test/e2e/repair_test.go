@@ -10,6 +10,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
+	"drydock.dev/drydock/remediations/marks"
 )
 
 // The whole chain: a kubelet falls silent, kube-controller-manager finds out, Prometheus raises the alert, Alertmanager
@@ -70,7 +72,7 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	c["announce"] = []string{"cluster-autoscaler", "karpenter"}
 	d := y.run(lab.DrydockOptions{Config: c, Server: proxy.URL()})
 	proxy.After(killOn(d, "node-2", remediations.Acting)) //nolint:bodyclose // the proxy closes it
-	persons := remediations.Mark{Kind: remediations.MarkAnnotation, Key: remediations.Announcements["cluster-autoscaler"], Value: remediations.AnnouncedAs}
+	persons := marks.Mark{Kind: marks.Annotation, Key: announce.Annotations["cluster-autoscaler"], Value: announce.Value}
 	y.mark("node-2", persons, true)
 	t.Cleanup(func() { y.mark("node-2", persons, false) })
 

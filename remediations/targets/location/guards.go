@@ -112,7 +112,7 @@ func letsMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node
 		if r := j.Record; r != nil && r.Phase.InFlight() {
 			return remediations.Withhold(remediations.NodeUnderRepair, "node %s came under repair %s", n.Name, r.ID)
 		}
-		if err := remediations.LetsAct(c.HoldWhen, n, j); err != nil {
+		if err := lifecycle.LetsAct(c.HoldWhen, n, j); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}

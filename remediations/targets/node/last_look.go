@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -25,8 +26,8 @@ func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs 
 	if l := j.Location(); l != nil && l.Phase.InFlight() {
 		return remediations.Withhold(remediations.NodeUnderRepair, "repair %s moves the mesh leadership off the node", l.ID)
 	}
-	if err := remediations.LetsAct(c.HoldWhen, n, j); err != nil {
+	if err := lifecycle.LetsAct(c.HoldWhen, n, j); err != nil {
 		return err
 	}
-	return remediations.StillWitnessed(n, signs, read)
+	return lifecycle.StillWitnessed(n, signs, read)
 }

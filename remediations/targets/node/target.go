@@ -97,7 +97,7 @@ func (s *state) intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 			r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(c.Now)})
 		}
 	}
-	d.Announce = s.Config.Unannounced(n, r)
+	d.Announce = r.Unannounced(s.Config, n)
 	for _, key := range d.Announce {
 		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoAnnotation, Key: key, At: remediations.Instant(c.Now)})
 	}

@@ -1,4 +1,4 @@
-package remediations_test
+package announce_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
+	"drydock.dev/drydock/remediations/marks"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -19,7 +21,7 @@ func TestConditionsDue(t *testing.T) {
 		return corev1.NodeCondition{Type: of, Status: status, Reason: reason}
 	}
 	own := func(of corev1.NodeConditionType) corev1.NodeCondition {
-		return on(of, corev1.ConditionTrue, ConditionReason)
+		return on(of, corev1.ConditionTrue, announce.Reason)
 	}
 	record := func(phase Phase, step string) *Record {
 		return &Record{ID: "abc123", Policy: "p", Phase: phase, Step: StepRef{Name: step, Attempt: 1}, Intent: &Intent{ID: "abc123-0-1", At: scene.Noon}}
@@ -41,8 +43,8 @@ func TestConditionsDue(t *testing.T) {
 		"it is over, and others are at work":       {there: []corev1.NodeCondition{on(maintenance, corev1.ConditionTrue, "AdminRequested")}},
 		"others were at work":                      {record: record(Acting, "reboot"), there: []corev1.NodeCondition{on(maintenance, corev1.ConditionFalse, "AdminRequested")}},
 		"others do not know":                       {record: record(Acting, "drain"), there: []corev1.NodeCondition{on(maintenance, corev1.ConditionUnknown, "")}, set: types{drains}},
-		"others made it theirs":                    {there: []corev1.NodeCondition{on(maintenance, corev1.ConditionFalse, ConditionReason)}},
-		"a condition of which Drydock sets none":   {there: []corev1.NodeCondition{on(corev1.NodeDrained, corev1.ConditionTrue, ConditionReason)}},
+		"others made it theirs":                    {there: []corev1.NodeCondition{on(maintenance, corev1.ConditionFalse, announce.Reason)}},
+		"a condition of which Drydock sets none":   {there: []corev1.NodeCondition{on(corev1.NodeDrained, corev1.ConditionTrue, announce.Reason)}},
 		"one that says nothing of a node's repair": {there: []corev1.NodeCondition{on(corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady")}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +53,7 @@ func TestConditionsDue(t *testing.T) {
 			var sets types
 			for _, s := range set {
 				sets = append(sets, s.Type)
-				require.True(t, OwnCondition(s))
+				require.True(t, announce.Own(s))
 				require.Equal(t, "Drydock repairs this node: repair abc123 by policy p, set at attempt abc123-0-1 ("+c.record.Step.String()+")", s.Message)
 			}
 			require.Equal(t, c.set, sets)
@@ -65,10 +67,10 @@ func TestConditionsDue(t *testing.T) {
 
 // TestOnlyAConditionOfOthersHolds: Drydock's own is no mark, by its reason alone.
 func TestOnlyAConditionOfOthersHolds(t *testing.T) {
-	for _, of := range AnnouncedConditions {
-		n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: of, Status: corev1.ConditionTrue, Reason: ConditionReason}}}}
-		require.Empty(t, Marks(nil).Leaving(n, Journal{}), of)
+	for _, of := range announce.Conditions {
+		n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: of, Status: corev1.ConditionTrue, Reason: announce.Reason}}}}
+		require.Empty(t, marks.List(nil).Leaving(n, Journal{}), of)
 		n.Status.Conditions[0].Reason = "AdminRequested"
-		require.Contains(t, Marks(nil).Leaving(n, Journal{}), "condition "+string(of)+"=True set by ", of)
+		require.Contains(t, marks.List(nil).Leaving(n, Journal{}), "condition "+string(of)+"=True set by ", of)
 	}
 }

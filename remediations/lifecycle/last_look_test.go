@@ -1,4 +1,4 @@
-package remediations_test
+package lifecycle_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/announce"
+	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
 	"drydock.dev/drydock/remediations/targets/location"
@@ -98,7 +100,7 @@ func TestLastLookBeforeAnApproval(t *testing.T) {
 				Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Intent: &Intent{ID: "r1-0-1", At: scene.Noon}}
 			n.Annotations[SidecarKey(scene.ThePod)] = r.Encode()
 			c.change(n)
-			requireWithheld(t, c.reason, MayStillRepair(&Config{}, n, SidecarKey(scene.ThePod), "r1-0-1"))
+			requireWithheld(t, c.reason, lifecycle.MayStillRepair(&Config{}, n, SidecarKey(scene.ThePod), "r1-0-1"))
 		})
 	}
 }
@@ -156,10 +158,54 @@ func TestLastLookAsksTheWitness(t *testing.T) {
 func TestLastLookSaysWhatCouldNotBeRead(t *testing.T) {
 	signs := []signs.Sign{{Kind: signs.NotReady}, {Kind: signs.StaleLease}}
 	const unread = "what the Node does not show could not be read"
-	require.ErrorContains(t, StillWitnessed(scene.Bare("n1"), signs, nil), unread)
-	err := StillWitnessed(scene.Bare("n1"), signs[:1], nil)
+	require.ErrorContains(t, lifecycle.StillWitnessed(scene.Bare("n1"), signs, nil), unread)
+	err := lifecycle.StillWitnessed(scene.Bare("n1"), signs[:1], nil)
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), unread)
+}
+
+// TestOwnMarksOfAStrangersRepairDoNotHoldIt: a record whose step only the installation's registry knows is read with that registry, in
+// the guard and at the last look. The control: the same marks without a record hold both.
+func TestOwnMarksOfAStrangersRepairDoNotHoldIt(t *testing.T) {
+	at := scene.Noon.Add(-time.Minute)
+	c := &Config{Registry: Registry{"polish": {Name: "polish", Verb: "polish", Disruptive: true, Once: true, Wait: time.Minute, Attempts: 1}}}
+	for name, change := range map[string]struct {
+		undo Undo
+		mark func(*corev1.Node)
+	}{
+		"a taint": {Undo{Kind: UndoTaint, Key: OutOfServiceTaint, At: at}, func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: OutOfServiceTaint, TimeAdded: &metav1.Time{Time: at}}}
+		}},
+		"an announcement": {Undo{Kind: UndoAnnotation, Key: "karpenter.sh/do-not-disrupt", At: at}, func(n *corev1.Node) {
+			n.Annotations["karpenter.sh/do-not-disrupt"] = announce.Value
+		}},
+		"a shutdown that it caused": {Undo{}, func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+				Type: "GracefulNodeShutdownInProgress", Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(scene.Noon.Add(time.Second)),
+			})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := scene.Acting()
+			r := ReadJournal(n).Record
+			r.Step.Name = "polish"
+			if change.undo.Kind != "" {
+				r.Undo = append(r.Undo, change.undo)
+			}
+			change.mark(n)
+			guard := func() Reason {
+				reason, _ := (&lifecycle.Candidate{State: &lifecycle.State{Config: c, Node: n, Journal: c.Registry.ReadJournal(n)}, Now: scene.Noon, Policy: &Policy{}}).HeldBy([]Reason{NodeLeaving})
+				return reason
+			}
+			delete(n.Annotations, NodeRepairKey)
+			require.Equal(t, NodeLeaving, guard())
+			requireWithheld(t, NodeLeaving, lifecycle.LetsAct(nil, n, c.Registry.ReadJournal(n)))
+
+			n.Annotations[NodeRepairKey] = r.Encode()
+			require.Empty(t, guard())
+			requireWithheld(t, "", node.MayStillAct(c, n, r.Intent.ID, nil, nil))
+		})
+	}
 }
 
 func drainedBefore(n *corev1.Node) {

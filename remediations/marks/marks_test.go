@@ -1,4 +1,4 @@
-package remediations_test
+package marks_test
 
 import (
 	"testing"
@@ -9,9 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/marks"
 	"drydock.dev/drydock/remediations/scene"
-	"drydock.dev/drydock/remediations/targets/node"
 )
 
 func condition(kind, status string, since time.Time) corev1.NodeCondition {
@@ -45,8 +44,8 @@ func TestWhoHoldsANode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Bare("n1")
 			c.change(n)
-			require.Equal(t, c.says, Marks(nil).Leaving(n, ReadJournal(n)))
-			require.Empty(t, Marks{}.Leaving(n, ReadJournal(n)), "an installation without marks")
+			require.Equal(t, c.says, marks.List(nil).Leaving(n, ReadJournal(n)))
+			require.Empty(t, marks.List{}.Leaving(n, ReadJournal(n)), "an installation without marks")
 		})
 	}
 }
@@ -102,49 +101,7 @@ func TestDrydocksOwnMarksDoNotHoldIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Acting()
 			c.change(n)
-			require.Equal(t, c.held, Marks(nil).Leaving(n, ReadJournal(n)) != "", Marks(nil).Leaving(n, ReadJournal(n)))
-		})
-	}
-}
-
-// TestOwnMarksOfAStrangersRepairDoNotHoldIt: a record whose step only the installation's registry knows is read with that registry, in
-// the guard and at the last look. The control: the same marks without a record hold both.
-func TestOwnMarksOfAStrangersRepairDoNotHoldIt(t *testing.T) {
-	at := scene.Noon.Add(-time.Minute)
-	c := &Config{Registry: Registry{"polish": {Name: "polish", Verb: "polish", Disruptive: true, Once: true, Wait: time.Minute, Attempts: 1}}}
-	for name, change := range map[string]struct {
-		undo Undo
-		mark func(*corev1.Node)
-	}{
-		"a taint": {Undo{Kind: UndoTaint, Key: OutOfServiceTaint, At: at}, func(n *corev1.Node) {
-			n.Spec.Taints = []corev1.Taint{{Key: OutOfServiceTaint, TimeAdded: &metav1.Time{Time: at}}}
-		}},
-		"an announcement": {Undo{Kind: UndoAnnotation, Key: "karpenter.sh/do-not-disrupt", At: at}, func(n *corev1.Node) {
-			n.Annotations["karpenter.sh/do-not-disrupt"] = AnnouncedAs
-		}},
-		"a shutdown that it caused": {Undo{}, func(n *corev1.Node) {
-			n.Status.Conditions = append(n.Status.Conditions, condition("GracefulNodeShutdownInProgress", "True", scene.Noon.Add(time.Second)))
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := scene.Acting()
-			r := ReadJournal(n).Record
-			r.Step.Name = "polish"
-			if change.undo.Kind != "" {
-				r.Undo = append(r.Undo, change.undo)
-			}
-			change.mark(n)
-			guard := func() Reason {
-				reason, _ := (&lifecycle.Candidate{State: &lifecycle.State{Config: c, Node: n, Journal: c.Registry.ReadJournal(n)}, Now: scene.Noon, Policy: &Policy{}}).HeldBy([]Reason{NodeLeaving})
-				return reason
-			}
-			delete(n.Annotations, NodeRepairKey)
-			require.Equal(t, NodeLeaving, guard())
-			requireWithheld(t, NodeLeaving, LetsAct(nil, n, c.Registry.ReadJournal(n)))
-
-			n.Annotations[NodeRepairKey] = r.Encode()
-			require.Empty(t, guard())
-			requireWithheld(t, "", node.MayStillAct(c, n, r.Intent.ID, nil, nil))
+			require.Equal(t, c.held, marks.List(nil).Leaving(n, ReadJournal(n)) != "", marks.List(nil).Leaving(n, ReadJournal(n)))
 		})
 	}
 }

@@ -1,0 +1,65 @@
+package lifecycle
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/marks"
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// LetsAct says whether what people and other systems say of the node still lets Drydock act on it, or on a pod of it.
+func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal) error {
+	if remediations.Excluded(n) {
+		return remediations.Withhold(remediations.ReasonExcluded, "the node was excluded by the label %s", remediations.ExcludeLabel)
+	}
+	if why := holdWhen.Leaving(n, j); why != "" {
+		return remediations.Withhold(remediations.NodeLeaving, "%s", why)
+	}
+	// A pause that is over has been consumed by now; one that still stands holds, whatever it says.
+	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
+		if _, ok := n.Annotations[key]; ok {
+			return remediations.Withhold(remediations.Paused, "%s was set in the meantime", key)
+		}
+	}
+	if _, ok := n.Annotations[remediations.CancelKey]; ok {
+		return remediations.Withhold(remediations.CallWithheld, "%s was set in the meantime", remediations.CancelKey)
+	}
+	return nil
+}
+
+// MayStillRepair asks, right before the call leaves, whether the Node still says what the decision about the target rested on.
+func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string) error {
+	j := c.Registry.ReadJournal(n)
+	r := j.Records[key]
+	if r == nil || r.Phase != remediations.Acting || r.Intent.ID != intentID {
+		return remediations.Withhold(remediations.CallWithheld, "the intent %s is no longer on record", intentID)
+	}
+	if j.Record != nil && j.Record.Phase.InFlight() {
+		return remediations.Withhold(remediations.NodeUnderRepair, "the node came under repair %s", j.Record.ID)
+	}
+	for _, other := range j.OtherRepairs {
+		if !other.Shares() && other != r {
+			return remediations.Withhold(remediations.NodeUnderRepair, "the node came under repair %s", other.ID)
+		}
+	}
+	return LetsAct(c.HoldWhen, n, j)
+}
+
+// StillWitnessed asks the signs for the last time before a call, by what was read for that.
+func StillWitnessed(n *corev1.Node, asked []signs.Sign, read map[signs.Sign]signs.Testimony) error {
+	if len(asked) == 0 {
+		return nil
+	}
+	w := signs.Weigh(asked, n, read, time.Time{})
+	if w.Ill {
+		return nil
+	}
+	if w.Unread {
+		w.Saw = append(w.Saw, "what the Node does not show could not be read")
+	}
+	return remediations.Withhold(remediations.NotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.Saw, "; "))
+}

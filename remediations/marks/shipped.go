@@ -1,0 +1,55 @@
+package marks
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Shipped are the marks that hold repairs unless the configuration says otherwise. docs/neighbours.md has them as a table, which a
+// test compares.
+func Shipped() List { return slices.Clone(shipped) }
+
+const (
+	removing    = "the node is being removed"
+	outOfHands  = "nobody else is to touch the node"
+	autoscaler  = "kubernetes/autoscaler cluster-autoscaler/utils/taints/taints.go"
+	karpenterV1 = "kubernetes-sigs/karpenter pkg/apis/v1/labels.go"
+	nthNode     = "aws/aws-node-termination-handler pkg/node/node.go"
+	lifecycle   = "kubernetes/enhancements keps/sig-node/5683-lifecycle-conditions/README.md"
+	admins      = "a person or a maintenance controller"
+	nvsentinel  = "NVIDIA/NVSentinel "
+)
+
+var shipped = List{
+	{Kind: Taint, Key: "ToBeDeletedByClusterAutoscaler", By: "cluster-autoscaler", Means: removing, Source: autoscaler},
+	{Kind: Taint, Key: "DeletionCandidateOfClusterAutoscaler", By: "cluster-autoscaler", Means: "the node is not needed and will be removed soon", Source: autoscaler},
+	{Kind: Taint, Key: "karpenter.sh/disrupted", By: "Karpenter", Means: removing, Source: "kubernetes-sigs/karpenter pkg/apis/v1/taints.go"},
+	{Kind: Taint, Key: "karpenter.sh/disruption", By: "Karpenter before 1.0", Means: removing, Source: "kubernetes-sigs/karpenter pkg/apis/v1beta1/taints.go"},
+	{Kind: Taint, Key: "node.cloudprovider.kubernetes.io/shutdown", By: "the cloud controller manager", Means: "the machine is shut down", Source: "kubernetes/cloud-provider api/well_known_taints.go"},
+	{Kind: Taint, Key: corev1.TaintNodeOutOfService, By: "a person or another repair system", Means: "the machine is off, and its volumes are being released", Source: "kubernetes/kubernetes staging/src/k8s.io/api/core/v1/well_known_taints.go"},
+	{Kind: Taint, Key: "aws-node-termination-handler/spot-itn", By: "the AWS node termination handler", Means: "AWS takes the spot instance away", Source: nthNode},
+	{Kind: Taint, Key: "aws-node-termination-handler/scheduled-maintenance", By: "the AWS node termination handler", Means: "AWS has scheduled maintenance of the instance", Source: nthNode},
+	{Kind: Taint, Key: "aws-node-termination-handler/asg-lifecycle-termination", By: "the AWS node termination handler", Means: "the Auto Scaling group terminates the instance", Source: nthNode},
+	{Kind: Taint, Key: "aws-node-termination-handler/rebalance-recommendation", By: "the AWS node termination handler", Means: "AWS recommends to leave the spot instance", Source: nthNode},
+	{Kind: Taint, Key: "remediator.kubernetes.azure.com/unschedulable", By: "AKS", Means: "AKS repairs or drains the node", Source: "Azure/AKS CHANGELOG.md"},
+	{Kind: Taint, Key: "remediator.aks.microsoft.com/unschedulable", By: "AKS, in older releases", Means: "AKS repairs or drains the node", Source: "Azure/AKS CHANGELOG.md"},
+	{Kind: Taint, Key: "cloud.google.com/impending-node-termination", By: "GKE", Means: "the machine is about to be stopped", Source: autoscaler},
+	{Kind: Taint, Key: "medik8s.io/remediation", By: "Medik8s", Means: "Self Node Remediation or Fence Agents Remediation repairs the node", Source: "medik8s/fence-agents-remediation api/v1alpha1/fenceagentsremediation_types.go"},
+	{Kind: Taint, Key: "medik8s.io/drain", By: "the Medik8s Node Maintenance Operator", Means: "the node is under maintenance", Source: "medik8s/node-maintenance-operator controllers/taint.go"},
+	{Kind: Taint, Key: "node.cluster.x-k8s.io/uninitialized", By: "Cluster API", Means: "the node is not set up yet", Source: "kubernetes-sigs/cluster-api api/core/v1beta2/common_types.go"},
+
+	{Kind: Label, Key: "remediation.medik8s.io/exclude-from-remediation", Value: "true", By: "a person or the Medik8s Node Maintenance Operator", Means: outOfHands, Source: "medik8s/self-node-remediation controllers/selfnoderemediation_controller.go"},
+	{Kind: Label, Key: "cloud.google.com/active-node-maintenance", Value: "ONGOING", By: "GKE", Means: "maintenance of the host is under way", Source: "cloud.google.com/kubernetes-engine/docs/concepts/handle-disruption-gpu-tpu"},
+	{Kind: Label, Key: "dgxc.nvidia.com/nvsentinel-state", By: "NVSentinel", Means: "NVSentinel has quarantined the node", Source: nvsentinel + "commons/pkg/statemanager/statemanager.go"},
+
+	{Kind: Annotation, Key: "karpenter.sh/do-not-disrupt", By: "a person", Means: outOfHands, Source: karpenterV1},
+	{Kind: Annotation, Key: "weave.works/kured-reboot-in-progress", By: "kured", Means: "kured reboots the node", Source: "kubereboot/kured cmd/kured/main.go"},
+	{Kind: Annotation, Key: "quarantineHealthEvent", By: "NVSentinel", Means: "NVSentinel has quarantined the node", Source: nvsentinel + "fault-quarantine/pkg/common/common.go"},
+
+	{Kind: Condition, Key: "GracefulNodeShutdownInProgress", By: "the kubelet", Means: "the machine is shutting down", Source: lifecycle, echo: true},
+	{Kind: Condition, Key: "DrainInProgress", By: admins, Means: "the node is being drained", Source: lifecycle},
+	{Kind: Condition, Key: "Drained", By: admins, Means: "the node was drained for somebody's work", Source: lifecycle},
+	{Kind: Condition, Key: "MaintenanceInProgress", By: admins, Means: "the node is under maintenance", Source: lifecycle},
+	{Kind: Condition, Key: "VMEventScheduled", By: "the node problem detector of AKS", Means: "Azure has scheduled an event for the machine", Source: "learn.microsoft.com/azure/aks/node-problem-detector"},
+}
