@@ -162,19 +162,24 @@ func (c *Config) Policy(name string) *Policy {
 // Wants says whether any policy could want an alert with these labels, whichever node it names.
 func (c *Config) Wants(alert map[string]string) bool {
 	for _, p := range c.Policies {
-		if p.Mode != ModeOff && c.Serves(p) && matches(p.Match, alert) {
+		if p.Mode != ModeOff && c.Serves(p) && p.Matches(alert) {
 			return true
 		}
 	}
 	return false
 }
 
+// OfAnother says that an alert with these labels is about another cluster.
+func (c *Config) OfAnother(alert map[string]string) bool {
+	return c.ClusterLabel != "" && alert[c.ClusterLabel] != c.ClusterValue
+}
+
+// Matches says that the policy selects alerts with these labels.
+func (p *Policy) Matches(alert map[string]string) bool { return matches(p.Match, alert) }
+
 // IsSelfTest says that an alert with these labels is this cluster's self-test: it is about no node.
 func (c *Config) IsSelfTest(alert map[string]string) bool {
-	if len(c.SelfTest) == 0 || (c.ClusterLabel != "" && alert[c.ClusterLabel] != c.ClusterValue) {
-		return false
-	}
-	return matches(c.SelfTest, alert)
+	return len(c.SelfTest) > 0 && !c.OfAnother(alert) && matches(c.SelfTest, alert)
 }
 
 // Serves says that the policy's alerts can be taken at all: without its provider nobody may look at pods, at the mesh, or at
@@ -191,7 +196,7 @@ func (c *Config) Provides(s Step) bool {
 // Names says whether an alert with these labels is about the node, by any policy.
 func (c *Config) Names(alert map[string]string, node string) bool {
 	for _, p := range c.Policies {
-		if p.Mode == ModeOff || p.Kind != KindNode || !matches(p.Match, alert) {
+		if p.Mode == ModeOff || p.Kind != KindNode || !p.Matches(alert) {
 			continue
 		}
 		if name, err := nodeName(p, alert); err == nil && name == node {

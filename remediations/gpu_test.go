@@ -3,12 +3,14 @@ package remediations_test
 import (
 	"testing"
 
+	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/routing"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -62,9 +64,20 @@ func TestNodeThatLostItsGPULabelIsStillAGPUNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Bare("n1")
 			tc.change(n)
-			r, why := c.Route(map[string]string{"alertname": "A", "node": "n1"}, func(string) *corev1.Node { return n })
+			r, why := routing.Of(c, map[string]string{"alertname": "A", "node": "n1"}, func(string) *corev1.Node { return n })
 			require.Equal(t, MisrouteNone, why)
 			require.Equal(t, tc.policy, r.Policy.Name)
 		})
 	}
+}
+
+func matchers(t testing.TB, text ...string) labels.Matchers {
+	t.Helper()
+	var ms labels.Matchers
+	for _, s := range text {
+		m, err := labels.ParseMatcher(s)
+		require.NoError(t, err)
+		ms = append(ms, m)
+	}
+	return ms
 }

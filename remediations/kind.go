@@ -34,6 +34,19 @@ type TargetKind struct {
 	Unknown Misroute
 }
 
+// Misroute is why an alert is none of ours; its values are those of the metric drydock_alerts_received_total.
+type Misroute string
+
+const (
+	MisrouteNone            Misroute = ""
+	MisrouteNoPolicy        Misroute = "no_policy"
+	MisrouteNoTarget        Misroute = "no_target"
+	MisrouteUnknownNode     Misroute = "unknown_node"
+	MisrouteUnknownPod      Misroute = "unknown_pod"
+	MisrouteUnknownLocation Misroute = "unknown_location"
+	MisrouteOtherCluster    Misroute = "other_cluster"
+)
+
 // Unknown is why an alert about a target of the kind that nobody has is none of ours.
 func (c *Config) Unknown(kind Kind) Misroute {
 	for _, k := range c.Kinds {
@@ -44,8 +57,8 @@ func (c *Config) Unknown(kind Kind) Misroute {
 	return MisrouteNoTarget
 }
 
-// nameOf is the name of the target that the alert is about by the policy. An error: it names none.
-func (c *Config) nameOf(p *Policy, labels map[string]string) (string, error) {
+// NameOf is the name of the target that the alert is about by the policy. An error: it names none.
+func (c *Config) NameOf(p *Policy, labels map[string]string) (string, error) {
 	if p.Kind == KindNode {
 		return nodeName(p, labels)
 	}
@@ -147,7 +160,7 @@ func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 		if p == nil || p.Kind != kind {
 			continue
 		}
-		if name, err := c.nameOf(p, a.Labels); err == nil {
+		if name, err := c.NameOf(p, a.Labels); err == nil {
 			if s := add(KeyOf(kind, name), name); s.Name == name {
 				s.Alerts = append(s.Alerts, a)
 			}

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/routing"
 	"drydock.dev/drydock/remediations/scene"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -430,18 +431,18 @@ func TestRouteOfALeadersAlert(t *testing.T) {
 	p := c.Policies[0]
 	never := func(string) *corev1.Node { t.Fatal("no node is named"); return nil }
 	labels := map[string]string{"alertname": "MeshLeaderDegraded", "remediation": "node-not-ready", "location": "eu", "node": "n7"}
-	route, why := c.Route(labels, never)
-	require.Equal(t, Route{Policy: p, Name: "eu"}, route)
+	route, why := routing.Of(c, labels, never)
+	require.Equal(t, routing.Route{Policy: p, Name: "eu"}, route)
 	require.Equal(t, MisrouteNone, why)
 	require.Equal(t, map[string]string{"location": "eu"}, c.NewAlert(p, labels, StatusFiring, scene.Noon, scene.Noon).Labels)
 	require.True(t, c.Wants(labels))
 	require.False(t, c.Names(labels, "n7"), "a leader's alert is no node's")
 	for _, location := range []string{"", strings.Repeat("x", 254), "e\x1bu", "e\xffu"} {
 		labels["location"] = location
-		_, why = c.Route(labels, never)
+		_, why = routing.Of(c, labels, never)
 		require.Equal(t, MisrouteNoTarget, why, "%q", location)
 	}
 	labels["location"], c.Provided = "eu", map[string]bool{"reboot": true}
-	_, why = c.Route(labels, never)
+	_, why = routing.Of(c, labels, never)
 	require.Equal(t, MisrouteNoPolicy, why, "without a provider of the mesh nobody may look at it")
 }

@@ -15,6 +15,7 @@ import (
 
 	"drydock.dev/drydock/internal/backtest/history"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/routing"
 )
 
 // leaseFor is how long a node's lease is good for, by the kubelet's default.
@@ -209,7 +210,7 @@ func (w *world) ended(fingerprint, on string) {
 
 // nodeOf is the node that the alert is about, by any policy; empty: none.
 func (w *world) nodeOf(labels map[string]string) string {
-	route, _ := w.config.Route(labels, func(name string) *corev1.Node {
+	route, _ := routing.Of(w.config, labels, func(name string) *corev1.Node {
 		if n := w.node[name]; n != nil {
 			return n.now
 		}

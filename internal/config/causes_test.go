@@ -16,6 +16,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/routing"
 )
 
 // causes are what can be wrong with a node, by the label of their rules, and the for of each. A rule with a for of less than
@@ -57,7 +58,7 @@ func readRule(t *testing.T, name string) shippedRule {
 // planFor is what happens to a node with the labels when the alert of the cause fires on it; nil: no policy takes it.
 func planFor(c *Config, cause string, labels map[string]string) *remediations.Policy {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: labels}}
-	route, _ := c.Core.Route(map[string]string{"alertname": causes[cause].rule, "node": "n1", "remediation": cause}, func(string) *corev1.Node { return n })
+	route, _ := routing.Of(c.Core, map[string]string{"alertname": causes[cause].rule, "node": "n1", "remediation": cause}, func(string) *corev1.Node { return n })
 	return route.Policy
 }
 

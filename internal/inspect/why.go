@@ -8,6 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/routing"
 	nodes "drydock.dev/drydock/remediations/targets/node"
 )
 
@@ -67,7 +68,7 @@ type Alert struct {
 	Policy string `json:"policy,omitempty"`
 	State  string `json:"state"`
 	// NearMisses are the policies that nearly take it.
-	NearMisses []remediations.NearMiss `json:"nearMisses,omitempty"`
+	NearMisses []routing.NearMiss `json:"nearMisses,omitempty"`
 }
 
 // considered is a candidate for a step with what the guards say of it.
@@ -240,7 +241,7 @@ func (s *Observation) alerts() (out []Alert) {
 		if s.Asked {
 			state = s.said(a.Fingerprint)
 			if labels := s.labels(a.Fingerprint); labels != nil {
-				t.NearMisses = s.Config.Core.NearMisses(labels, s.State.Fleet.Node)
+				t.NearMisses = routing.NearMisses(s.Config.Core, labels, s.State.Fleet.Node)
 			}
 		}
 		t.State = state
@@ -256,11 +257,11 @@ func (s *Observation) alerts() (out []Alert) {
 			}
 			known[fingerprint] = true
 			t := Alert{Name: a.Labels["alertname"], Fingerprint: fingerprint, StartsAt: a.StartsAt, State: s.said(fingerprint)}
-			route, why := s.Config.Core.Route(a.Labels, s.State.Fleet.Node)
+			route, why := routing.Of(s.Config.Core, a.Labels, s.State.Fleet.Node)
 			if why == remediations.MisrouteNone {
 				t.Policy = route.Policy.Name
 			}
-			t.NearMisses = s.Config.Core.NearMisses(a.Labels, s.State.Fleet.Node)
+			t.NearMisses = routing.NearMisses(s.Config.Core, a.Labels, s.State.Fleet.Node)
 			out = append(out, t)
 		}
 	}

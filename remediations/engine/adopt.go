@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/routing"
 )
 
 const (
@@ -53,7 +54,7 @@ func (e *Engine) adopt(ctx context.Context) {
 			if !a.Active && len(a.SilencedBy) == 0 {
 				continue
 			}
-			route, why := e.Config.Route(a.Labels, node)
+			route, why := routing.Of(e.Config, a.Labels, node)
 			if why != remediations.MisrouteNone {
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/routing"
 )
 
 // taken is what becomes of an alert that the rescue takes: a value of drydock_alerts_received_total.
@@ -29,7 +30,7 @@ type rescueFirst struct {
 func (f rescueFirst) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
 	r := f.rescue
 	noNode := func(string) *corev1.Node { return nil }
-	if route, why := r.Config.Route(labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer {
+	if route, why := routing.Of(r.Config, labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer {
 		r.Receive(r.Config.NewAlert(route.Policy, labels, status, startsAt, r.Clock.Now()))
 		return taken, nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/routing"
 )
 
 // elsewhere are the active alerts that a policy would take, and that no Alertmanager routes to Drydock's receiver. Nothing is
@@ -16,7 +17,7 @@ type elsewhere struct {
 	says string
 }
 
-func (e *elsewhere) add(w *alerts.Snapshot, fingerprint string, a alerts.Alert, route remediations.Route, c *remediations.Config) {
+func (e *elsewhere) add(w *alerts.Snapshot, fingerprint string, a alerts.Alert, route routing.Route, c *remediations.Config) {
 	for _, r := range w.Replicas {
 		if other, ok := r.Alerts[fingerprint]; ok && r.Err == nil && other.RoutedHere(c) {
 			return // the replicas read their configurations at different times

@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/routing"
 )
 
 // heavyNode is as large as a real one, of which Drydock wants next to nothing.
@@ -53,7 +54,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	}
 	began := time.Unix(1, 0).UTC()
 	lookup := func(string) *corev1.Node { return n }
-	route, why := c.Route(labels, lookup)
+	route, why := routing.Of(c, labels, lookup)
 	require.Equal(b, remediations.MisrouteNone, why)
 	a := c.NewAlert(route.Policy, labels, remediations.StatusFiring, began, began)
 	n.Annotations[a.Key()] = a.Encode()

@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/routing"
 )
 
 // Results of an alert that were not Misroutes; all of them are values of drydock_alerts_received_total.
@@ -69,7 +70,7 @@ func (i Inbox) record(ctx context.Context, labels map[string]string, status stri
 		}
 		return ResultSelfTest, nil // about no node, whatever labels it has
 	}
-	route, why := i.Config.Route(labels, i.Node)
+	route, why := routing.Of(i.Config, labels, i.Node)
 	if why != remediations.MisrouteNone {
 		return string(why), nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/routing"
 )
 
 // clusterWide: one bad node never changes the whole cluster. What is not due here is passed over, where the plan goes on;
@@ -35,7 +36,7 @@ func (c *Candidate) sick() int {
 	nodes := map[string]bool{}
 	for _, r := range c.Word.Replicas {
 		for fingerprint, a := range r.Alerts {
-			route, why := c.Config.Route(a.Labels, c.Fleet.Node)
+			route, why := routing.Of(c.Config, a.Labels, c.Fleet.Node)
 			if why == remediations.MisrouteNone && route.Policy == c.Policy && !nodes[route.Node] && c.Word.VerdictFor(fingerprint, c.Config, "").Reason == "" {
 				nodes[route.Node] = true
 			}

@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/routing"
 )
 
 // restartKubelet is the one remediation of API servers.
@@ -89,7 +90,7 @@ func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Al
 	if w != nil {
 		for _, r := range w.Replicas {
 			for fingerprint, a := range r.Alerts {
-				if route, why := c.Route(a.Labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer && a.RoutedHere(c) {
+				if route, why := routing.Of(c, a.Labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer && a.RoutedHere(c) {
 					found := c.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, w.AskedAt)
 					found.Fingerprint = fingerprint
 					if first, known := heard[fingerprint]; known {

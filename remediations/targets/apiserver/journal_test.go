@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
+	"drydock.dev/drydock/remediations/routing"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -274,11 +275,11 @@ func TestAlertsAboutTheAPIServers(t *testing.T) {
 		got = append(got, a.Fingerprint+" "+a.Status)
 	}
 	require.Equal(t, []string{"a3 ", "a0 ", "a1 firing"}, got)
-	route, why := c.Route(map[string]string{"remediation": "apiserver-down"}, noNode)
+	route, why := routing.Of(c, map[string]string{"remediation": "apiserver-down"}, noNode)
 	require.Equal(t, remediations.MisrouteNone, why)
 	require.Equal(t, remediations.KindAPIServer, route.Policy.Kind)
 	c.ControlPlaneHosts = nil
-	_, why = c.Route(map[string]string{"remediation": "apiserver-down"}, func(string) *corev1.Node { return nil })
+	_, why = routing.Of(c, map[string]string{"remediation": "apiserver-down"}, func(string) *corev1.Node { return nil })
 	require.Equal(t, remediations.MisrouteNoPolicy, why, "nobody knows where the API servers are")
 	require.False(t, c.Wants(map[string]string{"remediation": "apiserver-down"}))
 }

@@ -1,4 +1,4 @@
-package remediations_test
+package routing_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/routing"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -70,10 +71,10 @@ func TestRoute(t *testing.T) {
 		"another target label":                     {alert("remediation", "disk", "instance", "n1"), "by-instance", MisrouteNone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, why := c.Route(tc.alert, find)
+			got, why := routing.Of(c, tc.alert, find)
 			require.Equal(t, tc.why, why)
 			if tc.policy == "" {
-				require.Equal(t, Route{}, got)
+				require.Equal(t, routing.Route{}, got)
 				return
 			}
 			require.Equal(t, tc.policy, got.Policy.Name)
@@ -85,6 +86,6 @@ func TestRoute(t *testing.T) {
 	c.Policies = c.Policies[:1]
 	require.False(t, c.Wants(alert()), "a policy that is off wants nothing")
 	c.ClusterLabel = ""
-	_, why := c.Route(alert("cluster", "stage"), find)
+	_, why := routing.Of(c, alert("cluster", "stage"), find)
 	require.Equal(t, MisrouteNoPolicy, why, "without a cluster label there is no check")
 }

@@ -1,4 +1,5 @@
-package remediations
+// Package routing knows where an alert belongs: which policy takes it, and what it is about.
+package routing
 
 import (
 	"fmt"
@@ -6,53 +7,37 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/signs"
 )
 
 // Route is where an alert belongs.
 type Route struct {
-	Policy *Policy
+	Policy *remediations.Policy
 	// Node is the node that the alert is about; empty: it is about something else, which Name names by the alert's labels alone.
 	// Where that is, and whether it exists, is for others to say: the API server, the mesh.
 	Node, Name string
 }
 
-// Misroute is why an alert is none of ours; its values are those of the metric drydock_alerts_received_total.
-type Misroute string
-
-const (
-	MisrouteNone            Misroute = ""
-	MisrouteNoPolicy        Misroute = "no_policy"
-	MisrouteNoTarget        Misroute = "no_target"
-	MisrouteUnknownNode     Misroute = "unknown_node"
-	MisrouteUnknownPod      Misroute = "unknown_pod"
-	MisrouteUnknownLocation Misroute = "unknown_location"
-	MisrouteOtherCluster    Misroute = "other_cluster"
-)
-
-// Route finds the policy and the node of an alert, or what else it is about. node looks a Node up by its exact name.
-func (c *Config) Route(labels map[string]string, node func(name string) *corev1.Node) (Route, Misroute) {
-	if c.ofAnother(labels) {
-		return Route{}, MisrouteOtherCluster
+// Of finds the policy and the node of an alert, or what else it is about. node looks a Node up by its exact name.
+func Of(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) (Route, remediations.Misroute) {
+	if c.OfAnother(labels) {
+		return Route{}, remediations.MisrouteOtherCluster
 	}
-	why := MisrouteNoPolicy
+	why := remediations.MisrouteNoPolicy
 	for _, p := range c.Policies {
-		switch route, against := c.fit(p, labels, node); against {
+		switch route, against := fit(c, p, labels, node); against {
 		case fits:
-			return route, MisrouteNone
+			return route, remediations.MisrouteNone
 		case nodeUnknown:
-			return Route{}, MisrouteUnknownNode
+			return Route{}, remediations.MisrouteUnknownNode
 		case nothingNamed:
-			why = MisrouteNoTarget
+			why = remediations.MisrouteNoTarget
 		case policyOff, unserved, unmatched, unselected:
 		}
 	}
 	return Route{}, why
-}
-
-// ofAnother says that the alert is about another cluster.
-func (c *Config) ofAnother(labels map[string]string) bool {
-	return c.ClusterLabel != "" && labels[c.ClusterLabel] != c.ClusterValue
 }
 
 // misfit is what keeps a policy from taking an alert.
@@ -69,20 +54,20 @@ const (
 )
 
 // fit says whether the policy takes the alert, and where that belongs then.
-func (c *Config) fit(p *Policy, labels map[string]string, node func(name string) *corev1.Node) (Route, misfit) {
+func fit(c *remediations.Config, p *remediations.Policy, labels map[string]string, node func(name string) *corev1.Node) (Route, misfit) {
 	switch {
-	case p.Mode == ModeOff:
+	case p.Mode == remediations.ModeOff:
 		return Route{}, policyOff
 	case !c.Serves(p):
 		return Route{}, unserved
-	case !matches(p.Match, labels):
+	case !p.Matches(labels):
 		return Route{}, unmatched
 	}
-	name, err := c.nameOf(p, labels)
+	name, err := c.NameOf(p, labels)
 	if err != nil {
 		return Route{}, nothingNamed
 	}
-	if p.Kind != KindNode {
+	if p.Kind != remediations.KindNode {
 		return Route{Policy: p, Name: name}, fits
 	}
 	n := node(name)
@@ -103,21 +88,21 @@ type NearMiss struct {
 }
 
 // NearMisses are the policies that share a label with the alert, or select it, and do not take it, in the order in which they are
-// asked. It asks what Route asks.
-func (c *Config) NearMisses(labels map[string]string, node func(name string) *corev1.Node) (out []NearMiss) {
-	if c.ofAnother(labels) {
+// asked. It asks what Of asks.
+func NearMisses(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) (out []NearMiss) {
+	if c.OfAnother(labels) {
 		return nil
 	}
 	taken := ""
 	for _, p := range c.Policies {
-		_, against := c.fit(p, labels, node)
-		why := c.whyNot(p, against, labels, node)
+		_, against := fit(c, p, labels, node)
+		why := whyNot(c, p, against, labels, node)
 		switch {
 		case against == fits && taken == "":
 			taken = p.Name
 		case against == fits:
 			out = append(out, NearMiss{p.Name, []string{fmt.Sprintf("policy %s comes first", taken)}})
-		case len(why) < max(1, len(p.Match)) || matches(p.Match, labels):
+		case len(why) < max(1, len(p.Match)) || p.Matches(labels):
 			out = append(out, NearMiss{p.Name, why})
 		}
 	}
@@ -125,12 +110,12 @@ func (c *Config) NearMisses(labels map[string]string, node func(name string) *co
 }
 
 // whyNot words what keeps the policy from taking the alert, label by label.
-func (c *Config) whyNot(p *Policy, against misfit, labels map[string]string, node func(name string) *corev1.Node) (why []string) {
+func whyNot(c *remediations.Config, p *remediations.Policy, against misfit, labels map[string]string, node func(name string) *corev1.Node) (why []string) {
 	for _, m := range p.Match {
 		switch value, has := labels[m.Name]; {
 		case m.Matches(value):
 		case has:
-			why = append(why, fmt.Sprintf("label %s is %q, the policy wants %s", m.Name, clip(value, 80), m))
+			why = append(why, fmt.Sprintf("label %s is %q, the policy wants %s", m.Name, text.Line(value, 80), m))
 		default:
 			why = append(why, fmt.Sprintf("the alert has no label %s, the policy wants %s", m.Name, m))
 		}
@@ -144,10 +129,10 @@ func (c *Config) whyNot(p *Policy, against misfit, labels map[string]string, nod
 	case unserved:
 		return []string{"no provider for the policy's steps is configured"}
 	case nothingNamed:
-		_, err := c.nameOf(p, labels)
+		_, err := c.NameOf(p, labels)
 		return []string{fmt.Sprintf("label %s names nothing to repair: %v", strings.Join(p.Labels, " and "), err)}
 	case nodeUnknown:
-		return []string{fmt.Sprintf("there is no node %q", clip(labels[p.Labels[0]], 80))}
+		return []string{fmt.Sprintf("there is no node %q", text.Line(labels[p.Labels[0]], 80))}
 	case unselected:
 		n := node(labels[p.Labels[0]])
 		var lacks []string

@@ -1,4 +1,4 @@
-package remediations_test
+package routing_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/routing"
 	"drydock.dev/drydock/remediations/scene"
 )
 
@@ -29,27 +30,27 @@ func TestNearMisses(t *testing.T) {
 	find := func(name string) *corev1.Node { return map[string]*corev1.Node{"n1": n1}[name] }
 	labels := map[string]string{"remediation": "node-not-ready", "node": "n1", "cluster": "prod", "team": "c"}
 
-	misses := c.NearMisses(labels, find)
-	require.Equal(t, []NearMiss{
+	misses := routing.NearMisses(c, labels, find)
+	require.Equal(t, []routing.NearMiss{
 		{"off", []string{"the policy's mode is off"}},
 		{"gpu", []string{"node n1 does not match nodeSelector pool in (a,b)"}},
 		{"urgent", []string{`the alert has no label severity, the policy wants severity="page"`, `label team is "c", the policy wants team=~"a|b"`}},
 		{"late", []string{"policy any comes first"}},
 	}, misses, "disk shares no label with it")
-	route, _ := c.Route(labels, find)
+	route, _ := routing.Of(c, labels, find)
 	require.Equal(t, "any", route.Policy.Name)
 
 	n1.Labels["pool"] = "a"
-	for _, m := range c.NearMisses(labels, find) {
+	for _, m := range routing.NearMisses(c, labels, find) {
 		require.NotEqual(t, "gpu", m.Policy, "what kept it is gone")
 	}
-	route, _ = c.Route(labels, find)
+	route, _ = routing.Of(c, labels, find)
 	require.Equal(t, "gpu", route.Policy.Name)
 
 	labels["node"] = "n2"
-	require.Contains(t, c.NearMisses(labels, find), NearMiss{"any", []string{`there is no node "n2"`}})
+	require.Contains(t, routing.NearMisses(c, labels, find), routing.NearMiss{"any", []string{`there is no node "n2"`}})
 	delete(labels, "node")
-	require.Contains(t, c.NearMisses(labels, find)[3].Why[0], "label node names nothing to repair")
+	require.Contains(t, routing.NearMisses(c, labels, find)[3].Why[0], "label node names nothing to repair")
 	labels["cluster"] = "test"
-	require.Empty(t, c.NearMisses(labels, find), "another cluster's alert is no policy's")
+	require.Empty(t, routing.NearMisses(c, labels, find), "another cluster's alert is no policy's")
 }
