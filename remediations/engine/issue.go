@@ -62,7 +62,7 @@ func (p *passing) begin(n *corev1.Node, d lifecycle.Decision) {
 	machine.Soft, machine.Unit, machine.DaemonSet, machine.Template = of.Soft && step.Attempt == 1, of.Unit, of.DaemonSet, of.Template
 	machine.GivesUpPods = d.Policy.GivesUpPods(d.Record)
 	p.send(calling{
-		of: target{node: n.Name}, step: step.Name, attempt: intent.ID, trail: trailOf(d.Record),
+		of: target{node: n.Name}, step: step.Name, provider: provider, attempt: intent.ID, trail: trailOf(d.Record),
 		lets: func(ctx context.Context, live *corev1.Node) error {
 			if err := p.stillServed(step.Name, provider, n, live); err != nil {
 				return err

@@ -162,7 +162,7 @@ func (l *life) infrastructure() map[string]func(*rapid.T) {
 		}),
 		"the provider's mood": l.do(func(t *rapid.T, w *world) {
 			w.mood = rapid.SampledFrom([]providerMood{
-				{}, {}, {}, {refuse: true}, {cut: true}, {idle: true}, {before: 8 * time.Second}, {before: 12 * time.Second}, {after: 20 * time.Second}, {after: time.Hour},
+				{}, {}, {}, {refuse: true}, {unread: true}, {cut: true}, {idle: true}, {before: 8 * time.Second}, {before: 12 * time.Second}, {after: 20 * time.Second}, {after: time.Hour},
 				{after: time.Minute, late: true}, {trouble: "there are two of that name"}, {trouble: "the network is unknown", fleetwide: true}, {survey: 20 * time.Second},
 			}).Draw(t, "mood")
 			w.mood.account = rapid.IntRange(0, 9).Draw(t, "the account") == 0

@@ -30,6 +30,8 @@ func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (re
 		return remediations.CallRefused, errors.New("no quota")
 	case mood.account:
 		return remediations.CallRefused, fmt.Errorf("%w: the key was revoked", ErrAccount)
+	case mood.unread:
+		return remediations.CallRefused, fmt.Errorf("reading the machine of node %s: %w", m.Node, ErrPassing)
 	}
 	if !at(r.w, func() bool { return r.w.lies.neverAsk }) {
 		if err := mayStill(); err != nil {

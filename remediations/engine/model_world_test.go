@@ -43,6 +43,8 @@ type providerMood struct {
 	refuse, cut, idle bool
 	// before and after are how long it takes before and after the work is done, between how long from one key to the next.
 	before, after, between time.Duration
+	// unread: it cannot read what it needs before its call.
+	unread bool
 	// account: it refuses the account. late: it answers an attempt that was given up. survey is how long it takes to say
 	// what it knows of a machine, trouble what is against the step, fleetwide that this is so of each.
 	account, late, fleetwide bool

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 )
 
 // unread is a provider whose reads fail, at so many of its calls, before it asks mayStill or after that.
@@ -46,9 +47,10 @@ func TestWhatCouldNotBeReadIsReadAgain(t *testing.T) {
 		first remediations.CallOutcome
 	}{
 		"two reads fail":            {ErrPassing, 2, false, 3, remediations.CallAccepted},
-		"all reads fail":            {ErrPassing, 1000, false, 10, remediations.CallRefused},
+		"all reads fail":            {ErrPassing, 1000, false, 10, ""},
 		"it will not pass":          {no, 1, false, 1, remediations.CallRefused},
 		"mayStill was asked before": {ErrPassing, 1, true, 1, remediations.CallRefused},
+		"the account is refused":    {fmt.Errorf("%w: %w", ErrPassing, ErrAccount), 1, false, 1, remediations.CallRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -57,17 +59,15 @@ func TestWhatCouldNotBeReadIsReadAgain(t *testing.T) {
 				var began []time.Time
 				i.engine.Actuators[""]["reboot"] = unread{provider{i, "reboot"}, c.err, c.times, c.asks, &began}
 				w.do(func() { w.ail("n0", 9) })
-				var intent *remediations.Intent
-				for range 120 {
-					w.pass(time.Second)
-					if r := w.recordOf("n0"); r != nil && r.Intent != nil && r.Intent.Outcome != "" {
-						intent = r.Intent
-						break
-					}
-				}
-				require.NotNil(t, intent)
+				var r *remediations.Record
+				require.True(t, w.until(2*time.Minute, func() bool {
+					r = w.record("n0")
+					return r != nil && r.Intent != nil && (r.Intent.Outcome != "" || r.Withheld())
+				}))
+				intent := r.Intent
 				require.Equal(t, c.first, intent.Outcome)
-				require.Equal(t, 1, w.recordOf("n0").Step.Attempt)
+				require.Equal(t, c.first == "", r.Withheld(), "only what was read in vain until the intent was too old is given back")
+				require.Equal(t, 1, r.Step.Attempt)
 				require.InDelta(t, c.calls, len(began), 1, "%v", began)
 				if c.calls < 5 {
 					require.Len(t, began, c.calls)
@@ -81,6 +81,44 @@ func TestWhatCouldNotBeReadIsReadAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhatCannotBeReadForHoursCostsNoAttempt: each try is withheld, says who could not read what, frees its slot and is followed by a
+// pause. When it can be read again, the plan's only attempt is still there.
+func TestWhatCannotBeReadForHoursCostsNoAttempt(t *testing.T) {
+	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
+		w.start()
+		w.pass(16 * time.Second)
+		w.do(func() { w.mood.unread = true; w.ail("n0", 1) })
+		held := func() bool { return w.record("n0") != nil && w.record("n0").Withheld() }
+		require.True(t, w.until(2*time.Minute, held))
+		w.pass(time.Second)
+		r := w.recordOf("n0")
+		require.Equal(t, remediations.CallWithheld, r.Hold.Reason)
+		require.Equal(t, "the call was not made: Drydock could not read what it needs for the step reboot: reading the machine of node n0: it could not be read just now", r.Hold.Message)
+		require.Empty(t, r.Done)
+		require.Empty(t, w.slots(t))
+		require.Empty(t, at(w, func() map[string]string { return w.book().Status.Stopped }))
+		size := len(r.Encode())
+
+		began := time.Now()
+		w.pass(5 * time.Hour)
+		tries := len(w.toldOf("RepairStepIssued"))
+		require.LessOrEqual(t, tries, int(time.Since(began)/time.Minute), "a minute is between two tries")
+		require.Greater(t, tries, 200, "it is tried again and again")
+		require.Zero(t, w.callCount())
+		require.Empty(t, w.outcomes())
+		require.Len(t, w.toldOf("RepairStarted"), 1)
+		require.True(t, w.until(2*time.Minute, held))
+		require.LessOrEqual(t, len(w.recordOf("n0").Encode()), size+40, "the record does not grow with each try")
+		require.Len(t, at(w, func() []ledger.Begun { return w.book().Repairs[w.machines["n0"].providerID] }), 1, "it is one repair for limits.repairsPerNode")
+
+		w.do(func() { w.mood = providerMood{} })
+		w.pass(10 * time.Minute)
+		require.Equal(t, 1, w.callCount())
+		require.Equal(t, []remediations.Outcome{remediations.Recovered}, w.outcomes())
+		require.Equal(t, []string{"reboot:1"}, w.ended[0].Steps)
+	})
 }
 
 // TestAReplicaThatStopsReadsNothingAgain: another one leads by then.

@@ -128,8 +128,9 @@ const ActAgain = time.Second
 type Actuator interface {
 	// Act calls the provider. It asks mayStill at the very last moment before the call that changes something, and
 	// does not make it where that gives an error. The outcome is never empty; the error says why it is not accepted, is
-	// ErrAccount where that concerns more than this machine, and ErrPassing where a read failed that may succeed in a moment. Act
-	// is asked again within the same attempt only where it is ErrPassing and has not asked mayStill.
+	// ErrAccount where that concerns more than this machine, and ErrPassing where a read failed that may succeed in a moment. Where
+	// it is ErrPassing and has not asked mayStill, Act is asked again within the same attempt. Where all reads fail while the intent
+	// is young, the attempt is given back: nothing was sent.
 	Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error)
 }
 

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 
@@ -123,6 +125,8 @@ func (p *passing) observe(of target, m *targetMemory, look func(ctx context.Cont
 type calling struct {
 	of            target
 	step, attempt string
+	// provider is the one that is asked; empty: the step needs none.
+	provider string
 	// trail is what the log says of it.
 	trail Trail
 	// lets says whether the target, by its Node as it is now, still lets the call go out.
@@ -146,8 +150,12 @@ func (p *passing) send(c calling, m *repairMemory) {
 		if c.before != nil {
 			c.before(ctx)
 		}
-		outcome, err := p.act(ctx, c, &look, mayStill)
+		outcome, unread, err := p.act(ctx, c, &look, mayStill)
 		call := lifecycle.Call{IntentID: c.attempt, Outcome: outcome, Withheld: look.withheld()}
+		if unread {
+			call.Withheld = remediations.CallWithheld
+			err = fmt.Errorf("%s could not read what it needs for the step %s: %w", cmp.Or(c.provider, "Drydock"), c.step, err)
+		}
 		if err != nil {
 			call.Why, call.Stop = err.Error(), errors.Is(err, ErrAccount)
 		}
@@ -159,12 +167,12 @@ func (p *passing) send(c calling, m *repairMemory) {
 }
 
 // act makes the call. Where it could not read what it needs, it is made again while its intent is young: nothing was done yet, and an
-// API server that is slow for a moment must not cost an attempt.
-func (p *passing) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (remediations.CallOutcome, error) {
+// API server that is slow for a moment must not cost an attempt. unread: it could not be read in all that time, so nothing was sent.
+func (p *passing) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (outcome remediations.CallOutcome, unread bool, err error) {
 	for {
-		outcome, err := c.act(ctx, mayStill)
-		if outcome != remediations.CallRefused || !errors.Is(err, ErrPassing) || look.asked() {
-			return outcome, err
+		outcome, err = c.act(ctx, mayStill)
+		if outcome != remediations.CallRefused || !errors.Is(err, ErrPassing) || errors.Is(err, ErrAccount) || look.asked() {
+			return outcome, false, err
 		}
 		c.trail.log(p.Log).Info("the call could not read what it needs", "node", c.of.node, "step", c.step, "why", err.Error())
 		again := p.Clock.NewTimer(ActAgain)
@@ -175,7 +183,7 @@ func (p *passing) act(ctx context.Context, c calling, look *lookedLast, mayStill
 		}
 		again.Stop()
 		if p.ctx.Err() != nil || ctx.Err() != nil || p.young(p.now) != nil {
-			return outcome, err
+			return outcome, true, err
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (s *scene) actWith(first, count int, f Fault) outcome {
 	s.t.Helper()
 	m, trouble := s.surveyed()
 	if trouble != "" {
-		return outcome{remediations.CallRefused, errors.New(trouble)}
+		return outcome{remediations.CallRefused, errors.New(trouble), false}
 	}
 	s.asked = len(s.Wire.Requests())
 	s.Wire.Misbehave(first, count, f)
@@ -94,10 +94,12 @@ func lookCases() []aCase {
 	return all
 }
 
-// requirePassing asserts that the engine is told which refusals may be over in a moment: it asks again within the attempt.
+// requirePassing asserts that the engine is told which refusals may be over in a moment: it asks again within the attempt, and gives the
+// attempt back where that lasts. Both it does only for a call that has not come as far as mayStill.
 func (s *scene) requirePassing(o outcome, f Fault) {
 	s.t.Helper()
 	passing := errors.Is(o.err, engine.ErrPassing)
+	require.False(s.t, passing && o.asked, "mayStill was asked although it could not be read what the call needs, and that spends the attempt: %v", o.err)
 	switch {
 	case f.Kind == Gone, f.Kind == Cut, f.Kind == Hang:
 		require.True(s.t, passing, "nobody answered, which may be over in a moment, and the error is not ErrPassing: %v", o.err)

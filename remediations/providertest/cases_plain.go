@@ -32,8 +32,8 @@ func plainCases() []aCase {
 				}
 				outcomes := make(chan outcome, 2)
 				for _, m := range []struct{ call func() outcome }{
-					{func() outcome { got, err := s.Actuator.Act(t.Context(), first, yes); return outcome{got, err} }},
-					{func() outcome { got, err := s.Actuator.Act(t.Context(), second, yes); return outcome{got, err} }},
+					{func() outcome { got, err := s.Actuator.Act(t.Context(), first, yes); return outcome{got, err, true} }},
+					{func() outcome { got, err := s.Actuator.Act(t.Context(), second, yes); return outcome{got, err, true} }},
 				} {
 					go func() { outcomes <- m.call() }()
 				}

@@ -112,6 +112,7 @@ func TestEachFlawIsFound(t *testing.T) {
 		"does not know what concerns its account": "the change: answer 401",
 		"asks again when refused":                 "every look: answer 401",
 		"does not say what passes":                "every look: cut",
+		"asks mayStill before it gives up":        "every look: hang",
 		"does not wait when it is told to":        "every look: answer 503",
 		"reads without a bound":                   "the change: endless body after the work",
 		"quotes without a bound":                  "the change: answer 400",

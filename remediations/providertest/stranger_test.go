@@ -66,6 +66,9 @@ func (s stranger) act(ctx context.Context, m engine.Machine, mayStill func() err
 		if refused := (refusal{}); !errors.As(err, &refused) && !s.flaws["does not say what passes"] {
 			err = refusal{error: err, passing: true}
 		}
+		if s.flaws["asks mayStill before it gives up"] {
+			_ = mayStill()
+		}
 		return remediations.CallRefused, err
 	}
 	if !s.flaws["never asks mayStill"] && !s.flaws["asks mayStill first"] {

@@ -83,10 +83,11 @@ func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration)
 	}
 }
 
-// outcome is what an Act returned.
+// outcome is what an Act returned. asked: it came as far as mayStill.
 type outcome struct {
 	outcome remediations.CallOutcome
 	err     error
+	asked   bool
 }
 
 func (o outcome) account() bool { return errors.Is(o.err, engine.ErrAccount) }
@@ -96,14 +97,18 @@ func yes() error { return nil }
 // act calls the provider as the engine does.
 func (s *scene) act(ctx context.Context, m engine.Machine, mayStill func() error) outcome {
 	s.t.Helper()
-	got, err := s.Actuator.Act(ctx, m, mayStill)
+	asked := false
+	got, err := s.Actuator.Act(ctx, m, func() error {
+		asked = true
+		return mayStill()
+	})
 	s.texts = append(s.texts, err)
 	require.Contains(s.t, []remediations.CallOutcome{remediations.CallAccepted, remediations.CallRefused, remediations.CallUnknown}, got, "%v", err)
 	require.Equal(s.t, got == remediations.CallAccepted, err == nil, "an outcome %q with the error %v", got, err)
 	if err != nil {
 		require.ErrorContains(s.t, err, m.Node, "the error does not name the node")
 	}
-	return outcome{got, err}
+	return outcome{got, err, asked}
 }
 
 // ready is the machine as the engine hands it to Act: with what Survey said of it.

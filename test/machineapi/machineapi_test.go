@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -135,23 +136,52 @@ func TestAFaultLeavesOneRequest(t *testing.T) { owners.AFaultLeavesOneRequest(t,
 // has one, which replaces the Machine.
 func TestAnAPIServerThatFailsForAMomentCostsNoAttempt(t *testing.T) {
 	e := newEnv(t, "moment")
+	reads, requests := behindAFault(e, 1)
+	e.Fail(e.Nodes[0])
+	entry, _ := e.Ended()
+
+	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(t, []string{"external-replace:1"}, entry.Steps)
+	require.Greater(t, reads.Load(), int32(1), "what failed was read again")
+	require.EqualValues(t, 1, requests.Load())
+}
+
+// It fails for longer than the intent is good. The attempt is given back, and the hold says what could not be read.
+func TestAnAPIServerThatFailsForLongerCostsNoAttempt(t *testing.T) {
+	e := newEnv(t, "longer")
+	reads, requests := behindAFault(e, math.MaxInt32)
+	e.Fail(e.Nodes[0])
+	e.Held(e.Nodes[0], func(message string) bool {
+		return strings.Contains(message, "the call was not made: external could not read what it needs for the step external-replace") &&
+			strings.Contains(message, "machinesets")
+	})
+
+	r := remediations.ReadJournal(e.Node(e.Nodes[0])).Record
+	require.Equal(t, remediations.CallWithheld, r.Hold.Reason)
+	require.Empty(t, r.Done, "the plan's attempt is still there")
+	require.Greater(t, reads.Load(), int32(1))
+	require.Zero(t, requests.Load())
+	require.Empty(t, e.Seen())
+}
+
+// behindAFault starts Drydock behind an API server that fails so many reads of the Machine's owner after the intent.
+func behindAFault(e *owners.Env, fails int32) (reads, requests *atomic.Int32) {
 	step := owners.Step(owners.Proven)
 	maps.Copy(step, replacing)
 	_, proxy := e.Behind(step)
-	old := e.Node(e.Nodes[0])
 	var acting atomic.Bool
-	var failed, requests atomic.Int32
+	reads, requests = new(atomic.Int32), new(atomic.Int32)
 	proxy.Before(func(r *http.Request) lab.Verdict {
 		switch {
-		case r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, "/nodes/"+old.Name):
+		case r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, "/nodes/"+e.Nodes[0]):
 			body, err := io.ReadAll(r.Body)
-			require.NoError(t, err)
+			require.NoError(e.T, err)
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			if bytes.Contains(body, []byte(remediations.Acting)) {
 				acting.Store(true)
 			}
 		case r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/machinesets/") && acting.Load() && requests.Load() == 0:
-			if failed.Add(1) == 1 {
+			if reads.Add(1) <= fails {
 				return lab.InternalError
 			}
 		case e.Requests(r):
@@ -159,12 +189,5 @@ func TestAnAPIServerThatFailsForAMomentCostsNoAttempt(t *testing.T) {
 		}
 		return lab.Pass
 	})
-
-	e.Fail(old.Name)
-	entry, _ := e.Ended()
-
-	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
-	require.Equal(t, []string{"external-replace:1"}, entry.Steps)
-	require.Greater(t, failed.Load(), int32(1), "what failed was read again")
-	require.EqualValues(t, 1, requests.Load())
+	return reads, requests
 }
