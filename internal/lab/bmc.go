@@ -23,14 +23,16 @@ type BMCOptions struct {
 	Vendor sim.Vendor
 	// Hangs: the machine's operating system does nothing that it is asked for, such as a graceful restart.
 	Hangs bool
+	// Ill: a reset does not cure the machine, which comes up with a new boot ID and its fault.
+	Ill bool
 	// Back brings the machine up again after a reset, when it is closed; nil: it is up at once.
 	Back <-chan struct{}
 	// Reset stands before each request of a reset; next carries it out. Nil: nobody does.
 	Reset func(w http.ResponseWriter, r *http.Request, next http.Handler)
 }
 
-// BMC is the simulated BMC of one of the lab's nodes. A reset takes the node's machine down, and it comes up with a new boot ID and
-// without its fault.
+// BMC is the simulated BMC of one of the lab's nodes. A reset takes the node's machine down, and it comes up with a new boot ID and,
+// unless it is Ill, without its fault.
 type BMC struct {
 	*sim.BMC
 	// Config is its entry in Drydock's configuration.
@@ -105,7 +107,7 @@ func (b *BMC) reset(kind string, o BMCOptions) {
 			}
 		}
 		ctx := context.WithoutCancel(b.ctx)
-		if err := b.lab.On(ctx, b.node, uuid.NewString(), true); err != nil {
+		if err := b.lab.On(ctx, b.node, uuid.NewString(), !o.Ill); err != nil {
 			b.lab.say("the machine of node %s does not come up: %v", b.node, err)
 		}
 	})

@@ -6,12 +6,12 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// With a MachineHealthCheck: the Machine is annotated, and Cluster API does the rest.
+// With a MachineHealthCheck, and a BMC whose reset does not help: the Machine is annotated, and Cluster API does the rest.
 func TestAMachineIsReplacedAndItsPodRunsAgain(t *testing.T) {
 	e := newEnv(t, "whole", true)
 	e.App("web", nil)
 	e.Bind("web", e.Nodes[0])
-	e.ReplacedAndItsPodRunsAgain("web")
+	e.ReplacedWhereNoRebootHelps("web")
 }
 
 // The one whose answer is lost is asked for without a MachineHealthCheck, by the conditions.

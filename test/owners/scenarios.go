@@ -18,6 +18,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/redfish/sim"
 )
 
 // ReplacedAndItsPodRunsAgain is the whole chain: alert, witness, intent, request, the owner's own drain and replacement, proof. The
@@ -26,6 +27,31 @@ func (e *Env) ReplacedAndItsPodRunsAgain(app string) {
 	e.T.Helper()
 	e.EndEvicted(app, e.Nodes[0])
 	e.Bind(app, e.Replaced().Name)
+}
+
+// ReplacedWhereNoRebootHelps is the whole chain of a machine that no reboot cures: alert, witness, intent, the reset by its BMC, a new boot
+// with the same fault, the request of a replacement, the owner's own drain and replacement, proof. The pod of the node runs again, on the
+// node that came for it.
+func (e *Env) ReplacedWhereNoRebootHelps(app string) {
+	e.T.Helper()
+	old := e.Node(e.Nodes[0])
+	object := e.Object(old.Name)
+	bmc, err := e.Lab.StartBMC(e.T.Context(), old.Name, lab.BMCOptions{Ill: true})
+	require.NoError(e.T, err)
+	e.T.Cleanup(bmc.Close)
+	bmc.Config["serialNumber"] = old.Name // not every owner's Node shows a system UUID
+	e.Run(lab.DrydockOptions{Config: m{"providers": m{"redfish": m{"bmcs": []any{bmc.Config}}}}},
+		m{"step": "reboot", "wait": "10s", "attempts": 1}, e.step(Proven))
+	e.EndEvicted(app, old.Name)
+
+	e.Fail(old.Name)
+	entry, fresh := e.Ended()
+
+	require.Equal(e.T, []sim.Done{{Serial: old.Name, Kind: "ForceRestart"}}, bmc.Resets())
+	require.Equal(e.T, remediations.Recovered, entry.Outcome, entry.Why)
+	require.Equal(e.T, []string{"reboot:1", "replace:1"}, entry.Steps)
+	e.RequireReplaced(old, fresh, object, entry.ID+"-1-1")
+	e.Bind(app, fresh.Name)
 }
 
 // Replaced is the chain without a pod, and gives the Node that came.
