@@ -189,3 +189,18 @@ func (c *Candidate) firingSince() time.Time {
 	}
 	return c.Alert.ReceivedAt
 }
+
+func nodeLeaving(c *Candidate) *Finding {
+	if why := c.Config.HoldWhen.Leaving(c.Node, c.Journal); why != "" {
+		return Because("%s", why)
+	}
+	return nil
+}
+
+// observing comes last, so that it is reached only by what would be done this very moment.
+func observing(c *Candidate) *Finding {
+	if c.Policy.Mode == remediations.ModeEnforce {
+		return nil
+	}
+	return Because("would %s %s now (attempt %d) %s; the mode is observe", c.Remediation().Verb, c.Subject, c.Step.Attempt, c.By())
+}

@@ -1,0 +1,111 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// underRepair is the finding that another repair of the node is under way.
+func underRepair(r *remediations.Record) *Finding {
+	return Because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
+}
+
+func nodeUnderRepair(c *Candidate) *Finding {
+	for _, r := range c.Journal.OtherRepairs {
+		return underRepair(r)
+	}
+	if why := c.Fleet.LocationRepairOn(c.Node.Name); why != "" {
+		return Because("%s", why)
+	}
+	return nil
+}
+
+// hostUnderRepair: the node on which the candidate's repair is recorded is under repair, or another target of it that does not
+// share it.
+func hostUnderRepair(c *Candidate) *Finding {
+	if r := c.Journal.Record; r != nil && r.Phase.InFlight() {
+		return Because("its node is under repair: %s by policy %s", r.ID, r.Policy)
+	}
+	for _, r := range c.Journal.OtherRepairs {
+		if !r.Shares() && r != c.record() {
+			return underRepair(r)
+		}
+	}
+	return nil
+}
+
+func beingReplaced(c *Candidate) *Finding {
+	if o := c.Ledger.Replacing(c.Node); o != nil && o.Record.ID != c.Own {
+		return Because("repair %s by policy %s is replacing the machine of the Node that had this name or this machine before", o.Record.ID, o.Record.Policy)
+	}
+	return nil
+}
+
+func cooldown(c *Candidate) *Finding {
+	if c.Acted() {
+		return nil
+	}
+	e := c.lastRepair()
+	if e == nil || !c.Now.Before(e.Ended.Add(c.Policy.Cooldown)) {
+		return nil
+	}
+	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), c.Policy.Cooldown), Until: e.Ended.Add(c.Policy.Cooldown)}
+}
+
+// lastRepair is the last repair of the node by the policy that counts for it; nil: none is on record.
+func (c *Candidate) lastRepair() *remediations.Entry {
+	for i, e := range c.Journal.History {
+		if e.Policy == c.Policy.Name && remediations.KindOf(e.Target) == remediations.KindNode && c.counts(e) {
+			return &c.Journal.History[i]
+		}
+	}
+	return nil
+}
+
+// counts says that the ended repair holds the candidate as one that did something. For a policy that only observes, so does what
+// would have: it says what would be done in reality. One that enforces is held by no such thing.
+func (c *Candidate) counts(e remediations.Entry) bool {
+	return len(e.Steps) > 0 || (e.Outcome == remediations.Observed && c.Policy.Mode == remediations.ModeObserve)
+}
+
+// begun counts the disruptive repairs that began on the machine in the window, and says when the oldest did.
+func (c *Candidate) begun() (count int, oldest time.Time) {
+	window := c.Config.Limits.RepairsWindow
+	count, oldest = c.Ledger.Begun(ledger.Machine(c.Node), c.Own, c.Now, window)
+	for _, e := range c.Journal.History {
+		disrupts := e.Would != nil && c.Config.Remediation(remediations.StepName(e.Would.Step)).Disruptive
+		if !disrupts || remediations.KindOf(e.Target) != remediations.KindNode || !c.counts(e) || c.Now.Sub(e.Ended) >= window {
+			continue
+		}
+		if count++; oldest.IsZero() || e.Ended.Before(oldest) {
+			oldest = e.Ended
+		}
+	}
+	return count, oldest
+}
+
+func repairsSpent(c *Candidate) *Finding {
+	l := c.Config.Limits
+	begun, oldest := c.begun()
+	if begun < l.RepairsPerNode {
+		return nil
+	}
+	return &Finding{
+		Message: fmt.Sprintf("%d repairs began on this machine within %s, limits.repairsPerNode is %d; somebody must look at it", begun, l.RepairsWindow, l.RepairsPerNode),
+		Until:   oldest.Add(l.RepairsWindow),
+	}
+}
+
+func policyFailing(c *Candidate) *Finding {
+	if why := c.Ledger.Status.Stopped[c.Policy.Name]; why != "" {
+		return Because("policy %s is stopped, since the provider refuses its calls: %s; set %s=true on one of its nodes, once that is fixed, to go on", c.Policy.Name, text.Line(why, 200), remediations.ResetKey)
+	}
+	if !c.Ledger.Failing(c.Policy.Name) {
+		return nil
+	}
+	return Because("the last %d repairs by policy %s all ran out of steps; set %s=true on one of their nodes, once its cause is found, to go on", ledger.FailingAfter, c.Policy.Name, remediations.ResetKey)
+}
