@@ -3,6 +3,7 @@ package backtest
 import (
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,7 +19,7 @@ func (w *world) Nodes(context.Context) ([]*corev1.Node, error) { return w.nodes,
 
 // Changed implements engine.Changing.
 func (w *world) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
-	for name := range w.touched {
+	for _, name := range slices.Sorted(maps.Keys(w.touched)) { // the engine samples its nodes in the order in which they came
 		if n := w.node[name]; n != nil {
 			nodes = append(nodes, n.now)
 		} else {
@@ -48,17 +49,30 @@ func (w *world) Lease(_ context.Context, name string) (time.Time, time.Duration,
 }
 
 // Leases implements engine.Fleet.
-func (w *world) Leases(ctx context.Context, _ []string) (map[string]signs.Lease, error) {
-	return w.Heartbeats(ctx)
+func (w *world) Leases(_ context.Context, names []string) (map[string]signs.Lease, error) {
+	if w.asked != nil {
+		w.asked(names)
+	}
+	out := make(map[string]signs.Lease, len(names))
+	for _, name := range names {
+		if n := w.node[name]; n != nil {
+			out[name] = w.lease(n.now)
+		}
+	}
+	return out, nil
 }
 
 // Heartbeats implements engine.Fleet.
 func (w *world) Heartbeats(context.Context) (map[string]signs.Lease, error) {
 	out := make(map[string]signs.Lease, len(w.nodes))
 	for _, n := range w.nodes {
-		out[n.Name] = signs.Lease{ReadAt: w.now, RenewedAt: w.renewed(n), Duration: leaseFor}
+		out[n.Name] = w.lease(n)
 	}
 	return out, nil
+}
+
+func (w *world) lease(n *corev1.Node) signs.Lease {
+	return signs.Lease{ReadAt: w.now, RenewedAt: w.renewed(n), Duration: leaseFor}
 }
 
 // Write implements engine.Journal.

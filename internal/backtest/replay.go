@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"context"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -77,6 +78,7 @@ func New(o Options, from time.Time) *Replay {
 	}
 	r := &Replay{world: w, poll: o.PollInterval, polled: from.UTC(), due: from.UTC()}
 	ids := 0
+	draw := rand.New(rand.NewPCG(0, 0)) //nolint:gosec // the same each time: the same past gives the same decisions
 	r.engine = engine.New(engine.Options{
 		Config: &core, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: w.actuators(), Workers: map[string]engine.Worker{"drain": empties{w}},
 		Witnesses: map[signs.Kind]engine.Witness{signs.DaemonSetPod: podSign{w}}, Events: w,
@@ -85,7 +87,7 @@ func New(o Options, from time.Time) *Replay {
 			ids++
 			return strconv.FormatInt(36*36*36*36*36+int64(ids), 36)
 		},
-		NewTask: func() string { return "" }, Beside: w.beside,
+		NewTask: func() string { return "" }, Beside: w.beside, Below: draw.IntN,
 		Decided: func(node string, d lifecycle.Decision) { w.story.decided(w.now, node, d) },
 	})
 	r.inbox = kube.Inbox{

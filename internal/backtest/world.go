@@ -48,6 +48,8 @@ type world struct {
 	story    *story
 	// wrote is told each write on a Node; nil: nobody is told.
 	wrote func(before, after *corev1.Node)
+	// asked is told whose leases are read as a sample; nil: nobody is told.
+	asked func(names []string)
 }
 
 // node is one Node of the past, and what came to it since.
