@@ -110,8 +110,10 @@ type Engine struct {
 	ledgerOut, leasesOut outage
 	conflicts            int
 	statusSaved          ledger.Status
-	// stored is the ledger's data as it was last read or saved.
+	// stored is the ledger's data as it was last read or saved. decoded is what it says, and is never changed; nil: it was not
+	// decoded.
 	stored     map[string]string
+	decoded    *ledger.Ledger
 	connection connection
 	lastCount  lastCount
 	contest    contest

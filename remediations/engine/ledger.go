@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"drydock.dev/drydock/remediations/ledger"
 )
@@ -31,11 +32,15 @@ func (e *Engine) loadLedger(ctx context.Context) {
 		e.ledger = nil
 		return
 	}
-	l, err := ledger.Decode(data)
-	if err != nil {
-		e.ledger, e.ledgerErr = nil, err
-		return
+	if e.decoded == nil || !maps.Equal(data, e.stored) {
+		l, err := ledger.Decode(data)
+		if err != nil {
+			e.ledger, e.ledgerErr, e.decoded = nil, err, nil
+			return
+		}
+		e.decoded = l
 	}
+	l := e.decoded.Clone()
 	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored = l, nil, version, l.Status, e.Clock.Now(), data
 	e.arrived(data, l)
 }
@@ -57,6 +62,6 @@ func (e *Engine) saveLedger(ctx context.Context, l *ledger.Ledger, version strin
 	}
 	e.ledgerOut.over()
 	e.conflicts = 0
-	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored = l, nil, v, l.Status, e.Clock.Now(), l.Encode()
+	e.ledger, e.ledgerErr, e.ledgerAt, e.statusSaved, e.ledgerRead, e.stored, e.decoded = l, nil, v, l.Status, e.Clock.Now(), l.Encode(), nil
 	return nil
 }
