@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -25,7 +26,11 @@ func TestAnAlertMattersIfAnythingAsksForIt(t *testing.T) {
 		return out
 	}
 	mine := dayConfig + "- {name: mine, match: ['remediation=\"mine\"'], witness: [{ready: false}], plan: [{step: reboot, wait: 10m}]}\n"
-	shipped := optionsOf(t, dayConfig)
+	options := func(config string) Options {
+		o := optionsOf(t, config)
+		o.Config.Receiver = "drydock"
+		return o
+	}
 	for _, c := range []struct {
 		what    string
 		config  string
@@ -49,14 +54,10 @@ func TestAnAlertMattersIfAnythingAsksForIt(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
-			o := shipped
-			if c.config != "" {
-				o = optionsOf(t, c.config)
-			}
+			o := options(cmp.Or(c.config, dayConfig))
 			if c.routing != "" {
 				o.Alertmanager = routing(c.routing)
 			}
-			o.Config.Receiver = "drydock"
 			require.Equal(t, c.matters, Matters([]Named{{"first", o}})(c.labels))
 			other := optionsOf(t, strings.Replace(dayConfig, "node-not-ready\"", "else\"", 1))
 			require.True(t, Matters([]Named{{"first", o}, {"second", other}})(set("Mine", "remediation=else")), "the second configuration asks for it")
