@@ -28,7 +28,7 @@ func (p *passing) issue(s *lifecycle.State, d lifecycle.Decision) {
 	if p.Clock.Now().Sub(p.now) > p.core.intentGood {
 		return // an intent that is too old to act upon is not even written
 	}
-	if p.put(s, d) == nil {
+	if p.persist(s, d) == nil {
 		return // the slot stays until sweep has seen that nothing came of it
 	}
 	if p.Config.Remediation(step.Name).Once {

@@ -35,7 +35,8 @@ var core = []string{
 	"remediations/lifecycle/*.go", "remediations/targets/node/decide.go", "remediations/targets/node/last_look.go",
 	"remediations/targets/node/proof.go", "remediations/targets/node/successor.go", "remediations/targets/node/survey.go",
 	"remediations/targets/node/target.go", "remediations/targets/node/witness.go", "remediations/targets/*/guards.go",
-	"remediations/engine/finish.go", "remediations/engine/issue.go", "remediations/engine/kinds.go", "remediations/engine/targets.go",
+	"remediations/engine/end.go", "remediations/engine/issue.go", "remediations/engine/kinds.go", "remediations/engine/node_change.go",
+	"remediations/engine/policy_stops.go", "remediations/engine/shutdown.go", "remediations/engine/slots.go", "remediations/engine/targets.go",
 }
 
 // folders are the packages whose tests run, in this order: the tests of the pure core are fast and

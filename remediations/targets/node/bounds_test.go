@@ -75,7 +75,7 @@ func TestCancelIsRememberedOnItsAlert(t *testing.T) {
 		"the alert is removed altogether": {history: history, prune: []string{(&Alert{Fingerprint: scene.FP}).Key()}},
 	} {
 		s := &lifecycle.State{Journal: Journal{Alerts: []Alert{{Fingerprint: scene.FP, Cancelled: c.knows}}, History: c.history}}
-		d := lifecycle.Decision{Prune: c.prune}
+		d := lifecycle.Decision{NodeWrite: lifecycle.NodeWrite{Prune: c.prune}}
 		node.Remember(s, &d)
 		require.Equal(t, c.writes, len(d.Alerts) == 1, name)
 		if c.writes {

@@ -44,7 +44,7 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 		case s.Journal.Malformed != nil:
 			return s.dropMalformed(now)
 		case r != nil && r.Phase == remediations.Exhausted:
-			d := lifecycle.Decision{Verb: lifecycle.VerbReset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), Allow: []string{r.Policy}}
+			d := lifecycle.Decision{Verb: lifecycle.VerbReset, Message: fmt.Sprintf("the exhausted repair %s was forgotten", r.ID), LedgerWrite: lifecycle.LedgerWrite{Allow: []string{r.Policy}}}
 			undo(&d, r)
 			if left := s.leave(&d, r.Undo, now); left != nil {
 				d.LeftOf, d.Left = r.ID, left
@@ -56,9 +56,9 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 		case (r == nil || r.Phase == remediations.Pending) && s.Journal.Location() != nil && s.Journal.Location().Phase == remediations.Exhausted:
 			return s.resetLocation()
 		case (r == nil || r.Phase == remediations.Pending) && len(s.stoppedHere()) > 0:
-			return lifecycle.Decision{Verb: lifecycle.VerbRest, Allow: s.stoppedHere(), Message: "the policies stopped here go on: " + strings.Join(s.stoppedHere(), ", ")}
+			return lifecycle.Decision{Verb: lifecycle.VerbRest, LedgerWrite: lifecycle.LedgerWrite{Allow: s.stoppedHere()}, Message: "the policies stopped here go on: " + strings.Join(s.stoppedHere(), ", ")}
 		case (r == nil || r.Phase == remediations.Pending) && len(exhaustedBeside(s.Journal)) > 0:
-			return lifecycle.Decision{Verb: lifecycle.VerbRest, Prune: exhaustedBeside(s.Journal), Message: "the exhausted repairs of sidecars here were forgotten"}
+			return lifecycle.Decision{Verb: lifecycle.VerbRest, NodeWrite: lifecycle.NodeWrite{Prune: exhaustedBeside(s.Journal)}, Message: "the exhausted repairs of sidecars here were forgotten"}
 		}
 	}
 	if d, ok := s.takeBack(now); ok && !s.Cancelled() {

@@ -73,8 +73,10 @@ func (s *state) resetLocation() lifecycle.Decision {
 		allow = append(allow, leader.Policy)
 	}
 	return lifecycle.Decision{
-		Verb: lifecycle.VerbRest, Prune: append([]string{remediations.LocationKey}, exhaustedBeside(s.Journal)...), Allow: allow,
-		Message: fmt.Sprintf("the exhausted repair %s of the leader of location %s was forgotten", leader.ID, leader.Location),
+		Verb:        lifecycle.VerbRest,
+		NodeWrite:   lifecycle.NodeWrite{Prune: append([]string{remediations.LocationKey}, exhaustedBeside(s.Journal)...)},
+		LedgerWrite: lifecycle.LedgerWrite{Allow: allow},
+		Message:     fmt.Sprintf("the exhausted repair %s of the leader of location %s was forgotten", leader.ID, leader.Location),
 	}
 }
 

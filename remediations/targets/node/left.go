@@ -41,7 +41,7 @@ func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 		return lifecycle.Decision{}, false
 	}
 	e := s.Journal.History[i]
-	d := lifecycle.Decision{Verb: lifecycle.VerbRest, LeftOf: e.ID, Message: fmt.Sprintf("repair %s ended at %s and left its %s on the node; Drydock takes that back now", e.ID, e.Ended.Format(time.RFC3339), kindsOf(e.Left))}
+	d := lifecycle.Decision{Verb: lifecycle.VerbRest, NodeWrite: lifecycle.NodeWrite{LeftOf: e.ID}, Message: fmt.Sprintf("repair %s ended at %s and left its %s on the node; Drydock takes that back now", e.ID, e.Ended.Format(time.RFC3339), kindsOf(e.Left))}
 	undo(&d, &remediations.Record{Undo: e.Left})
 	return d, true
 }

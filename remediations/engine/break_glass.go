@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+// glass keeps in the ledger since when the glass of which node is broken, so that its hour outlives a restart.
+func (p *passing) glass() {
+	if p.ledger == nil {
+		return
+	}
+	was, is, reads := p.ledger.Status.Glass, map[string]ledger.Glass{}, breakGlassReads
+	for _, member := range p.roster.Glass() {
+		n := member.Node
+		glass, why := was[n.Name], lifecycle.GlassWhy(n)
+		if glass.Since.IsZero() || glass.Why != why {
+			p.announceBreakGlass(n, why, &reads)
+			// A clock that is wrong would mend it at once, or never: the hour begins when the leases agree with it.
+			if p.readHeartbeats(); p.heartbeats == nil || p.heartbeats.ReadAt.Before(p.now) || p.heartbeats.Blind() != "" {
+				continue
+			}
+			glass = ledger.Glass{Since: p.now.UTC().Truncate(time.Second), Why: why}
+		}
+		is[n.Name] = glass
+	}
+	if maps.Equal(was, is) {
+		return
+	}
+	l := p.ledger.Clone()
+	l.Status.Glass = is
+	_ = p.save(l)
+}
+
+// breakGlassReads bounds the Nodes that one pass reads for announceBreakGlass: a person may annotate all of them at once.
+const breakGlassReads = 10
+
+// announceBreakGlass tells people that break-glass is set on a node. What it says comes from the stored Node, which the
+// API server has checked, never from an AdmissionReview, which anybody can send who reaches the webhook's port.
+func (p *passing) announceBreakGlass(n *corev1.Node, why string, reads *int) {
+	key := remediations.BreakGlassKey + "=" + why
+	if p.remember(n.Name).told[key+"|GlassBroken"] {
+		return
+	}
+	by, at := "", p.now
+	if *reads > 0 {
+		*reads--
+		manager, changed, err := p.Journal.SetBy(p.ctx, n.Name, remediations.BreakGlassKey)
+		if err != nil {
+			p.Log.Error(err, "who set break-glass cannot be read; the Event leaves it out", "node", n.Name)
+		} else if manager != "" {
+			by, at = fmt.Sprintf(" by the field manager %q at %s", manager, changed.Format(time.RFC3339)), changed
+		}
+	}
+	p.tell(n.Name, key, Event{
+		Warning: true, Reason: "GlassBroken", Action: "BreakGlass at " + at.UTC().Format(time.RFC3339),
+		Note: fmt.Sprintf("%s was set%s: %s. While it is set, Drydock starts nothing new on this node, and admission allows every change but those of Drydock's own keys. The API server's audit log names the user",
+			remediations.BreakGlassKey, by, why),
+	})
+}

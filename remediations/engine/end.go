@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+func (p *passing) end(s *lifecycle.State, d lifecycle.Decision) {
+	n, e := s.Node, d.Ended
+	if e.Outcome == remediations.OutcomeExhausted && !p.finished(e) {
+		return
+	}
+	if p.persist(s, d) == nil {
+		return
+	}
+	if r := s.Journal.Record; r != nil && r.Silence != "" && p.Silencer != nil {
+		p.Beside(func() { p.speakAgain(r.Silence) })
+	}
+	p.ended(e)
+	p.tell(n.Name, e.ID, Event{
+		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: trailOfEntry(e),
+		Note: endNote(e, "", d.Message),
+	})
+	if e.Outcome == remediations.Observed { // the ledger knows nothing of it
+		p.again = true // somebody may have waited for the place
+		return
+	}
+	if p.ledger == nil {
+		return
+	}
+	l := p.ledger.Clone()
+	changed := l.Release(n.Name)
+	if len(e.Steps) > 0 { // of a repair that did nothing, nothing can be said of its policy
+		finished, cured := l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(ledger.Machine(n), e, p.fleet.Trials(e.ID))
+		changed = changed || finished || cured
+	}
+	if changed {
+		_ = p.save(l) // a failure is logged, and the ledger read again
+	}
+	p.fleet.Vacate(n.Name)
+	p.again = true // somebody may have waited for the slot
+}
+
+// finished counts a plan that ran out, before the Node says so: if the ledger cannot be saved the end is decided again, and
+// it is counted once.
+func (p *passing) finished(e *remediations.Entry) bool {
+	if p.ledger == nil {
+		p.failed = true
+		return false
+	}
+	l := p.ledger.Clone()
+	return !l.Finished(e.Policy, e.ID, e.Outcome) || p.save(l) == nil
+}
+
+// relapsed counts a cure that did not last: as failed for its policy, and for the breakers that it was on trial for, which
+// open again. The ledger goes first, so that a crash counts it once. Then the decision is made again.
+func (p *passing) relapsed(s *lifecycle.State, c *ledger.Cure) {
+	l := p.ledger.Clone()
+	l.Relapse(ledger.Machine(s.Node), *c)
+	p.fleet.Reopen(c.Trials, p.now)
+	if p.save(l) != nil {
+		return
+	}
+	p.metrics.ended.WithLabelValues(c.Policy, string(remediations.Relapsed)).Inc()
+	history := remediations.EncodeEntries(remediations.MarkRelapsed(s.Journal.History, c.Repair))
+	if len(s.Journal.History) > 0 {
+		_, _ = p.write(p.ctx, s.Node, NodeChange{Annotations: map[string]*string{remediations.HistoryKey: &history}}) // else with the next step
+	}
+	p.Events.Event(s.Node.Name, Event{
+		Warning: true, Reason: "RepairRelapsed", Action: c.Repair, Of: Trail{Repair: c.Repair, Policy: c.Policy},
+		Note: fmt.Sprintf("repair %s by policy %s ended at %s, and its alert has come back: the plan goes on after %s", c.Repair, c.Policy, c.At.Format(time.RFC3339), c.Step),
+	})
+	p.again = true
+}
+
+// endNote says how a repair ended, and what it did. whose says of what target it was; empty: of the node.
+func endNote(e *remediations.Entry, whose, message string) string {
+	did := strings.Join(e.Steps, ", ")
+	if e.Outcome == remediations.Observed {
+		did = "nothing was done"
+	}
+	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, e.Ended.Sub(e.Began).Round(time.Second), did, message)
+}
+
+// ended counts a repair that is over.
+func (p *passing) ended(e *remediations.Entry) {
+	p.metrics.ended.WithLabelValues(e.Policy, string(e.Outcome)).Inc()
+	p.metrics.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
+}
+
+// speakAgain ends the repair's silence; one that could not be ended has an end of its own.
+func (p *passing) speakAgain(id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
+	defer cancel()
+	if err := p.Silencer.Expire(ctx, id); err != nil {
+		p.Log.Error(err, "a repair's silence could not be ended; it ends by itself", "silence", id)
+	}
+}
+
+// save writes the ledger with the breakers as this pass has them.
+func (p *passing) save(l *ledger.Ledger) error {
+	l.Status.Breakers = maps.Clone(p.fleet.Breakers)
+	return p.saveLedger(p.ctx, l, p.ledgerAt)
+}

@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"fmt"
+
+	"drydock.dev/drydock/remediations/ledger"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+func (p *passing) reset(s *lifecycle.State, d lifecycle.Decision) {
+	// The counts go first: until the record goes the wish stands on the Node, so what a crash leaves undone is done again.
+	l := p.ledger.Clone() // without a ledger nothing is reset
+	l.Release(s.Node.Name)
+	l.Forget(ledger.Machine(s.Node))
+	for _, policy := range d.Allow {
+		l.Allow(policy)
+	}
+	if p.save(l) != nil || p.persist(s, d) == nil {
+		return
+	}
+	p.tell(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(s.Journal.Record)})
+	p.fleet.Vacate(s.Node.Name)
+}
+
+// stop stops a policy whose provider refuses the account.
+func (p *passing) stop(d lifecycle.Decision) {
+	if d.Stop == "" || d.Policy == nil || p.ledger == nil {
+		return
+	}
+	l := p.ledger.Clone()
+	l.Stop(d.Policy.Name, d.Stop)
+	if p.save(l) == nil {
+		p.Events.Event("", Event{Warning: true, Reason: "PolicyStopped", Of: Trail{Policy: d.Policy.Name}, Action: d.Policy.Name, Note: fmt.Sprintf("policy %s is stopped: %s", d.Policy.Name, d.Stop)})
+	}
+}
+
+// allow lets stopped policies go on; it says whether that is durable, so that the wish may be taken off the Node.
+func (p *passing) allow(d lifecycle.Decision) bool {
+	l := p.ledger.Clone()
+	for _, policy := range d.Allow {
+		l.Allow(policy)
+	}
+	return p.save(l) == nil
+}

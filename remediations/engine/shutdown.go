@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+// settleOnly puts a call's outcome on record and nothing else, for an engine that is stopping.
+func (e *Engine) settleOnly(ctx context.Context, c called) error {
+	n, err := e.Fleet.Node(ctx, c.of.node)
+	if err != nil {
+		return err
+	}
+	s := &lifecycle.State{Config: e.Config, Node: n, Journal: e.Config.Registry.ReadJournal(n), Call: &c.call}
+	if change := e.outcomeOf(s, c); change != nil {
+		_, err = e.write(ctx, n, *change)
+	}
+	return err
+}
+
+// outcomeOf is what is written of it; nil: nothing.
+func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
+	if k := e.kindOf(c.of.kind); k != nil {
+		for _, one := range e.Config.Subjects(k.of, s.Journal) {
+			if r := one.Record; one.Name == c.of.name && r != nil && r.Phase == remediations.Acting && r.Back == nil {
+				return change(s, one.Key, k.decide(e, &subject{State: s, Subject: one, of: c.of, m: &targetMemory{}}, e.Clock.Now()))
+			}
+		}
+		return nil // what is put back is put back again by whoever leads next
+	}
+	if r := s.Journal.Record; r == nil || r.Phase != remediations.Acting || !e.Config.Remediation(r.Step.Name).Once {
+		return nil
+	}
+	return change(s, remediations.NodeRepairKey, e.core.decide(s, e.Clock.Now()))
+}
+
+// graceful is how long a stopping engine waits for calls under way, to put their outcomes on record.
+const graceful = 5 * time.Second
+
+// finish waits a little for calls under way, so that a restart knows their outcomes. The writes are checked against
+// the resourceVersion, so they do no harm where another replica leads already.
+func (e *Engine) finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
+	defer cancel()
+	for e.underway > 0 {
+		select {
+		case c := <-e.calls:
+			e.answered(c)
+			for errors.Is(e.settleOnly(ctx, c), ErrConflict) && ctx.Err() == nil {
+				e.Log.Info("the Node was changed by somebody else in the meantime; the call's outcome is written again", "node", c.of.node)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

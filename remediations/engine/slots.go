@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
+)
+
+// slotYoung is longer than an intent is good for, and than a write to the API server may take, together.
+const slotYoung = 30 * time.Second
+
+// sweep frees slots whose node shows no repair in flight: the intent was never written, or the release was lost. The
+// Node is read from the API server first, since the cache may be behind.
+func (p *passing) sweep() {
+	if p.ledger == nil || len(p.ledger.Slots) == 0 {
+		return
+	}
+	outlives := map[string]bool{}
+	for _, o := range p.ledger.Orphans {
+		outlives[o.Record.ID] = true
+	}
+	for _, slot := range p.ledger.Slots {
+		m, n := p.memory[slot.Node], p.roster.Member(slot.Node)
+		stuck := n != nil && m.stuck(p.now, p.journal(n.Node), slot)
+		if (n != nil && n.InFlight && !stuck && occupied(n.Node, p.journal(n.Node), slot)) || (m != nil && m.written != nil) {
+			continue
+		}
+		live, err := p.Fleet.Node(p.ctx, slot.Node)
+		gone := errors.Is(err, ErrNotFound)
+		if err != nil && !gone {
+			p.failed = true
+			continue
+		}
+		replaced := gone || string(live.UID) != slot.UID
+		if replaced && outlives[slot.Repair] {
+			continue // its machine is being replaced: the ledger has the repair
+		}
+		// A leader that lost its lead after it took the slot may yet write its intent: a young slot is left to it.
+		if replaced || ((stuck || !occupied(live, p.Config.Registry.ReadJournal(live), slot)) && p.now.Sub(slot.Since) > slotYoung) {
+			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "policy", slot.Policy, "nodeGone", gone)
+			if replaced {
+				p.superseded(slot)
+			}
+			if k := p.kindOf(slot.Kind); k != nil {
+				p.releaseOf(k, slot.Node)
+				return
+			}
+			p.release(slot.Node)
+			return // the ledger is another one now; the next pass goes on
+		}
+	}
+}
+
+// stuck says that the slot's repair is long over by its record, that nobody can write so on the Node, and that no call is
+// under way: the others need not wait for it.
+func (m *memory) stuck(now time.Time, j remediations.Journal, slot ledger.Slot) bool {
+	r := j.Record
+	return slot.Kind == "" && m != nil && r != nil && r.ID == slot.Repair && r.Phase.InFlight() && m.writes.lasting(now) && m.work == nil &&
+		(m.call == nil || m.call.Outcome != "") && now.Sub(r.Deadline) > remediations.OverdueFor
+}
+
+// occupied says that a repair like the slot's is in flight by what the Node says, or may be where that cannot be read.
+func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
+	if j.Malformed != nil {
+		return remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight()
+	}
+	r := j.Record
+	if slot.Kind == remediations.KindLocation {
+		r = j.Records[remediations.LocationKey]
+	}
+	return r != nil && r.Phase.InFlight()
+}
+
+// superseded tells how a repair ended whose Node was deleted under it. A Node that has its name by now is another one,
+// and starts with what was counted against its machine.
+func (p *passing) superseded(slot ledger.Slot) {
+	p.metrics.ended.WithLabelValues(slot.Policy, string(remediations.Superseded)).Inc()
+	p.Events.Event("", Event{
+		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
+		Note: fmt.Sprintf("repair %s by policy %s: Node %s was deleted while it was under repair (%s); nothing more is done for it", slot.Repair, slot.Policy, slot.Node, slot.Attempt),
+	})
+}
+
+// release frees the node's slot; a failure leaves it to sweep.
+func (p *passing) release(node string) {
+	p.fleet.Vacate(node)
+	if p.ledger == nil {
+		return
+	}
+	l := p.ledger.Clone()
+	if l.Release(node) {
+		_ = p.save(l)
+	}
+	p.again = true // somebody may have waited for the slot
+}

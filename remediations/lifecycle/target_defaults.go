@@ -1,0 +1,166 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
+)
+
+func (t *Target) first(now time.Time) (Decision, bool) {
+	switch {
+	case t.First != nil:
+		return t.First(now)
+	case t.Record == nil:
+		return Decision{}, false
+	}
+	return AfterWithheld(t.Record, t.PolicyOf(t.Record), t.apart(), now)
+}
+
+func (t *Target) likelyStep(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn {
+	if t.Likely != nil {
+		return t.Likely(p, a, now)
+	}
+	return remediations.StepOn{}
+}
+
+func (t *Target) consider(p *remediations.Policy, a *remediations.Alert, now time.Time) Decision {
+	if t.Consider != nil {
+		return t.Consider(p, a, now)
+	}
+	step, ok := t.FirstStep(p)
+	if !ok {
+		return withoutStep(p)
+	}
+	r := t.Record
+	if r == nil || r.Cause.Alert != a.Fingerprint || r.Policy != p.Name {
+		r = t.NewRecord(p, remediations.Cause{Alert: a.Fingerprint}, now)
+		r.Step = step
+		if t.Named != nil {
+			t.Named(r)
+		} else {
+			r.Target = t.Name
+		}
+	}
+	return t.Act(t.Candidate(p, a, a.Fingerprint, step, now), r)
+}
+
+func (t *Target) Candidate(p *remediations.Policy, a *remediations.Alert, fingerprint string, step remediations.StepRef, now time.Time) *Candidate {
+	c := &Candidate{State: t.State, Now: now, Policy: p, Step: step, Alert: a, Kind: t.Kind, target: t, Subject: t.What}
+	if t.Word != nil { // what is put back needs no alert, and Alertmanager may not have been asked yet
+		c.Verdict = t.Word.VerdictFor(fingerprint, t.Config, "")
+	}
+	return c
+}
+
+func (t *Target) examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding) {
+	if t.Looking != "" && t.Unseen(c.Now, LookAgain) {
+		return &Decision{Verb: VerbLook, Ask: Ask{Sighting: true}, Policy: c.Policy, Message: t.Looking}, "", nil
+	}
+	if t.Elsewhere != nil {
+		if why := t.Elsewhere(); why != "" {
+			d := t.leave(why, c.Now)
+			return &d, "", nil
+		}
+	}
+	return t.Examine(c, pending, observing)
+}
+
+func (t *Target) asks(c *Candidate, ask *Ask) remediations.StepOn {
+	if t.Asks != nil {
+		return t.Asks(c, ask)
+	}
+	ask.Sighting = t.Unseen(c.Now, remediations.LookFor)
+	return remediations.StepOn{}
+}
+
+func (t *Target) HoldBack(c *Candidate, pending *remediations.Record, reason remediations.Reason, f *Finding) Decision {
+	if t.Hold != nil {
+		return t.Hold(c, pending, reason, f)
+	}
+	d := Held(c, reason, f)
+	d.Fleetwide = f.Fleetwide || (reason.Fleetwide() && reason != remediations.AtLimit) // a limit of its kind's is no node's
+	d.Ask.Heartbeats = reason == remediations.Blind && t.Heartbeats.Blind() != "" && t.Uncounted(c.Now)
+	if hold := NewHold(reason, f, c.Now); t.Record.Holds(pending, hold, d.Fleetwide) {
+		d.Record = pending.Clone()
+		if d.Record.Hold = hold; t.Until != nil {
+			d.Record.Deadline = t.Until(c, pending, reason)
+		}
+	}
+	// What holds it may be this node's, and the target another's by now. A repair that a person cancelled stays cancelled though,
+	// whoever has its target since; and what is being put back is put back.
+	if pending.Back == nil && cancelled(c) == nil {
+		if why := t.Elsewhere(); why != "" {
+			return t.leave(why, c.Now)
+		}
+	}
+	if slices.Contains(t.Soon, reason) {
+		return t.LookAgain(d, c.Now, LookAgain)
+	}
+	return t.LookAgain(d, c.Now, LookElsewhere)
+}
+
+func (t *Target) acting(now time.Time) Decision {
+	if t.Acting != nil {
+		if d, ok := t.Acting(now); ok {
+			return d
+		}
+	}
+	return t.Settle(now)
+}
+
+func (t *Target) overdue(r *remediations.Record, now time.Time) bool {
+	if t.Overdue != nil {
+		return t.Overdue(r, now)
+	}
+	return r.Beyond(now)
+}
+
+func (t *Target) await(now time.Time) Decision {
+	if t.Await != nil {
+		return t.Await(now)
+	}
+	return t.awaitProof(now)
+}
+
+func (t *Target) proceed(now time.Time) Decision {
+	if t.Proceed != nil {
+		return t.Proceed(now)
+	}
+	return t.goOn(now)
+}
+
+func (t *Target) apart() time.Duration { return max(t.Apart, LookAgain) }
+
+func (t *Target) attempt(r *remediations.Record) string {
+	if t.Of == "" {
+		return r.Step.String()
+	}
+	return r.Step.String() + " of " + t.Of
+}
+
+func (t *Target) awaits() string {
+	if t.Awaits != "" {
+		return t.Awaits
+	}
+	return "waiting for proof"
+}
+
+func (t *Target) evidence(d *Decision, p *remediations.Policy, due, now time.Time) (there bool, against string) {
+	if t.Evidence != nil {
+		return t.Evidence(d, p, due, now)
+	}
+	if t.SeenAt.Before(due) {
+		d.Ask.Sighting, d.Message = true, t.Checking
+		return false, ""
+	}
+	return true, ""
+}
+
+func (t *Target) verdictOn(cause remediations.Cause) alerts.Verdict {
+	if t.Said != nil {
+		return t.Said(cause)
+	}
+	return t.Word.VerdictFor(cause.Alert, t.Config, "")
+}
