@@ -23,6 +23,19 @@ func NextIntentID(r *Record, s StepRef, now time.Time) string {
 // intentID names one attempt of one step of one repair.
 func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
 
+// Issued is the attempt of the intent, read from its name; false: none was issued. While the repair is Pending, Step already
+// names the next attempt.
+func (r *Record) Issued() (StepRef, bool) {
+	ref := StepRef{Name: StepName(LastDone(r))}
+	if r.Intent == nil {
+		return StepRef{}, false
+	}
+	if _, err := fmt.Sscanf(r.Intent.ID, r.ID+"-%d-%d", &ref.Index, &ref.Attempt); err != nil {
+		return StepRef{}, false
+	}
+	return ref, true
+}
+
 // Of says that the intent is one for the attempt.
 func (i *Intent) Of(r *Record, s StepRef) bool {
 	id := intentID(r, s)

@@ -93,7 +93,7 @@ func (p *passing) beside(k *kind, n *corev1.Node) {
 			t = p.subject(k, n, one)
 			d = k.decide(p.Engine, t, p.now)
 		}
-		p.carryBeside(k, t, d)
+		p.applyBeside(k, t, d)
 	}
 }
 
@@ -108,7 +108,7 @@ func (p *passing) subject(k *kind, n *corev1.Node, one remediations.Subject) *su
 	return &subject{State: s, Subject: one, of: of, m: m}
 }
 
-func (p *passing) carryBeside(k *kind, t *subject, d lifecycle.Decision) {
+func (p *passing) applyBeside(k *kind, t *subject, d lifecycle.Decision) {
 	since := p.now
 	if k.sinceSeen && !t.m.seenAt.IsZero() {
 		since = t.m.seenAt

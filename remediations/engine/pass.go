@@ -108,8 +108,8 @@ func (p *passing) blind() bool {
 		p.heartbeats.Blind() != "" || p.leasesOut.lasting(p.now)
 }
 
-// blindFor is since when this process has been blind, if that is long enough to be noted; else zero.
-func (p *passing) blindFor() time.Time {
+// noteBlind notes whether this process is blind, and returns since when, if that is long enough to go on record; else zero.
+func (p *passing) noteBlind() time.Time {
 	switch {
 	case !p.blind():
 		p.blindSince = time.Time{}

@@ -272,7 +272,7 @@ func (r *Rescue) finish() {
 			return
 		}
 	}
-	if s, err := r.state(); err == nil {
+	if s, err := r.gather(); err == nil {
 		if d := r.core.decideAPIServer(s, r.Clock.Now()); d.Verb == lifecycle.VerbVerify {
 			r.append(d.Write...)
 		}

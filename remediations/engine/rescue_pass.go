@@ -21,14 +21,14 @@ const atOnce = 8
 // pass decides, and says when to pass again.
 func (r *Rescue) pass(ctx context.Context) time.Duration {
 	for range atOnce {
-		s, err := r.state()
+		s, err := r.gather()
 		if err != nil {
 			r.Log.Error(err, "the state directory cannot be read; no API server is restarted")
 			return later
 		}
 		now := r.Clock.Now()
 		d := r.core.decideAPIServer(s, now)
-		again, err := r.carry(ctx, s, d, now)
+		again, err := r.apply(ctx, s, d, now)
 		if err != nil {
 			r.Log.Error(err, "the state directory cannot be written; no API server is restarted")
 			return later
@@ -47,8 +47,8 @@ func (r *Rescue) pass(ctx context.Context) time.Duration {
 	return soon
 }
 
-// state gathers what DecideAPIServer must know.
-func (r *Rescue) state() (*apiserver.State, error) {
+// gather returns what DecideAPIServer must know, and notes what people have said since.
+func (r *Rescue) gather() (*apiserver.State, error) {
 	j, err := r.Journal.Load()
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (r *Rescue) state() (*apiserver.State, error) {
 		r.newID = r.NewID()
 	}
 	return &apiserver.State{
-		Config: r.Config, Journal: j, Word: r.word, Alerts: r.alerts(), Sights: r.sights,
+		Config: r.Config, Journal: j, Word: r.word, Alerts: r.noteAlerts(), Sights: r.sights,
 		Call: r.call, LookSince: r.lookSince, WellSince: r.wellSince, NewID: r.newID,
 	}, nil
 }
@@ -75,8 +75,8 @@ func knows(j apiserver.RescueJournal, id string) bool {
 	return (j.Rescue != nil && j.Rescue.ID == id) || slices.ContainsFunc(j.Ended, func(e apiserver.EndedRescue) bool { return e.ID == id })
 }
 
-// alerts are those about the API servers, and since when this process has heard of each.
-func (r *Rescue) alerts() []remediations.Alert {
+// noteAlerts returns the alerts about the API servers, and notes since when this process has seen each.
+func (r *Rescue) noteAlerts() []remediations.Alert {
 	now, first := r.Clock.Now(), map[string]time.Time{}
 	for fingerprint, h := range r.heard {
 		if now.Sub(h.last) > postedFor {
@@ -86,7 +86,7 @@ func (r *Rescue) alerts() []remediations.Alert {
 		h.first = remediations.Earlier(h.first, now) // a clock that was set back must not hold it for as long
 		r.heard[fingerprint], first[fingerprint] = h, h.first
 	}
-	out := apiserver.Alerts(r.Config, r.word, r.posts(), first)
+	out := apiserver.Alerts(r.Config, r.word, r.takePosts(), first)
 	for _, a := range out {
 		h, known := r.heard[a.Fingerprint]
 		if !known {
@@ -98,8 +98,8 @@ func (r *Rescue) alerts() []remediations.Alert {
 	return out
 }
 
-// posts are the alerts that posts have brought lately.
-func (r *Rescue) posts() (out []remediations.Alert) {
+// takePosts returns the alerts that posts have brought lately, and forgets the older ones.
+func (r *Rescue) takePosts() (out []remediations.Alert) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for fingerprint, a := range r.posted {
@@ -112,8 +112,8 @@ func (r *Rescue) posts() (out []remediations.Alert) {
 	return out
 }
 
-// carry does what was decided. again: what was written may let more be decided at once.
-func (r *Rescue) carry(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) (again bool, err error) {
+// apply does what was decided. again: what was written may let more be decided at once.
+func (r *Rescue) apply(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) (again bool, err error) {
 	switch {
 	case !d.Well:
 		r.wellSince = time.Time{}

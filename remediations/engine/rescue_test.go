@@ -217,7 +217,7 @@ func TestWhatWasHeardIsRemembered(t *testing.T) {
 		p.down()
 		r := p.start("a", p.config).rescue
 		p.pass(time.Minute)
-		began := r.alerts()[0].ReceivedAt
+		began := r.noteAlerts()[0].ReceivedAt
 		require.WithinDuration(t, time.Now().Add(-time.Minute), began, 5*time.Second)
 		p.do(func() { // the clock is set back by an hour
 			for fingerprint, h := range r.heard {
@@ -226,19 +226,19 @@ func TestWhatWasHeardIsRemembered(t *testing.T) {
 		})
 		began = time.Now()
 		p.pass(time.Minute)
-		require.WithinDuration(t, began, r.alerts()[0].ReceivedAt, 5*time.Second, "from then on its age counts")
-		began = r.alerts()[0].ReceivedAt
+		require.WithinDuration(t, began, r.noteAlerts()[0].ReceivedAt, 5*time.Second, "from then on its age counts")
+		began = r.noteAlerts()[0].ReceivedAt
 		p.do(func() { p.firing = false })
 		p.pass(5 * time.Minute)
-		require.Empty(t, r.alerts())
+		require.Empty(t, r.noteAlerts())
 		p.down()
 		p.pass(time.Minute)
-		require.Equal(t, began, r.alerts()[0].ReceivedAt, "it was away for less than ten minutes")
+		require.Equal(t, began, r.noteAlerts()[0].ReceivedAt, "it was away for less than ten minutes")
 		p.do(func() { p.firing = false })
 		p.pass(15 * time.Minute)
 		p.down()
 		p.pass(time.Minute)
-		require.WithinDuration(t, time.Now().Add(-time.Minute), r.alerts()[0].ReceivedAt, 5*time.Second)
+		require.WithinDuration(t, time.Now().Add(-time.Minute), r.noteAlerts()[0].ReceivedAt, 5*time.Second)
 	})
 }
 

@@ -73,8 +73,8 @@ func requested(s *lifecycle.State) bool {
 	return asks || (r != nil && r.Cause.Request != "")
 }
 
-// about says that the decision would be about the same Node: it is the one that was decided about, but for heartbeats.
-func (s *standing) about(n *corev1.Node) bool {
+// follows says that the Node is the one that was decided about, but for heartbeats, and goes on with the newer one.
+func (s *standing) follows(n *corev1.Node) bool {
 	if s.node != n && signs.Same(s.node, n) && maps.Equal(s.node.Annotations, n.Annotations) {
 		s.node = n
 	}
@@ -88,7 +88,7 @@ func (p *passing) stands(n *corev1.Node) bool {
 		return false
 	}
 	was := m.standing
-	if !was.about(n) || p.now.Before(was.at) || !p.now.Before(was.before) || torn(was.at, p.now) ||
+	if !was.follows(n) || p.now.Before(was.at) || !p.now.Before(was.before) || torn(was.at, p.now) ||
 		m.work != nil || m.call != nil || !p.sighted() {
 		return false
 	}

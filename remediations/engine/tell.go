@@ -123,7 +123,7 @@ func (p *passing) publish() {
 		Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
 	}
 	p.ledger.Status = status // goes along with the next write, whatever its reason
-	if !p.ledger.Saw(p.blindFor(), p.now) && sameStatus(status, p.statusSaved) {
+	if !p.ledger.Saw(p.noteBlind(), p.now) && sameStatus(status, p.statusSaved) {
 		if now.Sub(p.ledgerOut.again) > 2*remediations.OutageFor {
 			p.ledgerOut.over() // nothing has waited to be saved for some time
 		}

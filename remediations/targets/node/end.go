@@ -20,7 +20,7 @@ func (s *state) closing(d *lifecycle.Decision, now time.Time) {
 	if r.After != nil {
 		e.After, e.Earlier = r.After.ID, slices.Clone(r.After.Steps)
 	}
-	if last, ok := issued(r); ok && (e.Outcome == remediations.Recovered || e.Outcome == remediations.SelfRecovered) && r.Intent.ProviderID == s.Node.Spec.ProviderID {
+	if last, ok := r.Issued(); ok && (e.Outcome == remediations.Recovered || e.Outcome == remediations.SelfRecovered) && r.Intent.ProviderID == s.Node.Spec.ProviderID {
 		e.Last = &last // a new machine does not go on with the plan of the one that it replaced
 	}
 	undo(d, r)

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -29,19 +28,6 @@ func all(r *remediations.Record) []string {
 		return r.Done
 	}
 	return slices.Concat(r.After.Steps, r.Done)
-}
-
-// issued is the attempt of the intent. While Pending, Step already names the next one.
-func issued(r *remediations.Record) (remediations.StepRef, bool) {
-	var ref remediations.StepRef
-	if r.Intent == nil {
-		return ref, false
-	}
-	if _, err := fmt.Sscanf(r.Intent.ID, r.ID+"-%d-%d", &ref.Index, &ref.Attempt); err != nil {
-		return ref, false
-	}
-	ref.Name = remediations.StepName(remediations.LastDone(r))
-	return ref, true
 }
 
 // lastCure is how the policy's last repair of the machine ended, if that was a cure. The Node's history has it, and the
