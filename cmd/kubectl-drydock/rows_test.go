@@ -114,6 +114,41 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 	require.Equal(t, remediations.CordonedByOther, newDesk(t, cordoned, ledgerOf(atLimit)).statusOf().Repairs[0].Hold.Reason)
 }
 
+// TestAWaitingRowSaysHowTheLastRepairEnded: a repair for this firing of the alert was begun already.
+func TestAWaitingRowSaysHowTheLastRepairEnded(t *testing.T) {
+	t.Parallel()
+	ended := func(at time.Time, outcome remediations.Outcome, would *remediations.Would) *corev1.Node {
+		e := remediations.Entry{
+			ID: "cccccc", Policy: "node-not-ready", Outcome: outcome, Steps: []string{}, Began: at, Ended: at, Cause: fingerprint, Would: would,
+		}
+		return annotated(alerted("n", "node-not-ready"), remediations.HistoryKey, historyOf(t, e))
+	}
+	during, before := now.Add(-2*time.Minute), now.Add(-time.Hour) // the alert fires since 20:50
+	for name, c := range map[string]struct {
+		node *corev1.Node
+		want string
+	}{
+		"none was begun": {alerted("n", "node-not-ready"), "alert NodeNotReady; no repair was begun yet"},
+		"observed": {
+			ended(during, remediations.Observed, &remediations.Would{Step: "reboot:1", At: during}),
+			"alert NodeNotReady; repair cccccc would have issued reboot:1 at 2026-11-20T21:03:00Z, " +
+				"but policy node-not-ready only observed, and no repair was begun since",
+		},
+		"cancelled": {
+			ended(during, remediations.Cancelled, nil),
+			"alert NodeNotReady; repair cccccc ended as Cancelled at 2026-11-20T21:03:00Z, and no repair was begun since",
+		},
+		"of an earlier firing": {ended(before, remediations.Recovered, nil), "alert NodeNotReady; no repair was begun yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, stdout, stderr := newDesk(t, c.node, ledgerOf(calmLedger())).run("status", "-o", "wide")
+			require.Empty(t, stderr)
+			require.Contains(t, stdout, c.want+"\n")
+		})
+	}
+}
+
 // TestStatusShowsTheNodesThatWait: each node with an alert of a policy, and behind a breaker each that is unhealthy.
 func TestStatusShowsTheNodesThatWait(t *testing.T) {
 	l := heldBy(remediations.FleetUnhealthy, "3 of 6 nodes are unhealthy")

@@ -103,15 +103,7 @@ func statusHeader(wide bool) []string {
 
 // row shows a repair as it is now.
 func row(r inspect.Repair, now time.Time, wide bool) []string {
-	node := r.Node
-	switch {
-	case r.Record != nil && r.Record.Pod != nil:
-		node += " (" + r.Record.Pod.String() + ")"
-	case r.Record != nil && r.Record.Location != "":
-		node += " (leader of " + r.Record.Location + ")"
-	case r.Target != "node":
-		node += "/" + r.Target
-	}
+	node := r.Name()
 	if r.Record == nil && r.Problem == "" {
 		return waitingRow(r, now, wide)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -102,11 +103,7 @@ func whyLines(t inspect.Why, now time.Time) (out []inspect.Line) {
 		if i == lastShown {
 			break
 		}
-		steps := strings.Join(e.Steps, ", ")
-		if steps == "" {
-			steps = "no step"
-		}
-		out = append(out, inspect.Line{Label: "Last", Text: fmt.Sprintf("%s %s ago: %s by policy %s (%s)", e.Outcome, inspect.Age(now, e.Ended), steps, e.Policy, e.ID)})
+		out = append(out, inspect.Line{Label: "Last", Text: fmt.Sprintf("%s %s ago: %s by policy %s (%s)", e.Outcome, inspect.Age(now, e.Ended), cmp.Or(stepsOf(e), "no step"), e.Policy, e.ID)})
 	}
 	for _, why := range t.Unseen {
 		out = append(out, inspect.Line{Label: "Unseen", Text: why})

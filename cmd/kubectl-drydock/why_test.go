@@ -106,15 +106,28 @@ func fleetOf(ill *corev1.Node) []runtime.Object {
 // alertmanagerWith has the node's alert, silenced or not, and the Watchdog.
 func alertmanagerWith(t *testing.T, silences ...string) string {
 	t.Helper()
-	alert := func(labels map[string]string, silencedBy []string) map[string]any {
+	return alertmanagerOf(t, silences, false)
+}
+
+// inhibitor is an alert about no node.
+var inhibitor = map[string]string{"alertname": "RackPowerLost", "severity": "critical"}
+
+// alertmanagerOf has the inhibitor as well, which inhibits the node's alert or does not.
+func alertmanagerOf(t *testing.T, silences []string, inhibits bool) string {
+	t.Helper()
+	inhibitedBy := []string{}
+	if inhibits {
+		inhibitedBy = append(inhibitedBy, remediations.Fingerprint(inhibitor))
+	}
+	alert := func(labels map[string]string, silencedBy, inhibitedBy []string) map[string]any {
 		state := "active"
-		if len(silencedBy) > 0 {
+		if len(silencedBy)+len(inhibitedBy) > 0 {
 			state = "suppressed"
 		}
 		return map[string]any{
 			"labels": labels, "annotations": map[string]string{}, "startsAt": now.Add(-12 * time.Minute), "endsAt": now.Add(4 * time.Minute), "updatedAt": now.Add(-10 * time.Second),
 			"fingerprint": remediations.Fingerprint(labels), "receivers": []any{map[string]string{"name": "drydock"}},
-			"status": map[string]any{"state": state, "silencedBy": append([]string{}, silencedBy...), "inhibitedBy": []string{}, "mutedBy": []string{}},
+			"status": map[string]any{"state": state, "silencedBy": append([]string{}, silencedBy...), "inhibitedBy": append([]string{}, inhibitedBy...), "mutedBy": []string{}},
 		}
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -123,8 +136,8 @@ func alertmanagerWith(t *testing.T, silences ...string) string {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/alerts"):
 			answer = []any{
-				alert(illLabels, silences), alert(map[string]string{"alertname": "Watchdog"}, nil),
-				alert(map[string]string{"alertname": "NodeDiskSlow", "node": "node-3"}, nil),
+				alert(illLabels, silences, inhibitedBy), alert(map[string]string{"alertname": "Watchdog"}, nil, nil),
+				alert(map[string]string{"alertname": "NodeDiskSlow", "node": "node-3"}, nil, nil), alert(inhibitor, nil, nil),
 			}
 		case strings.Contains(r.URL.Path, "/silence/"):
 			answer = map[string]any{
@@ -140,6 +153,42 @@ func alertmanagerWith(t *testing.T, silences ...string) string {
 
 const silenceID = "f1b1c9b0-0000-4000-8000-000000000001"
 
+// observedAlready puts a would-be repair of node-3's alert into the history.
+func observedAlready(t *testing.T) func(*corev1.Node) {
+	t.Helper()
+	at := now.Add(-11 * time.Minute)
+	e := remediations.Entry{
+		ID: "cccccc", Policy: "node-not-ready", Outcome: remediations.Observed, Steps: []string{}, Began: at, Ended: now.Add(-time.Minute),
+		Cause: remediations.Fingerprint(illLabels),
+		Would: &remediations.Would{Step: "reboot:1", At: at, Until: now.Add(-time.Minute), IllSince: now.Add(-12 * time.Minute)},
+	}
+	return func(n *corev1.Node) { n.Annotations[remediations.HistoryKey] = historyOf(t, e) }
+}
+
+// gated is node-3, which is well, with an alert about the sidecar of a pod there, and its record if there is one.
+func gated(r *remediations.Record) *corev1.Node {
+	n := aged("node-3", corev1.ConditionTrue)
+	a := remediations.Alert{
+		V: remediations.RecordVersion, Name: "SidecarNotReady", Policy: "sidecar-not-ready", Status: remediations.StatusFiring,
+		StartsAt: now.Add(-12 * time.Minute), ReceivedAt: now.Add(-12 * time.Minute), Fingerprint: fingerprint,
+		Labels: map[string]string{"pod": "rpc-0", "namespace": "sei"},
+	}
+	n.Annotations[a.Key()] = a.Encode()
+	if r != nil {
+		n.Annotations[remediations.SidecarKey(*r.Pod)] = r.Encode()
+	}
+	return n
+}
+
+// ofSidecar makes the record one of that sidecar.
+func ofSidecar(r *remediations.Record) {
+	r.Policy, r.Pod = "sidecar-not-ready", &remediations.Pod{Namespace: "sei", Name: "rpc-0", UID: "uid-rpc-0"}
+	r.Step = remediations.StepRef{Name: "mark-ready", Attempt: 1}
+	if r.Intent != nil {
+		r.Done, r.Intent.ID = []string{"mark-ready:1"}, r.ID+"-0-1"
+	}
+}
+
 // TestWhyNamesWhatHoldsTheNode by the guards' own words, with an exit code that a script can go by.
 func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 	t.Parallel()
@@ -148,12 +197,54 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		node     *corev1.Node
+		policy   string // added to the configuration of the policy
 		silences []string
+		inhibits bool
 		unasked  bool
 		code     int
 		says     []string
 		never    []string
 	}{
+		"observed already, still fires": {
+			node: illNode(observedAlready(t)), policy: "  mode: observe\n", code: 3,
+			says: []string{
+				"node-3 is not repaired: Observing holds it.", "Why: repair cccccc would have issued reboot:1 at 2026-11-20T20:54:00Z",
+				"To change that: mode: enforce for policy node-not-ready in Drydock's configuration", "NodeNotReady", ": firing\n",
+				"Last:     Observed 60s ago: would reboot:1 by policy node-not-ready (cccccc)\n",
+			},
+			never: []string{"no alert of a policy fires", "no step"},
+		},
+		"observed already, and the policy enforces now": {
+			node: illNode(observedAlready(t)), code: 4, says: []string{"node-3 is about to be repaired."}, never: []string{"Observing holds"},
+		},
+		"policy off": {
+			node: illNode(), policy: "  mode: \"off\"\n", code: 0,
+			says:  []string{"Drydock does nothing for node-3 itself now: policy node-not-ready is off.", ": firing\n"},
+			never: []string{"no alert of a policy fires"},
+		},
+		"a sidecar's alert alone": {
+			node: gated(nil), unasked: true, code: 0,
+			says: []string{
+				"Drydock does nothing for node-3 itself now: policy sidecar-not-ready repairs a sidecar, " +
+					"and `kubectl drydock why` explains only the node's own repair.",
+				"policy sidecar-not-ready, since",
+			},
+			never: []string{"no alert of a policy fires"},
+		},
+		"a sidecar's repair is held": {
+			node: gated(record("eeeeee", remediations.Pending, ofSidecar,
+				held(remediations.SidecarHeld, "its owner closed the gate", time.Time{}))),
+			unasked: true, code: 3,
+			says: []string{"node-3 (sei/rpc-0) is not repaired: SidecarHeld holds it.", "Why: its owner closed the gate"},
+		},
+		"a sidecar is under repair": {
+			node: gated(record("eeeeee", remediations.Verifying, ofSidecar)), unasked: true, code: 4,
+			says: []string{"node-3 (sei/rpc-0) is under repair: mark-ready:1, Verifying since 2026-11-20T21:02:00Z (3m ago)."},
+		},
+		"inhibited by another alert": {
+			node: illNode(), inhibits: true, code: 3,
+			says: []string{"node-3 is not repaired: Inhibited holds it.", "Why: inhibited by the alert RackPowerLost"},
+		},
 		"silenced": {
 			node: illNode(pending()), silences: []string{silenceID}, code: 3,
 			says: []string{
@@ -165,7 +256,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"nothing holds it": {
 			node: illNode(), code: 4,
 			says:  []string{"node-3 is about to be repaired.", "Next:     reboot:1 by civo", "1 of 10 nodes are unhealthy, limits.unhealthy is 20%", "Ready is False since", "no windows are configured"},
-			never: []string{"HOLDS", "not seen"},
+			never: []string{"HOLDS", "not seen", "RackPowerLost"}, // which Alertmanager has here, too
 		},
 		"Alertmanager was not asked": {
 			node: illNode(), unasked: true, code: 4,
@@ -234,9 +325,11 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			t.Parallel()
 			args := []string{"why", "node-3"}
 			if !c.unasked {
-				args = append(args, "--alertmanager", alertmanagerWith(t, c.silences...))
+				args = append(args, "--alertmanager", alertmanagerOf(t, c.silences, c.inhibits))
 			}
-			code, stdout, stderr := newDesk(t, fleetOf(c.node)...).run(args...)
+			objects := fleetOf(c.node)
+			objects[1] = installedWith(whyConfig + c.policy)
+			code, stdout, stderr := newDesk(t, objects...).run(args...)
 			require.Empty(t, stderr)
 			require.Equal(t, c.code, code, stdout)
 			for _, text := range c.says {

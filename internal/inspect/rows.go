@@ -104,13 +104,27 @@ func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 	case slices.ContainsFunc(rows, func(r Repair) bool { return r.Target == row.Target }):
 	case len(alerts) > 0:
 		a := alerts[0]
-		row.Alert, row.Hold = &Waiting{a.Name, a.Policy, a.Fingerprint, a.ReceivedAt}, l.HoldNow(n, a.Policy, nil, now)
+		row.Alert, row.Hold = &Waiting{a.Name, a.Policy, a.Fingerprint, a.ReceivedAt, endedFor(n, a)}, l.HoldNow(n, a.Policy, nil, now)
 		rows = append(rows, row)
 	case len(rows) == 0:
 		row.Hold = Said(n, now)
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// endedFor says how the last repair for this firing of the alert ended; empty: none has.
+func endedFor(n *corev1.Node, a remediations.Alert) string {
+	for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
+		if e.Cause != a.Fingerprint || a.StartsAt.After(e.Ended) {
+			continue
+		}
+		if e.Would != nil {
+			return fmt.Sprintf("repair %s would have issued %s at %s, but policy %s only observed", e.ID, e.Would.Step, Stamp(e.Would.At), e.Policy)
+		}
+		return fmt.Sprintf("repair %s ended as %s at %s", e.ID, e.Outcome, Stamp(e.Ended))
+	}
+	return ""
 }
 
 // Idle says that there is neither a record nor an alert.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -71,6 +72,9 @@ func (r Repair) Says() string {
 	case r.Problem != "":
 		return r.Problem
 	case r.Alert != nil:
+		if r.Alert.Ended != "" {
+			return "alert " + r.Alert.Name + "; " + r.Alert.Ended + ", and no repair was begun since"
+		}
 		return "alert " + r.Alert.Name + "; no repair was begun yet"
 	}
 	return r.Ill
@@ -84,23 +88,40 @@ func CauseOf(c remediations.Cause) string {
 	return "request/" + c.Request
 }
 
+// Name names the node and, if the repair is not of the node itself, what it is of.
+func (r Repair) Name() string {
+	switch {
+	case r.Record != nil && r.Record.Pod != nil:
+		return r.Node + " (" + r.Record.Pod.String() + ")"
+	case r.Record != nil && r.Record.Location != "":
+		return r.Node + " (leader of " + r.Record.Location + ")"
+	case r.Target != "node":
+		return r.Node + "/" + r.Target
+	}
+	return r.Node
+}
+
 // Headline is the answer in one sentence.
 func (t Why) Headline(now time.Time) string {
+	subject := cmp.Or(t.Subject, t.Node)
 	switch t.State {
 	case Held:
 		until := YetToCome(t.Hold.Until, now)
 		if until != "" {
 			until = fmt.Sprintf(", until %s (in %s)", until, duration.HumanDuration(t.Hold.Until.Sub(now)))
 		}
-		return fmt.Sprintf("%s is not repaired: %s holds it%s.", t.Node, t.Hold.Reason, until)
+		return fmt.Sprintf("%s is not repaired: %s holds it%s.", subject, t.Hold.Reason, until)
 	case UnderRepair:
 		for _, r := range t.Repairs {
 			if r.Record != nil && r.Record.Phase.InFlight() {
-				return fmt.Sprintf("%s is under repair: %s, %s since %s.", t.Node, r.Record.Step, r.Record.Phase, Since(now, r.Record.Since))
+				return fmt.Sprintf("%s is under repair: %s, %s since %s.", subject, r.Record.Step, r.Record.Phase, Since(now, r.Record.Since))
 			}
 		}
 		return fmt.Sprintf("%s is about to be repaired.", t.Node)
 	case Well:
+		if t.Because != "" {
+			return fmt.Sprintf("Drydock does nothing for %s itself now: %s.", t.Node, t.Because)
+		}
 	}
 	return fmt.Sprintf("%s needs no repair: no alert of a policy fires on it.", t.Node)
 }

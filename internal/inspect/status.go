@@ -74,12 +74,14 @@ type Repair struct {
 	Hold *Hold `json:"hold,omitempty"`
 }
 
-// Waiting is an alert of a policy for which nothing was recorded yet.
+// Waiting is an alert of a policy for which no repair is on record. Ended says how the last repair for it ended, if it has fired
+// since before that.
 type Waiting struct {
 	Name        string    `json:"alertname"`
 	Policy      string    `json:"policy"`
 	Fingerprint string    `json:"fingerprint"`
 	ReceivedAt  time.Time `json:"receivedAt"`
+	Ended       string    `json:"ended,omitempty"`
 }
 
 // Status gathers the status. The ledger comes last: a repair has its slot before it shows on its Node.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +24,11 @@ type Why struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Node       string `json:"node"`
-	// State is one of the three below.
-	State State `json:"state"`
+	// State is one of the three below. Subject is what is held or under repair, if that is not the node itself.
+	State   State  `json:"state"`
+	Subject string `json:"subject,omitempty"`
+	// Because is why nothing is to be done although an alert of a policy fires.
+	Because string `json:"because,omitempty"`
 	// Leader is the replica that would repair it.
 	Leader Leadership `json:"leader"`
 	// Hold is what holds the next step, Change what a person may do about it.
@@ -95,11 +99,15 @@ func (s *Observation) Why() Why {
 		}
 	}
 	t.Alerts = append(t.Alerts, s.alerts()...)
+	decided := ""
 	if s.State != nil {
-		s.decide(&t)
+		decided = s.decide(&t)
 	}
 	s.judge(&t)
 	s.lead(&t)
+	if t.State == Well && s.State != nil {
+		t.Because = s.because(t.Alerts, decided)
+	}
 	if s.Config != nil {
 		t.Steps = coverage.On(s.Config.Core, s.Node, s.Config.Core.PolicyOf(t.Policy, s.Node))
 	}
@@ -118,8 +126,9 @@ func (s *Observation) lead(t *Why) {
 	}
 }
 
-// decide runs Drydock's own decision about the node, and asks the guards about the step that it considers.
-func (s *Observation) decide(t *Why) {
+// decide runs Drydock's own decision about the node, and asks the guards about the step that it considers. It returns what the
+// decision says if no guard was asked and nothing holds the node.
+func (s *Observation) decide(t *Why) string {
 	var all []considered
 	s.State.Asking = func(c *lifecycle.Candidate) {
 		answers := c.Explain(s.unseen)
@@ -131,10 +140,12 @@ func (s *Observation) decide(t *Why) {
 	}
 	d := nodes.Decide(s.State, s.Now)
 	if len(all) == 0 {
-		if d.Verb == lifecycle.VerbHold {
-			s.holds(t, &Hold{Reason: d.Reason, Message: d.Message}, d.Policy)
+		if d.Verb != lifecycle.VerbHold && d.Reason != remediations.Observing {
+			return d.Message
 		}
-		return
+		// A repair that was only observed has no step to ask about, but its policy would repair if it enforced.
+		s.holds(t, &Hold{Reason: d.Reason, Message: d.Message}, d.Policy)
+		return ""
 	}
 	// Of several alerts the first that may act, or the first that is held; of a plan whose steps were passed over, the last step.
 	c := all[len(all)-1]
@@ -153,6 +164,52 @@ func (s *Observation) decide(t *Why) {
 	default:
 		t.State, t.When = UnderRepair, "as soon as Drydock looks: no guard that was seen holds it"
 	}
+	return ""
+}
+
+// because says why nothing is done for the alerts of policies that fire. Empty: none fires.
+func (s *Observation) because(all []Alert, decided string) string {
+	onNode := map[string]string{}
+	for _, a := range remediations.AlertsOn(s.Node.Annotations) {
+		onNode[a.Fingerprint] = a.Status
+	}
+	var out []string
+	for _, a := range all {
+		status, known := onNode[a.Fingerprint]
+		if a.Policy == "" || (known && status != remediations.StatusFiring) {
+			continue
+		}
+		why := ""
+		switch p := s.Config.Core.Policy(a.Policy); {
+		case p == nil:
+			why = fmt.Sprintf("policy %s is not in Drydock's configuration", a.Policy)
+		case p.Mode == remediations.ModeOff:
+			why = fmt.Sprintf("policy %s is off", a.Policy)
+		case p.Kind != remediations.KindNode:
+			why = fmt.Sprintf("policy %s repairs %s, and `kubectl drydock why` explains only the node's own repair", a.Policy, targetOf(p.Kind))
+		case !known:
+			why = fmt.Sprintf("alert %s is not on the Node yet", a.Name)
+		case decided != "":
+			why = decided
+		default:
+			why = fmt.Sprintf("alert %s is %s", a.Name, a.State)
+		}
+		if !slices.Contains(out, why) {
+			out = append(out, why)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// targetOf names what a policy of the kind repairs.
+func targetOf(kind remediations.Kind) string {
+	switch kind { //nolint:exhaustive // the others are named by their kind
+	case remediations.KindLocation:
+		return "a location of the mesh"
+	case remediations.KindAPIServer:
+		return "the API servers"
+	}
+	return "a " + string(kind)
 }
 
 func (c considered) heldBy(reason remediations.Reason) bool {
@@ -172,19 +229,25 @@ func (s *Observation) holds(t *Why, h *Hold, p *remediations.Policy) {
 // judge says the state by the records, which count before what a decision would be.
 func (s *Observation) judge(t *Why) {
 	for _, r := range t.Repairs {
+		about := ""
+		if r.Target != "node" {
+			about = r.Name()
+		}
 		switch {
 		case r.Record == nil:
+			t.Subject = about
 			s.holds(t, &Hold{Reason: remediations.RecordMalformed, Message: r.Problem}, nil)
 			return
 		case r.Record.Phase.InFlight():
-			t.State, t.Hold, t.Change = UnderRepair, nil, ""
+			t.State, t.Subject, t.Hold, t.Change = UnderRepair, about, nil, ""
 			s.after(t, r.Record)
 			return
 		case r.Record.Phase == remediations.Exhausted && r.Target == "node":
-			t.State, t.Next, t.When, t.Provider = Held, "", "", ""
+			t.State, t.Subject, t.Next, t.When, t.Provider = Held, "", "", "", ""
 			t.Hold, t.Change = spent(r.Record), onceMended(t.Node)
 			return
 		case r.Hold != nil && t.State == Well:
+			t.Subject = about
 			s.holds(t, r.Hold, s.policy(r.Record.Policy))
 		}
 	}

@@ -141,7 +141,7 @@ func (t *Target) nextWould(p *remediations.Policy) string {
 }
 
 // saidAlready is what an observing policy has said of the alert, which has not ended since: it says no more of it. What would have
-// come after the first step, nobody can know.
+// come after the first step, nobody can know. The reason names what a person must change for a repair.
 func (t *Target) saidAlready(p *remediations.Policy, a *remediations.Alert, now time.Time) (Decision, bool) {
 	if p.Mode != remediations.ModeObserve {
 		return Decision{}, false
@@ -161,7 +161,7 @@ func (t *Target) saidAlready(p *remediations.Policy, a *remediations.Alert, now 
 		if remediations.Instant(starts).After(last) {
 			return Decision{}, false
 		}
-		d := Decision{Verb: VerbRest, Policy: p, Message: fmt.Sprintf("repair %s would have issued %s at %s; policy %s only observes, and says no more of this alert until it has ended and fires again",
+		d := Decision{Verb: VerbRest, Reason: remediations.Observing, Policy: p, Message: fmt.Sprintf("repair %s would have issued %s at %s; policy %s only observes, and says no more of this alert until it has ended and fires again",
 			e.ID, e.Would.Step, e.Would.At.Format(time.RFC3339), p.Name)}
 		return t.watch(d, now, LookElsewhere), true
 	}
