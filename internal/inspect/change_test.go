@@ -1,0 +1,81 @@
+package inspect
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// wait stands for a hold that no command of a person ends at once.
+const wait = ""
+
+// waysOut are what a person may do about each hold. A new reason needs an entry.
+var waysOut = map[remediations.Reason]string{
+	NoLeader:                       "kubectl get pods -n drydock -l app.kubernetes.io/name=drydock",
+	remediations.RecordMalformed:   "kubectl drydock reset node-3",
+	remediations.ReasonExcluded:    "kubectl label node node-3 drydock.dev/exclude-",
+	remediations.Paused:            "kubectl drydock resume node-3",
+	remediations.NodeLeaving:       wait,
+	remediations.CordonedByOther:   "kubectl uncordon node-3",
+	remediations.AlertUnconfirmed:  wait,
+	remediations.Blind:             "kubectl drydock status says more",
+	remediations.Silenced:          "end the silence in Alertmanager: amtool silence expire ID",
+	remediations.Inhibited:         wait,
+	remediations.AlertResolved:     wait,
+	remediations.NotWitnessed:      wait,
+	remediations.TooYoung:          wait,
+	remediations.FleetUnhealthy:    "kubectl drydock status says more",
+	remediations.OutsideWindow:     wait,
+	remediations.NodeUnderRepair:   "kubectl drydock status, and kubectl drydock cancel NODE to end the other repair",
+	remediations.Cooldown:          "kubectl drydock history node-3 -o wide says what was tried",
+	remediations.RepairsSpent:      "kubectl drydock history node-3 -o wide says what was tried",
+	remediations.PolicyFailing:     "kubectl drydock reset --policy node-not-ready, once the cause is found",
+	remediations.ControlPlaneBusy:  "kubectl drydock status says more",
+	remediations.ReasonClusterWide: wait,
+	remediations.AtLimit:           "kubectl drydock status says more",
+	remediations.AwaitingApproval:  "kubectl drydock approve node-3",
+	remediations.Observing:         "mode: enforce for policy node-not-ready in Drydock's configuration",
+	remediations.CallWithheld:      wait,
+	remediations.ProviderAbsent:    "drydock check FILE says which provider is missing",
+	remediations.SidecarHeld:       wait,
+	remediations.SidecarUnknown:    wait,
+	remediations.LeaderHeld:        wait,
+	remediations.LeaderUnknown:     wait,
+	remediations.APIServerUnknown:  wait,
+}
+
+// TestEachHoldNamesItsWayOut: each reason has the command that changes it, or is known to need none.
+func TestEachHoldNamesItsWayOut(t *testing.T) {
+	t.Parallel()
+	require.ElementsMatch(t, append(slices.Clone(remediations.Reasons), NoLeader), slices.Collect(maps.Keys(waysOut)))
+	for reason, want := range waysOut {
+		s := onNode(map[string]string{remediations.PauseKey: "true"})
+		require.Equal(t, want, s.change(&Hold{Reason: reason}, "node-not-ready"), reason)
+	}
+}
+
+// TestThePauseIsEndedWhereItStands: the command takes away what a person wrote, or asks for what they cancelled.
+func TestThePauseIsEndedWhereItStands(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		remediations.PauseKey:      "kubectl drydock resume node-3",
+		remediations.BreakGlassKey: "kubectl drydock resume node-3",
+		remediations.CancelKey:     "kubectl annotate node node-3 drydock.dev/cancel-",
+		"example.com/other":        "kubectl drydock repair node-3 --policy node-not-ready",
+	} {
+		s := onNode(map[string]string{key: "aaaaaa"})
+		require.Equal(t, want, s.change(&Hold{Reason: remediations.Paused}, "node-not-ready"), key)
+	}
+}
+
+// onNode is what was seen of node-3 with these annotations.
+func onNode(annotations map[string]string) *Observation {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-3", Annotations: annotations}}
+	return &Observation{Node: n, leader: Leadership{Lease: "drydock/drydock"}}
+}
