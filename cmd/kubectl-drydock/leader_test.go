@@ -62,7 +62,10 @@ func TestWhyAndStatusSayThatNobodyLeads(t *testing.T) {
 		},
 		"in the midst of a repair": {node: verifying, lease: lost, code: 3, none: since, status: since, says: []string{"NoLeader holds it", "aaaaaa by policy node-not-ready: Verifying"}},
 		"a guard holds it, too":    {node: paused, lease: lost, code: 3, none: since, status: since, says: []string{"Paused holds it.", "kubectl drydock resume node-3"}},
-		"a well node":              {node: aged("node-3", corev1.ConditionTrue), lease: lost, code: 0, none: since, status: since, says: []string{"needs no repair"}},
+		"a well node": {
+			node: aged("node-3", corev1.ConditionTrue), lease: lost, code: 0, none: since, status: since,
+			says: []string{"Drydock does nothing for node-3 itself now: alert NodeNotReady is not on the Node yet."},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

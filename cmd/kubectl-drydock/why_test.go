@@ -233,9 +233,12 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		},
 		"a sidecar's repair is held": {
 			node: gated(record("eeeeee", remediations.Pending, ofSidecar,
-				held(remediations.SidecarHeld, "its owner closed the gate", time.Time{}))),
+				held(remediations.Observing, "would mark ready sei/rpc-0 now", time.Time{}))),
 			unasked: true, code: 3,
-			says: []string{"node-3 (sei/rpc-0) is not repaired: SidecarHeld holds it.", "Why: its owner closed the gate"},
+			says: []string{
+				"node-3 (sei/rpc-0) is not repaired: Observing holds it.", "Why: would mark ready sei/rpc-0 now",
+				"To change that: mode: enforce for policy sidecar-not-ready in Drydock's configuration",
+			},
 		},
 		"a sidecar is under repair": {
 			node: gated(record("eeeeee", remediations.Verifying, ofSidecar)), unasked: true, code: 4,

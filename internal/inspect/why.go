@@ -235,7 +235,7 @@ func (s *Observation) judge(t *Why) {
 		}
 		switch {
 		case r.Record == nil:
-			t.Subject = about
+			t.Subject = "" // such a record holds the whole node
 			s.holds(t, &Hold{Reason: remediations.RecordMalformed, Message: r.Problem}, nil)
 			return
 		case r.Record.Phase.InFlight():
