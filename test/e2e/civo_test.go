@@ -230,3 +230,43 @@ func TestAnUnknownClusterIsAHold(t *testing.T) {
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots))
 	require.Nil(t, remediations.ReadJournal(y.node("node-35")).Record, "nothing was begun")
 }
+
+// Civo refuses the reboot of this one machine: nothing was done, people are told so, and the plan goes on with the next attempt.
+func TestARefusedRebootIsNotDoneAndThePlanGoesOn(t *testing.T) {
+	y := newYard(t)
+	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Failed())
+	d := y.run(lab.DrydockOptions{Config: config(twice("5s", nil))})
+	before := y.node("node-38").Status.NodeInfo.BootID
+
+	y.fail("node-38")
+	e := y.ended("node-38")
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"reboot:1", "reboot:1"}, e.Steps)
+	require.Len(t, y.civo.CallsTo(civosim.HardReboots), 2, "one request for each attempt")
+	require.Equal(t, 1, y.reboots("node-38"))
+	require.NotEqual(t, before, y.node("node-38").Status.NodeInfo.BootID)
+	y.told("node-38", "RepairVerifying", "nothing was done")
+	y.measures(d, `drydock_steps_total{outcome="refused",step="reboot"} 1`)
+	y.measures(d, `drydock_steps_total{outcome="accepted",step="reboot"} 1`)
+}
+
+// Civo reboots the machine and cuts the connection before it answers: the reboot may have been done, so it is not asked for again, and the
+// new boot ID is its proof.
+func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
+	y := newYard(t)
+	y.civo.InjectNext(civosim.HardReboots, 1, civosim.After(civosim.Cut()))
+	d := y.run(lab.DrydockOptions{Config: config(twice(patience, nil))})
+	before := y.node("node-39").Status.NodeInfo.BootID
+
+	y.fail("node-39")
+	e := y.ended("node-39")
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.Len(t, y.civo.CallsTo(civosim.HardReboots), 1)
+	require.Equal(t, 1, y.reboots("node-39"))
+	require.NotEqual(t, before, y.node("node-39").Status.NodeInfo.BootID)
+	y.told("node-39", "RepairVerifying", "it may have been done")
+	y.measures(d, `drydock_steps_total{outcome="unknown",step="reboot"} 1`)
+}
