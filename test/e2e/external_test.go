@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -98,35 +99,20 @@ func TestARemediatorRebootsTheMachine(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.Any), 1)
 }
 
-// Drydock dies when the object is there and before it hears of it: the object is one, its reboot is the proof, and it is deleted.
-func TestKilledWhenTheObjectIsMade(t *testing.T) {
-	y := newYard(t)
-	r, objects := y.remediator([]string{"node-69"})
-	proxy, err := y.lab.NewProxy()
-	require.NoError(t, err)
-	t.Cleanup(proxy.Close)
-	o := remediating(map[string]string{"node-69": patience})
-	o.Server = proxy.URL()
-	d := y.run(o)
-	posts := 0
-	proxy.After(func(res *http.Response) lab.Verdict {
-		if res.Request.Method != http.MethodPost || !strings.HasSuffix(res.Request.URL.Path, "/selfnoderemediations") {
-			return lab.Pass
+// Whatever becomes of the request that makes the object, one object reboots the machine, and it is deleted.
+func TestAFaultLeavesOneObject(t *testing.T) {
+	aFaultLeavesOneRequest(t, func(y *yard, _ string) requested {
+		const node = "node-69"
+		r, objects := y.remediator([]string{node})
+		return requested{
+			node: node, config: remediating(nil), step: external, rebooted: r.Rebooted,
+			asks: func(in *http.Request, _ []byte) bool {
+				return in.Method == http.MethodPost && strings.HasSuffix(in.URL.Path, "/selfnoderemediations")
+			},
+			ended: func(e remediations.Entry, attempts int) {
+				y.noneLeft(objects, node)
+				require.Equal(y.t, []string{fmt.Sprintf("%s-%d-1", e.ID, attempts-1)}, r.Rebooted())
+			},
 		}
-		posts++
-		d.Kill()
-		return lab.Reset
 	})
-
-	y.fail("node-69")
-	lab.AwaitEnd(t, d.Process, within)
-	require.NoError(t, y.lab.Restart(t.Context(), d))
-	e := y.ended("node-69")
-	y.noneLeft(objects, "node-69")
-
-	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"external:1"}, e.Steps)
-	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
-	require.Equal(t, 1, posts)
-	require.Empty(t, y.civo.Done(civosim.Any))
 }

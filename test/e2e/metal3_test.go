@@ -3,11 +3,9 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,14 +55,8 @@ func byMetal3() lab.DrydockOptions {
 	}}
 }
 
-func (y *yard) rebootedByMetal3(node string, host func() *unstructured.Unstructured, rebooted func() []string, before string) {
+func (y *yard) nothingLeft(host func() *unstructured.Unstructured) {
 	y.t.Helper()
-	e := y.ended(node)
-	require.Equal(y.t, remediations.Recovered, e.Outcome, e.Why)
-	require.Equal(y.t, []string{"reboot:1"}, e.Steps)
-	require.NotEqual(y.t, before, y.node(node).Status.NodeInfo.BootID)
-	require.Equal(y.t, []string{node}, rebooted(), "once")
-	require.Empty(y.t, y.civo.CallsTo(civosim.Any))
 	require.Eventually(y.t, func() bool { one := host(); return len(one.GetAnnotations()) == 0 && len(one.GetLabels()) == 0 },
 		within, 100*time.Millisecond, "nothing of Drydock's is left on the host")
 }
@@ -78,70 +70,30 @@ func TestMetal3RebootsTheMachine(t *testing.T) {
 
 	y.fail("metal-0")
 
-	y.rebootedByMetal3("metal-0", host, rebooted, before)
-}
-
-// Drydock dies when the annotation is written and before it hears of it: the reboot is one, and its boot ID the proof.
-func TestKilledWhenTheHostIsAnnotated(t *testing.T) {
-	y := newYard(t)
-	host, rebooted := y.bareMetal("metal-1")
-	proxy, err := y.lab.NewProxy()
-	require.NoError(t, err)
-	t.Cleanup(proxy.Close)
-	o := byMetal3()
-	o.Server = proxy.URL()
-	d := y.run(o)
-	var once sync.Once
-	proxy.After(func(res *http.Response) lab.Verdict {
-		verdict := lab.Pass
-		if res.Request.Method == http.MethodPatch && strings.Contains(res.Request.URL.Path, "/baremetalhosts/") {
-			once.Do(func() { verdict = lab.Reset; d.Kill() })
-		}
-		return verdict
-	})
-	before := y.node("metal-1").Status.NodeInfo.BootID
-
-	y.fail("metal-1")
-	lab.AwaitEnd(t, d.Process, within)
-	require.NoError(t, y.lab.Restart(t.Context(), d))
-
-	y.rebootedByMetal3("metal-1", host, rebooted, before)
-}
-
-// The API server refuses the annotation of the first attempt: nothing was done, the record and an Event say so, and the next attempt is one
-// request, too.
-func TestARefusedAnnotationIsOneRequestAnAttempt(t *testing.T) {
-	y := newYard(t)
-	host, rebooted := y.bareMetal("metal-2")
-	proxy, err := y.lab.NewProxy()
-	require.NoError(t, err)
-	t.Cleanup(proxy.Close)
-	o := byMetal3()
-	o.Config["policies"] = []any{policy(map[string]any{"plan": []any{reset("5s"), reset(patience)}})}
-	o.Server = proxy.URL()
-	var requests atomic.Int32
-	proxy.Before(func(r *http.Request) lab.Verdict {
-		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/baremetalhosts/") {
-			return lab.Pass
-		}
-		body, err := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if err == nil && bytes.Contains(body, []byte(`"reboot.metal3.io":"{`)) && requests.Add(1) == 1 {
-			return lab.TooManyRequests
-		}
-		return lab.Pass
-	})
-	y.run(o)
-
-	y.fail("metal-2")
-	e := y.ended("metal-2")
-
+	e := y.ended("metal-0")
 	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
-	require.Equal(t, []string{"reboot:1", "reboot:1"}, e.Steps)
-	y.told("metal-2", "RepairVerifying", "nothing was done")
-	require.EqualValues(t, 2, requests.Load(), "one for each attempt")
-	require.Equal(t, []string{"metal-2"}, rebooted(), "once")
+	require.Equal(t, []string{"reboot:1"}, e.Steps)
+	require.NotEqual(t, before, y.node("metal-0").Status.NodeInfo.BootID)
+	require.Equal(t, []string{"metal-0"}, rebooted(), "once")
 	require.Empty(t, y.civo.CallsTo(civosim.Any))
-	require.Eventually(t, func() bool { one := host(); return len(one.GetAnnotations()) == 0 && len(one.GetLabels()) == 0 },
-		within, 100*time.Millisecond, "nothing of Drydock's is left on the host")
+	y.nothingLeft(host)
+}
+
+// Whatever becomes of the request that writes the annotation, the operator reboots the machine once, and nothing is left behind. The end of
+// the repair changes the host, too.
+func TestAFaultLeavesOneAnnotation(t *testing.T) {
+	aFaultLeavesOneRequest(t, func(y *yard, name string) requested {
+		node := "metal-" + name
+		host, rebooted := y.bareMetal(node)
+		return requested{
+			node: node, config: byMetal3(), step: reset, rebooted: rebooted,
+			asks: func(in *http.Request, body []byte) bool {
+				return in.Method == http.MethodPatch && strings.Contains(in.URL.Path, "/baremetalhosts/") && bytes.Contains(body, []byte(`"reboot.metal3.io":"{`))
+			},
+			ended: func(remediations.Entry, int) {
+				y.nothingLeft(host)
+				require.Equal(y.t, []string{node}, rebooted(), "once")
+			},
+		}
+	})
 }

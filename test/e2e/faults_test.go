@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/civosim"
+	"drydock.dev/drydock/internal/soak"
+	"drydock.dev/drydock/remediations"
+)
+
+// fault is what becomes of the first request of a repair that goes to another system through the API server.
+type fault struct {
+	// before is what the request meets on its way to the API server, after what its answer meets when the request is carried out.
+	before, after lab.Verdict
+	// kills: Drydock dies then, and is started again.
+	kills bool
+	// attempts is how many the repair takes: a second one where the first request changed nothing.
+	attempts int
+	// told is what people learn of the first attempt; empty: Drydock died before it could know.
+	told string
+}
+
+var faults = map[string]fault{
+	"lost":    {after: lab.Reset, attempts: 1, told: "may have been"},
+	"killed":  {after: lab.Reset, kills: true, attempts: 1},
+	"unsent":  {before: lab.Reset, kills: true, attempts: 2},
+	"refused": {before: lab.TooManyRequests, attempts: 2, told: "nothing was done"},
+}
+
+// requested is how a node's machine is rebooted by a request through the API server.
+type requested struct {
+	node   string
+	config lab.DrydockOptions
+	step   func(wait string) map[string]any
+	// asks says that the request asks for the reboot.
+	asks func(r *http.Request, body []byte) bool
+	// rebooted is what the other system has rebooted, by its own record.
+	rebooted func() []string
+	// ended asserts what the other system has rebooted and kept when a repair of so many attempts is over.
+	ended func(e remediations.Entry, attempts int)
+}
+
+// aFaultLeavesOneRequest: whatever becomes of the first request, the machine is rebooted once, and the new boot ID proves it.
+func aFaultLeavesOneRequest(t *testing.T, begin func(y *yard, name string) requested) {
+	t.Helper()
+	for name, f := range soak.OneOf(t, faults) {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			r := begin(y, name)
+			r.ended(y.suffers(r, f), f.attempts)
+		})
+	}
+}
+
+// suffers is how the repair ends whose first request meets the fault.
+func (y *yard) suffers(r requested, f fault) remediations.Entry {
+	y.t.Helper()
+	proxy, err := y.lab.NewProxy()
+	require.NoError(y.t, err)
+	y.t.Cleanup(proxy.Close)
+	wait := patience
+	if f.attempts > 1 {
+		wait = "5s" // nothing was done, so this time passes
+	}
+	r.config.Config["policies"] = []any{resets(r.step(wait), r.step(patience))}
+	r.config.Server = proxy.URL()
+	d := y.run(r.config)
+	var requests atomic.Int32
+	meets := func(v lab.Verdict) lab.Verdict {
+		if v != lab.Pass && f.kills {
+			d.Kill()
+		}
+		return v
+	}
+	const first = "X-First-Request" // the request's body cannot be read any more where its answer is
+	proxy.Before(func(in *http.Request) lab.Verdict {
+		if in.Method != http.MethodPost && in.Method != http.MethodPatch {
+			return lab.Pass
+		}
+		body, err := io.ReadAll(in.Body)
+		in.Body = io.NopCloser(bytes.NewReader(body))
+		if err != nil || !r.asks(in, body) || requests.Add(1) > 1 {
+			return lab.Pass
+		}
+		in.Header.Set(first, "true")
+		return meets(f.before)
+	})
+	proxy.After(func(res *http.Response) lab.Verdict {
+		if res.Request.Header.Get(first) == "" {
+			return lab.Pass
+		}
+		return meets(f.after)
+	})
+	before := y.node(r.node).Status.NodeInfo.BootID
+
+	y.fail(r.node)
+	if f.kills {
+		lab.AwaitEnd(y.t, d.Process, within)
+		record := remediations.ReadJournal(y.node(r.node)).Record
+		require.NotNil(y.t, record, "the intent is on the Node")
+		require.Equal(y.t, remediations.Acting, record.Phase)
+		if f.before != lab.Pass {
+			require.Empty(y.t, r.rebooted())
+		}
+		require.NoError(y.t, y.lab.Restart(y.t.Context(), d))
+	}
+	e := y.ended(r.node)
+
+	require.Equal(y.t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(y.t, slices.Repeat([]string{fmt.Sprint(r.step("")["step"], ":1")}, f.attempts), e.Steps)
+	require.NotEqual(y.t, before, y.node(r.node).Status.NodeInfo.BootID)
+	require.EqualValues(y.t, f.attempts, requests.Load(), "one request for each attempt")
+	require.Empty(y.t, y.civo.Done(civosim.Any))
+	if f.told != "" {
+		y.told(r.node, "RepairVerifying", f.told)
+	}
+	return e
+}
