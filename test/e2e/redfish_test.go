@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -198,4 +199,37 @@ func TestAMachineThatIsOffIsNotRebooted(t *testing.T) {
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 	require.Equal(t, remediations.Recovered, y.ended("node-66").Outcome)
 	require.Equal(t, []string{"ForceRestart"}, kinds(b))
+}
+
+// The witness is the machine's power: a node that is not Ready is left alone while its BMC says that the machine is on, and repaired when
+// the BMC says that it is off. No reset is asked of the BMC: the step is another system's, which switches the machine on.
+func TestTheBMCWitnessesThatAMachineIsOff(t *testing.T) {
+	y := newYard(t)
+	b := y.bmc("node-72", lab.BMCOptions{})
+	power := func(state string) {
+		b.Set(sim.System{UUID: y.node("node-72").Status.NodeInfo.SystemUUID, Serial: "node-72", Power: state})
+	}
+	r, objects := y.remediator([]string{"node-72"})
+	p := policy(map[string]any{"witness": []any{map[string]any{"provider": "notRunning"}}, "plan": []any{external(patience)}})
+	o := metal([]any{p}, b)
+	o.Config["providers"].(map[string]any)["external"] = map[string]any{}
+	y.run(o)
+	before := y.node("node-72").Status.NodeInfo.BootID
+
+	y.fail("node-72")
+	require.Contains(t, y.held("node-72", remediations.NotWitnessed).Hold.Message, `the BMC says that the machine's power is "On"`)
+	require.Empty(t, r.Rebooted())
+
+	power("Off")
+	require.Eventually(t, func() bool { return len(r.Rebooted()) > 0 }, within, 100*time.Millisecond, "the machine is rebooted that is off")
+	power("On")
+	e := y.ended("node-72")
+	y.noneLeft(objects, "node-72")
+
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"external:1"}, e.Steps)
+	require.NotEqual(t, before, y.node("node-72").Status.NodeInfo.BootID)
+	require.Equal(t, []string{e.ID + "-0-1"}, r.Rebooted())
+	require.Empty(t, b.Resets())
+	require.Empty(t, y.civo.CallsTo(civosim.Any), "the node is not Civo's, though its spec.providerID is")
 }
