@@ -3,6 +3,7 @@ package clusterapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/test/owners"
@@ -73,10 +76,28 @@ func newEnv(t *testing.T, set string, checked bool) *owners.Env {
 	return e
 }
 
+// skips is the annotation that keeps a MachineHealthCheck off a Machine.
+const skips = "cluster.x-k8s.io/skip-remediation"
+
+// kept is what asked has of a Machine that an attempt kept its MachineHealthCheck off.
+func kept(attempt string) string { return "kept from its MachineHealthCheck by " + attempt }
+
+// finds has the MachineHealthCheck find a Machine ill whose Node is not Ready for so long.
+func finds(t *testing.T, check string, seconds int) {
+	t.Helper()
+	checks := capi.Dynamic.Resource(schema.GroupVersionResource{Group: lab.CAPIMachines.Group, Version: lab.CAPIMachines.Version, Resource: "machinehealthchecks"})
+	_, err := checks.Namespace(lab.ClusterAPINamespace).Patch(t.Context(), check, types.MergePatchType, fmt.Appendf(nil,
+		`{"spec":{"checks":{"unhealthyNodeConditions":[{"type":"Ready","status":"False","timeoutSeconds":%[1]d},{"type":"Ready","status":"Unknown","timeoutSeconds":%[1]d}]}}}`, seconds), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
 // asked is what the Machine says of requests: the attempts, and whether it was deleted.
 func asked(one *unstructured.Unstructured) (all []string) {
 	if value, there := one.GetAnnotations()["cluster.x-k8s.io/remediate-machine"]; there {
 		all = append(all, "annotated by "+value)
+	}
+	if value, there := one.GetAnnotations()[skips]; there {
+		all = append(all, kept(value))
 	}
 	if value, there := one.GetAnnotations()["machine.cluster.x-k8s.io/exclude-node-draining"]; there {
 		all = append(all, "not drained again for "+value)

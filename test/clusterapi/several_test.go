@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
@@ -64,10 +62,7 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 	}
 	require.NotContains(t, said, "civo-0")
 	require.NotContains(t, said, "two systems", "the MachineHealthCheck acts on requests alone")
-	checks := capi.Dynamic.Resource(schema.GroupVersionResource{Group: lab.CAPIMachines.Group, Version: lab.CAPIMachines.Version, Resource: "machinehealthchecks"})
-	finds := `{"spec":{"checks":{"unhealthyNodeConditions":[{"type":"Ready","status":"False","timeoutSeconds":7200}]}}}`
-	_, err = checks.Namespace(lab.ClusterAPINamespace).Patch(t.Context(), "several", types.MergePatchType, []byte(finds), metav1.PatchOptions{})
-	require.NoError(t, err)
+	finds(t, "several", 7200)
 	require.Contains(t, check(), "warning: two systems may repair the same node: MachineHealthCheck "+lab.ClusterAPINamespace+"/several repairs 2 Nodes that Drydock's policies take, too: ")
 
 	old, machine := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])
