@@ -26,6 +26,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/medik8s"
 )
 
 // within bounds every wait: far beyond what it takes, so that only a fault meets it.
@@ -70,7 +71,7 @@ func newYard(t *testing.T) *yard {
 	l := lab.Shared(t)
 	var err error
 	if token == "" {
-		for _, name := range []string{remediators, metal3} {
+		for _, name := range []string{remediators, metal3, medik8s.Namespace} {
 			_, err = l.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 			require.NoError(t, client.IgnoreAlreadyExists(err))
 		}
@@ -78,7 +79,7 @@ func newYard(t *testing.T) *yard {
 		token, err = l.PrepareDrydockWith(t.Context(), map[string]any{
 			"admission": map[string]any{"policy": map[string]any{"enabled": false}},
 			"config": map[string]any{
-				"mode": "enforce", "providers": map[string]any{"external": map[string]any{}, "metal3": map[string]any{"namespace": metal3}}, "policies": []any{policy(map[string]any{"plan": []any{external(patience)}})},
+				"mode": "enforce", "announce": []any{"medik8s"}, "providers": map[string]any{"external": map[string]any{}, "metal3": map[string]any{"namespace": metal3}}, "policies": []any{policy(map[string]any{"plan": []any{external(patience)}})},
 			},
 		})
 		require.NoError(t, err)

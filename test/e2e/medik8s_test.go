@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/medik8s"
+)
+
+// A node whose Lease somebody else holds is not repaired, and the hold names who. When that Lease is gone the same node is rebooted, once:
+// Drydock has the Lease before the reset leaves, and gives it back when the repair is over.
+func TestTheLeaseOfMedik8sIsSomebodysAtATime(t *testing.T) {
+	const node, name = "node-72", "node-node-72"
+	y := newYard(t)
+	leases, ctx := y.lab.Client().CoordinationV1().Leases(medik8s.Namespace), context.WithoutCancel(t.Context())
+	_, err := leases.Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("NodeHealthCheck-workers"), LeaseDurationSeconds: ptr.To(int32(3600)), RenewTime: ptr.To(metav1.NowMicro()),
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(leases.Delete(ctx, name, metav1.DeleteOptions{}))) })
+	var atReset *coordinationv1.Lease
+	b := y.bmc(node, lab.BMCOptions{Reset: func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		atReset, _ = leases.Get(ctx, name, metav1.GetOptions{}) // one that could not be read has no holder
+		next.ServeHTTP(w, r)
+	}})
+	o := metal([]any{resets(reset(patience))}, b)
+	o.Config["announce"] = []any{"medik8s"}
+	y.run(o)
+
+	y.fail(node)
+	r := y.held(node, remediations.NodeUnderRepair)
+	require.Contains(t, r.Hold.Message, `"NodeHealthCheck-workers" holds Lease medik8s-leases/`+name+" until ")
+	require.Nil(t, r.Intent)
+	require.Empty(t, b.Resets())
+
+	require.NoError(t, leases.Delete(ctx, name, metav1.DeleteOptions{}))
+	e := y.ended(node)
+	require.Equal(t, remediations.Recovered, e.Outcome, e.Why)
+	require.Equal(t, []string{"ForceRestart"}, kinds(b))
+	require.Equal(t, "drydock", ptr.Deref(atReset.Spec.HolderIdentity, ""))
+	require.Len(t, atReset.OwnerReferences, 1)
+	require.Equal(t, y.node(node).UID, atReset.OwnerReferences[0].UID)
+	require.Eventually(t, func() bool {
+		_, err := leases.Get(ctx, name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}, within, 100*time.Millisecond, "the Lease is given back")
+}
