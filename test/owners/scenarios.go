@@ -21,14 +21,6 @@ import (
 	"drydock.dev/drydock/remediations/redfish/sim"
 )
 
-// ReplacedAndItsPodRunsAgain is the whole chain: alert, witness, intent, request, the owner's own drain and replacement, proof. The
-// pod of the node runs again, on the node that came for it.
-func (e *Env) ReplacedAndItsPodRunsAgain(app string) {
-	e.T.Helper()
-	e.EndEvicted(app, e.Nodes[0])
-	e.Bind(app, e.Replaced().Name)
-}
-
 // ReplacedWhereNoRebootHelps is the whole chain of a machine that no reboot cures: alert, witness, intent, the reset by its BMC, a new boot
 // with the same fault, the request of a replacement, the owner's own drain and replacement, proof. The pod of the node runs again, on the
 // node that came for it.
