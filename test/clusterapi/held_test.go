@@ -1,0 +1,56 @@
+package clusterapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/test/owners"
+)
+
+// A Cluster that somebody paused: the hold names it before the intent, and nothing is asked for. Unpaused, the same Machine is replaced.
+func TestWhatClusterAPIRespectsIsHeld(t *testing.T) {
+	e := newEnv(t, "held", true)
+	old, object := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])
+	clusters := lab.CAPIMachines.GroupVersion().WithResource("clusters")
+	pause := func(paused bool) {
+		_, err := capi.Dynamic.Resource(clusters).Namespace(lab.ClusterAPINamespace).Patch(context.WithoutCancel(t.Context()), lab.ClusterAPICluster,
+			types.MergePatchType, fmt.Appendf(nil, `{"spec":{"paused":%t}}`, paused), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	pause(true)
+	t.Cleanup(func() { pause(false) })
+	d, proxy := e.Behind(owners.Step(owners.Proven))
+	var requests atomic.Int32
+	proxy.Before(func(r *http.Request) lab.Verdict {
+		if e.Requests(r) {
+			requests.Add(1)
+		}
+		return lab.Pass
+	})
+
+	e.Fail(old.Name)
+	e.Held(old.Name, func(message string) bool {
+		return strings.Contains(message, "Cluster "+lab.ClusterAPINamespace+"/"+lab.ClusterAPICluster+" is paused")
+	})
+	require.Nil(t, remediations.ReadJournal(e.Node(old.Name)).Record.Intent)
+	require.Empty(t, e.Seen())
+	require.Zero(t, requests.Load())
+
+	pause(false)
+	d.Kill() // or Cluster API is asked again in some minutes
+	require.NoError(t, e.Lab.Restart(t.Context(), d))
+	entry, fresh := e.Ended()
+	require.Equal(t, remediations.Recovered, entry.Outcome, entry.Why)
+	require.EqualValues(t, 1, requests.Load())
+	e.RequireReplaced(old, fresh, object, entry.ID+"-0-1")
+}
