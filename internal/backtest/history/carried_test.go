@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -13,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -28,6 +32,8 @@ groups:
   rules:
   - {alert: Waits, expr: 'kube_node_status_condition{condition="Ready",status="true"} == 0', for: 10m, keep_firing_for: 7m, labels: {of: '{{ $labels.node }}'}}
   - {alert: Always, expr: vector(1), annotations: {n: '{{ with query "count(kube_node_info)" }}{{ . | first | value }}{{ end }}'}}
+  - {alert: Counts, expr: count(kube_node_info), for: 3m, labels: {n: '{{ $value }}'}}
+  - {alert: Asks, expr: vector(1), labels: {others: '{{ if query "absent" }}some{{ else }}none{{ end }}'}}
 - name: made
   interval: 1m
   rules:
@@ -108,7 +114,7 @@ func TestAReadingGoesOnInAnotherProcess(t *testing.T) {
 			all, skipped := carried(t, dir, filepath.Join(files, name+"-whole"), o, At(first), At(last))
 			whole := text(t, all)
 			if !o.Recorded {
-				for _, of := range []string{"Waits", "Always", "Early", "Flaps", "Ends", "Follows", "Rare"} {
+				for _, of := range []string{"Waits", "Always", "Counts", "Asks", "Early", "Flaps", "Ends", "Follows", "Rare"} {
 					require.Contains(t, whole, `"alertname": "`+of+`"`)
 				}
 				require.True(t, slices.ContainsFunc(skipped, func(s history.Skip) bool { return s.What == "rule Twice" }), "%v", skipped)
@@ -140,6 +146,71 @@ func TestAReadingGoesOnInAnotherProcess(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAGroupBeforeItsFirstEvaluationIsNotEvaluatedSooner: a process that goes on makes nothing that the one before it would make later.
+func TestAGroupBeforeItsFirstEvaluationIsNotEvaluatedSooner(t *testing.T) {
+	t.Parallel()
+	dir, files := day(t, 3).Blocks(2*time.Hour), t.TempDir()
+	o := history.Options{Rules: rulesOf(t, `
+groups:
+- {name: slow, interval: 50m, rules: [{record: slow, expr: vector(1)}]}
+- {name: reads, interval: 30s, rules: [{alert: Slow, expr: 'last_over_time(slow[2h]) > 0'}]}
+`)}
+	whole, _ := carried(t, dir, filepath.Join(files, "whole"), o, At(60), At(170))
+	first := slices.IndexFunc(whole, func(m history.Moment) bool { return len(m.Alerts) > 0 })
+	require.Positive(t, first, "the group is evaluated for the first time within the time")
+	split := whole[first].At.Add(-5 * time.Minute)
+	require.True(t, split.After(At(60)))
+	got, _ := carried(t, dir, filepath.Join(files, "split"), o, At(60), split, At(170))
+	require.Equal(t, text(t, whole), text(t, got))
+}
+
+// TestAStateThatCannotHoldARuleIsRefused: what a rule makes or says must be the same in the next process.
+func TestAStateThatCannotHoldARuleIsRefused(t *testing.T) {
+	t.Parallel()
+	t.Run("native histograms", func(t *testing.T) {
+		t.Parallel()
+		dir := day(t, 3).Blocks(2 * time.Hour)
+		writer, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, (24 * time.Hour).Milliseconds())
+		require.NoError(t, err)
+		app := writer.Appender(t.Context())
+		Every(0, 60, func(when time.Time, _ float64) {
+			_, err := app.AppendHistogram(0, labels.FromStrings("__name__", "took"), when.UnixMilli(), tsdbutil.GenerateTestHistogram(1), nil)
+			require.NoError(t, err)
+		})
+		require.NoError(t, app.Commit())
+		_, err = writer.Flush(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, writer.Close())
+		files := t.TempDir()
+		err = carry(t, dir, filepath.Join(files, "state"), "groups: [{name: a, interval: 30s, rules: [{record: 'took:sum', expr: sum(took)}]}]", 50)
+		require.ErrorContains(t, err, "the rule took:sum makes native histograms, which a state does not hold")
+		left, err := os.ReadDir(files)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	})
+	t.Run("a label that asks", func(t *testing.T) {
+		t.Parallel()
+		dir, file := day(t, 3).Blocks(2*time.Hour), filepath.Join(t.TempDir(), "state")
+		asks := `groups: [{name: a, interval: 30s, rules: [{alert: Asks, expr: vector(1), labels: {n: '{{ range query "count(kube_node_info)" }}{{ . | value }}{{ end }}'}}]}]`
+		require.NoError(t, carry(t, dir, file, asks, 50), "the first process has nothing to restore")
+		before, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.ErrorContains(t, carry(t, dir, file, asks, 60), "restoring the alerts of rule Asks: the template of a label gives something else")
+		after, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+	})
+}
+
+// carry has one process read with these rules until so many minutes.
+func carry(t *testing.T, dir, file, rules string, until float64) error {
+	t.Helper()
+	past := openTSDB(t, dir, history.Options{Rules: rulesOf(t, rules)})
+	c, err := history.Carry(past, file, nil, At(30), At(until))
+	require.NoError(t, err)
+	return c.Moments(t.Context(), c.From(), At(until), func(history.Moment) error { return nil })
 }
 
 func TestAStateOfSomethingElseIsRefused(t *testing.T) {

@@ -174,6 +174,7 @@ type groupState struct {
 type alertState struct {
 	Labels, Annotations                            []string
 	State                                          rules.AlertState
+	Value                                          float64
 	ActiveAt, FiredAt, LastSentAt, KeepFiringSince time.Time
 }
 
@@ -196,7 +197,7 @@ func (e *evaluator) save(ctx context.Context) (*evaluatorState, error) {
 				alerting.ForEachActiveAlert(func(a *rules.Alert) {
 					if a.State != rules.StateInactive {
 						of.Alerts[i] = append(of.Alerts[i], alertState{
-							pairs(a.Labels), pairs(a.Annotations), a.State, a.ActiveAt, a.FiredAt, a.LastSentAt, a.KeepFiringSince,
+							pairs(a.Labels), pairs(a.Annotations), a.State, a.Value, a.ActiveAt, a.FiredAt, a.LastSentAt, a.KeepFiringSince,
 						})
 					}
 				})
@@ -299,7 +300,7 @@ func restoreAlerts(ctx context.Context, rule *rules.AlertingRule, all []alertSta
 	for _, a := range all {
 		lset := labels.FromStrings(a.Labels...)
 		was[lset.String()] = a
-		answer = append(answer, promql.Sample{Metric: lset})
+		answer = append(answer, promql.Sample{Metric: lset, F: a.Value}) // a label may have the value in its text
 	}
 	_, err := rule.Eval(ctx, 0, time.Unix(0, 0), func(_ context.Context, expr string, _ time.Time) (promql.Vector, error) {
 		if expr != rule.Query().String() {
