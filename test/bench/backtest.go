@@ -31,6 +31,9 @@ const (
 	backtestFile  = "backtest.yaml"
 )
 
+// backtestFrom is when the backtest begins: ten minutes after the samples.
+var backtestFrom = time.Date(2026, 3, 4, 0, 10, 0, 0, time.UTC)
+
 var backtestRules = []string{"NodeNotReady", "NodeReadinessFlapping", "NodesNotReady", "NodeDiskPressure", "NodeHeartbeatLost", "NodeKernelDeadlock"}
 
 const backtestConfig = `
@@ -57,7 +60,7 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	until := time.Date(2026, 3, 4, backtestHours, 0, 0, 0, time.UTC)
+	until := backtestFrom.Add(backtestHours*time.Hour - 10*time.Minute)
 	began := time.Now()
 	if err := writePast(ctx, filepath.Join(dir, "tsdb"), size, until); err != nil {
 		return fmt.Errorf("writing the past: %w", err)
@@ -79,13 +82,14 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 	}
 	var ours, theirs []time.Duration
 	var peak float64
+	var totals backtest.Totals
 	for range o.rounds {
 		mine, found, err := runBacktest(ctx, dir, drydock, until)
 		if err != nil {
 			return err
 		}
-		if acted := found.Runs[0].Totals.Acted; acted == 0 {
-			return fmt.Errorf("the backtest repaired nothing: %+v", found.Runs[0].Totals)
+		if totals = found.Runs[0].Totals; totals.Acted == 0 {
+			return fmt.Errorf("the backtest repaired nothing: %+v", totals)
 		}
 		own, err := runBackfill(ctx, dir, files, until)
 		if err != nil {
@@ -101,6 +105,34 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 	t.add(row{
 		what: "backtest: resident memory, at most", nodes: size, measured: fmt.Sprintf("%.0f MB", peak), reference: "VmHWM, with the blocks that it maps",
 		ratio: "-", target: "< 1 GB", verdict: reached(peak < 1000),
+	})
+	return measureState(ctx, dir, drydock, size, until, totals, t)
+}
+
+// measureState has one run leave a state an hour before the end, and another go on from it.
+func measureState(ctx context.Context, dir, program string, size int, until time.Time, totals backtest.Totals, t *table) error {
+	file := filepath.Join(dir, "state")
+	if _, _, err := runBacktest(ctx, dir, program, until.Add(-time.Hour), "--state", file); err != nil {
+		return err
+	}
+	took, found, err := runBacktest(ctx, dir, program, until, "--state", file)
+	if err != nil {
+		return err
+	}
+	if got := found.Runs[0].Totals; got != totals {
+		return fmt.Errorf("the backtest that went on from a state found %+v, one of all the time %+v", got, totals)
+	}
+	state, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	t.add(row{
+		what: fmt.Sprintf("backtest: file of --state after %d h", backtestHours), nodes: size, measured: fmt.Sprintf("%.2f MB", float64(state.Size())/1e6),
+		reference: "-", ratio: "-", target: "-",
+	})
+	t.add(row{
+		what: "backtest that goes on from a state: resident memory, at most", nodes: size, measured: fmt.Sprintf("%.0f MB", took.peak),
+		reference: "VmHWM, with the blocks that it maps", ratio: "-", target: "< 1 GB", verdict: reached(took.peak < 1000),
 	})
 	return nil
 }
@@ -186,9 +218,10 @@ func copyRules(dir string) error {
 }
 
 // runBacktest runs the real program, and gives what it took and found.
-func runBacktest(ctx context.Context, dir, program string, until time.Time) (out spent, found *backtest.Report, err error) {
-	run := exec.CommandContext(ctx, program, "--config", filepath.Join(dir, backtestFile), "--tsdb", filepath.Join(dir, "tsdb"), "--rules", filepath.Join(dir, "rules"),
-		"--since", strconv.Itoa(backtestHours*60-10)+"m", "--until", until.Format(time.RFC3339), "-o", "json")
+func runBacktest(ctx context.Context, dir, program string, until time.Time, more ...string) (out spent, found *backtest.Report, err error) {
+	run := exec.CommandContext(ctx, program, append(more, "--config", filepath.Join(dir, backtestFile), "--tsdb", filepath.Join(dir, "tsdb"),
+		"--rules", filepath.Join(dir, "rules"), "--since", strconv.Itoa(int(until.Sub(backtestFrom).Minutes()))+"m",
+		"--until", until.Format(time.RFC3339), "-o", "json")...)
 	run.Stderr = os.Stderr
 	text, err := run.Output()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -376,4 +377,30 @@ spec:
 	require.ErrorContains(t, err, "ConfigMap")
 	_, err = history.ReadRules(t.TempDir())
 	require.ErrorContains(t, err, "has no file *.yaml or *.yml")
+}
+
+// TestABlockIsUnmappedWhenItIsPassed: a month of blocks takes no more memory than those that are read. What was unmapped can be read again.
+func TestABlockIsUnmappedWhenItIsPassed(t *testing.T) {
+	t.Parallel()
+	const blocks = 12
+	dir := day(t, blocks).Blocks(time.Hour)
+	mapped := func() int {
+		maps, err := os.ReadFile("/proc/self/maps")
+		require.NoError(t, err)
+		return len(regexp.MustCompile(regexp.QuoteMeta(dir)+`/\w+/chunks/`).FindAll(maps, -1))
+	}
+	past := openTSDB(t, dir, history.Options{Rules: rulesOf(t, unready)})
+	require.Equal(t, blocks, mapped(), "each is mapped once, and what was checked is not mapped any more")
+	var last int
+	read := func() (out []history.Moment) {
+		require.NoError(t, past.Moments(t.Context(), At(30), At(blocks*60), func(m history.Moment) error {
+			out, last = append(out, m), mapped()
+			return nil
+		}))
+		return out
+	}
+	all := read()
+	require.LessOrEqual(t, last, 4, "two hours are read at once, and what the rules look back on")
+	require.LessOrEqual(t, mapped(), 1)
+	require.Equal(t, text(t, all), text(t, read()))
 }

@@ -20,7 +20,8 @@ type Past struct {
 	rules   *rulebook
 	data    storage.Queryable
 	closing func() error
-	chunk   time.Duration // how much is read at once
+	passed  func(before int64) error // nothing before that time is read again, as long as the reading goes on
+	chunk   time.Duration            // how much is read at once
 
 	mu      sync.Mutex
 	skipped []Skip
@@ -54,7 +55,7 @@ func OpenTSDB(ctx context.Context, dir string, o Options) (*Past, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.data, p.closing = f, f.close
+	p.data, p.closing, p.passed = f, f.close, f.passed
 	return p, nil
 }
 
@@ -64,7 +65,7 @@ func OpenPrometheus(url string, client *http.Client, o Options) (*Past, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Past{options: o, rules: rules, chunk: 30 * time.Minute, closing: func() error { return nil }}
+	p := &Past{options: o, rules: rules, chunk: 30 * time.Minute, closing: func() error { return nil }, passed: func(int64) error { return nil }}
 	if p.data, err = newRemote(url, client, p.skip); err != nil {
 		return nil, err
 	}

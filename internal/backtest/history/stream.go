@@ -91,9 +91,20 @@ func (p *Past) chunks(ctx context.Context, from, until time.Time, each func(m Mo
 			}
 		}
 		at = next
+		if err := p.passed(at.Add(-p.looksBack()).UnixMilli()); err != nil {
+			return err
+		}
 		read(at)
 	}
 	return nil
+}
+
+// looksBack is how far back what is read at a time reaches.
+func (p *Past) looksBack() time.Duration {
+	if p.evaluator == nil {
+		return p.options.Lookback
+	}
+	return max(p.options.Lookback, p.evaluator.look)
 }
 
 // take takes the changes of the next instant.

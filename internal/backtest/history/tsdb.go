@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -22,9 +23,18 @@ import (
 
 // folder is a TSDB folder of Prometheus, only read: the blocks of a snapshot, or a data folder with its write-ahead log.
 type folder struct {
-	blocks []*tsdb.Block
+	mu     sync.Mutex
+	blocks []*block
 	head   *tsdb.Head
 	own    string // where head keeps its chunks
+}
+
+// block is one block of a folder. It is closed when reading has passed it: what is mapped of it counts as memory of this process.
+// Until then it stays open, because a running Prometheus may delete it meanwhile.
+type block struct {
+	*tsdb.Block // nil: it is closed
+	dir         string
+	meta        tsdb.BlockMeta
 }
 
 // openFolder opens what can be opened, and checks what will be read of it: the series of these metrics, all where there
@@ -45,23 +55,24 @@ func openFolder(ctx context.Context, dir string, metrics []string, skip func(Ski
 		if _, err := ulid.ParseStrict(entry.Name()); err != nil || !entry.IsDir() {
 			continue
 		}
-		block, err := tsdb.OpenBlock(nil, filepath.Join(dir, entry.Name()), nil, nil)
+		one := &block{dir: filepath.Join(dir, entry.Name())}
+		err := one.open()
 		if err == nil {
-			if err = checkBlock(ctx, block, metrics); err != nil {
-				err = errors.Join(err, block.Close())
+			if err = one.check(ctx, metrics); err != nil {
+				err = errors.Join(err, one.close())
 			}
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, errors.Join(ctx.Err(), one.close())
 		}
 		if err != nil {
-			skip(blockSkip(entry.Name(), block, err))
+			skip(one.skip(err))
 			continue
 		}
-		f.blocks = append(f.blocks, block)
-		newest = max(newest, block.MaxTime())
+		f.blocks = append(f.blocks, one)
+		newest = max(newest, one.meta.MaxTime)
 	}
-	slices.SortFunc(f.blocks, func(a, b *tsdb.Block) int { return a.Meta().ULID.Compare(b.Meta().ULID) })
+	slices.SortFunc(f.blocks, func(a, b *block) int { return a.meta.ULID.Compare(b.meta.ULID) })
 	if _, err := os.Stat(filepath.Join(dir, "wal")); err == nil {
 		if err := f.openLog(dir, newest); err != nil {
 			skip(Skip{What: "the write-ahead log " + filepath.Join(dir, "wal"), Why: err.Error()})
@@ -73,16 +84,40 @@ func openFolder(ctx context.Context, dir string, metrics []string, skip func(Ski
 	return f, nil
 }
 
-func blockSkip(name string, block *tsdb.Block, err error) Skip {
-	out := Skip{What: "block " + name, Why: err.Error()}
-	if block != nil {
-		out.From, out.Until = time.UnixMilli(block.MinTime()).UTC(), time.UnixMilli(block.MaxTime()).UTC()
+func (b *block) open() (err error) {
+	if b.Block == nil {
+		if b.Block, err = tsdb.OpenBlock(nil, b.dir, nil, nil); err == nil {
+			b.meta = b.Meta()
+		}
+	}
+	return err
+}
+
+func (b *block) close() error {
+	if b.Block == nil {
+		return nil
+	}
+	err := b.Close()
+	b.Block = nil
+	return err
+}
+
+func (b *block) skip(err error) Skip {
+	out := Skip{What: "block " + filepath.Base(b.dir), Why: err.Error()}
+	if b.meta.Version != 0 {
+		out.From, out.Until = time.UnixMilli(b.meta.MinTime).UTC(), time.UnixMilli(b.meta.MaxTime).UTC()
 	}
 	return out
 }
 
-// checkBlock reads the chunks of the series once, which compares their checksums.
-func checkBlock(ctx context.Context, block *tsdb.Block, metrics []string) error {
+// check reads the chunks of the series once, which compares their checksums. It maps the block a second time: what it reads is no longer
+// mapped when it is done.
+func (b *block) check(ctx context.Context, metrics []string) (err error) {
+	block, err := tsdb.OpenBlock(nil, b.dir, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, block.Close()) }()
 	series, err := block.Index()
 	if err != nil {
 		return err
@@ -150,12 +185,17 @@ func (f *folder) openLog(dir string, newest int64) (err error) {
 }
 
 func (f *folder) Querier(from, until int64) (storage.Querier, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var all []storage.Querier
 	for _, block := range f.blocks {
-		if block.MinTime() > until || block.MaxTime() <= from {
+		if block.meta.MinTime > until || block.meta.MaxTime <= from {
 			continue
 		}
-		one, err := tsdb.NewBlockQuerier(block, from, until)
+		if err := block.open(); err != nil {
+			return nil, errors.Join(err, storage.NewMergeQuerier(all, nil, storage.ChainedSeriesMerge).Close())
+		}
+		one, err := tsdb.NewBlockQuerier(block.Block, from, until)
 		if err != nil {
 			return nil, err
 		}
@@ -171,11 +211,21 @@ func (f *folder) Querier(from, until int64) (storage.Querier, error) {
 	return storage.NewMergeQuerier(all, nil, storage.ChainedSeriesMerge), nil
 }
 
-func (f *folder) close() error {
+// passed closes the blocks that end before a time. They are opened again if they are read again.
+func (f *folder) passed(before int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var errs []error
 	for _, block := range f.blocks {
-		errs = append(errs, block.Close())
+		if block.meta.MaxTime <= before {
+			errs = append(errs, block.close())
+		}
 	}
+	return errors.Join(errs...)
+}
+
+func (f *folder) close() error {
+	errs := []error{f.passed(math.MaxInt64)}
 	if f.head != nil {
 		errs = append(errs, f.head.Close())
 	}
